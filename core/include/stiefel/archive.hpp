@@ -1,0 +1,32 @@
+/// Saving and restoring a plugin's state beyond its parameters: one function, called for both directions.
+#pragma once
+
+#include <Eigen/Core>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <stiefel/export.hpp>
+
+namespace stiefel {
+
+/// Named arrays, written or read in the order of the calls. On reading, a missing name or another size throws Error (Exit::damaged).
+/// The names become dataset names in the checkpoint: [a-z0-9_]+, unique within one serialise().
+class STIEFEL_API Archive {
+ public:
+  virtual ~Archive();
+  virtual bool loading() const = 0;
+
+  void value(std::string_view name, std::int64_t& x) { array(name, std::span(&x, 1)); }
+  void value(std::string_view name, double& x) { array(name, std::span(&x, 1)); }
+  virtual void array(std::string_view name, std::span<float> values) = 0;
+  virtual void array(std::string_view name, std::span<double> values) = 0;
+  virtual void array(std::string_view name, std::span<std::int64_t> values) = 0;
+
+  /// A vector or matrix whose size is fixed by the options.
+  template <class T> void array(std::string_view name, std::vector<T>& values) { array(name, std::span<T>(values)); }
+  template <class D> void array(std::string_view name, Eigen::PlainObjectBase<D>& values) { array(name, std::span(values.data(), std::size_t(values.size()))); }
+};
+
+}  // namespace stiefel

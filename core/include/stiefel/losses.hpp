@@ -1,0 +1,30 @@
+/// Ready-made losses on columns of outputs: Σ_c weight_c · loss(output_c, target_c), with the gradient.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include <stiefel/export.hpp>
+#include <stiefel/matrix.hpp>
+
+namespace stiefel {
+
+/// Targets of the columns of an output panel.
+template <class S> struct Targets {
+  CMat<S> values{nullptr, 0, 0, Eigen::OuterStride<>(0)};  ///< k × c, when the task's targets are numbers
+  std::span<const std::int32_t> labels;                    ///< c, when they are class numbers
+  std::span<const S> weights;                              ///< c
+};
+
+/// −log softmax(o)[label], natural logarithm, by log-sum-exp.
+template <class S> STIEFEL_API double softmax_cross_entropy(CMat<S> output, const Targets<S>& targets, Mat<S> doutput);
+/// Mean over the k rows of (o − y)².
+template <class S> STIEFEL_API double mean_square(CMat<S> output, const Targets<S>& targets, Mat<S> doutput);
+/// Sum over the k rows of −y log σ(o) − (1 − y) log(1 − σ(o)), on logits.
+template <class S> STIEFEL_API double bernoulli(CMat<S> output, const Targets<S>& targets, Mat<S> doutput);
+
+/// Σ weight · [argmax of the column = label].
+template <class S> STIEFEL_API double correct(CMat<S> output, const Targets<S>& targets);
+template <class S> STIEFEL_API double total_weight(const Targets<S>& targets);
+
+}  // namespace stiefel

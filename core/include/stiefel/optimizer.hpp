@@ -1,0 +1,34 @@
+/// An optimizer: moves blocks of parameters along their gradients.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include <stiefel/archive.hpp>
+#include <stiefel/export.hpp>
+#include <stiefel/matrix.hpp>
+#include <stiefel/parametrisation.hpp>
+#include <stiefel/schema.hpp>
+
+namespace stiefel {
+
+/// One object serves all blocks that its group matches. Rates, schedules, weight decay and clipping are the engine's:
+/// `rate` is already η · schedule · rate_scale of the block.
+template <class S> class STIEFEL_API Optimizer {
+ public:
+  Optimizer() = default;
+  virtual ~Optimizer();
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
+
+  /// Which blocks it can move; a block on another manifold is a configuration error. Default: flat only.
+  virtual bool moves(Manifold manifold) const;
+  /// Once, before the first step: makes the state of each block.
+  virtual void attach(const std::vector<BlockSpec>& blocks) = 0;
+  /// One step of block number `block` of attach(). Different blocks may be moved concurrently.
+  virtual void step(Index block, double rate, std::span<S> theta, std::span<const S> gradient) = 0;
+  /// All state: moments, counters.
+  virtual void serialise(Archive& archive) = 0;
+};
+
+}  // namespace stiefel

@@ -1,0 +1,158 @@
+/// A parametrisation: a linear operator with parameters, the recurrent map of a cell.
+///
+/// W(θ) is rows × cols and acts on columns. Between two refresh() calls W is constant, and the implementation owes three identities,
+/// all tested by `stiefel check`:
+///
+///   ⟨apply(X), Y⟩ = ⟨X, apply_adjoint(Y)⟩
+///   finish(Σ accumulate(X, dY)): dθ += ∂⟨dY, W(θ) X⟩ / ∂θ
+///   accumulate over all columns = sum of accumulate over any parts of them
+///
+/// Complex maps: a complex vector of n entries is stored as 2n real rows, Re over Im; W = A + iB acts as [[A, −B], [B, A]]
+/// (Mhammedi et al. 2017, section 3), and rows(), cols() count real rows.
+///
+/// Errors: constructors throw stiefel::Error for options that do not fit the shape. Any exception names the plugin on its way up.
+#pragma once
+
+#include <complex>
+#include <string>
+#include <vector>
+
+#include <stiefel/archive.hpp>
+#include <stiefel/error.hpp>
+#include <stiefel/export.hpp>
+#include <stiefel/matrix.hpp>
+#include <stiefel/random.hpp>
+#include <stiefel/recorder.hpp>
+
+namespace stiefel {
+
+/// What an optimizer may do with a block. orthogonal: an n × n matrix M with MᵀM = I. unitary: 2n × n, Re over Im, MᴴM = I.
+enum class Manifold { flat, orthogonal, unitary };
+
+/// A block of parameters: `size` numbers, seen as rows × cols by columns (0 × 0 means size × 1).
+struct BlockSpec {
+  std::string name;                   ///< [a-z0-9_]+ or upper case letters of the paper
+  Index size = 0;
+  Index rows = 0, cols = 0;
+  Manifold manifold = Manifold::flat;
+  double rate_scale = 1;              ///< the optimizer's rate is multiplied by it, e.g. 1/(2m) for a spectral margin
+};
+
+/// Size of the map in real rows and columns; `complex` says that they are Re over Im pairs, 2n rows for n complex entries.
+struct Shape {
+  Index rows = 0, cols = 0;
+  bool complex = false;
+  /// This shape, or an Error saying that `plugin` needs a square map.
+  STIEFEL_API Shape square(const char* plugin) const;
+};
+
+/// Singular values in descending order, eigenvalues by descending modulus. Complex maps give n of each, not 2n.
+struct Spectrum {
+  std::vector<double> singular_values;
+  std::vector<std::complex<double>> eigenvalues;  ///< empty when the map is not square
+};
+
+/// What a map promises of W for every θ that an optimizer can reach.
+struct Claim {
+  enum Kind { none, orthogonal, unitary, bounded } kind = none;
+  double low = 0, high = 0;  ///< bounded: every singular value lies in [low, high]
+};
+
+/// Real floating point operations of one call; apply, adjoint and accumulate for the given number of columns.
+struct Cost {
+  double refresh = 0, apply = 0, apply_adjoint = 0, accumulate = 0, finish = 0;
+  double materialise = 0, pullback = 0;  ///< dense route only
+};
+
+template <class S> class STIEFEL_API Parametrisation {
+ public:
+  explicit Parametrisation(Shape shape) : shape_(shape) {}
+  virtual ~Parametrisation();
+  Parametrisation(const Parametrisation&) = delete;
+  Parametrisation& operator=(const Parametrisation&) = delete;
+
+  Index rows() const { return shape_.rows; }
+  Index cols() const { return shape_.cols; }
+  bool complex_pairs() const { return shape_.complex; }
+
+  /// The parameters, in the order in which every Blocks argument holds them. Called once.
+  virtual std::vector<BlockSpec> blocks() const = 0;
+  /// θ at step 0. All blocks arrive as zeros.
+  virtual void initialise(Blocks<S> theta, Rng& rng) const = 0;
+
+  /// Once per optimizer step and before every evaluation, from one thread; may allocate. Idempotent.
+  virtual void refresh(CBlocks<S> theta) = 0;
+
+  /// Numbers that one concurrent apply, apply_adjoint or accumulate of that many columns takes from its Scratch.
+  virtual Index scratch(Index columns) const;
+  /// Y = W X, Y is rows × c, X is cols × c. Y never aliases X. Concurrent with itself on other columns. No allocation.
+  virtual void apply(CMat<S> X, Mat<S> Y, Scratch<S>& scratch) const = 0;
+  /// dX = Wᵀ dY, under the same terms.
+  virtual void apply_adjoint(CMat<S> dY, Mat<S> dX, Scratch<S>& scratch) const = 0;
+
+  /// Size of the running sum that accumulate() adds to: n² dense, m² + 2nm Householder, ΣP_f Q_f Kronecker.
+  virtual Index accumulator() const = 0;
+  /// sum += contribution of these columns (one chunk of one slice). Concurrent with other sums; additive in the columns.
+  virtual void accumulate(CMat<S> X, CMat<S> dY, std::span<S> sum, Scratch<S>& scratch) const = 0;
+  /// dθ += the gradient that `sum` stands for. Once a step, from one thread, with the sums added in slice order.
+  virtual void finish(CBlocks<S> theta, std::span<const S> sum, Blocks<S> dtheta) = 0;
+
+  /// A soft constraint: its value, its gradient added to dθ. Once a step, after refresh(θ). Default: 0.
+  virtual double penalty(CBlocks<S> theta, Blocks<S> dtheta);
+  /// After every optimizer step: projection, re-centring; W may change only as documented by the map. Default: nothing.
+  virtual void after_step(Blocks<S> theta);
+
+  /// The dense route of a structured map: materialises() true, W(θ) written to `W` after refresh(θ), and
+  /// dθ += ∂⟨dW, W(θ)⟩ / ∂θ. Which route is used is the engine's choice (`route:` overrides).
+  virtual bool materialises() const;
+  virtual void materialise(CBlocks<S> theta, Mat<S> W);
+  virtual void pullback(CBlocks<S> theta, CMat<S> W, CMat<S> dW, Blocks<S> dtheta);
+  /// W of the last refresh() when the map keeps it, else 0 × 0.
+  virtual CMat<S> matrix() const;
+
+  /// In double precision, of the W of the last refresh(). Default: from apply(I) by LAPACK; override when it is cheaper or exact.
+  virtual Spectrum spectrum() const;
+  virtual Claim claim() const;
+  virtual Cost cost(Index columns) const;
+  /// Named scalars worth a curve, e.g. ‖A‖₂. Called at the steps of `record.scalars`.
+  virtual void record(Recorder& recorder) const;
+  /// State beyond θ (base points, counters). Default: none.
+  virtual void serialise(Archive& archive);
+
+ private:
+  Shape shape_;
+};
+
+/// A map that is formed explicitly once per step: an author writes blocks, initialise, materialise, pullback.
+/// All products run inside libstiefel.
+template <class S> class STIEFEL_API Dense : public Parametrisation<S> {
+ public:
+  explicit Dense(Shape shape);
+  ~Dense() override;
+
+  /// W = W(θ). `W` is rows × cols.
+  void materialise(CBlocks<S> theta, Mat<S> W) override = 0;
+  /// dθ += ∂⟨dW, W(θ)⟩ / ∂θ, for the θ and the W of the last materialise().
+  void pullback(CBlocks<S> theta, CMat<S> W, CMat<S> dW, Blocks<S> dtheta) override = 0;
+
+  bool materialises() const final { return true; }
+  CMat<S> matrix() const final;
+  void refresh(CBlocks<S> theta) final;
+  void apply(CMat<S> X, Mat<S> Y, Scratch<S>& scratch) const final;
+  void apply_adjoint(CMat<S> dY, Mat<S> dX, Scratch<S>& scratch) const final;
+  Index accumulator() const final { return this->rows() * this->cols(); }
+  void accumulate(CMat<S> X, CMat<S> dY, std::span<S> sum, Scratch<S>& scratch) const final;
+  void finish(CBlocks<S> theta, std::span<const S> sum, Blocks<S> dtheta) final;
+  Cost cost(Index columns) const override;
+
+ private:
+  Matrix<S> W_;
+};
+
+/// Skew-symmetric matrices by their strict lower triangle, column after column: θ has n(n−1)/2 numbers.
+/// A(θ): A_ij = θ, A_ji = −θ for i > j.
+template <class S> STIEFEL_API void skew(std::span<const S> theta, Mat<S> A);
+/// dθ += ∂⟨dA, A(θ)⟩ / ∂θ, i.e. dA_ij − dA_ji for i > j.
+template <class S> STIEFEL_API void add_skew(std::span<S> dtheta, CMat<S> dA);
+
+}  // namespace stiefel

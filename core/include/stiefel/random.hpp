@@ -1,0 +1,58 @@
+/// Counter-based random numbers: a stream is (seed, name, index) and a position; nothing else is state.
+///
+/// Philox4x32-10 (Salmon et al., SC 2011) with distributions of our own, so that the same seed gives the same numbers with every
+/// compiler and library. Streams with another name or index are independent.
+#pragma once
+
+#include <Eigen/Core>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <stiefel/export.hpp>
+
+namespace stiefel {
+
+class STIEFEL_API Rng {
+ public:
+  explicit Rng(std::uint64_t seed, std::string_view stream = "", std::uint64_t index = 0);
+
+  std::uint32_t bits32();
+  std::uint64_t bits64();
+  double uniform();                                ///< [0, 1), 53 bits
+  double uniform(double low, double high);         ///< [low, high)
+  double normal();                                 ///< mean 0, variance 1; Box–Muller, both values used
+  std::int64_t integer(std::int64_t low, std::int64_t high);  ///< low ≤ k < high, without bias
+  std::vector<std::int64_t> permutation(std::int64_t n);      ///< of 0 … n−1
+
+  std::uint64_t position() const { return position_; }  ///< numbers of 32 bits consumed
+  void seek(std::uint64_t position);                    ///< continue from an earlier position()
+
+ private:
+  void refill();
+
+  std::uint32_t key_[2];
+  std::uint32_t stream_[2];
+  std::uint64_t position_ = 0;
+  std::uint32_t block_[4];
+  double spare_ = 0;
+  bool has_spare_ = false;
+};
+
+/// The permutation and draws of NumPy's legacy RandomState(seed): the published pixel orders of permuted MNIST are defined by it.
+class STIEFEL_API NumpyRandomState {
+ public:
+  explicit NumpyRandomState(std::uint32_t seed);
+  std::vector<std::int64_t> permutation(std::int64_t n);
+  double uniform();                                           ///< random_sample()
+  std::int64_t integer(std::int64_t low, std::int64_t high);  ///< randint(low, high), range below 2³²
+
+ private:
+  std::uint32_t bits32();
+  std::uint32_t masked(std::uint32_t largest);
+  std::uint32_t state_[624];
+  int next_ = 624;
+};
+
+}  // namespace stiefel

@@ -1,0 +1,77 @@
+/// Options are described once: `describe(Schema&)` reads them from YAML, checks them, explains them, archives them.
+///
+///   struct Options {
+///     Index reflections = 16;
+///     void describe(Schema& s) { s.field("reflections", reflections, "number of reflections m").at_least(1); }
+///   };
+///
+/// The default is the member's initialiser. A key that no field names, a key given twice, a value of another type or outside
+/// its range is an error with file:line:column; all errors are collected before any is reported.
+#pragma once
+
+#include <Eigen/Core>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <stiefel/export.hpp>
+
+namespace stiefel {
+
+using Index = Eigen::Index;
+class Schema;
+
+/// What may be said of a field just declared; every call checks the value read and adds to the explanation.
+template <class T> class STIEFEL_API Field {
+ public:
+  Field& at_least(double low);
+  Field& more_than(double low);
+  Field& at_most(double high);
+  Field& less_than(double high);
+  Field& one_of(std::initializer_list<std::string_view> values);  ///< for text, and for every entry of a list of text
+  Field& required();                                              ///< absent is an error; there is no default
+  Field& units(std::string_view units);
+
+ private:
+  friend class Schema;
+  Field(Schema& schema, std::size_t entry, T& value) : schema_(schema), entry_(entry), value_(value) {}
+  Schema& schema_;
+  std::size_t entry_;
+  T& value_;
+};
+
+class STIEFEL_API Schema {
+ public:
+  virtual ~Schema();
+
+  Field<bool> field(std::string_view key, bool& value, std::string_view meaning);
+  Field<Index> field(std::string_view key, Index& value, std::string_view meaning);
+  Field<double> field(std::string_view key, double& value, std::string_view meaning);
+  Field<std::string> field(std::string_view key, std::string& value, std::string_view meaning);
+  Field<std::vector<Index>> field(std::string_view key, std::vector<Index>& value, std::string_view meaning);
+  Field<std::vector<double>> field(std::string_view key, std::vector<double>& value, std::string_view meaning);
+  Field<std::vector<std::string>> field(std::string_view key, std::vector<std::string>& value, std::string_view meaning);
+
+  /// A nested mapping with its own describe().
+  template <class Options> void section(std::string_view key, Options& options, std::string_view meaning) {
+    Schema& inner = enter(key, meaning);
+    options.describe(inner);
+    leave(inner);
+  }
+
+  /// `key: text` is accepted for `key: {first: text}` of the section being described. Call it first.
+  void shorthand(std::string_view first);
+
+  /// A condition over several fields; `key` is where the sentence points to.
+  void check(bool holds, std::string_view key, std::string_view sentence);
+
+ protected:
+  Schema() = default;
+
+ private:
+  Schema& enter(std::string_view key, std::string_view meaning);
+  void leave(Schema& inner);
+};
+
+}  // namespace stiefel

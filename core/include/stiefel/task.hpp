@@ -1,0 +1,143 @@
+/// A task: sequences, targets, a loss on them, and what is measured.
+///
+/// fill() is pure in (seed, split, index), so batches can be prepared ahead, runs resumed and ranks numbered without any state.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <stiefel/export.hpp>
+#include <stiefel/losses.hpp>
+#include <stiefel/matrix.hpp>
+#include <stiefel/random.hpp>
+#include <stiefel/schema.hpp>
+
+namespace stiefel {
+
+enum class Split { train, validation, test };
+STIEFEL_API const char* name_of(Split split);
+
+/// dense: input_size numbers a step; symbols: one of input_size symbols a step, or −1 for a zero vector; none: no input at all.
+enum class InputKind { dense, symbols, none };
+/// every: an output is scored at each step; last: only at the last step of each sequence.
+enum class ReadoutKind { every, last };
+
+struct TaskShape {
+  InputKind input = InputKind::dense;
+  Index input_size = 0;    ///< d
+  Index output_size = 0;   ///< k
+  ReadoutKind readout = ReadoutKind::every;
+  bool labels = false;     ///< targets are class numbers, else output_size numbers
+  Index steps = 0;         ///< longest sequence
+  bool streams = false;    ///< batch i + 1 continues the sequences of batch i: the state may be carried
+};
+
+/// One batch, filled by the task. Sequence b has length(b) steps; entries beyond are ignored.
+template <class S> class Batch {
+ public:
+  /// Room for `sequences` sequences of up to `steps` steps; inputs and targets zero, weights 1, lengths `steps`.
+  void resize(const TaskShape& shape, Index sequences, Index steps);
+
+  Index sequences() const { return sequences_; }
+  Index steps() const { return steps_; }
+  Index& length(Index b) { return lengths_[b]; }
+  Index length(Index b) const { return lengths_[b]; }
+
+  std::span<S> input(Index t, Index b) { return {inputs_.data() + inputs_.rows() * (t * sequences_ + b), std::size_t(inputs_.rows())}; }
+  std::int32_t& symbol(Index t, Index b) { return symbols_[t * sequences_ + b]; }
+  /// For the readout `last` every t names the same target.
+  std::span<S> target(Index t, Index b) { return {targets_.data() + targets_.rows() * scored(t, b), std::size_t(targets_.rows())}; }
+  std::int32_t& label(Index t, Index b) { return labels_[scored(t, b)]; }
+  /// Weight of an output in loss and metrics; 0 masks it.
+  S& weight(Index t, Index b) { return weights_[scored(t, b)]; }
+
+  /// Column t·sequences + b.
+  const Matrix<S>& inputs() const { return inputs_; }
+  const std::vector<std::int32_t>& symbols() const { return symbols_; }
+  /// Column scored(t, b).
+  const Matrix<S>& targets() const { return targets_; }
+  const std::vector<std::int32_t>& labels() const { return labels_; }
+  const std::vector<S>& weights() const { return weights_; }
+  Index scored(Index t, Index b) const { return every_ ? t * sequences_ + b : b; }
+
+ private:
+  Index sequences_ = 0, steps_ = 0;
+  bool every_ = true;
+  std::vector<Index> lengths_;
+  Matrix<S> inputs_, targets_;
+  std::vector<std::int32_t> symbols_, labels_;
+  std::vector<S> weights_;
+};
+
+/// What a task is made for.
+struct TaskContext {
+  std::uint64_t seed = 0;
+  Index batch = 1;             ///< sequences a training batch
+  std::string data_directory;  ///< --data, STIEFEL_DATA or the cache; may be empty
+};
+
+/// A file that the task read, for the record.
+struct DataFile {
+  std::string name, path;
+};
+
+/// A quantity beside the loss; its value is sum / weight over the split.
+struct Metric {
+  std::string name;            ///< [a-z0-9_]+
+  bool higher_is_better = true;
+  std::string units = "1";
+};
+struct Ratio {
+  double sum = 0, weight = 0;
+};
+
+template <class S> class STIEFEL_API Task {
+ public:
+  explicit Task(TaskContext context) : context_(std::move(context)) {}
+  virtual ~Task();
+  Task(const Task&) = delete;
+  Task& operator=(const Task&) = delete;
+
+  const TaskContext& context() const { return context_; }
+
+  virtual TaskShape shape() const = 0;
+  /// Batches in a pass over the split; for fresh data, whatever an epoch is taken to be. 0: the split does not exist.
+  virtual Index batches(Split split) const = 0;
+  /// Batch number `index` = 0, 1, 2, … of the split (training goes on past batches(train): the next epoch). Pure; concurrent.
+  virtual void fill(Split split, Index index, Batch<S>& batch) const = 0;
+
+  /// Σ weight · loss over the columns of `output` (k × c), and its gradient into `doutput` (k × c, or 0 columns when not wanted).
+  /// The engine divides both by the batch's weight. Concurrent.
+  virtual double loss(CMat<S> output, const Targets<S>& targets, Mat<S> doutput) const = 0;
+  virtual std::vector<Metric> metrics() const;
+  /// Adds the columns' contribution to each metric, in the order of metrics().
+  virtual void measure(CMat<S> output, const Targets<S>& targets, std::span<Ratio> metrics) const;
+
+  /// Loss that a predictor without memory reaches, NaN if unknown; trivial() writes what it outputs at step t.
+  virtual double baseline() const;
+  virtual void trivial(Index t, std::span<S> output) const;
+  virtual std::vector<DataFile> files() const;
+
+ private:
+  TaskContext context_;
+};
+
+/// Batch `index` of a data set of `size` items that is passed through again and again, shuffled anew each pass: item number `i` of
+/// the running count index·batch + i. Pure in its arguments; remembers the order of the pass last asked for. Concurrent.
+class STIEFEL_API Shuffle {
+ public:
+  Shuffle(Index size, std::uint64_t seed);
+  ~Shuffle();
+  std::int64_t item(std::uint64_t running) const;
+
+ private:
+  struct Order;
+  Index size_;
+  std::uint64_t seed_;
+  mutable std::unique_ptr<Order> order_;
+};
+
+}  // namespace stiefel

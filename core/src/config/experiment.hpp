@@ -1,0 +1,114 @@
+// One experiment as YAML says it: every key, its default and its meaning. The tree that is read lies in tree.hpp, the plugins' own
+// options behind PluginChoice.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <stiefel/initialiser.hpp>
+#include <stiefel/plugin.hpp>
+#include <stiefel/schema.hpp>
+
+namespace stiefel {
+
+/// A node `{plugin: name, …options…}`, read, checked, and its options made.
+struct PluginChoice {
+  std::string plugin;
+  const Entry* entry = nullptr;
+  std::shared_ptr<void> options;  // of the plugin's type
+};
+
+struct RecurrentMap : PluginChoice {
+  std::string name;               // of the map in the cell; empty in model.recurrent
+  std::string route = "auto";     // auto structured dense
+};
+
+struct InputOptions {
+  Initialiser init{"glorot_uniform"};
+  bool bias = true;
+  Initialiser bias_init{"zero"};
+  Index embedding_size = 0;       // embedding: {size, init, scale}; 0: none
+  Initialiser embedding_init{"normal", 0.01};
+};
+struct ReadoutOptions {
+  Initialiser init{"glorot_uniform"};
+  bool bias = true;
+  Initialiser bias_init{"zero"};
+  std::string rows = "all";       // all | real
+};
+struct InitialStateOptions {
+  std::string kind = "zero";      // zero | learned | carried
+  Initialiser init{"zero"};
+};
+struct ModelOptions {
+  PluginChoice cell;              // hidden: units, read beside the cell's own options
+  Index hidden = 0;
+  RecurrentMap recurrent;
+  std::vector<RecurrentMap> maps; // overrides by the name of the map: maps: {forget: {plugin: …}}
+  InputOptions input;
+  ReadoutOptions readout;
+  InitialStateOptions initial_state;
+};
+
+struct ScheduleOptions {          // schedule: constant | {kind: step, factor: 0.5, every: 1000} | {kind: plateau, factor: 0.3, patience: 0}
+  std::string kind = "constant";
+  double factor = 0.5;
+  Index every = 1000;             // step: optimizer steps
+  Index patience = 0;             // plateau: evaluations without improvement that are borne
+};
+struct OptimizerGroup : PluginChoice {
+  std::string blocks = "*";       // glob over block names; first match wins
+  bool frozen = false;            // plugin: frozen
+  double rate = 1e-3;
+  double weight_decay = 0;        // λ of λ‖θ‖²: adds 2λθ to the gradient; on a recurrent map with composite: λ‖W‖²
+  bool composite = false;
+  ScheduleOptions schedule;
+};
+
+struct ClipOptions {              // clip: none | {kind: elementwise, bound: 1} | {kind: norm, bound: 1}
+  std::string kind = "none";
+  double bound = 1;
+};
+struct TrainOptions {
+  Index batch = 50;
+  Index steps = 0;                // optimizer steps; or
+  Index epochs = 0;               // passes over the training split; exactly one of both
+  Index evaluate_every = 0;       // steps; 0: once an epoch
+  ClipOptions clip;
+  double message_clip = 0;        // elementwise bound of the back-propagated message; 0: none
+  double weight_noise = 0;        // standard deviation
+  Index patience = 0;             // early stopping: evaluations without improvement; 0: off
+  std::string select = "loss";    // validation quantity that chooses the best model and stops early: loss or a metric
+  std::string select_on = "validation";  // validation | best_test
+  Index chunk = 0;                // steps of a chunk; 0: from the shape
+};
+struct RecordOptions {            // periods in steps; 0: never
+  Index loss = 10;
+  Index spectrum = 100;
+  Index gradient_norms = 100;
+  Index orthogonality = 100;
+  Index hidden_norms = 100;
+  Index scalars = 100;
+  std::vector<std::pair<std::string, Index>> blocks;  // {"activation.slope": 100}
+};
+struct CheckpointOptions {
+  Index every = 1000;
+  Index keep = 2;
+};
+
+struct Experiment {
+  std::string name;
+  Index seed = 1;
+  std::string scalar = "float32"; // float32 | float64
+  std::vector<std::string> plugins;  // further files or folders
+  PluginChoice task;
+  ModelOptions model;
+  std::vector<OptimizerGroup> optimizer;
+  TrainOptions train;
+  RecordOptions record;
+  CheckpointOptions checkpoint;
+  Index threads = 0;              // 0: all cores
+};
+
+}  // namespace stiefel

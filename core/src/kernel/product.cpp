@@ -1,0 +1,81 @@
+// PackedProduct: packing, checks of shapes, and the call into the kernel of the SIMD target that the copy was laid out for.
+#include <algorithm>
+#include <new>
+
+#include <stiefel/error.hpp>
+#include <stiefel/product.hpp>
+
+#include "product_kernel.hpp"
+
+namespace stiefel {
+
+namespace {
+constexpr std::align_val_t alignment{128};  // two cache lines, and no less than any vector
+}
+
+template <class S> void PackedProduct<S>::Release::operator()(S* numbers) const { ::operator delete[](numbers, alignment); }
+
+template <class S> PackedProduct<S>::PackedProduct() = default;
+template <class S> PackedProduct<S>::~PackedProduct() = default;
+template <class S> PackedProduct<S>::PackedProduct(PackedProduct&&) noexcept = default;
+template <class S> PackedProduct<S>& PackedProduct<S>::operator=(PackedProduct&&) noexcept = default;
+
+template <class S> void PackedProduct<S>::reserve(Index rows, Index cols) {
+  kernel_ = &product_kernel<S>();
+  const Index lanes = kernel_->lanes;
+  const Index size = (rows + lanes - 1) / lanes * lanes * cols;
+  if (size > capacity_) {
+    packed_.reset();
+    capacity_ = 0;
+    packed_.reset(static_cast<S*>(::operator new[](std::size_t(size) * sizeof(S), alignment)));
+    capacity_ = size;
+  }
+  rows_ = rows;
+  cols_ = cols;
+}
+
+/// Calls copy(first row, rows, height, numbers of the panel) for every panel.
+template <class S, class Copy> void for_each_panel(S* packed, Index rows, Index cols, Index lanes, Copy copy) {
+  for (Index row = 0; row < rows; row += 2 * lanes) {
+    const Index left = std::min(2 * lanes, rows - row), height = left > lanes ? 2 * lanes : lanes;
+    copy(row, left, height, packed + row * cols);
+  }
+}
+
+template <class S> void PackedProduct<S>::pack(CMat<S> W) {
+  reserve(W.rows(), W.cols());
+  for_each_panel(packed_.get(), rows_, cols_, kernel_->lanes, [&](Index row, Index count, Index height, S* panel) {
+    for (Index k = 0; k < cols_; ++k, panel += height) {
+      std::fill(std::copy_n(W.data() + k * W.outerStride() + row, count, panel), panel + height, S(0));
+    }
+  });
+}
+
+template <class S> void PackedProduct<S>::pack_transposed(CMat<S> W) {
+  reserve(W.cols(), W.rows());
+  constexpr Index strip = 64 / sizeof(S);  // one cache line of a column of W
+  for_each_panel(packed_.get(), rows_, cols_, kernel_->lanes, [&](Index row, Index count, Index height, S* panel) {
+    for (Index first = 0; first < cols_; first += strip) {
+      const Index end = std::min(first + strip, cols_);
+      for (Index i = 0; i < height; ++i) {
+        const S* column = W.data() + (row + i) * W.outerStride();
+        for (Index k = first; k < end; ++k) panel[k * height + i] = i < count ? column[k] : S(0);
+      }
+    }
+  });
+}
+
+template <class S> void PackedProduct<S>::run(CMat<S> X, Mat<S> Y, bool accumulate, S sign) const {
+  STIEFEL_ASSERT(X.rows() == cols_ && Y.rows() == rows_ && X.cols() == Y.cols());
+  if (Y.size() == 0) return;
+  kernel_->multiply({packed_.get(), rows_, cols_, X.data(), X.outerStride(), Y.data(), Y.outerStride(), X.cols(), accumulate, sign});
+}
+
+template <class S> void PackedProduct<S>::multiply(CMat<S> X, Mat<S> Y) const { run(X, Y, false, S(1)); }
+template <class S> void PackedProduct<S>::add(CMat<S> X, Mat<S> Y) const { run(X, Y, true, S(1)); }
+template <class S> void PackedProduct<S>::subtract(CMat<S> X, Mat<S> Y) const { run(X, Y, true, S(-1)); }
+
+template class PackedProduct<float>;
+template class PackedProduct<double>;
+
+}  // namespace stiefel

@@ -1,0 +1,32 @@
+/// The products' inner part, once per SIMD target, behind a table of function pointers.
+///
+/// Layout of a packed matrix with vectors of `lanes` numbers: the rows are cut into vectors, two vectors make a panel, and a panel stores
+/// its rows of column 0, then of column 1, … An odd vector at the end makes a panel of half the height. Missing rows are zero.
+#pragma once
+
+#include <stiefel/matrix.hpp>
+
+namespace stiefel {
+
+/// Y = sign·W·X, or Y + sign·W·X if `accumulate`.
+template <class S> struct ProductCall {
+  const S* packed;
+  Index rows, depth;
+  const S* x;
+  Index x_stride;
+  S* y;
+  Index y_stride;
+  Index columns;
+  bool accumulate;
+  S sign;
+};
+
+template <class S> struct ProductKernel {
+  Index lanes;
+  void (*multiply)(const ProductCall<S>&);
+};
+
+/// The kernel of the target chosen at run time.
+template <class S> const ProductKernel<S>& product_kernel();
+
+}  // namespace stiefel

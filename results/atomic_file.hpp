@@ -1,0 +1,38 @@
+/// Replacing a file as a whole: the new content is written to PATH.tmp and renamed over PATH only once all of it is on the disk.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+
+#include <stiefel/export.hpp>
+
+namespace stiefel {
+
+/// One replacement, in the order of the calls: reserve, (copy_target), write to temporary() by any means, replace, sync_directory.
+/// Until replace() the target is untouched; an object destroyed before that removes the temporary file.
+class STIEFEL_API AtomicFile {
+ public:
+  explicit AtomicFile(std::filesystem::path target);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  const std::filesystem::path& temporary() const { return temporary_; }
+
+  /// Takes `bytes` on the disk for the temporary file without changing its length; Error (Exit::exhausted) when they are not there.
+  /// File systems that cannot reserve are left to fail at the write.
+  void reserve(std::uintmax_t bytes);
+  /// Copies the target into the temporary file.
+  void copy_target();
+  /// Gives back what was reserved too much, syncs the temporary file and renames it over the target.
+  void replace();
+  /// Makes the rename itself survive a power cut.
+  void sync_directory();
+
+ private:
+  std::filesystem::path target_, temporary_;
+  int file_ = -1;
+  bool replaced_ = false;
+};
+
+}  // namespace stiefel

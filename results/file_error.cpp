@@ -1,0 +1,28 @@
+// Failures of the operating system's file calls as sentences for the user.
+#include "results/file_error.hpp"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <system_error>
+
+namespace stiefel {
+
+bool is_out_of_space(int error_number) { return error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG; }
+
+Error file_error(const std::string& doing, const std::filesystem::path& path, int error_number) {
+  const std::string reason = std::generic_category().message(error_number);
+  if (is_out_of_space(error_number))
+    return Error(fmt::format("{} {} failed: {}; free some space there", doing, path.string(), reason), Exit::exhausted);
+  const bool forbidden = error_number == EACCES || error_number == EPERM || error_number == EROFS || error_number == ENOENT ||
+                         error_number == ENOTDIR || error_number == ENAMETOOLONG;
+  return Error(fmt::format("{} {} failed: {}", doing, path.string(), reason), forbidden ? Exit::usage : Exit::damaged);
+}
+
+Error out_of_space(const std::filesystem::path& path, std::uintmax_t bytes_needed, const std::string& reason) {
+  return Error(fmt::format("no room for {}: {} bytes are needed there ({}); free some space, what was published before is intact",
+                           path.string(), bytes_needed, reason),
+               Exit::exhausted);
+}
+
+}  // namespace stiefel

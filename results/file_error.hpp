@@ -1,0 +1,20 @@
+/// Failures of the operating system's file calls as sentences for the user.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include <stiefel/error.hpp>
+
+namespace stiefel {
+
+/// True for the error numbers that mean "no room": disk full, quota used up, file size limit.
+STIEFEL_API bool is_out_of_space(int error_number);
+
+/// "<doing> <path> failed: <reason>"; Exit::exhausted when there is no room, Exit::usage when the path may not be used, else Exit::damaged.
+STIEFEL_API Error file_error(const std::string& doing, const std::filesystem::path& path, int error_number);
+
+/// As file_error for lack of room, naming the bytes that are needed.
+STIEFEL_API Error out_of_space(const std::filesystem::path& path, std::uintmax_t bytes_needed, const std::string& reason);
+
+}  // namespace stiefel

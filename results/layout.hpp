@@ -1,0 +1,92 @@
+/// What the result file holds, as plain data: tables that grow by rows, and the header written once.
+#pragma once
+
+#include <Eigen/Core>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <stiefel/export.hpp>
+
+namespace stiefel {
+
+using Index = Eigen::Index;
+
+/// Types on the disk. Missing f8 and complex are NaN; u1 is a boolean, 0 or 1; complex is {r, i}, two doubles per value.
+enum class ColumnType { f8, i8, u1, complex };
+
+/// An axis of fixed length and its coordinates, written as a dimension scale in the table's group.
+/// With labels also NAME_name as text; labels without values make the texts themselves the scale.
+struct Axis {
+  std::string name, units = "1", long_name;
+  std::vector<double> values;
+  bool integer = true;
+  std::vector<std::string> labels;
+  Index length() const { return Index(values.empty() ? labels.size() : values.size()); }
+};
+
+struct Column {
+  std::string name, units = "1", long_name, description;
+  ColumnType type = ColumnType::f8;
+  std::vector<std::string> axes = {};  ///< beyond the row axis
+};
+
+/// A group whose columns all grow along one row axis.
+struct Table {
+  std::string group;        ///< "/steps", "/spectrum/recurrent", …
+  Column row;               ///< the row axis, a dimension scale too: step, epoch, snapshot
+  std::vector<Axis> axes;
+  std::vector<Column> columns;
+  Index chunk_rows = 1024;  ///< rows compressed together, at most; fewer when rows are long
+
+  const Axis& axis(const std::string& name) const;
+  /// Doubles of one row of a column.
+  Index width(const Column& column) const;
+  /// Doubles of one row of all columns, in order.
+  Index width() const;
+};
+
+/// Throws Error naming group and name when a name is not [a-z_][a-z0-9_]*, is taken twice or an axis is missing.
+STIEFEL_API void check(const Table& table);
+
+/// A plugin or data file that the run depended on.
+struct PluginRow {
+  std::string name, kind, path, version;
+  std::int64_t abi = 0;
+  std::string build_id, sha256;
+};
+struct DatasetRow {
+  std::string name, path;
+  std::int64_t bytes = 0;
+  std::string sha256;
+};
+
+/// Written once, before the first row.
+struct RunHeader {
+  std::string title, run_id;
+  std::string yaml;                     ///< the resolved document
+  std::string source;                   ///< the document as written
+  std::vector<std::string> overrides;   ///< of the command line
+  std::string hash;                     ///< sha256 of the canonical configuration
+  std::vector<std::string> origins;     ///< "key=file:line"
+  std::vector<std::pair<std::string, std::string>> provenance;
+  std::vector<PluginRow> plugins;
+  std::vector<DatasetRow> datasets;
+  std::int64_t start_step = 0;          ///< of this segment
+  double started = 0;                   ///< of this segment, seconds since 1970; 0: now
+  std::string host;                     ///< of this segment
+};
+
+/// How the run stands at a publish.
+struct Status {
+  std::string state = "running";        ///< running | finished | preempted | failed | diverged
+  std::string message;
+  int exit_code = 0;
+  double best_metric = std::numeric_limits<double>::quiet_NaN();  ///< NaN: none yet
+  std::int64_t best_step = -1;          ///< -1: none yet
+  std::vector<std::string> warnings;
+};
+
+}  // namespace stiefel
