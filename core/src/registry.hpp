@@ -1,6 +1,7 @@
 // The plugins that can be had: found on the search path, checked, loaded once, never unloaded.
 #pragma once
 
+#include <deque>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -13,27 +14,54 @@ namespace stiefel {
 struct PluginFile {
   std::filesystem::path path;
   std::string version;             // of the plugin, when usable
-  std::string unusable;            // a sentence; empty when usable
-  std::vector<const Entry*> entries;
+  std::string build_id;            // of the linker, hexadecimal; may be empty
+  std::string unusable;            // "it …", a sentence with values and mend; empty when usable
+  std::vector<const Entry*> entries;  // of an unusable file: none
 };
 
 class STIEFEL_API Registry {
  public:
   /// Search order: `extra` (files or folders), STIEFEL_PLUGIN_PATH, $XDG_DATA_HOME/stiefel/plugins, the installation's plugins.
+  /// A folder is searched for *.so, in the order of the names. Never throws for a bad plugin: it is kept as unusable.
   explicit Registry(const std::vector<std::filesystem::path>& extra = {});
+
+  /// A registry without files, for add_builtin().
+  static Registry without_files() { return Registry(NoSearch()); }
+  /// A method that is part of the program itself, not of a file.
+  void add_builtin(const Entry& entry);
 
   /// A method of a role by name, or an Error (Exit::plugin): unknown with suggestions, or unusable with the reason.
   const Entry& find(Role role, const std::string& name) const;
   /// The file that a method comes from.
   const PluginFile& file_of(const Entry& entry) const;
-  const std::vector<PluginFile>& files() const { return files_; }
+  /// Which file a method comes from and which others offer its name too and are not used; empty when there is no other.
+  std::string rivals_of(const Entry& entry) const;
+  /// In search order; references stay valid.
+  const std::deque<PluginFile>& files() const { return files_; }
   /// Names of all usable methods of a role, sorted.
   std::vector<std::string> names(Role role) const;
-  /// Loads one more file, for `stiefel check FILE.so`.
+  /// Loads one more file, for `stiefel check FILE.so`; a file that is known already is returned as it is.
   const PluginFile& add(const std::filesystem::path& file);
+  /// Sentences for stderr: plugin folders that anybody may write to.
+  const std::vector<std::string>& warnings() const { return warnings_; }
 
  private:
-  std::vector<PluginFile> files_;
+  struct NoSearch {};
+  explicit Registry(NoSearch) {}
+  struct Rival {
+    const Entry* used;
+    const PluginFile* refused;
+  };
+  void add_place(const std::filesystem::path& place, bool demanded);
+  std::vector<const Entry*> refuse_taken_names(PluginFile& file) const;
+  const Entry* lookup(Role role, const std::string& name) const;
+
+  std::deque<PluginFile> files_;
+  std::vector<Rival> rivals_;
+  std::vector<std::string> warnings_;
 };
+
+/// Where plugins are looked for beside the places named in a configuration, in order, with the folders that need not exist last.
+STIEFEL_API std::vector<std::filesystem::path> plugin_search_path();
 
 }  // namespace stiefel

@@ -23,7 +23,8 @@ struct STIEFEL_API ActivationOptions {
   bool shared = true;                // prelu: one slope, or one per row
   std::string pairing = "halves";    // oplu: halves (i, i+n/2) or adjacent (2i, 2i+1)
   std::string form = "exact";        // modrelu: exact arj wis eu goru squared
-  double epsilon = 1e-5;             // modrelu: of the forms arj and wis
+  double epsilon = 0;                // modrelu: 0 stands for the number in the form's released code
+  bool pairs = false;                // modrelu: rows i and i + n/2 are one complex number although the state is real
   std::string bias_init = "zero";    // modrelu: zero constant uniform
   double bias_scale = 0.01;
   void describe(Schema& s);
@@ -44,8 +45,12 @@ template <class S> class STIEFEL_API Activation {
   /// da = pullback of dh; da may be the same memory as dh. dtheta += gradient of the parameters, unless dtheta.count() is 0.
   /// `a` is 0 × 0 when keeps_input() is false.
   virtual void backward(CMat<S> a, CMat<S> h, CMat<S> dh, Mat<S> da, CBlocks<S> theta, Blocks<S> dtheta) const = 0;
-  /// Smallest distance of an entry of `a` (or of h, when keeps_input() is false) from a point where φ has no derivative.
-  virtual double kink_distance(CMat<S> a, CBlocks<S> theta) const;
+  /// Smallest distance of an entry of `a` from a point where φ has no derivative; infinity when there is none. When keeps_input()
+  /// is false it is found from h (`a` is 0 × 0), and entries that φ has cut to zero count only from the side that is still visible.
+  virtual double kink_distance(CMat<S> a, CMat<S> h, CBlocks<S> theta) const;
 };
+
+extern template class Activation<float>;
+extern template class Activation<double>;
 
 }  // namespace stiefel

@@ -30,6 +30,9 @@ struct CellContext {
   Index rows() const { return complex ? 2 * units : units; }
 };
 
+/// Where a view begins; a view is a handle, so a constant Mat still leads to writable numbers.
+template <class P> typename P::Scalar* first_of(const P& panel) { return const_cast<typename P::Scalar*>(panel.data()); }
+
 /// Steps first … first + steps − 1 of one slice of `columns` sequences.
 template <class S> struct Chunk {
   Index first = 0, steps = 0, columns = 0;
@@ -49,13 +52,13 @@ template <class S> struct Chunk {
   S message_clip = 0;
 
   /// Saved numbers of the active columns of step t, t = −1 … steps − 1 (at −1 as many as are active at step 0).
-  Mat<S> at(Index t) const { return mat(saved.data() + (t + 1) * columns * saved.outerStride(), saved.rows(), active[t < 0 ? 0 : t], saved.outerStride()); }
+  Mat<S> at(Index t) const { return mat(first_of(saved) + (t + 1) * columns * saved.outerStride(), saved.rows(), active[t < 0 ? 0 : t], saved.outerStride()); }
   /// Active columns of step t of a panel with steps·columns columns (delta, dhidden, ∂L/∂output).
-  template <class P> P step(const P& panel, Index t) const { return P(panel.data() + t * columns * panel.outerStride(), panel.rows(), active[t], Eigen::OuterStride<>(panel.outerStride())); }
+  template <class P> P step(const P& panel, Index t) const { return P(first_of(panel) + t * columns * panel.outerStride(), panel.rows(), active[t], Eigen::OuterStride<>(panel.outerStride())); }
 };
 
 /// Rows first … first + count − 1 of a view.
-template <class P> P rows_of(const P& panel, Index first, Index count) { return P(panel.data() + first, count, panel.cols(), Eigen::OuterStride<>(panel.outerStride())); }
+template <class P> P rows_of(const P& panel, Index first, Index count) { return P(first_of(panel) + first, count, panel.cols(), Eigen::OuterStride<>(panel.outerStride())); }
 
 /// Products with the cell's maps, by their number in maps(). Concurrent; no allocation.
 template <class S> class STIEFEL_API Maps {

@@ -21,6 +21,7 @@
 #include <stiefel/error.hpp>
 #include <stiefel/export.hpp>
 #include <stiefel/matrix.hpp>
+#include <stiefel/product.hpp>
 #include <stiefel/random.hpp>
 #include <stiefel/recorder.hpp>
 
@@ -147,6 +148,7 @@ template <class S> class STIEFEL_API Dense : public Parametrisation<S> {
 
  private:
   Matrix<S> W_;
+  PackedProduct<S> product_, adjoint_;  // of W and Wᵀ
 };
 
 /// Skew-symmetric matrices by their strict lower triangle, column after column: θ has n(n−1)/2 numbers.
@@ -154,5 +156,10 @@ template <class S> class STIEFEL_API Dense : public Parametrisation<S> {
 template <class S> STIEFEL_API void skew(std::span<const S> theta, Mat<S> A);
 /// dθ += ∂⟨dA, A(θ)⟩ / ∂θ, i.e. dA_ij − dA_ji for i > j.
 template <class S> STIEFEL_API void add_skew(std::span<S> dtheta, CMat<S> dA);
+
+extern template class Parametrisation<float>;
+extern template class Parametrisation<double>;
+extern template class Dense<float>;
+extern template class Dense<double>;
 
 }  // namespace stiefel

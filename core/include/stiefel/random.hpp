@@ -4,9 +4,8 @@
 /// compiler and library. Streams with another name or index are independent.
 #pragma once
 
-#include <Eigen/Core>
 #include <cstdint>
-#include <span>
+#include <random>
 #include <string_view>
 #include <vector>
 
@@ -20,9 +19,9 @@ class STIEFEL_API Rng {
 
   std::uint32_t bits32();
   std::uint64_t bits64();
-  double uniform();                                ///< [0, 1), 53 bits
-  double uniform(double low, double high);         ///< [low, high)
-  double normal();                                 ///< mean 0, variance 1; Box–Muller, both values used
+  double uniform();                                           ///< [0, 1), 53 bits
+  double uniform(double low, double high);                    ///< [low, high)
+  double normal();                                            ///< mean 0, variance 1; Box–Muller
   std::int64_t integer(std::int64_t low, std::int64_t high);  ///< low ≤ k < high, without bias
   std::vector<std::int64_t> permutation(std::int64_t n);      ///< of 0 … n−1
 
@@ -32,12 +31,8 @@ class STIEFEL_API Rng {
  private:
   void refill();
 
-  std::uint32_t key_[2];
-  std::uint32_t stream_[2];
-  std::uint64_t position_ = 0;
-  std::uint32_t block_[4];
-  double spare_ = 0;
-  bool has_spare_ = false;
+  std::uint64_t key_, index_, position_ = 0;
+  std::uint32_t block_[4];  // the four numbers that position_ lies in
 };
 
 /// The permutation and draws of NumPy's legacy RandomState(seed): the published pixel orders of permuted MNIST are defined by it.
@@ -49,10 +44,8 @@ class STIEFEL_API NumpyRandomState {
   std::int64_t integer(std::int64_t low, std::int64_t high);  ///< randint(low, high), range below 2³²
 
  private:
-  std::uint32_t bits32();
   std::uint32_t masked(std::uint32_t largest);
-  std::uint32_t state_[624];
-  int next_ = 624;
+  std::mt19937 generator_;
 };
 
 }  // namespace stiefel

@@ -11,6 +11,7 @@
 
 #include <Eigen/Core>
 #include <initializer_list>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,9 @@ namespace stiefel {
 
 using Index = Eigen::Index;
 class Schema;
+namespace detail {
+struct Section;
+}
 
 /// What may be said of a field just declared; every call checks the value read and adds to the explanation.
 template <class T> class STIEFEL_API Field {
@@ -35,10 +39,9 @@ template <class T> class STIEFEL_API Field {
 
  private:
   friend class Schema;
-  Field(Schema& schema, std::size_t entry, T& value) : schema_(schema), entry_(entry), value_(value) {}
+  Field(Schema& schema, std::size_t entry) : schema_(schema), entry_(entry) {}
   Schema& schema_;
   std::size_t entry_;
-  T& value_;
 };
 
 class STIEFEL_API Schema {
@@ -67,9 +70,12 @@ class STIEFEL_API Schema {
   void check(bool holds, std::string_view key, std::string_view sentence);
 
  protected:
-  Schema() = default;
+  explicit Schema(std::unique_ptr<detail::Section> section);
+  std::unique_ptr<detail::Section> section_;
 
  private:
+  template <class T> friend class Field;
+  template <class T> Field<T> declare(std::string_view key, T& value, std::string_view meaning);
   Schema& enter(std::string_view key, std::string_view meaning);
   void leave(Schema& inner);
 };

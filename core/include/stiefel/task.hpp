@@ -27,18 +27,18 @@ enum class ReadoutKind { every, last };
 
 struct TaskShape {
   InputKind input = InputKind::dense;
-  Index input_size = 0;    ///< d
-  Index output_size = 0;   ///< k
+  Index input_size = 0;   ///< d
+  Index output_size = 0;  ///< k
   ReadoutKind readout = ReadoutKind::every;
-  bool labels = false;     ///< targets are class numbers, else output_size numbers
-  Index steps = 0;         ///< longest sequence
-  bool streams = false;    ///< batch i + 1 continues the sequences of batch i: the state may be carried
+  bool labels = false;   ///< targets are class numbers, else output_size numbers
+  Index steps = 0;       ///< longest sequence
+  bool streams = false;  ///< batch i + 1 continues the sequences of batch i: the state may be carried
 };
 
 /// One batch, filled by the task. Sequence b has length(b) steps; entries beyond are ignored.
-template <class S> class Batch {
+template <class S> class STIEFEL_API Batch {
  public:
-  /// Room for `sequences` sequences of up to `steps` steps; inputs and targets zero, weights 1, lengths `steps`.
+  /// Room for `sequences` sequences of up to `steps` steps; inputs, symbols, targets and labels 0, weights 1, lengths `steps`.
   void resize(const TaskShape& shape, Index sequences, Index steps);
 
   Index sequences() const { return sequences_; }
@@ -46,30 +46,29 @@ template <class S> class Batch {
   Index& length(Index b) { return lengths_[b]; }
   Index length(Index b) const { return lengths_[b]; }
 
-  std::span<S> input(Index t, Index b) { return {inputs_.data() + inputs_.rows() * (t * sequences_ + b), std::size_t(inputs_.rows())}; }
+  std::span<S> input(Index t, Index b) { return {inputs_.data() + input_rows_ * (t * sequences_ + b), std::size_t(input_rows_)}; }
   std::int32_t& symbol(Index t, Index b) { return symbols_[t * sequences_ + b]; }
   /// For the readout `last` every t names the same target.
-  std::span<S> target(Index t, Index b) { return {targets_.data() + targets_.rows() * scored(t, b), std::size_t(targets_.rows())}; }
+  std::span<S> target(Index t, Index b) { return {targets_.data() + target_rows_ * scored(t, b), std::size_t(target_rows_)}; }
   std::int32_t& label(Index t, Index b) { return labels_[scored(t, b)]; }
   /// Weight of an output in loss and metrics; 0 masks it.
   S& weight(Index t, Index b) { return weights_[scored(t, b)]; }
 
   /// Column t·sequences + b.
-  const Matrix<S>& inputs() const { return inputs_; }
+  CMat<S> inputs() const { return cmat(inputs_.data(), input_rows_, sequences_ * steps_, input_rows_); }
   const std::vector<std::int32_t>& symbols() const { return symbols_; }
   /// Column scored(t, b).
-  const Matrix<S>& targets() const { return targets_; }
+  CMat<S> targets() const { return cmat(targets_.data(), target_rows_, Index(weights_.size()), target_rows_); }
   const std::vector<std::int32_t>& labels() const { return labels_; }
   const std::vector<S>& weights() const { return weights_; }
   Index scored(Index t, Index b) const { return every_ ? t * sequences_ + b : b; }
 
  private:
-  Index sequences_ = 0, steps_ = 0;
+  Index sequences_ = 0, steps_ = 0, input_rows_ = 0, target_rows_ = 0;
   bool every_ = true;
   std::vector<Index> lengths_;
-  Matrix<S> inputs_, targets_;
+  std::vector<S> inputs_, targets_, weights_;  // no memory of Eigen's: a batch may cross a library boundary
   std::vector<std::int32_t> symbols_, labels_;
-  std::vector<S> weights_;
 };
 
 /// What a task is made for.
@@ -86,7 +85,7 @@ struct DataFile {
 
 /// A quantity beside the loss; its value is sum / weight over the split.
 struct Metric {
-  std::string name;            ///< [a-z0-9_]+
+  std::string name;  ///< [a-z0-9_]+
   bool higher_is_better = true;
   std::string units = "1";
 };

@@ -12,6 +12,8 @@
 
 namespace stiefel {
 
+class ConfigSchema;
+
 /// A node `{plugin: name, …options…}`, read, checked, and its options made.
 struct PluginChoice {
   std::string plugin;
@@ -22,6 +24,8 @@ struct PluginChoice {
 struct RecurrentMap : PluginChoice {
   std::string name;               // of the map in the cell; empty in model.recurrent
   std::string route = "auto";     // auto structured dense
+
+  void describe(Schema& s);
 };
 
 struct InputOptions {
@@ -30,16 +34,22 @@ struct InputOptions {
   Initialiser bias_init{"zero"};
   Index embedding_size = 0;       // embedding: {size, init, scale}; 0: none
   Initialiser embedding_init{"normal", 0.01};
+
+  void describe(Schema& s);
 };
 struct ReadoutOptions {
   Initialiser init{"glorot_uniform"};
   bool bias = true;
   Initialiser bias_init{"zero"};
   std::string rows = "all";       // all | real
+
+  void describe(Schema& s);
 };
 struct InitialStateOptions {
   std::string kind = "zero";      // zero | learned | carried
   Initialiser init{"zero"};
+
+  void describe(Schema& s);
 };
 struct ModelOptions {
   PluginChoice cell;              // hidden: units, read beside the cell's own options
@@ -49,6 +59,9 @@ struct ModelOptions {
   InputOptions input;
   ReadoutOptions readout;
   InitialStateOptions initial_state;
+
+  void describe(ConfigSchema& s);
+  void describe_size(Schema& s);  // the keys beside a cell's options
 };
 
 struct ScheduleOptions {          // schedule: constant | {kind: step, factor: 0.5, every: 1000} | {kind: plateau, factor: 0.3, patience: 0}
@@ -56,6 +69,8 @@ struct ScheduleOptions {          // schedule: constant | {kind: step, factor: 0
   double factor = 0.5;
   Index every = 1000;             // step: optimizer steps
   Index patience = 0;             // plateau: evaluations without improvement that are borne
+
+  void describe(Schema& s);
 };
 struct OptimizerGroup : PluginChoice {
   std::string blocks = "*";       // glob over block names; first match wins
@@ -64,11 +79,15 @@ struct OptimizerGroup : PluginChoice {
   double weight_decay = 0;        // λ of λ‖θ‖²: adds 2λθ to the gradient; on a recurrent map with composite: λ‖W‖²
   bool composite = false;
   ScheduleOptions schedule;
+
+  void describe(Schema& s);
 };
 
 struct ClipOptions {              // clip: none | {kind: elementwise, bound: 1} | {kind: norm, bound: 1}
   std::string kind = "none";
   double bound = 1;
+
+  void describe(Schema& s);
 };
 struct TrainOptions {
   Index batch = 50;
@@ -82,6 +101,8 @@ struct TrainOptions {
   std::string select = "loss";    // validation quantity that chooses the best model and stops early: loss or a metric
   std::string select_on = "validation";  // validation | best_test
   Index chunk = 0;                // steps of a chunk; 0: from the shape
+
+  void describe(Schema& s);
 };
 struct RecordOptions {            // periods in steps; 0: never
   Index loss = 10;
@@ -91,10 +112,14 @@ struct RecordOptions {            // periods in steps; 0: never
   Index hidden_norms = 100;
   Index scalars = 100;
   std::vector<std::pair<std::string, Index>> blocks;  // {"activation.slope": 100}
+
+  void describe(ConfigSchema& s);
 };
 struct CheckpointOptions {
   Index every = 1000;
   Index keep = 2;
+
+  void describe(Schema& s);
 };
 
 struct Experiment {
@@ -109,6 +134,8 @@ struct Experiment {
   RecordOptions record;
   CheckpointOptions checkpoint;
   Index threads = 0;              // 0: all cores
+
+  void describe(ConfigSchema& s);
 };
 
 }  // namespace stiefel

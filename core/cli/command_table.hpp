@@ -1,0 +1,49 @@
+// Every command of the `stiefel` program with its arguments and options: help, checking of arguments and completion come from here.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stiefel::cli {
+
+/// What a word on the command line may be, for completion.
+enum class Word { none, experiment, key, plugin_file, method, role, shell, folder, text };
+
+struct Option {
+  const char* name;      ///< with its dashes
+  Word argument;         ///< Word::none: a switch
+  const char* meaning;
+};
+
+struct Command {
+  const char* name;
+  const char* arguments;   ///< as shown in help: "FILE [key=value...]"
+  Word first, further;     ///< of the arguments
+  const char* meaning;
+  std::vector<Option> options;
+};
+
+const std::vector<Command>& commands();
+/// Throws Error with a suggestion when there is no such command.
+const Command& find_command(std::string_view name);
+
+struct Arguments {
+  std::vector<std::string> positional;
+  std::map<std::string, std::string> options;   ///< by name with dashes; a switch has an empty value
+
+  bool has(const std::string& option) const { return options.contains(option); }
+  std::string value(const std::string& option, const std::string& otherwise = "") const;
+};
+
+/// `--option value`, `--option=value` and arguments in any order; after `--` everything is an argument.
+/// Throws Error for an option that the command does not have, with a suggestion.
+Arguments parse_arguments(std::string_view command, std::span<const std::string> words);
+
+/// Help for one command, and for the program.
+std::string help_text(const Command& command);
+std::string help_text();
+
+}  // namespace stiefel::cli

@@ -1,0 +1,18 @@
+// The commands of the `stiefel` program, one file each; each takes what follows its name and returns the exit code.
+// Errors are thrown as stiefel::Error unless the command says them itself.
+#pragma once
+
+#include <span>
+#include <string>
+
+namespace stiefel::cli {
+
+int validate_command(std::span<const std::string> arguments);
+int describe_command(std::span<const std::string> arguments);
+int schema_command(std::span<const std::string> arguments);
+int completion_command(std::span<const std::string> arguments);
+
+/// What `stiefel completion bash` prints.
+std::string bash_completion();
+
+}  // namespace stiefel::cli

@@ -1,0 +1,20 @@
+// `stiefel schema`: the JSON schema of experiments. An editor uses it for every file that begins with
+//   # yaml-language-server: $schema=stiefel.schema.json
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include <config/json_schema.hpp>
+
+#include "command_table.hpp"
+#include "commands.hpp"
+
+namespace stiefel::cli {
+
+int schema_command(std::span<const std::string> words) {
+  if (!parse_arguments("schema", words).positional.empty()) throw Error("`stiefel schema` takes no arguments");
+  fmt::print("{}", json_schema(Registry()));
+  return int(Exit::done);
+}
+
+}  // namespace stiefel::cli

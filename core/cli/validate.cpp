@@ -1,0 +1,54 @@
+// `stiefel validate FILE [key.path=value...]`: is the experiment in order, and what would be run.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include <config/load.hpp>
+
+#include "command_table.hpp"
+#include "commands.hpp"
+
+namespace stiefel::cli {
+namespace {
+
+std::string summary(const LoadedExperiment& loaded) {
+  const Experiment& e = loaded.experiment;
+  std::string maps = e.model.recurrent.plugin;
+  for (const RecurrentMap& map : e.model.maps) maps += fmt::format(", {}: {}", map.name, map.plugin);
+  std::string optimizers;
+  for (const OptimizerGroup& group : e.optimizer) {
+    optimizers += (optimizers.empty() ? "" : "; ") + group.plugin;
+    if (!group.frozen) optimizers += fmt::format(" rate {}", group.rate);
+    if (e.optimizer.size() > 1) optimizers += fmt::format(" for {}", group.blocks);
+  }
+  const std::string length = e.train.steps > 0 ? fmt::format("{} steps", e.train.steps) : fmt::format("{} epochs", e.train.epochs);
+  const auto line = [](const char* key, const std::string& value) { return fmt::format("  {:<11}{}\n", key, value); };
+  return line("run", fmt::format("{}/{}", e.name, loaded.id)) + line("task", e.task.plugin) +
+         line("cell", fmt::format("{}, {} hidden units, {}", e.model.cell.plugin, e.model.hidden, e.scalar)) + line("recurrent", maps) +
+         line("optimizer", optimizers) + line("training", fmt::format("{}, batches of {}, seed {}", length, e.train.batch, e.seed));
+}
+
+}  // namespace
+
+int validate_command(std::span<const std::string> words) {
+  const Arguments arguments = parse_arguments("validate", words);
+  if (arguments.positional.empty()) throw Error("name the file: stiefel validate FILE [key.path=value...]");
+  const std::string& file = arguments.positional.front();
+  const std::vector<std::string> overrides(arguments.positional.begin() + 1, arguments.positional.end());
+  Registry registry;
+  try {
+    const LoadedExperiment loaded = load_experiment(file, overrides, registry);
+    if (arguments.has("--resolved")) fmt::print("{}", loaded.resolved_yaml);
+    if (arguments.has("--origins")) fmt::print("{}\n", fmt::join(loaded.origins, "\n"));
+    if (arguments.options.empty()) fmt::print("{}: valid\n{}", file, summary(loaded));
+    return int(Exit::done);
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    const auto count = std::ranges::count(text, '\n') + 1;
+    fmt::print(stderr, "{}\n{}: {} {}\n", text, file, count, count == 1 ? "error" : "errors");
+    return int(Exit::usage);
+  }
+}
+
+}  // namespace stiefel::cli

@@ -1,0 +1,21 @@
+# `cmake --install`: program, library, headers, plugins, experiments, and the package that find_package(stiefel) reads. The build
+# tree holds the same package under lib/cmake/stiefel, so a plugin can be built against either.
+include(CMakePackageConfigHelpers)
+set(STIEFEL_PACKAGE ${CMAKE_INSTALL_LIBDIR}/cmake/stiefel)
+set(STIEFEL_BUILD_PACKAGE ${CMAKE_BINARY_DIR}/lib/cmake/stiefel)
+
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/stiefelConfig.cmake.in ${STIEFEL_BUILD_PACKAGE}/stiefelConfig.cmake
+  INSTALL_DESTINATION ${STIEFEL_PACKAGE})
+write_basic_package_version_file(${STIEFEL_BUILD_PACKAGE}/stiefelConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+foreach(file StiefelOpenBLAS.cmake StiefelPlugin.cmake plugin_exports.map)
+  configure_file(${CMAKE_CURRENT_LIST_DIR}/${file} ${STIEFEL_BUILD_PACKAGE}/${file} COPYONLY)
+endforeach()
+
+install(TARGETS stiefel EXPORT stiefelTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+export(EXPORT stiefelTargets NAMESPACE stiefel:: FILE ${STIEFEL_BUILD_PACKAGE}/stiefelTargets.cmake)
+install(EXPORT stiefelTargets NAMESPACE stiefel:: DESTINATION ${STIEFEL_PACKAGE})
+install(DIRECTORY ${STIEFEL_BUILD_PACKAGE}/ DESTINATION ${STIEFEL_PACKAGE} FILES_MATCHING PATTERN "stiefelConfig*.cmake" PATTERN "Stiefel*.cmake" PATTERN "*.map")
+install(DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/include/stiefel ${STIEFEL_GENERATED}/stiefel DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+  FILES_MATCHING PATTERN "*.hpp")
+install(DIRECTORY ${STIEFEL_PLUGIN_OUTPUT} DESTINATION ${CMAKE_INSTALL_LIBDIR}/stiefel FILES_MATCHING PATTERN "*.so")
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/experiments DESTINATION ${CMAKE_INSTALL_DATADIR}/stiefel FILES_MATCHING PATTERN "*.yaml")

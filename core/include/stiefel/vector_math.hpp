@@ -1,0 +1,21 @@
+/// Elementary functions of many numbers at once, by the SIMD target that product_target() names.
+///
+/// y may be x itself; otherwise the two do not overlap, and both have the same length. The result for a number depends on that number and
+/// the SIMD target alone, never on its place or on the length. Threads may call these at once. NaN gives NaN; ±∞ give the limits.
+///
+/// Largest errors in units in the last place, of float and double alike and including subnormal results:
+///   vector_exp 2, vector_sigmoid 3, vector_tanh 4.
+/// Under DenormalsOff subnormal arguments count as zero and subnormal results are zero.
+#pragma once
+
+#include <span>
+
+#include <stiefel/export.hpp>
+
+namespace stiefel {
+
+template <class S> STIEFEL_API void vector_exp(std::span<const S> x, std::span<S> y);      ///< eˣ
+template <class S> STIEFEL_API void vector_sigmoid(std::span<const S> x, std::span<S> y);  ///< 1/(1 + e⁻ˣ)
+template <class S> STIEFEL_API void vector_tanh(std::span<const S> x, std::span<S> y);     ///< odd: tanh(−x) is −tanh x to the bit
+
+}  // namespace stiefel

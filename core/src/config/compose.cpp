@@ -1,0 +1,177 @@
+// Files over files: extends and the rules of merging.
+#include "config/compose.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "config/overrides.hpp"
+
+namespace stiefel {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr std::size_t most_files = 64;
+
+/// The plugin that a node names, or nothing.
+const std::string* plugin_of(const Node& node) {
+  if (node.kind == Node::Kind::scalar) return &node.text;
+  if (node.kind != Node::Kind::map) return nullptr;
+  if (const Member* plugin = node.find("plugin")) return &plugin->value.text;
+  return node.abbreviated ? &node.text : nullptr;
+}
+
+class Composer {
+ public:
+  explicit Composer(Problems& problems) : problems_(problems) {}
+
+  std::vector<SourceFile> sources;
+
+  /// The tree of one file with everything that it extends beneath it.
+  std::optional<Node> compose(std::string text, const std::string& name) {
+    sources.push_back({name, std::move(text)});
+    std::optional<Node> tree = parse_yaml(sources.back().text, name, problems_);
+    if (!tree) return std::nullopt;
+    if (tree->kind == Node::Kind::null) {
+      problems_.add({name, 1, 1}, "the file is empty; `stiefel describe experiment` prints one to start from");
+      return std::nullopt;
+    }
+    if (tree->kind != Node::Kind::map) {
+      problems_.add(tree->where, fmt::format("an experiment is a mapping of keys to values, got {}", shown_kind(*tree)));
+      return std::nullopt;
+    }
+    return extend(std::move(*tree), name);
+  }
+
+  std::vector<fs::path> open_files;  // from the experiment's own file down to the one being read
+
+ private:
+  static const char* shown_kind(const Node& node) { return node.kind == Node::Kind::sequence ? "a list" : "one text"; }
+
+  std::optional<Node> extend(Node tree, const std::string& name) {
+    const auto extends = std::ranges::find(tree.members, "extends", &Member::key);
+    if (extends == tree.members.end()) return tree;
+    const Node list = std::move(extends->value);
+    tree.members.erase(extends);
+
+    std::optional<Node> base;
+    bool complete = true;
+    const auto lay = [&](const Node& entry) {
+      std::optional<Node> part = base_file(entry, name);
+      complete = complete && part.has_value();
+      if (part && base) merge(*base, std::move(*part));
+      else if (part) base = std::move(part);
+    };
+    if (list.kind == Node::Kind::sequence)
+      for (const Node& entry : list.items) lay(entry);
+    else
+      lay(list);
+    if (!complete) return std::nullopt;
+    if (!base) return tree;
+    const Location where = tree.where;
+    merge(*base, std::move(tree));
+    base->where = where;
+    return base;
+  }
+
+  std::optional<Node> base_file(const Node& entry, const std::string& from) {
+    if (entry.kind != Node::Kind::scalar || entry.text.empty()) {
+      problems_.add(entry.where, "extends must be a file name or a list of file names");
+      return std::nullopt;
+    }
+    const fs::path path = (fs::path(from).parent_path() / entry.text).lexically_normal();
+    const fs::path identity = fs::weakly_canonical(path);
+    if (std::ranges::find(open_files, identity) != open_files.end()) {
+      problems_.add(entry.where, fmt::format("{} extends itself: {}", path.string(), cycle(identity)));
+      return std::nullopt;
+    }
+    if (sources.size() >= most_files) {
+      problems_.add(entry.where, fmt::format("more than {} files are read by extends", most_files));
+      return std::nullopt;
+    }
+    std::string fault;
+    std::optional<std::string> text = read_configuration(path, fault);
+    if (!text) {
+      problems_.add(entry.where, fmt::format("cannot extend {}: {}", path.string(), fault));
+      return std::nullopt;
+    }
+    open_files.push_back(identity);
+    std::optional<Node> tree = compose(std::move(*text), path.string());
+    open_files.pop_back();
+    return tree;
+  }
+
+  std::string cycle(const fs::path& again) const {
+    std::string text;
+    for (auto file = std::ranges::find(open_files, again); file != open_files.end(); ++file) text += file->filename().string() + " extends ";
+    return text + again.filename().string();
+  }
+
+  Problems& problems_;
+};
+
+void refuse_many_runs(Node& root, Problems& problems) {
+  for (const char* key : {"sweep", "seeds"}) {
+    const auto member = std::ranges::find(root.members, key, &Member::key);
+    if (member == root.members.end()) continue;
+    problems.add(member->where, fmt::format("{}: one file describes one run; give other values on the command line, "
+                                            "for example `stiefel run FILE seed=2`",
+                                            key));
+    root.members.erase(member);
+  }
+}
+
+std::optional<Composed> compose(Composer& composer, std::string text, const std::string& name, std::span<const std::string> overrides,
+                                Problems& problems) {
+  std::optional<Node> root = composer.compose(std::move(text), name);
+  if (!root) return std::nullopt;
+  apply_overrides(*root, overrides, problems);
+  refuse_many_runs(*root, problems);
+  return Composed{std::move(*root), std::move(composer.sources)};
+}
+
+}  // namespace
+
+void merge(Node& base, Node later) {
+  const std::string* before = plugin_of(base);
+  const std::string* after = plugin_of(later);
+  const bool named_again = before && after && *before == *after;
+  if (later.kind == Node::Kind::scalar && base.kind == Node::Kind::map && named_again) return;
+  if (later.kind != Node::Kind::map || (base.kind != Node::Kind::map && base.kind != Node::Kind::scalar) ||
+      (before && after && !named_again)) {
+    base = std::move(later);
+    return;
+  }
+  if (base.kind == Node::Kind::scalar) {  // `activation: tanh` and then `activation: {slope: 0.1}`
+    base.kind = Node::Kind::map;
+    base.abbreviated = true;
+  }
+  for (Member& member : later.members) {
+    if (Member* existing = base.find(member.key)) {
+      merge(existing->value, std::move(member.value));
+      existing->where = member.where;
+    } else {
+      base.members.push_back(std::move(member));
+    }
+  }
+}
+
+std::optional<Composed> compose_file(const fs::path& file, std::span<const std::string> overrides, Problems& problems) {
+  std::string fault;
+  std::optional<std::string> text = read_configuration(file, fault);
+  if (!text) {
+    problems.add({file.string(), 0, 0}, "cannot be read: " + fault);
+    return std::nullopt;
+  }
+  Composer composer(problems);
+  composer.open_files.push_back(fs::weakly_canonical(file));
+  return compose(composer, std::move(*text), file.string(), overrides, problems);
+}
+
+std::optional<Composed> compose_text(std::string text, const std::string& name, std::span<const std::string> overrides, Problems& problems) {
+  Composer composer(problems);
+  composer.open_files.push_back(fs::weakly_canonical(name));
+  return compose(composer, std::move(text), name, overrides, problems);
+}
+
+}  // namespace stiefel

@@ -1,0 +1,65 @@
+// The runtime's Schema: sections of its own kind, and what only the runtime knows of: plugins, lists of them, free names.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "config/declaration.hpp"
+#include "config/experiment.hpp"
+
+namespace stiefel {
+
+class STIEFEL_API ConfigSchema final : public Schema {
+ public:
+  /// The section at `path`, read from `node` (null: absent; `where` then says near what).
+  ConfigSchema(Reading& reading, std::string path, const Node* node, Location where);
+  ~ConfigSchema() override;
+
+  using Keys = std::function<void(ConfigSchema&)>;
+
+  /// A section whose describe() takes a ConfigSchema.
+  template <class Options> void mapping(std::string_view key, Options& options, std::string_view meaning) {
+    ConfigSchema& inner = enter_section(key, meaning);
+    options.describe(inner);
+    inner.finish();
+  }
+  void mapping(std::string_view key, std::string_view meaning, const Keys& keys);
+
+  /// `key: {plugin: name, …}`; `beside` declares the keys that stand there but are not the plugin's. `example` is shown by describe.
+  void plugin(std::string_view key, PluginChoice& choice, Role role, std::string_view meaning, const char* example, const Keys& beside = {});
+  /// One group or a list of groups.
+  void groups(std::string_view key, std::vector<OptimizerGroup>& groups, std::string_view meaning);
+  /// Plugin nodes by free names.
+  void maps(std::string_view key, std::vector<RecurrentMap>& maps, std::string_view meaning);
+  /// Periods by free names.
+  void periods(std::string_view key, std::vector<std::pair<std::string, Index>>& periods, std::string_view meaning);
+
+  /// The keys of a plugin node in this section.
+  void describe_plugin(PluginChoice& choice, Role role, const char* example, const Keys& beside);
+  /// The keys of one group of blocks with its optimizer, or of a frozen one.
+  void group(OptimizerGroup& group, const char* example);
+  /// The options of `entry`, read from this section.
+  void describe_options(PluginChoice& choice, const Entry& entry);
+
+  /// Checks what is left to be checked: constraints, unknown keys. To be called once all keys are declared.
+  void finish();
+  /// A fault of the value at `key`.
+  void fault(std::string_view key, std::string sentence, Exit code = Exit::usage);
+
+  bool reads() const { return section_->reading->problems != nullptr; }
+  detail::Section& record() { return *section_; }
+  const detail::Section& record() const { return *section_; }
+
+ private:
+  friend class Schema;
+  ConfigSchema& enter_section(std::string_view key, std::string_view meaning);
+  Declaration& declare_node(std::string_view key, std::string_view meaning, Declaration::Kind kind);
+  ConfigSchema& add_inner(Declaration& declaration, std::string path, const Node* node);
+  void describe_alternatives(Declaration& declaration, Role role, const Keys& beside);
+  void refuse_unknown_keys();
+};
+
+}  // namespace stiefel

@@ -1,0 +1,71 @@
+// What describe() says of a key and what was read for it: the record that errors, resolved YAML, explanations and the JSON schema come from.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/scalars.hpp"
+#include "registry.hpp"
+
+namespace stiefel {
+
+class ConfigSchema;
+
+struct Declaration {
+  enum class Kind {
+    field,    ///< a scalar or a list of scalars
+    section,  ///< a mapping with keys of its own: inner[0]
+    plugin,   ///< {plugin: name, …options}: inner[0], or in a description of everything one for each plugin
+    groups,   ///< one plugin node or a list of them: inner
+    named,    ///< a mapping from free names to plugin nodes: names, inner
+    periods,  ///< a mapping from free names to integers: names, values
+  };
+  Kind kind = Kind::field;
+  std::string key, meaning, units;
+  Value fallback, value;  ///< of a field: its default, its effective value
+  std::optional<double> low, high;
+  bool low_excluded = false, high_excluded = false;
+  std::vector<std::string> one_of;
+  bool required = false;
+
+  bool given = false;
+  bool sound = true;      ///< false once something was wrong with it
+  const Node* node = nullptr;
+  Location where;         ///< of the value that was given
+
+  std::vector<std::unique_ptr<ConfigSchema>> inner;
+  std::vector<std::string> names;
+  std::vector<Index> values;
+
+  /// "integer, at least 1", "one of a, b", …
+  std::string constraint() const;
+};
+
+/// What all sections of one reading share.
+struct Reading {
+  const Registry* registry = nullptr;
+  Problems* problems = nullptr;  ///< null: nothing is read, keys are only described
+  bool alternatives = false;     ///< describe every plugin where one may stand
+};
+
+struct detail::Section {
+  Reading* reading = nullptr;
+  std::string path;               ///< "model.recurrent"; empty at the top
+  std::string noun;               ///< of unknown keys: "an option of the cell elman"
+  std::string shorthand;          ///< key that a bare scalar stands for
+  std::string plugin;             ///< name of the plugin whose options these are
+  std::string meaning;            ///< of that plugin
+  const Node* node = nullptr;     ///< null when absent
+  std::unique_ptr<Node> bare;     ///< the scalar that stands for the mapping, where one does
+  Location where;                 ///< of the node, or of the nearest one around it
+  bool open = false;              ///< unknown keys pass, because what is known could not be found out
+  std::vector<std::unique_ptr<Declaration>> declarations;
+  std::size_t checked = 0;        ///< declarations before this one have been checked against their constraints
+
+  std::string path_of(std::string_view key) const { return path.empty() ? std::string(key) : path + "." + std::string(key); }
+  bool sound() const;
+};
+
+}  // namespace stiefel

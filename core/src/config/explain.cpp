@@ -1,0 +1,153 @@
+// The declarations of a description, without a tree, as commented YAML.
+#include "config/explain.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "config/config_schema.hpp"
+#include "config/field_check.hpp"
+#include "config/resolved.hpp"
+
+namespace stiefel {
+namespace {
+
+using Kind = Declaration::Kind;
+
+/// A value that a required field accepts, as near to nothing as its constraints allow.
+struct Sample {
+  const Declaration& field;
+
+  double number() const {
+    if (field.low) return *field.low + (field.low_excluded ? 1 : 0);
+    if (field.high) return *field.high - (field.high_excluded ? 1 : 0);
+    return 1;
+  }
+  std::string text() const { return field.one_of.empty() ? "text" : field.one_of.front(); }
+
+  Value operator()(bool value) const { return value; }
+  Value operator()(Index) const { return Index(number()); }
+  Value operator()(double) const {
+    const bool narrow = field.low && field.high && (field.low_excluded || field.high_excluded);
+    return narrow ? (*field.low + *field.high) / 2 : number();
+  }
+  Value operator()(const std::string&) const { return text(); }
+  Value operator()(const std::vector<Index>&) const { return std::vector<Index>{Index(number())}; }
+  Value operator()(const std::vector<double>&) const { return std::vector<double>{number()}; }
+  Value operator()(const std::vector<std::string>&) const { return std::vector<std::string>{text()}; }
+};
+
+bool empty(const Value& value) {
+  return std::visit(
+      [](const auto& v) {
+        if constexpr (requires { v.empty(); }) return v.empty();
+        return false;
+      },
+      value);
+}
+
+Value shown_value(const Declaration& field) {
+  if (!field.required || (acceptable(field, field.fallback) && !empty(field.fallback))) return field.fallback;
+  return std::visit(Sample{field}, field.fallback);
+}
+
+void add_line(std::string& out, std::string line, std::string comment) {
+  constexpr std::size_t column = 36;
+  std::ranges::replace(comment, '\n', ' ');
+  if (!comment.empty()) {
+    line.resize(std::max(line.size() + 2, column), ' ');
+    line += "# " + comment;
+  }
+  out += line + "\n";
+}
+
+void write(const ConfigSchema& schema, const std::string& indent, std::string& out) {
+  for (const auto& declaration : schema.record().declarations) {
+    const std::string key = indent + declaration->key + ":";
+    if (declaration->kind == Kind::field) {
+      const bool is_name = declaration->key == "plugin" && !schema.record().plugin.empty();
+      const std::string comment = is_name ? schema.record().meaning
+                                          : fmt::format("{} ({}{})", declaration->meaning, declaration->constraint(), declaration->required ? "; required" : "");
+      add_line(out, fmt::format("{} {}", key, yaml_text(shown_value(*declaration))), comment);
+    } else if (declaration->inner.empty()) {
+      add_line(out, key + " {}", declaration->meaning);
+    } else {
+      const std::string& shorthand = declaration->inner[0]->record().shorthand;
+      const bool section = declaration->kind == Kind::section && !shorthand.empty();
+      add_line(out, key, declaration->meaning + (section ? fmt::format(" (`{} x` is short for `{{{}: x}}`)", key.substr(indent.size()), shorthand) : ""));
+      write(*declaration->inner[0], indent + "  ", out);
+    }
+  }
+}
+
+/// An experiment with the values that only a person can give.
+Experiment sample() {
+  Experiment experiment;
+  experiment.name = "my-experiment";
+  experiment.model.hidden = 128;
+  experiment.train.steps = 5000;
+  return experiment;
+}
+
+/// Where a role's plugin stands.
+std::vector<std::string> place_of(Role role) {
+  switch (role) {
+    case Role::parametrisation: return {"model", "recurrent"};
+    case Role::cell: return {"model", "cell"};
+    case Role::task: return {"task"};
+    case Role::optimizer: return {"optimizer"};
+  }
+  return {};
+}
+
+void describe_role(ConfigSchema& schema, Experiment& experiment, const Entry& entry) {
+  PluginChoice choice;
+  ModelOptions& model = experiment.model;
+  switch (entry.role) {
+    case Role::parametrisation: return schema.describe_plugin(model.recurrent, entry.role, entry.name, [&](ConfigSchema& s) { model.recurrent.describe(s); });
+    case Role::cell: return schema.describe_plugin(choice, entry.role, entry.name, [&](ConfigSchema& s) { model.describe_size(s); });
+    case Role::task: return schema.describe_plugin(choice, entry.role, entry.name, {});
+    case Role::optimizer: return schema.group(experiment.optimizer.emplace_back(), entry.name);
+  }
+}
+
+}  // namespace
+
+std::string explain_experiment(const Registry& registry) {
+  Reading reading{&registry};
+  ConfigSchema schema(reading, "", nullptr, {});
+  Experiment experiment = sample();
+  experiment.describe(schema);
+  std::string text = "# A whole experiment: every key with its default. Keys that keep their default may be left out.\n";
+  write(schema, "", text);
+  return text;
+}
+
+std::string explain_plugin(const Registry& registry, const Entry& entry) {
+  Reading reading{&registry};
+  ConfigSchema schema(reading, "", nullptr, {});
+  Experiment experiment = sample();
+  describe_role(schema, experiment, entry);
+  const PluginFile& file = registry.file_of(entry);
+  std::string text = fmt::format("# {} {}: {}\n", name_of(entry.role), entry.name, entry.meaning);
+  text += file.version.empty() ? fmt::format("# {}\n", file.path.string()) : fmt::format("# version {}, {}\n", file.version, file.path.string());
+  std::string indent;
+  for (const std::string& key : place_of(entry.role)) {
+    text += indent + key + ":\n";
+    indent += "  ";
+  }
+  write(schema, indent, text);
+  return text;
+}
+
+std::vector<std::string> experiment_keys(const Registry& registry) {
+  Reading reading{&registry};
+  ConfigSchema schema(reading, "", nullptr, {});
+  Experiment experiment = sample();
+  experiment.describe(schema);
+  std::vector<std::string> keys = origins_of(schema);
+  for (std::string& key : keys) key.erase(key.rfind('='));
+  return keys;
+}
+
+}  // namespace stiefel

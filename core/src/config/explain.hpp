@@ -1,0 +1,18 @@
+// `stiefel describe`: YAML to start from, every key with its default, type, range and meaning.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "registry.hpp"
+
+namespace stiefel {
+
+/// A whole experiment that validates, with one plugin of each role.
+STIEFEL_API std::string explain_experiment(const Registry& registry);
+/// One method, under the keys where it stands in an experiment.
+STIEFEL_API std::string explain_plugin(const Registry& registry, const Entry& entry);
+/// All keys of an experiment as paths for the command line.
+STIEFEL_API std::vector<std::string> experiment_keys(const Registry& registry);
+
+}  // namespace stiefel

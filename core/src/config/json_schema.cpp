@@ -1,0 +1,122 @@
+// Declarations as JSON schema. It is milder than the reader in one way: what may come from a file named in extends: is not demanded.
+#include "config/json_schema.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+#include "config/config_schema.hpp"
+
+namespace stiefel {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Kind = Declaration::Kind;
+
+Json object_schema(const ConfigSchema& schema);
+
+Json json_value(const Value& value) {
+  return std::visit([](const auto& v) { return Json(v); }, value);
+}
+
+/// Type and constraints of one scalar.
+void constrain(const Declaration& field, std::size_t type, Json& json) {
+  static constexpr const char* names[] = {"boolean", "integer", "number", "string", "integer", "number", "string"};
+  json["type"] = names[type];
+  if (!field.one_of.empty()) json["enum"] = field.one_of;
+  const auto bound = [](double value) { return value == std::floor(value) && std::abs(value) < 1e15 ? Json(Index(value)) : Json(value); };
+  if (field.low) json[field.low_excluded ? "exclusiveMinimum" : "minimum"] = bound(*field.low);
+  if (field.high) json[field.high_excluded ? "exclusiveMaximum" : "maximum"] = bound(*field.high);
+}
+
+Json field_schema(const Declaration& field, const detail::Section& section) {
+  if (field.key == "plugin" && !section.plugin.empty()) return {{"const", section.plugin}, {"description", section.meaning}};
+  Json json;
+  json["description"] = field.meaning + " (" + field.constraint() + ")";
+  constexpr std::size_t first_list = 4;
+  if (field.value.index() >= first_list) {
+    json["type"] = "array";
+    constrain(field, field.value.index(), json["items"]);
+  } else {
+    constrain(field, field.value.index(), json);
+  }
+  if (!field.required) json["default"] = json_value(field.fallback);
+  return json;
+}
+
+/// A name alone, one object for each plugin, or an object whose plugin is named in a file that this one extends.
+Json plugin_schema(const Declaration& declaration) {
+  Json names = Json::array(), choices = Json::array();
+  for (const auto& inner : declaration.inner) names.push_back(inner->record().plugin);
+  if (!names.empty()) choices.push_back({{"type", "string"}, {"enum", names}});
+  for (const auto& inner : declaration.inner) {
+    Json choice = object_schema(*inner);
+    choice["title"] = inner->record().plugin;
+    choice["description"] = inner->record().meaning;
+    choice["required"] = {"plugin"};
+    choices.push_back(std::move(choice));
+  }
+  choices.push_back({{"type", "object"}, {"not", {{"required", {"plugin"}}}}});
+  return {{"description", declaration.meaning}, {"oneOf", choices}};
+}
+
+Json section_schema(const Declaration& declaration) {
+  const ConfigSchema& inner = *declaration.inner.at(0);
+  Json object = object_schema(inner);
+  object["description"] = declaration.meaning;
+  const std::string& shorthand = inner.record().shorthand;
+  if (shorthand.empty()) return object;
+  return {{"description", declaration.meaning}, {"anyOf", {object["properties"][shorthand], object}}};
+}
+
+Json declaration_schema(const Declaration& declaration, const detail::Section& section) {
+  switch (declaration.kind) {
+    case Kind::field: return field_schema(declaration, section);
+    case Kind::section: return section_schema(declaration);
+    case Kind::plugin: return plugin_schema(declaration);
+    case Kind::groups: {
+      const Json one = plugin_schema(declaration);
+      return {{"description", declaration.meaning}, {"anyOf", {one, {{"type", "array"}, {"items", one}, {"minItems", 1}}}}};
+    }
+    case Kind::named: return {{"description", declaration.meaning}, {"type", "object"}, {"additionalProperties", plugin_schema(declaration)}};
+    case Kind::periods:
+      return {{"description", declaration.meaning}, {"type", "object"}, {"additionalProperties", {{"type", "integer"}, {"minimum", 0}}}};
+  }
+  return {};
+}
+
+Json object_schema(const ConfigSchema& schema) {
+  Json json = {{"type", "object"}, {"additionalProperties", false}};
+  Json& properties = json["properties"] = Json::object();
+  for (const auto& declaration : schema.record().declarations) properties[declaration->key] = declaration_schema(*declaration, schema.record());
+  return json;
+}
+
+bool demanded(const Declaration& declaration) {
+  if (declaration.required || declaration.kind != Kind::section) return declaration.required;
+  return std::ranges::any_of(declaration.inner[0]->record().declarations, [](const auto& inner) { return demanded(*inner); });
+}
+
+}  // namespace
+
+std::string json_schema(const Registry& registry) {
+  Reading reading{&registry, nullptr, true};
+  ConfigSchema schema(reading, "", nullptr, {});
+  Experiment experiment;
+  experiment.describe(schema);
+
+  Json json = {{"$schema", "http://json-schema.org/draft-07/schema#"}, {"title", "stiefel experiment"}};
+  json.update(object_schema(schema));
+  const Json file = {{"type", "string"}};
+  json["properties"]["extends"] = {{"description", "files whose keys stand unless they are given here; the later wins"},
+                                   {"anyOf", {file, {{"type", "array"}, {"items", file}}}}};
+  Json required = Json::array();
+  for (const auto& declaration : schema.record().declarations)
+    if (demanded(*declaration)) required.push_back(declaration->key);
+  json["if"] = {{"not", {{"required", {"extends"}}}}};
+  json["then"] = {{"required", required}};
+  return json.dump(2) + "\n";
+}
+
+}  // namespace stiefel

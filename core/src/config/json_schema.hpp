@@ -1,0 +1,12 @@
+// `stiefel schema`: the keys of an experiment as a JSON schema (draft-07), by which editors complete and check YAML.
+#pragma once
+
+#include <string>
+
+#include "registry.hpp"
+
+namespace stiefel {
+
+STIEFEL_API std::string json_schema(const Registry& registry);
+
+}  // namespace stiefel

@@ -1,0 +1,99 @@
+// Loading: compose, add the plugins that the file names, describe the experiment over the tree, write it out resolved.
+#include "config/load.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "config/config_schema.hpp"
+#include "config/resolved.hpp"
+#include "results/sha256.hpp"
+
+namespace stiefel {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Adds one file, or every *.so of a folder by name.
+void add_plugins(const fs::path& place, Registry& registry) {
+  if (!fs::is_directory(place)) {
+    registry.add(place);
+    return;
+  }
+  std::vector<fs::path> files;
+  for (const auto& file : fs::directory_iterator(place))
+    if (file.path().extension() == ".so") files.push_back(file.path());
+  std::ranges::sort(files);
+  for (const fs::path& file : files) registry.add(file);
+}
+
+/// Makes the entries of `plugins:` absolute, seen from the file that names them, and loads them.
+void add_named_plugins(Node& root, Registry& registry, Problems& problems) {
+  Member* plugins = root.find("plugins");
+  if (!plugins || plugins->value.kind != Node::Kind::sequence) return;
+  for (Node& entry : plugins->value.items) {
+    if (entry.kind != Node::Kind::scalar) continue;
+    const fs::path place = fs::absolute(fs::path(entry.where.file).parent_path() / entry.text).lexically_normal();
+    std::error_code code;
+    if (!fs::exists(place, code)) {
+      problems.add(entry.where, fmt::format("plugins: there is no file or folder {}", place.string()), Exit::plugin);
+      continue;
+    }
+    try {
+      add_plugins(place, registry);
+      entry.text = place.string();
+    } catch (const std::exception& error) {
+      problems.add(entry.where, fmt::format("plugins: {}", error.what()), Exit::plugin);
+    }
+  }
+}
+
+LoadedExperiment resolve(std::optional<Composed> composed, const std::vector<std::string>& overrides, Registry& registry, Problems& problems) {
+  if (!composed) problems.raise();
+  add_named_plugins(composed->root, registry, problems);
+
+  LoadedExperiment loaded;
+  Reading reading{&registry, &problems};
+  ConfigSchema schema(reading, "", &composed->root, {composed->sources.front().path, 1, 1});
+  loaded.experiment.describe(schema);
+  schema.finish();
+  problems.raise();
+
+  loaded.resolved_yaml = resolved_yaml(schema);
+  loaded.hash = sha256(loaded.resolved_yaml);
+  loaded.id = loaded.hash.substr(0, 10);
+  loaded.origins = origins_of(schema);
+  loaded.overrides = overrides;
+  loaded.sources = std::move(composed->sources);
+  loaded.source = loaded.sources.front().text;
+  return loaded;
+}
+
+}  // namespace
+
+LoadedExperiment load_experiment(const fs::path& file, const std::vector<std::string>& overrides, Registry& registry) {
+  Problems problems;
+  std::optional<Composed> composed = compose_file(file, overrides, problems);
+  return resolve(std::move(composed), overrides, registry, problems);
+}
+
+LoadedExperiment load_experiment_text(std::string text, const std::string& name, const std::vector<std::string>& overrides, Registry& registry) {
+  Problems problems;
+  std::optional<Composed> composed = compose_text(std::move(text), name, overrides, problems);
+  return resolve(std::move(composed), overrides, registry, problems);
+}
+
+PluginChoice choose_plugin(const Entry& entry, std::string_view options, const std::string& name) {
+  Problems problems;
+  const std::optional<Node> tree = parse_yaml(options, name, problems);
+  problems.raise();
+  Reading reading{nullptr, &problems};
+  ConfigSchema schema(reading, entry.name, &*tree, {name, 1, 1});
+  PluginChoice choice;
+  schema.describe_options(choice, entry);
+  schema.finish();
+  problems.raise();
+  return choice;
+}
+
+}  // namespace stiefel

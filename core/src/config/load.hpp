@@ -1,0 +1,36 @@
+// From a file and the command line to an Experiment: composed, checked, with its plugins chosen and their options made.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/compose.hpp"
+#include "config/experiment.hpp"
+#include "registry.hpp"
+
+namespace stiefel {
+
+struct LoadedExperiment {
+  Experiment experiment;
+  std::string source;                  ///< text of the experiment's own file
+  std::vector<SourceFile> sources;     ///< that file and all it extends, in the order of reading
+  std::string resolved_yaml;           ///< every key with its effective value; can be read again
+  std::string hash;                    ///< SHA-256 of resolved_yaml, 64 hexadecimal digits
+  std::string id;                      ///< its first 10 digits, the name of the run's folder
+  std::vector<std::string> origins;    ///< "key=file:line", "key=command line" or "key=default"
+  std::vector<std::string> overrides;  ///< as typed
+};
+
+/// Reads, checks and resolves; the plugins that `plugins:` names are added to the registry, which must outlive the result.
+/// One Error holds everything that is wrong, a line each.
+STIEFEL_API LoadedExperiment load_experiment(const std::filesystem::path& file, const std::vector<std::string>& overrides, Registry& registry);
+/// The same from text; `name` stands for the file in messages and for its folder in relative paths.
+STIEFEL_API LoadedExperiment load_experiment_text(std::string text, const std::string& name, const std::vector<std::string>& overrides,
+                                                  Registry& registry);
+
+/// A plugin with options from the text of a YAML mapping without `plugin:`; defaults for what it does not give.
+STIEFEL_API PluginChoice choose_plugin(const Entry& entry, std::string_view options = "", const std::string& name = "options");
+
+}  // namespace stiefel

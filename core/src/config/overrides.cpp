@@ -1,0 +1,137 @@
+// Grammar of an override: key ('.' key)* '=' value, a key a word, a number (entry of a list, from 0) or a text in double quotes.
+#include "config/overrides.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+namespace stiefel {
+namespace {
+
+/// Keys that stand beside a plugin's options but are not the plugin's.
+constexpr std::array kept_keys = {"hidden", "route", "blocks", "rate", "weight_decay", "composite", "schedule"};
+
+struct Override {
+  std::string text, path;  // as typed; up to the equals sign
+  std::vector<std::string> keys;
+  Node value;
+};
+
+/// Keys of the path at the front of `text`, which then begins with '='; empty when the grammar is violated.
+std::vector<std::string> split_path(std::string_view& text) {
+  std::vector<std::string> keys;
+  while (true) {
+    std::size_t end = 0;
+    if (text.starts_with('"')) {
+      end = text.find('"', 1);
+      if (end == std::string_view::npos) return {};
+      keys.emplace_back(text.substr(1, end - 1));
+      ++end;
+    } else {
+      end = std::min(text.find_first_of(".="), text.size());
+      keys.emplace_back(text.substr(0, end));
+    }
+    text.remove_prefix(end);
+    if (keys.back().empty() || text.empty()) return {};
+    if (text[0] == '=') return keys;
+    if (text[0] != '.') return {};
+    text.remove_prefix(1);
+  }
+}
+
+std::optional<Override> parse(const std::string& text, Problems& problems) {
+  Override result;
+  result.text = text;
+  std::string_view rest = text;
+  result.keys = split_path(rest);
+  if (result.keys.empty()) {
+    problems.add({}, fmt::format("'{}' is not of the form key.path=value, for example model.cell.hidden=256", text));
+    return std::nullopt;
+  }
+  result.path = text.substr(0, text.size() - rest.size());
+  Problems faults;
+  std::optional<Node> value = parse_yaml(rest.substr(1), "", faults);
+  if (!value) {
+    std::string sentence = faults.text();
+    sentence.erase(0, Location{}.text().size());
+    problems.add({}, result.path + sentence);
+    return std::nullopt;
+  }
+  if (!faults.empty()) {
+    problems.add({}, fmt::format("{}: the value is a mapping with a duplicate or merge key", result.path));
+    return std::nullopt;
+  }
+  if (result.keys[0] == "extends") {
+    problems.add({}, "extends cannot be given on the command line; write it into a file");
+    return std::nullopt;
+  }
+  result.value = std::move(*value);
+  return result;
+}
+
+/// The entry of a list that `key` names, or null and a problem.
+Node* list_entry(Node& list, const std::string& key, const std::string& path, Problems& problems) {
+  std::size_t index = 0;
+  const auto [end, code] = std::from_chars(key.data(), key.data() + key.size(), index);
+  if (code == std::errc() && end == key.data() + key.size() && index < list.items.size()) return &list.items[index];
+  problems.add({}, list.items.empty() ? fmt::format("{}: the list is empty", path)
+                                      : fmt::format("{}: this is a list with entries 0 to {}, there is no '{}'", path, list.items.size() - 1, key));
+  return nullptr;
+}
+
+Node* child(Node& node, const std::string& key, const std::string& path, Problems& problems) {
+  if (node.kind == Node::Kind::sequence) return list_entry(node, key, path, problems);
+  if (node.kind == Node::Kind::scalar) node.abbreviated = true;
+  if (node.kind == Node::Kind::null) node.where = {};
+  node.kind = Node::Kind::map;
+  if (Member* member = node.find(key)) return &member->value;
+  node.members.push_back({key, {}, {}});
+  return &node.members.back().value;
+}
+
+/// Options of the plugin named so far must not reach the new one.
+void drop_options(Node& node, const std::string& plugin) {
+  const Member* named = node.find("plugin");
+  const std::string& before = named ? named->value.text : node.text;
+  if (before == plugin) return;
+  if (node.kind == Node::Kind::scalar) node.kind = Node::Kind::map;
+  node.abbreviated = false;
+  node.text.clear();
+  std::erase_if(node.members, [](const Member& member) { return std::ranges::find(kept_keys, member.key) == kept_keys.end(); });
+}
+
+void apply(Node& root, Override& override, Problems& problems) {
+  Node* node = &root;
+  std::string path;
+  for (std::size_t i = 0; i < override.keys.size(); ++i) {
+    const std::string& key = override.keys[i];
+    if (i + 1 == override.keys.size() && key == "plugin" && override.value.kind == Node::Kind::scalar) drop_options(*node, override.value.text);
+    path += (i == 0 ? "" : ".") + key;
+    Node* parent = node;
+    node = child(*parent, key, override.path, problems);
+    if (!node) return;
+    if (Member* member = parent->find(key); member && i + 1 == override.keys.size()) member->where = {};
+  }
+  *node = std::move(override.value);
+}
+
+}  // namespace
+
+void apply_overrides(Node& root, std::span<const std::string> overrides, Problems& problems) {
+  std::vector<Override> parsed;
+  for (const std::string& text : overrides) {
+    std::optional<Override> override = parse(text, problems);
+    if (!override) continue;
+    const auto same = std::ranges::find(parsed, override->keys, &Override::keys);
+    if (same != parsed.end())
+      problems.add({}, fmt::format("{} is given twice: {} and {}", override->path, same->text, override->text));
+    else
+      parsed.push_back(std::move(*override));
+  }
+  std::ranges::stable_partition(parsed, [](const Override& override) { return override.keys.back() == "plugin"; });
+  for (Override& override : parsed) apply(root, override, problems);
+}
+
+}  // namespace stiefel

@@ -1,0 +1,75 @@
+// Two walks over the declarations of a reading.
+#include "config/resolved.hpp"
+
+#include <fmt/format.h>
+
+namespace stiefel {
+namespace {
+
+using Kind = Declaration::Kind;
+
+void write_section(const ConfigSchema& schema, const std::string& indent, std::string& out);
+
+/// The lines of a section as an entry of a list: `- ` before the first, blanks before the others.
+void write_entry(const ConfigSchema& schema, const std::string& indent, std::string& out) {
+  std::string lines;
+  write_section(schema, indent + "  ", lines);
+  lines.replace(indent.size(), 2, "- ");
+  out += lines;
+}
+
+void write_nested(const Declaration& declaration, const std::string& indent, std::string& out) {
+  const std::string deeper = indent + "  ";
+  if (declaration.kind == Kind::periods)
+    for (std::size_t i = 0; i < declaration.names.size(); ++i) out += fmt::format("{}{}: {}\n", deeper, quoted_text(declaration.names[i]), declaration.values[i]);
+  else if (declaration.kind == Kind::named)
+    for (std::size_t i = 0; i < declaration.names.size(); ++i) {
+      out += fmt::format("{}{}:\n", deeper, quoted_text(declaration.names[i]));
+      write_section(*declaration.inner[i], deeper + "  ", out);
+    }
+  else if (declaration.kind == Kind::groups && declaration.inner.size() > 1)
+    for (const auto& inner : declaration.inner) write_entry(*inner, deeper, out);
+  else
+    for (const auto& inner : declaration.inner) write_section(*inner, deeper, out);
+}
+
+void write_section(const ConfigSchema& schema, const std::string& indent, std::string& out) {
+  for (const auto& declaration : schema.record().declarations) {
+    out += indent + quoted_text(declaration->key) + ":";
+    if (declaration->kind == Kind::field) {
+      out += " " + yaml_text(declaration->value) + "\n";
+      continue;
+    }
+    std::string nested;
+    write_nested(*declaration, indent, nested);
+    out += nested.empty() ? " {}\n" : "\n" + nested;
+  }
+}
+
+void collect(const ConfigSchema& schema, std::vector<std::string>& origins) {
+  for (const auto& declaration : schema.record().declarations) {
+    const std::string path = schema.record().path_of(declaration->key);
+    const std::string origin = declaration->given ? declaration->where.origin() : "default";
+    if (declaration->kind == Kind::field) origins.push_back(path + "=" + origin);
+    if (declaration->kind == Kind::periods)
+      for (const Member& member : declaration->node ? declaration->node->members : std::vector<Member>())
+        origins.push_back(path + "." + member.key + "=" + member.value.where.origin());
+    for (const auto& inner : declaration->inner) collect(*inner, origins);
+  }
+}
+
+}  // namespace
+
+std::string resolved_yaml(const ConfigSchema& schema) {
+  std::string text;
+  write_section(schema, "", text);
+  return text;
+}
+
+std::vector<std::string> origins_of(const ConfigSchema& schema) {
+  std::vector<std::string> origins;
+  collect(schema, origins);
+  return origins;
+}
+
+}  // namespace stiefel

@@ -1,0 +1,17 @@
+// What was read, written out again: every key with its effective value, and where each came from.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "config/config_schema.hpp"
+
+namespace stiefel {
+
+/// YAML of all keys in the order of their declaration; read again it gives the same values and the same text.
+std::string resolved_yaml(const ConfigSchema& schema);
+
+/// "key=file:line", "key=command line" or "key=default" for each value of resolved_yaml().
+std::vector<std::string> origins_of(const ConfigSchema& schema);
+
+}  // namespace stiefel

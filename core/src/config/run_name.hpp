@@ -1,0 +1,14 @@
+// Which texts may name a run, and so a folder below runs/.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <stiefel/export.hpp>
+
+namespace stiefel {
+
+/// What is wrong with the name, as `must …`; empty when nothing is.
+STIEFEL_API std::string run_name_fault(std::string_view name);
+
+}  // namespace stiefel

@@ -1,0 +1,38 @@
+// Values of one type from nodes of the tree, strictly: what a number looks like decides whether it is one; and back to YAML text.
+#pragma once
+
+#include <Eigen/Core>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "config/tree.hpp"
+
+namespace stiefel {
+
+using Index = Eigen::Index;
+using Value = std::variant<bool, Index, double, std::string, std::vector<Index>, std::vector<double>, std::vector<std::string>>;
+
+/// "true or false", "an integer", …
+STIEFEL_API std::string type_name(const Value& value);
+
+struct Fault {
+  Location where;
+  std::string sentence;  ///< what follows the key: `must be an integer, got "x"`
+};
+
+/// Reads `node` as the type that `value` already holds; false and faults when it is something else, `value` then unchanged.
+STIEFEL_API bool read_value(const Node& node, Value& value, std::vector<Fault>& faults);
+
+/// `"abc"`, `a list`, `a mapping`, `nothing`.
+STIEFEL_API std::string shown(const Node& node);
+
+/// A double as the shortest decimal that reads back to the same bits.
+STIEFEL_API std::string number_text(double value);
+/// Text as a YAML scalar, in quotes only where it needs them.
+STIEFEL_API std::string quoted_text(std::string_view text);
+/// A value as YAML in one line.
+STIEFEL_API std::string yaml_text(const Value& value);
+
+}  // namespace stiefel

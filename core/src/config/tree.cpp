@@ -1,0 +1,257 @@
+// From yaml-cpp's events to the tree: the events, unlike yaml-cpp's own nodes, show duplicate keys, quotes and aliases before they act.
+#include "config/tree.hpp"
+
+#include <fmt/format.h>
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/mark.h>
+#include <yaml-cpp/parser.h>
+
+#include <algorithm>
+#include <fstream>
+#include <istream>
+#include <map>
+#include <sstream>
+
+namespace stiefel {
+namespace {
+
+constexpr std::size_t largest_file = 1'000'000;
+constexpr std::size_t deepest_level = 64;
+constexpr std::size_t most_nodes = 100'000;
+
+/// A fault after which no tree can be made.
+struct Refused {
+  Location where;
+  std::string sentence;
+};
+
+std::size_t count_nodes(const Node& node) {
+  std::size_t count = 1;
+  for (const Node& item : node.items) count += count_nodes(item);
+  for (const Member& member : node.members) count += count_nodes(member.value);
+  return count;
+}
+
+std::size_t depth_of(const Node& node) {
+  std::size_t depth = 0;
+  for (const Node& item : node.items) depth = std::max(depth, depth_of(item));
+  for (const Member& member : node.members) depth = std::max(depth, depth_of(member.value));
+  return depth + 1;
+}
+
+class TreeBuilder final : public YAML::EventHandler {
+ public:
+  TreeBuilder(const std::string& file, Problems& problems) : file_(file), problems_(problems) {}
+
+  Node root;
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (++documents_ > 1) throw Refused{place(mark), "a second document begins here; write one experiment per file"};
+  }
+  void OnDocumentEnd() override {}
+
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { add(leaf(Node::Kind::null, mark), anchor); }
+
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, const std::string& value) override {
+    refuse_tag(mark, tag, /*plain_marks=*/true);
+    if (value.find('\0') != std::string::npos) throw Refused{place(mark), "the text holds a NUL character; remove it"};
+    Node node = leaf(Node::Kind::scalar, mark);
+    node.text = value;
+    node.quoted = tag == "!";
+    add(std::move(node), anchor);
+  }
+
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    const auto found = anchors_.find(anchor);
+    if (found == anchors_.end()) throw Refused{place(mark), "this alias refers to the value that it is a part of; write the value out"};
+    if (open_.size() + depth_of(found->second) > deepest_level) refuse_depth(mark);
+    count(count_nodes(found->second), mark);
+    add(found->second, 0);
+  }
+
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+    open(Node::Kind::sequence, mark, tag, anchor);
+  }
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+    open(Node::Kind::map, mark, tag, anchor);
+  }
+  void OnSequenceEnd() override { close(); }
+  void OnMapEnd() override { close(); }
+
+ private:
+  /// A collection that is still being read.
+  struct Open {
+    Node node;
+    YAML::anchor_t anchor;
+    bool has_key, skips_value;
+    std::string key;
+    Location key_place;
+  };
+
+  Location place(const YAML::Mark& mark) const { return file_.empty() ? Location{} : Location{file_, mark.line + 1, mark.column + 1}; }
+
+  Node leaf(Node::Kind kind, const YAML::Mark& mark) {
+    count(1, mark);
+    Node node;
+    node.kind = kind;
+    node.where = place(mark);
+    return node;
+  }
+
+  void count(std::size_t nodes, const YAML::Mark& mark) {
+    nodes_ += nodes;
+    if (nodes_ > most_nodes) throw Refused{place(mark), fmt::format("more than {} values once aliases are expanded; write a smaller file", most_nodes)};
+  }
+
+  void refuse_tag(const YAML::Mark& mark, const std::string& tag, bool plain_marks) const {
+    if (tag.empty() || tag == "?" || (plain_marks && tag == "!")) return;
+    throw Refused{place(mark), fmt::format("the tag {} is not supported; write the plain value", tag)};
+  }
+
+  [[noreturn]] void refuse_depth(const YAML::Mark& mark) const {
+    throw Refused{place(mark), fmt::format("nested deeper than {} levels; no key of an experiment lies that deep", deepest_level)};
+  }
+
+  void open(Node::Kind kind, const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
+    refuse_tag(mark, tag, /*plain_marks=*/false);
+    if (open_.size() >= deepest_level) refuse_depth(mark);
+    open_.push_back({leaf(kind, mark), anchor, false, false, {}, {}});
+  }
+
+  void close() {
+    Open finished = std::move(open_.back());
+    open_.pop_back();
+    add(std::move(finished.node), finished.anchor);
+  }
+
+  void add(Node node, YAML::anchor_t anchor) {
+    if (anchor != 0) anchors_[anchor] = node;
+    if (open_.empty()) {
+      root = std::move(node);
+    } else if (open_.back().node.kind == Node::Kind::sequence) {
+      open_.back().node.items.push_back(std::move(node));
+    } else if (!open_.back().has_key) {
+      begin_member(std::move(node));
+    } else {
+      end_member(std::move(node));
+    }
+  }
+
+  void begin_member(Node key) {
+    if (key.kind != Node::Kind::scalar) throw Refused{key.where, "a key must be a plain word"};
+    Open& map = open_.back();
+    map.has_key = true;
+    map.skips_value = true;
+    if (key.text == "<<" && !key.quoted) {
+      problems_.add(key.where, "merge keys (<<) are not supported; use extends: [base.yaml] at the top of the file");
+    } else if (const Member* first = map.node.find(key.text)) {
+      problems_.add(key.where, fmt::format("'{}' is given twice; the first is at {}", key.text, first->where.text()));
+    } else {
+      map.skips_value = false;
+    }
+    map.key = std::move(key.text);
+    map.key_place = std::move(key.where);
+  }
+
+  void end_member(Node value) {
+    Open& map = open_.back();
+    map.has_key = false;
+    if (map.skips_value) return;
+    // The mark of an absent value is that of whatever follows.
+    if (value.kind == Node::Kind::null) value.where = map.key_place;
+    map.node.members.push_back({std::move(map.key), std::move(map.key_place), std::move(value)});
+  }
+
+  const std::string& file_;
+  Problems& problems_;
+  std::vector<Open> open_;
+  std::map<YAML::anchor_t, Node> anchors_;
+  std::size_t nodes_ = 0;
+  int documents_ = 0;
+};
+
+Location place_of_byte(std::string_view text, std::size_t byte, const std::string& file) {
+  if (file.empty()) return {};
+  const std::string_view before = text.substr(0, byte);
+  const std::size_t line_start = before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;
+  return {file, int(std::ranges::count(before, '\n')) + 1, int(byte - line_start) + 1};
+}
+
+/// Bytes of the UTF-8 character at `i`, or 0 when there is none (RFC 3629: no surrogates, no overlong forms, at most U+10FFFF).
+std::size_t utf8_length(std::string_view text, std::size_t i) {
+  const auto byte = [&](std::size_t k) { return i + k < text.size() ? static_cast<unsigned char>(text[i + k]) : 0u; };
+  const unsigned first = byte(0);
+  if (first < 0x80) return 1;
+  const std::size_t length = first >= 0xC2 && first <= 0xDF ? 2 : first >= 0xE0 && first <= 0xEF ? 3 : first >= 0xF0 && first <= 0xF4 ? 4 : 0;
+  for (std::size_t k = 1; k < length; ++k)
+    if ((byte(k) & 0xC0) != 0x80) return 0;
+  const bool bad = (first == 0xE0 && byte(1) < 0xA0) || (first == 0xED && byte(1) > 0x9F) || (first == 0xF0 && byte(1) < 0x90) ||
+                   (first == 0xF4 && byte(1) > 0x8F);
+  return bad ? 0 : length;
+}
+
+/// What yaml-cpp would let pass: size, control characters, bytes that are no UTF-8, tabs as indentation.
+void check_characters(std::string_view text, const std::string& file) {
+  if (text.size() > largest_file) throw Refused{{file, 0, 0}, fmt::format("{} bytes; a configuration may have at most {}", text.size(), largest_file)};
+  bool indentation = true;
+  for (std::size_t i = 0; i < text.size();) {
+    const unsigned char c = static_cast<unsigned char>(text[i]);
+    const std::size_t length = utf8_length(text, i);
+    if (length == 0) throw Refused{place_of_byte(text, i, file), fmt::format("byte 0x{:02X} is not UTF-8; save the file as UTF-8", c)};
+    if ((c < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7F)
+      throw Refused{place_of_byte(text, i, file), fmt::format("control character 0x{:02X}; remove it", c)};
+    if (c == '\t' && indentation) throw Refused{place_of_byte(text, i, file), "a tab as indentation; YAML is indented by spaces"};
+    indentation = c == '\n' || (indentation && (c == ' ' || c == '\r'));
+    i += length;
+  }
+}
+
+}  // namespace
+
+const Member* Node::find(std::string_view key) const {
+  const auto found = std::ranges::find(members, key, &Member::key);
+  return found == members.end() ? nullptr : &*found;
+}
+Member* Node::find(std::string_view key) { return const_cast<Member*>(std::as_const(*this).find(key)); }
+
+std::optional<Node> parse_yaml(std::string_view text, const std::string& file, Problems& problems) {
+  try {
+    check_characters(text, file);
+    std::istringstream stream{std::string(text)};
+    YAML::Parser parser(stream);
+    TreeBuilder builder(file, problems);
+    while (parser.HandleNextDocument(builder)) {
+    }
+    return std::move(builder.root);
+  } catch (const Refused& refused) {
+    problems.add(refused.where, refused.sentence);
+  } catch (const YAML::Exception& exception) {
+    const Location where = file.empty() ? Location{} : Location{file, exception.mark.line + 1, exception.mark.column + 1};
+    problems.add(where, "not valid YAML: " + exception.msg);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> read_configuration(const std::filesystem::path& file, std::string& fault) {
+  std::error_code code;
+  const auto status = std::filesystem::status(file, code);
+  if (!std::filesystem::exists(status)) {
+    fault = "there is no such file";
+  } else if (!std::filesystem::is_regular_file(status)) {
+    fault = std::filesystem::is_directory(status) ? "it is a folder; name the YAML file in it" : "it is not a plain file";
+  } else if (const auto size = std::filesystem::file_size(file, code); !code && size > largest_file) {
+    fault = fmt::format("it has {} bytes; a configuration may have at most {}", size, largest_file);
+  } else {
+    std::ifstream stream(file, std::ios::binary);
+    std::ostringstream text;
+    text << stream.rdbuf();
+    if (stream && !stream.bad()) return std::move(text).str();
+    // An empty file makes operator<< fail although nothing is wrong with it.
+    if (stream.is_open() && !stream.bad() && !code && size == 0) return std::string();
+    fault = "it cannot be read; look at its permissions";
+  }
+  return std::nullopt;
+}
+
+}  // namespace stiefel

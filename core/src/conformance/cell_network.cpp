@@ -1,0 +1,326 @@
+// The little network: forward and backward over chunks and slices, watching that the cell keeps to its memory.
+#include "conformance/cell_network.hpp"
+
+#include <fmt/format.h>
+
+namespace stiefel::conformance {
+
+namespace {
+
+constexpr Index input_size = 2;
+
+template <class S, class A> void product(const A& W, CMat<S> X, Mat<S> Y, bool accumulate) {
+  for (Index j = 0; j < X.cols(); ++j)
+    for (Index i = 0; i < W.rows(); ++i) {
+      S sum = 0;
+      for (Index k = 0; k < W.cols(); ++k) sum += W(i, k) * X(k, j);
+      Y(i, j) = accumulate ? Y(i, j) + sum : sum;
+    }
+}
+
+template <class S> class Sums final : public GradientSink<S> {
+ public:
+  Sums(const std::vector<MapSpec>& maps, const Layout& layout, Index cell_first, Index cell_count, bool want_blocks)
+      : dtheta_(layout.size()), blocks_(want_blocks ? layout.part(dtheta_.data(), cell_first, cell_count) : Blocks<S>()) {
+    for (const MapSpec& m : maps) dW_.push_back(Matrix<S>::Zero(m.rows, m.cols));
+  }
+  void map(Index first, Index count, CMat<S> X, CMat<S> dY) override {
+    STIEFEL_ASSERT(X.cols() == dY.cols() && first >= 0 && first + count <= Index(dW_.size()));
+    Index row = 0;
+    for (Index k = first; k < first + count; ++k) {
+      Matrix<S>& dW = dW_[std::size_t(k)];
+      STIEFEL_ASSERT(row + dW.rows() <= dY.rows() && X.rows() == dW.cols());
+      dW += dY.middleRows(row, dW.rows()) * X.transpose();
+      row += dW.rows();
+    }
+    STIEFEL_ASSERT(row == dY.rows());
+  }
+  Blocks<S> blocks() override { return blocks_; }
+  const Matrix<S>& matrix(Index map) const { return dW_[std::size_t(map)]; }
+  const Guarded<S>& numbers() const { return dtheta_; }
+
+ private:
+  std::vector<Matrix<S>> dW_;
+  Guarded<S> dtheta_;
+  Blocks<S> blocks_;
+};
+
+}  // namespace
+
+template <class S> void PlainMaps<S>::apply(Index map, CMat<S> X, Mat<S> Y, Scratch<S>&) const {
+  product<S>(matrices_[std::size_t(map)], X, Y, false);
+}
+template <class S> void PlainMaps<S>::add(Index first, Index count, CMat<S> X, Mat<S> Y, Scratch<S>&) const {
+  Index row = 0;
+  for (Index k = first; k < first + count; ++k) {
+    const Matrix<S>& W = matrices_[std::size_t(k)];
+    STIEFEL_ASSERT(X.rows() == W.cols() && row + W.rows() <= Y.rows());
+    product<S>(W, X, rows_of(Y, row, W.rows()), true);
+    row += W.rows();
+  }
+}
+template <class S> void PlainMaps<S>::apply_adjoint(Index map, CMat<S> dY, Mat<S> dX, Scratch<S>&) const {
+  product<S>(matrices_[std::size_t(map)].transpose(), dY, dX, false);
+}
+template <class S> void PlainMaps<S>::add_adjoint(Index first, Index count, CMat<S> dY, Mat<S> dX, Scratch<S>&) const {
+  Index row = 0;
+  for (Index k = first; k < first + count; ++k) {
+    const Matrix<S>& W = matrices_[std::size_t(k)];
+    product<S>(W.transpose(), rows_of(dY, row, W.rows()), dX, true);
+    row += W.rows();
+  }
+}
+
+template <class S> CellNetwork<S>::CellNetwork(const Subject& subject, CheckReport& report, CellContext context, std::uint64_t seed)
+    : subject_(subject), report_(report), cell_(subject.create<Cell<S>>(context)), maps_(subject.call("maps", [&] { return cell_->maps(); })) {
+  subject_.call("initialise", [&] { make_parameters(seed); });
+}
+
+template <class S> void CellNetwork<S>::make_parameters(std::uint64_t seed) {
+  Parameters& p = parameters_;
+  const Index rows = cell_->input_rows();
+  p.layout.add("input.", {{"V", rows * input_size, rows, input_size}, {"b", rows}});
+  p.map_first = p.layout.count();
+  for (std::size_t k = 0; k < maps_.size(); ++k)
+    p.layout.add("recurrent.", {{maps_[k].name.empty() ? "W" : maps_[k].name, maps_[k].rows * maps_[k].cols, maps_[k].rows, maps_[k].cols}});
+  p.cell_first = p.layout.count();
+  const std::vector<BlockSpec> own = cell_->blocks();
+  check_blocks(report_, own);
+  p.layout.add("cell.", own);
+  p.cell_count = Index(own.size());
+  p.state = p.layout.count();
+  p.layout.add("", {{"initial_state", cell_->state_rows()}});
+  p.numbers.resize(std::size_t(p.layout.size()));
+
+  Rng rng(seed, "cell");
+  const Blocks<double> theta = p.layout.all(p.numbers.data());
+  const auto normal = [&](Index block, double scale) {
+    for (double& x : theta[block]) x = std::round(4096 * scale * rng.normal()) / 4096;
+  };
+  normal(0, 0.7);
+  normal(1, 0.3);
+  for (Index k = p.map_first; k < p.cell_first; ++k) normal(k, 1 / std::sqrt(double(std::max<Index>(1, p.layout.block(k).cols))));
+  normal(p.state, 0.5);
+  // What the cell writes itself, a little away from it so that no gradient vanishes.
+  Guarded<S> values(p.layout.size());
+  Rng initialise(seed, "initialise");
+  cell_->initialise(p.layout.part(values.data(), p.cell_first, p.cell_count), initialise);
+  Guarded<S> bias(rows);
+  cell_->initialise_bias(bias.span());
+  report_.require("memory", values.intact() && bias.intact(), "initialise or initialise_bias wrote outside its blocks");
+  for (Index i = 0; i < rows; ++i) theta[1][std::size_t(i)] += double(bias.data()[i]);
+  for (Index b = p.cell_first; b < p.state; ++b)
+    for (std::size_t i = 0; i < theta[b].size(); ++i)
+      theta[b][i] = double(values.data()[p.layout.offset(b) + Index(i)]) + std::round(512 * rng.normal()) / 4096;
+}
+
+template <class S> Problem CellNetwork<S>::problem(std::uint64_t seed) const {
+  Problem p;
+  Rng rng(seed, "problem");
+  p.lengths = {6, 6, 5, 4, 3, 1};
+  p.steps = p.lengths[0];
+  for (Index t = 0; t < p.steps; ++t) {
+    p.inputs.push_back(random_matrix(rng, input_size, Index(p.lengths.size())));
+    p.readout.push_back(random_matrix(rng, cell_->output_rows(), Index(p.lengths.size())));
+  }
+  return p;
+}
+
+/// One slice: its chunks' memory, forward and backward.
+template <class S> struct CellNetwork<S>::SliceRun {
+  struct Piece {
+    Index first, steps;
+    std::vector<Index> active;
+    Panel<S> saved, delta, doutput, dhidden;
+  };
+  const CellNetwork& network;
+  const Subject& subject;
+  CheckReport& report;
+  const Problem& problem;
+  const std::vector<Index>& sequences;
+  const PlainMaps<S>& maps;
+  const Guarded<S>& theta;
+  Index columns;
+  std::vector<Piece> pieces;
+  Panel<S> dstate;
+
+  SliceRun(const CellNetwork& network, const Subject& subject, CheckReport& report, const Problem& problem, const std::vector<Index>& sequences, const std::vector<Index>& chunks,
+           const PlainMaps<S>& maps, const Guarded<S>& theta)
+      : network(network), subject(subject), report(report), problem(problem), sequences(sequences), maps(maps), theta(theta), columns(Index(sequences.size())),
+        dstate(network.cell().state_rows(), columns) {
+    const Cell<S>& cell = network.cell();
+    Index first = 0;
+    for (const Index steps : chunks) {
+      const Index here = std::min(steps, problem.lengths[std::size_t(sequences[0])] - first);
+      if (here <= 0) break;
+      const Index all = here * columns;
+      const bool read = std::any_of(problem.readout.begin() + first, problem.readout.begin() + first + here, [](const Real& C) { return C.cols() > 0; });
+      pieces.push_back({first, here, {}, Panel<S>(cell.saved_rows(), (here + 1) * columns, S(sentinel)), Panel<S>(cell.delta_rows(), all),
+                        Panel<S>(cell.output_rows(), read ? all : 0, S(0)), Panel<S>(cell.output_rows(), all, S(sentinel))});
+      for (Index t = first; t < first + here; ++t)
+        pieces.back().active.push_back(std::count_if(sequences.begin(), sequences.end(), [&](Index b) { return problem.lengths[std::size_t(b)] > t; }));
+      first += here;
+    }
+  }
+
+  Chunk<S> chunk(Piece& piece) {
+    Chunk<S> c;
+    c.first = piece.first;
+    c.steps = piece.steps;
+    c.columns = columns;
+    c.active = piece.active.data();
+    const auto point = [](auto& view, auto&& at) { new (&view) Mat<S>(at); };
+    point(c.saved, piece.saved.whole());
+    point(c.delta, piece.delta.whole());
+    point(c.dstate, dstate.whole());
+    point(c.dhidden, piece.dhidden.whole());
+    c.message_clip = S(problem.message_clip);
+    return c;
+  }
+  CBlocks<S> cell_theta() const { return network.parameters().layout.part(theta.data(), network.parameters().cell_first, network.parameters().cell_count); }
+  CBlocks<S> all_theta() const { return network.parameters().layout.all(theta.data()); }
+
+  void enter(std::size_t number) {
+    const Cell<S>& cell = network.cell();
+    Chunk<S> c = chunk(pieces[number]);
+    const Mat<S> before = c.at(-1);
+    Mat<S> state = rows_of(before, cell.state_row(), cell.state_rows());
+    if (number == 0) {
+      state.colwise() = as_vector(all_theta()[network.parameters().state]);
+    } else {
+      Chunk<S> last = chunk(pieces[number - 1]);
+      const Mat<S> leaving = last.at(last.steps - 1);
+      state = rows_of(leaving, cell.state_row(), cell.state_rows()).leftCols(state.cols());
+      if (problem.perturbed_step == c.first - 1) perturb(state);
+    }
+    const CMat<S> V = as_matrix(all_theta()[0], cell.input_rows(), input_size);
+    for (Index t = 0; t < c.steps; ++t) {
+      Mat<S> z = rows_of(c.at(t), 0, cell.input_rows());
+      for (Index j = 0; j < z.cols(); ++j)
+        z.col(j) = V * problem.inputs[std::size_t(c.first + t)].col(sequences[std::size_t(j)]).template cast<S>() + as_vector(all_theta()[1]);
+    }
+  }
+  // The perturbed output within the entering state, where it is part of it.
+  void perturb(Mat<S> state) {
+    const Index row = network.cell().output_row() + problem.perturbed_row - network.cell().state_row();
+    for (Index j = 0; j < state.cols(); ++j)
+      if (sequences[std::size_t(j)] == problem.perturbed_column && row >= 0 && row < state.rows()) state(row, j) += S(problem.perturbation);
+  }
+
+  void forward(Outcome& outcome) {
+    const Cell<S>& cell = network.cell();
+    for (std::size_t number = 0; number < pieces.size(); ++number) {
+      enter(number);
+      Piece& piece = pieces[number];
+      Chunk<S> c = chunk(piece);
+      call("forward", [&](Scratch<S>& scratch) { cell.forward(c, maps, cell_theta(), scratch); });
+      check_untouched(piece, "forward");
+      outcome.kink_distance = std::min(outcome.kink_distance, subject.call("kink_distance", [&] { return cell.kink_distance(c, cell_theta()); }));
+      for (Index t = 0; t < c.steps; ++t) read(c, t, outcome);
+    }
+  }
+  void read(Chunk<S>& c, Index t, Outcome& outcome) {
+    const Mat<S> h = rows_of(c.at(t), network.cell().output_row(), network.cell().output_rows());
+    const std::size_t step = std::size_t(c.first + t);
+    for (Index j = 0; j < h.cols(); ++j) {
+      const Index b = sequences[std::size_t(j)];
+      Eigen::VectorXd value = h.col(j).template cast<double>();
+      if (problem.perturbed_step == c.first + t && problem.perturbed_column == b) value(problem.perturbed_row) += problem.perturbation;
+      outcome.outputs[step].col(b) = value;
+      if (problem.readout[step].cols() > 0) outcome.loss += value.dot(problem.readout[step].col(b));
+    }
+  }
+
+  void backward(Sums<S>& sums, Outcome& outcome) {
+    const Cell<S>& cell = network.cell();
+    for (std::size_t number = pieces.size(); number-- > 0;) {
+      Piece& piece = pieces[number];
+      Chunk<S> c = chunk(piece);
+      for (Index t = 0; t < c.steps && piece.doutput.read().cols() > 0; ++t) {
+        const Real& C = problem.readout[std::size_t(c.first + t)];
+        for (Index j = 0; j < piece.active[std::size_t(t)] && C.cols() > 0; ++j)
+          piece.doutput.columns(t * columns + j, 1) = C.col(sequences[std::size_t(j)]).template cast<S>();
+      }
+      const Matrix<S> kept = piece.saved.read();
+      call("backward", [&](Scratch<S>& scratch) { cell.backward(c, piece.doutput.read(), maps, cell_theta(), sums, scratch); });
+      report.require("memory", (kept.array() == piece.saved.read().array()).all(), "backward changed the saved numbers");
+      check_untouched(piece, "backward");
+      collect(piece, outcome);
+    }
+    const Blocks<double> gradient = network.parameters().layout.all(outcome.gradient.data());
+    for (Index j = 0; j < columns; ++j)
+      as_vector(gradient[network.parameters().state]) += dstate.read().col(j).template cast<double>();
+    report.require("memory", dstate.intact(), "backward wrote outside dstate");
+  }
+  // The gradients of V, b and h_t of a chunk.
+  void collect(Piece& piece, Outcome& outcome) {
+    const Cell<S>& cell = network.cell();
+    const Blocks<double> gradient = network.parameters().layout.all(outcome.gradient.data());
+    Mat<double> dV = as_matrix(gradient[0], cell.input_rows(), input_size);
+    for (Index t = 0; t < piece.steps; ++t)
+      for (Index j = 0; j < piece.active[std::size_t(t)]; ++j) {
+        const Index b = sequences[std::size_t(j)];
+        const Eigen::VectorXd d = piece.delta.read().col(t * columns + j).head(cell.input_rows()).template cast<double>();
+        outcome.largest_delta = std::max(outcome.largest_delta, d.template lpNorm<Eigen::Infinity>());
+        dV += d * problem.inputs[std::size_t(piece.first + t)].col(b).transpose();
+        as_vector(gradient[1]) += d;
+        outcome.dhidden[std::size_t(piece.first + t)].col(b) = piece.dhidden.read().col(t * columns + j).template cast<double>();
+      }
+  }
+
+  template <class F> void call(const char* verb, F&& f) {
+    Guarded<S> memory(subject.call("scratch", [&] { return network.cell().scratch(columns); }), std::numeric_limits<S>::quiet_NaN());
+    Scratch<S> scratch(memory.span());
+    subject.call(verb, [&] { f(scratch); });
+    report.require("memory", memory.intact(), std::string(verb) + " wrote outside its scratch");
+    report.require("memory", theta.intact(), std::string(verb) + " wrote outside θ");
+  }
+  // Columns of sequences that have ended, and the rows between the columns.
+  void check_untouched(Piece& piece, const char* verb) {
+    bool kept = piece.saved.intact() && piece.delta.intact() && piece.doutput.intact() && piece.dhidden.intact();
+    for (Index t = 0; t < piece.steps; ++t) {
+      const Index active = piece.active[std::size_t(t)], ended = columns - active;
+      kept = kept && (piece.saved.read((t + 1) * columns + active, ended).array() == S(sentinel)).all();
+      kept = kept && (piece.delta.read(t * columns + active, ended).array() == S(0)).all();
+      kept = kept && (piece.dhidden.read(t * columns + active, ended).array() == S(sentinel)).all();
+    }
+    report.require("memory", kept, std::string(verb) + " wrote to columns of sequences that have ended, or outside its panels");
+  }
+};
+
+template <class S> Outcome CellNetwork<S>::run(const Problem& problem, const Cut& cut, bool backward, const Subject& subject, CheckReport& report) const {
+  const Parameters& p = parameters_;
+  Guarded<S> theta(p.layout.size());
+  std::copy(p.numbers.begin(), p.numbers.end(), theta.data());
+  std::vector<Matrix<S>> matrices;
+  for (std::size_t k = 0; k < maps_.size(); ++k)
+    matrices.push_back(as_matrix(std::span<const S>(p.layout.all(theta.data())[p.map_first + Index(k)]), maps_[k].rows, maps_[k].cols));
+  const PlainMaps<S> maps(std::move(matrices));
+
+  Outcome outcome;
+  outcome.kink_distance = std::numeric_limits<double>::infinity();
+  outcome.outputs.assign(std::size_t(problem.steps), Real::Zero(cell_->output_rows(), Index(problem.lengths.size())));
+  outcome.dhidden = outcome.outputs;
+  outcome.gradient.assign(p.numbers.size(), 0);
+  for (const std::vector<Index>& sequences : cut.slices) {
+    SliceRun slice(*this, subject, report, problem, sequences, cut.chunks, maps, theta);
+    slice.forward(outcome);
+    if (!backward) continue;
+    Sums<S> sums(maps_, p.layout, p.cell_first, p.cell_count, problem.want_blocks);
+    slice.backward(sums, outcome);
+    report.require("memory", sums.numbers().intact(), "backward wrote outside the gradients of the cell's blocks");
+    const Blocks<double> gradient = p.layout.all(outcome.gradient.data());
+    for (Index k = p.map_first; k < p.cell_first; ++k)
+      as_matrix(gradient[k], p.layout.block(k).rows, p.layout.block(k).cols) += sums.matrix(k - p.map_first).template cast<double>();
+    for (Index b = p.cell_first; b < p.state; ++b)
+      for (std::size_t i = 0; i < gradient[b].size(); ++i) gradient[b][i] += double(sums.numbers().data()[p.layout.offset(b) + Index(i)]);
+  }
+  return outcome;
+}
+
+template class PlainMaps<float>;
+template class PlainMaps<double>;
+template class CellNetwork<float>;
+template class CellNetwork<double>;
+
+}  // namespace stiefel::conformance

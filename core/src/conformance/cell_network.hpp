@@ -1,0 +1,86 @@
+// A little network around a cell, with plain matrices for its maps: everything that a gradient check needs and nothing else.
+//
+//   z_t = V x_t + b,  the cell over chunks and slices,  L = Σ_t ⟨C_t, output_t⟩ + …   with random C: every output matters.
+#pragma once
+
+#include "conformance/directions.hpp"
+#include "conformance/memory.hpp"
+#include "conformance/subject.hpp"
+#include "engine/parameters.hpp"
+
+namespace stiefel::conformance {
+
+using Real = Matrix<double>;
+
+/// Products by plain loops: the bits of a column do not depend on its neighbours.
+template <class S> class PlainMaps final : public Maps<S> {
+ public:
+  explicit PlainMaps(std::vector<Matrix<S>> matrices) : matrices_(std::move(matrices)) {}
+  void apply(Index map, CMat<S> X, Mat<S> Y, Scratch<S>&) const override;
+  void add(Index first, Index count, CMat<S> X, Mat<S> Y, Scratch<S>&) const override;
+  void apply_adjoint(Index map, CMat<S> dY, Mat<S> dX, Scratch<S>&) const override;
+  void add_adjoint(Index first, Index count, CMat<S> dY, Mat<S> dX, Scratch<S>&) const override;
+
+ private:
+  std::vector<Matrix<S>> matrices_;
+};
+
+/// How the sequences are run.
+struct Cut {
+  std::vector<Index> chunks;                // steps of each; their sum is the longest length
+  std::vector<std::vector<Index>> slices;   // sequences of each, longest first
+};
+
+/// What is run: the numbers of a network, in double.
+struct Problem {
+  std::vector<Index> lengths;               // of the sequences, longest first
+  Index steps = 0;
+  std::vector<Real> inputs;                 // x_t: d × sequences
+  std::vector<Real> readout;                // C_t: output_rows × sequences; 0 columns: nothing is read out at t
+  double message_clip = 0;
+  bool want_blocks = true;                  // false: the sink asks for no block gradients
+  Index perturbed_step = -1, perturbed_row = 0, perturbed_column = 0;  // an output h_t to which `perturbation` is added
+  double perturbation = 0;
+};
+
+/// All that may be differentiated, as named blocks: input.V, input.b, recurrent.<map>, cell.<block>, initial_state.
+struct Parameters {
+  Layout layout;
+  std::vector<double> numbers;
+  Index cell_first = 0, cell_count = 0, map_first = 0, state = 0;
+};
+
+struct Outcome {
+  double loss = 0, kink_distance = 0;
+  std::vector<Real> outputs;                // per step: output_rows × sequences, 0 after the end
+  std::vector<double> gradient;             // of Parameters
+  std::vector<Real> dhidden;                // per step
+  double largest_delta = 0;                 // of the gradients of V x + b
+};
+
+template <class S> class CellNetwork {
+ public:
+  CellNetwork(const Subject& subject, CheckReport& report, CellContext context, std::uint64_t seed);
+
+  Cell<S>& cell() const { return *cell_; }
+  const std::vector<MapSpec>& maps() const { return maps_; }
+  const Parameters& parameters() const { return parameters_; }
+  Parameters& parameters() { return parameters_; }
+  Problem problem(std::uint64_t seed) const;
+
+  Outcome run(const Problem& problem, const Cut& cut, bool backward) const { return run(problem, cut, backward, subject_, report_); }
+  /// The same with the calls and the faults noted elsewhere, for several threads at once.
+  Outcome run(const Problem& problem, const Cut& cut, bool backward, const Subject& subject, CheckReport& report) const;
+
+ private:
+  struct SliceRun;
+  void make_parameters(std::uint64_t seed);
+
+  const Subject& subject_;
+  CheckReport& report_;
+  std::unique_ptr<Cell<S>> cell_;
+  std::vector<MapSpec> maps_;
+  Parameters parameters_;
+};
+
+}  // namespace stiefel::conformance

@@ -1,0 +1,120 @@
+// Which checks a method gets, and those that every method gets: names, options.
+#include "conformance/check.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <set>
+
+#include "config/config_schema.hpp"
+#include "config/overrides.hpp"
+#include "conformance/subject.hpp"
+
+namespace stiefel::conformance {
+
+namespace {
+
+// The method's options with the given key=value pairs; all errors at once.
+PluginChoice read_options(const Registry& registry, const Entry& entry, const std::vector<std::string>& overrides) {
+  Problems problems;
+  Node root;
+  root.kind = Node::Kind::map;
+  apply_overrides(root, overrides, problems);
+  problems.raise();
+  Reading reading;
+  reading.registry = &registry;
+  reading.problems = &problems;
+  ConfigSchema schema(reading, "", &root, {});
+  PluginChoice choice;
+  choice.plugin = entry.name;
+  choice.entry = &entry;
+  schema.describe_options(choice, entry);
+  schema.finish();
+  problems.raise();
+  return choice;
+}
+
+void check_documented(const ConfigSchema& schema, CheckReport& report) {
+  for (const auto& declaration : schema.record().declarations) {
+    const std::string& key = declaration->key;
+    report.require("options", plain_name(key), fmt::format("the key `{}` must be made of a–z, 0–9 and _", key));
+    report.require("options", declaration->meaning.size() >= 3, fmt::format("the option `{}` has no meaning", key));
+    for (const auto& inner : declaration->inner) check_documented(*inner, report);
+  }
+}
+
+}  // namespace
+
+namespace {
+
+// weight, A, activation.slope
+bool block_name(const std::string& name) {
+  std::size_t first = 0;
+  while (true) {
+    const std::size_t dot = std::min(name.find('.', first), name.size());
+    const std::string part = name.substr(first, dot - first);
+    const bool capitals = !part.empty() && std::all_of(part.begin(), part.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
+    if (!plain_name(part) && !capitals) return false;
+    if (dot == name.size()) return true;
+    first = dot + 1;
+  }
+}
+
+}  // namespace
+
+bool plain_name(std::string_view name) {
+  return !name.empty() && name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == name.npos;
+}
+
+void check_blocks(CheckReport& report, const std::vector<BlockSpec>& blocks) {
+  std::set<std::string> names;
+  report.require("blocks", true, "");
+  for (const BlockSpec& b : blocks) {
+    report.require("blocks", block_name(b.name), fmt::format("the block name `{}` must be [a-z0-9_]+ or capitals, parts joined by dots", b.name));
+    report.require("blocks", names.insert(b.name).second, fmt::format("two blocks are named `{}`", b.name));
+    report.require("blocks", b.size >= 0, fmt::format("the size {} of block `{}` is negative", b.size, b.name));
+    report.require("blocks", (b.rows == 0 && b.cols == 0) || b.rows * b.cols == b.size,
+                   fmt::format("block `{}` is {} × {} but has {} numbers", b.name, b.rows, b.cols, b.size));
+    const Index wanted = b.manifold == Manifold::unitary ? 2 * b.cols : b.cols;
+    report.require("blocks", b.manifold == Manifold::flat || (b.rows == wanted && b.rows * b.cols == b.size),
+                   fmt::format("block `{}` of {} × {} is no {}", b.name, b.rows, b.cols,
+                               b.manifold == Manifold::unitary ? "unitary matrix (2n × n)" : "orthogonal matrix (n × n)"));
+    report.require("blocks", std::isfinite(b.rate_scale) && b.rate_scale > 0,
+                   fmt::format("rate_scale {} of block `{}` must be above 0", b.rate_scale, b.name));
+  }
+}
+
+void check_options(const Subject& subject, CheckReport& report, const Registry& registry) {
+  attempt(subject, report, "options", [&] {
+    report.require("options", plain_name(subject.entry.name) && subject.entry.name[0] >= 'a',
+                   fmt::format("the method's name `{}` must be [a-z][a-z0-9_]*", subject.entry.name));
+    report.require("options", subject.entry.meaning && *subject.entry.meaning, "the method has no meaning");
+    Reading described;
+    described.registry = &registry;
+    ConfigSchema schema(described, "", nullptr, {});
+    PluginChoice choice;
+    choice.plugin = subject.entry.name;
+    choice.entry = &subject.entry;
+    subject.call("describe", [&] { schema.describe_options(choice, subject.entry); });
+    check_documented(schema, report);
+    report.note("options", fmt::format("{} documented", schema.record().declarations.size()));
+  });
+}
+
+CheckReport check_method(const Registry& registry, const Entry& entry, const CheckSettings& settings, Progress& progress) {
+  const std::string file = registry.file_of(entry).path.string();
+  CheckReport report(entry.name, name_of(entry.role), file);
+  Subject subject(entry, file, settings, progress);
+  subject.enter("options");
+  subject.options = subject.call("describe", [&] { return read_options(registry, entry, settings.options); }).options;
+  check_options(subject, report, registry);
+  switch (entry.role) {
+    case Role::parametrisation: check_parametrisation(subject, report); break;
+    case Role::cell: check_cell(subject, report); break;
+    case Role::task: check_task(subject, report); break;
+    case Role::optimizer: check_optimizer(subject, report); break;
+  }
+  return report;
+}
+
+}  // namespace stiefel::conformance

@@ -1,0 +1,31 @@
+// The conformance kit behind `stiefel check`: what the SDK's headers promise, tried on one method of a plugin.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "conformance/report.hpp"
+#include "registry.hpp"
+
+namespace stiefel::conformance {
+
+struct CheckSettings {
+  std::vector<std::string> options;                         // key=value, the method's own
+  std::vector<std::string> scalars = {"float32", "float64"};
+  std::uint64_t seed = 0;                                   // only this one; 0: several
+  std::string data_directory;
+};
+
+/// Where a check is, so that somebody else can tell when it never comes back. Texts end with 0.
+struct Progress {
+  char method[64] = "";
+  char check[64] = "";
+  char verb[64] = "";
+  bool done = false;
+};
+
+/// Every check of the method's role. What goes wrong is in the report; throws Error only when `options` cannot be read.
+STIEFEL_API CheckReport check_method(const Registry& registry, const Entry& entry, const CheckSettings& settings, Progress& progress);
+
+}  // namespace stiefel::conformance

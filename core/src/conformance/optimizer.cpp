@@ -1,0 +1,254 @@
+// The checks of an optimizer: what it does at rest, in a bowl, on a manifold, after a restart, and in threads.
+#include <Eigen/QR>
+#include <fmt/format.h>
+#include <thread>
+
+#include "conformance/directions.hpp"
+#include "conformance/memory.hpp"
+#include "conformance/subject.hpp"
+#include "engine/parameters.hpp"
+#include "memory_archive.hpp"
+
+namespace stiefel::conformance {
+
+namespace {
+
+using Real = Matrix<double>;
+
+std::vector<BlockSpec> make_blocks(bool flat, bool orthogonal, bool unitary) {
+  std::vector<BlockSpec> blocks;
+  if (flat) blocks = {{"weight", 12, 4, 3}, {"bias", 5}, {"slope", 1}};
+  if (orthogonal) blocks.push_back({"rotation", 25, 5, 5, Manifold::orthogonal});
+  if (unitary) blocks.push_back({"turn", 32, 8, 4, Manifold::unitary});
+  return blocks;
+}
+
+/// ‖MᴴM − I‖ of a block on a manifold.
+double defect(std::span<const double> block, const BlockSpec& spec) {
+  const CMat<double> M = as_matrix(block, spec.rows, spec.cols);
+  const Index n = spec.cols;
+  if (spec.manifold == Manifold::orthogonal) return (M.transpose() * M - Real::Identity(n, n)).norm();
+  Eigen::MatrixXcd C(n, n);
+  C.real() = M.topRows(n);
+  C.imag() = M.bottomRows(n);
+  return (C.adjoint() * C - Eigen::MatrixXcd::Identity(n, n)).norm();
+}
+
+/// An optimizer with the parameters that it moves towards `target` down f = ½‖θ − target‖².
+template <class S> class Bowl {
+ public:
+  Bowl(const Subject& subject, CheckReport& report, std::uint64_t seed)
+      : subject_(subject), report_(report), optimizer_(subject.create<Optimizer<S>>()) {
+    const auto moves = [&](Manifold m) { return subject.call("moves", [&] { return optimizer_->moves(m); }); };
+    blocks_ = make_blocks(moves(Manifold::flat), moves(Manifold::orthogonal), moves(Manifold::unitary));
+    layout_.add("", blocks_);
+    subject.call("attach", [&] { optimizer_->attach(blocks_); });
+    Rng rng(seed, "bowl");
+    target_ = place(rng, 1);
+    std::vector<double> start = target_;
+    displace(start, rng);
+    for (Index b = 0; b < layout_.count(); ++b) {
+      theta_.emplace_back(layout_.block(b).size);
+      const auto from = layout_.all(start.data())[b];
+      std::copy(from.begin(), from.end(), theta_.back().data());
+    }
+  }
+
+  const std::vector<BlockSpec>& blocks() const { return blocks_; }
+  const std::vector<Guarded<S>>& theta() const { return theta_; }
+  std::vector<Guarded<S>>& theta() { return theta_; }
+  Optimizer<S>& optimizer() { return *optimizer_; }
+
+  double value() const {
+    double sum = 0;
+    for (Index b = 0; b < layout_.count(); ++b)
+      for (Index i = 0; i < layout_.block(b).size; ++i) sum += std::pow(double(at(b, i)) - layout_.all(target_.data())[b][std::size_t(i)], 2) / 2;
+    return sum;
+  }
+  /// `scale` times the gradient of f; `noise` makes it another one at each step.
+  Guarded<S> gradient(Index b, double scale = 1, Index noise = 0) const {
+    Guarded<S> g(layout_.block(b).size);
+    for (Index i = 0; i < g.size(); ++i)
+      g.data()[i] = S(scale * (double(at(b, i)) - layout_.all(target_.data())[b][std::size_t(i)] + (noise ? 0.3 * std::sin(double(noise * 7 + i)) : 0)));
+    return g;
+  }
+  void step(Index b, double rate, const Guarded<S>& g) {
+    subject_.call("step", [&] { optimizer_->step(b, rate, theta_[std::size_t(b)].span(), g.span()); });
+    report_.require("memory", theta_[std::size_t(b)].intact(), "step wrote outside the θ of its block");
+  }
+  void step_all(double rate, double scale = 1, Index noise = 0) {
+    for (Index b = 0; b < layout_.count(); ++b) step(b, rate, gradient(b, scale, noise));
+  }
+  std::vector<double> numbers(Index b) const { return {theta_[std::size_t(b)].data(), theta_[std::size_t(b)].data() + theta_[std::size_t(b)].size()}; }
+  void compare(Comparison& comparison, const Bowl& expected) const {
+    for (Index b = 0; b < layout_.count(); ++b)
+      for (Index i = 0; i < layout_.block(b).size; ++i) comparison.add(layout_.block(b).name, i, double(at(b, i)), double(expected.at(b, i)));
+  }
+
+ private:
+  S at(Index b, Index i) const { return theta_[std::size_t(b)].data()[i]; }
+
+  // A point of each block's manifold.
+  std::vector<double> place(Rng& rng, double scale) const {
+    std::vector<double> theta(std::size_t(layout_.size()));
+    const Blocks<double> blocks = layout_.all(theta.data());
+    for (Index b = 0; b < blocks.count(); ++b) {
+      const BlockSpec& spec = blocks_[std::size_t(b)];
+      if (spec.manifold == Manifold::flat)
+        for (double& x : blocks[b]) x = scale * rng.normal();
+      else
+        as_matrix(blocks[b], spec.rows, spec.cols).topRows(spec.cols).setIdentity();
+    }
+    displace(theta, rng);
+    return theta;
+  }
+  void displace(std::vector<double>& theta, Rng& rng) const {
+    scatter(layout_.all(theta.data()), blocks_, 0.3, rng);
+  }
+
+  const Subject& subject_;
+  CheckReport& report_;
+  std::unique_ptr<Optimizer<S>> optimizer_;
+  std::vector<BlockSpec> blocks_;
+  Layout layout_;
+  std::vector<double> target_;
+  std::vector<Guarded<S>> theta_;
+};
+
+template <class S> double unit(double steps) {
+  return 50 * steps * double(std::numeric_limits<S>::epsilon());
+}
+
+template <class S> void check_rest(const Subject& subject, CheckReport& report, std::uint64_t seed) {
+  Bowl<S> moved(subject, report, seed), still(subject, report, seed);
+  for (int k = 0; k < 3; ++k) moved.step_all(0.1, 0);
+  for (std::size_t b = 0; b < moved.blocks().size(); ++b) {
+    const BlockSpec& spec = moved.blocks()[b];
+    Comparison comparison;
+    for (Index i = 0; i < spec.size; ++i) comparison.add(spec.name, i, double(moved.theta()[b].data()[i]), double(still.theta()[b].data()[i]));
+    report.measure("zero gradient", comparison, spec.manifold == Manifold::flat ? 0 : unit<S>(3), "keeps the point of a fresh state");
+  }
+  Bowl<S> unhurried(subject, report, seed);
+  unhurried.step_all(0);
+  Comparison comparison;
+  unhurried.compare(comparison, still);
+  report.measure("zero rate", comparison, unit<S>(1));
+}
+
+template <class S> void check_bowl(const Subject& subject, CheckReport& report, std::uint64_t seed) {
+  constexpr int steps = 200;
+  Bowl<S> bowl(subject, report, seed);
+  const double start = bowl.value();
+  for (int k = 0; k < steps; ++k) bowl.step_all(0.01);
+  report.measure("quadratic bowl", bowl.value() / start, 0.9, {}, fmt::format("½‖θ − a‖² after {} steps of rate 0.01, of its start", steps));
+  bool on_manifold = false;
+  for (std::size_t b = 0; b < bowl.blocks().size(); ++b) {
+    if (bowl.blocks()[b].manifold == Manifold::flat) continue;
+    on_manifold = true;
+    report.measure("stays on manifold", defect(bowl.numbers(Index(b)), bowl.blocks()[b]), unit<S>(40), {}, "‖MᴴM − I‖");
+  }
+  if (!on_manifold) report.skip("stays on manifold", "it moves flat blocks only");
+}
+
+template <class S> void check_extremes(const Subject& subject, CheckReport& report, std::uint64_t seed) {
+  for (const double scale : {1e-12, 1e-25, 1e8}) {
+    Bowl<S> bowl(subject, report, seed);
+    for (int k = 1; k <= 3; ++k) bowl.step_all(1e-8, scale, k);
+    for (std::size_t b = 0; b < bowl.blocks().size(); ++b) {
+      const std::vector<double> numbers = bowl.numbers(Index(b));
+      report.require("finite", std::all_of(numbers.begin(), numbers.end(), [](double x) { return std::isfinite(x); }),
+                     fmt::format("gradients of {:g} made block `{}` NaN or Inf", scale, bowl.blocks()[b].name));
+    }
+  }
+}
+
+template <class S> void check_restart(const Subject& subject, CheckReport& report, std::uint64_t seed) {
+  Bowl<S> first(subject, report, seed), second(subject, report, seed);
+  for (Index k = 1; k <= 5; ++k) first.step_all(0.05, 1, k);
+  MemoryArchive saved;
+  subject.call("serialise", [&] { first.optimizer().serialise(saved); });
+  MemoryArchive load(saved.items());
+  subject.call("serialise", [&] { second.optimizer().serialise(load); });
+  report.require("save and continue", load.unread().empty(), "serialise() does not read everything that it writes");
+  second.theta() = first.theta();
+  for (Index k = 6; k <= 10; ++k) {
+    first.step_all(0.05, 1, k);
+    second.step_all(0.05, 1, k);
+  }
+  Comparison comparison;
+  second.compare(comparison, first);
+  report.measure("save and continue", comparison, 0, "same bits as never stopped");
+}
+
+template <class S> void check_blocks_apart(const Subject& subject, CheckReport& report, std::uint64_t seed) {
+  Bowl<S> serial(subject, report, seed), reversed(subject, report, seed), parallel(subject, report, seed);
+  const Index count = Index(serial.blocks().size());
+  for (Index k = 1; k <= 5; ++k) {
+    serial.step_all(0.05, 1, k);
+    for (Index b = count - 1; b >= 0; --b) reversed.step(b, 0.05, reversed.gradient(b, 1, k));
+    std::vector<Guarded<S>> gradients;
+    for (Index b = 0; b < count; ++b) gradients.push_back(parallel.gradient(b, 1, k));
+    std::vector<std::string> faults{std::size_t(count)};
+    {
+      std::vector<std::jthread> pool;
+      for (Index b = 0; b < count; ++b)
+        pool.emplace_back([&, b] {
+          try {
+            guarded("step in threads", subject.entry.name, subject.file,
+                    [&] { parallel.optimizer().step(b, 0.05, parallel.theta()[std::size_t(b)].span(), gradients[std::size_t(b)].span()); });
+          } catch (const std::exception& e) {
+            faults[std::size_t(b)] = e.what();
+          }
+        });
+    }
+    for (const std::string& fault : faults) report.require("threads", fault.empty(), fault);
+  }
+  Comparison order, threads;
+  reversed.compare(order, serial);
+  report.measure("blocks apart", order, 0, "the order of the blocks does not matter");
+  parallel.compare(threads, serial);
+  report.measure("threads", threads, 0, "blocks moved at once, same bits as in turn");
+}
+
+void check_scalars_agree(const Subject& subject, CheckReport& report, std::uint64_t seed) {
+  Bowl<float> single(subject, report, seed);
+  Bowl<double> reference(subject, report, seed);
+  for (Index k = 1; k <= 10; ++k) {
+    single.step_all(0.05, 1, k);
+    reference.step_all(0.05, 1, k);
+  }
+  for (std::size_t b = 0; b < single.blocks().size(); ++b) {
+    const std::vector<double> got = single.numbers(Index(b)), expected = reference.numbers(Index(b));
+    Comparison comparison;
+    for (std::size_t i = 0; i < got.size(); ++i) comparison.add(single.blocks()[b].name, Index(i), got[i], expected[i]);
+    report.measure("float as double", comparison, 1e-3 * std::max(1., comparison.scale()));
+  }
+}
+
+template <class S> void check_scalar(const Subject& subject, CheckReport& report, std::uint64_t seed) {
+  report.at({scalar_name<S>, "", seed});
+  attempt(subject, report, "blocks", [&] {
+    Bowl<S> bowl(subject, report, seed);
+    report.require("blocks", !bowl.blocks().empty(), "moves() is false for every manifold");
+  });
+  attempt(subject, report, "zero gradient", [&] { check_rest<S>(subject, report, seed); });
+  attempt(subject, report, "quadratic bowl", [&] { check_bowl<S>(subject, report, seed); });
+  attempt(subject, report, "finite", [&] { check_extremes<S>(subject, report, seed); });
+  attempt(subject, report, "save and continue", [&] { check_restart<S>(subject, report, seed); });
+  attempt(subject, report, "blocks apart", [&] { check_blocks_apart<S>(subject, report, seed); });
+}
+
+}  // namespace
+
+void check_optimizer(const Subject& subject, CheckReport& report) {
+  report.require("memory", true, "");
+  for (const std::uint64_t seed : subject.seeds(3)) {
+    if (subject.wants<float>()) check_scalar<float>(subject, report, seed);
+    if (subject.wants<double>()) check_scalar<double>(subject, report, seed);
+    if (!subject.wants<float>() || !subject.wants<double>()) continue;
+    report.at({"", "", seed});
+    attempt(subject, report, "float as double", [&] { check_scalars_agree(subject, report, seed); });
+  }
+}
+
+}  // namespace stiefel::conformance

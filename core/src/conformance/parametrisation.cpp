@@ -1,0 +1,140 @@
+// The checks of a parametrisation over shapes, seeds and scalars. Shapes that the map refuses with an Error are passed over.
+#include <fmt/format.h>
+#include <optional>
+
+#include "conformance/map_probe.hpp"
+
+namespace stiefel::conformance {
+
+namespace {
+
+constexpr std::size_t shapes_needed = 3;
+
+struct Shapes {
+  std::vector<Shape> accepted, rectangular;
+  std::string refusal;  // the last
+};
+
+bool accepts(const Subject& subject, Shape shape, std::string& refusal) {
+  try {
+    subject.create<Parametrisation<double>>(shape);
+    return true;
+  } catch (const Error& e) {
+    if (e.code() != Exit::usage) throw;
+    refusal = e.what();
+    return false;
+  }
+}
+
+Shapes find_shapes(const Subject& subject, bool complex) {
+  Shapes found;
+  const Index unit = complex ? 2 : 1;
+  const auto try_square = [&](Index n) {
+    const Shape shape{unit * n, unit * n, complex};
+    if (accepts(subject, shape, found.refusal)) found.accepted.push_back(shape);
+  };
+  for (const Index n : {1, 2, 3, 5, 8, 16, 33}) try_square(n);
+  for (const Index n : {4, 6, 9, 12, 20, 24, 27, 32, 36, 48, 64})
+    if (found.accepted.size() < shapes_needed) try_square(n);
+  for (const auto& [rows, cols] : {std::pair<Index, Index>{5, 3}, {3, 5}, {8, 16}}) {
+    const Shape shape{unit * rows, unit * cols, complex};
+    std::string why;
+    if (accepts(subject, shape, why)) found.rectangular.push_back(shape);
+  }
+  return found;
+}
+
+std::string text(Shape shape) { return fmt::format("{} × {}{}", shape.rows, shape.cols, shape.complex ? " Re over Im" : ""); }
+
+template <class S> void check_start(MapProbe<S>& probe, CheckReport& report, std::uint64_t seed) {
+  check_blocks(report, probe.blocks());
+  report.require("blocks", probe.map().rows() == probe.shape.rows && probe.map().cols() == probe.shape.cols,
+                 "rows() and cols() differ from the Shape that the map was made for");
+  probe.initialise(seed);
+  const std::vector<double> theta = probe.theta();
+  probe.initialise(seed);
+  const bool finite = std::all_of(theta.begin(), theta.end(), [](double x) { return std::isfinite(x); });
+  report.require("initialise", finite, "θ has NaN or Inf");
+  report.require("initialise", probe.theta() == theta, "the same random stream gave another θ");
+  probe.refresh();
+}
+
+// Every check for one scalar at the initial θ and at a θ that an optimizer may have reached.
+template <class S> void check_scalar(const Subject& subject, CheckReport& report, Shape shape, std::uint64_t seed) {
+  report.at({scalar_name<S>, text(shape), seed});
+  std::optional<MapProbe<S>> made;
+  attempt(subject, report, "blocks", [&] {
+    made.emplace(subject, report, shape);
+    check_start(*made, report, seed);
+  });
+  if (!made) return;
+  MapProbe<S>& probe = *made;
+  const std::vector<double> initial = probe.theta();
+  for (const double amount : {0., 0.2}) {
+    Rng rng(seed, "scatter");
+    std::vector<double> theta = initial;
+    if (amount > 0) scatter(probe.layout().all(theta.data()), probe.blocks(), amount, rng);
+    const auto restore = [&] {
+      probe.set_theta(theta);
+      if (amount > 0) probe.after_step();
+      probe.refresh();
+    };
+    const auto one = [&](const char* name, auto&& check) {
+      attempt(subject, report, name, [&] {
+        restore();
+        check();
+      });
+    };
+    one("apply is W", [&] { check_identities(probe, report, seed); });
+    one("claim", [&] { check_claim(probe, report, seed); });
+    one("additive", [&] { check_sums(probe, report, seed); });
+    one("spectrum", [&] { check_spectrum(probe, report); });
+    one("threads", [&] { check_threads(probe, report, seed); });
+    if constexpr (std::is_same_v<S, double>) one("gradient", [&] { check_differences(probe, report, seed); });
+  }
+  attempt(subject, report, "refresh", [&] {
+    probe.set_theta(initial);
+    probe.refresh();
+    check_state(probe, report, seed);
+  });
+}
+
+void check_shape(const Subject& subject, CheckReport& report, Shape shape, std::uint64_t seed) {
+  if (subject.wants<float>()) check_scalar<float>(subject, report, shape, seed);
+  if (subject.wants<double>()) check_scalar<double>(subject, report, shape, seed);
+  if (!subject.wants<float>() || !subject.wants<double>()) return;
+  report.at({"", text(shape), seed});
+  attempt(subject, report, "float as double", [&] {
+    MapProbe<float> single(subject, report, shape);
+    MapProbe<double> reference(subject, report, shape);
+    single.initialise(seed);
+    reference.initialise(seed);
+    check_float_gradient(single, reference, report, seed);
+  });
+}
+
+}  // namespace
+
+void check_parametrisation(const Subject& subject, CheckReport& report) {
+  subject.enter("shapes");
+  Shapes shapes;
+  try {
+    shapes = find_shapes(subject, subject.complex());
+  } catch (const std::exception& e) {
+    report.fail("shapes", e.what());
+    return;
+  }
+  report.require("memory", true, "");
+  report.require("shapes", shapes.accepted.size() >= shapes_needed,
+                 fmt::format("only {} of the sizes tried were accepted, {} are needed; the last refusal: {}", shapes.accepted.size(), shapes_needed, shapes.refusal));
+  std::string tried;
+  for (const auto* list : {&shapes.accepted, &shapes.rectangular})
+    for (const Shape shape : *list) tried += (tried.empty() ? "" : ", ") + text(shape);
+  report.note("shapes", tried);
+  for (const Shape shape : shapes.accepted)
+    for (const std::uint64_t seed : subject.seeds(shape.rows > 16 ? 1 : 2)) check_shape(subject, report, shape, seed);
+  for (const Shape shape : shapes.rectangular)
+    for (const std::uint64_t seed : subject.seeds(1)) check_shape(subject, report, shape, seed);
+}
+
+}  // namespace stiefel::conformance

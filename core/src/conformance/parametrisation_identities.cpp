@@ -1,0 +1,171 @@
+// What a map owes between two refreshes: one linear operator, seen alike by apply, apply_adjoint, both routes, claim and spectrum.
+#include <Eigen/Eigenvalues>
+#include <Eigen/SVD>
+#include <fmt/format.h>
+
+#include "conformance/map_probe.hpp"
+
+namespace stiefel::conformance {
+
+namespace {
+
+constexpr Index columns = 5;
+
+
+// W of a complex map in complex form, from the first half of its columns.
+Eigen::MatrixXcd complex_form(const Real& W) {
+  const Index n = W.rows() / 2, m = W.cols() / 2;
+  Eigen::MatrixXcd C(n, m);
+  C.real() = W.topLeftCorner(n, m);
+  C.imag() = W.bottomLeftCorner(n, m);
+  return C;
+}
+
+std::vector<double> singular_values(const Real& W, bool complex) {
+  const Eigen::VectorXd s = complex ? Eigen::VectorXd(Eigen::JacobiSVD<Eigen::MatrixXcd>(complex_form(W)).singularValues())
+                                    : Eigen::VectorXd(Eigen::JacobiSVD<Real>(W).singularValues());
+  return {s.begin(), s.end()};
+}
+
+template <class S> void check_complex_structure(MapProbe<S>& probe, CheckReport& report, const Real& W) {
+  report.require("complex pairs", probe.map().complex_pairs() == probe.shape.complex, "complex_pairs() differs from the Shape it was made for");
+  if (!probe.shape.complex) return;
+  // W J = J W with J = [[0, −I], [I, 0]], i.e. W = [[A, −B], [B, A]].
+  const Index n = W.rows() / 2, m = W.cols() / 2;
+  Comparison comparison;
+  comparison.matrices("A", W.bottomRightCorner(n, m), W.topLeftCorner(n, m));
+  comparison.matrices("B", -W.topRightCorner(n, m), W.bottomLeftCorner(n, m));
+  report.measure("complex pairs", comparison, rounding<S>(W.rows()) * std::max(1., W.norm()));
+}
+
+template <class S> void check_routes(MapProbe<S>& probe, CheckReport& report, const Real& W, std::uint64_t seed) {
+  auto& map = probe.map();
+  const double bound = rounding<S>(W.rows()) * std::max(1., W.norm());
+  const CMat<S> kept = probe.subject().call("matrix", [&] { return map.matrix(); });
+  if (kept.size()) {
+    Comparison comparison;
+    report.require("matrix()", kept.rows() == W.rows() && kept.cols() == W.cols(), "matrix() has another shape than the map");
+    if (kept.rows() == W.rows() && kept.cols() == W.cols()) comparison.matrices("W", kept.template cast<double>(), W);
+    report.measure("matrix()", comparison, bound);
+  }
+  if (!probe.subject().call("materialises", [&] { return map.materialises(); })) {
+    report.skip("routes agree", "the map has one route");
+    return;
+  }
+  Panel<S> dense(W.rows(), W.cols(), std::numeric_limits<S>::quiet_NaN());
+  probe.subject().call("materialise", [&] { map.materialise(probe.parameters(), dense.whole()); });
+  probe.keep("materialise", "W", dense.intact());
+  Comparison matrices;
+  matrices.matrices("W", dense.read().template cast<double>(), W);
+  report.measure("routes agree", matrices, bound);
+
+  Rng rng(seed, "routes");
+  const Real X = random_matrix(rng, W.cols(), columns), dY = random_matrix(rng, W.rows(), columns);
+  const std::vector<double> structured = probe.gradient(X, dY);
+  const Panel<S> dW(dY * X.transpose());
+  Guarded<S> dtheta = probe.gradient_buffer({});
+  probe.subject().call("pullback", [&] { map.pullback(probe.parameters(), dense.read(), dW.read(), probe.layout().all(dtheta.data())); });
+  probe.keep("pullback", "dθ", dtheta.intact());
+  const std::vector<double> pulled(dtheta.data(), dtheta.data() + dtheta.size());
+  for (Index b = 0; b < probe.layout().count(); ++b) {
+    Comparison gradients;
+    compare_gradients(gradients, probe.blocks(), b, probe.layout().all(pulled.data())[b], probe.layout().all(structured.data())[b]);
+    report.measure("routes agree", gradients, 20 * rounding<S>(W.rows()) * std::max(gradients.scale(), 1e-3 * dW.read().norm()));
+  }
+}
+
+}  // namespace
+
+template <class S> void check_identities(MapProbe<S>& probe, CheckReport& report, std::uint64_t seed) {
+  Rng rng(seed, "identities");
+  const Index rows = probe.map().rows(), cols = probe.map().cols();
+  const Real W = probe.matrix();
+  const bool finite = W.allFinite();
+  report.require("finite", finite, "apply(I) has NaN or Inf");
+  if (!finite) return;
+  const double norm = std::max(1., W.norm());
+
+  const Real X = random_matrix(rng, cols, columns), Z = random_matrix(rng, cols, columns), dY = random_matrix(rng, rows, columns);
+  const double input = X.colwise().norm().maxCoeff() + Z.colwise().norm().maxCoeff(), gradient = dY.colwise().norm().maxCoeff();
+  Comparison columns_of_W, linear, adjoint, adjoint_matrix;
+  columns_of_W.matrices("W X", probe.apply(X), W * X);
+  report.measure("apply is W", columns_of_W, rounding<S>(cols) * norm * input);
+  linear.matrices("W (2X − Z/4)", probe.apply(2 * X - Z / 4), 2 * probe.apply(X) - probe.apply(Z) / 4);
+  report.measure("linear", linear, 3 * rounding<S>(cols) * norm * input);
+  adjoint_matrix.matrices("W transposed", probe.adjoint(Real::Identity(rows, rows)), W.transpose());
+  report.measure("adjoint", adjoint_matrix, rounding<S>(cols) * norm);
+  adjoint.matrices("Wᵀ dY", probe.adjoint(dY), W.transpose() * dY);
+  report.measure("adjoint", adjoint, rounding<S>(rows) * norm * gradient);
+
+  const Real extreme = Real::Constant(cols, 1, 1e6), zero = Real::Zero(cols, 1);
+  report.require("finite", probe.apply(extreme).allFinite() && probe.adjoint(Real::Constant(rows, 1, 1e6)).allFinite(), "an input of 1e6 gave NaN or Inf");
+  report.require("finite", (probe.apply(zero).array() == 0).all(), "apply(0) is not 0");
+  check_complex_structure(probe, report, W);
+  check_routes(probe, report, W, seed);
+}
+
+template <class S> void check_claim(MapProbe<S>& probe, CheckReport& report, std::uint64_t) {
+  const Claim claim = probe.subject().call("claim", [&] { return probe.map().claim(); });
+  const Real W = probe.matrix();
+  const double n = double(std::max<Index>(W.rows(), 4)), unit = n * double(std::numeric_limits<S>::epsilon());
+  constexpr double largest_c = 20;
+  if (claim.kind == Claim::none) {
+    report.skip("claim", "the map claims nothing");
+  } else if (claim.kind == Claim::bounded) {
+    report.require("claim", claim.low >= 0 && claim.low <= claim.high, fmt::format("[{}, {}] is no interval of singular values", claim.low, claim.high));
+    double outside = 0;
+    for (const double s : singular_values(W, probe.shape.complex)) outside = std::max({outside, claim.low - s, s - claim.high});
+    report.measure("claim", std::isfinite(W.sum()) ? outside : W.sum(), largest_c * unit * std::max(1., claim.high), {},
+                   fmt::format("singular values in [{:g}, {:g}]", claim.low, claim.high));
+  } else {
+    const Real gram = W.rows() >= W.cols() ? Real(W.transpose() * W) : Real(W * W.transpose());
+    Comparison comparison;
+    comparison.matrices("WᵀW", gram, Real::Identity(gram.rows(), gram.cols()));
+    const double defect = (gram - Real::Identity(gram.rows(), gram.cols())).norm();
+    report.measure("claim", defect, largest_c * unit, comparison.worst(),
+                   fmt::format("‖WᵀW − I‖ = {:.2g} n ε", defect / unit));
+  }
+}
+
+template <class S> void check_spectrum(MapProbe<S>& probe, CheckReport& report) {
+  const Spectrum spectrum = probe.subject().call("spectrum", [&] { return probe.map().spectrum(); });
+  const Real W = probe.matrix();
+  const bool complex = probe.shape.complex;
+  const double norm = std::max(1e-30, W.norm());
+  const std::vector<double> expected = singular_values(W, complex);
+  Comparison comparison;
+  report.require("spectrum", spectrum.singular_values.size() == expected.size(),
+                 fmt::format("{} singular values, {} expected", spectrum.singular_values.size(), expected.size()));
+  if (spectrum.singular_values.size() != expected.size()) return;
+  for (std::size_t i = 0; i < expected.size(); ++i) comparison.add("singular_values", Index(i), spectrum.singular_values[i], expected[i]);
+  report.measure("spectrum", comparison, 4 * rounding<S>(W.rows()) * norm);
+
+  const bool square = W.rows() == W.cols();
+  const std::size_t count = square ? expected.size() : 0;
+  report.require("spectrum", spectrum.eigenvalues.size() == count, fmt::format("{} eigenvalues, {} expected", spectrum.eigenvalues.size(), count));
+  if (!square || spectrum.eigenvalues.size() != count) return;
+  const Eigen::MatrixXcd form = complex ? complex_form(W) : Eigen::MatrixXcd(W.cast<std::complex<double>>());
+  const Eigen::VectorXcd eigenvalues = Eigen::ComplexEigenSolver<Eigen::MatrixXcd>(form, false).eigenvalues();
+  std::vector<std::complex<double>> left(eigenvalues.begin(), eigenvalues.end());
+  Comparison distances;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto value = spectrum.eigenvalues[i];
+    const auto nearest = std::min_element(left.begin(), left.end(), [&](auto a, auto b) { return std::abs(a - value) < std::abs(b - value); });
+    distances.add("eigenvalues (distance to the nearest)", Index(i), std::abs(*nearest - value), 0);
+    left.erase(nearest);
+    if (i > 0)
+      report.require("spectrum", std::abs(value) <= std::abs(spectrum.eigenvalues[i - 1]) + rounding<S>(W.rows()) * norm,
+                     "eigenvalues do not come by descending modulus");
+  }
+  // Eigenvalues of a matrix far from normal are ill-conditioned: the root of the rounding is what a double eigenvalue may lose.
+  report.measure("spectrum", distances, 4 * std::sqrt(rounding<S>(W.rows())) * norm);
+}
+
+template void check_identities<float>(MapProbe<float>&, CheckReport&, std::uint64_t);
+template void check_identities<double>(MapProbe<double>&, CheckReport&, std::uint64_t);
+template void check_claim<float>(MapProbe<float>&, CheckReport&, std::uint64_t);
+template void check_claim<double>(MapProbe<double>&, CheckReport&, std::uint64_t);
+template void check_spectrum<float>(MapProbe<float>&, CheckReport&);
+template void check_spectrum<double>(MapProbe<double>&, CheckReport&);
+
+}  // namespace stiefel::conformance

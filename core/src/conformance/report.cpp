@@ -1,0 +1,106 @@
+// The lines of a conformance report and their text.
+#include "conformance/report.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <limits>
+
+namespace stiefel::conformance {
+
+namespace {
+constexpr std::size_t worst_entries = 5;
+
+double difference(const Mismatch& m) {
+  const double d = std::abs(m.got - m.expected);
+  return std::isfinite(d) ? d : std::numeric_limits<double>::infinity();
+}
+
+std::string describe(const Case& at) {
+  std::string text = at.scalar;
+  if (!at.shape.empty()) text += (text.empty() ? "" : ", ") + at.shape;
+  if (at.seed != 0) text += fmt::format("{}seed {}", text.empty() ? "" : ", ", at.seed);
+  return text;
+}
+}  // namespace
+
+void Comparison::add(std::string_view block, Index index, double got, double expected) {
+  const Mismatch entry{std::string(), index, got, expected};
+  const double d = difference(entry);
+  largest_ = std::max(largest_, d);
+  if (std::isfinite(expected)) scale_ = std::max(scale_, std::abs(expected));
+  if (d == 0 || (worst_.size() == worst_entries && d <= difference(worst_.back()))) return;
+  if (worst_.size() == worst_entries) worst_.pop_back();
+  const auto place = std::find_if(worst_.begin(), worst_.end(), [&](const Mismatch& m) { return difference(m) < d; });
+  worst_.insert(place, entry)->block = block;
+}
+
+Line& CheckReport::line(std::string_view check) {
+  for (Line& line : lines_)
+    if (line.check == check) return line;
+  lines_.push_back({});
+  lines_.back().check = check;
+  lines_.back().bound = -1;
+  lines_.back().at = now_;
+  return lines_.back();
+}
+
+void CheckReport::measure(std::string_view check, double figure, double bound, const std::vector<Mismatch>& worst, const std::string& note) {
+  Line& l = line(check);
+  const bool passes = figure <= bound;
+  if (l.state == Line::skipped) l = Line{l.check, Line::passed, 0, -1, now_, "", {}};
+  if (l.state == Line::failed && passes) return;
+  const auto excess = [](double f, double b) { return f <= b && b == 0 ? 0. : std::isnan(f) ? std::numeric_limits<double>::infinity() : f / b; };
+  const bool first = l.bound < 0;
+  const bool turns = l.state == Line::passed && !passes;
+  if (!first && !turns && excess(figure, bound) <= excess(l.figure, l.bound)) return;
+  l = Line{l.check, passes ? Line::passed : Line::failed, figure, bound, now_, note, passes ? std::vector<Mismatch>() : worst};
+}
+
+void CheckReport::require(std::string_view check, bool holds, const std::string& sentence) {
+  Line& l = line(check);
+  if (l.state == Line::skipped) l = Line{l.check, Line::passed, 0, -1, now_, "", {}};
+  if (holds || l.state == Line::failed) return;
+  l = Line{l.check, Line::failed, 0, -1, now_, sentence, {}};
+}
+
+void CheckReport::skip(std::string_view check, const std::string& why) {
+  for (const Line& l : lines_)
+    if (l.check == check) return;
+  Line& l = line(check);
+  l.state = Line::skipped;
+  l.note = why;
+}
+
+void CheckReport::note(std::string_view check, const std::string& note) {
+  Line& l = line(check);
+  if (l.state == Line::passed) l.note = note;
+}
+
+bool CheckReport::passed() const {
+  return std::none_of(lines_.begin(), lines_.end(), [](const Line& l) { return l.state == Line::failed; });
+}
+
+std::string CheckReport::text(const std::string& command) const {
+  std::string text = fmt::format("{} ({}) of {}\n", method_, role_, file_);
+  for (const Line& l : lines_) {
+    const char* state = l.state == Line::passed ? "ok  " : l.state == Line::failed ? "FAIL" : "skip";
+    text += fmt::format("  {} {:<22}", state, l.check);
+    if (l.bound >= 0) text += fmt::format(" worst {:.2g}, allowed {:.2g}", l.figure, l.bound);
+    if (!l.note.empty()) text += (l.bound >= 0 ? "; " : " ") + l.note;
+    const std::string where = describe(l.at);
+    if ((l.bound >= 0 || l.state == Line::failed) && !where.empty()) text += " (" + where + ")";
+    text += "\n";
+    if (l.state != Line::failed) continue;
+    if (!l.worst.empty()) text += fmt::format("       {:<24} {:>6} {:>24} {:>24}\n", "block", "index", "got", "expected");
+    for (const Mismatch& m : l.worst) text += fmt::format("       {:<24} {:>6} {:>24.16g} {:>24.16g}\n", m.block, m.index, m.got, m.expected);
+    text += "       again: " + command + (l.at.scalar.empty() ? "" : " --scalar " + l.at.scalar);
+    text += l.at.seed ? fmt::format(" --seed {}\n", l.at.seed) : "\n";
+  }
+  const auto count = [&](Line::State s) { return std::count_if(lines_.begin(), lines_.end(), [&](const Line& l) { return l.state == s; }); };
+  text += passed() ? fmt::format("  passed: {} checks, {} skipped\n", count(Line::passed), count(Line::skipped))
+                   : fmt::format("  FAILED: {} of {} checks\n", count(Line::failed), lines_.size());
+  return text;
+}
+
+}  // namespace stiefel::conformance

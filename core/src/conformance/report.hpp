@@ -1,0 +1,91 @@
+// What `stiefel check` found about one method: a line per check with the worst figure of all cases, and the worst entries of a failure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <stiefel/export.hpp>
+#include <stiefel/matrix.hpp>
+
+namespace stiefel::conformance {
+
+/// One number that came out otherwise than expected.
+struct Mismatch {
+  std::string block;
+  Index index = 0;
+  double got = 0, expected = 0;
+};
+
+/// Entry by entry |got − expected|; remembers the five worst. NaN and Inf count as infinitely wrong.
+class STIEFEL_API Comparison {
+ public:
+  void add(std::string_view block, Index index, double got, double expected);
+  template <class A, class B> void matrices(std::string_view block, const Eigen::MatrixBase<A>& got, const Eigen::MatrixBase<B>& expected) {
+    for (Index j = 0; j < got.cols(); ++j)
+      for (Index i = 0; i < got.rows(); ++i) add(block, i + j * got.rows(), double(got(i, j)), double(expected(i, j)));
+  }
+  double largest() const { return largest_; }
+  /// max |expected|
+  double scale() const { return scale_; }
+  const std::vector<Mismatch>& worst() const { return worst_; }
+
+ private:
+  double largest_ = 0, scale_ = 0;
+  std::vector<Mismatch> worst_;  // largest difference first
+};
+
+/// The circumstances of a figure.
+struct Case {
+  std::string scalar;  // float32, float64; empty: both or none
+  std::string shape;   // for people
+  std::uint64_t seed = 0;
+};
+
+struct Line {
+  enum State { passed, failed, skipped };
+  std::string check;
+  State state = passed;
+  double figure = 0, bound = 0;  // of the worst case; bound < 0: a yes-or-no check
+  Case at;                       // of the worst case
+  std::string note;
+  std::vector<Mismatch> worst;
+};
+
+class STIEFEL_API CheckReport {
+ public:
+  CheckReport(std::string method, std::string role, std::string file) : method_(std::move(method)), role_(std::move(role)), file_(std::move(file)) {}
+
+  /// The circumstances of what is reported from now on.
+  void at(Case now) { now_ = std::move(now); }
+  const Case& now() const { return now_; }
+
+  /// Passes when figure ≤ bound (NaN does not).
+  void measure(std::string_view check, double figure, double bound, const std::vector<Mismatch>& worst = {}, const std::string& note = "");
+  void measure(std::string_view check, const Comparison& comparison, double bound, const std::string& note = "") {
+    measure(check, comparison.largest(), bound, comparison.worst(), note);
+  }
+  /// Fails with the sentence unless it holds.
+  void require(std::string_view check, bool holds, const std::string& sentence);
+  void fail(std::string_view check, const std::string& sentence) { require(check, false, sentence); }
+  /// A check that does not apply; a line of the same name that was measured stays.
+  void skip(std::string_view check, const std::string& why);
+  /// Adds to what the line says when it passes.
+  void note(std::string_view check, const std::string& note);
+
+  bool passed() const;
+  const std::vector<Line>& lines() const { return lines_; }
+  const std::string& method() const { return method_; }
+
+  /// For people. `command` is what repeats a failure, without --seed and --scalar.
+  std::string text(const std::string& command) const;
+
+ private:
+  Line& line(std::string_view check);
+  std::string method_, role_, file_;
+  Case now_;
+  std::vector<Line> lines_;
+};
+
+}  // namespace stiefel::conformance

@@ -1,0 +1,92 @@
+// The method under test: how its objects are made, and every call into it named.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+
+#include "conformance/check.hpp"
+#include "plugin_call.hpp"
+
+namespace stiefel::conformance {
+
+template <class S> constexpr const char* scalar_name = std::is_same_v<S, float> ? "float32" : "float64";
+
+class Subject {
+ public:
+  Subject(const Entry& entry, std::string file, const CheckSettings& settings, Progress& progress)
+      : entry(entry), file(std::move(file)), settings(settings), progress_(progress) {
+    write(progress_.method, entry.name);
+  }
+  /// The same method watched elsewhere, for another thread.
+  Subject(const Subject& other, Progress& progress)
+      : entry(other.entry), file(other.file), settings(other.settings), options(other.options), progress_(progress) {}
+
+  /// A call into the plugin; whatever it throws arrives as an Error that names verb, method and file.
+  template <class F> auto call(const char* verb, F&& f) const {
+    write(progress_.verb, verb);
+    return guarded(verb, entry.name, file, std::forward<F>(f));
+  }
+  void enter(std::string_view check) const { write(progress_.check, check); }
+
+  /// An object of the role's base class, e.g. create<Cell<float>>(context).
+  template <class Base, class Context> std::unique_ptr<Base> create(const Context& context) const {
+    return std::unique_ptr<Base>(call("create", [&] { return static_cast<Base*>(creator<Base>()(options.get(), &context)); }));
+  }
+  template <class Base> std::unique_ptr<Base> create() const {
+    return std::unique_ptr<Base>(call("create", [&] { return static_cast<Base*>(creator<Base>()(options.get(), nullptr)); }));
+  }
+
+  template <class S> bool wants() const {
+    const auto& s = settings.scalars;
+    return std::find(s.begin(), s.end(), scalar_name<S>) != s.end();
+  }
+  std::vector<std::uint64_t> seeds(std::uint64_t count) const {
+    if (settings.seed) return {settings.seed};
+    std::vector<std::uint64_t> all;
+    for (std::uint64_t s = 1; s <= count; ++s) all.push_back(s);
+    return all;
+  }
+  bool complex() const { return call("complex_pairs", [&] { return entry.complex_pairs(options.get()); }); }
+
+  const Entry& entry;
+  const std::string file;
+  const CheckSettings& settings;
+  std::shared_ptr<void> options;
+
+ private:
+  template <class T> struct ScalarOf;
+  template <template <class> class Base, class S> struct ScalarOf<Base<S>> { using type = S; };
+  template <class Base> auto creator() const {
+    return std::is_same_v<typename ScalarOf<Base>::type, float> ? entry.create_float : entry.create_double;
+  }
+  template <std::size_t N> static void write(char (&field)[N], std::string_view text) {
+    const std::size_t length = std::min(text.size(), N - 1);
+    std::memcpy(field, text.data(), length);
+    field[length] = 0;
+  }
+  Progress& progress_;
+};
+
+/// Runs one check; an exception out of it is its failure.
+template <class F> void attempt(const Subject& subject, CheckReport& report, std::string_view check, F&& f) {
+  subject.enter(check);
+  try {
+    f();
+  } catch (const std::exception& e) {
+    report.fail(check, e.what());
+  }
+}
+
+/// Names as they appear in files and in YAML.
+bool plain_name(std::string_view name);
+/// Block names and sizes; reported under "blocks".
+void check_blocks(CheckReport& report, const std::vector<BlockSpec>& blocks);
+/// Meaning, default and range of every option; reported under "options".
+void check_options(const Subject& subject, CheckReport& report, const Registry& registry);
+
+void check_parametrisation(const Subject& subject, CheckReport& report);
+void check_cell(const Subject& subject, CheckReport& report);
+void check_task(const Subject& subject, CheckReport& report);
+void check_optimizer(const Subject& subject, CheckReport& report);
+
+}  // namespace stiefel::conformance

@@ -1,0 +1,209 @@
+// The checks of a task: shapes, batches that depend on (seed, split, index) alone, splits that share nothing.
+#include <filesystem>
+#include <fmt/format.h>
+#include <optional>
+#include <set>
+#include <thread>
+
+#include "conformance/task_probe.hpp"
+
+namespace stiefel::conformance {
+
+namespace {
+
+constexpr Split splits[] = {Split::train, Split::validation, Split::test};
+constexpr Index batches_compared = 20;
+
+template <class T> void append(std::string& text, const T& number) { text.append(reinterpret_cast<const char*>(&number), sizeof number); }
+
+void check_shape(const TaskShape& shape, CheckReport& report) {
+  report.require("shape", shape.steps > 0, fmt::format("steps is {}", shape.steps));
+  report.require("shape", shape.output_size > 0, fmt::format("output_size is {}", shape.output_size));
+  report.require("shape", shape.input == InputKind::none || shape.input_size > 0, fmt::format("input_size is {}", shape.input_size));
+}
+
+template <class S> void check_values(Batch<S>& batch, const TaskShape& shape, CheckReport& report) {
+  report.require("batches", batch.sequences() > 0, "fill() left a batch without sequences");
+  report.require("batches", batch.steps() <= shape.steps, fmt::format("a batch has {} steps, shape() says {}", batch.steps(), shape.steps));
+  for (Index b = 0; b < batch.sequences(); ++b) {
+    const Index length = batch.length(b);
+    report.require("batches", length >= 1 && length <= batch.steps(), fmt::format("sequence {} has the length {} of {}", b, length, batch.steps()));
+    if (length < 1 || length > batch.steps()) return;
+    for (Index t = 0; t < length; ++t) {
+      if (shape.input == InputKind::symbols)
+        report.require("batches", batch.symbol(t, b) >= -1 && batch.symbol(t, b) < shape.input_size, fmt::format("symbol {} at step {} of sequence {}", batch.symbol(t, b), t, b));
+      else if (shape.input == InputKind::dense)
+        for (const S x : batch.input(t, b)) report.require("batches", std::isfinite(x), "an input is NaN or Inf");
+      if (shape.readout == ReadoutKind::last && t < length - 1) continue;
+      const S weight = batch.weight(t, b);
+      report.require("batches", std::isfinite(weight) && weight >= 0, fmt::format("the weight {} at step {} of sequence {}", weight, t, b));
+      if (shape.labels && weight > 0)
+        report.require("batches", batch.label(t, b) >= 0 && batch.label(t, b) < shape.output_size, fmt::format("label {} at step {} of sequence {}", batch.label(t, b), t, b));
+      if (!shape.labels)
+        for (const S x : batch.target(t, b)) report.require("batches", std::isfinite(x), "a target is NaN or Inf");
+    }
+  }
+}
+
+// Sequences of the first batches of a split.
+template <class S> std::multiset<std::string> sequences(const TaskProbe<S>& probe, Split split) {
+  std::multiset<std::string> all;
+  for (Index i = 0; i < std::min(probe.batches(split), batches_compared); ++i) {
+    Batch<S> batch = probe.fill(split, i);
+    for (std::string& text : contents(batch, probe.shape)) all.insert(std::move(text));
+  }
+  return all;
+}
+
+// Tasks with few possible sequences meet some of them twice by chance: as often within a split as between two.
+template <class S> void check_disjoint(const TaskProbe<S>& probe, CheckReport& report) {
+  const auto train = sequences(probe, Split::train);
+  const std::set<std::string> distinct(train.begin(), train.end());
+  const double chance = 1 - double(distinct.size()) / double(std::max<std::size_t>(train.size(), 1));
+  report.require("splits disjoint", true, "");
+  for (const Split split : {Split::validation, Split::test}) {
+    const auto other = sequences(probe, split);
+    if (other.empty()) continue;
+    const double shared = double(std::count_if(other.begin(), other.end(), [&](const std::string& s) { return distinct.contains(s); })) / double(other.size());
+    report.measure("splits disjoint", shared, 2 * chance + 0.01, {}, fmt::format("share of {} sequences that stand in train too", name_of(split)));
+  }
+}
+
+template <class S> void check_threads(const TaskProbe<S>& probe, CheckReport& report) {
+  constexpr Index threads = 4, each = 4;
+  std::vector<std::vector<std::string>> expected, got(threads * each);
+  for (Index i = 0; i < threads * each; ++i) {
+    Batch<S> batch = probe.fill(Split::train, i);
+    expected.push_back(contents(batch, probe.shape));
+  }
+  std::vector<std::string> faults(threads);
+  {
+    std::vector<std::jthread> pool;
+    for (Index k = 0; k < threads; ++k)
+      pool.emplace_back([&, k] {
+        try {
+          guarded("fill in threads", probe.subject.entry.name, probe.subject.file, [&] {
+            Batch<S> batch;
+            for (Index i = k; i < threads * each; i += threads) {
+              probe.task->fill(Split::train, i, batch);
+              got[std::size_t(i)] = contents(batch, probe.shape);
+            }
+          });
+        } catch (const std::exception& e) {
+          faults[std::size_t(k)] = e.what();
+        }
+      });
+  }
+  for (const std::string& fault : faults) report.require("threads", fault.empty(), fault);
+  report.require("threads", got == expected, "batches filled by four threads differ from those filled in turn");
+}
+
+}  // namespace
+
+template <class S> std::vector<std::string> contents(Batch<S>& batch, const TaskShape& shape) {
+  std::vector<std::string> all;
+  for (Index b = 0; b < batch.sequences(); ++b) {
+    std::string text;
+    append(text, batch.length(b));
+    for (Index t = 0; t < batch.length(b); ++t) {
+      if (shape.input == InputKind::dense)
+        for (const S x : batch.input(t, b)) append(text, x);
+      if (shape.input == InputKind::symbols) append(text, batch.symbol(t, b));
+      if (shape.readout == ReadoutKind::last && t < batch.length(b) - 1) continue;
+      append(text, batch.weight(t, b));
+      if (shape.labels)
+        append(text, batch.label(t, b));
+      else
+        for (const S x : batch.target(t, b)) append(text, x);
+    }
+    all.push_back(std::move(text));
+  }
+  return all;
+}
+
+template <class S> void check_batches(const TaskProbe<S>& probe, CheckReport& report, std::uint64_t seed) {
+  report.require("batches", probe.batches(Split::train) > 0, "there is no batch to train on");
+  const TaskProbe<S> twin(probe.subject, seed), other(probe.subject, seed + 1000);
+  for (const Split split : splits) {
+    const Index count = probe.batches(split);
+    report.require("batches", count >= 0, fmt::format("batches({}) is {}", name_of(split), count));
+    if (count <= 0) continue;
+    Batch<S> dirty = probe.fill(split, count - 1);
+    check_values(dirty, probe.shape, report);
+    Batch<S> first = probe.fill(split, 0);
+    check_values(first, probe.shape, report);
+    const auto expected = contents(first, probe.shape);
+    probe.fill_into(dirty, split, 0);
+    report.require("determinism", contents(dirty, probe.shape) == expected, fmt::format("batch 0 of {} depends on what the Batch held before", name_of(split)));
+    Batch<S> again = twin.fill(split, 0);
+    report.require("determinism", contents(again, probe.shape) == expected, fmt::format("batch 0 of {} of another object with the same seed differs", name_of(split)));
+    if (count < 2) continue;
+    Batch<S> second = probe.fill(split, 1);
+    report.require("determinism", contents(second, probe.shape) != expected, fmt::format("batches 0 and 1 of {} are the same", name_of(split)));
+  }
+  Batch<S> next_epoch = probe.fill(Split::train, probe.batches(Split::train));
+  check_values(next_epoch, probe.shape, report);
+  Batch<S> here = probe.fill(Split::train, 0), there = other.fill(Split::train, 0);
+  report.require("determinism", contents(here, probe.shape) != contents(there, probe.shape) || probe.batches(Split::train) == 1,
+                 "another seed gives the same first training batch");
+  check_disjoint(probe, report);
+  check_threads(probe, report);
+}
+
+namespace {
+
+template <class S> void check_scalar(const Subject& subject, CheckReport& report, std::uint64_t seed) {
+  report.at({scalar_name<S>, "", seed});
+  std::optional<TaskProbe<S>> made;
+  attempt(subject, report, "shape", [&] {
+    made.emplace(subject, seed);
+    check_shape(made->shape, report);
+  });
+  if (!made) return;
+  attempt(subject, report, "batches", [&] { check_batches(*made, report, seed); });
+  attempt(subject, report, "loss", [&] { check_loss(*made, report, seed); });
+  if constexpr (std::is_same_v<S, double>) attempt(subject, report, "baseline", [&] { check_baseline(*made, report); });
+  attempt(subject, report, "files", [&] {
+    for (const DataFile& f : subject.call("files", [&] { return made->task->files(); }))
+      report.require("files", std::filesystem::exists(f.path), fmt::format("the file {} named by files() does not exist", f.path));
+  });
+}
+
+void check_scalars_agree(const Subject& subject, CheckReport& report, std::uint64_t seed) {
+  const TaskProbe<float> single(subject, seed);
+  const TaskProbe<double> reference(subject, seed);
+  Batch<float> f = single.fill(Split::train, 0);
+  Batch<double> d = reference.fill(Split::train, 0);
+  Comparison comparison;
+  report.require("float as double", f.sequences() == d.sequences() && f.steps() == d.steps() && f.labels() == d.labels() && f.symbols() == d.symbols(),
+                 "the batch of a seed has other sequences, labels or symbols in the other scalar");
+  if (f.sequences() != d.sequences() || f.steps() != d.steps()) return;
+  comparison.matrices("inputs", f.inputs(), d.inputs());
+  comparison.matrices("targets", f.targets(), d.targets());
+  report.measure("float as double", comparison, 1e-5 * std::max(1., comparison.scale()));
+}
+
+}  // namespace
+
+void check_task(const Subject& subject, CheckReport& report) {
+  try {
+    const TaskProbe<float> probe(subject, 1);
+  } catch (const Error& e) {
+    if (e.code() != Exit::data) return report.fail("create", e.what());
+    return report.skip("create", e.what());
+  }
+  for (const std::uint64_t seed : subject.seeds(2)) {
+    if (subject.wants<float>()) check_scalar<float>(subject, report, seed);
+    if (subject.wants<double>()) check_scalar<double>(subject, report, seed);
+    if (!subject.wants<float>() || !subject.wants<double>()) continue;
+    report.at({"", "", seed});
+    attempt(subject, report, "float as double", [&] { check_scalars_agree(subject, report, seed); });
+  }
+}
+
+template std::vector<std::string> contents<float>(Batch<float>&, const TaskShape&);
+template std::vector<std::string> contents<double>(Batch<double>&, const TaskShape&);
+template void check_batches<float>(const TaskProbe<float>&, CheckReport&, std::uint64_t);
+template void check_batches<double>(const TaskProbe<double>&, CheckReport&, std::uint64_t);
+
+}  // namespace stiefel::conformance

@@ -1,0 +1,91 @@
+// A task under test: batches as they come, and their scored columns as the engine hands them to loss().
+#pragma once
+
+#include "conformance/memory.hpp"
+#include "conformance/subject.hpp"
+
+namespace stiefel::conformance {
+
+using Real = Matrix<double>;
+
+/// The scored columns of a batch, one after another: (t, b) for every step of every sequence, or the last steps.
+template <class S> struct Scored {
+  std::vector<std::pair<Index, Index>> places;
+  Panel<S> values;  // k × c, or 0 rows
+  std::vector<std::int32_t> labels;
+  std::vector<S> weights;
+
+  Scored(Batch<S>& batch, const TaskShape& shape) : places(places_of(batch, shape)), values(shape.labels ? 0 : shape.output_size, Index(places.size())) {
+    for (std::size_t c = 0; c < places.size(); ++c) {
+      const auto [t, b] = places[c];
+      weights.push_back(batch.weight(t, b));
+      if (shape.labels)
+        labels.push_back(batch.label(t, b));
+      else
+        values.whole().col(Index(c)) = as_vector(batch.target(t, b));
+    }
+  }
+  Index count() const { return Index(places.size()); }
+  double weight() const {
+    double sum = 0;
+    for (const S w : weights) sum += double(w);
+    return sum;
+  }
+  Targets<S> targets(Index first, Index count) const {
+    Targets<S> t;
+    t.values = values.read(first, values.read().rows() ? count : 0);
+    if (!labels.empty()) t.labels = std::span(labels).subspan(std::size_t(first), std::size_t(count));
+    t.weights = std::span(weights).subspan(std::size_t(first), std::size_t(count));
+    return t;
+  }
+  Targets<S> targets() const { return targets(0, count()); }
+
+ private:
+  static std::vector<std::pair<Index, Index>> places_of(const Batch<S>& batch, const TaskShape& shape) {
+    std::vector<std::pair<Index, Index>> places;
+    for (Index b = 0; b < batch.sequences(); ++b)
+      for (Index t = shape.readout == ReadoutKind::every ? 0 : batch.length(b) - 1; t < batch.length(b); ++t) places.emplace_back(t, b);
+    return places;
+  }
+};
+
+template <class S> class TaskProbe {
+ public:
+  TaskProbe(const Subject& subject, std::uint64_t seed)
+      : subject(subject),
+        task(subject.create<Task<S>>(TaskContext{seed, 5, subject.settings.data_directory})),
+        shape(subject.call("shape", [&] { return task->shape(); })) {}
+
+  Index batches(Split split) const {
+    return subject.call("batches", [&] { return task->batches(split); });
+  }
+  Batch<S> fill(Split split, Index index) const {
+    Batch<S> batch;
+    fill_into(batch, split, index);
+    return batch;
+  }
+  void fill_into(Batch<S>& batch, Split split, Index index) const {
+    subject.call("fill", [&] { task->fill(split, index, batch); });
+  }
+  /// Value, and the gradient if wanted.
+  double loss(const Real& output, const Targets<S>& targets, Real* gradient = nullptr) const {
+    const Panel<S> o(output);
+    Panel<S> d(output.rows(), gradient ? output.cols() : 0, std::numeric_limits<S>::quiet_NaN());
+    const double value = subject.call("loss", [&] { return task->loss(o.read(), targets, d.whole()); });
+    if (gradient) *gradient = d.read().template cast<double>();
+    return value;
+  }
+
+  const Subject& subject;
+  std::unique_ptr<Task<S>> task;
+  const TaskShape shape;
+};
+
+/// Every number of a batch that counts, sequence by sequence, as text that can be compared.
+template <class S> std::vector<std::string> contents(Batch<S>& batch, const TaskShape& shape);
+
+template <class S> void check_batches(const TaskProbe<S>& probe, CheckReport& report, std::uint64_t seed);
+template <class S> void check_loss(const TaskProbe<S>& probe, CheckReport& report, std::uint64_t seed);
+void check_baseline(const TaskProbe<double>& probe, CheckReport& report);
+
+}  // namespace stiefel::conformance

@@ -1,0 +1,150 @@
+// Input and readout: one product per chunk each.
+#include "engine/layers.hpp"
+
+namespace stiefel {
+
+template <class S>
+InputLayer<S>::InputLayer(const InputOptions& options, const TaskShape& task, Index rows)
+    : options_(options), kind_(task.input), size_(task.input_size), rows_(rows) {
+  if (options.embedding_size > 0 && kind_ != InputKind::symbols)
+    throw Error("model.input.embedding needs a task whose input is symbols; remove it or choose another task");
+  if (kind_ == InputKind::none && !options.bias)
+    throw Error("the task has no input: model.input.bias: false would leave the cell without anything to read; set it to true");
+}
+
+template <class S> std::vector<BlockSpec> InputLayer<S>::blocks() const {
+  std::vector<BlockSpec> blocks;
+  if (kind_ != InputKind::none) blocks.push_back({"weight", rows_ * depth(), rows_, depth()});
+  if (options_.bias) blocks.push_back({"bias", rows_, rows_, 1});
+  if (options_.embedding_size > 0) blocks.push_back({"embedding", depth() * size_, depth(), size_});
+  return blocks;
+}
+
+template <class S> std::span<S> InputLayer<S>::bias(Blocks<S> theta) const {
+  return options_.bias ? theta[kind_ != InputKind::none] : std::span<S>{};
+}
+
+template <class S> void InputLayer<S>::initialise(Blocks<S> theta, Rng& rng) const {
+  if (kind_ != InputKind::none) options_.init.fill(as_matrix(theta[0], rows_, depth()), rng);
+  if (options_.bias) options_.bias_init.fill(as_matrix(bias(theta), rows_, 1), rng);
+  if (options_.embedding_size > 0) options_.embedding_init.fill(as_matrix(theta[theta.count() - 1], depth(), size_), rng);
+}
+
+template <class S> void InputLayer<S>::refresh(CBlocks<S> theta) {
+  if (kind_ == InputKind::dense) return;
+  table_.setZero(rows_, width() + 1);
+  if (kind_ == InputKind::symbols) {
+    const CMat<S> V = as_matrix(theta[0], rows_, depth());
+    if (options_.embedding_size > 0)
+      table_.leftCols(size_).noalias() = V * as_matrix(theta[theta.count() - 1], depth(), size_);
+    else
+      table_.leftCols(size_) = V;
+  }
+  if (options_.bias) table_.colwise() += as_vector(theta[kind_ != InputKind::none]);
+}
+
+template <class S> CMat<S> InputLayer<S>::gather(const Window<S>& w, std::span<S> panel) const {
+  Mat<S> x = mat(panel.data(), size_, w.steps * w.columns(), size_);
+  const Matrix<S>& inputs = w.batch.inputs();
+  for (Index t = 0; t < w.steps; ++t)
+    for (Index c = 0; c < w.columns(); ++c)
+      if (w.alive(t, c))
+        x.col(t * w.columns() + c) = inputs.col((w.first + t) * w.batch.sequences() + w.slice.sequences[c]);
+      else
+        x.col(t * w.columns() + c).setZero();
+  return cview(x);
+}
+
+template <class S> void InputLayer<S>::forward(CBlocks<S> theta, const Window<S>& w, Mat<S> target, std::span<S> panel) const {
+  if (kind_ == InputKind::dense) {
+    const CMat<S> V = as_matrix(theta[0], rows_, size_);
+    const CMat<S> x = gather(w, panel);
+    if (size_ == 1) {
+      for (Index j = 0; j < target.cols(); ++j) target.col(j) = x(0, j) * V.col(0);
+    } else {
+      target.noalias() = V * x;
+    }
+    if (options_.bias) target.colwise() += as_vector(theta[1]);
+    return;
+  }
+  for (Index t = 0; t < w.steps; ++t)
+    for (Index c = 0; c < w.columns(); ++c) {
+      Index symbol = width();
+      if (kind_ == InputKind::symbols && w.alive(t, c)) {
+        const std::int32_t s = w.batch.symbols()[(w.first + t) * w.batch.sequences() + w.slice.sequences[c]];
+        if (s >= 0) symbol = s;
+      }
+      target.col(t * w.columns() + c) = table_.col(symbol);
+    }
+}
+
+template <class S> void InputLayer<S>::accumulate(const Window<S>& w, CMat<S> delta, std::span<S> sum, std::span<S> panel) const {
+  Mat<S> dV = mat(sum.data(), rows_, width(), rows_);
+  auto db = as_vector(sum.subspan(rows_ * width()));
+  if (kind_ == InputKind::dense) {
+    const CMat<S> x = gather(w, panel);
+    if (size_ == 1)
+      dV.col(0).noalias() += delta * x.row(0).transpose();
+    else
+      dV.noalias() += delta * x.transpose();
+  }
+  for (Index t = 0; t < w.steps; ++t)
+    for (Index c = 0; c < w.slice.active[w.first + t]; ++c) {
+      const auto column = delta.col(t * w.columns() + c);
+      db += column;
+      if (kind_ != InputKind::symbols) continue;
+      const std::int32_t s = w.batch.symbols()[(w.first + t) * w.batch.sequences() + w.slice.sequences[c]];
+      if (s >= 0) dV.col(s) += column;
+    }
+}
+
+template <class S> void InputLayer<S>::finish(CBlocks<S> theta, std::span<const S> sum, Blocks<S> dtheta) const {
+  const CMat<S> dtable = cmat(sum.data(), rows_, width(), rows_);
+  if (options_.embedding_size > 0) {
+    const Index embedding = theta.count() - 1;
+    as_matrix(dtheta[0], rows_, depth()).noalias() += dtable * as_matrix(theta[embedding], depth(), size_).transpose();
+    as_matrix(dtheta[embedding], depth(), size_).noalias() += as_matrix(theta[0], rows_, depth()).transpose() * dtable;
+  } else if (kind_ != InputKind::none) {
+    as_matrix(dtheta[0], rows_, size_) += dtable;
+  }
+  if (options_.bias) as_vector(bias(dtheta)) += as_vector(sum.subspan(rows_ * width()));
+}
+
+template <class S>
+Readout<S>::Readout(const ReadoutOptions& options, Index output_size, Index output_rows, bool complex)
+    : options_(options), size_(output_size), rows_(options.rows == "real" && complex ? output_rows / 2 : output_rows) {
+  if (options.rows == "real" && !complex) throw Error("model.readout.rows: real needs a complex map; this network is real, use all");
+}
+
+template <class S> std::vector<BlockSpec> Readout<S>::blocks() const {
+  std::vector<BlockSpec> blocks{{"weight", size_ * rows_, size_, rows_}};
+  if (options_.bias) blocks.push_back({"bias", size_, size_, 1});
+  return blocks;
+}
+
+template <class S> void Readout<S>::initialise(Blocks<S> theta, Rng& rng) const {
+  options_.init.fill(as_matrix(theta[0], size_, rows_), rng);
+  if (options_.bias) options_.bias_init.fill(as_matrix(theta[1], size_, 1), rng);
+}
+
+template <class S> void Readout<S>::forward(CBlocks<S> theta, CMat<S> h, Mat<S> o) const {
+  o.noalias() = as_matrix(theta[0], size_, rows_) * rows_of(h, 0, rows_);
+  if (options_.bias) o.colwise() += as_vector(theta[1]);
+}
+
+template <class S> void Readout<S>::accumulate(CMat<S> h, CMat<S> d_o, std::span<S> sum) const {
+  as_matrix(sum.first(size_ * rows_), size_, rows_).noalias() += d_o * rows_of(h, 0, rows_).transpose();
+  if (options_.bias) as_vector(sum.subspan(size_ * rows_)) += d_o.rowwise().sum();
+}
+
+template <class S> void Readout<S>::backward(CBlocks<S> theta, CMat<S> d_o, Mat<S> dh) const {
+  rows_of(dh, 0, rows_).noalias() = as_matrix(theta[0], size_, rows_).transpose() * d_o;
+  dh.bottomRows(dh.rows() - rows_).setZero();
+}
+
+template class InputLayer<float>;
+template class InputLayer<double>;
+template class Readout<float>;
+template class Readout<double>;
+
+}  // namespace stiefel

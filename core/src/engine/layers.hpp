@@ -1,0 +1,71 @@
+// What surrounds the recurrence: V x + b before it and o = Y h + c behind it. Shapes: V rows × d, Y k × r.
+#pragma once
+
+#include <stiefel/initialiser.hpp>
+#include <stiefel/cell.hpp>
+#include <stiefel/task.hpp>
+
+#include "config/experiment.hpp"
+#include "engine/parameters.hpp"
+#include "engine/slices.hpp"
+
+namespace stiefel {
+
+/// Steps first … first + steps − 1 of a slice of a batch, as columns t·columns + c.
+template <class S> struct Window {
+  const Batch<S>& batch;
+  const Slice& slice;
+  Index first, steps;
+  Index columns() const { return slice.columns(); }
+  bool alive(Index t, Index c) const { return slice.active[first + t] > c; }
+};
+
+/// V x + b for a dense panel, for symbols (a gather from a table of V + b, or of V E + b with an embedding), or b alone.
+template <class S> class InputLayer {
+ public:
+  InputLayer(const InputOptions& options, const TaskShape& task, Index rows);
+
+  std::vector<BlockSpec> blocks() const;
+  void initialise(Blocks<S> theta, Rng& rng) const;
+  std::span<S> bias(Blocks<S> theta) const;
+  void refresh(CBlocks<S> theta);
+
+  Index accumulator() const { return rows_ * (width() + 1); }
+  /// Writes V x + b into `target` (rows × steps·columns); `panel` has room for d × steps·columns.
+  void forward(CBlocks<S> theta, const Window<S>& window, Mat<S> target, std::span<S> panel) const;
+  /// sum += gradient, from `delta` (rows × steps·columns).
+  void accumulate(const Window<S>& window, CMat<S> delta, std::span<S> sum, std::span<S> panel) const;
+  void finish(CBlocks<S> theta, std::span<const S> sum, Blocks<S> dtheta) const;
+  Index panel(Index columns) const { return kind_ == InputKind::dense ? size_ * columns : 0; }
+
+ private:
+  Index width() const { return kind_ == InputKind::none ? 0 : size_; }
+  Index depth() const { return options_.embedding_size > 0 ? options_.embedding_size : width(); }
+  CMat<S> gather(const Window<S>& window, std::span<S> panel) const;
+
+  InputOptions options_;
+  InputKind kind_;
+  Index size_, rows_;
+  Matrix<S> table_;  // symbols: column j = V e_j (+ b), the last column b alone
+};
+
+/// o = Y h + c on all output rows of the cell, or on the real half of them.
+template <class S> class Readout {
+ public:
+  Readout(const ReadoutOptions& options, Index output_size, Index output_rows, bool complex);
+
+  Index rows() const { return rows_; }
+  Index size() const { return size_; }
+  std::vector<BlockSpec> blocks() const;
+  void initialise(Blocks<S> theta, Rng& rng) const;
+  void forward(CBlocks<S> theta, CMat<S> h, Mat<S> o) const;
+  /// sum += gradient; the sum has the layout of the blocks.
+  void accumulate(CMat<S> h, CMat<S> d_o, std::span<S> sum) const;
+  void backward(CBlocks<S> theta, CMat<S> d_o, Mat<S> dh) const;
+
+ private:
+  ReadoutOptions options_;
+  Index size_, rows_;
+};
+
+}  // namespace stiefel

@@ -1,0 +1,119 @@
+// Builds a network from its description: blocks in the order input, cell, readout, initial state, maps.
+#include "engine/model.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "plugin_call.hpp"
+
+namespace stiefel {
+namespace {
+
+template <class Base, class S> Base* make(const PluginChoice& choice, const void* context) {
+  return static_cast<Base*>(std::is_same_v<S, float> ? choice.entry->create_float(choice.options.get(), context)
+                                                     : choice.entry->create_double(choice.options.get(), context));
+}
+
+const RecurrentMap& choice_for(const ModelOptions& model, const std::string& name) {
+  for (const RecurrentMap& map : model.maps)
+    if (map.name == name) return map;
+  return model.recurrent;
+}
+
+void refuse_unknown_maps(const ModelOptions& model, const std::vector<MapSpec>& specs) {
+  for (const RecurrentMap& map : model.maps)
+    if (std::none_of(specs.begin(), specs.end(), [&](const MapSpec& spec) { return spec.name == map.name; })) {
+      std::string names;
+      for (const MapSpec& spec : specs) names += (names.empty() ? "" : ", ") + (spec.name.empty() ? std::string("(unnamed)") : spec.name);
+      throw Error("model.maps." + map.name + ": the cell " + model.cell.plugin + " has no such map; its maps are: " + names);
+    }
+}
+
+bool is_complex(const ModelOptions& model) {
+  const bool complex = model.recurrent.entry->complex_pairs(model.recurrent.options.get());
+  for (const RecurrentMap& map : model.maps)
+    if (map.entry->complex_pairs(map.options.get()) != complex)
+      throw Error("model.maps." + map.name + ": complex and real maps cannot be mixed in one cell; " + map.plugin + " and " +
+                  model.recurrent.plugin + " differ");
+  return complex;
+}
+
+}  // namespace
+
+template <class S> Model<S>::Model(const Experiment& experiment, const Registry& registry, const TaskShape& shape) : task(shape) {
+  const ModelOptions& model = experiment.model;
+  const auto file_of = [&](const PluginChoice& choice) { return registry.file_of(*choice.entry).path; };
+  message_clip = S(experiment.train.message_clip);
+  chunk = experiment.train.chunk;
+  initial = model.initial_state;
+  if (carried_state() && !task.streams)
+    throw Error("model.initial_state.kind: carried needs a task whose batches continue each other; " + experiment.task.plugin +
+                " does not (task.plugin), use zero or learned");
+
+  const CellContext context{model.hidden, is_complex(model)};
+  cell_plugin = model.cell.plugin;
+  cell_file = file_of(model.cell);
+  cell.reset(guarded("create", cell_plugin, cell_file, [&] { return make<Cell<S>, S>(model.cell, &context); }));
+
+  const std::vector<MapSpec> specs = cell->maps();
+  refuse_unknown_maps(model, specs);
+  const Index batch_columns = (experiment.train.batch + slice_count(experiment.train.batch) - 1) / slice_count(experiment.train.batch);
+  std::vector<NetworkMap<S>> made;
+  for (const MapSpec& spec : specs) {
+    const RecurrentMap& choice = choice_for(model, spec.name);
+    const Shape map_shape{spec.rows, spec.cols, context.complex};
+    const std::filesystem::path file = file_of(choice);
+    std::unique_ptr<Parametrisation<S>> map(guarded("create", choice.plugin, file, [&] { return make<Parametrisation<S>, S>(choice, &map_shape); }));
+    made.emplace_back(std::move(map), choice.plugin, file, RouteContext{choice.route, batch_columns, experiment.train.batch * task.steps});
+  }
+  maps = std::make_unique<NetworkMaps<S>>(specs, std::move(made));
+
+  input.emplace(model.input, task, cell->input_rows());
+  readout.emplace(model.readout, task.output_size, cell->output_rows(), context.complex);
+  const auto add = [&](const std::string& prefix, const std::vector<BlockSpec>& blocks, Index& count) {
+    count = Index(blocks.size());
+    return layout.add(prefix, blocks);
+  };
+  add("input.", input->blocks(), input_count);
+  cell_first = add("", cell->blocks(), cell_count);
+  readout_first = add("readout.", readout->blocks(), readout_count);
+  if (learned_state()) state_block = layout.add("", {{"initial_state", cell->state_rows(), cell->state_rows(), 1}});
+  for (Index i = 0; i < maps->count(); ++i) {
+    Index count = 0;
+    const std::string& name = maps->spec(i).name;
+    map_first.push_back(add(name.empty() ? "recurrent." : "recurrent." + name + ".", (*maps)[i].plugin().blocks(), count));
+    map_count.push_back(count);
+  }
+}
+
+template <class S> void Model<S>::initialise(S* data, std::uint64_t seed) const {
+  std::fill_n(data, layout.size(), S(0));
+  Rng rng(seed, "initialise/input");
+  input->initialise(part(data, 0, input_count), rng);
+  cell->initialise_bias(input->bias(part(data, 0, input_count)));
+  Rng cell_rng(seed, "initialise/cell");
+  guarded("initialise", cell_plugin, cell_file, [&] { cell->initialise(part(data, cell_first, cell_count), cell_rng); });
+  Rng readout_rng(seed, "initialise/readout");
+  readout->initialise(part(data, readout_first, readout_count), readout_rng);
+  if (learned_state()) {
+    Rng state_rng(seed, "initialise/initial_state");
+    initial.init.fill(as_matrix(layout.all(data)[state_block], cell->state_rows(), 1), state_rng);
+  }
+  for (Index i = 0; i < maps->count(); ++i) {
+    const NetworkMap<S>& map = (*maps)[i];
+    Rng map_rng(seed, "initialise/recurrent/" + maps->spec(i).name);
+    guarded("initialise", map.plugin_name(), map.plugin_file(), [&] { map.plugin().initialise(part(data, map_first[i], map_count[i]), map_rng); });
+  }
+}
+
+template <class S> void Model<S>::refresh(const S* data) {
+  theta = data;
+  input->refresh(input_theta());
+  for (Index i = 0; i < maps->count(); ++i) (*maps)[i].refresh(map_theta(i));
+  maps->pack();
+}
+
+template struct Model<float>;
+template struct Model<double>;
+
+}  // namespace stiefel

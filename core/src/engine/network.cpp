@@ -1,0 +1,127 @@
+// Slices run anywhere; everything summed over them is summed here, in slice order.
+#include "engine/network.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace stiefel {
+namespace {
+
+template <class S> std::vector<Index> lengths_of(const Batch<S>& batch) {
+  std::vector<Index> lengths(batch.sequences());
+  for (Index b = 0; b < batch.sequences(); ++b) {
+    lengths[b] = batch.length(b);
+    if (lengths[b] < 1 || lengths[b] > batch.steps())
+      throw Error("the task made a sequence of " + std::to_string(lengths[b]) + " steps in a batch of up to " + std::to_string(batch.steps()) +
+                      "; lengths must be at least 1",
+                  Exit::plugin);
+  }
+  return lengths;
+}
+
+/// Σ weights of all scored outputs, and of the last step of each sequence.
+template <class S> std::pair<double, double> weights_of(const Batch<S>& batch, ReadoutKind readout) {
+  double all = 0, last = 0;
+  for (Index b = 0; b < batch.sequences(); ++b) {
+    const Index end = batch.length(b) - 1;
+    last += double(batch.weights()[batch.scored(end, b)]);
+    if (readout == ReadoutKind::every)
+      for (Index t = 0; t <= end; ++t) all += double(batch.weights()[batch.scored(t, b)]);
+  }
+  return {readout == ReadoutKind::every ? all : last, last};
+}
+
+double inverse(double weight) { return weight > 0 ? 1 / weight : 0; }
+
+void add_to(std::vector<double>& sum, const std::vector<double>& part) {
+  if (sum.size() < part.size()) sum.resize(part.size(), 0.0);
+  for (std::size_t t = 0; t < part.size(); ++t) sum[t] += part[t];
+}
+
+void square_roots(std::vector<double>& squares) {
+  for (double& x : squares) x = std::sqrt(x);
+}
+
+}  // namespace
+
+template <class S>
+Network<S>::Network(const Experiment& experiment, const Registry& registry, const Task<S>& task)
+    : task_(task), model_(experiment, registry, task.shape()), theta_(model_.layout.size()), gradient_(model_.layout.size()),
+      map_decay_(model_.maps->count(), 0.0) {}
+
+template <class S> PassResult Network<S>::run(const Batch<S>& batch, Workers& workers, const PassRequest& request) {
+  slices_ = deal(lengths_of(batch));
+  while (passes_.size() < slices_.size()) passes_.push_back(std::make_unique<SlicePass<S>>());
+  const auto [weight, last_weight] = weights_of(batch, model_.task.readout);
+  workers.run(int(slices_.size()), [&, weight = weight, last_weight = last_weight](int s) {
+    passes_[s]->run(model_, task_, batch, slices_[s], request, inverse(weight), inverse(last_weight), carried_);
+  });
+
+  PassResult result;
+  result.weight = weight;
+  result.metrics.resize(request.metrics ? task_.metrics().size() : 0);
+  for (std::size_t s = 0; s < slices_.size(); ++s) {
+    const PassSums& sums = passes_[s]->sums();
+    result.loss += sums.loss;
+    for (std::size_t i = 0; i < result.metrics.size(); ++i)
+      result.metrics[i].sum += sums.metrics[i].sum, result.metrics[i].weight += sums.metrics[i].weight;
+    add_to(result.hidden_norm, sums.hidden);
+    add_to(result.gradient_norm, sums.gradient);
+    add_to(result.last_gradient_norm, sums.last_gradient);
+  }
+  square_roots(result.hidden_norm);
+  square_roots(result.gradient_norm);
+  square_roots(result.last_gradient_norm);
+  if (model_.carried_state()) {
+    carried_.resize(model_.cell->state_rows(), batch.sequences());
+    for (std::size_t s = 0; s < slices_.size(); ++s)
+      for (Index c = 0; c < slices_[s].columns(); ++c) carried_.col(slices_[s].sequences[c]) = passes_[s]->leaving().col(c);
+  }
+  return result;
+}
+
+template <class S> PassResult Network<S>::train(const Batch<S>& batch, Workers& workers, const PassRequest& request) {
+  PassResult result = run(batch, workers, request);
+  reduce(result);
+  return result;
+}
+
+template <class S> PassResult Network<S>::evaluate(const Batch<S>& batch, Workers& workers) {
+  return run(batch, workers, {.gradient = false, .metrics = true});
+}
+
+template <class S> void Network<S>::reduce(PassResult& result) {
+  std::fill(gradient_.begin(), gradient_.end(), S(0));
+  std::vector<S> input_sum(model_.input->accumulator());
+  for (std::size_t s = 0; s < slices_.size(); ++s) {
+    const auto& part = passes_[s]->gradient();
+    for (std::size_t i = 0; i < part.size(); ++i) gradient_[i] += part[i];
+    const auto input_part = passes_[s]->input_sum();
+    for (std::size_t i = 0; i < input_sum.size(); ++i) input_sum[i] += input_part[i];
+  }
+  model_.input->finish(model_.input_theta(), input_sum, model_.part(gradient_.data(), 0, model_.input_count));
+  for (Index m = 0; m < model_.maps->count(); ++m) {
+    NetworkMap<S>& map = (*model_.maps)[m];
+    if (map.frozen()) continue;
+    std::vector<S> sum(map.accumulator());
+    for (std::size_t s = 0; s < slices_.size(); ++s) {
+      const auto part = passes_[s]->map_sum(m);
+      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += part[i];
+    }
+    if (map_decay_[m] != 0) map.decay(map_decay_[m], sum);
+    const Blocks<S> dtheta = model_.part(gradient_.data(), model_.map_first[m], model_.map_count[m]);
+    map.finish(model_.map_theta(m), sum, dtheta);
+    result.penalty += map.plugin().penalty(model_.map_theta(m), dtheta);
+  }
+}
+
+template <class S> double Network<S>::kink_distance() const {
+  double distance = std::numeric_limits<double>::infinity();
+  for (std::size_t s = 0; s < slices_.size(); ++s) distance = std::min(distance, passes_[s]->kink_distance());
+  return distance;
+}
+
+template class Network<float>;
+template class Network<double>;
+
+}  // namespace stiefel

@@ -1,0 +1,57 @@
+// One training step or evaluation of a network on a batch, over all slices and threads, and its parameters.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "engine/slice_pass.hpp"
+#include "engine/workers.hpp"
+
+namespace stiefel {
+
+/// Of a whole batch. Norms are (Σ over batch and rows of squares)^½ per time step, losses batch means.
+struct PassResult {
+  double loss = 0, penalty = 0;
+  double weight = 0;  // of the batch's scored outputs
+  std::vector<Ratio> metrics;
+  std::vector<double> hidden_norm, gradient_norm, last_gradient_norm;
+};
+
+template <class S> class STIEFEL_API Network {
+ public:
+  Network(const Experiment& experiment, const Registry& registry, const Task<S>& task);
+
+  const Layout& layout() const { return model_.layout; }
+  Model<S>& model() { return model_; }
+  void initialise(std::uint64_t seed) { model_.initialise(theta_.data(), seed); }
+  Blocks<S> theta() { return model_.layout.all(theta_.data()); }
+  std::vector<S>& values() { return theta_; }
+  Blocks<S> gradient() { return model_.layout.all(gradient_.data()); }
+
+  /// Uses `theta` (the network's own parameters, or noisy copies of them) until the next refresh.
+  void refresh(const std::vector<S>& theta) { model_.refresh(theta.data()); }
+  void refresh() { refresh(theta_); }
+
+  /// Composite decay λ of λ‖W‖_F² of each map.
+  void set_map_decay(Index map, double decay) { map_decay_[map] = decay; }
+  PassResult train(const Batch<S>& batch, Workers& workers, const PassRequest& request);
+  PassResult evaluate(const Batch<S>& batch, Workers& workers);
+  /// Forgets the carried state.
+  void reset_state() { carried_.resize(0, 0); }
+  /// Of the last train(): for gradient checks.
+  double kink_distance() const;
+
+ private:
+  PassResult run(const Batch<S>& batch, Workers& workers, const PassRequest& request);
+  void reduce(PassResult& result);
+
+  const Task<S>& task_;
+  Model<S> model_;
+  std::vector<S> theta_, gradient_;
+  std::vector<double> map_decay_;
+  std::vector<Slice> slices_;
+  std::vector<std::unique_ptr<SlicePass<S>>> passes_;
+  Matrix<S> carried_;
+};
+
+}  // namespace stiefel

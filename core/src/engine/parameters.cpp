@@ -1,0 +1,28 @@
+// Block names are unique within a network; they are what YAML, checkpoints and results call a parameter.
+#include "engine/parameters.hpp"
+
+namespace stiefel {
+
+Index Layout::add(const std::string& prefix, const std::vector<BlockSpec>& blocks) {
+  const Index first = count();
+  for (BlockSpec block : blocks) {
+    block.name = prefix + block.name;
+    if (block.rows == 0) block.rows = block.size, block.cols = 1;
+    if (block.size < 0 || (block.manifold == Manifold::flat && block.rows * block.cols != block.size))
+      throw Error("block " + block.name + " has " + std::to_string(block.size) + " numbers but says that it is " +
+                      std::to_string(block.rows) + " × " + std::to_string(block.cols) + "; correct blocks() of the plugin",
+                  Exit::plugin);
+    if (find(block.name) >= 0) throw Error("two parameter blocks are named " + block.name + "; rename one in blocks() of the plugin", Exit::plugin);
+    offsets_.push_back(offsets_.back() + block.size);
+    blocks_.push_back(std::move(block));
+  }
+  return first;
+}
+
+Index Layout::find(const std::string& name) const {
+  for (Index i = 0; i < count(); ++i)
+    if (blocks_[i].name == name) return i;
+  return -1;
+}
+
+}  // namespace stiefel

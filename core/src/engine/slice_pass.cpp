@@ -1,0 +1,266 @@
+// Truncation-free BPTT of one slice. Saved panels have one more block than steps: block 0 is the entering state.
+#include "engine/slice_pass.hpp"
+
+#include <algorithm>
+
+#include "plugin_call.hpp"
+
+namespace stiefel {
+namespace {
+
+template <class S> Index padded(Index rows) {
+  constexpr Index line = 64 / Index(sizeof(S));
+  return (rows + line - 1) / line * line;
+}
+
+/// At least `size` numbers; new ones are zero, old ones are whatever they were.
+template <class S> S* room(std::vector<S>& memory, Index size) {
+  if (Index(memory.size()) < size) memory.resize(size);
+  return memory.data();
+}
+
+template <class S> double squares(const Mat<S>& panel) { return panel.template cast<double>().squaredNorm(); }
+
+}  // namespace
+
+/// Sends gradients to the slice's sums, or nowhere.
+template <class S> class SlicePass<S>::Sink final : public GradientSink<S> {
+ public:
+  Sink(SlicePass& pass, bool wanted) : pass_(pass), wanted_(wanted) {}
+  void map(Index first, Index count, CMat<S> X, CMat<S> dY) override {
+    if (!wanted_) return;
+    const NetworkMaps<S>& maps = *pass_.model_->maps;
+    Scratch<S> scratch{std::span<S>(pass_.scratch_)};
+    for (Index i = first, row = 0; i < first + count; row += maps[i].rows(), ++i)
+      if (!maps[i].frozen()) maps[i].accumulate(X, rows_of(dY, row, maps[i].rows()), pass_.map_sums_[i], scratch);
+  }
+  Blocks<S> blocks() override {
+    const Model<S>& model = *pass_.model_;
+    return wanted_ ? model.part(pass_.gradient_.data(), model.cell_first, model.cell_count) : Blocks<S>{};
+  }
+
+ private:
+  SlicePass& pass_;
+  bool wanted_;
+};
+
+template <class S>
+void SlicePass<S>::run(const Model<S>& model, const Task<S>& task, const Batch<S>& batch, const Slice& slice, const PassRequest& request,
+                       double scale, double last_scale, const Matrix<S>& carried) {
+  model_ = &model, task_ = &task, batch_ = &batch, slice_ = &slice, request_ = request;
+  prepare(request);
+  enter(carried);
+  const Index chunks = (slice.steps() + chunk_ - 1) / chunk_;
+  for (Index i = 0; i < chunks; ++i) {
+    Chunk<S> c = chunk(i);
+    forward(c);
+    if (!request.gradient) score(c, Scored::all, scale, false, false);
+  }
+  if (!request.gradient) return;
+
+  Sink sink(*this, true), nowhere(*this, false);
+  if (request.gradient_norms && task.shape().readout == ReadoutKind::every) {
+    const double loss = sums_.loss;
+    backward(Scored::last_steps, nowhere, last_scale, &sums_.last_gradient);
+    sums_.loss = loss;
+  }
+  backward(Scored::all, sink, scale, request.gradient_norms ? &sums_.gradient : nullptr);
+  if (request.gradient_norms && task.shape().readout == ReadoutKind::last) sums_.last_gradient = sums_.gradient;
+  if (model.learned_state()) as_vector(model.layout.all(gradient_.data())[model.state_block]) += dstate_.rowwise().sum();
+}
+
+template <class S> void SlicePass<S>::prepare(const PassRequest& request) {
+  const Model<S>& m = *model_;
+  const Cell<S>& cell = *m.cell;
+  const Index columns = slice_->columns(), steps = slice_->steps();
+  chunk_ = chunk_steps(columns, steps, m.chunk);
+  keep_ = request.gradient;
+  stride_ = padded<S>(cell.saved_rows());
+  const Index span = chunk_ * columns;
+  room(saved_, stride_ * ((keep_ ? steps : chunk_) + 1) * columns);
+  room(panel_, m.input->panel(span));
+  room(scratch_, std::max(cell.scratch(columns) + m.maps->scratch(columns), m.maps->scratch(span)));
+  leaving_.resize(cell.state_rows(), columns);
+  kink_distance_ = std::numeric_limits<double>::infinity();
+
+  sums_ = {};
+  sums_.metrics.assign(request.metrics ? task_->metrics().size() : 0, {});
+  if (request.hidden_norms) sums_.hidden.assign(steps, 0.0);
+  if (request.gradient_norms) sums_.gradient.assign(steps, 0.0), sums_.last_gradient.assign(steps, 0.0);
+  if (!request.gradient) return;
+  room(delta_, padded<S>(cell.delta_rows()) * span);
+  room(doutput_, padded<S>(cell.output_rows()) * span);
+  if (request.gradient_norms) room(dhidden_, cell.output_rows() * span);
+  const Index plain = m.map_first.empty() ? m.layout.size() : m.layout.offset(m.map_first[0]);
+  gradient_.assign(plain, S(0));
+  input_sum_.assign(m.input->accumulator(), S(0));
+  map_sums_.resize(m.maps->count());
+  for (Index i = 0; i < m.maps->count(); ++i) map_sums_[i].assign((*m.maps)[i].accumulator(), S(0));
+}
+
+template <class S> void SlicePass<S>::enter(const Matrix<S>& carried) {
+  const Cell<S>& cell = *model_->cell;
+  Mat<S> state = rows_of(mat(saved_.data(), stride_, slice_->columns(), stride_), cell.state_row(), cell.state_rows());
+  if (model_->learned_state())
+    state.colwise() = as_vector(model_->layout.all(model_->theta)[model_->state_block]);
+  else if (model_->carried_state() && carried.size())
+    for (Index c = 0; c < state.cols(); ++c) state.col(c) = carried.col(slice_->sequences[c]);
+  else
+    state.setZero();
+}
+
+template <class S> Chunk<S> SlicePass<S>::chunk(Index number) {
+  const Cell<S>& cell = *model_->cell;
+  Chunk<S> c;
+  c.first = number * chunk_;
+  c.steps = std::min(chunk_, slice_->steps() - c.first);
+  c.columns = slice_->columns();
+  c.active = slice_->active.data() + c.first;
+  c.message_clip = model_->message_clip;
+  const auto view_of = [](S* data, Index rows, Index cols, Index stride) { return mat(data, rows, cols, stride); };
+  new (&c.saved) Mat<S>(view_of(saved_.data() + (keep_ ? c.first * c.columns * stride_ : 0), cell.saved_rows(), (c.steps + 1) * c.columns, stride_));
+  if (keep_) {
+    new (&c.delta) Mat<S>(view_of(delta_.data(), cell.delta_rows(), c.steps * c.columns, padded<S>(cell.delta_rows())));
+    new (&c.dstate) Mat<S>(view(dstate_));
+  }
+  return c;
+}
+
+template <class S> void SlicePass<S>::forward(Chunk<S>& c) {
+  const Model<S>& m = *model_;
+  const Cell<S>& cell = *m.cell;
+  if (!keep_ && c.first > 0) {
+    const S* last = saved_.data() + chunk_ * c.columns * stride_;
+    rows_of(c.saved, cell.state_row(), cell.state_rows()).leftCols(c.columns) =
+        rows_of(cmat(last, stride_, c.columns, stride_), cell.state_row(), cell.state_rows());
+  }
+  Mat<S> fresh = mat(c.saved.data() + c.columns * stride_, cell.input_rows(), c.steps * c.columns, stride_);
+  m.input->forward(m.input_theta(), window(c), fresh, panel_);
+  Scratch<S> scratch{std::span<S>(scratch_)};
+  guarded("forward", m.cell_plugin, m.cell_file, [&] { cell.forward(c, *m.maps, m.cell_theta(), scratch); });
+  note_leaving(c);
+  if (request_.hidden_norms)
+    for (Index t = 0; t < c.steps; ++t) sums_.hidden[c.first + t] = squares(rows_of(c.at(t), cell.output_row(), cell.output_rows()));
+  if (request_.kinks) kink_distance_ = std::min(kink_distance_, cell.kink_distance(c, m.cell_theta()));
+}
+
+template <class S> void SlicePass<S>::note_leaving(const Chunk<S>& c) {
+  const Cell<S>& cell = *model_->cell;
+  for (Index column = 0; column < c.columns; ++column) {
+    const Index t = slice_->lengths[column] - 1 - c.first;
+    if (t >= 0 && t < c.steps) leaving_.col(column) = c.saved.col((t + 1) * c.columns + column).segment(cell.state_row(), cell.state_rows());
+  }
+}
+
+template <class S> void SlicePass<S>::backward(Scored scored, GradientSink<S>& sink, double scale, std::vector<double>* norms) {
+  const Model<S>& m = *model_;
+  const Cell<S>& cell = *m.cell;
+  const bool accumulate = scored == Scored::all;
+  dstate_.setZero(cell.state_rows(), slice_->columns());
+  for (Index number = (slice_->steps() - 1) / chunk_; number >= 0; --number) {
+    Chunk<S> c = chunk(number);
+    c.delta.setZero();
+    if (norms) new (&c.dhidden) Mat<S>(mat(dhidden_.data(), cell.output_rows(), c.steps * c.columns, cell.output_rows()));
+    const CMat<S> doutput = score(c, scored, scale, true, accumulate);
+    Scratch<S> scratch{std::span<S>(scratch_)};
+    guarded("backward", m.cell_plugin, m.cell_file, [&] { cell.backward(c, doutput, *m.maps, m.cell_theta(), sink, scratch); });
+    if (norms)
+      for (Index t = 0; t < c.steps; ++t) (*norms)[c.first + t] = squares(c.step(c.dhidden, t));
+    if (accumulate) m.input->accumulate(window(c), cview(rows_of(c.delta, 0, cell.input_rows())), input_sum_, panel_);
+  }
+}
+
+template <class S> auto SlicePass<S>::places(const Chunk<S>& c, Scored scored) const -> std::vector<std::pair<Index, Index>> {
+  std::vector<std::pair<Index, Index>> places;
+  if (scored == Scored::all && task_->shape().readout == ReadoutKind::every) {
+    for (Index t = 0; t < c.steps; ++t)
+      for (Index column = 0; column < c.columns; ++column) places.emplace_back(t, column);
+    return places;
+  }
+  for (Index column = 0; column < c.columns; ++column) {
+    const Index t = slice_->lengths[column] - 1 - c.first;
+    if (t >= 0 && t < c.steps) places.emplace_back(t, column);
+  }
+  return places;
+}
+
+template <class S> Targets<S> SlicePass<S>::targets(const Chunk<S>& c, const std::vector<std::pair<Index, Index>>& places) {
+  const TaskShape& shape = model_->task;
+  const Index count = Index(places.size());
+  weights_.assign(count, S(0));
+  if (shape.labels) labels_.assign(count, 0);
+  S* values = shape.labels ? nullptr : room(values_, shape.output_size * count);
+  for (Index i = 0; i < count; ++i) {
+    const auto [t, column] = places[i];
+    const bool alive = c.active[t] > column;
+    const Index source = batch_->scored(c.first + t, slice_->sequences[column]);
+    if (alive) weights_[i] = batch_->weights()[source];
+    if (shape.labels)
+      labels_[i] = alive ? batch_->labels()[source] : 0;
+    else if (alive)
+      std::copy_n(batch_->targets().col(source).data(), shape.output_size, values + i * shape.output_size);
+    else
+      std::fill_n(values + i * shape.output_size, shape.output_size, S(0));
+  }
+  Targets<S> targets;
+  if (shape.labels)
+    targets.labels = std::span<const std::int32_t>(labels_.data(), count);
+  else
+    new (&targets.values) CMat<S>(cmat<S>(values, shape.output_size, count, shape.output_size));
+  targets.weights = std::span<const S>(weights_.data(), count);
+  return targets;
+}
+
+template <class S>
+CMat<S> SlicePass<S>::operand(const Chunk<S>& c, const std::vector<std::pair<Index, Index>>& places, bool contiguous) {
+  const Cell<S>& cell = *model_->cell;
+  const Index rows = cell.output_rows();
+  const S* first = c.saved.data() + c.columns * stride_ + cell.output_row();
+  if (contiguous) return cmat(first, rows, c.steps * c.columns, stride_);
+  Mat<S> h = mat(room(gathered_, rows * Index(places.size())), rows, Index(places.size()), rows);
+  for (Index i = 0; i < h.cols(); ++i) h.col(i) = cmat(first, rows, c.steps * c.columns, stride_).col(places[i].first * c.columns + places[i].second);
+  return cview(h);
+}
+
+template <class S> CMat<S> SlicePass<S>::score(const Chunk<S>& c, Scored scored, double scale, bool want_gradient, bool accumulate) {
+  const Model<S>& m = *model_;
+  const Readout<S>& readout = *m.readout;
+  const auto scored_places = places(c, scored);
+  const Index count = Index(scored_places.size()), rows = m.cell->output_rows(), k = readout.size();
+  const CMat<S> nothing(nullptr, rows, 0, Eigen::OuterStride<>(rows));
+  if (count == 0) return nothing;
+
+  const bool contiguous = count == c.steps * c.columns;
+  const CMat<S> h = operand(c, scored_places, contiguous);
+  Mat<S> o = mat(room(output_, k * count), k, count, k);
+  Mat<S> d_o = mat(want_gradient ? room(dout_, k * count) : nullptr, k, want_gradient ? count : 0, k);
+  readout.forward(m.readout_theta(), h, o);
+  const Targets<S> wanted = targets(c, scored_places);
+  const CMat<S> outputs = cview(o);
+  sums_.loss += scale * task_->loss(outputs, wanted, d_o);
+  if (request_.metrics) task_->measure(outputs, wanted, sums_.metrics);
+  if (!want_gradient) return nothing;
+
+  d_o *= S(scale);
+  const CMat<S> gradient = cview(d_o);
+  if (accumulate) {
+    const Index first = m.layout.offset(m.readout_first);
+    readout.accumulate(h, gradient, std::span<S>(gradient_.data() + first, m.layout.offset(m.readout_first + m.readout_count) - first));
+  }
+  const Index stride = padded<S>(rows);
+  Mat<S> dh = mat(doutput_.data(), rows, c.steps * c.columns, stride);
+  if (contiguous) {
+    readout.backward(m.readout_theta(), gradient, dh);
+    return cview(dh);
+  }
+  Mat<S> dgathered = mat(room(dgathered_, rows * count), rows, count, rows);
+  readout.backward(m.readout_theta(), gradient, dgathered);
+  dh.setZero();
+  for (Index i = 0; i < count; ++i) dh.col(scored_places[i].first * c.columns + scored_places[i].second) = dgathered.col(i);
+  return cview(dh);
+}
+
+template class SlicePass<float>;
+template class SlicePass<double>;
+
+}  // namespace stiefel

@@ -1,0 +1,79 @@
+// The time loop over one slice of a batch: forward chunk by chunk, then backward from the last chunk to the first.
+#pragma once
+
+#include <vector>
+
+#include "engine/model.hpp"
+#include "engine/slices.hpp"
+
+namespace stiefel {
+
+/// What is wanted beside loss and gradient.
+struct PassRequest {
+  bool gradient = true;        // false: forward and loss only, panels are not kept
+  bool metrics = false;
+  bool hidden_norms = false;
+  bool gradient_norms = false; // ‖∂L/∂h_t‖, and the same for the loss of the last step alone
+  bool kinks = false;          // distance from points without derivative
+};
+
+/// Sums over the sequences of one slice; squares where norms are wanted, one entry a time step.
+struct PassSums {
+  double loss = 0;
+  std::vector<Ratio> metrics;
+  std::vector<double> hidden, gradient, last_gradient;
+};
+
+/// Memory and loop of one slice. Reused from step to step; used by one thread at a time.
+template <class S> class SlicePass {
+ public:
+  /// `scale` = 1 / weight of the whole batch, `last_scale` = 1 / weight of its last steps; `carried`: entering state of every
+  /// sequence of the batch, or 0 × 0. Losses and gradients are multiplied by the scales.
+  void run(const Model<S>& model, const Task<S>& task, const Batch<S>& batch, const Slice& slice, const PassRequest& request, double scale,
+           double last_scale, const Matrix<S>& carried);
+
+  const PassSums& sums() const { return sums_; }
+  /// Gradient of every block outside the maps; the blocks of the maps come last in the layout and are left out.
+  const std::vector<S>& gradient() const { return gradient_; }
+  std::span<const S> input_sum() const { return input_sum_; }
+  std::span<const S> map_sum(Index map) const { return map_sums_[map]; }
+  /// State of each column after its last step, state rows × columns.
+  const Matrix<S>& leaving() const { return leaving_; }
+  double kink_distance() const { return kink_distance_; }
+
+ private:
+  class Sink;
+  enum class Scored { all, last_steps };
+
+  void prepare(const PassRequest& request);
+  void enter(const Matrix<S>& carried);
+  Chunk<S> chunk(Index number);
+  Window<S> window(const Chunk<S>& chunk) const { return {*batch_, *slice_, chunk.first, chunk.steps}; }
+  void forward(Chunk<S>& chunk);
+  void note_leaving(const Chunk<S>& chunk);
+  void backward(Scored scored, GradientSink<S>& sink, double scale, std::vector<double>* norms);
+  /// Outputs, loss and ∂L/∂h of a chunk; the result has 0 columns when nothing is scored.
+  CMat<S> score(const Chunk<S>& chunk, Scored scored, double scale, bool want_gradient, bool accumulate);
+  Targets<S> targets(const Chunk<S>& chunk, const std::vector<std::pair<Index, Index>>& places);
+  std::vector<std::pair<Index, Index>> places(const Chunk<S>& chunk, Scored scored) const;
+  CMat<S> operand(const Chunk<S>& chunk, const std::vector<std::pair<Index, Index>>& places, bool contiguous);
+
+  const Model<S>* model_ = nullptr;
+  const Task<S>* task_ = nullptr;
+  const Batch<S>* batch_ = nullptr;
+  const Slice* slice_ = nullptr;
+  PassRequest request_;
+  Index chunk_ = 0, stride_ = 0;
+  bool keep_ = false;
+  double kink_distance_ = 0;
+
+  PassSums sums_;
+  std::vector<S> saved_, delta_, dhidden_, doutput_, output_, dout_, gathered_, dgathered_, panel_, scratch_;
+  std::vector<S> gradient_, input_sum_;
+  std::vector<std::vector<S>> map_sums_;
+  std::vector<std::int32_t> labels_;
+  std::vector<S> weights_, values_;
+  Matrix<S> dstate_, leaving_;
+};
+
+}  // namespace stiefel

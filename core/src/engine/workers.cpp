@@ -1,0 +1,57 @@
+// A pool that hands out numbered jobs; the caller works too. Denormals are off in every worker.
+#include "engine/workers.hpp"
+
+#include <stiefel/denormals.hpp>
+#include <utility>
+
+namespace stiefel {
+
+Workers::Workers(int threads) {
+  if (threads <= 0) threads = std::max(1u, std::thread::hardware_concurrency());
+  for (int i = 1; i < threads; ++i) helpers_.emplace_back([this](std::stop_token stop) { help(stop); });
+}
+
+Workers::~Workers() {
+  for (auto& helper : helpers_) helper.request_stop();
+  wake_.notify_all();
+}
+
+void Workers::help(std::stop_token stop) {
+  DenormalsOff denormals;
+  std::unique_lock lock(mutex_);
+  while (wake_.wait(lock, stop, [this] { return next_ < count_; })) work(lock);
+}
+
+void Workers::work(std::unique_lock<std::mutex>& lock) {
+  while (next_ < count_) {
+    const int mine = next_++;
+    ++running_;
+    lock.unlock();
+    std::exception_ptr failure;
+    try {
+      (*job_)(mine);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    lock.lock();
+    failures_[mine] = failure;
+    if (--running_ == 0 && next_ >= count_) done_.notify_all();
+  }
+}
+
+void Workers::run(int count, const std::function<void(int)>& job) {
+  DenormalsOff denormals;
+  std::unique_lock lock(mutex_);
+  job_ = &job;
+  next_ = 0;
+  count_ = count;
+  failures_.assign(count, nullptr);
+  if (count > 1) wake_.notify_all();
+  work(lock);
+  done_.wait(lock, [this] { return running_ == 0 && next_ >= count_; });
+  count_ = next_ = 0;
+  for (auto& failure : failures_)
+    if (failure) std::rethrow_exception(std::exchange(failure, nullptr));
+}
+
+}  // namespace stiefel

@@ -1,0 +1,35 @@
+// The threads of a run. Work is numbered; which thread takes which number never changes a result.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include <stiefel/export.hpp>
+
+namespace stiefel {
+
+class STIEFEL_API Workers {
+ public:
+  /// `threads` ≥ 1, the calling thread of run() included; 0: one per core.
+  explicit Workers(int threads);
+  ~Workers();
+  int threads() const { return int(helpers_.size()) + 1; }
+  /// job(0) … job(count − 1), each once; returns when all are done. The exception of the lowest number is rethrown.
+  void run(int count, const std::function<void(int)>& job);
+
+ private:
+  void help(std::stop_token stop);
+  void work(std::unique_lock<std::mutex>& lock);
+
+  std::mutex mutex_;
+  std::condition_variable_any wake_, done_;
+  const std::function<void(int)>* job_ = nullptr;
+  int next_ = 0, count_ = 0, running_ = 0;
+  std::vector<std::exception_ptr> failures_;
+  std::vector<std::jthread> helpers_;
+};
+
+}  // namespace stiefel

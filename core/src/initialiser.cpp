@@ -1,0 +1,82 @@
+// Initial values by name. Entries are drawn column after column, in double precision whatever the scalar.
+#include <stiefel/initialiser.hpp>
+
+#include <Eigen/QR>
+#include <cmath>
+
+#include "npy.hpp"
+
+namespace stiefel {
+
+void Initialiser::describe(Schema& s, const std::string& prefix) {
+  s.field(prefix + "init", kind, "initial values")
+      .one_of({"glorot_uniform", "glorot_normal", "kaiming", "uniform", "normal", "hidden_uniform", "orthogonal", "identity", "constant", "zero", "file"});
+  s.field(prefix + "scale", scale, "factor of the initial values; uniform is U(±1), normal N(0, 1) and constant 1 times this");
+  s.field(prefix + "file", file, "matrix for the initial values `file`, a .npy of float32 or float64");
+  s.check(kind != "file" || !file.empty(), prefix + "file", "names the .npy file that `" + prefix + "init: file` reads");
+}
+
+namespace {
+
+/// Haar-distributed when square: the Q of a Gaussian matrix whose R has a positive diagonal. Orthonormal columns when tall, rows when wide.
+Matrix<double> orthogonal(Index rows, Index cols, Rng& rng) {
+  const Index tall = std::max(rows, cols), narrow = std::min(rows, cols);
+  Matrix<double> gaussian(tall, narrow);
+  for (double& entry : gaussian.reshaped()) entry = rng.normal();
+  const Eigen::HouseholderQR<Matrix<double>> qr(gaussian);
+  Matrix<double> Q = qr.householderQ() * Matrix<double>::Identity(tall, narrow);
+  for (Index j = 0; j < narrow; ++j)
+    if (qr.matrixQR()(j, j) < 0) Q.col(j) = -Q.col(j);
+  if (rows < cols) return Q.transpose();
+  return Q;
+}
+
+Matrix<double> from_file(const std::string& file, Index rows, Index cols) {
+  Matrix<double> values = read_npy(file);
+  if (values.rows() != rows || values.cols() != cols)
+    throw Error(file + " holds " + std::to_string(values.rows()) + " × " + std::to_string(values.cols()) + " numbers, but " + std::to_string(rows) +
+                    " × " + std::to_string(cols) + " are needed",
+                Exit::data);
+  if (!values.allFinite()) throw Error(file + " holds NaN or Inf", Exit::data);
+  return values;
+}
+
+/// Half the width of a uniform distribution by its name; 0 for other names.
+double half_width(const std::string& kind, double rows, double cols) {
+  if (kind == "glorot_uniform") return std::sqrt(6 / (rows + cols));
+  if (kind == "hidden_uniform") return std::sqrt(3 / (2 * rows));
+  return kind == "uniform" ? 1 : 0;
+}
+
+double standard_deviation(const std::string& kind, double rows, double cols) {
+  if (kind == "glorot_normal") return std::sqrt(2 / (rows + cols));
+  if (kind == "kaiming") return std::sqrt(2 / cols);
+  return kind == "normal" ? 1 : 0;
+}
+
+template <class S, class F> void draw(Mat<S> values, F next) {
+  for (Index j = 0; j < values.cols(); ++j)
+    for (Index i = 0; i < values.rows(); ++i) values(i, j) = S(next());
+}
+
+}  // namespace
+
+template <class S> void Initialiser::fill(Mat<S> values, Rng& rng) const {
+  const Index rows = values.rows(), cols = values.cols();
+  if (rows == 0 || cols == 0) return;
+  if (kind == "zero") values.setZero();
+  else if (kind == "constant") values.setConstant(S(scale));
+  else if (kind == "identity") values = S(scale) * Matrix<S>::Identity(rows, cols);
+  else if (kind == "orthogonal") values = (scale * orthogonal(rows, cols, rng)).template cast<S>();
+  else if (kind == "file") values = (scale * from_file(file, rows, cols)).template cast<S>();
+  else if (const double width = scale * half_width(kind, double(rows), double(cols)); width != 0)
+    draw(values, [&] { return rng.uniform(-width, width); });
+  else if (const double deviation = scale * standard_deviation(kind, double(rows), double(cols)); deviation != 0)
+    draw(values, [&] { return deviation * rng.normal(); });
+  else values.setZero();  // scale: 0
+}
+
+template STIEFEL_API void Initialiser::fill(Mat<float>, Rng&) const;
+template STIEFEL_API void Initialiser::fill(Mat<double>, Rng&) const;
+
+}  // namespace stiefel

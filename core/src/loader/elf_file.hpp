@@ -1,0 +1,19 @@
+// The bytes of a shared library and what can be told from them without running any of it.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace stiefel {
+
+struct ElfFile {
+  std::string bytes;
+  std::string refusal;   // why dlopen must not see it; empty when the headers are sound
+  std::string build_id;  // hexadecimal, empty when the linker wrote none
+};
+
+/// Reads a regular file and checks that it is a shared library of this machine whose section table and loaded segments lie inside
+/// it: dlopen kills the process on a file that is cut off.
+ElfFile read_elf(const std::filesystem::path& path);
+
+}  // namespace stiefel

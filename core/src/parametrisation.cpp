@@ -1,0 +1,114 @@
+// What every parametrisation has for nothing: default bodies, dense maps, skew-symmetric matrices by their lower triangle.
+#include <stiefel/parametrisation.hpp>
+
+#include "blas.hpp"
+
+namespace stiefel {
+
+Shape Shape::square(const char* plugin) const {
+  if (rows == cols) return *this;
+  throw Error(std::string(plugin) + " needs a square map, but this one has " + std::to_string(rows) + " rows and " + std::to_string(cols) +
+              " columns; choose a parametrisation that can be rectangular, such as dense");
+}
+
+template <class S> Parametrisation<S>::~Parametrisation() = default;
+template <class S> Index Parametrisation<S>::scratch(Index) const { return 0; }
+template <class S> double Parametrisation<S>::penalty(CBlocks<S>, Blocks<S>) { return 0; }
+template <class S> void Parametrisation<S>::after_step(Blocks<S>) {}
+template <class S> bool Parametrisation<S>::materialises() const { return false; }
+template <class S> void Parametrisation<S>::materialise(CBlocks<S>, Mat<S>) { STIEFEL_ASSERT(!"a map that materialises defines materialise()"); }
+template <class S> void Parametrisation<S>::pullback(CBlocks<S>, CMat<S>, CMat<S>, Blocks<S>) {
+  STIEFEL_ASSERT(!"a map that materialises defines pullback()");
+}
+template <class S> CMat<S> Parametrisation<S>::matrix() const { return cmat<S>(nullptr, 0, 0, 0); }
+template <class S> Claim Parametrisation<S>::claim() const { return {}; }
+template <class S> Cost Parametrisation<S>::cost(Index columns) const {
+  const double product = 2.0 * double(rows()) * double(cols()) * double(columns);
+  return {0, product, product, product, 0, 0, 0};
+}
+template <class S> void Parametrisation<S>::record(Recorder&) const {}
+template <class S> void Parametrisation<S>::serialise(Archive&) {}
+
+namespace {
+
+/// W of the last refresh(), in double precision.
+template <class S> Matrix<double> applied_to_identity(const Parametrisation<S>& map) {
+  if (const CMat<S> W = map.matrix(); W.size() > 0) return W.template cast<double>();
+  const Matrix<S> I = Matrix<S>::Identity(map.cols(), map.cols());
+  Matrix<S> W(map.rows(), map.cols());
+  std::vector<S> memory(std::size_t(map.scratch(map.cols())));
+  Scratch<S> scratch(memory);
+  map.apply(cview(I), view(W), scratch);
+  return W.template cast<double>();
+}
+
+template <class M> Spectrum spectrum_of(const M& W) {
+  return {singular_values(W), W.rows() == W.cols() ? eigenvalues(W) : std::vector<std::complex<double>>()};
+}
+
+}  // namespace
+
+template <class S> Spectrum Parametrisation<S>::spectrum() const {
+  const Matrix<double> W = applied_to_identity(*this);
+  if (!complex_pairs()) return spectrum_of(W);
+  const Index rows = this->rows() / 2, cols = this->cols() / 2;
+  ComplexMatrix C(rows, cols);  // the left half of [[A, −B], [B, A]] holds A over B
+  C.real() = W.topLeftCorner(rows, cols);
+  C.imag() = W.bottomLeftCorner(rows, cols);
+  return spectrum_of(C);
+}
+
+template <class S> Dense<S>::Dense(Shape shape) : Parametrisation<S>(shape), W_(Matrix<S>::Zero(shape.rows, shape.cols)) {}
+template <class S> Dense<S>::~Dense() = default;
+template <class S> CMat<S> Dense<S>::matrix() const { return cview(W_); }
+
+template <class S> void Dense<S>::refresh(CBlocks<S> theta) {
+  this->materialise(theta, view(W_));
+  product_.pack(cview(W_));
+  adjoint_.pack_transposed(cview(W_));
+}
+
+template <class S> void Dense<S>::apply(CMat<S> X, Mat<S> Y, Scratch<S>&) const { product_.multiply(X, Y); }
+template <class S> void Dense<S>::apply_adjoint(CMat<S> dY, Mat<S> dX, Scratch<S>&) const { adjoint_.multiply(dY, dX); }
+
+template <class S> void Dense<S>::accumulate(CMat<S> X, CMat<S> dY, std::span<S> sum, Scratch<S>&) const {
+  as_matrix(sum, this->rows(), this->cols()).noalias() += dY * X.transpose();
+}
+
+template <class S> void Dense<S>::finish(CBlocks<S> theta, std::span<const S> sum, Blocks<S> dtheta) {
+  this->pullback(theta, matrix(), as_matrix(sum, this->rows(), this->cols()), dtheta);
+}
+
+template <class S> Cost Dense<S>::cost(Index columns) const { return Parametrisation<S>::cost(columns); }
+
+template <class S> void skew(std::span<const S> theta, Mat<S> A) {
+  const Index n = A.rows();
+  STIEFEL_ASSERT(A.cols() == n && Index(theta.size()) == n * (n - 1) / 2);
+  const S* next = theta.data();
+  for (Index j = 0; j < n; ++j) {
+    A(j, j) = 0;
+    for (Index i = j + 1; i < n; ++i, ++next) {
+      A(i, j) = *next;
+      A(j, i) = -*next;
+    }
+  }
+}
+
+template <class S> void add_skew(std::span<S> dtheta, CMat<S> dA) {
+  const Index n = dA.rows();
+  STIEFEL_ASSERT(dA.cols() == n && Index(dtheta.size()) == n * (n - 1) / 2);
+  S* next = dtheta.data();
+  for (Index j = 0; j < n; ++j)
+    for (Index i = j + 1; i < n; ++i, ++next) *next += dA(i, j) - dA(j, i);
+}
+
+template class Parametrisation<float>;
+template class Parametrisation<double>;
+template class Dense<float>;
+template class Dense<double>;
+template STIEFEL_API void skew(std::span<const float>, Mat<float>);
+template STIEFEL_API void skew(std::span<const double>, Mat<double>);
+template STIEFEL_API void add_skew(std::span<float>, CMat<float>);
+template STIEFEL_API void add_skew(std::span<double>, CMat<double>);
+
+}  // namespace stiefel

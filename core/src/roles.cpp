@@ -1,0 +1,49 @@
+// The roles' names, and what the SDK's base classes do when a plugin does not say otherwise.
+#include <limits>
+
+#include <stiefel/plugin.hpp>
+
+namespace stiefel {
+
+const char* name_of(Role role) {
+  switch (role) {
+    case Role::parametrisation: return "parametrisation";
+    case Role::cell: return "cell";
+    case Role::task: return "task";
+    case Role::optimizer: return "optimizer";
+  }
+  return "unknown role";
+}
+
+Archive::~Archive() = default;
+Recorder::~Recorder() = default;
+
+template <class S> Maps<S>::~Maps() = default;
+template <class S> GradientSink<S>::~GradientSink() = default;
+
+template <class S> Cell<S>::~Cell() = default;
+template <class S> Index Cell<S>::delta_rows() const { return input_rows(); }
+template <class S> Index Cell<S>::output_rows() const { return context_.rows(); }
+template <class S> Index Cell<S>::state_row() const { return output_row(); }
+template <class S> Index Cell<S>::state_rows() const { return output_rows(); }
+template <class S> std::vector<BlockSpec> Cell<S>::blocks() const { return {}; }
+template <class S> void Cell<S>::initialise(Blocks<S>, Rng&) const {}
+template <class S> void Cell<S>::initialise_bias(std::span<S>) const {}
+template <class S> Index Cell<S>::scratch(Index) const { return 0; }
+template <class S> double Cell<S>::kink_distance(const Chunk<S>&, CBlocks<S>) const { return std::numeric_limits<double>::infinity(); }
+template <class S> double Cell<S>::flops(Index) const { return 0; }
+template <class S> void Cell<S>::serialise(Archive&) {}
+
+template <class S> Optimizer<S>::~Optimizer() = default;
+template <class S> bool Optimizer<S>::moves(Manifold manifold) const { return manifold == Manifold::flat; }
+
+template class Maps<float>;
+template class Maps<double>;
+template class GradientSink<float>;
+template class GradientSink<double>;
+template class Cell<float>;
+template class Cell<double>;
+template class Optimizer<float>;
+template class Optimizer<double>;
+
+}  // namespace stiefel

@@ -1,0 +1,98 @@
+// Fields: what describe() declares is recorded, read from the tree when there is one, and checked.
+#include <fmt/format.h>
+
+#include "config/config_schema.hpp"
+#include "config/field_check.hpp"
+
+namespace stiefel {
+
+Schema::Schema(std::unique_ptr<detail::Section> section) : section_(std::move(section)) {}
+Schema::~Schema() = default;
+
+template <class T> Field<T> Schema::declare(std::string_view key, T& value, std::string_view meaning) {
+  check_declared(*section_, key);
+  auto declaration = std::make_unique<Declaration>();
+  declaration->key = key;
+  declaration->meaning = meaning;
+  declaration->fallback = declaration->value = value;
+  if (const Node* node = find_value(*section_, key, declaration->where)) {
+    declaration->given = true;
+    declaration->node = node;
+    read_field(*section_, *declaration);
+    if (declaration->sound) value = std::get<T>(declaration->value);
+  }
+  section_->declarations.push_back(std::move(declaration));
+  return {*this, section_->declarations.size() - 1};
+}
+
+Field<bool> Schema::field(std::string_view key, bool& value, std::string_view meaning) { return declare(key, value, meaning); }
+Field<Index> Schema::field(std::string_view key, Index& value, std::string_view meaning) { return declare(key, value, meaning); }
+Field<double> Schema::field(std::string_view key, double& value, std::string_view meaning) { return declare(key, value, meaning); }
+Field<std::string> Schema::field(std::string_view key, std::string& value, std::string_view meaning) { return declare(key, value, meaning); }
+Field<std::vector<Index>> Schema::field(std::string_view key, std::vector<Index>& value, std::string_view meaning) {
+  return declare(key, value, meaning);
+}
+Field<std::vector<double>> Schema::field(std::string_view key, std::vector<double>& value, std::string_view meaning) {
+  return declare(key, value, meaning);
+}
+Field<std::vector<std::string>> Schema::field(std::string_view key, std::vector<std::string>& value, std::string_view meaning) {
+  return declare(key, value, meaning);
+}
+
+void Schema::shorthand(std::string_view first) { section_->shorthand = first; }
+
+void Schema::check(bool holds, std::string_view key, std::string_view sentence) {
+  check_fields(*section_);
+  // What could not be read keeps its default: a condition on it would blame the wrong value.
+  if (!holds && section_->reading->problems && section_->sound()) static_cast<ConfigSchema&>(*this).fault(key, std::string(sentence));
+}
+
+Schema& Schema::enter(std::string_view key, std::string_view meaning) {
+  return static_cast<ConfigSchema&>(*this).enter_section(key, meaning);
+}
+void Schema::leave(Schema& inner) { static_cast<ConfigSchema&>(inner).finish(); }
+
+template <class T> Field<T>& Field<T>::at_least(double low) {
+  Declaration& declaration = *schema_.section_->declarations[entry_];
+  declaration.low = low;
+  declaration.low_excluded = false;
+  return *this;
+}
+template <class T> Field<T>& Field<T>::more_than(double low) {
+  at_least(low);
+  schema_.section_->declarations[entry_]->low_excluded = true;
+  return *this;
+}
+template <class T> Field<T>& Field<T>::at_most(double high) {
+  Declaration& declaration = *schema_.section_->declarations[entry_];
+  declaration.high = high;
+  declaration.high_excluded = false;
+  return *this;
+}
+template <class T> Field<T>& Field<T>::less_than(double high) {
+  at_most(high);
+  schema_.section_->declarations[entry_]->high_excluded = true;
+  return *this;
+}
+template <class T> Field<T>& Field<T>::one_of(std::initializer_list<std::string_view> values) {
+  schema_.section_->declarations[entry_]->one_of.assign(values.begin(), values.end());
+  return *this;
+}
+template <class T> Field<T>& Field<T>::required() {
+  schema_.section_->declarations[entry_]->required = true;
+  return *this;
+}
+template <class T> Field<T>& Field<T>::units(std::string_view units) {
+  schema_.section_->declarations[entry_]->units = units;
+  return *this;
+}
+
+template class Field<bool>;
+template class Field<Index>;
+template class Field<double>;
+template class Field<std::string>;
+template class Field<std::vector<Index>>;
+template class Field<std::vector<double>>;
+template class Field<std::vector<std::string>>;
+
+}  // namespace stiefel

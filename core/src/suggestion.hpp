@@ -1,0 +1,21 @@
+// "did you mean …": names that a mistyped one may stand for.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <stiefel/export.hpp>
+
+namespace stiefel {
+
+/// Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`.
+STIEFEL_API int edit_distance(std::string_view a, std::string_view b);
+
+/// The names at distance ≤ 2 (for names of up to 3 letters: 1), nearest first, in the given order among equals.
+STIEFEL_API std::vector<std::string> close_names(std::string_view name, const std::vector<std::string>& names);
+
+/// "; did you mean 'a' or 'b'?", or an empty text.
+STIEFEL_API std::string suggestion(std::string_view name, const std::vector<std::string>& names);
+
+}  // namespace stiefel

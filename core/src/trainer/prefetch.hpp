@@ -1,0 +1,71 @@
+// Batches of a split in order, the next ones being filled by a thread of their own.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include <stiefel/task.hpp>
+
+#include "plugin_call.hpp"
+
+namespace stiefel {
+
+template <class S> class Prefetch {
+ public:
+  /// Batches first, first + 1, …, until `end` (−1: without end).
+  Prefetch(const Task<S>& task, Split split, std::string plugin, std::filesystem::path file, Index first, Index end)
+      : task_(task), split_(split), plugin_(std::move(plugin)), file_(std::move(file)), next_(first), end_(end),
+        thread_([this](std::stop_token stop) { work(stop); }) {}
+  ~Prefetch() {
+    thread_.request_stop();
+    changed_.notify_all();
+  }
+
+  /// The next batch, valid until the following call.
+  const Batch<S>& next() {
+    std::unique_lock lock(mutex_);
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return ready_ || failure_; });
+    if (failure_) std::rethrow_exception(failure_);
+    std::swap(front_, back_);
+    ready_ = false;
+    changed_.notify_all();
+    return front_;
+  }
+
+ private:
+  void work(std::stop_token stop) {
+    for (; end_ < 0 || next_ < end_; ++next_) {
+      {
+        std::unique_lock lock(mutex_);
+        if (!changed_.wait(lock, stop, [this] { return !ready_; })) return;
+      }
+      try {
+        guarded("fill", plugin_, file_, [&] { task_.fill(split_, next_, back_); });
+      } catch (...) {
+        std::unique_lock lock(mutex_);
+        failure_ = std::current_exception();
+        changed_.notify_all();
+        return;
+      }
+      std::unique_lock lock(mutex_);
+      ready_ = true;
+      changed_.notify_all();
+    }
+  }
+
+  const Task<S>& task_;
+  Split split_;
+  std::string plugin_;
+  std::filesystem::path file_;
+  Index next_, end_;
+  Batch<S> front_, back_;
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  bool ready_ = false;
+  std::exception_ptr failure_;
+  std::jthread thread_;
+};
+
+}  // namespace stiefel

@@ -1,0 +1,175 @@
+// The order of a step: weight decay, clipping, the optimizers, the maps' projections.
+#include "trainer/updater.hpp"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "plugin_call.hpp"
+
+namespace stiefel {
+namespace {
+
+template <class S> double squares(std::span<const S> values) { return as_vector(values).template cast<double>().squaredNorm(); }
+
+const char* describe(Manifold manifold) {
+  return manifold == Manifold::flat ? "flat" : manifold == Manifold::orthogonal ? "orthogonal" : "unitary";
+}
+
+}  // namespace
+
+double Schedule::factor(Index step) const {
+  if (options_.kind == "step") return std::pow(options_.factor, double((step - 1) / options_.every));
+  return plateau_;
+}
+
+void Schedule::evaluated(bool improved) {
+  if (options_.kind != "plateau") return;
+  if (improved) {
+    waited_ = 0;
+  } else if (++waited_ > options_.patience) {
+    plateau_ *= options_.factor;
+    waited_ = 0;
+  }
+}
+
+void Schedule::serialise(Archive& archive) {
+  archive.value("plateau", plateau_);
+  archive.value("waited", waited_);
+}
+
+template <class S> Updater<S>::Updater(const Experiment& experiment, const Registry& registry, Network<S>& network) : clip_(experiment.train.clip) {
+  assign(experiment, network.layout());
+  attach(experiment, registry, network);
+}
+
+template <class S> void Updater<S>::assign(const Experiment& experiment, const Layout& layout) {
+  for (Index i = 0; i < layout.count(); ++i) {
+    const std::string& name = layout.block(i).name;
+    const auto match = std::find_if(experiment.optimizer.begin(), experiment.optimizer.end(),
+                                    [&](const OptimizerGroup& group) { return fnmatch(group.blocks.c_str(), name.c_str(), 0) == 0; });
+    if (match == experiment.optimizer.end())
+      throw Error("no optimizer moves the block " + name + ": add an entry to `optimizer:` whose `blocks:` matches it, e.g. {blocks: \"*\", plugin: adam}");
+    option_of_.push_back(int(match - experiment.optimizer.begin()));
+  }
+  for (std::size_t g = 0; g < experiment.optimizer.size(); ++g)
+    if (std::find(option_of_.begin(), option_of_.end(), int(g)) == option_of_.end()) {
+      std::string names;
+      for (const BlockSpec& block : layout.blocks()) names += (names.empty() ? "" : ", ") + block.name;
+      throw Error("optimizer: no block is left for `blocks: \"" + experiment.optimizer[g].blocks + "\"`; the network's blocks are " + names);
+    }
+}
+
+template <class S> void Updater<S>::attach(const Experiment& experiment, const Registry& registry, Network<S>& network) {
+  const Layout& layout = network.layout();
+  Model<S>& model = network.model();
+  group_of_.assign(layout.count(), -1);
+  recurrent_.assign(layout.count(), false);
+  for (Index m = 0; m < model.maps->count(); ++m)
+    std::fill_n(recurrent_.begin() + model.map_first[m], model.map_count[m], true);
+
+  for (std::size_t g = 0; g < experiment.optimizer.size(); ++g) {
+    const OptimizerGroup& option = experiment.optimizer[g];
+    if (option.frozen) continue;
+    const std::filesystem::path file = registry.file_of(*option.entry).path;
+    const auto create = std::is_same_v<S, float> ? option.entry->create_float : option.entry->create_double;
+    std::unique_ptr<Optimizer<S>> optimizer(static_cast<Optimizer<S>*>(guarded("create", option.plugin, file, [&] { return create(option.options.get(), nullptr); })));
+    Group group{std::move(optimizer), option.plugin, file, option.rate, option.weight_decay, option.composite, Schedule(option.schedule), {}};
+    std::vector<BlockSpec> specs;
+    for (Index i = 0; i < layout.count(); ++i) {
+      if (option_of_[i] != int(g)) continue;
+      const BlockSpec& block = layout.block(i);
+      if (!group.optimizer->moves(block.manifold))
+        throw Error(std::string("the block ") + block.name + " lies on the " + describe(block.manifold) + " manifold and " + option.plugin +
+                    " cannot move it; give it an optimizer that can, e.g. {blocks: \"" + block.name + "\", plugin: geodesic_cayley}");
+      group_of_[i] = int(groups_.size());
+      group.blocks.push_back(i);
+      specs.push_back(block);
+    }
+    guarded("attach", group.plugin, file, [&] { group.optimizer->attach(specs); });
+    names_.push_back(option.blocks);
+    groups_.push_back(std::move(group));
+  }
+  for (Index m = 0; m < model.maps->count(); ++m) {
+    const Index first = model.map_first[m], count = model.map_count[m];
+    const auto frozen = [&](Index i) { return group_of_[i] < 0; };
+    bool all_frozen = true;
+    for (Index i = first; i < first + count; ++i) all_frozen = all_frozen && frozen(i);
+    if (all_frozen) (*model.maps)[m].freeze();
+    if (!all_frozen && groups_[std::max(0, group_of_[first])].composite) network.set_map_decay(m, groups_[std::max(0, group_of_[first])].decay);
+  }
+}
+
+template <class S> void Updater<S>::decay(Network<S>& network) {
+  for (const Group& group : groups_) {
+    if (group.decay == 0) continue;
+    for (Index i : group.blocks)
+      if (!(group.composite && recurrent_[i])) as_vector(network.gradient()[i]) += S(2 * group.decay) * as_vector(network.theta()[i]);
+  }
+}
+
+template <class S> double Updater<S>::clip(Network<S>& network, double norm) {
+  if (clip_.kind == "none") return norm;
+  double squared = 0;
+  for (const Group& group : groups_)
+    for (Index i : group.blocks) {
+      auto g = as_vector(network.gradient()[i]);
+      if (clip_.kind == "elementwise")
+        g = g.cwiseMax(S(-clip_.bound)).cwiseMin(S(clip_.bound)).eval();
+      else if (norm > clip_.bound)
+        g *= S(clip_.bound / norm);
+      squared += g.template cast<double>().squaredNorm();
+    }
+  return std::sqrt(squared);
+}
+
+template <class S> UpdateNorms Updater<S>::step(Index step, Network<S>& network) {
+  decay(network);
+  double all = 0, recurrent = 0;
+  for (const Group& group : groups_)
+    for (Index i : group.blocks) {
+      const double square = squares<S>(network.gradient()[i]);
+      all += square;
+      if (recurrent_[i]) recurrent += square;
+    }
+  UpdateNorms norms{std::sqrt(all), std::sqrt(recurrent), 0, 0};
+  if (!std::isfinite(all)) return norms;
+  norms.clipped = clip(network, norms.gradient);
+
+  before_ = network.values();
+  for (Group& group : groups_) {
+    const double rate = group.rate * group.schedule.factor(step);
+    guarded("step", group.plugin, group.file, [&] {
+      for (std::size_t k = 0; k < group.blocks.size(); ++k) {
+        const Index i = group.blocks[k];
+        group.optimizer->step(Index(k), rate * network.layout().block(i).rate_scale, network.theta()[i], network.gradient()[i]);
+      }
+    });
+  }
+  Model<S>& model = network.model();
+  for (Index m = 0; m < model.maps->count(); ++m) {
+    NetworkMap<S>& map = (*model.maps)[m];
+    if (map.frozen()) continue;
+    const Blocks<S> theta = model.part(network.values().data(), model.map_first[m], model.map_count[m]);
+    guarded("after_step", map.plugin_name(), map.plugin_file(), [&] { map.plugin().after_step(theta); });
+  }
+  for (std::size_t i = 0; i < before_.size(); ++i) before_[i] -= network.values()[i];
+  norms.update = std::sqrt(squares<S>(std::span<const S>(before_)));
+  return norms;
+}
+
+template <class S> void Updater<S>::evaluated(bool improved) {
+  for (Group& group : groups_) group.schedule.evaluated(improved);
+}
+
+template <class S> std::vector<double> Updater<S>::rates(Index step) const {
+  std::vector<double> rates;
+  for (const Group& group : groups_) rates.push_back(group.rate * group.schedule.factor(step));
+  return rates;
+}
+
+template class Updater<float>;
+template class Updater<double>;
+
+}  // namespace stiefel

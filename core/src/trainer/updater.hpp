@@ -1,0 +1,69 @@
+// From gradients to parameters: groups of blocks with their optimizers, rates, schedules, decay and clipping.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "config/experiment.hpp"
+#include "engine/network.hpp"
+
+namespace stiefel {
+
+/// η(step): constant; step: × factor every `every` steps; plateau: × factor after `patience` + 1 evaluations without improvement.
+class STIEFEL_API Schedule {
+ public:
+  explicit Schedule(const ScheduleOptions& options) : options_(options) {}
+  double factor(Index step) const;
+  /// `improved`: whether the validation quantity reached a new best.
+  void evaluated(bool improved);
+  void serialise(Archive& archive);
+
+ private:
+  ScheduleOptions options_;
+  double plateau_ = 1;
+  std::int64_t waited_ = 0;
+};
+
+/// Norms over all trained blocks; `recurrent` over those of the maps, before clipping.
+struct UpdateNorms {
+  double gradient = 0, recurrent_gradient = 0, clipped = 0, update = 0;
+};
+
+template <class S> class STIEFEL_API Updater {
+ public:
+  /// Every block goes to the first group whose glob matches it; none is an Error. Freezes maps and sets composite decay.
+  Updater(const Experiment& experiment, const Registry& registry, Network<S>& network);
+
+  /// One step with the gradient of network.gradient(): decay, clip, move, after_step. `step` counts from 1.
+  UpdateNorms step(Index step, Network<S>& network);
+  void evaluated(bool improved);
+  std::vector<double> rates(Index step) const;           ///< of each group that moves
+  const std::vector<std::string>& group_names() const { return names_; }
+  bool moves(Index block) const { return group_of_[block] >= 0; }
+
+ private:
+  struct Group {
+    std::unique_ptr<Optimizer<S>> optimizer;
+    std::string plugin;
+    std::filesystem::path file;
+    double rate, decay;
+    bool composite;
+    Schedule schedule;
+    std::vector<Index> blocks;
+  };
+  void assign(const Experiment& experiment, const Layout& layout);
+  void attach(const Experiment& experiment, const Registry& registry, Network<S>& network);
+  void decay(Network<S>& network);
+  double clip(Network<S>& network, double norm);
+
+  std::vector<Group> groups_;
+  std::vector<std::string> names_;
+  std::vector<int> group_of_;        // of each block; −1: frozen
+  std::vector<bool> recurrent_;      // block belongs to a map
+  std::vector<int> option_of_;       // of each block: its entry in experiment.optimizer
+  std::vector<S> before_;
+  ClipOptions clip_;
+};
+
+}  // namespace stiefel

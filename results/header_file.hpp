@@ -1,0 +1,23 @@
+/// The parts of the result file that are not tables: root attributes, /config, /provenance and /status.
+#pragma once
+
+#include "results/hdf5.hpp"
+#include "results/layout.hpp"
+
+namespace stiefel {
+
+constexpr int format_version = 1;
+
+void write_header(hdf5::Group& root, const RunHeader& header);
+/// Root attributes, /status and the end of the last row of /provenance/segments.
+void write_status(hdf5::Group& root, std::int64_t committed_step, const Status& status);
+
+/// Upper bound of the bytes that write_header adds.
+std::uint64_t header_bytes(const RunHeader& header);
+
+/// Seconds since 1970-01-01T00:00:00Z.
+double seconds_since_1970();
+/// "2024-05-17T09:30:00Z"
+std::string iso_8601(double seconds_since_1970);
+
+}  // namespace stiefel

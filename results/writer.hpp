@@ -1,0 +1,54 @@
+/// The result file of a run: rows are collected in memory and published as a whole.
+///
+/// publish = reserve room, copy results.h5 to results.h5.tmp, append, check every return, close, re-open and verify, fsync, rename:
+/// at any moment results.h5 is absent or a complete file that any HDF5 reader opens, whatever kills the process.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <vector>
+
+#include <stiefel/export.hpp>
+
+#include "results/layout.hpp"
+#include "results/table_file.hpp"
+
+namespace stiefel {
+
+/// Single-threaded: one thread makes all calls (RecorderThread does).
+class STIEFEL_API ResultWriter {
+ public:
+  /// Writes nothing yet; Error when the directory holds a results.h5 already.
+  ResultWriter(std::filesystem::path run_directory, RunHeader header);
+
+  /// A new table, before or between rows; returns its number: 0, 1, 2, … Error when its names are not fit or its group is taken.
+  int define(Table table);
+  /// One row: all columns flattened in order, row-major, complex as r, i. Kept in memory until the next publish.
+  void append(int table, double row, std::span<const double> values);
+  /// Makes all rows so far, and the status, part of results.h5. On Error the former results.h5 is untouched and the rows are kept,
+  /// so that a later publish may succeed; Exit::exhausted when there is no room.
+  void publish(std::int64_t committed_step, const Status& status);
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  struct Stored {
+    Table table;
+    PendingRows pending;
+    std::uint64_t published = 0;   // rows in results.h5
+    bool created = false;          // the group is in results.h5
+  };
+  std::uint64_t bytes_needed() const;
+  bool worth_rebuilding() const;
+  void write(const std::filesystem::path& file, std::int64_t committed_step, const Status& status, bool rebuild) const;
+  void verify(const std::filesystem::path& file, std::int64_t committed_step) const;
+
+  std::filesystem::path path_;
+  RunHeader header_;
+  std::vector<Stored> tables_;
+  bool published_ = false;
+  std::uint64_t chunk_bytes_ = 0, file_bytes_ = 0;   // of results.h5: rows compressed, and all
+};
+
+}  // namespace stiefel

@@ -1,0 +1,82 @@
+// Reads IDX files through zlib, which passes uncompressed files on as they are.
+#include "idx.hpp"
+
+#include <fmt/ranges.h>
+#include <zlib.h>
+#include <algorithm>
+#include <memory>
+
+#include <stiefel/error.hpp>
+
+namespace stiefel {
+namespace {
+
+constexpr std::uint64_t largest = std::uint64_t(1) << 30;
+constexpr std::size_t piece = std::size_t(1) << 20;
+
+class Reader {
+ public:
+  Reader(const std::string& path, const std::string& mend) : path_(path), mend_(mend), file_(gzopen(path.c_str(), "rb"), &gzclose) {
+    if (!file_) refuse("cannot be opened");
+  }
+
+  [[noreturn]] void refuse(const std::string& what) const { throw Error(fmt::format("{}: {}. {}", path_, what, mend_), Exit::data); }
+
+  /// Up to `count` bytes, fewer at the end of the file; damage to the compressed data is refused.
+  std::size_t read(std::uint8_t* bytes, std::size_t count) {
+    const int got = gzread(file_.get(), bytes, static_cast<unsigned>(count));
+    int code = Z_OK;
+    const char* message = gzerror(file_.get(), &code);
+    if (got < 0 || (code != Z_OK && code != Z_STREAM_END)) refuse(fmt::format("cannot be read or decompressed ({})", message));
+    return static_cast<std::size_t>(got);
+  }
+
+ private:
+  std::string path_, mend_;
+  std::unique_ptr<gzFile_s, int (*)(gzFile)> file_;
+};
+
+std::vector<std::int64_t> read_header(Reader& file, std::size_t dimensions) {
+  std::vector<std::uint8_t> header(4 + 4 * dimensions);
+  const std::size_t got = file.read(header.data(), header.size());
+  if (got < 4 || header[0] != 0 || header[1] != 0)
+    file.refuse(fmt::format("not an IDX file: it begins with {:02x}, expected 00 00 08 {:02x}",
+                            fmt::join(header.begin(), header.begin() + std::min<std::size_t>(got, 4), " "), dimensions));
+  if (header[2] != 8) file.refuse(fmt::format("an IDX file of values of type {:02x}, expected 08, unsigned bytes", header[2]));
+  if (header[3] != dimensions) file.refuse(fmt::format("an IDX array of {} dimensions, expected {}", header[3], dimensions));
+  if (got < header.size()) file.refuse(fmt::format("ends inside the header, after {} bytes of {}", got, header.size()));
+  std::vector<std::int64_t> sizes;
+  for (std::size_t i = 4; i < header.size(); i += 4)
+    sizes.push_back(std::int64_t(header[i]) << 24 | std::int64_t(header[i + 1]) << 16 | std::int64_t(header[i + 2]) << 8 | header[i + 3]);
+  return sizes;
+}
+
+std::uint64_t checked_total(const Reader& file, const std::vector<std::int64_t>& sizes) {
+  std::uint64_t total = 1;
+  for (const std::int64_t size : sizes) {
+    if (size == 0) file.refuse(fmt::format("an array of {} values: nothing is in it", fmt::join(sizes, " × ")));
+    if (static_cast<std::uint64_t>(size) > largest / total)
+      file.refuse(fmt::format("the header speaks of {} values, more than can be meant", fmt::join(sizes, " × ")));
+    total *= static_cast<std::uint64_t>(size);
+  }
+  return total;
+}
+
+}  // namespace
+
+Idx read_idx(const std::string& path, std::size_t dimensions, const std::string& mend) {
+  Reader file(path, mend);
+  Idx idx{read_header(file, dimensions), {}};
+  const std::uint64_t total = checked_total(file, idx.sizes);
+  while (idx.values.size() < total) {
+    const std::size_t before = idx.values.size(), wanted = std::min<std::size_t>(piece, total - before);
+    idx.values.resize(before + wanted);
+    const std::size_t got = file.read(idx.values.data() + before, wanted);
+    if (got < wanted) file.refuse(fmt::format("ends after {} of the {} values that its header names", before + got, total));
+  }
+  std::uint8_t beyond = 0;
+  if (file.read(&beyond, 1) != 0) file.refuse(fmt::format("goes on after the {} values that its header names", total));
+  return idx;
+}
+
+}  // namespace stiefel

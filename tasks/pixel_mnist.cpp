@@ -1,0 +1,185 @@
+// Pixel-by-pixel MNIST: one pixel a step, the digit asked for at the last (Le et al. 2015); permuted if wanted.
+//
+//   x'[t] = x[p[t]] / scale, p the identity or NumPy's RandomState(seed).permutation(T); T = 784, 10 classes.
+//   Published orders: 92916 (Wisdom et al., scaled Cayley, expRNN), 1 (oRNN), 1234 (nnRNN).
+#include <fmt/format.h>
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include <stiefel/plugin.hpp>
+#include "formats/data_path.hpp"
+#include "formats/idx.hpp"
+
+namespace {
+using namespace stiefel;
+
+struct PixelMnistOptions {
+  std::string split = "first";
+  Index validation_images = 5000, train_limit = 0, evaluation_limit = 0, permutation_seed = 92916;
+  double scale = 255;
+  bool permuted = false;
+
+  void describe(Schema& s) {
+    s.field("permuted", permuted, "pixels in a fixed random order");
+    s.field("permutation_seed", permutation_seed, "the order is NumPy's RandomState(seed).permutation(784): 92916, 1 or 1234 in papers")
+        .at_least(0)
+        .at_most(std::numeric_limits<std::uint32_t>::max());
+    s.field("scale", scale, "what pixels are divided by; 256 in the code of the oRNN paper").more_than(0);
+    s.field("split", split,
+            "which of the 60,000 training images are for validation; leaky: training and validation images are drawn independently, so "
+            "that most are both, as the code of the oRNN paper")
+        .one_of({"first", "last", "leaky"});
+    s.field("validation_images", validation_images, "number of validation images; 0: train on all, no validation").at_least(0);
+    s.field("train_limit", train_limit, "use only so many training images; 0: all").at_least(0);
+    s.field("evaluation_limit", evaluation_limit, "use only so many images of each of validation and test; 0: all").at_least(0);
+  }
+};
+
+/// Labelled images of one size, a row of pixels each.
+struct Digits {
+  Idx images, labels;
+  std::vector<DataFile> files;
+
+  Index count() const { return images.sizes[0]; }
+  Index pixels() const { return images.sizes[1] * images.sizes[2]; }
+};
+
+Idx load(const std::string& directory, const std::string& what, const std::string& stem, int dimensions, std::vector<DataFile>& files) {
+  const std::string name = fmt::format("{}-idx{}-ubyte", stem, dimensions), dotted = fmt::format("{}.idx{}-ubyte", stem, dimensions);
+  const DataQuery query{"pixel_mnist",
+                        what,
+                        {"mnist", "", "MNIST/raw"},
+                        {name + ".gz", name, dotted + ".gz", dotted},
+                        "curl -f --create-dirs --output-dir 'DIR/mnist' --remote-name-all 'https://storage.googleapis.com/cvdf-datasets/"
+                        "mnist/{train-images-idx3,train-labels-idx1,t10k-images-idx3,t10k-labels-idx1}-ubyte.gz'"};
+  const std::string path = find_data_file(directory, query);
+  files.push_back({"mnist/" + name, path});
+  return read_idx(path, static_cast<std::size_t>(dimensions), mend_of(directory, query));
+}
+
+Digits load_digits(const std::string& directory, const std::string& what, const std::string& stem) {
+  Digits d;
+  d.images = load(directory, "the MNIST " + what + " images", stem + "-images", 3, d.files);
+  d.labels = load(directory, "the MNIST " + what + " labels", stem + "-labels", 1, d.files);
+  const std::string &images = d.files[0].path, &labels = d.files[1].path;
+  if (d.count() != d.labels.sizes[0])
+    throw Error(fmt::format("{} holds {} images but {} holds {} labels: the two are not of one set. Replace the wrong one.", images,
+                            d.count(), labels, d.labels.sizes[0]),
+                Exit::data);
+  const auto wrong = std::find_if(d.labels.values.begin(), d.labels.values.end(), [](std::uint8_t label) { return label > 9; });
+  if (wrong != d.labels.values.end())
+    throw Error(fmt::format("{}: label number {} is {}, expected a digit 0 to 9. Replace the file.", labels,
+                            wrong - d.labels.values.begin(), *wrong),
+                Exit::data);
+  return d;
+}
+
+template <class S> class PixelMnist final : public Task<S> {
+ public:
+  using Options = PixelMnistOptions;
+  PixelMnist(const Options& options, const TaskContext& context)
+      : Task<S>(context),
+        options_(options),
+        training_(load_digits(context.data_directory, "training", "train")),
+        test_(load_digits(context.data_directory, "test", "t10k")),
+        order_(pixel_order()) {
+    if (test_.pixels() != training_.pixels())
+      throw Error(fmt::format("{} holds images of {} pixels, {} of {}: they must agree. Replace the wrong one.", training_.files[0].path,
+                              training_.pixels(), test_.files[0].path, test_.pixels()),
+                  Exit::data);
+    if (options_.validation_images >= training_.count())
+      throw Error(fmt::format("pixel_mnist: validation_images is {}, but {} holds only {} images and some are needed for training.",
+                              options_.validation_images, training_.files[0].path, training_.count()));
+    choose();
+    shuffle_ = std::make_unique<Shuffle>(Index(train_.size()), context.seed);
+  }
+
+  TaskShape shape() const override {
+    return {.input_size = 1, .output_size = 10, .readout = ReadoutKind::last, .labels = true, .steps = training_.pixels()};
+  }
+
+  Index batches(Split split) const override {
+    const Index images = Index(items(split).size()), batch = this->context().batch;
+    return split == Split::train ? std::max<Index>(images / batch, 1) : (images + batch - 1) / batch;
+  }
+
+  void fill(Split split, Index index, Batch<S>& batch) const override {
+    const bool training = split == Split::train;
+    const std::vector<std::int64_t>& chosen = items(split);
+    const Index size = this->context().batch, first = index * size;
+    const Index sequences = training ? size : std::min(size, Index(chosen.size()) - first);
+    STIEFEL_ASSERT(index >= 0 && sequences > 0);
+    batch.resize(shape(), sequences, training_.pixels());
+    const Digits& digits = split == Split::test ? test_ : training_;
+    for (Index b = 0; b < sequences; ++b) {
+      const std::int64_t image = chosen[training ? shuffle_->item(static_cast<std::uint64_t>(first + b)) : first + b];
+      const std::uint8_t* pixels = digits.images.values.data() + image * digits.pixels();
+      for (Index t = 0; t < digits.pixels(); ++t) batch.input(t, b)[0] = S(pixels[order_[t]] / options_.scale);
+      batch.label(0, b) = digits.labels.values[image];
+    }
+  }
+
+  double loss(CMat<S> output, const Targets<S>& targets, Mat<S> doutput) const override {
+    return softmax_cross_entropy(output, targets, doutput);
+  }
+
+  std::vector<Metric> metrics() const override { return {{"accuracy"}}; }
+  void measure(CMat<S> output, const Targets<S>& targets, std::span<Ratio> metrics) const override {
+    metrics[0].sum += correct(output, targets);
+    metrics[0].weight += total_weight(targets);
+  }
+
+  /// Ten equal logits, which is what trivial() writes.
+  double baseline() const override { return std::log(10.0); }
+
+  std::vector<DataFile> files() const override {
+    std::vector<DataFile> all = training_.files;
+    all.insert(all.end(), test_.files.begin(), test_.files.end());
+    return all;
+  }
+
+ private:
+  const std::vector<std::int64_t>& items(Split split) const {
+    return split == Split::train ? train_ : split == Split::validation ? validation_ : chosen_test_;
+  }
+
+  std::vector<std::int64_t> pixel_order() const {
+    if (options_.permuted) return NumpyRandomState(static_cast<std::uint32_t>(options_.permutation_seed)).permutation(training_.pixels());
+    std::vector<std::int64_t> order(static_cast<std::size_t>(training_.pixels()));
+    std::iota(order.begin(), order.end(), 0);
+    return order;
+  }
+
+  void choose() {
+    const Index n = training_.count(), v = options_.validation_images;
+    std::vector<std::int64_t> all(static_cast<std::size_t>(n)), other;
+    std::iota(all.begin(), all.end(), 0);
+    if (options_.split == "first") std::rotate(all.begin(), all.begin() + v, all.end());
+    if (options_.split == "leaky") {
+      all = Rng(this->context().seed, "leaky split", 0).permutation(n);
+      other = Rng(this->context().seed, "leaky split", 1).permutation(n);
+    }
+    const std::vector<std::int64_t>& held_out = options_.split == "leaky" ? other : all;
+    train_.assign(all.begin(), all.end() - v);
+    validation_.assign(held_out.end() - v, held_out.end());
+    chosen_test_.resize(static_cast<std::size_t>(test_.count()));
+    std::iota(chosen_test_.begin(), chosen_test_.end(), 0);
+    const auto limit = [](std::vector<std::int64_t>& items, Index most) {
+      if (most > 0 && most < Index(items.size())) items.resize(static_cast<std::size_t>(most));
+    };
+    limit(train_, options_.train_limit);
+    limit(validation_, options_.evaluation_limit);
+    limit(chosen_test_, options_.evaluation_limit);
+  }
+
+  Options options_;
+  Digits training_, test_;
+  std::vector<std::int64_t> order_, train_, validation_, chosen_test_;
+  std::unique_ptr<Shuffle> shuffle_;
+};
+
+}  // namespace
+
+STIEFEL_PLUGIN("1.0", stiefel::task<PixelMnist>("pixel_mnist", "MNIST digits read one pixel a step, in order or permuted"))

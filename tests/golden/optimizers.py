@@ -1,0 +1,68 @@
+"""Ten steps of every variant of the optimizers on a recorded sequence of gradients, in float64 by NumPy alone.
+
+python3 tests/golden/optimizers.py > tests/golden/optimizers.json writes what optimizer_test.cpp compares with.
+"""
+import json
+
+import numpy as np
+
+STEPS, RATE = 10, 0.05
+START = np.array([0.5, -1.25, 2.0, 0.0, -0.03])
+# Ordinary, large, tiny and changing gradients; the fourth is always zero.
+t = np.arange(1, STEPS + 1)[:, None]
+GRADIENTS = np.round(np.sin(1.7 * t + np.arange(5)) * np.array([1.0, 30.0, 1e-4, 0.0, 0.3]), 7)
+
+
+def sgd(momentum=0.0, nesterov=False):
+    x, v = START.copy(), np.zeros(5)
+    for g in GRADIENTS:
+        v = momentum * v - RATE * g
+        x = x + (momentum * v - RATE * g if nesterov else v)
+        yield x
+
+
+def rmsprop(decay=0.9, epsilon=1e-8, epsilon_inside=False, accumulator_init=0.0):
+    x, r = START.copy(), np.full(5, accumulator_init)
+    for g in GRADIENTS:
+        r = decay * r + (1 - decay) * g * g
+        denominator = np.sqrt(r + epsilon) if epsilon_inside else np.sqrt(r) + epsilon
+        x = x - RATE * np.divide(g, denominator, out=np.zeros(5), where=denominator > 0)
+        yield x
+
+
+def adam(beta1=0.9, beta2=0.999, epsilon=1e-8, form="bias_corrected"):
+    x, m, v = START.copy(), np.zeros(5), np.zeros(5)
+    for k, g in enumerate(GRADIENTS, start=1):
+        m = beta1 * m + (1 - beta1) * g
+        v = beta2 * v + (1 - beta2) * g * g
+        if form == "bias_corrected":
+            rate, numerator = RATE, m / (1 - beta1**k)
+            denominator = np.sqrt(v / (1 - beta2**k)) + epsilon
+        else:
+            rate, numerator = RATE * np.sqrt(1 - beta2**k) / (1 - beta1**k), m
+            denominator = np.sqrt(v) + epsilon
+        x = x - rate * np.divide(numerator, denominator, out=np.zeros(5), where=denominator > 0)
+        yield x
+
+
+VARIANTS = [
+    (sgd, {}),
+    (sgd, {"momentum": 0.9}),
+    (sgd, {"momentum": 0.9, "nesterov": True}),
+    (rmsprop, {}),
+    (rmsprop, {"epsilon": 1e-10, "epsilon_inside": True, "accumulator_init": 1.0}),  # TensorFlow 1
+    (rmsprop, {"epsilon": 1e-6, "epsilon_inside": True}),  # Lasagne
+    (rmsprop, {"epsilon": 0.0, "accumulator_init": 1e-3}),  # uRNN
+    (rmsprop, {"epsilon": 0.0}),  # 0/0 is no move
+    (rmsprop, {"decay": 0.99}),  # PyTorch
+    (rmsprop, {"decay": 0.5}),
+    (rmsprop, {"epsilon_inside": True}),  # scuRNN
+    (adam, {}),
+    (adam, {"form": "epsilon_hat"}),
+    (adam, {"beta1": 0.5, "beta2": 0.9, "epsilon": 1e-3}),
+    (adam, {"beta1": 0.5, "beta2": 0.9, "epsilon": 1e-3, "form": "epsilon_hat"}),
+    (adam, {"epsilon": 0.0}),
+]
+runs = [{"plugin": f.__name__, "options": options, "theta": [x.tolist() for x in f(**options)]} for f, options in VARIANTS]
+head = json.dumps({"rate": RATE, "start": START.tolist(), "gradients": GRADIENTS.tolist()})
+print(head[:-1] + ', "runs": [\n' + ",\n".join(json.dumps(run) for run in runs) + "]}")

@@ -1,0 +1,113 @@
+// Methods with options and nothing else, for tests of the configuration: no object of them can be made.
+#pragma once
+
+#include <registry.hpp>
+#include <string>
+#include <vector>
+
+namespace config_test {
+
+using namespace stiefel;
+
+struct AddingOptions {
+  Index length = 0;
+  std::string variant = "paper";
+  void describe(Schema& s) {
+    s.field("length", length, "time steps T").at_least(2).required().units("steps");
+    s.field("variant", variant, "how positions are drawn").one_of({"paper", "halves"});
+  }
+};
+
+struct CopyOptions {
+  Index length = 10, delay = 100;
+  std::vector<double> weights = {1, 0.5};
+  std::vector<Index> symbols = {};
+  bool one_hot = true;
+  void describe(Schema& s) {
+    s.field("length", length, "symbols to remember").at_least(1).at_most(1000);
+    s.field("delay", delay, "steps to remember them").at_least(1);
+    s.field("weights", weights, "weights of the parts of the loss").at_least(0);
+    s.field("symbols", symbols, "symbols that are used").at_least(0).less_than(256);
+    s.field("one_hot", one_hot, "input as one-hot vectors, not as numbers");
+    s.check(delay >= length, "delay", "must be at least the length");
+  }
+};
+
+struct ActivationSection {
+  std::string kind = "tanh";
+  double slope = 0.1;
+  void describe(Schema& s) {
+    s.shorthand("kind");
+    s.field("kind", kind, "the function").one_of({"identity", "tanh", "relu", "leaky_relu"});
+    s.field("slope", slope, "of leaky_relu below zero").at_least(0).less_than(1);
+  }
+};
+
+struct ElmanOptions {
+  ActivationSection activation;
+  void describe(Schema& s) { s.section("activation", activation, "the nonlinearity"); }
+};
+struct LstmOptions {
+  double forget_bias = 1;
+  bool peepholes = false;
+  void describe(Schema& s) {
+    s.field("forget_bias", forget_bias, "initial bias of the forget gate");
+    s.field("peepholes", peepholes, "gates see the cell state");
+  }
+};
+struct HouseholderOptions {
+  Index reflections = 16;
+  void describe(Schema& s) { s.field("reflections", reflections, "number of reflections m").at_least(1); }
+};
+struct CayleyOptions {
+  Index negative = 0;
+  std::string init = "blocks";
+  void describe(Schema& s) {
+    s.field("negative", negative, "number ρ of entries −1 of D").at_least(0);
+    s.field("init", init, "initial skew-symmetric matrix").one_of({"blocks", "zero"});
+  }
+};
+struct DenseOptions {
+  void describe(Schema&) {}
+};
+struct ClashOptions {
+  std::string route = "north";
+  void describe(Schema& s) { s.field("route", route, "has the name of a key of stiefel's"); }
+};
+struct AdamOptions {
+  double epsilon = 1e-8;
+  std::vector<double> betas = {0.9, 0.999};
+  void describe(Schema& s) {
+    s.field("epsilon", epsilon, "added to the root of the second moment").more_than(0);
+    s.field("betas", betas, "decay rates of the moments").at_least(0).less_than(1);
+  }
+};
+struct SgdOptions {
+  double momentum = 0;
+  void describe(Schema& s) { s.field("momentum", momentum, "decay of the velocity").at_least(0).less_than(1); }
+};
+
+template <class Options> constexpr Entry entry(Role role, const char* name, const char* meaning) {
+  return {role, name, meaning, &detail::make_options<Options>, &detail::free_options<Options>, [](const void*) { return false; }, nullptr, nullptr};
+}
+
+inline constexpr Entry entries[] = {
+    entry<AddingOptions>(Role::task, "adding", "adding problem"),
+    entry<CopyOptions>(Role::task, "copy", "copy memory problem"),
+    entry<ElmanOptions>(Role::cell, "elman", "simple recurrence"),
+    entry<LstmOptions>(Role::cell, "lstm", "long short-term memory"),
+    entry<HouseholderOptions>(Role::parametrisation, "householder", "product of reflections"),
+    entry<CayleyOptions>(Role::parametrisation, "scaled_cayley", "scaled Cayley transform"),
+    entry<DenseOptions>(Role::parametrisation, "dense", "unconstrained matrix"),
+    entry<AdamOptions>(Role::optimizer, "adam", "adaptive moments"),
+    entry<SgdOptions>(Role::optimizer, "sgd", "gradient descent"),
+};
+inline constexpr Entry clash = entry<ClashOptions>(Role::parametrisation, "clash", "declares a key that is taken");
+
+inline Registry registry() {
+  Registry result = Registry::without_files();
+  for (const Entry& method : entries) result.add_builtin(method);
+  return result;
+}
+
+}  // namespace config_test

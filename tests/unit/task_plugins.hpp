@@ -1,0 +1,52 @@
+/// Tasks made from the plugins that were built, with options as in a YAML file.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "config/load.hpp"
+#include "registry.hpp"
+
+namespace task_plugins {
+
+inline const stiefel::Registry& registry() {
+  static const stiefel::Registry registry({STIEFEL_PLUGINS});
+  return registry;
+}
+
+template <class S>
+std::unique_ptr<stiefel::Task<S>> make(const std::string& name, const std::string& options, const stiefel::TaskContext& context) {
+  const stiefel::Entry& entry = registry().find(stiefel::Role::task, name);
+  const stiefel::PluginChoice choice = stiefel::choose_plugin(entry, options);
+  void* task = (std::is_same_v<S, float> ? entry.create_float : entry.create_double)(choice.options.get(), &context);
+  return std::unique_ptr<stiefel::Task<S>>(static_cast<stiefel::Task<S>*>(task));
+}
+
+template <class S> stiefel::Batch<S> batch_of(const stiefel::Task<S>& task, stiefel::Split split, stiefel::Index index) {
+  stiefel::Batch<S> batch;
+  task.fill(split, index, batch);
+  return batch;
+}
+
+template <class S> stiefel::Targets<S> targets_of(const stiefel::Batch<S>& batch) {
+  return {batch.targets(), batch.labels(), batch.weights()};
+}
+
+/// What trivial() outputs, in the columns of the batch's targets.
+template <class S> stiefel::Matrix<S> trivial_output(const stiefel::Task<S>& task, const stiefel::Batch<S>& batch) {
+  const stiefel::TaskShape shape = task.shape();
+  stiefel::Matrix<S> output(shape.output_size, stiefel::Index(batch.weights().size()));
+  for (stiefel::Index b = 0; b < batch.sequences(); ++b)
+    for (stiefel::Index t = 0; t < batch.length(b); ++t)
+      if (shape.readout == stiefel::ReadoutKind::every || t == batch.length(b) - 1)
+        task.trivial(t, {output.col(batch.scored(t, b)).data(), std::size_t(shape.output_size)});
+  return output;
+}
+
+template <class S> double trivial_loss(const stiefel::Task<S>& task, const stiefel::Batch<S>& batch) {
+  const stiefel::Matrix<S> output = trivial_output(task, batch);
+  const auto targets = targets_of(batch);
+  return task.loss(stiefel::cview(output), targets, stiefel::mat<S>(nullptr, 0, 0, 0)) / stiefel::total_weight(targets);
+}
+
+}  // namespace task_plugins
