@@ -20,27 +20,28 @@ enum class ColumnType { f8, i8, u1, complex };
 /// An axis of fixed length and its coordinates, written as a dimension scale in the table's group.
 /// With labels also NAME_name as text; labels without values make the texts themselves the scale.
 struct Axis {
-  std::string name, units = "1", long_name;
-  std::vector<double> values;
+  std::string name, units = "1", long_name = {};
+  std::vector<double> values = {};
   bool integer = true;
-  std::vector<std::string> labels;
+  std::vector<std::string> labels = {};
   Index length() const { return Index(values.empty() ? labels.size() : values.size()); }
 };
 
 struct Column {
-  std::string name, units = "1", long_name, description;
+  std::string name, units = "1", long_name = {}, description = {};
   ColumnType type = ColumnType::f8;
   std::vector<std::string> axes = {};  ///< beyond the row axis
 };
 
 /// A group whose columns all grow along one row axis.
-struct Table {
+struct STIEFEL_API Table {
   std::string group;        ///< "/steps", "/spectrum/recurrent", …
-  Column row;               ///< the row axis, a dimension scale too: step, epoch, snapshot
-  std::vector<Axis> axes;
-  std::vector<Column> columns;
+  Column row = {};          ///< the row axis, a dimension scale too: step, epoch, snapshot
+  std::vector<Axis> axes = {};
+  std::vector<Column> columns = {};
   Index chunk_rows = 1024;  ///< rows compressed together, at most; fewer when rows are long
 
+  /// Throws Error when there is none.
   const Axis& axis(const std::string& name) const;
   /// Doubles of one row of a column.
   Index width(const Column& column) const;
@@ -86,7 +87,7 @@ struct Status {
   int exit_code = 0;
   double best_metric = std::numeric_limits<double>::quiet_NaN();  ///< NaN: none yet
   std::int64_t best_step = -1;          ///< -1: none yet
-  std::vector<std::string> warnings;
+  std::vector<std::string> warnings = {};
 };
 
 }  // namespace stiefel

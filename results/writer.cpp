@@ -93,12 +93,16 @@ void ResultWriter::write(const std::filesystem::path& target, std::int64_t commi
   file.close();
 }
 
-void ResultWriter::verify(const std::filesystem::path& target, std::int64_t committed_step) const {
+std::uint64_t ResultWriter::verify(const std::filesystem::path& target, std::int64_t committed_step) const {
   hdf5::File file = hdf5::File::open(target);
-  for (const Stored& stored : tables_)
+  std::uint64_t chunk_bytes = 0;
+  for (const Stored& stored : tables_) {
     verify_table(file.root(), stored.table, stored.published + stored.pending.count(), stored.pending);
+    chunk_bytes += stored_bytes(file.root(), stored.table);
+  }
   if (file.root().number_attribute("committed_step") != double(committed_step))
     throw Error(target.string() + " reads back another committed_step than was written; the disk or its file system cannot be trusted", Exit::damaged);
+  return chunk_bytes;
 }
 
 void ResultWriter::publish(std::int64_t committed_step, const Status& status) {
@@ -109,7 +113,7 @@ void ResultWriter::publish(std::int64_t committed_step, const Status& status) {
   file.reserve(bytes_needed());
   if (published_ && !rebuild) file.copy_target();
   write(file.temporary(), committed_step, status, rebuild);
-  verify(file.temporary(), committed_step);
+  const std::uint64_t chunk_bytes = verify(file.temporary(), committed_step);
   file.replace();
   for (Stored& stored : tables_) {
     stored.published += stored.pending.count();
@@ -117,6 +121,8 @@ void ResultWriter::publish(std::int64_t committed_step, const Status& status) {
     stored.pending.clear();
   }
   published_ = true;
+  chunk_bytes_ = chunk_bytes;
+  file_bytes_ = std::filesystem::file_size(path_);
   file.sync_directory();
 }
 

@@ -42,7 +42,8 @@ class STIEFEL_API ResultWriter {
   std::uint64_t bytes_needed() const;
   bool worth_rebuilding() const;
   void write(const std::filesystem::path& file, std::int64_t committed_step, const Status& status, bool rebuild) const;
-  void verify(const std::filesystem::path& file, std::int64_t committed_step) const;
+  /// Re-opens the file; returns the bytes of its compressed rows.
+  std::uint64_t verify(const std::filesystem::path& file, std::int64_t committed_step) const;
 
   std::filesystem::path path_;
   RunHeader header_;

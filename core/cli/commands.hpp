@@ -11,6 +11,11 @@ int validate_command(std::span<const std::string> arguments);
 int describe_command(std::span<const std::string> arguments);
 int schema_command(std::span<const std::string> arguments);
 int completion_command(std::span<const std::string> arguments);
+int check_command(std::span<const std::string> arguments);
+int new_command(std::span<const std::string> arguments);
+int bench_command(std::span<const std::string> arguments);
+int list_command(std::span<const std::string> arguments);
+int run_command(std::span<const std::string> arguments);
 
 /// What `stiefel completion bash` prints.
 std::string bash_completion();

@@ -1,4 +1,4 @@
-# `cmake --install`: program, library, headers, plugins, experiments, and the package that find_package(stiefel) reads. The build
+# `cmake --install`: program, library, headers, experiments (plugins: stiefel_add_plugin), and the package that find_package(stiefel) reads. The build
 # tree holds the same package under lib/cmake/stiefel, so a plugin can be built against either.
 include(CMakePackageConfigHelpers)
 set(STIEFEL_PACKAGE ${CMAKE_INSTALL_LIBDIR}/cmake/stiefel)
@@ -11,11 +11,15 @@ foreach(file StiefelOpenBLAS.cmake StiefelPlugin.cmake plugin_exports.map)
   configure_file(${CMAKE_CURRENT_LIST_DIR}/${file} ${STIEFEL_BUILD_PACKAGE}/${file} COPYONLY)
 endforeach()
 
+# The folder of the pthread OpenBLAS comes first: the soname is the same for all flavours, whichever is the system's choice.
+set_target_properties(stiefel PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+file(RELATIVE_PATH STIEFEL_LIBRARIES_FROM_PROGRAM /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
+set_target_properties(stiefel_program PROPERTIES INSTALL_RPATH "$ORIGIN/${STIEFEL_LIBRARIES_FROM_PROGRAM}" INSTALL_RPATH_USE_LINK_PATH ON)
+install(TARGETS stiefel_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS stiefel EXPORT stiefelTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 export(EXPORT stiefelTargets NAMESPACE stiefel:: FILE ${STIEFEL_BUILD_PACKAGE}/stiefelTargets.cmake)
 install(EXPORT stiefelTargets NAMESPACE stiefel:: DESTINATION ${STIEFEL_PACKAGE})
 install(DIRECTORY ${STIEFEL_BUILD_PACKAGE}/ DESTINATION ${STIEFEL_PACKAGE} FILES_MATCHING PATTERN "stiefelConfig*.cmake" PATTERN "Stiefel*.cmake" PATTERN "*.map")
 install(DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/include/stiefel ${STIEFEL_GENERATED}/stiefel DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.hpp")
-install(DIRECTORY ${STIEFEL_PLUGIN_OUTPUT} DESTINATION ${CMAKE_INSTALL_LIBDIR}/stiefel FILES_MATCHING PATTERN "*.so")
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/experiments DESTINATION ${CMAKE_INSTALL_DATADIR}/stiefel FILES_MATCHING PATTERN "*.yaml")

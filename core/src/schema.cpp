@@ -44,7 +44,7 @@ void Schema::shorthand(std::string_view first) { section_->shorthand = first; }
 void Schema::check(bool holds, std::string_view key, std::string_view sentence) {
   check_fields(*section_);
   // What could not be read keeps its default: a condition on it would blame the wrong value.
-  if (!holds && section_->reading->problems && section_->sound()) static_cast<ConfigSchema&>(*this).fault(key, std::string(sentence));
+  if (!holds && section_->reading->problems && section_->sound() && !ill_formed(*section_)) static_cast<ConfigSchema&>(*this).fault(key, std::string(sentence));
 }
 
 Schema& Schema::enter(std::string_view key, std::string_view meaning) {

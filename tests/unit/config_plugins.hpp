@@ -1,6 +1,11 @@
-// Methods with options and nothing else, for tests of the configuration: no object of them can be made.
+// For tests of the configuration: methods with options and nothing else (no object of them can be made), a valid experiment, files for a while.
 #pragma once
 
+#include <unistd.h>
+
+#include <config/load.hpp>
+#include <filesystem>
+#include <fstream>
 #include <registry.hpp>
 #include <string>
 #include <vector>
@@ -8,6 +13,7 @@
 namespace config_test {
 
 using namespace stiefel;
+namespace fs = std::filesystem;
 
 struct AddingOptions {
   Index length = 0;
@@ -109,5 +115,33 @@ inline Registry registry() {
   for (const Entry& method : entries) result.add_builtin(method);
   return result;
 }
+
+inline const std::string valid = R"(name: first
+task: {plugin: adding, length: 50}
+model:
+  cell: {plugin: elman, hidden: 16, activation: leaky_relu}
+  recurrent: {plugin: householder, reflections: 4}
+optimizer: {plugin: adam, rate: 1e-2}
+train: {batch: 10, steps: 100, clip: {kind: norm, bound: 2}}
+record: {loss: 0, blocks: {"activation.slope": 7}}
+)";
+
+inline LoadedExperiment load(const std::string& text, const std::vector<std::string>& overrides = {}) {
+  static Registry methods = registry();
+  return load_experiment_text(text, "test.yaml", overrides, methods);
+}
+
+inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
+
+/// Files that are gone with the test.
+struct Folder {
+  fs::path path = fs::temp_directory_path() / ("stiefel_config_test_" + std::to_string(getpid()));
+  Folder() { fs::create_directories(path / "base"); }
+  ~Folder() { fs::remove_all(path); }
+  std::string write(const std::string& name, const std::string& text) const {
+    std::ofstream(path / name, std::ios::binary) << text;
+    return (path / name).string();
+  }
+};
 
 }  // namespace config_test

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "config/overrides.hpp"
 
@@ -145,6 +146,7 @@ void merge(Node& base, Node later) {
   if (base.kind == Node::Kind::scalar) {  // `activation: tanh` and then `activation: {slope: 0.1}`
     base.kind = Node::Kind::map;
     base.abbreviated = true;
+    base.text_where = std::exchange(base.where, later.where);
   }
   for (Member& member : later.members) {
     if (Member* existing = base.find(member.key)) {

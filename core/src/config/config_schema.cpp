@@ -31,7 +31,7 @@ ConfigSchema::ConfigSchema(Reading& reading, std::string path, const Node* node,
   if (!section_->node || (section_->node->kind != Node::Kind::scalar && !section_->node->abbreviated)) return;
   section_->bare = std::make_unique<Node>();
   section_->bare->kind = Node::Kind::scalar;
-  section_->bare->where = section_->node->where;
+  section_->bare->where = section_->node->abbreviated ? section_->node->text_where : section_->node->where;
   section_->bare->text = section_->node->text;
   section_->bare->quoted = section_->node->quoted;
 }
@@ -113,7 +113,7 @@ void ConfigSchema::refuse_unknown_keys() {
   for (const auto& declaration : section_->declarations) known.push_back(declaration->key);
   for (const Member& member : section_->node->members) {
     if (std::ranges::find(known, member.key) != known.end()) continue;
-    const std::string close = suggestion(member.key, known);
+    const std::string close = member.key == "extends" ? "; it stands at the top of a file" : suggestion(member.key, known);
     section_->reading->problems->add(
         member.where, fmt::format("{} is not {}{}", section_->path_of(shortened(member.key)), section_->noun,
                                   close.empty() ? fmt::format("; there are {}", fmt::join(known, ", ")) : close));

@@ -87,8 +87,8 @@ void TrainOptions::describe(Schema& s) {
   s.field("select", select, "quantity that chooses the best model: loss or a metric of the task");
   s.field("select_on", select_on, "split it is measured on; best_test as in papers that report the best test value").one_of({"validation", "best_test"});
   s.field("chunk", chunk, "time steps worked on at once; 0: from the shape").at_least(0).units("steps");
-  s.check((steps > 0) != (epochs > 0), "steps",
-          steps > 0 ? "give either train.steps or train.epochs, not both" : "give one of train.steps and train.epochs");
+  s.check(steps == 0 || epochs == 0, "epochs", "give either train.steps or train.epochs, not both");
+  s.check(steps > 0 || epochs > 0, "steps", "give one of train.steps and train.epochs");
 }
 
 void RecordOptions::describe(ConfigSchema& s) {

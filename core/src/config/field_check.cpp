@@ -83,7 +83,7 @@ const Node* find_value(const detail::Section& section, std::string_view key, Loc
     return &member->value;
   }
   if ((node->kind == Node::Kind::scalar || node->abbreviated) && key == section.shorthand) {
-    where = node->where;
+    where = section.bare->where;
     return section.bare.get();
   }
   return nullptr;

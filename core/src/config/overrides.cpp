@@ -83,8 +83,11 @@ Node* list_entry(Node& list, const std::string& key, const std::string& path, Pr
 
 Node* child(Node& node, const std::string& key, const std::string& path, Problems& problems) {
   if (node.kind == Node::Kind::sequence) return list_entry(node, key, path, problems);
-  if (node.kind == Node::Kind::scalar) node.abbreviated = true;
-  if (node.kind == Node::Kind::null) node.where = {};
+  if (node.kind == Node::Kind::scalar) {
+    node.abbreviated = true;
+    node.text_where = node.where;
+  }
+  if (node.kind != Node::Kind::map) node.where = {};
   node.kind = Node::Kind::map;
   if (Member* member = node.find(key)) return &member->value;
   node.members.push_back({key, {}, {}});

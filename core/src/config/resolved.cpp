@@ -37,7 +37,7 @@ void write_section(const ConfigSchema& schema, const std::string& indent, std::s
   for (const auto& declaration : schema.record().declarations) {
     out += indent + quoted_text(declaration->key) + ":";
     if (declaration->kind == Kind::field) {
-      out += " " + yaml_text(declaration->value) + "\n";
+      out.append(" ").append(yaml_text(declaration->value)).append("\n");
       continue;
     }
     std::string nested;

@@ -74,11 +74,10 @@ std::string number_hint(const Node& node, bool integer) {
   if (node.quoted && looks_like_number(text)) return "; remove the quotes";
   if (is_nan_or_infinity(text)) return "; NaN and infinity are refused";
   if (has_leading_zero(text)) return "; numbers have no leading zeros";
-  if (text.find('_') != std::string::npos || text.find(',') != std::string::npos) {
-    std::string plain = text;
-    std::erase_if(plain, [](char c) { return c == '_' || c == ','; });
-    if (looks_like_number(plain)) return fmt::format("; write {}", plain);
-  }
+  std::string plain = text;
+  std::erase(plain, '_');
+  std::ranges::replace(plain, ',', '.');
+  if (plain != text && looks_like_number(plain)) return fmt::format("; write {}", plain);
   if (lower(unsigned_part(text)).starts_with("0x") || lower(unsigned_part(text)).starts_with("0o")) return "; write it in decimal";
   if (integer && looks_like_number(text)) {
     bool fits = false;

@@ -207,6 +207,20 @@ void check_characters(std::string_view text, const std::string& file) {
   }
 }
 
+std::string in_plain_words(const std::string& message) {
+  static const std::map<std::string, std::string> words = {
+      {"illegal EOF in scalar", "a quotation mark is opened and never closed"},
+      {"end of sequence flow not found", "a [ is opened and never closed"},
+      {"end of map flow not found", "a { is opened and never closed"},
+      {"illegal flow end", "this bracket closes another kind than was opened, or nothing"},
+      {"end of map not found", "this line is indented like none above it, or a ':' is missing"},
+      {"end of sequence not found", "this line is indented like none above it, or a '-' is missing"},
+      {"illegal map value", "a ':' where no value can begin; put text with ': ' in quotes"},
+  };
+  const auto found = words.find(message);
+  return found == words.end() ? message : found->second;
+}
+
 }  // namespace
 
 const Member* Node::find(std::string_view key) const {
@@ -216,8 +230,11 @@ const Member* Node::find(std::string_view key) const {
 Member* Node::find(std::string_view key) { return const_cast<Member*>(std::as_const(*this).find(key)); }
 
 std::optional<Node> parse_yaml(std::string_view text, const std::string& file, Problems& problems) {
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // byte order mark
   try {
     check_characters(text, file);
+    // yaml-cpp closes an open quotation by itself when the file ends with a line end.
+    text = text.substr(0, text.find_last_not_of(" \t\r\n") + 1);
     std::istringstream stream{std::string(text)};
     YAML::Parser parser(stream);
     TreeBuilder builder(file, problems);
@@ -228,7 +245,7 @@ std::optional<Node> parse_yaml(std::string_view text, const std::string& file, P
     problems.add(refused.where, refused.sentence);
   } catch (const YAML::Exception& exception) {
     const Location where = file.empty() ? Location{} : Location{file, exception.mark.line + 1, exception.mark.column + 1};
-    problems.add(where, "not valid YAML: " + exception.msg);
+    problems.add(where, "not valid YAML: " + in_plain_words(exception.msg));
   }
   return std::nullopt;
 }

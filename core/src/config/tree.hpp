@@ -23,6 +23,7 @@ struct Node {
   std::string text;            ///< of a scalar; of a map that was merged over a scalar: that scalar, an abbreviation
   bool quoted = false;         ///< the scalar stood in quotes or in a block: it is text
   bool abbreviated = false;    ///< the map holds `text` as well
+  Location text_where;         ///< of that text
   std::vector<Node> items;     ///< of a sequence
   std::vector<Member> members; ///< of a map, in order
 

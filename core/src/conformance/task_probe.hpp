@@ -32,11 +32,8 @@ template <class S> struct Scored {
     return sum;
   }
   Targets<S> targets(Index first, Index count) const {
-    Targets<S> t;
-    t.values = values.read(first, values.read().rows() ? count : 0);
-    if (!labels.empty()) t.labels = std::span(labels).subspan(std::size_t(first), std::size_t(count));
-    t.weights = std::span(weights).subspan(std::size_t(first), std::size_t(count));
-    return t;
+    const std::span<const std::int32_t> chosen = labels.empty() ? std::span<const std::int32_t>() : std::span(labels).subspan(std::size_t(first), std::size_t(count));
+    return {values.read(first, count), chosen, std::span(weights).subspan(std::size_t(first), std::size_t(count))};
   }
   Targets<S> targets() const { return targets(0, count()); }
 

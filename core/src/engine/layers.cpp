@@ -45,7 +45,7 @@ template <class S> void InputLayer<S>::refresh(CBlocks<S> theta) {
 
 template <class S> CMat<S> InputLayer<S>::gather(const Window<S>& w, std::span<S> panel) const {
   Mat<S> x = mat(panel.data(), size_, w.steps * w.columns(), size_);
-  const Matrix<S>& inputs = w.batch.inputs();
+  const CMat<S> inputs = w.batch.inputs();
   for (Index t = 0; t < w.steps; ++t)
     for (Index c = 0; c < w.columns(); ++c)
       if (w.alive(t, c))

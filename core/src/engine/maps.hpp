@@ -19,7 +19,7 @@ struct RouteContext {
 };
 
 /// One map behind its plugin.
-template <class S> class NetworkMap {
+template <class S> class STIEFEL_API NetworkMap {
  public:
   NetworkMap(std::unique_ptr<Parametrisation<S>> map, std::string plugin, std::filesystem::path file, const RouteContext& context);
 
@@ -58,7 +58,7 @@ template <class S> class NetworkMap {
 };
 
 /// All maps of a cell; products of maps with one operand are fused when all of them are dense.
-template <class S> class NetworkMaps final : public Maps<S> {
+template <class S> class STIEFEL_API NetworkMaps final : public Maps<S> {
  public:
   NetworkMaps(std::vector<MapSpec> specs, std::vector<NetworkMap<S>> maps);
 

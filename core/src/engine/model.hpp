@@ -11,7 +11,7 @@
 
 namespace stiefel {
 
-template <class S> struct Model {
+template <class S> struct STIEFEL_API Model {
   Model(const Experiment& experiment, const Registry& registry, const TaskShape& task);
 
   void initialise(S* theta, std::uint64_t seed) const;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "engine/slice_pass.hpp"
@@ -36,8 +37,9 @@ template <class S> class STIEFEL_API Network {
   void set_map_decay(Index map, double decay) { map_decay_[map] = decay; }
   PassResult train(const Batch<S>& batch, Workers& workers, const PassRequest& request);
   PassResult evaluate(const Batch<S>& batch, Workers& workers);
-  /// Forgets the carried state.
-  void reset_state() { carried_.resize(0, 0); }
+  /// The carried state, state rows × batch; without it the next batch starts from zero.
+  Matrix<S> take_state() { return std::exchange(carried_, Matrix<S>()); }
+  void give_state(const Matrix<S>& state) { carried_ = state; }
   /// Of the last train(): for gradient checks.
   double kink_distance() const;
 

@@ -4,8 +4,7 @@
 // helper is inlined, and nothing but loads, multiplications and additions happens between the first and the last column of W.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernel/product_kernel.cpp"
-// Vectors whose size is unknown to the compiler cannot be array elements.
-#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
+#include "simd_targets.hpp"
 #include <hwy/foreach_target.h>
 // foreach_target.h includes this file again, so it must stand before highway.h.
 #include <hwy/highway.h>

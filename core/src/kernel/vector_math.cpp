@@ -3,8 +3,7 @@
 //   sigmoid x = 1/(1 + e) for x ≥ 0 and e/(1 + e) for x < 0, with e = exp(−|x|): never a difference of nearly equal numbers.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernel/vector_math.cpp"
-// The same choice of targets as in product_kernel.cpp.
-#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
+#include "simd_targets.hpp"
 #include <hwy/foreach_target.h>
 // foreach_target.h includes this file again, so it must stand before these two.
 #include <hwy/highway.h>

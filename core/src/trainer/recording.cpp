@@ -53,7 +53,7 @@ class NamedScalars final : public Recorder {
 }  // namespace
 
 template <class S>
-Recording<S>::Recording(ResultRecorder& recorder, const Experiment& experiment, const Task<S>& task, Network<S>& network, const Updater<S>& updater)
+Recording<S>::Recording(RecorderThread& recorder, const Experiment& experiment, const Task<S>& task, Network<S>& network, const Updater<S>& updater)
     : recorder_(recorder), periods_(experiment.record), metrics_(task.metrics().size()), time_steps_(task.shape().steps) {
   define_steps(updater);
   define_epochs(task);
@@ -170,6 +170,11 @@ template <class S> void Recording<S>::norms(Index step, const PassResult& pass) 
     values.resize(from + std::size_t(time_steps_), nan);
   }
   recorder_.append(gradient_, double(step), values);
+}
+
+template <class S> bool Recording<S>::maps_due(Index step) const {
+  return due(periods_.spectrum, step) || due(periods_.orthogonality, step) || due(periods_.scalars, step) ||
+         std::any_of(traces_.begin(), traces_.end(), [&](const Trace& trace) { return due(trace.period, step); });
 }
 
 template <class S> void Recording<S>::maps(Index step, Network<S>& network) {

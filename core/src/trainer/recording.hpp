@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/network.hpp"
-#include "results/recorder.hpp"
+#include "results/recorder_thread.hpp"
 #include "trainer/updater.hpp"
 
 namespace stiefel {
@@ -31,11 +31,12 @@ struct EvaluationRow {
 enum class Phase { data, param_map, passes, optimizer, record, evaluate };
 inline constexpr const char* phase_names[] = {"data", "param_map", "passes", "optimizer", "record", "evaluate"};
 
-template <class S> class Recording {
+template <class S> class STIEFEL_API Recording {
  public:
-  Recording(ResultRecorder& recorder, const Experiment& experiment, const Task<S>& task, Network<S>& network, const Updater<S>& updater);
+  Recording(RecorderThread& recorder, const Experiment& experiment, const Task<S>& task, Network<S>& network, const Updater<S>& updater);
 
   bool due(Index period, Index step) const { return period > 0 && (step % period == 0 || step == 1); }
+  bool maps_due(Index step) const;
   const RecordOptions& periods() const { return periods_; }
 
   void step(const StepRow& row);
@@ -56,7 +57,7 @@ template <class S> class Recording {
   void orthogonality(Index step, Index map, Network<S>& network);
   void scalars(Index step, Index map, Network<S>& network);
 
-  ResultRecorder& recorder_;
+  RecorderThread& recorder_;
   RecordOptions periods_;
   std::size_t metrics_ = 0;
   Index time_steps_ = 0;

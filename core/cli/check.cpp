@@ -1,0 +1,216 @@
+// `stiefel check FILE.so…`: what plugins promise, tried file by file in a child of this program, so that a plugin that crashes, hangs or
+// ends the program is a failed check like any other.
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <thread>
+
+#include <conformance/check.hpp>
+#include <stiefel/error.hpp>
+
+#include "command_table.hpp"
+#include "commands.hpp"
+
+extern char** environ;
+
+namespace stiefel::cli {
+namespace {
+
+using conformance::CheckSettings;
+using conformance::Progress;
+
+/// Where a child is, in memory that parent and child share: the number of a file in memory is handed down.
+class SharedProgress {
+ public:
+  /// `descriptor` < 0: new.
+  explicit SharedProgress(int descriptor = -1) : descriptor_(descriptor), owner_(descriptor < 0) {
+    if (owner_) descriptor_ = memfd_create("stiefel-check", 0);
+    if (descriptor_ < 0 || (owner_ && ftruncate(descriptor_, sizeof(Progress)) != 0)) fail();
+    void* memory = mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
+    if (memory == MAP_FAILED) fail();
+    progress_ = owner_ ? new (memory) Progress : static_cast<Progress*>(memory);
+  }
+  ~SharedProgress() {
+    munmap(progress_, sizeof(Progress));
+    if (owner_) close(descriptor_);
+  }
+  SharedProgress(const SharedProgress&) = delete;
+  SharedProgress& operator=(const SharedProgress&) = delete;
+  Progress& operator*() const { return *progress_; }
+  Progress* operator->() const { return progress_; }
+  int descriptor() const { return descriptor_; }
+
+ private:
+  [[noreturn]] static void fail() {
+    throw Error(fmt::format("memory for watching the check cannot be had: {}", std::strerror(errno)), Exit::exhausted);
+  }
+  int descriptor_;
+  bool owner_;
+  Progress* progress_;
+};
+
+template <class T> T number(const std::string& text, const std::string& option) {
+  T value{};
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (fault != std::errc() || end != text.data() + text.size() || value < 1) throw Error(fmt::format("{} must be a number from 1, got '{}'", option, text));
+  return value;
+}
+
+struct Request {
+  std::vector<std::string> files;
+  CheckSettings settings;
+  std::string method;  // only this one
+  int limit = 120;     // seconds for a file
+};
+
+Request read_request(std::span<const std::string> words) {
+  const Arguments arguments = parse_arguments("check", words);
+  Request request;
+  for (const std::string& word : arguments.positional)
+    (word.find('=') == word.npos ? request.files : request.settings.options).push_back(word);
+  const std::string scalar = arguments.value("--scalar");
+  if (scalar != "" && scalar != "float32" && scalar != "float64") throw Error(fmt::format("--scalar must be float32 or float64, got '{}'", scalar));
+  if (scalar != "") request.settings.scalars = {scalar};
+  if (arguments.has("--seed")) request.settings.seed = number<std::uint64_t>(arguments.value("--seed"), "--seed");
+  if (arguments.has("--limit")) request.limit = number<int>(arguments.value("--limit"), "--limit");
+  request.method = arguments.value("--method");
+  const char* data = std::getenv("STIEFEL_DATA");
+  request.settings.data_directory = arguments.value("--data", data ? data : "");
+  if (!arguments.has("--all")) {
+    if (request.files.empty()) throw Error("name the plugins to check: stiefel check FILE.so…, or --all");
+    return request;
+  }
+  if (!request.files.empty()) throw Error("--all is every plugin that is found; leave out the files");
+  const Registry registry;
+  for (const PluginFile& file : registry.files()) request.files.push_back(file.path.string());
+  return request;
+}
+
+/// What repeats the check of one method.
+std::string repeat_command(const std::string& file, const Entry& entry, std::size_t methods, const CheckSettings& settings) {
+  std::string command = "stiefel check " + file;
+  if (methods > 1) command += std::string(" --method ") + entry.name;
+  for (const std::string& option : settings.options) command += " " + option;
+  return command;
+}
+
+/// Every method of one file.
+int check_file(const std::string& path, const Request& request, Progress& progress) {
+  const Registry registry({path});
+  const PluginFile* file = nullptr;
+  std::error_code ignored;
+  for (const PluginFile& f : registry.files())
+    if (f.path == path || std::filesystem::equivalent(f.path, path, ignored)) file = &f;
+  if (!file) throw Error(fmt::format("{} is no plugin: there is no such file", path), Exit::plugin);
+  if (!file->unusable.empty()) {
+    fmt::print("{}\n  FAIL unusable: {}\n", path, file->unusable);
+    return int(Exit::plugin);
+  }
+  bool passed = true, found = false;
+  for (const Entry* entry : file->entries) {
+    if (!request.method.empty() && request.method != entry->name) continue;
+    found = true;
+    const auto report = conformance::check_method(registry, *entry, request.settings, progress);
+    fmt::print("{}", report.text(repeat_command(path, *entry, file->entries.size(), request.settings)));
+    std::fflush(stdout);
+    passed = passed && report.passed();
+  }
+  if (!found) throw Error(fmt::format("{} has no method '{}'", path, request.method));
+  return int(passed ? Exit::done : Exit::plugin);
+}
+
+int check_in_child(int descriptor, std::span<const std::string> words) {
+  const SharedProgress progress(descriptor);
+  const Request request = read_request(words);
+  int code = int(Exit::internal);
+  try {
+    code = check_file(request.files.at(0), request, *progress);
+  } catch (const Error& error) {
+    fmt::print(stderr, "stiefel: {}\n", error.what());
+    code = int(error.code());
+  }
+  std::fflush(stdout);
+  progress->done = true;
+  return code;
+}
+
+pid_t start_child(const std::vector<std::string>& words) {
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
+  std::vector<char*> arguments = {const_cast<char*>(program.c_str())};
+  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  pid_t child = 0;
+  std::fflush(nullptr);
+  const int fault = posix_spawn(&child, program.c_str(), nullptr, nullptr, arguments.data(), environ);
+  if (fault != 0) throw Error(fmt::format("{} cannot be started again for the check: {}", program, std::strerror(fault)), Exit::exhausted);
+  return child;
+}
+
+/// The child's status, or nothing when it had to be stopped after `limit` seconds.
+std::optional<int> wait_for(pid_t child, int limit) {
+  using namespace std::chrono;
+  const auto end = steady_clock::now() + seconds(limit);
+  int status = 0;
+  while (true) {
+    const pid_t ended = waitpid(child, &status, WNOHANG);
+    if (ended == child) return status;
+    if (ended < 0 && errno != EINTR) throw Error(fmt::format("the check was lost: {}", std::strerror(errno)), Exit::internal);
+    if (steady_clock::now() >= end) break;
+    std::this_thread::sleep_for(milliseconds(10));
+  }
+  kill(child, SIGKILL);
+  waitpid(child, &status, 0);
+  return std::nullopt;
+}
+
+/// Exit code of the check of one file, whatever the plugin does to the process that it runs in.
+int check_apart(const std::string& file, const std::vector<std::string>& rest, int limit) {
+  const SharedProgress progress;
+  std::vector<std::string> words = {"check", "--in-child", std::to_string(progress.descriptor()), file};
+  words.insert(words.end(), rest.begin(), rest.end());
+  const std::optional<int> status = wait_for(start_child(words), limit);
+  if (status && WIFEXITED(*status) && progress->done) return WEXITSTATUS(*status);
+
+  std::string fate = fmt::format("did not come back within {} s (--limit)", limit);
+  if (status && WIFSIGNALED(*status)) fate = fmt::format("ended the program by signal {} ({})", WTERMSIG(*status), strsignal(WTERMSIG(*status)));
+  if (status && WIFEXITED(*status)) fate = fmt::format("ended the program with exit code {}", WEXITSTATUS(*status));
+  const Progress& at = *progress;
+  if (*at.method)
+    fmt::print("{} of {}\n  FAIL {:<22} {} {}\n  FAILED\n", at.method, file, at.check, *at.verb ? at.verb : "the method", fate);
+  else
+    fmt::print("{}\n  FAIL loading it {}\n  FAILED\n", file, fate);
+  return int(Exit::plugin);
+}
+
+}  // namespace
+
+int check_command(std::span<const std::string> words) {
+  if (words.size() > 1 && words[0] == "--in-child") return check_in_child(number<int>(words[1], words[0]), words.subspan(2));
+  const Request request = read_request(words);
+  std::vector<std::string> rest;
+  for (const std::string& option : request.settings.options) rest.push_back(option);
+  if (request.settings.scalars.size() == 1) rest.push_back("--scalar=" + request.settings.scalars[0]);
+  if (request.settings.seed) rest.push_back("--seed=" + std::to_string(request.settings.seed));
+  if (!request.method.empty()) rest.push_back("--method=" + request.method);
+  if (!request.settings.data_directory.empty()) rest.push_back("--data=" + request.settings.data_directory);
+  int worst = int(Exit::done), failed = 0;
+  for (const std::string& file : request.files) {
+    const int code = check_apart(file, rest, request.limit);
+    failed += code != 0;
+    if (worst == 0 || code == int(Exit::plugin)) worst = code;
+  }
+  if (request.files.size() > 1) fmt::print("{} of {} files passed\n", int(request.files.size()) - failed, request.files.size());
+  return worst;
+}
+
+}  // namespace stiefel::cli

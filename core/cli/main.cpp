@@ -1,0 +1,63 @@
+// The `stiefel` program: finds the command, runs it, turns errors into one sentence and an exit code.
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <map>
+#include <new>
+#include <vector>
+
+#include <blas.hpp>
+#include <results/hdf5.hpp>
+#include <stiefel/error.hpp>
+
+#include "command_table.hpp"
+#include "commands.hpp"
+
+namespace stiefel::cli {
+namespace {
+
+using Run = int (*)(std::span<const std::string>);
+
+const std::map<std::string, Run, std::less<>> runners = {
+    {"run", run_command},       {"validate", validate_command}, {"describe", describe_command}, {"list", list_command},
+    {"schema", schema_command}, {"check", check_command},       {"new", new_command},           {"bench", bench_command},
+    {"completion", completion_command}};
+
+int dispatch(const std::vector<std::string>& words) {
+  if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
+    fmt::print("{}", help_text());
+    return int(words.empty() ? Exit::usage : Exit::done);
+  }
+  if (words[0] == "--version") {
+    fmt::print("stiefel {}\n", STIEFEL_VERSION);
+    return int(Exit::done);
+  }
+  const Command& command = find_command(words[0]);
+  const std::span<const std::string> rest(words.data() + 1, words.size() - 1);
+  for (const std::string& word : rest)
+    if (word == "--help" || word == "-h") {
+      fmt::print("{}", help_text(command));
+      return int(Exit::done);
+    }
+  return runners.find(command.name)->second(rest);
+}
+
+}  // namespace
+}  // namespace stiefel::cli
+
+int main(int count, char** words) {
+  signal(SIGPIPE, SIG_IGN);
+  try {
+    stiefel::start_blas();
+    return stiefel::cli::dispatch(std::vector<std::string>(words + 1, words + count));
+  } catch (const stiefel::Error& error) {
+    fmt::print(stderr, "stiefel: {}\n", error.what());
+    return int(error.code());
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "stiefel: out of memory; make the batch, the network or the sequences smaller\n");
+    return int(stiefel::Exit::exhausted);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "stiefel: {}\n", error.what());
+    return int(stiefel::Exit::internal);
+  }
+}

@@ -1,0 +1,90 @@
+// `stiefel new ROLE NAME`: a folder with a plugin to start from, which builds, passes its check and trains as it is.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+
+#include <registry.hpp>
+#include <stiefel/error.hpp>
+
+#include "command_table.hpp"
+#include "commands.hpp"
+#include "templates.hpp"
+
+namespace stiefel::cli {
+namespace {
+
+void check_name(const std::string& name) {
+  static const std::vector<std::string> taken_by_cmake = {"all", "clean", "help", "install", "package", "test", "edit_cache", "rebuild_cache"};
+  const bool plain = name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == name.npos;
+  if (!plain || !std::isalpha(static_cast<unsigned char>(name[0])))
+    throw Error(fmt::format("the name '{}' must be made of a–z, 0–9 and _, and begin with a letter", name));
+  if (std::find(taken_by_cmake.begin(), taken_by_cmake.end(), name) != taken_by_cmake.end())
+    throw Error(fmt::format("'{}' means something to CMake; choose another name", name));
+}
+
+const Template& find_template(const std::string& role) {
+  for (const Template& t : templates)
+    if (role == t.role) return t;
+  throw Error(fmt::format("there is no role '{}'; there are parametrisation, cell, task and optimizer", role));
+}
+
+/// my_map → MyMapPlugin, which is no name of the SDK.
+std::string class_name(const std::string& name) {
+  std::string text;
+  bool upper = true;
+  for (const char c : name) {
+    if (c != '_') text += upper ? char(std::toupper(static_cast<unsigned char>(c))) : c;
+    upper = c == '_';
+  }
+  return text + "Plugin";
+}
+
+std::string filled(std::string text, const std::string& name) {
+  const auto replace = [&](const std::string& word, const std::string& by) {
+    for (std::size_t at = text.find(word); at != text.npos; at = text.find(word, at + by.size())) text.replace(at, word.size(), by);
+  };
+  replace("CLASS", class_name(name));
+  replace("NAME", name);
+  return text;
+}
+
+void write(const std::filesystem::path& file, const std::string& text) {
+  std::ofstream out(file);
+  out << text;
+  out.close();
+  if (!out) throw Error(fmt::format("{} cannot be written; is there space, and may you write there?", file.string()), Exit::exhausted);
+}
+
+}  // namespace
+
+int new_command(std::span<const std::string> words) {
+  const Arguments arguments = parse_arguments("new", words);
+  if (arguments.positional.size() != 2) throw Error("say what to write: stiefel new parametrisation|cell|task|optimizer NAME");
+  const Template& chosen = find_template(arguments.positional[0]);
+  const std::string& name = arguments.positional[1];
+  check_name(name);
+  for (const PluginFile& file : Registry().files())
+    for (const Entry* entry : file.entries)
+      if (name == entry->name && std::string(name_of(entry->role)) == chosen.role)
+        throw Error(fmt::format("there is a {} '{}' already, in {}; choose another name", chosen.role, name, file.path.string()));
+
+  const std::filesystem::path folder = name;
+  std::error_code fault;
+  if (std::filesystem::exists(folder)) throw Error(fmt::format("{} exists already; choose another name or move it away", folder.string()));
+  if (!std::filesystem::create_directory(folder, fault)) throw Error(fmt::format("the folder {} cannot be made: {}", folder.string(), fault.message()));
+  write(folder / (name + ".cpp"), filled(chosen.source, name));
+  write(folder / "CMakeLists.txt", filled(cmake_template, name));
+  write(folder / "example.yaml", filled(chosen.example, name));
+  fmt::print(
+      "{0}/{0}.cpp, {0}/CMakeLists.txt and {0}/example.yaml are written. Next:\n\n"
+      "  cmake -S {0} -B {0}/build && cmake --build {0}/build\n"
+      "  stiefel check {0}/build/{0}.so\n"
+      "  stiefel run {0}/example.yaml\n",
+      name);
+  return int(Exit::done);
+}
+
+}  // namespace stiefel::cli

@@ -1,0 +1,77 @@
+// At most ten rewrites a second on a terminal; one line per 30 s in a log, never a carriage return there.
+#include "progress.hpp"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+namespace stiefel::cli {
+namespace {
+
+int terminal_width() {
+  winsize size{};
+  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+}  // namespace
+
+Verbosity choose_verbosity(bool quiet, bool progress) {
+  if (quiet) return Verbosity::quiet;
+  const char* term = std::getenv("TERM");
+  const bool dumb = !term || std::strcmp(term, "dumb") == 0;
+  return progress && !dumb && isatty(STDERR_FILENO) ? Verbosity::live : Verbosity::plain;
+}
+
+std::string duration_text(double seconds) {
+  if (!std::isfinite(seconds)) return "?";
+  const long s = std::lround(seconds);
+  if (s < 60) return fmt::format("{} s", s);
+  if (s < 3600) return fmt::format("{} min {:02} s", s / 60, s % 60);
+  return fmt::format("{} h {:02} min", s / 3600, s % 3600 / 60);
+}
+
+std::string progress_line(const Progress& p, int width) {
+  const double fraction = double(p.step) / double(std::max<Index>(p.steps, 1));
+  const double left = p.step > 0 ? p.seconds / double(p.step) * double(p.steps - p.step) : std::nan("");
+  std::string line = fmt::format("{:3.0f} %  step {}/{}  loss {:.4g}", 100 * fraction, p.step, p.steps, p.loss);
+  if (std::isfinite(p.best)) line += fmt::format("  best {:.4g}", p.best);
+  if (p.seconds > 0) line += fmt::format("  {:.3g} steps/s", double(p.step) / p.seconds);
+  line += "  left " + duration_text(left);
+  if (int(line.size()) > width - 1) line.resize(std::size_t(std::max(0, width - 1)));
+  return line;
+}
+
+TerminalObserver::~TerminalObserver() { clear(); }
+
+void TerminalObserver::clear() {
+  if (std::exchange(shown_, false)) fmt::print(stderr, "\r\x1b[K");
+}
+
+void TerminalObserver::note(const std::string& line) {
+  if (verbosity_ == Verbosity::quiet) return;
+  clear();
+  fmt::print(stderr, "{}\n", line);
+}
+
+void TerminalObserver::progress(const Progress& progress) {
+  if (verbosity_ == Verbosity::quiet) return;
+  const auto now = Clock::now();
+  if (verbosity_ == Verbosity::live) {
+    if (now - last_ < std::chrono::milliseconds(100)) return;
+    fmt::print(stderr, "\r\x1b[K{}", progress_line(progress, terminal_width()));
+    std::fflush(stderr);
+    shown_ = true;
+  } else {
+    if (now - begun_ < std::chrono::seconds(30) || now - last_ < std::chrono::seconds(30)) return;
+    fmt::print(stderr, "{}\n", progress_line(progress, 120));
+  }
+  last_ = now;
+}
+
+}  // namespace stiefel::cli

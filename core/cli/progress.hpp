@@ -1,0 +1,37 @@
+// What a person sees of a run on stderr: a line that is rewritten on a terminal, a plain line now and then elsewhere.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include <trainer/trainer.hpp>
+
+namespace stiefel::cli {
+
+enum class Verbosity { quiet, plain, live };
+
+/// live when stderr is a terminal that can rewrite a line and progress is wanted.
+Verbosity choose_verbosity(bool quiet, bool progress);
+
+class TerminalObserver final : public RunObserver {
+ public:
+  explicit TerminalObserver(Verbosity verbosity) : verbosity_(verbosity) {}
+  ~TerminalObserver() override;
+  void note(const std::string& line) override;
+  void progress(const Progress& progress) override;
+
+ private:
+  void clear();
+
+  using Clock = std::chrono::steady_clock;
+  Verbosity verbosity_;
+  bool shown_ = false;
+  Clock::time_point last_ = Clock::now() - std::chrono::hours(1), begun_ = Clock::now();
+};
+
+/// "12 s", "4 min 05 s", "3 h 20 min".
+std::string duration_text(double seconds);
+/// One line about where the run stands, at most `width` columns.
+std::string progress_line(const Progress& progress, int width);
+
+}  // namespace stiefel::cli

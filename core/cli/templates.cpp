@@ -1,0 +1,251 @@
+// One small, working method of every role, for authors to change: each passes `stiefel check` and trains as it stands.
+#include "templates.hpp"
+
+namespace stiefel::cli {
+namespace {
+
+constexpr char parametrisation_source[] = R"(// W = (I + A)⁻¹(I − A) with A skew-symmetric, an orthogonal matrix; θ holds the strict lower triangle of A, by columns.
+#include <stiefel/plugin.hpp>
+
+#include <Eigen/LU>
+
+namespace {
+using namespace stiefel;
+
+template <class S> class CLASS final : public Dense<S> {
+ public:
+  struct Options {
+    double angle = 0.1;
+    void describe(Schema& s) { s.field("angle", angle, "standard deviation of the initial entries of A").at_least(0); }
+  };
+  CLASS(const Options& options, Shape shape)
+      : Dense<S>(shape.square("NAME")), angle_(options.angle), I_(Matrix<S>::Identity(shape.rows, shape.rows)), A_(I_) {}
+
+  std::vector<BlockSpec> blocks() const override { return {{"A", this->rows() * (this->rows() - 1) / 2}}; }
+  void initialise(Blocks<S> theta, Rng& rng) const override {
+    for (S& entry : theta[0]) entry = S(angle_ * rng.normal());
+  }
+
+  void materialise(CBlocks<S> theta, Mat<S> W) override {
+    skew(theta[0], view(A_));
+    lu_.compute(I_ + A_);
+    W = lu_.solve(I_ - A_);
+  }
+  // (I + A) dW = −dA (W + I): the gradient of A is −(I + A)⁻ᵀ W̅ (W + I)ᵀ.
+  void pullback(CBlocks<S>, CMat<S> W, CMat<S> dW, Blocks<S> dtheta) override {
+    const Matrix<S> right = -dW * (W + I_).transpose();
+    const Matrix<S> dA = lu_.transpose().solve(right);
+    add_skew(dtheta[0], cview(dA));
+  }
+
+  Claim claim() const override { return {Claim::orthogonal}; }
+
+ private:
+  double angle_;
+  Matrix<S> I_, A_;  // n × n
+  Eigen::PartialPivLU<Matrix<S>> lu_;
+};
+
+}  // namespace
+
+STIEFEL_PLUGIN("1.0", stiefel::parametrisation<CLASS>("NAME", "Cayley transform of a skew-symmetric matrix"))
+)";
+
+constexpr char cell_source[] = R"(// A leaky cell: h_t = (1 − α) h_{t−1} + α u_t, u_t = tanh(a_t), a_t = W h_{t−1} + V x_t + b.
+//
+//   backward   g = ∂L/∂h_t      δ = α g (1 − u²), clipped      ∂L/∂h_{t−1} = (1 − α) g + Wᵀ δ      dW = Σ δ h_{t−1}ᵀ
+#include <stiefel/plugin.hpp>
+
+namespace {
+using namespace stiefel;
+
+template <class S> class CLASS final : public Cell<S> {
+ public:
+  struct Options {
+    double leak = 0.5;
+    void describe(Schema& s) { s.field("leak", leak, "share α of the new value").more_than(0).at_most(1); }
+  };
+  CLASS(const Options& options, CellContext context) : Cell<S>(context), n_(context.rows()), alpha_(S(options.leak)) {}
+
+  std::vector<MapSpec> maps() const override { return {{"", n_, n_, 0}}; }
+  Index input_rows() const override { return n_; }
+  Index saved_rows() const override { return 2 * n_; }  // u over h
+  Index output_row() const override { return n_; }
+
+  void forward(Chunk<S>& chunk, const Maps<S>& maps, CBlocks<S>, Scratch<S>& scratch) const override {
+    for (Index t = 0; t < chunk.steps; ++t) {
+      Mat<S> u = rows_of(chunk.at(t), 0, n_), h = rows_of(chunk.at(t), n_, n_);
+      const CMat<S> before = previous(chunk, t);
+      maps.add(0, 1, before, u, scratch);
+      u = u.array().tanh();
+      h = (1 - alpha_) * before + alpha_ * u;
+    }
+  }
+
+  void backward(Chunk<S>& chunk, CMat<S> doutput, const Maps<S>& maps, CBlocks<S>, GradientSink<S>& sink, Scratch<S>& scratch) const override {
+    for (Index t = chunk.steps - 1; t >= 0; --t) {
+      const Mat<S> u = rows_of(chunk.at(t), 0, n_);
+      Mat<S> delta = chunk.step(chunk.delta, t), g = view(chunk.dstate.leftCols(u.cols()));
+      if (doutput.cols() > 0) g += chunk.step(doutput, t);
+      if (chunk.dhidden.cols() > 0) chunk.step(chunk.dhidden, t) = g;
+      delta = alpha_ * g.array() * (1 - u.array().square());
+      if (chunk.message_clip > 0) delta = delta.cwiseMax(-chunk.message_clip).cwiseMin(chunk.message_clip);
+      g *= 1 - alpha_;
+      maps.add_adjoint(0, 1, cview(delta), g, scratch);
+    }
+    sink.map(0, 1, cview(chunk.saved.middleRows(n_, n_).leftCols(chunk.steps * chunk.columns)), cview(chunk.delta));
+  }
+
+ private:
+  // h_{t−1} of the sequences that are alive at t.
+  CMat<S> previous(const Chunk<S>& chunk, Index t) const { return cview(chunk.at(t - 1).middleRows(n_, n_).leftCols(chunk.active[t])); }
+
+  Index n_;
+  S alpha_;
+};
+
+}  // namespace
+
+STIEFEL_PLUGIN("1.0", stiefel::cell<CLASS>("NAME", "leaky cell: a part of the state is kept from step to step"))
+)";
+
+constexpr char task_source[] = R"(// Recall: a sequence of random numbers; at the last step the first one is asked for.
+//
+//   x_t ~ U[0, 1)      target = x_1      loss = (o − target)²      predicting 1/2 costs Var(x_1) = 1/12
+#include <stiefel/plugin.hpp>
+
+namespace {
+using namespace stiefel;
+
+template <class S> class CLASS final : public Task<S> {
+ public:
+  struct Options {
+    Index length = 20;
+    void describe(Schema& s) { s.field("length", length, "number of steps T").at_least(1); }
+  };
+  CLASS(const Options& options, const TaskContext& context) : Task<S>(context), length_(options.length) {}
+
+  TaskShape shape() const override {
+    return {.input = InputKind::dense, .input_size = 1, .output_size = 1, .readout = ReadoutKind::last, .steps = length_};
+  }
+  Index batches(Split split) const override { return split == Split::train ? 1000 : 10; }
+  // One random stream for each split and batch: nothing else decides what is in it.
+  void fill(Split split, Index index, Batch<S>& batch) const override {
+    Rng rng(this->context().seed, name_of(split), std::uint64_t(index));
+    batch.resize(shape(), this->context().batch, length_);
+    for (Index b = 0; b < batch.sequences(); ++b) {
+      for (Index t = 0; t < length_; ++t) batch.input(t, b)[0] = S(rng.uniform());
+      batch.target(length_ - 1, b)[0] = batch.input(0, b)[0];
+    }
+  }
+
+  double loss(CMat<S> output, const Targets<S>& targets, Mat<S> doutput) const override { return mean_square(output, targets, doutput); }
+  double baseline() const override { return 1.0 / 12; }
+  void trivial(Index, std::span<S> output) const override { output[0] = S(0.5); }
+
+ private:
+  Index length_;
+};
+
+}  // namespace
+
+STIEFEL_PLUGIN("1.0", stiefel::task<CLASS>("NAME", "recall the first of many random numbers"))
+)";
+
+constexpr char optimizer_source[] = R"(// Momentum of normalised gradients: v ← μ v + (1 − μ) g, θ ← θ − η v / (√(mean v²) + ε).
+#include <stiefel/plugin.hpp>
+
+namespace {
+using namespace stiefel;
+
+template <class S> class CLASS final : public Optimizer<S> {
+ public:
+  struct Options {
+    double momentum = 0.9;
+    double epsilon = 1e-8;
+    void describe(Schema& s) {
+      s.field("momentum", momentum, "μ of the running mean of gradients").at_least(0).less_than(1);
+      s.field("epsilon", epsilon, "ε of the denominator").more_than(0);
+    }
+  };
+  explicit CLASS(const Options& options) : options_(options) {}
+
+  void attach(const std::vector<BlockSpec>& blocks) override {
+    mean_.clear();
+    for (const BlockSpec& block : blocks) mean_.push_back(Vector<S>::Zero(block.size));
+  }
+  void step(Index block, double rate, std::span<S> theta, std::span<const S> gradient) override {
+    Vector<S>& v = mean_[std::size_t(block)];
+    v = S(options_.momentum) * v + S(1 - options_.momentum) * as_vector(gradient);
+    const double size = v.template cast<double>().norm() / std::sqrt(double(std::max<Index>(v.size(), 1)));
+    as_vector(theta) -= S(rate / (size + options_.epsilon)) * v;
+  }
+  void serialise(Archive& archive) override {
+    for (std::size_t i = 0; i < mean_.size(); ++i) archive.array("mean_" + std::to_string(i), mean_[i]);
+  }
+
+ private:
+  Options options_;
+  std::vector<Vector<S>> mean_;  // v of each block
+};
+
+}  // namespace
+
+STIEFEL_PLUGIN("1.0", stiefel::optimizer<CLASS>("NAME", "momentum of normalised gradients"))
+)";
+
+constexpr char parametrisation_example[] = R"(name: NAME-example
+plugins: [build]
+task: {plugin: adding, length: 30}
+model:
+  cell: {plugin: elman, hidden: 32, activation: tanh}
+  recurrent: {plugin: NAME}
+optimizer: {plugin: adam, rate: 0.01}
+train: {batch: 20, steps: 200, evaluate_every: 100}
+)";
+
+constexpr char cell_example[] = R"(name: NAME-example
+plugins: [build]
+task: {plugin: adding, length: 30}
+model:
+  cell: {plugin: NAME, hidden: 32}
+  recurrent: {plugin: dense}
+optimizer: {plugin: adam, rate: 0.01}
+train: {batch: 20, steps: 200, evaluate_every: 100}
+)";
+
+constexpr char task_example[] = R"(name: NAME-example
+plugins: [build]
+task: {plugin: NAME}
+model:
+  cell: {plugin: elman, hidden: 32, activation: tanh}
+  recurrent: {plugin: dense, init: orthogonal}
+optimizer: {plugin: adam, rate: 0.01}
+train: {batch: 20, steps: 200, evaluate_every: 100}
+)";
+
+constexpr char optimizer_example[] = R"(name: NAME-example
+plugins: [build]
+task: {plugin: adding, length: 30}
+model:
+  cell: {plugin: elman, hidden: 32, activation: tanh}
+  recurrent: {plugin: dense}
+optimizer: {plugin: NAME, rate: 0.003}
+train: {batch: 20, steps: 200, evaluate_every: 100}
+)";
+
+}  // namespace
+
+const Template templates[4] = {{"parametrisation", parametrisation_source, parametrisation_example},
+                               {"cell", cell_source, cell_example},
+                               {"task", task_source, task_example},
+                               {"optimizer", optimizer_source, optimizer_example}};
+
+const char* const cmake_template = R"(cmake_minimum_required(VERSION 3.25)
+project(NAME LANGUAGES CXX)
+find_package(stiefel REQUIRED)
+stiefel_add_plugin(NAME NAME.cpp)
+set_target_properties(NAME PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+)";
+
+}  // namespace stiefel::cli

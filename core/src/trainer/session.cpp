@@ -1,0 +1,80 @@
+// Building a run from its description, and the two passes that it consists of.
+#include "trainer/session.hpp"
+
+#include <cmath>
+
+namespace stiefel {
+
+template <class S>
+Session<S>::Session(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options)
+    : experiment(loaded.experiment), task_file(registry.file_of(*experiment.task.entry).path), workers(int(experiment.threads)) {
+  const TaskContext context{std::uint64_t(experiment.seed), experiment.train.batch, options.data_directory};
+  const Entry& entry = *experiment.task.entry;
+  const auto create = std::is_same_v<S, float> ? entry.create_float : entry.create_double;
+  task.reset(static_cast<Task<S>*>(guarded("create", experiment.task.plugin, task_file, [&] { return create(experiment.task.options.get(), &context); })));
+  if (task->batches(Split::train) < 1) throw Error("the task " + experiment.task.plugin + " has no training batch; make its training set at least one batch large", Exit::data);
+  if (experiment.train.select != "loss") {
+    std::string names = "loss";
+    bool known = false;
+    for (const Metric& metric : task->metrics()) names += ", " + metric.name, known = known || metric.name == experiment.train.select;
+    if (!known) throw Error("train.select: \"" + experiment.train.select + "\" is not measured by the task " + experiment.task.plugin + "; it has " + names);
+  }
+  network = std::make_unique<Network<S>>(experiment, registry, *task);
+  updater = std::make_unique<Updater<S>>(experiment, registry, *network);
+  network->initialise(std::uint64_t(experiment.seed));
+}
+
+template <class S> Index Session<S>::total_steps() const {
+  return experiment.train.steps > 0 ? experiment.train.steps : experiment.train.epochs * task->batches(Split::train);
+}
+
+template <class S> Index Session<S>::evaluation_period() const {
+  return experiment.train.evaluate_every > 0 ? experiment.train.evaluate_every : task->batches(Split::train);
+}
+
+template <class S> PassResult Session<S>::pass(const Batch<S>& batch, Index step, const PassRequest& request) {
+  if (experiment.train.weight_noise > 0) {
+    noisy_ = network->values();
+    Rng rng(std::uint64_t(experiment.seed), "weight_noise", std::uint64_t(step));
+    const Blocks<S> noisy = network->layout().all(noisy_.data());
+    for (Index i = 0; i < network->layout().count(); ++i)
+      if (network->layout().block(i).manifold == Manifold::flat)
+        for (S& x : noisy[i]) x += S(experiment.train.weight_noise * rng.normal());
+    network->refresh(noisy_);
+  } else {
+    network->refresh();
+  }
+  return network->train(batch, workers, request);
+}
+
+template <class S> std::vector<double> Session<S>::evaluate(Split split) {
+  const Index count = task->batches(split);
+  if (count == 0) return {};
+  network->refresh();
+  const Matrix<S> carried = network->take_state();
+  Prefetch<S> batches(*task, split, experiment.task.plugin, task_file, 0, count);
+  std::vector<Ratio> sums(1 + task->metrics().size());
+  for (Index i = 0; i < count; ++i) {
+    const PassResult result = network->evaluate(batches.next(), workers);
+    sums[0].sum += result.loss * result.weight;
+    sums[0].weight += result.weight;
+    for (std::size_t m = 0; m < result.metrics.size(); ++m) sums[m + 1].sum += result.metrics[m].sum, sums[m + 1].weight += result.metrics[m].weight;
+  }
+  network->give_state(carried);
+  std::vector<double> values;
+  for (const Ratio& ratio : sums) values.push_back(ratio.sum / ratio.weight);
+  return values;
+}
+
+template <class S> std::string Session<S>::broken_block() {
+  for (const Blocks<S>& blocks : {network->gradient(), network->theta()})
+    for (Index i = 0; i < blocks.count(); ++i)
+      for (S x : blocks[i])
+        if (!std::isfinite(x)) return network->layout().block(i).name;
+  return "";
+}
+
+template struct Session<float>;
+template struct Session<double>;
+
+}  // namespace stiefel

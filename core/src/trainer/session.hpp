@@ -1,0 +1,41 @@
+// All objects of one run in one scalar, made in order: task, network, updater, threads.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "config/load.hpp"
+#include "engine/network.hpp"
+#include "plugin_call.hpp"
+#include "trainer/prefetch.hpp"
+#include "trainer/trainer.hpp"
+#include "trainer/updater.hpp"
+
+namespace stiefel {
+
+template <class S> struct STIEFEL_API Session {
+  Session(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options);
+
+  Index total_steps() const;
+  Index evaluation_period() const;
+  Index batches(Split split) const { return task->batches(split); }
+  /// One training step with a batch, without moving the parameters. With weight noise the gradient is taken at noisy weights.
+  PassResult pass(const Batch<S>& batch, Index step, const PassRequest& request);
+  /// Loss and metrics over a whole split, weighted means; the carried state is set aside.
+  std::vector<double> evaluate(Split split);
+  /// Name of the first block with a number that is not finite, in gradients or else in parameters; empty when there is none.
+  std::string broken_block();
+
+  const Experiment& experiment;
+  std::filesystem::path task_file;
+  std::unique_ptr<Task<S>> task;
+  std::unique_ptr<Network<S>> network;
+  std::unique_ptr<Updater<S>> updater;
+  Workers workers;
+
+ private:
+  std::vector<S> noisy_;
+};
+
+}  // namespace stiefel

@@ -1,0 +1,57 @@
+// A run: train, evaluate, record, until the steps are done, nothing improves, the numbers break, or somebody asks to stop.
+#pragma once
+
+#include <atomic>
+#include <filesystem>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "config/load.hpp"
+#include "registry.hpp"
+
+namespace stiefel {
+
+/// Where a run stands, for whoever watches it.
+struct Progress {
+  Index step = 0, steps = 0;
+  double epoch = 0;
+  double loss = std::numeric_limits<double>::quiet_NaN();        ///< mean over the last steps
+  double best = std::numeric_limits<double>::quiet_NaN();        ///< selecting quantity of the best evaluation
+  double step_seconds = std::numeric_limits<double>::quiet_NaN();///< median of the last steps
+  double seconds = 0;                                            ///< since the start
+};
+
+class STIEFEL_API RunObserver {
+ public:
+  virtual ~RunObserver();
+  virtual void note(const std::string& line) = 0;       ///< a line worth keeping: evaluation, warning
+  virtual void progress(const Progress& progress) = 0;  ///< after every step
+};
+
+struct RunOptions {
+  std::filesystem::path output = "runs";
+  std::string data_directory;
+  std::string command_line;
+  bool again = false;                       ///< a run of another build was finished: start beside it
+  const std::atomic<int>* signal = nullptr; ///< set to a signal number to stop after the step
+};
+
+struct RunSummary {
+  std::string state;                        ///< finished, preempted, diverged, or existing: it was finished before
+  std::string message;
+  std::filesystem::path directory;
+  int exit_code = 0;
+};
+
+/// What the run would be: parameters, memory, time.
+struct DryRun {
+  std::vector<std::string> lines;
+};
+
+/// Runs in the scalar that the experiment names. Throws Error.
+STIEFEL_API RunSummary run_experiment(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options, RunObserver& observer);
+/// Resolves everything, loads the data, takes one step, writes nothing.
+STIEFEL_API DryRun dry_run(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options);
+
+}  // namespace stiefel

@@ -1,0 +1,251 @@
+// Orthogonal matrices as products of m Householder reflections (Mhammedi, Hellicar, Rahman & Bailey 2017).
+//
+//   W = H(U_0) H(U_1) … H(U_{r−1}) H₁        r = m and H₁ = I for m < n; r = n − 1 and H₁ = diag(1, …, 1, u₁) for m = n
+//   compact WY (eq. 12, 13)                  T = striu(UᵀU) + ½diag(UᵀU),  P = T⁻¹Uᵀ,  R = T⁻ᵀUᵀ:  W = (I − UP)H₁,  Wᵀ = H₁(I − UR)
+//   pullback (theorem 2), columns x, dy      h = P H₁x,  c = R dy:  Ū = U·K − Σ dy hᵀ − Σ H₁x cᵀ,  ū₁ = Σ x_n (dy − Uc)_n
+//
+// K is symmetric with the lower triangle of Σ h cᵀ. `apply: sequential` (algorithm 1) reflects one vector after another and needs no T.
+// P and R are computed in double precision: their errors are then those of one rounding even for ill-conditioned T.
+#include <stiefel/plugin.hpp>
+
+#include "reflections.hpp"
+
+namespace {
+
+using namespace stiefel;
+
+template <class S> class Householder final : public Parametrisation<S> {
+ public:
+  struct Options {
+    Index reflections = 16;
+    bool normalise_columns = true;
+    std::string u1 = "projected", init = "gaussian", file, apply = "wy";
+    void describe(Schema& s) {
+      s.field("reflections", reflections, "number m of reflections, 1 … n").at_least(1);
+      s.field("normalise_columns", normalise_columns, "scale every column of U to length 1 after each update; W is the same, the effective rate is not");
+      s.field("u1", u1, "for m = n, the sign u₁: set to ±1 after each update, a trained number of which only the sign is used, or a number in [−1, 1]")
+          .one_of({"projected", "shadow", "soft"});
+      s.field("init", init, "random Gaussian columns, or, for m = n, the reflections of a Haar-distributed matrix or of the one in `file`")
+          .one_of({"gaussian", "orthogonal", "file"});
+      s.field("file", file, "orthogonal n × n matrix for `init: file`, a .npy of float32 or float64");
+      s.field("apply", apply, "products by the compact WY form or by one reflection after another").one_of({"wy", "sequential"});
+      s.check(init != "file" || !file.empty(), "file", "names the .npy file that `init: file` reads");
+    }
+  };
+
+  Householder(const Options& options, Shape shape)
+      : Parametrisation<S>(shape.square("householder")), options_(options), n_(shape.rows), r_(std::min(options.reflections, n_ - 1)),
+        signed_(options.reflections == n_), sequential_(options.apply == "sequential") {
+    const std::string n = std::to_string(n_);
+    if (n_ < 2) throw Error("householder needs at least 2 rows, but the map has " + n);
+    if (options.reflections > n_)
+      throw Error("householder: `reflections` is " + std::to_string(options.reflections) + ", but a map of " + n + " rows has at most " + n + "; lower it");
+    if (options.init != "gaussian" && !signed_)
+      throw Error("householder: `init: " + options.init + "` decomposes an orthogonal matrix into n reflections; set `reflections: " + n + "`");
+  }
+
+  std::vector<BlockSpec> blocks() const override {
+    std::vector<BlockSpec> blocks{{"U", trapezoid_size(n_, r_)}};
+    if (signed_) blocks.push_back({"u1", 1});
+    return blocks;
+  }
+
+  void initialise(Blocks<S> theta, Rng& rng) const override {
+    Reflections initial{Matrix<double>::Zero(n_, r_), 1};
+    if (options_.init == "gaussian") {
+      for_each_column(n_, r_, [&](Index j, Index, Index length) {
+        for (Index i = n_ - length; i < n_; ++i) initial.U(i, j) = rng.normal();
+      });
+      initial.U.colwise().normalize();
+      if (signed_) initial.u1 = rng.normal() < 0 ? -1 : 1;
+    } else {
+      initial = reflections_of(given_matrix(rng));
+    }
+    add_trapezoid<S>(theta[0], initial.U.template cast<S>());
+    if (signed_) theta[1][0] = S(initial.u1);
+  }
+
+  void refresh(CBlocks<S> theta) override {
+    U_.resize(n_, r_);
+    unpack_trapezoid(theta[0], view(U_));
+    const Vector<double> squares = U_.template cast<double>().colwise().squaredNorm().transpose();
+    for (Index j = 0; j < r_; ++j)
+      if (squares[j] == 0)
+        throw Error("householder: column " + std::to_string(j) + " of U is zero and defines no reflection; lower the rate, or set `normalise_columns: true`", Exit::diverged);
+    twice_ = (2 / squares.array()).template cast<S>();
+    if (signed_) u1_ = options_.u1 == "shadow" ? (theta[1][0] < 0 ? S(-1) : S(1)) : theta[1][0];
+    if (!sequential_) form_compact();
+  }
+
+  Index scratch(Index columns) const override { return sequential_ ? 2 * n_ + r_ : 2 * r_ * columns; }
+
+  void apply(CMat<S> X, Mat<S> Y, Scratch<S>& scratch) const override {
+    Y = X;
+    if (signed_) Y.row(n_ - 1) *= u1_;
+    if (sequential_) {
+      for (Index c = 0; c < Y.cols(); ++c)
+        for (Index j = r_ - 1; j >= 0; --j) reflect(j, Y.col(c).tail(n_ - j));
+      return;
+    }
+    const Mat<S> h = scratch.take(r_, X.cols());
+    P_product_.multiply(X, h);
+    U_product_.subtract(cview(h), Y);
+  }
+
+  void apply_adjoint(CMat<S> dY, Mat<S> dX, Scratch<S>& scratch) const override {
+    dX = dY;
+    if (sequential_) {
+      for (Index c = 0; c < dX.cols(); ++c)
+        for (Index j = 0; j < r_; ++j) reflect(j, dX.col(c).tail(n_ - j));
+    } else {
+      const Mat<S> c = scratch.take(r_, dY.cols());
+      R_product_.multiply(dY, c);
+      U_product_.subtract(cview(c), dX);
+    }
+    if (signed_) dX.row(n_ - 1) *= u1_;
+  }
+
+  Index accumulator() const override { return 2 * n_ * r_ + r_ * r_ + 1; }
+
+  void accumulate(CMat<S> X, CMat<S> dY, std::span<S> sum, Scratch<S>& scratch) const override {
+    Sums<S> sums = parts(sum);
+    if (sequential_) return accumulate_sequentially(X, dY, sums, scratch);
+    const Mat<S> h = scratch.take(r_, X.cols()), c = scratch.take(r_, X.cols());
+    P_product_.multiply(X, h);
+    R_product_.multiply(dY, c);
+    sums.hc.noalias() += h * c.transpose();
+    sums.left.noalias() += dY * h.transpose();
+    sums.right.noalias() += X * c.transpose();
+    if (!signed_) return;
+    for (Index k = 0; k < X.cols(); ++k) sums.u1 += X(n_ - 1, k) * (dY(n_ - 1, k) - last_row_.dot(c.col(k)));
+  }
+
+  void finish(CBlocks<S>, std::span<const S> sum, Blocks<S> dtheta) override {
+    const Sums<const S> sums = parts(sum);
+    Matrix<S> dU = sums.left;
+    if (!sequential_) {
+      dU = -sums.left - sums.right;
+      dU.row(n_ - 1) += (1 - u1_) * sums.right.row(n_ - 1);  // H₁x in place of x
+      dU.noalias() += U_ * Matrix<S>(sums.hc.template selfadjointView<Eigen::Lower>());
+    }
+    add_trapezoid(dtheta[0], dU);
+    if (signed_) dtheta[1][0] += sums.u1;
+  }
+
+  void after_step(Blocks<S> theta) override {
+    if (options_.normalise_columns)
+      for_each_column(n_, r_, [&](Index, Index first, Index length) {
+        auto column = as_vector(theta[0]).segment(first, length);
+        const double norm = column.template cast<double>().norm();
+        if (norm > 0) column = (column.template cast<double>() / norm).template cast<S>();
+      });
+    if (!signed_) return;
+    S& u1 = theta[1][0];
+    if (options_.u1 == "projected") u1 = u1 < 0 ? S(-1) : S(1);
+    if (options_.u1 == "soft") u1 = std::clamp(u1, S(-1), S(1));
+  }
+
+  bool materialises() const override { return true; }
+
+  void materialise(CBlocks<S>, Mat<S> W) override {
+    const Matrix<S> I = Matrix<S>::Identity(n_, n_);
+    std::vector<S> memory(std::size_t(scratch(n_)));
+    Scratch<S> working(memory);
+    apply(cview(I), W, working);
+  }
+
+  void pullback(CBlocks<S> theta, CMat<S>, CMat<S> dW, Blocks<S> dtheta) override {
+    const Matrix<S> I = Matrix<S>::Identity(n_, n_);
+    std::vector<S> sum(static_cast<std::size_t>(accumulator())), memory(static_cast<std::size_t>(scratch(n_)));
+    Scratch<S> working(memory);
+    accumulate(cview(I), dW, sum, working);
+    finish(theta, sum, dtheta);
+  }
+
+  Claim claim() const override {
+    if (signed_ && options_.u1 == "soft") return {Claim::bounded, 0, 1};
+    return {Claim::orthogonal};
+  }
+
+  Cost cost(Index columns) const override {
+    const double n = double(n_), r = double(r_), c = double(columns), stored = double(trapezoid_size(n_, r_));
+    if (sequential_) return {2 * stored, 4 * stored * c, 4 * stored * c, 14 * stored * c, n * r, 4 * stored * n, 14 * stored * n};
+    const double product = 4 * n * r, gradient = 8 * n * r + 2 * r * r, finish = 2 * n * r * r;
+    return {4 * n * r * r, product * c, product * c, gradient * c, finish, product * n, gradient * n + finish};
+  }
+
+ private:
+  /// The running sums Σ h cᵀ, Σ dy hᵀ, Σ x cᵀ and Σ x_n (dy − Uc)_n; sequentially, `left` is the gradient of U itself.
+  template <class T> struct Sums {
+    Eigen::Map<std::conditional_t<std::is_const_v<T>, const Matrix<S>, Matrix<S>>> hc, left, right;
+    T& u1;
+  };
+  template <class T> Sums<T> parts(std::span<T> sum) const {
+    T* first = sum.data();
+    return {{first, r_, r_}, {first + r_ * r_, n_, r_}, {first + r_ * r_ + n_ * r_, n_, r_}, sum[sum.size() - 1]};
+  }
+
+  void form_compact() {
+    const Matrix<double> U = U_.template cast<double>();
+    Matrix<double> T(r_, r_);
+    T.noalias() = U.transpose() * U;
+    T.diagonal() /= 2;
+    Matrix<S> P = T.template triangularView<Eigen::Upper>().solve(U.transpose()).template cast<S>();
+    const Matrix<S> R = T.transpose().template triangularView<Eigen::Lower>().solve(U.transpose()).template cast<S>();
+    if (signed_) P.col(n_ - 1) *= u1_;
+    P_product_.pack(cview(P));
+    R_product_.pack(cview(R));
+    U_product_.pack(cview(U_));
+    last_row_ = U_.row(n_ - 1).transpose();
+  }
+
+  /// y −= (2uᵀy/‖u‖²)u for the stored part u of column j; returns the factor.
+  template <class V> S reflect(Index j, V&& y) const {
+    const auto u = U_.col(j).tail(n_ - j);
+    const S factor = twice_[j] * u.dot(y);
+    y -= factor * u;
+    return factor;
+  }
+
+  /// Algorithm 1: back through the reflections, undoing them on the state too: Ū_j −= h_j·g + c_j·(state before reflection j), g updated first.
+  void accumulate_sequentially(CMat<S> X, CMat<S> dY, Sums<S>& sums, Scratch<S>& scratch) const {
+    const auto vector = [&](Index length) { return Eigen::Map<Vector<S>>(scratch.take(length, 1).data(), length); };
+    auto state = vector(n_), g = vector(n_), h = vector(r_);
+    for (Index k = 0; k < X.cols(); ++k) {
+      state = X.col(k);
+      if (signed_) state(n_ - 1) *= u1_;
+      for (Index j = r_ - 1; j >= 0; --j) h(j) = reflect(j, state.tail(n_ - j));
+      g = dY.col(k);
+      for (Index j = 0; j < r_; ++j) {
+        const Index length = n_ - j;
+        const S c = reflect(j, g.tail(length));
+        state.tail(length) += h(j) * U_.col(j).tail(length);
+        sums.left.col(j).tail(length) -= h(j) * g.tail(length) + c * state.tail(length);
+      }
+      sums.u1 += X(n_ - 1, k) * g(n_ - 1);
+    }
+  }
+
+  Matrix<double> given_matrix(Rng& rng) const {
+    Initialiser source(options_.init);
+    source.file = options_.file;
+    Matrix<double> Q(n_, n_);
+    source.fill(view(Q), rng);
+    const double defect = (Q.transpose() * Q - Matrix<double>::Identity(n_, n_)).norm();
+    if (!(defect < 1e-3))
+      throw Error("householder: the matrix Q in " + options_.file + " is not orthogonal: ‖QᵀQ − I‖ = " + std::to_string(defect), Exit::data);
+    return Q;
+  }
+
+  Options options_;
+  Index n_, r_;
+  bool signed_, sequential_;
+  Matrix<S> U_;                                          // n × r
+  Vector<S> twice_, last_row_;                           // r: 2/‖u‖², and the last row of U
+  S u1_ = 1;
+  PackedProduct<S> P_product_, R_product_, U_product_;  // of P H₁, R and U
+};
+
+}  // namespace
+
+STIEFEL_PLUGIN("1.0", stiefel::parametrisation<Householder>("householder", "orthogonal matrix as a product of m Householder reflections"))

@@ -1,0 +1,54 @@
+// Householder vectors: their packed storage, and the factors of a given orthogonal matrix (Mhammedi et al. 2017, algorithm 2).
+//
+//   H(u) = I − 2uuᵀ/‖u‖². Column j of U (n × r, lower-trapezoidal) is (0_j; u), so θ holds n, n − 1, … numbers column after column.
+//   Q = H(U_0) H(U_1) … H(U_{n−2}) diag(1, …, 1, u₁)
+#pragma once
+
+#include <cmath>
+#include <stiefel/matrix.hpp>
+
+namespace stiefel {
+
+/// Numbers of the first r columns.
+inline Index trapezoid_size(Index n, Index r) { return n * r - r * (r - 1) / 2; }
+
+/// Calls visit(j, first, length) for each of the r columns: entries first … first + length − 1 of θ are its rows j … n − 1.
+template <class F> void for_each_column(Index n, Index r, F visit) {
+  for (Index j = 0, first = 0; j < r; first += n - j, ++j) visit(j, first, n - j);
+}
+
+template <class S> void unpack_trapezoid(std::span<const S> theta, Mat<S> U) {
+  U.setZero();
+  for_each_column(U.rows(), U.cols(), [&](Index j, Index first, Index length) { U.col(j).tail(length) = as_vector(theta).segment(first, length); });
+}
+
+/// dθ += the entries of dU that are stored.
+template <class S> void add_trapezoid(std::span<S> dtheta, const Matrix<S>& dU) {
+  for_each_column(dU.rows(), dU.cols(), [&](Index j, Index first, Index length) { as_vector(dtheta).segment(first, length) += dU.col(j).tail(length); });
+}
+
+struct Reflections {
+  Matrix<double> U;  // n × (n − 1), columns of unit length
+  double u1;
+};
+
+/// Householder QR of an orthogonal Q with a positive diagonal of R: each column x is reflected to +‖x‖e₁ by u = x − ‖x‖e₁, whose first
+/// entry is computed without cancellation. A column that is there already is fixed by the reflection in u = e₂.
+inline Reflections reflections_of(Matrix<double> Q) {
+  const Index n = Q.rows();
+  Reflections result{Matrix<double>::Zero(n, n - 1), 1};
+  for (Index j = 0; j + 1 < n; ++j) {
+    const Index length = n - j;
+    Vector<double> u = Q.col(j).tail(length);
+    const double norm = u.norm(), below = u.tail(length - 1).squaredNorm();
+    u[0] = u[0] > 0 ? -below / (u[0] + norm) : u[0] - norm;
+    if (u.squaredNorm() == 0) u[1] = 1;
+    u.normalize();
+    Q.bottomRows(length) -= 2 * u * (u.transpose() * Q.bottomRows(length)).eval();
+    result.U.col(j).tail(length) = u;
+  }
+  result.u1 = Q(n - 1, n - 1) < 0 ? -1 : 1;
+  return result;
+}
+
+}  // namespace stiefel

@@ -1,0 +1,115 @@
+// Scaled Cayley transform (Helfrich, Willmott & Ye 2018): W = (I + A)⁻¹(I − A)D, A skew-symmetric, D = diag(±1) with ρ entries −1.
+//
+//   M = (I + A)⁻¹     W = (2M − I)D     pullback V = 2MᵀW̄DMᵀ, of which θ sees Vᵀ − V (theorem 3.2)
+//
+// θ holds the strict lower triangle of A. det W = (−1)^ρ for every θ. The eigenvalues of I + A are 1 ± iλ, so ‖M‖₂ ≤ 1; an eigenvalue of
+// W D near −1 makes A large, which the recorded ‖A‖₂ shows. M is computed in double precision: beside the time loop it costs
+// nothing, and the defect ‖WᵀW − I‖ of a float W is then that of rounding W once, however large A has grown.
+#include <stiefel/plugin.hpp>
+
+#include <Eigen/Eigenvalues>
+#include <Eigen/LU>
+#include <cmath>
+#include <numbers>
+
+namespace {
+
+using namespace stiefel;
+
+template <class S> class ScaledCayley final : public Dense<S> {
+ public:
+  struct Options {
+    Index rho = -1;
+    std::string negatives = "last", init = "cayley";
+    double scale = 0.1;
+    void describe(Schema& s) {
+      s.field("rho", rho, "number ρ of entries −1 of D; −1: half of them").at_least(-1);
+      s.field("negatives", negatives, "where the entries −1 of D stand").one_of({"last", "first"});
+      s.field("init", init,
+              "A at the start: blocks [0, s; −s, 0] with s = tan(t/2), t ~ U(0, π/2) (cayley) or s ~ U(−π, π) (henaff); all entries U(±scale) "
+              "(uniform); zero")
+          .one_of({"cayley", "henaff", "uniform", "zero"});
+      s.field("scale", scale, "bound of the initial values `uniform`").at_least(0);
+    }
+  };
+
+  ScaledCayley(const Options& options, Shape shape) : Dense<S>(shape.square("scaled_cayley")), options_(options), n_(shape.rows), D_(n_) {
+    const Index rho = options.rho < 0 ? n_ / 2 : options.rho;
+    if (rho > n_)
+      throw Error("scaled_cayley: `rho` is " + std::to_string(rho) + ", but D has only " + std::to_string(n_) + " entries; choose 0 … " + std::to_string(n_));
+    D_.setOnes();
+    (options.negatives == "last" ? D_.tail(rho) : D_.head(rho)).setConstant(-1);
+  }
+
+  std::vector<BlockSpec> blocks() const override { return {{"A", n_ * (n_ - 1) / 2}}; }
+
+  void initialise(Blocks<S> theta, Rng& rng) const override {
+    if (options_.init == "zero") return;
+    if (options_.init == "uniform") {
+      for (S& entry : theta[0]) entry = S(rng.uniform(-options_.scale, options_.scale));
+      return;
+    }
+    Index first = 0;  // where column j of the triangle starts
+    for (Index j = 0; j + 1 < n_; first += n_ - 1 - j, ++j) {
+      if (j % 2 != 0) continue;
+      const double s = options_.init == "cayley" ? std::tan(rng.uniform(0, std::numbers::pi / 2) / 2) : rng.uniform(-std::numbers::pi, std::numbers::pi);
+      theta[0][std::size_t(first)] = S(-s);  // A(j + 1, j)
+    }
+  }
+
+  void materialise(CBlocks<S> theta, Mat<S> W) override {
+    A_ = skew_matrix(theta);
+    Matrix<double> inverse = A_;
+    inverse.diagonal().array() += 1;
+    inverse = Eigen::PartialPivLU<Matrix<double>>(inverse).inverse();
+    M_ = inverse.template cast<S>();
+    inverse *= 2;
+    inverse.diagonal().array() -= 1;
+    W = (inverse * D_.template cast<double>().asDiagonal()).template cast<S>();
+  }
+
+  void pullback(CBlocks<S>, CMat<S>, CMat<S> dW, Blocks<S> dtheta) override {
+    Matrix<S> scaled = dW * D_.asDiagonal(), left(n_, n_);
+    left.noalias() = M_.transpose() * scaled;
+    scaled.noalias() = left * M_.transpose();
+    scaled *= S(-2);  // the derivative for A_ij with i > j is (V_ji − V_ij)
+    add_skew(dtheta[0], cview(scaled));
+  }
+
+  Claim claim() const override { return {Claim::orthogonal}; }
+
+  Cost cost(Index columns) const override {
+    Cost cost = Dense<S>::cost(columns);
+    const double cube = std::pow(double(n_), 3);
+    cost.refresh = cost.materialise = 2 * cube;
+    cost.finish = cost.pullback = 4 * cube;
+    return cost;
+  }
+
+  void record(Recorder& recorder) const override {
+    // AᵀA has the eigenvalues λ² of the pairs ±iλ of A; those of I + A are 1 ± iλ.
+    Eigen::VectorXd squares(0);
+    if (A_.allFinite() && A_.size() > 0) squares = Eigen::SelfAdjointEigenSolver<Matrix<double>>(A_.transpose() * A_, Eigen::EigenvaluesOnly).eigenvalues();
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    const double largest = squares.size() ? std::max(0.0, squares.maxCoeff()) : nan, smallest = squares.size() ? std::max(0.0, squares.minCoeff()) : nan;
+    recorder.scalar("a_norm", std::sqrt(largest));
+    recorder.scalar("condition", std::sqrt((1 + largest) / (1 + smallest)));
+  }
+
+ private:
+  Matrix<double> skew_matrix(CBlocks<S> theta) const {
+    Matrix<S> A(n_, n_);
+    skew(theta[0], view(A));
+    return A.template cast<double>();
+  }
+
+  Options options_;
+  Index n_;
+  Vector<S> D_;
+  Matrix<double> A_;
+  Matrix<S> M_;
+};
+
+}  // namespace
+
+STIEFEL_PLUGIN("1.0", stiefel::parametrisation<ScaledCayley>("scaled_cayley", "orthogonal matrix (I + A)⁻¹(I − A)D of a skew-symmetric A"))

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds, and trains an orthogonal RNN on the adding problem: experiments/quickstart.yaml.
+set -euo pipefail
+root="$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd -P)"
+source "$root/scripts/setup.sh"
+
+# A run that was stopped half-way is moved aside, unless its process still lives.
+set_unfinished_runs_aside() {
+  local run pid
+  for run in runs/quickstart/*/; do
+    run="${run%/}"
+    if [[ "$run" == *.unfinished-* || ! -e "$run" ]] || grep -q '^finished:' "$run/log.txt" 2>/dev/null; then continue; fi
+    pid="$(sed -n 's/.*"pid": *\([0-9]*\).*/\1/p' "$run/lock" 2>/dev/null || true)"
+    if [[ -n "$pid" && -e "/proc/$pid" ]]; then continue; fi
+    mv "$run" "$run.unfinished-$(date +%Y%m%d-%H%M%S)"
+  done
+}
+
+install_packages build
+if [[ -f "$root/build/release/CMakeCache.txt" ]]; then
+  configure_and_build release
+else
+  configure_and_build release -DBUILD_TESTING=OFF
+fi
+
+cd "$root"
+set_unfinished_runs_aside
+say "training: stiefel run experiments/quickstart.yaml"
+said="$(build/release/bin/stiefel run experiments/quickstart.yaml)" || fail "the training did not finish${said:+: $said}"
+results="$(sed -n 's/^results: //p' <<<"$said")"
+reached="$(sed -n 's/^finished: //p' "$(dirname "$results")/log.txt" | tail -n 1)"
+
+cat <<END
+
+Reached:  $reached
+Result:   $root/$results
+
+Next:
+  export PATH="$root/build/release/bin:\$PATH"
+  stiefel run experiments/quickstart.yaml seed=2 model.recurrent.reflections=32
+  stiefel describe experiment
+README.md goes on from here: an experiment, a plugin and an analysis of your own.
+END

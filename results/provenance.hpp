@@ -1,0 +1,30 @@
+/// Where a result came from: source, compiler, libraries, machine, process.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <stiefel/export.hpp>
+
+namespace stiefel {
+
+/// What only the caller knows.
+struct ProvenanceRequest {
+  std::string simd_target;                 ///< kernel chosen at run time, e.g. "AVX2"
+  int threads = 1;
+  std::vector<std::string> command_line;
+  std::string user_note;
+};
+
+/// Names and texts in the order of the file; "unknown" where the system does not tell.
+STIEFEL_API std::vector<std::pair<std::string, std::string>> gather_provenance(const ProvenanceRequest& request);
+
+STIEFEL_API std::string host_name();
+/// Memory of this process that is resident now, and the most there was; 0 when the system does not tell.
+STIEFEL_API std::int64_t current_rss_bytes();
+STIEFEL_API std::int64_t peak_rss_bytes();
+
+}  // namespace stiefel

@@ -1,0 +1,50 @@
+/// Reading result files: attributes, texts and arrays by path.
+///
+/// The whole file is not trusted: types and sizes are checked before memory is taken, and every failure is Error (Exit::damaged).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <stiefel/export.hpp>
+
+namespace stiefel {
+
+/// Row-major; complex numbers are two doubles, with a last axis of length 2.
+struct Array {
+  std::vector<double> values;
+  std::vector<std::uint64_t> shape;
+};
+
+class STIEFEL_API ResultReader {
+ public:
+  explicit ResultReader(const std::filesystem::path& path);
+  ~ResultReader();
+  ResultReader(ResultReader&&) noexcept;
+  ResultReader& operator=(ResultReader&&) noexcept;
+
+  bool exists(const std::string& path) const;
+  bool is_group(const std::string& path) const;
+  /// Names below a group, in the order they were made.
+  std::vector<std::string> children(const std::string& group) const;
+
+  std::vector<std::string> attributes(const std::string& path) const;
+  bool has_attribute(const std::string& path, const std::string& name) const;
+  std::string text_attribute(const std::string& path, const std::string& name) const;
+  double number_attribute(const std::string& path, const std::string& name) const;
+
+  std::vector<std::uint64_t> shape(const std::string& path) const;
+  Array read(const std::string& path) const;
+  std::vector<std::string> texts(const std::string& path) const;
+  /// A scalar text.
+  std::string text(const std::string& path) const;
+
+ private:
+  struct Open;
+  std::unique_ptr<Open> open_;
+};
+
+}  // namespace stiefel

@@ -1,0 +1,59 @@
+/// The trainer's side of the result file: one thread owns the ResultWriter, and with it every call into HDF5.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <filesystem>
+#include <functional>
+#include <mutex>
+#include <span>
+#include <thread>
+
+#include <stiefel/export.hpp>
+
+#include "results/layout.hpp"
+
+namespace stiefel {
+
+class ResultWriter;
+
+/// The calls of ResultWriter, in order, returning at once; a caller that is `capacity` calls ahead of the disk waits.
+/// What goes wrong in the thread is thrown by the next call, and by every later one: nothing is recorded any more.
+class STIEFEL_API RecorderThread {
+ public:
+  RecorderThread(const std::filesystem::path& run_directory, RunHeader header, std::size_t capacity = 1024);
+  /// Without finish(): waits for the call in progress and drops what is queued.
+  ~RecorderThread();
+  RecorderThread(const RecorderThread&) = delete;
+  RecorderThread& operator=(const RecorderThread&) = delete;
+
+  int define(Table table);
+  void append(int table, double row, std::span<const double> values);
+  void publish(std::int64_t committed_step, Status status);
+  /// Runs `work` in the thread, in its turn: for other files that are written through HDF5.
+  void call(std::function<void()> work);
+  /// Returns when all calls so far are done; a checkpoint waits here for its publish.
+  void wait();
+  /// Publishes, waits, ends the thread. No call may follow.
+  void finish(std::int64_t committed_step, Status status);
+
+ private:
+  using Command = std::function<void(ResultWriter&)>;
+  void push(Command command);
+  void work(ResultWriter& writer);
+  void stop(bool drop_queued);
+  void rethrow(std::unique_lock<std::mutex>& lock);
+
+  const std::size_t capacity_;
+  std::mutex mutex_;
+  std::condition_variable changed_;    // any of the following
+  std::deque<Command> queue_;
+  bool busy_ = false, stopping_ = false;
+  std::exception_ptr failure_;
+  int tables_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace stiefel

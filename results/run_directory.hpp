@@ -1,0 +1,53 @@
+/// runs/<name>/<id>: the directory of one run, locked while a process works in it.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include <stiefel/export.hpp>
+
+namespace stiefel {
+
+enum class RunState {
+  none,        ///< nothing there
+  unfinished,  ///< begun, and nobody works on it
+  finished,
+  running,     ///< a living process holds the lock
+};
+
+/// root/name/id; Error when name or id cannot be a folder's name.
+STIEFEL_API std::filesystem::path run_path(const std::filesystem::path& root, std::string_view name, std::string_view id);
+STIEFEL_API RunState run_state(const std::filesystem::path& directory);
+
+/// The lock on an existing directory: a file `lock` that names host, process, boot and start of the process.
+/// The lock of a dead process is taken over; of a living one, or one on another host, Error (Exit::in_use) names the owner.
+class STIEFEL_API RunLock {
+ public:
+  explicit RunLock(const std::filesystem::path& directory);
+  ~RunLock();
+  RunLock(RunLock&& other) noexcept;
+  RunLock& operator=(RunLock&&) = delete;
+
+ private:
+  std::filesystem::path path_;
+  std::string content_;
+};
+
+/// A run of this process.
+class STIEFEL_API RunDirectory {
+ public:
+  /// Makes the directory, locks it and writes config.yaml; Error when a run was begun there before.
+  static RunDirectory create(const std::filesystem::path& root, std::string_view name, std::string_view id, std::string_view config_yaml);
+  /// Locks the directory of a run that was begun before.
+  static RunDirectory open(const std::filesystem::path& directory);
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  RunDirectory(std::filesystem::path path, RunLock lock) : path_(std::move(path)), lock_(std::move(lock)) {}
+  std::filesystem::path path_;
+  RunLock lock_;
+};
+
+}  // namespace stiefel

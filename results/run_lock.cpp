@@ -1,0 +1,144 @@
+// The lock of a run directory: a JSON file {host, pid, boot, namespace, start, since}, made by link(2), which fails if there is one.
+#include "results/run_lock.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+
+#include "results/file_error.hpp"
+#include "results/header_file.hpp"
+#include "results/provenance.hpp"
+#include "results/run_directory.hpp"
+
+namespace stiefel {
+namespace {
+
+struct Owner {
+  std::string host;
+  long pid = 0;
+  std::string boot;          // of the kernel: differs after a restart
+  std::string pid_namespace; // pids of another container mean nothing here
+  std::string start;         // of the process in clock ticks since boot: a pid is used again
+  std::string since;
+};
+
+std::string first_word(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::string word;
+  file >> word;
+  return word;
+}
+
+/// Field 22 of /proc/<pid>/stat; empty when there is no such process or it is a zombie.
+std::string process_start(long pid) {
+  std::ifstream file(fmt::format("/proc/{}/stat", pid));
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::size_t name_end = text.rfind(')');    // the name may hold anything
+  if (name_end == text.npos) return {};
+  std::istringstream fields(text.substr(name_end + 1));
+  std::string field, state;
+  fields >> state;
+  for (int number = 4; number <= 22; ++number) fields >> field;
+  return state == "Z" || state == "X" ? std::string() : field;
+}
+
+Owner this_process() {
+  std::error_code ignored;
+  const long pid = ::getpid();
+  return {host_name(), pid, first_word("/proc/sys/kernel/random/boot_id"), std::filesystem::read_symlink("/proc/self/ns/pid", ignored).string(),
+          process_start(pid), iso_8601(seconds_since_1970())};
+}
+
+std::string written(const Owner& owner) {
+  return nlohmann::ordered_json({{"host", owner.host}, {"pid", owner.pid}, {"boot", owner.boot}, {"namespace", owner.pid_namespace},
+                                 {"start", owner.start}, {"since", owner.since}})
+             .dump() + "\n";
+}
+
+std::string content_of(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// None when the file is not one of ours.
+std::optional<Owner> parsed(const std::string& text) {
+  try {
+    const nlohmann::json json = nlohmann::json::parse(text);
+    return Owner{json.at("host"), json.at("pid"), json.at("boot"), json.at("namespace"), json.at("start"), json.at("since")};
+  } catch (const nlohmann::json::exception&) {
+    return std::nullopt;
+  }
+}
+
+bool lives(const Owner& owner) {
+  const Owner self = this_process();
+  if (owner.host != self.host) return true;
+  if (owner.boot != self.boot) return false;
+  if (owner.pid_namespace != self.pid_namespace) return true;
+  return !owner.start.empty() && process_start(owner.pid) == owner.start;
+}
+
+/// Only one process at a time looks at a lock and takes it over; the kernel ends this with the process.
+class TakeoverGuard {
+ public:
+  explicit TakeoverGuard(const std::filesystem::path& directory) : file_(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    if (file_ < 0) throw file_error("opening the run directory", directory, errno);
+    while (::flock(file_, LOCK_EX) != 0 && errno == EINTR) {
+    }
+  }
+  ~TakeoverGuard() { ::close(file_); }
+  TakeoverGuard(const TakeoverGuard&) = delete;
+  TakeoverGuard& operator=(const TakeoverGuard&) = delete;
+
+ private:
+  int file_;
+};
+
+/// The whole lock appears at once: written beside it, then linked. False when there is one already.
+bool make_lock(const std::filesystem::path& path, const std::string& content, long pid) {
+  const std::filesystem::path draft = fmt::format("{}.{}", path.string(), pid);
+  std::ofstream stream(draft, std::ios::binary | std::ios::trunc);
+  stream << content;
+  stream.close();
+  if (!stream) throw file_error("writing", draft, errno);
+  const int result = ::link(draft.c_str(), path.c_str()), error = errno;
+  ::unlink(draft.c_str());
+  if (result != 0 && error != EEXIST) throw file_error("making the lock", path, error);
+  return result == 0;
+}
+
+}  // namespace
+
+std::string living_owner(const std::filesystem::path& lock_file) {
+  if (!std::filesystem::exists(lock_file)) return {};
+  const std::optional<Owner> owner = parsed(content_of(lock_file));
+  if (!owner || !lives(*owner)) return {};
+  return fmt::format("process {} on {} since {}", owner->pid, owner->host, owner->since);
+}
+
+RunLock::RunLock(const std::filesystem::path& directory) : path_(directory / "lock") {
+  const TakeoverGuard guard(directory);
+  const Owner self = this_process();
+  content_ = written(self);
+  while (!make_lock(path_, content_, self.pid)) {
+    if (const std::string owner = living_owner(path_); !owner.empty())
+      throw Error(fmt::format("{} is in use by {}; wait for it, or remove {} if that host is gone", directory.string(), owner, path_.string()), Exit::in_use);
+    if (::unlink(path_.c_str()) != 0 && errno != ENOENT) throw file_error("removing the old lock", path_, errno);
+  }
+}
+
+RunLock::RunLock(RunLock&& other) noexcept : path_(std::move(other.path_)), content_(std::move(other.content_)) { other.content_.clear(); }
+
+RunLock::~RunLock() {
+  if (!content_.empty() && content_of(path_) == content_) ::unlink(path_.c_str());
+}
+
+}  // namespace stiefel

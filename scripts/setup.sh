@@ -1,0 +1,78 @@
+# Set-up shared by quickstart.sh, test.sh and .ci/run: packages, number of jobs, configure and build. Sourced by bash, with `root` set.
+
+say() { printf '==> %s\n' "$*" >&2; }
+fail() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
+
+# Names of the packages in the given sections of packages.txt.
+packages_in() {
+  local wanted=" $* " section="" line
+  while IFS= read -r line; do
+    line="${line%%#*}"
+    line="${line//[[:space:]]/}"
+    case "$line" in
+      "") ;;
+      "["*"]") section="${line:1:-1}" ;;
+      *) if [[ "$wanted" == *" $section "* ]]; then printf '%s\n' "$line"; fi ;;
+    esac
+  done < "$root/scripts/packages.txt"
+}
+
+installed() { [[ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" == installed* ]]; }
+
+# Installs what is missing of the given sections; touches neither network nor root when nothing is.
+install_packages() {
+  local missing=() package as_root=()
+  if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+    fail "this is not Debian or Ubuntu (no apt-get): install what scripts/packages.txt lists, then build with cmake --preset release && cmake --build --preset release"
+  fi
+  for package in $(packages_in "$@"); do
+    installed "$package" || missing+=("$package")
+  done
+  if [[ ${#missing[@]} -eq 0 ]]; then return 0; fi
+  if [[ $EUID -ne 0 ]]; then
+    command -v sudo >/dev/null || fail "packages are missing and neither root nor sudo is at hand; as root: apt-get install ${missing[*]}"
+    as_root=(sudo)
+  fi
+  say "installing ${missing[*]}"
+  local apt=(${as_root[@]+"${as_root[@]}"} env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300)
+  local log
+  log="$(mktemp)"
+  # stale lists may still serve; if not, install says so
+  "${apt[@]}" update >"$log" 2>&1 || true
+  if ! "${apt[@]}" install --no-install-recommends "${missing[@]}" >>"$log" 2>&1; then
+    tail -n 15 "$log" >&2
+    rm -f "$log"
+    fail "apt-get could not install ${missing[*]} (above are its last words): mend that, or install them by hand, and start again"
+  fi
+  rm -f "$log"
+}
+
+# One job a core, but no more than memory allows: a compiler takes up to 1.5 GB.
+jobs() {
+  local cores kilobytes limit
+  cores="$(nproc)"
+  kilobytes="$(awk '/^MemAvailable:/ {print $2}' /proc/meminfo)"
+  limit="$(cat /sys/fs/cgroup/memory.max 2>/dev/null || echo max)"
+  if [[ "$limit" =~ ^[0-9]+$ ]] && ((limit / 1024 < kilobytes)); then kilobytes=$((limit / 1024)); fi
+  local fitting=$((kilobytes / 1500000))
+  if ((fitting < 1)); then fitting=1; fi
+  echo $((cores < fitting ? cores : fitting))
+}
+
+# configure_and_build PRESET [CMake options…]
+configure_and_build() {
+  local preset="$1" folder="$root/build/$1"
+  shift
+  # A folder that was copied or moved here with its cache belongs to another source tree.
+  if [[ -f "$folder/CMakeCache.txt" ]] && ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$root" "$folder/CMakeCache.txt"; then rm -rf "$folder"; fi
+  # Paths below the root are the same for ccache wherever the root is.
+  export CCACHE_BASEDIR="$root" CCACHE_NOHASHDIR=1
+  mkdir -p "$folder" 2>/dev/null || fail "cannot write to $folder"
+  say "configuring $preset"
+  if ! (cd "$root" && cmake --preset "$preset" "$@" >"$folder/configure.log" 2>&1); then
+    tail -n 30 "$folder/configure.log" >&2
+    fail "CMake could not configure $folder (above are its last words, all of them in configure.log there)"
+  fi
+  say "building $preset with $(jobs) jobs"
+  (cd "$root" && cmake --build --preset "$preset" -j "$(jobs)" >&2) || fail "the build in $folder failed; the compiler's message is above"
+}

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds, and runs every test. Options go to ctest: ./test.sh -L unit
+set -euo pipefail
+root="$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd -P)"
+source "$root/scripts/setup.sh"
+
+install_packages build test
+configure_and_build release -DBUILD_TESTING=ON
+say "testing"
+if ! ctest --test-dir "$root/build/release" --output-on-failure -j "$(nproc)" "$@"; then
+  fail "tests failed (above); repeat them alone with ./test.sh --rerun-failed"
+fi
+say "all tests passed"

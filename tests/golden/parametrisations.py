@@ -1,0 +1,111 @@
+#!/usr/bin/python3
+"""Writes parametrisations.txt and npy/: maps, gradients and activations computed by definition, for the unit tests.
+
+W is formed from its definition (products of explicit reflections; a linear solve), gradients of <G, W(theta)> by complex steps
+through that definition, so nothing here shares a formula with the C++ code. One line each: name rows columns numbers (by columns).
+"""
+import pathlib
+
+import numpy as np
+
+HERE = pathlib.Path(__file__).resolve().parent
+rng = np.random.RandomState(20240229)
+lines = []
+
+
+def write(name, array):
+    array = np.atleast_2d(np.asarray(array, dtype=float))
+    if array.shape[0] == 1 and name.endswith("theta"):
+        array = array.T
+    lines.append(" ".join([name, *map(str, array.shape), *(repr(float(x)) for x in array.flatten(order="F"))]))
+
+
+def gradient(function, theta, G):
+    """d <G, function(theta)> / d theta by complex steps."""
+    out = np.zeros(len(theta))
+    for k in range(len(theta)):
+        shifted = theta.astype(complex)
+        shifted[k] += 1e-30j
+        out[k] = np.sum(G * function(shifted)).imag / 1e-30
+    return out
+
+
+def householder(n, m):
+    def W(theta):
+        reflections = min(m, n - 1)
+        W, first = np.eye(n, dtype=theta.dtype), 0
+        for j in range(reflections):
+            u = np.concatenate([np.zeros(j, dtype=theta.dtype), theta[first:first + n - j]])
+            W = W @ (np.eye(n) - 2 * np.outer(u, u) / (u @ u))
+            first += n - j
+        if m == n:
+            W = W @ np.diag(np.concatenate([np.ones(n - 1), theta[first:]]))
+        return W
+    return W
+
+
+def scaled_cayley(n, rho, last):
+    D = np.ones(n)
+    D[n - rho if last else 0:n if last else rho] = -1
+
+    def W(theta):
+        A, k = np.zeros((n, n), dtype=theta.dtype), 0
+        for j in range(n):
+            for i in range(j + 1, n):
+                A[i, j], A[j, i], k = theta[k], -theta[k], k + 1
+        return np.linalg.solve(np.eye(n) + A, np.eye(n) - A) * D
+    return W
+
+
+def case(name, function, theta, n):
+    G = rng.normal(size=(n, n))
+    write(name + ".theta", theta)
+    write(name + ".W", function(theta))
+    write(name + ".G", G)
+    write(name + ".gradient", gradient(function, theta, G).reshape(-1, 1))
+
+
+for n, m in [(5, 1), (6, 3), (7, 6), (6, 6)]:
+    size = n * m - m * (m - 1) // 2
+    theta = rng.normal(size=size)
+    if m == n:
+        theta[-1] = -1
+    case(f"householder_{n}_{m}", householder(n, m), theta, n)
+for n, rho, last in [(5, 2, True), (6, 3, False), (4, 0, True)]:
+    case(f"scaled_cayley_{n}_{rho}_{'last' if last else 'first'}", scaled_cayley(n, rho, last), rng.normal(size=n * (n - 1) // 2), n)
+
+# Activations of a column of 6 numbers, biases of 6 or 3. Complex numbers are rows i and i + 3.
+a = np.array([0.7, -1.1, 0.05, -0.02, 0.9, -0.4])
+b6, b3 = np.array([0.3, -0.2, -0.1, 0.05, -1.2, 0.0]), np.array([-0.5, 0.4, -0.1])
+write("activation.a", a.reshape(-1, 1))
+write("activation.bias_real", b6.reshape(-1, 1))
+write("activation.bias_complex", b3.reshape(-1, 1))
+relu = lambda x: np.maximum(x, 0)
+z = a[:3] + 1j * a[3:]
+r = np.abs(z)
+wis = np.sqrt(1e-5 + a[:3] ** 2 + a[3:] ** 2)
+forms = {
+    "identity": a, "tanh": np.tanh(a), "relu": relu(a), "leaky_relu": np.maximum(0.1 * a, a), "prelu": relu(a) + 0.25 * np.minimum(a, 0),
+    "oplu_halves": np.concatenate([np.maximum(a[:3], a[3:]), np.minimum(a[:3], a[3:])]),
+    "oplu_adjacent": np.stack([np.maximum(a[::2], a[1::2]), np.minimum(a[::2], a[1::2])], axis=1).ravel(),
+    "modrelu_exact": np.sign(a) * relu(np.abs(a) + b6), "modrelu_eu": np.sign(a) * relu(np.abs(a) + 0.01 + b6),
+    "modrelu_goru": np.sign(a) * relu(np.abs(a) + 0.001 + b6),
+}
+pairs = {"exact": z / r * relu(r + b3), "arj": z * relu(r + b3) / (r + 1e-5), "wis": z * relu(wis + b3) / (wis + 1e-5),
+         "eu": z / (r + 0.01) * relu(r + 0.01 + b3), "squared": z * relu(r ** 2 + b3) / r ** 2}
+forms |= {"pairs_" + name: np.concatenate([h.real, h.imag]) for name, h in pairs.items()}
+for name, h in forms.items():
+    write("activation." + name, h.reshape(-1, 1))
+
+(HERE / "parametrisations.txt").write_text("\n".join(lines) + "\n")
+
+(HERE / "npy").mkdir(exist_ok=True)
+matrix = np.arange(6, dtype="<f8").reshape(2, 3) / 4 - 0.5
+np.save(HERE / "npy" / "c_float64.npy", matrix)
+np.save(HERE / "npy" / "fortran_float64.npy", np.asfortranarray(matrix))
+np.save(HERE / "npy" / "c_float32.npy", matrix.astype("<f4"))
+np.save(HERE / "npy" / "vector_float32.npy", matrix.astype("<f4").ravel())
+np.save(HERE / "npy" / "integers.npy", np.arange(3))
+np.save(HERE / "npy" / "cube.npy", np.zeros((2, 2, 2)))
+theta = rng.normal(size=(4, 4))
+np.save(HERE / "npy" / "orthogonal_4.npy", np.linalg.qr(theta)[0])

@@ -1,0 +1,93 @@
+// What is said of the configuration: descriptions, the JSON schema, the table of commands and its completion.
+#include <algorithm>
+#include <config/explain.hpp>
+#include <config/json_schema.hpp>
+#include <config/load.hpp>
+#include <core/cli/command_table.hpp>
+#include <core/cli/commands.hpp>
+#include <cstdio>
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "config_plugins.hpp"
+
+using namespace stiefel;
+using config_test::contains, config_test::Folder, config_test::load, config_test::valid;
+
+TEST_CASE("the description of an experiment is a valid experiment") {
+  const Registry registry = config_test::registry();
+  const std::string text = explain_experiment(registry);
+  const LoadedExperiment loaded = load(text);
+  CHECK(loaded.experiment.model.recurrent.plugin == "householder");
+  CHECK(contains(text, "reflections: 16                 # number of reflections m (an integer, at least 1)\n"));
+  // Taking the description and taking the defaults is the same.
+  const std::string few = "name: my-experiment\ntask: {plugin: adding, length: 2}\nmodel: {cell: {plugin: elman, hidden: 128}, recurrent: householder}\n"
+                          "optimizer: adam\ntrain: {steps: 5000}\n";
+  CHECK(load(few).resolved_yaml == loaded.resolved_yaml);
+}
+
+TEST_CASE("the description of every method can be pasted into an experiment") {
+  const Registry registry = config_test::registry();
+  const Folder folder;
+  folder.write("base/first.yaml", valid);
+  for (const Entry& entry : config_test::entries) {
+    const std::string text = explain_plugin(registry, entry);
+    CAPTURE(text);
+    CHECK(contains(text, std::string("plugin: ") + entry.name));
+    Registry fresh = config_test::registry();
+    CHECK_NOTHROW(load_experiment(folder.write("top.yaml", "extends: base/first.yaml\n" + text), {}, fresh));
+  }
+}
+
+TEST_CASE("the JSON schema names every plugin, its options and their ranges") {
+  const nlohmann::json schema = nlohmann::json::parse(json_schema(config_test::registry()));
+  CHECK(schema["$schema"] == "http://json-schema.org/draft-07/schema#");
+  CHECK(schema["properties"]["scalar"]["enum"] == nlohmann::json({"float32", "float64"}));
+  const auto& recurrent = schema["properties"]["model"]["properties"]["recurrent"]["oneOf"];
+  CHECK(recurrent[0]["enum"] == nlohmann::json({"dense", "householder", "scaled_cayley"}));
+  const auto householder = std::ranges::find_if(recurrent, [](const auto& choice) { return choice.value("title", "") == "householder"; });
+  REQUIRE(householder != recurrent.end());
+  CHECK((*householder)["properties"]["plugin"]["const"] == "householder");
+  CHECK((*householder)["properties"]["reflections"]["minimum"] == 1);
+  CHECK((*householder)["properties"]["reflections"]["default"] == 16);
+  CHECK((*householder)["additionalProperties"] == false);
+  CHECK(schema["then"]["required"] == nlohmann::json({"name", "task", "model", "optimizer"}));
+}
+
+TEST_CASE("command lines are read by the table") {
+  using namespace stiefel::cli;
+  const std::vector<std::string> words = {"--threads", "2", "file.yaml", "--dry-run", "--data=/x", "--", "--odd.yaml"};
+  const Arguments arguments = parse_arguments("run", words);
+  CHECK(arguments.positional == std::vector<std::string>{"file.yaml", "--odd.yaml"});
+  CHECK(arguments.value("--threads") == "2");
+  CHECK(arguments.value("--data") == "/x");
+  CHECK(arguments.has("--dry-run"));
+  const std::vector<std::string> misspelt = {"--dry-rn"};
+  CHECK_THROWS_WITH_AS(parse_arguments("run", misspelt), "`stiefel run` has no option --dry-rn; did you mean '--dry-run'?", Error);
+  const std::vector<std::string> short_of_value = {"--threads"};
+  CHECK_THROWS_AS(parse_arguments("run", short_of_value), Error);
+  CHECK_THROWS_WITH_AS(find_command("validat"), "there is no command 'validat'; did you mean 'validate'?", Error);
+}
+
+TEST_CASE("bash completes commands, options and files") {
+  const Folder folder;
+  folder.write("one.yaml", "");
+  folder.write("other.txt", "");
+  const std::string script = folder.write("completion.bash", stiefel::cli::bash_completion());
+  const auto complete = [&](const std::string& words) {
+    const std::string command = "cd '" + folder.path.string() + "' && bash -c 'source \"" + script + "\"; COMP_WORDS=(" + words +
+                                "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _stiefel; echo \"${COMPREPLY[*]}\"'";
+    std::string output;
+    FILE* pipe = popen(command.c_str(), "r");
+    REQUIRE(pipe);
+    for (int c; (c = std::fgetc(pipe)) != EOF;) output += char(c);
+    CHECK(pclose(pipe) == 0);
+    return output;
+  };
+  CHECK(complete("stiefel va") == "validate\n");
+  CHECK(complete("stiefel run --dr") == "--dry-run\n");
+  CHECK(complete("stiefel run o") == "one.yaml\n");
+  CHECK(complete("stiefel run --data ba") == "base\n");
+  CHECK(complete("stiefel new c") == "cell\n");
+  CHECK(complete("stiefel completion b") == "bash\n");
+}

@@ -1,0 +1,330 @@
+// The whole network: gradients against central differences, chunks and slices against the whole, the same bits for any threads.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "config/load.hpp"
+#include "engine/network.hpp"
+
+using namespace stiefel;
+
+namespace {
+
+Registry& registry() {
+  static Registry registry({STIEFEL_PLUGINS, STIEFEL_SOUND_PLUGINS});
+  return registry;
+}
+
+enum class Input { dense, symbols, embedded, none };
+
+/// Random sequences of unequal lengths, every kind of input and readout, targets as numbers or classes, some outputs masked.
+class Probe final : public Task<double> {
+ public:
+  Probe(Input input, ReadoutKind readout, bool labels, Index steps = 9)
+      : Task<double>(TaskContext{7, 13, ""}), input_(input), readout_(readout), labels_(labels), steps_(steps) {}
+  TaskShape shape() const override {
+    const InputKind kind = input_ == Input::dense ? InputKind::dense : input_ == Input::none ? InputKind::none : InputKind::symbols;
+    return {kind, input_ == Input::none ? 0 : 3, 4, readout_, labels_, steps_, true};
+  }
+  Index batches(Split) const override { return 4; }
+  void fill(Split, Index index, Batch<double>& batch) const override {
+    batch.resize(shape(), 13, steps_);
+    Rng rng(3, "probe", std::uint64_t(index));
+    for (Index b = 0; b < 13; ++b) {
+      batch.length(b) = 1 + rng.integer(0, steps_);
+      for (Index t = 0; t < batch.length(b); ++t) {
+        if (input_ == Input::dense)
+          for (double& x : batch.input(t, b)) x = rng.normal();
+        else if (input_ != Input::none)
+          batch.symbol(t, b) = std::int32_t(rng.integer(-1, 3));
+        if (labels_)
+          batch.label(t, b) = std::int32_t(rng.integer(0, 4));
+        else
+          for (double& y : batch.target(t, b)) y = rng.normal();
+        batch.weight(t, b) = rng.uniform() < 0.2 ? 0 : rng.uniform(0.5, 1.5);
+      }
+    }
+  }
+  double loss(CMat<double> output, const Targets<double>& targets, Mat<double> doutput) const override {
+    return labels_ ? softmax_cross_entropy(output, targets, doutput) : mean_square(output, targets, doutput);
+  }
+
+ private:
+  Input input_;
+  ReadoutKind readout_;
+  bool labels_;
+  Index steps_;
+};
+
+struct Setting {
+  std::string cell = "{plugin: elman, hidden: 6, activation: tanh}";
+  std::string recurrent = "{plugin: dense, init: orthogonal, scale: 0.9}";
+  std::string maps = "{}";
+  std::string state = "{kind: learned, init: uniform, scale: 0.5}";
+  std::string readout = "{}";
+  Input input = Input::dense;
+  ReadoutKind kind = ReadoutKind::every;
+  bool labels = true;
+  int chunk = 4;
+};
+
+LoadedExperiment experiment(const Setting& s) {
+  const std::string embedding = s.input == Input::embedded ? "{embedding: {size: 5, init: normal, scale: 0.7}, bias_init: uniform}" : "{bias_init: uniform}";
+  return load_experiment_text(
+      fmt::format("name: probe\nscalar: float64\ntask: {{plugin: adding, length: 9}}\nmodel:\n  cell: {}\n  recurrent: {}\n  maps: {}\n  input: {}\n"
+                  "  initial_state: {}\n  readout: {}\noptimizer: {{plugin: sgd, rate: 0.1}}\ntrain: {{batch: 13, steps: 1, chunk: {}}}\n",
+                  s.cell, s.recurrent, s.maps, embedding, s.state, s.readout, s.chunk),
+      "probe", {}, registry());
+}
+
+/// Loss alone, without touching anything else.
+double loss_at(Network<double>& network, const Batch<double>& batch, Workers& workers) {
+  network.refresh();
+  return network.evaluate(batch, workers).loss;
+}
+
+/// max |g − ĝ| / max |ĝ| of the worst block; kinks closer than 1e-3 ask for another seed.
+void check_gradient(const Setting& setting) {
+  const LoadedExperiment loaded = experiment(setting);
+  const Probe task(setting.input, setting.kind, setting.labels);
+  Network<double> network(loaded.experiment, registry(), task);
+  Workers workers(2);
+  Batch<double> batch;
+  task.fill(Split::train, 0, batch);
+  std::uint64_t seed = 1;
+  for (; seed < 200; ++seed) {
+    network.initialise(seed);
+    Rng rng(seed, "shake");
+    for (Index i = 0; i < network.layout().count(); ++i)
+      if (network.layout().block(i).manifold == Manifold::flat)
+        for (double& x : network.theta()[i]) x += 0.1 * rng.normal();
+    network.refresh();
+    network.train(batch, workers, {.kinks = true});
+    if (network.kink_distance() > 1e-3) break;
+  }
+  REQUIRE(seed < 200);
+  const std::vector<double> gradient(network.gradient().data(), network.gradient().data() + network.layout().size());
+  for (Index i = 0; i < network.layout().count(); ++i) {
+    const BlockSpec& block = network.layout().block(i);
+    double worst = 0, largest = 0;
+    for (Index k = 0; k < block.size; ++k) {
+      double& x = network.theta()[i][std::size_t(k)];
+      const double kept = x;
+      // Richardson's extrapolation of two central differences: the error is of order h⁴.
+      const auto difference = [&](double h) {
+        x = kept + h;
+        const double high = loss_at(network, batch, workers);
+        x = kept - h;
+        const double low = loss_at(network, batch, workers);
+        x = kept;
+        return (high - low) / (2 * h);
+      };
+      const double numeric = (4 * difference(2e-4) - difference(4e-4)) / 3;
+      worst = std::max(worst, std::abs(numeric - gradient[std::size_t(network.layout().offset(i) + k)]));
+      largest = std::max(largest, std::abs(numeric));
+    }
+    INFO(block.name << " of " << setting.cell << " " << setting.recurrent << " input " << int(setting.input) << " readout " << int(setting.kind));
+    CHECK(worst <= 1e-7 * largest + 1e-12);
+  }
+}
+
+const char* const real_activations[] = {"identity",
+                                        "tanh",
+                                        "relu",
+                                        "leaky_relu",
+                                        "{kind: prelu, slope: 0.7}",
+                                        "{kind: prelu, slope: 0.3, shared: false}",
+                                        "{kind: oplu, pairing: halves}",
+                                        "{kind: oplu, pairing: adjacent}",
+                                        "{kind: modrelu, bias_init: uniform, bias_scale: 0.1}",
+                                        "{kind: modrelu, form: eu, bias_init: uniform}",
+                                        "{kind: modrelu, form: goru, bias_init: uniform}",
+                                        "{kind: modrelu, form: squared, bias_init: uniform, bias_scale: 0.1}"};
+const char* const real_maps[] = {"{plugin: dense, init: orthogonal, scale: 0.9}",
+                                 "{plugin: householder, reflections: 3, normalise_columns: false, route: structured}",
+                                 "{plugin: householder, reflections: 3, normalise_columns: false, route: dense}",
+                                 "{plugin: householder, reflections: 6, normalise_columns: false}",
+                                 "{plugin: scaled_cayley, rho: 3}"};
+
+}  // namespace
+
+TEST_CASE("gradients: every activation with every map") {
+  for (const char* activation : real_activations)
+    for (const char* map : real_maps) {
+      Setting s;
+      s.cell = fmt::format("{{plugin: elman, hidden: 6, activation: {}}}", activation);
+      s.recurrent = map;
+      check_gradient(s);
+    }
+}
+
+TEST_CASE("gradients: every input with every readout and every map") {
+  for (Input input : {Input::dense, Input::symbols, Input::embedded, Input::none})
+    for (ReadoutKind kind : {ReadoutKind::every, ReadoutKind::last})
+      for (bool labels : {true, false})
+        for (const char* map : real_maps) {
+          Setting s;
+          s.input = input, s.kind = kind, s.labels = labels, s.recurrent = map;
+          check_gradient(s);
+        }
+}
+
+TEST_CASE("gradients: a complex map, its activations and a real readout") {
+  for (const char* activation : {"identity", "{kind: modrelu, bias_init: uniform}", "{kind: modrelu, form: arj, bias_init: uniform}",
+                                 "{kind: modrelu, form: wis, bias_init: uniform}", "{kind: modrelu, form: eu, bias_init: uniform}"})
+    for (const char* rows : {"{rows: all}", "{rows: real}"}) {
+      Setting s;
+      s.cell = fmt::format("{{plugin: elman, hidden: 4, activation: {}}}", activation);
+      s.recurrent = "complex_rotation", s.readout = rows;
+      check_gradient(s);
+    }
+}
+
+TEST_CASE("gradients: two maps in one cell, the same or different ones") {
+  Setting s;
+  s.cell = "{plugin: two_map_gated, hidden: 5}";
+  check_gradient(s);
+  s.recurrent = "{plugin: householder, reflections: 2, normalise_columns: false, route: structured}";
+  check_gradient(s);
+  s.maps = "{candidate: {plugin: scaled_cayley, rho: 2}}";
+  check_gradient(s);
+}
+
+TEST_CASE("the chunk length changes no gradient by more than rounding") {
+  std::vector<std::vector<double>> gradients;
+  for (int chunk : {1, 2, 3, 9}) {
+    Setting s;
+    s.chunk = chunk;
+    const LoadedExperiment loaded = experiment(s);
+    const Probe task(Input::dense, ReadoutKind::every, true);
+    Network<double> network(loaded.experiment, registry(), task);
+    network.initialise(5);
+    Workers workers(2);
+    Batch<double> batch;
+    task.fill(Split::train, 0, batch);
+    network.refresh();
+    network.train(batch, workers, {});
+    gradients.emplace_back(network.gradient().data(), network.gradient().data() + network.layout().size());
+  }
+  for (std::size_t k = 1; k < gradients.size(); ++k)
+    for (std::size_t i = 0; i < gradients[k].size(); ++i) CHECK(gradients[k][i] == doctest::Approx(gradients[0][i]).epsilon(1e-11));
+}
+
+TEST_CASE("the number of threads changes no bit") {
+  std::vector<std::vector<double>> gradients;
+  for (int threads : {1, 2, 8}) {
+    Setting s;
+    s.recurrent = real_maps[1];
+    const LoadedExperiment loaded = experiment(s);
+    const Probe task(Input::dense, ReadoutKind::every, true);
+    Network<double> network(loaded.experiment, registry(), task);
+    network.initialise(5);
+    Workers workers(threads);
+    Batch<double> batch;
+    task.fill(Split::train, 1, batch);
+    network.refresh();
+    const PassResult pass = network.train(batch, workers, {.hidden_norms = true, .gradient_norms = true});
+    gradients.emplace_back(network.gradient().data(), network.gradient().data() + network.layout().size());
+    gradients.back().push_back(pass.loss);
+    gradients.back().insert(gradients.back().end(), pass.gradient_norm.begin(), pass.gradient_norm.end());
+    gradients.back().insert(gradients.back().end(), pass.last_gradient_norm.begin(), pass.last_gradient_norm.end());
+    gradients.back().insert(gradients.back().end(), pass.hidden_norm.begin(), pass.hidden_norm.end());
+  }
+  CHECK(gradients[0] == gradients[1]);
+  CHECK(gradients[0] == gradients[2]);
+}
+
+TEST_CASE("training and evaluation give the same loss") {
+  for (ReadoutKind kind : {ReadoutKind::every, ReadoutKind::last}) {
+    Setting s;
+    s.kind = kind;
+    const LoadedExperiment loaded = experiment(s);
+    const Probe task(Input::dense, kind, true);
+    Network<double> network(loaded.experiment, registry(), task);
+    network.initialise(5);
+    Workers workers(1);
+    Batch<double> batch;
+    task.fill(Split::train, 0, batch);
+    network.refresh();
+    const double trained = network.train(batch, workers, {}).loss;
+    CHECK(network.evaluate(batch, workers).loss == doctest::Approx(trained).epsilon(1e-13));
+  }
+}
+
+TEST_CASE("a carried state makes two short batches one long one") {
+  Setting s;
+  s.state = "{kind: carried}";
+  const LoadedExperiment loaded = experiment(s);
+  // Equal lengths: the second half of the long batch starts where the first ended.
+  const Probe probe(Input::dense, ReadoutKind::every, true, 8), half(Input::dense, ReadoutKind::every, true, 4);
+  Batch<double> whole, parts[2];
+  probe.fill(Split::train, 0, whole);
+  for (int p = 0; p < 2; ++p) parts[p].resize(half.shape(), 13, 4);
+  for (Index b = 0; b < 13; ++b) {
+    whole.length(b) = 8;
+    for (Index t = 0; t < 8; ++t) {
+      whole.weight(t, b) = 1;
+      parts[t / 4].label(t % 4, b) = whole.label(t, b);
+      std::ranges::copy(whole.input(t, b), parts[t / 4].input(t % 4, b).begin());
+    }
+  }
+  Workers workers(2);
+  Network<double> one(loaded.experiment, registry(), probe), two(loaded.experiment, registry(), half);
+  one.initialise(5), two.initialise(5);
+  one.refresh(), two.refresh();
+  const double loss = one.train(whole, workers, {}).loss;
+  const double first = two.train(parts[0], workers, {}).loss, second = two.train(parts[1], workers, {}).loss;
+  CHECK(0.5 * (first + second) == doctest::Approx(loss).epsilon(1e-12));
+  const Matrix<double> state = two.take_state();
+  CHECK((state - one.take_state()).norm() <= 1e-12 * state.norm());
+}
+
+TEST_CASE("gradient norms per step are those of the hidden states") {
+  // With a learned state added before step 0 and identity maps, ‖∂L/∂h_t‖ follows from the recursion; here: the sum of squares at the
+  // last scored step equals the gradient of the readout alone.
+  Setting s;
+  s.cell = "{plugin: elman, hidden: 6, activation: identity}";
+  s.recurrent = "{plugin: dense, init: identity}";
+  s.kind = ReadoutKind::last;
+  const LoadedExperiment loaded = experiment(s);
+  const Probe task(Input::dense, ReadoutKind::last, false);
+  Network<double> network(loaded.experiment, registry(), task);
+  network.initialise(5);
+  Workers workers(1);
+  Batch<double> batch;
+  task.fill(Split::train, 0, batch);
+  network.refresh();
+  const PassResult pass = network.train(batch, workers, {.gradient_norms = true});
+  // W = I keeps every message: the norm at t is that of all sequences that are at least t + 1 long.
+  for (std::size_t t = 1; t < pass.gradient_norm.size(); ++t) CHECK(pass.gradient_norm[t] <= pass.gradient_norm[t - 1] + 1e-15);
+  CHECK(pass.gradient_norm == pass.last_gradient_norm);
+  CHECK(pass.gradient_norm[0] > 0);
+}
+
+TEST_CASE("slices: sorted, dealt, a formula of the batch") {
+  CHECK(slice_count(1) == 1);
+  CHECK(slice_count(11) == 1);
+  CHECK(slice_count(12) == 2);
+  CHECK(slice_count(50) == 8);
+  CHECK(slice_count(1000) == 8);
+  const auto slices = deal({3, 9, 1, 9, 4, 4, 2, 8, 1, 1, 1, 1, 1});
+  REQUIRE(slices.size() == 2);
+  CHECK(slices[0].sequences == std::vector<Index>{1, 7, 5, 6, 8, 10, 12});
+  CHECK(slices[0].lengths == std::vector<Index>{9, 8, 4, 2, 1, 1, 1});
+  CHECK(slices[0].active == std::vector<Index>{7, 4, 3, 3, 2, 2, 2, 2, 1});
+}
+
+TEST_CASE("workers: every number once, the lowest failure is reported") {
+  Workers workers(4);
+  std::vector<int> seen(100, 0);
+  workers.run(100, [&](int i) { ++seen[std::size_t(i)]; });
+  CHECK(seen == std::vector<int>(100, 1));
+  const auto fail = [](int i) {
+    if (i >= 3) throw std::runtime_error(std::to_string(i));
+  };
+  CHECK_THROWS_WITH_AS(workers.run(9, fail), "3", std::runtime_error);
+  workers.run(100, [&](int i) { --seen[std::size_t(i)]; });
+  CHECK(seen == std::vector<int>(100, 0));
+}

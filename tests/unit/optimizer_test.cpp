@@ -1,0 +1,147 @@
+// The optimizers against ten steps computed by tests/golden/optimizers.py, for every variant of the published recipes.
+#include <cmath>
+#include <doctest/doctest.h>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include <config/load.hpp>
+#include <memory_archive.hpp>
+#include <registry.hpp>
+
+using namespace stiefel;
+
+namespace {
+
+const Registry& registry() {
+  static const Registry made({STIEFEL_PLUGINS});
+  return made;
+}
+
+template <class S> std::unique_ptr<Optimizer<S>> make(const std::string& name, const std::string& options = "") {
+  const Entry& entry = registry().find(Role::optimizer, name);
+  const PluginChoice choice = choose_plugin(entry, options);
+  const auto create = std::is_same_v<S, float> ? entry.create_float : entry.create_double;
+  return std::unique_ptr<Optimizer<S>>(static_cast<Optimizer<S>*>(create(choice.options.get(), nullptr)));
+}
+
+using Numbers = std::vector<double>;
+
+/// Largest |got − expected| / max(1, |expected|) over all steps.
+template <class S> double worst(const nlohmann::json& golden, const nlohmann::json& run) {
+  const auto optimizer = make<S>(run["plugin"], run["options"].dump());
+  const Numbers start = golden["start"];
+  std::vector<S> theta(start.begin(), start.end());
+  optimizer->attach({{"theta", Index(theta.size())}});
+  double largest = 0;
+  for (std::size_t k = 0; k < golden["gradients"].size(); ++k) {
+    const Numbers g = golden["gradients"][k], expected = run["theta"][k];
+    const std::vector<S> gradient(g.begin(), g.end());
+    optimizer->step(0, golden["rate"], theta, gradient);
+    for (std::size_t i = 0; i < theta.size(); ++i) {
+      const double difference = std::abs(double(theta[i]) - expected[i]) / std::max(1., std::abs(expected[i]));
+      largest = std::max(largest, std::isfinite(difference) ? difference : 1e300);
+    }
+  }
+  return largest;
+}
+
+}  // namespace
+
+TEST_CASE("ten steps of every variant") {
+  std::ifstream file(STIEFEL_GOLDEN "/optimizers.json");
+  REQUIRE(file);
+  const auto golden = nlohmann::json::parse(file);
+  REQUIRE(golden["runs"].size() == 16);
+  for (const auto& run : golden["runs"]) {
+    CAPTURE(run["plugin"].get<std::string>());
+    CAPTURE(run["options"].dump());
+    CHECK(worst<double>(golden, run) < 1e-13);
+    CHECK(worst<float>(golden, run) < 2e-5);
+  }
+}
+
+TEST_CASE("without epsilon, 0/0 is no move and a gradient that underflows moves nothing to NaN") {
+  for (const char* name : {"rmsprop", "adam"}) {
+    CAPTURE(name);
+    const auto optimizer = make<float>(name, "epsilon: 0");
+    optimizer->attach({{"theta", 2}});
+    std::vector<float> theta = {1, 2};
+    const std::vector<float> gradient = {0, 1e-30f};
+    optimizer->step(0, 0.1, theta, gradient);
+    CHECK(theta[0] == 1);
+    CHECK(theta[1] == 2);
+  }
+}
+
+TEST_CASE("an accumulator of ones is a warm-up") {
+  // r₀ = 1 and a constant |g| = 1e-3: the step is 0.001 η at first, the full one after hundreds of steps.
+  const auto optimizer = make<double>("rmsprop", "{accumulator_init: 1, epsilon: 1e-10, epsilon_inside: true}");
+  optimizer->attach({{"theta", 1}});
+  std::vector<double> theta = {0}, gradient = {1e-3};
+  std::vector<double> moves;
+  for (int k = 0; k < 400; ++k) {
+    const double before = theta[0];
+    optimizer->step(0, 1, theta, gradient);
+    moves.push_back(before - theta[0]);
+  }
+  CHECK(moves[0] == doctest::Approx(0.00105).epsilon(0.01));
+  CHECK(moves[49] == doctest::Approx(0.0139).epsilon(0.02));
+  CHECK(moves[99] == doctest::Approx(0.19).epsilon(0.05));
+  CHECK(moves[399] == doctest::Approx(1).epsilon(0.01));
+}
+
+TEST_CASE("the two forms of adam differ in epsilon alone") {
+  for (const double epsilon : {0., 1e-2}) {
+    const std::string number = std::to_string(epsilon);
+    const auto paper = make<double>("adam", "epsilon: " + number), hat = make<double>("adam", "{form: epsilon_hat, epsilon: " + number + "}");
+    std::vector<double> a = {1}, b = {1}, gradient = {0.3};
+    paper->attach({{"theta", 1}});
+    hat->attach({{"theta", 1}});
+    paper->step(0, 0.1, a, gradient);
+    hat->step(0, 0.1, b, gradient);
+    // After one step m̂ = g and √v̂ = |g|; in the other form √v = |g| √(1 − β₂).
+    CHECK(1 - a[0] == doctest::Approx(0.1 * 0.3 / (0.3 + epsilon)).epsilon(1e-12));
+    CHECK(1 - b[0] == doctest::Approx(0.1 * 0.3 / (0.3 + epsilon / std::sqrt(0.001))).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("the state goes through an archive") {
+  for (const auto& [name, options] : {std::pair{"sgd", "momentum: 0.9"}, {"rmsprop", ""}, {"adam", ""}}) {
+    CAPTURE(name);
+    const auto first = make<double>(name, options), second = make<double>(name, options);
+    const std::vector<BlockSpec> blocks = {{"a", 2}, {"b", 1}};
+    first->attach(blocks);
+    second->attach(blocks);
+    std::vector<double> a = {1, -1}, b = {2}, gradient = {0.5, -0.25};
+    for (int k = 0; k < 3; ++k) first->step(0, 0.1, a, gradient);
+    first->step(1, 0.1, b, std::span<const double>(gradient).first(1));
+    MemoryArchive saved;
+    first->serialise(saved);
+    MemoryArchive load(saved.items());
+    second->serialise(load);
+    CHECK(load.unread().empty());
+    std::vector<double> a2 = a, b2 = b;
+    first->step(0, 0.1, a, gradient);
+    second->step(0, 0.1, a2, gradient);
+    first->step(1, 0.1, b, std::span<const double>(gradient).first(1));
+    second->step(1, 0.1, b2, std::span<const double>(gradient).first(1));
+    CHECK(a == a2);
+    CHECK(b == b2);
+  }
+}
+
+TEST_CASE("options out of range are refused with a sentence") {
+  const auto refusal = [](const char* name, const char* options) -> std::string {
+    try {
+      choose_plugin(registry().find(Role::optimizer, name), options);
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  CHECK(refusal("sgd", "nesterov: true").find("momentum") != std::string::npos);
+  CHECK(refusal("sgd", "momentum: 1").find("momentum") != std::string::npos);
+  CHECK(refusal("rmsprop", "decay: 1.5").find("decay") != std::string::npos);
+  CHECK(refusal("adam", "form: other").find("bias_corrected") != std::string::npos);
+  CHECK(refusal("adam", "beta1: 0.8").empty());
+}

@@ -1,0 +1,299 @@
+// Parametrisations in the tree against their definitions: golden matrices and gradients from NumPy, central differences, identities.
+#include <doctest/doctest.h>
+
+#include <Eigen/LU>
+#include <cmath>
+#include <complex>
+#include <limits>
+
+#include "map_plugins.hpp"
+#include "plugins/parametrisations/reflections.hpp"
+
+using namespace map_plugins;
+
+namespace {
+
+template <class S> void check_golden(const std::string& map, const std::string& options, const std::string& name) {
+  INFO(map << " {" << options << "}, " << name);
+  const Matrix<double>&W = golden(name + ".W"), &theta = golden(name + ".theta"), &G = golden(name + ".G"), &expected = golden(name + ".gradient");
+  Sample<S> sample(map, options, W.rows());
+  REQUIRE(Index(sample.theta.numbers.size()) == theta.size());
+  for (Index k = 0; k < theta.size(); ++k) sample.theta.numbers[std::size_t(k)] = S(theta(k));
+  sample.map->refresh(sample.theta.constant());
+  const double tolerance = 100 * double(std::numeric_limits<S>::epsilon());
+  const Matrix<S> I = Matrix<S>::Identity(W.rows(), W.cols()), dW = G.cast<S>();
+  CHECK((sample.W().template cast<double>() - W).cwiseAbs().maxCoeff() < tolerance);
+  CHECK((sample.adjoint(I).template cast<double>() - W.transpose()).cwiseAbs().maxCoeff() < tolerance);
+  const std::vector<S> gradient = sample.gradient(I, dW);
+  Parameters<S> dense(sample.map->blocks());
+  Matrix<S> materialised(W.rows(), W.cols());
+  sample.map->materialise(sample.theta.constant(), view(materialised));
+  sample.map->pullback(sample.theta.constant(), cview(materialised), cview(dW), dense.blocks());
+  CHECK((materialised.template cast<double>() - W).cwiseAbs().maxCoeff() < tolerance);
+  for (Index k = 0; k < theta.size(); ++k) {
+    CHECK(std::abs(double(gradient[std::size_t(k)]) - expected(k)) < tolerance * expected.cwiseAbs().maxCoeff());
+    CHECK(std::abs(double(dense.numbers[std::size_t(k)]) - expected(k)) < tolerance * expected.cwiseAbs().maxCoeff());
+  }
+}
+
+/// Adjoint, additivity in the columns, gradient by differences, orthogonality when it is claimed.
+void check_identities(const std::string& map, const std::string& options, Index n) {
+  INFO(map << " {" << options << "}, n = " << n);
+  Sample<double> sample(map, options, n);
+  const Matrix<double> X = gaussian<double>(n, 7, 2), Y = gaussian<double>(n, 7, 3);
+  const double left = (sample.apply(X).array() * Y.array()).sum(), right = (X.array() * sample.adjoint(Y).array()).sum();
+  CHECK(left == doctest::Approx(right).epsilon(1e-12));
+  CHECK(sample.gradient_error(X, Y) < 1e-7);
+  const std::vector<double> whole = sample.gradient(X, Y), parts = sample.gradient(X, Y, 3);
+  double largest = 0;
+  for (double g : whole) largest = std::max(largest, std::abs(g));
+  for (std::size_t k = 0; k < whole.size(); ++k) CHECK(std::abs(whole[k] - parts[k]) < 1e-13 * largest);
+  if (sample.map->claim().kind == Claim::orthogonal) CHECK(defect(sample.W()) < 1e-13 * double(n));
+}
+
+double determinant(Sample<double>& sample) { return sample.W().determinant(); }
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("maps and gradients are those of their definitions, by an independent NumPy script", S, float, double) {
+  for (const std::string apply : {"wy", "sequential"}) {
+    const std::string rest = ", apply: " + apply + "}";
+    check_golden<S>("householder", "{reflections: 1" + rest, "householder_5_1");
+    check_golden<S>("householder", "{reflections: 3" + rest, "householder_6_3");
+    check_golden<S>("householder", "{reflections: 6" + rest, "householder_7_6");
+    for (const std::string u1 : {"projected", "shadow", "soft"}) check_golden<S>("householder", "{reflections: 6, u1: " + u1 + rest, "householder_6_6");
+  }
+  check_golden<S>("scaled_cayley", "{rho: 2}", "scaled_cayley_5_2_last");
+  check_golden<S>("scaled_cayley", "{rho: 3, negatives: first}", "scaled_cayley_6_3_first");
+  check_golden<S>("scaled_cayley", "{rho: 0}", "scaled_cayley_4_0_last");
+}
+
+TEST_CASE("adjoint, gradient, additivity and orthogonality") {
+  for (const std::string apply : {"wy", "sequential"}) {
+    check_identities("householder", "{reflections: 1, apply: " + apply + "}", 6);
+    check_identities("householder", "{reflections: 8, apply: " + apply + "}", 9);
+    check_identities("householder", "{reflections: 2, u1: soft, apply: " + apply + "}", 2);
+    check_identities("householder", "{reflections: 9, apply: " + apply + "}", 9);
+  }
+  for (const std::string init : {"cayley", "henaff", "uniform", "zero"}) check_identities("scaled_cayley", "{rho: 3, init: " + init + "}", 7);
+  check_identities("dense", "{init: glorot_normal}", 5);
+}
+
+TEST_CASE("dense: any shape, its initial values, no claim") {
+  Sample<double> sample("dense", "{init: constant, scale: 2}", 3, 5);
+  CHECK(sample.W() == Matrix<double>::Constant(3, 5, 2));
+  CHECK(sample.map->claim().kind == Claim::none);
+  CHECK(sample.map->blocks()[0].name == "W");
+  CHECK(sample.map->blocks()[0].rows == 3);
+  CHECK(sample.map->blocks()[0].cols == 5);
+  CHECK(sample.gradient_error(gaussian<double>(5, 4, 1), gaussian<double>(3, 4, 2)) < 1e-9);
+  CHECK(sample.map->spectrum().eigenvalues.empty());
+  CHECK(sample.map->spectrum().singular_values[0] == doctest::Approx(2 * std::sqrt(15.0)));
+  CHECK(Sample<double>("dense", "{init: file, file: " STIEFEL_GOLDEN "/npy/orthogonal_4.npy}", 4).W().norm() == doctest::Approx(2));
+}
+
+TEST_CASE("dense: the soft constraint's value and gradient") {
+  Sample<double> sample("dense", "{soft_orthogonality: 0.3}", 5, 4);
+  Parameters<double> dtheta(sample.map->blocks());
+  const double penalty = sample.map->penalty(sample.theta.constant(), dtheta.blocks());
+  CHECK(penalty == doctest::Approx(0.3 * std::pow(defect(sample.W()), 2)));
+  Parameters<double> ignored(sample.map->blocks());
+  for (std::size_t k = 0; k < dtheta.numbers.size(); ++k) {
+    double values[2];
+    for (int side : {0, 1}) {
+      sample.theta.numbers[k] += side ? 2e-5 : -1e-5;
+      values[side] = sample.map->penalty(sample.theta.constant(), ignored.blocks());
+    }
+    sample.theta.numbers[k] -= 1e-5;
+    CHECK((values[1] - values[0]) / 2e-5 == doctest::Approx(dtheta.numbers[k]).epsilon(1e-7));
+  }
+}
+
+TEST_CASE("householder: parameter counts") {
+  const auto count = [](const std::string& options, Index n) { return Sample<double>("householder", options, n).theta.numbers.size(); };
+  CHECK(count("{reflections: 1}", 8) == 8);
+  CHECK(count("{reflections: 5}", 8) == 8 * 5 - 5 * 4 / 2);
+  CHECK(count("{reflections: 7}", 8) == 8 * 9 / 2 - 1);
+  CHECK(count("{reflections: 8}", 8) == 8 * 9 / 2);
+}
+
+TEST_CASE("householder: the determinant's sign is that of the number of reflections") {
+  for (Index m = 1; m < 6; ++m) {
+    Sample<double> sample("householder", "{reflections: " + std::to_string(m) + "}", 6);
+    CHECK(determinant(sample) == doctest::Approx(m % 2 == 0 ? 1 : -1));
+  }
+  int positive = 0;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    Sample<double> sample("householder", "{reflections: 6}", 6, seed);
+    CHECK(determinant(sample) == doctest::Approx(-sample.theta.numbers.back()));
+    positive += determinant(sample) > 0;
+  }
+  CHECK(positive > 3);
+  CHECK(positive < 17);
+}
+
+TEST_CASE("householder: after a step the columns have unit length, W is the same and u₁ is where its option wants it") {
+  for (const std::string u1 : {"projected", "shadow", "soft"}) {
+    Sample<double> sample("householder", "{reflections: 5, u1: " + u1 + "}", 5);
+    for (double& x : sample.theta.numbers) x *= 3;
+    sample.theta.numbers.back() = -1.7;
+    sample.map->refresh(sample.theta.constant());
+    const Matrix<double> before = sample.W();
+    sample.map->after_step(sample.theta.blocks());
+    sample.map->refresh(sample.theta.constant());
+    for_each_column(5, 4, [&](Index, Index first, Index length) { CHECK(as_vector(sample.theta.blocks()[0]).segment(first, length).norm() == doctest::Approx(1)); });
+    CHECK(sample.theta.numbers.back() == (u1 == "shadow" ? -1.7 : -1.0));
+    CHECK((before - sample.W()).norm() < (u1 == "shadow" ? 1e-14 : 2.0));
+    CHECK(defect(sample.W()) < 1e-14 * 5);
+  }
+  Sample<double> free("householder", "{reflections: 2, normalise_columns: false}", 4);
+  for (double& x : free.theta.numbers) x *= 3;
+  const std::vector<double> kept = free.theta.numbers;
+  free.map->after_step(free.theta.blocks());
+  CHECK(free.theta.numbers == kept);
+}
+
+TEST_CASE("householder: soft u₁ is the one singular value that is not 1") {
+  Sample<double> sample("householder", "{reflections: 4, u1: soft}", 4);
+  sample.theta.numbers.back() = -0.25;
+  sample.map->refresh(sample.theta.constant());
+  const std::vector<double> values = sample.map->spectrum().singular_values;
+  CHECK(values[2] == doctest::Approx(1));
+  CHECK(values[3] == doctest::Approx(0.25));
+  CHECK(sample.map->claim().kind == Claim::bounded);
+}
+
+TEST_CASE("householder: a vanished column is refused by name") {
+  Sample<float> sample("householder", "{reflections: 3}", 5);
+  for (Index i = 5; i < 9; ++i) sample.theta.numbers[std::size_t(i)] = 0;
+  CHECK_THROWS_WITH_AS(sample.map->refresh(sample.theta.constant()), doctest::Contains("column 1 of U"), Error);
+}
+
+TEST_CASE("householder: options that do not fit the shape") {
+  CHECK_THROWS_WITH_AS(make_map<float>("householder", "{reflections: 9}", 8, 8), doctest::Contains("at most 8"), Error);
+  CHECK_THROWS_WITH_AS(make_map<float>("householder", "{reflections: 4}", 8, 6), doctest::Contains("square"), Error);
+  CHECK_THROWS_WITH_AS(make_map<float>("householder", "{reflections: 7, init: orthogonal}", 8, 8), doctest::Contains("reflections: 8"), Error);
+  CHECK_THROWS_WITH_AS(make_map<float>("scaled_cayley", "{rho: 9}", 8, 8), doctest::Contains("rho"), Error);
+  CHECK_THROWS_WITH_AS(Sample<float>("householder", "{reflections: 3, init: file, file: " STIEFEL_GOLDEN "/npy/c_float32.npy}", 3),
+                       doctest::Contains("2 × 3"), Error);
+}
+
+TEST_CASE("algorithm 2: reflections of a given orthogonal matrix") {
+  for (const Index n : {2, 5, 8, 30})
+    for (const double sign : {1.0, -1.0}) {
+      Rng rng(std::uint64_t(n), "algorithm 2");
+      Matrix<double> Q(n, n);
+      Initialiser("orthogonal").fill(view(Q), rng);
+      if (Q.determinant() * sign < 0) Q.col(0) *= -1;
+      const Reflections result = reflections_of(Q);
+      Matrix<double> product = Matrix<double>::Identity(n, n);
+      for (Index j = 0; j + 1 < n; ++j) product -= 2 * (product * result.U.col(j)) * result.U.col(j).transpose();
+      product.col(n - 1) *= result.u1;
+      CHECK((product - Q).norm() < 1e-13 * double(n));
+      CHECK(result.u1 == (n % 2 == 0 ? -sign : sign));
+    }
+  const auto rebuilt = [](const Matrix<double>& Q) {
+    const Reflections result = reflections_of(Q);
+    Matrix<double> product = Matrix<double>::Identity(Q.rows(), Q.rows());
+    for (Index j = 0; j + 1 < Q.rows(); ++j) product -= 2 * (product * result.U.col(j)) * result.U.col(j).transpose();
+    product.col(Q.rows() - 1) *= result.u1;
+    return product;
+  };
+  Matrix<double> flip = Matrix<double>::Identity(2, 2);
+  flip(1, 1) = -1;
+  CHECK((rebuilt(flip) - flip).norm() < 1e-15);
+  for (const Index n : {2, 5, 8}) CHECK((rebuilt(Matrix<double>::Identity(n, n)) - Matrix<double>::Identity(n, n)).norm() < 1e-14);
+}
+
+TEST_CASE("householder starts from a given matrix") {
+  Sample<double> from_file("householder", "{reflections: 4, init: file, file: " STIEFEL_GOLDEN "/npy/orthogonal_4.npy}", 4);
+  Sample<double> dense("dense", "{init: file, file: " STIEFEL_GOLDEN "/npy/orthogonal_4.npy}", 4);
+  CHECK((from_file.W() - dense.W()).norm() < 1e-14);
+  Sample<double> haar("householder", "{reflections: 12, init: orthogonal}", 12, 4), other("householder", "{reflections: 12, init: orthogonal}", 12, 5);
+  CHECK(defect(haar.W()) < 1e-13);
+  CHECK((haar.W() - other.W()).norm() > 1);
+}
+
+TEST_CASE("scaled_cayley: eigenvalues of the initial W, and its determinant") {
+  Sample<double> sample("scaled_cayley", "{rho: 4}", 10);
+  for (Index k = 0; const auto& value : sample.map->spectrum().eigenvalues) {
+    CHECK(std::abs(value) == doctest::Approx(1));
+    k += 1;
+    CHECK(k <= 10);
+  }
+  Index left = 0;  // pairs under −1 have −e^{±it} with t in [0, π/2]
+  for (const auto& value : sample.map->spectrum().eigenvalues) left += value.real() < 0;
+  CHECK(left == 4);
+  for (const Index rho : {0, 1, 4, 7}) {
+    Sample<double> other("scaled_cayley", "{init: uniform, scale: 2, rho: " + std::to_string(rho) + "}", 7);
+    CHECK(determinant(other) == doctest::Approx(rho % 2 == 0 ? 1 : -1));
+  }
+  CHECK(determinant(*std::make_unique<Sample<double>>("scaled_cayley", "{}", 6)) == doctest::Approx(-1));  // ρ = n/2 = 3
+}
+
+TEST_CASE("the float maps stay orthogonal over thousands of elementwise steps") {
+  // Adam-like steps: every entry moves by about the rate, in a direction that persists for a while.
+  const auto defect_after = [](const std::string& map, const std::string& options, Index n, int steps, float rate) {
+    Sample<float> sample(map, options, n);
+    Rng rng(7, "steps");
+    std::vector<float> moment(sample.theta.numbers.size(), 0.0F);
+    for (int step = 0; step < steps; ++step) {
+      for (std::size_t k = 0; k < moment.size(); ++k) {
+        moment[k] = 0.99F * moment[k] + 0.01F * float(rng.uniform(-1, 1)) + (step < 50 ? 0.02F * (k % 2 ? 1.0F : -1.0F) : 0.0F);
+        sample.theta.numbers[k] += rate * moment[k] * 10;
+      }
+      sample.map->after_step(sample.theta.blocks());
+    }
+    sample.map->refresh(sample.theta.constant());
+    return defect(sample.W());
+  };
+  CHECK(defect_after("scaled_cayley", "{rho: 17}", 170, 2000, 1e-2F) < 1e-5);
+  CHECK(defect_after("householder", "{reflections: 32}", 256, 1000, 1e-3F) < 2e-5);
+  CHECK(defect_after("householder", "{reflections: 128, apply: wy}", 128, 300, 1e-3F) < 2e-5);
+}
+
+TEST_CASE("records of scaled_cayley: ‖A‖₂ and the condition number of I + A") {
+  struct Values final : Recorder {
+    std::map<std::string, double> values;
+    void scalar(std::string_view name, double value) override { values.emplace(name, value); }
+  };
+  Sample<double> sample("scaled_cayley", "{init: zero}", 4);
+  sample.theta.numbers = {-2, 0, 0, 0, 0, -0.5};  // blocks of 2 and 0.5
+  sample.map->refresh(sample.theta.constant());
+  Values records;
+  sample.map->record(records);
+  CHECK(records.values.at("a_norm") == doctest::Approx(2));
+  CHECK(records.values.at("condition") == doctest::Approx(std::sqrt(5 / 1.25)));
+}
+
+TEST_CASE_TEMPLATE("skew-symmetric matrices by their strict lower triangle", S, float, double) {
+  const std::vector<S> theta{1, 2, 3};
+  Matrix<S> A(3, 3);
+  skew<S>(theta, view(A));
+  Matrix<S> expected(3, 3);
+  expected << 0, -1, -2, 1, 0, -3, 2, 3, 0;
+  CHECK(A == expected);
+  Matrix<S> dA(3, 3);
+  dA << 1, 2, 3, 4, 5, 6, 7, 8, 10;
+  std::vector<S> dtheta{10, 20, 30};
+  add_skew<S>(dtheta, cview(dA));
+  CHECK(dtheta == std::vector<S>{12, 24, 32});
+}
+
+TEST_CASE("a complex map gives n singular values and eigenvalues") {
+  class Turned final : public Dense<double> {  // W = diag(2i, −1)
+   public:
+    Turned() : Dense<double>(Shape{4, 4, true}) {}
+    std::vector<BlockSpec> blocks() const override { return {}; }
+    void initialise(Blocks<double>, Rng&) const override {}
+    void materialise(CBlocks<double>, Mat<double> W) override { W << 0, 0, -2, 0, 0, -1, 0, 0, 2, 0, 0, 0, 0, 0, 0, -1; }
+    void pullback(CBlocks<double>, CMat<double>, CMat<double>, Blocks<double>) override {}
+  };
+  Turned map;
+  map.refresh({});
+  const Spectrum spectrum = map.spectrum();
+  REQUIRE(spectrum.singular_values.size() == 2);
+  CHECK(spectrum.singular_values[0] == doctest::Approx(2));
+  CHECK(std::abs(spectrum.eigenvalues[0] - std::complex<double>(0, 2)) < 1e-14);
+  CHECK(std::abs(spectrum.eigenvalues[1] - std::complex<double>(-1, 0)) < 1e-14);
+}

@@ -1,0 +1,312 @@
+// What is left of the result file when the process is killed, the disk is full or a system call fails: always the last published whole.
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <random>
+#include <thread>
+
+#include <stiefel/error.hpp>
+
+#include "results/progress.hpp"
+#include "results_files.hpp"
+
+using namespace stiefel;
+
+// These take the place of the C library's in libstiefel and libhdf5: call number `fail_from` and all later ones fail.
+namespace {
+struct Fault {
+  std::atomic<int> calls{0}, fail_from{0};
+  int error = ENOSPC;
+  bool fails() { return ++calls >= fail_from && fail_from > 0; }
+  void set(int from, int with) {
+    calls = 0;
+    error = with;
+    fail_from = from;
+  }
+};
+Fault pwrite_fault, fsync_fault, rename_fault, fallocate_fault;
+}  // namespace
+
+#pragma GCC visibility push(default)
+extern "C" {
+ssize_t pwrite(int file, const void* data, size_t bytes, off_t place) {
+  if (pwrite_fault.fails()) return errno = pwrite_fault.error, -1;
+  return syscall(SYS_pwrite64, file, data, bytes, place);
+}
+ssize_t pwrite64(int file, const void* data, size_t bytes, off64_t place) { return pwrite(file, data, bytes, place); }
+int fsync(int file) {
+  if (fsync_fault.fails()) return errno = fsync_fault.error, -1;
+  return int(syscall(SYS_fsync, file));
+}
+int rename(const char* from, const char* to) noexcept {
+  if (rename_fault.fails()) return errno = rename_fault.error, -1;
+  return int(syscall(SYS_rename, from, to));
+}
+int fallocate(int file, int mode, off_t place, off_t bytes) {
+  if (fallocate_fault.fails()) return errno = fallocate_fault.error, -1;
+  return int(syscall(SYS_fallocate, file, mode, place, bytes));
+}
+}
+#pragma GCC visibility pop
+
+namespace {
+
+constexpr Index n = 20;
+
+class Run {
+ public:
+  explicit Run(const std::filesystem::path& folder)
+      : writer_(folder, small_header()), steps_(writer_.define(steps_table())), spectrum_(writer_.define(spectrum_table(n))) {}
+  void append(Index rows) {
+    for (Index i = 0; i < rows; ++i) {
+      ++row_;
+      append_step(writer_, steps_, double(row_));
+      append_spectrum(writer_, spectrum_, n, double(row_));
+    }
+  }
+  void publish() { writer_.publish(row_, {}); }
+  /// The exit code that publish() throws, done if none.
+  Exit try_publish(std::string* text = nullptr) {
+    try {
+      publish();
+    } catch (const Error& error) {
+      if (text) *text = error.what();
+      return error.code();
+    }
+    return Exit::done;
+  }
+  Index rows() const { return row_; }
+
+ private:
+  ResultWriter writer_;
+  int steps_, spectrum_;
+  Index row_ = 0;
+};
+
+int open_files() {
+  int count = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) ++count;
+  return count;
+}
+
+const char* const folder_variable = "STIEFEL_TEST_FOLDER";
+
+/// This program again, as the child that publishes until it is killed.
+pid_t start_publisher(const std::filesystem::path& folder) {
+  ::setenv(folder_variable, folder.c_str(), 1);
+  char program[] = "results_faults_test", which[] = "--test-case=publish for ever", all[] = "--no-skip", quiet[] = "--minimal";
+  char* words[] = {program, which, all, quiet, nullptr};
+  pid_t child = 0;
+  const int result = ::posix_spawn(&child, "/proc/self/exe", nullptr, nullptr, words, environ);
+  ::unsetenv(folder_variable);
+  REQUIRE(result == 0);
+  return child;
+}
+
+void kill_and_wait(pid_t child) {
+  ::kill(child, SIGKILL);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  CHECK(WIFSIGNALED(status));    // it was still publishing
+}
+
+}  // namespace
+
+TEST_CASE("publish for ever" * doctest::skip()) {
+  const char* folder = std::getenv(folder_variable);
+  if (!folder) return;
+  Run run(folder);
+  while (true) {
+    run.append(7);
+    run.publish();
+  }
+}
+
+TEST_CASE("a killed process leaves the last published file whole") {
+  std::mt19937 random(1);
+  Index published = 0;
+  for (int kill = 0; kill < 20; ++kill) {
+    const Folder folder;
+    const pid_t child = start_publisher(folder.path());
+    for (int i = 0; i < 2000 && !std::filesystem::exists(folder.results()); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 60000));
+    kill_and_wait(child);
+    REQUIRE(std::filesystem::exists(folder.results()));
+    const auto step = Index(ResultReader(folder.results()).number_attribute("/", "committed_step"));
+    CHECK(step > 0);
+    CHECK(step % 7 == 0);
+    CHECK(wrong_entries(folder.results(), step, n) == 0);
+    published += step / 7;
+  }
+  CHECK(published > 20);    // kills came at different publishes
+}
+
+TEST_CASE("a reader that opens the file all the time always finds it whole") {
+  const Folder folder;
+  const pid_t child = start_publisher(folder.path());
+  for (int i = 0; i < 2000 && !std::filesystem::exists(folder.results()); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  int wrong = 0;
+  Index last = 0;
+  for (int i = 0; i < 100; ++i) {
+    const ResultReader reader(folder.results());
+    const auto step = Index(reader.number_attribute("/", "committed_step"));
+    wrong += step < last || reader.shape("/steps/loss")[0] != std::uint64_t(step) || Index(reader.read("/steps/step").values.back()) != step;
+    last = step;
+  }
+  kill_and_wait(child);
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("a disk that fills up at any write of HDF5 leaves the file byte-equal, and publishing goes on when there is room again") {
+  const Folder folder;
+  Run run(folder.path());
+  run.append(20);
+  run.publish();
+  const std::string before = bytes_of(folder.results());
+  run.append(30);
+  const int files = open_files();
+  int failures = 0;
+  for (int k = 1;; ++k) {
+    CAPTURE(k);
+    std::string text;
+    pwrite_fault.set(k, k % 3 ? ENOSPC : EDQUOT);
+    const Exit code = run.try_publish(&text);
+    const bool reached = pwrite_fault.calls >= k;
+    pwrite_fault.set(0, 0);
+    if (!reached) {
+      CHECK(code == Exit::done);
+      break;
+    }
+    ++failures;
+    REQUIRE(code == Exit::exhausted);
+    REQUIRE(text.find(folder.path().string()) != std::string::npos);
+    REQUIRE(bytes_of(folder.results()) == before);
+    REQUIRE_FALSE(std::filesystem::exists(folder.results().string() + ".tmp"));
+    REQUIRE(open_files() == files);
+  }
+  CHECK(failures > 20);
+  CHECK(wrong_entries(folder.results(), 50, n) == 0);
+  run.append(5);
+  run.publish();
+  CHECK(wrong_entries(folder.results(), 55, n) == 0);
+}
+
+TEST_CASE("the first publish on a full disk leaves nothing") {
+  const Folder folder;
+  Run run(folder.path());
+  run.append(3);
+  for (int k : {1, 2, 5, 20}) {
+    pwrite_fault.set(k, ENOSPC);
+    CHECK(run.try_publish() == Exit::exhausted);
+    pwrite_fault.set(0, 0);
+    CHECK(std::filesystem::is_empty(folder.path()));
+  }
+  run.publish();
+  CHECK(wrong_entries(folder.results(), 3, n) == 0);
+}
+
+TEST_CASE("room is reserved before a byte is written, and the error says how much is needed") {
+  const Folder folder;
+  Run run(folder.path());
+  run.append(20);
+  run.publish();
+  const auto size = std::filesystem::file_size(folder.results());
+  run.append(1000);
+  fallocate_fault.set(1, ENOSPC);
+  pwrite_fault.set(0, 0);
+  std::string text;
+  CHECK(run.try_publish(&text) == Exit::exhausted);
+  CHECK(pwrite_fault.calls == 0);
+  const std::string start = "no room for " + folder.results().string() + ": ";
+  REQUIRE(text.starts_with(start));
+  const double needed = std::stod(text.substr(start.size()));
+  fallocate_fault.set(1, EOPNOTSUPP);    // a file system that cannot reserve
+  CHECK(run.try_publish() == Exit::done);
+  fallocate_fault.set(0, 0);
+  const auto grown = std::filesystem::file_size(folder.results());
+  CHECK(grown > size);
+  CHECK(double(grown) < needed);
+  CHECK(needed < 4 * double(grown));
+  CHECK(wrong_entries(folder.results(), 1020, n) == 0);
+}
+
+TEST_CASE("a limit on the size of files, at many sizes") {
+  const Folder folder;
+  Run run(folder.path());
+  run.append(50);
+  run.publish();
+  const std::string before = bytes_of(folder.results());
+  run.append(200);
+  rlimit old;
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &old) == 0);
+  const auto handler = ::signal(SIGXFSZ, SIG_IGN);
+  int failures = 0;
+  for (rlim_t limit = 0; limit < 4 * before.size(); limit += before.size() / 8) {
+    const rlimit small{limit, old.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
+    const Exit code = run.try_publish();
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &old) == 0);
+    if (code == Exit::done) break;
+    ++failures;
+    CHECK(code == Exit::exhausted);
+    CHECK(bytes_of(folder.results()) == before);
+  }
+  ::signal(SIGXFSZ, handler);
+  CHECK(failures > 8);
+  CHECK(wrong_entries(folder.results(), 250, n) == 0);
+}
+
+TEST_CASE("fsync and rename that fail keep the old file; a failed sync of the directory never doubles rows") {
+  const Folder folder;
+  Run run(folder.path());
+  run.append(4);
+  run.publish();
+  const std::string before = bytes_of(folder.results());
+  run.append(4);
+  fsync_fault.set(1, EIO);
+  CHECK(run.try_publish() == Exit::damaged);
+  CHECK(bytes_of(folder.results()) == before);
+  fsync_fault.set(0, 0);
+  rename_fault.set(1, EIO);
+  CHECK(run.try_publish() == Exit::damaged);
+  CHECK(bytes_of(folder.results()) == before);
+  rename_fault.set(0, 0);
+  fsync_fault.set(2, EIO);    // the second is the directory's
+  CHECK(run.try_publish() == Exit::damaged);
+  fsync_fault.set(0, 0);
+  CHECK(wrong_entries(folder.results(), 8, n) == 0);
+  run.publish();
+  CHECK(wrong_entries(folder.results(), 8, n) == 0);
+}
+
+TEST_CASE("a progress line that does not fit is taken back whole") {
+  const Folder folder;
+  const std::filesystem::path path = folder.path() / "progress.jsonl";
+  ProgressLog progress(path);
+  progress.write(1, 0.5, {});
+  const std::string before = bytes_of(path);
+  rlimit old;
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &old) == 0);
+  const auto handler = ::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{before.size() + 10, old.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
+  Exit code = Exit::done;
+  try {
+    progress.write(2, 0.5, {});
+  } catch (const Error& error) {
+    code = error.code();
+  }
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &old) == 0);
+  ::signal(SIGXFSZ, handler);
+  CHECK(code == Exit::exhausted);
+  CHECK(bytes_of(path) == before);
+}

@@ -1,0 +1,189 @@
+// The run directory: names, states, and a lock that one living process holds and a dead one loses.
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+#include <stiefel/error.hpp>
+
+#include "results/run_directory.hpp"
+#include "results_files.hpp"
+
+using namespace stiefel;
+
+namespace {
+
+const char* const folder_variable = "STIEFEL_TEST_FOLDER";
+
+pid_t start_child(const std::filesystem::path& folder, const std::string& test) {
+  ::setenv(folder_variable, folder.c_str(), 1);
+  std::string which = "--test-case=" + test;
+  char program[] = "run_directory_test", all[] = "--no-skip", quiet[] = "--minimal";
+  char* words[] = {program, which.data(), all, quiet, nullptr};
+  pid_t child = 0;
+  const int result = ::posix_spawn(&child, "/proc/self/exe", nullptr, nullptr, words, environ);
+  ::unsetenv(folder_variable);
+  REQUIRE(result == 0);
+  return child;
+}
+
+void wait_for(const std::filesystem::path& path) {
+  for (int i = 0; i < 2000 && !std::filesystem::exists(path); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  REQUIRE(std::filesystem::exists(path));
+}
+
+std::string refusal(const std::function<void()>& call, Exit expected) {
+  try {
+    call();
+  } catch (const Error& error) {
+    CHECK(error.code() == expected);
+    return error.what();
+  }
+  return "not refused";
+}
+
+void replace(std::string& text, const std::string& from, const std::string& to) {
+  const std::size_t place = text.find(from);
+  REQUIRE(place != std::string::npos);
+  text.replace(place, from.size(), to);
+}
+
+}  // namespace
+
+TEST_CASE("hold the lock" * doctest::skip()) {
+  if (!std::getenv(folder_variable)) return;
+  const RunLock lock(std::getenv(folder_variable));
+  std::ofstream(std::filesystem::path(std::getenv(folder_variable)) / "held") << "yes";
+  while (true) ::pause();
+}
+
+TEST_CASE("race for the lock" * doctest::skip()) {
+  if (!std::getenv(folder_variable)) return;
+  const std::filesystem::path folder = std::getenv(folder_variable);
+  while (!std::filesystem::exists(folder / "go")) std::this_thread::yield();
+  try {
+    const RunLock lock(folder);
+    std::ofstream(folder / ("won." + std::to_string(::getpid()))) << "yes";
+    while (!std::filesystem::exists(folder / "stop")) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  } catch (const Error& error) {
+    CHECK(error.code() == Exit::in_use);
+    std::ofstream(folder / ("lost." + std::to_string(::getpid()))) << "yes";
+  }
+}
+
+TEST_CASE("a run's directory is made once, with its configuration, and has a state") {
+  const Folder folder;
+  const std::filesystem::path path = folder.path() / "adding" / "0123abcd";
+  CHECK(run_state(path) == RunState::none);
+  {
+    const RunDirectory run = RunDirectory::create(folder.path(), "adding", "0123abcd", "name: adding\n");
+    CHECK(run.path() == path);
+    CHECK(bytes_of(path / "config.yaml") == "name: adding\n");
+    CHECK(run_state(path) == RunState::running);
+    CHECK(refusal([&] { RunDirectory::create(folder.path(), "adding", "0123abcd", ""); }, Exit::in_use).find("is in use by process") != std::string::npos);
+  }
+  CHECK(run_state(path) == RunState::unfinished);
+  CHECK_FALSE(std::filesystem::exists(path / "lock"));
+  CHECK(refusal([&] { RunDirectory::create(folder.path(), "adding", "0123abcd", ""); }, Exit::usage).find("nothing is overwritten") != std::string::npos);
+  CHECK(bytes_of(path / "config.yaml") == "name: adding\n");
+  {
+    const RunDirectory again = RunDirectory::open(path);
+    CHECK(run_state(path) == RunState::running);
+    ResultWriter writer(path, small_header());
+    writer.publish(0, {});
+    Status status;
+    status.state = "finished";
+    writer.publish(1, status);
+  }
+  CHECK(run_state(path) == RunState::finished);
+  CHECK(refusal([&] { RunDirectory::open(folder.path()); }, Exit::usage).find("no config.yaml") != std::string::npos);
+}
+
+TEST_CASE("names that would leave the folder of the runs are refused") {
+  for (const std::string& name : {std::string(), std::string("."), std::string(".."), std::string("a/b"), std::string("../x"), std::string("/tmp"),
+                                  std::string("a\nb"), std::string("a\0b", 3), std::string(201, 'a'), std::string("-x")}) {
+    CAPTURE(name);
+    CHECK(refusal([&] { run_path("runs", name, "id"); }, Exit::usage).find(" of a run must ") != std::string::npos);
+    CHECK(refusal([&] { run_path("runs", "name", name); }, Exit::usage).find("the id ") != std::string::npos);
+  }
+  CHECK(run_path("runs", "große Läufe 1", "0a") == "runs/große Läufe 1/0a");
+  CHECK(run_path("runs", std::string(200, 'a'), "0a").string().size() == 208);
+}
+
+TEST_CASE("the lock of a living process holds, that of a killed one is taken over") {
+  const Folder folder;
+  const pid_t child = start_child(folder.path(), "hold the lock");
+  wait_for(folder.path() / "held");
+  const std::string text = refusal([&] { RunLock lock(folder.path()); }, Exit::in_use);
+  CHECK(text.find("is in use by process " + std::to_string(child) + " on ") != std::string::npos);
+  CHECK(run_state(folder.path()) == RunState::running);
+  ::kill(child, SIGKILL);
+  int status = 0;
+  siginfo_t information;
+  REQUIRE(::waitid(P_PID, id_t(child), &information, WEXITED | WNOWAIT) == 0);    // dead, not yet reaped
+  CHECK(run_state(folder.path()) == RunState::none);
+  ::waitpid(child, &status, 0);
+  CHECK(std::filesystem::exists(folder.path() / "lock"));
+  {
+    const RunLock lock(folder.path());
+    CHECK(run_state(folder.path()) == RunState::running);
+  }
+  CHECK_FALSE(std::filesystem::exists(folder.path() / "lock"));
+}
+
+TEST_CASE("a lock from before a restart, of a used-again pid or without sense is stale; one of another host holds") {
+  const Folder folder;
+  std::string own;
+  {
+    const RunLock lock(folder.path());
+    own = bytes_of(folder.path() / "lock");
+  }
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string content = own;
+    replace(content, from, to);
+    std::ofstream(folder.path() / "lock", std::ios::trunc) << content;
+  };
+  with("\"boot\":\"", "\"boot\":\"x");
+  CHECK_NOTHROW(RunLock(folder.path()));
+  with("\"start\":\"", "\"start\":\"9");
+  CHECK_NOTHROW(RunLock(folder.path()));
+  std::ofstream(folder.path() / "lock", std::ios::trunc) << "";
+  CHECK_NOTHROW(RunLock(folder.path()));
+  std::ofstream(folder.path() / "lock", std::ios::trunc) << "{\"host\": 3}";
+  CHECK_NOTHROW(RunLock(folder.path()));
+  with("\"host\":\"", "\"host\":\"elsewhere-");
+  CHECK(refusal([&] { RunLock lock(folder.path()); }, Exit::in_use).find(" on elsewhere-") != std::string::npos);
+  CHECK(bytes_of(folder.path() / "lock").find("elsewhere-") != std::string::npos);
+}
+
+TEST_CASE("of processes that race for a stale lock exactly one wins") {
+  for (int race = 0; race < 10; ++race) {
+    const Folder folder;
+    std::ofstream(folder.path() / "lock") << "{}";
+    std::vector<pid_t> children;
+    for (int i = 0; i < 6; ++i) children.push_back(start_child(folder.path(), "race for the lock"));
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    std::ofstream(folder.path() / "go") << "yes";
+    int won = 0, lost = 0;
+    for (int i = 0; i < 2000 && won + lost < 6; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      won = lost = 0;
+      for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+        won += entry.path().stem() == "won";
+        lost += entry.path().stem() == "lost";
+      }
+    }
+    std::ofstream(folder.path() / "stop") << "yes";
+    for (pid_t child : children) {
+      int status = 0;
+      ::waitpid(child, &status, 0);
+      CHECK(status == 0);
+    }
+    CHECK(won == 1);
+    CHECK(lost == 5);
+  }
+}
