@@ -1,5 +1,5 @@
-# `cmake --install`: program, library, headers, experiments (plugins: stiefel_add_plugin), and the package that find_package(stiefel) reads. The build
-# tree holds the same package under lib/cmake/stiefel, so a plugin can be built against either.
+# `cmake --install`: program, library, headers, experiments, and the package that find_package(stiefel) reads; stiefel_add_plugin()
+# installs the plugins. The build tree holds the same package under lib/cmake/stiefel, so a plugin can be built against either.
 include(CMakePackageConfigHelpers)
 set(STIEFEL_PACKAGE ${CMAKE_INSTALL_LIBDIR}/cmake/stiefel)
 set(STIEFEL_BUILD_PACKAGE ${CMAKE_BINARY_DIR}/lib/cmake/stiefel)

@@ -26,7 +26,7 @@ template <class S> void PackedProduct<S>::reserve(Index rows, Index cols) {
   const Index size = (rows + lanes - 1) / lanes * lanes * cols;
   if (size > capacity_) {
     packed_.reset();
-    capacity_ = 0;
+    capacity_ = rows_ = cols_ = 0;
     packed_.reset(static_cast<S*>(::operator new[](std::size_t(size) * sizeof(S), alignment)));
     capacity_ = size;
   }
@@ -58,8 +58,8 @@ template <class S> void PackedProduct<S>::pack_transposed(CMat<S> W) {
     for (Index first = 0; first < cols_; first += strip) {
       const Index end = std::min(first + strip, cols_);
       for (Index i = 0; i < height; ++i) {
-        const S* column = W.data() + (row + i) * W.outerStride();
-        for (Index k = first; k < end; ++k) panel[k * height + i] = i < count ? column[k] : S(0);
+        const S* column = i < count ? W.data() + (row + i) * W.outerStride() : nullptr;
+        for (Index k = first; k < end; ++k) panel[k * height + i] = column ? column[k] : S(0);
       }
     }
   });

@@ -119,7 +119,8 @@ template <class S> constexpr auto tiles = []<int... i>(Range<i...>) {
   return std::array<TileFunction<S>, sizeof...(i)>{tile_or_none<S, i / most_vectors + 1, i % most_vectors + 1>()...};
 }(Up<most_columns * most_vectors>());
 
-/// Vectors of W that all columns pass before the next ones: even, and for one column balanced, since a low tile takes as long as a high one.
+/// Vectors of W that all columns pass before the next ones: even, and for one column balanced, since there a low tile takes as long
+/// as a high one.
 inline Index band_vectors(Index vectors, Index columns) {
   const Index most = tile_vectors(int(columns));
   const Index bands = (vectors + most - 1) / most;
