@@ -22,7 +22,8 @@ template <class S> class Adam final : public Optimizer<S> {
       s.field("beta1", beta1, "β₁ of the running mean of gradients").at_least(0).less_than(1);
       s.field("beta2", beta2, "β₂ of the running mean of squared gradients").at_least(0).less_than(1);
       s.field("epsilon", epsilon, "ε of the denominator; with 0 an entry whose mean square is 0 does not move").at_least(0);
-      s.field("form", form, "bias_corrected: √v̂ + ε (the paper); epsilon_hat: √v + ε (TensorFlow 1, Lasagne)").one_of({"bias_corrected", "epsilon_hat"});
+      s.field("form", form, "bias_corrected: √v̂ + ε (the paper); epsilon_hat: √v + ε (TensorFlow 1, Lasagne)")
+          .one_of({"bias_corrected", "epsilon_hat"});
     }
   };
   explicit Adam(const Options& options) : options_(options), hat_(options.form == "epsilon_hat") {}

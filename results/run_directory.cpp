@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <fstream>
 
@@ -29,7 +30,11 @@ void write_config(const std::filesystem::path& directory, std::string_view yaml)
 
 std::filesystem::path run_path(const std::filesystem::path& root, std::string_view name, std::string_view id) {
   const auto require = [](const char* what, std::string_view text) {
-    if (const std::string fault = run_name_fault(text); !fault.empty()) throw Error(fmt::format("the {} '{}' of a run {}", what, text, fault));
+    const std::string fault = run_name_fault(text);
+    if (fault.empty()) return;
+    std::string shown(text);
+    std::ranges::replace_if(shown, [](unsigned char c) { return c < 0x20 || c == 0x7F; }, '?');
+    throw Error(fmt::format("the {} '{}' of a run {}", what, shown, fault));
   };
   require("name", name);
   require("id", id);

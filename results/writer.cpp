@@ -46,13 +46,13 @@ ResultWriter::ResultWriter(std::filesystem::path run_directory, RunHeader header
 }
 
 int ResultWriter::define(Table table) {
-  check(table);
   static constexpr std::array reserved = {"/config", "/provenance", "/status"};
   for (const char* group : reserved)
     if (table.group == group || table.group.starts_with(std::string(group) + "/"))
       throw Error(fmt::format("nothing can be recorded in {}: it belongs to the result file itself", table.group));
   for (const Stored& other : tables_)
     if (other.table.group == table.group) throw Error(fmt::format("{} is recorded twice; rename one of the two", table.group));
+  check(table);
   PendingRows pending;
   pending.columns.resize(table.columns.size());
   tables_.push_back({std::move(table), std::move(pending)});
@@ -74,7 +74,7 @@ std::uint64_t ResultWriter::bytes_needed() const {
 
 /// Chunks that were not full leave holes when they are rewritten; copying the rows to a new file closes them.
 bool ResultWriter::worth_rebuilding() const {
-  constexpr std::uint64_t small = std::uint64_t(1) << 22;
+  constexpr std::uint64_t small = std::uint64_t(1) << 20;
   return published_ && file_bytes_ > small && file_bytes_ > 2 * chunk_bytes_;
 }
 

@@ -62,7 +62,8 @@ class SharedProgress {
 template <class T> T number(const std::string& text, const std::string& option) {
   T value{};
   const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (fault != std::errc() || end != text.data() + text.size() || value < 1) throw Error(fmt::format("{} must be a number from 1, got '{}'", option, text));
+  if (fault != std::errc() || end != text.data() + text.size() || value < 1)
+    throw Error(fmt::format("{} must be a number from 1, got '{}'", option, text));
   return value;
 }
 
@@ -79,7 +80,8 @@ Request read_request(std::span<const std::string> words) {
   for (const std::string& word : arguments.positional)
     (word.find('=') == word.npos ? request.files : request.settings.options).push_back(word);
   const std::string scalar = arguments.value("--scalar");
-  if (scalar != "" && scalar != "float32" && scalar != "float64") throw Error(fmt::format("--scalar must be float32 or float64, got '{}'", scalar));
+  if (scalar != "" && scalar != "float32" && scalar != "float64")
+    throw Error(fmt::format("--scalar must be float32 or float64, got '{}'", scalar));
   if (scalar != "") request.settings.scalars = {scalar};
   if (arguments.has("--seed")) request.settings.seed = number<std::uint64_t>(arguments.value("--seed"), "--seed");
   if (arguments.has("--limit")) request.limit = number<int>(arguments.value("--limit"), "--limit");
@@ -182,7 +184,8 @@ int check_apart(const std::string& file, const std::vector<std::string>& rest, i
   if (status && WIFEXITED(*status) && progress->done) return WEXITSTATUS(*status);
 
   std::string fate = fmt::format("did not come back within {} s (--limit)", limit);
-  if (status && WIFSIGNALED(*status)) fate = fmt::format("ended the program by signal {} ({})", WTERMSIG(*status), strsignal(WTERMSIG(*status)));
+  if (status && WIFSIGNALED(*status))
+    fate = fmt::format("ended the program by signal {} ({})", WTERMSIG(*status), strsignal(WTERMSIG(*status)));
   if (status && WIFEXITED(*status)) fate = fmt::format("ended the program with exit code {}", WEXITSTATUS(*status));
   const Progress& at = *progress;
   if (*at.method)

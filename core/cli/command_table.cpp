@@ -15,20 +15,37 @@ const std::vector<Command>& commands() {
   static const Option data = {"--data", Word::folder, "folder of the data sets, instead of STIEFEL_DATA or the cache"};
   static const Option json = {"--json", Word::none, "output for programs"};
   static const std::vector<Command> table = {
-      {"run", "FILE [key.path=value...]", Word::experiment, Word::key, "train the network of an experiment and store what is recorded",
+      {"run",
+       "FILE [key.path=value...]",
+       Word::experiment,
+       Word::key,
+       "train the network of an experiment and store what is recorded",
        {{"--dry-run", Word::none, "resolve everything, load the data, do one step, print sizes and times, store nothing"},
         data,
         threads,
         {"--output", Word::folder, "folder of all runs, instead of runs"},
         {"--no-progress", Word::none, "no progress line"},
         {"--quiet", Word::none, "errors only"}}},
-      {"validate", "FILE [key.path=value...]", Word::experiment, Word::key, "check an experiment and say everything that is wrong with it",
+      {"validate",
+       "FILE [key.path=value...]",
+       Word::experiment,
+       Word::key,
+       "check an experiment and say everything that is wrong with it",
        {{"--resolved", Word::none, "print every key with its effective value as YAML"},
         {"--origins", Word::none, "print where each value comes from"}}},
-      {"describe", "NAME|FILE.so|experiment", Word::method, Word::none, "print a method's options as YAML to start from, or a whole experiment", {}},
+      {"describe",
+       "NAME|FILE.so|experiment",
+       Word::method,
+       Word::none,
+       "print a method's options as YAML to start from, or a whole experiment",
+       {}},
       {"list", "", Word::none, Word::none, "list the methods that can be had and the plugin files that cannot be used", {json}},
       {"schema", "", Word::none, Word::none, "print the JSON schema of experiments for editors", {}},
-      {"check", "FILE.so... [option=value...]", Word::plugin_file, Word::plugin_file, "test what a plugin promises",
+      {"check",
+       "FILE.so... [option=value...]",
+       Word::plugin_file,
+       Word::plugin_file,
+       "test what a plugin promises",
        {{"--all", Word::none, "every plugin that is found"},
         {"--method", Word::method, "only this method of the file"},
         {"--scalar", Word::text, "only float32 or float64"},
@@ -49,7 +66,8 @@ const Command& find_command(std::string_view name) {
     names.emplace_back(command.name);
   }
   const std::string close = suggestion(name, names);
-  throw Error(fmt::format("there is no command '{}'{}", name, close.empty() ? fmt::format("; there are {}", fmt::join(names, ", ")) : close));
+  throw Error(
+      fmt::format("there is no command '{}'{}", name, close.empty() ? fmt::format("; there are {}", fmt::join(names, ", ")) : close));
 }
 
 std::string Arguments::value(const std::string& option, const std::string& otherwise) const {

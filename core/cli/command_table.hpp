@@ -13,15 +13,15 @@ namespace stiefel::cli {
 enum class Word { none, experiment, key, plugin_file, method, role, shell, folder, text };
 
 struct Option {
-  const char* name;      ///< with its dashes
-  Word argument;         ///< Word::none: a switch
+  const char* name;  ///< with its dashes
+  Word argument;     ///< Word::none: a switch
   const char* meaning;
 };
 
 struct Command {
   const char* name;
-  const char* arguments;   ///< as shown in help: "FILE [key=value...]"
-  Word first, further;     ///< of the arguments
+  const char* arguments;  ///< as shown in help: "FILE [key=value...]"
+  Word first, further;    ///< of the arguments
   const char* meaning;
   std::vector<Option> options;
 };
@@ -32,7 +32,7 @@ const Command& find_command(std::string_view name);
 
 struct Arguments {
   std::vector<std::string> positional;
-  std::map<std::string, std::string> options;   ///< by name with dashes; a switch has an empty value
+  std::map<std::string, std::string> options;  ///< by name with dashes; a switch has an empty value
 
   bool has(const std::string& option) const { return options.contains(option); }
   std::string value(const std::string& option, const std::string& otherwise = "") const;

@@ -13,15 +13,24 @@ namespace {
 
 const char* kind_of(Word word) {
   switch (word) {
-    case Word::none: return "none";
-    case Word::experiment: return "experiment";
-    case Word::key: return "key";
-    case Word::plugin_file: return "plugin_file";
-    case Word::method: return "method";
-    case Word::role: return "role";
-    case Word::shell: return "shell";
-    case Word::folder: return "folder";
-    case Word::text: return "text";
+    case Word::none:
+      return "none";
+    case Word::experiment:
+      return "experiment";
+    case Word::key:
+      return "key";
+    case Word::plugin_file:
+      return "plugin_file";
+    case Word::method:
+      return "method";
+    case Word::role:
+      return "role";
+    case Word::shell:
+      return "shell";
+    case Word::folder:
+      return "folder";
+    case Word::text:
+      return "text";
   }
   return "none";
 }
@@ -83,11 +92,12 @@ std::string bash_completion() {
       options += std::string(" ") + option.name;
       if (option.argument != Word::none) valued += fmt::format("{}{}:{}", valued.empty() ? "" : " ", option.name, kind_of(option.argument));
     }
-    cases += fmt::format("    {}) options=\"{}\" valued=\"{}\" first={} further={} ;;\n", command.name, options, valued, kind_of(command.first),
-                         kind_of(command.further));
+    cases += fmt::format("    {}) options=\"{}\" valued=\"{}\" first={} further={} ;;\n", command.name, options, valued,
+                         kind_of(command.first), kind_of(command.further));
   }
   std::string script = head;
-  script += fmt::format("  if [ \"$COMP_CWORD\" -eq 1 ]; then\n    mapfile -t COMPREPLY < <(compgen -W \"{}\" -- \"$current\")\n    return\n  fi\n", names);
+  script += fmt::format(
+      "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n    mapfile -t COMPREPLY < <(compgen -W \"{}\" -- \"$current\")\n    return\n  fi\n", names);
   script += "  case \"${COMP_WORDS[1]}\" in\n" + cases + "  esac";
   return script + tail;
 }

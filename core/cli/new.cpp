@@ -17,7 +17,8 @@ namespace stiefel::cli {
 namespace {
 
 void check_name(const std::string& name) {
-  static const std::vector<std::string> taken_by_cmake = {"all", "clean", "help", "install", "package", "test", "edit_cache", "rebuild_cache"};
+  static const std::vector<std::string> taken_by_cmake = {"all",     "clean", "help",       "install",
+                                                          "package", "test",  "edit_cache", "rebuild_cache"};
   const bool plain = name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == name.npos;
   if (!plain || !std::isalpha(static_cast<unsigned char>(name[0])))
     throw Error(fmt::format("the name '{}' must be made of a–z, 0–9 and _, and begin with a letter", name));
@@ -66,7 +67,8 @@ int new_command(std::span<const std::string> words) {
   const Template& chosen = find_template(arguments.positional[0]);
   const std::string& name = arguments.positional[1];
   check_name(name);
-  for (const PluginFile& file : Registry().files())
+  const Registry registry;
+  for (const PluginFile& file : registry.files())
     for (const Entry* entry : file.entries)
       if (name == entry->name && std::string(name_of(entry->role)) == chosen.role)
         throw Error(fmt::format("there is a {} '{}' already, in {}; choose another name", chosen.role, name, file.path.string()));
@@ -74,7 +76,8 @@ int new_command(std::span<const std::string> words) {
   const std::filesystem::path folder = name;
   std::error_code fault;
   if (std::filesystem::exists(folder)) throw Error(fmt::format("{} exists already; choose another name or move it away", folder.string()));
-  if (!std::filesystem::create_directory(folder, fault)) throw Error(fmt::format("the folder {} cannot be made: {}", folder.string(), fault.message()));
+  if (!std::filesystem::create_directory(folder, fault))
+    throw Error(fmt::format("the folder {} cannot be made: {}", folder.string(), fault.message()));
   write(folder / (name + ".cpp"), filled(chosen.source, name));
   write(folder / "CMakeLists.txt", filled(cmake_template, name));
   write(folder / "example.yaml", filled(chosen.example, name));

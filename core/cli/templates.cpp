@@ -4,7 +4,8 @@
 namespace stiefel::cli {
 namespace {
 
-constexpr char parametrisation_source[] = R"(// W = (I + A)⁻¹(I − A) with A skew-symmetric, an orthogonal matrix; θ holds the strict lower triangle of A, by columns.
+constexpr char parametrisation_source[] =
+    R"(// W = (I + A)⁻¹(I − A) with A skew-symmetric, an orthogonal matrix; θ holds the strict lower triangle of A, by columns.
 #include <stiefel/plugin.hpp>
 
 #include <Eigen/LU>
@@ -82,7 +83,8 @@ template <class S> class CLASS final : public Cell<S> {
     }
   }
 
-  void backward(Chunk<S>& chunk, CMat<S> doutput, const Maps<S>& maps, CBlocks<S>, GradientSink<S>& sink, Scratch<S>& scratch) const override {
+  void backward(Chunk<S>& chunk, CMat<S> doutput, const Maps<S>& maps, CBlocks<S>, GradientSink<S>& sink,
+                Scratch<S>& scratch) const override {
     for (Index t = chunk.steps - 1; t >= 0; --t) {
       const Mat<S> u = rows_of(chunk.at(t), 0, n_);
       Mat<S> delta = chunk.step(chunk.delta, t), g = view(chunk.dstate.leftCols(u.cols()));
@@ -196,22 +198,22 @@ STIEFEL_PLUGIN("1.0", stiefel::optimizer<CLASS>("NAME", "momentum of normalised 
 
 constexpr char parametrisation_example[] = R"(name: NAME-example
 plugins: [build]
-task: {plugin: adding, length: 30}
+task: {plugin: adding, length: 10}
 model:
   cell: {plugin: elman, hidden: 32, activation: tanh}
   recurrent: {plugin: NAME}
 optimizer: {plugin: adam, rate: 0.01}
-train: {batch: 20, steps: 200, evaluate_every: 100}
+train: {batch: 50, steps: 1000, evaluate_every: 250}
 )";
 
 constexpr char cell_example[] = R"(name: NAME-example
 plugins: [build]
-task: {plugin: adding, length: 30}
+task: {plugin: adding, length: 10}
 model:
   cell: {plugin: NAME, hidden: 32}
-  recurrent: {plugin: dense}
+  recurrent: {plugin: dense, init: orthogonal}
 optimizer: {plugin: adam, rate: 0.01}
-train: {batch: 20, steps: 200, evaluate_every: 100}
+train: {batch: 50, steps: 1000, evaluate_every: 250}
 )";
 
 constexpr char task_example[] = R"(name: NAME-example
@@ -221,17 +223,17 @@ model:
   cell: {plugin: elman, hidden: 32, activation: tanh}
   recurrent: {plugin: dense, init: orthogonal}
 optimizer: {plugin: adam, rate: 0.01}
-train: {batch: 20, steps: 200, evaluate_every: 100}
+train: {batch: 50, steps: 1000, evaluate_every: 250}
 )";
 
 constexpr char optimizer_example[] = R"(name: NAME-example
 plugins: [build]
-task: {plugin: adding, length: 30}
+task: {plugin: adding, length: 10}
 model:
   cell: {plugin: elman, hidden: 32, activation: tanh}
-  recurrent: {plugin: dense}
+  recurrent: {plugin: dense, init: orthogonal}
 optimizer: {plugin: NAME, rate: 0.003}
-train: {batch: 20, steps: 200, evaluate_every: 100}
+train: {batch: 50, steps: 1000, evaluate_every: 250}
 )";
 
 }  // namespace
@@ -245,7 +247,6 @@ const char* const cmake_template = R"(cmake_minimum_required(VERSION 3.25)
 project(NAME LANGUAGES CXX)
 find_package(stiefel REQUIRED)
 stiefel_add_plugin(NAME NAME.cpp)
-set_target_properties(NAME PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
 )";
 
 }  // namespace stiefel::cli

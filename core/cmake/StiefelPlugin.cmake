@@ -12,6 +12,7 @@ function(stiefel_add_plugin name)
   if(DEFINED STIEFEL_PLUGIN_OUTPUT)
     set_target_properties(${name} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${STIEFEL_PLUGIN_OUTPUT})
     target_link_libraries(${name} PRIVATE stiefel_warnings)
+    stiefel_precompile(${name} plugins <stiefel/plugin.hpp>)
     if(STIEFEL_PLUGIN_OUTPUT STREQUAL "${CMAKE_BINARY_DIR}/lib/stiefel/plugins")  # not those of the tests
       install(TARGETS ${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/stiefel/plugins)
     endif()

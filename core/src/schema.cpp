@@ -28,7 +28,9 @@ template <class T> Field<T> Schema::declare(std::string_view key, T& value, std:
 Field<bool> Schema::field(std::string_view key, bool& value, std::string_view meaning) { return declare(key, value, meaning); }
 Field<Index> Schema::field(std::string_view key, Index& value, std::string_view meaning) { return declare(key, value, meaning); }
 Field<double> Schema::field(std::string_view key, double& value, std::string_view meaning) { return declare(key, value, meaning); }
-Field<std::string> Schema::field(std::string_view key, std::string& value, std::string_view meaning) { return declare(key, value, meaning); }
+Field<std::string> Schema::field(std::string_view key, std::string& value, std::string_view meaning) {
+  return declare(key, value, meaning);
+}
 Field<std::vector<Index>> Schema::field(std::string_view key, std::vector<Index>& value, std::string_view meaning) {
   return declare(key, value, meaning);
 }
@@ -44,7 +46,8 @@ void Schema::shorthand(std::string_view first) { section_->shorthand = first; }
 void Schema::check(bool holds, std::string_view key, std::string_view sentence) {
   check_fields(*section_);
   // What could not be read keeps its default: a condition on it would blame the wrong value.
-  if (!holds && section_->reading->problems && section_->sound() && !ill_formed(*section_)) static_cast<ConfigSchema&>(*this).fault(key, std::string(sentence));
+  if (!holds && section_->reading->problems && section_->sound() && !ill_formed(*section_))
+    static_cast<ConfigSchema&>(*this).fault(key, std::string(sentence));
 }
 
 Schema& Schema::enter(std::string_view key, std::string_view meaning) {

@@ -16,7 +16,7 @@ template <class S> class Elman final : public Cell<S> {
  public:
   struct Options {
     ActivationOptions activation;
-    void describe(Schema& s) { s.section("activation", activation, "φ"); }
+    void describe(Schema& s) { s.section("activation", activation, "the function φ, by its kind or with its own options"); }
   };
 
   Elman(const Options& options, CellContext context)

@@ -22,7 +22,7 @@ if command -v ccache >/dev/null; then
   CCACHE_DIR="$(ccache -k cache_dir)"
   export CCACHE_DIR
 fi
-export HOME="$scratch/home"
+export HOME="$scratch/home" PATH="/usr/bin:$PATH"  # python3 is the one that has Debian's packages
 unset XDG_DATA_HOME XDG_CACHE_HOME XDG_CONFIG_HOME STIEFEL_PLUGIN_PATH STIEFEL_DATA CMAKE_PREFIX_PATH
 
 script="$scratch/journey.sh"

@@ -15,7 +15,8 @@ template <class S> class ComplexRotation final : public Parametrisation<S> {
     void describe(Schema&) {}
   };
   static bool complex_pairs(const Options&) { return true; }
-  ComplexRotation(const Options&, Shape shape) : Parametrisation<S>(shape.square("complex_rotation")), n_(shape.rows / 2), cos_(n_), sin_(n_) {}
+  ComplexRotation(const Options&, Shape shape)
+      : Parametrisation<S>(shape.square("complex_rotation")), n_(shape.rows / 2), cos_(n_), sin_(n_) {}
 
   std::vector<BlockSpec> blocks() const override { return {{"phase", n_}}; }
   void initialise(Blocks<S> theta, Rng& rng) const override {

@@ -17,7 +17,9 @@ template <class S> class OrthogonalBlock final : public Dense<S> {
     const Index n = this->rows();
     return {{"M", n * n, n, n, Manifold::orthogonal}};
   }
-  void initialise(Blocks<S> theta, Rng& rng) const override { Initialiser("orthogonal").fill<S>(as_matrix(theta[0], this->rows(), this->cols()), rng); }
+  void initialise(Blocks<S> theta, Rng& rng) const override {
+    Initialiser("orthogonal").fill<S>(as_matrix(theta[0], this->rows(), this->cols()), rng);
+  }
   void materialise(CBlocks<S> theta, Mat<S> W) override { W = as_matrix(theta[0], this->rows(), this->cols()); }
   void pullback(CBlocks<S>, CMat<S>, CMat<S> dW, Blocks<S> dtheta) override { as_matrix(dtheta[0], this->rows(), this->cols()) += dW; }
   Claim claim() const override { return {Claim::orthogonal}; }

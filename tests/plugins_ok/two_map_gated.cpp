@@ -34,7 +34,8 @@ template <class S> class TwoMapGated final : public Cell<S> {
     }
   }
 
-  void backward(Chunk<S>& chunk, CMat<S> doutput, const Maps<S>& maps, CBlocks<S>, GradientSink<S>& sink, Scratch<S>& scratch) const override {
+  void backward(Chunk<S>& chunk, CMat<S> doutput, const Maps<S>& maps, CBlocks<S>, GradientSink<S>& sink,
+                Scratch<S>& scratch) const override {
     for (Index t = chunk.steps - 1; t >= 0; --t) {
       const Mat<S> saved = chunk.at(t);
       const CMat<S> before = state_before(chunk, t);

@@ -1,4 +1,5 @@
 // What is said of the configuration: descriptions, the JSON schema, the table of commands and its completion.
+#include <doctest/doctest.h>
 #include <algorithm>
 #include <config/explain.hpp>
 #include <config/json_schema.hpp>
@@ -6,7 +7,6 @@
 #include <core/cli/command_table.hpp>
 #include <core/cli/commands.hpp>
 #include <cstdio>
-#include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
 #include "config_plugins.hpp"
@@ -21,8 +21,9 @@ TEST_CASE("the description of an experiment is a valid experiment") {
   CHECK(loaded.experiment.model.recurrent.plugin == "householder");
   CHECK(contains(text, "reflections: 16                 # number of reflections m (an integer, at least 1)\n"));
   // Taking the description and taking the defaults is the same.
-  const std::string few = "name: my-experiment\ntask: {plugin: adding, length: 2}\nmodel: {cell: {plugin: elman, hidden: 128}, recurrent: householder}\n"
-                          "optimizer: adam\ntrain: {steps: 5000}\n";
+  const std::string few =
+      "name: my-experiment\ntask: {plugin: adding, length: 2}\nmodel: {cell: {plugin: elman, hidden: 128}, recurrent: householder}\n"
+      "optimizer: adam\ntrain: {steps: 5000}\n";
   CHECK(load(few).resolved_yaml == loaded.resolved_yaml);
 }
 

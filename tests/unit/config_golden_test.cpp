@@ -1,8 +1,9 @@
 // Golden error texts: each tests/golden_errors/NAME.yaml is refused with exactly the text of NAME.expected.
-// Lines `# with: key=value` at its beginning are the command line. STIEFEL_WRITE_GOLDEN=1 writes the expected texts anew, to be read before use.
+// Lines `# with: key=value` at its beginning are the command line. STIEFEL_WRITE_GOLDEN=1 writes the expected texts anew, to be read before
+// use.
+#include <doctest/doctest.h>
 #include <config/load.hpp>
 #include <cstdlib>
-#include <doctest/doctest.h>
 #include <fstream>
 #include <sstream>
 

@@ -1,10 +1,10 @@
 // Configuration: values that are read, merging, overrides, the resolved text and its origins.
+#include <doctest/doctest.h>
 #include <algorithm>
 #include <cmath>
 #include <config/load.hpp>
 #include <config/run_name.hpp>
 #include <config/scalars.hpp>
-#include <doctest/doctest.h>
 
 #include "config_plugins.hpp"
 
@@ -20,7 +20,9 @@ std::string origin_of(const LoadedExperiment& loaded, const std::string& key) {
   return "absent";
 }
 
-template <class Options> const Options& options_of(const PluginChoice& choice) { return *static_cast<const Options*>(choice.options.get()); }
+template <class Options> const Options& options_of(const PluginChoice& choice) {
+  return *static_cast<const Options*>(choice.options.get());
+}
 
 }  // namespace
 
@@ -61,7 +63,8 @@ optimizer:
   - {blocks: "input.*", plugin: frozen}
   - adam
 train: {epochs: 2, clip: none}
-)").experiment;
+)")
+                           .experiment;
   CHECK(e.model.recurrent.plugin == "scaled_cayley");
   REQUIRE(e.model.maps.size() == 2);
   CHECK(e.model.maps[0].name == "forget");
@@ -111,7 +114,8 @@ TEST_CASE("extends lays files over one another, the later over the earlier") {
   folder.write("base/first.yaml", valid);
   folder.write("base/second.yaml", "train: {batch: 20, steps: 200}\nseed: 5\n");
   folder.write("base/deep.yaml", "extends: first.yaml\nseed: 4\n");
-  const std::string file = folder.write("top.yaml", "extends: [base/deep.yaml, base/second.yaml]\ntrain: {batch: 30}\nmodel: {cell: {activation: {slope: 0.3}}}\n");
+  const std::string file = folder.write(
+      "top.yaml", "extends: [base/deep.yaml, base/second.yaml]\ntrain: {batch: 30}\nmodel: {cell: {activation: {slope: 0.3}}}\n");
   Registry registry = config_test::registry();
   const LoadedExperiment loaded = load_experiment(file, {}, registry);
   CHECK(loaded.experiment.train.batch == 30);
@@ -142,8 +146,8 @@ TEST_CASE("another plugin starts from a fresh node, the same one is merged") {
 }
 
 TEST_CASE("overrides are typed by YAML and reach lists, quoted keys and new sections") {
-  const Experiment e = load(valid, {"train.weight_noise=1e-3", "record.blocks.\"a.b\"=3", "checkpoint.keep=9", "plugins=[]", "name=two words",
-                                    "model.cell.activation.slope=0.5", "optimizer.betas=[0.1, 0.2]"})
+  const Experiment e = load(valid, {"train.weight_noise=1e-3", "record.blocks.\"a.b\"=3", "checkpoint.keep=9", "plugins=[]",
+                                    "name=two words", "model.cell.activation.slope=0.5", "optimizer.betas=[0.1, 0.2]"})
                            .experiment;
   CHECK(e.train.weight_noise == 1e-3);
   CHECK(e.record.blocks.back() == std::pair<std::string, Index>("a.b", 3));
@@ -151,12 +155,15 @@ TEST_CASE("overrides are typed by YAML and reach lists, quoted keys and new sect
   CHECK(e.name == "two words");
   CHECK(options_of<config_test::ElmanOptions>(e.model.cell).activation.slope == 0.5);
   CHECK(options_of<config_test::AdamOptions>(e.optimizer[0]).betas == std::vector<double>{0.1, 0.2});
-  CHECK(options_of<config_test::AdamOptions>(load(valid + "plugins: [a]\n", {"plugins=[]", "optimizer={plugin: adam, betas: [0, 0.5]}", "optimizer.betas.1=0.7"})
-                                                 .experiment.optimizer[0]).betas[1] == 0.7);
+  CHECK(options_of<config_test::AdamOptions>(
+            load(valid + "plugins: [a]\n", {"plugins=[]", "optimizer={plugin: adam, betas: [0, 0.5]}", "optimizer.betas.1=0.7"})
+                .experiment.optimizer[0])
+            .betas[1] == 0.7);
 }
 
 TEST_CASE("a plugin chosen on the command line keeps what is not the other's, in any order") {
-  const Experiment e = load(valid, {"model.cell.hidden=7", "model.cell.plugin=lstm", "optimizer.plugin=sgd", "optimizer.momentum=0.5"}).experiment;
+  const Experiment e =
+      load(valid, {"model.cell.hidden=7", "model.cell.plugin=lstm", "optimizer.plugin=sgd", "optimizer.momentum=0.5"}).experiment;
   CHECK(e.model.hidden == 7);
   CHECK(e.model.cell.plugin == "lstm");
   CHECK(e.optimizer[0].rate == 0.01);
@@ -175,7 +182,8 @@ TEST_CASE("files that no case of the golden texts can hold") {
     }
     return std::string("accepted");
   };
-  CHECK(contains(error_of(folder.write("large.yaml", "name: " + std::string(1'100'000, 'x'))), "1100006 bytes; a configuration may have at most 1000000"));
+  CHECK(contains(error_of(folder.write("large.yaml", "name: " + std::string(1'100'000, 'x'))),
+                 "1100006 bytes; a configuration may have at most 1000000"));
   CHECK(contains(error_of((folder.path / "absent.yaml").string()), "absent.yaml: cannot be read: there is no such file"));
   CHECK(contains(error_of(folder.path.string()), "it is a folder"));
   CHECK(contains(error_of("/dev/zero"), "it is not a plain file"));
@@ -242,7 +250,8 @@ TEST_CASE("numbers keep their bits and texts their characters") {
     CHECK(std::signbit(std::get<double>(read)) == std::signbit(value));
   }
   CHECK(number_text(1e-5) == "1.0e-05");
-  for (const std::string text : {"", "true", "null", "1e3", "a: b", " x", "#x", "*", "two words", "\"q\"\\", "line\nend", "Löwdin", "-", "@x", "{", "y"}) {
+  for (const std::string text :
+       {"", "true", "null", "1e3", "a: b", " x", "#x", "*", "two words", "\"q\"\\", "line\nend", "Löwdin", "-", "@x", "{", "y"}) {
     Problems problems;
     const std::optional<Node> node = parse_yaml("k: " + quoted_text(text), "t", problems);
     REQUIRE(problems.empty());
@@ -254,5 +263,6 @@ TEST_CASE("numbers keep their bits and texts their characters") {
 
 TEST_CASE("names of runs") {
   for (const char* name : {"a", "adding-400", "two words", "Löwdin", "v1.2", "x_y"}) CHECK(run_name_fault(name).empty());
-  for (const char* name : {"", ".", "..", "a/b", "../a", "a..b", "-x", ".hidden", "a\nb", " a", "a ", "/abs"}) CHECK(!run_name_fault(name).empty());
+  for (const char* name : {"", ".", "..", "a/b", "../a", "a..b", "-x", ".hidden", "a\nb", " a", "a ", "/abs"})
+    CHECK(!run_name_fault(name).empty());
 }

@@ -1,6 +1,6 @@
 // The conformance kit: faults are named with block, entry and seed; the pieces that it is made of.
-#include <cmath>
 #include <doctest/doctest.h>
+#include <cmath>
 
 #include <conformance/check.hpp>
 #include <conformance/directions.hpp>

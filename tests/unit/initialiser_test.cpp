@@ -1,6 +1,7 @@
 // Initial values by their moments and bounds; the .npy reader on files that NumPy wrote and on damaged ones.
 #include <doctest/doctest.h>
 
+#include <Eigen/LU>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -34,7 +35,7 @@ Moments moments(const Matrix<double>& X) {
 /// 60,000 numbers: the mean is known to σ/245, the variance to under 1 %.
 void check_moments(const std::string& kind, double scale, double variance, bool uniform) {
   INFO(kind);
-  const Moments m = moments(filled({kind, scale}, 200, 300));
+  const Moments m = moments(filled(Initialiser(kind, scale), 200, 300));
   CHECK(std::abs(m.mean) < 4.5 * std::sqrt(variance / 60000));
   CHECK(m.variance == doctest::Approx(variance).epsilon(0.025));
   CHECK(m.kurtosis == doctest::Approx(uniform ? 1.8 : 3).epsilon(0.05));
@@ -81,10 +82,10 @@ TEST_CASE("moments of the random initial values of a 200 × 300 matrix") {
 }
 
 TEST_CASE("initial values that are not random") {
-  CHECK(filled({"zero", 5}, 2, 3).isZero(0));
-  CHECK(filled({"constant", 5}, 2, 3) == Matrix<double>::Constant(2, 3, 5));
-  CHECK(filled({"identity", 2}, 2, 3) == 2 * Matrix<double>::Identity(2, 3));
-  CHECK(filled({"normal", 0}, 2, 3).isZero(0));
+  CHECK(filled(Initialiser("zero", 5), 2, 3).isZero(0));
+  CHECK(filled(Initialiser("constant", 5), 2, 3) == Matrix<double>::Constant(2, 3, 5));
+  CHECK(filled(Initialiser("identity", 2), 2, 3) == 2 * Matrix<double>::Identity(2, 3));
+  CHECK(filled(Initialiser("normal", 0), 2, 3).isZero(0));
   CHECK_THROWS_WITH_AS(filled(Initialiser("glorot"), 2, 2), doctest::Contains("glorot"), Error);
 }
 

@@ -45,18 +45,22 @@ template <class S> struct Parameters {
   CBlocks<S> constant() { return blocks(); }
 };
 
+struct Seed {
+  std::uint64_t value = 1;
+};
+
 /// A map with initialised parameters, refreshed.
 template <class S> struct Sample {
   std::unique_ptr<Parametrisation<S>> map;
   Parameters<S> theta;
 
-  Sample(const std::string& name, const std::string& options, Index rows, Index cols, std::uint64_t seed = 1)
+  Sample(const std::string& name, const std::string& options, Index rows, Index cols, Seed seed = {})
       : map(make_map<S>(name, options, rows, cols)), theta(map->blocks()) {
-    Rng rng(seed, "initial");
+    Rng rng(seed.value, "initial");
     map->initialise(theta.blocks(), rng);
     map->refresh(theta.constant());
   }
-  Sample(const std::string& name, const std::string& options, Index n, std::uint64_t seed = 1) : Sample(name, options, n, n, seed) {}
+  Sample(const std::string& name, const std::string& options, Index n, Seed seed = {}) : Sample(name, options, n, n, seed) {}
 
   Matrix<S> apply(const Matrix<S>& X) { return product(X, map->rows(), &Parametrisation<S>::apply); }
   Matrix<S> adjoint(const Matrix<S>& Y) { return product(Y, map->cols(), &Parametrisation<S>::apply_adjoint); }

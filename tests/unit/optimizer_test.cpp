@@ -1,6 +1,6 @@
 // The optimizers against ten steps computed by tests/golden/optimizers.py, for every variant of the published recipes.
-#include <cmath>
 #include <doctest/doctest.h>
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -93,7 +93,8 @@ TEST_CASE("an accumulator of ones is a warm-up") {
 TEST_CASE("the two forms of adam differ in epsilon alone") {
   for (const double epsilon : {0., 1e-2}) {
     const std::string number = std::to_string(epsilon);
-    const auto paper = make<double>("adam", "epsilon: " + number), hat = make<double>("adam", "{form: epsilon_hat, epsilon: " + number + "}");
+    const auto paper = make<double>("adam", "epsilon: " + number),
+               hat = make<double>("adam", "{form: epsilon_hat, epsilon: " + number + "}");
     std::vector<double> a = {1}, b = {1}, gradient = {0.3};
     paper->attach({{"theta", 1}});
     hat->attach({{"theta", 1}});

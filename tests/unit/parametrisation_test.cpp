@@ -124,7 +124,7 @@ TEST_CASE("householder: the determinant's sign is that of the number of reflecti
   }
   int positive = 0;
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    Sample<double> sample("householder", "{reflections: 6}", 6, seed);
+    Sample<double> sample("householder", "{reflections: 6}", 6, Seed{seed});
     CHECK(determinant(sample) == doctest::Approx(-sample.theta.numbers.back()));
     positive += determinant(sample) > 0;
   }
@@ -209,7 +209,7 @@ TEST_CASE("householder starts from a given matrix") {
   Sample<double> from_file("householder", "{reflections: 4, init: file, file: " STIEFEL_GOLDEN "/npy/orthogonal_4.npy}", 4);
   Sample<double> dense("dense", "{init: file, file: " STIEFEL_GOLDEN "/npy/orthogonal_4.npy}", 4);
   CHECK((from_file.W() - dense.W()).norm() < 1e-14);
-  Sample<double> haar("householder", "{reflections: 12, init: orthogonal}", 12, 4), other("householder", "{reflections: 12, init: orthogonal}", 12, 5);
+  Sample<double> haar("householder", "{reflections: 12, init: orthogonal}", 12, Seed{4}), other("householder", "{reflections: 12, init: orthogonal}", 12, Seed{5});
   CHECK(defect(haar.W()) < 1e-13);
   CHECK((haar.W() - other.W()).norm() > 1);
 }

@@ -17,6 +17,7 @@
 #include <stiefel/error.hpp>
 
 #include "results/progress.hpp"
+#include "results/recorder_thread.hpp"
 #include "results_files.hpp"
 
 using namespace stiefel;
@@ -33,6 +34,7 @@ struct Fault {
     fail_from = from;
   }
 };
+std::atomic<bool> fsync_held{false};
 Fault pwrite_fault, fsync_fault, rename_fault, fallocate_fault;
 }  // namespace
 
@@ -44,6 +46,7 @@ ssize_t pwrite(int file, const void* data, size_t bytes, off_t place) {
 }
 ssize_t pwrite64(int file, const void* data, size_t bytes, off64_t place) { return pwrite(file, data, bytes, place); }
 int fsync(int file) {
+  while (fsync_held) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   if (fsync_fault.fails()) return errno = fsync_fault.error, -1;
   return int(syscall(SYS_fsync, file));
 }
@@ -112,6 +115,21 @@ pid_t start_publisher(const std::filesystem::path& folder) {
   return child;
 }
 
+/// Waits for the first published file and then for `more` further ones.
+void wait_for_publishes(const std::filesystem::path& file, int more) {
+  std::filesystem::file_time_type last{};
+  std::error_code absent;
+  for (int seen = 0, polls = 0; seen <= more && polls < 60000; ++polls) {
+    const auto time = std::filesystem::last_write_time(file, absent);
+    if (!absent && time != last) {
+      last = time;
+      ++seen;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  REQUIRE(std::filesystem::exists(file));
+}
+
 void kill_and_wait(pid_t child) {
   ::kill(child, SIGKILL);
   int status = 0;
@@ -137,23 +155,22 @@ TEST_CASE("a killed process leaves the last published file whole") {
   for (int kill = 0; kill < 20; ++kill) {
     const Folder folder;
     const pid_t child = start_publisher(folder.path());
-    for (int i = 0; i < 2000 && !std::filesystem::exists(folder.results()); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    std::this_thread::sleep_for(std::chrono::microseconds(random() % 60000));
+    wait_for_publishes(folder.results(), kill % 4);
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 20000));
     kill_and_wait(child);
-    REQUIRE(std::filesystem::exists(folder.results()));
     const auto step = Index(ResultReader(folder.results()).number_attribute("/", "committed_step"));
     CHECK(step > 0);
     CHECK(step % 7 == 0);
     CHECK(wrong_entries(folder.results(), step, n) == 0);
     published += step / 7;
   }
-  CHECK(published > 20);    // kills came at different publishes
+  CHECK(published >= 50);    // 20 first ones and 0 + 1 + 2 + 3 more in turn
 }
 
 TEST_CASE("a reader that opens the file all the time always finds it whole") {
   const Folder folder;
   const pid_t child = start_publisher(folder.path());
-  for (int i = 0; i < 2000 && !std::filesystem::exists(folder.results()); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  wait_for_publishes(folder.results(), 0);
   int wrong = 0;
   Index last = 0;
   for (int i = 0; i < 100; ++i) {
@@ -309,4 +326,68 @@ TEST_CASE("a progress line that does not fit is taken back whole") {
   ::signal(SIGXFSZ, handler);
   CHECK(code == Exit::exhausted);
   CHECK(bytes_of(path) == before);
+}
+
+TEST_CASE("while the disk is slow the recorder's callers go on until the queue is full") {
+  const Folder folder;
+  RecorderThread recorder(folder.path(), small_header(), 3);
+  const int steps = recorder.define(steps_table());
+  const auto append = [&](double row) { recorder.append(steps, row, std::array{told(0, row), 1e9 + row}); };
+  append(1);
+  recorder.wait();
+  fsync_held = true;
+  recorder.publish(1, {});
+  while (!std::filesystem::exists(folder.results().string() + ".tmp")) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  for (double row : {2.0, 3.0, 4.0}) append(row);    // returns although nothing moves
+  std::atomic<bool> returned = false;
+  std::thread caller([&] {
+    append(5);
+    returned = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  CHECK_FALSE(returned);
+  fsync_held = false;
+  caller.join();
+  CHECK(returned);
+  recorder.finish(5, {});
+  CHECK(ResultReader(folder.results()).read("/steps/step").values == std::vector<double>{1, 2, 3, 4, 5});
+}
+
+TEST_CASE("a recorder that is left without finish drops what is queued and publishes nothing more") {
+  const Folder folder;
+  std::thread release;
+  {
+    RecorderThread recorder(folder.path(), small_header());
+    const int steps = recorder.define(steps_table());
+    fsync_held = true;
+    recorder.publish(0, {});
+    while (!std::filesystem::exists(folder.results().string() + ".tmp")) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    recorder.append(steps, 1, std::array{0.5, 1.0});
+    recorder.publish(1, {});
+    release = std::thread([] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      fsync_held = false;
+    });
+  }
+  release.join();
+  CHECK(ResultReader(folder.results()).number_attribute("/", "committed_step") == 0);
+}
+
+TEST_CASE("a full disk in the recorder's thread reaches the caller, and the process ends in order") {
+  const Folder folder;
+  RecorderThread recorder(folder.path(), small_header());
+  recorder.publish(0, {});
+  recorder.wait();
+  const std::string before = bytes_of(folder.results());
+  fallocate_fault.set(1, ENOSPC);
+  recorder.publish(1, {});
+  Exit code = Exit::done;
+  try {
+    recorder.finish(2, {});
+  } catch (const Error& error) {
+    code = error.code();
+  }
+  fallocate_fault.set(0, 0);
+  CHECK(code == Exit::exhausted);
+  CHECK(bytes_of(folder.results()) == before);
 }

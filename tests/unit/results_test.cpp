@@ -1,10 +1,8 @@
 // The result file as it is written and read back: layout, rows, texts, complex numbers, the recorder's thread, progress lines, SHA-256.
 #include <doctest/doctest.h>
 
-#include <atomic>
-#include <chrono>
+#include <functional>
 #include <limits>
-#include <thread>
 
 #include <stiefel/error.hpp>
 
@@ -188,7 +186,7 @@ TEST_CASE("the status is that of the last publish") {
 
 TEST_CASE("chunks rewritten many times do not fill the file with holes") {
   const Folder folder;
-  constexpr Index n = 400, publishes = 300;
+  constexpr Index n = 1000, publishes = 60;
   ResultWriter writer(folder.path(), small_header());
   const int steps = writer.define(steps_table()), spectrum = writer.define(spectrum_table(n));
   for (Index row = 1; row <= publishes; ++row) {
@@ -198,7 +196,7 @@ TEST_CASE("chunks rewritten many times do not fill the file with holes") {
   }
   CHECK(wrong_entries(folder.results(), publishes, n) == 0);
   const double plain = double(publishes) * 3 * n * 8;
-  CHECK(double(std::filesystem::file_size(folder.results())) < 2 * plain + 5e6);
+  CHECK(double(std::filesystem::file_size(folder.results())) < 2 * plain + 1e6);
 }
 
 TEST_CASE("names that cannot be recorded are refused with a sentence") {
@@ -264,11 +262,12 @@ TEST_CASE("a damaged file gives an error and never a crash") {
   }
   CHECK(errors == int(whole.size() / 997 + 1));
 
-  // One bit of the compressed numbers: the checksum of its chunk tells.
-  const std::size_t place = whole.find(std::string("\x78\x5e"));    // zlib's first bytes at level 4
-  REQUIRE(place != std::string::npos);
+  // One bit of each compressed chunk: the checksum tells. They begin with zlib's two bytes for level 4.
   std::string flipped = whole;
-  flipped[place + 12] ^= 1;
+  int chunks = 0;
+  for (std::size_t place = 0; (place = flipped.find("\x78\x5e", place)) != std::string::npos && place + 12 < flipped.size(); place += 12, ++chunks)
+    flipped[place + 12] ^= 1;
+  CHECK(chunks > 5);
   std::ofstream(damaged, std::ios::binary | std::ios::trunc) << flipped;
   CHECK(code_of([&] { wrong_entries(damaged, 40, n); }) == Exit::damaged);
 }
@@ -305,25 +304,6 @@ TEST_CASE("a failure in the recorder's thread is thrown by the next call and by 
   CHECK_THROWS_AS(recorder.finish(2, {}), Error);
   CHECK_FALSE(std::filesystem::exists(folder.results()));
   CHECK_THROWS_AS(RecorderThread(folder.path(), small_header()).define({.group = "no"}), Error);
-}
-
-TEST_CASE("a caller too far ahead of the disk waits, and a recorder without finish publishes nothing more") {
-  const Folder folder;
-  // A named pipe where the temporary file's lock would be cannot be made to wait; a long publish can: many rows.
-  RecorderThread recorder(folder.path(), small_header(), 2);
-  const int table = recorder.define(spectrum_table(1000));
-  const std::vector<double> row(3001, 0.0);
-  for (int i = 0; i < 300; ++i) recorder.append(table, i, row);
-  recorder.wait();
-  using Clock = std::chrono::steady_clock;
-  const auto seconds = [](Clock::time_point since) { return std::chrono::duration<double>(Clock::now() - since).count(); };
-  const auto start = Clock::now();
-  recorder.publish(1, {});
-  const double immediate = seconds(start);
-  for (int i = 300; i < 303; ++i) recorder.append(table, i, row);    // the third finds the queue full until the publish is done
-  const double waited = seconds(start);
-  CHECK(std::filesystem::exists(folder.results()));
-  CHECK(immediate < waited);
 }
 
 TEST_CASE("progress lines are whole and end a torn one") {

@@ -60,8 +60,10 @@ class Composer {
     const auto lay = [&](const Node& entry) {
       std::optional<Node> part = base_file(entry, name);
       complete = complete && part.has_value();
-      if (part && base) merge(*base, std::move(*part));
-      else if (part) base = std::move(part);
+      if (part && base)
+        merge(*base, std::move(*part));
+      else if (part)
+        base = std::move(part);
     };
     if (list.kind == Node::Kind::sequence)
       for (const Node& entry : list.items) lay(entry);
@@ -104,7 +106,8 @@ class Composer {
 
   std::string cycle(const fs::path& again) const {
     std::string text;
-    for (auto file = std::ranges::find(open_files, again); file != open_files.end(); ++file) text += file->filename().string() + " extends ";
+    for (auto file = std::ranges::find(open_files, again); file != open_files.end(); ++file)
+      text += file->filename().string() + " extends ";
     return text + again.filename().string();
   }
 
@@ -170,7 +173,8 @@ std::optional<Composed> compose_file(const fs::path& file, std::span<const std::
   return compose(composer, std::move(*text), file.string(), overrides, problems);
 }
 
-std::optional<Composed> compose_text(std::string text, const std::string& name, std::span<const std::string> overrides, Problems& problems) {
+std::optional<Composed> compose_text(std::string text, const std::string& name, std::span<const std::string> overrides,
+                                     Problems& problems) {
   Composer composer(problems);
   composer.open_files.push_back(fs::weakly_canonical(name));
   return compose(composer, std::move(text), name, overrides, problems);

@@ -21,9 +21,6 @@ std::unique_ptr<detail::Section> make_section(Reading& reading, std::string path
   return section;
 }
 
-/// A key as it may stand in a sentence.
-std::string shortened(const std::string& key) { return key.size() <= 60 ? key : key.substr(0, 60) + "…"; }
-
 }  // namespace
 
 ConfigSchema::ConfigSchema(Reading& reading, std::string path, const Node* node, Location where)
@@ -81,7 +78,8 @@ void ConfigSchema::periods(std::string_view key, std::vector<std::pair<std::stri
     std::vector<Fault> faults;
     if (read_value(member.value, value, faults) && std::get<Index>(value) < 0)
       faults.push_back({member.value.where, fmt::format("must be at least 0, got {}", std::get<Index>(value))});
-    for (const Fault& fault : faults) section_->reading->problems->add(fault.where, fmt::format("{}.{} {}", path, shortened(member.key), fault.sentence));
+    for (const Fault& fault : faults)
+      section_->reading->problems->add(fault.where, fmt::format("{}.{} {}", path, shortened(member.key), fault.sentence));
     periods.emplace_back(member.key, std::get<Index>(value));
     declaration.names.push_back(member.key);
     declaration.values.push_back(std::get<Index>(value));
@@ -96,14 +94,16 @@ void ConfigSchema::fault(std::string_view key, std::string sentence, Exit code) 
       if (declaration->given) where = declaration->where;
     }
   const std::string path = key.empty() ? section_->path : section_->path_of(key);
-  section_->reading->problems->add(where, path + (sentence.starts_with("must ") || sentence.starts_with("is ") ? " " : ": ") + sentence, code);
+  section_->reading->problems->add(where, path + (sentence.starts_with("must ") || sentence.starts_with("is ") ? " " : ": ") + sentence,
+                                   code);
 }
 
 void ConfigSchema::finish() {
   check_fields(*section_);
   if (!section_->node) return;
   if (ill_formed(*section_))
-    fault("", "must be a mapping of keys to values, got " + (section_->node->abbreviated ? shown(*section_->bare) : shown(*section_->node)));
+    fault("",
+          "must be a mapping of keys to values, got " + (section_->node->abbreviated ? shown(*section_->bare) : shown(*section_->node)));
   else if (!section_->open)
     refuse_unknown_keys();
 }
@@ -114,9 +114,9 @@ void ConfigSchema::refuse_unknown_keys() {
   for (const Member& member : section_->node->members) {
     if (std::ranges::find(known, member.key) != known.end()) continue;
     const std::string close = member.key == "extends" ? "; it stands at the top of a file" : suggestion(member.key, known);
-    section_->reading->problems->add(
-        member.where, fmt::format("{} is not {}{}", section_->path_of(shortened(member.key)), section_->noun,
-                                  close.empty() ? fmt::format("; there are {}", fmt::join(known, ", ")) : close));
+    section_->reading->problems->add(member.where,
+                                     fmt::format("{} is not {}{}", section_->path_of(shortened(member.key)), section_->noun,
+                                                 close.empty() ? fmt::format("; there are {}", fmt::join(known, ", ")) : close));
   }
 }
 

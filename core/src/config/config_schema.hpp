@@ -29,7 +29,8 @@ class STIEFEL_API ConfigSchema final : public Schema {
   void mapping(std::string_view key, std::string_view meaning, const Keys& keys);
 
   /// `key: {plugin: name, …}`; `beside` declares the keys that stand there but are not the plugin's. `example` is shown by describe.
-  void plugin(std::string_view key, PluginChoice& choice, Role role, std::string_view meaning, const char* example, const Keys& beside = {});
+  void plugin(std::string_view key, PluginChoice& choice, Role role, std::string_view meaning, const char* example,
+              const Keys& beside = {});
   /// One group or a list of groups.
   void groups(std::string_view key, std::vector<OptimizerGroup>& groups, std::string_view meaning);
   /// Plugin nodes by free names.

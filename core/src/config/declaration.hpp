@@ -1,4 +1,5 @@
-// What describe() says of a key and what was read for it: the record that errors, resolved YAML, explanations and the JSON schema come from.
+// What describe() says of a key and what was read for it: the record that errors, resolved YAML, explanations and the JSON schema come
+// from.
 #pragma once
 
 #include <memory>
@@ -31,9 +32,9 @@ struct Declaration {
   bool required = false;
 
   bool given = false;
-  bool sound = true;      ///< false once something was wrong with it
+  bool sound = true;  ///< false once something was wrong with it
   const Node* node = nullptr;
-  Location where;         ///< of the value that was given
+  Location where;  ///< of the value that was given
 
   std::vector<std::unique_ptr<ConfigSchema>> inner;
   std::vector<std::string> names;
@@ -52,17 +53,17 @@ struct Reading {
 
 struct detail::Section {
   Reading* reading = nullptr;
-  std::string path;               ///< "model.recurrent"; empty at the top
-  std::string noun;               ///< of unknown keys: "an option of the cell elman"
-  std::string shorthand;          ///< key that a bare scalar stands for
-  std::string plugin;             ///< name of the plugin whose options these are
-  std::string meaning;            ///< of that plugin
-  const Node* node = nullptr;     ///< null when absent
-  std::unique_ptr<Node> bare;     ///< the scalar that stands for the mapping, where one does
-  Location where;                 ///< of the node, or of the nearest one around it
-  bool open = false;              ///< unknown keys pass, because what is known could not be found out
+  std::string path;            ///< "model.recurrent"; empty at the top
+  std::string noun;            ///< of unknown keys: "an option of the cell elman"
+  std::string shorthand;       ///< key that a bare scalar stands for
+  std::string plugin;          ///< name of the plugin whose options these are
+  std::string meaning;         ///< of that plugin
+  const Node* node = nullptr;  ///< null when absent
+  std::unique_ptr<Node> bare;  ///< the scalar that stands for the mapping, where one does
+  Location where;              ///< of the node, or of the nearest one around it
+  bool open = false;           ///< unknown keys pass, because what is known could not be found out
   std::vector<std::unique_ptr<Declaration>> declarations;
-  std::size_t checked = 0;        ///< declarations before this one have been checked against their constraints
+  std::size_t checked = 0;  ///< declarations before this one have been checked against their constraints
 
   std::string path_of(std::string_view key) const { return path.empty() ? std::string(key) : path + "." + std::string(key); }
   bool sound() const;

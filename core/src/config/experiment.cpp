@@ -42,8 +42,7 @@ void InitialStateOptions::describe(Schema& s) {
 void ModelOptions::describe_size(Schema& s) { s.field("hidden", hidden, "hidden units n").at_least(1).required(); }
 
 void ModelOptions::describe(ConfigSchema& s) {
-  s.plugin("cell", cell, Role::cell, "one step of the recurrence", "elman",
-           [this](ConfigSchema& c) { describe_size(c); });
+  s.plugin("cell", cell, Role::cell, "one step of the recurrence", "elman", [this](ConfigSchema& c) { describe_size(c); });
   s.plugin("recurrent", recurrent, Role::parametrisation, "the recurrent map, for every map of the cell", "householder",
            [this](ConfigSchema& c) { recurrent.describe(c); });
   s.maps("maps", maps, "other parametrisations for single maps of the cell, by name: {forget: {plugin: dense}}");
@@ -71,7 +70,8 @@ void OptimizerGroup::describe(Schema& s) {
 
 void ClipOptions::describe(Schema& s) {
   s.shorthand("kind");
-  s.field("kind", kind, "clipping of the gradient: of each entry, or of the norm of all of them together").one_of({"none", "elementwise", "norm"});
+  s.field("kind", kind, "clipping of the gradient: of each entry, or of the norm of all of them together")
+      .one_of({"none", "elementwise", "norm"});
   s.field("bound", bound, "largest entry or norm").more_than(0);
 }
 
@@ -79,13 +79,16 @@ void TrainOptions::describe(Schema& s) {
   s.field("batch", batch, "sequences in a batch").at_least(1);
   s.field("steps", steps, "length of the training; either this or epochs").at_least(0).units("optimizer steps");
   s.field("epochs", epochs, "length of the training; either this or steps").at_least(0).units("passes over the training data");
-  s.field("evaluate_every", evaluate_every, "period of the evaluation on the validation split; 0: once an epoch").at_least(0).units("steps");
+  s.field("evaluate_every", evaluate_every, "period of the evaluation on the validation split; 0: once an epoch")
+      .at_least(0)
+      .units("steps");
   s.section("clip", clip, "clipping of the gradient");
   s.field("message_clip", message_clip, "bound of each entry of what is passed back through time; 0: none").at_least(0);
   s.field("weight_noise", weight_noise, "standard deviation of the noise on the weights; 0: none").at_least(0);
   s.field("patience", patience, "evaluations without improvement before training stops; 0: it never stops early").at_least(0);
   s.field("select", select, "quantity that chooses the best model: loss or a metric of the task");
-  s.field("select_on", select_on, "split it is measured on; best_test as in papers that report the best test value").one_of({"validation", "best_test"});
+  s.field("select_on", select_on, "split it is measured on; best_test as in papers that report the best test value")
+      .one_of({"validation", "best_test"});
   s.field("chunk", chunk, "time steps worked on at once; 0: from the shape").at_least(0).units("steps");
   s.check(steps == 0 || epochs == 0, "epochs", "give either train.steps or train.epochs, not both");
   s.check(steps > 0 || epochs > 0, "steps", "give one of train.steps and train.epochs");

@@ -66,15 +66,18 @@ void write(const ConfigSchema& schema, const std::string& indent, std::string& o
     const std::string key = indent + declaration->key + ":";
     if (declaration->kind == Kind::field) {
       const bool is_name = declaration->key == "plugin" && !schema.record().plugin.empty();
-      const std::string comment = is_name ? schema.record().meaning
-                                          : fmt::format("{} ({}{})", declaration->meaning, declaration->constraint(), declaration->required ? "; required" : "");
+      const std::string comment =
+          is_name ? schema.record().meaning
+                  : fmt::format("{} ({}{})", declaration->meaning, declaration->constraint(), declaration->required ? "; required" : "");
       add_line(out, fmt::format("{} {}", key, yaml_text(shown_value(*declaration))), comment);
     } else if (declaration->inner.empty()) {
       add_line(out, key + " {}", declaration->meaning);
     } else {
       const std::string& shorthand = declaration->inner[0]->record().shorthand;
       const bool section = declaration->kind == Kind::section && !shorthand.empty();
-      add_line(out, key, declaration->meaning + (section ? fmt::format(" (`{} x` is short for `{{{}: x}}`)", key.substr(indent.size()), shorthand) : ""));
+      add_line(
+          out, key,
+          declaration->meaning + (section ? fmt::format(" (`{} x` is short for `{{{}: x}}`)", key.substr(indent.size()), shorthand) : ""));
       write(*declaration->inner[0], indent + "  ", out);
     }
   }
@@ -92,10 +95,14 @@ Experiment sample() {
 /// Where a role's plugin stands.
 std::vector<std::string> place_of(Role role) {
   switch (role) {
-    case Role::parametrisation: return {"model", "recurrent"};
-    case Role::cell: return {"model", "cell"};
-    case Role::task: return {"task"};
-    case Role::optimizer: return {"optimizer"};
+    case Role::parametrisation:
+      return {"model", "recurrent"};
+    case Role::cell:
+      return {"model", "cell"};
+    case Role::task:
+      return {"task"};
+    case Role::optimizer:
+      return {"optimizer"};
   }
   return {};
 }
@@ -104,10 +111,14 @@ void describe_role(ConfigSchema& schema, Experiment& experiment, const Entry& en
   PluginChoice choice;
   ModelOptions& model = experiment.model;
   switch (entry.role) {
-    case Role::parametrisation: return schema.describe_plugin(model.recurrent, entry.role, entry.name, [&](ConfigSchema& s) { model.recurrent.describe(s); });
-    case Role::cell: return schema.describe_plugin(choice, entry.role, entry.name, [&](ConfigSchema& s) { model.describe_size(s); });
-    case Role::task: return schema.describe_plugin(choice, entry.role, entry.name, {});
-    case Role::optimizer: return schema.group(experiment.optimizer.emplace_back(), entry.name);
+    case Role::parametrisation:
+      return schema.describe_plugin(model.recurrent, entry.role, entry.name, [&](ConfigSchema& s) { model.recurrent.describe(s); });
+    case Role::cell:
+      return schema.describe_plugin(choice, entry.role, entry.name, [&](ConfigSchema& s) { model.describe_size(s); });
+    case Role::task:
+      return schema.describe_plugin(choice, entry.role, entry.name, {});
+    case Role::optimizer:
+      return schema.group(experiment.optimizer.emplace_back(), entry.name);
   }
 }
 
@@ -130,7 +141,8 @@ std::string explain_plugin(const Registry& registry, const Entry& entry) {
   describe_role(schema, experiment, entry);
   const PluginFile& file = registry.file_of(entry);
   std::string text = fmt::format("# {} {}: {}\n", name_of(entry.role), entry.name, entry.meaning);
-  text += file.version.empty() ? fmt::format("# {}\n", file.path.string()) : fmt::format("# version {}, {}\n", file.version, file.path.string());
+  text += file.version.empty() ? fmt::format("# {}\n", file.path.string())
+                               : fmt::format("# version {}, {}\n", file.version, file.path.string());
   std::string indent;
   for (const std::string& key : place_of(entry.role)) {
     text += indent + key + ":\n";

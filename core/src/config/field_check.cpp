@@ -38,7 +38,7 @@ struct Check {
   }
   std::string operator()(const std::string& value) const {
     if (field.one_of.empty() || std::ranges::find(field.one_of, value) != field.one_of.end()) return {};
-    return fmt::format("must be one of {}; got '{}'{}", fmt::join(field.one_of, ", "), value, suggestion(value, field.one_of));
+    return fmt::format("must be one of {}; got '{}'{}", fmt::join(field.one_of, ", "), shortened(value), suggestion(value, field.one_of));
   }
   template <class T> std::string operator()(const std::vector<T>& list) const {
     for (entry = 0; entry < list.size(); ++entry)
@@ -92,8 +92,7 @@ const Node* find_value(const detail::Section& section, std::string_view key, Loc
 void read_field(const detail::Section& section, Declaration& declaration) {
   std::vector<Fault> faults;
   declaration.sound = read_value(*declaration.node, declaration.value, faults);
-  for (const Fault& fault : faults)
-    section.reading->problems->add(fault.where, section.path_of(declaration.key) + " " + fault.sentence);
+  for (const Fault& fault : faults) section.reading->problems->add(fault.where, section.path_of(declaration.key) + " " + fault.sentence);
 }
 
 bool acceptable(const Declaration& field, const Value& value) {
@@ -115,7 +114,10 @@ void check_fields(detail::Section& section) {
     if (fault.empty()) continue;
     field.sound = false;
     const bool in_list = field.given && field.node->kind == Node::Kind::sequence;
-    problems->add(!field.given ? section.where : in_list ? field.node->items[entry].where : field.where, section.path_of(field.key) + " " + fault);
+    problems->add(!field.given ? section.where
+                  : in_list    ? field.node->items[entry].where
+                               : field.where,
+                  section.path_of(field.key) + " " + fault);
   }
 }
 

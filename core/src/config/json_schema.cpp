@@ -72,14 +72,18 @@ Json section_schema(const Declaration& declaration) {
 
 Json declaration_schema(const Declaration& declaration, const detail::Section& section) {
   switch (declaration.kind) {
-    case Kind::field: return field_schema(declaration, section);
-    case Kind::section: return section_schema(declaration);
-    case Kind::plugin: return plugin_schema(declaration);
+    case Kind::field:
+      return field_schema(declaration, section);
+    case Kind::section:
+      return section_schema(declaration);
+    case Kind::plugin:
+      return plugin_schema(declaration);
     case Kind::groups: {
       const Json one = plugin_schema(declaration);
       return {{"description", declaration.meaning}, {"anyOf", {one, {{"type", "array"}, {"items", one}, {"minItems", 1}}}}};
     }
-    case Kind::named: return {{"description", declaration.meaning}, {"type", "object"}, {"additionalProperties", plugin_schema(declaration)}};
+    case Kind::named:
+      return {{"description", declaration.meaning}, {"type", "object"}, {"additionalProperties", plugin_schema(declaration)}};
     case Kind::periods:
       return {{"description", declaration.meaning}, {"type", "object"}, {"additionalProperties", {{"type", "integer"}, {"minimum", 0}}}};
   }
@@ -89,7 +93,8 @@ Json declaration_schema(const Declaration& declaration, const detail::Section& s
 Json object_schema(const ConfigSchema& schema) {
   Json json = {{"type", "object"}, {"additionalProperties", false}};
   Json& properties = json["properties"] = Json::object();
-  for (const auto& declaration : schema.record().declarations) properties[declaration->key] = declaration_schema(*declaration, schema.record());
+  for (const auto& declaration : schema.record().declarations)
+    properties[declaration->key] = declaration_schema(*declaration, schema.record());
   return json;
 }
 

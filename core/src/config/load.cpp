@@ -48,7 +48,8 @@ void add_named_plugins(Node& root, Registry& registry, Problems& problems) {
   }
 }
 
-LoadedExperiment resolve(std::optional<Composed> composed, const std::vector<std::string>& overrides, Registry& registry, Problems& problems) {
+LoadedExperiment resolve(std::optional<Composed> composed, const std::vector<std::string>& overrides, Registry& registry,
+                         Problems& problems) {
   if (!composed) problems.raise();
   add_named_plugins(composed->root, registry, problems);
 
@@ -77,7 +78,8 @@ LoadedExperiment load_experiment(const fs::path& file, const std::vector<std::st
   return resolve(std::move(composed), overrides, registry, problems);
 }
 
-LoadedExperiment load_experiment_text(std::string text, const std::string& name, const std::vector<std::string>& overrides, Registry& registry) {
+LoadedExperiment load_experiment_text(std::string text, const std::string& name, const std::vector<std::string>& overrides,
+                                      Registry& registry) {
   Problems problems;
   std::optional<Composed> composed = compose_text(std::move(text), name, overrides, problems);
   return resolve(std::move(composed), overrides, registry, problems);

@@ -76,8 +76,9 @@ Node* list_entry(Node& list, const std::string& key, const std::string& path, Pr
   std::size_t index = 0;
   const auto [end, code] = std::from_chars(key.data(), key.data() + key.size(), index);
   if (code == std::errc() && end == key.data() + key.size() && index < list.items.size()) return &list.items[index];
-  problems.add({}, list.items.empty() ? fmt::format("{}: the list is empty", path)
-                                      : fmt::format("{}: this is a list with entries 0 to {}, there is no '{}'", path, list.items.size() - 1, key));
+  problems.add({}, list.items.empty()
+                       ? fmt::format("{}: the list is empty", path)
+                       : fmt::format("{}: this is a list with entries 0 to {}, there is no '{}'", path, list.items.size() - 1, key));
   return nullptr;
 }
 
@@ -110,7 +111,8 @@ void apply(Node& root, Override& override, Problems& problems) {
   std::string path;
   for (std::size_t i = 0; i < override.keys.size(); ++i) {
     const std::string& key = override.keys[i];
-    if (i + 1 == override.keys.size() && key == "plugin" && override.value.kind == Node::Kind::scalar) drop_options(*node, override.value.text);
+    if (i + 1 == override.keys.size() && key == "plugin" && override.value.kind == Node::Kind::scalar)
+      drop_options(*node, override.value.text);
     path += (i == 0 ? "" : ".") + key;
     Node* parent = node;
     node = child(*parent, key, override.path, problems);

@@ -46,7 +46,8 @@ void ConfigSchema::describe_plugin(PluginChoice& choice, Role role, const char* 
   if (beside) beside(*this);
   section_->open = true;
   if (reads() && (!name.given || !name.sound)) {
-    if (!name.given && !ill_formed(*section_)) fault("plugin", fmt::format("is required: the name of {} {}; {}", article(role), name_of(role), known_names(registry, role)));
+    if (!name.given && !ill_formed(*section_))
+      fault("plugin", fmt::format("is required: the name of {} {}; {}", article(role), name_of(role), known_names(registry, role)));
     return;
   }
   try {
@@ -76,7 +77,8 @@ void ConfigSchema::plugin(std::string_view key, PluginChoice& choice, Role role,
     return;
   }
   if (reads() && !declaration.node) {
-    fault(key, fmt::format("is required: {{plugin: name}} of {} {}; {}", article(role), name_of(role), known_names(section_->reading->registry, role)));
+    fault(key, fmt::format("is required: {{plugin: name}} of {} {}; {}", article(role), name_of(role),
+                           known_names(section_->reading->registry, role)));
     return;
   }
   ConfigSchema& inner = add_inner(declaration, section_->path_of(key), declaration.node);
@@ -115,9 +117,11 @@ void ConfigSchema::groups(std::string_view key, std::vector<OptimizerGroup>& gro
     add(path, nullptr, "frozen");
   } else if (declaration.node && declaration.node->kind == Node::Kind::sequence) {
     if (declaration.node->items.empty()) fault(key, "is an empty list; name at least one optimizer");
-    for (std::size_t i = 0; i < declaration.node->items.size(); ++i) add(fmt::format("{}.{}", path, i), &declaration.node->items[i], "adam");
+    for (std::size_t i = 0; i < declaration.node->items.size(); ++i)
+      add(fmt::format("{}.{}", path, i), &declaration.node->items[i], "adam");
   } else if (reads() && !declaration.node) {
-    fault(key, "is required: {plugin: name} of an optimizer, or a list of them; " + known_names(section_->reading->registry, Role::optimizer));
+    fault(key,
+          "is required: {plugin: name} of an optimizer, or a list of them; " + known_names(section_->reading->registry, Role::optimizer));
   } else {
     add(path, declaration.node, "adam");
   }

@@ -21,7 +21,8 @@ void write_entry(const ConfigSchema& schema, const std::string& indent, std::str
 void write_nested(const Declaration& declaration, const std::string& indent, std::string& out) {
   const std::string deeper = indent + "  ";
   if (declaration.kind == Kind::periods)
-    for (std::size_t i = 0; i < declaration.names.size(); ++i) out += fmt::format("{}{}: {}\n", deeper, quoted_text(declaration.names[i]), declaration.values[i]);
+    for (std::size_t i = 0; i < declaration.names.size(); ++i)
+      out += fmt::format("{}{}: {}\n", deeper, quoted_text(declaration.names[i]), declaration.values[i]);
   else if (declaration.kind == Kind::named)
     for (std::size_t i = 0; i < declaration.names.size(); ++i) {
       out += fmt::format("{}{}:\n", deeper, quoted_text(declaration.names[i]));

@@ -13,7 +13,7 @@
 namespace stiefel {
 namespace {
 
-constexpr std::array type_names = {"true or false", "an integer",         "a number",        "a text",
+constexpr std::array type_names = {"true or false",      "an integer",        "a number",       "a text",
                                    "a list of integers", "a list of numbers", "a list of texts"};
 
 std::string_view unsigned_part(std::string_view text) { return text.substr(!text.empty() && (text[0] == '-' || text[0] == '+')); }
@@ -97,7 +97,10 @@ template <> bool read_one(const Node& node, bool& value, std::string& sentence) 
   const std::string word = lower(node.text);
   const bool yes = word == "true" || word == "yes" || word == "on" || word == "y" || word == "1";
   const bool no = word == "false" || word == "no" || word == "off" || word == "n" || word == "0";
-  const std::string hint = node.kind != Node::Kind::scalar ? "" : yes ? "; write true" : no ? "; write false" : suggestion(word, {"true", "false"});
+  const std::string hint = node.kind != Node::Kind::scalar ? ""
+                           : yes                           ? "; write true"
+                           : no                            ? "; write false"
+                                                           : suggestion(word, {"true", "false"});
   sentence = "must be true or false, got " + shown(node) + hint;
   return false;
 }
@@ -181,15 +184,26 @@ bool read_value(const Node& node, Value& value, std::vector<Fault>& faults) {
 
 std::string shown(const Node& node) {
   switch (node.kind) {
-    case Node::Kind::null: return "nothing";
-    case Node::Kind::sequence: return "a list";
-    case Node::Kind::map: return "a mapping";
-    case Node::Kind::scalar: break;
+    case Node::Kind::null:
+      return "nothing";
+    case Node::Kind::sequence:
+      return "a list";
+    case Node::Kind::map:
+      return "a mapping";
+    case Node::Kind::scalar:
+      break;
   }
-  constexpr std::size_t longest = 60;
-  std::string text = node.text.substr(0, longest);
-  std::ranges::replace_if(text, [](char c) { return c == '\n' || c == '\r' || c == '\t'; }, ' ');
-  return "'" + text + (node.text.size() > longest ? "…" : "") + "'";
+  return "'" + shortened(node.text) + "'";
+}
+
+std::string shortened(std::string_view text) {
+  std::size_t length = std::min<std::size_t>(text.size(), 60);
+  while (length > 0 && length < text.size() && (static_cast<unsigned char>(text[length]) & 0xC0) == 0x80)
+    --length;  // within a UTF-8 character
+  std::string result(text.substr(0, length));
+  std::ranges::replace_if(
+      result, [](unsigned char c) { return c < 0x20; }, ' ');
+  return result + (length < text.size() ? "…" : "");
 }
 
 std::string number_text(double value) {

@@ -25,8 +25,10 @@ struct Fault {
 /// Reads `node` as the type that `value` already holds; false and faults when it is something else, `value` then unchanged.
 STIEFEL_API bool read_value(const Node& node, Value& value, std::vector<Fault>& faults);
 
-/// `"abc"`, `a list`, `a mapping`, `nothing`.
+/// `'abc'`, `a list`, `a mapping`, `nothing`.
 STIEFEL_API std::string shown(const Node& node);
+/// The beginning of a text in one line, as it may stand in a sentence.
+STIEFEL_API std::string shortened(std::string_view text);
 
 /// A double as the shortest decimal that reads back to the same bits.
 STIEFEL_API std::string number_text(double value);

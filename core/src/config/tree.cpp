@@ -13,6 +13,8 @@
 #include <map>
 #include <sstream>
 
+#include "config/scalars.hpp"
+
 namespace stiefel {
 namespace {
 
@@ -87,6 +89,7 @@ class TreeBuilder final : public YAML::EventHandler {
     bool has_key, skips_value;
     std::string key;
     Location key_place;
+    std::map<std::string, Location, std::less<>> seen;
   };
 
   Location place(const YAML::Mark& mark) const { return file_.empty() ? Location{} : Location{file_, mark.line + 1, mark.column + 1}; }
@@ -101,7 +104,8 @@ class TreeBuilder final : public YAML::EventHandler {
 
   void count(std::size_t nodes, const YAML::Mark& mark) {
     nodes_ += nodes;
-    if (nodes_ > most_nodes) throw Refused{place(mark), fmt::format("more than {} values once aliases are expanded; write a smaller file", most_nodes)};
+    if (nodes_ > most_nodes)
+      throw Refused{place(mark), fmt::format("more than {} values once aliases are expanded; write a smaller file", most_nodes)};
   }
 
   void refuse_tag(const YAML::Mark& mark, const std::string& tag, bool plain_marks) const {
@@ -116,7 +120,7 @@ class TreeBuilder final : public YAML::EventHandler {
   void open(Node::Kind kind, const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
     refuse_tag(mark, tag, /*plain_marks=*/false);
     if (open_.size() >= deepest_level) refuse_depth(mark);
-    open_.push_back({leaf(kind, mark), anchor, false, false, {}, {}});
+    open_.push_back({leaf(kind, mark), anchor, false, false, {}, {}, {}});
   }
 
   void close() {
@@ -145,8 +149,8 @@ class TreeBuilder final : public YAML::EventHandler {
     map.skips_value = true;
     if (key.text == "<<" && !key.quoted) {
       problems_.add(key.where, "merge keys (<<) are not supported; use extends: [base.yaml] at the top of the file");
-    } else if (const Member* first = map.node.find(key.text)) {
-      problems_.add(key.where, fmt::format("'{}' is given twice; the first is at {}", key.text, first->where.text()));
+    } else if (const auto [first, is_new] = map.seen.emplace(key.text, key.where); !is_new) {
+      problems_.add(key.where, fmt::format("'{}' is given twice; the first is at {}", shortened(key.text), first->second.text()));
     } else {
       map.skips_value = false;
     }
@@ -183,7 +187,10 @@ std::size_t utf8_length(std::string_view text, std::size_t i) {
   const auto byte = [&](std::size_t k) { return i + k < text.size() ? static_cast<unsigned char>(text[i + k]) : 0u; };
   const unsigned first = byte(0);
   if (first < 0x80) return 1;
-  const std::size_t length = first >= 0xC2 && first <= 0xDF ? 2 : first >= 0xE0 && first <= 0xEF ? 3 : first >= 0xF0 && first <= 0xF4 ? 4 : 0;
+  const std::size_t length = first >= 0xC2 && first <= 0xDF   ? 2
+                             : first >= 0xE0 && first <= 0xEF ? 3
+                             : first >= 0xF0 && first <= 0xF4 ? 4
+                                                              : 0;
   for (std::size_t k = 1; k < length; ++k)
     if ((byte(k) & 0xC0) != 0x80) return 0;
   const bool bad = (first == 0xE0 && byte(1) < 0xA0) || (first == 0xED && byte(1) > 0x9F) || (first == 0xF0 && byte(1) < 0x90) ||
@@ -193,7 +200,8 @@ std::size_t utf8_length(std::string_view text, std::size_t i) {
 
 /// What yaml-cpp would let pass: size, control characters, bytes that are no UTF-8, tabs as indentation.
 void check_characters(std::string_view text, const std::string& file) {
-  if (text.size() > largest_file) throw Refused{{file, 0, 0}, fmt::format("{} bytes; a configuration may have at most {}", text.size(), largest_file)};
+  if (text.size() > largest_file)
+    throw Refused{{file, 0, 0}, fmt::format("{} bytes; a configuration may have at most {}", text.size(), largest_file)};
   bool indentation = true;
   for (std::size_t i = 0; i < text.size();) {
     const unsigned char c = static_cast<unsigned char>(text[i]);

@@ -9,15 +9,6 @@ namespace {
 
 constexpr Index input_size = 2;
 
-template <class S, class A> void product(const A& W, CMat<S> X, Mat<S> Y, bool accumulate) {
-  for (Index j = 0; j < X.cols(); ++j)
-    for (Index i = 0; i < W.rows(); ++i) {
-      S sum = 0;
-      for (Index k = 0; k < W.cols(); ++k) sum += W(i, k) * X(k, j);
-      Y(i, j) = accumulate ? Y(i, j) + sum : sum;
-    }
-}
-
 template <class S> class Sums final : public GradientSink<S> {
  public:
   Sums(const std::vector<MapSpec>& maps, const Layout& layout, Index cell_first, Index cell_count, bool want_blocks)
@@ -47,32 +38,11 @@ template <class S> class Sums final : public GradientSink<S> {
 
 }  // namespace
 
-template <class S> void PlainMaps<S>::apply(Index map, CMat<S> X, Mat<S> Y, Scratch<S>&) const {
-  product<S>(matrices_[std::size_t(map)], X, Y, false);
-}
-template <class S> void PlainMaps<S>::add(Index first, Index count, CMat<S> X, Mat<S> Y, Scratch<S>&) const {
-  Index row = 0;
-  for (Index k = first; k < first + count; ++k) {
-    const Matrix<S>& W = matrices_[std::size_t(k)];
-    STIEFEL_ASSERT(X.rows() == W.cols() && row + W.rows() <= Y.rows());
-    product<S>(W, X, rows_of(Y, row, W.rows()), true);
-    row += W.rows();
-  }
-}
-template <class S> void PlainMaps<S>::apply_adjoint(Index map, CMat<S> dY, Mat<S> dX, Scratch<S>&) const {
-  product<S>(matrices_[std::size_t(map)].transpose(), dY, dX, false);
-}
-template <class S> void PlainMaps<S>::add_adjoint(Index first, Index count, CMat<S> dY, Mat<S> dX, Scratch<S>&) const {
-  Index row = 0;
-  for (Index k = first; k < first + count; ++k) {
-    const Matrix<S>& W = matrices_[std::size_t(k)];
-    product<S>(W.transpose(), rows_of(dY, row, W.rows()), dX, true);
-    row += W.rows();
-  }
-}
-
 template <class S> CellNetwork<S>::CellNetwork(const Subject& subject, CheckReport& report, CellContext context, std::uint64_t seed)
-    : subject_(subject), report_(report), cell_(subject.create<Cell<S>>(context)), maps_(subject.call("maps", [&] { return cell_->maps(); })) {
+    : subject_(subject),
+      report_(report),
+      cell_(subject.create<Cell<S>>(context)),
+      maps_(subject.call("maps", [&] { return cell_->maps(); })) {
   subject_.call("initialise", [&] { make_parameters(seed); });
 }
 
@@ -82,7 +52,8 @@ template <class S> void CellNetwork<S>::make_parameters(std::uint64_t seed) {
   p.layout.add("input.", {{"V", rows * input_size, rows, input_size}, {"b", rows}});
   p.map_first = p.layout.count();
   for (std::size_t k = 0; k < maps_.size(); ++k)
-    p.layout.add("recurrent.", {{maps_[k].name.empty() ? "W" : maps_[k].name, maps_[k].rows * maps_[k].cols, maps_[k].rows, maps_[k].cols}});
+    p.layout.add("recurrent.",
+                 {{maps_[k].name.empty() ? "W" : maps_[k].name, maps_[k].rows * maps_[k].cols, maps_[k].rows, maps_[k].cols}});
   p.cell_first = p.layout.count();
   const std::vector<BlockSpec> own = cell_->blocks();
   check_blocks(report_, own);
@@ -144,9 +115,16 @@ template <class S> struct CellNetwork<S>::SliceRun {
   std::vector<Piece> pieces;
   Panel<S> dstate;
 
-  SliceRun(const CellNetwork& network, const Subject& subject, CheckReport& report, const Problem& problem, const std::vector<Index>& sequences, const std::vector<Index>& chunks,
-           const PlainMaps<S>& maps, const Guarded<S>& theta)
-      : network(network), subject(subject), report(report), problem(problem), sequences(sequences), maps(maps), theta(theta), columns(Index(sequences.size())),
+  SliceRun(const CellNetwork& network, const Subject& subject, CheckReport& report, const Problem& problem,
+           const std::vector<Index>& sequences, const std::vector<Index>& chunks, const PlainMaps<S>& maps, const Guarded<S>& theta)
+      : network(network),
+        subject(subject),
+        report(report),
+        problem(problem),
+        sequences(sequences),
+        maps(maps),
+        theta(theta),
+        columns(Index(sequences.size())),
         dstate(network.cell().state_rows(), columns) {
     const Cell<S>& cell = network.cell();
     Index first = 0;
@@ -154,11 +132,18 @@ template <class S> struct CellNetwork<S>::SliceRun {
       const Index here = std::min(steps, problem.lengths[std::size_t(sequences[0])] - first);
       if (here <= 0) break;
       const Index all = here * columns;
-      const bool read = std::any_of(problem.readout.begin() + first, problem.readout.begin() + first + here, [](const Real& C) { return C.cols() > 0; });
-      pieces.push_back({first, here, {}, Panel<S>(cell.saved_rows(), (here + 1) * columns, S(sentinel)), Panel<S>(cell.delta_rows(), all),
-                        Panel<S>(cell.output_rows(), read ? all : 0, S(0)), Panel<S>(cell.output_rows(), all, S(sentinel))});
+      const bool read =
+          std::any_of(problem.readout.begin() + first, problem.readout.begin() + first + here, [](const Real& C) { return C.cols() > 0; });
+      pieces.push_back({first,
+                        here,
+                        {},
+                        Panel<S>(cell.saved_rows(), (here + 1) * columns, S(sentinel)),
+                        Panel<S>(cell.delta_rows(), all),
+                        Panel<S>(cell.output_rows(), read ? all : 0, S(0)),
+                        Panel<S>(cell.output_rows(), all, S(sentinel))});
       for (Index t = first; t < first + here; ++t)
-        pieces.back().active.push_back(std::count_if(sequences.begin(), sequences.end(), [&](Index b) { return problem.lengths[std::size_t(b)] > t; }));
+        pieces.back().active.push_back(
+            std::count_if(sequences.begin(), sequences.end(), [&](Index b) { return problem.lengths[std::size_t(b)] > t; }));
       first += here;
     }
   }
@@ -177,7 +162,9 @@ template <class S> struct CellNetwork<S>::SliceRun {
     c.message_clip = S(problem.message_clip);
     return c;
   }
-  CBlocks<S> cell_theta() const { return network.parameters().layout.part(theta.data(), network.parameters().cell_first, network.parameters().cell_count); }
+  CBlocks<S> cell_theta() const {
+    return network.parameters().layout.part(theta.data(), network.parameters().cell_first, network.parameters().cell_count);
+  }
   CBlocks<S> all_theta() const { return network.parameters().layout.all(theta.data()); }
 
   void enter(std::size_t number) {
@@ -197,7 +184,8 @@ template <class S> struct CellNetwork<S>::SliceRun {
     for (Index t = 0; t < c.steps; ++t) {
       Mat<S> z = rows_of(c.at(t), 0, cell.input_rows());
       for (Index j = 0; j < z.cols(); ++j)
-        z.col(j) = V * problem.inputs[std::size_t(c.first + t)].col(sequences[std::size_t(j)]).template cast<S>() + as_vector(all_theta()[1]);
+        z.col(j) =
+            V * problem.inputs[std::size_t(c.first + t)].col(sequences[std::size_t(j)]).template cast<S>() + as_vector(all_theta()[1]);
     }
   }
   // The perturbed output within the entering state, where it is part of it.
@@ -215,7 +203,8 @@ template <class S> struct CellNetwork<S>::SliceRun {
       Chunk<S> c = chunk(piece);
       call("forward", [&](Scratch<S>& scratch) { cell.forward(c, maps, cell_theta(), scratch); });
       check_untouched(piece, "forward");
-      outcome.kink_distance = std::min(outcome.kink_distance, subject.call("kink_distance", [&] { return cell.kink_distance(c, cell_theta()); }));
+      outcome.kink_distance =
+          std::min(outcome.kink_distance, subject.call("kink_distance", [&] { return cell.kink_distance(c, cell_theta()); }));
       for (Index t = 0; t < c.steps; ++t) read(c, t, outcome);
     }
   }
@@ -248,8 +237,7 @@ template <class S> struct CellNetwork<S>::SliceRun {
       collect(piece, outcome);
     }
     const Blocks<double> gradient = network.parameters().layout.all(outcome.gradient.data());
-    for (Index j = 0; j < columns; ++j)
-      as_vector(gradient[network.parameters().state]) += dstate.read().col(j).template cast<double>();
+    for (Index j = 0; j < columns; ++j) as_vector(gradient[network.parameters().state]) += dstate.read().col(j).template cast<double>();
     report.require("memory", dstate.intact(), "backward wrote outside dstate");
   }
   // The gradients of V, b and h_t of a chunk.
@@ -288,7 +276,8 @@ template <class S> struct CellNetwork<S>::SliceRun {
   }
 };
 
-template <class S> Outcome CellNetwork<S>::run(const Problem& problem, const Cut& cut, bool backward, const Subject& subject, CheckReport& report) const {
+template <class S>
+Outcome CellNetwork<S>::run(const Problem& problem, const Cut& cut, bool backward, const Subject& subject, CheckReport& report) const {
   const Parameters& p = parameters_;
   Guarded<S> theta(p.layout.size());
   std::copy(p.numbers.begin(), p.numbers.end(), theta.data());
@@ -318,8 +307,6 @@ template <class S> Outcome CellNetwork<S>::run(const Problem& problem, const Cut
   return outcome;
 }
 
-template class PlainMaps<float>;
-template class PlainMaps<double>;
 template class CellNetwork<float>;
 template class CellNetwork<double>;
 

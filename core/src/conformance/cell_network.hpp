@@ -5,6 +5,7 @@
 
 #include "conformance/directions.hpp"
 #include "conformance/memory.hpp"
+#include "conformance/plain_maps.hpp"
 #include "conformance/subject.hpp"
 #include "engine/parameters.hpp"
 
@@ -12,33 +13,20 @@ namespace stiefel::conformance {
 
 using Real = Matrix<double>;
 
-/// Products by plain loops: the bits of a column do not depend on its neighbours.
-template <class S> class PlainMaps final : public Maps<S> {
- public:
-  explicit PlainMaps(std::vector<Matrix<S>> matrices) : matrices_(std::move(matrices)) {}
-  void apply(Index map, CMat<S> X, Mat<S> Y, Scratch<S>&) const override;
-  void add(Index first, Index count, CMat<S> X, Mat<S> Y, Scratch<S>&) const override;
-  void apply_adjoint(Index map, CMat<S> dY, Mat<S> dX, Scratch<S>&) const override;
-  void add_adjoint(Index first, Index count, CMat<S> dY, Mat<S> dX, Scratch<S>&) const override;
-
- private:
-  std::vector<Matrix<S>> matrices_;
-};
-
 /// How the sequences are run.
 struct Cut {
-  std::vector<Index> chunks;                // steps of each; their sum is the longest length
-  std::vector<std::vector<Index>> slices;   // sequences of each, longest first
+  std::vector<Index> chunks;               // steps of each; their sum is the longest length
+  std::vector<std::vector<Index>> slices;  // sequences of each, longest first
 };
 
 /// What is run: the numbers of a network, in double.
 struct Problem {
-  std::vector<Index> lengths;               // of the sequences, longest first
+  std::vector<Index> lengths;  // of the sequences, longest first
   Index steps = 0;
-  std::vector<Real> inputs;                 // x_t: d × sequences
-  std::vector<Real> readout;                // C_t: output_rows × sequences; 0 columns: nothing is read out at t
+  std::vector<Real> inputs;   // x_t: d × sequences
+  std::vector<Real> readout;  // C_t: output_rows × sequences; 0 columns: nothing is read out at t
   double message_clip = 0;
-  bool want_blocks = true;                  // false: the sink asks for no block gradients
+  bool want_blocks = true;                                             // false: the sink asks for no block gradients
   Index perturbed_step = -1, perturbed_row = 0, perturbed_column = 0;  // an output h_t to which `perturbation` is added
   double perturbation = 0;
 };
@@ -52,10 +40,10 @@ struct Parameters {
 
 struct Outcome {
   double loss = 0, kink_distance = 0;
-  std::vector<Real> outputs;                // per step: output_rows × sequences, 0 after the end
-  std::vector<double> gradient;             // of Parameters
-  std::vector<Real> dhidden;                // per step
-  double largest_delta = 0;                 // of the gradients of V x + b
+  std::vector<Real> outputs;     // per step: output_rows × sequences, 0 after the end
+  std::vector<double> gradient;  // of Parameters
+  std::vector<Real> dhidden;     // per step
+  double largest_delta = 0;      // of the gradients of V x + b
 };
 
 template <class S> class CellNetwork {

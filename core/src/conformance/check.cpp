@@ -1,44 +1,66 @@
 // Which checks a method gets, and those that every method gets: names, options.
 #include "conformance/check.hpp"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
-#include <fmt/format.h>
+#include <optional>
 #include <set>
 
 #include "config/config_schema.hpp"
+#include "config/explain.hpp"
 #include "config/overrides.hpp"
+#include "config/resolved.hpp"
 #include "conformance/subject.hpp"
 
 namespace stiefel::conformance {
 
 namespace {
 
-// The method's options with the given key=value pairs; all errors at once.
-PluginChoice read_options(const Registry& registry, const Entry& entry, const std::vector<std::string>& overrides) {
+// The method's options as read from a tree of YAML; all errors at once.
+class ReadOptions {
+ public:
+  ReadOptions(const Registry& registry, const Entry& entry, Node root) : root_(std::move(root)) {
+    reading_.registry = &registry;
+    reading_.problems = &problems_;
+    schema_.emplace(reading_, "", &root_, Location{});
+    choice.plugin = entry.name;
+    choice.entry = &entry;
+    schema_->describe_options(choice, entry);
+    schema_->finish();
+    problems_.raise();
+  }
+  std::string yaml() const { return resolved_yaml(*schema_); }
+  PluginChoice choice;
+
+ private:
+  Node root_;
+  Problems problems_;
+  Reading reading_;
+  std::optional<ConfigSchema> schema_;
+};
+
+Node tree_of(const std::vector<std::string>& overrides) {
   Problems problems;
   Node root;
   root.kind = Node::Kind::map;
   apply_overrides(root, overrides, problems);
   problems.raise();
-  Reading reading;
-  reading.registry = &registry;
-  reading.problems = &problems;
-  ConfigSchema schema(reading, "", &root, {});
-  PluginChoice choice;
-  choice.plugin = entry.name;
-  choice.entry = &entry;
-  schema.describe_options(choice, entry);
-  schema.finish();
+  return root;
+}
+
+Node parsed(const std::string& text, const std::string& name) {
+  Problems problems;
+  std::optional<Node> node = parse_yaml(text, name, problems);
   problems.raise();
-  return choice;
+  return node ? *node : tree_of({});
 }
 
 void check_documented(const ConfigSchema& schema, CheckReport& report) {
   for (const auto& declaration : schema.record().declarations) {
     const std::string& key = declaration->key;
     report.require("options", plain_name(key), fmt::format("the key `{}` must be made of a–z, 0–9 and _", key));
-    report.require("options", declaration->meaning.size() >= 3, fmt::format("the option `{}` has no meaning", key));
+    report.require("options", !declaration->meaning.empty(), fmt::format("the option `{}` has no meaning", key));
     for (const auto& inner : declaration->inner) check_documented(*inner, report);
   }
 }
@@ -70,7 +92,8 @@ void check_blocks(CheckReport& report, const std::vector<BlockSpec>& blocks) {
   std::set<std::string> names;
   report.require("blocks", true, "");
   for (const BlockSpec& b : blocks) {
-    report.require("blocks", block_name(b.name), fmt::format("the block name `{}` must be [a-z0-9_]+ or capitals, parts joined by dots", b.name));
+    report.require("blocks", block_name(b.name),
+                   fmt::format("the block name `{}` must be [a-z0-9_]+ or capitals, parts joined by dots", b.name));
     report.require("blocks", names.insert(b.name).second, fmt::format("two blocks are named `{}`", b.name));
     report.require("blocks", b.size >= 0, fmt::format("the size {} of block `{}` is negative", b.size, b.name));
     report.require("blocks", (b.rows == 0 && b.cols == 0) || b.rows * b.cols == b.size,
@@ -86,18 +109,25 @@ void check_blocks(CheckReport& report, const std::vector<BlockSpec>& blocks) {
 
 void check_options(const Subject& subject, CheckReport& report, const Registry& registry) {
   attempt(subject, report, "options", [&] {
-    report.require("options", plain_name(subject.entry.name) && subject.entry.name[0] >= 'a',
-                   fmt::format("the method's name `{}` must be [a-z][a-z0-9_]*", subject.entry.name));
-    report.require("options", subject.entry.meaning && *subject.entry.meaning, "the method has no meaning");
+    const Entry& entry = subject.entry;
+    report.require("options", plain_name(entry.name) && entry.name[0] >= 'a',
+                   fmt::format("the method's name `{}` must be [a-z][a-z0-9_]*", entry.name));
+    report.require("options", entry.meaning && *entry.meaning, "the method has no meaning");
     Reading described;
     described.registry = &registry;
     ConfigSchema schema(described, "", nullptr, {});
     PluginChoice choice;
-    choice.plugin = subject.entry.name;
-    choice.entry = &subject.entry;
-    subject.call("describe", [&] { schema.describe_options(choice, subject.entry); });
+    choice.plugin = entry.name;
+    choice.entry = &entry;
+    subject.call("describe", [&] { schema.describe_options(choice, entry); });
     check_documented(schema, report);
     report.note("options", fmt::format("{} documented", schema.record().declarations.size()));
+
+    // What a run archives reads back as itself, and what `stiefel describe` prints is YAML.
+    const std::string archived = ReadOptions(registry, entry, tree_of(subject.settings.options)).yaml();
+    const std::string again = archived.empty() ? archived : ReadOptions(registry, entry, parsed(archived, "resolved options")).yaml();
+    report.require("options", again == archived, fmt::format("the options read back otherwise:\n{}instead of\n{}", again, archived));
+    parsed(explain_plugin(registry, entry), "stiefel describe");
   });
 }
 
@@ -106,13 +136,21 @@ CheckReport check_method(const Registry& registry, const Entry& entry, const Che
   CheckReport report(entry.name, name_of(entry.role), file);
   Subject subject(entry, file, settings, progress);
   subject.enter("options");
-  subject.options = subject.call("describe", [&] { return read_options(registry, entry, settings.options); }).options;
+  subject.options = subject.call("describe", [&] { return ReadOptions(registry, entry, tree_of(settings.options)).choice; }).options;
   check_options(subject, report, registry);
   switch (entry.role) {
-    case Role::parametrisation: check_parametrisation(subject, report); break;
-    case Role::cell: check_cell(subject, report); break;
-    case Role::task: check_task(subject, report); break;
-    case Role::optimizer: check_optimizer(subject, report); break;
+    case Role::parametrisation:
+      check_parametrisation(subject, report);
+      break;
+    case Role::cell:
+      check_cell(subject, report);
+      break;
+    case Role::task:
+      check_task(subject, report);
+      break;
+    case Role::optimizer:
+      check_optimizer(subject, report);
+      break;
   }
   return report;
 }

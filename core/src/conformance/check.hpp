@@ -11,9 +11,9 @@
 namespace stiefel::conformance {
 
 struct CheckSettings {
-  std::vector<std::string> options;                         // key=value, the method's own
+  std::vector<std::string> options;  // key=value, the method's own
   std::vector<std::string> scalars = {"float32", "float64"};
-  std::uint64_t seed = 0;                                   // only this one; 0: several
+  std::uint64_t seed = 0;  // only this one; 0: several
   std::string data_directory;
 };
 

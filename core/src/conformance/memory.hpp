@@ -37,8 +37,12 @@ template <class S> class Guarded {
 /// A matrix whose columns do not touch each other.
 template <class S> class Panel {
  public:
-  Panel(Index rows, Index cols, S fill = 0) : memory_((rows + gap) * cols, S(sentinel)), rows_(rows), cols_(cols) { whole().setConstant(fill); }
-  template <class D> explicit Panel(const Eigen::MatrixBase<D>& values) : Panel(values.rows(), values.cols()) { whole() = values.template cast<S>(); }
+  Panel(Index rows, Index cols, S fill = 0) : memory_((rows + gap) * cols, S(sentinel)), rows_(rows), cols_(cols) {
+    whole().setConstant(fill);
+  }
+  template <class D> explicit Panel(const Eigen::MatrixBase<D>& values) : Panel(values.rows(), values.cols()) {
+    whole() = values.template cast<S>();
+  }
 
   Mat<S> whole() { return mat(memory_.data(), rows_, cols_, rows_ + gap); }
   CMat<S> read() const { return cmat(memory_.data(), rows_, cols_, rows_ + gap); }

@@ -1,6 +1,6 @@
 // The checks of an optimizer: what it does at rest, in a bowl, on a manifold, after a restart, and in threads.
-#include <Eigen/QR>
 #include <fmt/format.h>
+#include <Eigen/QR>
 #include <thread>
 
 #include "conformance/directions.hpp"
@@ -62,14 +62,16 @@ template <class S> class Bowl {
   double value() const {
     double sum = 0;
     for (Index b = 0; b < layout_.count(); ++b)
-      for (Index i = 0; i < layout_.block(b).size; ++i) sum += std::pow(double(at(b, i)) - layout_.all(target_.data())[b][std::size_t(i)], 2) / 2;
+      for (Index i = 0; i < layout_.block(b).size; ++i)
+        sum += std::pow(double(at(b, i)) - layout_.all(target_.data())[b][std::size_t(i)], 2) / 2;
     return sum;
   }
   /// `scale` times the gradient of f; `noise` makes it another one at each step.
   Guarded<S> gradient(Index b, double scale = 1, Index noise = 0) const {
     Guarded<S> g(layout_.block(b).size);
     for (Index i = 0; i < g.size(); ++i)
-      g.data()[i] = S(scale * (double(at(b, i)) - layout_.all(target_.data())[b][std::size_t(i)] + (noise ? 0.3 * std::sin(double(noise * 7 + i)) : 0)));
+      g.data()[i] = S(scale * (double(at(b, i)) - layout_.all(target_.data())[b][std::size_t(i)] +
+                               (noise ? 0.3 * std::sin(double(noise * 7 + i)) : 0)));
     return g;
   }
   void step(Index b, double rate, const Guarded<S>& g) {
@@ -79,10 +81,13 @@ template <class S> class Bowl {
   void step_all(double rate, double scale = 1, Index noise = 0) {
     for (Index b = 0; b < layout_.count(); ++b) step(b, rate, gradient(b, scale, noise));
   }
-  std::vector<double> numbers(Index b) const { return {theta_[std::size_t(b)].data(), theta_[std::size_t(b)].data() + theta_[std::size_t(b)].size()}; }
+  std::vector<double> numbers(Index b) const {
+    return {theta_[std::size_t(b)].data(), theta_[std::size_t(b)].data() + theta_[std::size_t(b)].size()};
+  }
   void compare(Comparison& comparison, const Bowl& expected) const {
     for (Index b = 0; b < layout_.count(); ++b)
-      for (Index i = 0; i < layout_.block(b).size; ++i) comparison.add(layout_.block(b).name, i, double(at(b, i)), double(expected.at(b, i)));
+      for (Index i = 0; i < layout_.block(b).size; ++i)
+        comparison.add(layout_.block(b).name, i, double(at(b, i)), double(expected.at(b, i)));
   }
 
  private:
@@ -102,9 +107,7 @@ template <class S> class Bowl {
     displace(theta, rng);
     return theta;
   }
-  void displace(std::vector<double>& theta, Rng& rng) const {
-    scatter(layout_.all(theta.data()), blocks_, 0.3, rng);
-  }
+  void displace(std::vector<double>& theta, Rng& rng) const { scatter(layout_.all(theta.data()), blocks_, 0.3, rng); }
 
   const Subject& subject_;
   CheckReport& report_;
@@ -115,9 +118,7 @@ template <class S> class Bowl {
   std::vector<Guarded<S>> theta_;
 };
 
-template <class S> double unit(double steps) {
-  return 50 * steps * double(std::numeric_limits<S>::epsilon());
-}
+template <class S> double unit(double steps) { return 50 * steps * double(std::numeric_limits<S>::epsilon()); }
 
 template <class S> void check_rest(const Subject& subject, CheckReport& report, std::uint64_t seed) {
   Bowl<S> moved(subject, report, seed), still(subject, report, seed);
@@ -125,7 +126,8 @@ template <class S> void check_rest(const Subject& subject, CheckReport& report, 
   for (std::size_t b = 0; b < moved.blocks().size(); ++b) {
     const BlockSpec& spec = moved.blocks()[b];
     Comparison comparison;
-    for (Index i = 0; i < spec.size; ++i) comparison.add(spec.name, i, double(moved.theta()[b].data()[i]), double(still.theta()[b].data()[i]));
+    for (Index i = 0; i < spec.size; ++i)
+      comparison.add(spec.name, i, double(moved.theta()[b].data()[i]), double(still.theta()[b].data()[i]));
     report.measure("zero gradient", comparison, spec.manifold == Manifold::flat ? 0 : unit<S>(3), "keeps the point of a fresh state");
   }
   Bowl<S> unhurried(subject, report, seed);
@@ -140,7 +142,8 @@ template <class S> void check_bowl(const Subject& subject, CheckReport& report, 
   Bowl<S> bowl(subject, report, seed);
   const double start = bowl.value();
   for (int k = 0; k < steps; ++k) bowl.step_all(0.01);
-  report.measure("quadratic bowl", bowl.value() / start, 0.9, {}, fmt::format("½‖θ − a‖² after {} steps of rate 0.01, of its start", steps));
+  report.measure("quadratic bowl", bowl.value() / start, 0.9, {},
+                 fmt::format("½‖θ − a‖² after {} steps of rate 0.01, of its start", steps));
   bool on_manifold = false;
   for (std::size_t b = 0; b < bowl.blocks().size(); ++b) {
     if (bowl.blocks()[b].manifold == Manifold::flat) continue;

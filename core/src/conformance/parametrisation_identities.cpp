@@ -1,7 +1,7 @@
 // What a map owes between two refreshes: one linear operator, seen alike by apply, apply_adjoint, both routes, claim and spectrum.
+#include <fmt/format.h>
 #include <Eigen/Eigenvalues>
 #include <Eigen/SVD>
-#include <fmt/format.h>
 
 #include "conformance/map_probe.hpp"
 
@@ -10,7 +10,6 @@ namespace stiefel::conformance {
 namespace {
 
 constexpr Index columns = 5;
-
 
 // W of a complex map in complex form, from the first half of its columns.
 Eigen::MatrixXcd complex_form(const Real& W) {
@@ -28,7 +27,8 @@ std::vector<double> singular_values(const Real& W, bool complex) {
 }
 
 template <class S> void check_complex_structure(MapProbe<S>& probe, CheckReport& report, const Real& W) {
-  report.require("complex pairs", probe.map().complex_pairs() == probe.shape.complex, "complex_pairs() differs from the Shape it was made for");
+  report.require("complex pairs", probe.map().complex_pairs() == probe.shape.complex,
+                 "complex_pairs() differs from the Shape it was made for");
   if (!probe.shape.complex) return;
   // W J = J W with J = [[0, −I], [I, 0]], i.e. W = [[A, −B], [B, A]].
   const Index n = W.rows() / 2, m = W.cols() / 2;
@@ -76,13 +76,13 @@ template <class S> void check_routes(MapProbe<S>& probe, CheckReport& report, co
 
 }  // namespace
 
-template <class S> void check_identities(MapProbe<S>& probe, CheckReport& report, std::uint64_t seed) {
+template <class S> bool check_identities(MapProbe<S>& probe, CheckReport& report, std::uint64_t seed) {
   Rng rng(seed, "identities");
   const Index rows = probe.map().rows(), cols = probe.map().cols();
   const Real W = probe.matrix();
   const bool finite = W.allFinite();
   report.require("finite", finite, "apply(I) has NaN or Inf");
-  if (!finite) return;
+  if (!finite) return false;
   const double norm = std::max(1., W.norm());
 
   const Real X = random_matrix(rng, cols, columns), Z = random_matrix(rng, cols, columns), dY = random_matrix(rng, rows, columns);
@@ -98,10 +98,12 @@ template <class S> void check_identities(MapProbe<S>& probe, CheckReport& report
   report.measure("adjoint", adjoint, rounding<S>(rows) * norm * gradient);
 
   const Real extreme = Real::Constant(cols, 1, 1e6), zero = Real::Zero(cols, 1);
-  report.require("finite", probe.apply(extreme).allFinite() && probe.adjoint(Real::Constant(rows, 1, 1e6)).allFinite(), "an input of 1e6 gave NaN or Inf");
+  report.require("finite", probe.apply(extreme).allFinite() && probe.adjoint(Real::Constant(rows, 1, 1e6)).allFinite(),
+                 "an input of 1e6 gave NaN or Inf");
   report.require("finite", (probe.apply(zero).array() == 0).all(), "apply(0) is not 0");
   check_complex_structure(probe, report, W);
   check_routes(probe, report, W, seed);
+  return true;
 }
 
 template <class S> void check_claim(MapProbe<S>& probe, CheckReport& report, std::uint64_t) {
@@ -112,7 +114,8 @@ template <class S> void check_claim(MapProbe<S>& probe, CheckReport& report, std
   if (claim.kind == Claim::none) {
     report.skip("claim", "the map claims nothing");
   } else if (claim.kind == Claim::bounded) {
-    report.require("claim", claim.low >= 0 && claim.low <= claim.high, fmt::format("[{}, {}] is no interval of singular values", claim.low, claim.high));
+    report.require("claim", claim.low >= 0 && claim.low <= claim.high,
+                   fmt::format("[{}, {}] is no interval of singular values", claim.low, claim.high));
     double outside = 0;
     for (const double s : singular_values(W, probe.shape.complex)) outside = std::max({outside, claim.low - s, s - claim.high});
     report.measure("claim", std::isfinite(W.sum()) ? outside : W.sum(), largest_c * unit * std::max(1., claim.high), {},
@@ -122,8 +125,7 @@ template <class S> void check_claim(MapProbe<S>& probe, CheckReport& report, std
     Comparison comparison;
     comparison.matrices("WᵀW", gram, Real::Identity(gram.rows(), gram.cols()));
     const double defect = (gram - Real::Identity(gram.rows(), gram.cols())).norm();
-    report.measure("claim", defect, largest_c * unit, comparison.worst(),
-                   fmt::format("‖WᵀW − I‖ = {:.2g} n ε", defect / unit));
+    report.measure("claim", defect, largest_c * unit, comparison.worst(), fmt::format("‖WᵀW − I‖ = {:.2g} n ε", defect / unit));
   }
 }
 
@@ -142,7 +144,8 @@ template <class S> void check_spectrum(MapProbe<S>& probe, CheckReport& report) 
 
   const bool square = W.rows() == W.cols();
   const std::size_t count = square ? expected.size() : 0;
-  report.require("spectrum", spectrum.eigenvalues.size() == count, fmt::format("{} eigenvalues, {} expected", spectrum.eigenvalues.size(), count));
+  report.require("spectrum", spectrum.eigenvalues.size() == count,
+                 fmt::format("{} eigenvalues, {} expected", spectrum.eigenvalues.size(), count));
   if (!square || spectrum.eigenvalues.size() != count) return;
   const Eigen::MatrixXcd form = complex ? complex_form(W) : Eigen::MatrixXcd(W.cast<std::complex<double>>());
   const Eigen::VectorXcd eigenvalues = Eigen::ComplexEigenSolver<Eigen::MatrixXcd>(form, false).eigenvalues();
@@ -150,7 +153,8 @@ template <class S> void check_spectrum(MapProbe<S>& probe, CheckReport& report) 
   Comparison distances;
   for (std::size_t i = 0; i < count; ++i) {
     const auto value = spectrum.eigenvalues[i];
-    const auto nearest = std::min_element(left.begin(), left.end(), [&](auto a, auto b) { return std::abs(a - value) < std::abs(b - value); });
+    const auto nearest =
+        std::min_element(left.begin(), left.end(), [&](auto a, auto b) { return std::abs(a - value) < std::abs(b - value); });
     distances.add("eigenvalues (distance to the nearest)", Index(i), std::abs(*nearest - value), 0);
     left.erase(nearest);
     if (i > 0)
@@ -161,8 +165,8 @@ template <class S> void check_spectrum(MapProbe<S>& probe, CheckReport& report) 
   report.measure("spectrum", distances, 4 * std::sqrt(rounding<S>(W.rows())) * norm);
 }
 
-template void check_identities<float>(MapProbe<float>&, CheckReport&, std::uint64_t);
-template void check_identities<double>(MapProbe<double>&, CheckReport&, std::uint64_t);
+template bool check_identities<float>(MapProbe<float>&, CheckReport&, std::uint64_t);
+template bool check_identities<double>(MapProbe<double>&, CheckReport&, std::uint64_t);
 template void check_claim<float>(MapProbe<float>&, CheckReport&, std::uint64_t);
 template void check_claim<double>(MapProbe<double>&, CheckReport&, std::uint64_t);
 template void check_spectrum<float>(MapProbe<float>&, CheckReport&);

@@ -29,14 +29,14 @@ template <class S> void check_refresh(MapProbe<S>& probe, CheckReport& report, R
   const std::vector<double> theta = probe.theta();
   const Real W = probe.matrix();
   probe.refresh();
-  require_same_bits(report, "refresh", probe.matrix(), W, "a second refresh() with the same θ changed W");
+  require_same_bits(report, "refresh", probe.matrix(), W, "the same W twice");
   std::vector<double> elsewhere = theta;
   scatter(probe.layout().all(elsewhere.data()), probe.blocks(), 0.3, rng);
   probe.set_theta(elsewhere);
   probe.refresh();
   probe.set_theta(theta);
   probe.refresh();
-  require_same_bits(report, "refresh", probe.matrix(), W, "W depends on an earlier θ");
+  require_same_bits(report, "refresh", probe.matrix(), W, "W has no memory of an earlier θ");
 }
 
 // after_step() brings θ back to where it belongs: doing so twice is doing it once, and at the initial θ it does nothing to W.
@@ -108,8 +108,9 @@ template <class S> void check_state(MapProbe<S>& probe, CheckReport& report, std
   Names first, second;
   probe.subject().call("record", [&] { probe.map().record(first); });
   probe.subject().call("record", [&] { probe.map().record(second); });
-  report.require("record", first.sound && first.names == second.names && std::set(first.names.begin(), first.names.end()).size() == first.names.size(),
-                 "names of recorded scalars must be [a-z0-9_]+, unique, and the same at every call");
+  report.require(
+      "record", first.sound && first.names == second.names && std::set(first.names.begin(), first.names.end()).size() == first.names.size(),
+      "names of recorded scalars must be [a-z0-9_]+, unique, and the same at every call");
   probe.set_theta(theta);
   probe.refresh();
 }

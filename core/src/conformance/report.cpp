@@ -1,9 +1,9 @@
 // The lines of a conformance report and their text.
 #include "conformance/report.hpp"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
-#include <fmt/format.h>
 #include <limits>
 
 namespace stiefel::conformance {
@@ -45,12 +45,15 @@ Line& CheckReport::line(std::string_view check) {
   return lines_.back();
 }
 
-void CheckReport::measure(std::string_view check, double figure, double bound, const std::vector<Mismatch>& worst, const std::string& note) {
+void CheckReport::measure(std::string_view check, double figure, double bound, const std::vector<Mismatch>& worst,
+                          const std::string& note) {
   Line& l = line(check);
   const bool passes = figure <= bound;
   if (l.state == Line::skipped) l = Line{l.check, Line::passed, 0, -1, now_, "", {}};
   if (l.state == Line::failed && passes) return;
-  const auto excess = [](double f, double b) { return f <= b && b == 0 ? 0. : std::isnan(f) ? std::numeric_limits<double>::infinity() : f / b; };
+  const auto excess = [](double f, double b) {
+    return f <= b && b == 0 ? 0. : std::isnan(f) ? std::numeric_limits<double>::infinity() : f / b;
+  };
   const bool first = l.bound < 0;
   const bool turns = l.state == Line::passed && !passes;
   if (!first && !turns && excess(figure, bound) <= excess(l.figure, l.bound)) return;
@@ -93,11 +96,14 @@ std::string CheckReport::text(const std::string& command) const {
     text += "\n";
     if (l.state != Line::failed) continue;
     if (!l.worst.empty()) text += fmt::format("       {:<24} {:>6} {:>24} {:>24}\n", "block", "index", "got", "expected");
-    for (const Mismatch& m : l.worst) text += fmt::format("       {:<24} {:>6} {:>24.16g} {:>24.16g}\n", m.block, m.index, m.got, m.expected);
+    for (const Mismatch& m : l.worst)
+      text += fmt::format("       {:<24} {:>6} {:>24.16g} {:>24.16g}\n", m.block, m.index, m.got, m.expected);
     text += "       again: " + command + (l.at.scalar.empty() ? "" : " --scalar " + l.at.scalar);
     text += l.at.seed ? fmt::format(" --seed {}\n", l.at.seed) : "\n";
   }
-  const auto count = [&](Line::State s) { return std::count_if(lines_.begin(), lines_.end(), [&](const Line& l) { return l.state == s; }); };
+  const auto count = [&](Line::State s) {
+    return std::count_if(lines_.begin(), lines_.end(), [&](const Line& l) { return l.state == s; });
+  };
   text += passed() ? fmt::format("  passed: {} checks, {} skipped\n", count(Line::passed), count(Line::skipped))
                    : fmt::format("  FAILED: {} of {} checks\n", count(Line::failed), lines_.size());
   return text;

@@ -55,7 +55,8 @@ struct Line {
 
 class STIEFEL_API CheckReport {
  public:
-  CheckReport(std::string method, std::string role, std::string file) : method_(std::move(method)), role_(std::move(role)), file_(std::move(file)) {}
+  CheckReport(std::string method, std::string role, std::string file)
+      : method_(std::move(method)), role_(std::move(role)), file_(std::move(file)) {}
 
   /// The circumstances of what is reported from now on.
   void at(Case now) { now_ = std::move(now); }

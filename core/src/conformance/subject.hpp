@@ -46,7 +46,9 @@ class Subject {
     for (std::uint64_t s = 1; s <= count; ++s) all.push_back(s);
     return all;
   }
-  bool complex() const { return call("complex_pairs", [&] { return entry.complex_pairs(options.get()); }); }
+  bool complex() const {
+    return call("complex_pairs", [&] { return entry.complex_pairs(options.get()); });
+  }
 
   const Entry& entry;
   const std::string file;

@@ -1,6 +1,6 @@
 // The checks of a task: shapes, batches that depend on (seed, split, index) alone, splits that share nothing.
-#include <filesystem>
 #include <fmt/format.h>
+#include <filesystem>
 #include <optional>
 #include <set>
 #include <thread>
@@ -27,18 +27,21 @@ template <class S> void check_values(Batch<S>& batch, const TaskShape& shape, Ch
   report.require("batches", batch.steps() <= shape.steps, fmt::format("a batch has {} steps, shape() says {}", batch.steps(), shape.steps));
   for (Index b = 0; b < batch.sequences(); ++b) {
     const Index length = batch.length(b);
-    report.require("batches", length >= 1 && length <= batch.steps(), fmt::format("sequence {} has the length {} of {}", b, length, batch.steps()));
+    report.require("batches", length >= 1 && length <= batch.steps(),
+                   fmt::format("sequence {} has the length {} of {}", b, length, batch.steps()));
     if (length < 1 || length > batch.steps()) return;
     for (Index t = 0; t < length; ++t) {
       if (shape.input == InputKind::symbols)
-        report.require("batches", batch.symbol(t, b) >= -1 && batch.symbol(t, b) < shape.input_size, fmt::format("symbol {} at step {} of sequence {}", batch.symbol(t, b), t, b));
+        report.require("batches", batch.symbol(t, b) >= -1 && batch.symbol(t, b) < shape.input_size,
+                       fmt::format("symbol {} at step {} of sequence {}", batch.symbol(t, b), t, b));
       else if (shape.input == InputKind::dense)
         for (const S x : batch.input(t, b)) report.require("batches", std::isfinite(x), "an input is NaN or Inf");
       if (shape.readout == ReadoutKind::last && t < length - 1) continue;
       const S weight = batch.weight(t, b);
       report.require("batches", std::isfinite(weight) && weight >= 0, fmt::format("the weight {} at step {} of sequence {}", weight, t, b));
       if (shape.labels && weight > 0)
-        report.require("batches", batch.label(t, b) >= 0 && batch.label(t, b) < shape.output_size, fmt::format("label {} at step {} of sequence {}", batch.label(t, b), t, b));
+        report.require("batches", batch.label(t, b) >= 0 && batch.label(t, b) < shape.output_size,
+                       fmt::format("label {} at step {} of sequence {}", batch.label(t, b), t, b));
       if (!shape.labels)
         for (const S x : batch.target(t, b)) report.require("batches", std::isfinite(x), "a target is NaN or Inf");
     }
@@ -64,8 +67,10 @@ template <class S> void check_disjoint(const TaskProbe<S>& probe, CheckReport& r
   for (const Split split : {Split::validation, Split::test}) {
     const auto other = sequences(probe, split);
     if (other.empty()) continue;
-    const double shared = double(std::count_if(other.begin(), other.end(), [&](const std::string& s) { return distinct.contains(s); })) / double(other.size());
-    report.measure("splits disjoint", shared, 2 * chance + 0.01, {}, fmt::format("share of {} sequences that stand in train too", name_of(split)));
+    const double shared = double(std::count_if(other.begin(), other.end(), [&](const std::string& s) { return distinct.contains(s); })) /
+                          double(other.size());
+    report.measure("splits disjoint", shared, 2 * chance + 0.01, {},
+                   fmt::format("share of {} sequences that stand in train too", name_of(split)));
   }
 }
 
@@ -134,12 +139,15 @@ template <class S> void check_batches(const TaskProbe<S>& probe, CheckReport& re
     check_values(first, probe.shape, report);
     const auto expected = contents(first, probe.shape);
     probe.fill_into(dirty, split, 0);
-    report.require("determinism", contents(dirty, probe.shape) == expected, fmt::format("batch 0 of {} depends on what the Batch held before", name_of(split)));
+    report.require("determinism", contents(dirty, probe.shape) == expected,
+                   fmt::format("batch 0 of {} depends on what the Batch held before", name_of(split)));
     Batch<S> again = twin.fill(split, 0);
-    report.require("determinism", contents(again, probe.shape) == expected, fmt::format("batch 0 of {} of another object with the same seed differs", name_of(split)));
+    report.require("determinism", contents(again, probe.shape) == expected,
+                   fmt::format("batch 0 of {} of another object with the same seed differs", name_of(split)));
     if (count < 2) continue;
     Batch<S> second = probe.fill(split, 1);
-    report.require("determinism", contents(second, probe.shape) != expected, fmt::format("batches 0 and 1 of {} are the same", name_of(split)));
+    report.require("determinism", contents(second, probe.shape) != expected,
+                   fmt::format("batches 0 and 1 of {} are the same", name_of(split)));
   }
   Batch<S> next_epoch = probe.fill(Split::train, probe.batches(Split::train));
   check_values(next_epoch, probe.shape, report);
@@ -175,7 +183,8 @@ void check_scalars_agree(const Subject& subject, CheckReport& report, std::uint6
   Batch<float> f = single.fill(Split::train, 0);
   Batch<double> d = reference.fill(Split::train, 0);
   Comparison comparison;
-  report.require("float as double", f.sequences() == d.sequences() && f.steps() == d.steps() && f.labels() == d.labels() && f.symbols() == d.symbols(),
+  report.require("float as double",
+                 f.sequences() == d.sequences() && f.steps() == d.steps() && f.labels() == d.labels() && f.symbols() == d.symbols(),
                  "the batch of a seed has other sequences, labels or symbols in the other scalar");
   if (f.sequences() != d.sequences() || f.steps() != d.steps()) return;
   comparison.matrices("inputs", f.inputs(), d.inputs());

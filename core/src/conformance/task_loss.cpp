@@ -35,12 +35,14 @@ template <class S> void check_gradient(const TaskProbe<S>& probe, CheckReport& r
 template <class S> void check_weights(const TaskProbe<S>& probe, CheckReport& report, const Real& output, Scored<S>& scored) {
   const double epsilon = 64 * double(std::numeric_limits<S>::epsilon()), whole = probe.loss(output, scored.targets());
   const Index half = output.cols() / 2, rest = output.cols() - half;
-  const double parts = (half ? probe.loss(output.leftCols(half), scored.targets(0, half)) : 0) + probe.loss(output.rightCols(rest), scored.targets(half, rest));
+  const double parts = (half ? probe.loss(output.leftCols(half), scored.targets(0, half)) : 0) +
+                       probe.loss(output.rightCols(rest), scored.targets(half, rest));
   report.measure("loss is a sum", std::abs(parts - whole), epsilon * std::max(1., std::abs(whole)), {}, "over two parts of the columns");
 
   const std::vector<S> weights = scored.weights;
   for (S& w : scored.weights) w *= 2;
-  report.measure("weights", std::abs(probe.loss(output, scored.targets()) - 2 * whole), epsilon * std::max(1., std::abs(whole)), {}, "twice the weights, twice the loss");
+  report.measure("weights", std::abs(probe.loss(output, scored.targets()) - 2 * whole), epsilon * std::max(1., std::abs(whole)), {},
+                 "twice the weights, twice the loss");
   scored.weights = weights;
   scored.weights[0] = 0;
   Real other = output, gradient;
@@ -54,7 +56,9 @@ template <class S> void check_weights(const TaskProbe<S>& probe, CheckReport& re
 template <class S> void check_metrics(const TaskProbe<S>& probe, CheckReport& report, const Real& output, const Scored<S>& scored) {
   const std::vector<Metric> metrics = probe.subject.call("metrics", [&] { return probe.task->metrics(); });
   std::set<std::string> names;
-  for (const Metric& m : metrics) report.require("metrics", plain_name(m.name) && m.name != "loss" && names.insert(m.name).second, fmt::format("`{}` is no good name of a metric: [a-z0-9_]+, unique, not `loss`", m.name));
+  for (const Metric& m : metrics)
+    report.require("metrics", plain_name(m.name) && m.name != "loss" && names.insert(m.name).second,
+                   fmt::format("`{}` is no good name of a metric: [a-z0-9_]+, unique, not `loss`", m.name));
   const Panel<S> panel(output);
   const auto measure = [&](Index first, Index count, std::vector<Ratio>& into) {
     probe.subject.call("measure", [&] { probe.task->measure(panel.read(first, count), scored.targets(first, count), into); });
@@ -110,8 +114,9 @@ void check_baseline(const TaskProbe<double>& probe, CheckReport& report) {
   if (means.empty()) return;
   const auto values = as_vector(std::span<const double>(means));
   const double mean = values.mean(), error = std::sqrt((values.array() - mean).square().sum()) / double(means.size());
-  report.measure("baseline", std::abs(mean - baseline), 5 * error + 0.02 * std::abs(baseline), {},
-                 fmt::format("baseline() {:.5g}, the trivial predictor reaches {:.5g} ± {:.1g} in {} batches", baseline, mean, error, means.size()));
+  report.measure(
+      "baseline", std::abs(mean - baseline), 5 * error + 0.02 * std::abs(baseline), {},
+      fmt::format("baseline() {:.5g}, the trivial predictor reaches {:.5g} ± {:.1g} in {} batches", baseline, mean, error, means.size()));
 }
 
 template void check_loss<float>(const TaskProbe<float>&, CheckReport&, std::uint64_t);

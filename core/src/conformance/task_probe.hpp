@@ -15,7 +15,8 @@ template <class S> struct Scored {
   std::vector<std::int32_t> labels;
   std::vector<S> weights;
 
-  Scored(Batch<S>& batch, const TaskShape& shape) : places(places_of(batch, shape)), values(shape.labels ? 0 : shape.output_size, Index(places.size())) {
+  Scored(Batch<S>& batch, const TaskShape& shape)
+      : places(places_of(batch, shape)), values(shape.labels ? 0 : shape.output_size, Index(places.size())) {
     for (std::size_t c = 0; c < places.size(); ++c) {
       const auto [t, b] = places[c];
       weights.push_back(batch.weight(t, b));
@@ -32,7 +33,8 @@ template <class S> struct Scored {
     return sum;
   }
   Targets<S> targets(Index first, Index count) const {
-    const std::span<const std::int32_t> chosen = labels.empty() ? std::span<const std::int32_t>() : std::span(labels).subspan(std::size_t(first), std::size_t(count));
+    const std::span<const std::int32_t> chosen =
+        labels.empty() ? std::span<const std::int32_t>() : std::span(labels).subspan(std::size_t(first), std::size_t(count));
     return {values.read(first, count), chosen, std::span(weights).subspan(std::size_t(first), std::size_t(count))};
   }
   Targets<S> targets() const { return targets(0, count()); }

@@ -173,19 +173,19 @@ template <class S> void Recording<S>::norms(Index step, const PassResult& pass) 
 }
 
 template <class S> bool Recording<S>::maps_due(Index step) const {
-  return due(periods_.spectrum, step) || due(periods_.orthogonality, step) || due(periods_.scalars, step) ||
-         std::any_of(traces_.begin(), traces_.end(), [&](const Trace& trace) { return due(trace.period, step); });
+  return map_due(periods_.spectrum, step) || map_due(periods_.orthogonality, step) || map_due(periods_.scalars, step) ||
+         std::any_of(traces_.begin(), traces_.end(), [&](const Trace& trace) { return map_due(trace.period, step); });
 }
 
 template <class S> void Recording<S>::maps(Index step, Network<S>& network) {
   NetworkMaps<S>& maps = *network.model().maps;
   for (Index i = 0; i < maps.count(); ++i) {
-    if (due(periods_.spectrum, step)) spectrum(step, i, maps[i].plugin().spectrum());
-    if (due(periods_.orthogonality, step)) orthogonality(step, i, network);
-    if (due(periods_.scalars, step) && scalars_[i] >= 0) scalars(step, i, network);
+    if (map_due(periods_.spectrum, step)) spectrum(step, i, maps[i].plugin().spectrum());
+    if (map_due(periods_.orthogonality, step)) orthogonality(step, i, network);
+    if (map_due(periods_.scalars, step) && scalars_[i] >= 0) scalars(step, i, network);
   }
   for (const Trace& trace : traces_)
-    if (due(trace.period, step)) {
+    if (map_due(trace.period, step)) {
       const auto block = network.theta()[trace.block];
       recorder_.append(trace.table, double(step), std::vector<double>(block.begin(), block.end()));
     }

@@ -35,7 +35,9 @@ template <class S> class STIEFEL_API Recording {
  public:
   Recording(RecorderThread& recorder, const Experiment& experiment, const Task<S>& task, Network<S>& network, const Updater<S>& updater);
 
-  bool due(Index period, Index step) const { return period > 0 && (step % period == 0 || step == 1); }
+  /// Rows of the loop itself also at the first step; maps are recorded before it, as step 0.
+  static bool due(Index period, Index step) { return period > 0 && (step % period == 0 || step == 1); }
+  static bool map_due(Index period, Index step) { return period > 0 && step % period == 0; }
   bool maps_due(Index step) const;
   const RecordOptions& periods() const { return periods_; }
 

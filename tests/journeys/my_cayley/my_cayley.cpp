@@ -29,8 +29,8 @@ template <class S> class Cayley final : public Dense<S> {
   }
   // (I + A) dW = −dA (W + I)  gives  A̅ = −(I + A)⁻ᵀ W̅ (W + I)ᵀ; θ sees A̅ − A̅ᵀ.
   void pullback(CBlocks<S>, CMat<S> W, CMat<S> dW, Blocks<S> dtheta) override {
-    const Matrix<S> rhs = dW * (W + I_).transpose();
-    const Matrix<S> dA = -lu_.transpose().solve(rhs);
+    const Matrix<S> rhs = -dW * (W + I_).transpose();
+    const Matrix<S> dA = lu_.transpose().solve(rhs);
     add_skew<S>(dtheta[0], cview(dA));
   }
 

@@ -1,0 +1,44 @@
+// Products by plain loops.
+#include "conformance/plain_maps.hpp"
+
+namespace stiefel::conformance {
+
+namespace {
+template <class S, class A> void product(const A& W, CMat<S> X, Mat<S> Y, bool accumulate) {
+  for (Index j = 0; j < X.cols(); ++j)
+    for (Index i = 0; i < W.rows(); ++i) {
+      S sum = 0;
+      for (Index k = 0; k < W.cols(); ++k) sum += W(i, k) * X(k, j);
+      Y(i, j) = accumulate ? Y(i, j) + sum : sum;
+    }
+}
+}  // namespace
+
+template <class S> void PlainMaps<S>::apply(Index map, CMat<S> X, Mat<S> Y, Scratch<S>&) const {
+  product<S>(matrices_[std::size_t(map)], X, Y, false);
+}
+template <class S> void PlainMaps<S>::add(Index first, Index count, CMat<S> X, Mat<S> Y, Scratch<S>&) const {
+  Index row = 0;
+  for (Index k = first; k < first + count; ++k) {
+    const Matrix<S>& W = matrices_[std::size_t(k)];
+    STIEFEL_ASSERT(X.rows() == W.cols() && row + W.rows() <= Y.rows());
+    product<S>(W, X, rows_of(Y, row, W.rows()), true);
+    row += W.rows();
+  }
+}
+template <class S> void PlainMaps<S>::apply_adjoint(Index map, CMat<S> dY, Mat<S> dX, Scratch<S>&) const {
+  product<S>(matrices_[std::size_t(map)].transpose(), dY, dX, false);
+}
+template <class S> void PlainMaps<S>::add_adjoint(Index first, Index count, CMat<S> dY, Mat<S> dX, Scratch<S>&) const {
+  Index row = 0;
+  for (Index k = first; k < first + count; ++k) {
+    const Matrix<S>& W = matrices_[std::size_t(k)];
+    product<S>(W.transpose(), rows_of(dY, row, W.rows()), dX, true);
+    row += W.rows();
+  }
+}
+
+template class PlainMaps<float>;
+template class PlainMaps<double>;
+
+}  // namespace stiefel::conformance

@@ -1,0 +1,23 @@
+// Maps of a cell as plain matrices, for networks that are to be checked and not to be fast.
+#pragma once
+
+#include <vector>
+
+#include <stiefel/cell.hpp>
+
+namespace stiefel::conformance {
+
+/// Products by plain loops: the bits of a column do not depend on its neighbours.
+template <class S> class PlainMaps final : public Maps<S> {
+ public:
+  explicit PlainMaps(std::vector<Matrix<S>> matrices) : matrices_(std::move(matrices)) {}
+  void apply(Index map, CMat<S> X, Mat<S> Y, Scratch<S>&) const override;
+  void add(Index first, Index count, CMat<S> X, Mat<S> Y, Scratch<S>&) const override;
+  void apply_adjoint(Index map, CMat<S> dY, Mat<S> dX, Scratch<S>&) const override;
+  void add_adjoint(Index first, Index count, CMat<S> dY, Mat<S> dX, Scratch<S>&) const override;
+
+ private:
+  std::vector<Matrix<S>> matrices_;
+};
+
+}  // namespace stiefel::conformance

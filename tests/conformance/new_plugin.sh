@@ -1,0 +1,15 @@
+#!/bin/bash
+# What `stiefel new ROLE` writes builds with find_package(stiefel) alone, passes its check and trains: new_plugin.sh PROGRAM PACKAGE ROLE
+set -euo pipefail
+program=$1 package=$2 role=$3
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+"$program" new "$role" my_method
+cmake -S my_method -B my_method/build -Dstiefel_DIR="$package" -DCMAKE_BUILD_TYPE=Release >cmake.log || { cat cmake.log; exit 1; }
+cmake --build my_method/build >build.log || { cat build.log; exit 1; }
+"$program" check --limit 300 my_method/build/my_method.so
+"$program" run my_method/example.yaml train.steps=20 train.evaluate_every=10
+test -n "$(find runs -name results.h5)"
+if "$program" new "$role" my_method 2>refusal; then exit 1; fi
+grep -q "my_method exists already" refusal
