@@ -69,11 +69,11 @@ template <class S> void Initialiser::fill(Mat<S> values, Rng& rng) const {
   else if (kind == "identity") values = S(scale) * Matrix<S>::Identity(rows, cols);
   else if (kind == "orthogonal") values = (scale * orthogonal(rows, cols, rng)).template cast<S>();
   else if (kind == "file") values = (scale * from_file(file, rows, cols)).template cast<S>();
-  else if (const double width = scale * half_width(kind, double(rows), double(cols)); width != 0)
-    draw(values, [&] { return rng.uniform(-width, width); });
-  else if (const double deviation = scale * standard_deviation(kind, double(rows), double(cols)); deviation != 0)
-    draw(values, [&] { return deviation * rng.normal(); });
-  else values.setZero();  // scale: 0
+  else if (const double width = half_width(kind, double(rows), double(cols)); width > 0)
+    draw(values, [&] { return scale * rng.uniform(-width, width); });
+  else if (const double deviation = standard_deviation(kind, double(rows), double(cols)); deviation > 0)
+    draw(values, [&] { return scale * deviation * rng.normal(); });
+  else throw Error("there is no initialiser `" + kind + "`; choose glorot_uniform, orthogonal, zero or another that `stiefel describe dense` lists");
 }
 
 template STIEFEL_API void Initialiser::fill(Mat<float>, Rng&) const;

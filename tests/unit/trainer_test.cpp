@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <csignal>
@@ -143,6 +144,17 @@ TEST_CASE("a run whose numbers break says where and leaves a file that opens") {
   CHECK(summary.exit_code == 5);
   CHECK(summary.message.find("diverged at step") == 0);
   CHECK(ResultReader(summary.directory / "results.h5").text_attribute("/", "state") == "diverged");
+}
+
+TEST_CASE("weights are kept as often and as many as asked") {
+  Folder folder;
+  Quiet quiet;
+  const fs::path directory = run(load({"checkpoint.every=4", "checkpoint.keep=2"}), folder.path, quiet).directory / "checkpoints";
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(directory)) names.push_back(entry.path().filename());
+  std::sort(names.begin(), names.end());
+  CHECK(names == std::vector<std::string>{"best.h5", "last.h5", "step_00000016.h5", "step_00000020.h5"});
+  CHECK(ResultReader(directory / "step_00000020.h5").read("/weights/recurrent.U").values == ResultReader(directory / "last.h5").read("/weights/recurrent.U").values);
 }
 
 TEST_CASE("early stopping: so many evaluations without improvement") {

@@ -98,16 +98,15 @@ void RecordOptions::describe(ConfigSchema& s) {
   const auto period = [&s](const char* key, Index& value, const char* meaning) { s.field(key, value, meaning).at_least(0).units("steps"); };
   period("loss", loss, "period of the training loss; 0: never, as for all below");
   period("spectrum", spectrum, "singular values and eigenvalues of the recurrent maps");
-  period("gradient_norms", gradient_norms, "norm of the gradient with respect to the hidden state at each time step");
+  period("gradient_norms", gradient_norms, "norms of dL/dh_t, of the whole loss and of the last step alone, and of h_t, at each time step");
   period("orthogonality", orthogonality, "distance of the recurrent maps from orthogonality");
-  period("hidden_norms", hidden_norms, "norm of the hidden state at each time step");
   period("scalars", scalars, "numbers that plugins record");
   s.periods("blocks", blocks, "periods by name of a block of parameters: {activation.slope: 100}");
 }
 
 void CheckpointOptions::describe(Schema& s) {
-  s.field("every", every, "period of checkpoints; 0: none").at_least(0).units("steps");
-  s.field("keep", keep, "checkpoints that are kept").at_least(1);
+  s.field("every", every, "period at which weights are stored as checkpoints/step_N.h5; 0: none").at_least(0).units("steps");
+  s.field("keep", keep, "how many of these files are kept").at_least(1);
 }
 
 void Experiment::describe(ConfigSchema& s) {
@@ -123,7 +122,7 @@ void Experiment::describe(ConfigSchema& s) {
   s.groups("optimizer", optimizer, "the optimizer, or a list of {blocks: pattern, plugin: …}");
   s.section("train", train, "the training");
   s.mapping("record", record, "what is recorded, and how often");
-  s.section("checkpoint", checkpoint, "saved states of the training");
+  s.section("checkpoint", checkpoint, "stored weights, beside those of the best and of the last step");
 }
 
 }  // namespace stiefel

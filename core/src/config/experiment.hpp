@@ -109,7 +109,6 @@ struct RecordOptions {            // periods in steps; 0: never
   Index spectrum = 100;
   Index gradient_norms = 100;
   Index orthogonality = 100;
-  Index hidden_norms = 100;
   Index scalars = 100;
   std::vector<std::pair<std::string, Index>> blocks;  // {"activation.slope": 100}
 

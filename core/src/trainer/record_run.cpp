@@ -133,6 +133,13 @@ template <class S> void RunRecord::weights(const std::string& which, const Layou
   recorder_->call([path, layout, values, step] { write_weights(path, layout, values, step); });
 }
 
+template <class S> void RunRecord::snapshot(const Layout& layout, const std::vector<S>& values, Index step, Index keep) {
+  snapshots_.push_back(fmt::format("step_{:08}", step));
+  weights(snapshots_.back(), layout, values, step);
+  for (; Index(snapshots_.size()) > keep; snapshots_.erase(snapshots_.begin()))
+    recorder_->call([old = path_ / "checkpoints" / (snapshots_.front() + ".h5")] { std::filesystem::remove(old); });
+}
+
 void RunRecord::finish(Index step, const Status& status) {
   log(status.state + ": " + status.message);
   recorder_->finish(step, status);
@@ -150,6 +157,8 @@ void RunRecord::fail(const std::string& message, int exit_code) noexcept {
   }
 }
 
+template void RunRecord::snapshot(const Layout&, const std::vector<float>&, Index, Index);
+template void RunRecord::snapshot(const Layout&, const std::vector<double>&, Index, Index);
 template void RunRecord::weights(const std::string&, const Layout&, const std::vector<float>&, Index) const;
 template void RunRecord::weights(const std::string&, const Layout&, const std::vector<double>&, Index) const;
 

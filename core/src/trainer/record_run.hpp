@@ -35,6 +35,8 @@ class RunRecord {
   void publish(Index step, Status status);
   /// checkpoints/<which>.h5: one array per block.
   template <class S> void weights(const std::string& which, const Layout& layout, const std::vector<S>& values, Index step) const;
+  /// weights("step_N"); of these only the last `keep` stay.
+  template <class S> void snapshot(const Layout& layout, const std::vector<S>& values, Index step, Index keep);
   void finish(Index step, const Status& status);
   void fail(const std::string& message, int exit_code) noexcept;
 
@@ -46,6 +48,7 @@ class RunRecord {
   std::unique_ptr<ProgressLog> progress_;
   std::ofstream log_;
   Index committed_ = 0;
+  std::vector<std::string> snapshots_;
 };
 
 }  // namespace stiefel

@@ -140,6 +140,11 @@ template <class S> bool Trainer<S>::step() {
       session_.network->refresh();
       recording_.maps(number, *session_.network);
     }
+    const CheckpointOptions& checkpoint = experiment_.checkpoint;
+    if (checkpoint.every > 0 && number % checkpoint.every == 0) {
+      record_.snapshot(session_.network->layout(), session_.network->values(), number, checkpoint.keep);
+      record_.publish(number, status_);
+    }
   });
   progress_.seconds = seconds_since(start_);
   observer_.progress(progress_);
