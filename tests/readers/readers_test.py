@@ -80,7 +80,6 @@ class Readers(unittest.TestCase):
                     self.assertTrue(item.shuffle and item.fletcher32 and item.compression == "gzip", name)
             file.visititems(visit)
             self.assertEqual(set(file), {"config", "provenance", "steps", "epochs", "spectrum", "gradient", "orthogonality", "timing", "status"})
-            self.assertTrue(file.id.get_create_plist().get_link_creation_order() & h5py.h5p.CRT_ORDER_TRACKED)
 
     def test_xarray_every_group(self):
         with h5py.File(self.path) as file:

@@ -27,8 +27,8 @@ struct Node {
   std::vector<Node> items;     ///< of a sequence
   std::vector<Member> members; ///< of a map, in order
 
-  const Member* find(std::string_view key) const;
-  Member* find(std::string_view key);
+  STIEFEL_API const Member* find(std::string_view key) const;
+  STIEFEL_API Member* find(std::string_view key);
 };
 
 struct Member {

@@ -18,17 +18,17 @@ struct Direction {
 };
 
 /// At most `limit` directions of every block, the first and the last among them, chosen by the seed.
-std::vector<Direction> directions_of(const std::vector<BlockSpec>& blocks, Index limit, std::uint64_t seed);
+STIEFEL_API std::vector<Direction> directions_of(const std::vector<BlockSpec>& blocks, Index limit, std::uint64_t seed);
 
 /// θ moved by t along the direction.
-void move(std::span<double> block, const BlockSpec& spec, const Direction& direction, double t);
+STIEFEL_API void move(std::span<double> block, const BlockSpec& spec, const Direction& direction, double t);
 /// d/dt at 0 of a function of θ whose gradient is given.
-double slope(std::span<const double> block, std::span<const double> gradient, const BlockSpec& spec, const Direction& direction);
+STIEFEL_API double slope(std::span<const double> block, std::span<const double> gradient, const BlockSpec& spec, const Direction& direction);
 
 /// f′(0) by central differences, extrapolated (Ridders 1982): steps halve from `step`, the entry with the least estimated error is taken.
-double derivative(const std::function<double(double)>& f, double step);
+STIEFEL_API double derivative(const std::function<double(double)>& f, double step);
 
 /// Every block moved a random way, as an optimizer might: flat ones by `amount` times their root mean square, others along the manifold.
-void scatter(Blocks<double> theta, const std::vector<BlockSpec>& blocks, double amount, Rng& rng);
+STIEFEL_API void scatter(Blocks<double> theta, const std::vector<BlockSpec>& blocks, double amount, Rng& rng);
 
 }  // namespace stiefel::conformance
