@@ -75,7 +75,8 @@ void AtomicFile::copy_target() {
     write_all(file_, buffer.data(), std::size_t(got), temporary_);
     copied += got;
   }
-  if (copied != information.st_size) throw Error(target_.string() + " changed while it was copied; only the running experiment may write it", Exit::damaged);
+  if (copied != information.st_size)
+    throw Error(target_.string() + " changed while it was copied; only the running experiment may write it", Exit::damaged);
 }
 
 void AtomicFile::replace() {

@@ -72,12 +72,18 @@ Handle complex_type(hid_t part) {
 
 Handle disk_type(Type type) {
   switch (type) {
-    case Type::complex: return complex_type(H5T_IEEE_F64LE);
-    case Type::text: return text_type();
-    case Type::f8: return {ok(H5Tcopy(H5T_IEEE_F64LE), "make", "a type"), H5Tclose};
-    case Type::i8: return {ok(H5Tcopy(H5T_STD_I64LE), "make", "a type"), H5Tclose};
-    case Type::i4: return {ok(H5Tcopy(H5T_STD_I32LE), "make", "a type"), H5Tclose};
-    case Type::u1: return {ok(H5Tcopy(H5T_STD_U8LE), "make", "a type"), H5Tclose};
+    case Type::complex:
+      return complex_type(H5T_IEEE_F64LE);
+    case Type::text:
+      return text_type();
+    case Type::f8:
+      return {ok(H5Tcopy(H5T_IEEE_F64LE), "make", "a type"), H5Tclose};
+    case Type::i8:
+      return {ok(H5Tcopy(H5T_STD_I64LE), "make", "a type"), H5Tclose};
+    case Type::i4:
+      return {ok(H5Tcopy(H5T_STD_I32LE), "make", "a type"), H5Tclose};
+    case Type::u1:
+      return {ok(H5Tcopy(H5T_STD_U8LE), "make", "a type"), H5Tclose};
   }
   std::abort();
 }
@@ -90,13 +96,17 @@ Handle memory_type(Type type) {
 
 Type type_of(hid_t type, const std::string& where) {
   switch (H5Tget_class(type)) {
-    case H5T_FLOAT: return Type::f8;
-    case H5T_STRING: return Type::text;
-    case H5T_INTEGER: return H5Tget_size(type) == 1 ? Type::u1 : H5Tget_size(type) == 4 ? Type::i4 : Type::i8;
+    case H5T_FLOAT:
+      return Type::f8;
+    case H5T_STRING:
+      return Type::text;
+    case H5T_INTEGER:
+      return H5Tget_size(type) == 1 ? Type::u1 : H5Tget_size(type) == 4 ? Type::i4 : Type::i8;
     case H5T_COMPOUND:
       if (H5Tget_nmembers(type) == 2 && H5Tget_member_index(type, "r") == 0 && H5Tget_member_index(type, "i") == 1) return Type::complex;
       break;
-    default: break;
+    default:
+      break;
   }
   throw Error(where + " holds a type that stiefel does not write; is the file one of its results?", Exit::damaged);
 }
@@ -111,7 +121,8 @@ Handle space_of(const Shape& shape, bool extendible, const std::string& where) {
 std::uint64_t element_count(const Shape& shape) {
   std::uint64_t count = 1;
   for (std::uint64_t size : shape)
-    if (__builtin_mul_overflow(count, size, &count)) throw Error("an HDF5 array has more elements than can be counted; the file is damaged", Exit::damaged);
+    if (__builtin_mul_overflow(count, size, &count))
+      throw Error("an HDF5 array has more elements than can be counted; the file is damaged", Exit::damaged);
   return count;
 }
 
@@ -171,7 +182,9 @@ Dataset Group::create_dataset(const std::string& name, const Layout& layout) con
     if (layout.type == Type::f8 || layout.type == Type::complex)
       ok(H5Pset_fill_value(creation.id(), memory_type(layout.type).id(), missing), "set the fill value of", where);
   }
-  return {Handle(ok(H5Dcreate2(id(), name.c_str(), type.id(), space.id(), H5P_DEFAULT, creation.id(), H5P_DEFAULT), "create", where), H5Dclose), where};
+  return {
+      Handle(ok(H5Dcreate2(id(), name.c_str(), type.id(), space.id(), H5P_DEFAULT, creation.id(), H5P_DEFAULT), "create", where), H5Dclose),
+      where};
 }
 
 bool Group::exists(const std::string& path) const {
@@ -190,13 +203,15 @@ bool Group::is_group(const std::string& path) const {
 }
 
 Group Group::group(const std::string& path) const {
-  const std::string where = path.starts_with('/') ? where_.substr(0, where_.find(":/") + 1) + path : where_ + (where_.ends_with('/') ? "" : "/") + path;
+  const std::string where =
+      path.starts_with('/') ? where_.substr(0, where_.find(":/") + 1) + path : where_ + (where_.ends_with('/') ? "" : "/") + path;
   if (!exists(path)) throw Error("there is no " + where, Exit::damaged);
   return {Handle(ok(H5Gopen2(id(), path.c_str(), H5P_DEFAULT), "open", where), H5Gclose), where};
 }
 
 Dataset Group::dataset(const std::string& path) const {
-  const std::string where = path.starts_with('/') ? where_.substr(0, where_.find(":/") + 1) + path : where_ + (where_.ends_with('/') ? "" : "/") + path;
+  const std::string where =
+      path.starts_with('/') ? where_.substr(0, where_.find(":/") + 1) + path : where_ + (where_.ends_with('/') ? "" : "/") + path;
   if (!exists(path)) throw Error("there is no " + where, Exit::damaged);
   return {Handle(ok(H5Dopen2(id(), path.c_str(), H5P_DEFAULT), "open", where), H5Dclose), where};
 }
@@ -211,7 +226,8 @@ std::vector<std::string> Group::children() const {
     return 0;
   };
   hsize_t position = 0;
-  ok(H5Literate(id(), order & H5P_CRT_ORDER_INDEXED ? H5_INDEX_CRT_ORDER : H5_INDEX_NAME, H5_ITER_INC, &position, add, &names), "list", where_);
+  ok(H5Literate(id(), order & H5P_CRT_ORDER_INDEXED ? H5_INDEX_CRT_ORDER : H5_INDEX_NAME, H5_ITER_INC, &position, add, &names), "list",
+     where_);
   return names;
 }
 

@@ -54,7 +54,7 @@ class STIEFEL_API Object {
   void set_number(const std::string& name, double value, Type type = Type::f8);
 
   bool has_attribute(const std::string& name) const;
-  std::string text_attribute(const std::string& name) const;    ///< variable or fixed length
+  std::string text_attribute(const std::string& name) const;  ///< variable or fixed length
   double number_attribute(const std::string& name) const;
   std::vector<std::string> attribute_names() const;
 
@@ -93,8 +93,8 @@ class STIEFEL_API Dataset : public Object {
 /// How a new dataset is stored. Chunked numbers are shuffled, deflated and carry a checksum; unwritten f8 and complex are NaN.
 struct Layout {
   Type type = Type::f8;
-  Shape shape;         ///< empty: a scalar
-  Shape chunk;         ///< empty: contiguous and of fixed size; else the first axis can grow
+  Shape shape;  ///< empty: a scalar
+  Shape chunk;  ///< empty: contiguous and of fixed size; else the first axis can grow
 };
 
 class STIEFEL_API Group : public Object {
@@ -115,9 +115,9 @@ class STIEFEL_API Group : public Object {
 /// An open file, and its root group.
 class STIEFEL_API File {
  public:
-  static File create(const std::filesystem::path& path);    ///< truncates
+  static File create(const std::filesystem::path& path);  ///< truncates
   static File open_for_writing(const std::filesystem::path& path);
-  static File open(const std::filesystem::path& path);      ///< read-only
+  static File open(const std::filesystem::path& path);  ///< read-only
 
   const Group& root() const { return *root_; }
   Group& root() { return *root_; }
@@ -128,7 +128,7 @@ class STIEFEL_API File {
   File(Handle handle, const std::filesystem::path& path);
   Handle handle_;
   std::string path_;
-  std::unique_ptr<Group> root_;    // declared after handle_: closed before it
+  std::unique_ptr<Group> root_;  // declared after handle_: closed before it
 };
 
 }  // namespace stiefel::hdf5

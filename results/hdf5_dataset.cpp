@@ -33,7 +33,8 @@ Selection select(const Handle& dataset, Shape shape, std::uint64_t first, std::u
 std::uint64_t row_width(const Shape& shape) { return shape.empty() ? 1 : element_count(Shape(shape.begin() + 1, shape.end())); }
 
 /// Strings of fixed or variable length, from a reader that fills memory of the given type.
-template <class Read> std::vector<std::string> read_strings(hid_t type, hid_t space, std::size_t count, const std::string& where, Read read) {
+template <class Read>
+std::vector<std::string> read_strings(hid_t type, hid_t space, std::size_t count, const std::string& where, Read read) {
   std::vector<std::string> texts(count);
   if (ok(H5Tis_variable_str(type), "examine", where) > 0) {
     std::vector<char*> pointers(count, nullptr);
@@ -46,7 +47,8 @@ template <class Read> std::vector<std::string> read_strings(hid_t type, hid_t sp
     return texts;
   }
   const std::size_t length = H5Tget_size(type);
-  if (length > most_elements_read / (count + 1)) throw Error(where + " claims texts of an impossible length; the file is damaged", Exit::damaged);
+  if (length > most_elements_read / (count + 1))
+    throw Error(where + " claims texts of an impossible length; the file is damaged", Exit::damaged);
   std::string bytes(length * count, '\0');
   ok(read(type, bytes.data()), "read", where);
   for (std::size_t i = 0; i < count; ++i) {
@@ -65,7 +67,8 @@ void Object::close() {
 void Object::set_text(const std::string& name, const std::string& value) {
   const Handle type = text_type(), space = space_of({}, false, where_);
   const Handle attribute(has_attribute(name) ? ok(H5Aopen(id(), name.c_str(), H5P_DEFAULT), "open an attribute of", where_)
-                                             : ok(H5Acreate2(id(), name.c_str(), type.id(), space.id(), H5P_DEFAULT, H5P_DEFAULT), "add an attribute to", where_),
+                                             : ok(H5Acreate2(id(), name.c_str(), type.id(), space.id(), H5P_DEFAULT, H5P_DEFAULT),
+                                                  "add an attribute to", where_),
                          H5Aclose);
   const char* text = value.c_str();
   ok(H5Awrite(attribute.id(), type.id(), &text), "write an attribute of", where_);
@@ -74,12 +77,15 @@ void Object::set_text(const std::string& name, const std::string& value) {
 void Object::set_number(const std::string& name, double value, Type type) {
   const Handle stored = disk_type(type), space = space_of({}, false, where_);
   const Handle attribute(has_attribute(name) ? ok(H5Aopen(id(), name.c_str(), H5P_DEFAULT), "open an attribute of", where_)
-                                             : ok(H5Acreate2(id(), name.c_str(), stored.id(), space.id(), H5P_DEFAULT, H5P_DEFAULT), "add an attribute to", where_),
+                                             : ok(H5Acreate2(id(), name.c_str(), stored.id(), space.id(), H5P_DEFAULT, H5P_DEFAULT),
+                                                  "add an attribute to", where_),
                          H5Aclose);
   ok(H5Awrite(attribute.id(), H5T_NATIVE_DOUBLE, &value), "write an attribute of", where_);
 }
 
-bool Object::has_attribute(const std::string& name) const { return ok(H5Aexists(id(), name.c_str()), "look for an attribute of", where_) > 0; }
+bool Object::has_attribute(const std::string& name) const {
+  return ok(H5Aexists(id(), name.c_str()), "look for an attribute of", where_) > 0;
+}
 
 std::string Object::text_attribute(const std::string& name) const {
   if (!has_attribute(name)) throw Error(fmt::format("{} has no attribute '{}'", where_, name), Exit::damaged);
@@ -159,8 +165,10 @@ std::vector<double> Dataset::read(std::uint64_t first, std::uint64_t rows) const
   const Type kind = type();
   if (kind == Type::text) throw Error(where_ + " holds text, not numbers", Exit::damaged);
   const std::uint64_t per_row = row_width(size), available = size.empty() ? 1 : size[0];
-  if (first > available || rows > available - first) throw Error(fmt::format("{} has {} rows; rows up to {} were asked for", where_, available, first + rows), Exit::damaged);
-  if (rows != 0 && per_row > most_elements_read / rows) throw Error(where_ + " claims an impossible size; the file is damaged", Exit::damaged);
+  if (first > available || rows > available - first)
+    throw Error(fmt::format("{} has {} rows; rows up to {} were asked for", where_, available, first + rows), Exit::damaged);
+  if (rows != 0 && per_row > most_elements_read / rows)
+    throw Error(where_ + " claims an impossible size; the file is damaged", Exit::damaged);
   std::vector<double> values(rows * per_row * width(kind));
   if (values.empty()) return values;
   const Handle memory = memory_type(kind);

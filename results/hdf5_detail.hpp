@@ -9,7 +9,7 @@
 
 namespace stiefel::hdf5 {
 
-constexpr std::uint64_t most_elements_read = std::uint64_t(1) << 30;    // a damaged shape must not ask for all memory
+constexpr std::uint64_t most_elements_read = std::uint64_t(1) << 30;  // a damaged shape must not ask for all memory
 
 /// Throws Error with the text of HDF5's error stack: Exit::exhausted when the disk is full, else Exit::damaged.
 [[noreturn]] void fail(const char* doing, const std::string& where);

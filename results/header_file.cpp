@@ -219,7 +219,7 @@ std::uint64_t header_bytes(const RunHeader& header) {
   for (const auto& [name, text] : header.provenance) texts += name.size() + text.size() + 128;
   for (const PluginRow& row : header.plugins) texts += row.name.size() + row.kind.size() + row.path.size() + row.version.size() + 1024;
   for (const DatasetRow& row : header.datasets) texts += row.name.size() + row.path.size() + 1024;
-  return 2 * texts + (std::uint64_t(1) << 18);    // global heaps are filled in blocks
+  return 2 * texts + (std::uint64_t(1) << 18);  // global heaps are filled in blocks
 }
 
 }  // namespace stiefel

@@ -1,8 +1,8 @@
 /// What the result file holds, as plain data: tables that grow by rows, and the header written once.
 #pragma once
 
-#include <Eigen/Core>
 #include <cstdint>
+#include <Eigen/Core>
 #include <limits>
 #include <string>
 #include <utility>
@@ -35,8 +35,8 @@ struct Column {
 
 /// A group whose columns all grow along one row axis.
 struct STIEFEL_API Table {
-  std::string group;        ///< "/steps", "/spectrum/recurrent", …
-  Column row = {};          ///< the row axis, a dimension scale too: step, epoch, snapshot
+  std::string group;  ///< "/steps", "/spectrum/recurrent", …
+  Column row = {};    ///< the row axis, a dimension scale too: step, epoch, snapshot
   std::vector<Axis> axes = {};
   std::vector<Column> columns = {};
   Index chunk_rows = 1024;  ///< rows compressed together, at most; fewer when rows are long
@@ -67,26 +67,26 @@ struct DatasetRow {
 /// Written once, before the first row.
 struct RunHeader {
   std::string title, run_id;
-  std::string yaml;                     ///< the resolved document
-  std::string source;                   ///< the document as written
-  std::vector<std::string> overrides;   ///< of the command line
-  std::string hash;                     ///< sha256 of the canonical configuration
-  std::vector<std::string> origins;     ///< "key=file:line"
+  std::string yaml;                    ///< the resolved document
+  std::string source;                  ///< the document as written
+  std::vector<std::string> overrides;  ///< of the command line
+  std::string hash;                    ///< sha256 of the canonical configuration
+  std::vector<std::string> origins;    ///< "key=file:line"
   std::vector<std::pair<std::string, std::string>> provenance;
   std::vector<PluginRow> plugins;
   std::vector<DatasetRow> datasets;
-  std::int64_t start_step = 0;          ///< of this segment
-  double started = 0;                   ///< of this segment, seconds since 1970; 0: now
-  std::string host;                     ///< of this segment
+  std::int64_t start_step = 0;  ///< of this segment
+  double started = 0;           ///< of this segment, seconds since 1970; 0: now
+  std::string host;             ///< of this segment
 };
 
 /// How the run stands at a publish.
 struct Status {
-  std::string state = "running";        ///< running | finished | preempted | failed | diverged
+  std::string state = "running";  ///< running | finished | preempted | failed | diverged
   std::string message;
   int exit_code = 0;
   double best_metric = std::numeric_limits<double>::quiet_NaN();  ///< NaN: none yet
-  std::int64_t best_step = -1;          ///< -1: none yet
+  std::int64_t best_step = -1;                                    ///< -1: none yet
   std::vector<std::string> warnings = {};
 };
 

@@ -7,8 +7,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include <Eigen/Core>
 #include <cstdlib>
+#include <Eigen/Core>
 #include <fstream>
 #include <thread>
 
@@ -60,7 +60,8 @@ std::string as_shell_line(const std::vector<std::string>& words) {
   std::string line;
   for (const std::string& word : words) {
     if (!line.empty()) line += ' ';
-    const bool plain = !word.empty() && word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%") == word.npos;
+    const bool plain =
+        !word.empty() && word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%") == word.npos;
     if (plain) {
       line += word;
       continue;
@@ -74,7 +75,10 @@ std::string as_shell_line(const std::vector<std::string>& words) {
 
 /// One job of SLURM, with the place in its array.
 std::string slurm_job() {
-  const auto variable = [](const char* name) { const char* value = std::getenv(name); return std::string(value ? value : ""); };
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string(value ? value : "");
+  };
   const std::string job = variable("SLURM_JOB_ID"), array = variable("SLURM_ARRAY_JOB_ID"), task = variable("SLURM_ARRAY_TASK_ID");
   if (job.empty()) return "none";
   return array.empty() ? job : fmt::format("{} ({}_{})", job, array, task);

@@ -13,7 +13,7 @@ namespace stiefel {
 
 /// What only the caller knows.
 struct ProvenanceRequest {
-  std::string simd_target;                 ///< kernel chosen at run time, e.g. "AVX2"
+  std::string simd_target;  ///< kernel chosen at run time, e.g. "AVX2"
   int threads = 1;
   std::vector<std::string> command_line;
   std::string user_note;

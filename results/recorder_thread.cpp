@@ -61,7 +61,7 @@ void RecorderThread::push(Command command) {
 }
 
 int RecorderThread::define(Table table) {
-  check(table);    // a name that is not fit is told to the caller who chose it
+  check(table);  // a name that is not fit is told to the caller who chose it
   push([table = std::move(table)](ResultWriter& writer) { writer.define(table); });
   return tables_++;
 }

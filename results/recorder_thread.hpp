@@ -48,7 +48,7 @@ class STIEFEL_API RecorderThread {
 
   const std::size_t capacity_;
   std::mutex mutex_;
-  std::condition_variable changed_;    // any of the following
+  std::condition_variable changed_;  // any of the following
   std::deque<Command> queue_;
   bool busy_ = false, stopping_ = false;
   std::exception_ptr failure_;

@@ -33,7 +33,8 @@ std::filesystem::path run_path(const std::filesystem::path& root, std::string_vi
     const std::string fault = run_name_fault(text);
     if (fault.empty()) return;
     std::string shown(text);
-    std::ranges::replace_if(shown, [](unsigned char c) { return c < 0x20 || c == 0x7F; }, '?');
+    std::ranges::replace_if(
+        shown, [](unsigned char c) { return c < 0x20 || c == 0x7F; }, '?');
     throw Error(fmt::format("the {} '{}' of a run {}", what, shown, fault));
   };
   require("name", name);
@@ -51,7 +52,8 @@ RunState run_state(const std::filesystem::path& directory) {
   return std::filesystem::exists(directory / "config.yaml") ? RunState::unfinished : RunState::none;
 }
 
-RunDirectory RunDirectory::create(const std::filesystem::path& root, std::string_view name, std::string_view id, std::string_view config_yaml) {
+RunDirectory RunDirectory::create(const std::filesystem::path& root, std::string_view name, std::string_view id,
+                                  std::string_view config_yaml) {
   std::filesystem::path path = run_path(root, name, id);
   std::error_code error;
   std::filesystem::create_directories(path, error);
@@ -64,7 +66,8 @@ RunDirectory RunDirectory::create(const std::filesystem::path& root, std::string
 }
 
 RunDirectory RunDirectory::open(const std::filesystem::path& directory) {
-  if (!std::filesystem::exists(directory / "config.yaml")) throw Error(fmt::format("{} is not the directory of a run: it has no config.yaml", directory.string()));
+  if (!std::filesystem::exists(directory / "config.yaml"))
+    throw Error(fmt::format("{} is not the directory of a run: it has no config.yaml", directory.string()));
   return {directory, RunLock(directory)};
 }
 

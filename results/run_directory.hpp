@@ -13,7 +13,7 @@ enum class RunState {
   none,        ///< nothing there
   unfinished,  ///< begun, and nobody works on it
   finished,
-  running,     ///< a living process holds the lock
+  running,  ///< a living process holds the lock
 };
 
 /// root/name/id; Error when name or id cannot be a folder's name.

@@ -24,9 +24,9 @@ namespace {
 struct Owner {
   std::string host;
   long pid = 0;
-  std::string boot;          // of the kernel: differs after a restart
-  std::string pid_namespace; // pids of another container mean nothing here
-  std::string start;         // of the process in clock ticks since boot: a pid is used again
+  std::string boot;           // of the kernel: differs after a restart
+  std::string pid_namespace;  // pids of another container mean nothing here
+  std::string start;          // of the process in clock ticks since boot: a pid is used again
   std::string since;
 };
 
@@ -41,7 +41,7 @@ std::string first_word(const std::filesystem::path& path) {
 std::string process_start(long pid) {
   std::ifstream file(fmt::format("/proc/{}/stat", pid));
   const std::string text{std::istreambuf_iterator<char>(file), {}};
-  const std::size_t name_end = text.rfind(')');    // the name may hold anything
+  const std::size_t name_end = text.rfind(')');  // the name may hold anything
   if (name_end == text.npos) return {};
   std::istringstream fields(text.substr(name_end + 1));
   std::string field, state;
@@ -53,14 +53,23 @@ std::string process_start(long pid) {
 Owner this_process() {
   std::error_code ignored;
   const long pid = ::getpid();
-  return {host_name(), pid, first_word("/proc/sys/kernel/random/boot_id"), std::filesystem::read_symlink("/proc/self/ns/pid", ignored).string(),
-          process_start(pid), iso_8601(seconds_since_1970())};
+  return {host_name(),
+          pid,
+          first_word("/proc/sys/kernel/random/boot_id"),
+          std::filesystem::read_symlink("/proc/self/ns/pid", ignored).string(),
+          process_start(pid),
+          iso_8601(seconds_since_1970())};
 }
 
 std::string written(const Owner& owner) {
-  return nlohmann::ordered_json({{"host", owner.host}, {"pid", owner.pid}, {"boot", owner.boot}, {"namespace", owner.pid_namespace},
-                                 {"start", owner.start}, {"since", owner.since}})
-             .dump() + "\n";
+  return nlohmann::ordered_json({{"host", owner.host},
+                                 {"pid", owner.pid},
+                                 {"boot", owner.boot},
+                                 {"namespace", owner.pid_namespace},
+                                 {"start", owner.start},
+                                 {"since", owner.since}})
+             .dump() +
+         "\n";
 }
 
 std::string content_of(const std::filesystem::path& path) {
@@ -130,7 +139,9 @@ RunLock::RunLock(const std::filesystem::path& directory) : path_(directory / "lo
   content_ = written(self);
   while (!make_lock(path_, content_, self.pid)) {
     if (const std::string owner = living_owner(path_); !owner.empty())
-      throw Error(fmt::format("{} is in use by {}; wait for it, or remove {} if that host is gone", directory.string(), owner, path_.string()), Exit::in_use);
+      throw Error(
+          fmt::format("{} is in use by {}; wait for it, or remove {} if that host is gone", directory.string(), owner, path_.string()),
+          Exit::in_use);
     if (::unlink(path_.c_str()) != 0 && errno != ENOENT) throw file_error("removing the old lock", path_, errno);
   }
 }

@@ -17,7 +17,9 @@ namespace {
 
 class Digest {
  public:
-  Digest() : context_(EVP_MD_CTX_new(), EVP_MD_CTX_free) { require(context_ && EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1); }
+  Digest() : context_(EVP_MD_CTX_new(), EVP_MD_CTX_free) {
+    require(context_ && EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1);
+  }
 
   void update(const void* data, std::size_t bytes) { require(EVP_DigestUpdate(context_.get(), data, bytes) == 1); }
 
@@ -53,7 +55,9 @@ std::string sha256(std::string_view text) { return sha256(std::as_bytes(std::spa
 std::string sha256_of_file(const std::filesystem::path& path) {
   struct Descriptor {
     int number;
-    ~Descriptor() { if (number >= 0) ::close(number); }
+    ~Descriptor() {
+      if (number >= 0) ::close(number);
+    }
   } file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (file.number < 0) throw file_error("opening", path, errno);
   Digest digest;

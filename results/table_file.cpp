@@ -16,10 +16,14 @@ constexpr std::uint64_t largest_chunk_bytes = std::uint64_t(1) << 17;
 
 hdf5::Type stored(ColumnType type) {
   switch (type) {
-    case ColumnType::f8: return hdf5::Type::f8;
-    case ColumnType::i8: return hdf5::Type::i8;
-    case ColumnType::u1: return hdf5::Type::u1;
-    case ColumnType::complex: return hdf5::Type::complex;
+    case ColumnType::f8:
+      return hdf5::Type::f8;
+    case ColumnType::i8:
+      return hdf5::Type::i8;
+    case ColumnType::u1:
+      return hdf5::Type::u1;
+    case ColumnType::complex:
+      return hdf5::Type::complex;
   }
   std::abort();
 }
@@ -32,7 +36,7 @@ std::uint64_t chunk_rows(const Table& table, const Column& column) {
 hdf5::Shape chunk_shape(const Table& table, const Column& column) {
   hdf5::Shape chunk = {chunk_rows(table, column)};
   for (const std::string& name : column.axes) chunk.push_back(std::uint64_t(table.axis(name).length()));
-  while (8 * hdf5::element_count(chunk) > 64 * largest_chunk_bytes) {    // one very long row
+  while (8 * hdf5::element_count(chunk) > 64 * largest_chunk_bytes) {  // one very long row
     auto longest = std::max_element(chunk.begin(), chunk.end());
     *longest = (*longest + 1) / 2;
   }
@@ -73,8 +77,10 @@ void write_axis(const hdf5::Group& group, const Axis& axis) {
   const bool texts_only = axis.values.empty();
   const hdf5::Type type = texts_only ? hdf5::Type::text : axis.integer ? hdf5::Type::i8 : hdf5::Type::f8;
   hdf5::Dataset scale = group.create_dataset(axis.name, {type, shape, {}});
-  if (texts_only) scale.write(0, axis.labels);
-  else scale.write(0, shape[0], axis.values);
+  if (texts_only)
+    scale.write(0, axis.labels);
+  else
+    scale.write(0, shape[0], axis.values);
   describe(scale, axis.units, axis.long_name.empty() ? axis.name : axis.long_name);
   scale.make_scale(axis.name);
   if (!texts_only && !axis.labels.empty()) {
@@ -94,7 +100,8 @@ void create_table(const hdf5::Group& root, const Table& table) {
   row.make_scale(table.row.name);
   for (const Axis& axis : table.axes) write_axis(group, axis);
   for (const Column& column : table.columns) {
-    hdf5::Dataset dataset = group.create_dataset(column.name, {stored(column.type), shape_of(table, column, 0), chunk_shape(table, column)});
+    hdf5::Dataset dataset =
+        group.create_dataset(column.name, {stored(column.type), shape_of(table, column, 0), chunk_shape(table, column)});
     describe(dataset, column.units, column.long_name.empty() ? column.name : column.long_name, column.description);
     dataset.attach_scale(0, row);
     for (std::size_t i = 0; i < column.axes.size(); ++i) {
@@ -137,11 +144,15 @@ void verify_table(const hdf5::Group& root, const Table& table, std::uint64_t row
     const hdf5::Dataset dataset = group.dataset(column.name);
     const std::uint64_t stored_rows = dataset.shape().at(0);
     if (stored_rows != rows)
-      throw Error(fmt::format("{} has {} rows just after {} were written; the disk or its file system cannot be trusted", dataset.where(), stored_rows, rows), Exit::damaged);
+      throw Error(fmt::format("{} has {} rows just after {} were written; the disk or its file system cannot be trusted", dataset.where(),
+                              stored_rows, rows),
+                  Exit::damaged);
     if (pending.count() == 0) return;
     const std::vector<double> last = dataset.read(rows - 1, 1);
     if (!std::equal(last.begin(), last.end(), written.end() - std::ptrdiff_t(last.size()), written.end(), same))
-      throw Error(fmt::format("{} reads back other numbers than were written; the disk or its file system cannot be trusted", dataset.where()), Exit::damaged);
+      throw Error(
+          fmt::format("{} reads back other numbers than were written; the disk or its file system cannot be trusted", dataset.where()),
+          Exit::damaged);
   };
   verify(table.row, pending.row);
   for (std::size_t i = 0; i < table.columns.size(); ++i) verify(table.columns[i], pending.columns[i]);

@@ -101,7 +101,8 @@ std::uint64_t ResultWriter::verify(const std::filesystem::path& target, std::int
     chunk_bytes += stored_bytes(file.root(), stored.table);
   }
   if (file.root().number_attribute("committed_step") != double(committed_step))
-    throw Error(target.string() + " reads back another committed_step than was written; the disk or its file system cannot be trusted", Exit::damaged);
+    throw Error(target.string() + " reads back another committed_step than was written; the disk or its file system cannot be trusted",
+                Exit::damaged);
   return chunk_bytes;
 }
 

@@ -36,8 +36,8 @@ class STIEFEL_API ResultWriter {
   struct Stored {
     Table table;
     PendingRows pending;
-    std::uint64_t published = 0;   // rows in results.h5
-    bool created = false;          // the group is in results.h5
+    std::uint64_t published = 0;  // rows in results.h5
+    bool created = false;         // the group is in results.h5
   };
   std::uint64_t bytes_needed() const;
   bool worth_rebuilding() const;
@@ -49,7 +49,7 @@ class STIEFEL_API ResultWriter {
   RunHeader header_;
   std::vector<Stored> tables_;
   bool published_ = false;
-  std::uint64_t chunk_bytes_ = 0, file_bytes_ = 0;   // of results.h5: rows compressed, and all
+  std::uint64_t chunk_bytes_ = 0, file_bytes_ = 0;  // of results.h5: rows compressed, and all
 };
 
 }  // namespace stiefel

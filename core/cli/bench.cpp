@@ -33,7 +33,8 @@ constexpr Workload workloads[] = {
 
 LoadedExperiment load(const Workload& work, int threads, Registry& registry) {
   const std::string text = fmt::format(
-      "name: bench\nthreads: {}\ntask: {{plugin: adding, length: {}}}\nmodel:\n  cell: {{plugin: elman, hidden: {}, activation: {}}}\n  recurrent: {}\n"
+      "name: bench\nthreads: {}\ntask: {{plugin: adding, length: {}}}\nmodel:\n  cell: {{plugin: elman, hidden: {}, activation: {}}}\n  "
+      "recurrent: {}\n"
       "optimizer: {{plugin: adam, rate: 1.0e-4}}\ntrain: {{batch: {}, steps: 1}}\n",
       threads, work.length, work.hidden, work.activation, work.recurrent, work.batch);
   return load_experiment_text(text, "bench", {}, registry);
@@ -49,16 +50,25 @@ int bench_command(std::span<const std::string> words) {
   if (arguments.has("--threads")) threads = {std::stoi(arguments.value("--threads"))};
   Registry registry;
   nlohmann::json rows = nlohmann::json::array();
-  if (!arguments.has("--json")) fmt::print("{:<18} {:>7} {:>11} {:>11} {:>11} {:>9} {:>8}\n", "workload", "threads", "median s", "min s", "max s", "GFLOP", "GFLOP/s");
+  if (!arguments.has("--json"))
+    fmt::print("{:<18} {:>7} {:>11} {:>11} {:>11} {:>9} {:>8}\n", "workload", "threads", "median s", "min s", "max s", "GFLOP", "GFLOP/s");
   for (const Workload& work : workloads) {
     if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), work.name) == wanted.end()) continue;
     for (int count : threads) {
       const StepTime time = measure_step(load(work, count, registry), registry, {}, 2.0);
       const double rate = time.flops / time.median * 1e-9;
-      rows.push_back({{"workload", work.name}, {"threads", count}, {"median_s", time.median}, {"min_s", time.fastest}, {"max_s", time.slowest},
-                      {"gflop", time.flops * 1e-9}, {"gflop_per_s", rate}, {"repeats", time.repeats}, {"simd", product_target()}});
+      rows.push_back({{"workload", work.name},
+                      {"threads", count},
+                      {"median_s", time.median},
+                      {"min_s", time.fastest},
+                      {"max_s", time.slowest},
+                      {"gflop", time.flops * 1e-9},
+                      {"gflop_per_s", rate},
+                      {"repeats", time.repeats},
+                      {"simd", product_target()}});
       if (!arguments.has("--json"))
-        fmt::print("{:<18} {:>7} {:>11.5f} {:>11.5f} {:>11.5f} {:>9.3f} {:>8.1f}\n", work.name, count, time.median, time.fastest, time.slowest, time.flops * 1e-9, rate);
+        fmt::print("{:<18} {:>7} {:>11.5f} {:>11.5f} {:>11.5f} {:>9.3f} {:>8.1f}\n", work.name, count, time.median, time.fastest,
+                   time.slowest, time.flops * 1e-9, rate);
     }
   }
   if (rows.empty()) throw Error(fmt::format("there is no workload \"{}\"", fmt::join(wanted, ", ")));

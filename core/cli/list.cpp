@@ -16,8 +16,13 @@ int list_command(std::span<const std::string> words) {
   nlohmann::json rows = nlohmann::json::array();
   for (const PluginFile& file : registry.files()) {
     for (const Entry* entry : file.entries) {
-      rows.push_back({{"name", entry->name}, {"role", name_of(entry->role)}, {"version", file.version}, {"file", file.path.string()}, {"meaning", entry->meaning}});
-      if (!arguments.has("--json")) fmt::print("{:<22} {:<16} {:<8} {}\n", entry->name, name_of(entry->role), file.version, file.path.string());
+      rows.push_back({{"name", entry->name},
+                      {"role", name_of(entry->role)},
+                      {"version", file.version},
+                      {"file", file.path.string()},
+                      {"meaning", entry->meaning}});
+      if (!arguments.has("--json"))
+        fmt::print("{:<22} {:<16} {:<8} {}\n", entry->name, name_of(entry->role), file.version, file.path.string());
     }
     if (file.unusable.empty()) continue;
     rows.push_back({{"file", file.path.string()}, {"unusable", file.unusable}});

@@ -16,7 +16,8 @@ void ActivationOptions::describe(Schema& s) {
   s.field("shared", shared, "prelu: one slope for all rows, or one for each");
   s.field("pairing", pairing, "oplu: pairs of rows (i, i + n/2) or (2i, 2i + 1)").one_of({"halves", "adjacent"});
   s.field("form", form, "modrelu: exact, or as in the released code of a paper").one_of({"exact", "arj", "wis", "eu", "goru", "squared"});
-  s.field("epsilon", epsilon, "modrelu: number in the forms arj, wis, eu and goru; 0: that of the code, 1e-5, 1e-5, 0.01 and 0.001").at_least(0);
+  s.field("epsilon", epsilon, "modrelu: number in the forms arj, wis, eu and goru; 0: that of the code, 1e-5, 1e-5, 0.01 and 0.001")
+      .at_least(0);
   s.field("pairs", pairs, "modrelu: rows i and i + n/2 are one complex number although the state is real");
   s.field("bias_init", bias_init, "modrelu: initial bias, constant and uniform of size bias_scale").one_of({"zero", "constant", "uniform"});
   s.field("bias_scale", bias_scale, "modrelu: the constant, or the bound of the uniform distribution");
@@ -52,15 +53,20 @@ template <class S> std::unique_ptr<Activation<S>> Activation<S>::make(const Acti
 template <class S> Activation<S>::~Activation() = default;
 template <class S> std::vector<BlockSpec> Activation<S>::blocks() const { return {}; }
 template <class S> void Activation<S>::initialise(Blocks<S>, Rng&) const {}
-template <class S> double Activation<S>::kink_distance(CMat<S>, CMat<S>, CBlocks<S>) const { return std::numeric_limits<double>::infinity(); }
+template <class S> double Activation<S>::kink_distance(CMat<S>, CMat<S>, CBlocks<S>) const {
+  return std::numeric_limits<double>::infinity();
+}
 
 BlockSpec modrelu_bias(Index size) { return {"bias", size}; }
 
 template <class S> void initialise_modrelu_bias(const ActivationOptions& options, std::span<S> bias, Rng& rng) {
   for (S& b : bias) {
-    if (options.bias_init == "constant") b = S(options.bias_scale);
-    else if (options.bias_init == "uniform") b = S(rng.uniform(-options.bias_scale, options.bias_scale));
-    else b = 0;
+    if (options.bias_init == "constant")
+      b = S(options.bias_scale);
+    else if (options.bias_init == "uniform")
+      b = S(rng.uniform(-options.bias_scale, options.bias_scale));
+    else
+      b = 0;
   }
 }
 

@@ -28,11 +28,14 @@ namespace stiefel {
 namespace {
 
 template <class M> void demand_finite(const M& A, const char* wanted) {
-  if (!A.allFinite()) throw Error(fmt::format("the {} of a matrix with NaN or Inf cannot be computed; lower the rate or clip the gradient", wanted), Exit::diverged);
+  if (!A.allFinite())
+    throw Error(fmt::format("the {} of a matrix with NaN or Inf cannot be computed; lower the rate or clip the gradient", wanted),
+                Exit::diverged);
 }
 
 void demand_success(const char* driver, int info) {
-  if (info > 0) throw Error(fmt::format("LAPACK's {} did not converge (info = {}); the matrix is too badly scaled", driver, info), Exit::diverged);
+  if (info > 0)
+    throw Error(fmt::format("LAPACK's {} did not converge (info = {}); the matrix is too badly scaled", driver, info), Exit::diverged);
   STIEFEL_ASSERT(info == 0);
 }
 
@@ -66,7 +69,8 @@ void sort_by_modulus(std::vector<std::complex<double>>& values) {
 std::string blas_refusal(int parallel) {
   if (parallel == 1) return {};
   return fmt::format(
-      "OpenBLAS is loaded in its {} flavour and stiefel needs the pthread one, because the others give wrong products when several threads call "
+      "OpenBLAS is loaded in its {} flavour and stiefel needs the pthread one, because the others give wrong products when several threads "
+      "call "
       "them; mend it with: apt-get install libopenblas0-pthread && update-alternatives --config libopenblas.so.0-x86_64-linux-gnu",
       parallel == 0 ? "serial" : "OpenMP");
 }

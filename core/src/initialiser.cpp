@@ -1,8 +1,8 @@
 // Initial values by name. Entries are drawn column after column, in double precision whatever the scalar.
 #include <stiefel/initialiser.hpp>
 
-#include <Eigen/QR>
 #include <cmath>
+#include <Eigen/QR>
 
 #include "npy.hpp"
 
@@ -10,7 +10,8 @@ namespace stiefel {
 
 void Initialiser::describe(Schema& s, const std::string& prefix) {
   s.field(prefix + "init", kind, "initial values")
-      .one_of({"glorot_uniform", "glorot_normal", "kaiming", "uniform", "normal", "hidden_uniform", "orthogonal", "identity", "constant", "zero", "file"});
+      .one_of({"glorot_uniform", "glorot_normal", "kaiming", "uniform", "normal", "hidden_uniform", "orthogonal", "identity", "constant",
+               "zero", "file"});
   s.field(prefix + "scale", scale, "factor of the initial values; uniform is U(±1), normal N(0, 1) and constant 1 times this");
   s.field(prefix + "file", file, "matrix for the initial values `file`, a .npy of float32 or float64");
   s.check(kind != "file" || !file.empty(), prefix + "file", "names the .npy file that `" + prefix + "init: file` reads");
@@ -34,8 +35,8 @@ Matrix<double> orthogonal(Index rows, Index cols, Rng& rng) {
 Matrix<double> from_file(const std::string& file, Index rows, Index cols) {
   Matrix<double> values = read_npy(file);
   if (values.rows() != rows || values.cols() != cols)
-    throw Error(file + " holds " + std::to_string(values.rows()) + " × " + std::to_string(values.cols()) + " numbers, but " + std::to_string(rows) +
-                    " × " + std::to_string(cols) + " are needed",
+    throw Error(file + " holds " + std::to_string(values.rows()) + " × " + std::to_string(values.cols()) + " numbers, but " +
+                    std::to_string(rows) + " × " + std::to_string(cols) + " are needed",
                 Exit::data);
   if (!values.allFinite()) throw Error(file + " holds NaN or Inf", Exit::data);
   return values;
@@ -64,16 +65,23 @@ template <class S, class F> void draw(Mat<S> values, F next) {
 template <class S> void Initialiser::fill(Mat<S> values, Rng& rng) const {
   const Index rows = values.rows(), cols = values.cols();
   if (rows == 0 || cols == 0) return;
-  if (kind == "zero") values.setZero();
-  else if (kind == "constant") values.setConstant(S(scale));
-  else if (kind == "identity") values = S(scale) * Matrix<S>::Identity(rows, cols);
-  else if (kind == "orthogonal") values = (scale * orthogonal(rows, cols, rng)).template cast<S>();
-  else if (kind == "file") values = (scale * from_file(file, rows, cols)).template cast<S>();
+  if (kind == "zero")
+    values.setZero();
+  else if (kind == "constant")
+    values.setConstant(S(scale));
+  else if (kind == "identity")
+    values = S(scale) * Matrix<S>::Identity(rows, cols);
+  else if (kind == "orthogonal")
+    values = (scale * orthogonal(rows, cols, rng)).template cast<S>();
+  else if (kind == "file")
+    values = (scale * from_file(file, rows, cols)).template cast<S>();
   else if (const double width = half_width(kind, double(rows), double(cols)); width > 0)
     draw(values, [&] { return scale * rng.uniform(-width, width); });
   else if (const double deviation = standard_deviation(kind, double(rows), double(cols)); deviation > 0)
     draw(values, [&] { return scale * deviation * rng.normal(); });
-  else throw Error("there is no initialiser `" + kind + "`; choose glorot_uniform, orthogonal, zero or another that `stiefel describe dense` lists");
+  else
+    throw Error("there is no initialiser `" + kind +
+                "`; choose glorot_uniform, orthogonal, zero or another that `stiefel describe dense` lists");
 }
 
 template STIEFEL_API void Initialiser::fill(Mat<float>, Rng&) const;

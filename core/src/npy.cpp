@@ -35,9 +35,12 @@ class HeaderReader {
       const int which = key == "descr" ? 0 : key == "fortran_order" ? 1 : key == "shape" ? 2 : -1;
       if (which < 0 || seen[which]) fail();
       seen[which] = true;
-      if (which == 0) header.type = quoted();
-      else if (which == 1) header.fortran_order = boolean();
-      else header.shape = tuple();
+      if (which == 0)
+        header.type = quoted();
+      else if (which == 1)
+        header.fortran_order = boolean();
+      else
+        header.shape = tuple();
       if (!accept(',') && peek() != '}') fail();
     }
     if (!seen[0] || !seen[1] || !seen[2] || peek() != '\0') fail();
@@ -122,7 +125,8 @@ std::pair<std::size_t, std::size_t> header_range(const std::string& bytes, const
   if (bytes.size() < 10 || bytes.compare(0, 6, "\x93NUMPY") != 0) throw Error(fmt::format("{} is not a .npy file", file), Exit::data);
   const int version = bytes[6];
   const std::size_t start = version == 1 ? 10 : 12;
-  if (version < 1 || version > 3 || bytes.size() < start) throw Error(fmt::format("{} has a .npy version other than 1, 2 and 3", file), Exit::data);
+  if (version < 1 || version > 3 || bytes.size() < start)
+    throw Error(fmt::format("{} has a .npy version other than 1, 2 and 3", file), Exit::data);
   std::size_t length = 0;
   for (std::size_t i = start; i-- > 8;) length = length << 8 | std::uint8_t(bytes[i]);
   if (length > bytes.size() - start) throw Error(fmt::format("{} is cut off within its .npy header", file), Exit::data);
@@ -138,13 +142,17 @@ Matrix<double> read_npy(const std::filesystem::path& path) {
   const Header header = HeaderReader(bytes.substr(start, end - start), file).read();
   const std::uint64_t size = header.type == "<f4" ? 4 : header.type == "<f8" ? 8 : 0;
   if (size == 0)
-    throw Error(fmt::format("{} holds numbers of type {}, but only float32 and float64 (<f4, <f8) are read; save array.astype('<f8')", file, header.type), Exit::data);
+    throw Error(fmt::format("{} holds numbers of type {}, but only float32 and float64 (<f4, <f8) are read; save array.astype('<f8')", file,
+                            header.type),
+                Exit::data);
   if (header.shape.empty() || header.shape.size() > 2)
     throw Error(fmt::format("{} has {} dimensions, but a vector or a matrix is needed", file, header.shape.size()), Exit::data);
   const std::uint64_t rows = header.shape[0], cols = header.shape.size() == 2 ? header.shape[1] : 1, present = (bytes.size() - end) / size;
   const bool fits = rows == 0 || cols <= present / rows;  // without overflow
   if (!fits || rows * cols * size != bytes.size() - end)
-    throw Error(fmt::format("{} should hold {} × {} numbers of {} bytes after its header, but {} bytes follow", file, rows, cols, size, bytes.size() - end), Exit::data);
+    throw Error(fmt::format("{} should hold {} × {} numbers of {} bytes after its header, but {} bytes follow", file, rows, cols, size,
+                            bytes.size() - end),
+                Exit::data);
   if (rows == 0 || cols == 0) return Matrix<double>::Zero(0, 0);
   return size == 4 ? numbers<float>(bytes.data() + end, Index(rows), Index(cols), header.fortran_order)
                    : numbers<double>(bytes.data() + end, Index(rows), Index(cols), header.fortran_order);

@@ -16,7 +16,9 @@ template <class S> Index Parametrisation<S>::scratch(Index) const { return 0; }
 template <class S> double Parametrisation<S>::penalty(CBlocks<S>, Blocks<S>) { return 0; }
 template <class S> void Parametrisation<S>::after_step(Blocks<S>) {}
 template <class S> bool Parametrisation<S>::materialises() const { return false; }
-template <class S> void Parametrisation<S>::materialise(CBlocks<S>, Mat<S>) { STIEFEL_ASSERT(!"a map that materialises defines materialise()"); }
+template <class S> void Parametrisation<S>::materialise(CBlocks<S>, Mat<S>) {
+  STIEFEL_ASSERT(!"a map that materialises defines materialise()");
+}
 template <class S> void Parametrisation<S>::pullback(CBlocks<S>, CMat<S>, CMat<S>, Blocks<S>) {
   STIEFEL_ASSERT(!"a map that materialises defines pullback()");
 }

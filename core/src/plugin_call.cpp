@@ -42,8 +42,9 @@ void rethrow_from_plugin(std::string_view verb, std::string_view plugin, const s
   } catch (const std::exception& error) {
     throw LocatedError(fmt::format("{}, {}", error.what(), place), Exit::plugin);
   } catch (...) {
-    throw LocatedError(fmt::format("an exception of the type {} was thrown {}; let the plugin throw stiefel::Error", type_in_flight(), place),
-                       Exit::plugin);
+    throw LocatedError(
+        fmt::format("an exception of the type {} was thrown {}; let the plugin throw stiefel::Error", type_in_flight(), place),
+        Exit::plugin);
   }
 }
 

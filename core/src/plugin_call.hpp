@@ -16,7 +16,8 @@ namespace stiefel {
 
 /// Calls `call` and returns what it returns; costs nothing unless it throws.
 ///   guarded("apply", "householder", file, [&] { map.apply(X, Y, scratch); });
-template <class Call> decltype(auto) guarded(std::string_view verb, std::string_view plugin, const std::filesystem::path& file, Call&& call) {
+template <class Call>
+decltype(auto) guarded(std::string_view verb, std::string_view plugin, const std::filesystem::path& file, Call&& call) {
   try {
     return std::forward<Call>(call)();
   } catch (...) {

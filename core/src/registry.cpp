@@ -91,12 +91,14 @@ void Registry::add_place(const fs::path& place, bool demanded) {
   if (failure) {
     PluginFile& file = files_.emplace_back();
     file.path = place;
-    file.unusable = fmt::format("it is a folder that cannot be listed ({}); check its permissions with ls -ld '{}'", failure.message(), place.string());
+    file.unusable =
+        fmt::format("it is a folder that cannot be listed ({}); check its permissions with ls -ld '{}'", failure.message(), place.string());
     return;
   }
   if (writable_by_anybody(place))
-    warnings_.push_back(fmt::format("the plugin folder {0} may be written to by anybody, and its plugins run with your rights; mend it with chmod o-w '{0}'",
-                                    place.string()));
+    warnings_.push_back(fmt::format(
+        "the plugin folder {0} may be written to by anybody, and its plugins run with your rights; mend it with chmod o-w '{0}'",
+        place.string()));
   for (const fs::path& file : found) add(file);
 }
 
@@ -129,8 +131,9 @@ std::vector<const Entry*> Registry::refuse_taken_names(PluginFile& file) const {
     if (!owner) continue;
     taken.push_back(owner);
     if (file.unusable.empty())
-      file.unusable = fmt::format("it offers the {} '{}', which {} offers too and which is taken from there; rename one or remove one of the files",
-                                  name_of(entry->role), entry->name, file_of(*owner).path.string());
+      file.unusable =
+          fmt::format("it offers the {} '{}', which {} offers too and which is taken from there; rename one or remove one of the files",
+                      name_of(entry->role), entry->name, file_of(*owner).path.string());
   }
   if (!file.unusable.empty()) file.entries.clear();
   return taken;
@@ -147,11 +150,13 @@ const Entry& Registry::find(Role role, const std::string& name) const {
   if (const Entry* entry = lookup(role, name)) return *entry;
   for (const PluginFile& file : files_)
     if (!file.unusable.empty() && may_hold(file, name))
-      throw Error(fmt::format("the {} '{}' cannot be had: {} is unusable: {}", name_of(role), name, file.path.string(), file.unusable), Exit::plugin);
+      throw Error(fmt::format("the {} '{}' cannot be had: {} is unusable: {}", name_of(role), name, file.path.string(), file.unusable),
+                  Exit::plugin);
   for (const Role other : {Role::parametrisation, Role::cell, Role::task, Role::optimizer})
     if (lookup(other, name))
-      throw Error(fmt::format("'{}' is a {} and a {} is needed here; `stiefel list` shows the names of each", name, name_of(other), name_of(role)),
-                  Exit::plugin);
+      throw Error(
+          fmt::format("'{}' is a {} and a {} is needed here; `stiefel list` shows the names of each", name, name_of(other), name_of(role)),
+          Exit::plugin);
   const std::vector<std::string> known = names(role);
   const std::string close = suggestion(name, known);
   const std::string have = known.empty() ? "there is none" : fmt::format("there are {}", fmt::join(known, ", "));
@@ -171,8 +176,9 @@ std::string Registry::rivals_of(const Entry& entry) const {
   for (const Rival& rival : rivals_)
     if (rival.used == &entry) refused.push_back(rival.refused->path.string());
   if (refused.empty()) return {};
-  return fmt::format("the {} '{}' is taken from {}; {} {} it too and {} not used", name_of(entry.role), entry.name, file_of(entry).path.string(),
-                     fmt::join(refused, ", "), refused.size() == 1 ? "offers" : "offer", refused.size() == 1 ? "is" : "are");
+  return fmt::format("the {} '{}' is taken from {}; {} {} it too and {} not used", name_of(entry.role), entry.name,
+                     file_of(entry).path.string(), fmt::join(refused, ", "), refused.size() == 1 ? "offers" : "offer",
+                     refused.size() == 1 ? "is" : "are");
 }
 
 std::vector<std::string> Registry::names(Role role) const {

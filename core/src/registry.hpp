@@ -13,9 +13,9 @@ namespace stiefel {
 
 struct PluginFile {
   std::filesystem::path path;
-  std::string version;             // of the plugin, when usable
-  std::string build_id;            // of the linker, hexadecimal; may be empty
-  std::string unusable;            // "it …", a sentence with values and mend; empty when usable
+  std::string version;                // of the plugin, when usable
+  std::string build_id;               // of the linker, hexadecimal; may be empty
+  std::string unusable;               // "it …", a sentence with values and mend; empty when usable
   std::vector<const Entry*> entries;  // of an unusable file: none
 };
 

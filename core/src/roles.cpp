@@ -7,10 +7,14 @@ namespace stiefel {
 
 const char* name_of(Role role) {
   switch (role) {
-    case Role::parametrisation: return "parametrisation";
-    case Role::cell: return "cell";
-    case Role::task: return "task";
-    case Role::optimizer: return "optimizer";
+    case Role::parametrisation:
+      return "parametrisation";
+    case Role::cell:
+      return "cell";
+    case Role::task:
+      return "task";
+    case Role::optimizer:
+      return "optimizer";
   }
   return "unknown role";
 }

@@ -20,7 +20,9 @@ template <class S> class Elman final : public Cell<S> {
   };
 
   Elman(const Options& options, CellContext context)
-      : Cell<S>(context), n_(context.rows()), activation_(Activation<S>::make(options.activation, n_, context.complex)),
+      : Cell<S>(context),
+        n_(context.rows()),
+        activation_(Activation<S>::make(options.activation, n_, context.complex)),
         output_row_(activation_->keeps_input() ? n_ : 0) {}
 
   std::vector<MapSpec> maps() const override { return {{"", n_, n_, 0}}; }

@@ -22,8 +22,11 @@ template <class S> class Householder final : public Parametrisation<S> {
     std::string u1 = "projected", init = "gaussian", file, apply = "wy";
     void describe(Schema& s) {
       s.field("reflections", reflections, "number m of reflections, 1 … n").at_least(1);
-      s.field("normalise_columns", normalise_columns, "scale every column of U to length 1 after each update; W is the same, the effective rate is not");
-      s.field("u1", u1, "for m = n, the sign u₁: set to ±1 after each update, a trained number of which only the sign is used, or a number in [−1, 1]")
+      s.field("normalise_columns", normalise_columns,
+              "scale every column of U to length 1 after each update; W is the same, the effective rate is not");
+      s.field(
+           "u1", u1,
+           "for m = n, the sign u₁: set to ±1 after each update, a trained number of which only the sign is used, or a number in [−1, 1]")
           .one_of({"projected", "shadow", "soft"});
       s.field("init", init, "random Gaussian columns, or, for m = n, the reflections of a Haar-distributed matrix or of the one in `file`")
           .one_of({"gaussian", "orthogonal", "file"});
@@ -34,14 +37,20 @@ template <class S> class Householder final : public Parametrisation<S> {
   };
 
   Householder(const Options& options, Shape shape)
-      : Parametrisation<S>(shape.square("householder")), options_(options), n_(shape.rows), r_(std::min(options.reflections, n_ - 1)),
-        signed_(options.reflections == n_), sequential_(options.apply == "sequential") {
+      : Parametrisation<S>(shape.square("householder")),
+        options_(options),
+        n_(shape.rows),
+        r_(std::min(options.reflections, n_ - 1)),
+        signed_(options.reflections == n_),
+        sequential_(options.apply == "sequential") {
     const std::string n = std::to_string(n_);
     if (n_ < 2) throw Error("householder needs at least 2 rows, but the map has " + n);
     if (options.reflections > n_)
-      throw Error("householder: `reflections` is " + std::to_string(options.reflections) + ", but a map of " + n + " rows has at most " + n + "; lower it");
+      throw Error("householder: `reflections` is " + std::to_string(options.reflections) + ", but a map of " + n + " rows has at most " +
+                  n + "; lower it");
     if (options.init != "gaussian" && !signed_)
-      throw Error("householder: `init: " + options.init + "` decomposes an orthogonal matrix into n reflections; set `reflections: " + n + "`");
+      throw Error("householder: `init: " + options.init + "` decomposes an orthogonal matrix into n reflections; set `reflections: " + n +
+                  "`");
   }
 
   std::vector<BlockSpec> blocks() const override {
@@ -71,7 +80,9 @@ template <class S> class Householder final : public Parametrisation<S> {
     const Vector<double> squares = U_.template cast<double>().colwise().squaredNorm().transpose();
     for (Index j = 0; j < r_; ++j)
       if (squares[j] == 0)
-        throw Error("householder: column " + std::to_string(j) + " of U is zero and defines no reflection; lower the rate, or set `normalise_columns: true`", Exit::diverged);
+        throw Error("householder: column " + std::to_string(j) +
+                        " of U is zero and defines no reflection; lower the rate, or set `normalise_columns: true`",
+                    Exit::diverged);
     twice_ = (2 / squares.array()).template cast<S>();
     if (signed_) u1_ = options_.u1 == "shadow" ? (theta[1][0] < 0 ? S(-1) : S(1)) : theta[1][0];
     if (!sequential_) form_compact();
@@ -207,7 +218,8 @@ template <class S> class Householder final : public Parametrisation<S> {
     return factor;
   }
 
-  /// Algorithm 1: back through the reflections, undoing them on the state too: Ū_j −= h_j·g + c_j·(state before reflection j), g updated first.
+  /// Algorithm 1: back through the reflections, undoing them on the state too: Ū_j −= h_j·g + c_j·(state before reflection j), g updated
+  /// first.
   void accumulate_sequentially(CMat<S> X, CMat<S> dY, Sums<S>& sums, Scratch<S>& scratch) const {
     const auto vector = [&](Index length) { return Eigen::Map<Vector<S>>(scratch.take(length, 1).data(), length); };
     auto state = vector(n_), g = vector(n_), h = vector(r_);
@@ -233,15 +245,16 @@ template <class S> class Householder final : public Parametrisation<S> {
     source.fill(view(Q), rng);
     const double defect = (Q.transpose() * Q - Matrix<double>::Identity(n_, n_)).norm();
     if (!(defect < 1e-3))
-      throw Error("householder: the matrix Q in " + options_.file + " is not orthogonal: ‖QᵀQ − I‖ = " + std::to_string(defect), Exit::data);
+      throw Error("householder: the matrix Q in " + options_.file + " is not orthogonal: ‖QᵀQ − I‖ = " + std::to_string(defect),
+                  Exit::data);
     return Q;
   }
 
   Options options_;
   Index n_, r_;
   bool signed_, sequential_;
-  Matrix<S> U_;                                          // n × r
-  Vector<S> twice_, last_row_;                           // r: 2/‖u‖², and the last row of U
+  Matrix<S> U_;                 // n × r
+  Vector<S> twice_, last_row_;  // r: 2/‖u‖², and the last row of U
   S u1_ = 1;
   PackedProduct<S> P_product_, R_product_, U_product_;  // of P H₁, R and U
 };

@@ -19,12 +19,14 @@ template <class F> void for_each_column(Index n, Index r, F visit) {
 
 template <class S> void unpack_trapezoid(std::span<const S> theta, Mat<S> U) {
   U.setZero();
-  for_each_column(U.rows(), U.cols(), [&](Index j, Index first, Index length) { U.col(j).tail(length) = as_vector(theta).segment(first, length); });
+  for_each_column(U.rows(), U.cols(),
+                  [&](Index j, Index first, Index length) { U.col(j).tail(length) = as_vector(theta).segment(first, length); });
 }
 
 /// dθ += the entries of dU that are stored.
 template <class S> void add_trapezoid(std::span<S> dtheta, const Matrix<S>& dU) {
-  for_each_column(dU.rows(), dU.cols(), [&](Index j, Index first, Index length) { as_vector(dtheta).segment(first, length) += dU.col(j).tail(length); });
+  for_each_column(dU.rows(), dU.cols(),
+                  [&](Index j, Index first, Index length) { as_vector(dtheta).segment(first, length) += dU.col(j).tail(length); });
 }
 
 struct Reflections {

@@ -7,9 +7,9 @@
 // nothing, and the defect ‖WᵀW − I‖ of a float W is then that of rounding W once, however large A has grown.
 #include <stiefel/plugin.hpp>
 
+#include <cmath>
 #include <Eigen/Eigenvalues>
 #include <Eigen/LU>
-#include <cmath>
 #include <numbers>
 
 namespace {
@@ -25,9 +25,10 @@ template <class S> class ScaledCayley final : public Dense<S> {
     void describe(Schema& s) {
       s.field("rho", rho, "number ρ of entries −1 of D; −1: half of them").at_least(-1);
       s.field("negatives", negatives, "where the entries −1 of D stand").one_of({"last", "first"});
-      s.field("init", init,
-              "A at the start: blocks [0, s; −s, 0] with s = tan(t/2), t ~ U(0, π/2) (cayley) or s ~ U(−π, π) (henaff); all entries U(±scale) "
-              "(uniform); zero")
+      s.field(
+           "init", init,
+           "A at the start: blocks [0, s; −s, 0] with s = tan(t/2), t ~ U(0, π/2) (cayley) or s ~ U(−π, π) (henaff); all entries U(±scale) "
+           "(uniform); zero")
           .one_of({"cayley", "henaff", "uniform", "zero"});
       s.field("scale", scale, "bound of the initial values `uniform`").at_least(0);
     }
@@ -36,7 +37,8 @@ template <class S> class ScaledCayley final : public Dense<S> {
   ScaledCayley(const Options& options, Shape shape) : Dense<S>(shape.square("scaled_cayley")), options_(options), n_(shape.rows), D_(n_) {
     const Index rho = options.rho < 0 ? n_ / 2 : options.rho;
     if (rho > n_)
-      throw Error("scaled_cayley: `rho` is " + std::to_string(rho) + ", but D has only " + std::to_string(n_) + " entries; choose 0 … " + std::to_string(n_));
+      throw Error("scaled_cayley: `rho` is " + std::to_string(rho) + ", but D has only " + std::to_string(n_) + " entries; choose 0 … " +
+                  std::to_string(n_));
     D_.setOnes();
     (options.negatives == "last" ? D_.tail(rho) : D_.head(rho)).setConstant(-1);
   }
@@ -52,7 +54,8 @@ template <class S> class ScaledCayley final : public Dense<S> {
     Index first = 0;  // where column j of the triangle starts
     for (Index j = 0; j + 1 < n_; first += n_ - 1 - j, ++j) {
       if (j % 2 != 0) continue;
-      const double s = options_.init == "cayley" ? std::tan(rng.uniform(0, std::numbers::pi / 2) / 2) : rng.uniform(-std::numbers::pi, std::numbers::pi);
+      const double s =
+          options_.init == "cayley" ? std::tan(rng.uniform(0, std::numbers::pi / 2) / 2) : rng.uniform(-std::numbers::pi, std::numbers::pi);
       theta[0][std::size_t(first)] = S(-s);  // A(j + 1, j)
     }
   }
@@ -89,9 +92,11 @@ template <class S> class ScaledCayley final : public Dense<S> {
   void record(Recorder& recorder) const override {
     // AᵀA has the eigenvalues λ² of the pairs ±iλ of A; those of I + A are 1 ± iλ.
     Eigen::VectorXd squares(0);
-    if (A_.allFinite() && A_.size() > 0) squares = Eigen::SelfAdjointEigenSolver<Matrix<double>>(A_.transpose() * A_, Eigen::EigenvaluesOnly).eigenvalues();
+    if (A_.allFinite() && A_.size() > 0)
+      squares = Eigen::SelfAdjointEigenSolver<Matrix<double>>(A_.transpose() * A_, Eigen::EigenvaluesOnly).eigenvalues();
     const double nan = std::numeric_limits<double>::quiet_NaN();
-    const double largest = squares.size() ? std::max(0.0, squares.maxCoeff()) : nan, smallest = squares.size() ? std::max(0.0, squares.minCoeff()) : nan;
+    const double largest = squares.size() ? std::max(0.0, squares.maxCoeff()) : nan,
+                 smallest = squares.size() ? std::max(0.0, squares.minCoeff()) : nan;
     recorder.scalar("a_norm", std::sqrt(largest));
     recorder.scalar("condition", std::sqrt((1 + largest) / (1 + smallest)));
   }

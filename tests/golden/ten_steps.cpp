@@ -14,7 +14,8 @@ namespace {
 
 nlohmann::json batch_json(const Batch<double>& batch, const TaskShape& shape) {
   nlohmann::json json{{"sequences", batch.sequences()}, {"steps", batch.steps()}, {"weights", batch.weights()}};
-  if (shape.input == InputKind::dense) json["inputs"] = std::vector<double>(batch.inputs().data(), batch.inputs().data() + batch.inputs().size());
+  if (shape.input == InputKind::dense)
+    json["inputs"] = std::vector<double>(batch.inputs().data(), batch.inputs().data() + batch.inputs().size());
   if (shape.input == InputKind::symbols) json["symbols"] = batch.symbols();
   if (shape.labels)
     json["labels"] = batch.labels();
@@ -34,7 +35,8 @@ int main(int count, char** words) {
   for (Index i = 0; i < session.network->layout().count(); ++i) {
     const BlockSpec& block = session.network->layout().block(i);
     const auto values = session.network->theta()[i];
-    json["parameters"][block.name] = {{"rows", block.rows}, {"cols", block.cols}, {"values", std::vector<double>(values.begin(), values.end())}};
+    json["parameters"][block.name] = {
+        {"rows", block.rows}, {"cols", block.cols}, {"values", std::vector<double>(values.begin(), values.end())}};
   }
   for (Index step = 1; step <= 10; ++step) {
     Batch<double> batch;

@@ -11,7 +11,8 @@ template <class S> class PlainMap : public stiefel::Parametrisation<S> {
   struct Options {
     void describe(stiefel::Schema&) {}
   };
-  PlainMap(const Options&, stiefel::Shape shape) : stiefel::Parametrisation<S>(shape), W_(stiefel::Matrix<S>::Zero(shape.rows, shape.cols)) {}
+  PlainMap(const Options&, stiefel::Shape shape)
+      : stiefel::Parametrisation<S>(shape), W_(stiefel::Matrix<S>::Zero(shape.rows, shape.cols)) {}
 
   std::vector<stiefel::BlockSpec> blocks() const override { return {{"W", W_.size(), W_.rows(), W_.cols()}}; }
   void initialise(stiefel::Blocks<S> theta, stiefel::Rng& rng) const override {
@@ -19,7 +20,9 @@ template <class S> class PlainMap : public stiefel::Parametrisation<S> {
   }
   void refresh(stiefel::CBlocks<S> theta) override { W_ = stiefel::as_matrix(theta[0], W_.rows(), W_.cols()); }
   void apply(stiefel::CMat<S> X, stiefel::Mat<S> Y, stiefel::Scratch<S>&) const override { Y.noalias() = W_.lazyProduct(X); }
-  void apply_adjoint(stiefel::CMat<S> dY, stiefel::Mat<S> dX, stiefel::Scratch<S>&) const override { dX.noalias() = W_.transpose().lazyProduct(dY); }
+  void apply_adjoint(stiefel::CMat<S> dY, stiefel::Mat<S> dX, stiefel::Scratch<S>&) const override {
+    dX.noalias() = W_.transpose().lazyProduct(dY);
+  }
   Index accumulator() const override { return W_.size(); }
   void accumulate(stiefel::CMat<S> X, stiefel::CMat<S> dY, std::span<S> sum, stiefel::Scratch<S>&) const override {
     stiefel::as_matrix(sum, W_.rows(), W_.cols()).noalias() += dY.lazyProduct(X.transpose());

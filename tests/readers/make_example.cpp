@@ -93,7 +93,8 @@ Table timing_table() {
 }
 
 void record(RecorderThread& recorder) {
-  const int steps_id = recorder.define(steps_table()), epochs = recorder.define(epochs_table()), spectrum = recorder.define(spectrum_table());
+  const int steps_id = recorder.define(steps_table()), epochs = recorder.define(epochs_table()),
+            spectrum = recorder.define(spectrum_table());
   const int gradient = recorder.define(gradient_table()), orthogonality = recorder.define(orthogonality_table());
   const int timing = recorder.define(timing_table());
   for (Index step = 1; step <= steps; ++step) {

@@ -89,7 +89,8 @@ TEST_CASE("pullbacks against central differences, with the gradients of the para
     const Matrix<double> none(0, 0);
     REQUIRE(sample.phi->kink_distance(cview(sample.phi->keeps_input() ? a : none), cview(h), sample.theta.constant()) > 1e-3);
     Parameters<double> dtheta(sample.phi->blocks());
-    sample.phi->backward(cview(sample.phi->keeps_input() ? a : none), cview(h), cview(dh), view(da), sample.theta.constant(), dtheta.blocks());
+    sample.phi->backward(cview(sample.phi->keeps_input() ? a : none), cview(h), cview(dh), view(da), sample.theta.constant(),
+                         dtheta.blocks());
     const double scale = da.cwiseAbs().maxCoeff();
     for (Index k = 0; k < a.size(); ++k) CHECK(std::abs(difference(sample, a(k), a, dh) - da(k)) < 1e-7 * scale);
     for (std::size_t k = 0; k < dtheta.numbers.size(); ++k)
@@ -108,7 +109,8 @@ TEST_CASE("slopes of prelu: one for all rows, one each, or none to learn") {
   Parameters<double> dtheta(sample.phi->blocks());
   sample.phi->backward(cview(a), cview(sample.forward(a)), cview(dh), view(da), sample.theta.constant(), dtheta.blocks());
   for (Index k = 0; k < a.size(); ++k) CHECK(difference(sample, a(k), a, dh) == doctest::Approx(da(k)).epsilon(1e-7));
-  for (std::size_t k = 0; k < 6; ++k) CHECK(difference(sample, sample.theta.numbers[k], a, dh) == doctest::Approx(dtheta.numbers[k]).epsilon(1e-7));
+  for (std::size_t k = 0; k < 6; ++k)
+    CHECK(difference(sample, sample.theta.numbers[k], a, dh) == doctest::Approx(dtheta.numbers[k]).epsilon(1e-7));
   o.trainable = false;
   CHECK(Activation<float>::make(o, 6, false)->blocks().empty());
 }

@@ -1,9 +1,9 @@
 // OpenBLAS from several threads at once, and LAPACK's drivers against matrices with known spectra.
 #include <doctest/doctest.h>
 
-#include <Eigen/QR>
 #include <blas.hpp>
 #include <cmath>
+#include <Eigen/QR>
 #include <functional>
 #include <limits>
 #include <numbers>
@@ -12,8 +12,8 @@
 
 using namespace stiefel;
 
-extern "C" void dgemm_(const char*, const char*, const int*, const int*, const int*, const double*, const double*, const int*, const double*,
-                       const int*, const double*, double*, const int*, std::size_t, std::size_t);
+extern "C" void dgemm_(const char*, const char*, const int*, const int*, const int*, const double*, const double*, const int*,
+                       const double*, const int*, const double*, double*, const int*, std::size_t, std::size_t);
 
 namespace {
 
@@ -58,7 +58,8 @@ TEST_CASE("products from 8 threads at once are right, every one") {
 TEST_CASE("only the pthread flavour is accepted, and its kernels are named") {
   CHECK(blas_refusal(1) == "");
   CHECK(blas_refusal(0) ==
-        "OpenBLAS is loaded in its serial flavour and stiefel needs the pthread one, because the others give wrong products when several threads "
+        "OpenBLAS is loaded in its serial flavour and stiefel needs the pthread one, because the others give wrong products when several "
+        "threads "
         "call them; mend it with: apt-get install libopenblas0-pthread && update-alternatives --config libopenblas.so.0-x86_64-linux-gnu");
   CHECK(blas_refusal(2).starts_with("OpenBLAS is loaded in its OpenMP flavour"));
   CHECK(!blas_core().empty());
@@ -121,7 +122,8 @@ TEST_CASE("symmetric eigenvalues ascend") {
 TEST_CASE("a matrix with NaN is told, not handed to LAPACK") {
   Matrix<double> A = Matrix<double>::Identity(3, 3);
   A(1, 2) = std::numeric_limits<double>::quiet_NaN();
-  for (const auto& call : std::vector<std::function<void()>>{[&] { singular_values(A); }, [&] { eigenvalues(A); }, [&] { symmetric_eigenvalues(A); }}) {
+  for (const auto& call :
+       std::vector<std::function<void()>>{[&] { singular_values(A); }, [&] { eigenvalues(A); }, [&] { symmetric_eigenvalues(A); }}) {
     try {
       call();
       FAIL("no error");

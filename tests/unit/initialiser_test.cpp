@@ -1,8 +1,8 @@
 // Initial values by their moments and bounds; the .npy reader on files that NumPy wrote and on damaged ones.
 #include <doctest/doctest.h>
 
-#include <Eigen/LU>
 #include <cmath>
+#include <Eigen/LU>
 #include <filesystem>
 #include <fstream>
 #include <iterator>

@@ -72,9 +72,8 @@ std::pair<std::string, Exit> use(const std::string& name) {
   void* options = entry.make_options(schema);
   try {
     const Shape shape{3, 3};
-    std::unique_ptr<Parametrisation<double>> map(guarded("create", entry.name, file, [&] {
-      return static_cast<Parametrisation<double>*>(entry.create_double(options, &shape));
-    }));
+    std::unique_ptr<Parametrisation<double>> map(
+        guarded("create", entry.name, file, [&] { return static_cast<Parametrisation<double>*>(entry.create_double(options, &shape)); }));
     Matrix<double> X = Matrix<double>::Ones(3, 2), Y(3, 2);
     Scratch<double> scratch{std::span<double>()};
     guarded("forward", "a_cell", "cell.so", [&] { guarded("apply", entry.name, file, [&] { map->apply(cview(X), view(Y), scratch); }); });
@@ -104,7 +103,8 @@ TEST_CASE("a sound plugin is loaded once and found by name") {
 TEST_CASE("files that are no plugins are refused before anything of them runs") {
   Folder folder;
   const fs::path x = folder.path / "x.so";
-  CHECK(reason(x) == fmt::format("it cannot be opened (No such file or directory); check the path and its permissions with ls -l '{}'", x.string()));
+  CHECK(reason(x) ==
+        fmt::format("it cannot be opened (No such file or directory); check the path and its permissions with ls -l '{}'", x.string()));
   SUBCASE("folder") {
     fs::create_directory(x);
     CHECK(reason(x) == "it is a folder where a plugin is a regular file; remove it, or name the .so that stiefel_add_plugin() builds");
@@ -118,11 +118,13 @@ TEST_CASE("files that are no plugins are refused before anything of them runs") 
   }
   SUBCASE("text") {
     write(x, "hello, world\n");
-    CHECK(reason(x) == "it starts with \"hell\" where a shared library starts with \"\\x7fELF\"; name the .so that stiefel_add_plugin() builds");
+    CHECK(reason(x) ==
+          "it starts with \"hell\" where a shared library starts with \"\\x7fELF\"; name the .so that stiefel_add_plugin() builds");
   }
   SUBCASE("empty") {
     write(x, "");
-    CHECK(reason(x) == "it starts with \"\" where a shared library starts with \"\\x7fELF\"; name the .so that stiefel_add_plugin() builds");
+    CHECK(reason(x) ==
+          "it starts with \"\" where a shared library starts with \"\\x7fELF\"; name the .so that stiefel_add_plugin() builds");
   }
 }
 
@@ -138,7 +140,8 @@ TEST_CASE("headers of another kind of machine are refused") {
     std::memcpy(bytes.data(), &changed, sizeof changed);
     return reason(write(x, bytes));
   };
-  CHECK(with([](auto& h) { h.e_ident[EI_CLASS] = ELFCLASS32; }) == "it is a 32-bit library and this program is 64-bit; rebuild the plugin on this machine");
+  CHECK(with([](auto& h) { h.e_ident[EI_CLASS] = ELFCLASS32; }) ==
+        "it is a 32-bit library and this program is 64-bit; rebuild the plugin on this machine");
   CHECK(with([](auto& h) { h.e_ident[EI_DATA] = ELFDATA2MSB; }) ==
         "it is a big-endian library and this machine is little-endian; rebuild the plugin on this machine");
   CHECK(with([](auto& h) { h.e_machine = EM_PPC64; }).starts_with("it is built for the machine PowerPC64 and this is "));
@@ -157,7 +160,8 @@ TEST_CASE("a file cut anywhere never reaches dlopen") {
   for (const std::size_t size : {bytes.size() - 1, bytes.size() / 2, std::size_t(4096), sizeof(Elf64_Ehdr)}) {
     const fs::path x = write(folder.path / fmt::format("cut{}.so", size), bytes.substr(0, size));
     CHECK(reason(x) == fmt::format("it is cut off or damaged: its section table takes {} bytes from byte {} on and the file has {}; "
-                                   "copy or build the file again", sections, header.e_shoff, size));
+                                   "copy or build the file again",
+                                   sections, header.e_shoff, size));
   }
   CHECK(reason(write(folder.path / "head.so", bytes.substr(0, 20))) ==
         "it is cut off or damaged: its header takes 64 bytes from byte 0 on and the file has 20; copy or build the file again");
@@ -169,7 +173,8 @@ TEST_CASE("a file cut anywhere never reaches dlopen") {
     if (segment.p_type != PT_LOAD) continue;
     segment.p_filesz = ~std::uint64_t(0) - 8;  // the sum with its offset wraps around
     std::memcpy(place, &segment, sizeof segment);
-    CHECK(reason(write(folder.path / "long.so", long_segment)).starts_with(fmt::format("it is cut off or damaged: its segment {} takes 18446744073709551607 bytes", i)));
+    CHECK(reason(write(folder.path / "long.so", long_segment))
+              .starts_with(fmt::format("it is cut off or damaged: its segment {} takes 18446744073709551607 bytes", i)));
     break;
   }
 }
@@ -191,13 +196,16 @@ TEST_CASE("the tag is compared before anything is loaded") {
   const std::size_t place = bytes.find("containers=release");
   REQUIRE(place != bytes.npos);
   CHECK(reason(write(folder.path / "fields.so", bytes.replace(place, 18, "novelty=very-large"))) ==
-        "it was built with containers (not stated), novelty very-large and this stiefel with containers release, novelty (not stated); rebuild it with " + rebuild);
+        "it was built with containers (not stated), novelty very-large and this stiefel with containers release, novelty (not stated); "
+        "rebuild it with " +
+            rebuild);
 }
 
 TEST_CASE("what the system's loader refuses is told with its reason") {
   Folder folder;
   CHECK(reason(fixtures / "undefined_symbol.so") ==
-        fmt::format("the system cannot load it ({}: undefined symbol: stiefel_fixture_nowhere); link every library that it uses and rebuild it with {}",
+        fmt::format("the system cannot load it ({}: undefined symbol: stiefel_fixture_nowhere); link every library that it uses and "
+                    "rebuild it with {}",
                     (fixtures / "undefined_symbol.so").string(), rebuild));
   CHECK(reason(fixtures / "no_dependency.so") ==
         "the system cannot load it (libstiefel_fixture_departed.so: cannot open shared object file: No such file or directory); "
@@ -210,11 +218,14 @@ TEST_CASE("the table and its entries are checked") {
         "it has no symbol stiefel_plugin, and STIEFEL_PLUGIN(...) exports one; rebuild it without hiding that symbol, with " + rebuild);
   CHECK(reason(fixtures / "wrong_table.so") == fmt::format("its plugin table has {} bytes and that of this stiefel {}; rebuild it with {}",
                                                            sizeof(PluginTable) + 8, sizeof(PluginTable), rebuild));
-  CHECK(reason(fixtures / "wrong_entry.so") == fmt::format("an entry of its plugin table has {} bytes and one of this stiefel {}; rebuild it with {}",
-                                                           sizeof(Entry) + 8, sizeof(Entry), rebuild));
+  CHECK(reason(fixtures / "wrong_entry.so") ==
+        fmt::format("an entry of its plugin table has {} bytes and one of this stiefel {}; rebuild it with {}", sizeof(Entry) + 8,
+                    sizeof(Entry), rebuild));
   CHECK(reason(fixtures / "no_entries.so") == "its table has 0 entries and a plugin has at least 1; list one in STIEFEL_PLUGIN(...)");
-  CHECK(reason(fixtures / "twice.so") == "it lists the optimizer 'still' twice and a name stands for one method; rename one in STIEFEL_PLUGIN(...)");
-  CHECK(reason(fixtures / "bad_name.so") == "entry 1 has the name 'Still-1' and names are [a-z][a-z0-9_]*; rename it in STIEFEL_PLUGIN(...)");
+  CHECK(reason(fixtures / "twice.so") ==
+        "it lists the optimizer 'still' twice and a name stands for one method; rename one in STIEFEL_PLUGIN(...)");
+  CHECK(reason(fixtures / "bad_name.so") ==
+        "entry 1 has the name 'Still-1' and names are [a-z][a-z0-9_]*; rename it in STIEFEL_PLUGIN(...)");
   CHECK(reason(fixtures / "bad_role.so") ==
         "entry 1 has the role number 7 and the largest is 3; list entries by parametrisation<>, cell<>, task<> or optimizer<>");
   CHECK(reason(fixtures / "null_function.so") ==
@@ -232,7 +243,8 @@ TEST_CASE("a name taken twice: the first file is used, the second is unusable, b
   CHECK(registry.file_of(entry).path == first);
   CHECK(registry.files()[1].path == second);
   CHECK(registry.files()[1].unusable == fmt::format("it offers the optimizer 'still', which {} offers too and which is taken from there; "
-                                                    "rename one or remove one of the files", first.string()));
+                                                    "rename one or remove one of the files",
+                                                    first.string()));
   CHECK(registry.rivals_of(entry) ==
         fmt::format("the optimizer 'still' is taken from {}; {} offers it too and is not used", first.string(), second.string()));
 }
@@ -242,7 +254,8 @@ TEST_CASE("a name that cannot be had says why") {
   Registry registry({fixtures / "sound.so", fixtures / "wrong_compiler.so"});
   CHECK(message(registry, Role::optimizer, "stil") == "there is no optimizer 'stil'; did you mean 'still'?");
   CHECK(message(registry, Role::optimizer, "tsill") == "there is no optimizer 'tsill'; did you mean 'still'?");
-  CHECK(message(registry, Role::cell, "still") == "'still' is a optimizer and a cell is needed here; `stiefel list` shows the names of each");
+  CHECK(message(registry, Role::cell, "still") ==
+        "'still' is a optimizer and a cell is needed here; `stiefel list` shows the names of each");
   const std::string known = fmt::format("{}", fmt::join(registry.names(Role::optimizer), ", "));
   CHECK(message(registry, Role::optimizer, "conjugate_gradient") ==
         fmt::format("there is no optimizer 'conjugate_gradient'; there are {}, and STIEFEL_PLUGIN_PATH adds folders to search", known));
@@ -270,18 +283,22 @@ TEST_CASE("the search path: named places, the environment, the user's folder") {
   CHECK(registry.find(Role::optimizer, "still").role == Role::optimizer);
   CHECK(registry.warnings().empty());
   fs::permissions(folder.path / "stiefel/plugins", fs::perms::others_write, fs::perm_options::add);
-  CHECK(Registry().warnings() == std::vector<std::string>{fmt::format(
+  CHECK(Registry().warnings() ==
+        std::vector<std::string>{fmt::format(
             "the plugin folder {0} may be written to by anybody, and its plugins run with your rights; mend it with chmod o-w '{0}'",
             (folder.path / "stiefel/plugins").string())});
 }
 
 TEST_CASE("what a plugin throws says what was asked of whom, once") {
   Folder folder;
-  const auto place = [](const char* verb, const char* name) { return fmt::format("while {} of {} ({}/{}.so)", verb, name, fixtures.string(), name); };
+  const auto place = [](const char* verb, const char* name) {
+    return fmt::format("while {} of {} ({}/{}.so)", verb, name, fixtures.string(), name);
+  };
   CHECK(use("hostile_nan").second == Exit::done);
   CHECK(use("hostile_throw_create") == std::pair("no map today, " + place("create", "hostile_throw_create"), Exit::plugin));
-  CHECK(use("hostile_throw_int") ==
-        std::pair("an exception of the type int was thrown " + place("apply", "hostile_throw_int") + "; let the plugin throw stiefel::Error", Exit::plugin));
+  CHECK(use("hostile_throw_int") == std::pair("an exception of the type int was thrown " + place("apply", "hostile_throw_int") +
+                                                  "; let the plugin throw stiefel::Error",
+                                              Exit::plugin));
   const auto thrown = [](auto call) {
     try {
       guarded("refresh", "map", "m.so", call);

@@ -21,14 +21,16 @@ inline const Registry& registry() {
 }
 
 /// A role's object from `name` with options written as in a YAML file.
-template <class Base, class S, class Context> std::unique_ptr<Base> make(Role role, const std::string& name, const std::string& options, const Context& context) {
+template <class Base, class S, class Context>
+std::unique_ptr<Base> make(Role role, const std::string& name, const std::string& options, const Context& context) {
   const Entry& entry = registry().find(role, name);
   const PluginChoice choice = choose_plugin(entry, options);
   void* object = (std::is_same_v<S, float> ? entry.create_float : entry.create_double)(choice.options.get(), &context);
   return std::unique_ptr<Base>(static_cast<Base*>(object));
 }
 
-template <class S> std::unique_ptr<Parametrisation<S>> make_map(const std::string& name, const std::string& options, Index rows, Index cols) {
+template <class S>
+std::unique_ptr<Parametrisation<S>> make_map(const std::string& name, const std::string& options, Index rows, Index cols) {
   return make<Parametrisation<S>, S>(Role::parametrisation, name, options, Shape{rows, cols, false});
 }
 

@@ -71,9 +71,11 @@ struct Setting {
 };
 
 LoadedExperiment experiment(const Setting& s) {
-  const std::string embedding = s.input == Input::embedded ? "{embedding: {size: 5, init: normal, scale: 0.7}, bias_init: uniform}" : "{bias_init: uniform}";
+  const std::string embedding =
+      s.input == Input::embedded ? "{embedding: {size: 5, init: normal, scale: 0.7}, bias_init: uniform}" : "{bias_init: uniform}";
   return load_experiment_text(
-      fmt::format("name: probe\nscalar: float64\ntask: {{plugin: adding, length: 9}}\nmodel:\n  cell: {}\n  recurrent: {}\n  maps: {}\n  input: {}\n"
+      fmt::format("name: probe\nscalar: float64\ntask: {{plugin: adding, length: 9}}\nmodel:\n  cell: {}\n  recurrent: {}\n  maps: {}\n  "
+                  "input: {}\n"
                   "  initial_state: {}\n  readout: {}\noptimizer: {{plugin: sgd, rate: 0.1}}\ntrain: {{batch: 13, steps: 1, chunk: {}}}\n",
                   s.cell, s.recurrent, s.maps, embedding, s.state, s.readout, s.chunk),
       "probe", {}, registry());
@@ -125,7 +127,8 @@ void check_gradient(const Setting& setting) {
       worst = std::max(worst, std::abs(numeric - gradient[std::size_t(network.layout().offset(i) + k)]));
       largest = std::max(largest, std::abs(numeric));
     }
-    INFO(block.name << " of " << setting.cell << " " << setting.recurrent << " input " << int(setting.input) << " readout " << int(setting.kind));
+    INFO(block.name << " of " << setting.cell << " " << setting.recurrent << " input " << int(setting.input) << " readout "
+                    << int(setting.kind));
     CHECK(worst <= 1e-7 * largest + 1e-11);
   }
 }
@@ -145,8 +148,7 @@ const char* const real_activations[] = {"identity",
 const char* const real_maps[] = {"{plugin: dense, init: orthogonal, scale: 0.9}",
                                  "{plugin: householder, reflections: 3, normalise_columns: false, route: structured}",
                                  "{plugin: householder, reflections: 3, normalise_columns: false, route: dense}",
-                                 "{plugin: householder, reflections: 6, normalise_columns: false}",
-                                 "{plugin: scaled_cayley, rho: 3}"};
+                                 "{plugin: householder, reflections: 6, normalise_columns: false}", "{plugin: scaled_cayley, rho: 3}"};
 
 }  // namespace
 

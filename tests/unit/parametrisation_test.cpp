@@ -1,9 +1,9 @@
 // Parametrisations in the tree against their definitions: golden matrices and gradients from NumPy, central differences, identities.
 #include <doctest/doctest.h>
 
-#include <Eigen/LU>
 #include <cmath>
 #include <complex>
+#include <Eigen/LU>
 #include <limits>
 
 #include "map_plugins.hpp"
@@ -15,7 +15,8 @@ namespace {
 
 template <class S> void check_golden(const std::string& map, const std::string& options, const std::string& name) {
   INFO(map << " {" << options << "}, " << name);
-  const Matrix<double>&W = golden(name + ".W"), &theta = golden(name + ".theta"), &G = golden(name + ".G"), &expected = golden(name + ".gradient");
+  const Matrix<double>&W = golden(name + ".W"), &theta = golden(name + ".theta"), &G = golden(name + ".G"),
+        &expected = golden(name + ".gradient");
   Sample<S> sample(map, options, W.rows());
   REQUIRE(Index(sample.theta.numbers.size()) == theta.size());
   for (Index k = 0; k < theta.size(); ++k) sample.theta.numbers[std::size_t(k)] = S(theta(k));
@@ -61,7 +62,8 @@ TEST_CASE_TEMPLATE("maps and gradients are those of their definitions, by an ind
     check_golden<S>("householder", "{reflections: 1" + rest, "householder_5_1");
     check_golden<S>("householder", "{reflections: 3" + rest, "householder_6_3");
     check_golden<S>("householder", "{reflections: 6" + rest, "householder_7_6");
-    for (const std::string u1 : {"projected", "shadow", "soft"}) check_golden<S>("householder", "{reflections: 6, u1: " + u1 + rest, "householder_6_6");
+    for (const std::string u1 : {"projected", "shadow", "soft"})
+      check_golden<S>("householder", "{reflections: 6, u1: " + u1 + rest, "householder_6_6");
   }
   check_golden<S>("scaled_cayley", "{rho: 2}", "scaled_cayley_5_2_last");
   check_golden<S>("scaled_cayley", "{rho: 3, negatives: first}", "scaled_cayley_6_3_first");
@@ -75,7 +77,8 @@ TEST_CASE("adjoint, gradient, additivity and orthogonality") {
     check_identities("householder", "{reflections: 2, u1: soft, apply: " + apply + "}", 2);
     check_identities("householder", "{reflections: 9, apply: " + apply + "}", 9);
   }
-  for (const std::string init : {"cayley", "henaff", "uniform", "zero"}) check_identities("scaled_cayley", "{rho: 3, init: " + init + "}", 7);
+  for (const std::string init : {"cayley", "henaff", "uniform", "zero"})
+    check_identities("scaled_cayley", "{rho: 3, init: " + init + "}", 7);
   check_identities("dense", "{init: glorot_normal}", 5);
 }
 
@@ -141,7 +144,9 @@ TEST_CASE("householder: after a step the columns have unit length, W is the same
     const Matrix<double> before = sample.W();
     sample.map->after_step(sample.theta.blocks());
     sample.map->refresh(sample.theta.constant());
-    for_each_column(5, 4, [&](Index, Index first, Index length) { CHECK(as_vector(sample.theta.blocks()[0]).segment(first, length).norm() == doctest::Approx(1)); });
+    for_each_column(5, 4, [&](Index, Index first, Index length) {
+      CHECK(as_vector(sample.theta.blocks()[0]).segment(first, length).norm() == doctest::Approx(1));
+    });
     CHECK(sample.theta.numbers.back() == (u1 == "shadow" ? -1.7 : -1.0));
     CHECK((before - sample.W()).norm() < (u1 == "shadow" ? 1e-14 : 2.0));
     CHECK(defect(sample.W()) < 1e-14 * 5);
@@ -172,7 +177,8 @@ TEST_CASE("householder: a vanished column is refused by name") {
 TEST_CASE("householder: options that do not fit the shape") {
   CHECK_THROWS_WITH_AS(make_map<float>("householder", "{reflections: 9}", 8, 8), doctest::Contains("at most 8"), Error);
   CHECK_THROWS_WITH_AS(make_map<float>("householder", "{reflections: 4}", 8, 6), doctest::Contains("square"), Error);
-  CHECK_THROWS_WITH_AS(make_map<float>("householder", "{reflections: 7, init: orthogonal}", 8, 8), doctest::Contains("reflections: 8"), Error);
+  CHECK_THROWS_WITH_AS(make_map<float>("householder", "{reflections: 7, init: orthogonal}", 8, 8), doctest::Contains("reflections: 8"),
+                       Error);
   CHECK_THROWS_WITH_AS(make_map<float>("scaled_cayley", "{rho: 9}", 8, 8), doctest::Contains("rho"), Error);
   CHECK_THROWS_WITH_AS(Sample<float>("householder", "{reflections: 3, init: file, file: " STIEFEL_GOLDEN "/npy/c_float32.npy}", 3),
                        doctest::Contains("2 × 3"), Error);
@@ -209,7 +215,8 @@ TEST_CASE("householder starts from a given matrix") {
   Sample<double> from_file("householder", "{reflections: 4, init: file, file: " STIEFEL_GOLDEN "/npy/orthogonal_4.npy}", 4);
   Sample<double> dense("dense", "{init: file, file: " STIEFEL_GOLDEN "/npy/orthogonal_4.npy}", 4);
   CHECK((from_file.W() - dense.W()).norm() < 1e-14);
-  Sample<double> haar("householder", "{reflections: 12, init: orthogonal}", 12, Seed{4}), other("householder", "{reflections: 12, init: orthogonal}", 12, Seed{5});
+  Sample<double> haar("householder", "{reflections: 12, init: orthogonal}", 12, Seed{4}),
+      other("householder", "{reflections: 12, init: orthogonal}", 12, Seed{5});
   CHECK(defect(haar.W()) < 1e-13);
   CHECK((haar.W() - other.W()).norm() > 1);
 }

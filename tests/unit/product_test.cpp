@@ -58,7 +58,8 @@ template <class S> struct Guarded {
 
 template <class S> bool same_bits(const Guarded<S>& a, const Guarded<S>& b) {
   for (Index j = 0; j < a.cols; ++j)
-    if (std::memcmp(&a.numbers[std::size_t(j * a.stride)], &b.numbers[std::size_t(j * b.stride)], std::size_t(a.rows) * sizeof(S)) != 0) return false;
+    if (std::memcmp(&a.numbers[std::size_t(j * a.stride)], &b.numbers[std::size_t(j * b.stride)], std::size_t(a.rows) * sizeof(S)) != 0)
+      return false;
   return true;
 }
 

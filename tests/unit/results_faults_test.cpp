@@ -134,7 +134,7 @@ void kill_and_wait(pid_t child) {
   ::kill(child, SIGKILL);
   int status = 0;
   ::waitpid(child, &status, 0);
-  CHECK(WIFSIGNALED(status));    // it was still publishing
+  CHECK(WIFSIGNALED(status));  // it was still publishing
 }
 
 }  // namespace
@@ -164,7 +164,7 @@ TEST_CASE("a killed process leaves the last published file whole") {
     CHECK(wrong_entries(folder.results(), step, n) == 0);
     published += step / 7;
   }
-  CHECK(published >= 50);    // 20 first ones and 0 + 1 + 2 + 3 more in turn
+  CHECK(published >= 50);  // 20 first ones and 0 + 1 + 2 + 3 more in turn
 }
 
 TEST_CASE("a reader that opens the file all the time always finds it whole") {
@@ -176,7 +176,8 @@ TEST_CASE("a reader that opens the file all the time always finds it whole") {
   for (int i = 0; i < 100; ++i) {
     const ResultReader reader(folder.results());
     const auto step = Index(reader.number_attribute("/", "committed_step"));
-    wrong += step < last || reader.shape("/steps/loss")[0] != std::uint64_t(step) || Index(reader.read("/steps/step").values.back()) != step;
+    wrong +=
+        step < last || reader.shape("/steps/loss")[0] != std::uint64_t(step) || Index(reader.read("/steps/step").values.back()) != step;
     last = step;
   }
   kill_and_wait(child);
@@ -246,7 +247,7 @@ TEST_CASE("room is reserved before a byte is written, and the error says how muc
   const std::string start = "no room for " + folder.results().string() + ": ";
   REQUIRE(text.starts_with(start));
   const double needed = std::stod(text.substr(start.size()));
-  fallocate_fault.set(1, EOPNOTSUPP);    // a file system that cannot reserve
+  fallocate_fault.set(1, EOPNOTSUPP);  // a file system that cannot reserve
   CHECK(run.try_publish() == Exit::done);
   fallocate_fault.set(0, 0);
   const auto grown = std::filesystem::file_size(folder.results());
@@ -297,7 +298,7 @@ TEST_CASE("fsync and rename that fail keep the old file; a failed sync of the di
   CHECK(run.try_publish() == Exit::damaged);
   CHECK(bytes_of(folder.results()) == before);
   rename_fault.set(0, 0);
-  fsync_fault.set(2, EIO);    // the second is the directory's
+  fsync_fault.set(2, EIO);  // the second is the directory's
   CHECK(run.try_publish() == Exit::damaged);
   fsync_fault.set(0, 0);
   CHECK(wrong_entries(folder.results(), 8, n) == 0);
@@ -338,7 +339,7 @@ TEST_CASE("while the disk is slow the recorder's callers go on until the queue i
   fsync_held = true;
   recorder.publish(1, {});
   while (!std::filesystem::exists(folder.results().string() + ".tmp")) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  for (double row : {2.0, 3.0, 4.0}) append(row);    // returns although nothing moves
+  for (double row : {2.0, 3.0, 4.0}) append(row);  // returns although nothing moves
   std::atomic<bool> returned = false;
   std::thread caller([&] {
     append(5);

@@ -106,7 +106,8 @@ inline Index wrong_entries(const std::filesystem::path& path, Index count, Index
   for (Index i = 0; i < count; ++i) {
     const double row = double(i + 1);
     const auto at = std::size_t(i);
-    wrong += step.values[at] != row || loss.values[at] != told(0, row) || rss.values[at] != 1e9 + row || best.values[at] != std::fmod(row, 2);
+    wrong +=
+        step.values[at] != row || loss.values[at] != told(0, row) || rss.values[at] != 1e9 + row || best.values[at] != std::fmod(row, 2);
     for (Index j = 0; j < n; ++j) wrong += values.values[std::size_t(i * n + j)] != told(j, row);
     for (Index j = 0; j < 2 * n; ++j) wrong += pairs.values[std::size_t(i * 2 * n + j)] != told(n + j, row);
   }

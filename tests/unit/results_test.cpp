@@ -103,7 +103,7 @@ TEST_CASE("rows of several publishes follow each other") {
   ResultWriter writer(folder.path(), small_header());
   const int steps = writer.define(steps_table()), spectrum = writer.define(spectrum_table(n));
   Index row = 0;
-  for (Index batch : {1, 0, 3, 40, 2, 17}) {    // within a chunk, over its edge, several chunks, none
+  for (Index batch : {1, 0, 3, 40, 2, 17}) {  // within a chunk, over its edge, several chunks, none
     for (Index i = 0; i < batch; ++i) {
       ++row;
       append_step(writer, steps, double(row));
@@ -143,7 +143,8 @@ TEST_CASE("a table may come later, and NaN, infinities and large integers keep t
 TEST_CASE("axes with labels, axes of texts, two axes, rows longer than a chunk") {
   const Folder folder;
   ResultWriter writer(folder.path(), small_header());
-  const Axis block{.name = "block", .values = {0, 1}, .labels = {"recurrent.U", "ä"}}, phase{.name = "phase", .labels = {"data", "forward", "log"}};
+  const Axis block{.name = "block", .values = {0, 1}, .labels = {"recurrent.U", "ä"}},
+      phase{.name = "phase", .labels = {"data", "forward", "log"}};
   const int timing = writer.define({.group = "/timing",
                                     .row = {.name = "epoch", .type = ColumnType::i8},
                                     .axes = {block, phase},
@@ -151,7 +152,8 @@ TEST_CASE("axes with labels, axes of texts, two axes, rows longer than a chunk")
   writer.append(timing, 1, std::array{1.0, 2.0, 3.0, 4.0, 5.0, 6.0});
   Axis t{.name = "t"};
   for (Index i = 0; i < 1500000; ++i) t.values.push_back(double(i));
-  const int gradient = writer.define({.group = "/gradient", .row = {.name = "snapshot"}, .axes = {t}, .columns = {{.name = "norm", .axes = {"t"}}}});
+  const int gradient =
+      writer.define({.group = "/gradient", .row = {.name = "snapshot"}, .axes = {t}, .columns = {{.name = "norm", .axes = {"t"}}}});
   writer.append(gradient, 1, t.values);
   writer.publish(1, {});
   const ResultReader reader(folder.results());
@@ -265,7 +267,8 @@ TEST_CASE("a damaged file gives an error and never a crash") {
   // One bit of each compressed chunk: the checksum tells. They begin with zlib's two bytes for level 4.
   std::string flipped = whole;
   int chunks = 0;
-  for (std::size_t place = 0; (place = flipped.find("\x78\x5e", place)) != std::string::npos && place + 12 < flipped.size(); place += 12, ++chunks)
+  for (std::size_t place = 0; (place = flipped.find("\x78\x5e", place)) != std::string::npos && place + 12 < flipped.size();
+       place += 12, ++chunks)
     flipped[place + 12] ^= 1;
   CHECK(chunks > 5);
   std::ofstream(damaged, std::ios::binary | std::ios::trunc) << flipped;
@@ -353,7 +356,8 @@ TEST_CASE("provenance names compiler, libraries and machine; memory is measured"
   CHECK(text("threads") == "4");
   CHECK(text("command_line") == "stiefel run 'a b.yaml'");
   CHECK(text("user_note") == "note");
-  for (const char* name : {"git_commit", "git_dirty", "version", "cxx_flags", "blas_core", "os", "kernel", "libc", "cpu_model", "cpu_flags", "hostname"})
+  for (const char* name :
+       {"git_commit", "git_dirty", "version", "cxx_flags", "blas_core", "os", "kernel", "libc", "cpu_model", "cpu_flags", "hostname"})
     CHECK_FALSE(text(name).empty());
   CHECK(text("kernel").starts_with("Linux"));
 

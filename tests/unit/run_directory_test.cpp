@@ -84,11 +84,13 @@ TEST_CASE("a run's directory is made once, with its configuration, and has a sta
     CHECK(run.path() == path);
     CHECK(bytes_of(path / "config.yaml") == "name: adding\n");
     CHECK(run_state(path) == RunState::running);
-    CHECK(refusal([&] { RunDirectory::create(folder.path(), "adding", "0123abcd", ""); }, Exit::in_use).find("is in use by process") != std::string::npos);
+    CHECK(refusal([&] { RunDirectory::create(folder.path(), "adding", "0123abcd", ""); }, Exit::in_use).find("is in use by process") !=
+          std::string::npos);
   }
   CHECK(run_state(path) == RunState::unfinished);
   CHECK_FALSE(std::filesystem::exists(path / "lock"));
-  CHECK(refusal([&] { RunDirectory::create(folder.path(), "adding", "0123abcd", ""); }, Exit::usage).find("nothing is overwritten") != std::string::npos);
+  CHECK(refusal([&] { RunDirectory::create(folder.path(), "adding", "0123abcd", ""); }, Exit::usage).find("nothing is overwritten") !=
+        std::string::npos);
   CHECK(bytes_of(path / "config.yaml") == "name: adding\n");
   {
     const RunDirectory again = RunDirectory::open(path);
@@ -104,8 +106,9 @@ TEST_CASE("a run's directory is made once, with its configuration, and has a sta
 }
 
 TEST_CASE("names that would leave the folder of the runs are refused") {
-  for (const std::string& name : {std::string(), std::string("."), std::string(".."), std::string("a/b"), std::string("../x"), std::string("/tmp"),
-                                  std::string("a\nb"), std::string("a\0b", 3), std::string(201, 'a'), std::string("-x")}) {
+  for (const std::string& name :
+       {std::string(), std::string("."), std::string(".."), std::string("a/b"), std::string("../x"), std::string("/tmp"),
+        std::string("a\nb"), std::string("a\0b", 3), std::string(201, 'a'), std::string("-x")}) {
     CAPTURE(name);
     CHECK(refusal([&] { run_path("runs", name, "id"); }, Exit::usage).find(" of a run must ") != std::string::npos);
     CHECK(refusal([&] { run_path("runs", "name", name); }, Exit::usage).find("the id ") != std::string::npos);
@@ -124,7 +127,7 @@ TEST_CASE("the lock of a living process holds, that of a killed one is taken ove
   ::kill(child, SIGKILL);
   int status = 0;
   siginfo_t information;
-  REQUIRE(::waitid(P_PID, id_t(child), &information, WEXITED | WNOWAIT) == 0);    // dead, not yet reaped
+  REQUIRE(::waitid(P_PID, id_t(child), &information, WEXITED | WNOWAIT) == 0);  // dead, not yet reaped
   CHECK(run_state(folder.path()) == RunState::none);
   ::waitpid(child, &status, 0);
   CHECK(std::filesystem::exists(folder.path() / "lock"));

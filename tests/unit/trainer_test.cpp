@@ -67,8 +67,9 @@ RunSummary run(const LoadedExperiment& loaded, const fs::path& output, Quiet& ob
 std::vector<double> fingerprint(const fs::path& directory) {
   std::vector<double> values;
   const ResultReader results(directory / "results.h5");
-  for (const char* path : {"/steps/loss", "/steps/grad_norm", "/epochs/valid_loss", "/spectrum/recurrent/singular_values", "/gradient/hidden_grad_norm",
-                           "/gradient/last_step_grad_norm", "/gradient/hidden_norm", "/blocks/recurrent_u/values", "/final/test_loss"}) {
+  for (const char* path :
+       {"/steps/loss", "/steps/grad_norm", "/epochs/valid_loss", "/spectrum/recurrent/singular_values", "/gradient/hidden_grad_norm",
+        "/gradient/last_step_grad_norm", "/gradient/hidden_norm", "/blocks/recurrent_u/values", "/final/test_loss"}) {
     const Array array = results.read(path);
     values.insert(values.end(), array.values.begin(), array.values.end());
   }
@@ -154,14 +155,16 @@ TEST_CASE("weights are kept as often and as many as asked") {
   for (const auto& entry : fs::directory_iterator(directory)) names.push_back(entry.path().filename());
   std::sort(names.begin(), names.end());
   CHECK(names == std::vector<std::string>{"best.h5", "last.h5", "step_00000016.h5", "step_00000020.h5"});
-  CHECK(ResultReader(directory / "step_00000020.h5").read("/weights/recurrent.U").values == ResultReader(directory / "last.h5").read("/weights/recurrent.U").values);
+  CHECK(ResultReader(directory / "step_00000020.h5").read("/weights/recurrent.U").values ==
+        ResultReader(directory / "last.h5").read("/weights/recurrent.U").values);
 }
 
 TEST_CASE("early stopping: so many evaluations without improvement") {
   Folder folder;
   Quiet quiet;
   // With a rate of nothing the first evaluation stays the best.
-  const RunSummary summary = run(load({"optimizer.rate=1e-30", "train.steps=100", "train.evaluate_every=5", "train.patience=3"}), folder.path, quiet);
+  const RunSummary summary =
+      run(load({"optimizer.rate=1e-30", "train.steps=100", "train.evaluate_every=5", "train.patience=3"}), folder.path, quiet);
   CHECK(summary.state == "finished");
   const ResultReader results(summary.directory / "results.h5");
   CHECK(results.read("/epochs/step").values == std::vector<double>{5, 10, 15, 20});
@@ -212,7 +215,8 @@ train: {batch: 7, steps: 1}
   }
   CHECK_THROWS_WITH_AS(Session<double>(load({"optimizer.2.blocks=input.*", "model.initial_state.kind=learned"}, text), registry(), {}),
                        doctest::Contains("no optimizer moves the block initial_state"), Error);
-  CHECK_THROWS_WITH_AS(Session<double>(load({"optimizer.1.blocks=recurrent.*"}, text), registry(), {}), doctest::Contains("no block is left"), Error);
+  CHECK_THROWS_WITH_AS(Session<double>(load({"optimizer.1.blocks=recurrent.*"}, text), registry(), {}),
+                       doctest::Contains("no block is left"), Error);
 }
 
 TEST_CASE("a block on a manifold needs an optimizer that can move it") {
@@ -227,14 +231,16 @@ train: {batch: 7, steps: 1}
 }
 
 TEST_CASE("weight decay: of a block, and of the composite W") {
-  for (const char* map : {"{plugin: householder, reflections: 2, normalise_columns: false, route: structured}", "{plugin: scaled_cayley, rho: 2}", "dense"}) {
+  for (const char* map :
+       {"{plugin: householder, reflections: 2, normalise_columns: false, route: structured}", "{plugin: scaled_cayley, rho: 2}", "dense"}) {
     const std::string text = fmt::format(R"(name: decay
 scalar: float64
 task: {{plugin: adding, length: 6}}
 model: {{cell: {{plugin: elman, hidden: 5, activation: tanh}}, recurrent: {}}}
 optimizer: {{plugin: sgd, rate: 1, weight_decay: 0.3, composite: true}}
 train: {{batch: 7, steps: 1}}
-)", map);
+)",
+                                         map);
     const LoadedExperiment with = load({}, text), without = load({"optimizer.weight_decay=0"}, text);
     Session<double> a(with, registry(), {}), b(without, registry(), {});
     Batch<double> batch;
@@ -260,7 +266,8 @@ train: {{batch: 7, steps: 1}}
           expected = (high - composite()) / 2e-5;
           x = kept;
         }
-        CHECK(a.network->gradient()[i][std::size_t(k)] - b.network->gradient()[i][std::size_t(k)] == doctest::Approx(expected).epsilon(1e-7).scale(1e-3));
+        CHECK(a.network->gradient()[i][std::size_t(k)] - b.network->gradient()[i][std::size_t(k)] ==
+              doctest::Approx(expected).epsilon(1e-7).scale(1e-3));
       }
   }
 }
@@ -310,5 +317,6 @@ TEST_CASE("a dry run names parameters, memory and time") {
   const DryRun dry = dry_run(load(), registry(), {});
   std::string text;
   for (const std::string& line : dry.lines) text += line + "\n";
-  for (const char* word : {"parameters 85 in 6 blocks", "recurrent.U", " route", "first loss", "memory", "for 20 steps"}) CHECK(text.find(word) != text.npos);
+  for (const char* word : {"parameters 85 in 6 blocks", "recurrent.U", " route", "first loss", "memory", "for 20 steps"})
+    CHECK(text.find(word) != text.npos);
 }

@@ -17,15 +17,15 @@ namespace stiefel {
 
 /// YAML: `activation: tanh` or `activation: {kind: leaky_relu, slope: 0.1}`.
 struct STIEFEL_API ActivationOptions {
-  std::string kind = "tanh";         // identity tanh relu leaky_relu prelu oplu modrelu
-  double slope = 0.1;                // leaky_relu; initial slope of prelu
-  bool trainable = true;             // prelu
-  bool shared = true;                // prelu: one slope, or one per row
-  std::string pairing = "halves";    // oplu: halves (i, i+n/2) or adjacent (2i, 2i+1)
-  std::string form = "exact";        // modrelu: exact arj wis eu goru squared
-  double epsilon = 0;                // modrelu: 0 stands for the number in the form's released code
-  bool pairs = false;                // modrelu: rows i and i + n/2 are one complex number although the state is real
-  std::string bias_init = "zero";    // modrelu: zero constant uniform
+  std::string kind = "tanh";       // identity tanh relu leaky_relu prelu oplu modrelu
+  double slope = 0.1;              // leaky_relu; initial slope of prelu
+  bool trainable = true;           // prelu
+  bool shared = true;              // prelu: one slope, or one per row
+  std::string pairing = "halves";  // oplu: halves (i, i+n/2) or adjacent (2i, 2i+1)
+  std::string form = "exact";      // modrelu: exact arj wis eu goru squared
+  double epsilon = 0;              // modrelu: 0 stands for the number in the form's released code
+  bool pairs = false;              // modrelu: rows i and i + n/2 are one complex number although the state is real
+  std::string bias_init = "zero";  // modrelu: zero constant uniform
   double bias_scale = 0.01;
   void describe(Schema& s);
 };

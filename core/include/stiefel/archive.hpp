@@ -1,8 +1,8 @@
 /// Saving and restoring a plugin's state beyond its parameters: one function, called for both directions.
 #pragma once
 
-#include <Eigen/Core>
 #include <cstdint>
+#include <Eigen/Core>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -26,7 +26,9 @@ class STIEFEL_API Archive {
 
   /// A vector or matrix whose size is fixed by the options.
   template <class T> void array(std::string_view name, std::vector<T>& values) { array(name, std::span<T>(values)); }
-  template <class D> void array(std::string_view name, Eigen::PlainObjectBase<D>& values) { array(name, std::span(values.data(), std::size_t(values.size()))); }
+  template <class D> void array(std::string_view name, Eigen::PlainObjectBase<D>& values) {
+    array(name, std::span(values.data(), std::size_t(values.size())));
+  }
 };
 
 }  // namespace stiefel

@@ -18,7 +18,7 @@ namespace stiefel {
 
 /// A recurrent map that the cell needs. Maps with the same `input` act on the same operand: the engine may fuse their products.
 struct MapSpec {
-  std::string name;        ///< block names start with it: recurrent.<name>.<block>; a single map is named ""
+  std::string name;  ///< block names start with it: recurrent.<name>.<block>; a single map is named ""
   Index rows = 0, cols = 0;
   int input = 0;
 };
@@ -52,13 +52,19 @@ template <class S> struct Chunk {
   S message_clip = 0;
 
   /// Saved numbers of the active columns of step t, t = −1 … steps − 1 (at −1 as many as are active at step 0).
-  Mat<S> at(Index t) const { return mat(first_of(saved) + (t + 1) * columns * saved.outerStride(), saved.rows(), active[t < 0 ? 0 : t], saved.outerStride()); }
+  Mat<S> at(Index t) const {
+    return mat(first_of(saved) + (t + 1) * columns * saved.outerStride(), saved.rows(), active[t < 0 ? 0 : t], saved.outerStride());
+  }
   /// Active columns of step t of a panel with steps·columns columns (delta, dhidden, ∂L/∂output).
-  template <class P> P step(const P& panel, Index t) const { return P(first_of(panel) + t * columns * panel.outerStride(), panel.rows(), active[t], Eigen::OuterStride<>(panel.outerStride())); }
+  template <class P> P step(const P& panel, Index t) const {
+    return P(first_of(panel) + t * columns * panel.outerStride(), panel.rows(), active[t], Eigen::OuterStride<>(panel.outerStride()));
+  }
 };
 
 /// Rows first … first + count − 1 of a view.
-template <class P> P rows_of(const P& panel, Index first, Index count) { return P(first_of(panel) + first, count, panel.cols(), Eigen::OuterStride<>(panel.outerStride())); }
+template <class P> P rows_of(const P& panel, Index first, Index count) {
+  return P(first_of(panel) + first, count, panel.cols(), Eigen::OuterStride<>(panel.outerStride()));
+}
 
 /// Products with the cell's maps, by their number in maps(). Concurrent; no allocation.
 template <class S> class STIEFEL_API Maps {
@@ -95,15 +101,15 @@ template <class S> class STIEFEL_API Cell {
   const CellContext& context() const { return context_; }
 
   virtual std::vector<MapSpec> maps() const = 0;
-  virtual Index input_rows() const = 0;                        ///< rows of V x + b
-  virtual Index saved_rows() const = 0;                        ///< kept per step and column, ≥ input_rows
-  virtual Index delta_rows() const;                            ///< default input_rows()
-  virtual Index output_row() const = 0;                        ///< first of the output rows within the saved rows
-  virtual Index output_rows() const;                           ///< default context().rows()
-  virtual Index state_row() const;                             ///< first of the state rows within the saved rows; default output_row()
-  virtual Index state_rows() const;                            ///< default output_rows(); h and c of an LSTM
+  virtual Index input_rows() const = 0;  ///< rows of V x + b
+  virtual Index saved_rows() const = 0;  ///< kept per step and column, ≥ input_rows
+  virtual Index delta_rows() const;      ///< default input_rows()
+  virtual Index output_row() const = 0;  ///< first of the output rows within the saved rows
+  virtual Index output_rows() const;     ///< default context().rows()
+  virtual Index state_row() const;       ///< first of the state rows within the saved rows; default output_row()
+  virtual Index state_rows() const;      ///< default output_rows(); h and c of an LSTM
 
-  virtual std::vector<BlockSpec> blocks() const;               ///< parameters of the cell itself; default none
+  virtual std::vector<BlockSpec> blocks() const;  ///< parameters of the cell itself; default none
   virtual void initialise(Blocks<S> theta, Rng& rng) const;
   /// Initial values of the bias b of V x + b, on top of `input.bias_init` (an LSTM's forget bias). Default: nothing.
   virtual void initialise_bias(std::span<S> bias) const;
@@ -117,7 +123,7 @@ template <class S> class STIEFEL_API Cell {
 
   /// For gradient checks: smallest distance of a forward()ed chunk from a point without derivative. Default: infinity.
   virtual double kink_distance(const Chunk<S>& chunk, CBlocks<S> theta) const;
-  virtual double flops(Index columns) const;                   ///< of one step forward and back, its products excluded
+  virtual double flops(Index columns) const;  ///< of one step forward and back, its products excluded
   virtual void serialise(Archive& archive);
 
  private:

@@ -1,4 +1,5 @@
-/// Subnormal numbers count as zero while a DenormalsOff lives: they are up to a hundred times slower, and vanishing gradients are full of them.
+/// Subnormal numbers count as zero while a DenormalsOff lives: they are up to a hundred times slower, and vanishing gradients are full of
+/// them.
 #pragma once
 
 #include <cstdint>

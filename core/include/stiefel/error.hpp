@@ -12,7 +12,7 @@ namespace stiefel {
 enum class Exit : int {
   done = 0,
   internal = 1,
-  usage = 2,      ///< command line or configuration
+  usage = 2,  ///< command line or configuration
   plugin = 3,
   data = 4,
   diverged = 5,   ///< NaN or Inf
@@ -39,5 +39,4 @@ class STIEFEL_API Error : public std::runtime_error {
 
 }  // namespace stiefel
 
-#define STIEFEL_ASSERT(condition) \
-  ((condition) ? void(0) : ::stiefel::assertion_failed(#condition, __FILE__, __LINE__))
+#define STIEFEL_ASSERT(condition) ((condition) ? void(0) : ::stiefel::assertion_failed(#condition, __FILE__, __LINE__))

@@ -22,15 +22,21 @@ template <class S> using Mat = Eigen::Map<Matrix<S>, Eigen::Unaligned, Eigen::Ou
 template <class S> using CMat = Eigen::Map<const Matrix<S>, Eigen::Unaligned, Eigen::OuterStride<>>;
 
 template <class S> Mat<S> mat(S* data, Index rows, Index cols, Index stride) { return {data, rows, cols, Eigen::OuterStride<>(stride)}; }
-template <class S> CMat<S> cmat(const S* data, Index rows, Index cols, Index stride) { return {data, rows, cols, Eigen::OuterStride<>(stride)}; }
+template <class S> CMat<S> cmat(const S* data, Index rows, Index cols, Index stride) {
+  return {data, rows, cols, Eigen::OuterStride<>(stride)};
+}
 
 /// View of a whole matrix, of a block of one, or of another view (anything with unit inner stride).
 template <class D> auto view(Eigen::MatrixBase<D>& m) { return mat(m.derived().data(), m.rows(), m.cols(), m.derived().outerStride()); }
 template <class D> auto view(Eigen::MatrixBase<D>&& m) { return mat(m.derived().data(), m.rows(), m.cols(), m.derived().outerStride()); }
-template <class D> auto cview(const Eigen::MatrixBase<D>& m) { return cmat(m.derived().data(), m.rows(), m.cols(), m.derived().outerStride()); }
+template <class D> auto cview(const Eigen::MatrixBase<D>& m) {
+  return cmat(m.derived().data(), m.rows(), m.cols(), m.derived().outerStride());
+}
 
 /// A block's numbers as a rows × cols matrix, by columns.
-template <class S> Mat<S> as_matrix(std::span<S> block, Index rows, Index cols) requires(!std::is_const_v<S>) { return mat(block.data(), rows, cols, rows); }
+template <class S> Mat<S> as_matrix(std::span<S> block, Index rows, Index cols) requires(!std::is_const_v<S>) {
+  return mat(block.data(), rows, cols, rows);
+}
 template <class S> CMat<S> as_matrix(std::span<const S> block, Index rows, Index cols) { return cmat(block.data(), rows, cols, rows); }
 
 template <class S> auto as_vector(std::span<S> block) { return Eigen::Map<Vector<S>>(block.data(), Index(block.size())); }
@@ -42,8 +48,9 @@ template <class S> class Blocks {
   Blocks() = default;
   /// `offsets` holds count + 1 numbers.
   Blocks(S* data, const Index* offsets, Index count) : data_(data), offsets_(offsets), count_(count) {}
-  template <class T> requires std::is_same_v<const T, S>
-  Blocks(const Blocks<T>& other) : data_(other.data()), offsets_(other.offsets()), count_(other.count()) {}
+  template <class T>
+  requires std::is_same_v<const T, S> Blocks(const Blocks<T>& other)
+      : data_(other.data()), offsets_(other.offsets()), count_(other.count()) {}
 
   std::span<S> operator[](Index i) const { return {data_ + offsets_[i], std::size_t(offsets_[i + 1] - offsets_[i])}; }
   Index count() const { return count_; }

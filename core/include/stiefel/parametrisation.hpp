@@ -32,11 +32,11 @@ enum class Manifold { flat, orthogonal, unitary };
 
 /// A block of parameters: `size` numbers, seen as rows × cols by columns (0 × 0 means size × 1).
 struct BlockSpec {
-  std::string name;                   ///< [a-z0-9_]+ or upper case letters of the paper
+  std::string name;  ///< [a-z0-9_]+ or upper case letters of the paper
   Index size = 0;
   Index rows = 0, cols = 0;
   Manifold manifold = Manifold::flat;
-  double rate_scale = 1;              ///< the optimizer's rate is multiplied by it, e.g. 1/(2m) for a spectral margin
+  double rate_scale = 1;  ///< the optimizer's rate is multiplied by it, e.g. 1/(2m) for a spectral margin
 };
 
 /// Size of the map in real rows and columns; `complex` says that they are Re over Im pairs, 2n rows for n complex entries.

@@ -3,8 +3,8 @@
 ///   STIEFEL_PLUGIN("1.0", stiefel::parametrisation<Cayley>("cayley", "Cayley transform of a skew-symmetric matrix"))
 ///
 /// The class is a template over the scalar with a nested `Options` (a default-constructible struct with describe(Schema&)) and a
-/// constructor (const Options&, Shape | CellContext | TaskContext) or, for an optimizer, (const Options&). A parametrisation or cell that can be
-/// complex says so with `static bool complex_pairs(const Options&)`. Nothing runs when the library is loaded.
+/// constructor (const Options&, Shape | CellContext | TaskContext) or, for an optimizer, (const Options&). A parametrisation or cell that
+/// can be complex says so with `static bool complex_pairs(const Options&)`. Nothing runs when the library is loaded.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ STIEFEL_API const char* name_of(Role role);
 /// One named method. Objects come from `create_*` as the role's base class and are deleted through its virtual destructor.
 struct Entry {
   Role role;
-  const char* name;   ///< [a-z][a-z0-9_]*
+  const char* name;  ///< [a-z][a-z0-9_]*
   const char* meaning;
   void* (*make_options)(Schema&);  ///< a new Options, described to the schema; freed by free_options
   void (*free_options)(void*);
@@ -43,7 +43,7 @@ struct PluginTable {
   const char* version;
   const Entry* entries;
   std::uint32_t count;
-  const char* tag;                       ///< keeps the tag in the file
+  const char* tag;  ///< keeps the tag in the file
 };
 
 namespace detail {
@@ -80,8 +80,14 @@ template <template <class> class T, template <class> class Base, class Context>
 constexpr Entry entry(Role role, const char* name, const char* meaning) {
   using Options = typename T<float>::Options;
   static_assert(std::is_base_of_v<Base<float>, T<float>>, "the class must derive from the base class of its role");
-  return {role, name, meaning, &make_options<Options>, &free_options<Options>, &complex_pairs<T<float>>,
-          &create<T<float>, Base<float>, Context>, &create<T<double>, Base<double>, Context>};
+  return {role,
+          name,
+          meaning,
+          &make_options<Options>,
+          &free_options<Options>,
+          &complex_pairs<T<float>>,
+          &create<T<float>, Base<float>, Context>,
+          &create<T<double>, Base<double>, Context>};
 }
 
 }  // namespace detail
@@ -101,11 +107,11 @@ template <template <class> class T> constexpr Entry optimizer(const char* name, 
 
 }  // namespace stiefel
 
-#define STIEFEL_PLUGIN(version, ...)                                                                                             \
-  namespace {                                                                                                                    \
-  constexpr ::stiefel::Entry stiefel_entries[] = {__VA_ARGS__};                                                                  \
-  constexpr char stiefel_tag[] = STIEFEL_ABI_TAG;                                                                                \
-  }                                                                                                                              \
-  extern "C" STIEFEL_API const ::stiefel::PluginTable stiefel_plugin;                                                            \
-  extern "C" const ::stiefel::PluginTable stiefel_plugin = {sizeof(::stiefel::PluginTable), sizeof(::stiefel::Entry), version, \
-                                                            stiefel_entries, std::size(stiefel_entries), stiefel_tag};
+#define STIEFEL_PLUGIN(version, ...)                                  \
+  namespace {                                                         \
+  constexpr ::stiefel::Entry stiefel_entries[] = {__VA_ARGS__};       \
+  constexpr char stiefel_tag[] = STIEFEL_ABI_TAG;                     \
+  }                                                                   \
+  extern "C" STIEFEL_API const ::stiefel::PluginTable stiefel_plugin; \
+  extern "C" const ::stiefel::PluginTable stiefel_plugin = {          \
+      sizeof(::stiefel::PluginTable), sizeof(::stiefel::Entry), version, stiefel_entries, std::size(stiefel_entries), stiefel_tag};

@@ -105,8 +105,10 @@ template <class S> class Prelu final : public Activation<S> {
   void forward(CMat<S> a, Mat<S> h, CBlocks<S> theta) const override {
     const auto slope = as_vector(theta[0]);
     for (Index j = 0; j < a.cols(); ++j) {
-      if (slopes_ == 1) h.col(j).array() = a.col(j).array().max(S(0)) + slope[0] * a.col(j).array().min(S(0));
-      else h.col(j).array() = a.col(j).array().max(S(0)) + slope.array() * a.col(j).array().min(S(0));
+      if (slopes_ == 1)
+        h.col(j).array() = a.col(j).array().max(S(0)) + slope[0] * a.col(j).array().min(S(0));
+      else
+        h.col(j).array() = a.col(j).array().max(S(0)) + slope.array() * a.col(j).array().min(S(0));
     }
   }
 
@@ -125,8 +127,10 @@ template <class S> class Prelu final : public Activation<S> {
  private:
   void add_slope_gradient(CMat<S> a, CMat<S> dh, std::span<S> dslope) const {
     for (Index j = 0; j < a.cols(); ++j) {
-      if (slopes_ == 1) dslope[0] += (dh.col(j).array() * a.col(j).array().min(S(0))).sum();
-      else as_vector(dslope).array() += dh.col(j).array() * a.col(j).array().min(S(0));
+      if (slopes_ == 1)
+        dslope[0] += (dh.col(j).array() * a.col(j).array().min(S(0))).sum();
+      else
+        as_vector(dslope).array() += dh.col(j).array() * a.col(j).array().min(S(0));
     }
   }
 

@@ -20,9 +20,7 @@ namespace stiefel {
 namespace {
 
 /// Factor f, its derivative with respect to b, and the radial term turn·Re(z̄s dh)·zs, where s = `unit` scales z.
-template <class S> struct Radial {
-  S f, df_db, turn, unit;
-};
+template <class S> struct Radial { S f, df_db, turn, unit; };
 
 template <class S> S select(bool condition, S yes, S no) { return condition ? yes : no; }
 
@@ -41,7 +39,8 @@ struct Arj {
   template <class S> static Radial<S> at(S q, S b, S epsilon) {
     const S rho = std::sqrt(q), inverse = S(1) / (rho + epsilon);
     const S alive = select(rho + b > 0, S(1), S(0));
-    return {alive * (rho + b) * inverse, alive * inverse, alive * (epsilon - b) * inverse * inverse * rho, S(1) / select(rho > 0, rho, S(1))};
+    return {alive * (rho + b) * inverse, alive * inverse, alive * (epsilon - b) * inverse * inverse * rho,
+            S(1) / select(rho > 0, rho, S(1))};
   }
   static double edge(double b, double) { return -b; }
 };

@@ -63,7 +63,8 @@ template <class S> class SignModrelu final : public Activation<S> {
     double distance = std::numeric_limits<double>::infinity();
     for (Index j = 0; j < h.cols(); ++j)
       for (Index i = 0; i < rows_; ++i)
-        if (h(i, j) != 0) distance = std::min(distance, std::abs(double(h(i, j))) - std::max(0.0, double(theta[0][std::size_t(i)] + shift_)));
+        if (h(i, j) != 0)
+          distance = std::min(distance, std::abs(double(h(i, j))) - std::max(0.0, double(theta[0][std::size_t(i)] + shift_)));
     return distance;
   }
 

@@ -57,7 +57,8 @@ template <class S> class Oplu final : public Activation<S> {
 }  // namespace
 
 template <class S> std::unique_ptr<Activation<S>> make_oplu(const ActivationOptions& options, Index rows) {
-  if (rows % 2 != 0) throw Error("oplu takes rows in pairs and needs an even number of rows, not " + std::to_string(rows) + "; change `units` by one");
+  if (rows % 2 != 0)
+    throw Error("oplu takes rows in pairs and needs an even number of rows, not " + std::to_string(rows) + "; change `units` by one");
   return std::make_unique<Oplu<S>>(options.pairing == "halves", rows);
 }
 

@@ -1,9 +1,9 @@
 // One tree from a file, the files it extends, and the command line.
 //
-// `extends: [a.yaml, b.yaml]` (paths relative to the file that says it) is read first, each in turn, depth first; what comes later wins, key by
-// key. A node with another `plugin:` than before replaces the whole node, so no option of one plugin is handed to another.
-// `key.path=value` comes last: the value is read by the rules of YAML and replaces what was there. `….plugin=name` comes before the others and
-// drops the other plugin's options, but keeps the keys beside them that belong to stiefel (hidden, route, rate, …).
+// `extends: [a.yaml, b.yaml]` (paths relative to the file that says it) is read first, each in turn, depth first; what comes later wins,
+// key by key. A node with another `plugin:` than before replaces the whole node, so no option of one plugin is handed to another.
+// `key.path=value` comes last: the value is read by the rules of YAML and replaces what was there. `….plugin=name` comes before the others
+// and drops the other plugin's options, but keeps the keys beside them that belong to stiefel (hidden, route, rate, …).
 #pragma once
 
 #include <filesystem>
@@ -25,7 +25,8 @@ struct Composed {
   std::vector<SourceFile> sources;  ///< the experiment's own file first
 };
 
-STIEFEL_API std::optional<Composed> compose_file(const std::filesystem::path& file, std::span<const std::string> overrides, Problems& problems);
+STIEFEL_API std::optional<Composed> compose_file(const std::filesystem::path& file, std::span<const std::string> overrides,
+                                                 Problems& problems);
 /// `name` stands for the file in messages; extends: is relative to its folder.
 STIEFEL_API std::optional<Composed> compose_text(std::string text, const std::string& name, std::span<const std::string> overrides,
                                                  Problems& problems);

@@ -22,8 +22,8 @@ struct PluginChoice {
 };
 
 struct RecurrentMap : PluginChoice {
-  std::string name;               // of the map in the cell; empty in model.recurrent
-  std::string route = "auto";     // auto structured dense
+  std::string name;            // of the map in the cell; empty in model.recurrent
+  std::string route = "auto";  // auto structured dense
 
   void describe(Schema& s);
 };
@@ -32,7 +32,7 @@ struct InputOptions {
   Initialiser init{"glorot_uniform"};
   bool bias = true;
   Initialiser bias_init{"zero"};
-  Index embedding_size = 0;       // embedding: {size, init, scale}; 0: none
+  Index embedding_size = 0;  // embedding: {size, init, scale}; 0: none
   Initialiser embedding_init{"normal", 0.01};
 
   void describe(Schema& s);
@@ -41,21 +41,21 @@ struct ReadoutOptions {
   Initialiser init{"glorot_uniform"};
   bool bias = true;
   Initialiser bias_init{"zero"};
-  std::string rows = "all";       // all | real
+  std::string rows = "all";  // all | real
 
   void describe(Schema& s);
 };
 struct InitialStateOptions {
-  std::string kind = "zero";      // zero | learned | carried
+  std::string kind = "zero";  // zero | learned | carried
   Initialiser init{"zero"};
 
   void describe(Schema& s);
 };
 struct ModelOptions {
-  PluginChoice cell;              // hidden: units, read beside the cell's own options
+  PluginChoice cell;  // hidden: units, read beside the cell's own options
   Index hidden = 0;
   RecurrentMap recurrent;
-  std::vector<RecurrentMap> maps; // overrides by the name of the map: maps: {forget: {plugin: …}}
+  std::vector<RecurrentMap> maps;  // overrides by the name of the map: maps: {forget: {plugin: …}}
   InputOptions input;
   ReadoutOptions readout;
   InitialStateOptions initial_state;
@@ -64,26 +64,26 @@ struct ModelOptions {
   void describe_size(Schema& s);  // the keys beside a cell's options
 };
 
-struct ScheduleOptions {          // schedule: constant | {kind: step, factor: 0.5, every: 1000} | {kind: plateau, factor: 0.3, patience: 0}
+struct ScheduleOptions {  // schedule: constant | {kind: step, factor: 0.5, every: 1000} | {kind: plateau, factor: 0.3, patience: 0}
   std::string kind = "constant";
   double factor = 0.5;
-  Index every = 1000;             // step: optimizer steps
-  Index patience = 0;             // plateau: evaluations without improvement that are borne
+  Index every = 1000;  // step: optimizer steps
+  Index patience = 0;  // plateau: evaluations without improvement that are borne
 
   void describe(Schema& s);
 };
 struct OptimizerGroup : PluginChoice {
-  std::string blocks = "*";       // glob over block names; first match wins
-  bool frozen = false;            // plugin: frozen
+  std::string blocks = "*";  // glob over block names; first match wins
+  bool frozen = false;       // plugin: frozen
   double rate = 1e-3;
-  double weight_decay = 0;        // λ of λ‖θ‖²: adds 2λθ to the gradient; on a recurrent map with composite: λ‖W‖²
+  double weight_decay = 0;  // λ of λ‖θ‖²: adds 2λθ to the gradient; on a recurrent map with composite: λ‖W‖²
   bool composite = false;
   ScheduleOptions schedule;
 
   void describe(Schema& s);
 };
 
-struct ClipOptions {              // clip: none | {kind: elementwise, bound: 1} | {kind: norm, bound: 1}
+struct ClipOptions {  // clip: none | {kind: elementwise, bound: 1} | {kind: norm, bound: 1}
   std::string kind = "none";
   double bound = 1;
 
@@ -91,20 +91,20 @@ struct ClipOptions {              // clip: none | {kind: elementwise, bound: 1} 
 };
 struct TrainOptions {
   Index batch = 50;
-  Index steps = 0;                // optimizer steps; or
-  Index epochs = 0;               // passes over the training split; exactly one of both
-  Index evaluate_every = 0;       // steps; 0: once an epoch
+  Index steps = 0;           // optimizer steps; or
+  Index epochs = 0;          // passes over the training split; exactly one of both
+  Index evaluate_every = 0;  // steps; 0: once an epoch
   ClipOptions clip;
-  double message_clip = 0;        // elementwise bound of the back-propagated message; 0: none
-  double weight_noise = 0;        // standard deviation
-  Index patience = 0;             // early stopping: evaluations without improvement; 0: off
-  std::string select = "loss";    // validation quantity that chooses the best model and stops early: loss or a metric
+  double message_clip = 0;               // elementwise bound of the back-propagated message; 0: none
+  double weight_noise = 0;               // standard deviation
+  Index patience = 0;                    // early stopping: evaluations without improvement; 0: off
+  std::string select = "loss";           // validation quantity that chooses the best model and stops early: loss or a metric
   std::string select_on = "validation";  // validation | best_test
-  Index chunk = 0;                // steps of a chunk; 0: from the shape
+  Index chunk = 0;                       // steps of a chunk; 0: from the shape
 
   void describe(Schema& s);
 };
-struct RecordOptions {            // periods in steps; 0: never
+struct RecordOptions {  // periods in steps; 0: never
   Index loss = 10;
   Index spectrum = 100;
   Index gradient_norms = 100;
@@ -124,7 +124,7 @@ struct CheckpointOptions {
 struct Experiment {
   std::string name;
   Index seed = 1;
-  std::string scalar = "float32"; // float32 | float64
+  std::string scalar = "float32";    // float32 | float64
   std::vector<std::string> plugins;  // further files or folders
   PluginChoice task;
   ModelOptions model;
@@ -132,7 +132,7 @@ struct Experiment {
   TrainOptions train;
   RecordOptions record;
   CheckpointOptions checkpoint;
-  Index threads = 0;              // 0: all cores
+  Index threads = 0;  // 0: all cores
 
   void describe(ConfigSchema& s);
 };

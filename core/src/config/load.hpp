@@ -25,7 +25,8 @@ struct LoadedExperiment {
 
 /// Reads, checks and resolves; the plugins that `plugins:` names are added to the registry, which must outlive the result.
 /// One Error holds everything that is wrong, a line each.
-STIEFEL_API LoadedExperiment load_experiment(const std::filesystem::path& file, const std::vector<std::string>& overrides, Registry& registry);
+STIEFEL_API LoadedExperiment load_experiment(const std::filesystem::path& file, const std::vector<std::string>& overrides,
+                                             Registry& registry);
 /// The same from text; `name` stands for the file in messages and for its folder in relative paths.
 STIEFEL_API LoadedExperiment load_experiment_text(std::string text, const std::string& name, const std::vector<std::string>& overrides,
                                                   Registry& registry);

@@ -20,12 +20,12 @@ struct Node {
   enum class Kind { null, scalar, sequence, map };
   Kind kind = Kind::null;
   Location where;
-  std::string text;            ///< of a scalar; of a map that was merged over a scalar: that scalar, an abbreviation
-  bool quoted = false;         ///< the scalar stood in quotes or in a block: it is text
-  bool abbreviated = false;    ///< the map holds `text` as well
-  Location text_where;         ///< of that text
-  std::vector<Node> items;     ///< of a sequence
-  std::vector<Member> members; ///< of a map, in order
+  std::string text;             ///< of a scalar; of a map that was merged over a scalar: that scalar, an abbreviation
+  bool quoted = false;          ///< the scalar stood in quotes or in a block: it is text
+  bool abbreviated = false;     ///< the map holds `text` as well
+  Location text_where;          ///< of that text
+  std::vector<Node> items;      ///< of a sequence
+  std::vector<Member> members;  ///< of a map, in order
 
   STIEFEL_API const Member* find(std::string_view key) const;
   STIEFEL_API Member* find(std::string_view key);

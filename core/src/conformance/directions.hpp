@@ -23,7 +23,8 @@ STIEFEL_API std::vector<Direction> directions_of(const std::vector<BlockSpec>& b
 /// θ moved by t along the direction.
 STIEFEL_API void move(std::span<double> block, const BlockSpec& spec, const Direction& direction, double t);
 /// d/dt at 0 of a function of θ whose gradient is given.
-STIEFEL_API double slope(std::span<const double> block, std::span<const double> gradient, const BlockSpec& spec, const Direction& direction);
+STIEFEL_API double slope(std::span<const double> block, std::span<const double> gradient, const BlockSpec& spec,
+                         const Direction& direction);
 
 /// f′(0) by central differences, extrapolated (Ridders 1982): steps halve from `step`, the entry with the least estimated error is taken.
 STIEFEL_API double derivative(const std::function<double(double)>& f, double step);

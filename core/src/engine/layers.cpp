@@ -3,8 +3,7 @@
 
 namespace stiefel {
 
-template <class S>
-InputLayer<S>::InputLayer(const InputOptions& options, const TaskShape& task, Index rows)
+template <class S> InputLayer<S>::InputLayer(const InputOptions& options, const TaskShape& task, Index rows)
     : options_(options), kind_(task.input), size_(task.input_size), rows_(rows) {
   if (options.embedding_size > 0 && kind_ != InputKind::symbols)
     throw Error("model.input.embedding needs a task whose input is symbols; remove it or choose another task");
@@ -110,8 +109,7 @@ template <class S> void InputLayer<S>::finish(CBlocks<S> theta, std::span<const 
   if (options_.bias) as_vector(bias(dtheta)) += as_vector(sum.subspan(rows_ * width()));
 }
 
-template <class S>
-Readout<S>::Readout(const ReadoutOptions& options, Index output_size, Index output_rows, bool complex)
+template <class S> Readout<S>::Readout(const ReadoutOptions& options, Index output_size, Index output_rows, bool complex)
     : options_(options), size_(output_size), rows_(options.rows == "real" && complex ? output_rows / 2 : output_rows) {
   if (options.rows == "real" && !complex) throw Error("model.readout.rows: real needs a complex map; this network is real, use all");
 }

@@ -1,8 +1,8 @@
 // What surrounds the recurrence: V x + b before it and o = Y h + c behind it. Shapes: V rows × d, Y k × r.
 #pragma once
 
-#include <stiefel/initialiser.hpp>
 #include <stiefel/cell.hpp>
+#include <stiefel/initialiser.hpp>
 #include <stiefel/task.hpp>
 
 #include "config/experiment.hpp"

@@ -25,16 +25,16 @@ template <class S> template <class F> auto NetworkMap<S>::guard(const char* verb
   return guarded(verb, plugin_, file_, std::forward<F>(call));
 }
 
-template <class S>
-NetworkMap<S>::NetworkMap(std::unique_ptr<Parametrisation<S>> map, std::string plugin, std::filesystem::path file, const RouteContext& context)
+template <class S> NetworkMap<S>::NetworkMap(std::unique_ptr<Parametrisation<S>> map, std::string plugin, std::filesystem::path file,
+                                             const RouteContext& context)
     : map_(std::move(map)), plugin_(std::move(plugin)), file_(std::move(file)) {
   const bool can_be_structured = map_->matrix().size() == 0;
   if (context.wanted == "structured" && !can_be_structured)
     throw Error(plugin_ + " has no structured route, its matrix is formed explicitly; remove `route: structured`");
   if (context.wanted == "dense" && !map_->materialises())
     throw Error(plugin_ + " has no dense route, its matrix is never formed; remove `route: dense`");
-  dense_ = !can_be_structured || (map_->materialises() && context.wanted != "structured" &&
-                                  (context.wanted == "dense" || dense_is_faster(*map_, context)));
+  dense_ = !can_be_structured ||
+           (map_->materialises() && context.wanted != "structured" && (context.wanted == "dense" || dense_is_faster(*map_, context)));
 }
 
 template <class S> CMat<S> NetworkMap<S>::matrix() const {
@@ -118,8 +118,8 @@ template <class S> void NetworkMap<S>::finish(CBlocks<S> theta, std::span<const 
   guard("pullback", [&] { map_->pullback(theta, matrix(), as_matrix(sum, rows(), cols()), dtheta); });
 }
 
-template <class S>
-NetworkMaps<S>::NetworkMaps(std::vector<MapSpec> specs, std::vector<NetworkMap<S>> maps) : specs_(std::move(specs)), maps_(std::move(maps)) {
+template <class S> NetworkMaps<S>::NetworkMaps(std::vector<MapSpec> specs, std::vector<NetworkMap<S>> maps)
+    : specs_(std::move(specs)), maps_(std::move(maps)) {
   for (Index first = 0; first < count();) {
     Index last = first;
     while (last + 1 < count() && specs_[last + 1].input == specs_[first].input && specs_[last + 1].cols == specs_[first].cols) ++last;
@@ -154,7 +154,9 @@ template <class S> auto NetworkMaps<S>::fused(Index first, Index count) const ->
   return nullptr;
 }
 
-template <class S> void NetworkMaps<S>::apply(Index map, CMat<S> X, Mat<S> Y, Scratch<S>& scratch) const { maps_[map].apply(X, Y, scratch); }
+template <class S> void NetworkMaps<S>::apply(Index map, CMat<S> X, Mat<S> Y, Scratch<S>& scratch) const {
+  maps_[map].apply(X, Y, scratch);
+}
 
 template <class S> void NetworkMaps<S>::add(Index first, Index count, CMat<S> X, Mat<S> Y, Scratch<S>& scratch) const {
   if (const Fused* group = fused(first, count)) return group->forward.add(X, Y);

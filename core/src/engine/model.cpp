@@ -63,7 +63,8 @@ template <class S> Model<S>::Model(const Experiment& experiment, const Registry&
     const RecurrentMap& choice = choice_for(model, spec.name);
     const Shape map_shape{spec.rows, spec.cols, context.complex};
     const std::filesystem::path file = file_of(choice);
-    std::unique_ptr<Parametrisation<S>> map(guarded("create", choice.plugin, file, [&] { return make<Parametrisation<S>, S>(choice, &map_shape); }));
+    std::unique_ptr<Parametrisation<S>> map(
+        guarded("create", choice.plugin, file, [&] { return make<Parametrisation<S>, S>(choice, &map_shape); }));
     made.emplace_back(std::move(map), choice.plugin, file, RouteContext{choice.route, batch_columns, experiment.train.batch * task.steps});
   }
   maps = std::make_unique<NetworkMaps<S>>(specs, std::move(made));
@@ -102,7 +103,8 @@ template <class S> void Model<S>::initialise(S* data, std::uint64_t seed) const 
   for (Index i = 0; i < maps->count(); ++i) {
     const NetworkMap<S>& map = (*maps)[i];
     Rng map_rng(seed, "initialise/recurrent/" + maps->spec(i).name);
-    guarded("initialise", map.plugin_name(), map.plugin_file(), [&] { map.plugin().initialise(part(data, map_first[i], map_count[i]), map_rng); });
+    guarded("initialise", map.plugin_name(), map.plugin_file(),
+            [&] { map.plugin().initialise(part(data, map_first[i], map_count[i]), map_rng); });
   }
 }
 

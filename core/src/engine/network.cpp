@@ -12,8 +12,8 @@ template <class S> std::vector<Index> lengths_of(const Batch<S>& batch) {
   for (Index b = 0; b < batch.sequences(); ++b) {
     lengths[b] = batch.length(b);
     if (lengths[b] < 1 || lengths[b] > batch.steps())
-      throw Error("the task made a sequence of " + std::to_string(lengths[b]) + " steps in a batch of up to " + std::to_string(batch.steps()) +
-                      "; lengths must be at least 1",
+      throw Error("the task made a sequence of " + std::to_string(lengths[b]) + " steps in a batch of up to " +
+                      std::to_string(batch.steps()) + "; lengths must be at least 1",
                   Exit::plugin);
   }
   return lengths;
@@ -44,9 +44,11 @@ void square_roots(std::vector<double>& squares) {
 
 }  // namespace
 
-template <class S>
-Network<S>::Network(const Experiment& experiment, const Registry& registry, const Task<S>& task)
-    : task_(task), model_(experiment, registry, task.shape()), theta_(model_.layout.size()), gradient_(model_.layout.size()),
+template <class S> Network<S>::Network(const Experiment& experiment, const Registry& registry, const Task<S>& task)
+    : task_(task),
+      model_(experiment, registry, task.shape()),
+      theta_(model_.layout.size()),
+      gradient_(model_.layout.size()),
       map_decay_(model_.maps->count(), 0.0) {}
 
 template <class S> PassResult Network<S>::run(const Batch<S>& batch, Workers& workers, const PassRequest& request) {

@@ -12,7 +12,8 @@ Index Layout::add(const std::string& prefix, const std::vector<BlockSpec>& block
       throw Error("block " + block.name + " has " + std::to_string(block.size) + " numbers but says that it is " +
                       std::to_string(block.rows) + " × " + std::to_string(block.cols) + "; correct blocks() of the plugin",
                   Exit::plugin);
-    if (find(block.name) >= 0) throw Error("two parameter blocks are named " + block.name + "; rename one in blocks() of the plugin", Exit::plugin);
+    if (find(block.name) >= 0)
+      throw Error("two parameter blocks are named " + block.name + "; rename one in blocks() of the plugin", Exit::plugin);
     offsets_.push_back(offsets_.back() + block.size);
     blocks_.push_back(std::move(block));
   }

@@ -44,9 +44,8 @@ template <class S> class SlicePass<S>::Sink final : public GradientSink<S> {
   bool wanted_;
 };
 
-template <class S>
-void SlicePass<S>::run(const Model<S>& model, const Task<S>& task, const Batch<S>& batch, const Slice& slice, const PassRequest& request,
-                       double scale, double last_scale, const Matrix<S>& carried) {
+template <class S> void SlicePass<S>::run(const Model<S>& model, const Task<S>& task, const Batch<S>& batch, const Slice& slice,
+                                          const PassRequest& request, double scale, double last_scale, const Matrix<S>& carried) {
   model_ = &model, task_ = &task, batch_ = &batch, slice_ = &slice, request_ = request;
   prepare(request);
   enter(carried);
@@ -118,7 +117,8 @@ template <class S> Chunk<S> SlicePass<S>::chunk(Index number) {
   c.active = slice_->active.data() + c.first;
   c.message_clip = model_->message_clip;
   const auto view_of = [](S* data, Index rows, Index cols, Index stride) { return mat(data, rows, cols, stride); };
-  new (&c.saved) Mat<S>(view_of(saved_.data() + (keep_ ? c.first * c.columns * stride_ : 0), cell.saved_rows(), (c.steps + 1) * c.columns, stride_));
+  new (&c.saved)
+      Mat<S>(view_of(saved_.data() + (keep_ ? c.first * c.columns * stride_ : 0), cell.saved_rows(), (c.steps + 1) * c.columns, stride_));
   if (keep_) {
     new (&c.delta) Mat<S>(view_of(delta_.data(), cell.delta_rows(), c.steps * c.columns, padded<S>(cell.delta_rows())));
     new (&c.dstate) Mat<S>(view(dstate_));
@@ -148,7 +148,8 @@ template <class S> void SlicePass<S>::note_leaving(const Chunk<S>& c) {
   const Cell<S>& cell = *model_->cell;
   for (Index column = 0; column < c.columns; ++column) {
     const Index t = slice_->lengths[column] - 1 - c.first;
-    if (t >= 0 && t < c.steps) leaving_.col(column) = c.saved.col((t + 1) * c.columns + column).segment(cell.state_row(), cell.state_rows());
+    if (t >= 0 && t < c.steps)
+      leaving_.col(column) = c.saved.col((t + 1) * c.columns + column).segment(cell.state_row(), cell.state_rows());
   }
 }
 
@@ -211,14 +212,14 @@ template <class S> Targets<S> SlicePass<S>::targets(const Chunk<S>& c, const std
   return targets;
 }
 
-template <class S>
-CMat<S> SlicePass<S>::operand(const Chunk<S>& c, const std::vector<std::pair<Index, Index>>& places, bool contiguous) {
+template <class S> CMat<S> SlicePass<S>::operand(const Chunk<S>& c, const std::vector<std::pair<Index, Index>>& places, bool contiguous) {
   const Cell<S>& cell = *model_->cell;
   const Index rows = cell.output_rows();
   const S* first = c.saved.data() + c.columns * stride_ + cell.output_row();
   if (contiguous) return cmat(first, rows, c.steps * c.columns, stride_);
   Mat<S> h = mat(room(gathered_, rows * Index(places.size())), rows, Index(places.size()), rows);
-  for (Index i = 0; i < h.cols(); ++i) h.col(i) = cmat(first, rows, c.steps * c.columns, stride_).col(places[i].first * c.columns + places[i].second);
+  for (Index i = 0; i < h.cols(); ++i)
+    h.col(i) = cmat(first, rows, c.steps * c.columns, stride_).col(places[i].first * c.columns + places[i].second);
   return cview(h);
 }
 

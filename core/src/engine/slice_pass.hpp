@@ -10,11 +10,11 @@ namespace stiefel {
 
 /// What is wanted beside loss and gradient.
 struct PassRequest {
-  bool gradient = true;        // false: forward and loss only, panels are not kept
+  bool gradient = true;  // false: forward and loss only, panels are not kept
   bool metrics = false;
   bool hidden_norms = false;
-  bool gradient_norms = false; // ‖∂L/∂h_t‖, and the same for the loss of the last step alone
-  bool kinks = false;          // distance from points without derivative
+  bool gradient_norms = false;  // ‖∂L/∂h_t‖, and the same for the loss of the last step alone
+  bool kinks = false;           // distance from points without derivative
 };
 
 /// Sums over the sequences of one slice; squares where norms are wanted, one entry a time step.

@@ -18,7 +18,7 @@ STIEFEL_API Index chunk_steps(Index columns, Index steps, Index chosen);
 struct Slice {
   std::vector<Index> sequences;  // numbers in the batch
   std::vector<Index> lengths;
-  std::vector<Index> active;     // per step: how many columns are alive, a prefix
+  std::vector<Index> active;  // per step: how many columns are alive, a prefix
   Index columns() const { return Index(sequences.size()); }
   Index steps() const { return Index(active.size()); }
 };

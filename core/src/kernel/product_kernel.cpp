@@ -4,8 +4,8 @@
 // helper is inlined, and nothing but loads, multiplications and additions happens between the first and the last column of W.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernel/product_kernel.cpp"
-#include "simd_targets.hpp"
 #include <hwy/foreach_target.h>
+#include "simd_targets.hpp"
 // foreach_target.h includes this file again, so it must stand before highway.h.
 #include <hwy/highway.h>
 
@@ -68,12 +68,13 @@ template <class S> HWY_INLINE void store_full(Vec<S> sum, S* y, bool accumulate,
   hn::StoreU(sum, d, y);
 }
 
-template <class S, int... v>
-HWY_INLINE void store_column(const Vec<S>* sum, S* y, Index last, bool accumulate, Vec<S> sign, Range<v...>) {
+template <class S, int... v> HWY_INLINE void store_column(const Vec<S>* sum, S* y, Index last, bool accumulate, Vec<S> sign, Range<v...>) {
   constexpr int end = int(sizeof...(v)) - 1;
   ((v < end ? store_full<S>(sum[v], y + v * lanes<S>, accumulate, sign) : void()), ...);
-  if (last == lanes<S>) store_full<S>(sum[end], y + end * lanes<S>, accumulate, sign);
-  else store_part<S>(sum[end], y + end * lanes<S>, last, accumulate, sign);
+  if (last == lanes<S>)
+    store_full<S>(sum[end], y + end * lanes<S>, accumulate, sign);
+  else
+    store_part<S>(sum[end], y + end * lanes<S>, last, accumulate, sign);
 }
 
 template <class S, int... v> HWY_INLINE void update_column(const Vec<S>* w, const S* x, Vec<S>* sum, Range<v...>) {
@@ -110,14 +111,17 @@ template <class S, int V, int C> HWY_NOINLINE void tile(const ProductCall<S>& ca
 template <class S> using TileFunction = void (*)(const ProductCall<S>&, const S* w, const S* x, S* y, Index last);
 
 template <class S, int C, int V> constexpr TileFunction<S> tile_or_none() {
-  if constexpr (V <= tile_vectors(C)) return &tile<S, V, C>;
-  else return nullptr;
+  if constexpr (V <= tile_vectors(C))
+    return &tile<S, V, C>;
+  else
+    return nullptr;
 }
 
 /// tiles<S>[(C − 1)·most_vectors + V − 1]
 template <class S> constexpr auto tiles = []<int... i>(Range<i...>) {
   return std::array<TileFunction<S>, sizeof...(i)>{tile_or_none<S, i / most_vectors + 1, i % most_vectors + 1>()...};
-}(Up<most_columns * most_vectors>());
+}
+(Up<most_columns * most_vectors>());
 
 /// Vectors of W that all columns pass before the next ones: even, and for one column balanced, since there a low tile takes as long
 /// as a high one.

@@ -3,8 +3,8 @@
 //   sigmoid x = 1/(1 + e) for x ≥ 0 and e/(1 + e) for x < 0, with e = exp(−|x|): never a difference of nearly equal numbers.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernel/vector_math.cpp"
-#include "simd_targets.hpp"
 #include <hwy/foreach_target.h>
+#include "simd_targets.hpp"
 // foreach_target.h includes this file again, so it must stand before these two.
 #include <hwy/highway.h>
 
@@ -24,7 +24,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 struct Exp {
   template <class D, class V> HWY_INLINE V operator()(D d, V x) const {
     using S = hn::TFromD<D>;
-    const V largest = hn::Set(d, sizeof(S) == 4 ? S(100) : S(720));   // e^largest is ∞
+    const V largest = hn::Set(d, sizeof(S) == 4 ? S(100) : S(720));    // e^largest is ∞
     const V bounded = hn::IfThenElse(hn::Lt(x, largest), x, largest);  // never NaN
     return hn::IfThenElse(hn::IsNaN(x), x, hn::Exp(d, bounded));
   }

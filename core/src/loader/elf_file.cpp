@@ -24,13 +24,20 @@ constexpr unsigned this_machine = EM_AARCH64;
 
 std::string machine_name(unsigned machine) {
   switch (machine) {
-    case EM_X86_64: return "x86-64";
-    case EM_AARCH64: return "AArch64";
-    case EM_386: return "i386";
-    case EM_ARM: return "ARM";
-    case EM_PPC64: return "PowerPC64";
-    case EM_RISCV: return "RISC-V";
-    default: return fmt::format("number {}", machine);
+    case EM_X86_64:
+      return "x86-64";
+    case EM_AARCH64:
+      return "AArch64";
+    case EM_386:
+      return "i386";
+    case EM_ARM:
+      return "ARM";
+    case EM_PPC64:
+      return "PowerPC64";
+    case EM_RISCV:
+      return "RISC-V";
+    default:
+      return fmt::format("number {}", machine);
   }
 }
 
@@ -83,17 +90,20 @@ bool inside(const std::string& bytes, std::uint64_t offset, std::uint64_t size) 
 }
 
 std::string cut(const std::string& bytes, const std::string& part, std::uint64_t offset, std::uint64_t size) {
-  return fmt::format("it is cut off or damaged: its {} takes {} bytes from byte {} on and the file has {}; copy or build the file again", part, size,
-                     offset, bytes.size());
+  return fmt::format("it is cut off or damaged: its {} takes {} bytes from byte {} on and the file has {}; copy or build the file again",
+                     part, size, offset, bytes.size());
 }
 
 std::string check_identity(const std::string& bytes) {
   if (bytes.size() < EI_NIDENT || std::memcmp(bytes.data(), ELFMAG, SELFMAG) != 0)
-    return fmt::format("it starts with \"{}\" where a shared library starts with \"\\x7fELF\"; name the .so that stiefel_add_plugin() builds",
-                       printable(bytes));
+    return fmt::format(
+        "it starts with \"{}\" where a shared library starts with \"\\x7fELF\"; name the .so that stiefel_add_plugin() builds",
+        printable(bytes));
   if (bytes[EI_CLASS] != ELFCLASS64)
-    return fmt::format("it is a {} library and this program is 64-bit; rebuild the plugin on this machine", bytes[EI_CLASS] == ELFCLASS32 ? "32-bit" : "damaged");
-  if (bytes[EI_DATA] != ELFDATA2LSB) return "it is a big-endian library and this machine is little-endian; rebuild the plugin on this machine";
+    return fmt::format("it is a {} library and this program is 64-bit; rebuild the plugin on this machine",
+                       bytes[EI_CLASS] == ELFCLASS32 ? "32-bit" : "damaged");
+  if (bytes[EI_DATA] != ELFDATA2LSB)
+    return "it is a big-endian library and this machine is little-endian; rebuild the plugin on this machine";
   return {};
 }
 
@@ -102,11 +112,13 @@ std::string check_tables(const std::string& bytes, const Elf64_Ehdr& header) {
     return fmt::format("it is built for the machine {} and this is {}; rebuild the plugin on this machine", machine_name(header.e_machine),
                        machine_name(this_machine));
   if (header.e_type != ET_DYN)
-    return fmt::format("its ELF type is {} and that of a shared library is {}; name the .so that stiefel_add_plugin() builds", header.e_type, ET_DYN);
+    return fmt::format("its ELF type is {} and that of a shared library is {}; name the .so that stiefel_add_plugin() builds",
+                       header.e_type, ET_DYN);
   if (header.e_phnum == 0 || header.e_phentsize != sizeof(Elf64_Phdr))
     return fmt::format("it is damaged: it has {} program headers of {} bytes where a library has some of {}; copy or build the file again",
                        header.e_phnum, header.e_phentsize, sizeof(Elf64_Phdr));
-  const std::uint64_t programs = std::uint64_t(header.e_phnum) * header.e_phentsize, sections = std::uint64_t(header.e_shnum) * header.e_shentsize;
+  const std::uint64_t programs = std::uint64_t(header.e_phnum) * header.e_phentsize,
+                      sections = std::uint64_t(header.e_shnum) * header.e_shentsize;
   if (!inside(bytes, header.e_shoff, sections)) return cut(bytes, "section table", header.e_shoff, sections);
   if (!inside(bytes, header.e_phoff, programs)) return cut(bytes, "program table", header.e_phoff, programs);
   for (unsigned i = 0; i < header.e_phnum; ++i) {

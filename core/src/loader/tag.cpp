@@ -55,8 +55,8 @@ std::string value_of(const Fields& fields, const std::string& key) {
 }
 
 std::string words_for(const std::string& key) {
-  static const Fields words = {{"sdk", "SDK headers"}, {"compiler", "compiler"},     {"standard", "C++ standard"},
-                               {"string", "std::string ABI"}, {"eigen", "Eigen"}, {"containers", "containers"}};
+  static const Fields words = {{"sdk", "SDK headers"},        {"compiler", "compiler"}, {"standard", "C++ standard"},
+                               {"string", "std::string ABI"}, {"eigen", "Eigen"},       {"containers", "containers"}};
   const std::string known = value_of(words, key);
   return known == "(not stated)" ? key : known;
 }
@@ -74,7 +74,8 @@ std::string compare(const Fields& theirs, const Fields& ours, const std::string&
     host.push_back(words_for(key) + " " + value_of(ours, key));
   }
   if (plugin.empty()) return {};
-  return fmt::format("it was built with {} and this stiefel with {}; rebuild it with {}", fmt::join(plugin, ", "), fmt::join(host, ", "), rebuild);
+  return fmt::format("it was built with {} and this stiefel with {}; rebuild it with {}", fmt::join(plugin, ", "), fmt::join(host, ", "),
+                     rebuild);
 }
 
 }  // namespace
@@ -101,16 +102,19 @@ std::string missing_instruction_sets(std::string_view isa) {
 std::string check_tag(std::string_view bytes, const std::string& rebuild) {
   const std::vector<std::string_view> tags = find_tags(bytes);
   if (tags.empty())
-    return fmt::format("it carries 0 stiefel-abi tags and a plugin carries 1; end its source with STIEFEL_PLUGIN(...) and build it with {}", rebuild);
+    return fmt::format("it carries 0 stiefel-abi tags and a plugin carries 1; end its source with STIEFEL_PLUGIN(...) and build it with {}",
+                       rebuild);
   if (tags.size() > 1)
-    return fmt::format("it carries {} stiefel-abi tags and a plugin carries 1; write STIEFEL_PLUGIN(...) once per library and rebuild it with {}",
-                       tags.size(), rebuild);
+    return fmt::format(
+        "it carries {} stiefel-abi tags and a plugin carries 1; write STIEFEL_PLUGIN(...) once per library and rebuild it with {}",
+        tags.size(), rebuild);
   const Fields theirs = parse(tags[0]), ours = parse(find_tags(own_tag)[0]);
   std::string refusal = compare(theirs, ours, rebuild);
   if (!refusal.empty()) return refusal;
   const std::string isa = value_of(theirs, "isa"), missing = missing_instruction_sets(isa);
   if (!missing.empty())
-    return fmt::format("it was built for {} and this CPU has no {}; rebuild it on this machine or without -march, with {}", isa, missing, rebuild);
+    return fmt::format("it was built for {} and this CPU has no {}; rebuild it on this machine or without -march, with {}", isa, missing,
+                       rebuild);
   return {};
 }
 

@@ -23,9 +23,9 @@ template <class S> DryRun dry(const LoadedExperiment& loaded, Registry& registry
   const auto line = [&](std::string text) { result.lines.push_back(std::move(text)); };
   line(fmt::format("run        {}/{}", loaded.experiment.name, loaded.id));
   const TaskShape shape = session.task->shape();
-  line(fmt::format("task       {}: {} steps, {} inputs, {} outputs, {} training, {} validation, {} test batches of {}", loaded.experiment.task.plugin,
-                   shape.steps, shape.input_size, shape.output_size, session.batches(Split::train), session.batches(Split::validation),
-                   session.batches(Split::test), loaded.experiment.train.batch));
+  line(fmt::format("task       {}: {} steps, {} inputs, {} outputs, {} training, {} validation, {} test batches of {}",
+                   loaded.experiment.task.plugin, shape.steps, shape.input_size, shape.output_size, session.batches(Split::train),
+                   session.batches(Split::validation), session.batches(Split::test), loaded.experiment.train.batch));
   line(fmt::format("parameters {} in {} blocks", layout.size(), layout.count()));
   for (Index i = 0; i < layout.count(); ++i)
     line(fmt::format("  {:<24} {:>9}{}", layout.block(i).name, layout.block(i).size, session.updater->moves(i) ? "" : "  frozen"));
@@ -45,8 +45,8 @@ template <class S> DryRun dry(const LoadedExperiment& loaded, Registry& registry
   }
   line(fmt::format("first loss {:.6g} (a predictor without memory: {:.6g})", pass.loss, session.task->baseline()));
   line(fmt::format("memory     about {:.0f} MB", double(peak_rss_bytes()) / 1e6));
-  line(fmt::format("time       {:.3g} s a step, {} for {} steps, evaluations not included", seconds, time_text(seconds * double(session.total_steps())),
-                   session.total_steps()));
+  line(fmt::format("time       {:.3g} s a step, {} for {} steps, evaluations not included", seconds,
+                   time_text(seconds * double(session.total_steps())), session.total_steps()));
   return result;
 }
 

@@ -15,7 +15,12 @@ template <class S> class Prefetch {
  public:
   /// Batches first, first + 1, …, until `end` (−1: without end).
   Prefetch(const Task<S>& task, Split split, std::string plugin, std::filesystem::path file, Index first, Index end)
-      : task_(task), split_(split), plugin_(std::move(plugin)), file_(std::move(file)), next_(first), end_(end),
+      : task_(task),
+        split_(split),
+        plugin_(std::move(plugin)),
+        file_(std::move(file)),
+        next_(first),
+        end_(end),
         thread_([this](std::stop_token stop) { work(stop); }) {}
   ~Prefetch() {
     thread_.request_stop();

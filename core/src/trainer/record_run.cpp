@@ -22,7 +22,8 @@ void add_plugin(std::vector<PluginRow>& rows, const Registry& registry, const En
   for (const PluginRow& row : rows)
     if (row.name == entry->name && row.kind == name_of(entry->role)) return;
   const bool in_file = std::filesystem::is_regular_file(file.path);
-  rows.push_back({entry->name, name_of(entry->role), file.path.string(), file.version, 1, file.build_id, in_file ? sha256_of_file(file.path) : ""});
+  rows.push_back(
+      {entry->name, name_of(entry->role), file.path.string(), file.version, 1, file.build_id, in_file ? sha256_of_file(file.path) : ""});
 }
 
 std::vector<PluginRow> plugins_of(const Experiment& experiment, const Registry& registry) {
@@ -37,7 +38,8 @@ std::vector<PluginRow> plugins_of(const Experiment& experiment, const Registry& 
 
 std::vector<DatasetRow> datasets_of(const std::vector<DataFile>& files) {
   std::vector<DatasetRow> rows;
-  for (const DataFile& file : files) rows.push_back({file.name, file.path, std::int64_t(std::filesystem::file_size(file.path)), sha256_of_file(file.path)});
+  for (const DataFile& file : files)
+    rows.push_back({file.name, file.path, std::int64_t(std::filesystem::file_size(file.path)), sha256_of_file(file.path)});
   return rows;
 }
 
@@ -69,7 +71,8 @@ template <class S> void write_weights(const std::filesystem::path& path, const L
       const bool square = spec.rows * spec.cols == spec.size;
       const auto rows = std::uint64_t(square ? spec.rows : spec.size), cols = std::uint64_t(square ? spec.cols : 1);
       hdf5::Dataset dataset = group.create_dataset(spec.name, {hdf5::Type::f8, {rows, cols}, {}});
-      const Matrix<double> row_major = mat(const_cast<S*>(blocks[i].data()), Index(rows), Index(cols), Index(rows)).transpose().template cast<double>();
+      const Matrix<double> row_major =
+          mat(const_cast<S*>(blocks[i].data()), Index(rows), Index(cols), Index(rows)).transpose().template cast<double>();
       dataset.write(0, rows, std::span(row_major.data(), std::size_t(row_major.size())));
       dataset.close();
     }
@@ -101,11 +104,18 @@ RunRecord::RunRecord(const LoadedExperiment& loaded, const Registry& registry, c
     path_ = run_path(options.output, loaded.experiment.name, id);
   }
   switch (run_state(path_)) {
-    case RunState::none: break;
-    case RunState::finished: message_ = fmt::format("{} is finished already; change the configuration or the seed for another run", path_.string()); return;
-    case RunState::running: { const RunLock refused(path_); } [[fallthrough]];  // names the owner; falls through when it ended just now
+    case RunState::none:
+      break;
+    case RunState::finished:
+      message_ = fmt::format("{} is finished already; change the configuration or the seed for another run", path_.string());
+      return;
+    case RunState::running: {
+      const RunLock refused(path_);
+    }
+      [[fallthrough]];  // names the owner; falls through when it ended just now
     case RunState::unfinished:
-      throw Error(fmt::format("{} holds a run that was not finished; move or delete the folder to run it again", path_.string()), Exit::in_use);
+      throw Error(fmt::format("{} holds a run that was not finished; move or delete the folder to run it again", path_.string()),
+                  Exit::in_use);
   }
   header.title = loaded.experiment.name;
   header.run_id = id;

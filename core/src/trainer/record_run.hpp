@@ -23,14 +23,17 @@ class RunRecord {
  public:
   /// Begins a run in a fresh directory. A finished run of the same configuration and build is left as it is; one of another build gets a
   /// neighbour; an unfinished one is an Error that says what to do.
-  RunRecord(const LoadedExperiment& loaded, const Registry& registry, const RunOptions& options, const std::vector<DataFile>& data, int threads);
+  RunRecord(const LoadedExperiment& loaded, const Registry& registry, const RunOptions& options, const std::vector<DataFile>& data,
+            int threads);
 
   bool finished_before() const { return !recorder_; }
   const std::string& message() const { return message_; }
   const std::filesystem::path& directory() const { return path_; }
   RecorderThread& recorder() { return *recorder_; }
 
-  void progress(std::int64_t step, double step_seconds, std::span<const std::pair<std::string, double>> values) { progress_->write(step, step_seconds, values); }
+  void progress(std::int64_t step, double step_seconds, std::span<const std::pair<std::string, double>> values) {
+    progress_->write(step, step_seconds, values);
+  }
   void log(const std::string& line) { log_ << line << std::endl; }
   void publish(Index step, Status status);
   /// checkpoints/<which>.h5: one array per block.

@@ -32,7 +32,9 @@ Axis count_axis(std::string name, Index length, std::string long_name) {
 
 const Column snapshot{"snapshot", "1", "optimizer step of the snapshot", "", ColumnType::i8, {}};
 
-std::string group_of(const std::string& kind, const MapSpec& spec) { return "/" + kind + "/" + (spec.name.empty() ? "recurrent" : spec.name); }
+std::string group_of(const std::string& kind, const MapSpec& spec) {
+  return "/" + kind + "/" + (spec.name.empty() ? "recurrent" : spec.name);
+}
 
 std::string column_name(std::string text) {
   for (char& c : text) c = std::isalnum(static_cast<unsigned char>(c)) ? char(std::tolower(static_cast<unsigned char>(c))) : '_';
@@ -52,42 +54,54 @@ class NamedScalars final : public Recorder {
 
 }  // namespace
 
-template <class S>
-Recording<S>::Recording(RecorderThread& recorder, const Experiment& experiment, const Task<S>& task, Network<S>& network, const Updater<S>& updater)
+template <class S> Recording<S>::Recording(RecorderThread& recorder, const Experiment& experiment, const Task<S>& task, Network<S>& network,
+                                           const Updater<S>& updater)
     : recorder_(recorder), periods_(experiment.record), metrics_(task.metrics().size()), time_steps_(task.shape().steps) {
   define_steps(updater);
   define_epochs(task);
   if (periods_.gradient_norms > 0)
-    gradient_ = recorder_.define({"/gradient", snapshot, {count_axis("t", time_steps_, "time step of the sequence")},
+    gradient_ = recorder_.define({"/gradient",
+                                  snapshot,
+                                  {count_axis("t", time_steps_, "time step of the sequence")},
                                   {number("hidden_grad_norm", "1", "norm over batch and units of dL/dh_t, L the batch mean", {"t"}),
                                    number("last_step_grad_norm", "1", "the same for the loss of the last step alone", {"t"}),
-                                   number("hidden_norm", "1", "norm over batch and units of h_t", {"t"})}, 16});
+                                   number("hidden_norm", "1", "norm over batch and units of h_t", {"t"})},
+                                  16});
   define_maps(network);
   define_blocks(network.layout());
   Axis phases{"phase", "1", "part of a training step", {}, true, {}};
   for (const char* name : phase_names) phases.labels.push_back(name);
-  timing_ = recorder_.define({"/timing", integer("step", "1", "optimizer step"), {phases}, {number("seconds", "s", "wall time since the row before", {"phase"})}, 1024});
+  timing_ = recorder_.define({"/timing",
+                              integer("step", "1", "optimizer step"),
+                              {phases},
+                              {number("seconds", "s", "wall time since the row before", {"phase"})},
+                              1024});
 }
 
 template <class S> void Recording<S>::define_steps(const Updater<S>& updater) {
   Axis groups{"group", "1", "group of the optimizer, by its blocks", {}, true, updater.group_names()};
-  steps_ = recorder_.define({"/steps", integer("step", "1", "optimizer step"), {groups},
-                             {number("loss", "1", "training loss, batch mean"), number("penalty", "1", "value of soft constraints"),
-                              number("grad_norm", "1", "norm of the gradient of all trained parameters, before clipping"),
-                              number("clipped_grad_norm", "1", "the same after clipping"),
-                              number("recurrent_grad_norm", "1", "norm of the gradient of the recurrent maps' parameters"),
-                              number("param_update_norm", "1", "norm of the change of all parameters in the step"),
-                              number("lr", "1", "learning rate", {"group"}), number("wall_time", "seconds since 1970-01-01T00:00:00Z", "end of the step"),
-                              number("step_seconds", "s", "mean duration of a training step since the row before"),
-                              integer("rss_bytes", "B", "resident memory")}, 1024});
+  steps_ = recorder_.define(
+      {"/steps",
+       integer("step", "1", "optimizer step"),
+       {groups},
+       {number("loss", "1", "training loss, batch mean"), number("penalty", "1", "value of soft constraints"),
+        number("grad_norm", "1", "norm of the gradient of all trained parameters, before clipping"),
+        number("clipped_grad_norm", "1", "the same after clipping"),
+        number("recurrent_grad_norm", "1", "norm of the gradient of the recurrent maps' parameters"),
+        number("param_update_norm", "1", "norm of the change of all parameters in the step"), number("lr", "1", "learning rate", {"group"}),
+        number("wall_time", "seconds since 1970-01-01T00:00:00Z", "end of the step"),
+        number("step_seconds", "s", "mean duration of a training step since the row before"), integer("rss_bytes", "B", "resident memory")},
+       1024});
 }
 
 template <class S> void Recording<S>::define_epochs(const Task<S>& task) {
-  std::vector<Column> columns{integer("step", "1", "optimizer step of the evaluation"), number("train_loss", "1", "mean training loss since the row before")};
+  std::vector<Column> columns{integer("step", "1", "optimizer step of the evaluation"),
+                              number("train_loss", "1", "mean training loss since the row before")};
   std::vector<Column> test;
   for (const std::string split : {"valid", "test"}) {
     columns.push_back(number(split + "_loss", "1", split + " loss"));
-    for (const Metric& metric : task.metrics()) columns.push_back(number(split + "_" + metric.name, metric.units, split + " " + metric.name));
+    for (const Metric& metric : task.metrics())
+      columns.push_back(number(split + "_" + metric.name, metric.units, split + " " + metric.name));
     if (split == "test") test.assign(columns.end() - 1 - Index(metrics_), columns.end());
   }
   columns.push_back({"is_best", "1", "best so far on the selecting split", "", ColumnType::u1, {}});
@@ -117,9 +131,12 @@ template <class S> void Recording<S>::define_maps(Network<S>& network) {
 
     Axis blocks{"block", "1", "what must be orthogonal", {}, true, {"W"}};
     orthogonality_.push_back(periods_.orthogonality > 0
-                                 ? recorder_.define({group_of("orthogonality", maps.spec(i)), snapshot, {blocks},
+                                 ? recorder_.define({group_of("orthogonality", maps.spec(i)),
+                                                     snapshot,
+                                                     {blocks},
                                                      {number("defect_fro", "1", "Frobenius norm of W^H W - I", {"block"}),
-                                                      number("defect_max", "1", "largest modulus of an entry of W^H W - I", {"block"})}, 1024})
+                                                      number("defect_max", "1", "largest modulus of an entry of W^H W - I", {"block"})},
+                                                     1024})
                                  : -1);
     NamedScalars scalars;
     if (periods_.scalars > 0) map.record(scalars);
@@ -138,7 +155,8 @@ template <class S> void Recording<S>::define_blocks(const Layout& layout) {
       throw Error("record.blocks: there is no parameter block \"" + name + "\"; the blocks are " + names);
     }
     const Axis i = count_axis("i", layout.block(block).size, "number of the parameter, by columns");
-    traces_.push_back({block, period, recorder_.define({"/blocks/" + column_name(name), snapshot, {i}, {number("values", "1", name, {"i"})}, 64})});
+    traces_.push_back(
+        {block, period, recorder_.define({"/blocks/" + column_name(name), snapshot, {i}, {number("values", "1", name, {"i"})}, 64})});
   }
 }
 
@@ -160,7 +178,9 @@ template <class S> void Recording<S>::evaluation(const EvaluationRow& row) {
   recorder_.append(epochs_, row.epoch, values);
 }
 
-template <class S> void Recording<S>::final_test(Index step, const std::vector<double>& values) { recorder_.append(final_, double(step), values); }
+template <class S> void Recording<S>::final_test(Index step, const std::vector<double>& values) {
+  recorder_.append(final_, double(step), values);
+}
 
 template <class S> void Recording<S>::norms(Index step, const PassResult& pass) {
   std::vector<double> values;
@@ -217,7 +237,9 @@ template <class S> void Recording<S>::scalars(Index step, Index map, Network<S>&
   recorder_.append(scalars_[map], double(step), scalars.values);
 }
 
-template <class S> void Recording<S>::timing(Index step, const std::vector<double>& seconds) { recorder_.append(timing_, double(step), seconds); }
+template <class S> void Recording<S>::timing(Index step, const std::vector<double>& seconds) {
+  recorder_.append(timing_, double(step), seconds);
+}
 
 template class Recording<float>;
 template class Recording<double>;

@@ -5,19 +5,23 @@
 
 namespace stiefel {
 
-template <class S>
-Session<S>::Session(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options)
+template <class S> Session<S>::Session(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options)
     : experiment(loaded.experiment), task_file(registry.file_of(*experiment.task.entry).path), workers(int(experiment.threads)) {
   const TaskContext context{std::uint64_t(experiment.seed), experiment.train.batch, options.data_directory};
   const Entry& entry = *experiment.task.entry;
   const auto create = std::is_same_v<S, float> ? entry.create_float : entry.create_double;
-  task.reset(static_cast<Task<S>*>(guarded("create", experiment.task.plugin, task_file, [&] { return create(experiment.task.options.get(), &context); })));
-  if (task->batches(Split::train) < 1) throw Error("the task " + experiment.task.plugin + " has no training batch; make its training set at least one batch large", Exit::data);
+  task.reset(static_cast<Task<S>*>(
+      guarded("create", experiment.task.plugin, task_file, [&] { return create(experiment.task.options.get(), &context); })));
+  if (task->batches(Split::train) < 1)
+    throw Error("the task " + experiment.task.plugin + " has no training batch; make its training set at least one batch large",
+                Exit::data);
   if (experiment.train.select != "loss") {
     std::string names = "loss";
     bool known = false;
     for (const Metric& metric : task->metrics()) names += ", " + metric.name, known = known || metric.name == experiment.train.select;
-    if (!known) throw Error("train.select: \"" + experiment.train.select + "\" is not measured by the task " + experiment.task.plugin + "; it has " + names);
+    if (!known)
+      throw Error("train.select: \"" + experiment.train.select + "\" is not measured by the task " + experiment.task.plugin + "; it has " +
+                  names);
   }
   network = std::make_unique<Network<S>>(experiment, registry, *task);
   updater = std::make_unique<Updater<S>>(experiment, registry, *network);
@@ -58,7 +62,8 @@ template <class S> std::vector<double> Session<S>::evaluate(Split split) {
     const PassResult result = network->evaluate(batches.next(), workers);
     sums[0].sum += result.loss * result.weight;
     sums[0].weight += result.weight;
-    for (std::size_t m = 0; m < result.metrics.size(); ++m) sums[m + 1].sum += result.metrics[m].sum, sums[m + 1].weight += result.metrics[m].weight;
+    for (std::size_t m = 0; m < result.metrics.size(); ++m)
+      sums[m + 1].sum += result.metrics[m].sum, sums[m + 1].weight += result.metrics[m].weight;
   }
   network->give_state(carried);
   std::vector<double> values;

@@ -43,9 +43,14 @@ double median(std::vector<double> values) {
 template <class S> class Trainer {
  public:
   Trainer(const LoadedExperiment& loaded, Session<S>& session, RunRecord& record, const RunOptions& options, RunObserver& observer)
-      : experiment_(loaded.experiment), session_(session), record_(record), options_(options), observer_(observer),
+      : experiment_(loaded.experiment),
+        session_(session),
+        record_(record),
+        options_(options),
+        observer_(observer),
         recording_(record.recorder(), experiment_, *session.task, *session.network, *session.updater),
-        batches_(*session.task, Split::train, experiment_.task.plugin, session.task_file, 0, session.total_steps()), steps_(session.total_steps()) {}
+        batches_(*session.task, Split::train, experiment_.task.plugin, session.task_file, 0, session.total_steps()),
+        steps_(session.total_steps()) {}
 
   RunSummary run();
 
@@ -98,7 +103,8 @@ template <class S> RunSummary Trainer<S>::run() {
     }
   }
   if (status_.state == "finished") finish_best();
-  if (status_.message.empty()) status_.message = fmt::format("{} steps{} in {:.1f} s", progress_.step, stopped_early ? ", stopped early," : "", seconds_since(start_));
+  if (status_.message.empty())
+    status_.message = fmt::format("{} steps{} in {:.1f} s", progress_.step, stopped_early ? ", stopped early," : "", seconds_since(start_));
   record_.finish(progress_.step, status_);
   return {status_.state, status_.message, record_.directory(), status_.exit_code};
 }
@@ -116,9 +122,10 @@ template <class S> bool Trainer<S>::step() {
     const std::string block = session_.broken_block();
     status_.state = "diverged";
     status_.exit_code = int(Exit::diverged);
-    status_.message = fmt::format("diverged at step {}: the loss is {} and the first block with a number that is not finite is {}; "
-                                  "the results up to step {} are kept. Lower the learning rate or clip the gradient",
-                                  number, pass.loss, block.empty() ? "none" : block, progress_.step);
+    status_.message = fmt::format(
+        "diverged at step {}: the loss is {} and the first block with a number that is not finite is {}; "
+        "the results up to step {} are kept. Lower the learning rate or clip the gradient",
+        number, pass.loss, block.empty() ? "none" : block, progress_.step);
     return false;
   }
   progress_.step = number;
@@ -213,8 +220,8 @@ template <class S> void Trainer<S>::finish_best() {
   const std::vector<double> values = session_.evaluate(Split::test);
   if (values.empty()) return;
   recording_.final_test(step, values);
-  status_.message = fmt::format("{} after {} steps in {:.1f} s (model of step {}; a predictor without memory: {:.4g})", values_text("test", values),
-                                progress_.step, seconds_since(start_), step, session_.task->baseline());
+  status_.message = fmt::format("{} after {} steps in {:.1f} s (model of step {}; a predictor without memory: {:.4g})",
+                                values_text("test", values), progress_.step, seconds_since(start_), step, session_.task->baseline());
 }
 
 template <class S> RunSummary run(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options, RunObserver& observer) {
@@ -239,7 +246,8 @@ template <class S> RunSummary run(const LoadedExperiment& loaded, Registry& regi
 RunObserver::~RunObserver() = default;
 
 RunSummary run_experiment(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options, RunObserver& observer) {
-  return loaded.experiment.scalar == "float64" ? run<double>(loaded, registry, options, observer) : run<float>(loaded, registry, options, observer);
+  return loaded.experiment.scalar == "float64" ? run<double>(loaded, registry, options, observer)
+                                               : run<float>(loaded, registry, options, observer);
 }
 
 }  // namespace stiefel

@@ -16,10 +16,10 @@ namespace stiefel {
 struct Progress {
   Index step = 0, steps = 0;
   double epoch = 0;
-  double loss = std::numeric_limits<double>::quiet_NaN();        ///< mean over the last steps
-  double best = std::numeric_limits<double>::quiet_NaN();        ///< selecting quantity of the best evaluation
-  double step_seconds = std::numeric_limits<double>::quiet_NaN();///< median of the last steps
-  double seconds = 0;                                            ///< since the start
+  double loss = std::numeric_limits<double>::quiet_NaN();          ///< mean over the last steps
+  double best = std::numeric_limits<double>::quiet_NaN();          ///< selecting quantity of the best evaluation
+  double step_seconds = std::numeric_limits<double>::quiet_NaN();  ///< median of the last steps
+  double seconds = 0;                                              ///< since the start
 };
 
 class STIEFEL_API RunObserver {
@@ -33,12 +33,12 @@ struct RunOptions {
   std::filesystem::path output = "runs";
   std::string data_directory;
   std::string command_line;
-  bool again = false;                       ///< a run of another build was finished: start beside it
-  const std::atomic<int>* signal = nullptr; ///< set to a signal number to stop after the step
+  bool again = false;                        ///< a run of another build was finished: start beside it
+  const std::atomic<int>* signal = nullptr;  ///< set to a signal number to stop after the step
 };
 
 struct RunSummary {
-  std::string state;                        ///< finished, preempted, diverged, or existing: it was finished before
+  std::string state;  ///< finished, preempted, diverged, or existing: it was finished before
   std::string message;
   std::filesystem::path directory;
   int exit_code = 0;

@@ -39,7 +39,8 @@ void Schedule::serialise(Archive& archive) {
   archive.value("waited", waited_);
 }
 
-template <class S> Updater<S>::Updater(const Experiment& experiment, const Registry& registry, Network<S>& network) : clip_(experiment.train.clip) {
+template <class S> Updater<S>::Updater(const Experiment& experiment, const Registry& registry, Network<S>& network)
+    : clip_(experiment.train.clip) {
   assign(experiment, network.layout());
   attach(experiment, registry, network);
 }
@@ -50,14 +51,16 @@ template <class S> void Updater<S>::assign(const Experiment& experiment, const L
     const auto match = std::find_if(experiment.optimizer.begin(), experiment.optimizer.end(),
                                     [&](const OptimizerGroup& group) { return fnmatch(group.blocks.c_str(), name.c_str(), 0) == 0; });
     if (match == experiment.optimizer.end())
-      throw Error("no optimizer moves the block " + name + ": add an entry to `optimizer:` whose `blocks:` matches it, e.g. {blocks: \"*\", plugin: adam}");
+      throw Error("no optimizer moves the block " + name +
+                  ": add an entry to `optimizer:` whose `blocks:` matches it, e.g. {blocks: \"*\", plugin: adam}");
     option_of_.push_back(int(match - experiment.optimizer.begin()));
   }
   for (std::size_t g = 0; g < experiment.optimizer.size(); ++g)
     if (std::find(option_of_.begin(), option_of_.end(), int(g)) == option_of_.end()) {
       std::string names;
       for (const BlockSpec& block : layout.blocks()) names += (names.empty() ? "" : ", ") + block.name;
-      throw Error("optimizer: no block is left for `blocks: \"" + experiment.optimizer[g].blocks + "\"`; the network's blocks are " + names);
+      throw Error("optimizer: no block is left for `blocks: \"" + experiment.optimizer[g].blocks + "\"`; the network's blocks are " +
+                  names);
     }
 }
 
@@ -66,16 +69,17 @@ template <class S> void Updater<S>::attach(const Experiment& experiment, const R
   Model<S>& model = network.model();
   group_of_.assign(layout.count(), -1);
   recurrent_.assign(layout.count(), false);
-  for (Index m = 0; m < model.maps->count(); ++m)
-    std::fill_n(recurrent_.begin() + model.map_first[m], model.map_count[m], true);
+  for (Index m = 0; m < model.maps->count(); ++m) std::fill_n(recurrent_.begin() + model.map_first[m], model.map_count[m], true);
 
   for (std::size_t g = 0; g < experiment.optimizer.size(); ++g) {
     const OptimizerGroup& option = experiment.optimizer[g];
     if (option.frozen) continue;
     const std::filesystem::path file = registry.file_of(*option.entry).path;
     const auto create = std::is_same_v<S, float> ? option.entry->create_float : option.entry->create_double;
-    std::unique_ptr<Optimizer<S>> optimizer(static_cast<Optimizer<S>*>(guarded("create", option.plugin, file, [&] { return create(option.options.get(), nullptr); })));
-    Group group{std::move(optimizer), option.plugin, file, option.rate, option.weight_decay, option.composite, Schedule(option.schedule), {}};
+    std::unique_ptr<Optimizer<S>> optimizer(
+        static_cast<Optimizer<S>*>(guarded("create", option.plugin, file, [&] { return create(option.options.get(), nullptr); })));
+    Group group{
+        std::move(optimizer), option.plugin, file, option.rate, option.weight_decay, option.composite, Schedule(option.schedule), {}};
     std::vector<BlockSpec> specs;
     for (Index i = 0; i < layout.count(); ++i) {
       if (option_of_[i] != int(g)) continue;
@@ -97,7 +101,8 @@ template <class S> void Updater<S>::attach(const Experiment& experiment, const R
     bool all_frozen = true;
     for (Index i = first; i < first + count; ++i) all_frozen = all_frozen && frozen(i);
     if (all_frozen) (*model.maps)[m].freeze();
-    if (!all_frozen && groups_[std::max(0, group_of_[first])].composite) network.set_map_decay(m, groups_[std::max(0, group_of_[first])].decay);
+    if (!all_frozen && groups_[std::max(0, group_of_[first])].composite)
+      network.set_map_decay(m, groups_[std::max(0, group_of_[first])].decay);
   }
 }
 

@@ -38,7 +38,7 @@ template <class S> class STIEFEL_API Updater {
   /// One step with the gradient of network.gradient(): decay, clip, move, after_step. `step` counts from 1.
   UpdateNorms step(Index step, Network<S>& network);
   void evaluated(bool improved);
-  std::vector<double> rates(Index step) const;           ///< of each group that moves
+  std::vector<double> rates(Index step) const;  ///< of each group that moves
   const std::vector<std::string>& group_names() const { return names_; }
   bool moves(Index block) const { return group_of_[block] >= 0; }
 
@@ -59,9 +59,9 @@ template <class S> class STIEFEL_API Updater {
 
   std::vector<Group> groups_;
   std::vector<std::string> names_;
-  std::vector<int> group_of_;        // of each block; −1: frozen
-  std::vector<bool> recurrent_;      // block belongs to a map
-  std::vector<int> option_of_;       // of each block: its entry in experiment.optimizer
+  std::vector<int> group_of_;    // of each block; −1: frozen
+  std::vector<bool> recurrent_;  // block belongs to a map
+  std::vector<int> option_of_;   // of each block: its entry in experiment.optimizer
   std::vector<S> before_;
   ClipOptions clip_;
 };

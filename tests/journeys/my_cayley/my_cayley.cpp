@@ -38,7 +38,7 @@ template <class S> class Cayley final : public Dense<S> {
 
  private:
   Options options_;
-  Matrix<S> I_;  // n × n
+  Matrix<S> I_;                        // n × n
   Eigen::PartialPivLU<Matrix<S>> lu_;  // of I + A
 };
 
