@@ -102,7 +102,10 @@ Request read_request(std::span<const std::string> words) {
 std::string repeat_command(const std::string& file, const Entry& entry, std::size_t methods, const CheckSettings& settings) {
   std::string command = "stiefel check " + file;
   if (methods > 1) command += std::string(" --method ") + entry.name;
-  for (const std::string& option : settings.options) command += " " + option;
+  for (const std::string& option : settings.options) {
+    const bool plain = option.find_first_of(" \t{}[]()$&|;<>*?#~\"'`\\") == option.npos;
+    command += plain ? " " + option : " '" + option + "'";
+  }
   return command;
 }
 

@@ -2,6 +2,7 @@
 #include <stiefel/parametrisation.hpp>
 
 #include "blas.hpp"
+#include "diagnostics.hpp"
 
 namespace stiefel {
 
@@ -33,17 +34,6 @@ template <class S> void Parametrisation<S>::serialise(Archive&) {}
 
 namespace {
 
-/// W of the last refresh(), in double precision.
-template <class S> Matrix<double> applied_to_identity(const Parametrisation<S>& map) {
-  if (const CMat<S> W = map.matrix(); W.size() > 0) return W.template cast<double>();
-  const Matrix<S> I = Matrix<S>::Identity(map.cols(), map.cols());
-  Matrix<S> W(map.rows(), map.cols());
-  std::vector<S> memory(std::size_t(map.scratch(map.cols())));
-  Scratch<S> scratch(memory);
-  map.apply(cview(I), view(W), scratch);
-  return W.template cast<double>();
-}
-
 template <class M> Spectrum spectrum_of(const M& W) {
   return {singular_values(W), W.rows() == W.cols() ? eigenvalues(W) : std::vector<std::complex<double>>()};
 }
@@ -51,7 +41,7 @@ template <class M> Spectrum spectrum_of(const M& W) {
 }  // namespace
 
 template <class S> Spectrum Parametrisation<S>::spectrum() const {
-  const Matrix<double> W = applied_to_identity(*this);
+  const Matrix<double> W = matrix_of(*this);
   if (!complex_pairs()) return spectrum_of(W);
   const Index rows = this->rows() / 2, cols = this->cols() / 2;
   ComplexMatrix C(rows, cols);  // the left half of [[A, −B], [B, A]] holds A over B
@@ -64,14 +54,10 @@ template <class S> Dense<S>::Dense(Shape shape) : Parametrisation<S>(shape), W_(
 template <class S> Dense<S>::~Dense() = default;
 template <class S> CMat<S> Dense<S>::matrix() const { return cview(W_); }
 
-template <class S> void Dense<S>::refresh(CBlocks<S> theta) {
-  this->materialise(theta, view(W_));
-  product_.pack(cview(W_));
-  adjoint_.pack_transposed(cview(W_));
-}
+template <class S> void Dense<S>::refresh(CBlocks<S> theta) { this->materialise(theta, view(W_)); }
 
-template <class S> void Dense<S>::apply(CMat<S> X, Mat<S> Y, Scratch<S>&) const { product_.multiply(X, Y); }
-template <class S> void Dense<S>::apply_adjoint(CMat<S> dY, Mat<S> dX, Scratch<S>&) const { adjoint_.multiply(dY, dX); }
+template <class S> void Dense<S>::apply(CMat<S> X, Mat<S> Y, Scratch<S>&) const { Y.noalias() = W_ * X; }
+template <class S> void Dense<S>::apply_adjoint(CMat<S> dY, Mat<S> dX, Scratch<S>&) const { dX.noalias() = W_.transpose() * dY; }
 
 template <class S> void Dense<S>::accumulate(CMat<S> X, CMat<S> dY, std::span<S> sum, Scratch<S>&) const {
   as_matrix(sum, this->rows(), this->cols()).noalias() += dY * X.transpose();

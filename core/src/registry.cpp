@@ -18,6 +18,8 @@ namespace fs = std::filesystem;
 namespace stiefel {
 namespace {
 
+const char* article(Role role) { return role == Role::optimizer ? "an" : "a"; }
+
 fs::path user_folder() {
   const char* data = std::getenv("XDG_DATA_HOME");
   if (data && *data == '/') return fs::path(data) / "stiefel/plugins";
@@ -154,9 +156,9 @@ const Entry& Registry::find(Role role, const std::string& name) const {
                   Exit::plugin);
   for (const Role other : {Role::parametrisation, Role::cell, Role::task, Role::optimizer})
     if (lookup(other, name))
-      throw Error(
-          fmt::format("'{}' is a {} and a {} is needed here; `stiefel list` shows the names of each", name, name_of(other), name_of(role)),
-          Exit::plugin);
+      throw Error(fmt::format("'{}' is {} {} and {} {} is needed here; `stiefel list` shows the names of each", name, article(other),
+                              name_of(other), article(role), name_of(role)),
+                  Exit::plugin);
   const std::vector<std::string> known = names(role);
   const std::string close = suggestion(name, known);
   const std::string have = known.empty() ? "there is none" : fmt::format("there are {}", fmt::join(known, ", "));

@@ -255,7 +255,7 @@ TEST_CASE("a name that cannot be had says why") {
   CHECK(message(registry, Role::optimizer, "stil") == "there is no optimizer 'stil'; did you mean 'still'?");
   CHECK(message(registry, Role::optimizer, "tsill") == "there is no optimizer 'tsill'; did you mean 'still'?");
   CHECK(message(registry, Role::cell, "still") ==
-        "'still' is a optimizer and a cell is needed here; `stiefel list` shows the names of each");
+        "'still' is an optimizer and a cell is needed here; `stiefel list` shows the names of each");
   const std::string known = fmt::format("{}", fmt::join(registry.names(Role::optimizer), ", "));
   CHECK(message(registry, Role::optimizer, "conjugate_gradient") ==
         fmt::format("there is no optimizer 'conjugate_gradient'; there are {}, and STIEFEL_PLUGIN_PATH adds folders to search", known));

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "config/load.hpp"
+#include "diagnostics.hpp"
 #include "results/reader.hpp"
-#include "trainer/diagnostics.hpp"
 #include "trainer/session.hpp"
 #include "trainer/trainer.hpp"
 

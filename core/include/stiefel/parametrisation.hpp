@@ -21,7 +21,6 @@
 #include <stiefel/error.hpp>
 #include <stiefel/export.hpp>
 #include <stiefel/matrix.hpp>
-#include <stiefel/product.hpp>
 #include <stiefel/random.hpp>
 #include <stiefel/recorder.hpp>
 
@@ -148,7 +147,6 @@ template <class S> class STIEFEL_API Dense : public Parametrisation<S> {
 
  private:
   Matrix<S> W_;
-  PackedProduct<S> product_, adjoint_;  // of W and Wᵀ
 };
 
 /// Skew-symmetric matrices by their strict lower triangle, column after column: θ has n(n−1)/2 numbers.

@@ -248,8 +248,10 @@ void check_cell(const Subject& subject, CheckReport& report) {
     for (const Index units : {1, 2, 3, 6, 8, 17}) try_units(units, complex);
     for (const Index units : {4, 5, 9, 10, 12, 16, 20, 24})
       if (accepted.size() < sizes_needed) try_units(units, complex);
-    // A cell that is real by itself may have to carry a complex map.
+    // A cell that is real by itself may have to carry a complex map; some can do nothing else.
     if (!complex) try_units(3, true);
+    for (const Index units : {1, 2, 6, 8})
+      if (!complex && accepted.size() < sizes_needed) try_units(units, true);
   } catch (const std::exception& e) {
     return report.fail("sizes", e.what());
   }

@@ -7,8 +7,8 @@
 #include <limits>
 #include <numeric>
 
+#include "diagnostics.hpp"
 #include "results/provenance.hpp"
-#include "trainer/diagnostics.hpp"
 
 namespace stiefel {
 namespace {

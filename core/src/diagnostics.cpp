@@ -1,5 +1,5 @@
 // Orthogonality of W as the network applies it.
-#include "trainer/diagnostics.hpp"
+#include "diagnostics.hpp"
 
 #include <vector>
 

@@ -1,0 +1,32 @@
+// A task whose loss has a gradient that is 1 % too long.
+#include <stiefel/plugin.hpp>
+
+namespace {
+using namespace stiefel;
+
+template <class S> class HostileTask final : public Task<S> {
+ public:
+  struct Options {
+    void describe(Schema&) {}
+  };
+  HostileTask(const Options&, const TaskContext& context) : Task<S>(context) {}
+
+  TaskShape shape() const override { return {.input_size = 1, .output_size = 2, .readout = ReadoutKind::last, .steps = 4}; }
+  Index batches(Split) const override { return 10; }
+  void fill(Split split, Index index, Batch<S>& batch) const override {
+    Rng rng(this->context().seed, name_of(split), std::uint64_t(index));
+    batch.resize(shape(), this->context().batch, 4);
+    for (Index b = 0; b < batch.sequences(); ++b) {
+      for (Index t = 0; t < 4; ++t) batch.input(t, b)[0] = S(rng.uniform());
+      batch.target(3, b)[0] = batch.input(0, b)[0];
+    }
+  }
+  double loss(CMat<S> output, const Targets<S>& targets, Mat<S> doutput) const override {
+    const double value = mean_square(output, targets, doutput);
+    if (doutput.cols() > 0) doutput *= S(1.01);
+    return value;
+  }
+};
+}  // namespace
+
+STIEFEL_PLUGIN("1.0", stiefel::task<HostileTask>("hostile_task", "task with a wrong gradient of the loss"))
