@@ -47,6 +47,7 @@ int dispatch(const std::vector<std::string>& words) {
 
 int main(int count, char** words) {
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes shows as a failed write, and is reported as one
   try {
     stiefel::start_blas();
     return stiefel::cli::dispatch(std::vector<std::string>(words + 1, words + count));
