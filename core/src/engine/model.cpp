@@ -2,7 +2,6 @@
 #include "engine/model.hpp"
 
 #include <algorithm>
-#include <set>
 
 #include "plugin_call.hpp"
 

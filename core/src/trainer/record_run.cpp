@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <set>
-
 #include <stiefel/product.hpp>
 
 #include "results/atomic_file.hpp"

@@ -33,7 +33,6 @@ struct RunOptions {
   std::filesystem::path output = "runs";
   std::string data_directory;
   std::string command_line;
-  bool again = false;                        ///< a run of another build was finished: start beside it
   const std::atomic<int>* signal = nullptr;  ///< set to a signal number to stop after the step
 };
 
