@@ -7,6 +7,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <boost/version.hpp>
 #include <cstdlib>
 #include <Eigen/Core>
 #include <fstream>
@@ -32,9 +33,6 @@
 #endif
 #ifndef STIEFEL_YAML_VERSION
 #define STIEFEL_YAML_VERSION "unknown"
-#endif
-#ifndef STIEFEL_BOOST_VERSION
-#define STIEFEL_BOOST_VERSION "unknown"
 #endif
 
 namespace stiefel {
@@ -119,7 +117,7 @@ std::vector<std::pair<std::string, std::string>> gather_provenance(const Provena
       {"blas_core", blas_core()},
       {"hdf5_version", hdf5::library_version()},
       {"yaml_version", STIEFEL_YAML_VERSION},
-      {"boost_version", STIEFEL_BOOST_VERSION},
+      {"boost_version", BOOST_LIB_VERSION},
       {"os", value_in_file("/etc/os-release", "PRETTY_NAME", '=')},
       {"kernel", named ? fmt::format("{} {}", system.sysname, system.release) : "unknown"},
       {"libc", fmt::format("glibc {}", gnu_get_libc_version())},

@@ -71,7 +71,7 @@ struct Request {
   std::vector<std::string> files;
   CheckSettings settings;
   std::string method;  // only this one
-  int limit = 120;     // seconds for a file
+  int limit = 60;      // seconds for a call
 };
 
 Request read_request(std::span<const std::string> words) {
@@ -161,15 +161,20 @@ pid_t start_child(const std::vector<std::string>& words) {
   return child;
 }
 
-/// The child's status, or nothing when it had to be stopped after `limit` seconds.
-std::optional<int> wait_for(pid_t child, int limit) {
+/// The child's status, or nothing when it had to be stopped because one call took longer than `limit` seconds.
+std::optional<int> wait_for(pid_t child, int limit, const Progress& progress) {
   using namespace std::chrono;
-  const auto end = steady_clock::now() + seconds(limit);
+  auto end = steady_clock::now() + seconds(limit);
+  std::uint64_t calls = progress.calls;
   int status = 0;
   while (true) {
     const pid_t ended = waitpid(child, &status, WNOHANG);
     if (ended == child) return status;
     if (ended < 0 && errno != EINTR) throw Error(fmt::format("the check was lost: {}", std::strerror(errno)), Exit::internal);
+    if (const std::uint64_t now = progress.calls; now != calls) {
+      calls = now;
+      end = steady_clock::now() + seconds(limit);
+    }
     if (steady_clock::now() >= end) break;
     std::this_thread::sleep_for(milliseconds(10));
   }
@@ -183,7 +188,7 @@ int check_apart(const std::string& file, const std::vector<std::string>& rest, i
   const SharedProgress progress;
   std::vector<std::string> words = {"check", "--in-child", std::to_string(progress.descriptor()), file};
   words.insert(words.end(), rest.begin(), rest.end());
-  const std::optional<int> status = wait_for(start_child(words), limit);
+  const std::optional<int> status = wait_for(start_child(words), limit, *progress);
   if (status && WIFEXITED(*status) && progress->done) return WEXITSTATUS(*status);
 
   std::string fate = fmt::format("did not come back within {} s (--limit)", limit);

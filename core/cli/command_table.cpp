@@ -3,12 +3,18 @@
 
 #include <fmt/format.h>
 
+#include <boost/make_shared.hpp>
+#include <boost/program_options.hpp>
+
 #include <algorithm>
 
 #include <stiefel/error.hpp>
 #include <suggestion.hpp>
 
 namespace stiefel::cli {
+
+namespace options = boost::program_options;
+namespace style = options::command_line_style;
 
 const std::vector<Command>& commands() {
   static const Option threads = {"--threads", Word::text, "worker threads; 0: one for each core"};
@@ -50,7 +56,7 @@ const std::vector<Command>& commands() {
         {"--method", Word::method, "only this method of the file"},
         {"--scalar", Word::text, "only float32 or float64"},
         {"--seed", Word::text, "only this seed"},
-        {"--limit", Word::text, "seconds that the check of a file may take (120)"},
+        {"--limit", Word::text, "seconds that one call of the plugin may take (60)"},
         data}},
       {"new", "ROLE NAME", Word::role, Word::text, "write a plugin to start from", {}},
       {"bench", "step", Word::text, Word::none, "measure seconds per training step", {threads, json}},
@@ -92,26 +98,31 @@ const Option& find_option(const Command& command, const std::string& name) {
 
 Arguments parse_arguments(std::string_view name, std::span<const std::string> words) {
   const Command& command = find_command(name);
+  const auto meaning_of = [&](const std::string& option) { return find_option(command, option).meaning; };
+  options::options_description described;
+  for (const Option& option : command.options) {
+    const auto* value = new options::untyped_value(option.argument == Word::none);
+    described.add(boost::make_shared<options::option_description>(option.name + 2, value, option.meaning));
+  }
   Arguments arguments;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::string& word = words[i];
-    if (word == "--") {
-      arguments.positional.insert(arguments.positional.end(), words.begin() + std::ptrdiff_t(i) + 1, words.end());
-      break;
+  try {
+    const auto parsed = options::command_line_parser({words.begin(), words.end()})
+                            .options(described)
+                            .style(style::unix_style ^ style::allow_guessing)
+                            .run();
+    for (const auto& option : parsed.options) {
+      if (option.position_key < 0)
+        arguments.options["--" + option.string_key] = option.value.empty() ? "" : option.value.front();
+      else
+        arguments.positional.push_back(option.value.front());
     }
-    if (!word.starts_with("-") || word == "-") {
-      arguments.positional.push_back(word);
-      continue;
-    }
-    const std::size_t equals = word.find('=');
-    const Option& option = find_option(command, word.substr(0, equals));
-    if (option.argument == Word::none && equals != word.npos) throw Error(fmt::format("{} takes no value", option.name));
-    if (option.argument == Word::none || equals != word.npos) {
-      arguments.options[option.name] = equals == word.npos ? "" : word.substr(equals + 1);
-    } else {
-      if (i + 1 == words.size()) throw Error(fmt::format("{} needs a value: {}", option.name, option.meaning));
-      arguments.options[option.name] = words[++i];
-    }
+  } catch (const options::unknown_option& error) {
+    meaning_of(error.get_option_name());
+    throw;
+  } catch (const options::invalid_command_line_syntax& error) {
+    const std::string option = error.get_option_name();
+    if (error.kind() == error.extra_parameter) throw Error(fmt::format("{} takes no value", option));
+    throw Error(fmt::format("{} needs a value: {}", option, meaning_of(option)));
   }
   return arguments;
 }

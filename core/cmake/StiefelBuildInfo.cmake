@@ -2,6 +2,7 @@
 #
 # As a script (cmake -P) it writes the header; included, it adds the target build_info and hands the header to provenance.cpp.
 if(CMAKE_SCRIPT_MODE_FILE)
+  cmake_minimum_required(VERSION 3.25)
   set(commit unknown)
   set(dirty unknown)
   set(diff_sha256 unknown)
@@ -22,13 +23,14 @@ if(CMAKE_SCRIPT_MODE_FILE)
 #define STIEFEL_GIT_DIFF_SHA256 \"@diff_sha256@\"
 #define STIEFEL_VERSION \"@VERSION@\"
 #define STIEFEL_CXX_FLAGS \"@FLAGS@\"
+#define STIEFEL_YAML_VERSION \"@YAML@\"
 ")
 else()
   set(STIEFEL_BUILD_INFO ${CMAKE_BINARY_DIR}/generated/build_info.hpp)
   string(TOUPPER "${CMAKE_BUILD_TYPE}" build_type)
   string(STRIP "${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${build_type}}" flags)
   add_custom_target(build_info BYPRODUCTS ${STIEFEL_BUILD_INFO}
-    COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR} -DHEADER=${STIEFEL_BUILD_INFO} -DVERSION=${PROJECT_VERSION} "-DFLAGS=${flags}"
+    COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR} -DHEADER=${STIEFEL_BUILD_INFO} -DVERSION=${PROJECT_VERSION} "-DFLAGS=${flags}" -DYAML=${yaml-cpp_VERSION}
             -P ${CMAKE_CURRENT_LIST_FILE})
   add_dependencies(stiefel build_info)
   set_source_files_properties(../results/provenance.cpp PROPERTIES COMPILE_OPTIONS "-include;${STIEFEL_BUILD_INFO}" OBJECT_DEPENDS ${STIEFEL_BUILD_INFO})

@@ -19,11 +19,14 @@ template <class S> class Householder final : public Parametrisation<S> {
   struct Options {
     Index reflections = 16;
     bool normalise_columns = true;
+    double std = 0.01;
     std::string u1 = "projected", init = "gaussian", file, apply = "wy";
     void describe(Schema& s) {
       s.field("reflections", reflections, "number m of reflections, 1 … n").at_least(1);
       s.field("normalise_columns", normalise_columns,
-              "scale every column of U to length 1 after each update; W is the same, the effective rate is not");
+              "scale every column of U to length 1 at first and after each update; W is the same, the effective rate is not");
+      s.field("std", std, "of the entries of U at first, for `init: gaussian` without `normalise_columns`: small columns turn fast")
+          .at_least(1e-6);
       s.field(
            "u1", u1,
            "for m = n, the sign u₁: set to ±1 after each update, a trained number of which only the sign is used, or a number in [−1, 1]")
@@ -63,9 +66,9 @@ template <class S> class Householder final : public Parametrisation<S> {
     Reflections initial{Matrix<double>::Zero(n_, r_), 1};
     if (options_.init == "gaussian") {
       for_each_column(n_, r_, [&](Index j, Index, Index length) {
-        for (Index i = n_ - length; i < n_; ++i) initial.U(i, j) = rng.normal();
+        for (Index i = n_ - length; i < n_; ++i) initial.U(i, j) = options_.std * rng.normal();
       });
-      initial.U.colwise().normalize();
+      if (options_.normalise_columns) initial.U.colwise().normalize();
       if (signed_) initial.u1 = rng.normal() < 0 ? -1 : 1;
     } else {
       initial = reflections_of(given_matrix(rng));

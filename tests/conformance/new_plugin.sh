@@ -8,7 +8,7 @@ cd "$folder"
 "$program" new "$role" my_method
 cmake -S my_method -B my_method/build -Dstiefel_DIR="$package" -DCMAKE_BUILD_TYPE=Release >cmake.log || { cat cmake.log; exit 1; }
 cmake --build my_method/build >build.log || { cat build.log; exit 1; }
-"$program" check --limit 300 my_method/build/my_method.so
+"$program" check my_method/build/my_method.so
 "$program" run my_method/example.yaml train.steps=20 train.evaluate_every=10
 test -n "$(find runs -name results.h5)"
 if "$program" new "$role" my_method 2>refusal; then exit 1; fi

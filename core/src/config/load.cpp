@@ -61,7 +61,7 @@ LoadedExperiment resolve(std::optional<Composed> composed, const std::vector<std
   problems.raise();
 
   loaded.resolved_yaml = resolved_yaml(schema);
-  loaded.hash = sha256(loaded.resolved_yaml);
+  loaded.hash = sha256(result_yaml(schema));
   loaded.id = loaded.hash.substr(0, 10);
   loaded.origins = origins_of(schema);
   loaded.overrides = overrides;

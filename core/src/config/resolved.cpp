@@ -3,12 +3,14 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 namespace stiefel {
 namespace {
 
 using Kind = Declaration::Kind;
 
-void write_section(const ConfigSchema& schema, const std::string& indent, std::string& out);
+void write_section(const ConfigSchema& schema, const std::string& indent, std::string& out, const std::set<std::string>& without = {});
 
 /// The lines of a section as an entry of a list: `- ` before the first, blanks before the others.
 void write_entry(const ConfigSchema& schema, const std::string& indent, std::string& out) {
@@ -34,8 +36,9 @@ void write_nested(const Declaration& declaration, const std::string& indent, std
     for (const auto& inner : declaration.inner) write_section(*inner, deeper, out);
 }
 
-void write_section(const ConfigSchema& schema, const std::string& indent, std::string& out) {
+void write_section(const ConfigSchema& schema, const std::string& indent, std::string& out, const std::set<std::string>& without) {
   for (const auto& declaration : schema.record().declarations) {
+    if (without.contains(declaration->key)) continue;
     out += indent + quoted_text(declaration->key) + ":";
     if (declaration->kind == Kind::field) {
       out.append(" ").append(yaml_text(declaration->value)).append("\n");
@@ -64,6 +67,12 @@ void collect(const ConfigSchema& schema, std::vector<std::string>& origins) {
 std::string resolved_yaml(const ConfigSchema& schema) {
   std::string text;
   write_section(schema, "", text);
+  return text;
+}
+
+std::string result_yaml(const ConfigSchema& schema) {
+  std::string text;
+  write_section(schema, "", text, {"threads", "plugins"});
   return text;
 }
 

@@ -1,6 +1,8 @@
 // The conformance kit behind `stiefel check`: what the SDK's headers promise, tried on one method of a plugin.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,6 +24,7 @@ struct Progress {
   char method[64] = "";
   char check[64] = "";
   char verb[64] = "";
+  std::atomic<std::uint64_t> calls = 0;  ///< begun so far
   bool done = false;
 };
 

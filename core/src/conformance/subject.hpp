@@ -24,9 +24,13 @@ class Subject {
   /// A call into the plugin; whatever it throws arrives as an Error that names verb, method and file.
   template <class F> auto call(const char* verb, F&& f) const {
     write(progress_.verb, verb);
+    ++progress_.calls;
     return guarded(verb, entry.name, file, std::forward<F>(f));
   }
-  void enter(std::string_view check) const { write(progress_.check, check); }
+  void enter(std::string_view check) const {
+    write(progress_.check, check);
+    ++progress_.calls;
+  }
 
   /// An object of the role's base class, e.g. create<Cell<float>>(context).
   template <class Base, class Context> std::unique_ptr<Base> create(const Context& context) const {

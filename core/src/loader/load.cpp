@@ -1,9 +1,12 @@
-// The handshake with one plugin file. Boost.DLL offers no RTLD_NODELETE and wraps dlerror's text, so dlopen is called itself.
+// The handshake with one plugin file.
 #include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#define BOOST_DLL_USE_STD_FS
+#include <boost/dll/shared_library.hpp>
 #include <string_view>
+#include <vector>
 
 #include <loader/elf_file.hpp>
 #include <loader/load.hpp>
@@ -17,12 +20,12 @@ std::string rebuild_command() {
                      (library_folder() / "cmake/stiefel").string());
 }
 
-std::string read_table(void* library, const PluginTable*& table) {
-  table = static_cast<const PluginTable*>(dlsym(library, "stiefel_plugin"));
-  if (!table)
+std::string read_table(const boost::dll::shared_library& library, const PluginTable*& table) {
+  if (!library.has("stiefel_plugin"))
     return fmt::format(
         "it has no symbol stiefel_plugin, and STIEFEL_PLUGIN(...) exports one; rebuild it without hiding that symbol, with {}",
         rebuild_command());
+  table = &library.get<const PluginTable>("stiefel_plugin");
   if (table->table_size != sizeof(PluginTable))
     return fmt::format("its plugin table has {} bytes and that of this stiefel {}; rebuild it with {}", table->table_size,
                        sizeof(PluginTable), rebuild_command());
@@ -95,12 +98,16 @@ PluginFile load_plugin(const std::filesystem::path& path) {
   }
   if (!file.unusable.empty()) return file;
   // An absolute path: dlopen searches the system's folders for a name without a slash.
-  void* library = dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  boost::dll::fs::error_code failure;
+  boost::dll::shared_library library(std::filesystem::absolute(path), failure, boost::dll::load_mode::rtld_now);
   if (!library) {
     const char* reason = dlerror();
-    file.unusable = refusal_of_loading(reason ? reason : "no reason given");
+    file.unusable = refusal_of_loading(reason ? reason : failure.message());
     return file;
   }
+  // Objects of a plugin may live until the process ends, and so does its code.
+  static std::vector<boost::dll::shared_library>& loaded = *new std::vector<boost::dll::shared_library>;
+  loaded.push_back(library);
   const PluginTable* table = nullptr;
   file.unusable = read_table(library, table);
   if (file.unusable.empty()) file.unusable = check_entries(*table);
