@@ -2,7 +2,7 @@
 #include <stiefel/initialiser.hpp>
 
 #include <cmath>
-#include <Eigen/QR>
+#include <stiefel/linear_algebra.hpp>
 
 #include "npy.hpp"
 
@@ -24,12 +24,9 @@ Matrix<double> orthogonal(Index rows, Index cols, Rng& rng) {
   const Index tall = std::max(rows, cols), narrow = std::min(rows, cols);
   Matrix<double> gaussian(tall, narrow);
   for (double& entry : gaussian.reshaped()) entry = rng.normal();
-  const Eigen::HouseholderQR<Matrix<double>> qr(gaussian);
-  Matrix<double> Q = qr.householderQ() * Matrix<double>::Identity(tall, narrow);
-  for (Index j = 0; j < narrow; ++j)
-    if (qr.matrixQR()(j, j) < 0) Q.col(j) = -Q.col(j);
-  if (rows < cols) return Q.transpose();
-  return Q;
+  orthonormalise(view(gaussian));
+  if (rows < cols) return gaussian.transpose();
+  return gaussian;
 }
 
 Matrix<double> from_file(const std::string& file, Index rows, Index cols) {

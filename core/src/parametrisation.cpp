@@ -1,7 +1,9 @@
 // What every parametrisation has for nothing: default bodies, dense maps, skew-symmetric matrices by their lower triangle.
 #include <stiefel/parametrisation.hpp>
 
-#include "blas.hpp"
+#include <algorithm>
+#include <stiefel/linear_algebra.hpp>
+
 #include "diagnostics.hpp"
 
 namespace stiefel {
@@ -34,8 +36,16 @@ template <class S> void Parametrisation<S>::serialise(Archive&) {}
 
 namespace {
 
-template <class M> Spectrum spectrum_of(const M& W) {
-  return {singular_values(W), W.rows() == W.cols() ? eigenvalues(W) : std::vector<std::complex<double>>()};
+template <class T> Spectrum spectrum_of(const Matrix<T>& W) {
+  const bool square = W.rows() == W.cols();
+  Spectrum spectrum{std::vector<double>(std::size_t(std::min(W.rows(), W.cols()))),
+                    std::vector<std::complex<double>>(square ? std::size_t(W.rows()) : 0)};
+  Matrix<T> destroyed = W;
+  singular_values(view(destroyed), spectrum.singular_values);
+  if (!square) return spectrum;
+  destroyed = W;
+  eigenvalues(view(destroyed), spectrum.eigenvalues);
+  return spectrum;
 }
 
 }  // namespace
@@ -44,7 +54,7 @@ template <class S> Spectrum Parametrisation<S>::spectrum() const {
   const Matrix<double> W = matrix_of(*this);
   if (!complex_pairs()) return spectrum_of(W);
   const Index rows = this->rows() / 2, cols = this->cols() / 2;
-  ComplexMatrix C(rows, cols);  // the left half of [[A, −B], [B, A]] holds A over B
+  Matrix<std::complex<double>> C(rows, cols);  // the left half of [[A, −B], [B, A]] holds A over B
   C.real() = W.topLeftCorner(rows, cols);
   C.imag() = W.bottomLeftCorner(rows, cols);
   return spectrum_of(C);

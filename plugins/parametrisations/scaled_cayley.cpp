@@ -8,9 +8,8 @@
 #include <stiefel/plugin.hpp>
 
 #include <cmath>
-#include <Eigen/Eigenvalues>
-#include <Eigen/LU>
 #include <numbers>
+#include <stiefel/linear_algebra.hpp>
 
 namespace {
 
@@ -64,7 +63,7 @@ template <class S> class ScaledCayley final : public Dense<S> {
     A_ = skew_matrix(theta);
     Matrix<double> inverse = A_;
     inverse.diagonal().array() += 1;
-    inverse = Eigen::PartialPivLU<Matrix<double>>(inverse).inverse();
+    invert(view(inverse));
     M_ = inverse.template cast<S>();
     inverse *= 2;
     inverse.diagonal().array() -= 1;
@@ -91,12 +90,12 @@ template <class S> class ScaledCayley final : public Dense<S> {
 
   void record(Recorder& recorder) const override {
     // AᵀA has the eigenvalues λ² of the pairs ±iλ of A; those of I + A are 1 ± iλ.
-    Eigen::VectorXd squares(0);
-    if (A_.allFinite() && A_.size() > 0)
-      squares = Eigen::SelfAdjointEigenSolver<Matrix<double>>(A_.transpose() * A_, Eigen::EigenvaluesOnly).eigenvalues();
-    const double nan = std::numeric_limits<double>::quiet_NaN();
-    const double largest = squares.size() ? std::max(0.0, squares.maxCoeff()) : nan,
-                 smallest = squares.size() ? std::max(0.0, squares.minCoeff()) : nan;
+    std::vector<double> squares(std::size_t(n_), std::numeric_limits<double>::quiet_NaN());
+    if (A_.allFinite()) {
+      Matrix<double> square = A_.transpose() * A_;
+      hermitian_eigenvalues(view(square), squares);
+    }
+    const double smallest = std::max(squares.front(), 0.0), largest = std::max(squares.back(), 0.0);
     recorder.scalar("a_norm", std::sqrt(largest));
     recorder.scalar("condition", std::sqrt((1 + largest) / (1 + smallest)));
   }

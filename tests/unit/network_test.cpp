@@ -146,9 +146,10 @@ const char* const real_activations[] = {"identity",
                                         "{kind: modrelu, form: goru, bias_init: uniform}",
                                         "{kind: modrelu, form: squared, bias_init: uniform, bias_scale: 0.1}"};
 const char* const real_maps[] = {"{plugin: dense, init: orthogonal, scale: 0.9}",
-                                 "{plugin: householder, reflections: 3, normalise_columns: false, route: structured}",
-                                 "{plugin: householder, reflections: 3, normalise_columns: false, route: dense}",
-                                 "{plugin: householder, reflections: 6, normalise_columns: false}", "{plugin: scaled_cayley, rho: 3}"};
+                                 "{plugin: householder, reflections: 3, normalise_columns: false, std: 1, route: structured}",
+                                 "{plugin: householder, reflections: 3, normalise_columns: false, std: 1, route: dense}",
+                                 "{plugin: householder, reflections: 6, normalise_columns: false, std: 1}",
+                                 "{plugin: scaled_cayley, rho: 3}"};
 
 }  // namespace
 
@@ -188,7 +189,7 @@ TEST_CASE("gradients: two maps in one cell, the same or different ones") {
   Setting s;
   s.cell = "{plugin: two_map_gated, hidden: 5}";
   check_gradient(s);
-  s.recurrent = "{plugin: householder, reflections: 2, normalise_columns: false, route: structured}";
+  s.recurrent = "{plugin: householder, reflections: 2, normalise_columns: false, std: 1, route: structured}";
   check_gradient(s);
   s.maps = "{candidate: {plugin: scaled_cayley, rho: 2}}";
   check_gradient(s);

@@ -1,6 +1,5 @@
 // The checks of an optimizer: what it does at rest, in a bowl, on a manifold, after a restart, and in threads.
 #include <fmt/format.h>
-#include <Eigen/QR>
 #include <thread>
 
 #include "conformance/directions.hpp"

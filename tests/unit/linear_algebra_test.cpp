@@ -1,0 +1,152 @@
+// LAPACK's factorisations against matrices with known spectra.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <numbers>
+#include <stiefel/error.hpp>
+#include <stiefel/linear_algebra.hpp>
+#include <vector>
+
+using namespace stiefel;
+
+namespace {
+
+using C = std::complex<double>;
+
+/// Entries in [−1, 1] from a linear congruence: the same everywhere.
+template <class T> Matrix<T> numbers(Index rows, Index cols, std::uint32_t seed) {
+  Matrix<T> A(rows, cols);
+  const auto next = [&] { return double(std::int32_t(seed = seed * 1664525u + 1013904223u)) / 2147483648.0; };
+  for (T& a : A.reshaped())
+    if constexpr (std::is_same_v<T, C>)
+      a = {next(), next()};
+    else
+      a = next();
+  return A;
+}
+
+template <class T> Matrix<T> rotation(Index n, std::uint32_t seed) {
+  Matrix<T> Q = numbers<T>(n, n, seed);
+  orthonormalise(view(Q));
+  return Q;
+}
+
+template <class T> Matrix<T> one(Index n) { return Matrix<T>::Identity(n, n); }
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("QR with a positive diagonal", T, double, C) {
+  for (const auto& [m, n] : {std::pair<Index, Index>{5, 5}, {7, 4}, {1, 1}, {40, 40}}) {
+    const Matrix<T> A = numbers<T>(m, n, 3);
+    Matrix<T> Q = A;
+    orthonormalise(view(Q));
+    CHECK((Q.adjoint() * Q - one<T>(n)).norm() < 1e-13);
+    const Matrix<T> R = Q.adjoint() * A;
+    CHECK((Q * R - A).norm() < 1e-12);
+    for (Index j = 0; j < n; ++j) {
+      CHECK(std::real(R(j, j)) > 0);
+      CHECK(std::abs(std::imag(R(j, j))) < 1e-13);
+      for (Index i = j + 1; i < n; ++i) CHECK(std::abs(R(i, j)) < 1e-13);
+    }
+  }
+}
+
+TEST_CASE_TEMPLATE("inverse and solution, also of a block of a larger matrix", T, double, C) {
+  for (const Index n : {1, 2, 7, 65}) {
+    const Matrix<T> A = numbers<T>(n, n, 5) + T(double(n)) * one<T>(n), B = numbers<T>(n, 3, 6);
+    Matrix<T> frame = Matrix<T>::Constant(n + 2, n + 2, T(9)), factors = A, X = B;
+    frame.topLeftCorner(n, n) = A;
+    invert(view(frame.topLeftCorner(n, n)));
+    CHECK((frame.topLeftCorner(n, n) * A - one<T>(n)).norm() < 1e-12);
+    CHECK(frame.bottomRows(2) == Matrix<T>::Constant(2, n + 2, T(9)));
+    solve(view(factors), view(X));
+    CHECK((A * X - B).norm() < 1e-12);
+  }
+  Matrix<T> singular = Matrix<T>::Zero(2, 2);
+  CHECK_THROWS_WITH_AS(invert(view(singular)), "a matrix to be inverted is singular: pivot 1 is zero; lower the rate", Error);
+}
+
+TEST_CASE_TEMPLATE("singular values, and the factors that give the matrix back", T, double, C) {
+  for (const auto& [m, n] : {std::pair<Index, Index>{5, 5}, {7, 4}, {4, 7}, {1, 1}, {0, 3}}) {
+    const Index k = std::min(m, n);
+    Matrix<T> S = Matrix<T>::Zero(m, n);
+    for (Index i = 0; i < k; ++i) S(i, i) = 3.0 / double(i + 1);
+    const Matrix<T> A = rotation<T>(m, 1) * S * rotation<T>(n, 2);
+    Matrix<T> first = A, second = A, U(m, k), Vh(k, n);
+    std::vector<double> s(k), again(k);
+    singular_values(view(first), s);
+    singular_value_decomposition(view(second), view(U), again, view(Vh));
+    for (Index i = 0; i < k; ++i) {
+      CHECK(s[i] == doctest::Approx(3.0 / double(i + 1)).epsilon(1e-13));
+      CHECK(again[i] == doctest::Approx(s[i]).epsilon(1e-13));
+    }
+    const Vector<double> diagonal = Eigen::Map<const Vector<double>>(s.data(), k);
+    CHECK((U * diagonal.template cast<T>().asDiagonal() * Vh - A).norm() < 1e-13);
+  }
+}
+
+TEST_CASE("eigenvalues by descending modulus") {
+  // Blocks r·rotation(α) have the eigenvalues r·e^{±iα}.
+  Matrix<double> D = Matrix<double>::Zero(5, 5);
+  const double radius[] = {0.5, 2.0}, angle[] = {0.3, 1.1};
+  for (int b = 0; b < 2; ++b) {
+    const double c = radius[b] * std::cos(angle[b]), s = radius[b] * std::sin(angle[b]);
+    D.block(2 * b, 2 * b, 2, 2) << c, -s, s, c;
+  }
+  D(4, 4) = -1;
+  const Matrix<double> Q = rotation<double>(5, 3);
+  Matrix<double> A = Q * D * Q.transpose();
+  std::vector<C> values(5);
+  eigenvalues(view(A), values);
+  const C expected[] = {std::polar(2.0, 1.1), std::polar(2.0, -1.1), -1.0, std::polar(0.5, 0.3), std::polar(0.5, -0.3)};
+  for (int i = 0; i < 5; ++i) CHECK(std::abs(values[i] - expected[i]) < 1e-13);
+}
+
+TEST_CASE("complex matrices: the discrete Fourier transform is unitary, a phase matrix keeps its phases") {
+  const Index n = 6;
+  Matrix<C> F(n, n), P = Matrix<C>::Zero(n, n);
+  for (Index i = 0; i < n; ++i)
+    for (Index j = 0; j < n; ++j) F(i, j) = std::polar(1 / std::sqrt(double(n)), -2 * std::numbers::pi * double(i * j) / double(n));
+  for (Index i = 0; i < n; ++i) P(i, i) = std::polar(double(n - i), 0.4 * double(i));
+  Matrix<C> A = F * P * F.adjoint();
+  std::vector<double> s(n);
+  singular_values(view(F), s);
+  for (const double value : s) CHECK(value == doctest::Approx(1).epsilon(1e-13));
+  std::vector<C> values(n);
+  eigenvalues(view(A), values);
+  for (Index i = 0; i < n; ++i) CHECK(std::abs(values[i] - P(i, i)) < 1e-13);
+}
+
+TEST_CASE_TEMPLATE("Hermitian matrices: ascending eigenvalues, and vectors that give the matrix back", T, double, C) {
+  Vector<double> d(4);
+  d << -2, 0.5, 1, 8;
+  const Matrix<T> Q = rotation<T>(4, 9), A = Q * d.template cast<T>().asDiagonal() * Q.adjoint();
+  Matrix<T> V = A, destroyed = A;
+  std::vector<double> values(4), again(4);
+  hermitian_eigen(view(V), values);
+  hermitian_eigenvalues(view(destroyed), again);
+  for (Index i = 0; i < 4; ++i) {
+    CHECK(values[i] == doctest::Approx(d[i]).epsilon(1e-13));
+    CHECK(again[i] == doctest::Approx(d[i]).epsilon(1e-13));
+  }
+  CHECK((V * d.template cast<T>().asDiagonal() * V.adjoint() - A).norm() < 1e-13);
+}
+
+TEST_CASE("a matrix with NaN is told, not handed to LAPACK") {
+  Matrix<double> A = Matrix<double>::Identity(3, 3);
+  A(1, 2) = std::numeric_limits<double>::quiet_NaN();
+  std::vector<double> s(3);
+  std::vector<C> values(3);
+  for (const auto& call : std::vector<std::function<void()>>{[&] { singular_values(view(A), s); }, [&] { eigenvalues(view(A), values); },
+                                                             [&] { hermitian_eigen(view(A), s); }, [&] { invert(view(A)); },
+                                                             [&] { orthonormalise(view(A)); }}) {
+    try {
+      call();
+      FAIL("no error");
+    } catch (const Error& error) {
+      CHECK(error.code() == Exit::diverged);
+    }
+  }
+}
