@@ -85,6 +85,13 @@ Request read_request(std::span<const std::string> words) {
   if (scalar != "") request.settings.scalars = {scalar};
   if (arguments.has("--seed")) request.settings.seed = number<std::uint64_t>(arguments.value("--seed"), "--seed");
   if (arguments.has("--limit")) request.limit = number<int>(arguments.value("--limit"), "--limit");
+  if (arguments.has("--shape")) {
+    const std::string shape = arguments.value("--shape");
+    const std::size_t cross = shape.find('x');
+    if (cross == shape.npos) throw Error(fmt::format("--shape must be ROWSxCOLUMNS, such as 12x8, got '{}'", shape));
+    request.settings.rows = number<Index>(shape.substr(0, cross), "--shape");
+    request.settings.cols = number<Index>(shape.substr(cross + 1), "--shape");
+  }
   request.method = arguments.value("--method");
   const char* data = std::getenv("STIEFEL_DATA");
   request.settings.data_directory = arguments.value("--data", data ? data : "");
@@ -101,6 +108,7 @@ Request read_request(std::span<const std::string> words) {
 /// What repeats the check of one method.
 std::string repeat_command(const std::string& file, const Entry& entry, std::size_t methods, const CheckSettings& settings) {
   std::string command = "stiefel check " + file;
+  if (settings.rows) command += fmt::format(" --shape {}x{}", settings.rows, settings.cols);
   if (methods > 1) command += std::string(" --method ") + entry.name;
   for (const std::string& option : settings.options) {
     const bool plain = option.find_first_of(" \t{}[]()$&|;<>*?#~\"'`\\") == option.npos;
@@ -212,6 +220,7 @@ int check_command(std::span<const std::string> words) {
   for (const std::string& option : request.settings.options) rest.push_back(option);
   if (request.settings.scalars.size() == 1) rest.push_back("--scalar=" + request.settings.scalars[0]);
   if (request.settings.seed) rest.push_back("--seed=" + std::to_string(request.settings.seed));
+  if (request.settings.rows) rest.push_back(fmt::format("--shape={}x{}", request.settings.rows, request.settings.cols));
   if (!request.method.empty()) rest.push_back("--method=" + request.method);
   if (!request.settings.data_directory.empty()) rest.push_back("--data=" + request.settings.data_directory);
   int worst = int(Exit::done), failed = 0;

@@ -56,6 +56,7 @@ const std::vector<Command>& commands() {
         {"--method", Word::method, "only this method of the file"},
         {"--scalar", Word::text, "only float32 or float64"},
         {"--seed", Word::text, "only this seed"},
+        {"--shape", Word::text, "ROWSxCOLUMNS, only this size of a parametrisation, complex numbers counted once"},
         {"--limit", Word::text, "seconds that one call of the plugin may take (60)"},
         data}},
       {"new", "ROLE NAME", Word::role, Word::text, "write a plugin to start from", {}},

@@ -1,12 +1,11 @@
 # stiefel_add_plugin(NAME source.cpp …): a plugin NAME.so, from the source tree or from anywhere with find_package(stiefel).
 #
 # Exactly one symbol is exported, so that no inline function of a plugin built for another instruction set takes the place of
-# anybody else's; products of plain Eigen expressions run in the BLAS of libstiefel.
+# anybody else's.
 function(stiefel_add_plugin name)
   add_library(${name} MODULE ${ARGN})
   target_link_libraries(${name} PRIVATE stiefel::stiefel)
   target_compile_features(${name} PRIVATE cxx_std_20)
-  target_compile_definitions(${name} PRIVATE EIGEN_USE_BLAS)
   target_link_options(${name} PRIVATE LINKER:--version-script=${CMAKE_CURRENT_FUNCTION_LIST_DIR}/plugin_exports.map LINKER:--build-id)
   set_target_properties(${name} PROPERTIES PREFIX "" SUFFIX ".so" CXX_EXTENSIONS OFF CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
   if(DEFINED STIEFEL_PLUGIN_OUTPUT)

@@ -57,8 +57,22 @@ def scaled_cayley(n, rho, last):
     return W
 
 
-def case(name, function, theta, n):
-    G = rng.normal(size=(n, n))
+def kronecker(rows, columns, is_complex):
+    """Real form of W_0 x W_1 x ...; theta holds each factor by columns, Re over Im."""
+    def W(theta):
+        A, B, first = np.ones((1, 1), dtype=theta.dtype), np.zeros((1, 1), dtype=theta.dtype), 0
+        for P, Q in zip(rows, columns):
+            height = 2 * P if is_complex else P
+            block = theta[first:first + height * Q].reshape(Q, height).T
+            first += height * Q
+            C, D = block[:P], block[P:] if is_complex else np.zeros((P, Q))
+            A, B = np.kron(A, C) - np.kron(B, D), np.kron(A, D) + np.kron(B, C)
+        return np.block([[A, -B], [B, A]]) if is_complex else A
+    return W
+
+
+def case(name, function, theta):
+    G = rng.normal(size=function(theta).shape)
     write(name + ".theta", theta)
     write(name + ".W", function(theta))
     write(name + ".G", G)
@@ -70,9 +84,9 @@ for n, m in [(5, 1), (6, 3), (7, 6), (6, 6)]:
     theta = rng.normal(size=size)
     if m == n:
         theta[-1] = -1
-    case(f"householder_{n}_{m}", householder(n, m), theta, n)
+    case(f"householder_{n}_{m}", householder(n, m), theta)
 for n, rho, last in [(5, 2, True), (6, 3, False), (4, 0, True)]:
-    case(f"scaled_cayley_{n}_{rho}_{'last' if last else 'first'}", scaled_cayley(n, rho, last), rng.normal(size=n * (n - 1) // 2), n)
+    case(f"scaled_cayley_{n}_{rho}_{'last' if last else 'first'}", scaled_cayley(n, rho, last), rng.normal(size=n * (n - 1) // 2))
 
 # Activations of a column of 6 numbers, biases of 6 or 3. Complex numbers are rows i and i + 3.
 a = np.array([0.7, -1.1, 0.05, -0.02, 0.9, -0.4])
@@ -97,8 +111,6 @@ forms |= {"pairs_" + name: np.concatenate([h.real, h.imag]) for name, h in pairs
 for name, h in forms.items():
     write("activation." + name, h.reshape(-1, 1))
 
-(HERE / "parametrisations.txt").write_text("\n".join(lines) + "\n")
-
 (HERE / "npy").mkdir(exist_ok=True)
 matrix = np.arange(6, dtype="<f8").reshape(2, 3) / 4 - 0.5
 np.save(HERE / "npy" / "c_float64.npy", matrix)
@@ -109,3 +121,10 @@ np.save(HERE / "npy" / "integers.npy", np.arange(3))
 np.save(HERE / "npy" / "cube.npy", np.zeros((2, 2, 2)))
 theta = rng.normal(size=(4, 4))
 np.save(HERE / "npy" / "orthogonal_4.npy", np.linalg.qr(theta)[0])
+
+for name, rows, columns, is_complex in [("complex", (3, 2, 2), (3, 2, 2), True), ("wide", (2, 3), (3, 4), True),
+                                        ("real", (2, 2, 4), (2, 2, 4), False)]:
+    size = (2 if is_complex else 1) * sum(P * Q for P, Q in zip(rows, columns))
+    case("kronecker_" + name, kronecker(rows, columns, is_complex), rng.normal(size=size))
+
+(HERE / "parametrisations.txt").write_text("\n".join(lines) + "\n")

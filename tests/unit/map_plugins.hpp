@@ -31,7 +31,9 @@ std::unique_ptr<Base> make(Role role, const std::string& name, const std::string
 
 template <class S>
 std::unique_ptr<Parametrisation<S>> make_map(const std::string& name, const std::string& options, Index rows, Index cols) {
-  return make<Parametrisation<S>, S>(Role::parametrisation, name, options, Shape{rows, cols, false});
+  const Entry& entry = registry().find(Role::parametrisation, name);
+  const bool complex = entry.complex_pairs(choose_plugin(entry, options).options.get());
+  return make<Parametrisation<S>, S>(Role::parametrisation, name, options, Shape{rows, cols, complex});
 }
 
 /// Numbers for a list of blocks.

@@ -177,12 +177,13 @@ TEST_CASE("gradients: every input with every readout and every map") {
 TEST_CASE("gradients: a complex map, its activations and a real readout") {
   for (const char* activation : {"identity", "{kind: modrelu, bias_init: uniform}", "{kind: modrelu, form: arj, bias_init: uniform}",
                                  "{kind: modrelu, form: wis, bias_init: uniform}", "{kind: modrelu, form: eu, bias_init: uniform}"})
-    for (const char* rows : {"{rows: all}", "{rows: real}"}) {
-      Setting s;
-      s.cell = fmt::format("{{plugin: elman, hidden: 4, activation: {}}}", activation);
-      s.recurrent = "complex_rotation", s.readout = rows;
-      check_gradient(s);
-    }
+    for (const char* rows : {"{rows: all}", "{rows: real}"})
+      for (const char* map : {"complex_rotation", "{plugin: kronecker, route: structured}", "{plugin: kronecker, route: dense}"}) {
+        Setting s;
+        s.cell = fmt::format("{{plugin: elman, hidden: 4, activation: {}}}", activation);
+        s.recurrent = map, s.readout = rows;
+        check_gradient(s);
+      }
 }
 
 TEST_CASE("gradients: two maps in one cell, the same or different ones") {

@@ -17,14 +17,15 @@ template <class S> void check_golden(const std::string& map, const std::string& 
   INFO(map << " {" << options << "}, " << name);
   const Matrix<double>&W = golden(name + ".W"), &theta = golden(name + ".theta"), &G = golden(name + ".G"),
         &expected = golden(name + ".gradient");
-  Sample<S> sample(map, options, W.rows());
+  Sample<S> sample(map, options, W.rows(), W.cols());
   REQUIRE(Index(sample.theta.numbers.size()) == theta.size());
   for (Index k = 0; k < theta.size(); ++k) sample.theta.numbers[std::size_t(k)] = S(theta(k));
   sample.map->refresh(sample.theta.constant());
   const double tolerance = 100 * double(std::numeric_limits<S>::epsilon());
-  const Matrix<S> I = Matrix<S>::Identity(W.rows(), W.cols()), dW = G.cast<S>();
+  const Matrix<S> I = Matrix<S>::Identity(W.cols(), W.cols()), dW = G.cast<S>();
   CHECK((sample.W().template cast<double>() - W).cwiseAbs().maxCoeff() < tolerance);
-  CHECK((sample.adjoint(I).template cast<double>() - W.transpose()).cwiseAbs().maxCoeff() < tolerance);
+  CHECK((sample.adjoint(Matrix<S>::Identity(W.rows(), W.rows())).template cast<double>() - W.transpose()).cwiseAbs().maxCoeff() <
+        tolerance);
   const std::vector<S> gradient = sample.gradient(I, dW);
   Parameters<S> dense(sample.map->blocks());
   Matrix<S> materialised(W.rows(), W.cols());
@@ -68,6 +69,9 @@ TEST_CASE_TEMPLATE("maps and gradients are those of their definitions, by an ind
   check_golden<S>("scaled_cayley", "{rho: 2}", "scaled_cayley_5_2_last");
   check_golden<S>("scaled_cayley", "{rho: 3, negatives: first}", "scaled_cayley_6_3_first");
   check_golden<S>("scaled_cayley", "{rho: 0}", "scaled_cayley_4_0_last");
+  check_golden<S>("kronecker", "{factors: [3, 2, 2]}", "kronecker_complex");
+  check_golden<S>("kronecker", "{factors: [2, 3], columns: [3, 4]}", "kronecker_wide");
+  check_golden<S>("kronecker", "{factors: [2, 2, 4], field: real}", "kronecker_real");
 }
 
 TEST_CASE("adjoint, gradient, additivity and orthogonality") {

@@ -17,6 +17,7 @@ struct CheckSettings {
   std::vector<std::string> scalars = {"float32", "float64"};
   std::uint64_t seed = 0;  // only this one; 0: several
   std::string data_directory;
+  Index rows = 0, cols = 0;  // of a parametrisation, complex ones counted once; 0: several
 };
 
 /// Where a check is, so that somebody else can tell when it never comes back. Texts end with 0.

@@ -33,6 +33,11 @@ Shapes find_shapes(const Subject& subject, bool complex) {
     const Shape shape{unit * n, unit * n, complex};
     if (accepts(subject, shape, found.refusal)) found.accepted.push_back(shape);
   };
+  if (const auto& asked = subject.settings; asked.rows > 0) {
+    const Shape shape{unit * asked.rows, unit * asked.cols, complex};
+    if (accepts(subject, shape, found.refusal)) found.accepted.push_back(shape);
+    return found;
+  }
   for (const Index n : {1, 2, 3, 5, 8, 16, 33}) try_square(n);
   for (const Index n : {4, 6, 9, 12, 20, 24, 27, 32, 36, 48, 64})
     if (found.accepted.size() < shapes_needed) try_square(n);
@@ -127,9 +132,10 @@ void check_parametrisation(const Subject& subject, CheckReport& report) {
     return;
   }
   report.require("memory", true, "");
-  report.require("shapes", shapes.accepted.size() >= shapes_needed,
-                 fmt::format("only {} of the sizes tried were accepted, {} are needed; the last refusal: {}", shapes.accepted.size(),
-                             shapes_needed, shapes.refusal));
+  const std::size_t needed = subject.settings.rows > 0 ? 1 : shapes_needed;
+  report.require("shapes", shapes.accepted.size() >= needed,
+                 fmt::format("{} of the sizes tried were accepted and {} needed (--shape ROWSxCOLUMNS asks for one); the last refusal: {}",
+                             shapes.accepted.size(), needed, shapes.refusal));
   std::string tried;
   for (const auto* list : {&shapes.accepted, &shapes.rectangular})
     for (const Shape shape : *list) tried += (tried.empty() ? "" : ", ") + text(shape);
