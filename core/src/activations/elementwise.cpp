@@ -7,6 +7,14 @@
 //   prelu       the same with a learned s       da = dh (1 or s),   ds = Σ dh·min(a, 0)
 //
 // relu and leaky_relu have the right derivative 1, s, … from the left at 0. No column is treated differently from another.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "activations/elementwise.cpp"
+#include "kernel/simd_targets.hpp"
+// Every class is compiled for every SIMD target; the makers choose.
+#include <hwy/foreach_target.h>
+// foreach_target.h includes this file again, so it must stand before this one.
+#include <hwy/highway.h>
+
 #include "activations.hpp"
 
 #include <algorithm>
@@ -14,7 +22,8 @@
 #include <limits>
 #include <stiefel/vector_math.hpp>
 
-namespace stiefel {
+HWY_BEFORE_NAMESPACE();
+namespace stiefel::HWY_NAMESPACE {
 namespace {
 
 /// out(i, j) = f(x(i, j), y(i, j)), where `out` may be the memory of x or of y.
@@ -138,27 +147,60 @@ template <class S> class Prelu final : public Activation<S> {
   Index slopes_;
 };
 
-}  // namespace
-
-template <class S> std::unique_ptr<Activation<S>> make_identity() { return std::make_unique<Identity<S>>(); }
-template <class S> std::unique_ptr<Activation<S>> make_tanh() { return std::make_unique<Tanh<S>>(); }
-template <class S> std::unique_ptr<Activation<S>> make_relu() { return std::make_unique<Relu<S>>(); }
-template <class S> std::unique_ptr<Activation<S>> make_leaky_relu(double slope) { return std::make_unique<LeakyRelu<S>>(slope); }
-template <class S> std::unique_ptr<Activation<S>> make_prelu(const ActivationOptions& options, Index rows) {
+template <class S> std::unique_ptr<Activation<S>> new_identity() { return std::make_unique<Identity<S>>(); }
+template <class S> std::unique_ptr<Activation<S>> new_tanh() { return std::make_unique<Tanh<S>>(); }
+template <class S> std::unique_ptr<Activation<S>> new_relu() { return std::make_unique<Relu<S>>(); }
+template <class S> std::unique_ptr<Activation<S>> new_leaky_relu(double slope) { return std::make_unique<LeakyRelu<S>>(slope); }
+template <class S> std::unique_ptr<Activation<S>> new_prelu(const ActivationOptions& options, Index rows) {
   // A slope that is not learned needs no parameters.
-  if (!options.trainable) return make_leaky_relu<S>(options.slope);
+  if (!options.trainable) return new_leaky_relu<S>(options.slope);
   return std::make_unique<Prelu<S>>(options, rows);
 }
 
-template std::unique_ptr<Activation<float>> make_identity();
-template std::unique_ptr<Activation<double>> make_identity();
-template std::unique_ptr<Activation<float>> make_tanh();
-template std::unique_ptr<Activation<double>> make_tanh();
-template std::unique_ptr<Activation<float>> make_relu();
-template std::unique_ptr<Activation<double>> make_relu();
-template std::unique_ptr<Activation<float>> make_leaky_relu(double);
-template std::unique_ptr<Activation<double>> make_leaky_relu(double);
-template std::unique_ptr<Activation<float>> make_prelu(const ActivationOptions&, Index);
-template std::unique_ptr<Activation<double>> make_prelu(const ActivationOptions&, Index);
+}  // namespace
+
+std::unique_ptr<Activation<float>> identity_float() { return new_identity<float>(); }
+std::unique_ptr<Activation<double>> identity_double() { return new_identity<double>(); }
+std::unique_ptr<Activation<float>> tanh_float() { return new_tanh<float>(); }
+std::unique_ptr<Activation<double>> tanh_double() { return new_tanh<double>(); }
+std::unique_ptr<Activation<float>> relu_float() { return new_relu<float>(); }
+std::unique_ptr<Activation<double>> relu_double() { return new_relu<double>(); }
+std::unique_ptr<Activation<float>> leaky_relu_float(double slope) { return new_leaky_relu<float>(slope); }
+std::unique_ptr<Activation<double>> leaky_relu_double(double slope) { return new_leaky_relu<double>(slope); }
+std::unique_ptr<Activation<float>> prelu_float(const ActivationOptions& options, Index rows) { return new_prelu<float>(options, rows); }
+std::unique_ptr<Activation<double>> prelu_double(const ActivationOptions& options, Index rows) { return new_prelu<double>(options, rows); }
+
+}  // namespace stiefel::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace stiefel {
+
+HWY_EXPORT(identity_float);
+HWY_EXPORT(identity_double);
+HWY_EXPORT(tanh_float);
+HWY_EXPORT(tanh_double);
+HWY_EXPORT(relu_float);
+HWY_EXPORT(relu_double);
+HWY_EXPORT(leaky_relu_float);
+HWY_EXPORT(leaky_relu_double);
+HWY_EXPORT(prelu_float);
+HWY_EXPORT(prelu_double);
+
+template <> std::unique_ptr<Activation<float>> make_identity() { return HWY_DYNAMIC_DISPATCH(identity_float)(); }
+template <> std::unique_ptr<Activation<double>> make_identity() { return HWY_DYNAMIC_DISPATCH(identity_double)(); }
+template <> std::unique_ptr<Activation<float>> make_tanh() { return HWY_DYNAMIC_DISPATCH(tanh_float)(); }
+template <> std::unique_ptr<Activation<double>> make_tanh() { return HWY_DYNAMIC_DISPATCH(tanh_double)(); }
+template <> std::unique_ptr<Activation<float>> make_relu() { return HWY_DYNAMIC_DISPATCH(relu_float)(); }
+template <> std::unique_ptr<Activation<double>> make_relu() { return HWY_DYNAMIC_DISPATCH(relu_double)(); }
+template <> std::unique_ptr<Activation<float>> make_leaky_relu(double slope) { return HWY_DYNAMIC_DISPATCH(leaky_relu_float)(slope); }
+template <> std::unique_ptr<Activation<double>> make_leaky_relu(double slope) { return HWY_DYNAMIC_DISPATCH(leaky_relu_double)(slope); }
+template <> std::unique_ptr<Activation<float>> make_prelu(const ActivationOptions& options, Index rows) {
+  return HWY_DYNAMIC_DISPATCH(prelu_float)(options, rows);
+}
+template <> std::unique_ptr<Activation<double>> make_prelu(const ActivationOptions& options, Index rows) {
+  return HWY_DYNAMIC_DISPATCH(prelu_double)(options, rows);
+}
 
 }  // namespace stiefel
+#endif

@@ -10,13 +10,22 @@
 //   dz = f·dh + ρ f'(ρ)·Re(ū dh)·u, u = z/ρ          db = ∂f/∂b·Re(z̄ dh)
 //
 // The loops are branchless so that they are vectorised; numbers so small that ρ² underflows count as z = 0.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "activations/modrelu_pair.cpp"
+#include "kernel/simd_targets.hpp"
+// Every class is compiled for every SIMD target; the makers choose.
+#include <hwy/foreach_target.h>
+// foreach_target.h includes this file again, so it must stand before this one.
+#include <hwy/highway.h>
+
 #include "activations.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-namespace stiefel {
+HWY_BEFORE_NAMESPACE();
+namespace stiefel::HWY_NAMESPACE {
 namespace {
 
 /// Factor f, its derivative with respect to b, and the radial term turn·Re(z̄s dh)·zs, where s = `unit` scales z.
@@ -100,24 +109,10 @@ template <class S, class Form> class PairModrelu final : public Activation<S> {
 
   void backward(CMat<S> a, CMat<S>, CMat<S> dh, Mat<S> da, CBlocks<S> theta, Blocks<S> dtheta) const override {
     const S* bias = theta[0].data();
-    S* db = dtheta.count() > 0 ? dtheta[0].data() : nullptr;
     for (Index j = 0; j < a.cols(); ++j) {
-      const S *re = a.data() + j * a.outerStride(), *im = re + pairs_;
-      const S *dre = dh.data() + j * dh.outerStride(), *dim = dre + pairs_;
-      S *dx = da.data() + j * da.outerStride(), *dy = dx + pairs_;
-      if (db)
-#pragma GCC ivdep
-        for (Index i = 0; i < pairs_; ++i)
-          db[i] += Form::at(re[i] * re[i] + im[i] * im[i], bias[i], epsilon_).df_db * (re[i] * dre[i] + im[i] * dim[i]);
-#pragma GCC ivdep
-      for (Index i = 0; i < pairs_; ++i) {
-        const S x = re[i], y = im[i], gx = dre[i], gy = dim[i];
-        const Radial<S> radial = Form::at(x * x + y * y, bias[i], epsilon_);
-        const S ux = x * radial.unit, uy = y * radial.unit;
-        const S along = radial.turn * (ux * gx + uy * gy);
-        dx[i] = radial.f * gx + along * ux;
-        dy[i] = radial.f * gy + along * uy;
-      }
+      const S *z = a.data() + j * a.outerStride(), *g = dh.data() + j * dh.outerStride();
+      S* d = da.data() + j * da.outerStride();
+      dtheta.count() > 0 ? pull_back<true>(z, g, d, bias, dtheta[0].data()) : pull_back<false>(z, g, d, bias, nullptr);
     }
   }
 
@@ -134,14 +129,27 @@ template <class S, class Form> class PairModrelu final : public Activation<S> {
   }
 
  private:
+  template <bool learns> void pull_back(const S* re, const S* dre, S* dx, const S* bias, S* db) const {
+    const S *im = re + pairs_, *dim = dre + pairs_;
+    S* dy = dx + pairs_;
+#pragma GCC ivdep
+    for (Index i = 0; i < pairs_; ++i) {
+      const S x = re[i], y = im[i], gx = dre[i], gy = dim[i];
+      const Radial<S> radial = Form::at(x * x + y * y, bias[i], epsilon_);
+      if constexpr (learns) db[i] += radial.df_db * (x * gx + y * gy);
+      const S ux = x * radial.unit, uy = y * radial.unit;
+      const S along = radial.turn * (ux * gx + uy * gy);
+      dx[i] = radial.f * gx + along * ux;
+      dy[i] = radial.f * gy + along * uy;
+    }
+  }
+
   ActivationOptions options_;
   Index pairs_;
   S epsilon_;
 };
 
-}  // namespace
-
-template <class S> std::unique_ptr<Activation<S>> make_pair_modrelu(const ActivationOptions& options, Index rows) {
+template <class S> std::unique_ptr<Activation<S>> new_pair_modrelu(const ActivationOptions& options, Index rows) {
   if (options.form == "arj") return std::make_unique<PairModrelu<S, Arj>>(options, rows, 1e-5);
   if (options.form == "wis") return std::make_unique<PairModrelu<S, Wis>>(options, rows, 1e-5);
   if (options.form == "eu") return std::make_unique<PairModrelu<S, Eu>>(options, rows, 0.01);
@@ -149,7 +157,30 @@ template <class S> std::unique_ptr<Activation<S>> make_pair_modrelu(const Activa
   return std::make_unique<PairModrelu<S, Exact>>(options, rows, 0);
 }
 
-template std::unique_ptr<Activation<float>> make_pair_modrelu(const ActivationOptions&, Index);
-template std::unique_ptr<Activation<double>> make_pair_modrelu(const ActivationOptions&, Index);
+}  // namespace
+
+std::unique_ptr<Activation<float>> pair_modrelu_float(const ActivationOptions& options, Index rows) {
+  return new_pair_modrelu<float>(options, rows);
+}
+std::unique_ptr<Activation<double>> pair_modrelu_double(const ActivationOptions& options, Index rows) {
+  return new_pair_modrelu<double>(options, rows);
+}
+
+}  // namespace stiefel::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace stiefel {
+
+HWY_EXPORT(pair_modrelu_float);
+HWY_EXPORT(pair_modrelu_double);
+
+template <> std::unique_ptr<Activation<float>> make_pair_modrelu(const ActivationOptions& options, Index rows) {
+  return HWY_DYNAMIC_DISPATCH(pair_modrelu_float)(options, rows);
+}
+template <> std::unique_ptr<Activation<double>> make_pair_modrelu(const ActivationOptions& options, Index rows) {
+  return HWY_DYNAMIC_DISPATCH(pair_modrelu_double)(options, rows);
+}
 
 }  // namespace stiefel
+#endif

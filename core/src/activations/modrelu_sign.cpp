@@ -3,13 +3,22 @@
 //   da = dh·[h ≠ 0]     db = Σ sign(h)·dh     sign(0) = 0
 //
 // h tells all that the pullback needs: where the entry lives, h has the sign of a. In the forms with ε > −b, h jumps at a = 0.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "activations/modrelu_sign.cpp"
+#include "kernel/simd_targets.hpp"
+// Every class is compiled for every SIMD target; the makers choose.
+#include <hwy/foreach_target.h>
+// foreach_target.h includes this file again, so it must stand before this one.
+#include <hwy/highway.h>
+
 #include "activations.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-namespace stiefel {
+HWY_BEFORE_NAMESPACE();
+namespace stiefel::HWY_NAMESPACE {
 namespace {
 
 template <class S> class SignModrelu final : public Activation<S> {
@@ -74,13 +83,34 @@ template <class S> class SignModrelu final : public Activation<S> {
   S shift_ = 0;
 };
 
-}  // namespace
-
-template <class S> std::unique_ptr<Activation<S>> make_sign_modrelu(const ActivationOptions& options, Index rows) {
+template <class S> std::unique_ptr<Activation<S>> new_sign_modrelu(const ActivationOptions& options, Index rows) {
   return std::make_unique<SignModrelu<S>>(options, rows);
 }
 
-template std::unique_ptr<Activation<float>> make_sign_modrelu(const ActivationOptions&, Index);
-template std::unique_ptr<Activation<double>> make_sign_modrelu(const ActivationOptions&, Index);
+}  // namespace
+
+std::unique_ptr<Activation<float>> sign_modrelu_float(const ActivationOptions& options, Index rows) {
+  return new_sign_modrelu<float>(options, rows);
+}
+std::unique_ptr<Activation<double>> sign_modrelu_double(const ActivationOptions& options, Index rows) {
+  return new_sign_modrelu<double>(options, rows);
+}
+
+}  // namespace stiefel::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace stiefel {
+
+HWY_EXPORT(sign_modrelu_float);
+HWY_EXPORT(sign_modrelu_double);
+
+template <> std::unique_ptr<Activation<float>> make_sign_modrelu(const ActivationOptions& options, Index rows) {
+  return HWY_DYNAMIC_DISPATCH(sign_modrelu_float)(options, rows);
+}
+template <> std::unique_ptr<Activation<double>> make_sign_modrelu(const ActivationOptions& options, Index rows) {
+  return HWY_DYNAMIC_DISPATCH(sign_modrelu_double)(options, rows);
+}
 
 }  // namespace stiefel
+#endif

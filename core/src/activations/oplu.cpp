@@ -1,11 +1,20 @@
 // OPLU: a pair of rows (a, b) becomes (max, min); the pullback is the same permutation, so norms are preserved both ways.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "activations/oplu.cpp"
+#include "kernel/simd_targets.hpp"
+// Every class is compiled for every SIMD target; the makers choose.
+#include <hwy/foreach_target.h>
+// foreach_target.h includes this file again, so it must stand before this one.
+#include <hwy/highway.h>
+
 #include "activations.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-namespace stiefel {
+HWY_BEFORE_NAMESPACE();
+namespace stiefel::HWY_NAMESPACE {
 namespace {
 
 template <class S> class Oplu final : public Activation<S> {
@@ -54,15 +63,32 @@ template <class S> class Oplu final : public Activation<S> {
   Index pairs_, step_, distance_;
 };
 
-}  // namespace
-
-template <class S> std::unique_ptr<Activation<S>> make_oplu(const ActivationOptions& options, Index rows) {
+template <class S> std::unique_ptr<Activation<S>> new_oplu(const ActivationOptions& options, Index rows) {
   if (rows % 2 != 0)
     throw Error("oplu takes rows in pairs and needs an even number of rows, not " + std::to_string(rows) + "; change `units` by one");
   return std::make_unique<Oplu<S>>(options.pairing == "halves", rows);
 }
 
-template std::unique_ptr<Activation<float>> make_oplu(const ActivationOptions&, Index);
-template std::unique_ptr<Activation<double>> make_oplu(const ActivationOptions&, Index);
+}  // namespace
+
+std::unique_ptr<Activation<float>> oplu_float(const ActivationOptions& options, Index rows) { return new_oplu<float>(options, rows); }
+std::unique_ptr<Activation<double>> oplu_double(const ActivationOptions& options, Index rows) { return new_oplu<double>(options, rows); }
+
+}  // namespace stiefel::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace stiefel {
+
+HWY_EXPORT(oplu_float);
+HWY_EXPORT(oplu_double);
+
+template <> std::unique_ptr<Activation<float>> make_oplu(const ActivationOptions& options, Index rows) {
+  return HWY_DYNAMIC_DISPATCH(oplu_float)(options, rows);
+}
+template <> std::unique_ptr<Activation<double>> make_oplu(const ActivationOptions& options, Index rows) {
+  return HWY_DYNAMIC_DISPATCH(oplu_double)(options, rows);
+}
 
 }  // namespace stiefel
+#endif

@@ -4,8 +4,9 @@
 // helper is inlined, and nothing but loads, multiplications and additions happens between the first and the last column of W.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernel/product_kernel.cpp"
-#include <hwy/foreach_target.h>
 #include "simd_targets.hpp"
+// It chooses the targets, so it stands before the next one.
+#include <hwy/foreach_target.h>
 // foreach_target.h includes this file again, so it must stand before highway.h.
 #include <hwy/highway.h>
 

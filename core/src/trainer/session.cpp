@@ -26,6 +26,7 @@ template <class S> Session<S>::Session(const LoadedExperiment& loaded, Registry&
   network = std::make_unique<Network<S>>(experiment, registry, *task);
   updater = std::make_unique<Updater<S>>(experiment, registry, *network);
   network->initialise(std::uint64_t(experiment.seed));
+  network->refresh();
 }
 
 template <class S> Index Session<S>::total_steps() const {
