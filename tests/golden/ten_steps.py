@@ -114,6 +114,90 @@ def modrelu(a, p):
     return h, lambda dh: (np.where(on, dh, 0), {"activation.bias": np.where(on, np.sign(a) * dh, 0).sum(1)})
 
 
+# ---- cells: one step from (a = V x + b, state, W by name, parameters) to the state and its pullback,
+# (gradient of the state) -> (of a, of the state before, of each W, of parameters). The first n rows of the state are h.
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+class Elman:
+    maps = [""]
+
+    def __init__(self, activation):
+        self.activation = activation
+
+    def step(self, a, state, W, p):
+        h, back = self.activation(W[""] @ state + a, p)
+
+        def pull(dh):
+            da, dp = back(dh)
+            return da, W[""].T @ da, {"": da @ state.T}, dp
+        return h, pull
+
+
+class Lstm:
+    """Gates in the order input, forget, output, candidate; every gate by itself, as printed. Peepholes are vectors or one matrix."""
+
+    def __init__(self, n, fixed_bias=0.0, full=False):
+        self.n, self.fixed_bias, self.maps = n, fixed_bias, ["input", "forget", "output", "candidate"] + ["output_peephole"] * full
+
+    def step(self, a, state, W, p):
+        n = self.n
+        h0, c0 = state[:n], state[n:]
+        pi, pf, po = (np.diag(p.get("peephole." + gate, np.zeros(n))) for gate in ("input", "forget", "output"))
+        po = W.get("output_peephole", po)
+        i = sigmoid(a[:n] + W["input"] @ h0 + pi @ c0)
+        f = sigmoid(a[n:2 * n] + W["forget"] @ h0 + pf @ c0 + self.fixed_bias)
+        q = np.tanh(a[3 * n:] + W["candidate"] @ h0)
+        c = f * c0 + i * q
+        o = sigmoid(a[2 * n:3 * n] + W["output"] @ h0 + po @ c)
+
+        def pull(dstate):
+            dh, dc = dstate[:n], dstate[n:]
+            d = {"output": dh * np.tanh(c) * o * (1 - o)}
+            dc = dc + dh * o / np.cosh(c) ** 2 + po.T @ d["output"]
+            d["input"], d["forget"], d["candidate"] = dc * q * i * (1 - i), dc * c0 * f * (1 - f), dc * i * (1 - q ** 2)
+            dh0 = sum(W[gate].T @ d[gate] for gate in d)
+            dc0 = dc * f + pi.T @ d["input"] + pf.T @ d["forget"]
+            dW = {gate: d[gate] @ h0.T for gate in d}
+            seen = {"input": c0, "forget": c0, "output": c}
+            dp = {"peephole." + gate: (d[gate] * seen[gate]).sum(1) for gate in seen if "peephole." + gate in p}
+            if "output_peephole" in W:
+                dW["output_peephole"] = d["output"] @ c.T
+            return np.vstack([d["input"], d["forget"], d["output"], d["candidate"]]), np.vstack([dh0, dc0]), dW, dp
+        return np.vstack([o * np.tanh(c), c]), pull
+
+
+class Gru:
+    """Rows of a in the order candidate, update, reset."""
+    maps = ["update", "reset", "candidate"]
+
+    def __init__(self, n, after, keep):
+        self.n, self.after, self.keep = n, after, keep
+
+    def step(self, a, h0, W, p):
+        n, Wz, Wr, Wq = self.n, W["update"], W["reset"], W["candidate"]
+        z, r = sigmoid(a[n:2 * n] + Wz @ h0), sigmoid(a[2 * n:] + Wr @ h0)
+        s = Wq @ h0 + p["candidate.recurrent_bias"][:, None] if self.after else None
+        q = np.tanh(a[:n] + (r * s if self.after else Wq @ (r * h0)))
+        old, new = (z, 1 - z) if self.keep else (1 - z, z)
+
+        def pull(dh):
+            aq = dh * new * (1 - q ** 2)
+            az = dh * ((h0 - q) if self.keep else (q - h0)) * z * (1 - z)
+            if self.after:
+                dr, ds = aq * s, aq * r
+                through, dWq, dp = Wq.T @ ds, ds @ h0.T, {"candidate.recurrent_bias": ds.sum(1)}
+            else:
+                drh = Wq.T @ aq
+                dr, through, dWq, dp = drh * h0, drh * r, aq @ (r * h0).T, {}
+            ar = dr * r * (1 - r)
+            return (np.vstack([aq, az, ar]), dh * old + through + Wz.T @ az + Wr.T @ ar,
+                    {"update": az @ h0.T, "reset": ar @ h0.T, "candidate": dWq}, dp)
+        return old * h0 + new * q, pull
+
+
 # ---- optimizers
 
 class Adam:
@@ -162,21 +246,23 @@ def mean_square(o, y):
 
 
 class Network:
-    def __init__(self, parameters, n, recurrent, activation, last):
+    def __init__(self, parameters, n, recurrent, cell, last):
         self.p = {name: np.array(block["values"]) for name, block in parameters.items()}
         self.shape = {name: (block["rows"], block["cols"]) for name, block in parameters.items()}
-        self.n, self.map, self.activation, self.last = n, recurrent, activation, last
+        self.n, self.map, self.cell, self.last = n, recurrent, cell, last
 
     def matrix(self, name):
         return self.p[name].reshape(self.shape[name], order="F")
 
-    def theta(self):
-        return {name[len("recurrent."):]: values for name, values in self.p.items() if name.startswith("recurrent.")}
+    def theta(self, map_name):
+        prefix = prefix_of(map_name)
+        return {name[len(prefix):]: values for name, values in self.p.items() if name.startswith(prefix)}
 
     def loss(self, batch):
-        B, T = batch["sequences"], batch["steps"]
-        V, Y, W = self.matrix("input.weight"), self.matrix("readout.weight"), self.map.matrix(self.theta())
-        b = self.p.get("input.bias", np.zeros(self.n))
+        B, T, n = batch["sequences"], batch["steps"], self.n
+        V, Y = self.matrix("input.weight"), self.matrix("readout.weight")
+        W = {name: self.map.matrix(self.theta(name)) for name in self.cell.maps}
+        b = self.p.get("input.bias", np.zeros(V.shape[0]))
         if "inputs" in batch:
             x = np.array(batch["inputs"]).reshape(T, B, -1).transpose(0, 2, 1)
         else:
@@ -184,54 +270,60 @@ class Network:
             symbols = np.array(batch["symbols"]).reshape(T, B)
             for t in range(T):
                 x[t, symbols[t], np.arange(B)] = 1
-        h = [np.repeat(self.p.get("initial_state", np.zeros(self.n))[:, None], B, 1)]
+        rows = 2 * n if isinstance(self.cell, Lstm) else n
+        state = [np.repeat(self.p.get("initial_state", np.zeros(rows))[:, None], B, 1)]
         back = []
         for t in range(T):
-            ht, pull = self.activation(W @ h[-1] + V @ x[t] + b[:, None], self.p)
-            h.append(ht)
+            after, pull = self.cell.step(V @ x[t] + b[:, None], state[-1], W, self.p)
+            state.append(after)
             back.append(pull)
 
         weights = np.array(batch["weights"]).reshape(-1, B)
         loss, g = 0.0, {name: np.zeros_like(values) for name, values in self.p.items()}
-        dV, dY, dW, dh = np.zeros_like(V), np.zeros_like(Y), np.zeros_like(W), np.zeros((self.n, B))
+        dV, dY, dW, dstate = np.zeros_like(V), np.zeros_like(Y), {name: 0 for name in W}, np.zeros((rows, B))
         for t in reversed(range(T)):
-            row = 0 if self.last else t
+            row, h = 0 if self.last else t, state[t + 1][:n]
             if t == T - 1 or not self.last:
-                o = Y @ h[t + 1] + self.p["readout.bias"][:, None]
+                o = Y @ h + self.p["readout.bias"][:, None]
                 if "labels" in batch:
                     values, do = cross_entropy(o, np.array(batch["labels"]).reshape(-1, B)[row])
                 else:
                     values, do = mean_square(o, np.array(batch["targets"]).reshape(-1, B, o.shape[0])[row].T)
                 loss += (weights[row] * values).sum() / weights.sum()
                 do = do * weights[row] / weights.sum()
-                dY += do @ h[t + 1].T
+                dY += do @ h.T
                 g["readout.bias"] += do.sum(1)
-                dh = dh + Y.T @ do
-            da, dp = back[t](dh)
+                dstate = dstate + np.vstack([Y.T @ do, np.zeros((rows - n, B))])
+            da, dstate, dW_t, dp = back[t](dstate)
             for name, values in dp.items():
                 g[name] += values
-            dW += da @ h[t].T
+            for name, values in dW_t.items():
+                dW[name] = dW[name] + values
             dV += da @ x[t].T
             if "input.bias" in g:
                 g["input.bias"] += da.sum(1)
-            dh = W.T @ da
         if "initial_state" in g:
-            g["initial_state"] += dh.sum(1)
+            g["initial_state"] += dstate.sum(1)
         g["input.weight"], g["readout.weight"] = dV.flatten(order="F"), dY.flatten(order="F")
         return loss, g, W, dW
+
+
+def prefix_of(map_name):
+    return "recurrent." + map_name + "." * bool(map_name)
 
 
 def oracle(run):
     name, data = run["name"], run["data"]
     case = CASES[name]
-    network = Network(data["parameters"], case["n"], case["map"], case["activation"], case["last"])
+    network = Network(data["parameters"], case["n"], case["map"], case["cell"], case["last"])
     losses = []
     for batch in data["batches"]:
         loss, g, W, dW = network.loss(batch)
         losses.append(loss)
-        dW = dW + 2 * case.get("composite_decay", 0) * W
-        for block, values in network.map.pullback(network.theta(), dW).items():
-            g["recurrent." + block] = values
+        for map_name in W:
+            total = dW[map_name] + 2 * case.get("composite_decay", 0) * W[map_name]
+            for block, values in network.map.pullback(network.theta(map_name), total).items():
+                g[prefix_of(map_name) + block] = values
         for block in g:
             if not block.startswith("recurrent.") or "composite_decay" not in case:
                 g[block] = g[block] + 2 * case.get("decay", 0) * network.p[block]
@@ -242,16 +334,21 @@ def oracle(run):
         for block, values in g.items():
             optimizer = case["optimizers"][block.startswith("recurrent.") and len(case["optimizers"]) > 1]
             optimizer.step(block, network.p[block], values)
-        network.map.after(network.theta())
+        for map_name in W:
+            network.map.after(network.theta(map_name))
     return losses
 
 
 CASES = {
-    "ornn_adding": dict(n=12, map=Householder(12, 5), activation=leaky_relu, last=True, optimizers=[Adam(0.01)]),
-    "scornn_copy": dict(n=10, map=ScaledCayley(10, 4), activation=modrelu, last=False,
+    "ornn_adding": dict(n=12, map=Householder(12, 5), cell=Elman(leaky_relu), last=True, optimizers=[Adam(0.01)]),
+    "scornn_copy": dict(n=10, map=ScaledCayley(10, 4), cell=Elman(modrelu), last=False,
                         optimizers=[Rmsprop(1e-2), Rmsprop(1e-2, 1e-10, True, 1.0)]),
-    "rnn_decay_clip": dict(n=9, map=Dense(9), activation=tanh, last=False, composite_decay=0.01, decay=0.01, clip_norm=0.05,
+    "rnn_decay_clip": dict(n=9, map=Dense(9), cell=Elman(tanh), last=False, composite_decay=0.01, decay=0.01, clip_norm=0.05,
                            optimizers=[Momentum(0.1, 0.9)]),
+    "lstm_peepholes_adding": dict(n=7, map=Householder(7, 3), cell=Lstm(7), last=True, optimizers=[Adam(0.01)]),
+    "lstm_full_copy": dict(n=8, map=Dense(8), cell=Lstm(8, 0.7, True), last=False, optimizers=[Rmsprop(1e-2)]),
+    "gru_before_adding": dict(n=9, map=ScaledCayley(9, 4), cell=Gru(9, False, True), last=True, optimizers=[Adam(0.01)]),
+    "gru_after_copy": dict(n=8, map=Dense(8), cell=Gru(8, True, False), last=False, optimizers=[Rmsprop(1e-2)]),
 }
 
 

@@ -64,6 +64,7 @@ struct Setting {
   std::string maps = "{}";
   std::string state = "{kind: learned, init: uniform, scale: 0.5}";
   std::string readout = "{}";
+  bool bias = true;
   Input input = Input::dense;
   ReadoutKind kind = ReadoutKind::every;
   bool labels = true;
@@ -71,8 +72,9 @@ struct Setting {
 };
 
 LoadedExperiment experiment(const Setting& s) {
-  const std::string embedding =
-      s.input == Input::embedded ? "{embedding: {size: 5, init: normal, scale: 0.7}, bias_init: uniform}" : "{bias_init: uniform}";
+  const std::string embedding = s.input == Input::embedded ? "{embedding: {size: 5, init: normal, scale: 0.7}, bias_init: uniform}"
+                                : s.bias                   ? "{bias_init: uniform}"
+                                                           : "{bias: false}";
   return load_experiment_text(
       fmt::format("name: probe\nscalar: float64\ntask: {{plugin: adding, length: 9}}\nmodel:\n  cell: {}\n  recurrent: {}\n  maps: {}\n  "
                   "input: {}\n"
@@ -196,6 +198,62 @@ TEST_CASE("gradients: two maps in one cell, the same or different ones") {
   check_gradient(s);
 }
 
+TEST_CASE("gradients: lstm and gru, every variant, with fused, structured and mixed maps") {
+  for (const char* cell :
+       {"plugin: lstm", "plugin: lstm, forget_bias_fixed: true", "plugin: lstm, peepholes: diagonal, peephole_init: normal",
+        "plugin: lstm, peepholes: output_full", "plugin: gru", "plugin: gru, update: new", "plugin: gru, reset: after",
+        "plugin: gru, reset: after, update: new"}) {
+    Setting s;
+    s.cell = fmt::format("{{{}, hidden: 5}}", cell);
+    check_gradient(s);
+    s.recurrent = "{plugin: householder, reflections: 2, normalise_columns: false, std: 1, route: structured}";
+    s.input = Input::symbols, s.kind = ReadoutKind::last, s.labels = false;
+    check_gradient(s);
+    s.maps = "{candidate: {plugin: scaled_cayley, rho: 2}}";
+    check_gradient(s);
+  }
+}
+
+TEST_CASE("gated cells refuse complex maps, and a forget bias where there is no bias") {
+  const Probe task(Input::dense, ReadoutKind::every, true);
+  for (const char* cell : {"lstm", "gru"}) {
+    Setting s;
+    s.cell = fmt::format("{{plugin: {}, hidden: 4}}", cell);
+    s.recurrent = "complex_rotation";
+    const LoadedExperiment loaded = experiment(s);
+    CHECK_THROWS_WITH_AS(Network<double>(loaded.experiment, registry(), task), doctest::Contains("cannot carry a complex map; choose real"),
+                         Error);
+  }
+  const auto without_bias = [&](const char* options) {
+    Setting s;
+    s.cell = fmt::format("{{plugin: lstm, hidden: 4, {}}}", options);
+    s.bias = false;
+    const LoadedExperiment loaded = experiment(s);
+    Network<double>(loaded.experiment, registry(), task).initialise(1);
+  };
+  CHECK_THROWS_WITH_AS(without_bias("forget_bias: 1"), doctest::Contains("model.input.bias is false"), Error);
+  CHECK_NOTHROW(without_bias("forget_bias: 0"));
+  CHECK_NOTHROW(without_bias("forget_bias_fixed: true"));
+}
+
+TEST_CASE("the forget bias is added to the initial bias of the forget gate alone") {
+  const Probe task(Input::dense, ReadoutKind::every, true);
+  const auto initial_bias = [&](const char* options) {
+    Setting s;
+    s.cell = fmt::format("{{plugin: lstm, hidden: 3, {}}}", options);
+    const LoadedExperiment loaded = experiment(s);
+    Network<double> network(loaded.experiment, registry(), task);
+    network.initialise(1);
+    REQUIRE(network.layout().block(1).name == "input.bias");
+    return Vector<double>(as_vector(network.theta()[1]));
+  };
+  const Vector<double> plain = initial_bias("forget_bias: 0");
+  Vector<double> expected = plain;
+  expected.segment(3, 3).array() += 5;
+  CHECK(initial_bias("forget_bias: 5") == expected);
+  CHECK(initial_bias("forget_bias: 5, forget_bias_fixed: true") == plain);
+}
+
 TEST_CASE("the chunk length changes no gradient by more than rounding") {
   std::vector<std::vector<double>> gradients;
   for (int chunk : {1, 2, 3, 9}) {
@@ -217,27 +275,33 @@ TEST_CASE("the chunk length changes no gradient by more than rounding") {
 }
 
 TEST_CASE("the number of threads changes no bit") {
-  std::vector<std::vector<double>> gradients;
-  for (int threads : {1, 2, 8}) {
-    Setting s;
-    s.recurrent = real_maps[1];
-    const LoadedExperiment loaded = experiment(s);
-    const Probe task(Input::dense, ReadoutKind::every, true);
-    Network<double> network(loaded.experiment, registry(), task);
-    network.initialise(5);
-    Workers workers(threads);
-    Batch<double> batch;
-    task.fill(Split::train, 1, batch);
-    network.refresh();
-    const PassResult pass = network.train(batch, workers, {.hidden_norms = true, .gradient_norms = true});
-    gradients.emplace_back(network.gradient().data(), network.gradient().data() + network.layout().size());
-    gradients.back().push_back(pass.loss);
-    gradients.back().insert(gradients.back().end(), pass.gradient_norm.begin(), pass.gradient_norm.end());
-    gradients.back().insert(gradients.back().end(), pass.last_gradient_norm.begin(), pass.last_gradient_norm.end());
-    gradients.back().insert(gradients.back().end(), pass.hidden_norm.begin(), pass.hidden_norm.end());
+  for (const char* cell : {"{plugin: elman, hidden: 6}", "{plugin: lstm, hidden: 6, peepholes: diagonal}", "{plugin: lstm, hidden: 6}",
+                           "{plugin: gru, hidden: 6}", "{plugin: gru, hidden: 6, reset: after}"}) {
+    for (const char* recurrent : {real_maps[0], real_maps[1]}) {
+      std::vector<std::vector<double>> gradients;
+      for (int threads : {1, 2, 8}) {
+        Setting s;
+        s.cell = cell;
+        s.recurrent = recurrent;
+        const LoadedExperiment loaded = experiment(s);
+        const Probe task(Input::dense, ReadoutKind::every, true);
+        Network<double> network(loaded.experiment, registry(), task);
+        network.initialise(5);
+        Workers workers(threads);
+        Batch<double> batch;
+        task.fill(Split::train, 1, batch);
+        network.refresh();
+        const PassResult pass = network.train(batch, workers, {.hidden_norms = true, .gradient_norms = true});
+        gradients.emplace_back(network.gradient().data(), network.gradient().data() + network.layout().size());
+        gradients.back().push_back(pass.loss);
+        gradients.back().insert(gradients.back().end(), pass.gradient_norm.begin(), pass.gradient_norm.end());
+        gradients.back().insert(gradients.back().end(), pass.last_gradient_norm.begin(), pass.last_gradient_norm.end());
+        gradients.back().insert(gradients.back().end(), pass.hidden_norm.begin(), pass.hidden_norm.end());
+      }
+      CHECK(gradients[0] == gradients[1]);
+      CHECK(gradients[0] == gradients[2]);
+    }
   }
-  CHECK(gradients[0] == gradients[1]);
-  CHECK(gradients[0] == gradients[2]);
 }
 
 TEST_CASE("training and evaluation give the same loss") {

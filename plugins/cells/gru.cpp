@@ -1,0 +1,180 @@
+// Gated recurrent unit. a = V x + b in the order candidate, update, reset; W_z, W_r, W_q are the maps update, reset, candidate:
+//
+//   z = σ(a_z + W_z h₋)   r = σ(a_r + W_r h₋)
+//   q = tanh(a_q + W_q(r∘h₋))             reset: before  (Cho et al. 2014)
+//   q = tanh(a_q + r∘s), s = W_q h₋ + b_q reset: after, b_q trained: one product for all three maps
+//   h = w∘h₋ + (1 − w)∘q                  w = z for update: keep, w = 1 − z for update: new
+//
+//   backward   g = ∂L/∂h, each δ clipped before it is used:
+//     δ_q = g∘(1 − w)∘(1 − q²)   δ_z = ±g∘(h₋ − q)∘z∘(1 − z), + for keep
+//     before: d = W_qᵀδ_q, δ_r = d∘h₋∘r∘(1 − r), ∂L/∂h₋ = g∘w + d∘r + W_zᵀδ_z + W_rᵀδ_r,        dW_q = Σ δ_q (r∘h₋)ᵀ
+//     after: δ_r = δ_q∘s∘r∘(1 − r), δ_s = δ_q∘r, ∂L/∂h₋ = g∘w + W_zᵀδ_z + W_rᵀδ_r + W_qᵀδ_s,     dW_q = Σ δ_s h₋ᵀ, db_q = Σ δ_s
+//
+// Saved rows: q, z, r over r∘h₋ or s, over h; so for `after` the three results of the maps are neighbours, and so are their δ.
+#include <stiefel/plugin.hpp>
+
+#include <limits>
+
+namespace {
+
+using namespace stiefel;
+
+template <class S> class Gru final : public Cell<S> {
+ public:
+  struct Options {
+    std::string reset = "before", update = "keep";
+    void describe(Schema& s) {
+      s.field("reset", reset,
+              "where the reset gate acts: before the candidate's product, W(r∘h), or after it, r∘(W h + b_q) with a trained b_q")
+          .one_of({"before", "after"});
+      s.field("update", update, "what an open update gate z does: keep the state, z∘h + (1 − z)∘q, or take the new one, (1 − z)∘h + z∘q")
+          .one_of({"keep", "new"});
+    }
+  };
+
+  Gru(const Options& options, CellContext context)
+      : Cell<S>(context), n_(context.rows()), after_(options.reset == "after"), keep_(options.update == "keep"), of_state_(after_ ? 3 : 2) {
+    if (context.complex)
+      throw Error(
+          "gru has real gates and cannot carry a complex map; choose real maps in model.recurrent and model.maps, or the cell elman");
+  }
+
+  std::vector<MapSpec> maps() const override {
+    return {{"update", n_, n_, 0}, {"reset", n_, n_, 0}, {"candidate", n_, n_, after_ ? 0 : 1}};
+  }
+  Index input_rows() const override { return 3 * n_; }
+  Index saved_rows() const override { return 5 * n_; }
+  Index delta_rows() const override { return (1 + of_state_) * n_; }
+  Index output_row() const override { return 4 * n_; }
+  Index scratch(Index columns) const override { return after_ ? 0 : n_ * columns; }
+
+  std::vector<BlockSpec> blocks() const override {
+    if (!after_) return {};
+    return {{"candidate.recurrent_bias", n_}};
+  }
+
+  void forward(Chunk<S>& chunk, const Maps<S>& maps, CBlocks<S> theta, Scratch<S>& scratch) const override {
+    for (Index t = 0; t < chunk.steps; ++t) {
+      Mat<S> saved = chunk.at(t);
+      const CMat<S> last = entering(chunk, t);
+      if (after_) rows_of(saved, 3 * n_, n_).colwise() = as_vector(theta[0]);
+      maps.add(0, of_state_, last, rows_of(saved, n_, of_state_ * n_), scratch);
+      for (Index j = 0; j < saved.cols(); ++j) reset(saved.col(j).data(), last.col(j).data());
+      if (!after_) maps.add(2, 1, cview(rows_of(saved, 3 * n_, n_)), rows_of(saved, 0, n_), scratch);
+      for (Index j = 0; j < saved.cols(); ++j) update(saved.col(j).data(), last.col(j).data());
+    }
+  }
+
+  void backward(Chunk<S>& chunk, CMat<S> doutput, const Maps<S>& maps, CBlocks<S>, GradientSink<S>& sink,
+                Scratch<S>& scratch) const override {
+    const Blocks<S> dtheta = sink.blocks();
+    const S bound = chunk.message_clip > 0 ? chunk.message_clip : std::numeric_limits<S>::infinity();
+    for (Index t = chunk.steps - 1; t >= 0; --t) {
+      const Mat<S> saved = chunk.at(t);
+      const CMat<S> last = entering(chunk, t);
+      Mat<S> delta = chunk.step(chunk.delta, t);
+      Mat<S> g = view(chunk.dstate.leftCols(saved.cols()));
+      if (doutput.cols() > 0) g += chunk.step(doutput, t);
+      if (chunk.dhidden.cols() > 0) chunk.step(chunk.dhidden, t) = g;
+      for (Index j = 0; j < saved.cols(); ++j)
+        update_back(saved.col(j).data(), last.col(j).data(), g.col(j).data(), delta.col(j).data(), bound);
+      if (after_) {
+        for (Index j = 0; j < saved.cols(); ++j) reset_after_back(saved.col(j).data(), delta.col(j).data(), bound);
+        if (dtheta.count() > 0)
+          for (Index j = 0; j < saved.cols(); ++j) as_vector(dtheta[0]) += delta.col(j).segment(3 * n_, n_);
+      } else {
+        const Index mark = scratch.used();
+        Mat<S> d = scratch.take(n_, saved.cols());
+        maps.apply_adjoint(2, cview(rows_of(delta, 0, n_)), d, scratch);
+        for (Index j = 0; j < saved.cols(); ++j)
+          reset_before_back(saved.col(j).data(), last.col(j).data(), d.col(j).data(), g.col(j).data(), delta.col(j).data(), bound);
+        scratch.release(mark);
+      }
+      maps.add_adjoint(0, of_state_, cview(rows_of(delta, n_, of_state_ * n_)), g, scratch);
+    }
+    const Index columns = chunk.steps * chunk.columns;
+    sink.map(0, of_state_, cview(hidden(chunk.saved).leftCols(columns)), cview(rows_of(chunk.delta, n_, of_state_ * n_)));
+    if (!after_) sink.map(2, 1, cview(rows_of(chunk.saved, 3 * n_, n_).rightCols(columns)), cview(rows_of(chunk.delta, 0, n_)));
+  }
+
+  /// Every elementary function counts as one.
+  double flops(Index columns) const override { return 28 * double(n_) * double(columns); }
+
+ private:
+  Mat<S> hidden(const Mat<S>& panel) const { return rows_of(panel, 4 * n_, n_); }
+  CMat<S> entering(const Chunk<S>& chunk, Index t) const {
+    return cview(hidden(chunk.saved).middleCols(t * chunk.columns, chunk.active[t]));
+  }
+
+  // One column each: its saved rows, h of the step before.
+
+  void reset(S* column, const S* last) const {
+    S *q = column, *z = q + n_, *r = q + 2 * n_, *operand = q + 3 * n_;
+    vector_sigmoid<S>(std::span<S>(z, 2 * n_), std::span<S>(z, 2 * n_));
+    if (after_) {
+#pragma GCC ivdep
+      for (Index k = 0; k < n_; ++k) q[k] += r[k] * operand[k];
+    } else {
+#pragma GCC ivdep
+      for (Index k = 0; k < n_; ++k) operand[k] = r[k] * last[k];
+    }
+  }
+
+  void update(S* column, const S* last) const {
+    S *q = column, *z = q + n_, *h = q + 4 * n_;
+    const S first = keep_ ? 0 : 1, sign = keep_ ? 1 : -1;
+    vector_tanh<S>(std::span<S>(q, n_), std::span<S>(q, n_));
+#pragma GCC ivdep
+    for (Index k = 0; k < n_; ++k) {
+      const S w = first + sign * z[k];
+      h[k] = w * last[k] + (1 - w) * q[k];
+    }
+  }
+
+  void update_back(const S* column, const S* last, S* g, S* delta, S bound) const {
+    const S *q = column, *z = q + n_;
+    S *delta_q = delta, *delta_z = delta + n_;
+    const S first = keep_ ? 0 : 1, sign = keep_ ? 1 : -1;
+#pragma GCC ivdep
+    for (Index k = 0; k < n_; ++k) {
+      const S w = first + sign * z[k];
+      delta_q[k] = clip(g[k] * (1 - w) * (1 - q[k] * q[k]), bound);
+      delta_z[k] = clip(sign * g[k] * (last[k] - q[k]) * z[k] * (1 - z[k]), bound);
+      g[k] *= w;
+    }
+  }
+
+  void reset_after_back(const S* column, S* delta, S bound) const {
+    const S *r = column + 2 * n_, *s = column + 3 * n_, *delta_q = delta;
+    S *delta_r = delta + 2 * n_, *delta_s = delta + 3 * n_;
+#pragma GCC ivdep
+    for (Index k = 0; k < n_; ++k) {
+      delta_r[k] = clip(delta_q[k] * s[k] * r[k] * (1 - r[k]), bound);
+      delta_s[k] = delta_q[k] * r[k];
+    }
+  }
+
+  void reset_before_back(const S* column, const S* last, const S* d, S* g, S* delta, S bound) const {
+    const S* r = column + 2 * n_;
+    S* delta_r = delta + 2 * n_;
+#pragma GCC ivdep
+    for (Index k = 0; k < n_; ++k) {
+      delta_r[k] = clip(d[k] * last[k] * r[k] * (1 - r[k]), bound);
+      g[k] += d[k] * r[k];
+    }
+  }
+
+  // NaN stays NaN.
+  static S clip(S x, S bound) {
+    const S below = bound < x ? bound : x;
+    return below < -bound ? -bound : below;
+  }
+
+  Index n_;
+  bool after_, keep_;
+  Index of_state_;  // the maps of h₋ are the first so many
+};
+
+}  // namespace
+
+STIEFEL_PLUGIN("1.0", stiefel::cell<Gru>("gru", "gated recurrent unit, the reset gate before or after the product"))
