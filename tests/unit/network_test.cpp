@@ -69,6 +69,7 @@ struct Setting {
   ReadoutKind kind = ReadoutKind::every;
   bool labels = true;
   int chunk = 4;
+  std::string train;  // further keys of `train:`, after a comma
 };
 
 LoadedExperiment experiment(const Setting& s) {
@@ -76,10 +77,11 @@ LoadedExperiment experiment(const Setting& s) {
                                 : s.bias                   ? "{bias_init: uniform}"
                                                            : "{bias: false}";
   return load_experiment_text(
-      fmt::format("name: probe\nscalar: float64\ntask: {{plugin: adding, length: 9}}\nmodel:\n  cell: {}\n  recurrent: {}\n  maps: {}\n  "
-                  "input: {}\n"
-                  "  initial_state: {}\n  readout: {}\noptimizer: {{plugin: sgd, rate: 0.1}}\ntrain: {{batch: 13, steps: 1, chunk: {}}}\n",
-                  s.cell, s.recurrent, s.maps, embedding, s.state, s.readout, s.chunk),
+      fmt::format(
+          "name: probe\nscalar: float64\ntask: {{plugin: adding, length: 9}}\nmodel:\n  cell: {}\n  recurrent: {}\n  maps: {}\n  "
+          "input: {}\n"
+          "  initial_state: {}\n  readout: {}\noptimizer: {{plugin: sgd, rate: 0.1}}\ntrain: {{batch: 13, steps: 1, chunk: {}{}}}\n",
+          s.cell, s.recurrent, s.maps, embedding, s.state, s.readout, s.chunk, s.train),
       "probe", {}, registry());
 }
 
@@ -272,6 +274,33 @@ TEST_CASE("the chunk length changes no gradient by more than rounding") {
   }
   for (std::size_t k = 1; k < gradients.size(); ++k)
     for (std::size_t i = 0; i < gradients[k].size(); ++i) CHECK(gradients[k][i] == doctest::Approx(gradients[0][i]).epsilon(1e-11));
+}
+
+TEST_CASE("computing hidden states again changes no bit, with unequal lengths and with gradient norms") {
+  for (const char* cell : {"{plugin: elman, hidden: 6, activation: modrelu}", "{plugin: lstm, hidden: 5}"})
+    for (ReadoutKind kind : {ReadoutKind::every, ReadoutKind::last}) {
+      std::vector<std::vector<double>> gradients;
+      for (const std::string recompute : {"never", "always"}) {
+        Setting s;
+        s.cell = cell, s.kind = kind, s.chunk = 2, s.train = ", recompute: " + recompute;
+        const LoadedExperiment loaded = experiment(s);
+        const Probe task(Input::dense, kind, true);
+        Network<double> network(loaded.experiment, registry(), task);
+        network.initialise(5);
+        Workers workers(2);
+        Batch<double> batch;
+        task.fill(Split::train, 1, batch);
+        network.refresh();
+        for (int repeat = 0; repeat < 2; ++repeat) {
+          const PassResult pass = network.train(batch, workers, {.hidden_norms = true, .gradient_norms = true});
+          gradients.emplace_back(network.gradient().data(), network.gradient().data() + network.layout().size());
+          gradients.back().push_back(pass.loss);
+          for (const auto* norms : {&pass.hidden_norm, &pass.gradient_norm, &pass.last_gradient_norm})
+            gradients.back().insert(gradients.back().end(), norms->begin(), norms->end());
+        }
+      }
+      for (const auto& gradient : gradients) CHECK(gradient == gradients[0]);
+    }
 }
 
 TEST_CASE("the number of threads changes no bit") {

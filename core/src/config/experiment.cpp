@@ -90,6 +90,10 @@ void TrainOptions::describe(Schema& s) {
   s.field("select_on", select_on, "split it is measured on; best_test as in papers that report the best test value")
       .one_of({"validation", "best_test"});
   s.field("chunk", chunk, "time steps worked on at once; 0: from the shape").at_least(0).units("steps");
+  s.field("recompute", recompute,
+          "hidden states are computed again for the backward pass in place of being kept: the same results for a third more time and the "
+          "memory of one chunk; auto: when they would take more than a quarter of the machine's memory")
+      .one_of({"auto", "always", "never"});
   s.check(steps == 0 || epochs == 0, "epochs", "give either train.steps or train.epochs, not both");
   s.check(steps > 0 || epochs > 0, "steps", "give one of train.steps and train.epochs");
 }

@@ -101,6 +101,7 @@ struct TrainOptions {
   std::string select = "loss";           // validation quantity that chooses the best model and stops early: loss or a metric
   std::string select_on = "validation";  // validation | best_test
   Index chunk = 0;                       // steps of a chunk; 0: from the shape
+  std::string recompute = "auto";        // auto | always | never
 
   void describe(Schema& s);
 };

@@ -10,17 +10,20 @@ namespace {
 
 using Kind = Declaration::Kind;
 
-void write_section(const ConfigSchema& schema, const std::string& indent, std::string& out, const std::set<std::string>& without = {});
+/// Keys that change no bit of a result.
+const std::set<std::string> without_effect{"threads", "plugins", "train.recompute"};
+
+void write_section(const ConfigSchema& schema, const std::string& indent, std::string& out, bool all);
 
 /// The lines of a section as an entry of a list: `- ` before the first, blanks before the others.
-void write_entry(const ConfigSchema& schema, const std::string& indent, std::string& out) {
+void write_entry(const ConfigSchema& schema, const std::string& indent, std::string& out, bool all) {
   std::string lines;
-  write_section(schema, indent + "  ", lines);
+  write_section(schema, indent + "  ", lines, all);
   lines.replace(indent.size(), 2, "- ");
   out += lines;
 }
 
-void write_nested(const Declaration& declaration, const std::string& indent, std::string& out) {
+void write_nested(const Declaration& declaration, const std::string& indent, std::string& out, bool all) {
   const std::string deeper = indent + "  ";
   if (declaration.kind == Kind::periods)
     for (std::size_t i = 0; i < declaration.names.size(); ++i)
@@ -28,24 +31,24 @@ void write_nested(const Declaration& declaration, const std::string& indent, std
   else if (declaration.kind == Kind::named)
     for (std::size_t i = 0; i < declaration.names.size(); ++i) {
       out += fmt::format("{}{}:\n", deeper, quoted_text(declaration.names[i]));
-      write_section(*declaration.inner[i], deeper + "  ", out);
+      write_section(*declaration.inner[i], deeper + "  ", out, all);
     }
   else if (declaration.kind == Kind::groups && declaration.inner.size() > 1)
-    for (const auto& inner : declaration.inner) write_entry(*inner, deeper, out);
+    for (const auto& inner : declaration.inner) write_entry(*inner, deeper, out, all);
   else
-    for (const auto& inner : declaration.inner) write_section(*inner, deeper, out);
+    for (const auto& inner : declaration.inner) write_section(*inner, deeper, out, all);
 }
 
-void write_section(const ConfigSchema& schema, const std::string& indent, std::string& out, const std::set<std::string>& without) {
+void write_section(const ConfigSchema& schema, const std::string& indent, std::string& out, bool all) {
   for (const auto& declaration : schema.record().declarations) {
-    if (without.contains(declaration->key)) continue;
+    if (!all && without_effect.contains(schema.record().path_of(declaration->key))) continue;
     out += indent + quoted_text(declaration->key) + ":";
     if (declaration->kind == Kind::field) {
       out.append(" ").append(yaml_text(declaration->value)).append("\n");
       continue;
     }
     std::string nested;
-    write_nested(*declaration, indent, nested);
+    write_nested(*declaration, indent, nested, all);
     out += nested.empty() ? " {}\n" : "\n" + nested;
   }
 }
@@ -66,13 +69,13 @@ void collect(const ConfigSchema& schema, std::vector<std::string>& origins) {
 
 std::string resolved_yaml(const ConfigSchema& schema) {
   std::string text;
-  write_section(schema, "", text);
+  write_section(schema, "", text, true);
   return text;
 }
 
 std::string result_yaml(const ConfigSchema& schema) {
   std::string text;
-  write_section(schema, "", text, {"threads", "plugins"});
+  write_section(schema, "", text, false);
   return text;
 }
 

@@ -1,6 +1,8 @@
 // Builds a network from its description: blocks in the order input, cell, readout, initial state, maps.
 #include "engine/model.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "plugin_call.hpp"
@@ -53,6 +55,10 @@ template <class S> Model<S>::Model(const Experiment& experiment, const Registry&
   cell_plugin = model.cell.plugin;
   cell_file = file_of(model.cell);
   cell.reset(guarded("create", cell_plugin, cell_file, [&] { return make<Cell<S>, S>(model.cell, &context); }));
+
+  const std::string& wanted = experiment.train.recompute;
+  const double saved = double(cell->saved_rows() * shape.steps * experiment.train.batch) * sizeof(S);
+  recompute = wanted == "always" || (wanted == "auto" && saved > 0.25 * double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE)));
 
   const std::vector<MapSpec> specs = cell->maps();
   refuse_unknown_maps(model, specs);

@@ -37,7 +37,8 @@ template <class S> struct STIEFEL_API Model {
   InitialStateOptions initial;
   TaskShape task;
   S message_clip = 0;
-  Index chunk = 0;  // chosen steps of a chunk, 0: from the shape
+  Index chunk = 0;         // chosen steps of a chunk, 0: from the shape
+  bool recompute = false;  // what a chunk saves is computed again for the backward pass
 
   Index input_count = 0, cell_first = 0, cell_count = 0, readout_first = 0, readout_count = 0, state_block = -1;
   std::vector<Index> map_first, map_count;

@@ -52,7 +52,7 @@ template <class S> void SlicePass<S>::run(const Model<S>& model, const Task<S>& 
   const Index chunks = (slice.steps() + chunk_ - 1) / chunk_;
   for (Index i = 0; i < chunks; ++i) {
     Chunk<S> c = chunk(i);
-    forward(c);
+    forward(c, i);
     if (!request.gradient) score(c, Scored::all, scale, false, false);
   }
   if (!request.gradient) return;
@@ -73,10 +73,11 @@ template <class S> void SlicePass<S>::prepare(const PassRequest& request) {
   const Cell<S>& cell = *m.cell;
   const Index columns = slice_->columns(), steps = slice_->steps();
   chunk_ = chunk_steps(columns, steps, m.chunk);
-  keep_ = request.gradient;
+  keep_ = request.gradient && !m.recompute;
   stride_ = padded<S>(cell.saved_rows());
   const Index span = chunk_ * columns;
   room(saved_, stride_ * ((keep_ ? steps : chunk_) + 1) * columns);
+  if (request.gradient && !keep_) room(entering_, cell.state_rows() * columns * ((steps + chunk_ - 1) / chunk_));
   room(panel_, m.input->panel(span));
   room(scratch_, std::max(cell.scratch(columns) + m.maps->scratch(columns), m.maps->scratch(span)));
   leaving_.resize(cell.state_rows(), columns);
@@ -119,25 +120,36 @@ template <class S> Chunk<S> SlicePass<S>::chunk(Index number) {
   const auto view_of = [](S* data, Index rows, Index cols, Index stride) { return mat(data, rows, cols, stride); };
   new (&c.saved)
       Mat<S>(view_of(saved_.data() + (keep_ ? c.first * c.columns * stride_ : 0), cell.saved_rows(), (c.steps + 1) * c.columns, stride_));
-  if (keep_) {
+  if (request_.gradient) {
     new (&c.delta) Mat<S>(view_of(delta_.data(), cell.delta_rows(), c.steps * c.columns, padded<S>(cell.delta_rows())));
     new (&c.dstate) Mat<S>(view(dstate_));
   }
   return c;
 }
 
-template <class S> void SlicePass<S>::forward(Chunk<S>& c) {
+template <class S> Mat<S> SlicePass<S>::entering_state(const Chunk<S>& c) const {
+  return view(rows_of(c.saved, model_->cell->state_row(), model_->cell->state_rows()).leftCols(c.columns));
+}
+
+template <class S> void SlicePass<S>::compute(Chunk<S>& c) {
   const Model<S>& m = *model_;
-  const Cell<S>& cell = *m.cell;
-  if (!keep_ && c.first > 0) {
-    const S* last = saved_.data() + chunk_ * c.columns * stride_;
-    rows_of(c.saved, cell.state_row(), cell.state_rows()).leftCols(c.columns) =
-        rows_of(cmat(last, stride_, c.columns, stride_), cell.state_row(), cell.state_rows());
-  }
-  Mat<S> fresh = mat(c.saved.data() + c.columns * stride_, cell.input_rows(), c.steps * c.columns, stride_);
+  Mat<S> fresh = mat(c.saved.data() + c.columns * stride_, m.cell->input_rows(), c.steps * c.columns, stride_);
   m.input->forward(m.input_theta(), window(c), fresh, panel_);
   Scratch<S> scratch{std::span<S>(scratch_)};
-  guarded("forward", m.cell_plugin, m.cell_file, [&] { cell.forward(c, *m.maps, m.cell_theta(), scratch); });
+  guarded("forward", m.cell_plugin, m.cell_file, [&] { m.cell->forward(c, *m.maps, m.cell_theta(), scratch); });
+}
+
+template <class S> void SlicePass<S>::forward(Chunk<S>& c, Index number) {
+  const Model<S>& m = *model_;
+  const Cell<S>& cell = *m.cell;
+  if (!keep_) {
+    Mat<S> state = entering_state(c);
+    if (number > 0)
+      state = rows_of(cmat(saved_.data() + chunk_ * c.columns * stride_, stride_, c.columns, stride_), cell.state_row(), cell.state_rows());
+    if (request_.gradient) mat(entering_.data() + number * state.size(), state.rows(), state.cols(), state.rows()) = state;
+    held_ = number;
+  }
+  compute(c);
   note_leaving(c);
   if (request_.hidden_norms)
     for (Index t = 0; t < c.steps; ++t) sums_.hidden[c.first + t] = squares(rows_of(c.at(t), cell.output_row(), cell.output_rows()));
@@ -160,6 +172,12 @@ template <class S> void SlicePass<S>::backward(Scored scored, GradientSink<S>& s
   dstate_.setZero(cell.state_rows(), slice_->columns());
   for (Index number = (slice_->steps() - 1) / chunk_; number >= 0; --number) {
     Chunk<S> c = chunk(number);
+    if (!keep_ && held_ != number) {
+      Mat<S> state = entering_state(c);
+      state = mat(entering_.data() + number * state.size(), state.rows(), state.cols(), state.rows());
+      compute(c);
+      held_ = number;
+    }
     c.delta.setZero();
     if (norms) new (&c.dhidden) Mat<S>(mat(dhidden_.data(), cell.output_rows(), c.steps * c.columns, cell.output_rows()));
     const CMat<S> doutput = score(c, scored, scale, true, accumulate);
@@ -171,28 +189,27 @@ template <class S> void SlicePass<S>::backward(Scored scored, GradientSink<S>& s
   }
 }
 
-template <class S> auto SlicePass<S>::places(const Chunk<S>& c, Scored scored) const -> std::vector<std::pair<Index, Index>> {
-  std::vector<std::pair<Index, Index>> places;
+template <class S> void SlicePass<S>::find_places(const Chunk<S>& c, Scored scored) {
+  places_.clear();
   if (scored == Scored::all && task_->shape().readout == ReadoutKind::every) {
     for (Index t = 0; t < c.steps; ++t)
-      for (Index column = 0; column < c.columns; ++column) places.emplace_back(t, column);
-    return places;
+      for (Index column = 0; column < c.columns; ++column) places_.emplace_back(t, column);
+    return;
   }
   for (Index column = 0; column < c.columns; ++column) {
     const Index t = slice_->lengths[column] - 1 - c.first;
-    if (t >= 0 && t < c.steps) places.emplace_back(t, column);
+    if (t >= 0 && t < c.steps) places_.emplace_back(t, column);
   }
-  return places;
 }
 
-template <class S> Targets<S> SlicePass<S>::targets(const Chunk<S>& c, const std::vector<std::pair<Index, Index>>& places) {
+template <class S> Targets<S> SlicePass<S>::targets(const Chunk<S>& c) {
   const TaskShape& shape = model_->task;
-  const Index count = Index(places.size());
+  const Index count = Index(places_.size());
   weights_.assign(count, S(0));
   if (shape.labels) labels_.assign(count, 0);
   S* values = shape.labels ? nullptr : room(values_, shape.output_size * count);
   for (Index i = 0; i < count; ++i) {
-    const auto [t, column] = places[i];
+    const auto [t, column] = places_[i];
     const bool alive = c.active[t] > column;
     const Index source = batch_->scored(c.first + t, slice_->sequences[column]);
     if (alive) weights_[i] = batch_->weights()[source];
@@ -212,31 +229,31 @@ template <class S> Targets<S> SlicePass<S>::targets(const Chunk<S>& c, const std
   return targets;
 }
 
-template <class S> CMat<S> SlicePass<S>::operand(const Chunk<S>& c, const std::vector<std::pair<Index, Index>>& places, bool contiguous) {
+template <class S> CMat<S> SlicePass<S>::operand(const Chunk<S>& c, bool contiguous) {
   const Cell<S>& cell = *model_->cell;
   const Index rows = cell.output_rows();
   const S* first = c.saved.data() + c.columns * stride_ + cell.output_row();
   if (contiguous) return cmat(first, rows, c.steps * c.columns, stride_);
-  Mat<S> h = mat(room(gathered_, rows * Index(places.size())), rows, Index(places.size()), rows);
+  Mat<S> h = mat(room(gathered_, rows * Index(places_.size())), rows, Index(places_.size()), rows);
   for (Index i = 0; i < h.cols(); ++i)
-    h.col(i) = cmat(first, rows, c.steps * c.columns, stride_).col(places[i].first * c.columns + places[i].second);
+    h.col(i) = cmat(first, rows, c.steps * c.columns, stride_).col(places_[i].first * c.columns + places_[i].second);
   return cview(h);
 }
 
 template <class S> CMat<S> SlicePass<S>::score(const Chunk<S>& c, Scored scored, double scale, bool want_gradient, bool accumulate) {
   const Model<S>& m = *model_;
   const Readout<S>& readout = *m.readout;
-  const auto scored_places = places(c, scored);
-  const Index count = Index(scored_places.size()), rows = m.cell->output_rows(), k = readout.size();
+  find_places(c, scored);
+  const Index count = Index(places_.size()), rows = m.cell->output_rows(), k = readout.size();
   const CMat<S> nothing(nullptr, rows, 0, Eigen::OuterStride<>(rows));
   if (count == 0) return nothing;
 
   const bool contiguous = count == c.steps * c.columns;
-  const CMat<S> h = operand(c, scored_places, contiguous);
+  const CMat<S> h = operand(c, contiguous);
   Mat<S> o = mat(room(output_, k * count), k, count, k);
   Mat<S> d_o = mat(want_gradient ? room(dout_, k * count) : nullptr, k, want_gradient ? count : 0, k);
   readout.forward(m.readout_theta(), h, o);
-  const Targets<S> wanted = targets(c, scored_places);
+  const Targets<S> wanted = targets(c);
   const CMat<S> outputs = cview(o);
   sums_.loss += scale * task_->loss(outputs, wanted, d_o);
   if (request_.metrics) task_->measure(outputs, wanted, sums_.metrics);
@@ -257,7 +274,7 @@ template <class S> CMat<S> SlicePass<S>::score(const Chunk<S>& c, Scored scored,
   Mat<S> dgathered = mat(room(dgathered_, rows * count), rows, count, rows);
   readout.backward(m.readout_theta(), gradient, dgathered);
   dh.setZero();
-  for (Index i = 0; i < count; ++i) dh.col(scored_places[i].first * c.columns + scored_places[i].second) = dgathered.col(i);
+  for (Index i = 0; i < count; ++i) dh.col(places_[i].first * c.columns + places_[i].second) = dgathered.col(i);
   return cview(dh);
 }
 

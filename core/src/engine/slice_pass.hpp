@@ -1,4 +1,5 @@
-// The time loop over one slice of a batch: forward chunk by chunk, then backward from the last chunk to the first.
+// The time loop over one slice of a batch: forward chunk by chunk, then backward from the last chunk to the first. What a chunk saves is
+// kept until then, or computed again from the state that entered the chunk: the same bits for a third more work.
 #pragma once
 
 #include <vector>
@@ -49,14 +50,16 @@ template <class S> class SlicePass {
   void enter(const Matrix<S>& carried);
   Chunk<S> chunk(Index number);
   Window<S> window(const Chunk<S>& chunk) const { return {*batch_, *slice_, chunk.first, chunk.steps}; }
-  void forward(Chunk<S>& chunk);
+  void forward(Chunk<S>& chunk, Index number);
+  void compute(Chunk<S>& chunk);
+  Mat<S> entering_state(const Chunk<S>& chunk) const;
   void note_leaving(const Chunk<S>& chunk);
   void backward(Scored scored, GradientSink<S>& sink, double scale, std::vector<double>* norms);
   /// Outputs, loss and ∂L/∂h of a chunk; the result has 0 columns when nothing is scored.
   CMat<S> score(const Chunk<S>& chunk, Scored scored, double scale, bool want_gradient, bool accumulate);
-  Targets<S> targets(const Chunk<S>& chunk, const std::vector<std::pair<Index, Index>>& places);
-  std::vector<std::pair<Index, Index>> places(const Chunk<S>& chunk, Scored scored) const;
-  CMat<S> operand(const Chunk<S>& chunk, const std::vector<std::pair<Index, Index>>& places, bool contiguous);
+  Targets<S> targets(const Chunk<S>& chunk);
+  void find_places(const Chunk<S>& chunk, Scored scored);
+  CMat<S> operand(const Chunk<S>& chunk, bool contiguous);
 
   const Model<S>* model_ = nullptr;
   const Task<S>* task_ = nullptr;
@@ -64,11 +67,13 @@ template <class S> class SlicePass {
   const Slice* slice_ = nullptr;
   PassRequest request_;
   Index chunk_ = 0, stride_ = 0;
-  bool keep_ = false;
+  bool keep_ = false;                            // what every chunk saves
+  Index held_ = -1;                              // the chunk that memory holds otherwise
+  std::vector<std::pair<Index, Index>> places_;  // (step of the chunk, column) of each scored output
   double kink_distance_ = 0;
 
   PassSums sums_;
-  std::vector<S> saved_, delta_, dhidden_, doutput_, output_, dout_, gathered_, dgathered_, panel_, scratch_;
+  std::vector<S> saved_, delta_, dhidden_, doutput_, output_, dout_, gathered_, dgathered_, panel_, scratch_, entering_;
   std::vector<S> gradient_, input_sum_;
   std::vector<std::vector<S>> map_sums_;
   std::vector<std::int32_t> labels_;
