@@ -42,7 +42,8 @@ template <class S> struct Chunk {
   /// state rows; block t + 1 belongs to step t: forward() finds V x_t + b in its first input_rows and leaves there what
   /// backward() needs, the state and the output.
   Mat<S> saved{nullptr, 0, 0, Eigen::OuterStride<>(0)};
-  /// delta_rows × steps·columns, zero on arrival. backward() leaves the gradient of V x_t + b in the first input_rows.
+  /// delta_rows × steps·columns; on arrival zero where a sequence has ended and anything elsewhere. backward() leaves the gradient of
+  /// V x_t + b in the first input_rows of the active columns.
   Mat<S> delta{nullptr, 0, 0, Eigen::OuterStride<>(0)};
   /// state_rows × columns: in: gradient with respect to the leaving state; out: with respect to the entering state.
   Mat<S> dstate{nullptr, 0, 0, Eigen::OuterStride<>(0)};

@@ -230,6 +230,8 @@ template <class S> struct CellNetwork<S>::SliceRun {
         for (Index j = 0; j < piece.active[std::size_t(t)] && C.cols() > 0; ++j)
           piece.doutput.columns(t * columns + j, 1) = C.col(sequences[std::size_t(j)]).template cast<S>();
       }
+      for (Index t = 0; t < c.steps; ++t)
+        piece.delta.columns(t * columns, piece.active[std::size_t(t)]).setConstant(std::numeric_limits<S>::quiet_NaN());
       const Matrix<S> kept = piece.saved.read();
       call("backward", [&](Scratch<S>& scratch) { cell.backward(c, piece.doutput.read(), maps, cell_theta(), sums, scratch); });
       report.require("memory", (kept.array() == piece.saved.read().array()).all(), "backward changed the saved numbers");

@@ -125,8 +125,14 @@ template <class S> void Readout<S>::initialise(Blocks<S> theta, Rng& rng) const 
   if (options_.bias) options_.bias_init.fill(as_matrix(theta[1], size_, 1), rng);
 }
 
+template <class S> void Readout<S>::refresh(CBlocks<S> theta) {
+  const CMat<S> Y = as_matrix(theta[0], size_, rows_);
+  Y_.pack(Y);
+  Y_adjoint_.pack_transposed(Y);
+}
+
 template <class S> void Readout<S>::forward(CBlocks<S> theta, CMat<S> h, Mat<S> o) const {
-  o.noalias() = as_matrix(theta[0], size_, rows_) * rows_of(h, 0, rows_);
+  Y_.multiply(rows_of(h, 0, rows_), o);
   if (options_.bias) o.colwise() += as_vector(theta[1]);
 }
 
@@ -135,8 +141,8 @@ template <class S> void Readout<S>::accumulate(CMat<S> h, CMat<S> d_o, std::span
   if (options_.bias) as_vector(sum.subspan(size_ * rows_)) += d_o.rowwise().sum();
 }
 
-template <class S> void Readout<S>::backward(CBlocks<S> theta, CMat<S> d_o, Mat<S> dh) const {
-  rows_of(dh, 0, rows_).noalias() = as_matrix(theta[0], size_, rows_).transpose() * d_o;
+template <class S> void Readout<S>::backward(CMat<S> d_o, Mat<S> dh) const {
+  Y_adjoint_.multiply(d_o, rows_of(dh, 0, rows_));
   dh.bottomRows(dh.rows() - rows_).setZero();
 }
 

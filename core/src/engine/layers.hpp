@@ -3,6 +3,7 @@
 
 #include <stiefel/cell.hpp>
 #include <stiefel/initialiser.hpp>
+#include <stiefel/product.hpp>
 #include <stiefel/task.hpp>
 
 #include "config/experiment.hpp"
@@ -58,14 +59,16 @@ template <class S> class Readout {
   Index size() const { return size_; }
   std::vector<BlockSpec> blocks() const;
   void initialise(Blocks<S> theta, Rng& rng) const;
+  void refresh(CBlocks<S> theta);
   void forward(CBlocks<S> theta, CMat<S> h, Mat<S> o) const;
   /// sum += gradient; the sum has the layout of the blocks.
   void accumulate(CMat<S> h, CMat<S> d_o, std::span<S> sum) const;
-  void backward(CBlocks<S> theta, CMat<S> d_o, Mat<S> dh) const;
+  void backward(CMat<S> d_o, Mat<S> dh) const;
 
  private:
   ReadoutOptions options_;
   Index size_, rows_;
+  PackedProduct<S> Y_, Y_adjoint_;
 };
 
 }  // namespace stiefel

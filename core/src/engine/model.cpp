@@ -116,6 +116,7 @@ template <class S> void Model<S>::initialise(S* data, std::uint64_t seed) const 
 template <class S> void Model<S>::refresh(const S* data) {
   theta = data;
   input->refresh(input_theta());
+  readout->refresh(readout_theta());
   for (Index i = 0; i < maps->count(); ++i) (*maps)[i].refresh(map_theta(i));
   maps->pack();
 }

@@ -178,7 +178,7 @@ template <class S> void SlicePass<S>::backward(Scored scored, GradientSink<S>& s
       compute(c);
       held_ = number;
     }
-    c.delta.setZero();
+    for (Index t = 0; t < c.steps; ++t) c.delta.middleCols(t * c.columns + c.active[t], c.columns - c.active[t]).setZero();
     if (norms) new (&c.dhidden) Mat<S>(mat(dhidden_.data(), cell.output_rows(), c.steps * c.columns, cell.output_rows()));
     const CMat<S> doutput = score(c, scored, scale, true, accumulate);
     Scratch<S> scratch{std::span<S>(scratch_)};
@@ -268,11 +268,11 @@ template <class S> CMat<S> SlicePass<S>::score(const Chunk<S>& c, Scored scored,
   const Index stride = padded<S>(rows);
   Mat<S> dh = mat(doutput_.data(), rows, c.steps * c.columns, stride);
   if (contiguous) {
-    readout.backward(m.readout_theta(), gradient, dh);
+    readout.backward(gradient, dh);
     return cview(dh);
   }
   Mat<S> dgathered = mat(room(dgathered_, rows * count), rows, count, rows);
-  readout.backward(m.readout_theta(), gradient, dgathered);
+  readout.backward(gradient, dgathered);
   dh.setZero();
   for (Index i = 0; i < count; ++i) dh.col(places_[i].first * c.columns + places_[i].second) = dgathered.col(i);
   return cview(dh);
