@@ -1,9 +1,11 @@
-// `stiefel bench step [NAME…]`: median seconds and GFLOP/s of a training step for standard workloads, with 1 and 2 threads.
+// `stiefel bench step|kernel FILE`: median seconds and GFLOP/s of a training step of an experiment, or GFLOP/s of its packed product alone.
 #include <fmt/format.h>
 
+#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include <config/load.hpp>
+#include <results/provenance.hpp>
 #include <stiefel/product.hpp>
 #include <trainer/step_time.hpp>
 
@@ -13,66 +15,77 @@
 namespace stiefel::cli {
 namespace {
 
-struct Workload {
-  const char* name;
-  const char* recurrent;
-  const char* activation;
-  int hidden, length, batch;
-};
+double positive(const std::string& text, const char* option) {
+  double value = 0;
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (fault != std::errc() || end != text.data() + text.size() || !(value > 0))
+    throw Error(fmt::format("{} \"{}\" is no number above 0", option, text));
+  return value;
+}
 
-constexpr Workload workloads[] = {
-    {"ornn_128_m16", "{plugin: householder, reflections: 16}", "leaky_relu", 128, 400, 50},
-    {"scornn_170_b50", "{plugin: scaled_cayley, rho: 17}", "modrelu", 170, 784, 50},
-    {"scornn_170_b128", "{plugin: scaled_cayley, rho: 17}", "modrelu", 170, 784, 128},
-    {"scornn_512_b50", "{plugin: scaled_cayley, rho: 51}", "modrelu", 512, 784, 50},
-    {"scornn_512_b128", "{plugin: scaled_cayley, rho: 51}", "modrelu", 512, 784, 128},
-    {"rnn_128", "{plugin: dense}", "tanh", 128, 784, 50},
-    {"rnn_512", "{plugin: dense}", "tanh", 512, 784, 50},
-    {"ornn_512_m510_b1", "{plugin: householder, reflections: 510}", "leaky_relu", 512, 118, 1},
-};
+/// What numbers must be compared with: the machine and the build.
+nlohmann::json circumstances() {
+  nlohmann::json found;
+  for (const auto& [name, value] : gather_provenance({.simd_target = product_target(), .command_line = {}, .user_note = ""}))
+    for (const char* wanted : {"version", "git_commit", "git_dirty", "compiler", "simd_target", "blas", "os", "cpu_model", "cpu_count"})
+      if (name == wanted) found[name] = value;
+  return found;
+}
 
-LoadedExperiment load(const Workload& work, int threads, Registry& registry) {
-  const std::string text = fmt::format(
-      "name: bench\nthreads: {}\ntask: {{plugin: adding, length: {}}}\nmodel:\n  cell: {{plugin: elman, hidden: {}, activation: {}}}\n  "
-      "recurrent: {}\n"
-      "optimizer: {{plugin: adam, rate: 1.0e-4}}\ntrain: {{batch: {}, steps: 1}}\n",
-      threads, work.length, work.hidden, work.activation, work.recurrent, work.batch);
-  return load_experiment_text(text, "bench", {}, registry);
+nlohmann::json step_row(const StepTime& time) {
+  return {{"median_s", time.median},
+          {"min_s", time.fastest},
+          {"max_s", time.slowest},
+          {"gflop", time.flops * 1e-9},
+          {"gflop_per_s", time.flops / time.median * 1e-9},
+          {"repeats", time.repeats}};
+}
+
+nlohmann::json kernel_row(const KernelRate& rate) {
+  return {{"rows", rate.rows},
+          {"cols", rate.cols},
+          {"columns", rate.columns},
+          {"gflop_per_s", rate.median * 1e-9},
+          {"min_gflop_per_s", rate.slowest * 1e-9},
+          {"max_gflop_per_s", rate.fastest * 1e-9},
+          {"repeats", rate.repeats}};
+}
+
+/// The names of the numbers above the first line, the numbers below.
+void print_row(const nlohmann::json& row, bool first) {
+  for (const auto& [name, value] : row.items())
+    if (first) fmt::print("{:>16}", name);
+  if (first) fmt::print("\n");
+  for (const auto& [name, value] : row.items())
+    fmt::print("{:>16}", value.is_number_float() ? fmt::format("{:.5g}", value.get<double>()) : value.dump());
+  fmt::print("\n");
 }
 
 }  // namespace
 
 int bench_command(std::span<const std::string> words) {
   const Arguments arguments = parse_arguments("bench", words);
-  if (arguments.positional.empty() || arguments.positional[0] != "step") throw Error("say what to measure: stiefel bench step [NAME...]");
-  const std::vector<std::string> wanted(arguments.positional.begin() + 1, arguments.positional.end());
-  std::vector<int> threads{1, 2};
-  if (arguments.has("--threads")) threads = {std::stoi(arguments.value("--threads"))};
+  const std::vector<std::string>& given = arguments.positional;
+  if (given.size() < 2 || (given[0] != "step" && given[0] != "kernel"))
+    throw Error("say what to measure and of which experiment: stiefel bench step FILE [key.path=value...], or kernel instead of step");
+  std::vector<std::string> threads{"1", "2"};
+  if (arguments.has("--threads")) threads = {arguments.value("--threads")};
+  const double seconds = positive(arguments.value("--seconds", "2"), "--seconds");
+  RunOptions options;
+  options.data_directory = data_directory(arguments);
   Registry registry;
   nlohmann::json rows = nlohmann::json::array();
-  if (!arguments.has("--json"))
-    fmt::print("{:<18} {:>7} {:>11} {:>11} {:>11} {:>9} {:>8}\n", "workload", "threads", "median s", "min s", "max s", "GFLOP", "GFLOP/s");
-  for (const Workload& work : workloads) {
-    if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), work.name) == wanted.end()) continue;
-    for (int count : threads) {
-      const StepTime time = measure_step(load(work, count, registry), registry, {}, 2.0);
-      const double rate = time.flops / time.median * 1e-9;
-      rows.push_back({{"workload", work.name},
-                      {"threads", count},
-                      {"median_s", time.median},
-                      {"min_s", time.fastest},
-                      {"max_s", time.slowest},
-                      {"gflop", time.flops * 1e-9},
-                      {"gflop_per_s", rate},
-                      {"repeats", time.repeats},
-                      {"simd", product_target()}});
-      if (!arguments.has("--json"))
-        fmt::print("{:<18} {:>7} {:>11.5f} {:>11.5f} {:>11.5f} {:>9.3f} {:>8.1f}\n", work.name, count, time.median, time.fastest,
-                   time.slowest, time.flops * 1e-9, rate);
-    }
+  for (const std::string& count : threads) {
+    std::vector<std::string> overrides(given.begin() + 2, given.end());
+    overrides.push_back("threads=" + count);
+    const LoadedExperiment loaded = load_experiment(given[1], overrides, registry);
+    nlohmann::json row = given[0] == "step" ? step_row(measure_step(loaded, registry, options, seconds))
+                                            : kernel_row(measure_kernel(loaded, registry, options, seconds));
+    row["threads"] = loaded.experiment.threads;
+    if (!arguments.has("--json")) print_row(row, rows.empty());
+    rows.push_back(std::move(row));
   }
-  if (rows.empty()) throw Error(fmt::format("there is no workload \"{}\"", fmt::join(wanted, ", ")));
-  if (arguments.has("--json")) fmt::print("{}\n", rows.dump(2));
+  if (arguments.has("--json")) fmt::print("{}\n", nlohmann::json{{"circumstances", circumstances()}, {"rows", rows}}.dump(2));
   return int(Exit::done);
 }
 

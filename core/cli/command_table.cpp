@@ -7,6 +7,7 @@
 #include <boost/program_options.hpp>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include <stiefel/error.hpp>
 #include <suggestion.hpp>
@@ -60,7 +61,15 @@ const std::vector<Command>& commands() {
         {"--limit", Word::text, "seconds that one call of the plugin may take (60)"},
         data}},
       {"new", "ROLE NAME", Word::role, Word::text, "write a plugin to start from", {}},
-      {"bench", "step", Word::text, Word::none, "measure seconds per training step", {threads, json}},
+      {"bench",
+       "step|kernel FILE [key.path=value...]",
+       Word::text,
+       Word::experiment,
+       "measure seconds per training step of an experiment, or the rate of the product inside it",
+       {{"--threads", Word::text, "worker threads; measured with 1 and with 2 otherwise"},
+        {"--seconds", Word::text, "how long to measure each (2)"},
+        data,
+        json}},
       {"completion", "bash", Word::shell, Word::none, "print the completion script of a shell", {}},
   };
   return table;
@@ -126,6 +135,14 @@ Arguments parse_arguments(std::string_view name, std::span<const std::string> wo
     throw Error(fmt::format("{} needs a value: {}", option, meaning_of(option)));
   }
   return arguments;
+}
+
+std::string data_directory(const Arguments& arguments) {
+  if (arguments.has("--data")) return arguments.value("--data");
+  if (const char* directory = std::getenv("STIEFEL_DATA"); directory && *directory) return directory;
+  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache) return std::string(cache) + "/stiefel";
+  const char* home = std::getenv("HOME");
+  return home ? std::string(home) + "/.cache/stiefel" : "";
 }
 
 std::string help_text(const Command& command) {

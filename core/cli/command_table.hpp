@@ -42,6 +42,9 @@ struct Arguments {
 /// Throws Error for an option that the command does not have, with a suggestion.
 Arguments parse_arguments(std::string_view command, std::span<const std::string> words);
 
+/// Folder of the data sets: --data, STIEFEL_DATA, the cache; may be empty.
+std::string data_directory(const Arguments& arguments);
+
 /// Help for one command, and for the program.
 std::string help_text(const Command& command);
 std::string help_text();

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cstdlib>
 
 #include <config/load.hpp>
 #include <trainer/trainer.hpp>
@@ -27,14 +26,6 @@ void catch_signals() {
   struct sigaction action {};
   action.sa_handler = on_signal;
   for (int number : {SIGINT, SIGTERM, SIGHUP}) sigaction(number, &action, nullptr);
-}
-
-std::string data_directory(const Arguments& arguments) {
-  if (arguments.has("--data")) return arguments.value("--data");
-  if (const char* directory = std::getenv("STIEFEL_DATA"); directory && *directory) return directory;
-  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache) return std::string(cache) + "/stiefel";
-  const char* home = std::getenv("HOME");
-  return home ? std::string(home) + "/.cache/stiefel" : "";
 }
 
 int report(const RunSummary& summary) {

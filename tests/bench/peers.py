@@ -1,0 +1,473 @@
+"""PyTorch's side of tests/bench/run: the same training steps, as a PyTorch user writes them and as an expert does.
+
+One process measures one variant of one workload: `peers.py WORKLOAD VARIANT THREADS`, where WORKLOAD is run's Workload as a JSON object.
+It says `{"torch": version, ...}` when it is warm; then each line read from standard input is a number of seconds, answered by one line
+`{"seconds": [...]}`, the time of each training step that fitted. Between lines it only waits, so that nothing else is disturbed.
+
+`peers.py variants WORKLOAD` lists the variants. `peers.py check` compares loss and gradients of all in double precision at small sizes.
+
+Variants: nn.RNN and nn.LSTM are PyTorch's own; eager and script are loops over time for autograd and TorchScript; wy applies reflections in
+compact form at each step; grouped applies a Kronecker product as two; hand* are autograd.Functions that fill buffers allocated once per
+step and take the gradient of a matrix as one product over all time steps.
+"""
+import ctypes
+import json
+import math
+import sys
+import time
+from types import SimpleNamespace
+from typing import List
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+aten = torch.ops.aten
+
+
+def variants(work):
+    """Names of the variants of a workload; those that begin with hand are an expert's."""
+    if work.cell == "lstm":
+        return ["nn.LSTM", "hand"]
+    if work.recurrent == "kronecker":
+        return ["eager", "grouped", "hand", "hand-grouped"]
+    own = {"householder": ["wy"], "dense": ["nn.RNN"]}
+    return ["eager", "script", *own.get(work.recurrent, []), "hand"]
+
+
+def parameter(*shape, scale=0.1, dtype=None):
+    return (torch.randn(*shape, dtype=dtype) * scale).requires_grad_()
+
+
+# ---- tasks: the batch, what is projected into the time loop, and the loss
+
+class Task:
+    """A fixed random batch. adding: two numbers a step, a number at the end; pixels: one number a step, a class of ten at the end;
+    symbols: a symbol a step and a class each step."""
+
+    def __init__(self, work, rows, outputs):
+        T, B = work.length, work.batch
+        self.every = work.task == "symbols"
+        inputs, classes = {"adding": (2, 1), "pixels": (1, 10), "symbols": (work.classes + 1, work.classes)}[work.task]
+        self.V, self.C, self.bias = parameter(inputs, rows), parameter(classes, outputs), torch.zeros(classes, requires_grad=True)
+        self.parameters = [self.V, self.C, self.bias]
+        self.x = torch.randint(0, inputs, (T, B)) if self.every else torch.rand(T, B, inputs)
+        self.y = torch.rand(B, 1) if work.task == "adding" else torch.randint(0, classes, (T * B if self.every else B,))
+
+    def projected(self, bias):
+        """V x of all time steps, before the loop."""
+        if self.every:
+            table = self.V if bias is None else self.V + bias
+            return F.embedding(self.x, table)
+        if self.x.shape[2] == 1 and bias is None:
+            return self.x * self.V
+        return F.linear(self.x, self.V.t(), bias)
+
+    def loss(self, states):
+        """Of all states, T x B x n, or of the last one."""
+        output = F.linear(states.reshape(-1, states.shape[-1]), self.C, self.bias)
+        return F.cross_entropy(output, self.y) if self.y.dtype == torch.int64 else F.mse_loss(output, self.y)
+
+
+# ---- real Elman cells
+
+def triangular_factor(U):
+    """S with H(u_1) ... H(u_m) = I - U S U^T."""
+    G = U.t() @ U
+    return torch.linalg.inv(torch.triu(G, 1) + torch.diag(torch.diagonal(G) / 2))
+
+
+def recurrent_matrix(work):
+    """Parameters, and a function that forms W from them."""
+    n = work.hidden
+    if work.recurrent == "householder":
+        U = torch.randn(n, work.reflections).tril().requires_grad_()
+        return [U], lambda: torch.eye(n) - U @ (triangular_factor(U) @ U.t())
+    if work.recurrent == "scaled_cayley":
+        A = parameter(n, n)
+        scale = torch.ones(n)
+        scale[:work.rho] = -1
+
+        def cayley():
+            lower = A.tril(-1)
+            skew = lower - lower.t()
+            return torch.linalg.solve(torch.eye(n) + skew, torch.eye(n) - skew) * scale
+        return [A], cayley
+    W = parameter(n, n, scale=1 / math.sqrt(n))
+    return [W], lambda: W
+
+
+def activate(z: Tensor, bias: Tensor, kind: str) -> Tensor:
+    if kind == "modrelu":
+        return torch.sign(z) * F.relu(torch.abs(z) + bias)
+    if kind == "leaky_relu":
+        return F.leaky_relu(z, 0.1)
+    return torch.tanh(z)
+
+
+def unroll(inputs: Tensor, h: Tensor, Wt: Tensor, bias: Tensor, kind: str, every: bool) -> Tensor:
+    states: List[Tensor] = []
+    for x in inputs.unbind(0):
+        h = activate(torch.addmm(x, h, Wt), bias, kind)
+        if every:
+            states.append(h)
+    return torch.stack(states) if every else h
+
+
+def unroll_wy(inputs, h, U, S, kind, every):
+    """W = I - U S U^T is never formed."""
+    US, Ut, none, states = U @ S.t(), U.t(), None, []
+    for x in inputs.unbind(0):
+        h = activate(torch.addmm(h + x, h @ US, Ut, alpha=-1), none, kind)
+        if every:
+            states.append(h)
+    return torch.stack(states) if every else h
+
+
+class HandElman(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, inputs, W, bias, kind, every):
+        T, B, n = inputs.shape
+        states = inputs.new_zeros(T + 1, B, n)
+        size, Wt = inputs.new_empty(B, n), W.t()
+        steps = states.unbind(0)
+        for t, x in enumerate(inputs.unbind(0)):
+            z = steps[t + 1]
+            torch.addmm(x, steps[t], Wt, out=z)
+            if kind == "modrelu":
+                torch.abs(z, out=size).add_(bias).relu_()
+                torch.copysign(size, z, out=z)
+            elif kind == "leaky_relu":
+                F.leaky_relu_(z, 0.1)
+            else:
+                z.tanh_()
+        ctx.states, ctx.W, ctx.kind, ctx.every = states, W, kind, every
+        return states[1:] if every else states[T]
+
+    @staticmethod
+    def backward(ctx, gradient):
+        states, W, kind = ctx.states, ctx.W, ctx.kind
+        T, B, n = states.shape[0] - 1, states.shape[1], states.shape[2]
+        deltas = states.new_empty(T, B, n)
+        size = states.new_empty(B, n)
+        steps, delta = states.unbind(0), deltas.unbind(0)
+        at = gradient.contiguous().unbind(0) if ctx.every else None
+        g = (at[T - 1] if ctx.every else gradient).clone()
+        for t in range(T - 1, -1, -1):
+            h, d = steps[t + 1], delta[t]
+            if kind == "modrelu":
+                aten.threshold_backward.grad_input(g, torch.abs(h, out=size), 0, grad_input=d)
+            elif kind == "leaky_relu":
+                aten.leaky_relu_backward.grad_input(g, h, 0.1, True, grad_input=d)
+            else:
+                aten.tanh_backward.grad_input(g, h, grad_input=d)
+            if t > 0 and ctx.every:
+                torch.addmm(at[t - 1], d, W, out=g)
+            elif t > 0:
+                torch.mm(d, W, out=g)
+        dW = deltas.view(T * B, n).t() @ states[:T].view(T * B, n)
+        dbias = (torch.sign(states[1:]).mul_(deltas)).sum((0, 1)) if kind == "modrelu" else None
+        return deltas, dW, dbias, None, None
+
+
+def elman(work, variant):
+    n, B = work.hidden, work.batch
+    task = Task(work, n, n)
+    if variant == "nn.RNN":
+        cell = torch.nn.RNN(task.x.shape[2], n)
+        parameters = [*cell.parameters(), task.C, task.bias]
+        return lambda: task.loss(cell(task.x)[0][-1]), parameters
+    matrix_parameters, matrix = recurrent_matrix(work)
+    bias = parameter(n, scale=0.01)
+    modrelu = work.activation == "modrelu"
+    start = torch.zeros(B, n)
+    loop = torch.jit.script(unroll) if variant == "script" else unroll
+
+    def loss():
+        inputs = task.projected(None if modrelu else bias)
+        if variant == "wy":
+            U, = matrix_parameters
+            return task.loss(unroll_wy(inputs, start, U, triangular_factor(U), work.activation, task.every))
+        if variant == "hand":
+            return task.loss(HandElman.apply(inputs, matrix(), bias, work.activation, task.every))
+        return task.loss(loop(inputs, start, matrix().t(), bias, work.activation, task.every))
+    return loss, [*matrix_parameters, bias, *task.parameters]
+
+
+# ---- LSTM; gates in the order input, forget, output, candidate, so that three share one sigmoid
+
+class HandLstm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, inputs, W):
+        T, B, n = inputs.shape[0], inputs.shape[1], W.shape[1]
+        gates = torch.empty_like(inputs)
+        h, c = inputs.new_zeros(T + 1, B, n), inputs.new_zeros(T + 1, B, n)
+        squashed, Wt = inputs.new_empty(T, B, n), W.t()
+        for t, x in enumerate(inputs.unbind(0)):
+            a = gates[t]
+            torch.addmm(x, h[t], Wt, out=a)
+            a[:, :3 * n].sigmoid_()
+            a[:, 3 * n:].tanh_()
+            i, f, o, candidate = a.chunk(4, 1)
+            torch.mul(f, c[t], out=c[t + 1]).addcmul_(i, candidate)
+            torch.mul(o, torch.tanh(c[t + 1], out=squashed[t]), out=h[t + 1])
+        ctx.kept = W, gates, h, c, squashed
+        return h[T]
+
+    @staticmethod
+    def backward(ctx, gradient):
+        W, gates, h, c, squashed = ctx.kept
+        T, B, n = squashed.shape
+        deltas = torch.empty_like(gates)
+        g, dc, product = gradient.clone(), gradient.new_zeros(B, n), gradient.new_empty(B, 4 * n)
+        for t in range(T - 1, -1, -1):
+            a, d = gates[t], deltas[t]
+            i, f, o, candidate = a.chunk(4, 1)
+            torch.mul(g, squashed[t], out=product[:, 2 * n:3 * n])
+            dc += aten.tanh_backward(g * o, squashed[t])
+            torch.mul(dc, candidate, out=product[:, :n])
+            torch.mul(dc, c[t], out=product[:, n:2 * n])
+            torch.mul(dc, i, out=product[:, 3 * n:])
+            d[:, :3 * n] = aten.sigmoid_backward(product[:, :3 * n], a[:, :3 * n])
+            d[:, 3 * n:] = aten.tanh_backward(product[:, 3 * n:], candidate)
+            dc *= f
+            if t > 0:
+                torch.mm(d, W, out=g)
+        return deltas, deltas.view(T * B, 4 * n).t() @ h[:T].view(T * B, n)
+
+
+def lstm(work, variant):
+    n = work.hidden
+    task = Task(work, 4 * n, n)
+    if variant == "nn.LSTM":
+        cell = torch.nn.LSTM(task.x.shape[2], n)
+        return lambda: task.loss(cell(task.x)[0][-1]), [*cell.parameters(), task.C, task.bias]
+    W, bias = parameter(4 * n, n, scale=1 / math.sqrt(n)), parameter(4 * n)
+    return lambda: task.loss(HandLstm.apply(task.projected(bias), W)), [W, bias, *task.parameters]
+
+
+# ---- complex Elman cells with a Kronecker product of 2 x 2 factors
+
+TINY = 1e-12
+
+
+def product_of(factors):
+    product = factors[0]
+    for factor in factors[1:]:
+        product = torch.kron(product, factor)
+    return product
+
+
+def complex_modrelu(z, bias):
+    size = torch.abs(z) + TINY
+    return z * (F.relu(size + bias) / size)
+
+
+def apply_two(h, At, Qt):
+    """Rows (A x Q) h by two plain products; PyTorch's batched products of complex numbers are slow."""
+    p, q, B = At.shape[0], Qt.shape[0], h.shape[0]
+    half = (h.reshape(B * p, q) @ Qt).view(B, p, q).transpose(1, 2).reshape(B * q, p)
+    return (half @ At).view(B, q, p).transpose(1, 2).reshape(B, p * q)
+
+
+class HandKronecker(torch.autograd.Function):
+    """W = A x Q; for A = 1 the second product is left out."""
+
+    @staticmethod
+    def forward(ctx, inputs, A, Q, bias):
+        T, B, n = inputs.shape
+        p, q = A.shape[0], Q.shape[0]
+        At, Qt = A.t().contiguous(), Q.t().contiguous()
+        states, z = inputs.new_zeros(T + 1, B, n), torch.empty_like(inputs)
+        half = inputs.new_empty(T, B, q, p) if p > 1 else None
+        narrow = inputs.new_empty(B * p, q)
+        wide = inputs.new_empty(B * q, p)
+        size, scale = bias.new_empty(T, B, n), bias.new_empty(B, n)
+        for t, x in enumerate(inputs.unbind(0)):
+            if p == 1:
+                torch.addmm(x, states[t], Qt, out=z[t])
+            else:
+                torch.mm(states[t].view(B * p, q), Qt, out=narrow)
+                half[t].copy_(narrow.view(B, p, q).transpose(1, 2))
+                torch.mm(half[t].view(B * q, p), At, out=wide)
+                torch.add(x.view(B, p, q), wide.view(B, q, p).transpose(1, 2), out=z[t].view(B, p, q))
+            torch.abs(z[t], out=size[t]).add_(TINY)
+            torch.add(size[t], bias, out=scale).relu_().div_(size[t])
+            torch.mul(torch.view_as_real(z[t]), scale.unsqueeze(2), out=torch.view_as_real(states[t + 1]))
+        ctx.kept = A, Q, bias, states, z, half, size
+        return states[1:]
+
+    @staticmethod
+    def backward(ctx, gradient):
+        A, Q, bias, states, z, half, size = ctx.kept
+        T, B, n = z.shape
+        p, q = A.shape[0], Q.shape[0]
+        Ac, Qc = A.conj().resolve_conj(), Q.conj().resolve_conj()
+        unit = torch.view_as_real(z).div_(size.unsqueeze(3))  # z is not needed again
+        sum_ = size + bias
+        scale = F.relu(sum_) / size
+        active = (sum_ > 0).to(size.dtype)
+        rest = active - scale  # what the direction of z gets beside the scale
+        deltas, along = torch.empty_like(gradient), torch.empty_like(size)
+        dhalf = torch.empty_like(half) if p > 1 else None
+        turned, product = gradient.new_empty(B, q, p), gradient.new_empty(B * p, q)
+        two = size.new_empty(B, n, 2)
+        g = gradient[T - 1].clone()
+        dturned = gradient.new_empty(T, B, q, p) if p > 1 else None
+        for t in range(T - 1, -1, -1):
+            real = torch.view_as_real(g)
+            torch.sum(torch.mul(real, unit[t], out=two), 2, out=along[t])
+            d = torch.view_as_real(deltas[t])
+            torch.mul(real, scale[t].unsqueeze(2), out=d)
+            d.addcmul_(unit[t], (along[t] * rest[t]).unsqueeze(2))
+            if p > 1:
+                dturned[t].copy_(deltas[t].view(B, p, q).transpose(1, 2))
+                torch.mm(dturned[t].view(B * q, p), Ac, out=dhalf[t].view(B * q, p))
+            if t > 0:
+                source = deltas[t] if p == 1 else product.view(B, p, q).copy_(dhalf[t].transpose(1, 2)).view(B * p, q)
+                torch.addmm(gradient[t - 1].reshape(B * p, q), source, Qc, out=g.view(B * p, q))
+        before = states[:T].reshape(T * B * p, q)
+        if p == 1:
+            dA, dQ = None, deltas.view(T * B, n).t() @ before.conj()
+        else:
+            dA = dturned.view(T * B * q, p).t() @ half.view(T * B * q, p).conj()
+            dQ = dhalf.transpose(2, 3).reshape(T * B * p, q).t() @ before.conj()
+        return deltas, dA, dQ, (along * active).sum((0, 1))
+
+
+def kronecker(work, variant):
+    N, B, T = work.hidden, work.batch, work.length
+    task = Task(work, 2 * N, 2 * N)
+    number = torch.complex128 if torch.get_default_dtype() == torch.float64 else torch.complex64
+    factors = [torch.linalg.qr(torch.randn(2, 2, dtype=number))[0].contiguous().requires_grad_() for _ in range(N.bit_length() - 1)]
+    bias = parameter(N, scale=0.01)
+    start = torch.zeros(B, N, dtype=number)
+    left = len(factors) // 2 if "grouped" in variant else 0
+
+    def loss():
+        inputs = torch.view_as_complex(task.projected(None).view(T, B, N, 2))
+        A, Q = product_of(factors[:left]) if left else torch.ones(1, 1, dtype=number), product_of(factors[left:])
+        if variant.startswith("hand"):
+            states = HandKronecker.apply(inputs, A, Q, bias)
+        else:
+            At, Qt, h, steps = A.t(), Q.t(), start, []
+            for x in inputs.unbind(0):
+                h = complex_modrelu(apply_two(h, At, Qt) + x if left else torch.addmm(x, h, Qt), bias)
+                steps.append(h)
+            states = torch.stack(steps)
+        return task.loss(torch.view_as_real(states).reshape(T, B, 2 * N))
+    return loss, [*factors, bias, *task.parameters]
+
+
+# ---- measuring
+
+def prepare(work, variant):
+    """The loss as a function, and its parameters."""
+    torch.manual_seed(1)
+    make = lstm if work.cell == "lstm" else kronecker if work.recurrent == "kronecker" else elman
+    return make(work, variant)
+
+
+def gradients(work, variant):
+    loss, parameters = prepare(work, variant)
+    value = loss()
+    value.backward()
+    return [value.detach(), *(p.grad for p in parameters)]
+
+
+def training_step(work, variant):
+    loss, parameters = prepare(work, variant)
+    optimizer = torch.optim.Adam(parameters, lr=1e-4)
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        loss().backward()
+        optimizer.step()
+    return step
+
+
+def repeat(step, seconds):
+    """Seconds of each step, at least three after one to warm up."""
+    step()
+    times, begin = [], time.perf_counter()
+    while len(times) < 3 or (time.perf_counter() - begin < seconds and len(times) < 1000):
+        start = time.perf_counter()
+        step()
+        times.append(time.perf_counter() - start)
+    return times
+
+
+def give_memory_back():
+    """What malloc keeps after a step is missing to the other processes."""
+    ctypes.CDLL(None).malloc_trim(0)
+
+
+def blas_in_use():
+    with open("/proc/self/maps", encoding="utf-8") as maps:
+        paths = {line.split()[-1] for line in maps if "blas" in line or "blis" in line or "mkl_rt" in line or "mkl_core" in line}
+    return sorted(path for path in paths if path.startswith("/"))
+
+
+def serve(work, variant, threads):
+    torch.set_flush_denormal(True)
+    torch.set_num_threads(threads)
+    step = training_step(work, variant)
+    for _ in range(3):
+        step()
+    give_memory_back()
+    print(json.dumps({"torch": torch.__version__, "blas": blas_in_use()}), flush=True)
+    for line in sys.stdin:
+        times = repeat(step, float(line))
+        give_memory_back()
+        print(json.dumps({"seconds": times}), flush=True)
+
+
+def check():
+    torch.set_default_dtype(torch.float64)
+    common = {"cell": "elman", "reflections": 4, "rho": 3, "classes": 5, "length": 7, "batch": 3, "hidden": 8}
+    cases = [("householder", "leaky_relu", "adding"), ("householder", "leaky_relu", "symbols"), ("scaled_cayley", "modrelu", "pixels"),
+             ("dense", "tanh", "pixels"), ("kronecker", "modrelu", "symbols")]
+    works = [SimpleNamespace(**common, recurrent=r, activation=a, task=t) for r, a, t in cases]
+    worst = 0.0
+    for work in works:
+        reference = gradients(work, "eager")
+        for variant in variants(work):
+            if variant == "nn.RNN":
+                continue  # it draws other parameters
+            found = gradients(work, variant)
+            error = max(float((a - b).abs().max() / (b.abs().max() + 1e-30)) for a, b in zip(found, reference))
+            worst = max(worst, error)
+            print(f"{work.recurrent:<14}{work.task:<9}{variant:<13}{error:.1e}")
+    worst = max(worst, check_lstm())
+    return 0 if worst < 1e-9 else 1
+
+
+def check_lstm():
+    """Against nn.LSTM's cell with the gates in its order."""
+    T, B, n = 6, 3, 5
+    cell = torch.nn.LSTM(2, n)
+    x = torch.randn(T, B, 2)
+    order = torch.cat([torch.arange(k * n, (k + 1) * n) for k in (0, 1, 3, 2)])  # nn.LSTM: input, forget, candidate, output
+    W = cell.weight_hh_l0.detach()[order].requires_grad_()
+    inputs = F.linear(x, cell.weight_ih_l0.detach()[order], (cell.bias_ih_l0 + cell.bias_hh_l0).detach()[order])
+    last, expected = HandLstm.apply(inputs, W), cell(x)[0][-1]
+    weights = torch.randn(B, n)
+    (last * weights).sum().backward()
+    (expected * weights).sum().backward()
+    error = max(float((last - expected).abs().max()), float((W.grad - cell.weight_hh_l0.grad[order]).abs().max()))
+    print(f"{'lstm':<23}{'hand':<13}{error:.1e}")
+    return error
+
+
+def main(words):
+    if words == ["check"]:
+        return check()
+    if words[0] == "variants":
+        print(json.dumps(variants(SimpleNamespace(**json.loads(words[1])))))
+    else:
+        serve(SimpleNamespace(**json.loads(words[0])), words[1], int(words[2]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
