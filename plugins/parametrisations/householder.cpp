@@ -5,7 +5,8 @@
 //   pullback (theorem 2), columns x, dy      h = P H₁x,  c = R dy:  Ū = U·K − Σ dy hᵀ − Σ H₁x cᵀ,  ū₁ = Σ x_n (dy − Uc)_n
 //
 // K is symmetric with the lower triangle of Σ h cᵀ. `apply: sequential` (algorithm 1) reflects one vector after another and needs no T.
-// P and R are computed in double precision: their errors are then those of one rounding even for ill-conditioned T.
+// P and R are computed in double precision: their errors are then those of one rounding even for ill-conditioned T. From about 3n/8
+// reflections on, forming W and multiplying by it is less work than P and U; then h and c are found by solves with T.
 #include <stiefel/plugin.hpp>
 
 #include "reflections.hpp"
@@ -45,7 +46,8 @@ template <class S> class Householder final : public Parametrisation<S> {
         n_(shape.rows),
         r_(std::min(options.reflections, n_ - 1)),
         signed_(options.reflections == n_),
-        sequential_(options.apply == "sequential") {
+        sequential_(options.apply == "sequential"),
+        explicit_(!sequential_ && 8 * r_ > 3 * n_) {
     const std::string n = std::to_string(n_);
     if (n_ < 2) throw Error("householder needs at least 2 rows, but the map has " + n);
     if (options.reflections > n_)
@@ -94,6 +96,7 @@ template <class S> class Householder final : public Parametrisation<S> {
   Index scratch(Index columns) const override { return sequential_ ? 2 * n_ + r_ : 2 * r_ * columns; }
 
   void apply(CMat<S> X, Mat<S> Y, Scratch<S>& scratch) const override {
+    if (explicit_) return W_product_.multiply(X, Y);
     Y = X;
     if (signed_) Y.row(n_ - 1) *= u1_;
     if (sequential_) {
@@ -107,6 +110,7 @@ template <class S> class Householder final : public Parametrisation<S> {
   }
 
   void apply_adjoint(CMat<S> dY, Mat<S> dX, Scratch<S>& scratch) const override {
+    if (explicit_) return W_adjoint_.multiply(dY, dX);
     dX = dY;
     if (sequential_) {
       for (Index c = 0; c < dX.cols(); ++c)
@@ -124,9 +128,17 @@ template <class S> class Householder final : public Parametrisation<S> {
   void accumulate(CMat<S> X, CMat<S> dY, std::span<S> sum, Scratch<S>& scratch) const override {
     Sums<S> sums = parts(sum);
     if (sequential_) return accumulate_sequentially(X, dY, sums, scratch);
-    const Mat<S> h = scratch.take(r_, X.cols()), c = scratch.take(r_, X.cols());
-    P_product_.multiply(X, h);
-    R_product_.multiply(dY, c);
+    Mat<S> h = scratch.take(r_, X.cols()), c = scratch.take(r_, X.cols());
+    if (explicit_) {
+      h.noalias() = U_.transpose() * X;
+      c.noalias() = U_.transpose() * dY;
+      if (signed_) h.noalias() += last_row_ * ((u1_ - 1) * X.row(n_ - 1));
+      T_.template triangularView<Eigen::Upper>().solveInPlace(h);
+      T_.transpose().template triangularView<Eigen::Lower>().solveInPlace(c);
+    } else {
+      P_product_.multiply(X, h);
+      R_product_.multiply(dY, c);
+    }
     sums.hc.noalias() += h * c.transpose();
     sums.left.noalias() += dY * h.transpose();
     sums.right.noalias() += X * c.transpose();
@@ -162,6 +174,10 @@ template <class S> class Householder final : public Parametrisation<S> {
   bool materialises() const override { return true; }
 
   void materialise(CBlocks<S>, Mat<S> W) override {
+    if (explicit_) {
+      W = W_;
+      return;
+    }
     const Matrix<S> I = Matrix<S>::Identity(n_, n_);
     std::vector<S> memory(std::size_t(scratch(n_)));
     Scratch<S> working(memory);
@@ -184,7 +200,12 @@ template <class S> class Householder final : public Parametrisation<S> {
   Cost cost(Index columns) const override {
     const double n = double(n_), r = double(r_), c = double(columns), stored = double(trapezoid_size(n_, r_));
     if (sequential_) return {2 * stored, 4 * stored * c, 4 * stored * c, 14 * stored * c, n * r, 4 * stored * n, 14 * stored * n};
-    const double product = 4 * n * r, gradient = 8 * n * r + 2 * r * r, finish = 2 * n * r * r;
+    const double finish = 2 * n * r * r;
+    if (explicit_) {
+      const double gradient = 8 * n * r + 4 * r * r;
+      return {4 * n * r * r + 2 * n * n * r, 2 * n * n * c, 2 * n * n * c, gradient * c, finish, n * n, gradient * n + finish};
+    }
+    const double product = 4 * n * r, gradient = 8 * n * r + 2 * r * r;
     return {4 * n * r * r, product * c, product * c, gradient * c, finish, product * n, gradient * n + finish};
   }
 
@@ -201,16 +222,25 @@ template <class S> class Householder final : public Parametrisation<S> {
 
   void form_compact() {
     const Matrix<double> U = U_.template cast<double>();
-    Matrix<double> T(r_, r_);
-    T.noalias() = U.transpose() * U;
+    Matrix<double> T = Matrix<double>::Zero(r_, r_);
+    T.template selfadjointView<Eigen::Upper>().rankUpdate(U.transpose());
     T.diagonal() /= 2;
     Matrix<S> P = T.template triangularView<Eigen::Upper>().solve(U.transpose()).template cast<S>();
-    const Matrix<S> R = T.transpose().template triangularView<Eigen::Lower>().solve(U.transpose()).template cast<S>();
     if (signed_) P.col(n_ - 1) *= u1_;
+    last_row_ = U_.row(n_ - 1).transpose();
+    if (explicit_) {
+      T_ = T.template cast<S>();
+      W_.setIdentity(n_, n_);
+      if (signed_) W_(n_ - 1, n_ - 1) = u1_;
+      W_.noalias() -= U_ * P;
+      W_product_.pack(cview(W_));
+      W_adjoint_.pack_transposed(cview(W_));
+      return;
+    }
+    const Matrix<S> R = T.transpose().template triangularView<Eigen::Lower>().solve(U.transpose()).template cast<S>();
     P_product_.pack(cview(P));
     R_product_.pack(cview(R));
     U_product_.pack(cview(U_));
-    last_row_ = U_.row(n_ - 1).transpose();
   }
 
   /// y −= (2uᵀy/‖u‖²)u for the stored part u of column j; returns the factor.
@@ -255,11 +285,13 @@ template <class S> class Householder final : public Parametrisation<S> {
 
   Options options_;
   Index n_, r_;
-  bool signed_, sequential_;
+  bool signed_, sequential_, explicit_;
   Matrix<S> U_;                 // n × r
   Vector<S> twice_, last_row_;  // r: 2/‖u‖², and the last row of U
   S u1_ = 1;
   PackedProduct<S> P_product_, R_product_, U_product_;  // of P H₁, R and U
+  Matrix<S> T_, W_;                                     // explicit
+  PackedProduct<S> W_product_, W_adjoint_;
 };
 
 }  // namespace

@@ -30,8 +30,12 @@ template <class S> void InputLayer<S>::initialise(Blocks<S> theta, Rng& rng) con
 }
 
 template <class S> void InputLayer<S>::refresh(CBlocks<S> theta) {
-  if (kind_ == InputKind::dense) return;
   table_.setZero(rows_, width() + 1);
+  if (kind_ == InputKind::dense) {
+    table_.leftCols(size_) = as_matrix(theta[0], rows_, size_);
+    if (options_.bias) table_.col(size_) = as_vector(theta[1]);
+    return packed_.pack(cview(table_));
+  }
   if (kind_ == InputKind::symbols) {
     const CMat<S> V = as_matrix(theta[0], rows_, depth());
     if (options_.embedding_size > 0)
@@ -42,30 +46,22 @@ template <class S> void InputLayer<S>::refresh(CBlocks<S> theta) {
   if (options_.bias) table_.colwise() += as_vector(theta[kind_ != InputKind::none]);
 }
 
+/// The inputs with a row of ones below them.
 template <class S> CMat<S> InputLayer<S>::gather(const Window<S>& w, std::span<S> panel) const {
-  Mat<S> x = mat(panel.data(), size_, w.steps * w.columns(), size_);
+  Mat<S> x = mat(panel.data(), size_ + 1, w.steps * w.columns(), size_ + 1);
+  x.row(size_).setOnes();
   const CMat<S> inputs = w.batch.inputs();
   for (Index t = 0; t < w.steps; ++t)
     for (Index c = 0; c < w.columns(); ++c)
       if (w.alive(t, c))
-        x.col(t * w.columns() + c) = inputs.col((w.first + t) * w.batch.sequences() + w.slice.sequences[c]);
+        x.col(t * w.columns() + c).head(size_) = inputs.col((w.first + t) * w.batch.sequences() + w.slice.sequences[c]);
       else
-        x.col(t * w.columns() + c).setZero();
+        x.col(t * w.columns() + c).head(size_).setZero();
   return cview(x);
 }
 
-template <class S> void InputLayer<S>::forward(CBlocks<S> theta, const Window<S>& w, Mat<S> target, std::span<S> panel) const {
-  if (kind_ == InputKind::dense) {
-    const CMat<S> V = as_matrix(theta[0], rows_, size_);
-    const CMat<S> x = gather(w, panel);
-    if (size_ == 1) {
-      for (Index j = 0; j < target.cols(); ++j) target.col(j) = x(0, j) * V.col(0);
-    } else {
-      target.noalias() = V * x;
-    }
-    if (options_.bias) target.colwise() += as_vector(theta[1]);
-    return;
-  }
+template <class S> void InputLayer<S>::forward(const Window<S>& w, Mat<S> target, std::span<S> panel) const {
+  if (kind_ == InputKind::dense) return packed_.multiply(gather(w, panel), target);
   for (Index t = 0; t < w.steps; ++t)
     for (Index c = 0; c < w.columns(); ++c) {
       Index symbol = width();
@@ -78,15 +74,12 @@ template <class S> void InputLayer<S>::forward(CBlocks<S> theta, const Window<S>
 }
 
 template <class S> void InputLayer<S>::accumulate(const Window<S>& w, CMat<S> delta, std::span<S> sum, std::span<S> panel) const {
+  if (kind_ == InputKind::dense) {
+    mat(sum.data(), rows_, size_ + 1, rows_).noalias() += delta * gather(w, panel).transpose();
+    return;
+  }
   Mat<S> dV = mat(sum.data(), rows_, width(), rows_);
   auto db = as_vector(sum.subspan(rows_ * width()));
-  if (kind_ == InputKind::dense) {
-    const CMat<S> x = gather(w, panel);
-    if (size_ == 1)
-      dV.col(0).noalias() += delta * x.row(0).transpose();
-    else
-      dV.noalias() += delta * x.transpose();
-  }
   for (Index t = 0; t < w.steps; ++t)
     for (Index c = 0; c < w.slice.active[w.first + t]; ++c) {
       const auto column = delta.col(t * w.columns() + c);

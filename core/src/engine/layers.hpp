@@ -32,12 +32,12 @@ template <class S> class InputLayer {
   void refresh(CBlocks<S> theta);
 
   Index accumulator() const { return rows_ * (width() + 1); }
-  /// Writes V x + b into `target` (rows × steps·columns); `panel` has room for d × steps·columns.
-  void forward(CBlocks<S> theta, const Window<S>& window, Mat<S> target, std::span<S> panel) const;
+  /// Writes V x + b into `target` (rows × steps·columns); `panel` has panel(steps·columns) numbers.
+  void forward(const Window<S>& window, Mat<S> target, std::span<S> panel) const;
   /// sum += gradient, from `delta` (rows × steps·columns).
   void accumulate(const Window<S>& window, CMat<S> delta, std::span<S> sum, std::span<S> panel) const;
   void finish(CBlocks<S> theta, std::span<const S> sum, Blocks<S> dtheta) const;
-  Index panel(Index columns) const { return kind_ == InputKind::dense ? size_ * columns : 0; }
+  Index panel(Index columns) const { return kind_ == InputKind::dense ? (size_ + 1) * columns : 0; }
 
  private:
   Index width() const { return kind_ == InputKind::none ? 0 : size_; }
@@ -47,7 +47,8 @@ template <class S> class InputLayer {
   InputOptions options_;
   InputKind kind_;
   Index size_, rows_;
-  Matrix<S> table_;  // symbols: column j = V e_j (+ b), the last column b alone
+  Matrix<S> table_;          // dense: [V b]; symbols: column j = V e_j + b, the last column b alone
+  PackedProduct<S> packed_;  // of a dense table
 };
 
 /// o = Y h + c on all output rows of the cell, or on the real half of them.

@@ -134,7 +134,7 @@ template <class S> Mat<S> SlicePass<S>::entering_state(const Chunk<S>& c) const 
 template <class S> void SlicePass<S>::compute(Chunk<S>& c) {
   const Model<S>& m = *model_;
   Mat<S> fresh = mat(c.saved.data() + c.columns * stride_, m.cell->input_rows(), c.steps * c.columns, stride_);
-  m.input->forward(m.input_theta(), window(c), fresh, panel_);
+  m.input->forward(window(c), fresh, panel_);
   Scratch<S> scratch{std::span<S>(scratch_)};
   guarded("forward", m.cell_plugin, m.cell_file, [&] { m.cell->forward(c, *m.maps, m.cell_theta(), scratch); });
 }
