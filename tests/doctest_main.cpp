@@ -1,3 +1,17 @@
-// doctest's implementation and main(), compiled once for all unit tests.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+// doctest's implementation and main(), compiled once for all unit tests. A SIMD target that this CPU lacks skips the test.
+#define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
+
+#include <iostream>
+#include <simd_choice.hpp>
+#include <stiefel/error.hpp>
+
+int main(int count, char** words) {
+  try {
+    stiefel::choose_simd_target();
+  } catch (const stiefel::Error& error) {
+    std::cerr << "skipped: " << error.what() << "\n";
+    return 77;
+  }
+  return doctest::Context(count, words).run();
+}

@@ -8,6 +8,7 @@
 
 #include <blas.hpp>
 #include <results/hdf5.hpp>
+#include <simd_choice.hpp>
 #include <stiefel/error.hpp>
 
 #include "command_table.hpp"
@@ -50,6 +51,7 @@ int main(int count, char** words) {
   signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes shows as a failed write, and is reported as one
   try {
     stiefel::start_blas();
+    stiefel::choose_simd_target();
     return stiefel::cli::dispatch(std::vector<std::string>(words + 1, words + count));
   } catch (const stiefel::Error& error) {
     fmt::print(stderr, "stiefel: {}\n", error.what());
