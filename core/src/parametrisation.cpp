@@ -16,6 +16,16 @@ Shape Shape::square(const char* plugin) const {
 
 template <class S> Parametrisation<S>::~Parametrisation() = default;
 template <class S> Index Parametrisation<S>::scratch(Index) const { return 0; }
+template <class S> void Parametrisation<S>::add(CMat<S> X, Mat<S> Y, Scratch<S>& scratch) const {
+  const Mat<S> WX = scratch.take(rows(), X.cols());
+  apply(X, WX, scratch);
+  Y += WX;
+}
+template <class S> void Parametrisation<S>::add_adjoint(CMat<S> dY, Mat<S> dX, Scratch<S>& scratch) const {
+  const Mat<S> WtdY = scratch.take(cols(), dY.cols());
+  apply_adjoint(dY, WtdY, scratch);
+  dX += WtdY;
+}
 template <class S> double Parametrisation<S>::penalty(CBlocks<S>, Blocks<S>) { return 0; }
 template <class S> void Parametrisation<S>::after_step(Blocks<S>) {}
 template <class S> bool Parametrisation<S>::materialises() const { return false; }

@@ -51,6 +51,7 @@ template <class S> class Elman final : public Cell<S> {
                 Scratch<S>& scratch) const override {
     const Blocks<S> dtheta = sink.blocks();
     for (Index t = chunk.steps - 1; t >= 0; --t) {
+      chunk.prefetch(t - 2);
       const Mat<S> saved = chunk.at(t), delta = chunk.step(chunk.delta, t);
       Mat<S> g = view(chunk.dstate.leftCols(saved.cols()));
       if (doutput.cols() > 0) g += chunk.step(doutput, t);

@@ -123,6 +123,16 @@ template <class S> class Householder final : public Parametrisation<S> {
     if (signed_) dX.row(n_ - 1) *= u1_;
   }
 
+  void add(CMat<S> X, Mat<S> Y, Scratch<S>& scratch) const override {
+    if (explicit_) return W_product_.add(X, Y);
+    if (sequential_) return Parametrisation<S>::add(X, Y, scratch);
+    const Mat<S> h = scratch.take(r_, X.cols());
+    P_product_.multiply(X, h);
+    Y += X;
+    if (signed_) Y.row(n_ - 1) += (u1_ - 1) * X.row(n_ - 1);
+    U_product_.subtract(cview(h), Y);
+  }
+
   Index accumulator() const override { return 2 * n_ * r_ + r_ * r_ + 1; }
 
   void accumulate(CMat<S> X, CMat<S> dY, std::span<S> sum, Scratch<S>& scratch) const override {
@@ -130,8 +140,11 @@ template <class S> class Householder final : public Parametrisation<S> {
     if (sequential_) return accumulate_sequentially(X, dY, sums, scratch);
     Mat<S> h = scratch.take(r_, X.cols()), c = scratch.take(r_, X.cols());
     if (explicit_) {
-      h.noalias() = U_.transpose() * X;
-      c.noalias() = U_.transpose() * dY;
+      for_each_block([&](Index first, Index end) {
+        const auto U = U_.block(first, first, n_ - first, end - first);
+        h.middleRows(first, end - first).noalias() = U.transpose() * X.bottomRows(n_ - first);
+        c.middleRows(first, end - first).noalias() = U.transpose() * dY.bottomRows(n_ - first);
+      });
       if (signed_) h.noalias() += last_row_ * ((u1_ - 1) * X.row(n_ - 1));
       T_.template triangularView<Eigen::Upper>().solveInPlace(h);
       T_.transpose().template triangularView<Eigen::Lower>().solveInPlace(c);
@@ -139,9 +152,15 @@ template <class S> class Householder final : public Parametrisation<S> {
       P_product_.multiply(X, h);
       R_product_.multiply(dY, c);
     }
-    sums.hc.noalias() += h * c.transpose();
-    sums.left.noalias() += dY * h.transpose();
-    sums.right.noalias() += X * c.transpose();
+    for_each_block([&](Index first, Index end) {
+      const auto add_to = [&](auto& sum, const auto& A, const auto& B, Index rows) {
+        add_outer(cview(A.bottomRows(rows)), cview(B.middleRows(first, end - first)),
+                  view(sum.block(A.rows() - rows, first, rows, end - first)));
+      };
+      add_to(sums.hc, h, c, r_ - first);
+      add_to(sums.left, dY, h, n_ - first);
+      add_to(sums.right, X, c, n_ - first);
+    });
     if (!signed_) return;
     for (Index k = 0; k < X.cols(); ++k) sums.u1 += X(n_ - 1, k) * (dY(n_ - 1, k) - last_row_.dot(c.col(k)));
   }
@@ -152,7 +171,10 @@ template <class S> class Householder final : public Parametrisation<S> {
     if (!sequential_) {
       dU = -sums.left - sums.right;
       dU.row(n_ - 1) += (1 - u1_) * sums.right.row(n_ - 1);  // H₁x in place of x
-      dU.noalias() += U_ * Matrix<S>(sums.hc.template selfadjointView<Eigen::Lower>());
+      const Matrix<S> K = sums.hc.template selfadjointView<Eigen::Lower>();
+      for_each_block([&](Index first, Index end) {
+        dU.block(first, 0, rows_in(first, end), end).noalias() += U_.block(first, 0, rows_in(first, end), end) * K.topLeftCorner(end, end);
+      });
     }
     add_trapezoid(dtheta[0], dU);
     if (signed_) dtheta[1][0] += sums.u1;
@@ -200,13 +222,14 @@ template <class S> class Householder final : public Parametrisation<S> {
   Cost cost(Index columns) const override {
     const double n = double(n_), r = double(r_), c = double(columns), stored = double(trapezoid_size(n_, r_));
     if (sequential_) return {2 * stored, 4 * stored * c, 4 * stored * c, 14 * stored * c, n * r, 4 * stored * n, 14 * stored * n};
-    const double finish = 2 * n * r * r;
+    const double square = n * r * r - r * r * r * 2 / 3, finish = 2 * square;
     if (explicit_) {
-      const double gradient = 8 * n * r + 4 * r * r;
-      return {4 * n * r * r + 2 * n * n * r, 2 * n * n * c, 2 * n * n * c, gradient * c, finish, n * n, gradient * n + finish};
+      const double gradient = 4 * stored + 4 * stored + 3 * r * r;
+      const double form = 2 * square + 2 * n * n * r - n * r * r;
+      return {form, 2 * n * n * c, 2 * n * n * c, gradient * c, finish, n * n, gradient * n + finish};
     }
     const double product = 4 * n * r, gradient = 8 * n * r + 2 * r * r;
-    return {4 * n * r * r, product * c, product * c, gradient * c, finish, product * n, gradient * n + finish};
+    return {2 * square + n * r * r, product * c, product * c, gradient * c, finish, product * n, gradient * n + finish};
   }
 
  private:
@@ -220,25 +243,43 @@ template <class S> class Householder final : public Parametrisation<S> {
     return {{first, r_, r_}, {first + r_ * r_, n_, r_}, {first + r_ * r_ + n_ * r_, n_, r_}, sum[sum.size() - 1]};
   }
 
+  /// Calls visit(first, end) for blocks of U's columns: U is zero above row `first` there, and rows first … end − 1, or to n − 1 for the
+  /// last block, are zero right of column end − 1.
+  template <class F> void for_each_block(F visit) const {
+    constexpr Index width = 64;
+    for (Index first = 0; first < r_; first += width) visit(first, std::min(first + width, r_));
+  }
+  Index rows_in(Index first, Index end) const { return (end == r_ ? n_ : end) - first; }
+
   void form_compact() {
     const Matrix<double> U = U_.template cast<double>();
-    Matrix<double> T = Matrix<double>::Zero(r_, r_);
-    T.template selfadjointView<Eigen::Upper>().rankUpdate(U.transpose());
+    Matrix<double> T = Matrix<double>::Zero(r_, r_), P = Matrix<double>::Zero(r_, n_);
+    for_each_block([&](Index first, Index end) {
+      T.block(0, first, end, end - first).noalias() =
+          U.bottomLeftCorner(n_ - first, end).transpose() * U.block(first, first, n_ - first, end - first);
+    });
     T.diagonal() /= 2;
-    Matrix<S> P = T.template triangularView<Eigen::Upper>().solve(U.transpose()).template cast<S>();
+    for_each_block([&](Index first, Index end) {
+      auto part = P.block(0, first, end, rows_in(first, end));
+      part = U.block(first, 0, rows_in(first, end), end).transpose();
+      T.topLeftCorner(end, end).template triangularView<Eigen::Upper>().solveInPlace(part);
+    });
     if (signed_) P.col(n_ - 1) *= u1_;
     last_row_ = U_.row(n_ - 1).transpose();
     if (explicit_) {
       T_ = T.template cast<S>();
       W_.setIdentity(n_, n_);
       if (signed_) W_(n_ - 1, n_ - 1) = u1_;
-      W_.noalias() -= U_ * P;
+      const Matrix<S> P_rounded = P.template cast<S>();
+      for_each_block([&](Index first, Index end) {
+        W_.middleCols(first, rows_in(first, end)).noalias() -= U_.leftCols(end) * P_rounded.block(0, first, end, rows_in(first, end));
+      });
       W_product_.pack(cview(W_));
       W_adjoint_.pack_transposed(cview(W_));
       return;
     }
     const Matrix<S> R = T.transpose().template triangularView<Eigen::Lower>().solve(U.transpose()).template cast<S>();
-    P_product_.pack(cview(P));
+    P_product_.pack(cview(Matrix<S>(P.template cast<S>())));
     R_product_.pack(cview(R));
     U_product_.pack(cview(U_));
   }

@@ -141,6 +141,34 @@ TEST_CASE_TEMPLATE("products of the sizes in use are right", S, float, double) {
   });
 }
 
+TEST_CASE_TEMPLATE("C += A·Bᵀ is right, stays inside its rows and keeps its bits, whichever of the two has few rows", S, float, double) {
+  on_every_target([] {
+    Rng rng(8, "outer");
+    const auto check = [&](Index rows, Index cols, Index columns) {
+      CAPTURE(rows);
+      CAPTURE(cols);
+      CAPTURE(columns);
+      const Guarded<S> A(rng, rows, columns), B(rng, cols, columns), old(rng, rows, cols);
+      Guarded<S> Bt(columns, cols, columns), C = old, again = old;
+      Bt.view() = B.view().transpose();
+      add_outer(A.view(), B.view(), C.view());
+      CHECK(excess<S>(A, Bt, &old, 1, C) == 0);
+      CHECK(C.guards_untouched());
+      add_outer(A.view(), B.view(), again.view());
+      CHECK(same_bits(C, again));
+    };
+    for (Index n = 1; n <= 40; ++n) {
+      check(n, rng.integer(1, 40), rng.integer(1, 40));
+      check(rng.integer(1, 40), n, rng.integer(1, 40));
+      check(rng.integer(1, 40), rng.integer(1, 40), n);
+    }
+    check(170, 10, 300);
+    check(10, 170, 300);
+    check(128, 16, 511);
+    check(100, 90, 77);
+  });
+}
+
 TEST_CASE_TEMPLATE("a column's bits depend neither on the other columns nor on strides", S, float, double) {
   on_every_target([] {
     Rng rng(3, "bits");

@@ -56,6 +56,12 @@ template <class S> struct Chunk {
   Mat<S> at(Index t) const {
     return mat(first_of(saved) + (t + 1) * columns * saved.outerStride(), saved.rows(), active[t < 0 ? 0 : t], saved.outerStride());
   }
+  /// Asks the processor for the saved numbers of step t: on the way back they come from far memory.
+  void prefetch(Index t) const {
+    const Mat<S> step = at(t);
+    const auto* first = reinterpret_cast<const char*>(step.data());
+    for (Index line = 0; line < step.cols() * step.outerStride() * Index(sizeof(S)); line += 64) __builtin_prefetch(first + line, 0, 2);
+  }
   /// Active columns of step t of a panel with steps·columns columns (delta, dhidden, ∂L/∂output).
   template <class P> P step(const P& panel, Index t) const {
     return P(first_of(panel) + t * columns * panel.outerStride(), panel.rows(), active[t], Eigen::OuterStride<>(panel.outerStride()));

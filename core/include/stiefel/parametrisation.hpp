@@ -89,6 +89,9 @@ template <class S> class STIEFEL_API Parametrisation {
   virtual void apply(CMat<S> X, Mat<S> Y, Scratch<S>& scratch) const = 0;
   /// dX = Wᵀ dY, under the same terms.
   virtual void apply_adjoint(CMat<S> dY, Mat<S> dX, Scratch<S>& scratch) const = 0;
+  /// Y += W X and dX += Wᵀ dY, under the same terms; they may take max(rows, cols)·c numbers more. Default: apply, then a sum.
+  virtual void add(CMat<S> X, Mat<S> Y, Scratch<S>& scratch) const;
+  virtual void add_adjoint(CMat<S> dY, Mat<S> dX, Scratch<S>& scratch) const;
 
   /// Size of the running sum that accumulate() adds to: n² dense, m² + 2nm Householder, ΣP_f Q_f Kronecker.
   virtual Index accumulator() const = 0;

@@ -51,6 +51,11 @@ template <class S> class STIEFEL_API PackedProduct {
   std::unique_ptr<S[], Release> packed_;
 };
 
+/// C += A·Bᵀ, the gradient of a matrix from many columns: by BLAS, or, if A or B has few rows, by a kernel that packs nothing.
+/// A: rows × n, B: cols × n, C: rows × cols, any outer strides; C overlaps neither. Any thread; no allocation. The bits depend on the
+/// numbers and the shapes alone.
+template <class S> STIEFEL_API void add_outer(CMat<S> A, CMat<S> B, Mat<S> C);
+
 /// The SIMD target that packs, products and vector_* functions use from now on, e.g. "AVX2": part of a run's provenance.
 STIEFEL_API const char* product_target();
 /// Every target that was compiled and that this CPU supports, best first.

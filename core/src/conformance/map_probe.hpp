@@ -45,8 +45,15 @@ template <class S> class MapProbe {
   }
 
   /// W X of the last refresh; the result is read from a buffer that held NaN.
-  Real apply(const Real& X) const { return product("apply", X, map_->rows(), &Parametrisation<S>::apply); }
-  Real adjoint(const Real& dY) const { return product("apply_adjoint", dY, map_->cols(), &Parametrisation<S>::apply_adjoint); }
+  Real apply(const Real& X) const { return product("apply", X, unset(map_->rows(), X.cols()), &Parametrisation<S>::apply, 0); }
+  Real adjoint(const Real& dY) const {
+    return product("apply_adjoint", dY, unset(map_->cols(), dY.cols()), &Parametrisation<S>::apply_adjoint, 0);
+  }
+  /// Y + W X, dX + Wᵀ dY.
+  Real add(const Real& X, const Real& Y) const { return product("add", X, Y, &Parametrisation<S>::add, largest() * X.cols()); }
+  Real add_adjoint(const Real& dY, const Real& dX) const {
+    return product("add_adjoint", dY, dX, &Parametrisation<S>::add_adjoint, largest() * dY.cols());
+  }
   Real matrix() const { return apply(Real::Identity(map_->cols(), map_->cols())); }
 
   /// Adds to `sum`, which has accumulator() entries.
@@ -102,10 +109,12 @@ template <class S> class MapProbe {
   }
 
   using Product = void (Parametrisation<S>::*)(CMat<S>, Mat<S>, Scratch<S>&) const;
-  Real product(const char* verb, const Real& X, Index rows, Product call) const {
+  static Real unset(Index rows, Index cols) { return Real::Constant(rows, cols, std::numeric_limits<double>::quiet_NaN()); }
+  Index largest() const { return std::max(map_->rows(), map_->cols()); }
+  Real product(const char* verb, const Real& X, const Real& before, Product call, Index more_scratch) const {
     const Panel<S> x(X);
-    Panel<S> y(rows, X.cols(), std::numeric_limits<S>::quiet_NaN());
-    Guarded<S> memory(scratch_size(X.cols()), std::numeric_limits<S>::quiet_NaN());
+    Panel<S> y(before);
+    Guarded<S> memory(scratch_size(X.cols()) + more_scratch, std::numeric_limits<S>::quiet_NaN());
     Scratch<S> scratch(memory.span());
     subject_.call(verb, [&] { (map_.get()->*call)(x.read(), y.whole(), scratch); });
     keep(verb, "result", y.intact());

@@ -99,6 +99,12 @@ template <class S> bool check_identities(MapProbe<S>& probe, CheckReport& report
   adjoint.matrices("Wᵀ dY", probe.adjoint(dY), W.transpose() * dY);
   report.measure("adjoint", adjoint, rounding<S>(rows) * norm * gradient);
 
+  Comparison sum, adjoint_sum;
+  sum.matrices("Y + W X", probe.add(X, dY), dY + W * X);
+  report.measure("add is W", sum, rounding<S>(cols) * (norm * input + gradient));
+  adjoint_sum.matrices("dX + Wᵀ dY", probe.add_adjoint(dY, X), X + W.transpose() * dY);
+  report.measure("add is W", adjoint_sum, rounding<S>(rows) * (norm * gradient + input));
+
   const Real extreme = Real::Constant(cols, 1, 1e6), zero = Real::Zero(cols, 1);
   report.require("finite", probe.apply(extreme).allFinite() && probe.adjoint(Real::Constant(rows, 1, 1e6)).allFinite(),
                  "an input of 1e6 gave NaN or Inf");

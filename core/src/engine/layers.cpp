@@ -48,46 +48,39 @@ template <class S> void InputLayer<S>::refresh(CBlocks<S> theta) {
 
 /// The inputs with a row of ones below them.
 template <class S> CMat<S> InputLayer<S>::gather(const Window<S>& w, std::span<S> panel) const {
-  Mat<S> x = mat(panel.data(), size_ + 1, w.steps * w.columns(), size_ + 1);
-  x.row(size_).setOnes();
   const CMat<S> inputs = w.batch.inputs();
-  for (Index t = 0; t < w.steps; ++t)
-    for (Index c = 0; c < w.columns(); ++c)
-      if (w.alive(t, c))
-        x.col(t * w.columns() + c).head(size_) = inputs.col((w.first + t) * w.batch.sequences() + w.slice.sequences[c]);
-      else
-        x.col(t * w.columns() + c).head(size_).setZero();
-  return cview(x);
+  S* x = panel.data();
+  for (Index t = 0; t < w.steps; ++t) {
+    const S* step = inputs.data() + (w.first + t) * w.batch.sequences() * inputs.outerStride();
+    for (Index c = 0; c < w.columns(); ++c) {
+      x = w.alive(t, c) ? std::copy_n(step + w.slice.sequences[c] * inputs.outerStride(), size_, x) : std::fill_n(x, size_, S(0));
+      *x++ = S(1);
+    }
+  }
+  return cmat<S>(panel.data(), size_ + 1, w.steps * w.columns(), size_ + 1);
+}
+
+/// The table's column for a step of a sequence; the last one where there is no symbol.
+template <class S> Index InputLayer<S>::symbol(const Window<S>& w, Index t, Index c) const {
+  if (kind_ != InputKind::symbols || !w.alive(t, c)) return width();
+  const std::int32_t s = w.batch.symbols()[(w.first + t) * w.batch.sequences() + w.slice.sequences[c]];
+  return s >= 0 ? s : width();
 }
 
 template <class S> void InputLayer<S>::forward(const Window<S>& w, Mat<S> target, std::span<S> panel) const {
   if (kind_ == InputKind::dense) return packed_.multiply(gather(w, panel), target);
   for (Index t = 0; t < w.steps; ++t)
-    for (Index c = 0; c < w.columns(); ++c) {
-      Index symbol = width();
-      if (kind_ == InputKind::symbols && w.alive(t, c)) {
-        const std::int32_t s = w.batch.symbols()[(w.first + t) * w.batch.sequences() + w.slice.sequences[c]];
-        if (s >= 0) symbol = s;
-      }
-      target.col(t * w.columns() + c) = table_.col(symbol);
-    }
+    for (Index c = 0; c < w.columns(); ++c) std::copy_n(table_.col(symbol(w, t, c)).data(), rows_, target.col(t * w.columns() + c).data());
 }
 
 template <class S> void InputLayer<S>::accumulate(const Window<S>& w, CMat<S> delta, std::span<S> sum, std::span<S> panel) const {
   if (kind_ == InputKind::dense) {
-    mat(sum.data(), rows_, size_ + 1, rows_).noalias() += delta * gather(w, panel).transpose();
+    add_outer(delta, gather(w, panel), mat(sum.data(), rows_, size_ + 1, rows_));
     return;
   }
-  Mat<S> dV = mat(sum.data(), rows_, width(), rows_);
-  auto db = as_vector(sum.subspan(rows_ * width()));
+  Mat<S> dtable = mat(sum.data(), rows_, width() + 1, rows_);
   for (Index t = 0; t < w.steps; ++t)
-    for (Index c = 0; c < w.slice.active[w.first + t]; ++c) {
-      const auto column = delta.col(t * w.columns() + c);
-      db += column;
-      if (kind_ != InputKind::symbols) continue;
-      const std::int32_t s = w.batch.symbols()[(w.first + t) * w.batch.sequences() + w.slice.sequences[c]];
-      if (s >= 0) dV.col(s) += column;
-    }
+    for (Index c = 0; c < w.slice.active[w.first + t]; ++c) dtable.col(symbol(w, t, c)) += delta.col(t * w.columns() + c);
 }
 
 template <class S> void InputLayer<S>::finish(CBlocks<S> theta, std::span<const S> sum, Blocks<S> dtheta) const {
@@ -99,7 +92,9 @@ template <class S> void InputLayer<S>::finish(CBlocks<S> theta, std::span<const 
   } else if (kind_ != InputKind::none) {
     as_matrix(dtheta[0], rows_, size_) += dtable;
   }
-  if (options_.bias) as_vector(bias(dtheta)) += as_vector(sum.subspan(rows_ * width()));
+  if (!options_.bias) return;
+  if (kind_ == InputKind::symbols) as_vector(bias(dtheta)) += dtable.rowwise().sum();
+  as_vector(bias(dtheta)) += as_vector(sum.subspan(rows_ * width()));
 }
 
 template <class S> Readout<S>::Readout(const ReadoutOptions& options, Index output_size, Index output_rows, bool complex)
@@ -130,7 +125,7 @@ template <class S> void Readout<S>::forward(CBlocks<S> theta, CMat<S> h, Mat<S> 
 }
 
 template <class S> void Readout<S>::accumulate(CMat<S> h, CMat<S> d_o, std::span<S> sum) const {
-  as_matrix(sum.first(size_ * rows_), size_, rows_).noalias() += d_o * rows_of(h, 0, rows_).transpose();
+  add_outer(d_o, rows_of(h, 0, rows_), as_matrix(sum.first(size_ * rows_), size_, rows_));
   if (options_.bias) as_vector(sum.subspan(size_ * rows_)) += d_o.rowwise().sum();
 }
 

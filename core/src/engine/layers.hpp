@@ -42,6 +42,7 @@ template <class S> class InputLayer {
  private:
   Index width() const { return kind_ == InputKind::none ? 0 : size_; }
   Index depth() const { return options_.embedding_size > 0 ? options_.embedding_size : width(); }
+  Index symbol(const Window<S>& window, Index t, Index c) const;
   CMat<S> gather(const Window<S>& window, std::span<S> panel) const;
 
   InputOptions options_;

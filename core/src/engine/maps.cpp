@@ -67,9 +67,7 @@ template <class S> void NetworkMap<S>::apply(CMat<S> X, Mat<S> Y, Scratch<S>& sc
 template <class S> void NetworkMap<S>::add(CMat<S> X, Mat<S> Y, Scratch<S>& scratch) const {
   if (dense_) return forward_.add(X, Y);
   const Index mark = scratch.used();
-  Mat<S> WX = scratch.take(rows(), X.cols());
-  apply(X, WX, scratch);
-  Y += WX;
+  guard("add", [&] { map_->add(X, Y, scratch); });
   scratch.release(mark);
 }
 
@@ -83,17 +81,12 @@ template <class S> void NetworkMap<S>::apply_adjoint(CMat<S> dY, Mat<S> dX, Scra
 template <class S> void NetworkMap<S>::add_adjoint(CMat<S> dY, Mat<S> dX, Scratch<S>& scratch) const {
   if (dense_) return adjoint_.add(dY, dX);
   const Index mark = scratch.used();
-  Mat<S> WtdY = scratch.take(cols(), dY.cols());
-  apply_adjoint(dY, WtdY, scratch);
-  dX += WtdY;
+  guard("add_adjoint", [&] { map_->add_adjoint(dY, dX, scratch); });
   scratch.release(mark);
 }
 
 template <class S> void NetworkMap<S>::accumulate(CMat<S> X, CMat<S> dY, std::span<S> sum, Scratch<S>& scratch) const {
-  if (dense_) {
-    as_matrix(sum, rows(), cols()).noalias() += dY * X.transpose();
-    return;
-  }
+  if (dense_) return add_outer(dY, X, as_matrix(sum, rows(), cols()));
   const Index mark = scratch.used();
   guard("accumulate", [&] { map_->accumulate(X, dY, sum, scratch); });
   scratch.release(mark);

@@ -68,13 +68,50 @@ template <class S> void PackedProduct<S>::pack_transposed(CMat<S> W) {
 template <class S> void PackedProduct<S>::run(CMat<S> X, Mat<S> Y, bool accumulate, S sign) const {
   STIEFEL_ASSERT(X.rows() == cols_ && Y.rows() == rows_ && X.cols() == Y.cols());
   if (Y.size() == 0) return;
-  kernel_->multiply({packed_.get(), rows_, cols_, X.data(), X.outerStride(), Y.data(), Y.outerStride(), X.cols(), accumulate, sign});
+  kernel_->multiply({.w = packed_.get(),
+                     .w_stride = 0,
+                     .rows = rows_,
+                     .depth = cols_,
+                     .x = X.data(),
+                     .x_stride = X.outerStride(),
+                     .y = Y.data(),
+                     .y_row = 1,
+                     .y_stride = Y.outerStride(),
+                     .columns = X.cols(),
+                     .accumulate = accumulate,
+                     .sign = sign});
 }
 
 template <class S> void PackedProduct<S>::multiply(CMat<S> X, Mat<S> Y) const { run(X, Y, false, S(1)); }
 template <class S> void PackedProduct<S>::add(CMat<S> X, Mat<S> Y) const { run(X, Y, true, S(1)); }
 template <class S> void PackedProduct<S>::subtract(CMat<S> X, Mat<S> Y) const { run(X, Y, true, S(-1)); }
 
+template <class S> void add_outer(CMat<S> A, CMat<S> B, Mat<S> C) {
+  STIEFEL_ASSERT(A.cols() == B.cols() && C.rows() == A.rows() && C.cols() == B.rows());
+  if (C.size() == 0 || A.cols() == 0) return;
+  constexpr Index few = 32;
+  if (std::min(A.rows(), B.rows()) > few) {
+    C.noalias() += A * B.transpose();
+    return;
+  }
+  const bool tall = A.rows() >= B.rows();
+  const CMat<S>&W = tall ? A : B, &X = tall ? B : A;
+  product_kernel<S>().outer({.w = W.data(),
+                             .w_stride = W.outerStride(),
+                             .rows = W.rows(),
+                             .depth = W.cols(),
+                             .x = X.data(),
+                             .x_stride = X.outerStride(),
+                             .y = C.data(),
+                             .y_row = tall ? 1 : C.outerStride(),
+                             .y_stride = tall ? C.outerStride() : 1,
+                             .columns = X.rows(),
+                             .accumulate = true,
+                             .sign = S(1)});
+}
+
+template void add_outer(CMat<float>, CMat<float>, Mat<float>);
+template void add_outer(CMat<double>, CMat<double>, Mat<double>);
 template class PackedProduct<float>;
 template class PackedProduct<double>;
 

@@ -8,14 +8,15 @@
 
 namespace stiefel {
 
-/// Y = sign·W·X, or Y + sign·W·X if `accumulate`.
+/// Y = sign·W·X, or Y + sign·W·X if `accumulate`. W is packed and X by columns, or W is plain and X is given as B = Xᵀ by columns.
 template <class S> struct ProductCall {
-  const S* packed;
+  const S* w;
+  Index w_stride;  // of a plain W
   Index rows, depth;
   const S* x;
   Index x_stride;
   S* y;
-  Index y_stride;
+  Index y_row, y_stride;  // distance of two rows: 1, but for a plain W; and of two columns
   Index columns;
   bool accumulate;
   S sign;
@@ -23,7 +24,8 @@ template <class S> struct ProductCall {
 
 template <class S> struct ProductKernel {
   Index lanes;
-  void (*multiply)(const ProductCall<S>&);
+  void (*multiply)(const ProductCall<S>&);  // packed
+  void (*outer)(const ProductCall<S>&);     // plain
 };
 
 /// The kernel of the target chosen at run time.
