@@ -171,9 +171,9 @@ template <class S> class Householder final : public Parametrisation<S> {
     if (!sequential_) {
       dU = -sums.left - sums.right;
       dU.row(n_ - 1) += (1 - u1_) * sums.right.row(n_ - 1);  // H₁x in place of x
-      const Matrix<S> K = sums.hc.template selfadjointView<Eigen::Lower>();
       for_each_block([&](Index first, Index end) {
-        dU.block(first, 0, rows_in(first, end), end).noalias() += U_.block(first, 0, rows_in(first, end), end) * K.topLeftCorner(end, end);
+        dU.block(first, 0, rows_in(first, end), end).noalias() +=
+            U_.block(first, 0, rows_in(first, end), end) * sums.hc.topLeftCorner(end, end).template selfadjointView<Eigen::Lower>();
       });
     }
     add_trapezoid(dtheta[0], dU);
@@ -253,7 +253,7 @@ template <class S> class Householder final : public Parametrisation<S> {
 
   void form_compact() {
     const Matrix<double> U = U_.template cast<double>();
-    Matrix<double> T = Matrix<double>::Zero(r_, r_), P = Matrix<double>::Zero(r_, n_);
+    Matrix<double> T(r_, r_), P = Matrix<double>::Zero(r_, n_);
     for_each_block([&](Index first, Index end) {
       T.block(0, first, end, end - first).noalias() =
           U.bottomLeftCorner(n_ - first, end).transpose() * U.block(first, first, n_ - first, end - first);

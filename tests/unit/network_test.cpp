@@ -7,6 +7,7 @@
 
 #include "config/load.hpp"
 #include "engine/network.hpp"
+#include "network_probe.hpp"
 
 using namespace stiefel;
 
@@ -16,47 +17,6 @@ Registry& registry() {
   static Registry registry({STIEFEL_PLUGINS, STIEFEL_SOUND_PLUGINS});
   return registry;
 }
-
-enum class Input { dense, symbols, embedded, none };
-
-/// Random sequences of unequal lengths, every kind of input and readout, targets as numbers or classes, some outputs masked.
-class Probe final : public Task<double> {
- public:
-  Probe(Input input, ReadoutKind readout, bool labels, Index steps = 9)
-      : Task<double>(TaskContext{7, 13, ""}), input_(input), readout_(readout), labels_(labels), steps_(steps) {}
-  TaskShape shape() const override {
-    const InputKind kind = input_ == Input::dense ? InputKind::dense : input_ == Input::none ? InputKind::none : InputKind::symbols;
-    return {kind, input_ == Input::none ? 0 : 3, 4, readout_, labels_, steps_, true};
-  }
-  Index batches(Split) const override { return 4; }
-  void fill(Split, Index index, Batch<double>& batch) const override {
-    batch.resize(shape(), 13, steps_);
-    Rng rng(3, "probe", std::uint64_t(index));
-    for (Index b = 0; b < 13; ++b) {
-      batch.length(b) = 1 + rng.integer(0, steps_);
-      for (Index t = 0; t < batch.length(b); ++t) {
-        if (input_ == Input::dense)
-          for (double& x : batch.input(t, b)) x = rng.normal();
-        else if (input_ != Input::none)
-          batch.symbol(t, b) = std::int32_t(rng.integer(-1, 3));
-        if (labels_)
-          batch.label(t, b) = std::int32_t(rng.integer(0, 4));
-        else
-          for (double& y : batch.target(t, b)) y = rng.normal();
-        batch.weight(t, b) = rng.uniform() < 0.2 ? 0 : rng.uniform(0.5, 1.5);
-      }
-    }
-  }
-  double loss(CMat<double> output, const Targets<double>& targets, Mat<double> doutput) const override {
-    return labels_ ? softmax_cross_entropy(output, targets, doutput) : mean_square(output, targets, doutput);
-  }
-
- private:
-  Input input_;
-  ReadoutKind readout_;
-  bool labels_;
-  Index steps_;
-};
 
 struct Setting {
   std::string cell = "{plugin: elman, hidden: 6, activation: tanh}";
@@ -94,7 +54,7 @@ double loss_at(Network<double>& network, const Batch<double>& batch, Workers& wo
 /// max |g − ĝ| / max |ĝ| of the worst block; kinks closer than 1e-3 ask for another seed.
 void check_gradient(const Setting& setting) {
   const LoadedExperiment loaded = experiment(setting);
-  const Probe task(setting.input, setting.kind, setting.labels);
+  const Probe<double> task(setting.input, setting.kind, setting.labels);
   Network<double> network(loaded.experiment, registry(), task);
   Workers workers(2);
   Batch<double> batch;
@@ -217,7 +177,7 @@ TEST_CASE("gradients: lstm and gru, every variant, with fused, structured and mi
 }
 
 TEST_CASE("gated cells refuse complex maps, and a forget bias where there is no bias") {
-  const Probe task(Input::dense, ReadoutKind::every, true);
+  const Probe<double> task(Input::dense, ReadoutKind::every, true);
   for (const char* cell : {"lstm", "gru"}) {
     Setting s;
     s.cell = fmt::format("{{plugin: {}, hidden: 4}}", cell);
@@ -239,7 +199,7 @@ TEST_CASE("gated cells refuse complex maps, and a forget bias where there is no 
 }
 
 TEST_CASE("the forget bias is added to the initial bias of the forget gate alone") {
-  const Probe task(Input::dense, ReadoutKind::every, true);
+  const Probe<double> task(Input::dense, ReadoutKind::every, true);
   const auto initial_bias = [&](const char* options) {
     Setting s;
     s.cell = fmt::format("{{plugin: lstm, hidden: 3, {}}}", options);
@@ -262,7 +222,7 @@ TEST_CASE("the chunk length changes no gradient by more than rounding") {
     Setting s;
     s.chunk = chunk;
     const LoadedExperiment loaded = experiment(s);
-    const Probe task(Input::dense, ReadoutKind::every, true);
+    const Probe<double> task(Input::dense, ReadoutKind::every, true);
     Network<double> network(loaded.experiment, registry(), task);
     network.initialise(5);
     Workers workers(2);
@@ -284,7 +244,7 @@ TEST_CASE("computing hidden states again changes no bit, with unequal lengths an
         Setting s;
         s.cell = cell, s.kind = kind, s.chunk = 2, s.train = ", recompute: " + recompute;
         const LoadedExperiment loaded = experiment(s);
-        const Probe task(Input::dense, kind, true);
+        const Probe<double> task(Input::dense, kind, true);
         Network<double> network(loaded.experiment, registry(), task);
         network.initialise(5);
         Workers workers(2);
@@ -313,7 +273,7 @@ TEST_CASE("the number of threads changes no bit") {
         s.cell = cell;
         s.recurrent = recurrent;
         const LoadedExperiment loaded = experiment(s);
-        const Probe task(Input::dense, ReadoutKind::every, true);
+        const Probe<double> task(Input::dense, ReadoutKind::every, true);
         Network<double> network(loaded.experiment, registry(), task);
         network.initialise(5);
         Workers workers(threads);
@@ -338,7 +298,7 @@ TEST_CASE("training and evaluation give the same loss") {
     Setting s;
     s.kind = kind;
     const LoadedExperiment loaded = experiment(s);
-    const Probe task(Input::dense, kind, true);
+    const Probe<double> task(Input::dense, kind, true);
     Network<double> network(loaded.experiment, registry(), task);
     network.initialise(5);
     Workers workers(1);
@@ -355,7 +315,7 @@ TEST_CASE("a carried state makes two short batches one long one") {
   s.state = "{kind: carried}";
   const LoadedExperiment loaded = experiment(s);
   // Equal lengths: the second half of the long batch starts where the first ended.
-  const Probe probe(Input::dense, ReadoutKind::every, true, 8), half(Input::dense, ReadoutKind::every, true, 4);
+  const Probe<double> probe(Input::dense, ReadoutKind::every, true, 8), half(Input::dense, ReadoutKind::every, true, 4);
   Batch<double> whole, parts[2];
   probe.fill(Split::train, 0, whole);
   for (int p = 0; p < 2; ++p) parts[p].resize(half.shape(), 13, 4);
@@ -386,7 +346,7 @@ TEST_CASE("gradient norms per step are those of the hidden states") {
   s.recurrent = "{plugin: dense, init: identity}";
   s.kind = ReadoutKind::last;
   const LoadedExperiment loaded = experiment(s);
-  const Probe task(Input::dense, ReadoutKind::last, false);
+  const Probe<double> task(Input::dense, ReadoutKind::last, false);
   Network<double> network(loaded.experiment, registry(), task);
   network.initialise(5);
   Workers workers(1);

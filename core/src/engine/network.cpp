@@ -93,23 +93,14 @@ template <class S> PassResult Network<S>::evaluate(const Batch<S>& batch, Worker
 }
 
 template <class S> void Network<S>::reduce(PassResult& result) {
-  std::fill(gradient_.begin(), gradient_.end(), S(0));
-  std::vector<S> input_sum(model_.input->accumulator());
-  for (std::size_t s = 0; s < slices_.size(); ++s) {
-    const auto& part = passes_[s]->gradient();
-    for (std::size_t i = 0; i < part.size(); ++i) gradient_[i] += part[i];
-    const auto input_part = passes_[s]->input_sum();
-    for (std::size_t i = 0; i < input_sum.size(); ++i) input_sum[i] += input_part[i];
-  }
-  model_.input->finish(model_.input_theta(), input_sum, model_.part(gradient_.data(), 0, model_.input_count));
+  SlicePass<S>& total = *passes_[0];
+  for (std::size_t s = 1; s < slices_.size(); ++s) total.add_sums(*passes_[s]);
+  std::fill(std::copy(total.gradient().begin(), total.gradient().end(), gradient_.begin()), gradient_.end(), S(0));
+  model_.input->finish(model_.input_theta(), total.input_sum(), model_.part(gradient_.data(), 0, model_.input_count));
   for (Index m = 0; m < model_.maps->count(); ++m) {
     NetworkMap<S>& map = (*model_.maps)[m];
     if (map.frozen()) continue;
-    std::vector<S> sum(map.accumulator());
-    for (std::size_t s = 0; s < slices_.size(); ++s) {
-      const auto part = passes_[s]->map_sum(m);
-      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += part[i];
-    }
+    const std::span<S> sum = total.map_sum(m);
     if (map_decay_[m] != 0) map.decay(map_decay_[m], sum);
     const Blocks<S> dtheta = model_.part(gradient_.data(), model_.map_first[m], model_.map_count[m]);
     map.finish(model_.map_theta(m), sum, dtheta);

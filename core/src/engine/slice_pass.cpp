@@ -189,6 +189,15 @@ template <class S> void SlicePass<S>::backward(Scored scored, GradientSink<S>& s
   }
 }
 
+template <class S> void SlicePass<S>::add_sums(const SlicePass& other) {
+  const auto add = [](std::vector<S>& sum, const std::vector<S>& part) {
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += part[i];
+  };
+  add(gradient_, other.gradient_);
+  add(input_sum_, other.input_sum_);
+  for (std::size_t m = 0; m < map_sums_.size(); ++m) add(map_sums_[m], other.map_sums_[m]);
+}
+
 template <class S> void SlicePass<S>::find_places(const Chunk<S>& c, Scored scored) {
   places_.clear();
   if (scored == Scored::all && task_->shape().readout == ReadoutKind::every) {

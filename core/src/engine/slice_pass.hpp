@@ -37,7 +37,9 @@ template <class S> class SlicePass {
   /// Gradient of every block outside the maps; the blocks of the maps come last in the layout and are left out.
   const std::vector<S>& gradient() const { return gradient_; }
   std::span<const S> input_sum() const { return input_sum_; }
-  std::span<const S> map_sum(Index map) const { return map_sums_[map]; }
+  std::span<S> map_sum(Index map) { return map_sums_[map]; }
+  /// Adds another slice's gradients and sums to this one's.
+  void add_sums(const SlicePass& other);
   /// State of each column after its last step, state rows × columns.
   const Matrix<S>& leaving() const { return leaving_; }
   double kink_distance() const { return kink_distance_; }
