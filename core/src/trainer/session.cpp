@@ -37,7 +37,7 @@ template <class S> Index Session<S>::evaluation_period() const {
   return experiment.train.evaluate_every > 0 ? experiment.train.evaluate_every : task->batches(Split::train);
 }
 
-template <class S> PassResult Session<S>::pass(const Batch<S>& batch, Index step, const PassRequest& request) {
+template <class S> void Session<S>::refresh(Index step) {
   if (experiment.train.weight_noise > 0) {
     noisy_ = network->values();
     Rng rng(std::uint64_t(experiment.seed), "weight_noise", std::uint64_t(step));
@@ -49,6 +49,10 @@ template <class S> PassResult Session<S>::pass(const Batch<S>& batch, Index step
   } else {
     network->refresh();
   }
+}
+
+template <class S> PassResult Session<S>::pass(const Batch<S>& batch, Index step, const PassRequest& request) {
+  refresh(step);
   return network->train(batch, workers, request);
 }
 

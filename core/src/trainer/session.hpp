@@ -20,7 +20,9 @@ template <class S> struct STIEFEL_API Session {
   Index total_steps() const;
   Index evaluation_period() const;
   Index batches(Split split) const { return task->batches(split); }
-  /// One training step with a batch, without moving the parameters. With weight noise the gradient is taken at noisy weights.
+  /// Makes the maps and tables of the parameters, or, with weight noise, of the noisy ones of this step.
+  void refresh(Index step);
+  /// One training step with a batch, without moving the parameters: refresh, then forward and back.
   PassResult pass(const Batch<S>& batch, Index step, const PassRequest& request);
   /// Loss and metrics over a whole split, weighted means; the carried state is set aside.
   std::vector<double> evaluate(Split split);

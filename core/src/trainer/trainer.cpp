@@ -116,7 +116,8 @@ template <class S> bool Trainer<S>::step() {
   const Batch<S>& batch = watch_.time(Phase::data, [&]() -> const Batch<S>& { return batches_.next(); });
   PassRequest request;
   request.gradient_norms = request.hidden_norms = recording_.due(recording_.periods().gradient_norms, number);
-  const PassResult pass = watch_.time(Phase::passes, [&] { return session_.pass(batch, number, request); });
+  watch_.time(Phase::param_map, [&] { session_.refresh(number); });
+  const PassResult pass = watch_.time(Phase::passes, [&] { return session_.network->train(batch, session_.workers, request); });
   const UpdateNorms norms = watch_.time(Phase::optimizer, [&] { return session_.updater->step(number, *session_.network); });
   if (!std::isfinite(pass.loss) || !std::isfinite(norms.gradient)) {
     const std::string block = session_.broken_block();
