@@ -1,12 +1,18 @@
-// The Elman cell: a_t = W h_{t−1} + V x_t + b, h_t = φ(a_t).
+// The Elman cell, with its pre-activation a_t multiplied by a constant gain, which is 1 in most papers:
 //
-//   backward   g_t = ∂L/∂h_t = Wᵀδ_{t+1} + (from the output)      δ_t = φ'(a_t)·g_t, clipped      dW = Σ δ_t h_{t−1}ᵀ
+//   standard   a_t = W h_{t−1} + V x_t + b    h_t = φ(a_t)
+//   outside    a_t = V x_t + b                h_t = W h_{t−1} + φ(a_t)      (Henaff, Szlam & LeCun 2016)
+//   residual   a_t = W h_{t−1} + V x_t + b    h_t = h_{t−1} + ε φ(a_t)      (Chang, Chen, Haber & Chi 2019, with W = A − Aᵀ − γI)
 //
-// Saved rows: h over a when φ's pullback needs a, which then stands above h; else h alone, written over a.
+//   backward   g_t = ∂L/∂h_t, ∂L/∂(V x_t + b) = δ_t, clipped
+//     standard   δ_t = φ'(a_t)·g_t        ∂L/∂h_{t−1} = Wᵀδ_t           dW = Σ δ_t h_{t−1}ᵀ
+//     outside    δ_t = φ'(a_t)·g_t        ∂L/∂h_{t−1} = Wᵀg_t           dW = Σ g_t h_{t−1}ᵀ, with g_t clipped
+//     residual   δ_t = φ'(a_t)·εg_t       ∂L/∂h_{t−1} = g_t + Wᵀδ_t     dW = Σ δ_t h_{t−1}ᵀ
+//
+// Saved rows: a when φ's pullback needs it, φ(a), and h unless it is φ(a). Delta rows: δ, and g for `outside`.
 #include <stiefel/plugin.hpp>
 
 #include <algorithm>
-#include <limits>
 
 namespace {
 
@@ -16,18 +22,33 @@ template <class S> class Elman final : public Cell<S> {
  public:
   struct Options {
     ActivationOptions activation;
-    void describe(Schema& s) { s.section("activation", activation, "the function φ, by its kind or with its own options"); }
+    std::string transition = "standard";
+    double gain = 1, step = 0.01;
+    void describe(Schema& s) {
+      s.section("activation", activation, "the function φ, by its kind or with its own options; identity makes the transition linear");
+      s.field("transition", transition,
+              "h' = φ(W h + V x + b) (standard), W h + φ(V x + b) (outside), or h + step·φ(W h + V x + b) (residual)")
+          .one_of({"standard", "outside", "residual"});
+      s.field("gain", gain, "constant that multiplies φ's argument");
+      s.field("step", step, "ε of `transition: residual`").at_least(0);
+    }
   };
 
   Elman(const Options& options, CellContext context)
       : Cell<S>(context),
         n_(context.rows()),
         activation_(Activation<S>::make(options.activation, n_, context.complex)),
-        output_row_(activation_->keeps_input() ? n_ : 0) {}
+        outside_(options.transition == "outside"),
+        residual_(options.transition == "residual"),
+        gain_(S(options.gain)),
+        step_(S(options.step)),
+        value_row_(activation_->keeps_input() ? n_ : 0),
+        output_row_(value_row_ + (outside_ || residual_ ? n_ : 0)) {}
 
   std::vector<MapSpec> maps() const override { return {{"", n_, n_, 0}}; }
   Index input_rows() const override { return n_; }
   Index saved_rows() const override { return output_row_ + n_; }
+  Index delta_rows() const override { return outside_ ? 2 * n_ : n_; }
   Index output_row() const override { return output_row_; }
 
   std::vector<BlockSpec> blocks() const override {
@@ -39,11 +60,15 @@ template <class S> class Elman final : public Cell<S> {
 
   void forward(Chunk<S>& chunk, const Maps<S>& maps, CBlocks<S> theta, Scratch<S>& scratch) const override {
     for (Index t = 0; t < chunk.steps; ++t) {
-      const Mat<S> saved = chunk.at(t);
-      const Mat<S> before = view(chunk.saved.middleCols(t * chunk.columns, saved.cols()));
-      const Mat<S> a = rows_of(saved, 0, n_);
-      maps.add(0, 1, cview(hidden(before)), a, scratch);
-      activation_->forward(cview(a), hidden(saved), theta);
+      const Mat<S> saved = chunk.at(t), last = hidden(view(chunk.saved.middleCols(t * chunk.columns, saved.cols())));
+      Mat<S> a = rows_of(saved, 0, n_), h = hidden(saved);
+      if (!outside_) maps.add(0, 1, cview(last), a, scratch);
+      if (gain_ != 1) a *= gain_;
+      activation_->forward(cview(a), value(saved), theta);
+      if (residual_) h = last + step_ * value(saved);
+      if (!outside_) continue;
+      h = value(saved);
+      maps.add(0, 1, cview(last), h, scratch);
     }
   }
 
@@ -52,31 +77,42 @@ template <class S> class Elman final : public Cell<S> {
     const Blocks<S> dtheta = sink.blocks();
     for (Index t = chunk.steps - 1; t >= 0; --t) {
       chunk.prefetch(t - 2);
-      const Mat<S> saved = chunk.at(t), delta = chunk.step(chunk.delta, t);
-      Mat<S> g = view(chunk.dstate.leftCols(saved.cols()));
+      const Mat<S> saved = chunk.at(t);
+      Mat<S> delta = rows_of(chunk.step(chunk.delta, t), 0, n_), g = view(chunk.dstate.leftCols(saved.cols()));
       if (doutput.cols() > 0) g += chunk.step(doutput, t);
       if (chunk.dhidden.cols() > 0) chunk.step(chunk.dhidden, t) = g;
-      activation_->backward(input(saved), cview(hidden(saved)), cview(g), delta, theta, dtheta);
+      if (outside_) clip(g, chunk.message_clip);
+      if (residual_) delta = step_ * g;
+      activation_->backward(input(saved), cview(value(saved)), residual_ ? cview(delta) : cview(g), delta, theta, dtheta);
+      if (gain_ != 1) delta *= gain_;
       clip(delta, chunk.message_clip);
-      maps.apply_adjoint(0, cview(delta), g, scratch);
+      if (outside_) {
+        Mat<S> message = rows_of(chunk.step(chunk.delta, t), n_, n_);
+        message = g;
+        maps.apply_adjoint(0, cview(message), g, scratch);
+        continue;
+      }
+      residual_ ? maps.add_adjoint(0, 1, cview(delta), g, scratch) : maps.apply_adjoint(0, cview(delta), g, scratch);
     }
-    sink.map(0, 1, cview(hidden(chunk.saved).leftCols(chunk.steps * chunk.columns)), cview(chunk.delta));
+    const CMat<S> operands = cview(hidden(chunk.saved).leftCols(chunk.steps * chunk.columns));
+    sink.map(0, 1, operands, cview(rows_of(chunk.delta, outside_ ? n_ : 0, n_)));
   }
 
   double kink_distance(const Chunk<S>& chunk, CBlocks<S> theta) const override {
     double distance = std::numeric_limits<double>::infinity();
     for (Index t = 0; t < chunk.steps; ++t) {
       const Mat<S> saved = chunk.at(t);
-      distance = std::min(distance, activation_->kink_distance(input(saved), cview(hidden(saved)), theta));
+      distance = std::min(distance, activation_->kink_distance(input(saved), cview(value(saved)), theta));
     }
     return distance;
   }
 
-  double flops(Index columns) const override { return 5.0 * double(n_) * double(columns); }
+  double flops(Index columns) const override { return (residual_ ? 8.0 : 5.0) * double(n_) * double(columns); }
 
  private:
+  CMat<S> input(const Mat<S>& saved) const { return cview(rows_of(saved, 0, value_row_)); }
+  Mat<S> value(const Mat<S>& saved) const { return rows_of(saved, value_row_, n_); }
   Mat<S> hidden(const Mat<S>& saved) const { return rows_of(saved, output_row_, n_); }
-  CMat<S> input(const Mat<S>& saved) const { return cview(rows_of(saved, 0, output_row_)); }
 
   static void clip(Mat<S> delta, S bound) {
     if (bound > 0) delta = delta.cwiseMax(-bound).cwiseMin(bound);
@@ -84,7 +120,9 @@ template <class S> class Elman final : public Cell<S> {
 
   Index n_;
   std::unique_ptr<Activation<S>> activation_;
-  Index output_row_;
+  bool outside_, residual_;
+  S gain_, step_;
+  Index value_row_, output_row_;
 };
 
 }  // namespace

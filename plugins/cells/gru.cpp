@@ -13,8 +13,6 @@
 // Saved rows: q, z, r over r∘h₋ or s, over h; so for `after` the three results of the maps are neighbours, and so are their δ.
 #include <stiefel/plugin.hpp>
 
-#include <limits>
-
 namespace {
 
 using namespace stiefel;
@@ -68,7 +66,7 @@ template <class S> class Gru final : public Cell<S> {
   void backward(Chunk<S>& chunk, CMat<S> doutput, const Maps<S>& maps, CBlocks<S>, GradientSink<S>& sink,
                 Scratch<S>& scratch) const override {
     const Blocks<S> dtheta = sink.blocks();
-    const S bound = chunk.message_clip > 0 ? chunk.message_clip : std::numeric_limits<S>::infinity();
+    const S bound = chunk.bound();
     for (Index t = chunk.steps - 1; t >= 0; --t) {
       const Mat<S> saved = chunk.at(t);
       const CMat<S> last = entering(chunk, t);
@@ -138,8 +136,8 @@ template <class S> class Gru final : public Cell<S> {
 #pragma GCC ivdep
     for (Index k = 0; k < n_; ++k) {
       const S w = first + sign * z[k];
-      delta_q[k] = clip(g[k] * (1 - w) * (1 - q[k] * q[k]), bound);
-      delta_z[k] = clip(sign * g[k] * (last[k] - q[k]) * z[k] * (1 - z[k]), bound);
+      delta_q[k] = clipped(g[k] * (1 - w) * (1 - q[k] * q[k]), bound);
+      delta_z[k] = clipped(sign * g[k] * (last[k] - q[k]) * z[k] * (1 - z[k]), bound);
       g[k] *= w;
     }
   }
@@ -149,7 +147,7 @@ template <class S> class Gru final : public Cell<S> {
     S *delta_r = delta + 2 * n_, *delta_s = delta + 3 * n_;
 #pragma GCC ivdep
     for (Index k = 0; k < n_; ++k) {
-      delta_r[k] = clip(delta_q[k] * s[k] * r[k] * (1 - r[k]), bound);
+      delta_r[k] = clipped(delta_q[k] * s[k] * r[k] * (1 - r[k]), bound);
       delta_s[k] = delta_q[k] * r[k];
     }
   }
@@ -159,15 +157,9 @@ template <class S> class Gru final : public Cell<S> {
     S* delta_r = delta + 2 * n_;
 #pragma GCC ivdep
     for (Index k = 0; k < n_; ++k) {
-      delta_r[k] = clip(d[k] * last[k] * r[k] * (1 - r[k]), bound);
+      delta_r[k] = clipped(d[k] * last[k] * r[k] * (1 - r[k]), bound);
       g[k] += d[k] * r[k];
     }
-  }
-
-  // NaN stays NaN.
-  static S clip(S x, S bound) {
-    const S below = bound < x ? bound : x;
-    return below < -bound ? -bound : below;
   }
 
   Index n_;

@@ -13,8 +13,6 @@
 // Saved rows: i, f, o, q over h over c over tanh c. The state is h over c.
 #include <stiefel/plugin.hpp>
 
-#include <limits>
-
 namespace {
 
 using namespace stiefel;
@@ -94,7 +92,7 @@ template <class S> class Lstm final : public Cell<S> {
   void backward(Chunk<S>& chunk, CMat<S> doutput, const Maps<S>& maps, CBlocks<S> theta, GradientSink<S>& sink,
                 Scratch<S>& scratch) const override {
     const Blocks<S> dtheta = sink.blocks();
-    const S bound = chunk.message_clip > 0 ? chunk.message_clip : std::numeric_limits<S>::infinity();
+    const S bound = chunk.bound();
     for (Index t = chunk.steps - 1; t >= 0; --t) {
       const Mat<S> saved = chunk.at(t);
       const CMat<S> before = entering(chunk, t);
@@ -153,7 +151,7 @@ template <class S> class Lstm final : public Cell<S> {
     S* delta_o = delta + 2 * n_;
 #pragma GCC ivdep
     for (Index k = 0; k < n_; ++k) {
-      delta_o[k] = clip(g[k] * tanh_c[k] * o[k] * (1 - o[k]), bound);
+      delta_o[k] = clipped(g[k] * tanh_c[k] * o[k] * (1 - o[k]), bound);
       e[k] += g[k] * o[k] * (1 - tanh_c[k] * tanh_c[k]);
     }
     if (!diagonal_) return;
@@ -166,9 +164,9 @@ template <class S> class Lstm final : public Cell<S> {
     S *delta_i = delta, *delta_f = delta + n_, *delta_q = delta + 3 * n_;
 #pragma GCC ivdep
     for (Index k = 0; k < n_; ++k) {
-      delta_i[k] = clip(e[k] * q[k] * i[k] * (1 - i[k]), bound);
-      delta_f[k] = clip(e[k] * last[k] * f[k] * (1 - f[k]), bound);
-      delta_q[k] = clip(e[k] * i[k] * (1 - q[k] * q[k]), bound);
+      delta_i[k] = clipped(e[k] * q[k] * i[k] * (1 - i[k]), bound);
+      delta_f[k] = clipped(e[k] * last[k] * f[k] * (1 - f[k]), bound);
+      delta_q[k] = clipped(e[k] * i[k] * (1 - q[k] * q[k]), bound);
       e[k] *= f[k];
     }
     if (!diagonal_) return;
@@ -180,11 +178,6 @@ template <class S> class Lstm final : public Cell<S> {
   void add_product(const S* x, const S* y, S* sum) const {
 #pragma GCC ivdep
     for (Index k = 0; k < n_; ++k) sum[k] += x[k] * y[k];
-  }
-  // NaN stays NaN.
-  static S clip(S x, S bound) {
-    const S below = bound < x ? bound : x;
-    return below < -bound ? -bound : below;
   }
 
   Index n_;

@@ -47,6 +47,18 @@ template <class S> double worst(const nlohmann::json& golden, const nlohmann::js
 
 }  // namespace
 
+TEST_CASE("fifty steps of PyTorch's optimizers") {
+  std::ifstream file(STIEFEL_GOLDEN "/pytorch.json");
+  REQUIRE(file);
+  const auto golden = nlohmann::json::parse(file)["optimizers"];
+  REQUIRE(golden["runs"].size() == 3);
+  REQUIRE(golden["gradients"].size() == 50);
+  for (const auto& run : golden["runs"]) {
+    CAPTURE(run["plugin"].get<std::string>());
+    CHECK(worst<double>(golden, run) < 1e-13);
+  }
+}
+
 TEST_CASE("ten steps of every variant") {
   std::ifstream file(STIEFEL_GOLDEN "/optimizers.json");
   REQUIRE(file);

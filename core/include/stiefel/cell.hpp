@@ -5,6 +5,7 @@
 /// and blocks go into a GradientSink.
 #pragma once
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,7 @@ template <class S> struct Chunk {
   Mat<S> dhidden{nullptr, 0, 0, Eigen::OuterStride<>(0)};
   /// Elementwise bound of the message δ_t that is passed back through time; 0: none.
   S message_clip = 0;
+  S bound() const { return message_clip > 0 ? message_clip : std::numeric_limits<S>::infinity(); }
 
   /// Saved numbers of the active columns of step t, t = −1 … steps − 1 (at −1 as many as are active at step 0).
   Mat<S> at(Index t) const {
@@ -67,6 +69,12 @@ template <class S> struct Chunk {
     return P(first_of(panel) + t * columns * panel.outerStride(), panel.rows(), active[t], Eigen::OuterStride<>(panel.outerStride()));
   }
 };
+
+/// x cut to ±bound; NaN stays NaN.
+template <class S> S clipped(S x, S bound) {
+  const S below = bound < x ? bound : x;
+  return below < -bound ? -bound : below;
+}
 
 /// Rows first … first + count − 1 of a view.
 template <class P> P rows_of(const P& panel, Index first, Index count) {

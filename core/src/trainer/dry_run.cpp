@@ -15,6 +15,17 @@ std::string time_text(double seconds) {
   return fmt::format("{:.1f} h", seconds / 3600);
 }
 
+/// Degrees of freedom: an orthogonal block has n(n−1)/2, a unitary one n².
+Index dimension(const Layout& layout) {
+  Index sum = 0;
+  for (Index i = 0; i < layout.count(); ++i) {
+    const BlockSpec& block = layout.block(i);
+    const Index n = block.cols;
+    sum += block.manifold == Manifold::orthogonal ? n * (n - 1) / 2 : block.manifold == Manifold::unitary ? n * n : block.size;
+  }
+  return sum;
+}
+
 template <class S> DryRun dry(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options) {
   using Clock = std::chrono::steady_clock;
   Session<S> session(loaded, registry, options);
@@ -27,6 +38,7 @@ template <class S> DryRun dry(const LoadedExperiment& loaded, Registry& registry
                    loaded.experiment.task.plugin, shape.steps, shape.input_size, shape.output_size, session.batches(Split::train),
                    session.batches(Split::validation), session.batches(Split::test), loaded.experiment.train.batch));
   line(fmt::format("parameters {} in {} blocks", layout.size(), layout.count()));
+  if (dimension(layout) != layout.size()) line(fmt::format("dimension  {}, that of the blocks' manifolds", dimension(layout)));
   for (Index i = 0; i < layout.count(); ++i)
     line(fmt::format("  {:<24} {:>9}{}", layout.block(i).name, layout.block(i).size, session.updater->moves(i) ? "" : "  frozen"));
   for (Index i = 0; i < session.network->model().maps->count(); ++i) {

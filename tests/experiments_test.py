@@ -1,0 +1,58 @@
+#!/usr/bin/python3
+"""Every file of experiments/ is valid, does a training step, and has the number of parameters that its first lines state.
+
+usage: experiments_test.py PROGRAM FOLDER. MNIST is replaced by a small set of blank images, batches by two sequences.
+"""
+import gzip
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+PROGRAM, FOLDER = sys.argv[1], Path(sys.argv[2])
+
+
+def blank_mnist(folder):
+    for part, count in (("train", 5100), ("t10k", 100)):
+        images = struct.pack(">4i", 0x803, count, 28, 28) + bytes(count * 784)
+        labels = struct.pack(">2i", 0x801, count) + bytes(count)
+        (folder / f"{part}-images-idx3-ubyte.gz").write_bytes(gzip.compress(images, 1))
+        (folder / f"{part}-labels-idx1-ubyte.gz").write_bytes(gzip.compress(labels, 1))
+
+
+def stiefel(*words):
+    return subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True, timeout=300)
+
+
+def check(file, data):
+    """What is wrong with a file, or nothing."""
+    valid = stiefel("validate", file)
+    if valid.returncode:
+        return f"{file}: {valid.stdout}{valid.stderr}"
+    comment = "".join(line for line in file.read_text().splitlines(keepends=True) if line.startswith("#"))
+    stated = [int(number.replace(",", "")) for number in re.findall(r"([\d,]+)\s+(?:# )?parameters", comment.replace("\n# ", " "))]
+    if not stated:
+        return f"{file}: its first lines state no number of parameters"
+    run = stiefel("run", file, "train.batch=2", "--threads", 1, "--dry-run", "--data", data)
+    if run.returncode:
+        return f"{file}: {run.stdout}{run.stderr}"
+    found = [int(number) for number in re.findall(r"^(?:parameters|dimension) +(\d+)", run.stdout, re.M)]
+    if stated[0] not in found:
+        return f"{file}: states {stated[0]} parameters, but there are {' or '.join(map(str, found))}"
+    return None
+
+
+def main():
+    files = sorted(FOLDER.rglob("*.yaml"))
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
+        blank_mnist(Path(folder))
+        wrong = [answer for answer in pool.map(lambda file: check(file, folder), files) if answer]
+    print("\n".join(wrong) or f"{len(files)} experiments are valid, run, and have the parameters that they state")
+    return 1 if wrong or not files else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
