@@ -6,7 +6,7 @@
 //     ν̄ = Re(conj(λ̄) λ)·(−e^ν)      φ̄ = Re(conj(λ̄) iλ)·e^φ      κ̄ = Re Σ conj(g)∘γ∘(V u_t + b)
 //
 // |λ| < 1 for every ν. There is no recurrent map and no activation: what follows the recurrence in the paper's blocks is left to the
-// readout, which sees Re x over Im x. Saved rows: V u + b, x, each Re over Im.
+// readout, which sees Re x over Im x; model.recurrent has no effect. Saved rows: V u + b, x, each Re over Im.
 #include <stiefel/plugin.hpp>
 
 #include <cmath>
