@@ -1,4 +1,4 @@
-"""Ten steps of every variant of the optimizers on a recorded sequence of gradients, in float64 by NumPy alone.
+"""Ten steps of every variant of the optimizers on a recorded sequence of gradients, twenty on matrix manifolds, in float64 by NumPy alone.
 
 python3 tests/golden/optimizers.py > tests/golden/optimizers.json writes what optimizer_test.cpp compares with.
 """
@@ -63,6 +63,41 @@ VARIANTS = [
     (adam, {"beta1": 0.5, "beta2": 0.9, "epsilon": 1e-3, "form": "epsilon_hat"}),
     (adam, {"epsilon": 0.0}),
 ]
+
+
+def complex_of(block, n):
+    return block[:n] + 1j * block[n:] if len(block) == 2 * n else block
+
+
+def geodesic_cayley(M, gradients, rate, preconditioner="none", decay=0.9, epsilon=1e-8, **drift_control):
+    """Steps along the orthogonal or unitary matrices; M and the gradients are Re over Im for unitary ones."""
+    n, r = M.shape[1], np.zeros(M.shape)
+    M, I = complex_of(M, n), np.eye(n)
+    for g in gradients:
+        if preconditioner == "rms":
+            r = decay * r + (1 - decay) * g * g
+            g = g / (np.sqrt(r) + epsilon)
+        G = complex_of(g, n)
+        A = G @ M.conj().T - M @ G.conj().T
+        M = np.linalg.inv(I + rate / 2 * A) @ (I - rate / 2 * A) @ M
+        yield M if M.dtype == float else np.concatenate([M.real, M.imag])
+
+
+def manifold_runs():
+    rng = np.random.RandomState(20170725)
+    for manifold, n, options in [("orthogonal", 5, {}), ("orthogonal", 5, {"preconditioner": "rms"}), ("unitary", 4, {}),
+                                 ("unitary", 4, {"preconditioner": "rms", "reorthonormalise_every": 7})]:
+        start = np.linalg.qr(rng.normal(size=(n, n)) + (1j * rng.normal(size=(n, n)) if manifold == "unitary" else 0))[0]
+        if manifold == "unitary":
+            start = np.concatenate([start.real, start.imag])
+        gradients = np.round(rng.normal(size=(20, *start.shape)), 7)
+        by_columns = lambda matrix: matrix.flatten(order="F").tolist()
+        yield {"plugin": "geodesic_cayley", "options": options, "manifold": manifold, "n": n, "rate": RATE, "start": by_columns(start),
+               "gradients": [by_columns(g) for g in gradients],
+               "theta": [by_columns(M) for M in geodesic_cayley(start, gradients, RATE, **options)]}
+
+
 runs = [{"plugin": f.__name__, "options": options, "theta": [x.tolist() for x in f(**options)]} for f, options in VARIANTS]
 head = json.dumps({"rate": RATE, "start": START.tolist(), "gradients": GRADIENTS.tolist()})
-print(head[:-1] + ', "runs": [\n' + ",\n".join(json.dumps(run) for run in runs) + "]}")
+print(head[:-1] + ', "runs": [\n' + ",\n".join(json.dumps(run) for run in runs) + '], "manifold_runs": [\n' +
+      ",\n".join(json.dumps(run) for run in manifold_runs()) + "]}")
