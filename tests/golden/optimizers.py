@@ -83,18 +83,49 @@ def geodesic_cayley(M, gradients, rate, preconditioner="none", decay=0.9, epsilo
         yield M if M.dtype == float else np.concatenate([M.real, M.imag])
 
 
+def riemannian_adam(M, gradients, rate, retraction="cayley", scaling="block", beta1=0.9, beta2=0.999, epsilon=1e-8):
+    n = M.shape[1]
+    M, I = complex_of(M, n), np.eye(n)
+    m, v = np.zeros_like(M), np.zeros((n, n)) * (0 if M.dtype == float else 0j)
+    for t, g in enumerate(gradients, start=1):
+        G = complex_of(g, n)
+        A = G @ M.conj().T - M @ G.conj().T
+        m = beta1 * m + (1 - beta1) * A
+        square = np.mean(np.abs(A) ** 2) if scaling == "block" else A.real ** 2 + (0 if M.dtype == float else 1j * A.imag ** 2)
+        v = beta2 * v + (1 - beta2) * square
+        mean, square = m / (1 - beta1**t), v / (1 - beta2**t)
+        if scaling == "block" or M.dtype == float:
+            D = mean / (np.sqrt(square) + epsilon)
+        else:
+            D = mean.real / (np.sqrt(square.real) + epsilon) + 1j * mean.imag / (np.sqrt(square.imag) + epsilon)
+        if retraction == "cayley":
+            M = np.linalg.inv(I + rate / 2 * D) @ (I - rate / 2 * D) @ M
+        elif retraction == "qr":
+            Q, R = np.linalg.qr(M - rate * D @ M)
+            M = Q * (np.diag(R) / np.abs(np.diag(R)))
+        else:
+            U, _, Vh = np.linalg.svd(M - rate * D @ M)
+            M = U @ Vh
+        yield M if M.dtype == float else np.concatenate([M.real, M.imag])
+
+
 def manifold_runs():
     rng = np.random.RandomState(20170725)
-    for manifold, n, options in [("orthogonal", 5, {}), ("orthogonal", 5, {"preconditioner": "rms"}), ("unitary", 4, {}),
-                                 ("unitary", 4, {"preconditioner": "rms", "reorthonormalise_every": 7})]:
+    cases = [(geodesic_cayley, "orthogonal", 5, {}), (geodesic_cayley, "orthogonal", 5, {"preconditioner": "rms"}),
+             (geodesic_cayley, "unitary", 4, {}),
+             (geodesic_cayley, "unitary", 4, {"preconditioner": "rms", "reorthonormalise_every": 7})]
+    for retraction in ["cayley", "qr", "polar"]:
+        cases += [(riemannian_adam, manifold, n, {"retraction": retraction}) for manifold, n in [("orthogonal", 4), ("unitary", 3)]]
+    cases += [(riemannian_adam, manifold, 3, {"scaling": "entries"}) for manifold in ["orthogonal", "unitary"]]
+    for function, manifold, n, options in cases:
         start = np.linalg.qr(rng.normal(size=(n, n)) + (1j * rng.normal(size=(n, n)) if manifold == "unitary" else 0))[0]
         if manifold == "unitary":
             start = np.concatenate([start.real, start.imag])
         gradients = np.round(rng.normal(size=(20, *start.shape)), 7)
         by_columns = lambda matrix: matrix.flatten(order="F").tolist()
-        yield {"plugin": "geodesic_cayley", "options": options, "manifold": manifold, "n": n, "rate": RATE, "start": by_columns(start),
+        yield {"plugin": function.__name__, "options": options, "manifold": manifold, "n": n, "rate": RATE, "start": by_columns(start),
                "gradients": [by_columns(g) for g in gradients],
-               "theta": [by_columns(M) for M in geodesic_cayley(start, gradients, RATE, **options)]}
+               "theta": [by_columns(M) for M in function(start, gradients, RATE, **options)]}
 
 
 runs = [{"plugin": f.__name__, "options": options, "theta": [x.tolist() for x in f(**options)]} for f, options in VARIANTS]

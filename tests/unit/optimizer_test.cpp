@@ -111,8 +111,9 @@ TEST_CASE("ten steps of every variant") {
 
 TEST_CASE_TEMPLATE("twenty steps along the orthogonal and unitary matrices", S, float, double) {
   const auto golden = golden_runs();
-  REQUIRE(golden["manifold_runs"].size() == 4);
+  REQUIRE(golden["manifold_runs"].size() == 12);
   for (const auto& run : golden["manifold_runs"]) {
+    CAPTURE(run["plugin"].get<std::string>());
     CAPTURE(run["manifold"].get<std::string>());
     CAPTURE(run["options"].dump());
     const auto optimizer = make<S>(run["plugin"], run["options"].dump());
@@ -180,9 +181,11 @@ TEST_CASE("optimizers and the manifolds that they move") {
     CHECK(!make<float>(name)->moves(Manifold::orthogonal));
     CHECK(!make<float>(name)->moves(Manifold::unitary));
   }
-  CHECK(!make<float>("geodesic_cayley")->moves(Manifold::flat));
-  CHECK(make<float>("geodesic_cayley")->moves(Manifold::orthogonal));
-  CHECK(make<float>("geodesic_cayley")->moves(Manifold::unitary));
+  for (const char* name : {"geodesic_cayley", "riemannian_adam"}) {
+    CHECK(!make<float>(name)->moves(Manifold::flat));
+    CHECK(make<float>(name)->moves(Manifold::orthogonal));
+    CHECK(make<float>(name)->moves(Manifold::unitary));
+  }
 }
 
 TEST_CASE("without epsilon, 0/0 is no move and a gradient that underflows moves nothing to NaN") {
