@@ -10,6 +10,8 @@
 //
 // A complex map has 2 parameters a pair and n phases ω: L(n − 1) + n or n log₂ n + n; a real one 1 a pair. The paper puts the phase on the
 // first row, its code on the second: the same matrices. Nothing is kept for the backward pass: layers are undone by their inverses.
+#include "givens_layers.hpp"
+
 #include <stiefel/plugin.hpp>
 
 #include <bit>
@@ -19,13 +21,8 @@ namespace {
 
 using namespace stiefel;
 
-/// The pairs of rows (i + k·stride, j + k·stride), k < count, with the angles first, first + 1, …
-struct Run {
-  Index i, j, stride, count, first;
-};
-
-std::vector<Run> tunable_layers(Index n, Index capacity) {
-  std::vector<Run> runs;
+std::vector<GivensRun> tunable_layers(Index n, Index capacity) {
+  std::vector<GivensRun> runs;
   for (Index l = 0, first = 0; l < capacity; ++l) {
     const Index start = l % 2, count = (n - start) / 2;
     runs.push_back({start, start + 1, 2, count, first});
@@ -34,8 +31,8 @@ std::vector<Run> tunable_layers(Index n, Index capacity) {
   return runs;
 }
 
-std::vector<Run> fft_layers(Index n) {
-  std::vector<Run> runs;
+std::vector<GivensRun> fft_layers(Index n) {
+  std::vector<GivensRun> runs;
   Index first = 0;
   for (Index distance = n / 2; distance >= 1; distance /= 2) {
     const Index blocks = n / (2 * distance);
@@ -48,74 +45,6 @@ std::vector<Run> fft_layers(Index n) {
   }
   return runs;
 }
-
-/// cos θ, sin θ, cos φ, sin φ of every pair.
-template <class S> struct Angles { Vector<S> c, s, e_re, e_im; };
-
-/// Columns of n numbers, Re over Im when Pairs.
-template <class S, bool Pairs, Index Stride> struct Rotations {
-  static void forward(const Run& run, const Angles<S>& angles, S* x, Index n) {
-    const S *c = angles.c.data() + run.first, *s = angles.s.data() + run.first;
-    [[maybe_unused]] const S *er = angles.e_re.data() + run.first, *ei = angles.e_im.data() + run.first;
-    S *xi = x + run.i, *xj = x + run.j;
-#pragma GCC ivdep
-    for (Index k = 0; k < run.count; ++k) {
-      const Index at = k * Stride;
-      const S i_re = xi[at], j_re = xj[at];
-      if constexpr (Pairs) {
-        const S i_im = xi[n + at], j_im = xj[n + at];
-        const S u_re = er[k] * j_re - ei[k] * j_im, u_im = er[k] * j_im + ei[k] * j_re;
-        xi[at] = c[k] * i_re - s[k] * u_re;
-        xi[n + at] = c[k] * i_im - s[k] * u_im;
-        xj[at] = s[k] * i_re + c[k] * u_re;
-        xj[n + at] = s[k] * i_im + c[k] * u_im;
-      } else {
-        xi[at] = c[k] * i_re - s[k] * j_re;
-        xj[at] = s[k] * i_re + c[k] * j_re;
-      }
-    }
-  }
-
-  static void inverse(const Run& run, const Angles<S>& angles, S* y, Index n) {
-    const S *c = angles.c.data() + run.first, *s = angles.s.data() + run.first;
-    [[maybe_unused]] const S *er = angles.e_re.data() + run.first, *ei = angles.e_im.data() + run.first;
-    S *yi = y + run.i, *yj = y + run.j;
-#pragma GCC ivdep
-    for (Index k = 0; k < run.count; ++k) {
-      const Index at = k * Stride;
-      const S i_re = yi[at], j_re = yj[at], u_re = c[k] * j_re - s[k] * i_re;
-      yi[at] = c[k] * i_re + s[k] * j_re;
-      if constexpr (Pairs) {
-        const S i_im = yi[n + at], j_im = yj[n + at], u_im = c[k] * j_im - s[k] * i_im;
-        yi[n + at] = c[k] * i_im + s[k] * j_im;
-        yj[at] = er[k] * u_re + ei[k] * u_im;
-        yj[n + at] = er[k] * u_im - ei[k] * u_re;
-      } else {
-        yj[at] = u_re;
-      }
-    }
-  }
-
-  /// Adds θ̄ and φ̄ for what left the layer, y, and its gradient g.
-  static void gradient(const Run& run, const Angles<S>& angles, const S* y, const S* g, Index n, S* dtheta, S* dphi) {
-    const S *c = angles.c.data() + run.first, *s = angles.s.data() + run.first;
-    const S *yi = y + run.i, *yj = y + run.j, *gi = g + run.i, *gj = g + run.j;
-    dtheta += run.first;
-    dphi += run.first;
-#pragma GCC ivdep
-    for (Index k = 0; k < run.count; ++k) {
-      const Index at = k * Stride, im = n + at;
-      if constexpr (Pairs) {
-        dtheta[k] += gj[at] * yi[at] + gj[im] * yi[im] - gi[at] * yj[at] - gi[im] * yj[im];
-        const S u_re = c[k] * yj[at] - s[k] * yi[at], u_im = c[k] * yj[im] - s[k] * yi[im];
-        const S g_re = c[k] * gj[at] - s[k] * gi[at], g_im = c[k] * gj[im] - s[k] * gi[im];
-        dphi[k] += g_im * u_re - g_re * u_im;
-      } else {
-        dtheta[k] += gj[at] * yi[at] - gi[at] * yj[at];
-      }
-    }
-  }
-};
 
 template <class S> class Givens final : public Parametrisation<S> {
  public:
@@ -139,8 +68,9 @@ template <class S> class Givens final : public Parametrisation<S> {
     if (options.style == "fft" && !std::has_single_bit(std::size_t(n_)))
       throw Error("givens: `style: fft` needs a size n that is a power of 2, but n is " + std::to_string(n_) + "; choose " +
                   std::to_string(std::bit_ceil(std::size_t(n_))) + " or `style: tunable`");
-    runs_ = options.style == "fft" ? fft_layers(n_) : tunable_layers(n_, options.capacity);
-    for (const Run& run : runs_) pairs_ += run.count;
+    layers_.n = n_;
+    layers_.runs = options.style == "fft" ? fft_layers(n_) : tunable_layers(n_, options.capacity);
+    for (const GivensRun& run : layers_.runs) pairs_ += run.count;
   }
 
   std::vector<BlockSpec> blocks() const override {
@@ -157,11 +87,11 @@ template <class S> class Givens final : public Parametrisation<S> {
   void refresh(CBlocks<S> theta) override {
     const auto cosine = [](std::span<const S> x) { return as_vector(x).template cast<double>().array().cos().template cast<S>(); };
     const auto sine = [](std::span<const S> x) { return as_vector(x).template cast<double>().array().sin().template cast<S>(); };
-    angles_.c = cosine(theta[0]);
-    angles_.s = sine(theta[0]);
+    layers_.c = cosine(theta[0]);
+    layers_.s = sine(theta[0]);
     if (!complex_) return;
-    angles_.e_re = cosine(theta[1]);
-    angles_.e_im = sine(theta[1]);
+    layers_.e_re = cosine(theta[1]);
+    layers_.e_im = sine(theta[1]);
     phase_re_ = cosine(theta[2]);
     phase_im_ = sine(theta[2]);
   }
@@ -171,7 +101,7 @@ template <class S> class Givens final : public Parametrisation<S> {
   void apply(CMat<S> X, Mat<S> Y, Scratch<S>&) const override {
     for (Index k = 0; k < X.cols(); ++k) {
       Y.col(k) = X.col(k);
-      forward(Y.col(k).data());
+      givens_forward(layers_, Y.col(k).data());
       if (complex_) turn(Y.col(k).data(), S(1));
     }
   }
@@ -181,7 +111,7 @@ template <class S> class Givens final : public Parametrisation<S> {
       S* g = dX.col(k).data();
       dX.col(k) = dY.col(k);
       if (complex_) turn(g, S(-1));
-      for (std::size_t r = runs_.size(); r-- > 0;) on(runs_[r], [&](auto kernel) { kernel.inverse(runs_[r], angles_, g, n_); });
+      givens_inverse(layers_, g);
     }
   }
 
@@ -193,18 +123,13 @@ template <class S> class Givens final : public Parametrisation<S> {
     for (Index k = 0; k < X.cols(); ++k) {
       y = X.col(k);
       g = dY.col(k);
-      forward(y.data());
+      givens_forward(layers_, y.data());
       if (complex_) {
         turn(g.data(), S(-1));
         as_vector(sum).tail(n_).array() +=
             g.bottomRows(n_).array() * y.topRows(n_).array() - g.topRows(n_).array() * y.bottomRows(n_).array();
       }
-      for (std::size_t r = runs_.size(); r-- > 0;)
-        on(runs_[r], [&](auto kernel) {
-          kernel.gradient(runs_[r], angles_, y.data(), g.data(), n_, dtheta, dphi);
-          kernel.inverse(runs_[r], angles_, y.data(), n_);
-          kernel.inverse(runs_[r], angles_, g.data(), n_);
-        });
+      givens_pullback(layers_, y.data(), g.data(), dtheta, dphi);
     }
   }
 
@@ -247,21 +172,6 @@ template <class S> class Givens final : public Parametrisation<S> {
   }
 
  private:
-  /// Calls f with the kernels for this run.
-  template <class F> void on(const Run& run, F&& f) const {
-    const auto of = [&]<bool Pairs>() {
-      if (run.stride == 1)
-        f(Rotations<S, Pairs, 1>());
-      else if (run.stride == 2)
-        f(Rotations<S, Pairs, 2>());
-      else
-        f(Rotations<S, Pairs, 4>());
-    };
-    complex_ ? of.template operator()<true>() : of.template operator()<false>();
-  }
-  void forward(S* x) const {
-    for (const Run& run : runs_) on(run, [&](auto kernel) { kernel.forward(run, angles_, x, n_); });
-  }
   /// x ← e^{±iω}x.
   void turn(S* x, S sign) const {
     const S *c = phase_re_.data(), *s = phase_im_.data();
@@ -276,8 +186,7 @@ template <class S> class Givens final : public Parametrisation<S> {
   Options options_;
   bool complex_;
   Index n_, pairs_ = 0;
-  std::vector<Run> runs_;  // layer after layer
-  Angles<S> angles_;
+  GivensLayers<S> layers_;
   Vector<S> phase_re_, phase_im_;  // e^{iω}
 };
 
