@@ -1,11 +1,9 @@
-// The restricted-capacity unitary matrix of the uRNN (Arjovsky, Shah & Bengio 2016, eq. 6), applied without forming it, O(n log n) a
-// column:
+// The restricted-capacity unitary matrix of the uRNN (Arjovsky, Shah & Bengio 2016, eq. 6), applied without forming it in O(n log n):
 //
 //   W = D₃ R₂ F⁻¹ D₂ Π R₁ F D₁     D_k = diag(e^{iθ_k}), R_k = I − 2 v_k v_kᴴ/‖v_k‖², F the unitary Fourier transform, (Πx)_i = x_{perm(i)}
 //
 // 7n parameters: θ₁, θ₂, θ₃ and v₁, v₂ as Re over Im. Every n is allowed; products of small primes are fast, and with prime factors above
-// 40 FFTW takes working memory at every transform. Pullbacks of one factor, with
-// g the gradient of what leaves it:
+// 40 FFTW takes working memory at every transform. Pullbacks of one factor, with g the gradient of what leaves it:
 //
 //   y = e^{iθ}x    θ̄ = Im(x̄ conj x), x̄ = e^{−iθ}g          permutation, Fourier transform: their inverses
 //   y = h − αv     α = 2vᴴh/N, β = 2vᴴg/N, N = ‖v‖²: h̄ = g − βv, v̄ = P(−conj(α) g − conj(β) h)

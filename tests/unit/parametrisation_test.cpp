@@ -338,6 +338,8 @@ TEST_CASE("the float maps stay orthogonal over thousands of elementwise steps") 
   };
   CHECK(defect_after("scaled_cayley", "{rho: 17}", 170, 2000, 1e-2F) < 1e-5);
   CHECK(defect_after("householder", "{reflections: 32}", 256, 1000, 1e-3F) < 2e-5);
+  CHECK(defect_after("urnn", "{}", 256, 1000, 1e-3F) < 1e-5);
+  CHECK(defect_after("givens", "{capacity: 16}", 256, 1000, 1e-3F) < 2e-5);
   CHECK(defect_after("householder", "{reflections: 128, apply: wy}", 128, 300, 1e-3F) < 2e-5);
 }
 
