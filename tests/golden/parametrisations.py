@@ -71,6 +71,81 @@ def kronecker(rows, columns, is_complex):
     return W
 
 
+def svd_margin(n, spectrum):
+    """U diag(s) V^T; theta holds U and V by columns, then the n parameters of s."""
+    def W(theta):
+        U, V = theta[:n * n].reshape(n, n).T, theta[n * n:2 * n * n].reshape(n, n).T
+        return U @ np.diag(spectrum(theta[2 * n * n:])) @ V.T
+    return W
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def orthogonal(n):
+    return np.linalg.qr(rng.normal(size=(n, n)))[0]
+
+
+def real_form(A, B):
+    return np.block([[A, -B], [B, A]])
+
+
+# Complex steps need an analytic function of theta, so complex maps are products of real 2n x 2n matrices.
+def phases(theta):
+    return real_form(np.diag(np.cos(theta)), np.diag(np.sin(theta)))
+
+
+def complex_reflection(v):
+    """I - 2 v v^H / |v|^2 of v = re + i im, Re over Im: in real form, two orthogonal vectors are removed."""
+    n = len(v) // 2
+    u, w = v, np.concatenate([-v[n:], v[:n]])
+    return np.eye(2 * n) - 2 * (np.outer(u, u) + np.outer(w, w)) / (v @ v)
+
+
+def urnn(n, permutation):
+    """D3 R2 F^-1 D2 P R1 F D1 with numpy.fft; theta_1, theta_2, theta_3, v_1, v_2."""
+    F, P = np.fft.fft(np.eye(n), norm="ortho", axis=0), np.eye(n)[permutation]
+    inverse = np.fft.ifft(np.eye(n), norm="ortho", axis=0)
+    F, inverse, P = real_form(F.real, F.imag), real_form(inverse.real, inverse.imag), real_form(P, np.zeros((n, n)))
+
+    def W(theta):
+        t, v = theta[:3 * n].reshape(3, n), theta[3 * n:].reshape(2, 2 * n)
+        return phases(t[2]) @ complex_reflection(v[1]) @ inverse @ phases(t[1]) @ P @ complex_reflection(v[0]) @ F @ phases(t[0])
+    return W
+
+
+def tunable_pairs(n, capacity):
+    return [[(i, i + 1) for i in range(layer % 2, n - 1, 2)] for layer in range(capacity)]
+
+
+def fft_pairs(n):
+    """Each layer by the blocks of neighbouring pairs; below a distance of 4, by the position within a block."""
+    layers, distance = [], n // 2
+    while distance:
+        pairs = [(b + r, b + r + distance) for b in range(0, n, 2 * distance) for r in range(distance)]
+        layers.append(pairs if distance >= 4 else sorted(pairs, key=lambda pair: pair[0] % distance))
+        distance //= 2
+    return layers
+
+
+def givens(n, layers, is_complex):
+    """Explicit matrices of rotations; theta, phi, omega."""
+    count = sum(map(len, layers))
+
+    def W(theta):
+        W, angles = np.eye(2 * n if is_complex else n, dtype=theta.dtype), iter(range(count))
+        for i, j in (pair for layer in layers for pair in layer):
+            k = next(angles)
+            c, s = np.cos(theta[k]), np.sin(theta[k])
+            A, B = np.eye(n, dtype=theta.dtype), np.zeros((n, n), dtype=theta.dtype)
+            x, y = (np.cos(theta[count + k]), np.sin(theta[count + k])) if is_complex else (1, 0)
+            A[i, i], A[j, i], A[i, j], A[j, j], B[i, j], B[j, j] = c, s, -x * s, x * c, -y * s, y * c
+            W = (real_form(A, B) if is_complex else A) @ W
+        return phases(theta[2 * count:]) @ W if is_complex else W
+    return W
+
+
 def case(name, function, theta):
     G = rng.normal(size=function(theta).shape)
     write(name + ".theta", theta)
@@ -126,5 +201,19 @@ for name, rows, columns, is_complex in [("complex", (3, 2, 2), (3, 2, 2), True),
                                         ("real", (2, 2, 4), (2, 2, 4), False)]:
     size = (2 if is_complex else 1) * sum(P * Q for P, Q in zip(rows, columns))
     case("kronecker_" + name, kronecker(rows, columns, is_complex), rng.normal(size=size))
+
+for name, spectrum in [("half", lambda p: 2 * 0.5 * (sigmoid(p) - 0.5) + 1), ("free", lambda s: s),
+                       ("relu", lambda p: np.where((2 * 3 * (sigmoid(p) - 0.5) + 1).real > 0, 2 * 3 * (sigmoid(p) - 0.5) + 1, 0))]:
+    case("svd_margin_" + name, svd_margin(5, spectrum),
+         np.concatenate([orthogonal(5).ravel(), orthogonal(5).ravel(), 2 * rng.normal(size=5)]))
+
+for permutation in [1, 0, 2, 4, 3], [5, 3, 4, 1, 0, 6, 7, 2]:  # those of permutation_seed 1
+    n = len(permutation)
+    case(f"urnn_{n}", urnn(n, permutation), rng.normal(size=7 * n))
+for name, n, layers in [("tunable_6_3", 6, tunable_pairs(6, 3)), ("tunable_5_4", 5, tunable_pairs(5, 4)), ("fft_8", 8, fft_pairs(8)),
+                        ("fft_16", 16, fft_pairs(16))]:
+    count = sum(map(len, layers))
+    case("givens_complex_" + name, givens(n, layers, True), rng.normal(size=2 * count + n))
+    case("givens_real_" + name, givens(n, layers, False), rng.normal(size=count))
 
 (HERE / "parametrisations.txt").write_text("\n".join(lines) + "\n")

@@ -1,8 +1,11 @@
 // The optimizers against ten steps computed by tests/golden/optimizers.py, for every variant of the published recipes.
 #include <doctest/doctest.h>
 #include <cmath>
+#include <Eigen/LU>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <stiefel/linear_algebra.hpp>
 
 #include <config/load.hpp>
 #include <memory_archive.hpp>
@@ -25,6 +28,54 @@ template <class S> std::unique_ptr<Optimizer<S>> make(const std::string& name, c
 }
 
 using Numbers = std::vector<double>;
+
+nlohmann::json golden_runs() {
+  std::ifstream file(STIEFEL_GOLDEN "/optimizers.json");
+  REQUIRE(file);
+  return nlohmann::json::parse(file);
+}
+
+/// A block on a manifold, by columns; unitary ones Re over Im.
+struct Point {
+  BlockSpec spec;
+  Matrix<double> M;
+  Eigen::MatrixXcd complex() const {
+    const Index n = spec.cols;
+    Eigen::MatrixXcd C = Eigen::MatrixXcd::Zero(n, n);
+    C.real() = M.topRows(n);
+    if (spec.manifold == Manifold::unitary) C.imag() = M.bottomRows(n);
+    return C;
+  }
+  double defect() const { return (complex().adjoint() * complex() - Eigen::MatrixXcd::Identity(spec.cols, spec.cols)).norm(); }
+};
+
+BlockSpec manifold_block(const std::string& manifold, Index n) {
+  const bool unitary = manifold == "unitary";
+  const Index rows = unitary ? 2 * n : n;
+  return {"M", rows * n, rows, n, unitary ? Manifold::unitary : Manifold::orthogonal};
+}
+
+Point random_point(const std::string& manifold, Index n, std::uint64_t seed) {
+  Rng rng(seed, "point");
+  Eigen::MatrixXcd Q(n, n);
+  for (auto& z : Q.reshaped()) z = {rng.normal(), manifold == "unitary" ? rng.normal() : 0};
+  orthonormalise(view(Q));
+  Point point{manifold_block(manifold, n), {}};
+  point.M.resize(point.spec.rows, n);
+  point.M.topRows(n) = Q.real();
+  if (manifold == "unitary") point.M.bottomRows(n) = Q.imag();
+  return point;
+}
+
+Point random_gradient(const Point& point, std::uint64_t seed) {
+  Rng rng(seed, "gradient");
+  Point gradient = point;
+  for (double& x : gradient.M.reshaped()) x = rng.normal();
+  return gradient;
+}
+
+std::span<double> numbers(Matrix<double>& M) { return {M.data(), std::size_t(M.size())}; }
+std::span<const double> numbers(const Matrix<double>& M) { return {M.data(), std::size_t(M.size())}; }
 
 /// Largest |got − expected| / max(1, |expected|) over all steps.
 template <class S> double worst(const nlohmann::json& golden, const nlohmann::json& run) {
@@ -60,15 +111,92 @@ TEST_CASE("fifty steps of PyTorch's optimizers") {
 }
 
 TEST_CASE("ten steps of every variant") {
-  std::ifstream file(STIEFEL_GOLDEN "/optimizers.json");
-  REQUIRE(file);
-  const auto golden = nlohmann::json::parse(file);
+  const auto golden = golden_runs();
   REQUIRE(golden["runs"].size() == 16);
   for (const auto& run : golden["runs"]) {
     CAPTURE(run["plugin"].get<std::string>());
     CAPTURE(run["options"].dump());
     CHECK(worst<double>(golden, run) < 1e-13);
     CHECK(worst<float>(golden, run) < 2e-5);
+  }
+}
+
+TEST_CASE_TEMPLATE("twenty steps along the orthogonal and unitary matrices", S, float, double) {
+  const auto golden = golden_runs();
+  REQUIRE(golden["manifold_runs"].size() == 12);
+  for (const auto& run : golden["manifold_runs"]) {
+    CAPTURE(run["plugin"].get<std::string>());
+    CAPTURE(run["manifold"].get<std::string>());
+    CAPTURE(run["options"].dump());
+    const auto optimizer = make<S>(run["plugin"], run["options"].dump());
+    optimizer->attach({manifold_block(run["manifold"], run["n"])});
+    const Numbers start = run["start"];
+    std::vector<S> theta(start.begin(), start.end());
+    double largest = 0;
+    for (std::size_t k = 0; k < 20; ++k) {
+      const Numbers g = run["gradients"][k], expected = run["theta"][k];
+      const std::vector<S> gradient(g.begin(), g.end());
+      optimizer->step(0, run["rate"], theta, gradient);
+      for (std::size_t i = 0; i < theta.size(); ++i) largest = std::max(largest, std::abs(double(theta[i]) - expected[i]));
+    }
+    CHECK(largest < 50 * double(std::numeric_limits<S>::epsilon()));
+  }
+}
+
+TEST_CASE("geodesic_cayley: multiplying from the left and from the right are the same step, and it descends as it should") {
+  for (const std::string manifold : {"orthogonal", "unitary"}) {
+    CAPTURE(manifold);
+    Point point = random_point(manifold, 7, 1);
+    const Point gradient = random_gradient(point, 2);
+    const Eigen::MatrixXcd M = point.complex(), G = gradient.complex(), I = Eigen::MatrixXcd::Identity(7, 7);
+    const Eigen::MatrixXcd A = 0.05 * (M.adjoint() * G - G.adjoint() * M);  // η/2 times the right-hand form
+    const Eigen::MatrixXcd right = M * (I + A).inverse() * (I - A);
+    const auto optimizer = make<double>("geodesic_cayley");
+    optimizer->attach({point.spec});
+    const Matrix<double> before = point.M;
+    optimizer->step(0, 0.1, numbers(point.M), numbers(gradient.M));
+    CHECK((point.complex() - right).norm() < 1e-13);
+    CHECK(point.defect() < 1e-13);
+
+    const double eta = 1e-6;
+    Point near = point;
+    near.M = before;
+    optimizer->step(0, eta, numbers(near.M), numbers(gradient.M));
+    const double change = (near.M - before).cwiseProduct(gradient.M).sum();
+    CHECK(change == doctest::Approx(-eta / 2 * (M.adjoint() * G - G.adjoint() * M).squaredNorm()).epsilon(1e-4));
+  }
+}
+
+TEST_CASE("geodesic_cayley: float blocks drift without re-orthonormalisation and stay with it") {
+  const auto defect_after = [](const std::string& options) {
+    const Point start = random_point("orthogonal", 32, 5);
+    const auto optimizer = make<float>("geodesic_cayley", options);
+    optimizer->attach({start.spec});
+    std::vector<float> theta(start.M.data(), start.M.data() + start.M.size()), gradient(theta.size());
+    for (std::uint64_t step = 0; step < 1950; ++step) {
+      const Point g = random_gradient(start, step);
+      std::copy(g.M.data(), g.M.data() + g.M.size(), gradient.begin());
+      optimizer->step(0, 1e-3, theta, gradient);
+    }
+    Point end = start;
+    end.M = as_vector(std::span<const float>(theta)).cast<double>().reshaped(32, 32);
+    return end.defect();
+  };
+  const double drifting = defect_after("reorthonormalise_every: 0"), kept = defect_after("");
+  CHECK(kept < 2e-6);
+  CHECK(drifting > 4 * kept);
+}
+
+TEST_CASE("optimizers and the manifolds that they move") {
+  for (const char* name : {"sgd", "rmsprop", "adam"}) {
+    CHECK(make<float>(name)->moves(Manifold::flat));
+    CHECK(!make<float>(name)->moves(Manifold::orthogonal));
+    CHECK(!make<float>(name)->moves(Manifold::unitary));
+  }
+  for (const char* name : {"geodesic_cayley", "riemannian_adam"}) {
+    CHECK(!make<float>(name)->moves(Manifold::flat));
+    CHECK(make<float>(name)->moves(Manifold::orthogonal));
+    CHECK(make<float>(name)->moves(Manifold::unitary));
   }
 }
 

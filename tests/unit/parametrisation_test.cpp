@@ -72,6 +72,17 @@ TEST_CASE_TEMPLATE("maps and gradients are those of their definitions, by an ind
   check_golden<S>("kronecker", "{factors: [3, 2, 2]}", "kronecker_complex");
   check_golden<S>("kronecker", "{factors: [2, 3], columns: [3, 4]}", "kronecker_wide");
   check_golden<S>("kronecker", "{factors: [2, 2, 4], field: real}", "kronecker_real");
+  check_golden<S>("svd_margin", "{margin: 0.5}", "svd_margin_half");
+  check_golden<S>("svd_margin", "{spectrum: free}", "svd_margin_free");
+  check_golden<S>("svd_margin", "{margin: 3, relu: true}", "svd_margin_relu");
+  check_golden<S>("urnn", "{}", "urnn_5");
+  check_golden<S>("urnn", "{}", "urnn_8");
+  for (const std::string field : {"complex", "real"}) {
+    check_golden<S>("givens", "{capacity: 3, field: " + field + "}", "givens_" + field + "_tunable_6_3");
+    check_golden<S>("givens", "{capacity: 4, field: " + field + "}", "givens_" + field + "_tunable_5_4");
+    check_golden<S>("givens", "{style: fft, field: " + field + "}", "givens_" + field + "_fft_8");
+    check_golden<S>("givens", "{style: fft, field: " + field + "}", "givens_" + field + "_fft_16");
+  }
 }
 
 TEST_CASE("adjoint, gradient, additivity and orthogonality") {
@@ -84,6 +95,11 @@ TEST_CASE("adjoint, gradient, additivity and orthogonality") {
   for (const std::string init : {"cayley", "henaff", "uniform", "zero"})
     check_identities("scaled_cayley", "{rho: 3, init: " + init + "}", 7);
   check_identities("dense", "{init: glorot_normal}", 5);
+  check_identities("urnn", "{}", 14);
+  for (const std::string field : {"complex", "real"}) {
+    check_identities("givens", "{capacity: 5, field: " + field + "}", 14);
+    check_identities("givens", "{style: fft, field: " + field + "}", 32);
+  }
 }
 
 TEST_CASE("dense: any shape, its initial values, no claim") {
@@ -242,6 +258,68 @@ TEST_CASE("scaled_cayley: eigenvalues of the initial W, and its determinant") {
   CHECK(determinant(*std::make_unique<Sample<double>>("scaled_cayley", "{}", 6)) == doctest::Approx(-1));  // ρ = n/2 = 3
 }
 
+TEST_CASE("urnn and givens: parameter counts, starts, sizes") {
+  const auto count = [](const char* map, const std::string& options, Index n) {
+    return Index(Sample<double>(map, options, n).theta.numbers.size());
+  };
+  CHECK(count("urnn", "{}", 2 * 12) == 7 * 12);
+  for (const Index L : {2, 4, 12}) {
+    CHECK(count("givens", "{capacity: " + std::to_string(L) + "}", 2 * 12) == L * (12 - 1) + 12);
+    CHECK(count("givens", "{field: real, capacity: " + std::to_string(L) + "}", 12) == L * (12 - 1) / 2);
+  }
+  CHECK(count("givens", "{capacity: 12}", 2 * 12) == 12 * 12);
+  CHECK(count("givens", "{style: fft}", 2 * 16) == 16 * 4 + 16);
+  CHECK(count("givens", "{style: fft, field: real}", 16) == 16 / 2 * 4);
+  CHECK((Sample<double>("givens", "{init: zero, capacity: 5}", 12).W() - Matrix<double>::Identity(12, 12)).norm() == 0);
+  CHECK_THROWS_WITH_AS(make_map<double>("givens", "{style: fft}", 12, 12), doctest::Contains("choose 8"), Error);
+
+  Sample<double> one("urnn", "{}", 20), other("urnn", "{permutation_seed: 2}", 20);
+  CHECK(one.theta.numbers == other.theta.numbers);
+  CHECK((one.W() - other.W()).norm() > 0.1);
+  for (const Index n : {1, 2, 7, 30, 127, 128}) CHECK(defect(Sample<double>("urnn", "{}", 2 * n).W()) < 1e-14 * double(n + 10));
+}
+
+TEST_CASE("svd_margin: the start, the rate of the spectrum, the margin") {
+  Sample<double> start("svd_margin", "{margin: 0.001}", 6), free("svd_margin", "{spectrum: free, init: glorot_normal}", 6);
+  CHECK(defect(start.W()) < 1e-13);
+  CHECK(start.map->blocks()[2].rate_scale == 500);
+  CHECK(start.theta.numbers.size() == 2 * 6 * 6 + 6);
+  CHECK(free.map->blocks()[2].rate_scale == 1);
+  CHECK(free.map->spectrum().singular_values[0] > 1.1);
+  CHECK(Sample<double>("svd_margin", "{margin: 0}", 6).map->blocks()[2].rate_scale == 1);
+  CHECK((Sample<double>("svd_margin", "{init: identity}", 6).W() - Matrix<double>::Identity(6, 6)).norm() < 1e-15);
+  for (std::size_t k = 72; k < 78; ++k) start.theta.numbers[k] = k % 2 ? 1e3 : -1e3;
+  start.map->refresh(start.theta.constant());
+  CHECK(start.map->spectrum().singular_values[0] == doctest::Approx(1.001));
+  CHECK(start.map->spectrum().singular_values[5] == doctest::Approx(0.999));
+}
+
+TEST_CASE("full_unitary: parameters, starts, the released code's gradient, projection") {
+  CHECK(Sample<double>("full_unitary", "{}", 10).theta.numbers.size() == 2 * 5 * 5);
+  CHECK(Sample<double>("full_unitary", "{field: real}", 10).theta.numbers.size() == 10 * 10);
+  for (const std::string init : {"haar", "identity", "restricted"})
+    CHECK(defect(Sample<double>("full_unitary", "{init: " + init + "}", 14).W()) < 1e-13);
+  CHECK_THROWS_WITH_AS(make_map<double>("full_unitary", "{field: real, init: restricted}", 4, 4), doctest::Contains("complex"), Error);
+
+  // W̄ = [[P, Q], [R, T]]: the whole gradient is (P + T, R − Q), the released code's (P, R).
+  Sample<double> whole("full_unitary", "{}", 6), half("full_unitary", "{gradient: wisdom_topblock}", 6);
+  const Matrix<double> I = Matrix<double>::Identity(6, 6), G = gaussian<double>(6, 6, 1);
+  const std::vector<double> of_whole = whole.gradient(I, G), of_half = half.gradient(I, G);
+  Matrix<double> expected(6, 3);
+  expected << G.topLeftCorner(3, 3) + G.bottomRightCorner(3, 3), G.bottomLeftCorner(3, 3) - G.topRightCorner(3, 3);
+  CHECK((as_matrix(std::span<const double>(of_whole), 6, 3) - expected).norm() < 1e-14);
+  CHECK((as_matrix(std::span<const double>(of_half), 6, 3) - G.leftCols(3)).norm() < 1e-14);
+
+  Sample<double> drifted("full_unitary", "{reproject_every: 2}", 8);
+  for (double& x : drifted.theta.numbers) x *= 1.01;
+  drifted.map->after_step(drifted.theta.blocks());
+  drifted.map->refresh(drifted.theta.constant());
+  CHECK(defect(drifted.W()) > 1e-3);
+  drifted.map->after_step(drifted.theta.blocks());
+  drifted.map->refresh(drifted.theta.constant());
+  CHECK(defect(drifted.W()) < 1e-13);
+}
+
 TEST_CASE("the float maps stay orthogonal over thousands of elementwise steps") {
   // Adam-like steps: every entry moves by about the rate, in a direction that persists for a while.
   const auto defect_after = [](const std::string& map, const std::string& options, Index n, int steps, float rate) {
@@ -260,6 +338,8 @@ TEST_CASE("the float maps stay orthogonal over thousands of elementwise steps") 
   };
   CHECK(defect_after("scaled_cayley", "{rho: 17}", 170, 2000, 1e-2F) < 1e-5);
   CHECK(defect_after("householder", "{reflections: 32}", 256, 1000, 1e-3F) < 2e-5);
+  CHECK(defect_after("urnn", "{}", 256, 1000, 1e-3F) < 1e-5);
+  CHECK(defect_after("givens", "{capacity: 16}", 256, 1000, 1e-3F) < 2e-5);
   CHECK(defect_after("householder", "{reflections: 128, apply: wy}", 128, 300, 1e-3F) < 2e-5);
 }
 

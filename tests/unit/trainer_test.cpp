@@ -227,7 +227,14 @@ model: {cell: {plugin: elman, hidden: 5}, recurrent: orthogonal_block}
 optimizer: {plugin: adam, rate: 0.1}
 train: {batch: 7, steps: 1}
 )";
-  CHECK_THROWS_WITH_AS(Session<double>(load({}, text), registry(), {}), doctest::Contains("lies on the orthogonal manifold"), Error);
+  for (const std::string plugin : {"adam", "rmsprop", "sgd"}) {
+    const auto refused = [&](const std::string& sentence) {
+      CHECK_THROWS_WITH_AS(Session<double>(load({"optimizer.plugin=" + plugin}, text), registry(), {}), doctest::Contains(sentence.c_str()),
+                           Error);
+    };
+    refused("the block recurrent.M lies on the orthogonal manifold and " + plugin + " cannot move it");
+    refused("plugin: geodesic_cayley}");
+  }
 }
 
 TEST_CASE("weight decay: of a block, and of the composite W") {

@@ -1,0 +1,86 @@
+// Gradient descent along the orthogonal or unitary matrices by Cayley transforms (Tagare 2011; Wisdom, Powers, Hershey, Le Roux & Atlas
+// 2016; Vorontsov, Trabelsi, Kadoury & Pal 2017, eq. 8 and 9). M is the block, G its gradient, ∂L/∂Re M + i ∂L/∂Im M:
+//
+//   A = G Mᴴ − M Gᴴ     M ← (I + η/2 A)⁻¹(I − η/2 A) M     dL = −η/2 ‖A‖² to first order
+//
+// Vorontsov's equation 9 prints a sum, M + (…), which leaves the manifold; the product is meant. The form that multiplies from the right,
+// with A = MᴴG − GᴴM, is the same map for a square M. `preconditioner: rms` (natGradRMS of the code of Wisdom et al.) divides every
+// entry of G by the root of its running mean square, r ← ρ r + (1 − ρ) g², g / (√r + ε), Re and Im apart, before A is formed.
+//
+// Everything is computed in double precision. A float block still drifts from the manifold by its own rounding, as a random walk of some
+// 4e-8 √n a step: every `reorthonormalise_every` steps the nearest matrix of the manifold takes its place. 100 steps keep the defect
+// within ten times that of one rounding and cost less than 1 % of the steps; 0 shows the drift as published.
+#include "manifold_block.hpp"
+
+#include <stiefel/plugin.hpp>
+
+namespace {
+using namespace stiefel;
+
+template <class S> class GeodesicCayley final : public Optimizer<S> {
+ public:
+  struct Options {
+    std::string preconditioner = "none";
+    double decay = 0.9, epsilon = 1e-8;
+    Index reorthonormalise_every = 100;
+    void describe(Schema& s) {
+      s.field("preconditioner", preconditioner, "none; rms: divide each entry of the gradient by the root of its running mean square")
+          .one_of({"none", "rms"});
+      s.field("decay", decay, "ρ of the running mean of squares, for `preconditioner: rms`").at_least(0).less_than(1);
+      s.field("epsilon", epsilon, "ε added to the root, for `preconditioner: rms`").more_than(0);
+      s.field("reorthonormalise_every", reorthonormalise_every,
+              "steps after which the block is replaced by the nearest orthogonal or unitary matrix; 0: never")
+          .at_least(0)
+          .units("steps");
+    }
+  };
+  explicit GeodesicCayley(const Options& options) : options_(options), rms_(options.preconditioner == "rms") {}
+
+  bool moves(Manifold manifold) const override { return manifold != Manifold::flat; }
+
+  void attach(const std::vector<BlockSpec>& blocks) override {
+    blocks_ = blocks;
+    steps_.assign(blocks.size(), 0);
+    squares_.clear();
+    for (const BlockSpec& block : blocks) squares_.push_back(Vector<double>::Zero(rms_ ? block.size : 0));
+  }
+
+  void step(Index block, double rate, std::span<S> theta, std::span<const S> gradient) override {
+    const std::size_t i = std::size_t(block);
+    const BlockSpec& spec = blocks_[i];
+    Vector<double> g = as_vector(gradient).template cast<double>();
+    if (rms_) {
+      auto r = squares_[i].array();
+      r = options_.decay * r + (1 - options_.decay) * g.array().square();
+      g.array() /= r.sqrt() + options_.epsilon;
+    }
+    const bool project = options_.reorthonormalise_every > 0 && ++steps_[i] % options_.reorthonormalise_every == 0;
+    manifold::with_numbers_of(spec.manifold, [&]<class T>(T) {
+      Matrix<T> M = manifold::load<T, S>(theta, spec.cols);
+      const Matrix<T> G = manifold::load<T, double>({g.data(), std::size_t(g.size())}, spec.cols);
+      manifold::cayley_step<T>(manifold::tangent<T>(G, M), rate, M);
+      if (project) manifold::project<T>(M);
+      manifold::store<T, S>(M, theta);
+    });
+  }
+
+  void serialise(Archive& archive) override {
+    for (std::size_t i = 0; i < blocks_.size(); ++i) {
+      const std::string number = std::to_string(i);
+      archive.value("steps_" + number, steps_[i]);
+      if (rms_) archive.array("square_" + number, squares_[i]);
+    }
+  }
+
+ private:
+  Options options_;
+  bool rms_;
+  std::vector<BlockSpec> blocks_;
+  std::vector<std::int64_t> steps_;
+  std::vector<Vector<double>> squares_;  // r of each block
+};
+
+}  // namespace
+
+STIEFEL_PLUGIN("1.0", stiefel::optimizer<GeodesicCayley>("geodesic_cayley",
+                                                         "gradient descent along orthogonal and unitary matrices by Cayley transforms"))

@@ -1,0 +1,152 @@
+// Factorised map with a bounded spectrum (Vorontsov, Trabelsi, Kadoury & Pal 2017): W = U diag(s) Vᵀ, U and V orthogonal.
+//
+//   spectrum sigmoidal   s_i = 2m(σ(p_i) − ½) + 1 = 1 + m tanh(p_i/2)  (eq. 10): singular values within the margin m of 1
+//   spectrum free        s_i are parameters: no margin
+//   pullback             s̄ = diag(UᵀW̄V), p̄_i = m/2 (1 − tanh²(p_i/2)) s̄_i, Ū = W̄V diag(s), V̄ = W̄ᵀU diag(s)
+//
+// U and V are blocks on the orthogonal manifold, moved by geodesic_cayley (equation 9, of which the sign + is a misprint). The rate of p is
+// multiplied by 1/(2m), so that an optimizer with steps of constant size moves s as fast for every margin; for m = 0, s = 1 and p rests.
+// `prior` adds λ Σ (s_i − 1)² to the loss: a Gaussian prior of variance 1/(2λ) on the singular values, free or sigmoidal.
+// The start is the singular value decomposition of a random W₀; its singular values are taken over by a free spectrum alone.
+//
+// What the released code does otherwise: W = U diag(max(s, 0)) Vᵀ, which matters for m > 1 (`relu: true`), and bases that never leave their
+// initial value, since their update starts from a constant (`basis_update: frozen`: U and V get no gradient, which `stiefel check`
+// reports).
+#include <stiefel/plugin.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <stiefel/linear_algebra.hpp>
+
+namespace {
+
+using namespace stiefel;
+
+template <class S> class SvdMargin final : public Dense<S> {
+ public:
+  struct Options {
+    double margin = 0.1, prior = 0;
+    std::string spectrum = "sigmoidal", init = "orthogonal", basis_update = "geodesic";
+    bool relu = false;
+    void describe(Schema& s) {
+      s.field("spectrum", spectrum, "singular values within `margin` of 1 (sigmoidal), or parameters without a bound (free)")
+          .one_of({"sigmoidal", "free"});
+      s.field("margin", margin, "m, for `spectrum: sigmoidal`; 0: all singular values are 1").at_least(0);
+      s.field("prior", prior, "λ of the penalty λ Σ (s_i − 1)² that is added to the loss").at_least(0);
+      s.field("init", init, "W₀ whose singular vectors U and V are at the start; a free spectrum takes its singular values, too")
+          .one_of({"orthogonal", "glorot_normal", "identity"});
+      s.field("basis_update", basis_update, "geodesic: U and V are trained; frozen: they get no gradient, as in the released code")
+          .one_of({"geodesic", "frozen"});
+      s.field("relu", relu, "use max(s, 0) for s, as the released code does");
+    }
+  };
+
+  SvdMargin(const Options& options, Shape shape)
+      : Dense<S>(shape.square("svd_margin")), options_(options), free_(options.spectrum == "free"), n_(shape.rows), s_(n_), slope_(n_) {}
+
+  std::vector<BlockSpec> blocks() const override {
+    const double scale = options_.margin > 0 && !free_ ? 1 / (2 * options_.margin) : 1;
+    return {{"U", n_ * n_, n_, n_, Manifold::orthogonal},
+            {"V", n_ * n_, n_, n_, Manifold::orthogonal},
+            {free_ ? "s" : "p", n_, 0, 0, Manifold::flat, scale}};
+  }
+
+  void initialise(Blocks<S> theta, Rng& rng) const override {
+    Matrix<double> W(n_, n_), U = Matrix<double>::Identity(n_, n_), Vt = U;
+    Vector<double> s = Vector<double>::Ones(n_);
+    if (options_.init != "identity") {
+      Initialiser(options_.init).fill(view(W), rng);
+      singular_value_decomposition(view(W), view(U), {s.data(), std::size_t(n_)}, view(Vt));
+    }
+    square(theta[0]) = U.cast<S>();
+    square(theta[1]) = Vt.transpose().cast<S>();
+    if (free_) as_vector(theta[2]) = s.cast<S>();
+  }
+
+  void materialise(CBlocks<S> theta, Mat<S> W) override {
+    const auto parameter = as_vector(theta[2]).array();
+    if (free_) {
+      s_ = parameter;
+      slope_.setOnes();
+    } else {
+      const auto t = (parameter / 2).tanh().eval();
+      s_ = 1 + S(options_.margin) * t;
+      slope_ = S(options_.margin / 2) * (1 - t.square());
+    }
+    if (options_.relu) {
+      slope_ = (s_.array() > 0).select(slope_, S(0));
+      s_ = s_.cwiseMax(S(0));
+    }
+    scaled_ = square(theta[0]) * s_.asDiagonal();
+    W.noalias() = scaled_ * square(theta[1]).transpose();
+    U_ = square(theta[0]);
+    V_ = square(theta[1]);
+  }
+
+  void pullback(CBlocks<S> theta, CMat<S>, CMat<S> dW, Blocks<S> dtheta) override {
+    Matrix<S> P(n_, n_);
+    P.noalias() = dW * square(theta[1]);
+    as_vector(dtheta[2]) += slope_.cwiseProduct(square(theta[0]).cwiseProduct(P).colwise().sum().transpose());
+    if (options_.basis_update == "frozen") return;
+    square(dtheta[0]) += P * s_.asDiagonal();
+    square(dtheta[1]).noalias() += dW.transpose() * scaled_;
+  }
+
+  double penalty(CBlocks<S>, Blocks<S> dtheta) override {
+    if (options_.prior == 0) return 0;
+    const auto excess = (s_.array() - 1).eval();
+    as_vector(dtheta[2]).array() += S(2 * options_.prior) * excess * slope_.array();
+    return options_.prior * excess.template cast<double>().square().sum();
+  }
+
+  Spectrum spectrum() const override {
+    Spectrum spectrum;
+    for (const S s : s_) spectrum.singular_values.push_back(std::abs(double(s)));
+    std::sort(spectrum.singular_values.rbegin(), spectrum.singular_values.rend());
+    Matrix<double> W = this->matrix().template cast<double>();
+    spectrum.eigenvalues.resize(std::size_t(n_));
+    eigenvalues(view(W), spectrum.eigenvalues);
+    return spectrum;
+  }
+
+  Claim claim() const override {
+    if (free_) return {Claim::none};
+    if (options_.margin == 0) return {Claim::orthogonal};
+    return {Claim::bounded, std::max(0.0, 1 - options_.margin), 1 + options_.margin};
+  }
+
+  Cost cost(Index columns) const override {
+    Cost cost = Dense<S>::cost(columns);
+    const double cube = std::pow(double(n_), 3);
+    cost.refresh = cost.materialise = 2 * cube;
+    cost.finish = cost.pullback = (options_.basis_update == "frozen" ? 2 : 4) * cube;
+    return cost;
+  }
+
+  void record(Recorder& recorder) const override {
+    const auto s = s_.template cast<double>().array();
+    recorder.scalar("s_mean", s.mean());
+    recorder.scalar("s_std", std::sqrt((s - s.mean()).square().mean()));
+    recorder.scalar("s_min", s.minCoeff());
+    recorder.scalar("s_max", s.maxCoeff());
+    recorder.scalar("u_defect", defect(U_));
+    recorder.scalar("v_defect", defect(V_));
+  }
+
+ private:
+  template <class T> auto square(std::span<T> block) const { return as_matrix(block, n_, n_); }
+  static double defect(const Matrix<S>& M) {
+    const Matrix<double> D = M.template cast<double>();
+    return (D.transpose() * D - Matrix<double>::Identity(D.cols(), D.cols())).norm();
+  }
+
+  Options options_;
+  bool free_;
+  Index n_;
+  Vector<S> s_, slope_;       // s of the last refresh, ds/dp
+  Matrix<S> scaled_, U_, V_;  // U diag(s)
+};
+
+}  // namespace
+
+STIEFEL_PLUGIN("1.0", stiefel::parametrisation<SvdMargin>("svd_margin", "U diag(s) Vᵀ with singular values within a margin of 1, or free"))
