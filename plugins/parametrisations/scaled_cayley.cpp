@@ -2,9 +2,10 @@
 //
 //   M = (I + A)⁻¹     W = (2M − I)D     pullback V = 2MᵀW̄DMᵀ, of which θ sees Vᵀ − V (theorem 3.2)
 //
-// θ holds the strict lower triangle of A. det W = (−1)^ρ for every θ. The eigenvalues of I + A are 1 ± iλ, so ‖M‖₂ ≤ 1; an eigenvalue of
-// W D near −1 makes A large, which the recorded ‖A‖₂ shows. M is computed in double precision: beside the time loop it costs
-// nothing, and the defect ‖WᵀW − I‖ of a float W is then that of rounding W once, however large A has grown.
+// θ holds the strict lower triangle of A, or its ℓ diagonals next to the main one (`bandwidth: ℓ`, section 3.2: nℓ − ℓ(ℓ + 1)/2 numbers),
+// column after column. det W = (−1)^ρ for every θ. The eigenvalues of I + A are 1 ± iλ, so ‖M‖₂ ≤ 1; an eigenvalue of W D near −1 makes A
+// large, which the recorded ‖A‖₂ shows. M is computed in double precision: beside the time loop it costs nothing, and the defect ‖WᵀW − I‖
+// of a float W is then that of rounding W once, however large A has grown.
 #include <stiefel/plugin.hpp>
 
 #include <cmath>
@@ -18,11 +19,13 @@ using namespace stiefel;
 template <class S> class ScaledCayley final : public Dense<S> {
  public:
   struct Options {
-    Index rho = -1;
+    Index rho = -1, bandwidth = -1;
     std::string negatives = "last", init = "cayley";
     double scale = 0.1;
     void describe(Schema& s) {
       s.field("rho", rho, "number ρ of entries −1 of D; −1: half of them").at_least(-1);
+      s.field("bandwidth", bandwidth, "number ℓ of diagonals of A below the main one that are not zero, 1 … n − 1; −1: all of them")
+          .at_least(-1);
       s.field("negatives", negatives, "where the entries −1 of D stand").one_of({"last", "first"});
       s.field(
            "init", init,
@@ -33,16 +36,24 @@ template <class S> class ScaledCayley final : public Dense<S> {
     }
   };
 
-  ScaledCayley(const Options& options, Shape shape) : Dense<S>(shape.square("scaled_cayley")), options_(options), n_(shape.rows), D_(n_) {
+  ScaledCayley(const Options& options, Shape shape)
+      : Dense<S>(shape.square("scaled_cayley")),
+        options_(options),
+        n_(shape.rows),
+        l_(options.bandwidth < 0 ? n_ - 1 : options.bandwidth),
+        D_(n_) {
     const Index rho = options.rho < 0 ? n_ / 2 : options.rho;
     if (rho > n_)
       throw Error("scaled_cayley: `rho` is " + std::to_string(rho) + ", but D has only " + std::to_string(n_) + " entries; choose 0 … " +
                   std::to_string(n_));
+    if (l_ >= n_ || (l_ == 0 && n_ > 1))
+      throw Error("scaled_cayley: `bandwidth` is " + std::to_string(l_) + ", but A has " + std::to_string(n_ - 1) +
+                  " diagonals below the main one; choose 1 … " + std::to_string(n_ - 1) + ", or -1 for all");
     D_.setOnes();
     (options.negatives == "last" ? D_.tail(rho) : D_.head(rho)).setConstant(-1);
   }
 
-  std::vector<BlockSpec> blocks() const override { return {{"A", n_ * (n_ - 1) / 2}}; }
+  std::vector<BlockSpec> blocks() const override { return {{"A", n_ * l_ - l_ * (l_ + 1) / 2}}; }
 
   void initialise(Blocks<S> theta, Rng& rng) const override {
     if (options_.init == "zero") return;
@@ -50,13 +61,12 @@ template <class S> class ScaledCayley final : public Dense<S> {
       for (S& entry : theta[0]) entry = S(rng.uniform(-options_.scale, options_.scale));
       return;
     }
-    Index first = 0;  // where column j of the triangle starts
-    for (Index j = 0; j + 1 < n_; first += n_ - 1 - j, ++j) {
-      if (j % 2 != 0) continue;
+    for_each_entry([&](Index i, Index j, std::size_t k) {
+      if (i != j + 1 || j % 2 != 0) return;
       const double s =
           options_.init == "cayley" ? std::tan(rng.uniform(0, std::numbers::pi / 2) / 2) : rng.uniform(-std::numbers::pi, std::numbers::pi);
-      theta[0][std::size_t(first)] = S(-s);  // A(j + 1, j)
-    }
+      theta[0][k] = S(-s);
+    });
   }
 
   void materialise(CBlocks<S> theta, Mat<S> W) override {
@@ -74,8 +84,8 @@ template <class S> class ScaledCayley final : public Dense<S> {
     Matrix<S> scaled = dW * D_.asDiagonal(), left(n_, n_);
     left.noalias() = M_.transpose() * scaled;
     scaled.noalias() = left * M_.transpose();
-    scaled *= S(-2);  // the derivative for A_ij with i > j is (V_ji − V_ij)
-    add_skew(dtheta[0], cview(scaled));
+    // The derivative for A_ij with i > j is V_ji − V_ij.
+    for_each_entry([&](Index i, Index j, std::size_t k) { dtheta[0][k] += 2 * (scaled(j, i) - scaled(i, j)); });
   }
 
   Claim claim() const override { return {Claim::orthogonal}; }
@@ -101,14 +111,24 @@ template <class S> class ScaledCayley final : public Dense<S> {
   }
 
  private:
+  /// Calls visit(i, j, k) for number k of θ, which is A_ij.
+  template <class F> void for_each_entry(F visit) const {
+    std::size_t k = 0;
+    for (Index j = 0; j < n_; ++j)
+      for (Index i = j + 1; i <= std::min(j + l_, n_ - 1); ++i) visit(i, j, k++);
+  }
+
   Matrix<double> skew_matrix(CBlocks<S> theta) const {
-    Matrix<S> A(n_, n_);
-    skew(theta[0], view(A));
-    return A.template cast<double>();
+    Matrix<double> A = Matrix<double>::Zero(n_, n_);
+    for_each_entry([&](Index i, Index j, std::size_t k) {
+      A(i, j) = double(theta[0][k]);
+      A(j, i) = -A(i, j);
+    });
+    return A;
   }
 
   Options options_;
-  Index n_;
+  Index n_, l_;
   Vector<S> D_;
   Matrix<double> A_;
   Matrix<S> M_;

@@ -216,4 +216,104 @@ for name, n, layers in [("tunable_6_3", 6, tunable_pairs(6, 3)), ("tunable_5_4",
     case("givens_complex_" + name, givens(n, layers, True), rng.normal(size=2 * count + n))
     case("givens_real_" + name, givens(n, layers, False), rng.normal(size=count))
 
+
+def real_form(C):
+    return np.block([[C[0], -C[1]], [C[1], C[0]]])
+
+
+def skew_table(n, is_complex, order, theta):
+    """Real form of the skew-Hermitian (or the skew-symmetric) A, as a sum over the basis of its Lie algebra."""
+    A, B, k = np.zeros((n, n), dtype=theta.dtype), np.zeros((n, n), dtype=theta.dtype), 0
+    for slow in range(n):
+        for fast in range(n):
+            i, j = (slow, fast) if order == "rows" else (fast, slow)
+            if i > j:
+                A[i, j] += theta[k]
+                A[j, i] -= theta[k]
+            elif not is_complex:
+                continue
+            elif i < j:
+                B[i, j] += theta[k]
+                B[j, i] += theta[k]
+            else:
+                B[j, j] += theta[k]
+            k += 1
+    return real_form((A, B)) if is_complex else A
+
+
+def taylor_exponential(A):
+    """exp(A) by its series, after halving A until the series is short, and squaring."""
+    halvings = max(0, int(np.ceil(np.log2(max(np.abs(A).sum(axis=0).max(), 1e-300)))) + 4)
+    X, term = np.eye(len(A), dtype=A.dtype), np.eye(len(A), dtype=A.dtype)
+    for k in range(1, 25):
+        term = term @ A / 2.0 ** halvings / k
+        X = X + term
+    for _ in range(halvings):
+        X = X @ X
+    return X
+
+
+def frechet(A, E, points=40):
+    """The derivative of exp at A along E, as the integral over s of exp(sA) E exp((1 - s)A), by Gauss and Legendre."""
+    nodes, weights = np.polynomial.legendre.leggauss(points)
+    return sum(w / 2 * taylor_exponential((1 + x) / 2 * A) @ E @ taylor_exponential((1 - x) / 2 * A) for x, w in zip(nodes, weights))
+
+
+def lie_exponential(n, is_complex, order):
+    return lambda theta: taylor_exponential(skew_table(n, is_complex, order, theta))
+
+
+def scaled_cayley_unitary(n):
+    def W(theta):
+        A, I = skew_table(n, True, "columns", theta[:n * n]), np.eye(2 * n)
+        D = real_form((np.diag(np.cos(theta[n * n:])), np.diag(np.sin(theta[n * n:]))))
+        return np.linalg.inv(I + A) @ (I - A) @ D
+    return W
+
+
+def banded_cayley(n, bandwidth, rho):
+    def W(theta):
+        full, first = [], 0
+        for j in range(n):
+            count = min(bandwidth, n - 1 - j)
+            full += [*theta[first:first + count], *([0] * (n - 1 - j - count))]
+            first += count
+        return scaled_cayley(n, rho, True)(np.array(full, dtype=theta.dtype))
+    return W
+
+
+def unitary_householder(n, m):
+    """Each reflection in real form: I - 2 E E^T / |u|^2 with E = [[Re u, -Im u], [Im u, Re u]]."""
+    def W(theta):
+        W, first = np.eye(2 * n, dtype=theta.dtype), 0
+        for j in range(m):
+            re, im = np.zeros((n, 1), dtype=theta.dtype), np.zeros((n, 1), dtype=theta.dtype)
+            re[j:, 0], im[j:, 0] = theta[first:first + n - j], theta[first + n - j:first + 2 * (n - j)]
+            first += 2 * (n - j)
+            E = real_form((re, im))
+            W = W @ (np.eye(2 * n) - 2 * E @ E.T / np.sum(re * re + im * im))
+        return W @ real_form((np.diag(np.cos(theta[first:])), np.diag(np.sin(theta[first:]))))
+    return W
+
+
+for name, n, is_complex, order in [("real_5", 5, False, "columns"), ("real_6", 6, False, "columns"), ("rows_5", 5, False, "rows"),
+                                   ("complex_4", 4, True, "columns"), ("complex_rows_3", 3, True, "rows")]:
+    theta = rng.normal(size=n * n if is_complex else n * (n - 1) // 2)
+    case("lie_exponential_" + name, lie_exponential(n, is_complex, order), theta)
+    # The gradients above are complex steps through exp; here the same by the integral.
+    A, G = skew_table(n, is_complex, order, theta), np.array([float(x) for x in lines[-2].split()[3:]])
+    G = G.reshape(A.shape, order="F")
+    by_integral = [np.sum(G * frechet(A, skew_table(n, is_complex, order, e))) for e in np.eye(len(theta))]
+    assert np.abs(by_integral - np.array([float(x) for x in lines[-1].split()[3:]])).max() < 1e-12
+# Twice the eigenvalue i, four times 0.
+theta = np.zeros(28)
+theta[[0, 13]] = 1, -1
+case("lie_exponential_degenerate_8", lie_exponential(8, False, "columns"), theta)
+case("scaled_cayley_unitary_4", scaled_cayley_unitary(4), rng.normal(size=20))
+case("scaled_cayley_band_6", banded_cayley(6, 2, 3), rng.normal(size=9))
+for n, m in [(5, 1), (5, 3), (4, 3)]:
+    case(f"unitary_householder_{n}_{m}", unitary_householder(n, m), rng.normal(size=2 * (n * m - m * (m - 1) // 2) + n))
+Q = np.linalg.qr(rng.normal(size=(4, 4)) + 1j * rng.normal(size=(4, 4)))[0]
+np.save(HERE / "npy" / "unitary_4.npy", np.vstack([Q.real, Q.imag]))
+
 (HERE / "parametrisations.txt").write_text("\n".join(lines) + "\n")

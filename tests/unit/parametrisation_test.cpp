@@ -6,37 +6,12 @@
 #include <Eigen/LU>
 #include <limits>
 
-#include "map_plugins.hpp"
+#include "golden_map.hpp"
 #include "plugins/parametrisations/reflections.hpp"
 
 using namespace map_plugins;
 
 namespace {
-
-template <class S> void check_golden(const std::string& map, const std::string& options, const std::string& name) {
-  INFO(map << " {" << options << "}, " << name);
-  const Matrix<double>&W = golden(name + ".W"), &theta = golden(name + ".theta"), &G = golden(name + ".G"),
-        &expected = golden(name + ".gradient");
-  Sample<S> sample(map, options, W.rows(), W.cols());
-  REQUIRE(Index(sample.theta.numbers.size()) == theta.size());
-  for (Index k = 0; k < theta.size(); ++k) sample.theta.numbers[std::size_t(k)] = S(theta(k));
-  sample.map->refresh(sample.theta.constant());
-  const double tolerance = 100 * double(std::numeric_limits<S>::epsilon());
-  const Matrix<S> I = Matrix<S>::Identity(W.cols(), W.cols()), dW = G.cast<S>();
-  CHECK((sample.W().template cast<double>() - W).cwiseAbs().maxCoeff() < tolerance);
-  CHECK((sample.adjoint(Matrix<S>::Identity(W.rows(), W.rows())).template cast<double>() - W.transpose()).cwiseAbs().maxCoeff() <
-        tolerance);
-  const std::vector<S> gradient = sample.gradient(I, dW);
-  Parameters<S> dense(sample.map->blocks());
-  Matrix<S> materialised(W.rows(), W.cols());
-  sample.map->materialise(sample.theta.constant(), view(materialised));
-  sample.map->pullback(sample.theta.constant(), cview(materialised), cview(dW), dense.blocks());
-  CHECK((materialised.template cast<double>() - W).cwiseAbs().maxCoeff() < tolerance);
-  for (Index k = 0; k < theta.size(); ++k) {
-    CHECK(std::abs(double(gradient[std::size_t(k)]) - expected(k)) < tolerance * expected.cwiseAbs().maxCoeff());
-    CHECK(std::abs(double(dense.numbers[std::size_t(k)]) - expected(k)) < tolerance * expected.cwiseAbs().maxCoeff());
-  }
-}
 
 /// Adjoint, additivity in the columns, gradient by differences, orthogonality when it is claimed.
 void check_identities(const std::string& map, const std::string& options, Index n) {
