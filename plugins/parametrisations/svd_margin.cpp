@@ -10,8 +10,7 @@
 // The start is the singular value decomposition of a random W₀; its singular values are taken over by a free spectrum alone.
 //
 // What the released code does otherwise: W = U diag(max(s, 0)) Vᵀ, which matters for m > 1 (`relu: true`), and bases that never leave their
-// initial value, since their update starts from a constant (`basis_update: frozen`: U and V get no gradient, which `stiefel check`
-// reports).
+// initial value, since their update starts from a constant (freeze the blocks U and V: an optimizer entry with `plugin: frozen`).
 #include <stiefel/plugin.hpp>
 
 #include <algorithm>
@@ -26,7 +25,7 @@ template <class S> class SvdMargin final : public Dense<S> {
  public:
   struct Options {
     double margin = 0.1, prior = 0;
-    std::string spectrum = "sigmoidal", init = "orthogonal", basis_update = "geodesic";
+    std::string spectrum = "sigmoidal", init = "orthogonal";
     bool relu = false;
     void describe(Schema& s) {
       s.field("spectrum", spectrum, "singular values within `margin` of 1 (sigmoidal), or parameters without a bound (free)")
@@ -35,8 +34,6 @@ template <class S> class SvdMargin final : public Dense<S> {
       s.field("prior", prior, "λ of the penalty λ Σ (s_i − 1)² that is added to the loss").at_least(0);
       s.field("init", init, "W₀ whose singular vectors U and V are at the start; a free spectrum takes its singular values, too")
           .one_of({"orthogonal", "glorot_normal", "identity"});
-      s.field("basis_update", basis_update, "geodesic: U and V are trained; frozen: they get no gradient, as in the released code")
-          .one_of({"geodesic", "frozen"});
       s.field("relu", relu, "use max(s, 0) for s, as the released code does");
     }
   };
@@ -87,7 +84,6 @@ template <class S> class SvdMargin final : public Dense<S> {
     Matrix<S> P(n_, n_);
     P.noalias() = dW * square(theta[1]);
     as_vector(dtheta[2]) += slope_.cwiseProduct(square(theta[0]).cwiseProduct(P).colwise().sum().transpose());
-    if (options_.basis_update == "frozen") return;
     square(dtheta[0]) += P * s_.asDiagonal();
     square(dtheta[1]).noalias() += dW.transpose() * scaled_;
   }
@@ -119,7 +115,7 @@ template <class S> class SvdMargin final : public Dense<S> {
     Cost cost = Dense<S>::cost(columns);
     const double cube = std::pow(double(n_), 3);
     cost.refresh = cost.materialise = 2 * cube;
-    cost.finish = cost.pullback = (options_.basis_update == "frozen" ? 2 : 4) * cube;
+    cost.finish = cost.pullback = 4 * cube;
     return cost;
   }
 
