@@ -15,7 +15,8 @@ namespace stiefel::HWY_NAMESPACE {
 template <bool Pairs, Index Stride, class S> HWY_INLINE void rotate(const GivensLayers<S>& layers, const GivensRun& run, S* x) {
   const Index n = layers.n;
   const S *c = layers.c.data() + run.first, *s = layers.s.data() + run.first;
-  [[maybe_unused]] const S *er = layers.e_re.data() + run.first, *ei = layers.e_im.data() + run.first;
+  [[maybe_unused]] const S* er = Pairs ? layers.e_re.data() + run.first : nullptr;
+  [[maybe_unused]] const S* ei = Pairs ? layers.e_im.data() + run.first : nullptr;
   S *xi = x + run.i, *xj = xi + (Stride == 2 ? 1 : run.j - run.i);
 #pragma GCC ivdep
   for (Index k = 0; k < run.count; ++k) {
@@ -38,7 +39,8 @@ template <bool Pairs, Index Stride, class S> HWY_INLINE void rotate(const Givens
 template <bool Pairs, Index Stride, class S> HWY_INLINE void rotate_back(const GivensLayers<S>& layers, const GivensRun& run, S* y) {
   const Index n = layers.n;
   const S *c = layers.c.data() + run.first, *s = layers.s.data() + run.first;
-  [[maybe_unused]] const S *er = layers.e_re.data() + run.first, *ei = layers.e_im.data() + run.first;
+  [[maybe_unused]] const S* er = Pairs ? layers.e_re.data() + run.first : nullptr;
+  [[maybe_unused]] const S* ei = Pairs ? layers.e_im.data() + run.first : nullptr;
   S *yi = y + run.i, *yj = yi + (Stride == 2 ? 1 : run.j - run.i);
 #pragma GCC ivdep
   for (Index k = 0; k < run.count; ++k) {
