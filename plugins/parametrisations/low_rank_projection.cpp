@@ -7,9 +7,9 @@
 //   tangent (projUNN-T)     W ← W exp(½(ZYᴴ − YZᴴ)) = W(I + B(exp(ω) − I)Bᴴ),      ω = ½Bᴴ(ZYᴴ − YZᴴ)B
 //
 // O(kn²) a step beside the gradient. The parameter is a flat block and the projection is after_step(), which sees the optimizer's step as
-// the difference from the W of the last refresh(): so any optimizer can be used, as in the paper, where the update of RMSprop is what is
-// approximated. The paper samples columns at random; here the start of the subspace iteration is a fixed Gaussian matrix. Rounding
-// errors of W are removed by a polar decomposition every `project_every` steps.
+// the difference from the W of the last refresh(): any optimizer's step is projected, and that of plain SGD is the paper's, a gradient
+// of rank k. The paper samples columns at random; here the start of the subspace iteration is a fixed Gaussian matrix. Rounding errors of
+// W are removed by a polar decomposition every `project_every` steps.
 #include <stiefel/plugin.hpp>
 
 #include <variant>
