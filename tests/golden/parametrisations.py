@@ -313,6 +313,46 @@ case("scaled_cayley_unitary_4", scaled_cayley_unitary(4), rng.normal(size=20))
 case("scaled_cayley_band_6", banded_cayley(6, 2, 3), rng.normal(size=9))
 for n, m in [(5, 1), (5, 3), (4, 3)]:
     case(f"unitary_householder_{n}_{m}", unitary_householder(n, m), rng.normal(size=2 * (n * m - m * (m - 1) // 2) + n))
+
+
+def chain(n, m, theta):
+    W, first = np.eye(n, dtype=theta.dtype), 0
+    for j in range(m):
+        u = np.concatenate([np.zeros(j, dtype=theta.dtype), theta[first:first + n - j]])
+        W, first = W @ (np.eye(n) - 2 * np.outer(u, u) / (u @ u)), first + n - j
+    return W, theta[first:]
+
+
+def spectral_householder(n, m1, m2, centre, margin):
+    def W(theta):
+        P, rest = chain(n, m1, theta)
+        s = centre + 2 * margin * (1 / (1 + np.exp(-rest[:n])) - 0.5)
+        return P @ np.diag(s) @ chain(n, m2, rest[n:])[0].T
+    return W
+
+
+def nonnormal(n):
+    def W(theta):
+        skew, pairs = n * (n - 1) // 2, n // 2
+        P = taylor_exponential(skew_table(n, False, "columns", theta[:skew]))
+        gamma, angle, T = np.split(theta[skew:], [n - pairs, n])
+        core, k = np.zeros((n, n), dtype=theta.dtype), 0
+        for b in range(pairs):
+            c, s = gamma[b] * np.cos(angle[b]), gamma[b] * np.sin(angle[b])
+            core[2 * b:2 * b + 2, 2 * b:2 * b + 2] = np.array([[c, -s], [s, c]])
+        if n % 2:
+            core[-1, -1] = gamma[-1]
+        for j in range(n):
+            for i in range(j):
+                if i // 2 != j // 2:
+                    core[i, j], k = T[k], k + 1
+        return P @ core @ P.T
+    return W
+
+
+case("spectral_householder_6", spectral_householder(6, 2, 4, 1, 0.3), rng.normal(size=11 + 6 + 18))
+for n in (5, 6):
+    case(f"nonnormal_{n}", nonnormal(n), rng.normal(size=n * (n - 1) + n - n // 2))
 Q = np.linalg.qr(rng.normal(size=(4, 4)) + 1j * rng.normal(size=(4, 4)))[0]
 np.save(HERE / "npy" / "unitary_4.npy", np.vstack([Q.real, Q.imag]))
 

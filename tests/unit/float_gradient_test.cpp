@@ -80,6 +80,16 @@ TEST_CASE("float32 gradients are those of float64: elman with reflections, struc
 TEST_CASE("float32 gradients are those of float64: elman with a scaled Cayley transform") {
   compare_all_sizes("plugin: elman, activation: tanh", "plugin: scaled_cayley");
 }
+TEST_CASE("float32 gradients are those of float64: elman with an exponential") {
+  compare_all_sizes("plugin: elman, activation: tanh", "plugin: lie_exponential, base: moving");
+}
+TEST_CASE("float32 gradients are those of float64: elman with complex reflections, structured and dense") {
+  compare_all_sizes("plugin: elman, activation: modrelu", "plugin: unitary_householder, reflections: 2, route: structured", 3);
+  compare_all_sizes("plugin: elman, activation: modrelu", "plugin: unitary_householder, reflections: 2, route: dense", 3);
+}
+TEST_CASE("float32 gradients are those of float64: elman with bounded singular values") {
+  compare_all_sizes("plugin: elman, activation: tanh", "plugin: spectral_householder, left: 2, right: 1, route: structured", 3);
+}
 TEST_CASE("float32 gradients are those of float64: elman with Kronecker factors") {
   compare_all_sizes("plugin: elman, activation: modrelu", "plugin: kronecker");
 }

@@ -1,0 +1,214 @@
+// Orthogonal or unitary W itself as the parameter, moved by projected updates of low rank, projUNN (Kiani, Balestriero, LeCun & Lloyd
+// 2022).
+//
+//   Δ = what the optimizer added to W     Δ_k = XYᴴ, its best approximation of rank k (of the range found by subspace iteration)
+//   I + WᴴΔ_k = I + ZYᴴ, Z = WᴴX, differs from I only on span B, B (n × 2k) orthonormal columns of [Z, Y]:
+//   projection (projUNN-D)  W ← the polar factor of W + Δ_k = W(I + B(Q − I)Bᴴ),  Q the polar factor of I + BᴴZYᴴB
+//   tangent (projUNN-T)     W ← W exp(½(ZYᴴ − YZᴴ)) = W(I + B(exp(ω) − I)Bᴴ),      ω = ½Bᴴ(ZYᴴ − YZᴴ)B
+//
+// O(kn²) a step beside the gradient. The parameter is a flat block and the projection is after_step(), which sees the optimizer's step as
+// the difference from the W of the last refresh(): any optimizer's step is projected, and that of plain SGD is the paper's, a gradient
+// of rank k. The paper samples columns at random; here the start of the subspace iteration is a fixed Gaussian matrix. Rounding errors of
+// W are removed by a polar decomposition every `project_every` steps.
+#include <stiefel/plugin.hpp>
+
+#include <variant>
+
+#include "skew_exponential.hpp"
+#include "skew_hermitian.hpp"
+
+namespace {
+
+using namespace stiefel;
+
+/// The unitary polar factor of a square matrix.
+template <class T> Matrix<T> polar_factor(Matrix<T> A) {
+  const Index n = A.rows();
+  Matrix<T> U(n, n), Vh(n, n);
+  std::vector<double> values(static_cast<std::size_t>(n));
+  singular_value_decomposition(view(A), view(U), values, view(Vh));
+  return U * Vh;
+}
+
+template <class T> Matrix<T> gaussian_matrix(Index rows, Index cols, Rng& rng) {
+  Matrix<T> values(rows, cols);
+  for (T& entry : values.reshaped()) {
+    if constexpr (is_complex<T>) {
+      const double re = rng.normal();
+      entry = T(re, rng.normal());
+    } else {
+      entry = rng.normal();
+    }
+  }
+  return values;
+}
+
+/// Whether WᴴW leaves a Gaussian vector where it is, to 1 part in 1000.
+template <class T> bool in_group(const Matrix<T>& W) {
+  Rng rng(1, "low_rank_projection");
+  const Matrix<T> v = gaussian_matrix<T>(W.cols(), 1, rng), turned = W * v;
+  return (W.adjoint() * turned - v).norm() < 1e-3 * v.norm();
+}
+
+/// X, Y with k columns: XYᴴ is close to A's truncation to its k largest singular values.
+template <class T> struct LowRank {
+  Matrix<T> X, Y;
+
+  LowRank(const Matrix<T>& A, Index k) {
+    constexpr Index oversampling = 4, iterations = 2;
+    const Index n = A.rows(), width = std::min(n, k + oversampling);
+    Rng rng(0, "low_rank_projection");
+    Matrix<T> range = A * gaussian_matrix<T>(n, width, rng);
+    for (Index i = 0; i < iterations; ++i) {
+      orthonormalise(view(range));
+      Matrix<T> other = A.adjoint() * range;
+      orthonormalise(view(other));
+      range.noalias() = A * other;
+    }
+    orthonormalise(view(range));
+    Matrix<T> inside = range.adjoint() * A, U(width, width), Vh(width, n);
+    std::vector<double> values(static_cast<std::size_t>(width));
+    singular_value_decomposition(view(inside), view(U), values, view(Vh));
+    X = range * (U.leftCols(k) * Eigen::Map<const Vector<double>>(values.data(), k).asDiagonal());
+    Y = Vh.topRows(k).adjoint();
+  }
+};
+
+template <class T> Matrix<T> moved(const Matrix<T>& W, const Matrix<T>& step, Index k, bool tangent) {
+  const Index n = W.rows();
+  const LowRank<T> low(step, std::min(k, n));
+  const Matrix<T> Z = W.adjoint() * low.X;
+  Matrix<T> B(n, std::min(2 * Z.cols(), n));
+  if (B.cols() == n) {
+    B.setIdentity();
+  } else {
+    B.leftCols(Z.cols()) = Z.colwise().normalized();  // orthonormal columns even where Z and Y are dependent
+    B.rightCols(Z.cols()) = low.Y;
+    orthonormalise(view(B));
+  }
+  const Matrix<T> inside = (B.adjoint() * Z) * (low.Y.adjoint() * B), I = Matrix<T>::Identity(B.cols(), B.cols());
+  Matrix<T> turn;
+  if (tangent) {
+    SkewExponential<T> exponential;
+    exponential.compute((inside - inside.adjoint()) / 2);
+    turn = exponential.value();
+  } else {
+    turn = polar_factor<T>(I + inside);
+  }
+  return W + (W * B) * ((turn - I) * B.adjoint());
+}
+
+template <class S> class LowRankProjection final : public Dense<S> {
+ public:
+  struct Options {
+    std::string field = "real", init = "orthogonal", update = "projection";
+    Index rank = 1, project_every = 100;
+    void describe(Schema& s) {
+      s.field("field", field, "numbers that W is made of").one_of({"real", "complex"});
+      s.field("init", init,
+              "W at the start: Haar-distributed orthogonal or unitary, identity, or exp of blocks [0, s; −s, 0] with s ~ U(−π, π) (henaff)")
+          .one_of({"orthogonal", "identity", "henaff"});
+      s.field("update", update, "nearest orthogonal matrix (projUNN-D), or a geodesic along the tangent part of the step (projUNN-T)")
+          .one_of({"projection", "tangent"});
+      s.field("rank", rank, "k of the approximation of the optimizer's step").at_least(1);
+      s.field("project_every", project_every, "after so many steps W is projected as a whole, against rounding errors")
+          .at_least(1)
+          .units("steps");
+    }
+  };
+  static bool complex_pairs(const Options& options) { return options.field == "complex"; }
+
+  LowRankProjection(const Options& options, Shape shape)
+      : Dense<S>(shape.square("low_rank_projection")),
+        options_(options),
+        complex_(shape.complex),
+        n_(shape.complex ? shape.rows / 2 : shape.rows) {
+    if (complex_) W_.template emplace<Complex>();
+  }
+
+  std::vector<BlockSpec> blocks() const override { return {{"W", (complex_ ? 2 : 1) * n_ * n_, (complex_ ? 2 : 1) * n_, n_}}; }
+
+  void initialise(Blocks<S> theta, Rng& rng) const override {
+    std::visit(
+        [&]<class T>(const Matrix<T>&) {
+          Matrix<T> W = Matrix<T>::Identity(n_, n_);
+          if (options_.init == "orthogonal") {
+            W = gaussian_matrix<T>(n_, n_, rng);
+            orthonormalise(view(W));
+          } else if (options_.init == "henaff") {
+            std::vector<double> numbers(static_cast<std::size_t>(skew_size<T>(n_)));
+            initialise_skew<T>(std::span(numbers), n_, Order::columns, "henaff", 0, rng);
+            SkewExponential<T> exponential;
+            exponential.compute(skew_matrix<T>(std::span<const double>(numbers), n_));
+            W = exponential.value();
+          }
+          store(W, theta);
+        },
+        W_);
+  }
+
+  void materialise(CBlocks<S> theta, Mat<S> W) override {
+    visit([&]<class T>(Matrix<T>& current) {
+      current = load<T>(theta);
+      write_real_form(current, W);
+    });
+  }
+  void pullback(CBlocks<S>, CMat<S>, CMat<S> dW, Blocks<S> dtheta) override {
+    visit([&]<class T>(Matrix<T>&) {
+      const Matrix<T> gradient = gradient_of_form<T>(dW);
+      if constexpr (is_complex<T>)
+        as_matrix(dtheta[0], 2 * n_, n_) += re_over_im<S>(gradient);
+      else
+        as_matrix(dtheta[0], n_, n_) += gradient.template cast<S>();
+    });
+  }
+
+  void after_step(Blocks<S> theta) override {
+    ++steps_;
+    visit([&]<class T>(Matrix<T>& current) {
+      const Matrix<T> wanted = load<T>(theta);
+      const bool known = current.size() != 0;
+      if (known && wanted == current && in_group(current)) return;
+      current = known && wanted != current ? moved<T>(current, wanted - current, options_.rank, options_.update == "tangent")
+                                           : polar_factor(wanted);
+      if (steps_ % options_.project_every == 0) current = polar_factor(current);
+      store(current, theta);
+      current = load<T>(theta);
+    });
+  }
+
+  Claim claim() const override { return {complex_ ? Claim::unitary : Claim::orthogonal}; }
+  void serialise(Archive& archive) override { archive.value("steps", steps_); }
+
+  void record(Recorder& recorder) const override {
+    std::visit([&]<class T>(const Matrix<T>& W) { recorder.scalar("defect", (W.adjoint() * W - Matrix<T>::Identity(n_, n_)).norm()); }, W_);
+  }
+
+ private:
+  template <class F> void visit(F f) { std::visit(f, W_); }
+
+  template <class T> Matrix<T> load(CBlocks<S> theta) const {
+    if constexpr (is_complex<T>)
+      return from_re_over_im(as_matrix(theta[0], 2 * n_, n_));
+    else
+      return as_matrix(theta[0], n_, n_).template cast<double>();
+  }
+  template <class T> void store(const Matrix<T>& W, Blocks<S> theta) const {
+    if constexpr (is_complex<T>)
+      as_matrix(theta[0], 2 * n_, n_) = re_over_im<S>(W);
+    else
+      as_matrix(theta[0], n_, n_) = W.template cast<S>();
+  }
+
+  Options options_;
+  bool complex_;
+  Index n_;  // complex numbers counted once
+  std::variant<Matrix<double>, Complex> W_;
+  std::int64_t steps_ = 0;
+};
+
+}  // namespace
+
+STIEFEL_PLUGIN("1.0",
+               stiefel::parametrisation<LowRankProjection>("low_rank_projection",
+                                                           "orthogonal or unitary matrix moved by projected updates of low rank (projUNN)"))

@@ -1,0 +1,156 @@
+// Bounded singular values, the non-normal Schur form and low-rank projected updates: golden numbers and what each promises.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <numbers>
+
+#include "golden_map.hpp"
+#include "plugins/parametrisations/skew_exponential.hpp"
+
+using namespace map_plugins;
+
+namespace {
+
+std::size_t count(const std::string& map, const std::string& options, Index rows) {
+  return Sample<double>(map, options, rows).theta.numbers.size();
+}
+
+struct Values final : Recorder {
+  std::map<std::string, double> values;
+  void scalar(std::string_view name, double value) override { values.emplace(name, value); }
+};
+
+template <class T> Matrix<T> polar(Matrix<T> A) {
+  const Index n = A.rows();
+  Matrix<T> U(n, n), Vh(n, n);
+  std::vector<double> s(static_cast<std::size_t>(n));
+  singular_value_decomposition(view(A), view(U), s, view(Vh));
+  return U * Vh;
+}
+
+/// W of low_rank_projection after a step that adds `step` to the parameter.
+Matrix<double> after(Sample<double>& sample, const Matrix<double>& step) {
+  as_vector(sample.theta.blocks()[0]) += step.reshaped();
+  sample.map->after_step(sample.theta.blocks());
+  sample.map->refresh(sample.theta.constant());
+  return sample.W();
+}
+
+Complex complex_part(const Matrix<double>& form) { return from_re_over_im(form.leftCols(form.cols() / 2)); }
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("maps and gradients are those of their definitions, by an independent NumPy script", S, float, double) {
+  check_golden<S>("spectral_householder", "{left: 2, right: 4, margin: 0.3}", "spectral_householder_6");
+  check_golden<S>("nonnormal", "{}", "nonnormal_5");
+  check_golden<S>("nonnormal", "{}", "nonnormal_6");
+}
+
+TEST_CASE("numbers of parameters") {
+  CHECK(count("spectral_householder", "{left: 3, right: 5}", 9) == 9 * (3 + 5) - 3 * 2 / 2 - 5 * 4 / 2 + 9);
+  for (const Index n : {1, 2, 7, 8}) CHECK(count("nonnormal", "{}", n) == n * (n - 1) / 2 + n + n * (n - 1) / 2 - n / 2);
+  CHECK(count("low_rank_projection", "{}", 7) == 49);
+  CHECK(count("low_rank_projection", "{field: complex}", 14) == 98);
+}
+
+TEST_CASE("spectral_householder: its singular values are the bounded ones of its definition") {
+  Sample<double> sample("spectral_householder", "{left: 3, right: 5, margin: 0.4, centre: 1.5}", 8);
+  for (const double value : sample.map->spectrum().singular_values) CHECK(value == doctest::Approx(1.5));
+  Rng rng(2, "away");
+  std::vector<double> expected;
+  for (double& x : sample.theta.blocks()[1]) expected.push_back(1.5 + 0.8 * (1 / (1 + std::exp(-(x = 3 * rng.normal()))) - 0.5));
+  std::sort(expected.rbegin(), expected.rend());
+  sample.map->refresh(sample.theta.constant());
+  const std::vector<double> values = sample.map->spectrum().singular_values;
+  for (std::size_t i = 0; i < values.size(); ++i) CHECK(values[i] == doctest::Approx(expected[i]));
+  Values records;
+  sample.map->record(records);
+  CHECK(records.values.at("s_max") == doctest::Approx(expected.front()));
+  CHECK_THROWS_WITH_AS(make_map<float>("spectral_householder", "{left: 8}", 8, 8), doctest::Contains("at most 7"), Error);
+  CHECK_THROWS_WITH_AS(make_map<float>("spectral_householder", "{left: 2, margin: 2}", 8, 8), doctest::Contains("margin"), Error);
+}
+
+TEST_CASE("nonnormal: orthogonal at the start, eigenvalues of its blocks whatever T is") {
+  Sample<double> sample("nonnormal", "{}", 9);
+  CHECK(defect(sample.W()) < 1e-13);
+  Rng rng(2, "away");
+  for (const Index block : {1, 2, 3})
+    for (double& x : sample.theta.blocks()[block]) x += 0.3 * rng.normal();
+  sample.map->refresh(sample.theta.constant());
+  CHECK(defect(sample.W()) > 0.1);
+  std::vector<std::complex<double>> left = sample.map->spectrum().eigenvalues;
+  const auto take = [&](std::complex<double> value) {
+    const auto nearest =
+        std::min_element(left.begin(), left.end(), [&](auto a, auto b) { return std::abs(a - value) < std::abs(b - value); });
+    CHECK(std::abs(*nearest - value) < 1e-10);
+    left.erase(nearest);
+  };
+  const auto gamma = sample.theta.blocks()[1], angle = sample.theta.blocks()[2];
+  for (std::size_t b = 0; b < angle.size(); ++b)
+    for (const double sign : {1.0, -1.0}) take(std::polar(1.0, sign * angle[b]) * gamma[b]);
+  take(gamma.back());
+  CHECK(left.empty());
+}
+
+TEST_CASE("low_rank_projection: a step of rank k ends at the polar factor, or on the geodesic of its tangent part") {
+  for (const Index n : {2, 3, 7, 12})
+    for (const Index k : {1, 2}) {
+      const Matrix<double> step = 0.4 * gaussian<double>(n, k, 1) * gaussian<double>(n, k, 2).transpose();
+      const std::string rank = "rank: " + std::to_string(k);
+      Sample<double> projected("low_rank_projection", "{" + rank + "}", n),
+          tangent("low_rank_projection", "{update: tangent, " + rank + "}", n);
+      const Matrix<double> W = projected.W(), A = W.transpose() * step;
+      CHECK((after(projected, step) - polar<double>(W + step)).norm() < 1e-12);
+      CHECK((after(tangent, step) - W * pade_exponential<double>((A - A.transpose()) / 2)).norm() < 1e-12);
+    }
+}
+
+TEST_CASE("low_rank_projection: the same for unitary matrices") {
+  for (const Index n : {3, 8}) {
+    Complex x(n, 1), y(n, 1);
+    x.real() = gaussian<double>(n, 1, 1);
+    x.imag() = gaussian<double>(n, 1, 2);
+    y.real() = gaussian<double>(n, 1, 3);
+    y.imag() = gaussian<double>(n, 1, 4);
+    const Complex step = 0.3 * x * y.adjoint();
+    Sample<double> projected("low_rank_projection", "{field: complex}", 2 * n),
+        tangent("low_rank_projection", "{field: complex, update: tangent}", 2 * n);
+    const Complex W = complex_part(projected.W()), A = W.adjoint() * step;
+    CHECK((complex_part(after(projected, re_over_im<double>(step))) - polar<std::complex<double>>(W + step)).norm() < 1e-12);
+    CHECK((complex_part(after(tangent, re_over_im<double>(step))) - W * pade_exponential<std::complex<double>>((A - A.adjoint()) / 2))
+              .norm() < 1e-12);
+  }
+}
+
+TEST_CASE("low_rank_projection: of a step of any rank only its k largest singular values count") {
+  const Index n = 20;
+  Matrix<double> U = gaussian<double>(n, n, 1), V = gaussian<double>(n, n, 2);
+  orthonormalise(view(U));
+  orthonormalise(view(V));
+  Vector<double> s = Vector<double>::Constant(n, 1e-3);
+  s.head(2) << 0.5, 0.3;
+  Sample<double> sample("low_rank_projection", "{rank: 2}", n);
+  const Matrix<double> W = sample.W(), step = U * s.asDiagonal() * V.transpose();
+  const Matrix<double> largest = U.leftCols(2) * s.head(2).asDiagonal() * V.leftCols(2).transpose();
+  CHECK((after(sample, step) - polar<double>(W + largest)).norm() < 1e-6);
+}
+
+TEST_CASE("low_rank_projection finds an orthogonal matrix by gradient steps of rank 1, and stays orthogonal in float") {
+  for (const std::string update : {"projection", "tangent"}) {
+    const Index n = 12;
+    Sample<float> sample("low_rank_projection", "{update: " + update + "}", n);
+    Rng rng(9, "target");
+    Matrix<double> A = gaussian<double>(n, n, 5);
+    A = (0.1 * (A - A.transpose())).eval();
+    const Matrix<float> target = sample.W() * pade_exponential<double>(A).cast<float>();
+    const float before = (sample.W() - target).norm();
+    for (int step = 0; step < 3000; ++step) {
+      as_vector(sample.theta.blocks()[0]) -= 0.2F * (sample.W() - target).reshaped();
+      sample.map->after_step(sample.theta.blocks());
+      sample.map->refresh(sample.theta.constant());
+    }
+    CHECK(before > 1);
+    CHECK((sample.W() - target).norm() < 1e-4);
+    CHECK(defect(sample.W()) < 1e-5);
+  }
+}
