@@ -16,7 +16,7 @@ PROGRAM, FOLDER = sys.argv[1], Path(sys.argv[2])
 
 
 def blank_mnist(folder):
-    for part, count in (("train", 5100), ("t10k", 100)):
+    for part, count in (("train", 11000), ("t10k", 100)):
         images = struct.pack(">4i", 0x803, count, 28, 28) + bytes(count * 784)
         labels = struct.pack(">2i", 0x801, count) + bytes(count)
         (folder / f"{part}-images-idx3-ubyte.gz").write_bytes(gzip.compress(images, 1))

@@ -168,7 +168,7 @@ template <class S> class Givens final : public Parametrisation<S> {
     const double n = double(n_), pairs = double(pairs_), phases = complex_ ? 6 * n : 0;
     const double one = (complex_ ? 18 : 6) * pairs + phases, back = (complex_ ? 77 : 22) * pairs + 2 * phases;
     const double c = double(columns);
-    return {(complex_ ? 4 : 2) * pairs, one * c, one * c, back * c, double(accumulator()), one * n, back * n};
+    return {(complex_ ? 4 : 2) * pairs, one * c, one * c, back * c, double(accumulator()), one * n, back * n, 0.12};
   }
 
  private:

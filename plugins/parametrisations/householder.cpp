@@ -226,7 +226,7 @@ template <class S> class Householder final : public Parametrisation<S> {
     if (explicit_) {
       const double gradient = 4 * stored + 4 * stored + 3 * r * r;
       const double form = 2 * square + 2 * n * n * r - n * r * r;
-      return {form, 2 * n * n * c, 2 * n * n * c, gradient * c, finish, n * n, gradient * n + finish};
+      return {form, 2 * n * n * c, 2 * n * n * c, gradient * c, finish, n * n, gradient * n + finish, 1};
     }
     const double product = 4 * n * r, gradient = 8 * n * r + 2 * r * r;
     return {2 * square + n * r * r, product * c, product * c, gradient * c, finish, product * n, gradient * n + finish};

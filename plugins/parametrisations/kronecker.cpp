@@ -230,9 +230,11 @@ template <class S> class Kronecker final : public Parametrisation<S> {
 
   Cost cost(Index columns) const override {
     double flops = 0;
+    bool in_registers = true;
+    for (const Stage& s : stages_) in_registers = in_registers && s.factor.P == 2 && s.factor.Q == 2;
     for (const Stage& s : stages_) flops += (complex_ ? 8.0 : 2.0) * double(s.factor.P * s.factor.Q * s.M) * double(columns);
-    return {
-        0, flops, flops, 3 * flops, 0, flops * double(this->cols()) / double(columns), 3 * flops * double(this->cols()) / double(columns)};
+    const double whole = flops * double(this->cols()) / double(columns);
+    return {0, flops, flops, 3 * flops, 0, whole, 3 * whole, in_registers ? 0.5 : 0.15};
   }
 
   void record(Recorder& recorder) const override {

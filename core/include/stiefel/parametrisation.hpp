@@ -62,6 +62,8 @@ struct Claim {
 struct Cost {
   double refresh = 0, apply = 0, apply_adjoint = 0, accumulate = 0, finish = 0;
   double materialise = 0, pullback = 0;  ///< dense route only
+  /// Rate of apply, apply_adjoint and accumulate as part of the rate of a dense product: they move more memory per operation.
+  double efficiency = 0.75;
 };
 
 template <class S> class STIEFEL_API Parametrisation {

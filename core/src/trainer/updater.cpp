@@ -14,7 +14,7 @@ namespace {
 template <class S> double squares(std::span<const S> values) { return as_vector(values).template cast<double>().squaredNorm(); }
 
 const char* describe(Manifold manifold) {
-  return manifold == Manifold::flat ? "flat" : manifold == Manifold::orthogonal ? "orthogonal" : "unitary";
+  return manifold == Manifold::flat ? "no manifold" : manifold == Manifold::orthogonal ? "the orthogonal manifold" : "the unitary manifold";
 }
 
 }  // namespace
@@ -85,8 +85,9 @@ template <class S> void Updater<S>::attach(const Experiment& experiment, const R
       if (option_of_[i] != int(g)) continue;
       const BlockSpec& block = layout.block(i);
       if (!group.optimizer->moves(block.manifold))
-        throw Error(std::string("the block ") + block.name + " lies on the " + describe(block.manifold) + " manifold and " + option.plugin +
-                    " cannot move it; give it an optimizer that can, e.g. {blocks: \"" + block.name + "\", plugin: geodesic_cayley}");
+        throw Error(std::string("the block ") + block.name + " lies on " + describe(block.manifold) + " and " + option.plugin +
+                    " cannot move it; give it an optimizer that can, e.g. {blocks: \"" + block.name +
+                    "\", plugin: " + (block.manifold == Manifold::flat ? "adam" : "geodesic_cayley") + "}");
       group_of_[i] = int(groups_.size());
       group.blocks.push_back(i);
       specs.push_back(block);
