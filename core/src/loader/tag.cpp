@@ -29,13 +29,15 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   return parts;
 }
 
-/// All tags between the opening and closing bytes; one that is not closed counts, as an empty text.
+/// The different tags between the opening and closing bytes; one that is not closed counts, as an empty text. A tag may stand there twice:
+/// a compiler need not merge equal literals.
 std::vector<std::string_view> find_tags(std::string_view bytes) {
   std::vector<std::string_view> tags;
   for (std::size_t place = bytes.find(opening); place != bytes.npos; place = bytes.find(opening, place + 1)) {
     const std::string_view text = bytes.substr(place + opening.size(), longest_tag);
     const std::size_t end = text.find(closing);
-    tags.push_back(end == text.npos ? std::string_view() : text.substr(0, end));
+    const std::string_view tag = end == text.npos ? std::string_view() : text.substr(0, end);
+    if (std::ranges::find(tags, tag) == tags.end()) tags.push_back(tag);
   }
   return tags;
 }
