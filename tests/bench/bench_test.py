@@ -40,9 +40,22 @@ with tempfile.TemporaryDirectory() as folder:
         refused = bench(*words)
         assert refused.returncode == 2 and refused.stderr, (words, refused)
 
-    made = subprocess.run([here / "run", "ornn_128_m16", "--program", program, "--no-peers", "--rounds", "1", "--seconds", "0.01", "--json",
-                           folder / "all.json", "--markdown", folder / "all.md"], capture_output=True, text=True, check=False)
-    assert made.returncode == 0, made.stderr
-    workload, = json.loads((folder / "all.json").read_text())["workloads"]
+    def run(*words):
+        command = [here / "run", *words, "--program", program, "--no-peers", "--rounds", "1", "--seconds", "0.01", "--json", folder / "all.json",
+                   "--markdown", folder / "all.md"]
+        made = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert made.returncode == 0, made.stderr
+        return json.loads((folder / "all.json").read_text()), (folder / "all.md").read_text()
+
+    document, text = run("ornn_128_m16")
+    workload, = document["workloads"]
     assert workload["threads"]["2"]["seconds"]["median"] > 0 and workload["ratio"] == {}, workload
-    assert "| ornn_128_m16 |" in (folder / "all.md").read_text()
+    assert "| ornn_128_m16 |" in text and str(folder) not in text, text
+
+    document, text = run("kru_128", "ornn_512_m510_b1", "--keep", "--threads", "1")
+    document, text = run("kru_128", "--keep")
+    assert [w["workload"] for w in document["workloads"]] == ["ornn_128_m16", "kru_128", "ornn_512_m510_b1"], document
+    assert document["workloads"][0]["rounds"] == workload["rounds"], document
+    assert [list(w["threads"]) for w in document["workloads"]] == [["2", "1"], ["2", "1"], ["1"]], document
+    assert all({"date", "command", "stiefel", "rounds", "seconds", "torch"} <= w["made"].keys() for w in document["workloads"]), document
+    assert text.count("`tests/bench/run kru_128 ") == 2 and "--json all.json" in text, text
