@@ -94,7 +94,7 @@ def random_unitary(n, dtype=None):
 
 
 def recurrent_matrix(work):
-    """Parameters, and a function that forms W from them. Those of a factorisation are the spectrum and, moved on their manifold, the bases."""
+    """Parameters, and a function that forms W from them. A factorisation has its spectrum first and then the bases, which are moved."""
     n = work.hidden
     if work.recurrent == "householder":
         U = torch.randn(n, work.reflections).tril().requires_grad_()
@@ -615,7 +615,8 @@ def serve(work, variant, threads):
 
 def check():
     torch.set_default_dtype(torch.float64)
-    common = {"cell": "elman", "reflections": 4, "rho": 3, "classes": 5, "length": 7, "batch": 3, "hidden": 8, "margin": 0.5, "geodesic": 0.1}
+    common = {"cell": "elman", "length": 7, "batch": 3, "hidden": 8, "classes": 5, "reflections": 4, "rho": 3, "margin": 0.5,
+              "geodesic": 0.1}
     cases = [("householder", "leaky_relu", "adding"), ("householder", "leaky_relu", "symbols"), ("scaled_cayley", "modrelu", "pixels"),
              ("dense", "tanh", "pixels"), ("kronecker", "modrelu", "symbols"), ("urnn", "modrelu", "symbols"),
              ("full_unitary", "modrelu", "symbols"), ("svd_margin", "tanh", "symbols"), ("lie_exponential", "modrelu", "pixels")]
