@@ -33,9 +33,9 @@ def variants(work):
     if work.recurrent == "kronecker":
         return ["eager", "grouped", "hand", "hand-grouped"]
     if work.recurrent == "urnn":
-        return ["eager", "script", "dense", "hand", "hand-dense"]
+        return ["eager", "dense", "hand", "hand-dense"]
     if work.recurrent == "full_unitary":
-        return ["eager", "script", "hand"]
+        return ["eager", "hand"]
     own = {"householder": ["wy"], "dense": ["nn.RNN"]}
     return ["eager", "script", *own.get(work.recurrent, []), "hand"]
 
@@ -277,8 +277,9 @@ def lstm(work, variant):
 TINY = 1e-12
 
 
-def complex_modrelu(z: Tensor, bias: Tensor, tiny: float = TINY) -> Tensor:
-    size = torch.abs(z) + tiny
+def complex_modrelu(z, bias):
+    """Not for TorchScript, whose derivative of the modulus is wrong for complex numbers once it has optimised the loop."""
+    size = torch.abs(z) + TINY
     return z * (F.relu(size + bias) / size)
 
 
@@ -383,8 +384,8 @@ def complex_elman(work, run, parameters, moved=()):
     return Model(loss, [*parameters, bias, *task.parameters], list(moved))
 
 
-def unroll_complex(inputs: Tensor, h: Tensor, Wt: Tensor, bias: Tensor) -> Tensor:
-    states: List[Tensor] = []
+def unroll_complex(inputs, h, Wt, bias):
+    states = []
     for x in inputs.unbind(0):
         h = complex_modrelu(torch.addmm(x, h, Wt), bias)
         states.append(h)
@@ -395,8 +396,7 @@ def run_dense(variant, matrix):
     """The run with a matrix that is formed once a step."""
     if variant.startswith("hand"):
         return lambda inputs, start, bias: HandKronecker.apply(inputs, torch.ones(1, 1, dtype=inputs.dtype), matrix(), bias)
-    loop = torch.jit.script(unroll_complex) if variant == "script" else unroll_complex
-    return lambda inputs, start, bias: loop(inputs, start, matrix().t(), bias)
+    return lambda inputs, start, bias: unroll_complex(inputs, start, matrix().t(), bias)
 
 
 def full_unitary(work, variant):
@@ -440,11 +440,11 @@ def kronecker(work, variant):
 
 # ---- with the restricted-capacity map D3 R2 F^-1 D2 P R1 F D1, of rows
 
-def diagonals(phases: List[Tensor]) -> List[Tensor]:
+def diagonals(phases):
     return [torch.polar(torch.ones_like(phase), phase) for phase in phases]
 
 
-def apply_urnn(h: Tensor, D: List[Tensor], v: List[Tensor], u: List[Tensor], order: Tensor) -> Tensor:
+def apply_urnn(h, D, v, u, order):
     """u = 2 conj(v) / |v|^2."""
     h = torch.fft.fft(h * D[0], norm="ortho")
     h = h - torch.outer(torch.mv(h, u[0]), v[0])
@@ -452,8 +452,8 @@ def apply_urnn(h: Tensor, D: List[Tensor], v: List[Tensor], u: List[Tensor], ord
     return (h - torch.outer(torch.mv(h, u[1]), v[1])) * D[2]
 
 
-def unroll_urnn(inputs: Tensor, h: Tensor, D: List[Tensor], v: List[Tensor], u: List[Tensor], order: Tensor, bias: Tensor) -> Tensor:
-    states: List[Tensor] = []
+def unroll_urnn(inputs, h, D, v, u, order, bias):
+    states = []
     for x in inputs.unbind(0):
         h = complex_modrelu(apply_urnn(h, D, v, u, order) + x, bias)
         states.append(h)
@@ -515,7 +515,6 @@ def urnn(work, variant):
     phases = [((2 * torch.rand(n) - 1) * math.pi).requires_grad_() for _ in range(3)]
     v = [torch.randn(n, dtype=complex_number()).requires_grad_() for _ in range(2)]
     order = torch.randperm(n)
-    loop = torch.jit.script(unroll_urnn) if variant == "script" else unroll_urnn
 
     def matrix():
         return apply_urnn(torch.eye(n, dtype=complex_number()), diagonals(phases), v, duals(v), order).t()
@@ -523,7 +522,7 @@ def urnn(work, variant):
     def run(inputs, start, bias):
         if variant == "hand":
             return HandUrnn.apply(inputs, order, bias, *phases, *v)
-        return loop(inputs, start, diagonals(phases), v, duals(v), order, bias)
+        return unroll_urnn(inputs, start, diagonals(phases), v, duals(v), order, bias)
     return complex_elman(work, run_dense(variant, matrix) if "dense" in variant else run, [*phases, *v])
 
 
