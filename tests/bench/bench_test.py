@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""`stiefel bench` and tests/bench/run in small: usage: bench_test.py STIEFEL"""
+"""`stiefel bench` and tests/bench/run in small, and what PyTorch computes where there is one: usage: bench_test.py STIEFEL"""
+import importlib.machinery
 import json
 import pathlib
 import subprocess
@@ -40,9 +41,53 @@ with tempfile.TemporaryDirectory() as folder:
         refused = bench(*words)
         assert refused.returncode == 2 and refused.stderr, (words, refused)
 
-    made = subprocess.run([here / "run", "ornn_128_m16", "--program", program, "--no-peers", "--rounds", "1", "--seconds", "0.01", "--json",
-                           folder / "all.json", "--markdown", folder / "all.md"], capture_output=True, text=True, check=False)
-    assert made.returncode == 0, made.stderr
-    workload, = json.loads((folder / "all.json").read_text())["workloads"]
+    def run(*words):
+        command = [here / "run", *words, "--program", program, "--no-peers", "--rounds", "1", "--seconds", "0.01",
+                   "--json", folder / "all.json", "--markdown", folder / "all.md"]
+        made = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert made.returncode == 0, made.stderr
+        return json.loads((folder / "all.json").read_text()), (folder / "all.md").read_text()
+
+    document, text = run("ornn_128_m16")
+    workload, = document["workloads"]
     assert workload["threads"]["2"]["seconds"]["median"] > 0 and workload["ratio"] == {}, workload
-    assert "| ornn_128_m16 |" in (folder / "all.md").read_text()
+    assert "| ornn_128_m16 |" in text and str(folder) not in text, text
+
+    document, text = run("kru_128", "ornn_512_m510_b1", "--keep", "--threads", "1")
+    document, text = run("kru_128", "--keep")
+    assert [w["workload"] for w in document["workloads"]] == ["ornn_128_m16", "kru_128", "ornn_512_m510_b1"], document
+    assert document["workloads"][0]["rounds"] == workload["rounds"], document
+    assert [list(w["threads"]) for w in document["workloads"]] == [["2", "1"], ["2", "1"], ["1"]], document
+    assert all({"date", "command", "stiefel", "rounds", "seconds", "torch"} <= w["made"].keys() for w in document["workloads"]), document
+    assert text.count("`tests/bench/run kru_128 ") == 2 and "--json all.json" in text, text
+
+    document, text = run("SGD 128", "geoSGD 128", "RNN 116", "--keep")
+    assert [row["model"] for row in document["epochs"]] == ["RNN 116", "SGD 128", "geoSGD 128"], document
+    assert all(row["timed"] >= 5 and row["seconds"]["median"] > 0 for row in document["epochs"]), document
+    assert [row["steps"] for row in document["epochs"]] == [1100, 1000, 1000], document
+    assert "| geoSGD 128 |" in text and "| 40.4 |" in text and "| kru_128 |" in text, text
+
+    shown = subprocess.run([here / "run", "--show"], capture_output=True, text=True, check=True).stdout.split("---\n")
+    assert len(shown) >= 17, shown
+    for experiment in shown:
+        (folder / "shown.yaml").write_text(experiment)
+        subprocess.run([program, "validate", folder / "shown.yaml"], capture_output=True, check=True)
+
+sys.dont_write_bytecode = True
+run = importlib.machinery.SourceFileLoader("run", str(here / "run")).load_module()
+
+# Two rounds of two versions of PyTorch: 1.9 has both kinds, 1.10 no hand-written one in the second round.
+times = [{"eager 1.9": 4, "hand 1.9": 3, "eager 1.10": 6, "hand 1.10": 2}, {"eager 1.9": 10, "hand 1.9": 4, "eager 1.10": 8}]
+rounds = [{"stiefel": [{"median_s": 2, "gflop": 1, "gflop_per_s": 5, "kernel_gflop_per_s": 10}],
+           "peers": [{"variant": name.split()[0], "torch": name.split()[1], "blas": "b", "threads": 2, "median_s": seconds}
+                     for name, seconds in row.items()]} for row in times]
+found = run.summary(rounds, [2])
+assert found["ratio"] == {"stock": {"median": 3, "min": 2, "max": 4}, "hand": {"median": 1.5, "min": 1, "max": 2}}, found
+assert found["ratio_by_torch"] == {"1.9": {"stock": {"median": 3.5, "min": 2, "max": 5}, "hand": {"median": 1.75, "min": 1.5, "max": 2}},
+                                   "1.10": {"stock": {"median": 3.5, "min": 3, "max": 4}}}, found
+header, _, row = run.torch_table([{"workload": "w", **found}]).splitlines()
+assert header.index("PyTorch 1.9") < header.index("PyTorch 1.10") and row.endswith("| 3.5 [3.0–4.0] | – |"), (header, row)
+assert run.shown_command(["a", "--json", "/x/y.json", "--python=/x/python"]) == "tests/bench/run a --json y.json --python=python"
+
+check = subprocess.run(["/usr/bin/python3", here / "peers.py", "check"], capture_output=True, text=True, check=False)
+assert check.returncode == 0 or "No module named 'torch'" in check.stderr, check

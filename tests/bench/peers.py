@@ -7,16 +7,17 @@ It says `{"torch": version, ...}` when it is warm; then each line read from stan
 `peers.py variants WORKLOAD` lists the variants. `peers.py check` compares loss and gradients of all in double precision at small sizes.
 
 Variants: nn.RNN and nn.LSTM are PyTorch's own; eager and script are loops over time for autograd and TorchScript; wy applies reflections in
-compact form at each step; grouped applies a Kronecker product as two; hand* are autograd.Functions that fill buffers allocated once per
-step and take the gradient of a matrix as one product over all time steps.
+compact form at each step; grouped applies a Kronecker product as two; dense forms the matrix of a restricted uRNN; hand* are
+autograd.Functions that fill buffers allocated once per step and take the gradient of a map as one product over all time steps.
 """
 import ctypes
 import json
 import math
 import sys
 import time
+from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import List
+from typing import Callable, List
 
 import torch
 import torch.nn.functional as F
@@ -31,8 +32,19 @@ def variants(work):
         return ["nn.LSTM", "hand"]
     if work.recurrent == "kronecker":
         return ["eager", "grouped", "hand", "hand-grouped"]
+    if work.recurrent == "urnn":
+        return ["eager", "dense", "hand", "hand-dense"]
+    if work.recurrent == "full_unitary":
+        return ["eager", "hand"]
     own = {"householder": ["wy"], "dense": ["nn.RNN"]}
     return ["eager", "script", *own.get(work.recurrent, []), "hand"]
+
+
+@dataclass
+class Model:
+    loss: Callable
+    parameters: List[Tensor]  # of Adam
+    moved: List[Tensor] = field(default_factory=list)  # along the orthogonal or unitary matrices
 
 
 def parameter(*shape, scale=0.1, dtype=None):
@@ -77,12 +89,26 @@ def triangular_factor(U):
     return torch.linalg.inv(torch.triu(G, 1) + torch.diag(torch.diagonal(G) / 2))
 
 
+def random_unitary(n, dtype=None):
+    return torch.linalg.qr(torch.randn(n, n, dtype=dtype))[0].contiguous().requires_grad_()
+
+
 def recurrent_matrix(work):
-    """Parameters, and a function that forms W from them."""
+    """Parameters, and a function that forms W from them. A factorisation has its spectrum first and then the bases, which are moved."""
     n = work.hidden
     if work.recurrent == "householder":
         U = torch.randn(n, work.reflections).tril().requires_grad_()
         return [U], lambda: torch.eye(n) - U @ (triangular_factor(U) @ U.t())
+    if work.recurrent == "svd_margin":
+        U, V, p = random_unitary(n), random_unitary(n), torch.zeros(n, requires_grad=True)
+        return [p, U, V], lambda: (U * (1 + work.margin * torch.tanh(p / 2))) @ V.t()
+    if work.recurrent == "lie_exponential":
+        A = parameter(n, n)
+
+        def exponential():
+            lower = A.tril(-1)
+            return torch.matrix_exp(lower - lower.t())
+        return [A], exponential
     if work.recurrent == "scaled_cayley":
         A = parameter(n, n)
         scale = torch.ones(n)
@@ -175,8 +201,7 @@ def elman(work, variant):
     task = Task(work, n, n)
     if variant == "nn.RNN":
         cell = torch.nn.RNN(task.x.shape[2], n)
-        parameters = [*cell.parameters(), task.C, task.bias]
-        return lambda: task.loss(cell(task.x)[0][-1]), parameters
+        return Model(lambda: task.loss(cell(task.x)[0][-1]), [*cell.parameters(), task.C, task.bias])
     matrix_parameters, matrix = recurrent_matrix(work)
     bias = parameter(n, scale=0.01)
     modrelu = work.activation == "modrelu"
@@ -191,7 +216,8 @@ def elman(work, variant):
         if variant == "hand":
             return task.loss(HandElman.apply(inputs, matrix(), bias, work.activation, task.every))
         return task.loss(loop(inputs, start, matrix().t(), bias, work.activation, task.every))
-    return loss, [*matrix_parameters, bias, *task.parameters]
+    moved = matrix_parameters[1:] if work.recurrent == "svd_margin" else []
+    return Model(loss, [*matrix_parameters[:len(matrix_parameters) - len(moved)], bias, *task.parameters], moved)
 
 
 # ---- LSTM; gates in the order input, forget, output, candidate, so that three share one sigmoid
@@ -241,33 +267,52 @@ def lstm(work, variant):
     task = Task(work, 4 * n, n)
     if variant == "nn.LSTM":
         cell = torch.nn.LSTM(task.x.shape[2], n)
-        return lambda: task.loss(cell(task.x)[0][-1]), [*cell.parameters(), task.C, task.bias]
+        return Model(lambda: task.loss(cell(task.x)[0][-1]), [*cell.parameters(), task.C, task.bias])
     W, bias = parameter(4 * n, n, scale=1 / math.sqrt(n)), parameter(4 * n)
-    return lambda: task.loss(HandLstm.apply(task.projected(bias), W)), [W, bias, *task.parameters]
+    return Model(lambda: task.loss(HandLstm.apply(task.projected(bias), W)), [W, bias, *task.parameters])
 
 
-# ---- complex Elman cells with a Kronecker product of 2 x 2 factors
+# ---- complex Elman cells; a complex number is Re beside Im in the input projection and the readout
 
 TINY = 1e-12
 
 
-def product_of(factors):
-    product = factors[0]
-    for factor in factors[1:]:
-        product = torch.kron(product, factor)
-    return product
-
-
 def complex_modrelu(z, bias):
+    """Not for TorchScript, whose derivative of the modulus is wrong for complex numbers once it has optimised the loop."""
     size = torch.abs(z) + TINY
     return z * (F.relu(size + bias) / size)
 
 
-def apply_two(h, At, Qt):
-    """Rows (A x Q) h by two plain products; PyTorch's batched products of complex numbers are slow."""
-    p, q, B = At.shape[0], Qt.shape[0], h.shape[0]
-    half = (h.reshape(B * p, q) @ Qt).view(B, p, q).transpose(1, 2).reshape(B * q, p)
-    return (half @ At).view(B, q, p).transpose(1, 2).reshape(B, p * q)
+class HandModrelu:
+    """modReLU of all time steps in buffers."""
+
+    def __init__(self, inputs, bias):
+        self.z, self.bias = torch.empty_like(inputs), bias
+        self.size, self.scale = bias.new_empty(inputs.shape), bias.new_empty(inputs.shape[1:])
+
+    def forward(self, t, state):
+        """Of z[t], which is filled."""
+        torch.abs(self.z[t], out=self.size[t]).add_(TINY)
+        torch.add(self.size[t], self.bias, out=self.scale).relu_().div_(self.size[t])
+        torch.mul(torch.view_as_real(self.z[t]), self.scale.unsqueeze(2), out=torch.view_as_real(state))
+
+    def begin_backward(self):
+        self.unit = torch.view_as_real(self.z).div_(self.size.unsqueeze(3))  # z is not needed again
+        total = self.size + self.bias
+        self.scales = F.relu(total) / self.size
+        self.active = (total > 0).to(total.dtype)
+        self.rest = self.active - self.scales  # what the direction of z gets beside the scale
+        self.along, self.two = torch.empty_like(self.size), self.size.new_empty(*self.scale.shape, 2)
+
+    def backward(self, t, g, delta):
+        """delta, of z[t], from the gradient g of the state."""
+        real, d = torch.view_as_real(g), torch.view_as_real(delta)
+        torch.sum(torch.mul(real, self.unit[t], out=self.two), 2, out=self.along[t])
+        torch.mul(real, self.scales[t].unsqueeze(2), out=d)
+        d.addcmul_(self.unit[t], (self.along[t] * self.rest[t]).unsqueeze(2))
+
+    def bias_gradient(self):
+        return (self.along * self.active).sum((0, 1))
 
 
 class HandKronecker(torch.autograd.Function):
@@ -278,48 +323,36 @@ class HandKronecker(torch.autograd.Function):
         T, B, n = inputs.shape
         p, q = A.shape[0], Q.shape[0]
         At, Qt = A.t().contiguous(), Q.t().contiguous()
-        states, z = inputs.new_zeros(T + 1, B, n), torch.empty_like(inputs)
+        states, modrelu = inputs.new_zeros(T + 1, B, n), HandModrelu(inputs, bias)
         half = inputs.new_empty(T, B, q, p) if p > 1 else None
         narrow = inputs.new_empty(B * p, q)
         wide = inputs.new_empty(B * q, p)
-        size, scale = bias.new_empty(T, B, n), bias.new_empty(B, n)
         for t, x in enumerate(inputs.unbind(0)):
+            z = modrelu.z[t]
             if p == 1:
-                torch.addmm(x, states[t], Qt, out=z[t])
+                torch.addmm(x, states[t], Qt, out=z)
             else:
                 torch.mm(states[t].view(B * p, q), Qt, out=narrow)
                 half[t].copy_(narrow.view(B, p, q).transpose(1, 2))
                 torch.mm(half[t].view(B * q, p), At, out=wide)
-                torch.add(x.view(B, p, q), wide.view(B, q, p).transpose(1, 2), out=z[t].view(B, p, q))
-            torch.abs(z[t], out=size[t]).add_(TINY)
-            torch.add(size[t], bias, out=scale).relu_().div_(size[t])
-            torch.mul(torch.view_as_real(z[t]), scale.unsqueeze(2), out=torch.view_as_real(states[t + 1]))
-        ctx.kept = A, Q, bias, states, z, half, size
+                torch.add(x.view(B, p, q), wide.view(B, q, p).transpose(1, 2), out=z.view(B, p, q))
+            modrelu.forward(t, states[t + 1])
+        ctx.kept = A, Q, states, half, modrelu
         return states[1:]
 
     @staticmethod
     def backward(ctx, gradient):
-        A, Q, bias, states, z, half, size = ctx.kept
-        T, B, n = z.shape
+        A, Q, states, half, modrelu = ctx.kept
+        T, B, n = gradient.shape
         p, q = A.shape[0], Q.shape[0]
         Ac, Qc = A.conj().resolve_conj(), Q.conj().resolve_conj()
-        unit = torch.view_as_real(z).div_(size.unsqueeze(3))  # z is not needed again
-        sum_ = size + bias
-        scale = F.relu(sum_) / size
-        active = (sum_ > 0).to(size.dtype)
-        rest = active - scale  # what the direction of z gets beside the scale
-        deltas, along = torch.empty_like(gradient), torch.empty_like(size)
-        dhalf = torch.empty_like(half) if p > 1 else None
-        turned, product = gradient.new_empty(B, q, p), gradient.new_empty(B * p, q)
-        two = size.new_empty(B, n, 2)
+        modrelu.begin_backward()
+        deltas, dhalf = torch.empty_like(gradient), torch.empty_like(half) if p > 1 else None
+        product = gradient.new_empty(B * p, q)
         g = gradient[T - 1].clone()
         dturned = gradient.new_empty(T, B, q, p) if p > 1 else None
         for t in range(T - 1, -1, -1):
-            real = torch.view_as_real(g)
-            torch.sum(torch.mul(real, unit[t], out=two), 2, out=along[t])
-            d = torch.view_as_real(deltas[t])
-            torch.mul(real, scale[t].unsqueeze(2), out=d)
-            d.addcmul_(unit[t], (along[t] * rest[t]).unsqueeze(2))
+            modrelu.backward(t, g, deltas[t])
             if p > 1:
                 dturned[t].copy_(deltas[t].view(B, p, q).transpose(1, 2))
                 torch.mm(dturned[t].view(B * q, p), Ac, out=dhalf[t].view(B * q, p))
@@ -332,57 +365,214 @@ class HandKronecker(torch.autograd.Function):
         else:
             dA = dturned.view(T * B * q, p).t() @ half.view(T * B * q, p).conj()
             dQ = dhalf.transpose(2, 3).reshape(T * B * p, q).t() @ before.conj()
-        return deltas, dA, dQ, (along * active).sum((0, 1))
+        return deltas, dA, dQ, modrelu.bias_gradient()
+
+
+def complex_number():
+    return torch.complex128 if torch.get_default_dtype() == torch.float64 else torch.complex64
+
+
+def complex_elman(work, run, parameters, moved=()):
+    """run(inputs, start, bias) gives the states of all time steps."""
+    n, B, T = work.hidden, work.batch, work.length
+    task, bias = Task(work, 2 * n, 2 * n), parameter(n, scale=0.01)
+    start = torch.zeros(B, n, dtype=complex_number())
+
+    def loss():
+        states = run(torch.view_as_complex(task.projected(None).view(T, B, n, 2)), start, bias)
+        return task.loss(torch.view_as_real(states).reshape(T, B, 2 * n))
+    return Model(loss, [*parameters, bias, *task.parameters], list(moved))
+
+
+def unroll_complex(inputs, h, Wt, bias):
+    states = []
+    for x in inputs.unbind(0):
+        h = complex_modrelu(torch.addmm(x, h, Wt), bias)
+        states.append(h)
+    return torch.stack(states)
+
+
+def run_dense(variant, matrix):
+    """The run with a matrix that is formed once a step."""
+    if variant.startswith("hand"):
+        return lambda inputs, start, bias: HandKronecker.apply(inputs, torch.ones(1, 1, dtype=inputs.dtype), matrix(), bias)
+    return lambda inputs, start, bias: unroll_complex(inputs, start, matrix().t(), bias)
+
+
+def full_unitary(work, variant):
+    W = random_unitary(work.hidden, complex_number())
+    return complex_elman(work, run_dense(variant, lambda: W), [], [W])
+
+
+# ---- with a Kronecker product of 2 x 2 factors
+
+def product_of(factors):
+    product = factors[0]
+    for factor in factors[1:]:
+        product = torch.kron(product, factor)
+    return product
+
+
+def apply_two(h, At, Qt):
+    """Rows (A x Q) h by two plain products; PyTorch's batched products of complex numbers are slow."""
+    p, q, B = At.shape[0], Qt.shape[0], h.shape[0]
+    half = (h.reshape(B * p, q) @ Qt).view(B, p, q).transpose(1, 2).reshape(B * q, p)
+    return (half @ At).view(B, q, p).transpose(1, 2).reshape(B, p * q)
 
 
 def kronecker(work, variant):
-    N, B, T = work.hidden, work.batch, work.length
-    task = Task(work, 2 * N, 2 * N)
-    number = torch.complex128 if torch.get_default_dtype() == torch.float64 else torch.complex64
-    factors = [torch.linalg.qr(torch.randn(2, 2, dtype=number))[0].contiguous().requires_grad_() for _ in range(N.bit_length() - 1)]
-    bias = parameter(N, scale=0.01)
-    start = torch.zeros(B, N, dtype=number)
-    left = len(factors) // 2 if "grouped" in variant else 0
+    factors = [random_unitary(2, complex_number()) for _ in range(work.hidden.bit_length() - 1)]
+    if "grouped" not in variant:
+        return complex_elman(work, run_dense(variant, lambda: product_of(factors)), factors)
+    left = len(factors) // 2
 
-    def loss():
-        inputs = torch.view_as_complex(task.projected(None).view(T, B, N, 2))
-        A, Q = product_of(factors[:left]) if left else torch.ones(1, 1, dtype=number), product_of(factors[left:])
+    def run(inputs, start, bias):
+        A, Q = product_of(factors[:left]), product_of(factors[left:])
         if variant.startswith("hand"):
-            states = HandKronecker.apply(inputs, A, Q, bias)
+            return HandKronecker.apply(inputs, A, Q, bias)
+        At, Qt, h, states = A.t(), Q.t(), start, []
+        for x in inputs.unbind(0):
+            h = complex_modrelu(apply_two(h, At, Qt) + x, bias)
+            states.append(h)
+        return torch.stack(states)
+    return complex_elman(work, run, factors)
+
+
+# ---- with the restricted-capacity map D3 R2 F^-1 D2 P R1 F D1, of rows
+
+def diagonals(phases):
+    return [torch.polar(torch.ones_like(phase), phase) for phase in phases]
+
+
+def apply_urnn(h, D, v, u, order):
+    """u = 2 conj(v) / |v|^2."""
+    h = torch.fft.fft(h * D[0], norm="ortho")
+    h = h - torch.outer(torch.mv(h, u[0]), v[0])
+    h = torch.fft.ifft(h.index_select(1, order) * D[1], norm="ortho")
+    return (h - torch.outer(torch.mv(h, u[1]), v[1])) * D[2]
+
+
+def unroll_urnn(inputs, h, D, v, u, order, bias):
+    states = []
+    for x in inputs.unbind(0):
+        h = complex_modrelu(apply_urnn(h, D, v, u, order) + x, bias)
+        states.append(h)
+    return torch.stack(states)
+
+
+def duals(v):
+    return [2 * w.conj() / torch.view_as_real(w).square().sum() for w in v]
+
+
+class HandUrnn(torch.autograd.Function):
+    """The loops in buffers; the gradient of the map by one application to the states of all time steps."""
+
+    @staticmethod
+    def forward(ctx, inputs, order, bias, *parameters):
+        T, B, n = inputs.shape
+        D, v, u = diagonals(parameters[:3]), parameters[3:], [w.resolve_conj() for w in duals(parameters[3:])]
+        states, modrelu = inputs.new_zeros(T + 1, B, n), HandModrelu(inputs, bias)
+        a, b = inputs.new_empty(B, n), inputs.new_empty(B, n)
+        for t, x in enumerate(inputs.unbind(0)):
+            torch.fft.fft(torch.mul(states[t], D[0], out=a), norm="ortho", out=b)
+            b.addr_(torch.mv(b, u[0]), v[0], alpha=-1)
+            torch.index_select(b, 1, order, out=a)
+            torch.fft.ifft(a.mul_(D[1]), norm="ortho", out=b)
+            b.addr_(torch.mv(b, u[1]), v[1], alpha=-1)
+            torch.addcmul(x, b, D[2], out=modrelu.z[t])
+            modrelu.forward(t, states[t + 1])
+        ctx.kept = parameters, D, v, u, order, states, modrelu
+        return states[1:]
+
+    @staticmethod
+    def backward(ctx, gradient):
+        parameters, D, v, u, order, states, modrelu = ctx.kept
+        T, B, n = gradient.shape
+        back = torch.argsort(order)
+        Dc = [d.conj().resolve_conj() for d in D]
+        modrelu.begin_backward()
+        deltas, g = torch.empty_like(gradient), gradient[T - 1].clone()
+        a, b = torch.empty_like(g), torch.empty_like(g)
+        for t in range(T - 1, -1, -1):
+            modrelu.backward(t, g, deltas[t])
+            if t > 0:
+                torch.mul(deltas[t], Dc[2], out=a)
+                a.addr_(torch.mv(a, u[1]), v[1], alpha=-1)
+                torch.fft.fft(a, norm="ortho", out=b)
+                torch.index_select(b.mul_(Dc[1]), 1, back, out=a)
+                a.addr_(torch.mv(a, u[0]), v[0], alpha=-1)
+                torch.fft.ifft(a, norm="ortho", out=b)
+                torch.addcmul(gradient[t - 1], b, Dc[0], out=g)
+        with torch.enable_grad():
+            copies = [p.detach().requires_grad_() for p in parameters]
+            rows = apply_urnn(states[:T].view(T * B, n), diagonals(copies[:3]), copies[3:], duals(copies[3:]), order)
+            found = torch.autograd.grad(rows, copies, deltas.view(T * B, n))
+        return (deltas, None, modrelu.bias_gradient(), *found)
+
+
+def urnn(work, variant):
+    n = work.hidden
+    phases = [((2 * torch.rand(n) - 1) * math.pi).requires_grad_() for _ in range(3)]
+    v = [torch.randn(n, dtype=complex_number()).requires_grad_() for _ in range(2)]
+    order = torch.randperm(n)
+
+    def matrix():
+        return apply_urnn(torch.eye(n, dtype=complex_number()), diagonals(phases), v, duals(v), order).t()
+
+    def run(inputs, start, bias):
+        if variant == "hand":
+            return HandUrnn.apply(inputs, order, bias, *phases, *v)
+        return unroll_urnn(inputs, start, diagonals(phases), v, duals(v), order, bias)
+    return complex_elman(work, run_dense(variant, matrix) if "dense" in variant else run, [*phases, *v])
+
+
+# ---- geodesic steps
+
+def geodesic_step(M, rate, hand):
+    """M <- (1 + rate/2 A)^-1 (1 - rate/2 A) M with A = G M^H - M G^H. By hand as 2 (1 + rate/2 A)^-1 M - M: a product less."""
+    with torch.no_grad():
+        P = M.grad @ M.conj().t()
+        A = (P - P.conj().t()).mul_(rate / 2)
+        I = torch.eye(len(M), dtype=M.dtype)
+        if hand:
+            A.diagonal().add_(1)
+            M.add_(torch.linalg.solve(A, M), alpha=-2).neg_()
         else:
-            At, Qt, h, steps = A.t(), Q.t(), start, []
-            for x in inputs.unbind(0):
-                h = complex_modrelu(apply_two(h, At, Qt) + x if left else torch.addmm(x, h, Qt), bias)
-                steps.append(h)
-            states = torch.stack(steps)
-        return task.loss(torch.view_as_real(states).reshape(T, B, 2 * N))
-    return loss, [*factors, bias, *task.parameters]
+            M.copy_(torch.linalg.solve(I + A, M - A @ M))
 
 
 # ---- measuring
 
 def prepare(work, variant):
-    """The loss as a function, and its parameters."""
+    """The model, which has the same parameters in each variant."""
     torch.manual_seed(1)
-    make = lstm if work.cell == "lstm" else kronecker if work.recurrent == "kronecker" else elman
+    complex_models = {"kronecker": kronecker, "full_unitary": full_unitary, "urnn": urnn}
+    make = lstm if work.cell == "lstm" else complex_models.get(work.recurrent, elman)
     return make(work, variant)
 
 
 def gradients(work, variant):
-    loss, parameters = prepare(work, variant)
-    value = loss()
+    """Loss, gradients, and the matrices that were moved, after their step."""
+    model = prepare(work, variant)
+    value = model.loss()
     value.backward()
-    return [value.detach(), *(p.grad for p in parameters)]
+    for M in model.moved:
+        geodesic_step(M, work.geodesic, variant.startswith("hand"))
+    return [value.detach(), *(p.grad for p in (*model.parameters, *model.moved)), *(M.detach() for M in model.moved)]
 
 
 def training_step(work, variant):
-    loss, parameters = prepare(work, variant)
-    optimizer = torch.optim.Adam(parameters, lr=1e-4)
+    model = prepare(work, variant)
+    optimizer = torch.optim.Adam(model.parameters, lr=1e-4)
 
     def step():
         optimizer.zero_grad(set_to_none=True)
-        loss().backward()
+        for M in model.moved:
+            M.grad = None
+        model.loss().backward()
         optimizer.step()
+        for M in model.moved:
+            geodesic_step(M, work.geodesic, variant.startswith("hand"))
     return step
 
 
@@ -424,9 +614,11 @@ def serve(work, variant, threads):
 
 def check():
     torch.set_default_dtype(torch.float64)
-    common = {"cell": "elman", "reflections": 4, "rho": 3, "classes": 5, "length": 7, "batch": 3, "hidden": 8}
+    common = {"cell": "elman", "length": 7, "batch": 3, "hidden": 8, "classes": 5, "reflections": 4, "rho": 3, "margin": 0.5,
+              "geodesic": 0.1}
     cases = [("householder", "leaky_relu", "adding"), ("householder", "leaky_relu", "symbols"), ("scaled_cayley", "modrelu", "pixels"),
-             ("dense", "tanh", "pixels"), ("kronecker", "modrelu", "symbols")]
+             ("dense", "tanh", "pixels"), ("kronecker", "modrelu", "symbols"), ("urnn", "modrelu", "symbols"),
+             ("full_unitary", "modrelu", "symbols"), ("svd_margin", "tanh", "symbols"), ("lie_exponential", "modrelu", "pixels")]
     works = [SimpleNamespace(**common, recurrent=r, activation=a, task=t) for r, a, t in cases]
     worst = 0.0
     for work in works:
@@ -437,7 +629,7 @@ def check():
             found = gradients(work, variant)
             error = max(float((a - b).abs().max() / (b.abs().max() + 1e-30)) for a, b in zip(found, reference))
             worst = max(worst, error)
-            print(f"{work.recurrent:<14}{work.task:<9}{variant:<13}{error:.1e}")
+            print(f"{work.recurrent:<16}{work.task:<9}{variant:<13}{error:.1e}")
     worst = max(worst, check_lstm())
     return 0 if worst < 1e-9 else 1
 
@@ -455,7 +647,7 @@ def check_lstm():
     (last * weights).sum().backward()
     (expected * weights).sum().backward()
     error = max(float((last - expected).abs().max()), float((W.grad - cell.weight_hh_l0.grad[order]).abs().max()))
-    print(f"{'lstm':<23}{'hand':<13}{error:.1e}")
+    print(f"{'lstm':<25}{'hand':<13}{error:.1e}")
     return error
 
 
