@@ -7,7 +7,7 @@ A line of each table is a run; FILE is a results.h5 or a folder with runs, such 
   figures.py drift     FILE...  ‖WᴴW − I‖ (Frobenius) over the steps
   figures.py gradients FILE...  ‖∂L/∂h_t‖ over t at each step where it was recorded: at t = 1, in the middle, at t = T, and largest over smallest
   figures.py slope     FILE...  slope of a PReLU over the steps
-  figures.py curves    FILE...  validation loss over the steps, and the baseline of a predictor without memory
+  figures.py curves    FILE...  validation loss over the steps, and where it was smallest
 
 examples, with `stiefel run` before (MNIST is found as README.md says):
   for m in m0.001 m0.01 m0.1 m1 free; do stiefel run experiments/vorontsov/mnist_$m.yaml train.epochs=5; done
@@ -134,13 +134,13 @@ def curves(files, points):
     def read(file):
         yield label(file), at(file, "epochs/step")[:], file["epochs/valid_loss"][:]
     print_series(files, read, "{:.5f}", points)
+    rows = [["run", "smallest validation loss", "at step"]]
     for file in files:
-        loss = file["epochs/valid_loss"][:]
-        usable = np.isfinite(loss)
-        if usable.any():
-            best = int(np.nanargmin(np.where(usable, loss, np.inf)))
-            print(f"\n{label(file)}: smallest validation loss {loss[best]:.6f} at step {file['epochs/step'][best]:,}", end="")
+        loss = np.where(np.isfinite(file["epochs/valid_loss"]), file["epochs/valid_loss"], np.inf)
+        best = int(np.argmin(loss))
+        rows.append([label(file), f"{loss[best]:.6f}", f"{file['epochs/step'][best]:,}"])
     print()
+    print_table(rows)
 
 
 FIGURES = {"spectra": spectra, "drift": drift, "gradients": gradients, "slope": slope, "curves": curves}
