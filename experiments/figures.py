@@ -5,7 +5,7 @@ A line of each table is a run; FILE is a results.h5 or a folder with runs, such 
 
   figures.py spectra   FILE...  mean, standard deviation, smallest and largest singular value of W at the start and at the end
   figures.py drift     FILE...  ‖WᴴW − I‖ (Frobenius) over the steps
-  figures.py gradients FILE...  ‖∂L/∂h_t‖ over t at each step where it was recorded: at t = 1, in the middle, at t = T, and largest over smallest
+  figures.py gradients FILE...  ‖∂L/∂h_t‖ at t = 1, in the middle, at t = T, and largest over smallest, for each step where it was recorded
   figures.py slope     FILE...  slope of a PReLU over the steps
   figures.py curves    FILE...  validation loss over the steps, and where it was smallest
 

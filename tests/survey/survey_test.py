@@ -19,7 +19,8 @@ def run(*words, code=0):
 with tempfile.TemporaryDirectory() as folder:
     folder = pathlib.Path(folder)
     small = ["model.cell.hidden=16", "task.length=6", "train.batch=4", "train.steps=20", "train.evaluate_every=10",
-             "record.orthogonality=10", "record.spectrum=10", "record.gradient_norms=10", "task.validation_sequences=8", "task.test_sequences=8"]
+             "record.orthogonality=10", "record.spectrum=10", "record.gradient_norms=10", "task.validation_sequences=8",
+             "task.test_sequences=8"]
     survey = [here / "run", "kronecker", "goru_householder", "lru", "--program", program, "--output", folder / "survey", "--hidden", "16",
               "--seconds", "0.001", "--seeds", "3", "--json", folder / "all.json", "--markdown", folder / "all.md", "--changes", *small]
     first = run(*survey)
