@@ -1,12 +1,15 @@
 // `stiefel bench step|kernel FILE`: median seconds and GFLOP/s of a training step of an experiment, or GFLOP/s of its packed product alone.
+// `stiefel bench complexity`: how the parts of a step of one sequence grow with steps and hidden units, for each kind of recurrent map.
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include <config/load.hpp>
 #include <results/provenance.hpp>
 #include <stiefel/product.hpp>
+#include <suggestion.hpp>
 #include <trainer/step_time.hpp>
 
 #include "command_table.hpp"
@@ -32,33 +35,175 @@ nlohmann::json circumstances() {
   return found;
 }
 
-nlohmann::json step_row(const StepTime& time) {
-  return {{"median_s", time.median},
-          {"min_s", time.fastest},
-          {"max_s", time.slowest},
-          {"gflop", time.flops * 1e-9},
-          {"gflop_per_s", time.flops / time.median * 1e-9},
-          {"repeats", time.repeats}};
+using Row = nlohmann::ordered_json;
+
+Row step_row(const StepTime& time) {
+  const double flops = time.flops.sum();
+  return {{"gflop", flops * 1e-9}, {"gflop_per_s", flops / time.median * 1e-9},
+          {"max_s", time.slowest}, {"median_s", time.median},
+          {"min_s", time.fastest}, {"repeats", time.repeats}};
 }
 
-nlohmann::json kernel_row(const KernelRate& rate) {
-  return {{"rows", rate.rows},
-          {"cols", rate.cols},
+Row kernel_row(const KernelRate& rate) {
+  return {{"cols", rate.cols},
           {"columns", rate.columns},
           {"gflop_per_s", rate.median * 1e-9},
-          {"min_gflop_per_s", rate.slowest * 1e-9},
           {"max_gflop_per_s", rate.fastest * 1e-9},
-          {"repeats", rate.repeats}};
+          {"min_gflop_per_s", rate.slowest * 1e-9},
+          {"repeats", rate.repeats},
+          {"rows", rate.rows}};
 }
 
 /// The names of the numbers above the first line, the numbers below.
-void print_row(const nlohmann::json& row, bool first) {
+void print_row(const Row& row, bool first) {
   for (const auto& [name, value] : row.items())
     if (first) fmt::print("{:>16}", name);
   if (first) fmt::print("\n");
   for (const auto& [name, value] : row.items())
-    fmt::print("{:>16}", value.is_number_float() ? fmt::format("{:.5g}", value.get<double>()) : value.dump());
+    fmt::print("{:>16}", value.is_number_float() ? fmt::format("{:.5g}", value.get<double>())
+                         : value.is_string()     ? value.get<std::string>()
+                                                 : value.dump());
   fmt::print("\n");
+  std::fflush(stdout);
+}
+
+/// Prints rows as they come, or all of them as JSON at the end.
+class Report {
+ public:
+  explicit Report(bool json) : json_(json) {}
+  void add(Row row) {
+    if (!json_) print_row(row, rows_.empty());
+    rows_.push_back(std::move(row));
+  }
+  void end() const {
+    if (json_) fmt::print("{}\n", Row{{"circumstances", circumstances()}, {"rows", rows_}}.dump(2));
+  }
+
+ private:
+  bool json_;
+  Row rows_ = Row::array();
+};
+
+std::vector<std::string> list(const std::string& text) {
+  std::vector<std::string> entries;
+  for (std::size_t first = 0; first <= text.size();) {
+    const std::size_t end = std::min(text.find(',', first), text.size());
+    entries.push_back(text.substr(first, end - first));
+    first = end + 1;
+  }
+  return entries;
+}
+
+std::vector<Index> sizes(const Arguments& arguments, const char* option, const char* otherwise) {
+  std::vector<Index> found;
+  for (const std::string& entry : list(arguments.value(option, otherwise))) {
+    Index value = 0;
+    const auto [end, fault] = std::from_chars(entry.data(), entry.data() + entry.size(), value);
+    if (fault != std::errc() || end != entry.data() + entry.size() || value < 1)
+      throw Error(fmt::format("{}: \"{}\" is no whole number above 0; write a list such as {}", option, entry, otherwise));
+    found.push_back(value);
+  }
+  return found;
+}
+
+/// What `bench complexity` compares: a name, and `model.recurrent` with {n} for the hidden units.
+struct ComplexityMap {
+  const char *name, *recurrent;
+  const char* optimizer = "adam";
+};
+
+constexpr ComplexityMap complexity_maps[] = {
+    {"householder_16", "{{plugin: householder, reflections: 16}}"},
+    {"householder_n", "{{plugin: householder, reflections: {n}}}"},
+    {"scaled_cayley", "{{plugin: scaled_cayley}}"},
+    {"full_unitary", "{{plugin: full_unitary}}", "geodesic_cayley"},
+    {"lie_exponential", "{{plugin: lie_exponential}}"},
+    {"urnn", "{{plugin: urnn}}"},
+};
+
+std::vector<ComplexityMap> chosen_maps(const Arguments& arguments) {
+  if (!arguments.has("--maps")) return {std::begin(complexity_maps), std::end(complexity_maps)};
+  std::vector<ComplexityMap> chosen;
+  for (const std::string& name : list(arguments.value("--maps"))) {
+    std::vector<std::string> names;
+    for (const ComplexityMap& map : complexity_maps) {
+      if (name == map.name) chosen.push_back(map);
+      names.emplace_back(map.name);
+    }
+    if (chosen.empty() || name != chosen.back().name) {
+      const std::string close = suggestion(name, names);
+      throw Error(
+          fmt::format("--maps: there is no '{}'{}", name, close.empty() ? fmt::format("; there are {}", fmt::join(names, ", ")) : close));
+    }
+  }
+  return chosen;
+}
+
+/// One sequence of the adding problem.
+std::string complexity_experiment(const ComplexityMap& map, Index hidden, Index length) {
+  return fmt::format(
+      "name: complexity\ntask: {{plugin: adding, length: {}}}\nmodel:\n"
+      "  cell: {{plugin: elman, hidden: {}, activation: modrelu}}\n  recurrent: {}\n  input: {{bias: false}}\n"
+      "optimizer:\n  - {{blocks: \"recurrent.*\", plugin: {}, rate: 1e-4}}\n  - {{blocks: \"*\", plugin: adam, rate: 1e-4}}\n"
+      "train: {{batch: 1, steps: 1}}\n",
+      length, hidden, fmt::format(fmt::runtime(map.recurrent), fmt::arg("n", hidden)), map.optimizer);
+}
+
+Row complexity_row(const StepTime& time) {
+  return {{"route", time.dense ? "dense" : "structured"},
+          {"refresh_s", time.median_parts.refresh},
+          {"forward_s", time.median_parts.forward},
+          {"backward_s", time.median_parts.backward},
+          {"update_s", time.median_parts.update},
+          {"refresh_gflop", time.flops.refresh * 1e-9},
+          {"forward_gflop", time.flops.forward * 1e-9},
+          {"backward_gflop", time.flops.backward * 1e-9},
+          {"repeats", time.repeats}};
+}
+
+RunOptions run_options(const Arguments& arguments) {
+  RunOptions options;
+  options.data_directory = data_directory(arguments);
+  return options;
+}
+
+void bench_experiment(const Arguments& arguments, bool step, Report& report) {
+  const std::vector<std::string>& given = arguments.positional;
+  for (const char* option : {"--maps", "--hidden", "--length"})
+    if (arguments.has(option)) throw Error(fmt::format("{} is for `stiefel bench complexity`; the experiment says it here", option));
+  std::vector<std::string> threads{"1", "2"};
+  if (arguments.has("--threads")) threads = {arguments.value("--threads")};
+  const double seconds = positive(arguments.value("--seconds", "2"), "--seconds");
+  const RunOptions options = run_options(arguments);
+  Registry registry;
+  for (const std::string& count : threads) {
+    std::vector<std::string> overrides(given.begin() + 2, given.end());
+    overrides.push_back("threads=" + count);
+    const LoadedExperiment loaded = load_experiment(given[1], overrides, registry);
+    Row row =
+        step ? step_row(measure_step(loaded, registry, options, seconds)) : kernel_row(measure_kernel(loaded, registry, options, seconds));
+    row["threads"] = loaded.experiment.threads;
+    report.add(std::move(row));
+  }
+}
+
+void bench_complexity(const Arguments& arguments, Report& report) {
+  std::vector<std::string> overrides(arguments.positional.begin() + 1, arguments.positional.end());
+  overrides.push_back("threads=" + arguments.value("--threads", "1"));
+  const double seconds = positive(arguments.value("--seconds", "0.5"), "--seconds");
+  const std::vector<Index> all_hidden = sizes(arguments, "--hidden", "128,256,512,1024"),
+                           all_lengths = sizes(arguments, "--length", "10,100,1000");
+  const RunOptions options = run_options(arguments);
+  Registry registry;
+  for (const ComplexityMap& map : chosen_maps(arguments))
+    for (const Index hidden : all_hidden)
+      for (const Index length : all_lengths) {
+        const LoadedExperiment loaded =
+            load_experiment_text(complexity_experiment(map, hidden, length), "complexity.yaml", overrides, registry);
+        Row row{{"map", map.name}, {"hidden", hidden}, {"length", length}};
+        row.update(complexity_row(measure_step(loaded, registry, options, seconds)));
+        report.add(std::move(row));
+      }
 }
 
 }  // namespace
@@ -66,26 +211,17 @@ void print_row(const nlohmann::json& row, bool first) {
 int bench_command(std::span<const std::string> words) {
   const Arguments arguments = parse_arguments("bench", words);
   const std::vector<std::string>& given = arguments.positional;
-  if (given.size() < 2 || (given[0] != "step" && given[0] != "kernel"))
-    throw Error("say what to measure and of which experiment: stiefel bench step FILE [key.path=value...], or kernel instead of step");
-  std::vector<std::string> threads{"1", "2"};
-  if (arguments.has("--threads")) threads = {arguments.value("--threads")};
-  const double seconds = positive(arguments.value("--seconds", "2"), "--seconds");
-  RunOptions options;
-  options.data_directory = data_directory(arguments);
-  Registry registry;
-  nlohmann::json rows = nlohmann::json::array();
-  for (const std::string& count : threads) {
-    std::vector<std::string> overrides(given.begin() + 2, given.end());
-    overrides.push_back("threads=" + count);
-    const LoadedExperiment loaded = load_experiment(given[1], overrides, registry);
-    nlohmann::json row = given[0] == "step" ? step_row(measure_step(loaded, registry, options, seconds))
-                                            : kernel_row(measure_kernel(loaded, registry, options, seconds));
-    row["threads"] = loaded.experiment.threads;
-    if (!arguments.has("--json")) print_row(row, rows.empty());
-    rows.push_back(std::move(row));
-  }
-  if (arguments.has("--json")) fmt::print("{}\n", nlohmann::json{{"circumstances", circumstances()}, {"rows", rows}}.dump(2));
+  const std::string what = given.empty() ? "" : given[0];
+  if (what != "complexity" && (given.size() < 2 || (what != "step" && what != "kernel")))
+    throw Error(
+        "say what to measure and of which experiment: stiefel bench step FILE [key.path=value...], or kernel instead of step; "
+        "or stiefel bench complexity");
+  Report report(arguments.has("--json"));
+  if (what == "complexity")
+    bench_complexity(arguments, report);
+  else
+    bench_experiment(arguments, what == "step", report);
+  report.end();
   return int(Exit::done);
 }
 

@@ -10,6 +10,7 @@
 #include <stiefel/plugin.hpp>
 
 #include "reflections.hpp"
+#include "sequential_reflections.hpp"
 
 namespace {
 
@@ -100,8 +101,7 @@ template <class S> class Householder final : public Parametrisation<S> {
     Y = X;
     if (signed_) Y.row(n_ - 1) *= u1_;
     if (sequential_) {
-      for (Index c = 0; c < Y.cols(); ++c)
-        for (Index j = r_ - 1; j >= 0; --j) reflect(j, Y.col(c).tail(n_ - j));
+      for (Index c = 0; c < Y.cols(); ++c) one_by_one().apply(Y.col(c));
       return;
     }
     const Mat<S> h = scratch.take(r_, X.cols());
@@ -113,8 +113,7 @@ template <class S> class Householder final : public Parametrisation<S> {
     if (explicit_) return W_adjoint_.multiply(dY, dX);
     dX = dY;
     if (sequential_) {
-      for (Index c = 0; c < dX.cols(); ++c)
-        for (Index j = 0; j < r_; ++j) reflect(j, dX.col(c).tail(n_ - j));
+      for (Index c = 0; c < dX.cols(); ++c) one_by_one().apply_adjoint(dX.col(c));
     } else {
       const Mat<S> c = scratch.take(r_, dY.cols());
       R_product_.multiply(dY, c);
@@ -221,7 +220,10 @@ template <class S> class Householder final : public Parametrisation<S> {
 
   Cost cost(Index columns) const override {
     const double n = double(n_), r = double(r_), c = double(columns), stored = double(trapezoid_size(n_, r_));
-    if (sequential_) return {2 * stored, 4 * stored * c, 4 * stored * c, 14 * stored * c, n * r, 4 * stored * n, 14 * stored * n};
+    if (sequential_) {  // exact
+      const double sign = signed_ ? 1 : 0, apply = 4 * stored + sign, gradient = 14 * stored + 3 * sign, finish = stored + sign;
+      return {2 * stored, apply * c, apply * c, gradient * c, finish, apply * n, gradient * n + finish};
+    }
     const double square = n * r * r - r * r * r * 2 / 3, finish = 2 * square;
     if (explicit_) {
       const double gradient = 4 * stored + 4 * stored + 3 * r * r;
@@ -284,31 +286,17 @@ template <class S> class Householder final : public Parametrisation<S> {
     U_product_.pack(cview(U_));
   }
 
-  /// y −= (2uᵀy/‖u‖²)u for the stored part u of column j; returns the factor.
-  template <class V> S reflect(Index j, V&& y) const {
-    const auto u = U_.col(j).tail(n_ - j);
-    const S factor = twice_[j] * u.dot(y);
-    y -= factor * u;
-    return factor;
-  }
+  SequentialReflections<S> one_by_one() const { return {U_, twice_}; }
 
-  /// Algorithm 1: back through the reflections, undoing them on the state too: Ū_j −= h_j·g + c_j·(state before reflection j), g updated
-  /// first.
   void accumulate_sequentially(CMat<S> X, CMat<S> dY, Sums<S>& sums, Scratch<S>& scratch) const {
     const auto vector = [&](Index length) { return Eigen::Map<Vector<S>>(scratch.take(length, 1).data(), length); };
     auto state = vector(n_), g = vector(n_), h = vector(r_);
     for (Index k = 0; k < X.cols(); ++k) {
       state = X.col(k);
       if (signed_) state(n_ - 1) *= u1_;
-      for (Index j = r_ - 1; j >= 0; --j) h(j) = reflect(j, state.tail(n_ - j));
       g = dY.col(k);
-      for (Index j = 0; j < r_; ++j) {
-        const Index length = n_ - j;
-        const S c = reflect(j, g.tail(length));
-        state.tail(length) += h(j) * U_.col(j).tail(length);
-        sums.left.col(j).tail(length) -= h(j) * g.tail(length) + c * state.tail(length);
-      }
-      sums.u1 += X(n_ - 1, k) * g(n_ - 1);
+      one_by_one().accumulate(state, g, h, sums.left);
+      if (signed_) sums.u1 += X(n_ - 1, k) * g(n_ - 1);
     }
   }
 

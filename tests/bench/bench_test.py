@@ -37,7 +37,21 @@ with tempfile.TemporaryDirectory() as folder:
     assert (row["rows"], row["cols"], row["columns"], row["threads"]) == (4, 4, 7, 2) and row["gflop_per_s"] > 0, row
     assert "gflop_per_s" in bench("kernel", folder / "tiny.yaml").stdout
 
-    for words in (["step"], ["stop", folder / "tiny.yaml"], ["step", folder / "tiny.yaml", "--threads", "many"]):
+    answer = json.loads(bench("complexity", "--hidden", "16,20", "--length", "3,5", "--json").stdout)
+    maps = ["householder_16", "householder_n", "scaled_cayley", "full_unitary", "lie_exponential", "urnn"]
+    keys = [(row["map"], row["hidden"], row["length"]) for row in answer["rows"]]
+    assert keys == [(name, n, T) for name in maps for n in (16, 20) for T in (3, 5)], keys
+    for row in answer["rows"]:
+        assert all(row[f"{part}_s"] > 0 for part in ("refresh", "forward", "backward", "update")), row
+        assert row["route"] in ("dense", "structured") and row["backward_gflop"] > row["forward_gflop"] > 0, row
+    gflop = {key: row["forward_gflop"] for key, row in zip(keys, answer["rows"])}
+    assert abs(gflop["scaled_cayley", 20, 5] - 5 * (2 * 20 * 20 + 2 * 20 * 2) * 1e-9) < 1e-15, gflop
+    assert answer["rows"][8]["refresh_gflop"] == 2 * 16 ** 3 * 1e-9, answer["rows"][8]
+    table = bench("complexity", "--maps", "urnn", "--hidden", "9", "--length", "4", "scalar=float64").stdout.splitlines()
+    assert len(table) == 2 and table[0].split()[:4] == ["map", "hidden", "length", "route"] and table[1].split()[:3] == ["urnn", "9", "4"], table
+
+    for words in (["step"], ["stop", folder / "tiny.yaml"], ["step", folder / "tiny.yaml", "--threads", "many"],
+                  ["step", folder / "tiny.yaml", "--maps", "urnn"], ["complexity", "--maps", "urn"], ["complexity", "--hidden", "8,"]):
         refused = bench(*words)
         assert refused.returncode == 2 and refused.stderr, (words, refused)
 

@@ -1,5 +1,5 @@
-// Ten training steps of an experiment as JSON on stdout: initial parameters, batches, and the loss before each step. ten_steps.py computes
-// the losses again from the first two alone.
+// The training steps of an experiment, ten in most, as JSON on stdout: initial parameters, batches, and the loss before each step.
+// ten_steps.py computes the losses again from the first two alone.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -38,7 +38,7 @@ int main(int count, char** words) {
     json["parameters"][block.name] = {
         {"rows", block.rows}, {"cols", block.cols}, {"values", std::vector<double>(values.begin(), values.end())}};
   }
-  for (Index step = 1; step <= 10; ++step) {
+  for (Index step = 1; step <= session.total_steps(); ++step) {
     Batch<double> batch;
     session.task->fill(Split::train, step - 1, batch);
     json["batches"].push_back(batch_json(batch, session.task->shape()));

@@ -65,6 +65,7 @@ template <class S> PassResult Network<S>::run(const Batch<S>& batch, Workers& wo
   for (std::size_t s = 0; s < slices_.size(); ++s) {
     const PassSums& sums = passes_[s]->sums();
     result.loss += sums.loss;
+    result.forward_seconds = std::max(result.forward_seconds, sums.forward_seconds);
     for (std::size_t i = 0; i < result.metrics.size(); ++i)
       result.metrics[i].sum += sums.metrics[i].sum, result.metrics[i].weight += sums.metrics[i].weight;
     add_to(result.hidden_norm, sums.hidden);

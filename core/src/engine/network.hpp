@@ -13,7 +13,8 @@ namespace stiefel {
 /// Of a whole batch. Norms are (Σ over batch and rows of squares)^½ per time step, losses batch means.
 struct PassResult {
   double loss = 0, penalty = 0;
-  double weight = 0;  // of the batch's scored outputs
+  double weight = 0;           // of the batch's scored outputs
+  double forward_seconds = 0;  // of the slowest slice: its time loop, without the loss
   std::vector<Ratio> metrics;
   std::vector<double> hidden_norm, gradient_norm, last_gradient_norm;
 };

@@ -2,6 +2,7 @@
 #include "engine/slice_pass.hpp"
 
 #include <algorithm>
+#include <chrono>
 
 #include "plugin_call.hpp"
 
@@ -50,11 +51,13 @@ template <class S> void SlicePass<S>::run(const Model<S>& model, const Task<S>& 
   prepare(request);
   enter(carried);
   const Index chunks = (slice.steps() + chunk_ - 1) / chunk_;
+  const auto start = std::chrono::steady_clock::now();
   for (Index i = 0; i < chunks; ++i) {
     Chunk<S> c = chunk(i);
     forward(c, i);
     if (!request.gradient) score(c, Scored::all, scale, false, false);
   }
+  sums_.forward_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!request.gradient) return;
 
   Sink sink(*this, true), nowhere(*this, false);

@@ -21,6 +21,7 @@ struct PassRequest {
 /// Sums over the sequences of one slice; squares where norms are wanted, one entry a time step.
 struct PassSums {
   double loss = 0;
+  double forward_seconds = 0;
   std::vector<Ratio> metrics;
   std::vector<double> hidden, gradient, last_gradient;
 };

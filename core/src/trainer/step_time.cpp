@@ -16,37 +16,63 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-/// A product and its two gradients cost three times the product.
-template <class S> double step_flops(Session<S>& session) {
+/// A product has two gradients of the same cost.
+template <class S> StepParts step_flops(Session<S>& session) {
   const Model<S>& model = session.network->model();
   const TaskShape& shape = model.task;
   const double columns = double(session.experiment.train.batch * shape.steps);
   const double scored = shape.readout == ReadoutKind::every ? columns : double(session.experiment.train.batch);
-  double flops = 6.0 * double(model.readout->rows() * model.readout->size()) * scored;
-  if (shape.input == InputKind::dense) flops += 4.0 * double(model.cell->input_rows() * shape.input_size) * columns;
+  StepParts flops{.backward = 6.0 * double(model.readout->rows() * model.readout->size()) * scored};
+  if (shape.input == InputKind::dense) {
+    const double product = 2.0 * double(model.cell->input_rows() * shape.input_size) * columns;
+    flops.forward += product;
+    flops.backward += product;
+  }
   for (Index i = 0; i < model.maps->count(); ++i) {
     const NetworkMap<S>& map = (*model.maps)[i];
     const Cost cost = map.plugin().cost(1);
-    flops += cost.refresh + (map.dense() ? 6.0 * double(map.rows() * map.cols()) * columns + cost.materialise + cost.pullback
-                                         : (cost.apply + cost.apply_adjoint + cost.accumulate) * columns + cost.finish);
+    const double product = 2.0 * double(map.rows() * map.cols());
+    const bool formed_apart = map.dense() && map.plugin().matrix().size() == 0;
+    flops.refresh += cost.refresh + (formed_apart ? cost.materialise : 0);
+    flops.forward += (map.dense() ? product : cost.apply) * columns;
+    flops.backward += map.dense() ? 2 * product * columns + cost.pullback : (cost.apply_adjoint + cost.accumulate) * columns + cost.finish;
   }
   return flops;
+}
+
+double median(std::vector<double>& values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
 }
 
 template <class S> StepTime measure(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options, double seconds) {
   Session<S> session(loaded, registry, options);
   Batch<S> batch;
   session.task->fill(Split::train, 0, batch);
-  std::vector<double> times;
+  std::vector<double> whole, refresh, forward, backward, update;
   const auto begin = Clock::now();
   for (Index step = 0; step < 4 || (seconds_since(begin) < seconds && step < 1000); ++step) {
     const auto start = Clock::now();
-    session.pass(batch, step + 1, {});
+    session.refresh(step + 1);
+    const double refreshed = seconds_since(start);
+    const double in_loop = session.network->train(batch, session.workers, {}).forward_seconds;
+    const double passed = seconds_since(start);
     session.updater->step(step + 1, *session.network);
-    if (step > 0) times.push_back(seconds_since(start));
+    const double updated = seconds_since(start);
+    if (step == 0) continue;
+    whole.push_back(updated);
+    refresh.push_back(refreshed);
+    forward.push_back(in_loop);
+    backward.push_back(passed - refreshed - in_loop);
+    update.push_back(updated - passed);
   }
-  std::sort(times.begin(), times.end());
-  return {times[times.size() / 2], times.front(), times.back(), step_flops(session), Index(times.size())};
+  StepTime time;
+  time.median = median(whole), time.fastest = whole.front(), time.slowest = whole.back();
+  time.median_parts = {median(refresh), median(forward), median(backward), median(update)};
+  time.flops = step_flops(session);
+  time.repeats = Index(whole.size());
+  time.dense = (*session.network->model().maps)[0].dense();
+  return time;
 }
 
 template <class S>

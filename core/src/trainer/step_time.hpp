@@ -6,9 +6,20 @@
 
 namespace stiefel {
 
+/// Seconds or operations of the parts of a step.
+struct StepParts {
+  double refresh = 0;   // the maps from their parameters
+  double forward = 0;   // the time loop
+  double backward = 0;  // the loss, the time loop back, the gradients of all parameters
+  double update = 0;    // the optimizers; their operations are not counted
+  double sum() const { return refresh + forward + backward + update; }
+};
+
 struct StepTime {
   double median = 0, fastest = 0, slowest = 0;  // seconds
-  double flops = 0;                             // floating point operations of a step: maps, input and readout
+  StepParts median_parts;                       // each part's own median
+  StepParts flops;                              // floating point operations of a step: maps, input and readout
+  bool dense = false;                           // route of the first map
   Index repeats = 0;
 };
 
