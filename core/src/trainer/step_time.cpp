@@ -71,7 +71,8 @@ template <class S> StepTime measure(const LoadedExperiment& loaded, Registry& re
   time.median_parts = {median(refresh), median(forward), median(backward), median(update)};
   time.flops = step_flops(session);
   time.repeats = Index(whole.size());
-  time.dense = (*session.network->model().maps)[0].dense();
+  const NetworkMaps<S>& maps = *session.network->model().maps;
+  time.dense = maps.count() > 0 && maps[0].dense();
   return time;
 }
 
