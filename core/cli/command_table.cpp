@@ -68,7 +68,7 @@ const std::vector<Command>& commands() {
        "measure seconds per training step of an experiment, the rate of the product inside it, or how the step grows with n and T",
        {{"--threads", Word::text, "worker threads; otherwise measured with 1 and with 2, complexity with 1"},
         {"--seconds", Word::text, "how long to measure each (2, complexity 0.5)"},
-        {"--maps", Word::text, "complexity: recurrent maps, separated by commas"},
+        {"--maps", Word::text, "complexity: recurrent maps, separated by commas (all)"},
         {"--hidden", Word::text, "complexity: numbers n of hidden units (128,256,512,1024)"},
         {"--length", Word::text, "complexity: numbers T of steps (10,100,1000)"},
         data,

@@ -48,7 +48,7 @@ with tempfile.TemporaryDirectory() as folder:
     assert abs(gflop["scaled_cayley", 20, 5] - 5 * (2 * 20 * 20 + 2 * 20 * 2) * 1e-9) < 1e-15, gflop
     assert answer["rows"][8]["refresh_gflop"] == 2 * 16 ** 3 * 1e-9, answer["rows"][8]
     table = bench("complexity", "--maps", "urnn", "--hidden", "9", "--length", "4", "scalar=float64").stdout.splitlines()
-    assert len(table) == 2 and table[0].split()[:4] == ["map", "hidden", "length", "route"] and table[1].split()[:3] == ["urnn", "9", "4"], table
+    assert [line.split()[:3] for line in table] == [["map", "hidden", "length"], ["urnn", "9", "4"]], table
 
     for words in (["step"], ["stop", folder / "tiny.yaml"], ["step", folder / "tiny.yaml", "--threads", "many"],
                   ["step", folder / "tiny.yaml", "--maps", "urnn"], ["complexity", "--maps", "urn"], ["complexity", "--hidden", "8,"]):
