@@ -284,7 +284,8 @@ def complex_modrelu(z, bias):
 
 
 class HandModrelu:
-    """modReLU of all time steps in buffers."""
+    """modReLU of all time steps. Backward works on a chunk of time steps at once, few calls that stay in the cache."""
+    CHUNK = 32
 
     def __init__(self, inputs, bias):
         self.z, self.bias = torch.empty_like(inputs), bias
@@ -294,25 +295,31 @@ class HandModrelu:
         """Of z[t], which is filled."""
         torch.abs(self.z[t], out=self.size[t]).add_(TINY)
         torch.add(self.size[t], self.bias, out=self.scale).relu_().div_(self.size[t])
-        torch.mul(torch.view_as_real(self.z[t]), self.scale.unsqueeze(2), out=torch.view_as_real(state))
+        torch.mul(self.z[t], self.scale, out=state)
 
-    def begin_backward(self):
-        self.unit = torch.view_as_real(self.z).div_(self.size.unsqueeze(3))  # z is not needed again
-        total = self.size + self.bias
-        self.scales = F.relu(total) / self.size
-        self.active = (total > 0).to(total.dtype)
-        self.rest = self.active - self.scales  # what the direction of z gets beside the scale
-        self.along, self.two = torch.empty_like(self.size), self.size.new_empty(*self.scale.shape, 2)
+    def chunks(self):
+        """First and last time step of each, from the end, when backward may go through it."""
+        T = len(self.z)
+        self.bias_gradient, self.product = torch.zeros_like(self.bias), torch.empty_like(self.z[0])
+        for first in range((T - 1) // self.CHUNK * self.CHUNK, -1, -self.CHUNK):
+            part = slice(first, min(first + self.CHUNK, T))
+            self.first, size = first, self.size[part]
+            self.unit = self.z[part] / size
+            total = size + self.bias
+            self.scales = F.relu(total) / size
+            active = (total > 0).to(total.dtype)
+            self.rest = active - self.scales  # what the direction of z gets beside the scale
+            self.along = torch.empty_like(size)
+            yield part.start, part.stop - 1
+            self.bias_gradient += self.along.mul_(active).sum((0, 1))
 
     def backward(self, t, g, delta):
         """delta, of z[t], from the gradient g of the state."""
-        real, d = torch.view_as_real(g), torch.view_as_real(delta)
-        torch.sum(torch.mul(real, self.unit[t], out=self.two), 2, out=self.along[t])
-        torch.mul(real, self.scales[t].unsqueeze(2), out=d)
-        d.addcmul_(self.unit[t], (self.along[t] * self.rest[t]).unsqueeze(2))
-
-    def bias_gradient(self):
-        return (self.along * self.active).sum((0, 1))
+        k = t - self.first
+        unit = self.unit[k]
+        torch.mul(g.real, unit.real, out=self.along[k]).addcmul_(g.imag, unit.imag)
+        torch.mul(unit, self.along[k] * self.rest[k], out=self.product)
+        torch.add(torch.mul(g, self.scales[k], out=delta), self.product, out=delta)
 
 
 class HandKronecker(torch.autograd.Function):
@@ -346,12 +353,11 @@ class HandKronecker(torch.autograd.Function):
         T, B, n = gradient.shape
         p, q = A.shape[0], Q.shape[0]
         Ac, Qc = A.conj().resolve_conj(), Q.conj().resolve_conj()
-        modrelu.begin_backward()
         deltas, dhalf = torch.empty_like(gradient), torch.empty_like(half) if p > 1 else None
         product = gradient.new_empty(B * p, q)
         g = gradient[T - 1].clone()
         dturned = gradient.new_empty(T, B, q, p) if p > 1 else None
-        for t in range(T - 1, -1, -1):
+        for t in (t for first, last in modrelu.chunks() for t in range(last, first - 1, -1)):
             modrelu.backward(t, g, deltas[t])
             if p > 1:
                 dturned[t].copy_(deltas[t].view(B, p, q).transpose(1, 2))
@@ -365,7 +371,7 @@ class HandKronecker(torch.autograd.Function):
         else:
             dA = dturned.view(T * B * q, p).t() @ half.view(T * B * q, p).conj()
             dQ = dhalf.transpose(2, 3).reshape(T * B * p, q).t() @ before.conj()
-        return deltas, dA, dQ, modrelu.bias_gradient()
+        return deltas, dA, dQ, modrelu.bias_gradient
 
 
 def complex_number():
@@ -465,7 +471,7 @@ def duals(v):
 
 
 class HandUrnn(torch.autograd.Function):
-    """The loops in buffers; the gradient of the map by one application to the states of all time steps."""
+    """The loops in buffers; the gradient of the map by one application to the states of a chunk of time steps."""
 
     @staticmethod
     def forward(ctx, inputs, order, bias, *parameters):
@@ -490,24 +496,27 @@ class HandUrnn(torch.autograd.Function):
         T, B, n = gradient.shape
         back = torch.argsort(order)
         Dc = [d.conj().resolve_conj() for d in D]
-        modrelu.begin_backward()
         deltas, g = torch.empty_like(gradient), gradient[T - 1].clone()
         a, b = torch.empty_like(g), torch.empty_like(g)
-        for t in range(T - 1, -1, -1):
-            modrelu.backward(t, g, deltas[t])
-            if t > 0:
-                torch.mul(deltas[t], Dc[2], out=a)
-                a.addr_(torch.mv(a, u[1]), v[1], alpha=-1)
-                torch.fft.fft(a, norm="ortho", out=b)
-                torch.index_select(b.mul_(Dc[1]), 1, back, out=a)
-                a.addr_(torch.mv(a, u[0]), v[0], alpha=-1)
-                torch.fft.ifft(a, norm="ortho", out=b)
-                torch.addcmul(gradient[t - 1], b, Dc[0], out=g)
-        with torch.enable_grad():
-            copies = [p.detach().requires_grad_() for p in parameters]
-            rows = apply_urnn(states[:T].view(T * B, n), diagonals(copies[:3]), copies[3:], duals(copies[3:]), order)
-            found = torch.autograd.grad(rows, copies, deltas.view(T * B, n))
-        return (deltas, None, modrelu.bias_gradient(), *found)
+        found = [torch.zeros_like(p) for p in parameters]
+        for first, last in modrelu.chunks():
+            for t in range(last, first - 1, -1):
+                modrelu.backward(t, g, deltas[t])
+                if t > 0:
+                    torch.mul(deltas[t], Dc[2], out=a)
+                    a.addr_(torch.mv(a, u[1]), v[1], alpha=-1)
+                    torch.fft.fft(a, norm="ortho", out=b)
+                    torch.index_select(b.mul_(Dc[1]), 1, back, out=a)
+                    a.addr_(torch.mv(a, u[0]), v[0], alpha=-1)
+                    torch.fft.ifft(a, norm="ortho", out=b)
+                    torch.addcmul(gradient[t - 1], b, Dc[0], out=g)
+            with torch.enable_grad():
+                copies = [p.detach().requires_grad_() for p in parameters]
+                rows = apply_urnn(states[first:last + 1].view(-1, n), diagonals(copies[:3]), copies[3:], duals(copies[3:]), order)
+                parts = torch.autograd.grad(rows, copies, deltas[first:last + 1].view(-1, n))
+            for total, part in zip(found, parts):
+                total += part
+        return (deltas, None, modrelu.bias_gradient, *found)
 
 
 def urnn(work, variant):
@@ -614,7 +623,7 @@ def serve(work, variant, threads):
 
 def check():
     torch.set_default_dtype(torch.float64)
-    common = {"cell": "elman", "length": 7, "batch": 3, "hidden": 8, "classes": 5, "reflections": 4, "rho": 3, "margin": 0.5,
+    common = {"cell": "elman", "length": 37, "batch": 3, "hidden": 8, "classes": 5, "reflections": 4, "rho": 3, "margin": 0.5,
               "geodesic": 0.1}
     cases = [("householder", "leaky_relu", "adding"), ("householder", "leaky_relu", "symbols"), ("scaled_cayley", "modrelu", "pixels"),
              ("dense", "tanh", "pixels"), ("kronecker", "modrelu", "symbols"), ("urnn", "modrelu", "symbols"),
