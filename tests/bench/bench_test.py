@@ -105,3 +105,5 @@ assert run.shown_command(["a", "--json", "/x/y.json", "--python=/x/python"]) == 
 
 check = subprocess.run(["/usr/bin/python3", here / "peers.py", "check"], capture_output=True, text=True, check=False)
 assert check.returncode == 0 or "No module named 'torch'" in check.stderr, check
+if check.returncode:
+    print("skipped: what PyTorch computes, for there is no python3-torch")
