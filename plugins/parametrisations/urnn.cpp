@@ -5,7 +5,7 @@
 // 7n parameters: θ₁, θ₂, θ₃ and v₁, v₂ as Re over Im. Every n is allowed; products of small primes are fast, and with prime factors above
 // 40 FFTW takes working memory at every transform. Pullbacks of one factor, with g the gradient of what leaves it:
 //
-//   y = e^{iθ}x    θ̄ = Im(x̄ conj x), x̄ = e^{−iθ}g          permutation, Fourier transform: their inverses
+//   y = e^{iθ}x    x̄ = e^{−iθ}g, θ̄ = Im(x̄ conj x) = Im(g conj y)          permutation, Fourier transform: their inverses
 //   y = h − αv     α = 2vᴴh/N, β = 2vᴴg/N, N = ‖v‖²: h̄ = g − βv, v̄ = P(−conj(α) g − conj(β) h)
 //
 // P takes away the multiples of v: neither length nor phase of v matters. It is applied once a step to the sum over columns and in double
@@ -13,10 +13,15 @@
 //
 // The released code reflects rows, which for columns is the reflection in conj(v): a convention, for v is drawn from a symmetric
 // distribution. The transform is FFTW's, without scale; D₁ and D₂ carry 1/√n each.
+#include "urnn_columns.hpp"
+
 #include <stiefel/plugin.hpp>
 
 #include <fftw3.h>
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <numbers>
@@ -28,37 +33,40 @@ using namespace stiefel;
 template <class S> struct Fftw;
 template <> struct Fftw<float> {
   using Plan = fftwf_plan;
-  static constexpr auto plan = fftwf_plan_guru64_split_dft;
-  static constexpr auto execute = fftwf_execute_split_dft;
+  using Number = fftwf_complex;
+  static constexpr auto plan = fftwf_plan_dft_1d;
+  static constexpr auto execute = fftwf_execute_dft;
   static constexpr auto destroy = fftwf_destroy_plan;
 };
 template <> struct Fftw<double> {
   using Plan = fftw_plan;
-  static constexpr auto plan = fftw_plan_guru64_split_dft;
-  static constexpr auto execute = fftw_execute_split_dft;
+  using Number = fftw_complex;
+  static constexpr auto plan = fftw_plan_dft_1d;
+  static constexpr auto execute = fftw_execute_dft;
   static constexpr auto destroy = fftw_destroy_plan;
 };
 
-/// n complex numbers, Re over Im.
-template <class S> struct Column {
-  S* data;
-  Index n;
-  operator Column<const S>() const { return {data, n}; }
-  auto re() const { return as_vector(std::span<S>(data, std::size_t(n))); }
-  auto im() const { return as_vector(std::span<S>(data + n, std::size_t(n))); }
-};
+constexpr std::size_t alignment = 64;  // bytes; plans hold for the alignment that they were made with
 
-/// Fourier transforms of a column into another one, without scale. Execution is concurrent; FFTW's planner is not.
+template <class S> S* aligned(S* memory) {
+  const auto address = reinterpret_cast<std::uintptr_t>(memory);
+  return memory + (alignment - address % alignment) % alignment / sizeof(S);
+}
+/// Numbers after which n pairs are aligned again.
+template <class S> Index aligned_pairs(Index n) {
+  constexpr Index block = Index(alignment / sizeof(S));
+  return (2 * n + block - 1) / block * block;
+}
+
+/// Fourier transforms of n aligned pairs into others, without scale. Execution is concurrent; FFTW's planner is not.
 template <class S> class Fourier {
  public:
   explicit Fourier(Index n) {
-    std::vector<S> in(std::size_t(2 * n)), out(in.size());
-    const fftw_iodim64 size{n, 1, 1};
-    constexpr unsigned flags = FFTW_ESTIMATE | FFTW_UNALIGNED;
+    std::vector<S> memory(std::size_t(2 * aligned_pairs<S>(n)) + alignment / sizeof(S));
+    S *in = aligned(memory.data()), *out = in + aligned_pairs<S>(n);
     const std::scoped_lock lock(planner);
-    forward_ = Fftw<S>::plan(1, &size, 0, nullptr, in.data(), in.data() + n, out.data(), out.data() + n, flags);
-    // The inverse exchanges Re and Im. A plan is good for one distance between them, so it needs its own.
-    inverse_ = Fftw<S>::plan(1, &size, 0, nullptr, in.data() + n, in.data(), out.data() + n, out.data(), flags);
+    for (const int sign : {FFTW_FORWARD, FFTW_BACKWARD})
+      (sign == FFTW_FORWARD ? forward_ : inverse_) = Fftw<S>::plan(int(n), pairs(in), pairs(out), sign, FFTW_ESTIMATE);
     if (!forward_ || !inverse_) throw Error("urnn: FFTW has no transform of length " + std::to_string(n));
   }
   Fourier(const Fourier&) = delete;
@@ -69,58 +77,14 @@ template <class S> class Fourier {
     if (inverse_) Fftw<S>::destroy(inverse_);
   }
 
-  void forward(Column<S> in, Column<S> out) const { Fftw<S>::execute(forward_, in.data, in.data + in.n, out.data, out.data + in.n); }
-  void inverse(Column<S> in, Column<S> out) const { Fftw<S>::execute(inverse_, in.data + in.n, in.data, out.data + in.n, out.data); }
+  void forward(S* in, S* out) const { Fftw<S>::execute(forward_, pairs(in), pairs(out)); }
+  void inverse(S* in, S* out) const { Fftw<S>::execute(inverse_, pairs(in), pairs(out)); }
 
  private:
+  static auto* pairs(S* numbers) { return reinterpret_cast<typename Fftw<S>::Number*>(numbers); }
+
   inline static std::mutex planner;
   typename Fftw<S>::Plan forward_ = nullptr, inverse_ = nullptr;
-};
-
-/// diag(c + is), of modulus 1 or 1/√n. The result may take the place of the operand.
-template <class S> struct Diagonal {
-  Vector<S> c, s;
-
-  void apply(Column<const S> x, Column<S> y) const { multiply<1>(x, y); }
-  void apply_adjoint(Column<const S> g, Column<S> x) const { multiply<-1>(g, x); }
-
- private:
-  template <int Sign> void multiply(Column<const S> x, Column<S> y) const {
-    const Index n = x.n;
-    const S *c_ = c.data(), *s_ = s.data(), *x_re = x.data, *x_im = x.data + n;
-    S *y_re = y.data, *y_im = y.data + n;
-#pragma GCC ivdep
-    for (Index i = 0; i < n; ++i) {
-      const S re = x_re[i], im = x_im[i], sine = Sign * s_[i];
-      y_re[i] = c_[i] * re - sine * im;
-      y_im[i] = c_[i] * im + sine * re;
-    }
-  }
-};
-
-/// I − 2vvᴴ/‖v‖².
-template <class S> struct Reflection {
-  Vector<S> re, im;
-  S scale = 0;  // 2/‖v‖²
-
-  struct Coefficient {
-    S re, im;
-  };
-  /// h ← h − αv; returns α.
-  Coefficient apply(Column<S> h) const {
-    const Coefficient a{scale * (re.dot(h.re()) + im.dot(h.im())), scale * (re.dot(h.im()) - im.dot(h.re()))};
-    h.re() -= a.re * re - a.im * im;
-    h.im() -= a.re * im + a.im * re;
-    return a;
-  }
-  /// sum −= conj(α) g + conj(β) h for the h that entered and the α of it; g ← h̄.
-  void pullback(Column<S> h, Coefficient a, Column<S> g, Column<S> sum) const {
-    sum.re() -= a.re * g.re() + a.im * g.im();
-    sum.im() -= a.re * g.im() - a.im * g.re();
-    const Coefficient b = apply(g);
-    sum.re() -= b.re * h.re() + b.im * h.im();
-    sum.im() -= b.re * h.im() - b.im * h.re();
-  }
 };
 
 template <class S> class Urnn final : public Parametrisation<S> {
@@ -154,78 +118,80 @@ template <class S> class Urnn final : public Parametrisation<S> {
     for (Index k = 0; k < 3; ++k) {
       const auto angle = as_vector(theta[k]).template cast<double>().array();
       const double scale = k < 2 ? 1 / std::sqrt(double(n_)) : 1;
-      diagonals_[k].c = (scale * angle.cos()).template cast<S>();
-      diagonals_[k].s = (scale * angle.sin()).template cast<S>();
+      phases_[k].c = (scale * angle.cos()).template cast<S>();
+      phases_[k].s = (scale * angle.sin()).template cast<S>();
     }
     for (Index k = 0; k < 2; ++k) {
       const auto v = as_vector(theta[3 + k]);
       const double square = v.template cast<double>().squaredNorm();
       if (square == 0)
         throw Error("urnn: v_" + std::to_string(k + 1) + " has become zero and defines no reflection; lower the rate", Exit::diverged);
-      reflections_[k] = {v.head(n_), v.tail(n_), S(2 / square)};
+      UrnnReflection<S>& R = reflections_[k];
+      R = {Vector<S>(2 * n_), Vector<S>(2 * n_), S(2 / square)};
+      for (Index i = 0; i < n_; ++i) {
+        R.v[2 * i] = R.iv[2 * i + 1] = v[i];
+        R.v[2 * i + 1] = v[n_ + i];
+        R.iv[2 * i] = -v[n_ + i];
+      }
     }
   }
 
-  Index scratch(Index) const override { return 5 * 2 * n_; }
+  Index scratch(Index) const override { return 6 * aligned_pairs<S>(n_) + Index(alignment / sizeof(S)); }
 
   void apply(CMat<S> X, Mat<S> Y, Scratch<S>& scratch) const override {
-    const Column<S> a = take(scratch), b = take(scratch);
+    const auto [a, b] = take<2>(scratch);
     for (Index k = 0; k < X.cols(); ++k) {
-      diagonals_[0].apply(column(X, k), a);
+      urnn_enter(phases_[0], X.col(k).data(), a);
       fourier_.forward(a, b);
-      reflections_[0].apply(b);
+      urnn_reflect(reflections_[0], b);
       permute(b, a);
-      diagonals_[1].apply(a, a);
+      urnn_turn(phases_[1], a);
       fourier_.inverse(a, b);
-      reflections_[1].apply(b);
-      diagonals_[2].apply(b, column(Y, k));
+      urnn_reflect(reflections_[1], b);
+      urnn_leave(phases_[2], b, Y.col(k).data());
     }
   }
 
   void apply_adjoint(CMat<S> dY, Mat<S> dX, Scratch<S>& scratch) const override {
-    const Column<S> a = take(scratch), b = take(scratch);
+    const auto [a, b] = take<2>(scratch);
     for (Index k = 0; k < dY.cols(); ++k) {
-      diagonals_[2].apply_adjoint(column(dY, k), a);
-      reflections_[1].apply(a);
+      urnn_enter_adjoint(phases_[2], dY.col(k).data(), a);
+      urnn_reflect(reflections_[1], a);
       fourier_.forward(a, b);
-      diagonals_[1].apply_adjoint(b, b);
+      urnn_turn_adjoint(phases_[1], b);
       permute_back(b, a);
-      reflections_[0].apply(a);
+      urnn_reflect(reflections_[0], a);
       fourier_.inverse(a, b);
-      diagonals_[0].apply_adjoint(b, column(dX, k));
+      urnn_leave_adjoint(phases_[0], b, dX.col(k).data());
     }
   }
 
   Index accumulator() const override { return 7 * n_; }
 
   void accumulate(CMat<S> X, CMat<S> dY, std::span<S> sum, Scratch<S>& scratch) const override {
-    const Column<S> h1 = take(scratch), c = take(scratch), h2 = take(scratch), g = take(scratch), a = take(scratch);
-    const auto phase = [&](Index k) { return Eigen::Map<Vector<S>>(sum.data() + k * n_, n_); };
-    const auto add_phase = [](auto total, auto x, Column<S> gradient) {
-      total.array() += gradient.im().array() * x.re().array() - gradient.re().array() * x.im().array();
-    };
+    const auto [first, h1, second, h2, a, g] = take<6>(scratch);
+    S *theta = sum.data(), *v1 = theta + 3 * n_, *v2 = v1 + 2 * n_;
     for (Index k = 0; k < X.cols(); ++k) {
-      diagonals_[0].apply(column(X, k), a);
-      fourier_.forward(a, h1);
-      copy(h1, a);
-      const auto alpha_1 = reflections_[0].apply(a);
-      permute(a, c);
-      diagonals_[1].apply(c, c);
-      fourier_.inverse(c, h2);
-      copy(h2, a);
-      const auto alpha_2 = reflections_[1].apply(a);
+      urnn_enter(phases_[0], X.col(k).data(), first);
+      fourier_.forward(first, h1);
+      std::copy_n(h1, 2 * n_, a);
+      const auto alpha_1 = urnn_reflect(reflections_[0], a);
+      permute(a, second);
+      urnn_turn(phases_[1], second);
+      fourier_.inverse(second, h2);
+      std::copy_n(h2, 2 * n_, a);
+      const auto alpha_2 = urnn_reflect(reflections_[1], a);
 
-      diagonals_[2].apply_adjoint(column(dY, k), g);
-      add_phase(phase(2), a, g);
-      reflections_[1].pullback(h2, alpha_2, g, {sum.data() + 5 * n_, n_});
+      urnn_enter_adjoint(phases_[2], dY.col(k).data(), g);
+      urnn_add_phases(n_, a, g, theta + 2 * n_);
+      urnn_pull_back(reflections_[1], h2, alpha_2, g, v2);
       fourier_.forward(g, a);
-      add_phase(phase(1), c, a);
-      diagonals_[1].apply_adjoint(a, a);
+      urnn_add_phases(n_, second, a, theta + n_);
+      urnn_turn_adjoint(phases_[1], a);
       permute_back(a, g);
-      reflections_[0].pullback(h1, alpha_1, g, {sum.data() + 3 * n_, n_});
+      urnn_pull_back(reflections_[0], h1, alpha_1, g, v1);
       fourier_.inverse(g, a);
-      diagonals_[0].apply_adjoint(a, a);
-      add_phase(phase(0), column(X, k), a);
+      urnn_add_phases(n_, first, a, theta);
     }
   }
 
@@ -233,7 +199,12 @@ template <class S> class Urnn final : public Parametrisation<S> {
     for (Index b = 0; b < 3; ++b) as_vector(dtheta[b]) += as_vector(sum).segment(b * n_, n_);
     for (Index b = 3; b < 5 && n_ > 1; ++b) {  // for n = 1 the reflection is −1 whatever v is
       const Vector<double> v = as_vector(theta[b]).template cast<double>();
-      Vector<double> g = as_vector(sum).segment((2 * b - 3) * n_, 2 * n_).template cast<double>(), turned(2 * n_);
+      Vector<double> g(2 * n_), turned(2 * n_);
+      const S* pairs = sum.data() + (2 * b - 3) * n_;
+      for (Index i = 0; i < n_; ++i) {
+        g[i] = pairs[2 * i];
+        g[n_ + i] = pairs[2 * i + 1];
+      }
       turned << -v.tail(n_), v.head(n_);  // iv
       g -= (v.dot(g) * v + turned.dot(g) * turned) / v.squaredNorm();
       as_vector(dtheta[b]) += g.cast<S>();
@@ -272,30 +243,24 @@ template <class S> class Urnn final : public Parametrisation<S> {
   void serialise(Archive& archive) override { archive.array("permutation", permutation_); }
 
  private:
-  Column<S> take(Scratch<S>& scratch) const { return {scratch.take(2 * n_, 1).data(), n_}; }
-  Column<const S> column(const CMat<S>& X, Index k) const { return {X.col(k).data(), n_}; }
-  Column<S> column(Mat<S>& X, Index k) const { return {X.col(k).data(), n_}; }
-  static void copy(Column<S> from, Column<S> to) { std::copy_n(from.data, 2 * from.n, to.data); }
-  void permute(Column<S> x, Column<S> y) const {
-    for (Index i = 0; i < n_; ++i) {
-      const Index k = permutation_[std::size_t(i)];
-      y.data[i] = x.data[k];
-      y.data[n_ + i] = x.data[n_ + k];
-    }
+  template <std::size_t Count> std::array<S*, Count> take(Scratch<S>& scratch) const {
+    S* memory = aligned(scratch.take(this->scratch(1), 1).data());
+    std::array<S*, Count> columns;
+    for (std::size_t i = 0; i < Count; ++i) columns[i] = memory + Index(i) * aligned_pairs<S>(n_);
+    return columns;
   }
-  void permute_back(Column<S> y, Column<S> x) const {
-    for (Index i = 0; i < n_; ++i) {
-      const Index k = permutation_[std::size_t(i)];
-      x.data[k] = y.data[i];
-      x.data[n_ + k] = y.data[n_ + i];
-    }
+  void permute(const S* x, S* y) const {
+    for (Index i = 0; i < n_; ++i) std::copy_n(x + 2 * permutation_[std::size_t(i)], 2, y + 2 * i);
+  }
+  void permute_back(const S* y, S* x) const {
+    for (Index i = 0; i < n_; ++i) std::copy_n(y + 2 * i, 2, x + 2 * permutation_[std::size_t(i)]);
   }
 
   Index n_;
   std::vector<std::int64_t> permutation_;
   Fourier<S> fourier_;
-  Diagonal<S> diagonals_[3];
-  Reflection<S> reflections_[2];
+  UrnnPhases<S> phases_[3];
+  UrnnReflection<S> reflections_[2];
 };
 
 }  // namespace
