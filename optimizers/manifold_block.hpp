@@ -1,8 +1,10 @@
-/// Blocks on the orthogonal and unitary manifolds as n × n matrices in double precision, and moves along these manifolds.
+/// Blocks on the orthogonal and unitary manifolds as n × n matrices, and moves along these manifolds.
 ///
-/// T is double for Manifold::orthogonal and std::complex<double> for Manifold::unitary, whose blocks are 2n × n, Re over Im.
+/// T is real for Manifold::orthogonal and complex for Manifold::unitary, whose blocks are 2n × n, Re over Im; its precision R need not
+/// be that of the block.
 #pragma once
 
+#include <cmath>
 #include <complex>
 #include <type_traits>
 
@@ -11,10 +13,11 @@
 
 namespace stiefel::manifold {
 
-template <class T> inline constexpr bool is_complex = std::is_same_v<T, std::complex<double>>;
+template <class T> inline constexpr bool is_complex = bool(Eigen::NumTraits<T>::IsComplex);
+template <class T> using RealOf = typename Eigen::NumTraits<T>::Real;
 
 template <class T, class S> Matrix<T> load(std::span<const S> block, Index n) {
-  const auto numbers = as_matrix(block, is_complex<T> ? 2 * n : n, n).template cast<double>();
+  const auto numbers = as_matrix(block, is_complex<T> ? 2 * n : n, n).template cast<RealOf<T>>();
   if constexpr (is_complex<T>) {
     Matrix<T> M(n, n);
     M.real() = numbers.topRows(n);
@@ -39,17 +42,29 @@ template <class T> Matrix<T> tangent(const Matrix<T>& G, const Matrix<T>& M) {
   return P - P.adjoint();
 }
 
-/// M ← (I + η/2 A)⁻¹(I − η/2 A)M with one factorisation, as 2(I + η/2 A)⁻¹M − M.
+/// M ← (I + η/2 A)⁻¹(I − η/2 A)M as M − ηAX, X = (I + η/2 A)⁻¹M, so that the rounding of X is multiplied by the step. X is the fixed
+/// point of X ← M − η/2 AX, begun with M, where so few iterations reach the precision of T that they are cheaper than a factorisation.
 template <class T> void cayley_step(Matrix<T> A, double eta, Matrix<T>& M) {
-  A *= eta / 2;
-  A.diagonal().array() += T(1);
-  Matrix<T> solution = M;
-  solve(view(A), view(solution));
-  M = 2 * solution - M;
+  A *= RealOf<T>(eta / 2);
+  const double contraction = A.norm(), enough = double(Eigen::NumTraits<RealOf<T>>::epsilon()) / 8;
+  constexpr int most = 2;
+  Matrix<T> X = M;
+  if (std::pow(contraction, most + 2) <= enough) {
+    Matrix<T> next(M.rows(), M.cols());
+    for (int k = 0; std::pow(contraction, k + 2) > enough; ++k) {
+      next.noalias() = M - A * X;
+      X.swap(next);
+    }
+  } else {
+    Matrix<T> factors = A;
+    factors.diagonal().array() += T(1);
+    solve(view(factors), view(X));
+  }
+  M.noalias() -= RealOf<T>(2) * A * X;
 }
 
 /// M ← UVᴴ of M = U S Vᴴ, the nearest matrix of the manifold: by Newton–Schulz steps M(3I − MᴴM)/2, which square the defect, or, far away,
-/// by the singular value decomposition.
+/// by the singular value decomposition. In double precision.
 template <class T> void project(Matrix<T>& M) {
   const Index n = M.cols();
   Matrix<T> defect(n, n), product(n, n);
@@ -72,11 +87,11 @@ template <class T> void project(Matrix<T>& M) {
 }
 
 /// Calls f(T()) with the T of the block's manifold.
-template <class F> void with_numbers_of(Manifold kind, F&& f) {
+template <class R, class F> void with_numbers_of(Manifold kind, F&& f) {
   if (kind == Manifold::unitary)
-    f(std::complex<double>());
+    f(std::complex<R>());
   else
-    f(double());
+    f(R());
 }
 
 }  // namespace stiefel::manifold

@@ -51,7 +51,7 @@ template <class S> class RiemannianAdam final : public Optimizer<S> {
 
   void step(Index block, double rate, std::span<S> theta, std::span<const S> gradient) override {
     State& state = states_[std::size_t(block)];
-    manifold::with_numbers_of(state.spec.manifold, [&]<class T>(T) {
+    manifold::with_numbers_of<double>(state.spec.manifold, [&]<class T>(T) {
       const Index n = state.spec.cols;
       Matrix<T> M = manifold::load<T, S>(theta, n);
       const Vector<double> D = direction(state, manifold::tangent<T>(manifold::load<T, S>(gradient, n), M));

@@ -16,6 +16,9 @@ extern "C" {
   void prefix##gesv_(const int* n, const int* right, T* A, const int* lda, int* pivots, T* B, const int* ldb, int* info); \
   void prefix##geqrf_(const int* m, const int* n, T* A, const int* lda, T* tau, T* work, const int* lwork, int* info);    \
   void orthogonal##gqr_(const int* m, const int* n, const int* k, T* A, const int* lda, const T* tau, T* work, const int* lwork, int* info);
+void sgesv_(const int* n, const int* right, float* A, const int* lda, int* pivots, float* B, const int* ldb, int* info);
+void cgesv_(const int* n, const int* right, std::complex<float>* A, const int* lda, int* pivots, std::complex<float>* B, const int* ldb,
+            int* info);
 STIEFEL_LAPACK(double, d, dor)
 STIEFEL_LAPACK(C, z, zun)
 #undef STIEFEL_LAPACK
@@ -65,6 +68,11 @@ void demand_regular(int info) {
   if (info > 0) throw Error(fmt::format("a matrix to be inverted is singular: pivot {} is zero; lower the rate", info), Exit::diverged);
   STIEFEL_ASSERT(info == 0);
 }
+
+constexpr auto gesv_of(float) { return sgesv_; }
+constexpr auto gesv_of(double) { return dgesv_; }
+constexpr auto gesv_of(std::complex<float>) { return cgesv_; }
+constexpr auto gesv_of(C) { return zgesv_; }
 
 /// Calls driver(work, lwork) twice: for the length of the workspace, then with it.
 template <class T, class F> void with_workspace(F&& driver) {
@@ -136,10 +144,7 @@ template <class T> void solve(Mat<T> matrix, Mat<T> right) {
   if (A.n == 0 || B.n == 0) return;
   std::vector<int> pivots(std::size_t(A.n));
   int info = 0;
-  if constexpr (real<T>)
-    dgesv_(&A.n, &B.n, A.data, &A.lda, pivots.data(), B.data, &B.lda, &info);
-  else
-    zgesv_(&A.n, &B.n, A.data, &A.lda, pivots.data(), B.data, &B.lda, &info);
+  gesv_of(T())(&A.n, &B.n, A.data, &A.lda, pivots.data(), B.data, &B.lda, &info);
   demand_regular(info);
 }
 
@@ -215,5 +220,7 @@ template <class T> void eigenvalues(Mat<T> matrix, std::span<C> values) {
   template STIEFEL_API void eigenvalues(Mat<T>, std::span<C>);
 STIEFEL_INSTANTIATE(double)
 STIEFEL_INSTANTIATE(C)
+template STIEFEL_API void solve(Mat<float>, Mat<float>);
+template STIEFEL_API void solve(Mat<std::complex<float>>, Mat<std::complex<float>>);
 
 }  // namespace stiefel

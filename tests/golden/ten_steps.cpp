@@ -43,7 +43,7 @@ int main(int count, char** words) {
     session.task->fill(Split::train, step - 1, batch);
     json["batches"].push_back(batch_json(batch, session.task->shape()));
     json["losses"].push_back(session.pass(batch, step, {}).loss);
-    session.updater->step(step, *session.network);
+    session.updater->step(step, *session.network, session.workers);
   }
   fmt::print("{}\n", json.dump());
 }

@@ -172,6 +172,20 @@ TEST_CASE("early stopping: so many evaluations without improvement") {
   CHECK(results.read("/final/step").values == std::vector<double>{5});
 }
 
+TEST_CASE("early stopping: the first evaluation that reaches the target") {
+  Folder folder;
+  Quiet quiet;
+  const RunSummary all = run(load({"train.steps=100", "train.evaluate_every=5"}), folder.path / "all", quiet);
+  const std::vector<double> losses = ResultReader(all.directory / "results.h5").read("/epochs/valid_loss").values;
+  const double target = losses[losses.size() / 2];
+  const auto first = std::find_if(losses.begin(), losses.end(), [&](double loss) { return loss <= target; });
+  REQUIRE(std::next(first) != losses.end());
+  const RunSummary stopped =
+      run(load({"train.steps=100", "train.evaluate_every=5", fmt::format("train.target={}", target)}), folder.path / "stopped", quiet);
+  CHECK(stopped.state == "finished");
+  CHECK(ResultReader(stopped.directory / "results.h5").read("/epochs/valid_loss").values == std::vector<double>(losses.begin(), std::next(first)));
+}
+
 TEST_CASE("schedules") {
   Schedule constant({"constant", 0.5, 10, 0}), step({"step", 0.5, 10, 0}), plateau({"plateau", 0.3, 1, 1});
   CHECK(constant.factor(1000) == 1);
@@ -204,7 +218,7 @@ train: {batch: 7, steps: 1}
   session.task->fill(Split::train, 0, batch);
   session.pass(batch, 1, {});
   const std::vector<double> before = session.network->values();
-  session.updater->step(1, *session.network);
+  session.updater->step(1, *session.network, session.workers);
   const Layout& layout = session.network->layout();
   for (Index i = 0; i < layout.count(); ++i) {
     const std::string& name = layout.block(i).name;
@@ -253,7 +267,7 @@ train: {{batch: 7, steps: 1}}
     Batch<double> batch;
     a.task->fill(Split::train, 0, batch);
     a.pass(batch, 1, {}), b.pass(batch, 1, {});
-    a.updater->step(1, *a.network), b.updater->step(1, *b.network);
+    a.updater->step(1, *a.network, a.workers), b.updater->step(1, *b.network, b.workers);
     const Layout& layout = a.network->layout();
     Session<double> c(without, registry(), {});
     const auto composite = [&] {
@@ -286,7 +300,7 @@ TEST_CASE("clipping: elementwise, of the norm, of the message") {
     Batch<float> batch;
     session.task->fill(Split::train, 0, batch);
     session.pass(batch, 1, {});
-    const UpdateNorms norms = session.updater->step(1, *session.network);
+    const UpdateNorms norms = session.updater->step(1, *session.network, session.workers);
     CHECK(norms.gradient > 0.001);
     double largest = 0, squares = 0;
     for (Index i = 0; i < session.network->layout().count(); ++i)

@@ -1,4 +1,4 @@
-/// Factorisations by LAPACK, real and complex, in double precision, compiled once in the runtime.
+/// Factorisations by LAPACK, real and complex, compiled once in the runtime.
 ///
 /// Products need no function: Eigen's `A * B` of large matrices calls BLAS in the runtime and in plugins alike (`.noalias() =` saves a
 /// copy). All functions throw Error (Exit::diverged) on NaN or Inf and when LAPACK gives up; they allocate; any number of threads may call
@@ -13,7 +13,8 @@
 
 namespace stiefel {
 
-/// T is double or std::complex<double> everywhere; matrices that are overwritten are taken as `Mat`.
+/// T is double or std::complex<double> everywhere, and for solve float or std::complex<float>, too; matrices that are overwritten are
+/// taken as `Mat`.
 
 /// A ← A⁻¹, n × n (getrf, getri); throws when A is singular.
 template <class T> STIEFEL_API void invert(Mat<T> A);

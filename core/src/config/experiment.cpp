@@ -86,6 +86,7 @@ void TrainOptions::describe(Schema& s) {
   s.field("message_clip", message_clip, "bound of each entry of what is passed back through time; 0: none").at_least(0);
   s.field("weight_noise", weight_noise, "standard deviation of the noise on the weights; 0: none").at_least(0);
   s.field("patience", patience, "evaluations without improvement before training stops; 0: it never stops early").at_least(0);
+  s.field("target", target, "value of the quantity `select` at which training stops, because it is good enough; 0: none").at_least(0);
   s.field("select", select, "quantity that chooses the best model: loss or a metric of the task");
   s.field("select_on", select_on, "split it is measured on; best_test as in papers that report the best test value")
       .one_of({"validation", "best_test"});

@@ -52,7 +52,7 @@ template <class S> DryRun dry(const LoadedExperiment& loaded, Registry& registry
   for (int repeat = 0; repeat < 2; ++repeat) {
     const auto start = Clock::now();
     pass = session.pass(batch, 1, {});
-    if (repeat == 1) session.updater->step(1, *session.network);
+    if (repeat == 1) session.updater->step(1, *session.network, session.workers);
     seconds = std::chrono::duration<double>(Clock::now() - start).count();
   }
   line(fmt::format("first loss {:.6g} (a predictor without memory: {:.6g})", pass.loss, session.task->baseline()));

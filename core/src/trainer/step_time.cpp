@@ -57,7 +57,7 @@ template <class S> StepTime measure(const LoadedExperiment& loaded, Registry& re
     const double refreshed = seconds_since(start);
     const double in_loop = session.network->train(batch, session.workers, {}).forward_seconds;
     const double passed = seconds_since(start);
-    session.updater->step(step + 1, *session.network);
+    session.updater->step(step + 1, *session.network, session.workers);
     const double updated = seconds_since(start);
     if (step == 0) continue;
     whole.push_back(updated);

@@ -57,7 +57,11 @@ template <class S> class Trainer {
  private:
   bool step();
   void evaluate();
-  bool improves(double value) const;
+  bool better(double value, double other) const;
+  bool improves(double value) const {
+    return std::isfinite(status_.best_metric) ? better(value, status_.best_metric) : std::isfinite(value);
+  }
+  std::string reason_to_stop() const;
   void finish_best();
   std::string values_text(const char* split, const std::vector<double>& values) const;
   bool stop_asked() const { return options_.signal && options_.signal->load() != 0; }
@@ -90,8 +94,8 @@ template <class S> RunSummary Trainer<S>::run() {
   while (progress_.step < steps_) {
     if (!step()) break;
     if (progress_.step % period == 0 || progress_.step == steps_) evaluate();
-    if (experiment_.train.patience > 0 && waited_ >= experiment_.train.patience) {
-      observer_.note(fmt::format("stopping early: {} evaluations without improvement", waited_));
+    if (const std::string reason = reason_to_stop(); !reason.empty()) {
+      observer_.note("stopping early: " + reason);
       stopped_early = true;
       break;
     }
@@ -118,7 +122,8 @@ template <class S> bool Trainer<S>::step() {
   request.gradient_norms = request.hidden_norms = recording_.due(recording_.periods().gradient_norms, number);
   watch_.time(Phase::param_map, [&] { session_.refresh(number); });
   const PassResult pass = watch_.time(Phase::passes, [&] { return session_.network->train(batch, session_.workers, request); });
-  const UpdateNorms norms = watch_.time(Phase::optimizer, [&] { return session_.updater->step(number, *session_.network); });
+  const UpdateNorms norms =
+      watch_.time(Phase::optimizer, [&] { return session_.updater->step(number, *session_.network, session_.workers); });
   if (!std::isfinite(pass.loss) || !std::isfinite(norms.gradient)) {
     const std::string block = session_.broken_block();
     status_.state = "diverged";
@@ -159,12 +164,20 @@ template <class S> bool Trainer<S>::step() {
   return true;
 }
 
-template <class S> bool Trainer<S>::improves(double value) const {
-  if (!std::isfinite(status_.best_metric)) return std::isfinite(value);
+template <class S> bool Trainer<S>::better(double value, double other) const {
   bool higher = false;
   for (const Metric& metric : session_.task->metrics())
     if (metric.name == experiment_.train.select) higher = metric.higher_is_better;
-  return higher ? value > status_.best_metric : value < status_.best_metric;
+  return higher ? value > other : value < other;
+}
+
+/// Empty while training is to go on.
+template <class S> std::string Trainer<S>::reason_to_stop() const {
+  const TrainOptions& train = experiment_.train;
+  if (train.patience > 0 && waited_ >= train.patience) return fmt::format("{} evaluations without improvement", waited_);
+  if (train.target > 0 && std::isfinite(status_.best_metric) && !better(train.target, status_.best_metric))
+    return fmt::format("{} is {:.6g}, which is good enough", train.select, status_.best_metric);
+  return {};
 }
 
 template <class S> std::string Trainer<S>::values_text(const char* split, const std::vector<double>& values) const {

@@ -130,7 +130,20 @@ template <class S> double Updater<S>::clip(Network<S>& network, double norm) {
   return std::sqrt(squared);
 }
 
-template <class S> UpdateNorms Updater<S>::step(Index step, Network<S>& network) {
+template <class S> void Updater<S>::move(Index step, Network<S>& network, Workers& workers) {
+  const Layout& layout = network.layout();
+  std::vector<std::pair<Group*, Index>> moves;  // with the number of the block in its group
+  for (Group& group : groups_)
+    for (std::size_t k = 0; k < group.blocks.size(); ++k) moves.push_back({&group, Index(k)});
+  workers.run(int(moves.size()), [&](int m) {
+    const auto& [group, k] = moves[std::size_t(m)];
+    const Index i = group->blocks[std::size_t(k)];
+    const double rate = group->rate * group->schedule.factor(step) * layout.block(i).rate_scale;
+    guarded("step", group->plugin, group->file, [&] { group->optimizer->step(k, rate, network.theta()[i], network.gradient()[i]); });
+  });
+}
+
+template <class S> UpdateNorms Updater<S>::step(Index step, Network<S>& network, Workers& workers) {
   decay(network);
   double all = 0, recurrent = 0;
   for (const Group& group : groups_)
@@ -144,15 +157,7 @@ template <class S> UpdateNorms Updater<S>::step(Index step, Network<S>& network)
   norms.clipped = clip(network, norms.gradient);
 
   before_ = network.values();
-  for (Group& group : groups_) {
-    const double rate = group.rate * group.schedule.factor(step);
-    guarded("step", group.plugin, group.file, [&] {
-      for (std::size_t k = 0; k < group.blocks.size(); ++k) {
-        const Index i = group.blocks[k];
-        group.optimizer->step(Index(k), rate * network.layout().block(i).rate_scale, network.theta()[i], network.gradient()[i]);
-      }
-    });
-  }
+  move(step, network, workers);
   Model<S>& model = network.model();
   for (Index m = 0; m < model.maps->count(); ++m) {
     NetworkMap<S>& map = (*model.maps)[m];

@@ -35,8 +35,8 @@ template <class S> class STIEFEL_API Updater {
   /// Every block goes to the first group whose glob matches it; none is an Error. Freezes maps and sets composite decay.
   Updater(const Experiment& experiment, const Registry& registry, Network<S>& network);
 
-  /// One step with the gradient of network.gradient(): decay, clip, move, after_step. `step` counts from 1.
-  UpdateNorms step(Index step, Network<S>& network);
+  /// One step with the gradient of network.gradient(): decay, clip, move, after_step. `step` counts from 1. Blocks are moved side by side.
+  UpdateNorms step(Index step, Network<S>& network, Workers& workers);
   void evaluated(bool improved);
   std::vector<double> rates(Index step) const;  ///< of each group that moves
   const std::vector<std::string>& group_names() const { return names_; }
@@ -56,6 +56,7 @@ template <class S> class STIEFEL_API Updater {
   void attach(const Experiment& experiment, const Registry& registry, Network<S>& network);
   void decay(Network<S>& network);
   double clip(Network<S>& network, double norm);
+  void move(Index step, Network<S>& network, Workers& workers);
 
   std::vector<Group> groups_;
   std::vector<std::string> names_;
