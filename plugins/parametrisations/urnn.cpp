@@ -237,7 +237,7 @@ template <class S> class Urnn final : public Parametrisation<S> {
   Cost cost(Index columns) const override {
     const double n = double(n_), one = 10 * n * std::log2(std::max(n, 2.0)) + 50 * n;
     const double all = one * double(columns), back = 2.2 * one;
-    return {20 * n, all, all, back * double(columns), 7 * n, one * n, back * n, 0.07};
+    return {20 * n, all, all, back * double(columns), 7 * n, one * n, back * n, 0.17};
   }
 
   void serialise(Archive& archive) override { archive.array("permutation", permutation_); }
