@@ -183,7 +183,8 @@ TEST_CASE("early stopping: the first evaluation that reaches the target") {
   const RunSummary stopped =
       run(load({"train.steps=100", "train.evaluate_every=5", fmt::format("train.target={}", target)}), folder.path / "stopped", quiet);
   CHECK(stopped.state == "finished");
-  CHECK(ResultReader(stopped.directory / "results.h5").read("/epochs/valid_loss").values == std::vector<double>(losses.begin(), std::next(first)));
+  CHECK(ResultReader(stopped.directory / "results.h5").read("/epochs/valid_loss").values ==
+        std::vector<double>(losses.begin(), std::next(first)));
 }
 
 TEST_CASE("schedules") {
