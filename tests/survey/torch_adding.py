@@ -8,6 +8,7 @@ new sequences, 10,000 steps, the mean square on 1,000 others every 100 steps. No
   low_rank_projection  the same with an orthogonal W: the optimizer's step, reduced to rank 1, then the nearest orthogonal matrix
   low_rank_tangent     the same with W ← W exp(½(WᵀΔ − ΔᵀW)), Δ of rank 1
   low_rank_unitary     low_rank_projection with a unitary W, complex modReLU and a learned initial state
+  kronecker            W a Kronecker product of complex 2 × 2 factors, likewise, without a penalty
 
 usage: torch_adding.py NAME... [--seed 1] [--steps 10000] [--threads 1]
 """
@@ -191,7 +192,8 @@ class LowRank(ModRelu):
                 self.W.copy_(polar(self.former + change))
 
 
-class LowRankUnitary(Base):
+class Complex(Base):
+    """h ← modReLU(Wh + Vx), complex, from a learned state; W by the method."""
     rows = 2 * N
 
     def __init__(self):
@@ -199,14 +201,9 @@ class LowRankUnitary(Base):
         self.bias = torch.nn.Parameter(torch.empty(N).uniform_(-0.01, 0.01))
         bound = math.sqrt(3 / (2 * N))
         self.state = torch.nn.Parameter(torch.empty(2 * N).uniform_(-bound, bound))
-        W = torch.linalg.qr(torch.randn(N, N, dtype=torch.cfloat))[0]
-        self.W = torch.nn.Parameter(torch.stack([W.real, W.imag]))
-
-    def optimizers(self):
-        return self.split([self.W], lambda p: torch.optim.RMSprop(p, lr=3e-4, alpha=0.9))
 
     def forward(self, x):
-        W = torch.complex(self.W[0], self.W[1])
+        W = self.matrix()
         u = x @ self.V.t()
         inputs = torch.complex(u[..., :N], u[..., N:])
         h = torch.complex(self.state[:N], self.state[N:]).expand(len(x), N)
@@ -216,17 +213,44 @@ class LowRankUnitary(Base):
             h = z * (torch.relu(size + self.bias) / (size + 1e-8))
         return self.read(torch.cat([h.real, h.imag], 1))
 
+
+class Kronecker(Complex):
+    def __init__(self):
+        super().__init__()
+        factors = [torch.linalg.qr(torch.randn(2, 2, dtype=torch.cfloat))[0] for _ in range(int(math.log2(N)))]
+        self.factors = torch.nn.ParameterList([torch.nn.Parameter(torch.view_as_real(F)) for F in factors])
+
+    def optimizers(self):
+        return self.split(list(self.factors), lambda p: torch.optim.Adam(p, lr=1e-3))
+
+    def matrix(self):
+        W = torch.ones(1, 1, dtype=torch.cfloat)
+        for factor in self.factors:
+            W = torch.kron(W, torch.view_as_complex(factor))
+        return W
+
+
+class LowRankUnitary(Complex):
+    def __init__(self):
+        super().__init__()
+        self.W = torch.nn.Parameter(torch.view_as_real(torch.linalg.qr(torch.randn(N, N, dtype=torch.cfloat))[0]).contiguous())
+
+    def optimizers(self):
+        return self.split([self.W], lambda p: torch.optim.RMSprop(p, lr=3e-4, alpha=0.9))
+
+    def matrix(self):
+        return torch.view_as_complex(self.W)
+
     def before_step(self):
-        self.former = torch.complex(self.W[0], self.W[1]).detach()
+        self.former = self.matrix().detach().clone()
 
     def after_step(self):
         with torch.no_grad():
-            W = polar(self.former + rank_one(torch.complex(self.W[0], self.W[1]) - self.former))
-            self.W.copy_(torch.stack([W.real, W.imag]))
+            self.W.copy_(torch.view_as_real(polar(self.former + rank_one(self.matrix() - self.former))))
 
 
 METHODS = {"elman_linear": LinearElman, "lru": Lru, "kronecker_real": KroneckerReal, "low_rank_projection": lambda: LowRank(False),
-           "low_rank_tangent": lambda: LowRank(True), "low_rank_unitary": LowRankUnitary}
+           "low_rank_tangent": lambda: LowRank(True), "low_rank_unitary": LowRankUnitary, "kronecker": Kronecker}
 
 
 def train(name, seed, steps):
