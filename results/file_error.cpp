@@ -14,8 +14,10 @@ Error file_error(const std::string& doing, const std::filesystem::path& path, in
   const std::string reason = std::generic_category().message(error_number);
   if (is_out_of_space(error_number))
     return Error(fmt::format("{} {} failed: {}; free some space there", doing, path.string(), reason), Exit::exhausted);
-  const bool forbidden = error_number == EACCES || error_number == EPERM || error_number == EROFS || error_number == ENOENT ||
-                         error_number == ENOTDIR || error_number == ENAMETOOLONG;
+  if (error_number == EIO || error_number == EROFS)
+    return Error(fmt::format("{} {} failed: {}; see to the disk", doing, path.string(), reason), Exit::exhausted);
+  const bool forbidden = error_number == EACCES || error_number == EPERM || error_number == ENOENT || error_number == ENOTDIR ||
+                         error_number == ENAMETOOLONG;
   return Error(fmt::format("{} {} failed: {}", doing, path.string(), reason), forbidden ? Exit::usage : Exit::damaged);
 }
 

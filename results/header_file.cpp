@@ -4,7 +4,9 @@
 #include <chrono>
 #include <ctime>
 #include <functional>
+#include <type_traits>
 
+#include "results/reader.hpp"
 #include "results/table_file.hpp"
 
 namespace stiefel {
@@ -87,30 +89,22 @@ void write_config(hdf5::Group& root, const RunHeader& header) {
   config.close();
 }
 
-void write_segment(const hdf5::Group& root, const RunHeader& header) {
+/// Lists that grow by a row at each start.
+void create_segments(const hdf5::Group& root) {
   hdf5::Group group = root.make_group("/provenance/segments");
-  hdf5::Dataset scale = group.create_dataset("segment", {hdf5::Type::i8, {1}, {16}});
+  hdf5::Dataset scale = group.create_dataset("segment", {hdf5::Type::i8, {0}, {16}});
   describe(scale, "1", "start or restart of the run");
-  const double zero = 0, step = double(header.start_step), time = header.started > 0 ? header.started : seconds_since_1970();
-  scale.write(0, 1, std::span(&zero, 1));
   scale.make_scale("segment");
   scale.close();
-  const auto number = [&](const char* name, hdf5::Type type, const char* units, const char* long_name, double value) {
-    hdf5::Dataset dataset = make_list(group, "segment", name, type, 1, long_name, units, 16);
-    dataset.write(0, 1, std::span(&value, 1));
-    dataset.close();
+  const auto list = [&](const char* name, hdf5::Type type, const char* units, const char* long_name) {
+    make_list(group, "segment", name, type, 0, long_name, units, 16).close();
   };
-  const auto text = [&](const char* name, const char* long_name, const std::string& value) {
-    hdf5::Dataset dataset = make_list(group, "segment", name, hdf5::Type::text, 1, long_name, "1", 16);
-    dataset.write(0, std::span(&value, 1));
-    dataset.close();
-  };
-  number("start_step", hdf5::Type::i8, "1", "step at which the segment began", step);
-  number("end_step", hdf5::Type::i8, "1", "last committed step of the segment", step);
-  number("started", hdf5::Type::f8, time_units, "time at which the segment began", time);
-  number("ended", hdf5::Type::f8, time_units, "time of the last commit of the segment", time);
-  text("host", "machine that ran the segment", header.host);
-  text("reason", "state at the end of the segment", "running");
+  list("start_step", hdf5::Type::i8, "1", "step at which the segment began");
+  list("end_step", hdf5::Type::i8, "1", "last committed step of the segment");
+  list("started", hdf5::Type::f8, time_units, "time at which the segment began");
+  list("ended", hdf5::Type::f8, time_units, "time of the last commit of the segment");
+  list("host", hdf5::Type::text, "1", "machine that ran the segment");
+  list("reason", hdf5::Type::text, "1", "state at the end of the segment");
   group.close();
 }
 
@@ -136,7 +130,8 @@ void write_provenance(hdf5::Group& root, const RunHeader& header) {
   datasets.text("sha256", &DatasetRow::sha256, "SHA-256 of the data file");
   datasets.close();
 
-  write_segment(root, header);
+  create_segments(root);
+  write_segments(root, header.segments);
 }
 
 /// Overwrites the last row of a dataset of /provenance/segments.
@@ -180,15 +175,82 @@ std::string iso_8601(double seconds_since_1970) {
   return text;
 }
 
+void write_segments(const hdf5::Group& root, const std::vector<Segment>& segments) {
+  hdf5::Group group = root.group("/provenance/segments");
+  const auto write = [&](const char* name, auto value_of) {
+    hdf5::Dataset dataset = group.dataset(name);
+    dataset.resize({segments.size()});
+    std::vector<std::decay_t<decltype(value_of(segments[0], 0))>> values;
+    for (std::size_t i = 0; i < segments.size(); ++i) values.push_back(value_of(segments[i], i));
+    if constexpr (std::is_same_v<typename decltype(values)::value_type, std::string>)
+      dataset.write(0, values);
+    else
+      dataset.write(0, values.size(), values);
+    dataset.close();
+  };
+  write("segment", [](const Segment&, std::size_t i) { return double(i); });
+  write("start_step", [](const Segment& s, std::size_t) { return double(s.start_step); });
+  write("end_step", [](const Segment& s, std::size_t) { return double(s.end_step); });
+  write("started", [](const Segment& s, std::size_t) { return s.started; });
+  write("ended", [](const Segment& s, std::size_t) { return s.ended; });
+  write("host", [](const Segment& s, std::size_t) { return s.host; });
+  write("reason", [](const Segment& s, std::size_t) { return s.reason; });
+  group.close();
+}
+
 void write_header(hdf5::Group& root, const RunHeader& header) {
   root.set_text("Conventions", "stiefel-run-1");
   root.set_number("format_version", format_version, hdf5::Type::i4);
   root.set_text("title", header.title);
   root.set_text("run_id", header.run_id);
-  root.set_text("created", iso_8601(header.started > 0 ? header.started : seconds_since_1970()));
+  root.set_text("created", iso_8601(header.segments.empty() ? seconds_since_1970() : header.segments[0].started));
   root.set_text("array_order", "C; MATLAB shows axes reversed");
   write_config(root, header);
   write_provenance(root, header);
+}
+
+RunHeader read_header(const std::filesystem::path& results) {
+  const ResultReader file(results);
+  const auto texts = [&](const std::string& path) { return file.exists(path) ? file.texts(path) : std::vector<std::string>(); };
+  const auto numbers = [&](const std::string& path) { return file.exists(path) ? file.read(path).values : std::vector<double>(); };
+  RunHeader header;
+  header.title = file.text_attribute("/", "title");
+  header.run_id = file.text_attribute("/", "run_id");
+  header.yaml = file.text("/config/yaml");
+  header.source = file.text("/config/source");
+  header.overrides = texts("/config/overrides");
+  header.hash = file.text_attribute("/config", "hash");
+  header.origins = texts("/config/origins");
+  for (const std::string& name : file.attributes("/provenance"))
+    header.provenance.emplace_back(name, file.text_attribute("/provenance", name));
+
+  const auto fill = [&](auto& rows, const std::string& group, auto... fields) {
+    const auto fill_one = [&](const char* name, auto field) {
+      using Row = typename std::decay_t<decltype(rows)>::value_type;
+      const std::string path = group + "/" + name;
+      if constexpr (std::is_same_v<std::decay_t<decltype(std::declval<Row>().*field)>, std::string>) {
+        const auto values = texts(path);
+        rows.resize(std::max(rows.size(), values.size()));
+        for (std::size_t i = 0; i < values.size(); ++i) rows[i].*field = values[i];
+      } else {
+        const auto values = numbers(path);
+        rows.resize(std::max(rows.size(), values.size()));
+        for (std::size_t i = 0; i < values.size(); ++i)
+          rows[i].*field = static_cast<std::decay_t<decltype(std::declval<Row>().*field)>>(values[i]);
+      }
+    };
+    (fill_one(fields.first, fields.second), ...);
+  };
+  const auto field = [](const char* name, auto member) { return std::pair(name, member); };
+  fill(header.plugins, "/provenance/plugins", field("name", &PluginRow::name), field("kind", &PluginRow::kind),
+       field("path", &PluginRow::path), field("version", &PluginRow::version), field("abi", &PluginRow::abi),
+       field("build_id", &PluginRow::build_id), field("sha256", &PluginRow::sha256));
+  fill(header.datasets, "/provenance/datasets", field("name", &DatasetRow::name), field("path", &DatasetRow::path),
+       field("bytes", &DatasetRow::bytes), field("sha256", &DatasetRow::sha256));
+  fill(header.segments, "/provenance/segments", field("start_step", &Segment::start_step), field("end_step", &Segment::end_step),
+       field("started", &Segment::started), field("ended", &Segment::ended), field("host", &Segment::host),
+       field("reason", &Segment::reason));
+  return header;
 }
 
 void write_status(hdf5::Group& root, std::int64_t committed_step, const Status& status) {

@@ -1,6 +1,8 @@
 /// The parts of the result file that are not tables: root attributes, /config, /provenance and /status.
 #pragma once
 
+#include <filesystem>
+
 #include "results/hdf5.hpp"
 #include "results/layout.hpp"
 
@@ -9,6 +11,10 @@ namespace stiefel {
 constexpr int format_version = 1;
 
 void write_header(hdf5::Group& root, const RunHeader& header);
+/// What write_header() wrote, with all segments.
+RunHeader read_header(const std::filesystem::path& results);
+/// Writes the rows of /provenance/segments anew, of which there may be more than before.
+void write_segments(const hdf5::Group& root, const std::vector<Segment>& segments);
 /// Root attributes, /status and the end of the last row of /provenance/segments.
 void write_status(hdf5::Group& root, std::int64_t committed_step, const Status& status);
 

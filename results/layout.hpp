@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <Eigen/Core>
 #include <limits>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -64,6 +65,13 @@ struct DatasetRow {
   std::string sha256;
 };
 
+/// A row of /provenance/segments: the work of one process on a run.
+struct Segment {
+  std::int64_t start_step = 0, end_step = 0;
+  double started = 0, ended = 0;  ///< seconds since 1970
+  std::string host, reason = "running";
+};
+
 /// Written once, before the first row.
 struct RunHeader {
   std::string title, run_id;
@@ -75,10 +83,11 @@ struct RunHeader {
   std::vector<std::pair<std::string, std::string>> provenance;
   std::vector<PluginRow> plugins;
   std::vector<DatasetRow> datasets;
-  std::int64_t start_step = 0;  ///< of this segment
-  double started = 0;           ///< of this segment, seconds since 1970; 0: now
-  std::string host;             ///< of this segment
+  std::vector<Segment> segments;  ///< the last one is that of this process; started 0: now
 };
+
+/// Rows of the tables by their groups.
+using RowCounts = std::map<std::string, std::uint64_t>;
 
 /// How the run stands at a publish.
 struct Status {

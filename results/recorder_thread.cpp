@@ -12,8 +12,17 @@
 namespace stiefel {
 
 RecorderThread::RecorderThread(const std::filesystem::path& run_directory, RunHeader header, std::size_t capacity) : capacity_(capacity) {
-  STIEFEL_ASSERT(capacity > 0);
-  thread_ = std::thread([this, writer = std::make_unique<ResultWriter>(run_directory, std::move(header))] { work(*writer); });
+  start(std::make_unique<ResultWriter>(run_directory, std::move(header)));
+}
+
+RecorderThread::RecorderThread(const std::filesystem::path& run_directory, RunHeader header, const RowCounts& kept, std::size_t capacity)
+    : capacity_(capacity), kept_(kept) {
+  start(std::make_unique<ResultWriter>(run_directory, std::move(header), kept));
+}
+
+void RecorderThread::start(std::unique_ptr<ResultWriter> writer) {
+  STIEFEL_ASSERT(capacity_ > 0);
+  thread_ = std::thread([this, writer = std::move(writer)] { work(*writer); });
 }
 
 RecorderThread::~RecorderThread() { stop(true); }
@@ -62,13 +71,18 @@ void RecorderThread::push(Command command) {
 
 int RecorderThread::define(Table table) {
   check(table);  // a name that is not fit is told to the caller who chose it
+  const auto kept = kept_.find(table.group);
+  tables_.emplace_back(table.group, kept == kept_.end() ? 0 : kept->second);
   push([table = std::move(table)](ResultWriter& writer) { writer.define(table); });
-  return tables_++;
+  return int(tables_.size()) - 1;
 }
 
 void RecorderThread::append(int table, double row, std::span<const double> values) {
   push([table, row, copy = std::vector<double>(values.begin(), values.end())](ResultWriter& writer) { writer.append(table, row, copy); });
+  ++tables_[std::size_t(table)].second;
 }
+
+RowCounts RecorderThread::rows() const { return {tables_.begin(), tables_.end()}; }
 
 void RecorderThread::publish(std::int64_t committed_step, Status status) {
   push([committed_step, status = std::move(status)](ResultWriter& writer) { writer.publish(committed_step, status); });

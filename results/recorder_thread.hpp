@@ -7,9 +7,12 @@
 #include <exception>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include <stiefel/export.hpp>
 
@@ -24,6 +27,8 @@ class ResultWriter;
 class STIEFEL_API RecorderThread {
  public:
   RecorderThread(const std::filesystem::path& run_directory, RunHeader header, std::size_t capacity = 1024);
+  /// Goes on with a results.h5 after so many rows of each group.
+  RecorderThread(const std::filesystem::path& run_directory, RunHeader header, const RowCounts& kept, std::size_t capacity = 1024);
   /// Without finish(): waits for the call in progress and drops what is queued.
   ~RecorderThread();
   RecorderThread(const RecorderThread&) = delete;
@@ -31,6 +36,8 @@ class STIEFEL_API RecorderThread {
 
   int define(Table table);
   void append(int table, double row, std::span<const double> values);
+  /// Rows of each group, those included that are still queued.
+  RowCounts rows() const;
   void publish(std::int64_t committed_step, Status status);
   /// Runs `work` in the thread, in its turn: for other files that are written through HDF5.
   void call(std::function<void()> work);
@@ -41,6 +48,7 @@ class STIEFEL_API RecorderThread {
 
  private:
   using Command = std::function<void(ResultWriter&)>;
+  void start(std::unique_ptr<ResultWriter> writer);
   void push(Command command);
   void work(ResultWriter& writer);
   void stop(bool drop_queued);
@@ -52,7 +60,8 @@ class STIEFEL_API RecorderThread {
   std::deque<Command> queue_;
   bool busy_ = false, stopping_ = false;
   std::exception_ptr failure_;
-  int tables_ = 0;
+  RowCounts kept_;
+  std::vector<std::pair<std::string, std::uint64_t>> tables_;  // group and rows
   std::thread thread_;
 };
 

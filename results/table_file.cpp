@@ -123,6 +123,23 @@ void append_rows(const hdf5::Group& root, const Table& table, const PendingRows&
   group.close();
 }
 
+std::uint64_t row_count(const hdf5::Group& root, const std::string& group) {
+  const hdf5::Group table = root.group(group);
+  return table.dataset(table.children().at(0)).shape().at(0);  // the row axis is made first
+}
+
+void cut_rows(const hdf5::Group& root, const Table& table, std::uint64_t rows) {
+  hdf5::Group group = root.group(table.group);
+  const auto cut = [&](const Column& column) {
+    hdf5::Dataset dataset = group.dataset(column.name);
+    if (dataset.shape().at(0) > rows) dataset.resize(shape_of(table, column, rows));
+    dataset.close();
+  };
+  cut(table.row);
+  for (const Column& column : table.columns) cut(column);
+  group.close();
+}
+
 void copy_rows(const hdf5::Group& from, const hdf5::Group& to, const Table& table, std::uint64_t rows) {
   hdf5::Group source = from.group(table.group), target = to.group(table.group);
   const auto copy = [&](const Column& column) {

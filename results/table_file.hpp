@@ -20,6 +20,10 @@ struct PendingRows {
 /// The group with its axes, an empty row axis and empty columns, every axis attached to its scale.
 void create_table(const hdf5::Group& root, const Table& table);
 void append_rows(const hdf5::Group& root, const Table& table, const PendingRows& rows);
+/// Rows of the table of a group, by the scale that names its row axis.
+std::uint64_t row_count(const hdf5::Group& root, const std::string& group);
+/// Cuts off all rows but the first `rows`.
+void cut_rows(const hdf5::Group& root, const Table& table, std::uint64_t rows);
 /// Copies the first `rows` rows of a table to another file, chunk by chunk.
 void copy_rows(const hdf5::Group& from, const hdf5::Group& to, const Table& table, std::uint64_t rows);
 /// Throws Error (Exit::damaged) unless the table has `rows` rows in every column and ends with the last of `pending`.

@@ -36,13 +36,37 @@ void take(PendingRows& pending, const Table& table, double row, std::span<const 
   pending.row.push_back(row);
 }
 
+void begin_segment(RunHeader& header) {
+  if (header.segments.empty()) header.segments.emplace_back();
+  Segment& segment = header.segments.back();
+  if (segment.started <= 0) segment.started = segment.ended = seconds_since_1970();
+}
+
 }  // namespace
 
 ResultWriter::ResultWriter(std::filesystem::path run_directory, RunHeader header)
     : path_(std::move(run_directory) / "results.h5"), header_(std::move(header)) {
   if (std::filesystem::exists(path_))
     throw Error(fmt::format("{} exists already and is never overwritten; choose another name or move it away", path_.string()));
-  if (header_.started <= 0) header_.started = seconds_since_1970();
+  begin_segment(header_);
+}
+
+ResultWriter::ResultWriter(std::filesystem::path run_directory, RunHeader header, RowCounts kept)
+    : path_(std::move(run_directory) / "results.h5"), header_(std::move(header)), kept_(std::move(kept)), published_(true) {
+  begin_segment(header_);
+  check_rows();
+}
+
+void ResultWriter::check_rows() const {
+  const hdf5::File file = hdf5::File::open(path_);
+  for (const auto& [group, rows] : *kept_) {
+    const bool there = file.root().exists(group);
+    const std::uint64_t have = there ? row_count(file.root(), group) : 0;
+    if (have < rows)
+      throw Error(
+          fmt::format("{} has {} rows in {} where its checkpoint has {}: they are not of one run", path_.string(), have, group, rows),
+          Exit::damaged);
+  }
 }
 
 int ResultWriter::define(Table table) {
@@ -56,6 +80,11 @@ int ResultWriter::define(Table table) {
   PendingRows pending;
   pending.columns.resize(table.columns.size());
   tables_.push_back({std::move(table), std::move(pending)});
+  if (kept_) {
+    Stored& stored = tables_.back();
+    stored.created = hdf5::File::open(path_).root().exists(stored.table.group);
+    if (const auto found = kept_->find(stored.table.group); found != kept_->end()) stored.published = found->second;
+  }
   return int(tables_.size()) - 1;
 }
 
@@ -82,6 +111,11 @@ void ResultWriter::write(const std::filesystem::path& target, std::int64_t commi
   const bool fresh = rebuild || !published_;
   hdf5::File file = fresh ? hdf5::File::create(target) : hdf5::File::open_for_writing(target);
   if (fresh) write_header(file.root(), header_);
+  if (kept_ && !fresh) {
+    write_segments(file.root(), header_.segments);
+    for (const Stored& stored : tables_)
+      if (stored.created) cut_rows(file.root(), stored.table, stored.published);
+  }
   for (const Stored& stored : tables_)
     if (fresh || !stored.created) create_table(file.root(), stored.table);
   if (rebuild) {
@@ -109,7 +143,7 @@ std::uint64_t ResultWriter::verify(const std::filesystem::path& target, std::int
 void ResultWriter::publish(std::int64_t committed_step, const Status& status) {
   static constexpr std::array states = {"running", "finished", "preempted", "failed", "diverged"};
   STIEFEL_ASSERT(std::find(states.begin(), states.end(), status.state) != states.end());
-  const bool rebuild = worth_rebuilding();
+  const bool rebuild = !kept_ && worth_rebuilding();
   AtomicFile file(path_);
   file.reserve(bytes_needed());
   if (published_ && !rebuild) file.copy_target();
@@ -122,6 +156,7 @@ void ResultWriter::publish(std::int64_t committed_step, const Status& status) {
     stored.pending.clear();
   }
   published_ = true;
+  kept_.reset();
   chunk_bytes_ = chunk_bytes;
   file_bytes_ = std::filesystem::file_size(path_);
   file.sync_directory();

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -21,6 +22,10 @@ class STIEFEL_API ResultWriter {
  public:
   /// Writes nothing yet; Error when the directory holds a results.h5 already.
   ResultWriter(std::filesystem::path run_directory, RunHeader header);
+  /// Goes on with the results.h5 of the directory after so many rows of each group; what lies beyond them, and tables that are not
+  /// named, are cut off by the next publish. The header but for its segments is that of the file.
+  /// Error (Exit::damaged) when the file has fewer rows.
+  ResultWriter(std::filesystem::path run_directory, RunHeader header, RowCounts kept);
 
   /// A new table, before or between rows; returns its number: 0, 1, 2, … Error when its names are not fit or its group is taken.
   int define(Table table);
@@ -39,6 +44,7 @@ class STIEFEL_API ResultWriter {
     std::uint64_t published = 0;  // rows in results.h5
     bool created = false;         // the group is in results.h5
   };
+  void check_rows() const;
   std::uint64_t bytes_needed() const;
   bool worth_rebuilding() const;
   void write(const std::filesystem::path& file, std::int64_t committed_step, const Status& status, bool rebuild) const;
@@ -48,6 +54,7 @@ class STIEFEL_API ResultWriter {
   std::filesystem::path path_;
   RunHeader header_;
   std::vector<Stored> tables_;
+  std::optional<RowCounts> kept_;  // until the first publish
   bool published_ = false;
   std::uint64_t chunk_bytes_ = 0, file_bytes_ = 0;  // of results.h5: rows compressed, and all
 };

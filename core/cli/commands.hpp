@@ -16,6 +16,8 @@ int new_command(std::span<const std::string> arguments);
 int bench_command(std::span<const std::string> arguments);
 int list_command(std::span<const std::string> arguments);
 int run_command(std::span<const std::string> arguments);
+int resume_command(std::span<const std::string> arguments);
+int sample_command(std::span<const std::string> arguments);
 
 /// What `stiefel completion bash` prints.
 std::string bash_completion();

@@ -12,18 +12,22 @@
 
 namespace stiefel {
 
+/// One named array.
+struct StateItem {
+  enum Type { float32, float64, int64 } type;
+  std::vector<char> bytes;
+  bool operator==(const StateItem&) const = default;
+};
+using StateItems = std::map<std::string, StateItem, std::less<>>;
+
 class MemoryArchive final : public Archive {
  public:
-  struct Item {
-    enum Type { float32, float64, int64 } type;
-    std::vector<char> bytes;
-    bool operator==(const Item&) const = default;
-  };
+  using Item = StateItem;
 
   /// To be filled by serialise().
   MemoryArchive() = default;
   /// To be read by serialise(). The names that it does not ask for are in unread().
-  explicit MemoryArchive(std::map<std::string, Item, std::less<>> items) : items_(std::move(items)), loading_(true) {}
+  explicit MemoryArchive(StateItems items) : items_(std::move(items)), loading_(true) {}
 
   bool loading() const override { return loading_; }
   using Archive::array;
@@ -31,7 +35,7 @@ class MemoryArchive final : public Archive {
   void array(std::string_view name, std::span<double> values) override { any(name, Item::float64, std::as_writable_bytes(values)); }
   void array(std::string_view name, std::span<std::int64_t> values) override { any(name, Item::int64, std::as_writable_bytes(values)); }
 
-  const std::map<std::string, Item, std::less<>>& items() const { return items_; }
+  const StateItems& items() const { return items_; }
   std::vector<std::string> unread() const {
     std::vector<std::string> names;
     for (const auto& [name, item] : items_)
@@ -57,7 +61,7 @@ class MemoryArchive final : public Archive {
     if (!bytes.empty()) std::memcpy(bytes.data(), found->second.bytes.data(), bytes.size());
   }
 
-  std::map<std::string, Item, std::less<>> items_;
+  StateItems items_;
   std::set<std::string, std::less<>> seen_;
   bool loading_ = false;
 };

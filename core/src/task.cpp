@@ -42,6 +42,11 @@ template <class S> void Task<S>::measure(CMat<S>, const Targets<S>&, std::span<R
 template <class S> double Task<S>::baseline() const { return std::numeric_limits<double>::quiet_NaN(); }
 template <class S> void Task<S>::trivial(Index, std::span<S> output) const { std::fill(output.begin(), output.end(), S(0)); }
 template <class S> std::vector<DataFile> Task<S>::files() const { return {}; }
+template <class S> bool Task<S>::reports() const { return false; }
+template <class S> void Task<S>::report(Index, const Batch<S>&, CMat<S>, Outcome&) const {}
+template <class S> std::vector<std::string> Task<S>::alphabet() const { return {}; }
+
+Outcome::~Outcome() = default;
 
 // Batches that are prepared ahead straddle two passes at most: an order is kept for the last even and the last odd one.
 struct Shuffle::Order {

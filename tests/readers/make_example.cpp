@@ -30,7 +30,7 @@ RunHeader header() {
   header.plugins = {{"adding", "task", "/lib/libadding.so", "1.0", 1, "11ff", std::string(64, 'b')},
                     {"householder", "parametrisation", "/lib/libhouseholder.so", "1.0", 1, "", std::string(64, 'c')}};
   header.datasets = {{"train-images", "/data/train-images-idx3-ubyte.gz", 9912422, std::string(64, 'd')}};
-  header.host = "example";
+  header.segments = {{.host = "example"}};
   return header;
 }
 

@@ -54,7 +54,7 @@ inline RunHeader small_header() {
   header.provenance = {{"git_commit", "abc"}, {"user_note", ""}};
   header.plugins = {{"householder", "parametrisation", "/lib/h.so", "1.0", 3, "b1", "aa"}};
   header.datasets = {{"train", "/data/train.gz", 9912422, "cc"}};
-  header.host = "here";
+  header.segments = {{.host = "here"}};
   return header;
 }
 

@@ -7,12 +7,17 @@
 #include <cmath>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
+#include <regex>
 
 #include <unistd.h>
 
 #include "config/load.hpp"
 #include "diagnostics.hpp"
 #include "results/reader.hpp"
+#include "trainer/checkpoint.hpp"
+#include "trainer/outcome.hpp"
+#include "trainer/sample.hpp"
 #include "trainer/session.hpp"
 #include "trainer/trainer.hpp"
 
@@ -147,16 +152,21 @@ TEST_CASE("a run whose numbers break says where and leaves a file that opens") {
   CHECK(ResultReader(summary.directory / "results.h5").text_attribute("/", "state") == "diverged");
 }
 
-TEST_CASE("weights are kept as often and as many as asked") {
+TEST_CASE("checkpoints are kept as often and as many as asked") {
   Folder folder;
   Quiet quiet;
-  const fs::path directory = run(load({"checkpoint.every=4", "checkpoint.keep=2"}), folder.path, quiet).directory / "checkpoints";
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(directory)) names.push_back(entry.path().filename());
-  std::sort(names.begin(), names.end());
-  CHECK(names == std::vector<std::string>{"best.h5", "last.h5", "step_00000016.h5", "step_00000020.h5"});
-  CHECK(ResultReader(directory / "step_00000020.h5").read("/weights/recurrent.U").values ==
-        ResultReader(directory / "last.h5").read("/weights/recurrent.U").values);
+  const auto kept = [&](const std::vector<std::string>& overrides) {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(run(load(overrides), folder.path, quiet).directory / "checkpoints"))
+      names.push_back(entry.path().filename());
+    std::sort(names.begin(), names.end());
+    return names;
+  };
+  CHECK(kept({"checkpoint.every=4", "checkpoint.keep=2"}) ==
+        std::vector<std::string>{"best.h5", "index.json", "last.h5", "step_00000012.h5", "step_00000016.h5"});
+  CHECK(kept({"checkpoint.every=4", "checkpoint.keep=1", "checkpoint.keep_every=8", "seed=2"}) ==
+        std::vector<std::string>{"best.h5", "index.json", "last.h5", "step_00000008.h5", "step_00000016.h5"});
+  CHECK(kept({"checkpoint.every=0", "seed=3"}) == std::vector<std::string>{"best.h5", "last.h5"});
 }
 
 TEST_CASE("early stopping: so many evaluations without improvement") {
@@ -185,6 +195,162 @@ TEST_CASE("early stopping: the first evaluation that reaches the target") {
   CHECK(stopped.state == "finished");
   CHECK(ResultReader(stopped.directory / "results.h5").read("/epochs/valid_loss").values ==
         std::vector<double>(losses.begin(), std::next(first)));
+}
+
+const char* const text = R"(name: text
+task: {plugin: round_text}
+model:
+  cell: {plugin: elman, hidden: 8, activation: tanh}
+  recurrent: {plugin: dense}
+  initial_state: {kind: learned}
+optimizer: {plugin: adam, rate: 0.03}
+train: {batch: 13, steps: 60, evaluate_every: 20}
+)";
+
+RunSummary go_on(const LoadedExperiment& loaded, const fs::path& directory, Quiet& observer, const std::vector<std::string>& allowed = {}) {
+  return resume_experiment(directory, loaded, registry(), {}, allowed, observer);
+}
+
+/// Runs to the end, and with a stop after step 5 and another process's work afterwards; both must be the same.
+void check_resumed(const LoadedExperiment& loaded) {
+  Folder folder;
+  Quiet quiet, stopping;
+  const RunSummary whole = run(loaded, folder.path / "whole", quiet);
+  std::atomic<int> signal{0};
+  stopping.raise_at_five = &signal;
+  const RunSummary stopped = run(loaded, folder.path / "parts", stopping, &signal);
+  REQUIRE(stopped.state == "preempted");
+  CHECK(stopped.message.find("stiefel resume " + stopped.directory.string()) != std::string::npos);
+  const RunSummary resumed = go_on(loaded, stopped.directory, quiet);
+  CHECK(resumed.state == "finished");
+  CHECK(fingerprint(resumed.directory) == fingerprint(whole.directory));
+  CHECK(ResultReader(resumed.directory / "results.h5").read("/provenance/segments/start_step").values == std::vector<double>{0, 5});
+  CHECK(ResultReader(resumed.directory / "results.h5").texts("/provenance/segments/reason") ==
+        std::vector<std::string>{"preempted", "finished"});
+  CHECK(go_on(loaded, stopped.directory, quiet).state == "existing");
+}
+
+TEST_CASE("a run that was stopped goes on with the same bits") {
+  check_resumed(load());
+  check_resumed(load({"scalar=float64", "train.weight_noise=0.01", "train.patience=2"}));
+  check_resumed(load({"optimizer.schedule.kind=plateau", "optimizer.plugin=rmsprop", "train.evaluate_every=3", "checkpoint.every=4"}));
+}
+
+TEST_CASE("what a checkpoint does not know of is cut off and made again; damaged checkpoints are passed over") {
+  Folder folder;
+  Quiet quiet, telling;
+  const LoadedExperiment loaded = load({"checkpoint.every=4", "checkpoint.keep=3"});
+  const RunSummary whole = run(loaded, folder.path / "whole", quiet);
+  std::atomic<int> signal{0};
+  Quiet stopping;
+  stopping.raise_at_five = &signal;
+  const fs::path directory = run(loaded, folder.path / "parts", stopping, &signal).directory;
+  {
+    std::fstream file(directory / "checkpoints/step_00000005.h5", std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(3000);
+    file.put('!');
+  }
+  CHECK(go_on(loaded, directory, telling).state == "finished");
+  CHECK(std::any_of(telling.lines.begin(), telling.lines.end(),
+                    [](const std::string& line) { return line.find("step_00000005.h5 is damaged") != std::string::npos; }));
+  CHECK(fingerprint(directory) == fingerprint(whole.directory));
+  CHECK(ResultReader(directory / "results.h5").read("/provenance/segments/start_step").values == std::vector<double>{0, 4});
+}
+
+TEST_CASE("a run goes on only as it began, unless the change is allowed by name") {
+  Folder folder;
+  Quiet quiet, stopping;
+  std::atomic<int> signal{0};
+  stopping.raise_at_five = &signal;
+  const fs::path directory = run(load(), folder.path, stopping, &signal).directory;
+  CHECK_THROWS_WITH(go_on(load({"train.steps=24"}), directory, quiet),
+                    doctest::Contains("train.steps: 20 at the start of the run, now 24"));
+  CHECK_THROWS_WITH(go_on(load({"train.steps=24"}), directory, quiet), doctest::Contains("--allow-change train.steps"));
+  CHECK(go_on(load({"train.steps=24", "threads=2"}), directory, quiet, {"train.steps"}).state == "finished");
+  CHECK(ResultReader(directory / "results.h5").read("/steps/step").values.back() == 24);
+}
+
+TEST_CASE("a task reports on the best model: means in /outcome, files beside the results") {
+  Folder folder;
+  Quiet quiet;
+  const RunSummary summary = run(load({}, text), folder.path, quiet);
+  const ResultReader results(summary.directory / "results.h5");
+  CHECK(results.read("/outcome/right").values == std::vector<double>{1});
+  CHECK(results.read("/outcome/padding").values == std::vector<double>{0});
+  CHECK(results.read("/outcome/step").values == results.read("/final/step").values);
+  for (int i = 0; i < 3; ++i) {
+    std::ifstream file(summary.directory / "outcome" / fmt::format("written_{}.txt", i));
+    std::string line;
+    for (int b = 0; b < 13; ++b) {
+      REQUIRE(std::getline(file, line));
+      CHECK((line + line).find("abcäabcä") != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("the outcome of a task: names that are refused") {
+  Folder folder;
+  RunOutcome outcome(folder.path / "outcome");
+  for (const char* name : {"", "A", "1a", "a-b", "a b"}) CHECK_THROWS_AS(outcome.scalar(name, 1, 1), Error);
+  for (const char* name : {"", ".", "..", ".x", "a/b", "/a"}) CHECK_THROWS_AS(outcome.file(name, "x"), Error);
+  CHECK(!fs::exists(folder.path / "outcome"));
+  outcome.scalar("mean", 1, 1);
+  outcome.scalar("mean", 4, 2);
+  CHECK(outcome.quantities().at("mean").sum / outcome.quantities().at("mean").weight == 3);
+}
+
+TEST_CASE("sampling continues a text with the network of a run") {
+  Folder folder;
+  Quiet quiet;
+  const LoadedExperiment loaded = load({}, text);
+  const RunSummary summary = run(loaded, folder.path, quiet);
+  const auto sampled = [&](SampleOptions options) {
+    options.network = network_path(summary.directory, "best");
+    std::string all;
+    sample(loaded, registry(), {}, options, [&](std::string_view part) { all += part; });
+    return all;
+  };
+  CHECK(sampled({.length = 6, .temperature = 0, .prime = "bc"}) == "bcäabcäa");
+  CHECK(sampled({.length = 5, .temperature = 0.1, .prime = "ä"}) == "äabcäa");
+  CHECK(sampled({.length = 50, .temperature = 20, .prime = "a", .seed = 1}) ==
+        sampled({.length = 50, .temperature = 20, .prime = "a", .seed = 1}));
+  CHECK(sampled({.length = 50, .temperature = 20, .prime = "a", .seed = 1}) !=
+        sampled({.length = 50, .temperature = 20, .prime = "a", .seed = 2}));
+  CHECK_THROWS_WITH(sampled({.prime = "abö"}), doctest::Contains("does not know the character \"ö\" at byte 3"));
+  CHECK_THROWS_WITH(sampled({.prime = ""}), doctest::Contains("--prime"));
+  SampleOptions none;
+  none.network = network_path(summary.directory, "best");
+  CHECK_THROWS_WITH(sample(load(), registry(), {}, none, [](std::string_view) {}), doctest::Contains("adding"));
+}
+
+TEST_CASE("the state of a network: parameters and what maps keep beyond them, in memory and in a file") {
+  Folder folder;
+  const LoadedExperiment loaded =
+      load({"model.recurrent.plugin=lie_exponential", "model.recurrent.base=moving", "model.recurrent.rebase_every=2"},
+           std::regex_replace(base, std::regex(", reflections: 4|, blocks: .recurrent.U: 10."), ""));
+  Session<float> session(loaded, registry(), {});
+  const auto step = [&](Session<float>& s, Index number) {
+    Batch<float> batch;
+    s.task->fill(Split::train, number, batch);
+    s.pass(batch, number, {});
+    s.updater->step(number, *s.network, s.workers);
+  };
+  for (Index k = 1; k <= 3; ++k) step(session, k);
+  const NetworkState<float> state = session.network->state();
+  REQUIRE(state.plugins.contains("recurrent"));
+  write_network(folder.path / "network.h5", session.network->layout(), state, 3);
+  for (Index k = 4; k <= 6; ++k) step(session, k);
+  CHECK(session.network->state().plugins != state.plugins);
+
+  Session<float> other(loaded, registry(), {});
+  CHECK(read_network(folder.path / "network.h5", *other.network) == 3);
+  CHECK(other.network->state().values == state.values);
+  CHECK(other.network->state().plugins == state.plugins);
+  session.network->restore(state);
+  CHECK(session.network->state().plugins == state.plugins);
+
+  Session<float> stranger(load({"model.cell.hidden=9"}), registry(), {});
+  CHECK_THROWS_WITH(read_network(folder.path / "network.h5", *stranger.network), doctest::Contains("network.h5"));
 }
 
 TEST_CASE("schedules") {

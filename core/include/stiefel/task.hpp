@@ -7,6 +7,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <stiefel/export.hpp>
@@ -93,6 +94,16 @@ struct Ratio {
   double sum = 0, weight = 0;
 };
 
+/// What a task says about a trained network beside loss and metrics.
+class STIEFEL_API Outcome {
+ public:
+  virtual ~Outcome();
+  /// One value of a quantity, e.g. of one utterance: the weighted mean becomes /outcome/<name> of the result file.
+  virtual void scalar(const std::string& name, double value, double weight = 1) = 0;
+  /// A file, e.g. a waveform: outcome/<name> in the run's directory.
+  virtual void file(const std::string& name, std::string_view bytes) = 0;
+};
+
 template <class S> class STIEFEL_API Task {
  public:
   explicit Task(TaskContext context) : context_(std::move(context)) {}
@@ -119,6 +130,14 @@ template <class S> class STIEFEL_API Task {
   virtual double baseline() const;
   virtual void trivial(Index t, std::span<S> output) const;
   virtual std::vector<DataFile> files() const;
+
+  /// Whether report() is wanted: once for each batch of the test split, in their order, with the best network at the end of a run.
+  virtual bool reports() const;
+  /// `outputs`: k × columns, column batch.scored(t, b); columns of steps beyond a sequence's length are zero.
+  virtual void report(Index index, const Batch<S>& batch, CMat<S> outputs, Outcome& outcome) const;
+  /// UTF-8 text of every class, of tasks whose classes are also their input symbols and say what comes next: such a network can be sampled.
+  /// Default: none.
+  virtual std::vector<std::string> alphabet() const;
 
  private:
   TaskContext context_;

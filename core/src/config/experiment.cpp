@@ -110,8 +110,12 @@ void RecordOptions::describe(ConfigSchema& s) {
 }
 
 void CheckpointOptions::describe(Schema& s) {
-  s.field("every", every, "period at which weights are stored as checkpoints/step_N.h5; 0: none").at_least(0).units("steps");
+  s.field("every", every, "period at which all that the run needs to go on is stored as checkpoints/step_N.h5; 0: none")
+      .at_least(0)
+      .units("steps");
+  s.field("minutes", minutes, "the same after so much time without one; 0: never").at_least(0);
   s.field("keep", keep, "how many of these files are kept").at_least(1);
+  s.field("keep_every", keep_every, "those of steps that this number divides are kept, too; 0: none").at_least(0).units("steps");
 }
 
 void Experiment::describe(ConfigSchema& s) {

@@ -118,7 +118,9 @@ struct RecordOptions {  // periods in steps; 0: never
 };
 struct CheckpointOptions {
   Index every = 1000;
+  double minutes = 10;
   Index keep = 2;
+  Index keep_every = 0;
 
   void describe(Schema& s);
 };

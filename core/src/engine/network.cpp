@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "plugin_call.hpp"
+
 namespace stiefel {
 namespace {
 
@@ -51,12 +53,42 @@ template <class S> Network<S>::Network(const Experiment& experiment, const Regis
       gradient_(model_.layout.size()),
       map_decay_(model_.maps->count(), 0.0) {}
 
-template <class S> PassResult Network<S>::run(const Batch<S>& batch, Workers& workers, const PassRequest& request) {
+template <class S> template <class F> void Network<S>::each_plugin(F&& f) {
+  f("cell", model_.cell_plugin, model_.cell_file, [&](Archive& archive) { model_.cell->serialise(archive); });
+  for (Index m = 0; m < model_.maps->count(); ++m) {
+    NetworkMap<S>& map = (*model_.maps)[m];
+    const std::string& name = model_.maps->spec(m).name;
+    f(name.empty() ? "recurrent" : "recurrent." + name, map.plugin_name(), map.plugin_file(),
+      [&](Archive& archive) { map.plugin().serialise(archive); });
+  }
+}
+
+template <class S> NetworkState<S> Network<S>::state() {
+  NetworkState<S> state{theta_, {}};
+  each_plugin([&](const std::string& name, const std::string& plugin, const std::filesystem::path& file, auto serialise) {
+    MemoryArchive archive;
+    guarded("serialise", plugin, file, [&] { serialise(archive); });
+    if (!archive.items().empty()) state.plugins.emplace(name, archive.items());
+  });
+  return state;
+}
+
+template <class S> void Network<S>::restore(const NetworkState<S>& state) {
+  theta_ = state.values;
+  each_plugin([&](const std::string& name, const std::string& plugin, const std::filesystem::path& file, auto serialise) {
+    const auto found = state.plugins.find(name);
+    if (found == state.plugins.end()) return;
+    MemoryArchive archive(found->second);
+    guarded("serialise", plugin, file, [&] { serialise(archive); });
+  });
+}
+
+template <class S> PassResult Network<S>::run(const Batch<S>& batch, Workers& workers, const PassRequest& request, Matrix<S>* outputs) {
   slices_ = deal(lengths_of(batch));
   while (passes_.size() < slices_.size()) passes_.push_back(std::make_unique<SlicePass<S>>());
   const auto [weight, last_weight] = weights_of(batch, model_.task.readout);
   workers.run(int(slices_.size()), [&, weight = weight, last_weight = last_weight](int s) {
-    passes_[s]->run(model_, task_, batch, slices_[s], request, inverse(weight), inverse(last_weight), carried_);
+    passes_[s]->run(model_, task_, batch, slices_[s], request, inverse(weight), inverse(last_weight), carried_, outputs);
   });
 
   PassResult result;
@@ -75,12 +107,14 @@ template <class S> PassResult Network<S>::run(const Batch<S>& batch, Workers& wo
   square_roots(result.hidden_norm);
   square_roots(result.gradient_norm);
   square_roots(result.last_gradient_norm);
-  if (model_.carried_state()) {
-    carried_.resize(model_.cell->state_rows(), batch.sequences());
-    for (std::size_t s = 0; s < slices_.size(); ++s)
-      for (Index c = 0; c < slices_[s].columns(); ++c) carried_.col(slices_[s].sequences[c]) = passes_[s]->leaving().col(c);
-  }
+  if (model_.carried_state()) carry(batch.sequences());
   return result;
+}
+
+template <class S> void Network<S>::carry(Index sequences) {
+  carried_.resize(model_.cell->state_rows(), sequences);
+  for (std::size_t s = 0; s < slices_.size(); ++s)
+    for (Index c = 0; c < slices_[s].columns(); ++c) carried_.col(slices_[s].sequences[c]) = passes_[s]->leaving().col(c);
 }
 
 template <class S> PassResult Network<S>::train(const Batch<S>& batch, Workers& workers, const PassRequest& request) {
@@ -89,8 +123,16 @@ template <class S> PassResult Network<S>::train(const Batch<S>& batch, Workers& 
   return result;
 }
 
-template <class S> PassResult Network<S>::evaluate(const Batch<S>& batch, Workers& workers) {
-  return run(batch, workers, {.gradient = false, .metrics = true});
+template <class S> PassResult Network<S>::evaluate(const Batch<S>& batch, Workers& workers, Matrix<S>* outputs) {
+  if (outputs) outputs->setZero(model_.readout->size(), Index(batch.weights().size()));
+  return run(batch, workers, {.gradient = false, .metrics = true}, outputs);
+}
+
+template <class S> Matrix<S> Network<S>::advance(const Batch<S>& batch, Workers& workers) {
+  Matrix<S> outputs;
+  evaluate(batch, workers, &outputs);
+  carry(batch.sequences());
+  return outputs;
 }
 
 template <class S> void Network<S>::reduce(PassResult& result) {

@@ -1,12 +1,16 @@
 // One training step or evaluation of a network on a batch, over all slices and threads, and its parameters.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "engine/slice_pass.hpp"
 #include "engine/workers.hpp"
+#include "memory_archive.hpp"
 
 namespace stiefel {
 
@@ -19,6 +23,13 @@ struct PassResult {
   std::vector<double> hidden_norm, gradient_norm, last_gradient_norm;
 };
 
+/// Parameters, and what cell and maps keep beyond them, by plugin: "cell", "recurrent", "recurrent.forget"; those that keep nothing are
+/// left out.
+template <class S> struct NetworkState {
+  std::vector<S> values;
+  std::map<std::string, StateItems> plugins;
+};
+
 template <class S> class STIEFEL_API Network {
  public:
   Network(const Experiment& experiment, const Registry& registry, const Task<S>& task);
@@ -28,6 +39,8 @@ template <class S> class STIEFEL_API Network {
   void initialise(std::uint64_t seed) { model_.initialise(theta_.data(), seed); }
   Blocks<S> theta() { return model_.layout.all(theta_.data()); }
   std::vector<S>& values() { return theta_; }
+  NetworkState<S> state();
+  void restore(const NetworkState<S>& state);
   Blocks<S> gradient() { return model_.layout.all(gradient_.data()); }
 
   /// Uses `theta` (the network's own parameters, or noisy copies of them) until the next refresh.
@@ -37,16 +50,23 @@ template <class S> class STIEFEL_API Network {
   /// Composite decay λ of λ‖W‖_F² of each map.
   void set_map_decay(Index map, double decay) { map_decay_[map] = decay; }
   PassResult train(const Batch<S>& batch, Workers& workers, const PassRequest& request);
-  PassResult evaluate(const Batch<S>& batch, Workers& workers);
+  /// `outputs`: becomes k × columns scored(t, b), zero beyond the lengths.
+  PassResult evaluate(const Batch<S>& batch, Workers& workers, Matrix<S>* outputs = nullptr);
+  /// Outputs of a batch that begins in the state in which the last one ended, whatever the initial state of the model is.
+  Matrix<S> advance(const Batch<S>& batch, Workers& workers);
   /// The carried state, state rows × batch; without it the next batch starts from zero.
   Matrix<S> take_state() { return std::exchange(carried_, Matrix<S>()); }
   void give_state(const Matrix<S>& state) { carried_ = state; }
+  const Matrix<S>& carried() const { return carried_; }
   /// Of the last train(): for gradient checks.
   double kink_distance() const;
 
  private:
-  PassResult run(const Batch<S>& batch, Workers& workers, const PassRequest& request);
+  PassResult run(const Batch<S>& batch, Workers& workers, const PassRequest& request, Matrix<S>* outputs = nullptr);
+  void carry(Index sequences);
   void reduce(PassResult& result);
+  /// f(name, plugin, file, call of serialise) for the cell and every map.
+  template <class F> void each_plugin(F&& f);
 
   const Task<S>& task_;
   Model<S> model_;

@@ -46,8 +46,9 @@ template <class S> class SlicePass<S>::Sink final : public GradientSink<S> {
 };
 
 template <class S> void SlicePass<S>::run(const Model<S>& model, const Task<S>& task, const Batch<S>& batch, const Slice& slice,
-                                          const PassRequest& request, double scale, double last_scale, const Matrix<S>& carried) {
-  model_ = &model, task_ = &task, batch_ = &batch, slice_ = &slice, request_ = request;
+                                          const PassRequest& request, double scale, double last_scale, const Matrix<S>& carried,
+                                          Matrix<S>* outputs) {
+  model_ = &model, task_ = &task, batch_ = &batch, slice_ = &slice, request_ = request, outputs_ = outputs;
   prepare(request);
   enter(carried);
   const Index chunks = (slice.steps() + chunk_ - 1) / chunk_;
@@ -104,10 +105,10 @@ template <class S> void SlicePass<S>::prepare(const PassRequest& request) {
 template <class S> void SlicePass<S>::enter(const Matrix<S>& carried) {
   const Cell<S>& cell = *model_->cell;
   Mat<S> state = rows_of(mat(saved_.data(), stride_, slice_->columns(), stride_), cell.state_row(), cell.state_rows());
-  if (model_->learned_state())
-    state.colwise() = as_vector(model_->layout.all(model_->theta)[model_->state_block]);
-  else if (model_->carried_state() && carried.size())
+  if (carried.size())
     for (Index c = 0; c < state.cols(); ++c) state.col(c) = carried.col(slice_->sequences[c]);
+  else if (model_->learned_state())
+    state.colwise() = as_vector(model_->layout.all(model_->theta)[model_->state_block]);
   else
     state.setZero();
 }
@@ -269,6 +270,10 @@ template <class S> CMat<S> SlicePass<S>::score(const Chunk<S>& c, Scored scored,
   const CMat<S> outputs = cview(o);
   sums_.loss += scale * task_->loss(outputs, wanted, d_o);
   if (request_.metrics) task_->measure(outputs, wanted, sums_.metrics);
+  if (outputs_)
+    for (Index i = 0; i < count; ++i)
+      if (const auto [t, column] = places_[i]; c.active[t] > column)
+        outputs_->col(batch_->scored(c.first + t, slice_->sequences[column])) = outputs.col(i);
   if (!want_gradient) return nothing;
 
   d_o *= S(scale);

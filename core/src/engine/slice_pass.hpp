@@ -30,9 +30,10 @@ struct PassSums {
 template <class S> class SlicePass {
  public:
   /// `scale` = 1 / weight of the whole batch, `last_scale` = 1 / weight of its last steps; `carried`: entering state of every
-  /// sequence of the batch, or 0 × 0. Losses and gradients are multiplied by the scales.
+  /// sequence of the batch, or 0 × 0. Losses and gradients are multiplied by the scales. `outputs`, where the slice's columns scored(t, b)
+  /// are written, or null.
   void run(const Model<S>& model, const Task<S>& task, const Batch<S>& batch, const Slice& slice, const PassRequest& request, double scale,
-           double last_scale, const Matrix<S>& carried);
+           double last_scale, const Matrix<S>& carried, Matrix<S>* outputs);
 
   const PassSums& sums() const { return sums_; }
   /// Gradient of every block outside the maps; the blocks of the maps come last in the layout and are left out.
@@ -69,6 +70,7 @@ template <class S> class SlicePass {
   const Batch<S>* batch_ = nullptr;
   const Slice* slice_ = nullptr;
   PassRequest request_;
+  Matrix<S>* outputs_ = nullptr;
   Index chunk_ = 0, stride_ = 0;
   bool keep_ = false;                            // what every chunk saves
   Index held_ = -1;                              // the chunk that memory holds otherwise

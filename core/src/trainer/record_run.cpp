@@ -5,8 +5,7 @@
 
 #include <stiefel/product.hpp>
 
-#include "results/atomic_file.hpp"
-#include "results/hdf5.hpp"
+#include "results/header_file.hpp"
 #include "results/provenance.hpp"
 #include "results/reader.hpp"
 #include "results/sha256.hpp"
@@ -54,52 +53,37 @@ std::string stored_build(const std::filesystem::path& directory) {
   return ResultReader(directory / "results.h5").text_attribute("/provenance", "build");
 }
 
-template <class S> void write_weights(const std::filesystem::path& path, const Layout& layout, const std::vector<S>& values, Index step) {
-  std::filesystem::create_directories(path.parent_path());
-  AtomicFile target(path);
-  hdf5::File file = hdf5::File::create(target.temporary());
-  {
-    file.root().set_number("format_version", 1, hdf5::Type::i4);
-    file.root().set_number("step", double(step), hdf5::Type::i8);
-    file.root().set_text("float_type", sizeof(S) == 4 ? "float32" : "float64");
-    const hdf5::Group group = file.root().make_group("weights");
-    const auto blocks = layout.all(values.data());
-    for (Index i = 0; i < blocks.count(); ++i) {
-      const BlockSpec& spec = layout.block(i);
-      const bool square = spec.rows * spec.cols == spec.size;
-      const auto rows = std::uint64_t(square ? spec.rows : spec.size), cols = std::uint64_t(square ? spec.cols : 1);
-      hdf5::Dataset dataset = group.create_dataset(spec.name, {hdf5::Type::f8, {rows, cols}, {}});
-      const Matrix<double> row_major =
-          mat(const_cast<S*>(blocks[i].data()), Index(rows), Index(cols), Index(rows)).transpose().template cast<double>();
-      dataset.write(0, rows, std::span(row_major.data(), std::size_t(row_major.size())));
-      dataset.close();
-    }
-  }
-  file.close();
-  target.replace();
-  target.sync_directory();
-}
-
 }  // namespace
 
-RunRecord::RunRecord(const LoadedExperiment& loaded, const Registry& registry, const RunOptions& options, const std::vector<DataFile>& data,
-                     int threads) {
+RunHeader header_of(const LoadedExperiment& loaded, const Registry& registry, const RunOptions& options, const std::vector<DataFile>& data,
+                    int threads) {
   ProvenanceRequest request;
   request.simd_target = product_target();
   request.threads = threads;
   request.command_line = {options.command_line};
   RunHeader header;
+  header.title = loaded.experiment.name;
+  header.run_id = loaded.id;
+  header.yaml = loaded.resolved_yaml;
+  header.source = loaded.source;
+  header.overrides = loaded.overrides;
+  header.hash = loaded.hash;
+  header.origins = loaded.origins;
   header.provenance = gather_provenance(request);
   header.plugins = plugins_of(loaded.experiment, registry);
-  const std::string build = build_of(header.plugins, header.provenance);
-  header.provenance.emplace_back("build", build);
+  header.provenance.emplace_back("build", build_of(header.plugins, header.provenance));
+  header.datasets = datasets_of(data);
+  header.segments = {{.host = host_name()}};
+  return header;
+}
 
-  std::string id = loaded.id;
-  path_ = run_path(options.output, loaded.experiment.name, id);
+RunRecord::RunRecord(RunHeader header, const std::filesystem::path& root) {
+  const std::string build = header.provenance.back().second;
+  path_ = run_path(root, header.title, header.run_id);
   if (run_state(path_) == RunState::finished && stored_build(path_) != build) {
     message_ = fmt::format("{} was made by another build of stiefel or of a plugin; this run is stored beside it", path_.string());
-    id += "-" + build;
-    path_ = run_path(options.output, loaded.experiment.name, id);
+    header.run_id += "-" + build;
+    path_ = run_path(root, header.title, header.run_id);
   }
   switch (run_state(path_)) {
     case RunState::none:
@@ -112,20 +96,33 @@ RunRecord::RunRecord(const LoadedExperiment& loaded, const Registry& registry, c
     }
       [[fallthrough]];  // names the owner; falls through when it ended just now
     case RunState::unfinished:
-      throw Error(fmt::format("{} holds a run that was not finished; move or delete the folder to run it again", path_.string()),
-                  Exit::in_use);
+      throw Error(
+          fmt::format("{} holds a run that was not finished: go on with `stiefel resume {}`, or move or delete the folder to run it "
+                      "again",
+                      path_.string(), path_.string()),
+          Exit::in_use);
   }
-  header.title = loaded.experiment.name;
-  header.run_id = id;
-  header.yaml = loaded.resolved_yaml;
-  header.source = loaded.source;
-  header.overrides = loaded.overrides;
-  header.hash = loaded.hash;
-  header.origins = loaded.origins;
-  header.datasets = datasets_of(data);
-  header.host = host_name();
-  directory_.emplace(RunDirectory::create(options.output, loaded.experiment.name, id, loaded.resolved_yaml));
-  recorder_ = std::make_unique<RecorderThread>(path_, std::move(header));
+  directory_.emplace(RunDirectory::create(root, header.title, header.run_id, header.yaml));
+  open(std::make_unique<RecorderThread>(path_, std::move(header)));
+}
+
+RunRecord::RunRecord(RunHeader header, RunDirectory directory, Index step, const RowCounts& kept) {
+  path_ = directory.path();
+  directory_.emplace(std::move(directory));
+  committed_ = step;
+  if (!std::filesystem::exists(path_ / "results.h5")) {
+    open(std::make_unique<RecorderThread>(path_, std::move(header)));
+    return;
+  }
+  RunHeader stored = read_header(path_ / "results.h5");
+  if (!stored.segments.empty() && stored.segments.back().reason == "running") stored.segments.back().reason = "killed";
+  stored.segments.push_back(header.segments.back());
+  stored.segments.back().start_step = stored.segments.back().end_step = step;
+  open(std::make_unique<RecorderThread>(path_, std::move(stored), kept));
+}
+
+void RunRecord::open(std::unique_ptr<RecorderThread> recorder) {
+  recorder_ = std::move(recorder);
   progress_ = std::make_unique<ProgressLog>(path_ / "progress.jsonl");
   log_.open(path_ / "log.txt", std::ios::app);
 }
@@ -136,16 +133,15 @@ void RunRecord::publish(Index step, Status status) {
   recorder_->publish(step, std::move(status));
 }
 
-template <class S> void RunRecord::weights(const std::string& which, const Layout& layout, const std::vector<S>& values, Index step) const {
-  const std::filesystem::path path = path_ / "checkpoints" / (which + ".h5");
-  recorder_->call([path, layout, values, step] { write_weights(path, layout, values, step); });
+template <class S> void RunRecord::network(const std::string& which, const Layout& layout, const NetworkState<S>& state, Index step) const {
+  recorder_->call([path = network_path(path_, which), layout, state, step] { write_network(path, layout, state, step); });
 }
 
-template <class S> void RunRecord::snapshot(const Layout& layout, const std::vector<S>& values, Index step, Index keep) {
-  snapshots_.push_back(fmt::format("step_{:08}", step));
-  weights(snapshots_.back(), layout, values, step);
-  for (; Index(snapshots_.size()) > keep; snapshots_.erase(snapshots_.begin()))
-    recorder_->call([old = path_ / "checkpoints" / (snapshots_.front() + ".h5")] { std::filesystem::remove(old); });
+template <class S> void RunRecord::save(const Layout& layout, Checkpoint<S> checkpoint, const CheckpointOptions& options) {
+  checkpoint.rows = recorder_->rows();
+  recorder_->call([path = path_, layout, checkpoint = std::move(checkpoint), options] {
+    write_checkpoint(path, layout, checkpoint, options.keep, options.keep_every);
+  });
 }
 
 void RunRecord::finish(Index step, const Status& status) {
@@ -165,9 +161,9 @@ void RunRecord::fail(const std::string& message, int exit_code) noexcept {
   }
 }
 
-template void RunRecord::snapshot(const Layout&, const std::vector<float>&, Index, Index);
-template void RunRecord::snapshot(const Layout&, const std::vector<double>&, Index, Index);
-template void RunRecord::weights(const std::string&, const Layout&, const std::vector<float>&, Index) const;
-template void RunRecord::weights(const std::string&, const Layout&, const std::vector<double>&, Index) const;
+template void RunRecord::save(const Layout&, Checkpoint<float>, const CheckpointOptions&);
+template void RunRecord::save(const Layout&, Checkpoint<double>, const CheckpointOptions&);
+template void RunRecord::network(const std::string&, const Layout&, const NetworkState<float>&, Index) const;
+template void RunRecord::network(const std::string&, const Layout&, const NetworkState<double>&, Index) const;
 
 }  // namespace stiefel

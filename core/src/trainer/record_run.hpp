@@ -11,20 +11,25 @@
 #include <stiefel/task.hpp>
 
 #include "config/load.hpp"
-#include "engine/parameters.hpp"
 #include "results/progress.hpp"
 #include "results/recorder_thread.hpp"
 #include "results/run_directory.hpp"
+#include "trainer/checkpoint.hpp"
 #include "trainer/trainer.hpp"
 
 namespace stiefel {
 
+/// What the result file says of a run before its first row.
+RunHeader header_of(const LoadedExperiment& loaded, const Registry& registry, const RunOptions& options, const std::vector<DataFile>& data,
+                    int threads);
+
 class RunRecord {
  public:
-  /// Begins a run in a fresh directory. A finished run of the same configuration and build is left as it is; one of another build gets a
-  /// neighbour; an unfinished one is an Error that says what to do.
-  RunRecord(const LoadedExperiment& loaded, const Registry& registry, const RunOptions& options, const std::vector<DataFile>& data,
-            int threads);
+  /// Begins a run in a fresh directory below `root`. A finished run of the same configuration and build is left as it is; one of another
+  /// build gets a neighbour; an unfinished one is an Error that says what to do.
+  RunRecord(RunHeader header, const std::filesystem::path& root);
+  /// Goes on with the run in a directory after a step at which results.h5 had so many rows of each group.
+  RunRecord(RunHeader header, RunDirectory directory, Index step, const RowCounts& kept);
 
   bool finished_before() const { return !recorder_; }
   const std::string& message() const { return message_; }
@@ -36,14 +41,16 @@ class RunRecord {
   }
   void log(const std::string& line) { log_ << line << std::endl; }
   void publish(Index step, Status status);
-  /// checkpoints/<which>.h5: one array per block.
-  template <class S> void weights(const std::string& which, const Layout& layout, const std::vector<S>& values, Index step) const;
-  /// weights("step_N"); of these only the last `keep` stay.
-  template <class S> void snapshot(const Layout& layout, const std::vector<S>& values, Index step, Index keep);
+  /// network_path(directory, which).
+  template <class S> void network(const std::string& which, const Layout& layout, const NetworkState<S>& state, Index step) const;
+  /// Writes the checkpoint, which is told the rows that were recorded so far.
+  template <class S> void save(const Layout& layout, Checkpoint<S> checkpoint, const CheckpointOptions& options);
   void finish(Index step, const Status& status);
   void fail(const std::string& message, int exit_code) noexcept;
 
  private:
+  void open(std::unique_ptr<RecorderThread> recorder);
+
   std::filesystem::path path_;
   std::string message_;
   std::optional<RunDirectory> directory_;
@@ -51,7 +58,6 @@ class RunRecord {
   std::unique_ptr<ProgressLog> progress_;
   std::ofstream log_;
   Index committed_ = 0;
-  std::vector<std::string> snapshots_;
 };
 
 }  // namespace stiefel

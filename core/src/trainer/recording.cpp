@@ -182,6 +182,17 @@ template <class S> void Recording<S>::final_test(Index step, const std::vector<d
   recorder_.append(final_, double(step), values);
 }
 
+template <class S> void Recording<S>::outcome(Index step, const std::map<std::string, Ratio>& quantities) {
+  std::vector<Column> columns;
+  std::vector<double> values;
+  for (const auto& [name, ratio] : quantities) {
+    columns.push_back(number(name, "1", "what the task says of the best model: mean"));
+    values.push_back(ratio.sum / ratio.weight);
+  }
+  const int table = recorder_.define({"/outcome", integer("step", "1", "optimizer step of the best model"), {}, columns, 1});
+  recorder_.append(table, double(step), values);
+}
+
 template <class S> void Recording<S>::norms(Index step, const PassResult& pass) {
   std::vector<double> values;
   for (const auto* norms : {&pass.gradient_norm, &pass.last_gradient_norm, &pass.hidden_norm}) {

@@ -44,6 +44,8 @@ template <class S> class STIEFEL_API Recording {
   void step(const StepRow& row);
   void evaluation(const EvaluationRow& row);
   void final_test(Index step, const std::vector<double>& values);
+  /// /outcome: a column for each quantity.
+  void outcome(Index step, const std::map<std::string, Ratio>& quantities);
   /// Norms per time step; sequences shorter than the axis leave NaN.
   void norms(Index step, const PassResult& pass);
   /// Spectrum, orthogonality, scalars and traced blocks that are due, of the parameters last refreshed.

@@ -7,6 +7,9 @@
 #include <chrono>
 #include <cmath>
 
+#include "results/header_file.hpp"
+#include "trainer/changes.hpp"
+#include "trainer/outcome.hpp"
 #include "trainer/record_run.hpp"
 #include "trainer/recording.hpp"
 #include "trainer/session.hpp"
@@ -40,23 +43,51 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+/// What of a trainer is neither in the network nor in the updater nor a function of the step.
+struct Counts {
+  double best_metric = std::numeric_limits<double>::quiet_NaN(), loss_sum = 0, running_loss = best_metric;
+  std::int64_t best_step = -1, waited = 0, losses = 0;
+
+  void serialise(Archive& archive) {
+    archive.value("best_metric", best_metric);
+    archive.value("loss_sum", loss_sum);
+    archive.value("running_loss", running_loss);
+    archive.value("best_step", best_step);
+    archive.value("waited", waited);
+    archive.value("losses", losses);
+  }
+};
+
+StateItems items_of(Counts counts) {
+  MemoryArchive archive;
+  counts.serialise(archive);
+  return archive.items();
+}
+
 template <class S> class Trainer {
  public:
-  Trainer(const LoadedExperiment& loaded, Session<S>& session, RunRecord& record, const RunOptions& options, RunObserver& observer)
+  /// `from`: a checkpoint to go on from, or null.
+  Trainer(const LoadedExperiment& loaded, Session<S>& session, RunRecord& record, const RunOptions& options, RunObserver& observer,
+          const Checkpoint<S>* from)
       : experiment_(loaded.experiment),
         session_(session),
         record_(record),
         options_(options),
         observer_(observer),
         recording_(record.recorder(), experiment_, *session.task, *session.network, *session.updater),
-        batches_(*session.task, Split::train, experiment_.task.plugin, session.task_file, 0, session.total_steps()),
-        steps_(session.total_steps()) {}
+        batches_(*session.task, Split::train, experiment_.task.plugin, session.task_file, from ? from->step : 0, session.total_steps()),
+        steps_(session.total_steps()) {
+    if (from) restore(*from);
+  }
 
   RunSummary run();
 
  private:
   bool step();
   void evaluate();
+  void restore(const Checkpoint<S>& from);
+  void save();
+  bool save_due();
   bool better(double value, double other) const;
   bool improves(double value) const {
     return std::isfinite(status_.best_metric) ? better(value, status_.best_metric) : std::isfinite(value);
@@ -77,8 +108,10 @@ template <class S> class Trainer {
   Progress progress_;
   Index steps_;
   Status status_;
-  std::vector<S> best_;
-  Index waited_ = 0, losses_ = 0;
+  NetworkState<S> best_;
+  std::int64_t waited_ = 0, losses_ = 0;
+  Index saved_ = 0;
+  Clock::time_point saved_at_ = Clock::now();
   double loss_sum_ = 0, evaluated_at_ = 0;
   std::vector<double> durations_;
   Clock::time_point start_ = Clock::now();
@@ -87,24 +120,27 @@ template <class S> class Trainer {
 template <class S> RunSummary Trainer<S>::run() {
   progress_.steps = steps_;
   session_.network->refresh();
-  recording_.maps(0, *session_.network);
+  if (progress_.step == 0) recording_.maps(0, *session_.network);
   const Index period = session_.evaluation_period();
   status_.state = "finished";
   bool stopped_early = false;
   while (progress_.step < steps_) {
-    if (!step()) break;
-    if (progress_.step % period == 0 || progress_.step == steps_) evaluate();
     if (const std::string reason = reason_to_stop(); !reason.empty()) {
       observer_.note("stopping early: " + reason);
       stopped_early = true;
       break;
     }
-    if (stop_asked() && progress_.step < steps_) {
+    if (stop_asked()) {
+      if (progress_.step != saved_) save();
       status_.state = "preempted";
       status_.exit_code = 128 + options_.signal->load();
-      status_.message = fmt::format("stopped by signal {} after step {} of {}", options_.signal->load(), progress_.step, steps_);
+      status_.message = fmt::format("stopped by signal {} after step {} of {}; go on with: stiefel resume {}", options_.signal->load(),
+                                    progress_.step, steps_, record_.directory().string());
       break;
     }
+    if (!step()) break;
+    if (progress_.step % period == 0 || progress_.step == steps_) evaluate();
+    if (save_due()) save();
   }
   if (status_.state == "finished") finish_best();
   if (status_.message.empty())
@@ -153,15 +189,44 @@ template <class S> bool Trainer<S>::step() {
       session_.network->refresh();
       recording_.maps(number, *session_.network);
     }
-    const CheckpointOptions& checkpoint = experiment_.checkpoint;
-    if (checkpoint.every > 0 && number % checkpoint.every == 0) {
-      record_.snapshot(session_.network->layout(), session_.network->values(), number, checkpoint.keep);
-      record_.publish(number, status_);
-    }
   });
   progress_.seconds = seconds_since(start_);
   observer_.progress(progress_);
   return true;
+}
+
+template <class S> bool Trainer<S>::save_due() {
+  const CheckpointOptions& checkpoint = experiment_.checkpoint;
+  const bool asked = options_.save && options_.save->exchange(false);
+  const bool late = checkpoint.minutes > 0 && std::chrono::duration<double>(Clock::now() - saved_at_).count() > 60 * checkpoint.minutes;
+  return progress_.step < steps_ && (asked || late || (checkpoint.every > 0 && progress_.step % checkpoint.every == 0));
+}
+
+/// The rows go first: a checkpoint never knows of rows that results.h5 has not.
+template <class S> void Trainer<S>::save() {
+  watch_.time(Phase::record, [&] {
+    record_.publish(progress_.step, status_);
+    Checkpoint<S> checkpoint{progress_.step, session_.network->state(), best_, session_.updater->state(), session_.network->carried(), {}};
+    checkpoint.parts["trainer"] = items_of(Counts{status_.best_metric, loss_sum_, progress_.loss, status_.best_step, waited_, losses_});
+    record_.save(session_.network->layout(), std::move(checkpoint), experiment_.checkpoint);
+  });
+  saved_ = progress_.step;
+  saved_at_ = Clock::now();
+}
+
+template <class S> void Trainer<S>::restore(const Checkpoint<S>& from) {
+  session_.network->restore(from.network);
+  session_.network->give_state(from.carried);
+  session_.updater->restore(from.parts);
+  best_ = from.best;
+  Counts counts;
+  MemoryArchive archive(from.parts.at("trainer"));
+  counts.serialise(archive);
+  status_.best_metric = progress_.best = counts.best_metric;
+  status_.best_step = counts.best_step;
+  loss_sum_ = counts.loss_sum, losses_ = counts.losses, waited_ = counts.waited;
+  progress_.loss = counts.running_loss;
+  progress_.step = saved_ = from.step;
 }
 
 template <class S> bool Trainer<S>::better(double value, double other) const {
@@ -209,8 +274,8 @@ template <class S> void Trainer<S>::evaluate() {
     if (row.best) {
       status_.best_metric = progress_.best = selecting[chosen];
       status_.best_step = row.step;
-      best_ = session_.network->values();
-      record_.weights("best", session_.network->layout(), best_, row.step);
+      best_ = session_.network->state();
+      record_.network("best", session_.network->layout(), best_, row.step);
     }
     waited_ = row.best ? 0 : waited_ + 1;
     session_.updater->evaluated(row.best);
@@ -228,24 +293,24 @@ template <class S> void Trainer<S>::evaluate() {
 
 /// The best model, or the last one when nothing selects, on the test split.
 template <class S> void Trainer<S>::finish_best() {
-  record_.weights("last", session_.network->layout(), session_.network->values(), progress_.step);
-  const Index step = best_.empty() ? progress_.step : Index(status_.best_step);
-  if (!best_.empty()) session_.network->values() = best_;
-  const std::vector<double> values = session_.evaluate(Split::test);
+  record_.network("last", session_.network->layout(), session_.network->state(), progress_.step);
+  const bool chosen = !best_.values.empty();
+  const Index step = chosen ? Index(status_.best_step) : progress_.step;
+  if (chosen) session_.network->restore(best_);
+  RunOutcome outcome(record_.directory() / "outcome");
+  const std::vector<double> values = session_.evaluate(Split::test, session_.task->reports() ? &outcome : nullptr);
   if (values.empty()) return;
   recording_.final_test(step, values);
+  if (!outcome.quantities().empty()) recording_.outcome(step, outcome.quantities());
   status_.message = fmt::format("{} after {} steps in {:.1f} s (model of step {}; a predictor without memory: {:.4g})",
                                 values_text("test", values), progress_.step, seconds_since(start_), step, session_.task->baseline());
 }
 
-template <class S> RunSummary run(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options, RunObserver& observer) {
-  Session<S> session(loaded, registry, options);
-  RunRecord record(loaded, registry, options, session.task->files(), session.workers.threads());
-  if (record.finished_before()) return {"existing", record.message(), record.directory(), 0};
-  observer.note(fmt::format("{}: {} parameters, {} steps, {} threads, {}", loaded.experiment.name, session.network->layout().size(),
-                            session.total_steps(), session.workers.threads(), record.directory().string()));
+/// What goes wrong is told to the run's files, too.
+template <class S> RunSummary train(const LoadedExperiment& loaded, Session<S>& session, RunRecord& record, const RunOptions& options,
+                                    RunObserver& observer, const Checkpoint<S>* from) {
   try {
-    return Trainer<S>(loaded, session, record, options, observer).run();
+    return Trainer<S>(loaded, session, record, options, observer, from).run();
   } catch (const Error& error) {
     record.fail(error.what(), int(error.code()));
     throw;
@@ -255,6 +320,32 @@ template <class S> RunSummary run(const LoadedExperiment& loaded, Registry& regi
   }
 }
 
+template <class S> RunSummary run(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options, RunObserver& observer) {
+  Session<S> session(loaded, registry, options);
+  RunRecord record(header_of(loaded, registry, options, session.task->files(), session.workers.threads()), options.output);
+  if (record.finished_before()) return {"existing", record.message(), record.directory(), 0};
+  observer.note(fmt::format("{}: {} parameters, {} steps, {} threads, {}", loaded.experiment.name, session.network->layout().size(),
+                            session.total_steps(), session.workers.threads(), record.directory().string()));
+  return train<S>(loaded, session, record, options, observer, nullptr);
+}
+
+template <class S> RunSummary resume(const std::filesystem::path& path, const LoadedExperiment& loaded, Registry& registry,
+                                     const RunOptions& options, const std::vector<std::string>& allowed, RunObserver& observer) {
+  if (run_state(path) == RunState::finished) return {"existing", path.string() + " is finished already", path, 0};
+  RunDirectory directory = RunDirectory::open(path);
+  Session<S> session(loaded, registry, options);
+  RunHeader header = header_of(loaded, registry, options, session.task->files(), session.workers.threads());
+  if (exists(path / "results.h5")) refuse_changes(read_header(path / "results.h5"), header, allowed);
+  Checkpoint<S> checkpoint{0, session.network->state(), {}, session.updater->state(), {}, {}};
+  checkpoint.parts["trainer"] = items_of(Counts());
+  const auto file = newest_checkpoint(path, [&](const std::string& line) { observer.note(line + "; going back to the one before it"); });
+  if (file) read_checkpoint(*file, session.network->layout(), checkpoint);
+  RunRecord record(std::move(header), std::move(directory), checkpoint.step, checkpoint.rows);
+  observer.note(fmt::format("{} goes on after step {} of {}, {} threads", path.string(), checkpoint.step, session.total_steps(),
+                            session.workers.threads()));
+  return train<S>(loaded, session, record, options, observer, file ? &checkpoint : nullptr);
+}
+
 }  // namespace
 
 RunObserver::~RunObserver() = default;
@@ -262,6 +353,12 @@ RunObserver::~RunObserver() = default;
 RunSummary run_experiment(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options, RunObserver& observer) {
   return loaded.experiment.scalar == "float64" ? run<double>(loaded, registry, options, observer)
                                                : run<float>(loaded, registry, options, observer);
+}
+
+RunSummary resume_experiment(const std::filesystem::path& directory, const LoadedExperiment& loaded, Registry& registry,
+                             const RunOptions& options, const std::vector<std::string>& allowed, RunObserver& observer) {
+  return loaded.experiment.scalar == "float64" ? resume<double>(directory, loaded, registry, options, allowed, observer)
+                                               : resume<float>(directory, loaded, registry, options, allowed, observer);
 }
 
 }  // namespace stiefel

@@ -33,7 +33,8 @@ struct RunOptions {
   std::filesystem::path output = "runs";
   std::string data_directory;
   std::string command_line;
-  const std::atomic<int>* signal = nullptr;  ///< set to a signal number to stop after the step
+  const std::atomic<int>* signal = nullptr;  ///< set to a signal number to save a checkpoint after the step and stop
+  std::atomic<bool>* save = nullptr;         ///< set to save a checkpoint after the step
 };
 
 struct RunSummary {
@@ -50,6 +51,11 @@ struct DryRun {
 
 /// Runs in the scalar that the experiment names. Throws Error.
 STIEFEL_API RunSummary run_experiment(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options, RunObserver& observer);
+/// Goes on with a run from its newest checkpoint that is whole, or from the start when it has none; `loaded` is its config.yaml.
+/// `allowed` names what may differ from the start of the run: "config", "plugin NAME", "data NAME" or a name of /provenance; "all".
+/// Anything else that differs is an Error that lists it.
+STIEFEL_API RunSummary resume_experiment(const std::filesystem::path& directory, const LoadedExperiment& loaded, Registry& registry,
+                                         const RunOptions& options, const std::vector<std::string>& allowed, RunObserver& observer);
 /// Resolves everything, loads the data, takes one step, writes nothing.
 STIEFEL_API DryRun dry_run(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options);
 

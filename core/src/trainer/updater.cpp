@@ -174,6 +174,31 @@ template <class S> void Updater<S>::evaluated(bool improved) {
   for (Group& group : groups_) group.schedule.evaluated(improved);
 }
 
+template <class S> template <class F> void Updater<S>::each_part(F&& f) {
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    Group& group = groups_[g];
+    f("optimizer_" + std::to_string(g), group.plugin, group.file, [&](Archive& archive) { group.optimizer->serialise(archive); });
+    f("schedule_" + std::to_string(g), group.plugin, group.file, [&](Archive& archive) { group.schedule.serialise(archive); });
+  }
+}
+
+template <class S> std::map<std::string, StateItems> Updater<S>::state() {
+  std::map<std::string, StateItems> parts;
+  each_part([&](const std::string& name, const std::string& plugin, const std::filesystem::path& file, auto serialise) {
+    MemoryArchive archive;
+    guarded("serialise", plugin, file, [&] { serialise(archive); });
+    parts[name] = archive.items();
+  });
+  return parts;
+}
+
+template <class S> void Updater<S>::restore(const std::map<std::string, StateItems>& parts) {
+  each_part([&](const std::string& name, const std::string& plugin, const std::filesystem::path& file, auto serialise) {
+    MemoryArchive archive(parts.at(name));
+    guarded("serialise", plugin, file, [&] { serialise(archive); });
+  });
+}
+
 template <class S> std::vector<double> Updater<S>::rates(Index step) const {
   std::vector<double> rates;
   for (const Group& group : groups_) rates.push_back(group.rate * group.schedule.factor(step));

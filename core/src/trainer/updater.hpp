@@ -1,6 +1,7 @@
 // From gradients to parameters: groups of blocks with their optimizers, rates, schedules, decay and clipping.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -38,6 +39,9 @@ template <class S> class STIEFEL_API Updater {
   /// One step with the gradient of network.gradient(): decay, clip, move, after_step. `step` counts from 1. Blocks are moved side by side.
   UpdateNorms step(Index step, Network<S>& network, Workers& workers);
   void evaluated(bool improved);
+  /// Of every group's optimizer and schedule, "optimizer_0", "schedule_0", …
+  std::map<std::string, StateItems> state();
+  void restore(const std::map<std::string, StateItems>& parts);
   std::vector<double> rates(Index step) const;  ///< of each group that moves
   const std::vector<std::string>& group_names() const { return names_; }
   bool moves(Index block) const { return group_of_[block] >= 0; }
@@ -56,6 +60,8 @@ template <class S> class STIEFEL_API Updater {
   void attach(const Experiment& experiment, const Registry& registry, Network<S>& network);
   void decay(Network<S>& network);
   double clip(Network<S>& network, double norm);
+  /// f(name, plugin, file, call of serialise).
+  template <class F> void each_part(F&& f);
   void move(Index step, Network<S>& network, Workers& workers);
 
   std::vector<Group> groups_;

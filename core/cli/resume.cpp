@@ -1,0 +1,31 @@
+// `stiefel resume RUN`: go on with a run that was stopped.
+#include <fmt/format.h>
+
+#include <boost/algorithm/string.hpp>
+
+#include <config/load.hpp>
+#include <trainer/trainer.hpp>
+
+#include "command_table.hpp"
+#include "commands.hpp"
+#include "progress.hpp"
+#include "running.hpp"
+
+namespace stiefel::cli {
+
+int resume_command(std::span<const std::string> words) {
+  const Arguments arguments = parse_arguments("resume", words);
+  if (arguments.positional.empty()) throw Error("name the folder of a run: stiefel resume RUN [key.path=value...]");
+  const std::filesystem::path directory = arguments.positional.front();
+  if (!exists(directory / "config.yaml"))
+    throw Error(fmt::format("{} is not the folder of a run: it has no config.yaml; runs are in runs/NAME/ID", directory.string()));
+  std::vector<std::string> overrides(arguments.positional.begin() + 1, arguments.positional.end()), allowed;
+  if (arguments.has("--threads")) overrides.push_back("threads=" + arguments.value("--threads"));
+  if (arguments.has("--allow-change")) boost::split(allowed, arguments.value("--allow-change"), boost::is_any_of(","));
+  Registry registry;
+  const LoadedExperiment loaded = load_experiment(directory / "config.yaml", overrides, registry);
+  TerminalObserver observer(choose_verbosity(arguments.has("--quiet"), !arguments.has("--no-progress")));
+  return report(resume_experiment(directory, loaded, registry, running_options(arguments, "resume", words), allowed, observer));
+}
+
+}  // namespace stiefel::cli

@@ -1,0 +1,48 @@
+#include "running.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+
+namespace stiefel::cli {
+namespace {
+
+std::atomic<int> signal_number{0};
+std::atomic<bool> save{false};
+
+void on_stop(int number) {
+  if (signal_number.exchange(number) != 0) _exit(128 + number);
+}
+void on_save(int) { save = true; }
+
+void catch_signals() {
+  struct sigaction action {};
+  action.sa_flags = SA_RESTART;
+  action.sa_handler = on_stop;
+  for (int number : {SIGINT, SIGTERM, SIGHUP}) sigaction(number, &action, nullptr);
+  action.sa_handler = on_save;
+  sigaction(SIGUSR1, &action, nullptr);
+}
+
+}  // namespace
+
+RunOptions running_options(const Arguments& arguments, const std::string& command, std::span<const std::string> words) {
+  catch_signals();
+  RunOptions options;
+  options.output = arguments.value("--output", "runs");
+  options.data_directory = data_directory(arguments);
+  options.signal = &signal_number;
+  options.save = &save;
+  options.command_line = fmt::format("stiefel {} {}", command, fmt::join(words, " "));
+  return options;
+}
+
+int report(const RunSummary& summary) {
+  fmt::print("{}: {}\n", summary.state, summary.message);
+  fmt::print("results: {}\n", (summary.directory / "results.h5").string());
+  return summary.exit_code;
+}
+
+}  // namespace stiefel::cli

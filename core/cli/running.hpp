@@ -1,0 +1,20 @@
+// What `run` and `resume` have in common: signals, options, the last two lines.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include <trainer/trainer.hpp>
+
+#include "command_table.hpp"
+
+namespace stiefel::cli {
+
+/// Data folder and command line; from here on SIGINT, SIGTERM and SIGHUP stop after the step, the second one at once, and SIGUSR1 asks for
+/// a checkpoint.
+RunOptions running_options(const Arguments& arguments, const std::string& command, std::span<const std::string> words);
+
+/// Says how it ended; returns the exit code.
+int report(const RunSummary& summary);
+
+}  // namespace stiefel::cli

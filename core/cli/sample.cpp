@@ -1,0 +1,54 @@
+// `stiefel sample RUN`: text from the network of a run.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <filesystem>
+
+#include <config/load.hpp>
+#include <trainer/checkpoint.hpp>
+#include <trainer/sample.hpp>
+
+#include "command_table.hpp"
+#include "commands.hpp"
+
+namespace stiefel::cli {
+namespace {
+
+template <class T> T number(const Arguments& arguments, const std::string& option, T otherwise, T least) {
+  if (!arguments.has(option)) return otherwise;
+  const std::string text = arguments.value(option);
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !(value >= least))
+    throw Error(fmt::format("{} needs a number of at least {}, not \"{}\"", option, least, text));
+  return value;
+}
+
+}  // namespace
+
+int sample_command(std::span<const std::string> words) {
+  const Arguments arguments = parse_arguments("sample", words);
+  if (arguments.positional.size() != 1) throw Error("name one run: stiefel sample RUN, where RUN is its folder, with config.yaml in it");
+  const std::filesystem::path directory = arguments.positional.front();
+  SampleOptions options;
+  options.network = network_path(directory, arguments.value("--network", "best"));
+  if (!exists(options.network))
+    throw Error(
+        fmt::format("there is no {}: name the folder of a run that has been evaluated, such as runs/NAME/ID, or another network "
+                    "of it by --network",
+                    options.network.string()));
+  options.length = number<Index>(arguments, "--length", options.length, 0);
+  options.temperature = number<double>(arguments, "--temperature", options.temperature, 0);
+  options.seed = number<std::uint64_t>(arguments, "--seed", options.seed, 0);
+  options.prime = arguments.value("--prime", " ");
+
+  Registry registry;
+  const LoadedExperiment loaded = load_experiment(directory / "config.yaml", {"threads=1"}, registry);
+  RunOptions run;
+  run.data_directory = data_directory(arguments);
+  sample(loaded, registry, run, options, [](std::string_view text) { fmt::print("{}", text); });
+  fmt::print("\n");
+  return int(Exit::done);
+}
+
+}  // namespace stiefel::cli

@@ -1,0 +1,85 @@
+#include "trainer/changes.hpp"
+
+#include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include <stiefel/error.hpp>
+
+namespace stiefel {
+namespace {
+
+using Values = std::map<std::string, std::string>;
+
+/// Values by the paths of their keys; the entries of a list by their numbers.
+void flatten(const YAML::Node& node, const std::string& path, Values& values) {
+  const auto below = [&](const std::string& key) { return path.empty() ? key : path + "." + key; };
+  if (node.IsMap())
+    for (const auto& item : node) flatten(item.second, below(item.first.Scalar()), values);
+  else if (node.IsSequence())
+    for (std::size_t i = 0; i < node.size(); ++i) flatten(node[i], below(std::to_string(i)), values);
+  else
+    values[path] = node.IsScalar() ? node.Scalar() : "";
+}
+
+bool changes_no_bit(const std::string& key) {
+  return key == "threads" || key == "train.recompute" || key == "plugins" || key.starts_with("plugins.") || key.starts_with("checkpoint.");
+}
+
+Values configuration(const RunHeader& header) {
+  Values values;
+  flatten(YAML::Load(header.yaml), "", values);
+  std::erase_if(values, [](const auto& item) { return changes_no_bit(item.first); });
+  return values;
+}
+
+Values surroundings(const RunHeader& header) {
+  static constexpr std::array names = {"version",     "git_commit", "git_diff_sha256", "compiler", "cxx_flags",
+                                       "simd_target", "blas",       "blas_core"};
+  Values values;
+  for (const auto& [name, text] : header.provenance)
+    if (std::find(names.begin(), names.end(), name) != names.end()) values[name] = text;
+  for (const PluginRow& plugin : header.plugins) values["plugin:" + plugin.name] = plugin.sha256;
+  for (const DatasetRow& data : header.datasets) values["data:" + data.name] = data.sha256;
+  return values;
+}
+
+void compare(const Values& before, const Values& now, std::vector<Change>& found) {
+  Values all = before;
+  all.insert(now.begin(), now.end());
+  for (const auto& item : all) {
+    const auto value = [&](const Values& values) {
+      const auto at = values.find(item.first);
+      return at == values.end() ? std::string("nothing") : at->second;
+    };
+    if (value(before) != value(now)) found.push_back({item.first, value(before), value(now)});
+  }
+}
+
+}  // namespace
+
+std::vector<Change> changes(const RunHeader& before, const RunHeader& now) {
+  std::vector<Change> found;
+  compare(configuration(before), configuration(now), found);
+  compare(surroundings(before), surroundings(now), found);
+  return found;
+}
+
+void refuse_changes(const RunHeader& before, const RunHeader& now, const std::vector<std::string>& allowed) {
+  const auto names = [&](const std::string& name) { return std::find(allowed.begin(), allowed.end(), name) != allowed.end(); };
+  if (names("all")) return;
+  std::string lines, list;
+  for (const Change& change : changes(before, now)) {
+    if (names(change.name)) continue;
+    lines += fmt::format("\n  {}: {} at the start of the run, now {}", change.name, change.was, change.is);
+    list += (list.empty() ? "" : ",") + change.name;
+  }
+  if (!lines.empty())
+    throw Error(fmt::format("the run would not go on as it began:{}\nUndo what has changed, or go on with other bits: --allow-change {}",
+                            lines, list));
+}
+
+}  // namespace stiefel

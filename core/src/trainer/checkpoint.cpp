@@ -1,0 +1,295 @@
+#include "trainer/checkpoint.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "results/atomic_file.hpp"
+#include "results/file_error.hpp"
+#include "results/hdf5.hpp"
+#include "results/reader.hpp"
+#include "results/sha256.hpp"
+
+namespace stiefel {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr int format_version = 1;
+
+struct BlockShape {
+  explicit BlockShape(const BlockSpec& spec)
+      : rows(spec.rows * spec.cols == spec.size ? spec.rows : spec.size), cols(spec.rows * spec.cols == spec.size ? spec.cols : 1) {}
+  Index rows, cols;
+};
+
+/// f(T()) with the type of an item's numbers.
+template <class F> auto with_type(StateItem::Type type, F&& f) {
+  switch (type) {
+    case StateItem::float32:
+      return f(float());
+    case StateItem::float64:
+      return f(double());
+    default:
+      return f(std::int64_t());
+  }
+}
+
+std::vector<double> numbers_of(const StateItem& item) {
+  return with_type(item.type, [&]<class T>(T) {
+    std::vector<T> values(item.bytes.size() / sizeof(T));
+    if (!values.empty()) std::memcpy(values.data(), item.bytes.data(), item.bytes.size());
+    return std::vector<double>(values.begin(), values.end());
+  });
+}
+
+void set_numbers(StateItem& item, const std::vector<double>& numbers) {
+  with_type(item.type, [&]<class T>(T) {
+    const std::vector<T> values(numbers.begin(), numbers.end());
+    if (!values.empty()) std::memcpy(item.bytes.data(), values.data(), item.bytes.size());
+  });
+}
+
+// ---- writing
+
+void write_numbers(const hdf5::Group& group, const std::string& name, hdf5::Type type, const hdf5::Shape& shape,
+                   const std::vector<double>& numbers) {
+  hdf5::Dataset dataset = group.create_dataset(name, {type, shape, {}});
+  if (!numbers.empty()) dataset.write(0, shape[0], numbers);
+  dataset.close();
+}
+
+void write_items(const hdf5::Group& group, const StateItems& items) {
+  for (const auto& [name, item] : items) {
+    const std::vector<double> numbers = numbers_of(item);
+    write_numbers(group, name, item.type == StateItem::int64 ? hdf5::Type::i8 : hdf5::Type::f8, {numbers.size()}, numbers);
+  }
+}
+
+template <class S> void write_state(const hdf5::Group& group, const Layout& layout, const NetworkState<S>& state) {
+  hdf5::Group weights = group.make_group("weights");
+  const auto blocks = layout.all(state.values.data());
+  for (Index i = 0; i < blocks.count(); ++i) {
+    const BlockShape shape(layout.block(i));
+    const Matrix<double> row_major = as_matrix(blocks[i], shape.rows, shape.cols).transpose().template cast<double>();
+    write_numbers(weights, layout.block(i).name, hdf5::Type::f8, {std::uint64_t(shape.rows), std::uint64_t(shape.cols)},
+                  {row_major.data(), row_major.data() + row_major.size()});
+  }
+  weights.close();
+  for (const auto& [plugin, items] : state.plugins) write_items(group.make_group("state/" + plugin), items);
+}
+
+/// A new file in place of `path`, with the root group filled by `fill`; returns its sum.
+template <class F> std::string replace_file(const fs::path& path, Index step, const char* float_type, F&& fill) {
+  fs::create_directories(path.parent_path());
+  AtomicFile target(path);
+  hdf5::File file = hdf5::File::create(target.temporary());
+  file.root().set_number("format_version", format_version, hdf5::Type::i4);
+  file.root().set_number("step", double(step), hdf5::Type::i8);
+  file.root().set_text("float_type", float_type);
+  fill(file.root());
+  file.close();
+  const ResultReader back(target.temporary());
+  if (back.number_attribute("/", "step") != double(step))
+    throw Error(path.string() + " reads back another step than was written; the disk or its file system cannot be trusted", Exit::damaged);
+  const std::string sum = sha256_of_file(target.temporary());
+  target.replace();
+  target.sync_directory();
+  return sum;
+}
+
+template <class S> constexpr const char* float_type = sizeof(S) == 4 ? "float32" : "float64";
+
+// ---- reading
+
+/// Numbers of a dataset that must be as many as `count`.
+std::vector<double> read_numbers(const ResultReader& file, const fs::path& path, const std::string& name, std::size_t count) {
+  if (!file.exists(name)) throw Error(fmt::format("{} holds no {}: it is of another network", path.string(), name), Exit::damaged);
+  std::vector<double> values = file.read(name).values;
+  if (values.size() != count)
+    throw Error(fmt::format("{}: {} has {} numbers, {} are needed", path.string(), name, values.size(), count), Exit::damaged);
+  return values;
+}
+
+void read_items(const ResultReader& file, const fs::path& path, const std::string& group, StateItems& items) {
+  for (auto& [name, item] : items) set_numbers(item, read_numbers(file, path, group + "/" + name, numbers_of(item).size()));
+}
+
+template <class S>
+void read_state(const ResultReader& file, const fs::path& path, const std::string& group, const Layout& layout, NetworkState<S>& state) {
+  const auto blocks = layout.all(state.values.data());
+  for (Index i = 0; i < blocks.count(); ++i) {
+    const BlockShape shape(layout.block(i));
+    const auto values = read_numbers(file, path, group + "/weights/" + layout.block(i).name, blocks[i].size());
+    as_matrix(blocks[i], shape.rows, shape.cols) =
+        as_matrix(std::span<const double>(values), shape.cols, shape.rows).transpose().template cast<S>();
+  }
+  for (auto& [plugin, items] : state.plugins) read_items(file, path, group + "/state/" + plugin, items);
+}
+
+void demand_version(const ResultReader& file, const fs::path& path) {
+  const double version = file.number_attribute("/", "format_version");
+  if (version > format_version)
+    throw Error(fmt::format("{} has format version {}, this stiefel knows {}; read it with a newer stiefel", path.string(), version,
+                            format_version),
+                Exit::damaged);
+}
+
+// ---- the index
+
+struct IndexEntry {
+  std::string file;
+  Index step = 0;
+  std::uint64_t bytes = 0;
+  std::string sum;
+};
+
+fs::path index_path(const fs::path& run) { return run / "checkpoints/index.json"; }
+
+[[noreturn]] void refuse_index(const fs::path& path, const std::string& why) {
+  throw Error(fmt::format("{} {}: which checkpoints are whole cannot be told. Restore it, or move the run's folder away and run again",
+                          path.string(), why),
+              Exit::damaged);
+}
+
+std::vector<IndexEntry> read_index(const fs::path& run) {
+  const fs::path path = index_path(run);
+  if (!fs::exists(path)) return {};
+  std::ifstream stream(path, std::ios::binary);
+  const nlohmann::json document = nlohmann::json::parse(stream, nullptr, false);
+  if (!stream || document.is_discarded()) refuse_index(path, "is no JSON document");
+  try {
+    if (document.at("format_version").get<int>() > format_version) refuse_index(path, "was written by a newer stiefel");
+    std::vector<IndexEntry> entries;
+    for (const auto& item : document.at("checkpoints")) {
+      IndexEntry entry{item.at("file"), item.at("step"), item.at("bytes"), item.at("sha256")};
+      if (entry.file.empty() || entry.file.find('/') != std::string::npos || entry.file[0] == '.')
+        refuse_index(path, "names a file outside of its folder");
+      entries.push_back(std::move(entry));
+    }
+    return entries;
+  } catch (const nlohmann::json::exception& error) {
+    refuse_index(path, fmt::format("is damaged ({})", error.what()));
+  }
+}
+
+void write_index(const fs::path& run, const std::vector<IndexEntry>& entries) {
+  nlohmann::ordered_json document{{"format_version", format_version}, {"checkpoints", nlohmann::ordered_json::array()}};
+  for (const IndexEntry& entry : entries)
+    document["checkpoints"].push_back({{"file", entry.file}, {"step", entry.step}, {"bytes", entry.bytes}, {"sha256", entry.sum}});
+  AtomicFile target(index_path(run));
+  std::ofstream stream(target.temporary(), std::ios::binary);
+  stream << document.dump(1) << "\n";
+  stream.close();
+  if (!stream) throw file_error("writing", target.temporary(), errno);
+  target.replace();
+  target.sync_directory();
+}
+
+}  // namespace
+
+template <class S> void write_network(const fs::path& path, const Layout& layout, const NetworkState<S>& state, Index step) {
+  replace_file(path, step, float_type<S>, [&](const hdf5::Group& root) { write_state(root, layout, state); });
+}
+
+template <class S> Index read_network(const fs::path& path, Network<S>& network) {
+  const ResultReader file(path);
+  demand_version(file, path);
+  NetworkState<S> state = network.state();
+  read_state(file, path, "", network.layout(), state);
+  network.restore(state);
+  return Index(file.number_attribute("/", "step"));
+}
+
+template <class S>
+void write_checkpoint(const fs::path& run, const Layout& layout, const Checkpoint<S>& checkpoint, Index keep, Index every) {
+  IndexEntry entry{fmt::format("step_{:08}.h5", checkpoint.step), checkpoint.step, 0, ""};
+  const fs::path path = run / "checkpoints" / entry.file;
+  entry.sum = replace_file(path, checkpoint.step, float_type<S>, [&](const hdf5::Group& root) {
+    write_state(root, layout, checkpoint.network);
+    if (!checkpoint.best.values.empty()) write_state(root.make_group("best"), layout, checkpoint.best);
+    for (const auto& [part, items] : checkpoint.parts) write_items(root.make_group("run/" + part), items);
+    const hdf5::Group rest = root.make_group("run");
+    const std::vector<double> carried(checkpoint.carried.data(), checkpoint.carried.data() + checkpoint.carried.size());
+    write_numbers(rest, "carried", hdf5::Type::f8, {std::uint64_t(checkpoint.carried.cols()), std::uint64_t(checkpoint.carried.rows())},
+                  carried);
+    hdf5::Group rows = root.make_group("rows");
+    for (const auto& [group, count] : checkpoint.rows) {
+      hdf5::Group table = rows.make_group(group.substr(1));
+      table.set_number("rows", double(count), hdf5::Type::i8);
+      table.close();
+    }
+    rows.close();
+  });
+  entry.bytes = fs::file_size(path);
+
+  std::vector<IndexEntry> entries = read_index(run), kept;
+  std::erase_if(entries, [&](const IndexEntry& other) { return other.step >= entry.step; });
+  entries.push_back(entry);
+  std::vector<fs::path> dropped;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const bool stays = i + std::size_t(keep) >= entries.size() || (every > 0 && entries[i].step % every == 0);
+    stays ? kept.push_back(entries[i]) : dropped.push_back(run / "checkpoints" / entries[i].file);
+  }
+  write_index(run, kept);
+  for (const fs::path& old : dropped) fs::remove(old);
+}
+
+namespace {
+
+/// Groups below /rows that say how many rows they stand for.
+void read_rows(const ResultReader& file, const std::string& group, RowCounts& rows) {
+  const std::string path = "/rows" + group;
+  if (file.has_attribute(path, "rows")) rows[group] = std::uint64_t(file.number_attribute(path, "rows"));
+  for (const std::string& child : file.children(path)) read_rows(file, group + "/" + child, rows);
+}
+
+}  // namespace
+
+template <class S> void read_checkpoint(const fs::path& path, const Layout& layout, Checkpoint<S>& checkpoint) {
+  const ResultReader file(path);
+  demand_version(file, path);
+  if (file.text_attribute("/", "float_type") != float_type<S>)
+    throw Error(path.string() + " is of a network in another precision", Exit::damaged);
+  checkpoint.step = Index(file.number_attribute("/", "step"));
+  if (file.exists("/best/weights")) {
+    checkpoint.best = checkpoint.network;
+    read_state(file, path, "/best", layout, checkpoint.best);
+  }
+  read_state(file, path, "", layout, checkpoint.network);
+  for (auto& [part, items] : checkpoint.parts) read_items(file, path, "/run/" + part, items);
+  const Array carried = file.read("/run/carried");
+  checkpoint.carried =
+      as_matrix(std::span<const double>(carried.values), Index(carried.shape.at(1)), Index(carried.shape.at(0))).template cast<S>();
+  checkpoint.rows.clear();
+  for (const std::string& child : file.children("/rows")) read_rows(file, "/" + child, checkpoint.rows);
+}
+
+std::optional<fs::path> newest_checkpoint(const fs::path& run, const std::function<void(const std::string&)>& damaged) {
+  const std::vector<IndexEntry> entries = read_index(run);
+  if (entries.empty()) return std::nullopt;
+  for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
+    const fs::path path = run / "checkpoints" / entry->file;
+    if (!fs::is_regular_file(path))
+      damaged(fmt::format("{} is missing", path.string()));
+    else if (fs::file_size(path) != entry->bytes || sha256_of_file(path) != entry->sum)
+      damaged(fmt::format("{} is damaged: it is not what was written", path.string()));
+    else
+      return path;
+  }
+  throw Error(fmt::format("no checkpoint of {} is whole; move the folder away and run again", run.string()), Exit::damaged);
+}
+
+#define STIEFEL_INSTANTIATE(S)                                                                                    \
+  template STIEFEL_API void write_network(const fs::path&, const Layout&, const NetworkState<S>&, Index);         \
+  template STIEFEL_API Index read_network(const fs::path&, Network<S>&);                                          \
+  template STIEFEL_API void write_checkpoint(const fs::path&, const Layout&, const Checkpoint<S>&, Index, Index); \
+  template STIEFEL_API void read_checkpoint(const fs::path&, const Layout&, Checkpoint<S>&);
+STIEFEL_INSTANTIATE(float)
+STIEFEL_INSTANTIATE(double)
+
+}  // namespace stiefel

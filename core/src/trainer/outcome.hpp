@@ -1,0 +1,27 @@
+// What a task reports at the end of a run: means of quantities, and files of its own.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include <stiefel/task.hpp>
+
+namespace stiefel {
+
+class STIEFEL_API RunOutcome final : public Outcome {
+ public:
+  /// The folder is made with the first file.
+  explicit RunOutcome(std::filesystem::path folder) : folder_(std::move(folder)) {}
+  /// Error for a name that is not [a-z][a-z0-9_]*.
+  void scalar(const std::string& name, double value, double weight) override;
+  /// Error for a name that is no plain file name.
+  void file(const std::string& name, std::string_view bytes) override;
+  const std::map<std::string, Ratio>& quantities() const { return quantities_; }
+
+ private:
+  std::filesystem::path folder_;
+  std::map<std::string, Ratio> quantities_;
+};
+
+}  // namespace stiefel

@@ -1,0 +1,113 @@
+"""Small runs of all kinds, what must be the same of two of them, and starting, killing and finishing them."""
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+import h5py
+
+TASKS = {"adding": "{plugin: adding, length: 20, validation_sequences: 100, test_sequences: 100}",
+         "copy": "{plugin: copy, length: 10, symbols: 3, validation_sequences: 100, test_sequences: 100}"}
+MODELS = {
+    "householder": "cell: {plugin: elman, hidden: 24, activation: leaky_relu}\n  recurrent: {plugin: householder, reflections: 6}",
+    "moving": "cell: {plugin: elman, hidden: 16}\n  recurrent: {plugin: lie_exponential, base: moving, rebase_every: 7}",
+    "kronecker": "cell: {plugin: elman, hidden: 16, activation: modrelu}\n  recurrent: {plugin: kronecker, field: complex}\n"
+                 "  initial_state: {kind: learned, init: hidden_uniform}",
+    "lstm": "cell: {plugin: lstm, hidden: 12}\n  recurrent: {plugin: dense}",
+    "svd": "cell: {plugin: elman, hidden: 16}\n  recurrent: {plugin: svd_margin, margin: 0.1}",
+    "low_rank": "cell: {plugin: gru, hidden: 12}\n  recurrent: {plugin: low_rank_projection}",
+    "urnn": "cell: {plugin: elman, hidden: 16, activation: modrelu}\n  recurrent: {plugin: urnn}",
+}
+OPTIMIZERS = {"adam": "{plugin: adam, rate: 3e-3}", "rmsprop": "{plugin: rmsprop, rate: 1e-3, schedule: {kind: plateau, factor: 0.5}}",
+              "sgd": "{plugin: sgd, rate: 1e-2}"}
+MANIFOLD = {"svd": ["recurrent.U", "recurrent.V"]}
+TIMES = ("wall_time", "step_seconds", "rss_bytes", "seconds", "calls", "started", "ended")
+
+
+def experiment(task, model, optimizer, steps):
+    entries = "".join(f'\n  - {{blocks: "{block}", plugin: geodesic_cayley, rate: 1e-3}}' for block in MANIFOLD.get(model, []))
+    moved = f"{entries}\n  - {{blocks: \"*\", {OPTIMIZERS[optimizer][1:]}" if entries else " " + OPTIMIZERS[optimizer]
+    return (f"name: kill-{task}-{model}-{optimizer}\ntask: {TASKS[task]}\nmodel:\n  {MODELS[model]}\noptimizer:{moved}\n"
+            f"train: {{batch: 12, steps: {steps}, evaluate_every: 23, weight_noise: 0.001, patience: 50}}\n"
+            "record: {loss: 1, spectrum: 17, gradient_norms: 19, orthogonality: 13, scalars: 11}\n"
+            "checkpoint: {every: 10, keep: 2}\n")
+
+
+def numbers(path):
+    """Every dataset of numbers but those of times, and texts of the groups with results."""
+    found = {}
+
+    def visit(name, item):
+        if isinstance(item, h5py.Dataset) and not name.startswith(("provenance", "config", "timing")) and item.name.split("/")[-1] not in TIMES:
+            found[name] = item[()].tobytes() if item.dtype.kind != "O" else list(item[()])
+    with h5py.File(path) as file:
+        file.visititems(visit)
+    return found
+
+
+def outcome(directory):
+    found = {f"results {k}": v for k, v in numbers(directory / "results.h5").items()}
+    for which in ("best", "last"):
+        found.update({f"{which} {k}": v for k, v in numbers(directory / f"checkpoints/{which}.h5").items()})
+    return found
+
+
+class Runner:
+    """Runs of stiefel in a folder; `environment` is added to that of each process."""
+
+    def __init__(self, program, folder):
+        self.program, self.folder = program, pathlib.Path(folder)
+
+    def start(self, *words, environment=None):
+        return subprocess.Popen([self.program, *map(str, words), "--quiet"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                env={**os.environ, **(environment or {})})
+
+    def go_on(self, file, output, threads=1):
+        """Resumes the run below `output`, or begins it when there is none; to its end."""
+        made = list(output.rglob("config.yaml"))
+        words = ("resume", made[0].parent) if made else ("run", file, "--output", output)
+        self.finish(*words, "--threads", threads)
+        return next(output.rglob("config.yaml")).parent
+
+    def finish(self, *words):
+        return self.end(self.start(*words))
+
+    @staticmethod
+    def end(process, code=0):
+        said = process.communicate(timeout=300)[0]
+        assert process.returncode == code, (process.args, process.returncode, said)
+        return said
+
+    def reference(self, file, threads):
+        begin = time.monotonic()
+        self.finish("run", file, "--output", self.folder / "whole", "--threads", threads)
+        return next((self.folder / "whole").rglob("results.h5")).parent, time.monotonic() - begin
+
+    def killed(self, process, after):
+        """Whether the process was alive when it was killed."""
+        try:
+            said = process.communicate(timeout=after)[0]
+            assert process.returncode == 0, (process.returncode, said)
+            return False
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+            return True
+
+
+def check_opens(directory):
+    results = directory / "results.h5"
+    if results.exists():
+        with h5py.File(results) as file:
+            rows = len(file["steps/step"]) if "steps" in file else 0
+            assert all(len(file[f"steps/{name}"]) == rows for name in file.get("steps", {})), results
+    for checkpoint in (directory / "checkpoints").glob("*.h5"):
+        with h5py.File(checkpoint) as file:
+            assert "weights" in file, checkpoint
+
+
+
+def expect_equal(found, expected, where):
+    differing = [name for name in expected if found.get(name) != expected[name]]
+    assert found.keys() == expected.keys() and not differing, (where, differing[:5], sorted(set(found) ^ set(expected))[:5])
