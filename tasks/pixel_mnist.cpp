@@ -52,8 +52,7 @@ Idx load(const std::string& directory, const std::string& what, const std::strin
                         what,
                         {"mnist", "", "MNIST/raw"},
                         {name + ".gz", name, dotted + ".gz", dotted},
-                        "curl -f --create-dirs --output-dir 'DIR/mnist' --remote-name-all 'https://storage.googleapis.com/cvdf-datasets/"
-                        "mnist/{train-images-idx3,train-labels-idx1,t10k-images-idx3,t10k-labels-idx1}-ubyte.gz'"};
+                        "stiefel data fetch mnist --data 'DIR'"};
   const std::string path = find_data_file(directory, query);
   files.push_back({"mnist/" + name, path});
   return read_idx(path, static_cast<std::size_t>(dimensions), mend_of(directory, query));

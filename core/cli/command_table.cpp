@@ -94,6 +94,17 @@ const std::vector<Command>& commands() {
         {"--length", Word::text, "complexity: numbers T of steps (10,100,1000)"},
         data,
         json}},
+      {"data",
+       "list|fetch|verify [NAME...]",
+       Word::text,
+       Word::text,
+       "say which data sets are there, fetch them, or check that they are what they should be",
+       {{"--yes", Word::none, "agree to the terms of what is fetched"},
+        {"--from", Word::text, "address of a folder that holds the files, instead of the public one"},
+        {"--stall", Word::text, "seconds without progress after which fetching ends (60)"},
+        {"--sets", Word::text, "a table of further sets, in the form of core/cli/data_sets.json"},
+        data,
+        json}},
       {"completion", "bash", Word::shell, Word::none, "print the completion script of a shell", {}},
   };
   return table;

@@ -15,6 +15,7 @@ int check_command(std::span<const std::string> arguments);
 int new_command(std::span<const std::string> arguments);
 int bench_command(std::span<const std::string> arguments);
 int list_command(std::span<const std::string> arguments);
+int data_command(std::span<const std::string> arguments);
 int run_command(std::span<const std::string> arguments);
 int resume_command(std::span<const std::string> arguments);
 int sample_command(std::span<const std::string> arguments);

@@ -198,7 +198,7 @@ TEST_CASE("places and names under which the files are found") {
 TEST_CASE("missing and unfit files are told of with the mend") {
   const Folder folder;
   const fs::path mnist = folder.path / "mnist";
-  const std::string fetch = "Fetch it with: curl -f --create-dirs --output-dir '" + mnist.string() + "'";
+  const std::string fetch = "Fetch it with: stiefel data fetch mnist --data '" + folder.path.string() + "'";
   const auto says = [&](const std::string& text, const std::string& part) {
     CAPTURE(text);
     CHECK(text.find(part) != std::string::npos);
@@ -208,7 +208,8 @@ TEST_CASE("missing and unfit files are told of with the mend") {
     CHECK(false);
   } catch (const Error& error) {
     CHECK(error.code() == Exit::data);
-    says(error.what(), "no data directory is known. Say --data DIR or set STIEFEL_DATA. Fetch it with: curl");
+    says(error.what(),
+         "no data directory is known. Say --data DIR or set STIEFEL_DATA. Fetch it with: stiefel data fetch mnist --data 'DIR'");
   }
   says(refusal(folder),
        "pixel_mnist needs the MNIST training images, but there is no train-images-idx3-ubyte.gz or train-images-idx3-ubyte or ");

@@ -1,0 +1,129 @@
+// Reads a row at a time; nothing of a row is kept but what its fields point to.
+#include "csv.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <set>
+
+#include <stiefel/error.hpp>
+
+namespace stiefel {
+
+bool parse_number(std::string_view text, double& value) {
+  constexpr std::string_view blanks = " \t";
+  const std::size_t first = text.find_first_not_of(blanks);
+  if (first == text.npos) return false;
+  text = text.substr(first, text.find_last_not_of(blanks) - first + 1);
+  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() && std::isfinite(value);
+}
+
+std::string shown(std::string_view text) {
+  constexpr std::size_t most = 40;
+  std::string cut(text.substr(0, most));
+  while (text.size() > most && !cut.empty() && (cut.back() & 0xc0) == 0x80) cut.pop_back();  // no half of a character
+  if (text.size() > most && !cut.empty() && (cut.back() & 0x80)) cut.pop_back();
+  std::replace_if(
+      cut.begin(), cut.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+  return fmt::format("\"{}{}\"", cut, text.size() > most ? "…" : "");
+}
+
+CsvReader::CsvReader(std::string_view bytes, std::string file, char separator)
+    : bytes_(bytes), file_(std::move(file)), separator_(separator), next_(bytes.starts_with("\xef\xbb\xbf") ? 3 : 0) {
+  if (const std::size_t zero = bytes.find('\0'); zero != bytes.npos) refuse(zero, "a zero byte, which no CSV file holds");
+  std::vector<CsvField> row;
+  if (!fields(row)) refuse(0, "no header: the first line must name the columns");
+  std::set<std::string_view> names;
+  for (const CsvField& field : row) {
+    if (field.text.empty()) refuse(field.offset, fmt::format("the header names no column {}", header_.size() + 1));
+    if (!names.insert(field.text).second) refuse(field.offset, fmt::format("the header names column {} twice", shown(field.text)));
+    header_.emplace_back(field.text);
+  }
+}
+
+std::size_t CsvReader::column(const std::string& name) const {
+  const auto found = std::find(header_.begin(), header_.end(), name);
+  if (found != header_.end()) return std::size_t(found - header_.begin());
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < std::min<std::size_t>(header_.size(), 20); ++i) names.push_back(shown(header_[i]));
+  refuse(0, fmt::format("there is no column {}; the header names {}{}", shown(name), fmt::join(names, ", "),
+                        names.size() < header_.size() ? ", …" : ""));
+}
+
+bool CsvReader::next(std::vector<CsvField>& row) {
+  if (!fields(row)) return false;
+  if (row.size() != header_.size())
+    refuse(row.front().offset, fmt::format("{} fields, but the header names {} columns", row.size(), header_.size()));
+  return true;
+}
+
+/// The line end at the place where the reader is, which then stands behind it.
+bool CsvReader::line_end() {
+  const std::size_t length = bytes_.substr(next_, 2) == "\r\n" ? 2 : bytes_.substr(next_, 1) == "\n" ? 1 : 0;
+  next_ += length;
+  return length > 0;
+}
+
+bool CsvReader::fields(std::vector<CsvField>& row) {
+  row.clear();
+  unescaped_.clear();
+  while (!ended() && line_end()) {
+  }
+  if (ended()) return false;
+  while (true) {
+    row.push_back(!ended() && bytes_[next_] == '"' ? quoted() : plain());
+    if (ended() || line_end()) return true;
+    if (bytes_[next_] != separator_) refuse(next_, "characters between a field's closing quote and the separator");
+    ++next_;
+  }
+}
+
+CsvField CsvReader::plain() {
+  const std::size_t first = next_;
+  while (!ended() && bytes_[next_] != separator_ && bytes_[next_] != '\n' && bytes_.substr(next_, 2) != "\r\n") {
+    if (bytes_[next_] == '\r') refuse(next_, "a carriage return that ends no line; convert the file's line ends");
+    ++next_;
+  }
+  return {bytes_.substr(first, next_ - first), first};
+}
+
+CsvField CsvReader::quoted() {
+  const std::size_t first = next_++;
+  std::size_t from = next_;
+  std::string* whole = nullptr;
+  while (true) {
+    const std::size_t quote = bytes_.find('"', next_);
+    if (quote == bytes_.npos) refuse(first, "a quote that is never closed");
+    const bool doubled = bytes_.substr(quote + 1, 1) == "\"";
+    if (doubled && !whole) whole = &unescaped_.emplace_back();
+    if (whole) whole->append(bytes_.substr(from, quote + doubled - from));
+    next_ = quote + 1 + doubled;
+    if (!doubled) return {whole ? std::string_view(*whole) : bytes_.substr(from, quote - from), first};
+    from = next_;
+  }
+}
+
+double CsvReader::number(const CsvField& field, std::size_t column) const {
+  double value = 0;
+  if (!parse_number(field.text, value))
+    refuse(field.offset, fmt::format("column {} holds {}, expected a finite number", shown(header_[column]), shown(field.text)));
+  return value;
+}
+
+std::string CsvReader::place(std::size_t offset) const {
+  const std::string_view before = bytes_.substr(0, offset);
+  const std::size_t line = before.rfind('\n') == before.npos ? 0 : before.rfind('\n') + 1;
+  const auto begins_character = [](char c) { return (c & 0xc0) != 0x80; };
+  return fmt::format("{}:{}:{}", file_, std::count(before.begin(), before.end(), '\n') + 1,
+                     std::count_if(before.begin() + std::ptrdiff_t(line), before.end(), begins_character) + 1);
+}
+
+void CsvReader::refuse(std::size_t offset, const std::string& what) const {
+  throw Error(fmt::format("{}: {}", place(offset), what), Exit::data);
+}
+
+}  // namespace stiefel

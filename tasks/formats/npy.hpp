@@ -1,0 +1,22 @@
+/// NumPy's .npy files: arrays of up to four dimensions of real or whole numbers, little-endian, in C or Fortran order.
+///
+///   "\x93NUMPY", version, length of the header, {'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }, numbers
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace stiefel {
+
+struct Npy {
+  std::vector<std::size_t> shape;
+  std::vector<double> values;  ///< last index fastest
+};
+
+/// Error(Exit::data) names the file. Takes at most eight times the memory of the bytes.
+Npy parse_npy(std::span<const std::byte> bytes, const std::string& file);
+Npy read_npy_array(const std::string& path);
+
+}  // namespace stiefel

@@ -1,0 +1,211 @@
+// Rows of a CSV file, or slices of arrays, become sequences.
+#include "sequence_set.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "csv.hpp"
+#include "npy.hpp"
+#include "user_file.hpp"
+
+namespace stiefel {
+
+Index Classes::number(const std::string& name) {
+  const auto found = numbers_.find(name);
+  if (found != numbers_.end()) return found->second;
+  if (closed_) return -1;
+  names_.push_back(name);
+  return numbers_[name] = Index(names_.size()) - 1;
+}
+
+std::vector<Index> Classes::order() {
+  std::vector<double> values(names_.size());
+  bool numbers = true;
+  for (std::size_t i = 0; i < names_.size(); ++i) numbers = numbers && parse_number(names_[i], values[i]);
+  std::vector<Index> by_rank(names_.size()), rank_of(names_.size());
+  std::iota(by_rank.begin(), by_rank.end(), Index(0));
+  std::stable_sort(by_rank.begin(), by_rank.end(), [&](Index a, Index b) {
+    return numbers ? values[std::size_t(a)] < values[std::size_t(b)] : names_[std::size_t(a)] < names_[std::size_t(b)];
+  });
+  std::vector<std::string> names;
+  for (std::size_t rank = 0; rank < by_rank.size(); ++rank) {
+    names.push_back(names_[std::size_t(by_rank[rank])]);
+    rank_of[std::size_t(by_rank[rank])] = numbers_[names.back()] = Index(rank);
+  }
+  names_ = names;
+  closed_ = true;
+  return rank_of;
+}
+
+namespace {
+
+constexpr double none = std::numeric_limits<double>::quiet_NaN();
+
+class CsvSequences {
+ public:
+  CsvSequences(std::string_view bytes, const std::string& file, const SequenceRules& rules, Classes& classes)
+      : reader_(bytes, file, rules.separator), rules_(rules), classes_(classes) {
+    for (const std::string& name : rules.targets) targets_.push_back(reader_.column(name));
+    if (!rules.sequence.empty()) sequence_ = reader_.column(rules.sequence);
+    for (const std::string& name : rules.features) features_.push_back(reader_.column(name));
+    for (std::size_t i = 0; rules.features.empty() && i < reader_.header().size(); ++i)
+      if (i != sequence_ && std::find(targets_.begin(), targets_.end(), i) == targets_.end()) features_.push_back(i);
+    if (features_.empty()) reader_.refuse(0, "no column is left for the features");
+  }
+
+  SequenceSet read() {
+    SequenceSet set{Index(features_.size()), Index(targets_.size()), {}, {}};
+    for (const std::size_t column : features_) set.columns.push_back(reader_.header()[column]);
+    std::map<std::string, std::size_t, std::less<>> places;
+    std::vector<std::size_t> last_rows;
+    std::vector<CsvField> row;
+    while (reader_.next(row)) {
+      const std::string name(rules_.sequence.empty() ? "" : row[sequence_].text);
+      const auto [place, added] = places.try_emplace(name, set.sequences.size());
+      if (added) set.sequences.emplace_back(), last_rows.emplace_back();
+      add(row, set.sequences[place->second]);
+      last_rows[place->second] = row.front().offset;
+    }
+    if (set.sequences.empty()) reader_.refuse(0, "a header, but no rows");
+    for (std::size_t i = 0; rules_.last && i < set.sequences.size(); ++i)
+      for (const double value : set.sequences[i].targets)
+        if (std::isnan(value)) reader_.refuse(last_rows[i], "the last row of a sequence has no target; `readout: last` needs it");
+    return set;
+  }
+
+ private:
+  void add(const std::vector<CsvField>& row, Sequence& sequence) {
+    ++sequence.steps;
+    for (const std::size_t column : features_) sequence.inputs.push_back(reader_.number(row[column], column));
+    if (rules_.last) sequence.targets.clear();
+    for (const std::size_t column : targets_) sequence.targets.push_back(target(row[column], column));
+  }
+
+  /// NaN for an empty field.
+  double target(const CsvField& field, std::size_t column) {
+    if (field.text.find_first_not_of(" \t") == field.text.npos) return none;
+    if (!rules_.classes) return reader_.number(field, column);
+    const Index number = classes_.number(std::string(field.text));
+    if (number < 0)
+      reader_.refuse(field.offset, fmt::format("column {} holds the class {}, which no training sequence has",
+                                               shown(reader_.header()[column]), shown(field.text)));
+    return double(number);
+  }
+
+  CsvReader reader_;
+  const SequenceRules& rules_;
+  Classes& classes_;
+  std::size_t sequence_ = std::numeric_limits<std::size_t>::max();
+  std::vector<std::size_t> features_, targets_;
+};
+
+class NpySequences {
+ public:
+  NpySequences(const SequenceSource& source, const SequenceRules& rules, const std::string& directory, Classes& classes,
+               std::vector<DataFile>& files)
+      : rules_(rules), classes_(classes), directory_(directory), files_(files) {
+    inputs_ = read(source.file);
+    if (source.targets.empty())
+      throw Error(fmt::format("{}: targets are missing; say {{file: {}, targets: FILE.npy}}", path_, source.file), Exit::data);
+    const std::vector<std::size_t>& shape = inputs_.shape;
+    if ((shape.size() != 2 && shape.size() != 3) || inputs_.values.empty())
+      refuse(inputs_, "inputs must be N × T × d or N × T, with at least one number");
+    count_ = shape[0], steps_ = shape[1], features_ = shape.size() == 3 ? shape[2] : 1;
+    inputs_path_ = path_;
+    read_targets(source.targets);
+    targets_path_ = path_;
+    if (!source.lengths.empty()) read_lengths(source.lengths);
+  }
+
+  SequenceSet take() {
+    SequenceSet set{Index(features_), Index(width_), {}, {}};
+    for (std::size_t n = 0; n < count_; ++n) {
+      const std::size_t steps = lengths_.empty() ? steps_ : lengths_[n];
+      Sequence& s = set.sequences.emplace_back();
+      s.steps = Index(steps);
+      const double* x = inputs_.values.data() + n * steps_ * features_;
+      s.inputs.assign(x, x + steps * features_);
+      for (std::size_t i = 0; i < s.inputs.size(); ++i)
+        if (!std::isfinite(x[i]))
+          throw Error(fmt::format("{}: the input [{}, {}, {}] is not finite", inputs_path_, n, i / features_, i % features_), Exit::data);
+      const std::size_t rows = rules_.last ? 1 : steps;
+      const double* y = targets_.values.data() + n * (rules_.last ? 1 : steps_) * width_;
+      for (std::size_t i = 0; i < rows * width_; ++i) s.targets.push_back(target(y[i], n));
+    }
+    return set;
+  }
+
+ private:
+  Npy read(const std::string& name) {
+    path_ = find_user_file("sequence_csv", name, directory_);
+    files_.push_back({name, path_});
+    return read_npy_array(path_);
+  }
+  [[noreturn]] void refuse(const Npy& array, const std::string& what) const {
+    throw Error(fmt::format("{}: an array of {}; {}", path_, fmt::join(array.shape, " × "), what), Exit::data);
+  }
+
+  void read_targets(const std::string& name) {
+    targets_ = read(name);
+    const std::vector<std::size_t>& shape = targets_.shape;
+    const std::size_t fixed = rules_.last ? 1 : 2;
+    const bool fits = (shape.size() == fixed || shape.size() == fixed + 1) && shape[0] == count_ && (rules_.last || shape[1] == steps_);
+    if (!fits || targets_.values.empty())
+      refuse(targets_, rules_.last ? fmt::format("targets at the last step must be {} or {} × k", count_, count_)
+                                   : fmt::format("targets at every step must be {} × {} or {} × {} × k", count_, steps_, count_, steps_));
+    width_ = shape.size() == fixed ? 1 : shape[fixed];
+    if (rules_.classes && width_ != 1) refuse(targets_, "classes need one number a target");
+  }
+  void read_lengths(const std::string& name) {
+    const Npy lengths = read(name);
+    if (lengths.shape.size() != 1 || lengths.shape[0] != count_) refuse(lengths, fmt::format("lengths must be {} numbers", count_));
+    for (const double length : lengths.values) {
+      if (!(length >= 1 && length <= double(steps_)) || length != std::floor(length))
+        throw Error(fmt::format("{}: the length {} is no whole number from 1 to {}", path_, length, steps_), Exit::data);
+      lengths_.push_back(std::size_t(length));
+    }
+  }
+  double target(double value, std::size_t n) {
+    if (std::isnan(value) && !rules_.last) return none;
+    if (!std::isfinite(value)) throw Error(fmt::format("{}: a target of sequence {} is not finite", targets_path_, n), Exit::data);
+    if (!rules_.classes) return value;
+    const Index number = classes_.number(fmt::format("{}", value));
+    if (number < 0)
+      throw Error(fmt::format("{}: sequence {} has the class {}, which no training sequence has", targets_path_, n, value), Exit::data);
+    return double(number);
+  }
+
+  const SequenceRules& rules_;
+  Classes& classes_;
+  const std::string& directory_;
+  std::vector<DataFile>& files_;
+  std::string path_, inputs_path_, targets_path_;
+  Npy inputs_, targets_;
+  std::size_t count_ = 0, steps_ = 0, features_ = 0, width_ = 0;
+  std::vector<std::size_t> lengths_;
+};
+
+}  // namespace
+
+SequenceSet parse_csv_sequences(std::string_view bytes, const std::string& file, const SequenceRules& rules, Classes& classes) {
+  return CsvSequences(bytes, file, rules, classes).read();
+}
+
+SequenceSet load_sequences(const SequenceSource& source, const SequenceRules& rules, const std::string& directory, Classes& classes,
+                           std::vector<DataFile>& files) {
+  if (source.file.ends_with(".npy")) return NpySequences(source, rules, directory, classes, files).take();
+  const std::string path = find_user_file("sequence_csv", source.file, directory);
+  if (rules.targets.empty()) throw Error(fmt::format("{}: no target column is named; say `targets: [NAME]`", path), Exit::data);
+  if (!source.targets.empty() || !source.lengths.empty())
+    throw Error(
+        fmt::format("{}: `targets` and `lengths` go with .npy files; the columns of a CSV file are named in the task's `targets`", path),
+        Exit::data);
+  files.push_back({source.file, path});
+  return parse_csv_sequences(read_bytes(path), path, rules, classes);
+}
+
+}  // namespace stiefel

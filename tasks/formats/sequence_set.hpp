@@ -1,0 +1,60 @@
+/// Sequences of a user's own: features and targets at every step, from a CSV file or from NumPy arrays.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include <stiefel/task.hpp>
+
+namespace stiefel {
+
+/// A CSV file, or arrays: inputs N × T × d or N × T, targets N × T × k, N × T, N × k or N, lengths N.
+struct SequenceSource {
+  std::string file, targets, lengths;
+};
+
+struct SequenceRules {
+  std::string sequence;                        ///< CSV: column that names the sequence; empty: the file is one
+  std::vector<std::string> features, targets;  ///< CSV: columns; no features: all other columns
+  char separator = ',';
+  bool classes = false;  ///< the target is a class
+  bool last = false;     ///< only the last step of a sequence has one
+};
+
+struct Sequence {
+  Index steps = 0;
+  std::vector<double> inputs;   ///< d × steps
+  std::vector<double> targets;  ///< k × steps, or k if `last`; a class number if `classes`; NaN where there is none
+};
+
+/// Names of classes by number, ordered as numbers if all of them are.
+class Classes {
+ public:
+  /// Number of a class; −1 for one that was not there when order() was called.
+  Index number(const std::string& name);
+  /// Orders the classes and lets no further ones in: new number of each old one.
+  std::vector<Index> order();
+  const std::vector<std::string>& names() const { return names_; }
+
+ private:
+  std::map<std::string, Index, std::less<>> numbers_;
+  std::vector<std::string> names_;
+  bool closed_ = false;
+};
+
+struct SequenceSet {
+  Index features = 0, targets = 0;   ///< d, k (1 for classes)
+  std::vector<std::string> columns;  ///< CSV: names of the features
+  std::vector<Sequence> sequences;
+};
+
+/// Reads a source whose files are looked for from the current folder and then in the data directory. Error(Exit::data) names
+/// file:line:column, or the array and the index. Adds what was read to `files`.
+SequenceSet load_sequences(const SequenceSource& source, const SequenceRules& rules, const std::string& directory, Classes& classes,
+                           std::vector<DataFile>& files);
+
+/// From bytes, for `file` in messages.
+SequenceSet parse_csv_sequences(std::string_view bytes, const std::string& file, const SequenceRules& rules, Classes& classes);
+
+}  // namespace stiefel

@@ -1,0 +1,103 @@
+// UTF-8 as of RFC 3629: one to four bytes a code point, each in the shortest form, no surrogates, nothing above U+10FFFF.
+#include "text.hpp"
+
+#include <fmt/format.h>
+#include <algorithm>
+
+#include <stiefel/error.hpp>
+#include "user_file.hpp"
+
+namespace stiefel {
+namespace {
+
+struct Form {
+  std::size_t length;  // 0: no code point begins so
+  char32_t bits, least;
+};
+
+Form form_of(unsigned char first) {
+  if (first < 0x80) return {1, first, 0};
+  if (first >= 0xc0 && first < 0xe0) return {2, first & 0x1fu, 0x80};
+  if (first >= 0xe0 && first < 0xf0) return {3, first & 0x0fu, 0x800};
+  if (first >= 0xf0 && first < 0xf8) return {4, first & 0x07u, 0x10000};
+  return {0, 0, 0};
+}
+
+[[noreturn]] void refuse(std::string_view bytes, std::size_t place, const std::string& file, const char* what) {
+  const auto line = std::count(bytes.begin(), bytes.begin() + std::ptrdiff_t(place), '\n') + 1;
+  throw Error(fmt::format("{}: byte {} (line {}) is {:02x}, {}", file, place, line, static_cast<unsigned char>(bytes[place]), what),
+              Exit::data);
+}
+
+/// The code point at `place`, which moves behind it.
+char32_t decode(std::string_view bytes, std::size_t& place, const std::string& file) {
+  constexpr const char* mend = "where UTF-8 is broken. Convert the file: iconv -f ENCODING -t UTF-8 FILE";
+  const Form form = form_of(static_cast<unsigned char>(bytes[place]));
+  if (form.length == 0 || form.length > bytes.size() - place) refuse(bytes, place, file, mend);
+  char32_t point = form.bits;
+  for (std::size_t i = 1; i < form.length; ++i) {
+    const auto next = static_cast<unsigned char>(bytes[place + i]);
+    if ((next & 0xc0) != 0x80) refuse(bytes, place + i, file, mend);
+    point = point << 6 | (next & 0x3fu);
+  }
+  if (point < form.least || point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) refuse(bytes, place, file, mend);
+  if (point == 0) refuse(bytes, place, file, "which no text holds: this is another kind of file");
+  place += form.length;
+  return point;
+}
+
+std::u32string_view trimmed(std::u32string_view line, LineRules::Trim trim) {
+  if (trim == LineRules::Trim::none) return line;
+  while (!line.empty() && line.back() == U' ') line.remove_suffix(1);
+  if (trim == LineRules::Trim::both)
+    while (!line.empty() && line.front() == U' ') line.remove_prefix(1);
+  return line;
+}
+
+void append(std::u32string& points, std::u32string_view line, bool unk) {
+  constexpr std::u32string_view word = U"<unk>";
+  for (std::size_t found; unk && (found = line.find(word)) != line.npos; line.remove_prefix(found + word.size()))
+    (points += line.substr(0, found)) += unk_symbol;
+  points += line;
+}
+
+}  // namespace
+
+std::u32string decode_text(std::string_view bytes, const std::string& file) {
+  std::u32string points;
+  points.reserve(bytes.size());
+  std::size_t place = bytes.starts_with("\xef\xbb\xbf") ? 3 : 0;
+  while (place < bytes.size()) {
+    if (bytes.substr(place, 2) == "\r\n") ++place;
+    points += decode(bytes, place, file);
+  }
+  return points;
+}
+
+std::u32string read_text(const std::string& path) { return decode_text(read_bytes(path), path); }
+
+std::string encode_utf8(char32_t point) {
+  const auto rest = [point](int shift) { return char(0x80 | (point >> shift & 0x3f)); };
+  if (point < 0x80) return {char(point)};
+  if (point < 0x800) return {char(0xc0 | point >> 6), rest(0)};
+  if (point < 0x10000) return {char(0xe0 | point >> 12), rest(6), rest(0)};
+  return {char(0xf0 | point >> 18), rest(12), rest(6), rest(0)};
+}
+
+Lines take_lines(std::u32string_view text, const LineRules& rules) {
+  Lines lines;
+  while (!text.empty()) {
+    const std::size_t length = std::min(text.find(U'\n'), text.size());
+    const bool ended = length < text.size();
+    if (rules.longest == 0 || length + ended <= rules.longest) {
+      lines.begins.push_back(lines.points.size());
+      append(lines.points, trimmed(text.substr(0, length), rules.trim), rules.unk);
+      if (rules.ends && (ended || rules.last_end)) lines.points += U'\n';
+    }
+    text.remove_prefix(length + ended);
+  }
+  lines.begins.push_back(lines.points.size());
+  return lines;
+}
+
+}  // namespace stiefel

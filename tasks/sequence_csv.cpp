@@ -1,0 +1,301 @@
+// A user's own sequences, from CSV files or NumPy arrays: numbers or classes to be predicted at every step or at the last one.
+//
+//   regression      mean square, 1/k Σ_j (o_j − y_j)² a mean over targets; mae: the mean of |o_j − y_j|, in the units of the file
+//   classification  −ln softmax(o)[y], and accuracy; the classes are the different values of the training targets, in order
+//   standard        (x − mean) / standard deviation of each column over the training steps; columns that never change are only shifted
+//
+// Steps without a target (an empty field, NaN) are not scored. A predictor without memory says the mean of the training targets, or the
+// frequencies of the training classes.
+#include <fmt/format.h>
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <stiefel/plugin.hpp>
+#include "formats/sequence_set.hpp"
+
+namespace {
+using namespace stiefel;
+
+struct SourceOptions : SequenceSource {
+  void describe(Schema& s) {
+    s.shorthand("file");
+    s.field("file", file, "a CSV file with a header, or a .npy array of inputs, N × T × d or N × T");
+    s.field("targets", targets, "beside a .npy: array N × T × k or N × T, with `readout: last` N × k or N");
+    s.field("lengths", lengths, "beside a .npy: array of the N lengths; empty: all have T steps");
+    s.check(!file.empty() || (targets.empty() && lengths.empty()), "file", "must be given beside `targets` and `lengths`");
+  }
+};
+
+struct SequenceCsvOptions {
+  SourceOptions data, train, validation, test;
+  std::string sequence, separator = ",", kind = "regression", readout = "last", normalisation = "none", target_normalisation = "none";
+  std::vector<std::string> features, targets;
+  double validation_fraction = 0.1, test_fraction = 0.1;
+  Index split_seed = 1;
+
+  void describe(Schema& s) {
+    s.section("data", data, "one file of all sequences, which are dealt to the splits by chance");
+    s.section("train", train, "or: sequences to train on");
+    s.section("validation", validation, "beside `train`: sequences for validation");
+    s.section("test", test, "beside `train`: sequences for the test");
+    s.field("validation_fraction", validation_fraction, "of the sequences of `data`").at_least(0).less_than(1);
+    s.field("test_fraction", test_fraction, "of the sequences of `data`").at_least(0).less_than(1);
+    s.field("split_seed", split_seed, "chance that deals the sequences of `data`, the same for every seed of a run").at_least(0);
+    s.field("sequence", sequence, "CSV: column that names the sequence, whose rows are its steps; empty: the file is one sequence");
+    s.field("features", features, "CSV: columns of the input; empty: all that are neither `sequence` nor targets");
+    s.field("targets", targets, "CSV: columns of the target");
+    s.field("separator", separator, "CSV: what stands between fields").one_of({",", ";", "\t", "|", " "});
+    s.field("kind", kind, "whether targets are numbers or classes").one_of({"regression", "classification"});
+    s.field("readout", readout, "which steps have a target").one_of({"last", "every"});
+    s.field("normalisation", normalisation, "of the inputs, by mean and standard deviation of the training sequences")
+        .one_of({"none", "standard"});
+    s.field("target_normalisation", target_normalisation, "regression: the same of the targets").one_of({"none", "standard"});
+    s.check(data.file.empty() || train.file.empty(), "train", "cannot stand beside `data`: name either one file or one for each split");
+    s.check(!train.file.empty() || (validation.file.empty() && test.file.empty()), "train", "must be given beside `validation` and `test`");
+    s.check(validation_fraction + test_fraction < 1, "test_fraction", "leaves nothing to train on beside `validation_fraction`");
+    s.check(kind == "regression" || target_normalisation == "none", "target_normalisation", "is for `kind: regression`");
+    s.check(kind == "regression" || targets.size() <= 1, "targets", "must be one column for `kind: classification`");
+  }
+};
+
+/// x ↦ (x − mean) / deviation, row by row.
+struct Scaling {
+  std::vector<double> mean, deviation;
+
+  /// Of the numbers of `rows` rows in all sequences, NaN left out.
+  template <class F> static Scaling of(Index rows, const std::vector<Sequence>& sequences, F&& numbers) {
+    std::vector<double> count(rows, 0), mean(rows, 0), squares(rows, 0);
+    for (const Sequence& s : sequences) {
+      const std::vector<double>& x = numbers(s);
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        if (std::isnan(x[i])) continue;
+        const std::size_t r = i % std::size_t(rows);
+        const double before = x[i] - mean[r];
+        mean[r] += before / ++count[r];
+        squares[r] += before * (x[i] - mean[r]);
+      }
+    }
+    for (std::size_t r = 0; r < squares.size(); ++r) {
+      const double deviation = std::sqrt(squares[r] / std::max(count[r], 1.0));
+      squares[r] = deviation > 1e-12 * std::abs(mean[r]) ? deviation : 1;
+    }
+    return {mean, squares};
+  }
+  void apply(std::vector<double>& numbers) const {
+    for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = (numbers[i] - mean[i % mean.size()]) / deviation[i % mean.size()];
+  }
+};
+
+template <class S> class SequenceCsv final : public Task<S> {
+ public:
+  using Options = SequenceCsvOptions;
+  SequenceCsv(const Options& options, const TaskContext& context)
+      : Task<S>(context), options_(options), classification_(options.kind == "classification"), every_(options.readout == "every") {
+    load();
+    outputs_ = classification_ ? Index(classes_.names().size()) : parts_[0].targets;
+    if (classification_ && outputs_ < 2)
+      throw Error("sequence_csv: the training targets are all of one class; classification needs two or more.", Exit::data);
+    normalise();
+    check_numbers();
+    shuffle_ = std::make_unique<Shuffle>(Index(parts_[0].sequences.size()), context.seed);
+    for (const SequenceSet& part : parts_)
+      for (const Sequence& s : part.sequences) longest_ = std::max(longest_, s.steps);
+  }
+
+  TaskShape shape() const override {
+    return {.input_size = parts_[0].features,
+            .output_size = outputs_,
+            .readout = every_ ? ReadoutKind::every : ReadoutKind::last,
+            .labels = classification_,
+            .steps = longest_};
+  }
+
+  Index batches(Split split) const override {
+    const Index sequences = Index(part(split).sequences.size()), batch = this->context().batch;
+    return split == Split::train ? std::max<Index>(sequences / batch, 1) : (sequences + batch - 1) / batch;
+  }
+
+  void fill(Split split, Index index, Batch<S>& batch) const override {
+    const bool training = split == Split::train;
+    const std::vector<Sequence>& all = part(split).sequences;
+    const Index size = this->context().batch, first = index * size;
+    const Index count = training ? size : std::min(size, Index(all.size()) - first);
+    STIEFEL_ASSERT(index >= 0 && count > 0);
+    std::vector<const Sequence*> chosen;
+    Index steps = 0;
+    for (Index b = 0; b < count; ++b) {
+      chosen.push_back(&all[training ? shuffle_->item(static_cast<std::uint64_t>(first + b)) : first + b]);
+      steps = std::max(steps, chosen.back()->steps);
+    }
+    batch.resize(shape(), count, steps);
+    for (Index b = 0; b < count; ++b) write(*chosen[b], batch, b);
+  }
+
+  double loss(CMat<S> output, const Targets<S>& targets, Mat<S> doutput) const override {
+    return classification_ ? softmax_cross_entropy(output, targets, doutput) : mean_square(output, targets, doutput);
+  }
+
+  std::vector<Metric> metrics() const override {
+    return classification_ ? std::vector<Metric>{{"accuracy"}} : std::vector<Metric>{{"mae", false}};
+  }
+  void measure(CMat<S> output, const Targets<S>& targets, std::span<Ratio> metrics) const override {
+    metrics[0].weight += total_weight(targets);
+    if (classification_) {
+      metrics[0].sum += correct(output, targets);
+      return;
+    }
+    for (Index c = 0; c < output.cols(); ++c) {
+      double sum = 0;
+      for (Index j = 0; j < output.rows(); ++j)
+        sum += std::abs(double(output(j, c)) - double(targets.values(j, c))) * target_deviation(std::size_t(j));
+      if (targets.weights[c] > S(0)) metrics[0].sum += double(targets.weights[c]) * sum / double(output.rows());
+    }
+  }
+
+  /// On the test split, or on the last one that there is.
+  double baseline() const override {
+    const Split split = batches(Split::test) > 0 ? Split::test : batches(Split::validation) > 0 ? Split::validation : Split::train;
+    double sum = 0, count = 0;
+    for (const Sequence& s : part(split).sequences)
+      for (std::size_t i = 0; i < s.targets.size(); i += width())
+        if (scored(s, i)) sum += loss_of_trivial(s.targets.data() + i), ++count;
+    return sum / count;
+  }
+  void trivial(Index, std::span<S> output) const override {
+    std::transform(guess_.begin(), guess_.end(), output.begin(), [](double x) { return S(x); });
+  }
+
+  std::vector<DataFile> files() const override { return files_; }
+
+ private:
+  const SequenceSet& part(Split split) const { return parts_[std::size_t(split)]; }
+  std::size_t width() const { return std::size_t(parts_[0].targets); }
+
+  void load() {
+    const bool one = !options_.data.file.empty();
+    if (!one && options_.train.file.empty())
+      throw Error("sequence_csv: no file is named; say `data: FILE.csv` or `train: FILE.csv`.", Exit::data);
+    const SequenceRules rules{options_.sequence, options_.features, options_.targets, options_.separator[0], classification_, !every_};
+    const auto read = [&](const SequenceSource& source) {
+      return load_sequences(source, rules, this->context().data_directory, classes_, files_);
+    };
+    parts_[0] = read(one ? options_.data : options_.train);
+    const std::vector<Index> rank = classes_.order();
+    for (Sequence& s : parts_[0].sequences)
+      for (double& y : s.targets) y = classification_ && !std::isnan(y) ? double(rank[std::size_t(y)]) : y;
+    if (one) return deal();
+    for (const Split split : {Split::validation, Split::test}) {
+      const SequenceSource& source = split == Split::validation ? options_.validation : options_.test;
+      if (source.file.empty()) continue;
+      parts_[std::size_t(split)] = read(source);
+      refuse_other(part(split), source.file);
+    }
+  }
+
+  void refuse_other(const SequenceSet& other, const std::string& file) const {
+    const SequenceSet& train = parts_[0];
+    if (other.features != train.features || other.targets != train.targets)
+      throw Error(fmt::format("sequence_csv: {} has {} features and {} targets, but {} has {} and {}; they must agree.", file,
+                              other.features, other.targets, options_.train.file, train.features, train.targets),
+                  Exit::data);
+    if (other.columns != train.columns)
+      throw Error(fmt::format("sequence_csv: {} has other columns than {}; name the `features`.", file, options_.train.file), Exit::data);
+  }
+
+  void deal() {
+    std::vector<Sequence> all = std::move(parts_[0].sequences);
+    const Index count = Index(all.size());
+    const auto share = [count](double fraction) { return static_cast<Index>(fraction * double(count)); };
+    const Index test = share(options_.test_fraction), validation = share(options_.validation_fraction), train = count - test - validation;
+    parts_[1] = parts_[2] = parts_[0] = {parts_[0].features, parts_[0].targets, parts_[0].columns, {}};
+    const std::vector<std::int64_t> order = Rng(static_cast<std::uint64_t>(options_.split_seed), "split").permutation(count);
+    for (Index i = 0; i < count; ++i)
+      parts_[i < train ? 0 : i < train + validation ? 1 : 2].sequences.push_back(std::move(all[std::size_t(order[std::size_t(i)])]));
+  }
+
+  /// Scales what is to be scaled, and finds what a predictor without memory says.
+  void normalise() {
+    const std::vector<Sequence>& train = parts_[0].sequences;
+    const auto targets = [](const Sequence& s) -> const std::vector<double>& { return s.targets; };
+    if (options_.normalisation == "standard") {
+      const Scaling inputs =
+          Scaling::of(parts_[0].features, train, [](const Sequence& s) -> const std::vector<double>& { return s.inputs; });
+      for (SequenceSet& part : parts_)
+        for (Sequence& s : part.sequences) inputs.apply(s.inputs);
+    }
+    if (options_.target_normalisation == "standard") {
+      target_scaling_ = Scaling::of(parts_[0].targets, train, targets);
+      for (SequenceSet& part : parts_)
+        for (Sequence& s : part.sequences) target_scaling_.apply(s.targets);
+    }
+    if (!classification_) {
+      guess_ = Scaling::of(parts_[0].targets, train, targets).mean;
+      return;
+    }
+    guess_.assign(std::size_t(outputs_), 0);
+    for (const Sequence& s : train)
+      for (const double y : s.targets)
+        if (!std::isnan(y)) ++guess_[std::size_t(y)];
+    double all = 0;
+    for (double& count : guess_) all += count = std::max(count, 1.0);  // a class may be in another split only
+    for (double& count : guess_) count = std::log(count / all);
+  }
+
+  void check_numbers() const {
+    const auto unfit = [](double x) { return !std::isnan(x) && !std::isfinite(S(x)); };
+    Index targets = 0;
+    for (const SequenceSet& part : parts_)
+      for (const Sequence& s : part.sequences) {
+        if (std::any_of(s.inputs.begin(), s.inputs.end(), unfit) || std::any_of(s.targets.begin(), s.targets.end(), unfit))
+          throw Error("sequence_csv: a number is too large for `scalar: float32`; scale the data down or use float64.", Exit::data);
+        for (std::size_t i = 0; &part == &parts_[0] && i < s.targets.size(); i += width()) targets += Index(scored(s, i));
+      }
+    if (targets == 0) throw Error("sequence_csv: no step of a training sequence has a target.", Exit::data);
+  }
+
+  double target_deviation(std::size_t row) const { return target_scaling_.deviation.empty() ? 1 : target_scaling_.deviation[row]; }
+
+  bool scored(const Sequence& s, std::size_t first) const {
+    return std::none_of(s.targets.begin() + std::ptrdiff_t(first), s.targets.begin() + std::ptrdiff_t(first + width()),
+                        [](double y) { return std::isnan(y); });
+  }
+
+  double loss_of_trivial(const double* target) const {
+    if (classification_) return -guess_[std::size_t(*target)];
+    double sum = 0;
+    for (std::size_t j = 0; j < width(); ++j) sum += (guess_[j] - target[j]) * (guess_[j] - target[j]);
+    return sum / double(width());
+  }
+
+  void write(const Sequence& s, Batch<S>& batch, Index b) const {
+    batch.length(b) = s.steps;
+    const Index d = parts_[0].features;
+    for (Index t = 0; t < s.steps; ++t)
+      std::transform(s.inputs.begin() + t * d, s.inputs.begin() + (t + 1) * d, batch.input(t, b).begin(), [](double x) { return S(x); });
+    for (Index t = 0; t < (every_ ? s.steps : 1); ++t) {
+      const std::size_t first = std::size_t(t) * width();
+      if (!scored(s, first))
+        batch.weight(t, b) = S(0);
+      else if (classification_)
+        batch.label(t, b) = std::int32_t(s.targets[first]);
+      else
+        std::transform(s.targets.begin() + std::ptrdiff_t(first), s.targets.begin() + std::ptrdiff_t(first + width()),
+                       batch.target(t, b).begin(), [](double y) { return S(y); });
+    }
+  }
+
+  Options options_;
+  bool classification_, every_;
+  Classes classes_;
+  std::vector<DataFile> files_;
+  std::array<SequenceSet, 3> parts_;  // by Split
+  Scaling target_scaling_;            // empty: none
+  std::vector<double> guess_;         // output of a predictor without memory
+  Index outputs_ = 0, longest_ = 0;
+  std::unique_ptr<Shuffle> shuffle_;
+};
+
+}  // namespace
+
+STIEFEL_PLUGIN("1.0", stiefel::task<SequenceCsv>("sequence_csv", "a user's own sequences, from CSV files or NumPy arrays"))

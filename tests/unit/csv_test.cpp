@@ -1,0 +1,154 @@
+// CSV files: what is read, and that every damaged one is refused at file:line:column.
+#include "scratch.hpp"
+
+#include <doctest/doctest.h>
+
+#include <stiefel/error.hpp>
+#include "tasks/formats/csv.hpp"
+
+using namespace stiefel;
+using namespace std::string_literals;
+
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+Rows rows_of(const std::string& bytes, char separator = ',') {
+  CsvReader reader(bytes, "file.csv", separator);
+  Rows rows = {reader.header()};
+  std::vector<CsvField> row;
+  while (reader.next(row)) {
+    rows.emplace_back();
+    for (const CsvField& field : row) rows.back().emplace_back(field.text);
+  }
+  return rows;
+}
+
+/// Reads all fields of all rows as numbers.
+std::string refusal(const std::string& bytes, const std::string& column = "") {
+  try {
+    CsvReader reader(bytes, "f", ',');
+    if (!column.empty()) reader.column(column);
+    std::vector<CsvField> row;
+    while (reader.next(row))
+      for (std::size_t i = 0; i < row.size(); ++i) reader.number(row[i], i);
+  } catch (const Error& error) {
+    CHECK(error.code() == Exit::data);
+    return error.what();
+  }
+  return "accepted";
+}
+
+struct Damage {
+  const char* sentence;
+  std::string bytes;
+};
+
+std::vector<Damage> damaged_files() {
+  const std::string number = ", expected a finite number";
+  return {
+      {"f:1:1: no header", ""},
+      {"f:1:1: no header", "\n\n\r\n"},
+      {"f:1:1: no header", "\xef\xbb\xbf"},
+      {"f:1:1: the header names no column 1", ",a\n"},
+      {"f:1:3: the header names no column 2", "a,\n"},
+      {"f:1:3: the header names no column 2", "a,,b\n"},
+      {"f:1:1: the header names no column 1", "\"\",b\n"},
+      {"f:1:3: the header names column \"a\" twice", "a,a\n"},
+      {"f:1:5: the header names column \"a\" twice", "a,b,\"a\"\n1,2,3\n"},
+      {"f:2:1: 1 fields, but the header names 2 columns", "a,b\n1\n"},
+      {"f:2:1: 3 fields, but the header names 2 columns", "a,b\n1,2,3\n"},
+      {"f:3:1: 3 fields", "a,b\n1,2\n1,2,\n"},
+      {"f:4:1: 1 fields", "a,b\n1,2\n\n1"},
+      {"f:3:1: 2 fields", "a\n1\n1;2,3\n"},
+      {"f:2:3: column \"b\" holds \"x\", expected a finite number", "a,b\n1,x\n"},
+      {"f:2:1: column \"a\" holds \"\", expected a finite number", "a,b\n,1\n"},
+      {"f:2:3: column \"b\" holds \"\"", "a,b\n1,\n"},
+      {"f:2:1: column \"a\" holds \"   \"", "a\n   \n"},
+      {"f:2:1: column \"a\" holds \"nan\"", "a\nnan\n"},
+      {"f:2:1: column \"a\" holds \"-NaN\"", "a\n-NaN\n"},
+      {"f:2:1: column \"a\" holds \"inf\"", "a\ninf\n"},
+      {"f:2:1: column \"a\" holds \"-Infinity\"", "a\n-Infinity\n"},
+      {"f:2:1: column \"a\" holds \"1e999\"", "a\n1e999\n"},
+      {"f:2:1: column \"a\" holds \"1e\"", "a\n1e\n"},
+      {"f:2:1: column \"a\" holds \"0x10\"", "a\n0x10\n"},
+      {"f:2:1: column \"a\" holds \"1 2\"", "a\n1 2\n"},
+      {"f:2:1: column \"a\" holds \"1.2.3\"", "a\n1.2.3\n"},
+      {"f:2:1: column \"a\" holds \"+-1\"", "a\n+-1\n"},
+      {"f:2:1: column \"a\" holds \"--1\"", "a\n--1\n"},
+      {"f:2:1: column \"a\" holds \"++1\"", "a\n++1\n"},
+      {"f:2:1: column \"a\" holds \"+\"", "a\n+\n"},
+      {"f:2:1: column \"a\" holds \"1,5\"", "a\n\"1,5\"\n"},
+      {"f:2:1: column \"a\" holds \"\u0661\"", "a\n\u0661\n"},
+      {"f:2:1: column \"a\" holds \"1?2\"", "a\n\"1\n2\"\n"},
+      {"f:2:1: column \"a\" holds \"????????????????????????????????????????…\"", "a\n" + std::string(100, '\x01') + "\n"},
+      {"f:2:1: column \"a\" holds \"1\"2\"", "a\n1\"2\n"},
+      {"f:1:3: the header names column \"\u00e4\" twice", "\xc3\xa4,\xc3\xa4\n"},
+      {"f:2:1: a quote that is never closed", "a\n\"1\n2\n3\n"},
+      {"f:2:3: a quote that is never closed", "a,b\n1,\"\n"},
+      {"f:2:1: a quote that is never closed", "a\n\"\"\"\n"},
+      {"f:1:1: a quote that is never closed", "\"a\n1\n"},
+      {"f:2:4: characters between a field's closing quote", "a\n\"1\"2\n"},
+      {"f:2:4: characters between a field's closing quote", "a,b\n\"1\" ,2\n"},
+      {"f:1:4: characters between a field's closing quote", "\"a\"b\n"},
+      {"f:2:4: characters between a field's closing quote", "a\n\"1\"\r"},
+      {"f:2:2: a carriage return that ends no line", "a\n1\r"},
+      {"f:1:2: a carriage return that ends no line", "a\rb\r1\r"},
+      {"f:1:2: a zero byte", "a\0,b\n"s},
+      {"f:2:3: a zero byte", "a\n12\0"s},
+      {"f:1:1: a zero byte", "\0\0\0\0"s},
+  };
+}
+
+}  // namespace
+
+TEST_CASE("fields, quotes, separators and line ends") {
+  CHECK(rows_of("a,b\n1,2\n3,4") == Rows{{"a", "b"}, {"1", "2"}, {"3", "4"}});
+  CHECK(rows_of("\xef\xbb\xbf"
+                "a;b\r\n1; 2 \r\n\r\n\n3;4\r\n",
+                ';') == Rows{{"a", "b"}, {"1", " 2 "}, {"3", "4"}});
+  CHECK(rows_of("\"a b\",\"c,d\"\n\"1\"\"2\"\"\",\"x\ny\"\n\"\",\n") == Rows{{"a b", "c,d"}, {"1\"2\"", "x\ny"}, {"", ""}});
+  CHECK(rows_of("a\tb\n\"\t\"\t2\n", '\t') == Rows{{"a", "b"}, {"\t", "2"}});
+  CHECK(rows_of("a,b\n5\" pipe,\"\"\"\"\n") == Rows{{"a", "b"}, {"5\" pipe", "\""}});
+  CHECK(rows_of("only") == Rows{{"only"}});
+}
+
+TEST_CASE("numbers") {
+  const auto number = [](const std::string& text) {
+    double value = 0;
+    CHECK(parse_number(text, value));
+    return value;
+  };
+  CHECK(number("1") == 1);
+  CHECK(number(" -2.5e-3\t") == -2.5e-3);
+  CHECK(number("+.5") == 0.5);
+  CHECK(number("5.") == 5);
+  CHECK(number("0.1") == 0.1);
+  CHECK(number("4.9e-324") == 4.9e-324);
+  CHECK(number("1.7976931348623157e308") == 1.7976931348623157e308);
+}
+
+TEST_CASE("columns by name") {
+  CsvReader reader("a,b,c\n", "f", ',');
+  CHECK(reader.column("c") == 2);
+  CHECK(refusal("a,b\n1,2\n", "B") == "f:1:1: there is no column \"B\"; the header names \"a\", \"b\"");
+}
+
+TEST_CASE("damaged files are refused at their place") {
+  const auto all = damaged_files();
+  CHECK(all.size() >= 40);
+  for (const Damage& damage : all) {
+    const std::string text = refusal(damage.bytes);
+    CAPTURE(text);
+    CAPTURE(damage.sentence);
+    CHECK(text.starts_with(damage.sentence));
+  }
+}
+
+TEST_CASE("every truncation of a file is read or refused") {
+  const std::string good = "id,\"x\"\"1\"\r\n\"a,b\",1.5\r\n\"\xc3\xa4\n\",-2\n\n";
+  for (std::size_t length = 0; length <= good.size(); ++length) {
+    const std::string text = refusal(good.substr(0, length));
+    CHECK((text == "accepted" || text.starts_with("f:")));
+  }
+}

@@ -1,0 +1,279 @@
+// A user's own sequences: CSV files and NumPy arrays made here.
+#include "scratch.hpp"
+#include "task_plugins.hpp"
+
+#include <doctest/doctest.h>
+#include <cmath>
+#include <set>
+
+#include <fmt/format.h>
+
+using namespace stiefel;
+using namespace task_plugins;
+using namespace std::string_literals;
+using scratch::Folder;
+
+namespace {
+
+template <class S = float> auto sequences(const Folder& folder, const std::string& options, Index batch = 1, std::uint64_t seed = 1) {
+  return make<S>("sequence_csv", options, {seed, batch, folder.path.string()});
+}
+
+std::string refusal(const Folder& folder, const std::string& options, Exit code = Exit::data) {
+  try {
+    sequences(folder, options);
+  } catch (const Error& error) {
+    CHECK(error.code() == code);
+    return error.what();
+  }
+  return "accepted";
+}
+
+std::string npy(const std::string& type, const std::string& shape, const std::string& numbers) {
+  const std::string header = "{'descr': '" + type + "', 'fortran_order': False, 'shape': " + shape + ", }\n";
+  return "\x93NUMPY\1\0"s + char(header.size()) + '\0' + header + numbers;
+}
+std::string doubles(const std::vector<double>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(double)};
+}
+
+/// Sequence `name` of `steps` rows; its rows are (10 n + t, −t), its target is n at the last row and t/2 at the others.
+std::string rows(int name, int steps) {
+  std::string text;
+  for (int t = 0; t < steps; ++t) text += fmt::format("s{},{},{},{}\n", name, 10 * name + t, -t, t + 1 < steps ? t / 2.0 : name);
+  return text;
+}
+const std::string header = "id,x,z,y\n";
+
+/// The first inputs of the sequences of a split.
+std::multiset<double> firsts(const Task<float>& task, Split split) {
+  std::multiset<double> all;
+  for (Index i = 0; i < task.batches(split); ++i) {
+    Batch<float> batch = batch_of(task, split, i);
+    for (Index b = 0; b < batch.sequences(); ++b) all.insert(batch.input(0, b)[0]);
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("regression at the last step and at every one") {
+  const Folder folder;
+  scratch::write(folder.path / "train.csv", header + rows(1, 3) + rows(2, 2));
+  scratch::write(folder.path / "test.csv", header + rows(7, 4));
+  const std::string files = "train: train.csv, test: {file: test.csv}, sequence: id, targets: [y]";
+  const auto task = sequences(folder, "{" + files + "}", 2);
+  const TaskShape shape = task->shape();
+  CHECK((shape.input == InputKind::dense && shape.input_size == 2 && shape.output_size == 1 && !shape.labels && shape.steps == 4));
+  CHECK(shape.readout == ReadoutKind::last);
+  CHECK((task->batches(Split::train) == 1 && task->batches(Split::validation) == 0 && task->batches(Split::test) == 1));
+  Batch<float> batch = batch_of(*task, Split::train, 0);
+  for (Index b = 0; b < 2; ++b) {
+    const float name = batch.target(0, b)[0];
+    CHECK(batch.length(b) == (name == 1 ? 3 : 2));
+    for (Index t = 0; t < batch.length(b); ++t) CHECK((batch.input(t, b)[0] == 10 * name + float(t) && batch.input(t, b)[1] == -float(t)));
+  }
+  CHECK(task->files().size() == 2);
+  CHECK(task->metrics().at(0).name == "mae");
+
+  const auto every = sequences(folder, "{readout: every, features: [z], " + files + "}");
+  CHECK((every->shape().readout == ReadoutKind::every && every->shape().input_size == 1));
+  Batch<float> test = batch_of(*every, Split::test, 0);
+  const float expected[] = {0, 0.5, 1, 7};
+  for (Index t = 0; t < 4; ++t) CHECK((test.input(t, 0)[0] == -float(t) && test.target(t, 0)[0] == expected[t]));
+}
+
+TEST_CASE("rows of sequences may alternate, targets be missing, a file be one sequence") {
+  const Folder folder;
+  scratch::write(folder.path / "mixed.csv", "t;id;x\n1;a;10\n5;b;50\n;a;20\n6;b;60\n2;a;30\n");
+  const auto task = sequences(folder, "{train: mixed.csv, sequence: id, targets: [t], readout: every, separator: \";\"}", 2);
+  Batch<float> batch = batch_of(*task, Split::train, 0);
+  for (Index b = 0; b < 2; ++b) {
+    const bool a = batch.input(0, b)[0] == 10;
+    CHECK(batch.length(b) == (a ? 3 : 2));
+    CHECK(batch.input(1, b)[0] == (a ? 20 : 60));
+    CHECK(batch.weight(1, b) == (a ? 0 : 1));
+    CHECK(batch.target(1, b)[0] == (a ? 0 : 6));
+  }
+  const auto whole = sequences(folder, "{train: mixed.csv, targets: [x], features: [x], separator: \";\"}");
+  CHECK((whole->shape().steps == 5 && batch_of(*whole, Split::train, 0).targets()(0, 0) == 30));
+  CHECK(refusal(folder, "{train: mixed.csv, sequence: id, targets: [t, x], separator: \";\"}").find("no column is left for the features") !=
+        std::string::npos);
+}
+
+TEST_CASE("classes by name and by number") {
+  const Folder folder;
+  scratch::write(folder.path / "names.csv", "id,x,y\n1,1,no\n2,2,yes\n3,3,maybe\n4,4,no\n");
+  const auto names = sequences(folder, "{train: names.csv, sequence: id, targets: [y], kind: classification}", 4);
+  CHECK((names->shape().output_size == 3 && names->shape().labels));
+  Batch<float> batch = batch_of(*names, Split::train, 0);
+  const std::int32_t by_name[] = {1, 2, 0, 1};
+  for (Index b = 0; b < 4; ++b) CHECK(batch.label(0, b) == by_name[int(batch.input(0, b)[0]) - 1]);
+  CHECK(names->metrics().at(0).name == "accuracy");
+
+  scratch::write(folder.path / "numbers.csv", "id,x,y\n1,1,10\n2,2,9\n3,3,-1\n4,4,10\n");
+  const auto numbers = sequences(folder, "{train: numbers.csv, sequence: id, targets: [y], kind: classification}", 4);
+  batch = batch_of(*numbers, Split::train, 0);
+  const std::int32_t by_number[] = {2, 1, 0, 2};
+  for (Index b = 0; b < 4; ++b) CHECK(batch.label(0, b) == by_number[int(batch.input(0, b)[0]) - 1]);
+
+  scratch::write(folder.path / "other.csv", "id,x,y\n1,1,no\n2,2,never\n");
+  CHECK(refusal(folder, "{train: names.csv, validation: other.csv, sequence: id, targets: [y], kind: classification}")
+            .ends_with("other.csv:3:5: column \"y\" holds the class \"never\", which no training sequence has"));
+  scratch::write(folder.path / "one.csv", "id,x,y\n1,1,no\n");
+  CHECK(refusal(folder, "{train: one.csv, sequence: id, targets: [y], kind: classification}").find("all of one class") !=
+        std::string::npos);
+}
+
+TEST_CASE("sequences of one file are dealt by chance, the same for every seed of a run") {
+  const Folder folder;
+  std::string text = header;
+  for (int i = 0; i < 20; ++i) text += rows(i, 2);
+  scratch::write(folder.path / "all.csv", text);
+  const std::string options = "data: all.csv, sequence: id, targets: [y], validation_fraction: 0.25, test_fraction: 0.2";
+  const auto task = sequences(folder, "{" + options + "}", 5), other = sequences(folder, "{" + options + "}", 5, 2),
+             dealt = sequences(folder, "{split_seed: 2, " + options + "}", 5);
+  std::multiset<double> all;
+  for (const Split split : {Split::train, Split::validation, Split::test}) {
+    const auto some = firsts(*task, split);
+    CHECK(some.size() == (split == Split::train ? 10u : split == Split::validation ? 5u : 4u));  // 11 in batches of 5
+    CHECK((split == Split::train || firsts(*other, split) == some));
+    CHECK((split == Split::train || firsts(*dealt, split) != some));
+    if (split != Split::train) all.insert(some.begin(), some.end());
+  }
+  CHECK(std::set<double>(all.begin(), all.end()).size() == 9);
+  CHECK(batch_of(*task, Split::train, 0).inputs() != batch_of(*other, Split::train, 0).inputs());
+  CHECK(batch_of(*task, Split::train, 5).inputs() == batch_of(*task, Split::train, 5).inputs());
+}
+
+TEST_CASE("normalisation by the training sequences") {
+  const Folder folder;
+  scratch::write(folder.path / "train.csv", "id,x,c,y\na,1,5,10\na,2,5,\nb,3,5,30\n");
+  scratch::write(folder.path / "test.csv", "id,x,c,y\na,4,6,50\n");
+  const auto task = sequences<double>(folder,
+                                      "{train: train.csv, test: test.csv, sequence: id, targets: [y], readout: every, "
+                                      "normalisation: standard, target_normalisation: standard}");
+  Batch<double> test = batch_of(*task, Split::test, 0);
+  CHECK(test.input(0, 0)[0] == doctest::Approx(2 / std::sqrt(2. / 3)));
+  CHECK(test.input(0, 0)[1] == 1);
+  CHECK(test.target(0, 0)[0] == doctest::Approx(3));  // mean 20, deviation 10
+  CHECK(task->baseline() == doctest::Approx(9));
+  Ratio ratio;
+  const Matrix<double> output = trivial_output(*task, test);
+  task->measure(cview(output), targets_of(test), {&ratio, 1});
+  CHECK(ratio.sum / ratio.weight == doctest::Approx(30));  // in the units of the file
+}
+
+TEST_CASE("the trivial predictor reaches the baseline") {
+  const Folder folder;
+  std::string text = "id,x,u,v\n", classes = "id,x,y\n";
+  Rng rng(1);
+  for (int i = 0; i < 30; ++i) {
+    text += fmt::format("{},{},{},{}\n", i / 3, i, rng.normal(), rng.uniform());
+    classes += fmt::format("{},{},{}\n", i / 3, i, i % 7 == 0 ? "" : std::string(1, char('a' + rng.integer(0, 3))));
+  }
+  scratch::write(folder.path / "numbers.csv", text);
+  scratch::write(folder.path / "classes.csv", classes);
+  for (const char* options :
+       {"{data: numbers.csv, sequence: id, targets: [u, v], test_fraction: 0.3}",
+        "{data: numbers.csv, sequence: id, targets: [u, v], test_fraction: 0.3, readout: every}",
+        "{data: classes.csv, sequence: id, targets: [y], test_fraction: 0.3, kind: classification, readout: every}"}) {
+    CAPTURE(options);
+    const auto task = sequences<double>(folder, options, 3);
+    const Batch<double> test = batch_of(*task, Split::test, 0);
+    REQUIRE(task->batches(Split::test) == 1);
+    CHECK(trivial_loss(*task, test) == doctest::Approx(task->baseline()).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("NumPy arrays") {
+  const Folder folder;
+  // Input (n, t, i) is 100 n + 10 t + i.
+  std::vector<double> x, y, last;
+  for (int n = 0; n < 3; ++n) {
+    last.push_back(n % 2);
+    for (int t = 0; t < 4; ++t) {
+      y.push_back(t == 1 ? std::nan("") : n + t);
+      for (int i = 0; i < 2; ++i) x.push_back(100 * n + 10 * t + i);
+    }
+  }
+  scratch::write(folder.path / "x.npy", npy("<f8", "(3, 4, 2)", doubles(x)));
+  scratch::write(folder.path / "y.npy", npy("<f8", "(3, 4)", doubles(y)));
+  scratch::write(folder.path / "last.npy", npy("<f8", "(3,)", doubles(last)));
+  scratch::write(folder.path / "lengths.npy", npy("|u1", "(3,)", "\x04\x01\x02"));
+  const auto every = sequences(folder, "{train: {file: x.npy, targets: y.npy, lengths: lengths.npy}, readout: every}", 3);
+  CHECK((every->shape().input_size == 2 && every->shape().output_size == 1 && every->shape().steps == 4));
+  Batch<float> batch = batch_of(*every, Split::train, 0);
+  for (Index b = 0; b < 3; ++b) {
+    const float n = batch.input(0, b)[0] / 100;
+    CHECK(batch.length(b) == (n == 0 ? 4 : n == 1 ? 1 : 2));
+    for (Index t = 0; t < batch.length(b); ++t) {
+      CHECK(batch.input(t, b)[1] == 100 * n + 10 * float(t) + 1);
+      CHECK(batch.weight(t, b) == (t == 1 ? 0 : 1));
+      if (t != 1) CHECK(batch.target(t, b)[0] == n + float(t));
+    }
+  }
+  const auto classes = sequences(folder, "{train: {file: x.npy, targets: last.npy}, kind: classification}", 3);
+  batch = batch_of(*classes, Split::train, 0);
+  for (Index b = 0; b < 3; ++b) CHECK(batch.label(0, b) == int(batch.input(0, b)[0] / 100) % 2);
+  CHECK(classes->files().size() == 2);
+
+  const auto says = [&](const std::string& options, const std::string& part) {
+    const std::string text = refusal(folder, options);
+    CAPTURE(text);
+    CHECK(text.find(part) != std::string::npos);
+  };
+  says("{train: x.npy}", "targets are missing; say {file: x.npy, targets: FILE.npy}");
+  says("{train: {file: x.npy, targets: absent.npy}}", "there is no file absent.npy");
+  says("{train: {file: last.npy, targets: last.npy}}", "an array of 3; inputs must be N × T × d or N × T");
+  says("{train: {file: x.npy, targets: y.npy}, kind: classification}", "an array of 3 × 4; classes need one number");
+  says("{train: {file: x.npy, targets: last.npy}, readout: every}", "an array of 3; targets at every step must be 3 × 4 or 3 × 4 × k");
+  says("{train: {file: x.npy, targets: last.npy, lengths: y.npy}}", "an array of 3 × 4; lengths must be 3 numbers");
+  says("{train: {file: x.npy, targets: last.npy, lengths: last.npy}}", "the length 0 is no whole number from 1 to 4");
+  scratch::write(folder.path / "infinite.npy", npy("<f8", "(1, 2)", doubles({1, INFINITY})));
+  scratch::write(folder.path / "one.npy", npy("<f8", "(1,)", doubles({1})));
+  says("{train: {file: infinite.npy, targets: one.npy}}", "the input [0, 1, 0] is not finite");
+  says("{train: {file: one.npy, targets: infinite.npy}}", "inputs must be");
+  scratch::write(folder.path / "two.npy", npy("<f8", "(1, 2)", doubles({1, 2})));
+  says("{train: {file: two.npy, targets: infinite.npy}, readout: every}", "a target of sequence 0 is not finite");
+  scratch::write(folder.path / "other.npy", npy("<f8", "(3,)", doubles({0, 1, 2})));
+  says("{train: {file: x.npy, targets: last.npy}, test: {file: x.npy, targets: other.npy}, kind: classification}",
+       "sequence 2 has the class 2, which no training sequence has");
+  says("{train: {file: x.npy, targets: last.npy}, test: {file: two.npy, targets: one.npy}}",
+       "two.npy has 1 features and 1 targets, but x.npy has 2 and 1");
+}
+
+TEST_CASE("what cannot be is refused with its place") {
+  const Folder folder;
+  scratch::write(folder.path / "good.csv", header + rows(1, 3) + rows(2, 2));
+  scratch::write(folder.path / "columns.csv", "id,z,x,y\n1,1,1,1\n");
+  scratch::write(folder.path / "last.csv", "id,x,y\n1,1,1\n1,2,\n2,1,1\n");
+  scratch::write(folder.path / "narrow.csv", "id,x,y\n1,1,1\n");
+  scratch::write(folder.path / "word.csv", "id,x,y\n1,1,1\n1,two,2\n");
+  scratch::write(folder.path / "rows.csv", "id,x,y\n");
+  scratch::write(folder.path / "large.csv", "id,x,y\n1,1e300,1\n");
+  scratch::write(folder.path / "none.csv", "id,x,y\n1,1,\n");
+  const auto says = [&](const std::string& options, const std::string& part, Exit code = Exit::data) {
+    const std::string text = refusal(folder, options, code);
+    CAPTURE(text);
+    CHECK(text.find(part) != std::string::npos);
+  };
+  const std::string columns = ", sequence: id, targets: [y]}";
+  says("", "sequence_csv: no file is named; say `data: FILE.csv`");
+  says("{train: good.csv}", "good.csv: no target column is named; say `targets: [NAME]`");
+  says("{train: good.csv, targets: [q]}", "good.csv:1:1: there is no column \"q\"; the header names \"id\", \"x\", \"z\", \"y\"");
+  says("{train: good.csv, targets: [y]}", "good.csv:2:1: column \"id\" holds \"s1\", expected a finite number");
+  says("{train: good.csv, test: columns.csv" + columns, "columns.csv has other columns than good.csv; name the `features`");
+  says("{train: good.csv, test: narrow.csv" + columns, "narrow.csv has 1 features and 1 targets, but good.csv has 2 and 1");
+  says("{train: last.csv" + columns, "last.csv:3:1: the last row of a sequence has no target; `readout: last` needs it");
+  says("{train: word.csv" + columns, "word.csv:3:3: column \"x\" holds \"two\", expected a finite number");
+  says("{train: rows.csv" + columns, "rows.csv:1:1: a header, but no rows");
+  says("{train: large.csv" + columns, "a number is too large for `scalar: float32`");
+  says("{train: none.csv, readout: every" + columns, "no step of a training sequence has a target");
+  says("{train: {file: good.csv, targets: y.npy}" + columns, "`targets` and `lengths` go with .npy files");
+  says("{train: good.csv, data: good.csv" + columns, "cannot stand beside `data`", Exit::usage);
+  says("{test: good.csv" + columns, "must be given beside", Exit::usage);
+  says("{train: {targets: y.npy}" + columns, "must be given beside `targets`", Exit::usage);
+  says("{train: good.csv, kind: classification, targets: [x, y]}", "must be one column", Exit::usage);
+  says("{train: good.csv, kind: classification, target_normalisation: standard" + columns, "is for `kind: regression`", Exit::usage);
+}
