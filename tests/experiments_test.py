@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 """Every file of experiments/ is valid, does a training step, and has the number of parameters that its first lines state.
 
-usage: experiments_test.py PROGRAM FOLDER. MNIST is replaced by a small set of blank images, the Penn
-Treebank by a few lines of its characters, batches by two sequences.
+usage: experiments_test.py PROGRAM FOLDER. MNIST is replaced by a small set of blank images, the Penn Treebank by a few lines of its
+characters, music by short scales, batches by two sequences.
 """
 import gzip
+import json
 import re
 import struct
 import subprocess
@@ -28,6 +29,13 @@ def short_treebank(folder):
     symbols = "#$&'*-./0123456789N\\abcdefghijklmnopqrstuvwxyz"
     for part in ("train", "valid", "test"):
         (folder / f"ptb.{part}.txt").write_text(f" {symbols} \n <unk> {symbols[::-1]} \n" * 20)
+
+
+def short_music(folder):
+    scale = [[note, note + 12] for note in range(48, 60)]
+    pieces = {split: [scale[i:] for i in range(8)] for split in ("train", "valid", "test")}
+    for name in ("JSB_Chorales", "Piano_midi", "Nottingham", "MuseData"):
+        (folder / f"{name}.json").write_text(json.dumps(pieces))
 
 
 def stiefel(*words):
@@ -57,6 +65,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
         blank_mnist(Path(folder))
         short_treebank(Path(folder))
+        short_music(Path(folder))
         wrong = [answer for answer in pool.map(lambda file: check(file, folder), files) if answer]
     print("\n".join(wrong) or f"{len(files)} experiments are valid, run, and have the parameters that they state")
     return 1 if wrong or not files else 0

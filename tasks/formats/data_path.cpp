@@ -8,6 +8,13 @@
 #include <stiefel/error.hpp>
 
 namespace stiefel {
+namespace {
+
+std::filesystem::path place_of(const std::string& directory, const std::string& folder) {
+  return folder.empty() ? std::filesystem::path(directory) : std::filesystem::path(directory) / folder;
+}
+
+}  // namespace
 
 std::string mend_of(const std::string& directory, const DataQuery& query) {
   std::string command = query.fetch;
@@ -16,22 +23,49 @@ std::string mend_of(const std::string& directory, const DataQuery& query) {
   return "Fetch it with: " + command;
 }
 
+std::string existing_data_file(const std::string& directory, const DataQuery& query) {
+  if (directory.empty()) return {};
+  for (const std::string& folder : query.folders)
+    for (const std::string& name : query.names) {
+      std::error_code ignored;
+      if (std::filesystem::is_regular_file(place_of(directory, folder) / name, ignored))
+        return (place_of(directory, folder) / name).string();
+    }
+  return {};
+}
+
 std::string find_data_file(const std::string& directory, const DataQuery& query) {
   if (directory.empty())
     throw Error(fmt::format("{} needs {} ({}), but no data directory is known. Say --data DIR or set STIEFEL_DATA. {}", query.task,
                             query.what, query.names.front(), mend_of(directory, query)),
                 Exit::data);
+  const std::string path = existing_data_file(directory, query);
+  if (!path.empty()) return path;
   std::vector<std::string> looked_in;
-  for (const std::string& folder : query.folders) {
-    const std::filesystem::path place = folder.empty() ? std::filesystem::path(directory) : std::filesystem::path(directory) / folder;
-    for (const std::string& name : query.names) {
-      std::error_code ignored;
-      if (std::filesystem::is_regular_file(place / name, ignored)) return (place / name).string();
-    }
-    looked_in.push_back(place.string());
-  }
+  for (const std::string& folder : query.folders) looked_in.push_back(place_of(directory, folder).string());
   throw Error(fmt::format("{} needs {}, but there is no {} in {}. {}", query.task, query.what, fmt::join(query.names, " or "),
                           fmt::join(looked_in, " or "), mend_of(directory, query)),
+              Exit::data);
+}
+
+std::string find_data_folder(const std::string& directory, const DataQuery& query, const std::string& inside) {
+  if (directory.empty()) return {};
+  for (const std::string& folder : query.folders)
+    for (const std::string& name : query.names) {
+      const std::filesystem::path place = place_of(directory, folder) / name;
+      std::error_code ignored;
+      if (std::filesystem::is_directory(place / inside, ignored)) return place.string();
+    }
+  return {};
+}
+
+std::string find_own_data(const std::string& directory, const std::string& task, const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::exists(path, ignored)) return path;
+  const std::filesystem::path below = std::filesystem::path(directory) / path;
+  if (!directory.empty() && std::filesystem::exists(below, ignored)) return below.string();
+  throw Error(fmt::format("{}: there is no {}{}. Put it there, or name another one.", task, path,
+                          directory.empty() ? "" : fmt::format(" and no {}", below.string())),
               Exit::data);
 }
 

@@ -1,13 +1,67 @@
 #!/usr/bin/python3
-"""Runs a fuzz target for some seconds, beginning with small sound files of its format.
+"""Runs a fuzz target for some seconds, beginning with small files of its format.
 
 usage: seeds.py NAME PROGRAM SECONDS
 """
 import io
+import json
+import pickle as pickles
+import struct
 import subprocess
 import sys
 import tempfile
+import zlib
 from pathlib import Path
+
+ROLLS = {"train": [[[60, 64, 67], [], [21, 108]], [[72], [72]]], "valid": [], "test": [[[60], [-1]]]}
+
+
+def json_rolls():
+    return [json.dumps(ROLLS), json.dumps(ROLLS).replace("72", "72.0").replace("valid", "validation")]
+
+
+def pickle():
+    import numpy
+
+    numbers = {split: [[tuple(map(numpy.int64, step)) for step in piece] for piece in pieces] for split, pieces in ROLLS.items()}
+    others = [None, True, 1.5, b"bytes", "text\n", (), {1: 2}, 2**40, -1, numpy.float32(0.5)]
+    return [pickles.dumps(value, protocol) for protocol in range(6) for value in (ROLLS, numbers, others)]
+
+
+def mat():
+    def seed(order):
+        def element(kind, data):
+            return struct.pack(order + "II", kind, len(data)) + data + bytes(-len(data) % 8)
+
+        def matrix(kind, rows, columns, name, content):
+            sizes = element(5, struct.pack(order + "ii", rows, columns))
+            return element(14, element(6, struct.pack(order + "II", kind, 0)) + sizes + element(1, name) + content)
+
+        def file(store):
+            rolls = [matrix(6, 2, 88, b"", element(2, bytes(176))), matrix(6, 2, 88, b"", element(9, bytes(1408)))]
+            cells = [matrix(1, 1, len(rolls), name, b"".join(rolls)) for name in (b"traindata", b"validdata", b"testdata")]
+            return b"text".ljust(124) + struct.pack(order + "H", 0x0100) + (b"IM" if order == "<" else b"MI") + b"".join(map(store, cells))
+
+        def compressed(data):
+            packed = zlib.compress(data)
+            return struct.pack(order + "II", 15, len(packed)) + packed
+
+        return [file(lambda data: data), file(compressed)]
+    return seed("<") + seed(">")
+
+
+def rolls():
+    return [b"\1" + seed for seed in mat()] + [b"\0" + seed for seed in pickle()]
+
+
+def midi():
+    def chunk(name, data):
+        return name + struct.pack(">I", len(data)) + data
+
+    events = b"\0\x90\x3c\x40\x83\x60\x3c\0" b"\0\xff\x51\x03\7\xa1\x20" b"\0\x91\x40\x40\x81\x70\x81\x40\x40" b"\0\xc0\5\0\xf0\1\xf7\0\xe0\0\x40"
+    end = b"\0\xff\x2f\0"
+    tracks = [chunk(b"MTrk", events + end), chunk(b"XFIH", b"abc") + chunk(b"MTrk", end)]
+    return [chunk(b"MThd", struct.pack(">HHH", kind, kind + 1, 480)) + b"".join(tracks[:kind + 1]) for kind in (0, 1)]
 
 
 def text():

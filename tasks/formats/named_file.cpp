@@ -1,0 +1,30 @@
+// Reads whole files of a bounded size.
+#include "named_file.hpp"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include <stiefel/error.hpp>
+
+namespace stiefel {
+
+void NamedFile::refuse(std::string_view what) const {
+  throw Error(mend.empty() ? fmt::format("{}: {}.", path, what) : fmt::format("{}: {}. {}", path, what, mend), Exit::data);
+}
+
+std::string bytes_of(const NamedFile& file, std::uint64_t largest) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file.path, error)) file.refuse("is not a file that can be read");
+  const std::uint64_t size = std::filesystem::file_size(file.path, error);
+  std::ifstream stream(file.path, std::ios::binary);
+  if (error || !stream) file.refuse("cannot be opened");
+  if (size > largest) file.refuse(fmt::format("has {} bytes, more than the {} that such a file may have", size, largest));
+  std::string bytes(size, '\0');
+  stream.read(bytes.data(), static_cast<std::streamsize>(size));
+  if (static_cast<std::uint64_t>(stream.gcount()) != size) file.refuse(fmt::format("gave {} of its {} bytes", stream.gcount(), size));
+  return bytes;
+}
+
+}  // namespace stiefel

@@ -1,0 +1,196 @@
+// Sets of piano rolls: the same pieces from every kind of file, and what is refused.
+#include "idx_files.hpp"
+#include "music_files.hpp"
+
+#include <fmt/format.h>
+
+#include "tasks/formats/roll_set.hpp"
+
+using namespace stiefel;
+using namespace music_files;
+using idx_files::Folder;
+namespace fs = std::filesystem;
+
+namespace {
+
+/// Every piece begins and ends with a sounding note, so that a MIDI file holds as many steps.
+RollSet small_set() {
+  RollSet rolls;
+  for (std::size_t s = 0; s < 3; ++s)
+    for (std::size_t i = 0; i < 3 - s; ++i) {
+      PianoRoll piece(5 + 4 * i + s);
+      for (std::size_t t = 0; t < piece.size(); ++t)
+        for (std::size_t key = s; key < 88; key += 11) piece[t][key] = (t * (key + i) + i) % 3 == 0;
+      piece.front().set(10 * i + s);
+      piece.back().set(87);
+      rolls[s].push_back(piece);
+    }
+  return rolls;
+}
+
+template <class F> Bytes joined(std::size_t count, const char* between, F&& part) {
+  Bytes all;
+  for (std::size_t i = 0; i < count; ++i) all += (i ? between : "") + part(i);
+  return all;
+}
+Bytes json_of(const RollSet& rolls) {
+  const auto step = [](const Frame& frame) {
+    Bytes notes;
+    for (int key = 0; key < 88; ++key)
+      if (frame[std::size_t(key)]) notes += (notes.empty() ? "" : ", ") + std::to_string(21 + key);
+    return "[" + notes + "]";
+  };
+  return "{" +
+         joined(3, ", ",
+                [&](std::size_t s) {
+                  return "\"" + Bytes(roll_split_names[s]) + "\": [" +
+                         joined(rolls[s].size(), ", ",
+                                [&](std::size_t i) {
+                                  const PianoRoll& piece = rolls[s][i];
+                                  return "[" + joined(piece.size(), ", ", [&](std::size_t t) { return step(piece[t]); }) + "]";
+                                }) +
+                         "]";
+                }) +
+         "}";
+}
+Bytes pickle_of(const RollSet& rolls) {
+  Bytes bytes = "\x80\x02}(";
+  for (std::size_t s = 0; s < 3; ++s) {
+    bytes += Bytes("X") + char(Bytes(roll_split_names[s]).size()) + zeros(3) + roll_split_names[s] + "](";
+    for (const PianoRoll& piece : rolls[s]) {
+      bytes += "](";
+      for (const Frame& frame : piece) {
+        bytes += "(";
+        for (int key = 0; key < 88; ++key)
+          if (frame[std::size_t(key)]) bytes += Bytes("K") + char(21 + key);
+        bytes += "t";
+      }
+      bytes += "e";
+    }
+    bytes += "e";
+  }
+  return bytes + "u.";
+}
+void write_midi_folder(const fs::path& folder, const RollSet& rolls) {
+  for (std::size_t s = 0; s < 3; ++s) {
+    fs::create_directories(folder / roll_split_names[s]);
+    for (std::size_t i = 0; i < rolls[s].size(); ++i)
+      idx_files::write(folder / roll_split_names[s] / fmt::format("piece_{}.mid", i), midi_of(rolls[s][i]));
+  }
+}
+
+RollSet read(const fs::path& file) { return read_roll_file({file.string(), "Fetch it again."}); }
+
+std::string refusal_of(const Folder& folder, const std::string& name, const Bytes& bytes) {
+  const fs::path file = folder.path / name;
+  idx_files::write(file, bytes);
+  try {
+    read(file);
+  } catch (const Error& error) {
+    CHECK(error.code() == Exit::data);
+    const std::string text = error.what();
+    REQUIRE(text.starts_with(file.string() + ": "));
+    return text.substr(file.string().size() + 2);
+  }
+  return "accepted";
+}
+
+/// A pickle of one training piece whose only step is this.
+Bytes pickle_with(const Bytes& step) { return "}(U\x05train]](" + step + "eaU\x05valid]U\x04test]u."; }
+
+}  // namespace
+
+TEST_CASE("the same pieces from every kind of file") {
+  const Folder folder;
+  const RollSet rolls = small_set();
+  idx_files::write(folder.path / "rolls.mat", Mat{}.set(rolls));
+  idx_files::write(folder.path / "big.mat", Mat{true}.set(rolls));
+  idx_files::write(folder.path / "rolls.json", json_of(rolls));
+  for (const char* name : {"rolls.pickle", "rolls.pkl"}) idx_files::write(folder.path / name, pickle_of(rolls));
+  for (const char* name : {"rolls.mat", "big.mat", "rolls.json", "rolls.pickle", "rolls.pkl"}) {
+    CAPTURE(name);
+    CHECK(read(folder.path / name) == rolls);
+  }
+  write_midi_folder(folder.path / "midi", rolls);
+  idx_files::write(folder.path / "midi/train/notes.txt", "not a piece");
+  std::vector<std::string> paths;
+  CHECK(read_midi_folder({(folder.path / "midi").string(), ""}, {}, paths) == rolls);
+  REQUIRE(paths.size() == 6);
+  CHECK(paths[4] == (folder.path / "midi/valid/piece_1.mid").string());
+}
+
+TEST_CASE("files whose contents are no set of piano rolls") {
+  const Folder folder;
+  const auto mat = [&](const Bytes& array) {
+    const Mat m;
+    return refusal_of(folder, "a.mat", m.header() + m.cell("traindata", {array}) + m.cell("validdata", {}) + m.cell("testdata", {}));
+  };
+  CHECK(mat(Mat{}.array(2, 88, zeros(176))) == "accepted");
+  CHECK(mat(Mat{}.array(2, 87, zeros(174))).starts_with("traindata{1} has 87 columns, expected 88, one a key"));
+  CHECK(mat(Mat{}.array(1, 88, zeros(88))).starts_with("train, piece 1: 1 steps, at least 2 are needed. Fetch it again."));
+  CHECK(mat(Mat{}.array(0, 88, "")).starts_with("train, piece 1: 0 steps"));
+  CHECK(mat(Mat{}.array(2, 88, zeros(175) + '\x02')).starts_with("traindata{1} holds 2 at step 2, key 88; expected 0 or 1"));
+  CHECK(mat(Mat{}.array(2, 88, Bytes(704, '\xff'), 7)).starts_with("traindata{1} holds "));
+  CHECK(mat(Mat{}.array(2, 88, Bytes(1408, '\xff'), 9)).starts_with("traindata{1} holds "));
+
+  CHECK(refusal_of(folder, "a.json", json_of({})).starts_with("holds no piece to train on"));
+  CHECK(refusal_of(folder, "a.npz", "").starts_with("the name must end with .mat, .json, .pickle or .pkl"));
+  CHECK(refusal_of(folder, "json", json_of(small_set())).starts_with("the name must end with"));
+  fs::create_directories(folder.path / "folder.mat");
+  CHECK_THROWS_WITH_AS(read(folder.path / "folder.mat"), doctest::Contains("is not a file that can be read"), Error);
+  CHECK_THROWS_WITH_AS(read(folder.path / "absent.json"), doctest::Contains("is not a file that can be read"), Error);
+}
+
+TEST_CASE("pickles whose data are no set of piano rolls") {
+  const Folder folder;
+  const auto says = [&](const Bytes& bytes) { return refusal_of(folder, "a.pickle", bytes); };
+  CHECK(says(pickle_of(small_set())) == "accepted");
+  CHECK(says("N.").starts_with("holds something else than a dictionary"));
+  CHECK(says("].").starts_with("holds something else than a dictionary"));
+  CHECK(says("}.").starts_with("has no key train"));
+  CHECK(says("}K\x01]s.").starts_with("the dictionary has a key that is none of train, valid, test"));
+  CHECK(says("}U\x01x]s.").starts_with("the dictionary has a key that is none"));
+  CHECK(says("}(U\x05train]U\x05train]u.").starts_with("the key train stands there twice"));
+  CHECK(says("}U\x05trainNs.").starts_with("train: a list of pieces is expected"));
+  CHECK(says("}U\x05train]Nas.").starts_with("train, piece 1: a list of steps is expected"));
+  CHECK(says(pickle_with("K<")).starts_with("train, piece 1: a list of notes is expected"));
+  for (const Bytes& note :
+       {Bytes("N"), Bytes("\x88"), Bytes("U\x02") + "60", Bytes("K\x14"), Bytes("Km"), Bytes("J\xfe\xff\xff\xff"), Bytes("]"),
+        Bytes("F60.5\n"), Bytes("Fnan\n"), Bytes("Finf\n"), Bytes("F1e300\n"), Bytes("L9223372036854775807L\n")}) {
+    CAPTURE(note);
+    CHECK(says(pickle_with("(" + note + "t)")).starts_with("train, piece 1: something is no note of a piano, 21 to 108"));
+  }
+  for (const Bytes& note : {Bytes("K<"), Bytes("F60.0\n"), Bytes("J\xff\xff\xff\xff")})
+    CHECK(says(pickle_with("(" + note + "t)")) == "accepted");
+  Bytes notes = "(";
+  for (int i = 0; i < 129; ++i) notes += "K<";
+  CHECK(says(pickle_with(notes + "t)")).starts_with("train, piece 1: 129 notes at once"));
+  CHECK(says("}q\x01(U\x05trainh\x01u.").starts_with("train: a list of pieces is expected"));
+  CHECK(says("}(U\x05train]q\x01h\x01"
+             "aU\x05valid]U\x04test]u.")
+            .starts_with("train, piece 1: something is no note of a piano"));  // a list that holds itself
+}
+
+TEST_CASE("a pickle whose pieces are one list many times is left alone") {
+  const Folder folder;
+  Bytes bytes = "}(U\x05train](](";
+  for (int i = 0; i < 1000; ++i) bytes += ")";
+  bytes += "eq\x01";
+  for (int i = 0; i < 1000; ++i) bytes += "h\x01";
+  CHECK(refusal_of(folder, "a.pickle", bytes + "eU\x05valid]U\x04test]u.").starts_with("has more steps than bytes"));
+}
+
+TEST_CASE("folders that are no set of MIDI files") {
+  const Folder folder;
+  const auto says = [&](const std::string& part) {
+    std::vector<std::string> paths;
+    CHECK_THROWS_WITH_AS(read_midi_folder({folder.path.string(), ""}, {}, paths), doctest::Contains(part.c_str()), Error);
+  };
+  says("its folder train cannot be read (No such file or directory)");
+  for (const char* split : roll_split_names) fs::create_directories(folder.path / split);
+  says("holds no piece to train on");
+  idx_files::write(folder.path / "train/a.mid", midi_header(0, 1) + track(note_on(0, 60) + note_off(240, 60)));
+  says("a.mid: has fewer than two steps with notes");
+  idx_files::write(folder.path / "train/a.mid", "MThd");
+  says("a.mid: ends before the header");
+}
