@@ -118,7 +118,7 @@ template <class S> class Characters final : public Task<S> {
   std::vector<DataFile> files() const override { return corpus_.files; }
 
   /// UTF-8 text of each class.
-  std::vector<std::string> alphabet() const {
+  std::vector<std::string> alphabet() const override {
     std::vector<std::string> texts;
     for (const char32_t point : corpus_.alphabet) texts.push_back(text_of(point));
     return texts;

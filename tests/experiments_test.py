@@ -2,7 +2,7 @@
 """Every file of experiments/ is valid, does a training step, and has the number of parameters that its first lines state.
 
 usage: experiments_test.py PROGRAM FOLDER. MNIST is replaced by a small set of blank images, the Penn Treebank by a few lines of its
-characters, music by short scales, batches by two sequences.
+characters, music by short scales, TIMIT and songs by noise, batches by two sequences.
 """
 import gzip
 import json
@@ -13,6 +13,8 @@ import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+import made_sounds
 
 PROGRAM, FOLDER = sys.argv[1], Path(sys.argv[2])
 
@@ -66,6 +68,8 @@ def main():
         blank_mnist(Path(folder))
         short_treebank(Path(folder))
         short_music(Path(folder))
+        made_sounds.write_whole(Path(folder) / "timit")
+        made_sounds.write_song(Path(folder) / "song")
         wrong = [answer for answer in pool.map(lambda file: check(file, folder), files) if answer]
     print("\n".join(wrong) or f"{len(files)} experiments are valid, run, and have the parameters that they state")
     return 1 if wrong or not files else 0

@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "data_path.hpp"
-#include "user_file.hpp"
 
 namespace stiefel {
 
@@ -125,7 +124,7 @@ class Loader {
     return {take_lines(read_text(path), rules_), path};
   }
   Source user(const std::string& what, const std::string& name) {
-    return name.empty() ? Source{{{}, {0}}, ""} : read(what, find_user_file("characters", name, directory_));
+    return name.empty() ? Source{{{}, {0}}, ""} : read(what, find_own_data(directory_, "characters", name));
   }
 
   const CorpusOptions& options_;

@@ -64,9 +64,11 @@ std::string find_own_data(const std::string& directory, const std::string& task,
   if (std::filesystem::exists(path, ignored)) return path;
   const std::filesystem::path below = std::filesystem::path(directory) / path;
   if (!directory.empty() && std::filesystem::exists(below, ignored)) return below.string();
-  throw Error(fmt::format("{}: there is no {}{}. Put it there, or name another one.", task, path,
-                          directory.empty() ? "" : fmt::format(" and no {}", below.string())),
-              Exit::data);
+  const bool elsewhere = !directory.empty() && std::filesystem::path(path).is_relative();
+  throw Error(
+      fmt::format("{}: there is no {}{}. Name it from the current folder, from the data directory (--data DIR) or from the root.", task,
+                  path, elsewhere ? fmt::format(", and none in {}", directory) : ""),
+      Exit::data);
 }
 
 }  // namespace stiefel

@@ -2,9 +2,10 @@
 #include "named_file.hpp"
 
 #include <fmt/format.h>
-#include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <system_error>
 
 #include <stiefel/error.hpp>
 
@@ -16,10 +17,10 @@ void NamedFile::refuse(std::string_view what) const {
 
 std::string bytes_of(const NamedFile& file, std::uint64_t largest) {
   std::error_code error;
-  if (!std::filesystem::is_regular_file(file.path, error)) file.refuse("is not a file that can be read");
+  if (!std::filesystem::is_regular_file(file.path, error)) file.refuse(error ? error.message() : "not a file");
   const std::uint64_t size = std::filesystem::file_size(file.path, error);
   std::ifstream stream(file.path, std::ios::binary);
-  if (error || !stream) file.refuse("cannot be opened");
+  if (error || !stream) file.refuse(fmt::format("cannot be opened ({})", std::generic_category().message(errno)));
   if (size > largest) file.refuse(fmt::format("has {} bytes, more than the {} that such a file may have", size, largest));
   std::string bytes(size, '\0');
   stream.read(bytes.data(), static_cast<std::streamsize>(size));

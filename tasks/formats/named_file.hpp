@@ -15,6 +15,6 @@ struct NamedFile {
 };
 
 /// All bytes of the file; refused when it cannot be read, is not a file or is larger than `largest`.
-std::string bytes_of(const NamedFile& file, std::uint64_t largest);
+std::string bytes_of(const NamedFile& file, std::uint64_t largest = std::uint64_t(1) << 32);
 
 }  // namespace stiefel

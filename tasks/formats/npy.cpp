@@ -12,7 +12,7 @@
 
 #include <stiefel/error.hpp>
 #include "csv.hpp"
-#include "user_file.hpp"
+#include "named_file.hpp"
 
 namespace stiefel {
 namespace {
@@ -184,7 +184,7 @@ Npy parse_npy(std::span<const std::byte> given, const std::string& file) {
 }
 
 Npy read_npy_array(const std::string& path) {
-  const std::string bytes = read_bytes(path);
+  const std::string bytes = bytes_of({path, ""});
   return parse_npy(std::as_bytes(std::span(bytes)), path);
 }
 

@@ -9,8 +9,9 @@
 #include <numeric>
 
 #include "csv.hpp"
+#include "data_path.hpp"
+#include "named_file.hpp"
 #include "npy.hpp"
-#include "user_file.hpp"
 
 namespace stiefel {
 
@@ -141,7 +142,7 @@ class NpySequences {
 
  private:
   Npy read(const std::string& name) {
-    path_ = find_user_file("sequence_csv", name, directory_);
+    path_ = find_own_data(directory_, "sequence_csv", name);
     files_.push_back({name, path_});
     return read_npy_array(path_);
   }
@@ -198,14 +199,14 @@ SequenceSet parse_csv_sequences(std::string_view bytes, const std::string& file,
 SequenceSet load_sequences(const SequenceSource& source, const SequenceRules& rules, const std::string& directory, Classes& classes,
                            std::vector<DataFile>& files) {
   if (source.file.ends_with(".npy")) return NpySequences(source, rules, directory, classes, files).take();
-  const std::string path = find_user_file("sequence_csv", source.file, directory);
+  const std::string path = find_own_data(directory, "sequence_csv", source.file);
   if (rules.targets.empty()) throw Error(fmt::format("{}: no target column is named; say `targets: [NAME]`", path), Exit::data);
   if (!source.targets.empty() || !source.lengths.empty())
     throw Error(
         fmt::format("{}: `targets` and `lengths` go with .npy files; the columns of a CSV file are named in the task's `targets`", path),
         Exit::data);
   files.push_back({source.file, path});
-  return parse_csv_sequences(read_bytes(path), path, rules, classes);
+  return parse_csv_sequences(bytes_of({path, ""}), path, rules, classes);
 }
 
 }  // namespace stiefel

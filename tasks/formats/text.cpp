@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include <stiefel/error.hpp>
-#include "user_file.hpp"
+#include "named_file.hpp"
 
 namespace stiefel {
 namespace {
@@ -74,7 +74,7 @@ std::u32string decode_text(std::string_view bytes, const std::string& file) {
   return points;
 }
 
-std::u32string read_text(const std::string& path) { return decode_text(read_bytes(path), path); }
+std::u32string read_text(const std::string& path) { return decode_text(bytes_of({path, ""}), path); }
 
 std::string encode_utf8(char32_t point) {
   const auto rest = [point](int shift) { return char(0x80 | (point >> shift & 0x3f)); };

@@ -3,8 +3,11 @@
 
 usage: seeds.py NAME PROGRAM SECONDS
 """
+import ctypes
+import gzip
 import io
 import json
+import math
 import pickle as pickles
 import struct
 import subprocess
@@ -88,12 +91,48 @@ def npy():
     return files
 
 
+def idx():
+    plain = bytes((0, 0, 8, 3)) + struct.pack(">III", 3, 2, 2) + bytes(range(12))
+    return [plain, gzip.compress(plain), bytes((0, 0, 8, 1)) + struct.pack(">I", 5) + b"abcde"]
+
+
+def phones():
+    return ["0 2260 h#\n2260 4070 sh\r\n4070\t5265  ax-h\n\n5265 5300 q"]
+
+
+def timit():
+    return ["TRAIN/DR1/FCJF0/SA1.WAV", "dr1-fvmh0/si836.wav"]
+
+
+def audio():
+    """Sound by libsndfile: plain, mu-law, IMA ADPCM and GSM WAV, FLAC, Vorbis, Opus, SPHERE."""
+    class Info(ctypes.Structure):
+        _fields_ = [("frames", ctypes.c_int64)] + [(name, ctypes.c_int) for name in ("rate", "channels", "format", "sections", "seekable")]
+
+    library = ctypes.CDLL("libsndfile.so.1")
+    library.sf_open.restype = ctypes.c_void_p
+    samples = (ctypes.c_double * 600)(*(math.sin(0.01 * i * (1 + i / 100)) / 2 for i in range(600)))
+    wav, nist, flac, ogg = 0x010000, 0x070000, 0x170000, 0x200000
+    files = []
+    with tempfile.TemporaryDirectory() as folder:
+        for kind in (wav | 5, wav | 2, wav | 3, wav | 6, wav | 7, wav | 0x10, wav | 0x12, wav | 0x20, nist | 2, flac | 2, ogg | 0x60, ogg | 0x64):
+            for channels in (1, 2):
+                path, info = Path(folder) / f"{kind}-{channels}", Info(0, 8000, channels, kind, 0, 0)
+                sound = library.sf_open(str(path).encode(), 0x20, ctypes.byref(info))
+                if sound:  # not every coding has two channels
+                    library.sf_writef_double(ctypes.c_void_p(sound), samples, ctypes.c_int64(600 // channels))
+                    library.sf_close(ctypes.c_void_p(sound))
+                    files.append(path.read_bytes())
+    assert len(files) > 20, len(files)
+    return files
+
+
 def main():
     name, program, seconds = sys.argv[1:]
     with tempfile.TemporaryDirectory() as folder:
         for number, seed in enumerate(globals()[name]()):
             (Path(folder) / str(number)).write_bytes(seed if isinstance(seed, bytes) else seed.encode())
-        return subprocess.run([program, f"-max_total_time={seconds}", "-rss_limit_mb=1024", "-timeout=10", "-max_len=4096",
+        return subprocess.run([program, f"-max_total_time={seconds}", "-rss_limit_mb=1024", "-timeout=10", "-max_len=16384",
                                f"-artifact_prefix={name}-", folder]).returncode
 
 

@@ -231,8 +231,8 @@ TEST_CASE("what cannot be is refused with the mend") {
   };
   says("", "characters needs the Penn Treebank's training text, but there is no ptb.train.txt in");
   says("", "Fetch it with: stiefel data fetch ptb --data '" + folder.path.string() + "'");
-  says("{train: absent.txt}", "characters: there is no file absent.txt, and none in " + folder.path.string());
-  says("{train: /absent.txt}", "characters: there is no file /absent.txt. Name it from");
+  says("{train: absent.txt}", "characters: there is no absent.txt, and none in " + folder.path.string());
+  says("{train: /absent.txt}", "characters: there is no /absent.txt. Name it from");
   scratch::write(folder.path / "other.txt", "abc\nab\xc3\xa4\n");
   says("{train: train.txt, test: other.txt}",
        "other.txt: line 2 holds U+00E4 (\xc3\xa4), which the training text has not. Say `unknown: symbol`");

@@ -278,8 +278,8 @@ TEST_CASE("missing and unfit files are told of with the mend") {
   }
   idx_files::write(folder.path / "JSB_Chorales.mat", "damaged");
   says(refusal(folder), "JSB_Chorales.mat: not a MATLAB file: 7 bytes, where the header alone has 128. " + fetch);
-  says(refusal(folder, "file: absent.json"), "polyphonic: there is no absent.json and no " + (folder.path / "absent.json").string());
-  says(refusal(folder, "folder: absent"), "polyphonic: there is no absent and no");
+  says(refusal(folder, "file: absent.json"), "polyphonic: there is no absent.json, and none in " + folder.path.string());
+  says(refusal(folder, "folder: absent"), "polyphonic: there is no absent, and none in");
   fs::create_directories(folder.path / "empty");
   says(refusal(folder, "folder: empty"), "empty: its folder train cannot be read (No such file or directory).");
   says(refusal(folder, "{file: a.mat, folder: b}", Exit::usage), "give either file or folder, not both");

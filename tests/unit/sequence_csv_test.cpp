@@ -224,7 +224,7 @@ TEST_CASE("NumPy arrays") {
     CHECK(text.find(part) != std::string::npos);
   };
   says("{train: x.npy}", "targets are missing; say {file: x.npy, targets: FILE.npy}");
-  says("{train: {file: x.npy, targets: absent.npy}}", "there is no file absent.npy");
+  says("{train: {file: x.npy, targets: absent.npy}}", "there is no absent.npy");
   says("{train: {file: last.npy, targets: last.npy}}", "an array of 3; inputs must be N × T × d or N × T");
   says("{train: {file: x.npy, targets: y.npy}, kind: classification}", "an array of 3 × 4; classes need one number");
   says("{train: {file: x.npy, targets: last.npy}, readout: every}", "an array of 3; targets at every step must be 3 × 4 or 3 × 4 × k");

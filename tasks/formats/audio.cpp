@@ -1,0 +1,121 @@
+// Decodes sound from memory by libsndfile's virtual files.
+#include "audio.hpp"
+
+#include <fmt/format.h>
+#include <sndfile.h>
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <memory>
+
+#include <stiefel/error.hpp>
+#include "audio_header.hpp"
+#include "named_file.hpp"
+
+namespace stiefel {
+namespace {
+
+constexpr std::int64_t most_frames = std::int64_t(1) << 26;
+
+/// A file of libsndfile in memory: reads from `source`, or writes to `target`.
+struct MemoryFile {
+  std::span<const std::byte> source;
+  std::string* target = nullptr;
+  sf_count_t place = 0;
+
+  sf_count_t size() const { return sf_count_t(target ? target->size() : source.size()); }
+};
+
+MemoryFile& memory(void* user) { return *static_cast<MemoryFile*>(user); }
+
+sf_count_t seek(sf_count_t offset, int whence, void* user) {
+  MemoryFile& file = memory(user);
+  const sf_count_t base = whence == SEEK_SET ? 0 : whence == SEEK_CUR ? file.place : file.size();
+  if (offset < -base || offset > file.size() - base) return -1;
+  return file.place = base + offset;
+}
+
+sf_count_t read(void* data, sf_count_t count, void* user) {
+  MemoryFile& file = memory(user);
+  const sf_count_t got = std::clamp<sf_count_t>(file.size() - file.place, 0, std::max<sf_count_t>(count, 0));
+  if (got > 0) std::memcpy(data, file.source.data() + file.place, std::size_t(got));
+  file.place += got;
+  return got;
+}
+
+sf_count_t write(const void* data, sf_count_t count, void* user) {
+  MemoryFile& file = memory(user);
+  if (count <= 0) return 0;
+  file.target->resize(std::size_t(std::max(file.size(), file.place + count)));
+  std::memcpy(file.target->data() + file.place, data, std::size_t(count));
+  file.place += count;
+  return count;
+}
+
+using Sound = std::unique_ptr<SNDFILE, int (*)(SNDFILE*)>;
+
+Sound open(MemoryFile& file, int mode, SF_INFO& info) {
+  SF_VIRTUAL_IO io{[](void* user) { return memory(user).size(); }, &seek, &read, &write, [](void* user) { return memory(user).place; }};
+  return {sf_open_virtual(&io, mode, &info, &file), &sf_close};
+}
+
+/// All samples, channels averaged.
+std::vector<double> decode(SNDFILE* sound, const SF_INFO& info, const std::function<void(const std::string&)>& refuse) {
+  const sf_count_t block = std::max<sf_count_t>(65536 / info.channels, 1);
+  std::vector<double> all, piece(std::size_t(block * info.channels));
+  while (true) {
+    const sf_count_t got = sf_readf_double(sound, piece.data(), block);
+    if (got <= 0) break;
+    if (std::int64_t(all.size()) + got > most_frames) refuse(fmt::format("longer than {} samples, the most that is read", most_frames));
+    for (sf_count_t i = 0; i < got; ++i) {
+      double sum = 0;
+      for (int c = 0; c < info.channels; ++c) sum += piece[std::size_t(i * info.channels + c)];
+      if (!std::isfinite(sum)) refuse(fmt::format("sample {} is no finite number", all.size()));
+      all.push_back(sum / info.channels);
+    }
+  }
+  if (sf_error(sound) != SF_ERR_NO_ERROR) refuse(fmt::format("damaged after {} samples ({})", all.size(), sf_strerror(sound)));
+  return all;
+}
+
+}  // namespace
+
+Audio parse_audio(std::span<const std::byte> bytes, const std::string& name, const std::string& mend) {
+  const auto refuse = [&](const std::string& what) { throw Error(fmt::format("{}: {}. {}", name, what, mend), Exit::data); };
+  const AudioHeader header = read_audio_header(bytes, refuse);
+  MemoryFile file{bytes};
+  SF_INFO info{};
+  const Sound sound = open(file, SFM_READ, info);
+  if (!sound) refuse(fmt::format("cannot be read as sound ({})", sf_strerror(nullptr)));
+  if (info.channels < 1 || info.samplerate < 1) refuse("has no channels or no sampling rate");
+  Audio audio{decode(sound.get(), info, refuse), info.samplerate, info.channels};
+  const auto held = std::int64_t(audio.samples.size()), named = header.frames.value_or(info.frames);
+  if (held != named) refuse(fmt::format("its header names {} samples, but {} are there", named, held));
+  if (held == 0) refuse("no sample is in it");
+  return audio;
+}
+
+Audio read_audio(const std::string& path, const std::string& mend) {
+  const std::string bytes = bytes_of({path, mend});
+  return parse_audio(std::as_bytes(std::span(bytes)), path, mend);
+}
+
+std::string wav_of(std::span<const double> samples, int rate) {
+  std::string bytes;
+  MemoryFile file{{}, &bytes};
+  SF_INFO info{};
+  info.samplerate = rate;
+  info.channels = 1;
+  info.format = SF_FORMAT_WAV | SF_FORMAT_PCM_16;
+  Sound sound = open(file, SFM_WRITE, info);
+  STIEFEL_ASSERT(sound);
+  std::vector<short> rounded(samples.size());
+  std::transform(samples.begin(), samples.end(), rounded.begin(),
+                 [](double x) { return std::isfinite(x) ? short(std::lround(std::clamp(x * 32768, -32768., 32767.))) : short(0); });
+  STIEFEL_ASSERT(sf_writef_short(sound.get(), rounded.data(), sf_count_t(rounded.size())) == sf_count_t(rounded.size()));
+  sound.reset();
+  return bytes;
+}
+
+}  // namespace stiefel

@@ -1,0 +1,165 @@
+// Prediction of speech frame by frame: the levels of the next frame of a TIMIT utterance from those up to now (Wisdom et al. 2016;
+// Helfrich et al. 2018).
+//
+//   16 kHz sound → 8 kHz, 16 bit (signal/resample.hpp) → X[k, t], k = 0 … 128, 62.5 frames a second (signal/stft.hpp)
+//   x[k, t] = 10 log₁₀(10⁻⁵ + |X[k, t]|²) dB, not normalised; input x[·, t], target x[·, t + 1], t = 0 … frames − 2
+//   loss = mean over the 129 bins and all steps of (o − y)²; the predictor without memory is the mean of the training targets. On the test
+//   speakers of NLTK's sample it has 124.8 dB², the frame before 47.5 and a first-order autoregression of each bin 42.7
+//   (tests/golden/timit_ar1.py)
+//
+// What released code does instead:
+//   mask_average: padded   every sequence counts as long as the longest one of its set, padding with no error: the loss is diluted
+//                          (Wisdom et al.; the longest of all test utterances there, of the split here)
+//   last_target: silence   one more step, from the last frame to a frame of −50 dB (Wisdom et al.: shifted after padding)
+//   mode: recall_previous  input x[·, t + 1], target x[·, t], no prediction at all (Lezcano-Casado & Martínez-Rubio's instructions)
+#include <cmath>
+#include <limits>
+#include <mutex>
+
+#include "signal/levels.hpp"
+#include "signal/resample.hpp"
+#include "signal/stft.hpp"
+#include "timit_task.hpp"
+
+namespace {
+using namespace stiefel;
+
+struct PredictionOptions {
+  std::string mode = "predict_next", mask_average = "valid", last_target = "none";
+  TimitOptions timit;
+
+  void describe(Schema& s) {
+    s.field("mode", mode, "predict_next: the next frame; recall_previous: the frame before, as the instructions of expRNN's code have it")
+        .one_of({"predict_next", "recall_previous"});
+    s.field(
+         "mask_average", mask_average,
+         "steps that the loss is a mean over; valid: those of the utterances; padded: as many for each utterance as the longest one of its "
+         "split has, without error beyond its end, as the code of the full-capacity uRNN")
+        .one_of({"valid", "padded"});
+    s.field("last_target", last_target,
+            "what follows the last frame; none: it has no target; silence: a frame of −50 dB, as the code of the full-capacity uRNN")
+        .one_of({"none", "silence"});
+    timit.describe(s);
+  }
+};
+
+constexpr double silence = -50, padding = -1000;  // dB; no level is below −50, so −1000 marks a target that is none
+
+template <class S> class TimitPrediction final : public TimitTask<S> {
+ public:
+  using Options = PredictionOptions;
+  TimitPrediction(const Options& options, const TaskContext& context)
+      : TimitTask<S>(options.timit, context, "timit_prediction"), options_(options), sounds_(this->corpus().utterances.size()) {
+    for (const std::size_t i : this->used())
+      for (const double x : resample(this->sound(i), 1, 2))
+        sounds_[i].push_back(std::int16_t(std::lround(std::clamp(x * 32768, -32768., 32767.))));
+    for (const Split split : {Split::train, Split::validation, Split::test}) longest_[int(split)] = this->longest(this->places(split));
+  }
+
+  TaskShape shape() const override {
+    return {.input_size = stft_bins, .output_size = stft_bins, .steps = *std::max_element(std::begin(longest_), std::end(longest_))};
+  }
+
+  double loss(CMat<S> output, const Targets<S>& targets, Mat<S> doutput) const override {
+    if (!padded()) return mean_square(output, targets, doutput);
+    const std::vector<S> weights = valid_weights(targets);
+    return mean_square(output, {targets.values, targets.labels, weights}, doutput);
+  }
+
+  std::vector<Metric> metrics() const override {
+    if (!padded()) return {};
+    return {{"valid_loss", false}};
+  }
+  /// The loss as it is with `mask_average: valid`.
+  void measure(CMat<S> output, const Targets<S>& targets, std::span<Ratio> metrics) const override {
+    if (!padded()) return;
+    const std::vector<S> weights = valid_weights(targets);
+    const Targets<S> valid{targets.values, targets.labels, weights};
+    metrics[0].sum += mean_square(output, valid, mat<S>(nullptr, 0, 0, 0));
+    metrics[0].weight += total_weight(valid);
+  }
+
+  double baseline() const override { return statistics().loss; }
+  void trivial(Index, std::span<S> output) const override {
+    const Eigen::VectorXd& mean = statistics().mean;
+    for (std::size_t k = 0; k < output.size(); ++k) output[k] = S(mean(Index(k)));
+  }
+
+ protected:
+  bool reads_phones() const override { return false; }
+
+  Index steps_of(std::size_t utterance) const override {
+    return stft_frames(Index(sounds_[utterance].size())) - (options_.last_target == "none" ? 1 : 0);
+  }
+
+  Index batch_steps(Split split, Index longest) const override { return padded() ? longest_[int(split)] : longest; }
+
+  void write(std::size_t utterance, Batch<S>& batch, Index b) const override {
+    const Eigen::MatrixXd x = levels_of(utterance);
+    const Index steps = steps_of(utterance);
+    batch.length(b) = padded() ? batch.steps() : steps;
+    const bool ahead = options_.mode == "predict_next";
+    for (Index t = 0; t < batch.length(b); ++t) {
+      const std::span<S> input = batch.input(t, b), target = batch.target(t, b);
+      for (Index k = 0; k < stft_bins; ++k) {
+        const double now = t < x.cols() ? x(k, t) : silence, next = t + 1 < x.cols() ? x(k, t + 1) : silence;
+        input[std::size_t(k)] = S(ahead ? now : next);
+        target[std::size_t(k)] = S(t >= steps ? padding : ahead ? next : now);
+      }
+    }
+  }
+
+ private:
+  struct Statistics {
+    Eigen::VectorXd mean = Eigen::VectorXd::Zero(stft_bins);
+    double loss = 0;
+    std::once_flag once;
+  };
+
+  bool padded() const { return options_.mask_average == "padded"; }
+
+  static std::vector<S> valid_weights(const Targets<S>& targets) {
+    std::vector<S> weights(targets.weights.begin(), targets.weights.end());
+    for (std::size_t c = 0; c < weights.size(); ++c)
+      if (targets.values(0, Index(c)) < S(padding / 2)) weights[c] = 0;
+    return weights;
+  }
+
+  Eigen::MatrixXd levels_of(std::size_t utterance) const {
+    const std::vector<std::int16_t>& sound = sounds_[utterance];
+    std::vector<double> samples(sound.size());
+    std::transform(sound.begin(), sound.end(), samples.begin(), [](std::int16_t s) { return double(s) / 32768; });
+    return levels(stft(samples));
+  }
+
+  /// Mean of the training targets, and the loss of predicting it.
+  const Statistics& statistics() const {
+    std::call_once(statistics_.once, [&] {
+      Eigen::VectorXd sum = Eigen::VectorXd::Zero(stft_bins), squares = sum;
+      double steps = 0;
+      const std::vector<std::size_t>& training = this->places(Split::train);
+      for (const std::size_t i : training) {
+        Eigen::MatrixXd x = levels_of(i);
+        const Index first = options_.mode == "predict_next" ? 1 : 0, count = steps_of(i), there = std::min(count, x.cols() - first);
+        const auto y = x.middleCols(first, there);
+        const double beyond = double(count - there);
+        sum += y.rowwise().sum() + Eigen::VectorXd::Constant(stft_bins, beyond * silence);
+        squares += y.rowwise().squaredNorm() + Eigen::VectorXd::Constant(stft_bins, beyond * silence * silence);
+        steps += double(count);
+      }
+      statistics_.mean = sum / steps;
+      statistics_.loss = (squares / steps - statistics_.mean.cwiseAbs2()).mean();
+      if (padded()) statistics_.loss *= steps / (double(training.size()) * double(longest_[int(Split::train)]));
+    });
+    return statistics_;
+  }
+
+  Options options_;
+  std::vector<std::vector<std::int16_t>> sounds_;  // at 8 kHz, of the utterances that are used
+  Index longest_[3] = {};
+  mutable Statistics statistics_;
+};
+
+}  // namespace
+
+STIEFEL_PLUGIN("1.0", stiefel::task<TimitPrediction>("timit_prediction", "TIMIT: levels of the next short-time spectrum of speech"))

@@ -1,0 +1,98 @@
+/// Tasks on the utterances of TIMIT: one utterance is one sequence.
+#pragma once
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <stiefel/plugin.hpp>
+#include "formats/audio.hpp"
+#include "formats/timit_splits.hpp"
+
+namespace stiefel {
+
+template <class S> class TimitTask : public Task<S> {
+ public:
+  TimitTask(const TimitOptions& options, const TaskContext& context, const std::string& name)
+      : Task<S>(context), corpus_(find_timit(context.data_directory, options.folder, name)) {
+    splits_ = split_timit(corpus_, options, context.data_directory);
+    shuffle_ = std::make_unique<Shuffle>(Index(splits_.train.size()), context.seed);
+  }
+
+  Index batches(Split split) const override {
+    const Index utterances = Index(places(split).size()), batch = this->context().batch;
+    return split == Split::train ? std::max<Index>(utterances / batch, 1) : (utterances + batch - 1) / batch;
+  }
+
+  void fill(Split split, Index index, Batch<S>& batch) const override {
+    const bool training = split == Split::train;
+    const std::vector<std::size_t>& chosen = places(split);
+    const Index size = this->context().batch, first = index * size;
+    const Index sequences = training ? size : std::min(size, Index(chosen.size()) - first);
+    STIEFEL_ASSERT(index >= 0 && sequences > 0);
+    std::vector<std::size_t> utterances;
+    Index longest = 0;
+    for (Index b = 0; b < sequences; ++b) {
+      const auto item = training ? shuffle_->item(std::uint64_t(first + b)) : std::int64_t(first + b);
+      utterances.push_back(chosen[std::size_t(item)]);
+      longest = std::max(longest, steps_of(utterances.back()));
+    }
+    batch.resize(this->shape(), sequences, batch_steps(split, longest));
+    for (Index b = 0; b < sequences; ++b) write(utterances[std::size_t(b)], batch, b);
+  }
+
+  /// The sound and, where they are used, the transcriptions of all utterances that are used.
+  std::vector<DataFile> files() const override {
+    std::vector<DataFile> all;
+    for (const std::size_t i : used()) {
+      const Utterance& u = corpus_.utterances[i];
+      const std::string name = fmt::format("timit/{}dr{}/{}/{}", u.part.empty() ? "" : u.part + "/", u.dialect, u.speaker, u.sentence);
+      all.push_back({name + ".wav", u.audio});
+      if (reads_phones()) all.push_back({name + ".phn", u.phones});
+    }
+    return all;
+  }
+
+ protected:
+  const TimitCorpus& corpus() const { return corpus_; }
+  const std::vector<std::size_t>& places(Split split) const {
+    return split == Split::train ? splits_.train : split == Split::validation ? splits_.validation : splits_.test;
+  }
+  /// Places of the utterances of all splits.
+  std::vector<std::size_t> used() const {
+    std::vector<std::size_t> all = splits_.train;
+    all.insert(all.end(), splits_.validation.begin(), splits_.validation.end());
+    all.insert(all.end(), splits_.test.begin(), splits_.test.end());
+    return all;
+  }
+  Index longest(const std::vector<std::size_t>& utterances) const {
+    Index steps = 0;
+    for (const std::size_t i : utterances) steps = std::max(steps, steps_of(i));
+    return steps;
+  }
+  std::string mend() const { return timit_mend(this->context().data_directory); }
+
+  /// Sound of an utterance at TIMIT's 16 kHz.
+  std::vector<double> sound(std::size_t utterance) const {
+    const std::string& path = corpus_.utterances[utterance].audio;
+    Audio audio = read_audio(path, mend());
+    if (audio.rate != 16000) throw Error(fmt::format("{}: {} samples a second, TIMIT has 16000. {}", path, audio.rate, mend()), Exit::data);
+    return std::move(audio.samples);
+  }
+
+  virtual bool reads_phones() const = 0;
+  virtual Index steps_of(std::size_t utterance) const = 0;
+  /// Steps of a batch whose longest utterance has `longest`.
+  virtual Index batch_steps([[maybe_unused]] Split split, Index longest) const { return longest; }
+  /// Writes sequence b of the batch, and its length.
+  virtual void write(std::size_t utterance, Batch<S>& batch, Index b) const = 0;
+
+ private:
+  TimitCorpus corpus_;
+  TimitSplits splits_;
+  std::unique_ptr<Shuffle> shuffle_;
+};
+
+}  // namespace stiefel
