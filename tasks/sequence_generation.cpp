@@ -45,6 +45,7 @@ template <class S> class SequenceGeneration final : public Task<S> {
   SequenceGeneration(const Options& options, const TaskContext& context) : Task<S>(context), options_(options), path_(find()) {
     const Audio audio = read_audio(path_, mend);
     const Index held = Index(audio.samples.size());
+    rate_ = int(audio.rate);
     if (options_.start >= held || options_.excerpt >= (held - options_.start) / options_.length)
       throw Error(fmt::format("{}: {} samples, too few for excerpt {} of {} samples from sample {} on. Say a smaller task.excerpt, "
                               "task.start or task.length.",
@@ -81,6 +82,15 @@ template <class S> class SequenceGeneration final : public Task<S> {
   double baseline() const override { return variance_; }
   void trivial(Index, std::span<S> output) const override { output[0] = S(mean_); }
 
+  /// The excerpt as the network puts it out, and as it was.
+  bool reports() const override { return true; }
+  void report(Index, const Batch<S>& batch, CMat<S> outputs, Outcome& outcome) const override {
+    std::vector<double> generated;
+    for (Index t = 0; t < options_.length; ++t) generated.push_back(double(outputs(0, batch.scored(t, 0))));
+    outcome.file("generated.wav", wav_of(generated, rate_));
+    outcome.file("excerpt.wav", wav_of(excerpt_, rate_));
+  }
+
   std::vector<DataFile> files() const override { return {{std::filesystem::path(options_.file).filename().string(), path_}}; }
 
  private:
@@ -106,6 +116,7 @@ template <class S> class SequenceGeneration final : public Task<S> {
   Options options_;
   std::string path_;
   std::vector<double> excerpt_;
+  int rate_ = 0;
   double mean_ = 0, variance_ = 0;
 };
 

@@ -7,6 +7,9 @@
 //   speakers of NLTK's sample it has 124.8 dB², the frame before 47.5 and a first-order autoregression of each bin 42.7
 //   (tests/golden/timit_ar1.py)
 //
+// At the end the test utterances are put together again from the predicted levels and the phases of the true frames: /outcome holds the
+// means of segsnr, stoi and, with a program of one's own, pesq (signal/*.hpp); the first `waveforms` are written, beside the true sound.
+//
 // What released code does instead:
 //   mask_average: padded   every sequence counts as long as the longest one of its set, padding with no error: the loss is diluted
 //                          (Wisdom et al.; the longest of all test utterances there, of the split here)
@@ -17,8 +20,11 @@
 #include <mutex>
 
 #include "signal/levels.hpp"
+#include "signal/pesq.hpp"
 #include "signal/resample.hpp"
+#include "signal/segsnr.hpp"
 #include "signal/stft.hpp"
+#include "signal/stoi.hpp"
 #include "timit_task.hpp"
 
 namespace {
@@ -26,6 +32,7 @@ using namespace stiefel;
 
 struct PredictionOptions {
   std::string mode = "predict_next", mask_average = "valid", last_target = "none";
+  Index waveforms = 4;
   TimitOptions timit;
 
   void describe(Schema& s) {
@@ -39,10 +46,12 @@ struct PredictionOptions {
     s.field("last_target", last_target,
             "what follows the last frame; none: it has no target; silence: a frame of −50 dB, as the code of the full-capacity uRNN")
         .one_of({"none", "silence"});
+    s.field("waveforms", waveforms, "how many of the test utterances are written as WAV files, predicted and true, at the end").at_least(0);
     timit.describe(s);
   }
 };
 
+constexpr int rate = 8000;
 constexpr double silence = -50, padding = -1000;  // dB; no level is below −50, so −1000 marks a target that is none
 
 template <class S> class TimitPrediction final : public TimitTask<S> {
@@ -85,6 +94,26 @@ template <class S> class TimitPrediction final : public TimitTask<S> {
     for (std::size_t k = 0; k < output.size(); ++k) output[k] = S(mean(Index(k)));
   }
 
+  bool reports() const override { return options_.mode == "predict_next"; }
+  void report(Index index, const Batch<S>& batch, CMat<S> outputs, Outcome& outcome) const override {
+    for (Index b = 0; b < batch.sequences(); ++b) {
+      const Index place = index * this->context().batch + b;
+      const std::size_t utterance = this->places(Split::test)[std::size_t(place)];
+      const std::vector<double> clean = samples_of(utterance);
+      const Eigen::MatrixXcd truth = stft(clean);
+      Eigen::MatrixXd predicted(stft_bins, truth.cols() - 1);
+      for (Index t = 0; t < predicted.cols(); ++t) predicted.col(t) = outputs.col(batch.scored(t, b)).template cast<double>();
+      const std::vector<double> sound = sound_of_levels(predicted, truth, Index(clean.size()));
+      outcome.scalar("segsnr", segmental_snr(clean, sound, rate));
+      if (const double score = stoi(clean, sound, rate); std::isfinite(score)) outcome.scalar("stoi", score);
+      if (const auto score = pesq(clean, sound, rate)) outcome.scalar("pesq", *score);
+      if (place >= options_.waveforms) continue;
+      const Utterance& u = this->corpus().utterances[utterance];
+      outcome.file(fmt::format("{}_{}_predicted.wav", u.speaker, u.sentence), wav_of(sound, rate));
+      outcome.file(fmt::format("{}_{}_true.wav", u.speaker, u.sentence), wav_of(clean, rate));
+    }
+  }
+
  protected:
   bool reads_phones() const override { return false; }
 
@@ -125,12 +154,13 @@ template <class S> class TimitPrediction final : public TimitTask<S> {
     return weights;
   }
 
-  Eigen::MatrixXd levels_of(std::size_t utterance) const {
+  std::vector<double> samples_of(std::size_t utterance) const {
     const std::vector<std::int16_t>& sound = sounds_[utterance];
     std::vector<double> samples(sound.size());
     std::transform(sound.begin(), sound.end(), samples.begin(), [](std::int16_t s) { return double(s) / 32768; });
-    return levels(stft(samples));
+    return samples;
   }
+  Eigen::MatrixXd levels_of(std::size_t utterance) const { return levels(stft(samples_of(utterance))); }
 
   /// Mean of the training targets, and the loss of predicting it.
   const Statistics& statistics() const {

@@ -65,10 +65,9 @@ std::string find_own_data(const std::string& directory, const std::string& task,
   const std::filesystem::path below = std::filesystem::path(directory) / path;
   if (!directory.empty() && std::filesystem::exists(below, ignored)) return below.string();
   const bool elsewhere = !directory.empty() && std::filesystem::path(path).is_relative();
-  throw Error(
-      fmt::format("{}: there is no {}{}. Name it from the current folder, from the data directory (--data DIR) or from the root.", task,
-                  path, elsewhere ? fmt::format(", and none in {}", directory) : ""),
-      Exit::data);
+  throw Error(fmt::format("{}: there is no {}{}. Name it from the current folder, from the data directory (--data DIR) or from the root.",
+                          task, path, elsewhere ? fmt::format(", and none in {}", directory) : ""),
+              Exit::data);
 }
 
 }  // namespace stiefel

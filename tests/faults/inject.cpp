@@ -54,7 +54,11 @@ State& state() {
     const std::string mode = text("STIEFEL_FAULT_MODE"), error = text("STIEFEL_FAULT_ERRNO");
     s->error = error == "EIO" ? EIO : error == "EDQUOT" ? EDQUOT : error == "EROFS" ? EROFS : ENOSPC;
     if (!s->folder.empty())
-      s->mode = mode == "count" ? Mode::count : mode == "kill" ? Mode::kill : mode == "fail" ? Mode::fail : mode == "record" ? Mode::record : Mode::none;
+      s->mode = mode == "count"    ? Mode::count
+                : mode == "kill"   ? Mode::kill
+                : mode == "fail"   ? Mode::fail
+                : mode == "record" ? Mode::record
+                                   : Mode::none;
     if (s->mode == Mode::record)
       s->log_file = real<int (*)(const char*, int, ...)>("open")(s->log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     return s;
@@ -143,13 +147,13 @@ off_t position(int file) { return (fcntl(file, F_GETFL) & O_APPEND) ? lseek(file
 
 }  // namespace
 
-#define STIEFEL_MODE(flags)                \
-  mode_t mode = 0;                         \
-  if ((flags) & (O_CREAT | O_TMPFILE)) {   \
-    va_list rest;                          \
-    va_start(rest, flags);                 \
-    mode = va_arg(rest, mode_t);           \
-    va_end(rest);                          \
+#define STIEFEL_MODE(flags)              \
+  mode_t mode = 0;                       \
+  if ((flags) & (O_CREAT | O_TMPFILE)) { \
+    va_list rest;                        \
+    va_start(rest, flags);               \
+    mode = va_arg(rest, mode_t);         \
+    va_end(rest);                        \
   }
 
 extern "C" {

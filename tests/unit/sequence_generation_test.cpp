@@ -5,6 +5,8 @@
 #include <doctest/doctest.h>
 #include <iostream>
 
+#include "tasks/formats/audio.hpp"
+
 using namespace stiefel;
 using namespace task_plugins;
 using namespace sound_files;
@@ -93,6 +95,22 @@ TEST_CASE("the mean has the baseline as its loss and a normalised error of 1") {
   for (Index t = 0; t < 50; ++t) half(0, t) = (half(0, t) + y[std::size_t(t)]) / 2;
   task->measure(cview(half), targets_of(batch), {&ratio, 1});
   CHECK(ratio.sum / ratio.weight == doctest::Approx(0.25));
+}
+
+TEST_CASE("what the network puts out is written beside the excerpt") {
+  const Recording song;
+  const auto task = task_of(song, "length: 7");
+  REQUIRE(task->reports());
+  const Batch<double> batch = batch_of(*task, Split::test, 0);
+  const Matrix<double> outputs = Matrix<double>::Constant(1, 7, 0.25);
+  Reported reported;
+  task->report(0, batch, cview(outputs), reported);
+  REQUIRE(reported.files.size() == 2);
+  const auto sound = [&](const char* name) { return parse_audio(std::as_bytes(std::span(reported.files.at(name))), name, ""); };
+  CHECK(sound("generated.wav").samples == std::vector<double>(7, 0.25));
+  CHECK(sound("generated.wav").rate == 44100);
+  const std::vector<double> y = targets(*task);
+  for (std::size_t t = 0; t < 7; ++t) CHECK(std::abs(sound("excerpt.wav").samples[t] - y[t]) < 1e-4);
 }
 
 TEST_CASE("recordings that do not fit") {

@@ -1,8 +1,10 @@
 /// Tasks made from the plugins that were built, with options as in a YAML file.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "config/load.hpp"
 #include "registry.hpp"
@@ -42,6 +44,14 @@ template <class S> stiefel::Matrix<S> trivial_output(const stiefel::Task<S>& tas
         task.trivial(t, {output.col(batch.scored(t, b)).data(), std::size_t(shape.output_size)});
   return output;
 }
+
+/// What a task reports, kept in memory.
+struct Reported final : stiefel::Outcome {
+  std::map<std::string, std::vector<double>> scalars;
+  std::map<std::string, std::string> files;
+  void scalar(const std::string& name, double value, double) override { scalars[name].push_back(value); }
+  void file(const std::string& name, std::string_view bytes) override { files[name] = bytes; }
+};
 
 template <class S> double trivial_loss(const stiefel::Task<S>& task, const stiefel::Batch<S>& batch) {
   const stiefel::Matrix<S> output = trivial_output(task, batch);

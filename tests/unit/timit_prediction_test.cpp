@@ -213,6 +213,69 @@ TEST_CASE("files, and files that do not fit") {
   CHECK(refusal(sample) == "accepted");
 }
 
+TEST_CASE("sound is put together from predicted levels and the true phases") {
+  const Sample sample;
+  const auto task = task_of(sample, "waveforms: 4");
+  REQUIRE(task->reports());
+  CHECK(!task_of(sample, "mode: recall_previous")->reports());
+  const auto reported = [&](double error) {
+    Reported all;
+    for (Index i = 0; i < task->batches(Split::test); ++i) {
+      Batch<double> batch = batch_of(*task, Split::test, i);
+      Matrix<double> outputs = Matrix<double>::Zero(bins, Index(batch.weights().size()));
+      for (Index b = 0; b < batch.sequences(); ++b)
+        for (Index t = 0; t < batch.length(b); ++t)
+          outputs.col(batch.scored(t, b)) = column(batch.target(t, b)).array() + error * std::sin(double(t));
+      task->report(i, batch, cview(outputs), all);
+    }
+    return all;
+  };
+  const Reported exact = reported(0), wrong = reported(10);
+  REQUIRE(exact.scalars.size() == 2);
+  REQUIRE(exact.scalars.at("segsnr").size() == 8);
+  for (std::size_t i = 0; i < 8; ++i) {
+    CHECK(exact.scalars.at("segsnr")[i] > 30);  // levels have 10⁻⁵ beside the power
+    CHECK(exact.scalars.at("stoi")[i] > 0.999);
+    CHECK(wrong.scalars.at("segsnr")[i] < 10);
+    CHECK(wrong.scalars.at("stoi")[i] < exact.scalars.at("stoi")[i]);
+  }
+  CHECK(exact.files.size() == 8);
+  for (const auto& [name, bytes] : exact.files) {
+    const Audio audio = parse_audio(std::as_bytes(std::span(bytes)), name, "");
+    CHECK((audio.rate == 8000 && audio.channels == 1));
+    if (!name.ends_with("_predicted.wav")) continue;
+    const std::string other = exact.files.at(name.substr(0, name.size() - 13) + "true.wav");
+    const Audio clean = parse_audio(std::as_bytes(std::span(other)), name, "");
+    REQUIRE(clean.samples.size() == audio.samples.size());
+    double worst = 0;
+    for (std::size_t n = 0; n < clean.samples.size(); ++n) worst = std::max(worst, std::abs(clean.samples[n] - audio.samples[n]));
+    CHECK(worst < 1e-2);
+  }
+}
+
+TEST_CASE("PESQ by a program of the user's own") {
+  const Sample sample;
+  const fs::path program = sample.path / "its name's PESQ";
+  const auto report = [&] {
+    const auto task = task_of(sample);
+    Batch<double> batch = batch_of(*task, Split::test, 0);
+    const Matrix<double> outputs = Matrix<double>::Zero(bins, Index(batch.weights().size()));
+    Reported all;
+    task->report(0, batch, cview(outputs), all);
+    return all;
+  };
+  write(program, "#!/bin/sh\n[ \"$1\" = +8000 ] && cmp -s \"$2\" \"$3\"; [ $? = 1 ] && echo 'Prediction (Raw MOS, MOS-LQO): = 2.5 1.25'\n");
+  fs::permissions(program, fs::perms::owner_all);
+  setenv("STIEFEL_PESQ", program.c_str(), 1);
+  CHECK(report().scalars.at("pesq") == std::vector<double>{1.25, 1.25, 1.25});
+  write(program, "#!/bin/sh\necho nothing\n");
+  CHECK_THROWS_WITH_AS(report(), doctest::Contains("printed no number"), Error);
+  write(program, "#!/bin/sh\nexit 3\n");
+  CHECK_THROWS_WITH_AS(report(), doctest::Contains("failed; run it by hand"), Error);
+  unsetenv("STIEFEL_PESQ");
+  CHECK(!report().scalars.contains("pesq"));
+}
+
 TEST_CASE("the real sample: sizes, and the errors of simple predictors") {
   const char* data = std::getenv("STIEFEL_DATA");
   if (!data || !fs::exists(fs::path(data) / "timit_sample/timit")) {
