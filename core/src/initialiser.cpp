@@ -1,10 +1,11 @@
 // Initial values by name. Entries are drawn column after column, in double precision whatever the scalar.
 #include <stiefel/initialiser.hpp>
 
+#include <fmt/ranges.h>
+
 #include <cmath>
 #include <stiefel/linear_algebra.hpp>
-
-#include "npy.hpp"
+#include <stiefel/npy.hpp>
 
 namespace stiefel {
 
@@ -13,7 +14,7 @@ void Initialiser::describe(Schema& s, const std::string& prefix) {
       .one_of({"glorot_uniform", "glorot_normal", "kaiming", "uniform", "normal", "hidden_uniform", "orthogonal", "identity", "constant",
                "zero", "file"});
   s.field(prefix + "scale", scale, "factor of the initial values; uniform is U(±1), normal N(0, 1) and constant 1 times this");
-  s.field(prefix + "file", file, "matrix for the initial values `file`, a .npy of float32 or float64");
+  s.field(prefix + "file", file, "matrix for the initial values `file`, a .npy of numbers");
   s.check(kind != "file" || !file.empty(), prefix + "file", "names the .npy file that `" + prefix + "init: file` reads");
 }
 
@@ -30,11 +31,11 @@ Matrix<double> orthogonal(Index rows, Index cols, Rng& rng) {
 }
 
 Matrix<double> from_file(const std::string& file, Index rows, Index cols) {
-  Matrix<double> values = read_npy(file);
-  if (values.rows() != rows || values.cols() != cols)
-    throw Error(file + " holds " + std::to_string(values.rows()) + " × " + std::to_string(values.cols()) + " numbers, but " +
-                    std::to_string(rows) + " × " + std::to_string(cols) + " are needed",
-                Exit::data);
+  const Npy array = read_npy(file);
+  const std::vector<std::size_t> needed{std::size_t(rows), std::size_t(cols)};
+  if (array.shape != needed && !(cols == 1 && array.shape == std::vector<std::size_t>{std::size_t(rows)}))
+    throw Error(fmt::format("{} holds {} numbers, but {} × {} are needed", file, fmt::join(array.shape, " × "), rows, cols), Exit::data);
+  const Matrix<double> values = as_matrix(std::span(array.values), cols, rows).transpose();
   if (!values.allFinite()) throw Error(file + " holds NaN or Inf", Exit::data);
   return values;
 }

@@ -1,15 +1,18 @@
-// The header is a Python literal; only the three keys that every NumPy version writes are understood, everything else is refused.
-#include "npy.hpp"
+// The header is a Python literal; only the three keys that every NumPy writes are understood, everything else is refused.
+#include <stiefel/npy.hpp>
 
 #include <fmt/format.h>
-
+#include <fmt/ranges.h>
+#include <algorithm>
 #include <charconv>
+#include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
-#include <limits>
+#include <iterator>
+#include <string_view>
+
 #include <stiefel/error.hpp>
-#include <string>
-#include <vector>
 
 namespace stiefel {
 namespace {
@@ -17,38 +20,47 @@ namespace {
 struct Header {
   std::string type;
   bool fortran_order = false;
-  std::vector<std::uint64_t> shape;
+  std::vector<std::size_t> shape;
 };
 
-/// Reads the text of a header from left to right; every expectation that fails throws with `file` in the sentence.
+/// The beginning of what may be anything, in quotes.
+std::string shown(std::string_view text) {
+  std::string shown;
+  for (const char c : text.substr(0, 40)) shown += c >= ' ' && c <= '~' ? c : '?';
+  return fmt::format("\"{}{}\"", shown, text.size() > 40 ? "…" : "");
+}
+
+/// From left to right; what is not as expected is refused with the file's name.
 class HeaderReader {
  public:
-  HeaderReader(std::string text, const std::string& file) : text_(std::move(text)), file_(file) {}
+  HeaderReader(std::string_view text, const std::string& file) : text_(text), file_(file) {}
 
   Header read() {
     Header header;
-    bool seen[3] = {};
+    int descr = 0, order = 0, shape = 0;
     expect('{');
     while (!accept('}')) {
-      const std::string key = quoted();
+      const std::string_view key = quoted();
       expect(':');
-      const int which = key == "descr" ? 0 : key == "fortran_order" ? 1 : key == "shape" ? 2 : -1;
-      if (which < 0 || seen[which]) fail();
-      seen[which] = true;
-      if (which == 0)
+      if (key == "descr" && ++descr == 1)
         header.type = quoted();
-      else if (which == 1)
+      else if (key == "fortran_order" && ++order == 1)
         header.fortran_order = boolean();
-      else
+      else if (key == "shape" && ++shape == 1)
         header.shape = tuple();
-      if (!accept(',') && peek() != '}') fail();
+      else
+        fail(fmt::format("its key {} is unknown or there twice", shown(key)));
+      if (!accept(',') && peek() != '}') fail("a comma is missing");
     }
-    if (!seen[0] || !seen[1] || !seen[2] || peek() != '\0') fail();
+    if (descr + order + shape != 3) fail("descr, fortran_order or shape is missing");
+    if (peek() != '\0') fail("something follows it");
     return header;
   }
 
  private:
-  [[noreturn]] void fail() const { throw Error(fmt::format("{} is damaged: its .npy header does not read as one", file_), Exit::data); }
+  [[noreturn]] void fail(const std::string& what) const {
+    throw Error(fmt::format("{}: its .npy header does not read as one: {}", file_, what), Exit::data);
+  }
 
   char peek() {
     while (next_ < text_.size() && (text_[next_] == ' ' || text_[next_] == '\n')) ++next_;
@@ -60,14 +72,13 @@ class HeaderReader {
     return true;
   }
   void expect(char c) {
-    if (!accept(c)) fail();
+    if (!accept(c)) fail(fmt::format("no {} where there should be one", c));
   }
-  std::string quoted() {
+  std::string_view quoted() {
     const char mark = peek();
-    if (mark != '\'' && mark != '"') fail();
-    const std::size_t end = text_.find(mark, ++next_);
-    if (end == text_.npos) fail();
-    const std::string inside = text_.substr(next_, end - next_);
+    const std::size_t end = mark == '\'' || mark == '"' ? text_.find(mark, next_ + 1) : text_.npos;
+    if (end == text_.npos) fail("a text in quotes is missing; arrays of records are not read");
+    const std::string_view inside = text_.substr(next_ + 1, end - next_ - 1);
     next_ = end + 1;
     return inside;
   }
@@ -75,87 +86,116 @@ class HeaderReader {
     peek();
     for (const bool value : {false, true}) {
       const std::string_view word = value ? "True" : "False";
-      if (text_.compare(next_, word.size(), word) != 0) continue;
+      if (!text_.substr(next_).starts_with(word)) continue;
       next_ += word.size();
       return value;
     }
-    fail();
+    fail("fortran_order is neither True nor False");
   }
-  std::vector<std::uint64_t> tuple() {
-    std::vector<std::uint64_t> numbers;
+  std::vector<std::size_t> tuple() {
+    std::vector<std::size_t> numbers;
     expect('(');
     while (!accept(')')) {
       peek();
       std::uint64_t number = 0;
       const auto [end, error] = std::from_chars(text_.data() + next_, text_.data() + text_.size(), number);
-      if (error != std::errc()) fail();
+      if (error != std::errc()) fail("shape holds no number where there should be one");
+      if (numbers.size() == 4) throw Error(fmt::format("{}: an array of more than four dimensions", file_), Exit::data);
       next_ = std::size_t(end - text_.data());
       numbers.push_back(number);
-      if (!accept(',') && peek() != ')') fail();
+      if (!accept(',') && peek() != ')') fail("a comma is missing in shape");
     }
     return numbers;
   }
 
-  std::string text_;
+  std::string_view text_;
   const std::string& file_;
   std::size_t next_ = 0;
 };
 
-template <class T> Matrix<double> numbers(const char* bytes, Index rows, Index cols, bool fortran_order) {
-  Matrix<double> values(rows, cols);
-  for (Index i = 0; i < rows; ++i)
-    for (Index j = 0; j < cols; ++j) {
-      T number;
-      std::memcpy(&number, bytes + std::size_t(fortran_order ? j * rows + i : i * cols + j) * sizeof(T), sizeof(T));
-      values(i, j) = double(number);
-    }
-  return values;
-}
-
-std::string contents(const std::filesystem::path& path, const std::string& file) {
-  if (!std::filesystem::is_regular_file(path)) throw Error(fmt::format("there is no file {}", file), Exit::data);
-  std::ifstream stream(path, std::ios::binary);
-  std::string bytes(std::istreambuf_iterator<char>(stream), {});
-  if (!stream) throw Error(fmt::format("{} cannot be read", file), Exit::data);
-  return bytes;
-}
-
 /// Where the header starts and ends; versions 2 and 3 have a length of four bytes instead of two.
-std::pair<std::size_t, std::size_t> header_range(const std::string& bytes, const std::string& file) {
-  if (bytes.size() < 10 || bytes.compare(0, 6, "\x93NUMPY") != 0) throw Error(fmt::format("{} is not a .npy file", file), Exit::data);
-  const int version = bytes[6];
+std::pair<std::size_t, std::size_t> header_range(std::string_view bytes, const std::string& file) {
+  if (!bytes.starts_with("\x93NUMPY")) throw Error(fmt::format("{}: no .npy file; save it with numpy.save", file), Exit::data);
+  const int version = bytes.size() > 6 ? bytes[6] : 0;
   const std::size_t start = version == 1 ? 10 : 12;
-  if (version < 1 || version > 3 || bytes.size() < start)
-    throw Error(fmt::format("{} has a .npy version other than 1, 2 and 3", file), Exit::data);
+  if (version < 1 || version > 3 || (bytes.size() > 7 && bytes[7] != 0))
+    throw Error(fmt::format("{}: a .npy version other than 1.0, 2.0 and 3.0", file), Exit::data);
   std::size_t length = 0;
-  for (std::size_t i = start; i-- > 8;) length = length << 8 | std::uint8_t(bytes[i]);
-  if (length > bytes.size() - start) throw Error(fmt::format("{} is cut off within its .npy header", file), Exit::data);
+  if (bytes.size() >= start)
+    for (std::size_t i = start; i-- > 8;) length = length << 8 | static_cast<std::uint8_t>(bytes[i]);
+  if (bytes.size() < start || length > bytes.size() - start)
+    throw Error(fmt::format("{}: cut off within its .npy header", file), Exit::data);
   return {start, start + length};
+}
+
+using Convert = double (*)(const char*);
+template <class T> double convert(const char* bytes) {
+  T number;
+  std::memcpy(&number, bytes, sizeof number);
+  return double(number);
+}
+
+struct Type {
+  std::string_view name;
+  std::size_t size;
+  Convert convert;
+};
+constexpr Type types[] = {
+    {"<f4", 4, convert<float>},         {"<f8", 8, convert<double>},        {"|i1", 1, convert<std::int8_t>},
+    {"|u1", 1, convert<std::uint8_t>},  {"|b1", 1, convert<std::uint8_t>},  {"<i2", 2, convert<std::int16_t>},
+    {"<u2", 2, convert<std::uint16_t>}, {"<i4", 4, convert<std::int32_t>},  {"<u4", 4, convert<std::uint32_t>},
+    {"<i8", 8, convert<std::int64_t>},  {"<u8", 8, convert<std::uint64_t>},
+};
+
+/// Numbers in the array, if there are as many bytes as they need.
+std::size_t checked_count(const Header& header, std::size_t size, std::size_t present, const std::string& file) {
+  std::size_t count = 1;
+  bool fits = true;
+  for (const std::size_t extent : header.shape) {
+    fits = fits && (extent == 0 || count <= present / size / extent);
+    count *= fits ? extent : 1;
+  }
+  if (!fits || count * size != present)
+    throw Error(fmt::format("{}: should hold {} numbers of {} bytes after its header, but {} bytes follow", file,
+                            fmt::join(header.shape, " × "), size, present),
+                Exit::data);
+  return count;
+}
+
+/// From Fortran's order, first index fastest, to C's.
+void reorder(Npy& array) {
+  const std::vector<double> given = array.values;
+  std::vector<std::size_t> index(array.shape.size(), 0);
+  for (const double value : given) {
+    std::size_t place = 0;
+    for (std::size_t i = 0; i < index.size(); ++i) place = place * array.shape[i] + index[i];
+    array.values[place] = value;
+    for (std::size_t i = 0; i < index.size() && ++index[i] == array.shape[i]; ++i) index[i] = 0;
+  }
 }
 
 }  // namespace
 
-Matrix<double> read_npy(const std::filesystem::path& path) {
-  const std::string file = path.string();
-  const std::string bytes = contents(path, file);
+Npy parse_npy(std::span<const std::byte> given, const std::string& file) {
+  const std::string_view bytes(reinterpret_cast<const char*>(given.data()), given.size());
   const auto [start, end] = header_range(bytes, file);
   const Header header = HeaderReader(bytes.substr(start, end - start), file).read();
-  const std::uint64_t size = header.type == "<f4" ? 4 : header.type == "<f8" ? 8 : 0;
-  if (size == 0)
-    throw Error(fmt::format("{} holds numbers of type {}, but only float32 and float64 (<f4, <f8) are read; save array.astype('<f8')", file,
-                            header.type),
-                Exit::data);
-  if (header.shape.empty() || header.shape.size() > 2)
-    throw Error(fmt::format("{} has {} dimensions, but a vector or a matrix is needed", file, header.shape.size()), Exit::data);
-  const std::uint64_t rows = header.shape[0], cols = header.shape.size() == 2 ? header.shape[1] : 1, present = (bytes.size() - end) / size;
-  const bool fits = rows == 0 || cols <= present / rows;  // without overflow
-  if (!fits || rows * cols * size != bytes.size() - end)
-    throw Error(fmt::format("{} should hold {} × {} numbers of {} bytes after its header, but {} bytes follow", file, rows, cols, size,
-                            bytes.size() - end),
-                Exit::data);
-  if (rows == 0 || cols == 0) return Matrix<double>::Zero(0, 0);
-  return size == 4 ? numbers<float>(bytes.data() + end, Index(rows), Index(cols), header.fortran_order)
-                   : numbers<double>(bytes.data() + end, Index(rows), Index(cols), header.fortran_order);
+  const Type* type = std::find_if(std::begin(types), std::end(types), [&](const Type& t) { return t.name == header.type; });
+  if (type == std::end(types))
+    throw Error(fmt::format("{}: holds numbers of type {}; save array.astype('<f8') or '<i8'", file, shown(header.type)), Exit::data);
+  const std::size_t size = type->size;
+  Npy array{header.shape, std::vector<double>(checked_count(header, size, bytes.size() - end, file))};
+  for (std::size_t i = 0; i < array.values.size(); ++i) array.values[i] = type->convert(bytes.data() + end + i * size);
+  if (header.fortran_order && header.shape.size() > 1) reorder(array);
+  return array;
+}
+
+Npy read_npy(const std::filesystem::path& path) {
+  if (!std::filesystem::is_regular_file(path)) throw Error(fmt::format("there is no file {}", path.string()), Exit::data);
+  std::ifstream stream(path, std::ios::binary);
+  const std::string bytes(std::istreambuf_iterator<char>(stream), {});
+  if (!stream) throw Error(fmt::format("{} cannot be read", path.string()), Exit::data);
+  return parse_npy(std::as_bytes(std::span(bytes)), path.string());
 }
 
 }  // namespace stiefel

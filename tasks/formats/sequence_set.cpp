@@ -11,7 +11,6 @@
 #include "csv.hpp"
 #include "data_path.hpp"
 #include "named_file.hpp"
-#include "npy.hpp"
 
 namespace stiefel {
 
@@ -144,7 +143,7 @@ class NpySequences {
   Npy read(const std::string& name) {
     path_ = find_own_data(directory_, "sequence_csv", name);
     files_.push_back({name, path_});
-    return read_npy_array(path_);
+    return read_npy(path_);
   }
   [[noreturn]] void refuse(const Npy& array, const std::string& what) const {
     throw Error(fmt::format("{}: an array of {}; {}", path_, fmt::join(array.shape, " × "), what), Exit::data);

@@ -2,7 +2,7 @@
 #include <cstdlib>
 
 #include <stiefel/error.hpp>
-#include "tasks/formats/npy.hpp"
+#include <stiefel/npy.hpp>
 
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
   using namespace stiefel;

@@ -3,7 +3,7 @@
 with the least square error, level[t + 1] ≈ a level[t] + b, fitted on the training speakers.
 
 tests/golden/timit_ar1.py FOLDER prints the mean square errors of the three sets, for the speakers that `task: {plugin: timit_prediction, split:
-speakers}` chooses by default; FOLDER holds dr1-fvmh0/sa1.wav and so on, as in NLTK's sample. tests/unit/timit_tasks_test.cpp has the numbers.
+speakers}` chooses by default; FOLDER holds dr1-fvmh0/sa1.wav and so on, as in NLTK's sample. tests/unit/timit_prediction_test.cpp has the numbers.
 """
 import sys
 from pathlib import Path

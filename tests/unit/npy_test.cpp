@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include <stiefel/error.hpp>
-#include "tasks/formats/npy.hpp"
+#include <stiefel/npy.hpp>
 
 using namespace stiefel;
 using namespace std::string_literals;
@@ -144,10 +144,10 @@ TEST_CASE("arrays of every type, version and order") {
 }
 
 TEST_CASE("arrays that NumPy wrote") {
-  const Npy c = read_npy_array(STIEFEL_GOLDEN "/npy/c_float64.npy"), fortran = read_npy_array(STIEFEL_GOLDEN "/npy/fortran_float64.npy");
+  const Npy c = read_npy(STIEFEL_GOLDEN "/npy/c_float64.npy"), fortran = read_npy(STIEFEL_GOLDEN "/npy/fortran_float64.npy");
   CHECK((c.shape == fortran.shape && c.values == fortran.values && c.shape.size() == 2));
-  CHECK(read_npy_array(STIEFEL_GOLDEN "/npy/cube.npy").shape.size() == 3);
-  CHECK_THROWS_AS(read_npy_array(STIEFEL_GOLDEN "/npy"), Error);
+  CHECK(read_npy(STIEFEL_GOLDEN "/npy/cube.npy").shape.size() == 3);
+  CHECK_THROWS_AS(read_npy(STIEFEL_GOLDEN "/npy"), Error);
 }
 
 TEST_CASE("damaged files are refused") {

@@ -160,6 +160,39 @@ template <class S> void check_batches(const TaskProbe<S>& probe, CheckReport& re
 
 namespace {
 
+/// Counts what a task reports; names that a run would refuse are the task's mistake.
+struct Counted final : Outcome {
+  Index scalars = 0, files = 0;
+  std::string wrong;
+  void scalar(const std::string& name, double value, double weight) override {
+    ++scalars;
+    if (!plain_name(name)) wrong = "the quantity \"" + name + "\" has no plain name";
+    if (!std::isfinite(value) || !(weight >= 0)) wrong = fmt::format("the quantity {} is {} with the weight {}", name, value, weight);
+  }
+  void file(const std::string& name, std::string_view) override {
+    ++files;
+    if (name.empty() || name[0] == '.' || name.find('/') != name.npos) wrong = "\"" + name + "\" is no plain file name";
+  }
+};
+
+template <class S> void check_report(const TaskProbe<S>& probe, CheckReport& report) {
+  const std::vector<std::string> alphabet = probe.subject.call("alphabet", [&] { return probe.task->alphabet(); });
+  const std::set<std::string> distinct(alphabet.begin(), alphabet.end());
+  report.require(
+      "alphabet",
+      alphabet.empty() || (Index(alphabet.size()) == probe.shape.output_size && probe.shape.input_size == probe.shape.output_size &&
+                           probe.shape.input == InputKind::symbols),
+      fmt::format("alphabet() has {} texts; it needs one for each of the classes, which must be the input symbols", alphabet.size()));
+  report.require("alphabet", distinct.size() == alphabet.size() && !distinct.contains(""), "a text of alphabet() is empty or there twice");
+  if (!probe.subject.call("reports", [&] { return probe.task->reports(); }) || probe.batches(Split::test) <= 0) return;
+  Counted outcome;
+  const Batch<S> batch = probe.fill(Split::test, 0);
+  const Panel<S> outputs(probe.shape.output_size, Index(batch.weights().size()));
+  probe.subject.call("report", [&] { probe.task->report(0, batch, outputs.read(), outcome); });
+  report.require("report", outcome.scalars + outcome.files > 0, "report() says nothing of the first test batch");
+  report.require("report", outcome.wrong.empty(), outcome.wrong);
+}
+
 template <class S> void check_scalar(const Subject& subject, CheckReport& report, std::uint64_t seed) {
   report.at({scalar_name<S>, "", seed});
   std::optional<TaskProbe<S>> made;
@@ -171,6 +204,7 @@ template <class S> void check_scalar(const Subject& subject, CheckReport& report
   attempt(subject, report, "batches", [&] { check_batches(*made, report, seed); });
   attempt(subject, report, "loss", [&] { check_loss(*made, report, seed); });
   if constexpr (std::is_same_v<S, double>) attempt(subject, report, "baseline", [&] { check_baseline(*made, report); });
+  attempt(subject, report, "report", [&] { check_report(*made, report); });
   attempt(subject, report, "files", [&] {
     for (const DataFile& f : subject.call("files", [&] { return made->task->files(); }))
       report.require("files", std::filesystem::exists(f.path), fmt::format("the file {} named by files() does not exist", f.path));

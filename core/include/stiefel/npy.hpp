@@ -4,9 +4,12 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <span>
 #include <string>
 #include <vector>
+
+#include <stiefel/export.hpp>
 
 namespace stiefel {
 
@@ -16,7 +19,7 @@ struct Npy {
 };
 
 /// Error(Exit::data) names the file. Takes at most eight times the memory of the bytes.
-Npy parse_npy(std::span<const std::byte> bytes, const std::string& file);
-Npy read_npy_array(const std::string& path);
+STIEFEL_API Npy parse_npy(std::span<const std::byte> bytes, const std::string& file);
+STIEFEL_API Npy read_npy(const std::filesystem::path& path);
 
 }  // namespace stiefel
