@@ -56,13 +56,7 @@ std::multiset<std::string> all_of(const Task<float>& task, Split split, const st
 using Texts = std::multiset<std::string>;
 
 std::string refusal(const Folder& folder, const std::string& options, Exit code = Exit::data) {
-  try {
-    characters(folder, options);
-  } catch (const Error& error) {
-    CHECK(error.code() == code);
-    return error.what();
-  }
-  return "accepted";
+  return refusal_of([&] { return characters(folder, options); }, code);
 }
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }

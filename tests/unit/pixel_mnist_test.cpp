@@ -69,13 +69,7 @@ std::set<int> range(int first, int last) {
 }
 
 std::string refusal(const Folder& folder, const std::string& options = "validation_images: 5", Exit code = Exit::data) {
-  try {
-    small(folder, options);
-  } catch (const Error& error) {
-    CHECK(error.code() == code);
-    return error.what();
-  }
-  return "accepted";
+  return refusal_of([&] { return small(folder, options); }, code);
 }
 
 }  // namespace

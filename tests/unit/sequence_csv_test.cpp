@@ -20,13 +20,7 @@ template <class S = float> auto sequences(const Folder& folder, const std::strin
 }
 
 std::string refusal(const Folder& folder, const std::string& options, Exit code = Exit::data) {
-  try {
-    sequences(folder, options);
-  } catch (const Error& error) {
-    CHECK(error.code() == code);
-    return error.what();
-  }
-  return "accepted";
+  return refusal_of([&] { return sequences(folder, options); }, code);
 }
 
 std::string npy(const std::string& type, const std::string& shape, const std::string& numbers) {

@@ -34,13 +34,7 @@ std::vector<double> targets(const Task<double>& task, Split split = Split::test)
 }
 
 std::string refusal(const Folder& folder, const std::string& options) {
-  try {
-    make<double>("sequence_generation", options, {1, 1, folder.path.string()});
-  } catch (const Error& error) {
-    CHECK(error.code() == Exit::data);
-    return error.what();
-  }
-  return "accepted";
+  return refusal_of([&] { return make<double>("sequence_generation", options, {1, 1, folder.path.string()}); });
 }
 
 }  // namespace

@@ -1,10 +1,14 @@
 /// Tasks made from the plugins that were built, with options as in a YAML file.
 #pragma once
 
+#include <doctest/doctest.h>
+
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include <stiefel/error.hpp>
 
 #include "config/load.hpp"
 #include "registry.hpp"
@@ -37,12 +41,23 @@ template <class S> stiefel::Targets<S> targets_of(const stiefel::Batch<S>& batch
 /// What trivial() outputs, in the columns of the batch's targets.
 template <class S> stiefel::Matrix<S> trivial_output(const stiefel::Task<S>& task, const stiefel::Batch<S>& batch) {
   const stiefel::TaskShape shape = task.shape();
-  stiefel::Matrix<S> output(shape.output_size, stiefel::Index(batch.weights().size()));
+  stiefel::Matrix<S> output = stiefel::Matrix<S>::Zero(shape.output_size, stiefel::Index(batch.weights().size()));
   for (stiefel::Index b = 0; b < batch.sequences(); ++b)
     for (stiefel::Index t = 0; t < batch.length(b); ++t)
       if (shape.readout == stiefel::ReadoutKind::every || t == batch.length(b) - 1)
         task.trivial(t, {output.col(batch.scored(t, b)).data(), std::size_t(shape.output_size)});
   return output;
+}
+
+/// What the task that `make_task` makes is refused with.
+template <class F> std::string refusal_of(F&& make_task, stiefel::Exit code = stiefel::Exit::data) {
+  try {
+    make_task();
+  } catch (const stiefel::Error& error) {
+    CHECK(error.code() == code);
+    return error.what();
+  }
+  return "accepted";
 }
 
 /// What a task reports, kept in memory.
@@ -52,6 +67,25 @@ struct Reported final : stiefel::Outcome {
   void scalar(const std::string& name, double value, double) override { scalars[name].push_back(value); }
   void file(const std::string& name, std::string_view bytes) override { files[name] = bytes; }
 };
+
+/// Loss of trivial() over a whole split, as the trainer sums it.
+template <class S> double trivial_loss(const stiefel::Task<S>& task, stiefel::Split split) {
+  double sum = 0, weight = 0;
+  for (stiefel::Index i = 0; i < task.batches(split); ++i) {
+    const stiefel::Batch<S> batch = batch_of(task, split, i);
+    std::vector<S> weights(batch.weights().size(), 0);  // columns beyond a sequence's end are none of the task's
+    for (stiefel::Index b = 0; b < batch.sequences(); ++b)
+      for (stiefel::Index t = 0; t < batch.length(b); ++t) {
+        const auto column = std::size_t(batch.scored(t, b));
+        weights[column] = batch.weights()[column];
+      }
+    const stiefel::Matrix<S> output = trivial_output(task, batch);
+    const stiefel::Targets<S> targets{batch.targets(), batch.labels(), weights};
+    sum += task.loss(stiefel::cview(output), targets, stiefel::mat<S>(nullptr, 0, 0, 0));
+    weight += stiefel::total_weight(targets);
+  }
+  return sum / weight;
+}
 
 template <class S> double trivial_loss(const stiefel::Task<S>& task, const stiefel::Batch<S>& batch) {
   const stiefel::Matrix<S> output = trivial_output(task, batch);

@@ -34,13 +34,7 @@ template <class S> void every(const Task<S>& task, Split split, auto act) {
 }
 
 std::string refusal(const Folder& folder, const std::string& options = "") {
-  try {
-    task_of(folder, options);
-  } catch (const Error& error) {
-    CHECK(error.code() == Exit::data);
-    return error.what();
-  }
-  return "accepted";
+  return refusal_of([&] { return task_of(folder, options); });
 }
 
 }  // namespace
