@@ -8,6 +8,10 @@ A line of each table is a run; FILE is a results.h5 or a folder with runs, such 
   figures.py gradients FILE...  ‖∂L/∂h_t‖ at t = 1, in the middle, at t = T, and largest over smallest, for each step where it was recorded
   figures.py slope     FILE...  slope of a PReLU over the steps
   figures.py curves    FILE...  validation loss over the steps, and where it was smallest
+  figures.py tests     FILE...  loss and metrics of the best network on the test split, what the task reports of it, and the training loss then
+  figures.py quartiles FILE...  median and quartiles of a test metric (--metric) over the runs of one name, such as seeds and excerpts
+  figures.py spread    FILE...  at the end: ‖W‖₂, spectral radius and condition number of W, smallest validation loss, training loss then
+  figures.py clock     FILE...  seconds per epoch, and the smallest validation loss so far against wall time
 
 examples, with `stiefel run` before (MNIST is found as README.md says):
   for m in m0.001 m0.01 m0.1 m1 free; do stiefel run experiments/vorontsov/mnist_$m.yaml train.epochs=5; done
@@ -143,14 +147,69 @@ def curves(files, points):
     print_table(rows)
 
 
-FIGURES = {"spectra": spectra, "drift": drift, "gradients": gradients, "slope": slope, "curves": curves}
+def best_row(file):
+    """Number of the evaluation with the smallest validation loss."""
+    loss = at(file, "epochs/valid_loss")[:]
+    return int(np.argmin(np.where(np.isfinite(loss), loss, np.inf)))
+
+
+def tests(files, _):
+    rows = [["run", "of step", "test", "training loss then"]]
+    for file in files:
+        values = {name: data[-1] for group in ("final", "outcome") if group in file for name, data in file[group].items() if name != "step"}
+        step = int(at(file, "final/step")[-1])
+        row = int(np.argmin(np.abs(file["epochs/step"][:] - step)))
+        rows.append([label(file), f"{step:,}", ", ".join(f"{name.removeprefix('test_')} {value:.4f}" for name, value in values.items()),
+                     f"{file['epochs/train_loss'][row]:.4f}"])
+    print_table(rows)
+
+
+def quartiles(files, metric):
+    groups = {}
+    for file in files:
+        groups.setdefault(text(file.attrs["title"]), []).append(float(at(file, f"final/test_{metric}")[-1]))
+    rows = [["runs", "number", "lower quartile", "median", "upper quartile", "smallest", "largest"]]
+    for name, values in groups.items():
+        low, middle, high = np.percentile(values, (25, 50, 75))
+        rows.append([f"`{name}`", str(len(values)), *(f"{x:.4f}" for x in (low, middle, high, min(values), max(values)))])
+    print_table(rows)
+
+
+def spread(files, _):
+    rows = [["run", "‖W‖₂", "spectral radius", "condition number", "smallest validation loss", "training loss then", "last training loss"]]
+    for file in files:
+        row = best_row(file)
+        for name, suffix in map_names(file, "spectrum"):
+            table = file[f"spectrum/{name}"]
+            singular = table["singular_values"][-1]
+            rows.append([label(file) + suffix, f"{singular.max():.4f}", f"{table['eigenvalue_modulus'][-1].max():.4f}",
+                         f"{singular.max() / singular.min():.3g}", f"{file['epochs/valid_loss'][row]:.4f}", f"{file['epochs/train_loss'][row]:.4f}",
+                         f"{file['epochs/train_loss'][-1]:.4f}"])
+    print_table(rows)
+
+
+def clock(files, points):
+    times = {file: at(file, "epochs/seconds")[:].cumsum() for file in files}
+    ends = np.geomspace(min(time[0] for time in times.values()), max(time[-1] for time in times.values()), points)
+    rows = [["run", "seconds per epoch", *(f"{end:.3g} s" for end in ends)]]
+    for file, time in times.items():
+        loss = np.minimum.accumulate(np.nan_to_num(file["epochs/valid_loss"][:], nan=np.inf))
+        shown = [loss[np.searchsorted(time, end, side="right") - 1] if end >= time[0] * (1 - 1e-9) else None for end in ends]
+        rows.append([label(file), f"{time[-1] / file['epochs/epoch'][-1] if file['epochs/epoch'][-1] else time[-1]:.3g}",
+                     *("–" if value is None else f"{value:.4f}" for value in shown)])
+    print_table(rows)
+
+
+FIGURES = {"spectra": spectra, "drift": drift, "gradients": gradients, "slope": slope, "curves": curves, "tests": tests,
+           "quartiles": quartiles, "spread": spread, "clock": clock}
 
 
 def main():
     parser = argparse.ArgumentParser(prog="figures.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("figure", choices=FIGURES)
     parser.add_argument("files", nargs="+", metavar="FILE")
-    parser.add_argument("--points", type=int, default=11, help="columns of drift, slope and curves (%(default)s)")
+    parser.add_argument("--points", type=int, default=11, help="columns of drift, slope, curves and clock (%(default)s)")
+    parser.add_argument("--metric", default="loss", help="of quartiles (%(default)s)")
     arguments = parser.parse_args()
     if arguments.points < 2:
         raise Failure("--points must be at least 2")
@@ -161,7 +220,7 @@ def main():
                 files.append(h5py.File(path))
             except OSError as error:
                 raise Failure(f"{path} cannot be read: {error}") from error
-        FIGURES[arguments.figure](files, arguments.points)
+        FIGURES[arguments.figure](files, arguments.metric if arguments.figure == "quartiles" else arguments.points)
     finally:
         for file in files:
             file.close()

@@ -63,6 +63,8 @@ Array ResultReader::read(const std::string& path) const {
   return array;
 }
 
+bool ResultReader::is_text(const std::string& path) const { return open_->file.root().dataset(path).type() == hdf5::Type::text; }
+
 std::vector<std::string> ResultReader::texts(const std::string& path) const { return open_->file.root().dataset(path).read_text(); }
 
 std::string ResultReader::text(const std::string& path) const {

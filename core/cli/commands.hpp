@@ -17,6 +17,7 @@ int bench_command(std::span<const std::string> arguments);
 int list_command(std::span<const std::string> arguments);
 int data_command(std::span<const std::string> arguments);
 int run_command(std::span<const std::string> arguments);
+int repeat_command(std::span<const std::string> words);
 int resume_command(std::span<const std::string> arguments);
 int sample_command(std::span<const std::string> arguments);
 

@@ -16,9 +16,7 @@ namespace stiefel::cli {
 int resume_command(std::span<const std::string> words) {
   const Arguments arguments = parse_arguments("resume", words);
   if (arguments.positional.empty()) throw Error("name the folder of a run: stiefel resume RUN [key.path=value...]");
-  const std::filesystem::path directory = arguments.positional.front();
-  if (!exists(directory / "config.yaml"))
-    throw Error(fmt::format("{} is not the folder of a run: it has no config.yaml; runs are in runs/NAME/ID", directory.string()));
+  const std::filesystem::path directory = run_folder(arguments.positional.front());
   std::vector<std::string> overrides(arguments.positional.begin() + 1, arguments.positional.end()), allowed;
   if (arguments.has("--threads")) overrides.push_back("threads=" + arguments.value("--threads"));
   if (arguments.has("--allow-change")) boost::split(allowed, arguments.value("--allow-change"), boost::is_any_of(","));

@@ -28,6 +28,13 @@ void catch_signals() {
 
 }  // namespace
 
+std::filesystem::path run_folder(const std::string& name) {
+  const std::filesystem::path directory = name;
+  if (!exists(directory / "config.yaml"))
+    throw Error(fmt::format("{} is not the folder of a run: it has no config.yaml; runs are in runs/NAME/ID", name));
+  return directory;
+}
+
 RunOptions running_options(const Arguments& arguments, const std::string& command, std::span<const std::string> words) {
   catch_signals();
   RunOptions options;

@@ -1,6 +1,7 @@
 // What `run` and `resume` have in common: signals, options, the last two lines.
 #pragma once
 
+#include <filesystem>
 #include <span>
 #include <string>
 
@@ -9,6 +10,9 @@
 #include "command_table.hpp"
 
 namespace stiefel::cli {
+
+/// The folder of a run, as a user names it; Error when it is none.
+std::filesystem::path run_folder(const std::string& name);
 
 /// Data folder and command line; from here on SIGINT, SIGTERM and SIGHUP stop after the step, the second one at once, and SIGUSR1 asks for
 /// a checkpoint.

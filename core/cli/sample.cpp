@@ -10,6 +10,7 @@
 
 #include "command_table.hpp"
 #include "commands.hpp"
+#include "running.hpp"
 
 namespace stiefel::cli {
 namespace {
@@ -28,15 +29,13 @@ template <class T> T number(const Arguments& arguments, const std::string& optio
 
 int sample_command(std::span<const std::string> words) {
   const Arguments arguments = parse_arguments("sample", words);
-  if (arguments.positional.size() != 1) throw Error("name one run: stiefel sample RUN, where RUN is its folder, with config.yaml in it");
-  const std::filesystem::path directory = arguments.positional.front();
+  if (arguments.positional.size() != 1) throw Error("name the folder of one run: stiefel sample RUN");
+  const std::filesystem::path directory = run_folder(arguments.positional.front());
   SampleOptions options;
   options.network = network_path(directory, arguments.value("--network", "best"));
   if (!exists(options.network))
-    throw Error(
-        fmt::format("there is no {}: name the folder of a run that has been evaluated, such as runs/NAME/ID, or another network "
-                    "of it by --network",
-                    options.network.string()));
+    throw Error(fmt::format("there is no {}: the run has not been evaluated yet; or name another network of it by --network",
+                            options.network.string()));
   options.length = number<Index>(arguments, "--length", options.length, 0);
   options.temperature = number<double>(arguments, "--temperature", options.temperature, 0);
   options.seed = number<std::uint64_t>(arguments, "--seed", options.seed, 0);

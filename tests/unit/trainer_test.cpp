@@ -150,6 +150,11 @@ TEST_CASE("a run whose numbers break says where and leaves a file that opens") {
   CHECK(summary.exit_code == 5);
   CHECK(summary.message.find("diverged at step") == 0);
   CHECK(ResultReader(summary.directory / "results.h5").text_attribute("/", "state") == "diverged");
+  const ResultReader broken(summary.directory / "checkpoints/diverged.h5");
+  CHECK(broken.read("/batch/inputs").shape.size() == 2);
+  CHECK(broken.read("/batch/targets").values.size() == broken.read("/batch/lengths").values.size());
+  const auto weights = broken.read("/weights/recurrent.U").values;
+  CHECK(std::any_of(weights.begin(), weights.end(), [](double x) { return !(std::abs(x) < 1e20); }));
 }
 
 TEST_CASE("checkpoints are kept as often and as many as asked") {

@@ -95,6 +95,9 @@ void TrainOptions::describe(Schema& s) {
           "hidden states are computed again for the backward pass in place of being kept: the same results for a third more time and the "
           "memory of one chunk; auto: when they would take more than a quarter of the machine's memory")
       .one_of({"auto", "always", "never"});
+  s.field("step_limit", step_limit, "time after which a step that has not ended ends the run, e.g. in a plugin that hangs; 0: never")
+      .at_least(0)
+      .units("s");
   s.check(steps == 0 || epochs == 0, "epochs", "give either train.steps or train.epochs, not both");
   s.check(steps > 0 || epochs > 0, "steps", "give one of train.steps and train.epochs");
 }
@@ -131,7 +134,7 @@ void Experiment::describe(ConfigSchema& s) {
   s.groups("optimizer", optimizer, "the optimizer, or a list of {blocks: pattern, plugin: …}");
   s.section("train", train, "the training");
   s.mapping("record", record, "what is recorded, and how often");
-  s.section("checkpoint", checkpoint, "stored weights, beside those of the best and of the last step");
+  s.section("checkpoint", checkpoint, "what is stored of the run, beside the networks of the best and of the last step");
 }
 
 }  // namespace stiefel

@@ -99,6 +99,7 @@ struct TrainOptions {
   double weight_noise = 0;               // standard deviation
   Index patience = 0;                    // early stopping: evaluations without improvement; 0: off
   double target = 0;                     // early stopping: value of the quantity below that is good enough; 0: off
+  double step_limit = 0;                 // s; 0: none
   std::string select = "loss";           // validation quantity that chooses the best model and stops early: loss or a metric
   std::string select_on = "validation";  // validation | best_test
   Index chunk = 0;                       // steps of a chunk; 0: from the shape

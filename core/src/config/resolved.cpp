@@ -11,7 +11,7 @@ namespace {
 using Kind = Declaration::Kind;
 
 /// Keys that change no bit of a result.
-const std::set<std::string> without_effect{"threads", "plugins", "train.recompute", "checkpoint"};
+const std::set<std::string> without_effect{"threads", "plugins", "train.recompute", "train.step_limit", "checkpoint"};
 
 void write_section(const ConfigSchema& schema, const std::string& indent, std::string& out, bool all);
 

@@ -26,7 +26,8 @@ void flatten(const YAML::Node& node, const std::string& path, Values& values) {
 }
 
 bool changes_no_bit(const std::string& key) {
-  return key == "threads" || key == "train.recompute" || key == "plugins" || key.starts_with("plugins.") || key.starts_with("checkpoint.");
+  return key == "threads" || key == "train.recompute" || key == "train.step_limit" || key == "plugins" || key.starts_with("plugins.") ||
+         key.starts_with("checkpoint.");
 }
 
 Values configuration(const RunHeader& header) {

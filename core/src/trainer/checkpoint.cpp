@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <fstream>
 
@@ -66,6 +67,8 @@ void write_numbers(const hdf5::Group& group, const std::string& name, hdf5::Type
 void write_items(const hdf5::Group& group, const StateItems& items) {
   for (const auto& [name, item] : items) {
     const std::vector<double> numbers = numbers_of(item);
+    if (item.type == StateItem::int64 && std::any_of(numbers.begin(), numbers.end(), [](double x) { return std::abs(x) > 0x1p53; }))
+      throw Error("the state `" + name + "` has a whole number beyond ±2⁵³, which a checkpoint does not hold", Exit::plugin);
     write_numbers(group, name, item.type == StateItem::int64 ? hdf5::Type::i8 : hdf5::Type::f8, {numbers.size()}, numbers);
   }
 }
@@ -196,6 +199,31 @@ template <class S> void write_network(const fs::path& path, const Layout& layout
   replace_file(path, step, float_type<S>, [&](const hdf5::Group& root) { write_state(root, layout, state); });
 }
 
+template <class S>
+void write_diverged(const fs::path& path, const Layout& layout, const NetworkState<S>& state, const Batch<S>& batch, Index step) {
+  replace_file(path, step, float_type<S>, [&](const hdf5::Group& root) {
+    write_state(root, layout, state);
+    const hdf5::Group group = root.make_group("batch");
+    const auto list = [&](const std::string& name, const auto& values) {
+      if (!values.empty()) write_numbers(group, name, hdf5::Type::f8, {values.size()}, {values.begin(), values.end()});
+    };
+    const auto columns = [&](const std::string& name, CMat<S> values) {
+      const Matrix<double> copy = values.template cast<double>();
+      if (copy.size() > 0)
+        write_numbers(group, name, hdf5::Type::f8, {std::uint64_t(copy.cols()), std::uint64_t(copy.rows())},
+                      {copy.data(), copy.data() + copy.size()});
+    };
+    std::vector<double> lengths;
+    for (Index b = 0; b < batch.sequences(); ++b) lengths.push_back(double(batch.length(b)));
+    list("lengths", lengths);
+    list("symbols", batch.symbols());
+    list("labels", batch.labels());
+    list("weights", batch.weights());
+    columns("inputs", batch.inputs());
+    columns("targets", batch.targets());
+  });
+}
+
 template <class S> Index read_network(const fs::path& path, Network<S>& network) {
   const ResultReader file(path);
   demand_version(file, path);
@@ -284,10 +312,11 @@ std::optional<fs::path> newest_checkpoint(const fs::path& run, const std::functi
   throw Error(fmt::format("no checkpoint of {} is whole; move the folder away and run again", run.string()), Exit::damaged);
 }
 
-#define STIEFEL_INSTANTIATE(S)                                                                                    \
-  template STIEFEL_API void write_network(const fs::path&, const Layout&, const NetworkState<S>&, Index);         \
-  template STIEFEL_API Index read_network(const fs::path&, Network<S>&);                                          \
-  template STIEFEL_API void write_checkpoint(const fs::path&, const Layout&, const Checkpoint<S>&, Index, Index); \
+#define STIEFEL_INSTANTIATE(S)                                                                                              \
+  template STIEFEL_API void write_network(const fs::path&, const Layout&, const NetworkState<S>&, Index);                   \
+  template STIEFEL_API void write_diverged(const fs::path&, const Layout&, const NetworkState<S>&, const Batch<S>&, Index); \
+  template STIEFEL_API Index read_network(const fs::path&, Network<S>&);                                                    \
+  template STIEFEL_API void write_checkpoint(const fs::path&, const Layout&, const Checkpoint<S>&, Index, Index);           \
   template STIEFEL_API void read_checkpoint(const fs::path&, const Layout&, Checkpoint<S>&);
 STIEFEL_INSTANTIATE(float)
 STIEFEL_INSTANTIATE(double)

@@ -8,6 +8,8 @@
 //     /best/weights …     the best network so far, in the same form
 //     /run/<part>         state of trainer, optimizers and schedules
 //     /rows               rows that results.h5 has in each group
+//   diverged.h5           the network and the batch with which the numbers broke: also
+//     /batch              lengths, inputs or symbols, targets or labels, weights, as in stiefel/task.hpp, a row for each column
 //   index.json            file, step, bytes and SHA-256 of each step_N.h5, the newest last
 //
 // A file is written aside, closed, read back, synced and renamed before it enters the index, which is replaced in the same way: whatever
@@ -42,6 +44,9 @@ inline std::filesystem::path network_path(const std::filesystem::path& run, cons
 
 template <class S>
 STIEFEL_API void write_network(const std::filesystem::path& path, const Layout& layout, const NetworkState<S>& state, Index step);
+/// The network with the batch that broke it.
+template <class S> STIEFEL_API void write_diverged(const std::filesystem::path& path, const Layout& layout, const NetworkState<S>& state,
+                                                   const Batch<S>& batch, Index step);
 /// Makes the network what the file says; returns the step. Error (Exit::damaged) when blocks or sizes differ.
 template <class S> STIEFEL_API Index read_network(const std::filesystem::path& path, Network<S>& network);
 

@@ -137,6 +137,11 @@ template <class S> void RunRecord::network(const std::string& which, const Layou
   recorder_->call([path = network_path(path_, which), layout, state, step] { write_network(path, layout, state, step); });
 }
 
+template <class S> void RunRecord::diverged(const Layout& layout, const NetworkState<S>& state, const Batch<S>& batch, Index step) const {
+  recorder_->call(
+      [path = network_path(path_, "diverged"), layout, state, batch, step] { write_diverged(path, layout, state, batch, step); });
+}
+
 template <class S> void RunRecord::save(const Layout& layout, Checkpoint<S> checkpoint, const CheckpointOptions& options) {
   checkpoint.rows = recorder_->rows();
   recorder_->call([path = path_, layout, checkpoint = std::move(checkpoint), options] {
@@ -163,6 +168,8 @@ void RunRecord::fail(const std::string& message, int exit_code) noexcept {
 
 template void RunRecord::save(const Layout&, Checkpoint<float>, const CheckpointOptions&);
 template void RunRecord::save(const Layout&, Checkpoint<double>, const CheckpointOptions&);
+template void RunRecord::diverged(const Layout&, const NetworkState<float>&, const Batch<float>&, Index) const;
+template void RunRecord::diverged(const Layout&, const NetworkState<double>&, const Batch<double>&, Index) const;
 template void RunRecord::network(const std::string&, const Layout&, const NetworkState<float>&, Index) const;
 template void RunRecord::network(const std::string&, const Layout&, const NetworkState<double>&, Index) const;
 

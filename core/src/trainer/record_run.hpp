@@ -43,6 +43,8 @@ class RunRecord {
   void publish(Index step, Status status);
   /// network_path(directory, which).
   template <class S> void network(const std::string& which, const Layout& layout, const NetworkState<S>& state, Index step) const;
+  /// The same of the network with the batch that broke it.
+  template <class S> void diverged(const Layout& layout, const NetworkState<S>& state, const Batch<S>& batch, Index step) const;
   /// Writes the checkpoint, which is told the rows that were recorded so far.
   template <class S> void save(const Layout& layout, Checkpoint<S> checkpoint, const CheckpointOptions& options);
   void finish(Index step, const Status& status);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 
 #include "results/header_file.hpp"
 #include "trainer/changes.hpp"
@@ -13,6 +14,7 @@
 #include "trainer/record_run.hpp"
 #include "trainer/recording.hpp"
 #include "trainer/session.hpp"
+#include "trainer/watchdog.hpp"
 
 namespace stiefel {
 namespace {
@@ -84,6 +86,8 @@ template <class S> class Trainer {
 
  private:
   bool step();
+  void diverged(Index step, double loss, const Batch<S>& batch);
+  [[noreturn]] void overdue();
   void evaluate();
   void restore(const Checkpoint<S>& from);
   void save();
@@ -115,6 +119,7 @@ template <class S> class Trainer {
   double loss_sum_ = 0, evaluated_at_ = 0;
   std::vector<double> durations_;
   Clock::time_point start_ = Clock::now();
+  Watchdog watchdog_{experiment_.train.step_limit, [this] { overdue(); }};
 };
 
 template <class S> RunSummary Trainer<S>::run() {
@@ -156,18 +161,15 @@ template <class S> bool Trainer<S>::step() {
   const Batch<S>& batch = watch_.time(Phase::data, [&]() -> const Batch<S>& { return batches_.next(); });
   PassRequest request;
   request.gradient_norms = request.hidden_norms = recording_.due(recording_.periods().gradient_norms, number);
-  watch_.time(Phase::param_map, [&] { session_.refresh(number); });
-  const PassResult pass = watch_.time(Phase::passes, [&] { return session_.network->train(batch, session_.workers, request); });
-  const UpdateNorms norms =
-      watch_.time(Phase::optimizer, [&] { return session_.updater->step(number, *session_.network, session_.workers); });
+  PassResult pass;
+  UpdateNorms norms;
+  watchdog_.watch([&] {
+    watch_.time(Phase::param_map, [&] { session_.refresh(number); });
+    pass = watch_.time(Phase::passes, [&] { return session_.network->train(batch, session_.workers, request); });
+    norms = watch_.time(Phase::optimizer, [&] { return session_.updater->step(number, *session_.network, session_.workers); });
+  });
   if (!std::isfinite(pass.loss) || !std::isfinite(norms.gradient)) {
-    const std::string block = session_.broken_block();
-    status_.state = "diverged";
-    status_.exit_code = int(Exit::diverged);
-    status_.message = fmt::format(
-        "diverged at step {}: the loss is {} and the first block with a number that is not finite is {}; "
-        "the results up to step {} are kept. Lower the learning rate or clip the gradient",
-        number, pass.loss, block.empty() ? "none" : block, progress_.step);
+    diverged(number, pass.loss, batch);
     return false;
   }
   progress_.step = number;
@@ -193,6 +195,21 @@ template <class S> bool Trainer<S>::step() {
   progress_.seconds = seconds_since(start_);
   observer_.progress(progress_);
   return true;
+}
+
+template <class S> void Trainer<S>::diverged(Index step, double loss, const Batch<S>& batch) {
+  const std::string block = session_.broken_block(), directory = record_.directory().string();
+  status_.state = "diverged";
+  status_.exit_code = int(Exit::diverged);
+  status_.message = fmt::format(
+      "diverged at step {}: the loss is {} and the first block with a number that is not finite is {}; the batch is in {}, the results up "
+      "to "
+      "step {} are kept. Lower the learning rate or clip the gradient",
+      step, loss, block.empty() ? "none" : block, network_path(record_.directory(), "diverged").string(), progress_.step);
+  if (saved_ > 0)
+    status_.message +=
+        fmt::format(", from the beginning or from step {}: stiefel resume {} KEY=VALUE --allow-change KEY", saved_, directory);
+  record_.diverged(session_.network->layout(), session_.network->state(), batch, step);
 }
 
 template <class S> bool Trainer<S>::save_due() {
@@ -227,6 +244,16 @@ template <class S> void Trainer<S>::restore(const Checkpoint<S>& from) {
   loss_sum_ = counts.loss_sum, losses_ = counts.losses, waited_ = counts.waited;
   progress_.loss = counts.running_loss;
   progress_.step = saved_ = from.step;
+}
+
+/// In the watchdog's thread: the training's own will not come back.
+template <class S> void Trainer<S>::overdue() {
+  const std::string message = fmt::format(
+      "step {} has not ended within train.step_limit = {} s: a plugin hangs, or the limit is too small; go on with: stiefel resume {}",
+      progress_.step + 1, experiment_.train.step_limit, record_.directory().string());
+  record_.fail(message, int(Exit::plugin));
+  fmt::print(stderr, "stiefel: {}\n", message);
+  std::_Exit(int(Exit::plugin));
 }
 
 template <class S> bool Trainer<S>::better(double value, double other) const {

@@ -1,0 +1,42 @@
+// `stiefel repeat RUN`: the same run again, elsewhere, and whether it has the same bits.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <config/load.hpp>
+#include <trainer/compare_runs.hpp>
+#include <trainer/trainer.hpp>
+
+#include "command_table.hpp"
+#include "commands.hpp"
+#include "progress.hpp"
+#include "running.hpp"
+
+namespace stiefel::cli {
+
+int repeat_command(std::span<const std::string> words) {
+  const Arguments arguments = parse_arguments("repeat", words);
+  if (arguments.positional.size() != 1) throw Error("name the folder of one run: stiefel repeat RUN");
+  const std::filesystem::path original = run_folder(arguments.positional.front());
+  std::vector<std::string> overrides;
+  if (arguments.has("--threads")) overrides.push_back("threads=" + arguments.value("--threads"));
+  Registry registry;
+  const LoadedExperiment loaded = load_experiment(original / "config.yaml", overrides, registry);
+  RunOptions options = running_options(arguments, "repeat", words);
+  options.output = arguments.value("--output", "repeats");
+  if (std::filesystem::weakly_canonical(options.output / loaded.experiment.name / loaded.id) == std::filesystem::weakly_canonical(original))
+    throw Error(fmt::format("{} is the run itself: name another folder by --output", original.string()));
+  TerminalObserver observer(choose_verbosity(arguments.has("--quiet"), !arguments.has("--no-progress")));
+  const RunSummary summary = run_experiment(loaded, registry, options, observer);
+  const int code = report(summary);
+  if (code != 0 || !arguments.has("--check")) return code;
+  const std::vector<std::string> found = differing(original, summary.directory);
+  if (!found.empty())
+    throw Error(
+        fmt::format("{} and {} differ in {} places: {}{}", original.string(), summary.directory.string(), found.size(),
+                    fmt::join(std::span(found).first(std::min<std::size_t>(found.size(), 10)), ", "), found.size() > 10 ? ", …" : ""),
+        Exit::damaged);
+  fmt::print("the same bits as {}\n", original.string());
+  return int(Exit::done);
+}
+
+}  // namespace stiefel::cli

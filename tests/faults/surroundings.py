@@ -1,0 +1,167 @@
+#!/usr/bin/python3
+"""What goes on around a run does it no harm.
+
+usage: surroundings.py STIEFEL races|signals|readers|determinism|stuck [--times N] [--plugin FILE] [--seed 1]
+
+races        Two processes start the same run at once: one of them does it, the other is refused (exit code 7) or finds it finished.
+signals      SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGWINCH at random moments, one or many; what is stopped is resumed; all bits are equal.
+readers      h5py, xarray and h5dump open results.h5 again and again while the run goes on: each finds a table with rows of equal number.
+determinism  The same bits with 1, 2 and 8 threads, in another folder, with another locale, time zone, umask and size of the environment.
+stuck        A plugin that never returns ends the run with exit code 3 and a sentence (train.step_limit); the results open.
+"""
+import argparse
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from runs import Runner, check_opens, expect_equal, experiment, outcome  # pylint: disable=wrong-import-position
+
+STOPPED = {128 + int(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+
+
+def prepare(settings, folder, steps):
+    file = folder / "experiment.yaml"
+    file.write_text(experiment("adding", "householder", "adam", steps), encoding="utf-8")
+    runner = Runner(settings.program, folder)
+    whole, seconds = runner.reference(file, 1)
+    return runner, file, outcome(whole), seconds
+
+
+def races(settings, folder, rng):
+    runner, file, expected, _ = prepare(settings, folder, 60)
+    codes = {}
+    for number in range(settings.times):
+        parts = folder / "parts"
+        first = runner.start("run", file, "--output", parts, "--threads", 1)
+        time.sleep(rng.choice((0, 0, rng.uniform(0, 0.1))))
+        second = runner.start("run", file, "--output", parts, "--threads", 1)
+        said = [process.communicate(timeout=300)[0] for process in (first, second)]
+        both = sorted((first.returncode, second.returncode))
+        assert both in ([0, 0], [0, 7]), (number, both, said)
+        codes[tuple(both)] = codes.get(tuple(both), 0) + 1
+        expect_equal(outcome(next(parts.rglob("results.h5")).parent), expected, ("race", number))
+        shutil.rmtree(parts)
+    return f"{settings.times} races, exit codes {codes}"
+
+
+def signals(settings, folder, rng):
+    runner, file, expected, seconds = prepare(settings, folder, 300)
+    sent = stopped = number = 0
+    while sent < settings.times:
+        number += 1
+        parts = folder / "parts"
+        process = runner.start("run", file, "--output", parts, "--threads", 1)
+        while True:
+            time.sleep(rng.uniform(0, seconds / 2))
+            storm = rng.choice((1, 1, 5))
+            for _ in range(storm):
+                process.send_signal(rng.choice((signal.SIGUSR1, signal.SIGWINCH, signal.SIGUSR1, signal.SIGINT, signal.SIGTERM, signal.SIGHUP)))
+                sent += 1
+            if rng.random() < 0.3 and process.poll() is None:
+                continue
+            said = process.communicate(timeout=300)[0]
+            # SIGUSR1 before the program has begun to listen, and a second signal to stop, end it at once
+            assert process.returncode in {0, -signal.SIGUSR1, -signal.SIGINT, -signal.SIGTERM, -signal.SIGHUP} | STOPPED, (process.returncode, said)
+            stopped += process.returncode != 0
+            made = list(parts.rglob("config.yaml"))
+            if made:
+                check_opens(made[0].parent)
+            if process.returncode == 0:
+                break
+            words = ("resume", made[0].parent) if made else ("run", file, "--output", parts)
+            process = runner.start(*words, "--threads", 1)
+        expect_equal(outcome(next(parts.rglob("results.h5")).parent), expected, ("signals", number))
+        shutil.rmtree(parts)
+    return f"{sent} signals, {stopped} stops in {number} runs"
+
+
+READERS = {
+    "h5py": "import h5py, sys\nwith h5py.File(sys.argv[1]) as f:\n    assert len(f['steps/loss']) == len(f['steps/step']) == len(f['steps/wall_time'])\n"
+            "    assert f['steps/step'][()].tolist() == list(range(1, len(f['steps/step']) + 1))",
+    "xarray": "import xarray, sys\nwith xarray.open_dataset(sys.argv[1], group='steps', engine='h5netcdf') as d:\n    assert d.loss.notnull().all() and d.sizes['step'] == d.loss.size",
+    "h5dump": None,
+}
+
+
+def readers(settings, folder, rng):
+    file = folder / "experiment.yaml"
+    file.write_text(experiment("adding", "householder", "adam", 200000), encoding="utf-8")
+    runner = Runner(settings.program, folder)
+    process = runner.start("run", file, "--output", folder / "runs", "--threads", 1)
+    try:
+        deadline = time.monotonic() + 60
+        while not list((folder / "runs").rglob("results.h5")):
+            assert time.monotonic() < deadline and process.poll() is None, process.poll()
+            time.sleep(0.05)
+        results, opens = next((folder / "runs").rglob("results.h5")), 0
+        while opens < settings.times:
+            name = rng.choice(list(READERS))
+            command = ["h5dump", "-g", "/steps", str(results)] if name == "h5dump" else ["/usr/bin/python3", "-c", READERS[name], str(results)]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+            assert done.returncode == 0, (name, done.stderr[-500:])
+            opens += 1
+        assert process.poll() is None, process.communicate()
+    finally:
+        process.kill()
+        process.communicate()
+    check_opens(results.parent)
+    return f"{opens} opens by h5py, xarray and h5dump while the run went on"
+
+
+def determinism(settings, folder, rng):
+    _, file, expected, _ = prepare(settings, folder, 60)
+    places = [folder / "with a blank", folder / ("deep/" * 20), pathlib.Path("/dev/shm") if os.access("/dev/shm", os.W_OK) else folder / "other"]
+    changes = [{}, {"LC_ALL": "de_DE.UTF-8"}, {"LC_ALL": "C.UTF-8", "TZ": "Asia/Kathmandu"}, {"LARGE": "x" * 100000}, {"OMP_NUM_THREADS": "7"},
+               {"HOME": "/nonexistent"}]
+    for number in range(settings.times):
+        place = rng.choice(places)
+        place.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=place) as output:
+            mask = os.umask(rng.choice((0o022, 0o077, 0o000)))
+            runner = Runner(settings.program, folder)
+            process = runner.start("run", file, "--output", output, "--threads", (1, 2, 8)[number % 3], environment=changes[number % len(changes)])
+            runner.end(process)
+            os.umask(mask)
+            expect_equal(outcome(next(pathlib.Path(output).rglob("results.h5")).parent), expected, ("determinism", number))
+    return f"{settings.times} surroundings"
+
+
+def stuck(settings, folder, _):
+    file = folder / "experiment.yaml"
+    file.write_text(f"""name: stuck
+plugins: [{settings.plugin}]
+task: {{plugin: adding, length: 10}}
+model: {{cell: {{plugin: elman, hidden: 4}}, recurrent: {{plugin: hostile_loop}}}}
+optimizer: {{plugin: adam}}
+train: {{batch: 4, steps: 10, step_limit: 1.5}}
+""", encoding="utf-8")
+    runner = Runner(settings.program, folder)
+    said = runner.end(runner.start("run", file, "--output", folder / "runs"), code=3)
+    assert "step 1 has not ended within train.step_limit = 1.5 s: a plugin hangs" in said, said
+    directory = next((folder / "runs").rglob("results.h5")).parent
+    check_opens(directory)
+    assert "has not ended" in (directory / "log.txt").read_text(encoding="utf-8")
+    return "a step without end was ended"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program")
+    parser.add_argument("what", choices=("races", "signals", "readers", "determinism", "stuck"))
+    parser.add_argument("--times", type=int, default=10)
+    parser.add_argument("--plugin")
+    parser.add_argument("--seed", type=int, default=1)
+    settings = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        print(globals()[settings.what](settings, pathlib.Path(folder).resolve(), random.Random(settings.seed)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,173 @@
+// Checkpoints: what is written comes back, and what is damaged is never used.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include <stiefel/error.hpp>
+#include <stiefel/random.hpp>
+
+#include "scratch.hpp"
+#include "trainer/checkpoint.hpp"
+
+using namespace stiefel;
+namespace fs = std::filesystem;
+
+namespace {
+
+Layout layout_of_two() {
+  Layout layout;
+  layout.add("recurrent.", {{"A", 12, 3, 4}, {"angles", 5}});
+  return layout;
+}
+
+Checkpoint<double> checkpoint_of(Index step) {
+  Checkpoint<double> checkpoint;
+  checkpoint.step = step;
+  Rng rng(std::uint64_t(step), "checkpoint");
+  for (int i = 0; i < 17; ++i) checkpoint.network.values.push_back(rng.normal());
+  checkpoint.network.values[3] = -0.0;
+  checkpoint.network.values[4] = std::numeric_limits<double>::denorm_min();
+  checkpoint.best = checkpoint.network;
+  checkpoint.best.values[0] = 1;
+  MemoryArchive archive;
+  double number = 1.0 / 3;
+  std::int64_t count = 1234567890123;
+  archive.value("number", number);
+  archive.value("count", count);
+  checkpoint.network.plugins["recurrent"] = checkpoint.best.plugins["recurrent"] = checkpoint.parts["trainer"] = archive.items();
+  checkpoint.carried = Matrix<double>::Random(3, 2);
+  checkpoint.rows = {{"/steps", 40}, {"/spectrum/recurrent", 2}};
+  return checkpoint;
+}
+
+/// The same in form, other in every number.
+Checkpoint<double> blank() {
+  Checkpoint<double> checkpoint = checkpoint_of(1);
+  for (double& x : checkpoint.network.values) x = 7;
+  for (StateItems* items : {&checkpoint.network.plugins["recurrent"], &checkpoint.parts["trainer"]})
+    for (auto& [name, item] : *items) std::fill(item.bytes.begin(), item.bytes.end(), 0);
+  return checkpoint;
+}
+
+}  // namespace
+
+TEST_CASE("a checkpoint comes back as it was") {
+  const scratch::Folder run;
+  const Layout layout = layout_of_two();
+  const Checkpoint<double> written = checkpoint_of(20);
+  write_checkpoint(run.path, layout, written, 2, 0);
+  const auto file = newest_checkpoint(run.path, [](const std::string& line) { FAIL(line); });
+  REQUIRE(file);
+  Checkpoint<double> read = blank();
+  read_checkpoint(*file, layout, read);
+  CHECK(read.step == 20);
+  CHECK(read.network.values == written.network.values);
+  CHECK(std::signbit(read.network.values[3]));
+  CHECK(read.best.values == written.best.values);
+  CHECK(read.network.plugins == written.network.plugins);
+  CHECK(read.parts == written.parts);
+  CHECK(read.carried == written.carried);
+  CHECK(read.rows == written.rows);
+  CHECK(!newest_checkpoint(run.path / "elsewhere", [](const std::string&) {}));
+}
+
+TEST_CASE("another network's checkpoint is refused") {
+  const scratch::Folder run;
+  write_checkpoint(run.path, layout_of_two(), checkpoint_of(20), 2, 0);
+  const fs::path file = run.path / "checkpoints/step_00000020.h5";
+  Layout larger = layout_of_two();
+  larger.add("readout.", {{"U", 2}});
+  Checkpoint<double> read = blank();
+  read.network.values.resize(19);
+  CHECK_THROWS_WITH_AS(read_checkpoint(file, larger, read), doctest::Contains("/weights/readout.U: it is of another network"), Error);
+  read = blank();
+  read.parts["optimizer_0"];
+  read.parts["optimizer_0"]["moment"] = {StateItem::float64, std::vector<char>(8)};
+  CHECK_THROWS_WITH_AS(read_checkpoint(file, layout_of_two(), read), doctest::Contains("/run/optimizer_0/moment"), Error);
+  Checkpoint<float> single;
+  single.network.values.resize(17);
+  CHECK_THROWS_WITH_AS(read_checkpoint(file, layout_of_two(), single), doctest::Contains("precision"), Error);
+}
+
+TEST_CASE("flipped bits and cut ends are found before a file is used") {
+  const scratch::Folder run;
+  const Layout layout = layout_of_two();
+  for (const Index step : {10, 20, 30}) write_checkpoint(run.path, layout, checkpoint_of(step), 3, 0);
+  const std::vector<std::string> names = {"step_00000010.h5", "step_00000020.h5", "step_00000030.h5", "index.json"};
+  Rng rng(1, "damage");
+  Index passed_over = 0, refused = 0;
+  for (int round = 0; round < 2000; ++round) {
+    const std::string& name = names[std::size_t(rng.integer(0, 4))];
+    const fs::path path = run.path / "checkpoints" / name;
+    const std::string good = scratch::read(path);
+    std::string bad = good;
+    const auto place = std::size_t(rng.integer(0, std::int64_t(good.size())));
+    if (rng.integer(0, 4) == 0)
+      bad.resize(place);
+    else
+      bad[place] = char(bad[place] ^ (1 << rng.integer(0, 8)));
+    scratch::write(path, bad);
+    CAPTURE(name);
+    CAPTURE(place);
+    std::vector<std::string> told;
+    try {
+      const auto chosen = newest_checkpoint(run.path, [&](const std::string& line) { told.push_back(line); });
+      if (name == "index.json") {
+        if (chosen) {  // whole, whatever the index says of the others
+          Checkpoint<double> read = blank();
+          read_checkpoint(*chosen, layout, read);
+          CHECK(read.network.values == checkpoint_of(read.step).network.values);
+        }
+      } else {
+        REQUIRE(chosen);
+        CHECK(chosen->filename() != name);
+        CHECK(chosen->filename() == (name == names[2] ? names[1] : names[2]));
+        CHECK(told.size() == (name == names[2] ? 1 : 0));
+      }
+      ++passed_over;
+    } catch (const Error& error) {
+      CHECK(error.code() == Exit::damaged);
+      CHECK(name == "index.json");
+      ++refused;
+    }
+    scratch::write(path, good);
+  }
+  MESSAGE(passed_over, " passed over, ", refused, " refused");
+  CHECK(passed_over + refused == 2000);
+}
+
+TEST_CASE("what is no index is refused with a way out") {
+  const scratch::Folder run;
+  const auto refusal = [&](const std::string& text) {
+    scratch::write(run.path / "checkpoints/index.json", text);
+    try {
+      newest_checkpoint(run.path, [](const std::string&) {});
+    } catch (const Error& error) {
+      CHECK(error.code() == Exit::damaged);
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  const auto entry = [](const std::string& file) {
+    return "{\"format_version\": 1, \"checkpoints\": [{\"file\": \"" + file + "\", \"step\": 1, \"bytes\": 1, \"sha256\": \"00\"}]}";
+  };
+  CHECK(refusal("").find("is no JSON document") != std::string::npos);
+  CHECK(refusal("[]").find("is damaged") != std::string::npos);
+  CHECK(refusal("{\"format_version\": 99, \"checkpoints\": []}").find("newer stiefel") != std::string::npos);
+  for (const char* name : {"../x.h5", "/etc/passwd", "a/b.h5", ".", "..", ""})
+    CHECK(refusal(entry(name)).find("outside of its folder") != std::string::npos);
+  CHECK(refusal(entry("step_1.h5")).find("no checkpoint of") == 0);
+  CHECK(refusal(std::string(100000, '[')).find("index.json") != std::string::npos);
+}
+
+TEST_CASE("whole numbers that a checkpoint cannot hold are refused") {
+  const scratch::Folder run;
+  Checkpoint<double> checkpoint = checkpoint_of(1);
+  MemoryArchive archive;
+  std::int64_t huge = (std::int64_t(1) << 60) + 1;
+  archive.value("huge", huge);
+  checkpoint.parts["optimizer_0"] = archive.items();
+  CHECK_THROWS_WITH_AS(write_checkpoint(run.path, layout_of_two(), checkpoint, 1, 0), doctest::Contains("2⁵³"), Error);
+}
