@@ -8,6 +8,8 @@
 #include <limits>
 #include <numeric>
 
+#include <stiefel/npy.hpp>
+
 #include "csv.hpp"
 #include "data_path.hpp"
 #include "named_file.hpp"

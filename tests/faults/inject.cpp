@@ -4,6 +4,7 @@
 //   STIEFEL_FAULT_MODE     count   the number of calls goes to STIEFEL_FAULT_LOG when the program ends
 //                          kill    SIGKILL just before call number STIEFEL_FAULT_AT, the first being 1
 //                          fail    from that call on every one that could takes STIEFEL_FAULT_ERRNO (ENOSPC, EIO, EDQUOT, EROFS)
+//                          memory  allocation number STIEFEL_FAULT_AT fails; the number of all goes to STIEFEL_FAULT_LOG at the end
 //                          record  every call that changes a file or folder is appended to STIEFEL_FAULT_LOG
 //
 // Calls: open for writing, write, writev, pwrite, ftruncate, fallocate, fsync, fdatasync, rename, unlink, mkdir, close.
@@ -27,7 +28,7 @@
 
 namespace {
 
-enum class Mode { none, count, kill, fail, record };
+enum class Mode { none, count, kill, fail, record, memory };
 
 struct State {
   std::string folder, log;
@@ -58,6 +59,7 @@ State& state() {
                 : mode == "kill"   ? Mode::kill
                 : mode == "fail"   ? Mode::fail
                 : mode == "record" ? Mode::record
+                : mode == "memory" ? Mode::memory
                                    : Mode::none;
     if (s->mode == Mode::record)
       s->log_file = real<int (*)(const char*, int, ...)>("open")(s->log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
@@ -90,6 +92,7 @@ std::string name_of(int file) {
 /// Counts the call; kills, or returns true when it is to fail.
 bool stopped() {
   State& s = state();
+  if (s.mode == Mode::memory) return false;
   const long number = ++s.calls;
   if (s.mode == Mode::kill && number == s.at) kill(getpid(), SIGKILL);
   if (s.mode != Mode::fail || number < s.at) return false;
@@ -121,7 +124,7 @@ void record(const std::string& line, const void* bytes = nullptr, std::size_t co
 struct AtExit {
   ~AtExit() {
     State& s = state();
-    if (s.mode != Mode::count) return;
+    if (s.mode != Mode::count && s.mode != Mode::memory) return;
     const int file = real<int (*)(const char*, int, ...)>("open")(s.log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
     const std::string text = std::to_string(s.calls.load()) + "\n";
     if (real<ssize_t (*)(int, const void*, size_t)>("write")(file, text.data(), text.size()) < 0) abort();
@@ -281,6 +284,35 @@ int mkdir(const char* path, mode_t mode) noexcept {
   const int result = real<int (*)(const char*, mode_t)>("mkdir")(path, mode);
   if (!name.empty() && result == 0) record("mkdir " + hexadecimal(name));
   return result;
+}
+
+// glibc's own, which need no dlsym and so no memory
+void* __libc_malloc(size_t size);
+void* __libc_calloc(size_t count, size_t size);
+void* __libc_realloc(void* block, size_t size);
+void* __libc_memalign(size_t alignment, size_t size);
+
+__attribute__((tls_model("initial-exec"))) static thread_local bool in_state = false;
+
+/// Counts the allocation; true when it is the one that fails.
+static bool refused() {
+  if (in_state) return false;
+  in_state = true;
+  State& s = state();
+  const bool fails = s.mode == Mode::memory && ++s.calls == s.at;
+  in_state = false;
+  if (fails) errno = ENOMEM;
+  return fails;
+}
+
+void* malloc(size_t size) { return refused() ? nullptr : __libc_malloc(size); }
+void* calloc(size_t count, size_t size) { return refused() ? nullptr : __libc_calloc(count, size); }
+void* realloc(void* block, size_t size) { return refused() ? nullptr : __libc_realloc(block, size); }
+void* memalign(size_t alignment, size_t size) { return refused() ? nullptr : __libc_memalign(alignment, size); }
+void* aligned_alloc(size_t alignment, size_t size) { return refused() ? nullptr : __libc_memalign(alignment, size); }
+int posix_memalign(void** block, size_t alignment, size_t size) {
+  if (refused()) return ENOMEM;
+  return (*block = __libc_memalign(alignment, size)) ? 0 : ENOMEM;
 }
 
 }  // extern "C"

@@ -1,11 +1,13 @@
 #!/usr/bin/python3
 """A run whose system calls are stopped, made to fail, or lost: it goes on with the same bits, and nothing that was there is harmed.
 
-usage: system_calls.py STIEFEL INJECT.so kill|fail|cut [--every K] [--cuts N] [--seed 1]
+usage: system_calls.py STIEFEL INJECT.so kill|fail|memory|cut [--every K] [--times N] [--seed 1]
 
 kill  The process is killed just before each of its calls on files of the run (each K-th of them with --every), then the run goes on.
 fail  From each such call on, one fails with ENOSPC, EIO, EDQUOT or EROFS in turn: exit code 8 (or the run ends well, when nothing of it was
       needed), results.h5 opens and holds the rows that it had; then the run goes on.
+memory  One of its allocations fails, at --times places from the first to the last, evenly on a logarithmic scale: the run ends well or with a
+      sentence and exit code 8, never by a signal; then it goes on.
 cut   The calls of one run are written down and played back up to a random moment; of what was not synced then, each file keeps a random
       part from its beginning, and the folder its first renames and creations: what a journaling file system may leave after a power cut.
       The run goes on from there.
@@ -74,6 +76,23 @@ def fail(disturbed, every):
         codes[process.returncode] = codes.get(process.returncode, 0) + 1
         disturbed.check(("fail", number, error))
     return f"failed from {len(range(1, calls + 1, every))} of {calls} calls on, exit codes {codes}"
+
+
+def memory(disturbed, times):
+    disturbed.runner.end(disturbed.run("memory", at=0, log=disturbed.folder / "count"))
+    shutil.rmtree(disturbed.parts)
+    total = int((disturbed.folder / "count").read_text())
+    places = sorted({round(total ** (i / (times - 1))) for i in range(times)} | set(range(1, times // 4)))
+    codes, wrong = {}, []
+    for number in places:
+        process = disturbed.run("memory", at=number, log=disturbed.folder / "count")
+        said = process.communicate(timeout=300)[0]
+        codes[process.returncode] = codes.get(process.returncode, 0) + 1
+        if process.returncode not in (0, 8) or (process.returncode == 8 and not said.startswith("stiefel: ")):
+            wrong.append((number, process.returncode, said[-300:]))
+        disturbed.check(("memory", number))
+    assert not wrong, (len(wrong), wrong[:20])
+    return f"{len(places)} of {total} allocations failed, exit codes {codes}"
 
 
 # ---- power cuts
@@ -205,16 +224,18 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
     parser.add_argument("inject", type=pathlib.Path)
-    parser.add_argument("mode", choices=("kill", "fail", "cut"))
+    parser.add_argument("mode", choices=("kill", "fail", "memory", "cut"))
     parser.add_argument("--every", type=int, default=1)
-    parser.add_argument("--cuts", type=int, default=200)
+    parser.add_argument("--times", type=int, default=200, help="of memory and cut")
     parser.add_argument("--seed", type=int, default=1)
     settings = parser.parse_args()
     os.environ["LC_ALL"] = "C"
     with tempfile.TemporaryDirectory() as folder:
         disturbed = Disturbed(settings, pathlib.Path(folder).resolve())
         if settings.mode == "cut":
-            print(cut(disturbed, settings.cuts, random.Random(settings.seed)) + ": all bits equal")
+            print(cut(disturbed, settings.times, random.Random(settings.seed)) + ": all bits equal")
+        elif settings.mode == "memory":
+            print(memory(disturbed, settings.times) + ": all bits equal")
         else:
             print({"kill": kill, "fail": fail}[settings.mode](disturbed, settings.every) + ": all bits equal")
 

@@ -291,15 +291,15 @@ TEST_CASE("fsync and rename that fail keep the old file; a failed sync of the di
   const std::string before = bytes_of(folder.results());
   run.append(4);
   fsync_fault.set(1, EIO);
-  CHECK(run.try_publish() == Exit::damaged);
+  CHECK(run.try_publish() == Exit::exhausted);
   CHECK(bytes_of(folder.results()) == before);
   fsync_fault.set(0, 0);
   rename_fault.set(1, EIO);
-  CHECK(run.try_publish() == Exit::damaged);
+  CHECK(run.try_publish() == Exit::exhausted);
   CHECK(bytes_of(folder.results()) == before);
   rename_fault.set(0, 0);
   fsync_fault.set(2, EIO);  // the second is the directory's
-  CHECK(run.try_publish() == Exit::damaged);
+  CHECK(run.try_publish() == Exit::exhausted);
   fsync_fault.set(0, 0);
   CHECK(wrong_entries(folder.results(), 8, n) == 0);
   run.publish();

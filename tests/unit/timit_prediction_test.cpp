@@ -24,7 +24,7 @@ constexpr Index bins = 129;
 
 /// Six women and five men of three sentences, of which two count: 5 speakers, 10 utterances for training; 4 for validation, 8 for test.
 struct Sample : Folder {
-  Sample() { write_timit(path / "timit", 6, 5); }
+  explicit Sample(std::size_t samples = 4000) { write_timit(path / "timit", 6, 5, 2, samples); }
 };
 
 template <class S = double> auto task_of(const Folder& folder, const std::string& options = "", Index batch = 3, std::uint64_t seed = 1) {
@@ -189,7 +189,7 @@ TEST_CASE("files, and files that do not fit") {
 }
 
 TEST_CASE("sound is put together from predicted levels and the true phases") {
-  const Sample sample;
+  const Sample sample(16000);
   const auto task = task_of(sample, "waveforms: 4");
   REQUIRE(task->reports());
   CHECK(!task_of(sample, "mode: recall_previous")->reports());
@@ -209,9 +209,9 @@ TEST_CASE("sound is put together from predicted levels and the true phases") {
   REQUIRE(exact.scalars.size() == 2);
   REQUIRE(exact.scalars.at("segsnr").size() == 8);
   for (std::size_t i = 0; i < 8; ++i) {
-    CHECK(exact.scalars.at("segsnr")[i] > 30);  // levels have 10⁻⁵ beside the power
+    CHECK(exact.scalars.at("segsnr")[i] > 25);  // levels have 10⁻⁵ beside the power, which is an error in silence
     CHECK(exact.scalars.at("stoi")[i] > 0.999);
-    CHECK(wrong.scalars.at("segsnr")[i] < 10);
+    CHECK(wrong.scalars.at("segsnr")[i] < exact.scalars.at("segsnr")[i] - 10);
     CHECK(wrong.scalars.at("stoi")[i] < exact.scalars.at("stoi")[i]);
   }
   CHECK(exact.files.size() == 8);
