@@ -18,28 +18,29 @@ namespace {
 
 static_assert(std::is_integral_v<hid_t> && sizeof(hid_t) == sizeof(std::int64_t));
 
-herr_t collect(unsigned, const H5E_error2_t* error, void* text) {
-  auto& all = *static_cast<std::string*>(text);
-  if (!all.empty()) all += "; ";
-  all += fmt::format("{}: {}", error->func_name ? error->func_name : "?", error->desc ? error->desc : "");
-  return 0;
-}
+struct Stack {
+  std::string text;
+  bool exhausted = false;  // memory or disk, not the file
+};
 
-/// HDF5 tells why the operating system refused only in words.
-bool says_out_of_space(const std::string& stack) {
-  for (int number : {ENOSPC, EDQUOT, EFBIG})
-    if (stack.find(fmt::format("errno = {},", number)) != std::string::npos) return true;
-  return false;
+herr_t collect(unsigned, const H5E_error2_t* error, void* stack) {
+  auto& [text, exhausted] = *static_cast<Stack*>(stack);
+  const std::string description = error->desc ? error->desc : "";
+  text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", error->func_name ? error->func_name : "?", description);
+  if (error->maj_num == H5E_RESOURCE || error->min_num == H5E_NOSPACE || error->min_num == H5E_CANTALLOC) exhausted = true;
+  for (int number : {ENOSPC, EDQUOT, EFBIG, EIO, EROFS, ENOMEM})  // it tells why the operating system refused only in words
+    if (description.find(fmt::format("errno = {},", number)) != std::string::npos) exhausted = true;
+  return 0;
 }
 
 }  // namespace
 
 [[noreturn]] void fail(const char* doing, const std::string& where) {
-  std::string stack;
+  Stack stack;
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, collect, &stack);
   H5Eclear2(H5E_DEFAULT);
-  if (stack.empty()) stack = "no reason given";
-  throw Error(fmt::format("HDF5 could not {} {} ({})", doing, where, stack), says_out_of_space(stack) ? Exit::exhausted : Exit::damaged);
+  throw Error(fmt::format("HDF5 could not {} {} ({})", doing, where, stack.text.empty() ? "no reason given" : stack.text),
+              stack.exhausted ? Exit::exhausted : Exit::damaged);
 }
 
 void prepare_thread() {

@@ -4,8 +4,8 @@
 //   STIEFEL_FAULT_MODE     count   the number of calls goes to STIEFEL_FAULT_LOG when the program ends
 //                          kill    SIGKILL just before call number STIEFEL_FAULT_AT, the first being 1
 //                          fail    from that call on every one that could takes STIEFEL_FAULT_ERRNO (ENOSPC, EIO, EDQUOT, EROFS)
-//                          memory  allocation number STIEFEL_FAULT_AT fails; the number of all goes to STIEFEL_FAULT_LOG at the end
-//                          record  every call that changes a file or folder is appended to STIEFEL_FAULT_LOG
+//                          memory  allocation number STIEFEL_FAULT_AT since main() fails; the number of all goes to STIEFEL_FAULT_LOG at
+//                          the end record  every call that changes a file or folder is appended to STIEFEL_FAULT_LOG
 //
 // Calls: open for writing, write, writev, pwrite, ftruncate, fallocate, fsync, fdatasync, rename, unlink, mkdir, close.
 // A record is a line `name path [number…]`, with paths relative to the folder and in hexadecimal; of writes the bytes follow, as many as
@@ -20,6 +20,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -178,6 +179,29 @@ int openat64(int folder, const char* path, int flags, ...) {
   return opened("openat64", folder, path, flags, mode);
 }
 
+static FILE* stream_opened(const char* call, const char* path, const char* mode) {
+  const std::string name = inside(path);
+  const bool writes = mode[0] != 'r' || strchr(mode, '+');
+  if (!name.empty() && writes && stopped()) return nullptr;
+  FILE* stream = real<FILE* (*)(const char*, const char*)>(call)(path, mode);
+  if (name.empty() || !stream) return stream;
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  s.open_files[fileno(stream)] = name;
+  if (mode[0] != 'r') record("create " + hexadecimal(name) + (mode[0] == 'w' ? " 1" : " 0"));
+  return stream;
+}
+FILE* fopen(const char* path, const char* mode) { return stream_opened("fopen", path, mode); }
+FILE* fopen64(const char* path, const char* mode) { return stream_opened("fopen64", path, mode); }
+int fclose(FILE* stream) {
+  {
+    State& s = state();
+    const std::lock_guard lock(s.mutex);
+    s.open_files.erase(fileno(stream));
+  }
+  return real<int (*)(FILE*)>("fclose")(stream);
+}
+
 int close(int file) {
   const std::string name = name_of(file);
   const bool fails = !name.empty() && stopped();
@@ -293,13 +317,26 @@ void* __libc_realloc(void* block, size_t size);
 void* __libc_memalign(size_t alignment, size_t size);
 
 __attribute__((tls_model("initial-exec"))) static thread_local bool in_state = false;
+static std::atomic<bool> in_main{false};
+static int (*program_main)(int, char**, char**);
+
+static int counted_main(int count, char** words, char** environment) {
+  in_main = true;  // what initialises static objects cannot be caught by the program
+  return program_main(count, words, environment);
+}
+int __libc_start_main(int (*main)(int, char**, char**), int count, char** words, void (*init)(), void (*fini)(), void (*loader_fini)(),
+                      void* stack) {
+  program_main = main;
+  return real<int (*)(int (*)(int, char**, char**), int, char**, void (*)(), void (*)(), void (*)(), void*)>("__libc_start_main")(
+      counted_main, count, words, init, fini, loader_fini, stack);
+}
 
 /// Counts the allocation; true when it is the one that fails.
 static bool refused() {
   if (in_state) return false;
   in_state = true;
   State& s = state();
-  const bool fails = s.mode == Mode::memory && ++s.calls == s.at;
+  const bool fails = s.mode == Mode::memory && in_main && ++s.calls == s.at;
   in_state = false;
   if (fails) errno = ENOMEM;
   return fails;

@@ -34,7 +34,7 @@ class Disturbed:
     def __init__(self, settings, folder):
         self.runner, self.inject, self.folder = Runner(settings.program, folder), settings.inject, folder
         self.file = folder / "experiment.yaml"
-        self.file.write_text(experiment("adding", "moving", "adam", 40), encoding="utf-8")
+        self.file.write_text(experiment("adding", "moving", "adam", 24), encoding="utf-8")
         whole, _ = self.runner.reference(self.file, 1)
         self.expected = outcome(whole)
         self.parts = folder / "parts"

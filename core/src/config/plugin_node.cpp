@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <new>
 
 #include "config/config_schema.hpp"
 #include "config/field_check.hpp"
@@ -26,6 +27,8 @@ void ConfigSchema::describe_options(PluginChoice& choice, const Entry& entry) {
   choice.entry = &entry;
   try {
     choice.options = std::shared_ptr<void>(entry.make_options(*this), entry.free_options);
+  } catch (const std::bad_alloc&) {
+    throw;
   } catch (const std::exception& error) {
     throw Error(fmt::format("while reading the options of the {} '{}': {}", name_of(entry.role), entry.name, error.what()), Exit::plugin);
   }

@@ -3,10 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #define BOOST_DLL_USE_STD_FS
 #include <boost/dll/shared_library.hpp>
 #include <string_view>
 #include <vector>
+
+#include <stiefel/error.hpp>
 
 #include <loader/elf_file.hpp>
 #include <loader/load.hpp>
@@ -101,8 +105,11 @@ PluginFile load_plugin(const std::filesystem::path& path) {
   boost::dll::fs::error_code failure;
   boost::dll::shared_library library(std::filesystem::absolute(path), failure, boost::dll::load_mode::rtld_now);
   if (!library) {
-    const char* reason = dlerror();
-    file.unusable = refusal_of_loading(reason ? reason : failure.message());
+    const char* said = dlerror();
+    const std::string reason = said ? said : failure.message();
+    if (reason.find(std::strerror(ENOMEM)) != reason.npos)
+      throw Error(fmt::format("memory ran out while {} was loaded; free memory", path.string()), Exit::exhausted);
+    file.unusable = refusal_of_loading(reason);
     return file;
   }
   // Objects of a plugin may live until the process ends, and so does its code.
