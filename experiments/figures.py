@@ -9,7 +9,8 @@ A line of each table is a run; FILE is a results.h5 or a folder with runs, such 
   figures.py slope     FILE...  slope of a PReLU over the steps
   figures.py curves    FILE...  validation loss over the steps, and where it was smallest
   figures.py tests     FILE...  loss and metrics of the best network on the test split, what the task reports of it, and the training loss then
-  figures.py quartiles FILE...  median and quartiles of a test metric (--metric) over the runs of one name, such as seeds and excerpts
+  figures.py quartiles FILE...  median and quartiles over the runs of one name, such as seeds and excerpts, of what the best network of each
+                                has on the validation split: --metric
   figures.py spread    FILE...  at the end: ‖W‖₂, spectral radius and condition number of W, smallest validation loss, training loss then
   figures.py clock     FILE...  seconds per epoch, and the smallest validation loss so far against wall time
 
@@ -167,7 +168,8 @@ def tests(files, _):
 def quartiles(files, metric):
     groups = {}
     for file in files:
-        groups.setdefault(text(file.attrs["title"]), []).append(float(at(file, f"final/test_{metric}")[-1]))
+        values, best = at(file, f"epochs/valid_{metric}")[:], np.flatnonzero(at(file, "epochs/is_best")[:])
+        groups.setdefault(text(file.attrs["title"]), []).append(values[best[-1]] if len(best) else np.nan)
     rows = [["runs", "number", "lower quartile", "median", "upper quartile", "smallest", "largest"]]
     for name, values in groups.items():
         low, middle, high = np.percentile(values, (25, 50, 75))

@@ -42,6 +42,6 @@ with tempfile.TemporaryDirectory() as folder:
         assert "`adding-goru-householder` " in run(figures, figure, runs).stdout
     table = run(figures, "quartiles", runs, "--metric", "accuracy").stdout.splitlines()
     assert len(table) == 3 and table[2].startswith("| `adding-goru-householder` | 3 |"), table
-    assert "test_nothing" in run(figures, "quartiles", runs, "--metric", "nothing", code=1).stderr
+    assert "valid_nothing" in run(figures, "quartiles", runs, "--metric", "nothing", code=1).stderr
     assert "activation_slope" in run(figures, "slope", runs, code=1).stderr
     assert "no folder" in run(figures, "curves", folder / "absent", code=1).stderr
