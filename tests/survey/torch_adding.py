@@ -113,12 +113,11 @@ class Lru(Base):
         return [torch.optim.Adam(self.parameters(), lr=1e-3)]
 
     def forward(self, x):
-        decay = torch.polar(torch.exp(-torch.exp(self.nu)), torch.exp(self.phi))
         u = x @ self.V.t() + self.b
         inputs = torch.exp(self.log_gamma) * torch.complex(u[..., :N], u[..., N:])
-        h = torch.zeros(len(x), N, dtype=torch.cfloat)
-        for t in range(T):
-            h = decay * h + inputs[:, t]
+        after = torch.arange(T - 1, -1, -1).unsqueeze(1)  # steps to the end, at which λ^after of an input is left
+        powers = torch.polar(torch.exp(-torch.exp(self.nu) * after), torch.exp(self.phi) * after)
+        h = (powers * inputs).sum(1)
         return self.read(torch.cat([h.real, h.imag], 1))
 
 
