@@ -16,8 +16,8 @@ Error file_error(const std::string& doing, const std::filesystem::path& path, in
     return Error(fmt::format("{} {} failed: {}; free some space there", doing, path.string(), reason), Exit::exhausted);
   if (error_number == EIO || error_number == EROFS)
     return Error(fmt::format("{} {} failed: {}; see to the disk", doing, path.string(), reason), Exit::exhausted);
-  const bool forbidden = error_number == EACCES || error_number == EPERM || error_number == ENOENT || error_number == ENOTDIR ||
-                         error_number == ENAMETOOLONG;
+  const bool forbidden =
+      error_number == EACCES || error_number == EPERM || error_number == ENOENT || error_number == ENOTDIR || error_number == ENAMETOOLONG;
   return Error(fmt::format("{} {} failed: {}", doing, path.string(), reason), forbidden ? Exit::usage : Exit::damaged);
 }
 

@@ -160,5 +160,6 @@ TEST_CASE("files") {
   CHECK(read_phones((folder.path / "a.phn").string(), mend).size() == 1);
   CHECK(refused(folder.path / "b.phn").ends_with("b.phn: No such file or directory. Fetch it again."));
   write(folder.path / "large.phn", std::string((1 << 24) + 1, '\n'));
-  CHECK(refused(folder.path / "large.phn").ends_with("has 16777217 bytes, more than the 16777216 that such a file may have. Fetch it again."));
+  CHECK(refused(folder.path / "large.phn")
+            .ends_with("has 16777217 bytes, more than the 16777216 that such a file may have. Fetch it again."));
 }
