@@ -12,10 +12,10 @@
 namespace stiefel {
 
 struct SampleOptions {
-  std::filesystem::path network;  // file of write_network()
-  Index length = 500;             // symbols after the prime
-  double temperature = 1;         // logits are divided by it; 0: the likeliest symbol
-  std::string prime;              // UTF-8, what the network reads first
+  std::filesystem::path network = {};  // file of write_network()
+  Index length = 500;                  // symbols after the prime
+  double temperature = 1;              // logits are divided by it; 0: the likeliest symbol
+  std::string prime = {};              // UTF-8, what the network reads first
   std::uint64_t seed = 1;
 };
 
