@@ -1,12 +1,13 @@
 #!/usr/bin/python3
 """What goes on around a run does it no harm.
 
-usage: surroundings.py STIEFEL races|signals|readers|determinism|stuck [--times N] [--plugin FILE] [--seed 1]
+usage: surroundings.py STIEFEL races|signals|readers|determinism|repeat|stuck [--times N] [--plugin FILE] [--seed 1]
 
 races        Two processes start the same run at once: one of them does it, the other is refused (exit code 7) or finds it finished.
 signals      SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGWINCH at random moments, one or many; what is stopped is resumed; all bits are equal.
 readers      h5py, xarray and h5dump open results.h5 again and again while the run goes on: each finds a table with rows of equal number.
 determinism  The same bits with 1, 2 and 8 threads, in another folder, with another locale, time zone, umask and size of the environment.
+repeat       `stiefel repeat --check` finds the same bits, and a single changed number of a network.
 stuck        A plugin that never returns ends the run with exit code 3 and a sentence (train.step_limit); the results open.
 """
 import argparse
@@ -142,6 +143,20 @@ def determinism(settings, folder, rng):
     return f"{settings.times} surroundings"
 
 
+def repeat(settings, folder, _):
+    runner, _, _, _ = prepare(settings, folder, 60)
+    whole = next((folder / "whole").rglob("results.h5")).parent
+    said = runner.finish("repeat", whole, "--check", "--output", folder / "again", "--threads", 2)
+    assert "the same bits as" in said, said
+    with h5py.File(whole / "checkpoints/last.h5", "r+") as file:
+        weights = file["weights/readout.weight"]
+        weights[0, 0] = weights[0, 0] * (1 + 2**-20)
+    shutil.rmtree(folder / "again")
+    said = runner.end(runner.start("repeat", whole, "--check", "--output", folder / "again"), code=6)
+    assert "differ in 1 places: checkpoints/last.h5 /weights/readout.weight" in said, said
+    return "one run repeated, one changed number found"
+
+
 def stuck(settings, folder, _):
     file = folder / "experiment.yaml"
     file.write_text(f"""name: stuck
@@ -163,7 +178,7 @@ train: {{batch: 4, steps: 10, step_limit: 1.5}}
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
-    parser.add_argument("what", choices=("races", "signals", "readers", "determinism", "stuck"))
+    parser.add_argument("what", choices=("races", "signals", "readers", "determinism", "repeat", "stuck"))
     parser.add_argument("--times", type=int, default=10)
     parser.add_argument("--plugin")
     parser.add_argument("--seed", type=int, default=1)
