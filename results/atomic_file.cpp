@@ -79,6 +79,8 @@ void AtomicFile::copy_target() {
     throw Error(target_.string() + " changed while it was copied; only the running experiment may write it", Exit::damaged);
 }
 
+void AtomicFile::write(std::string_view bytes) { write_all(file_, bytes.data(), bytes.size(), temporary_); }
+
 void AtomicFile::replace() {
   struct stat information;
   if (::fstat(file_, &information) != 0) throw file_error("examining", temporary_, errno);
@@ -96,6 +98,13 @@ void AtomicFile::sync_directory() {
   const OpenFile directory(parent, O_RDONLY | O_DIRECTORY);
   // Some network file systems refuse to sync a directory (EINVAL): there the rename is as safe as it can be.
   if (::fsync(directory.number()) != 0 && errno != EINVAL) throw file_error("writing directory", parent, errno);
+}
+
+void replace_file(const std::filesystem::path& target, std::string_view bytes) {
+  AtomicFile file(target);
+  file.write(bytes);
+  file.replace();
+  file.sync_directory();
 }
 
 }  // namespace stiefel

@@ -3,12 +3,13 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string_view>
 
 #include <stiefel/export.hpp>
 
 namespace stiefel {
 
-/// One replacement, in the order of the calls: reserve, (copy_target), write to temporary() by any means, replace, sync_directory.
+/// One replacement, in the order of the calls: reserve, (copy_target), write to it or to temporary() by any means, replace, sync_directory.
 /// Until replace() the target is untouched; an object destroyed before that removes the temporary file.
 class STIEFEL_API AtomicFile {
  public:
@@ -24,6 +25,8 @@ class STIEFEL_API AtomicFile {
   void reserve(std::uintmax_t bytes);
   /// Copies the target into the temporary file.
   void copy_target();
+  /// Adds to the temporary file.
+  void write(std::string_view bytes);
   /// Gives back what was reserved too much, syncs the temporary file and renames it over the target.
   void replace();
   /// Makes the rename itself survive a power cut.
@@ -34,5 +37,8 @@ class STIEFEL_API AtomicFile {
   int file_ = -1;
   bool replaced_ = false;
 };
+
+/// Puts `bytes` in the place of the file, all of it or, with an Error, nothing.
+STIEFEL_API void replace_file(const std::filesystem::path& target, std::string_view bytes);
 
 }  // namespace stiefel

@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <fstream>
 
 #include "config/run_name.hpp"
 #include "results/atomic_file.hpp"
@@ -14,19 +12,6 @@
 #include "results/run_lock.hpp"
 
 namespace stiefel {
-namespace {
-
-void write_config(const std::filesystem::path& directory, std::string_view yaml) {
-  AtomicFile file(directory / "config.yaml");
-  std::ofstream stream(file.temporary(), std::ios::binary);
-  stream << yaml;
-  stream.close();
-  if (!stream) throw file_error("writing", file.temporary(), errno);
-  file.replace();
-  file.sync_directory();
-}
-
-}  // namespace
 
 std::filesystem::path run_path(const std::filesystem::path& root, std::string_view name, std::string_view id) {
   const auto require = [](const char* what, std::string_view text) {
@@ -61,7 +46,7 @@ RunDirectory RunDirectory::create(const std::filesystem::path& root, std::string
   RunLock lock(path);
   for (const char* file : {"config.yaml", "results.h5"})
     if (std::filesystem::exists(path / file)) throw Error(fmt::format("{} holds a run already, and nothing is overwritten", path.string()));
-  write_config(path, config_yaml);
+  replace_file(path / "config.yaml", config_yaml);
   return {std::move(path), std::move(lock)};
 }
 

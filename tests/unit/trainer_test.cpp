@@ -10,6 +10,7 @@
 #include <fstream>
 #include <regex>
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "config/load.hpp"
@@ -304,6 +305,26 @@ TEST_CASE("the outcome of a task: names that are refused") {
   outcome.scalar("mean", 1, 1);
   outcome.scalar("mean", 4, 2);
   CHECK(outcome.quantities().at("mean").sum / outcome.quantities().at("mean").weight == 3);
+}
+
+TEST_CASE("the outcome of a task: a file for which there is no room is an error and leaves nothing") {
+  Folder folder;
+  RunOutcome outcome(folder.path / "outcome");
+  rlimit before;
+  REQUIRE(getrlimit(RLIMIT_FSIZE, &before) == 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{1000, before.rlim_max};
+  REQUIRE(setrlimit(RLIMIT_FSIZE, &small) == 0);
+  Exit code = Exit::done;
+  try {
+    outcome.file("wave.wav", std::string(5000, 'x'));
+  } catch (const Error& error) {
+    code = error.code();
+  }
+  REQUIRE(setrlimit(RLIMIT_FSIZE, &before) == 0);
+  std::signal(SIGXFSZ, handler);
+  CHECK(code == Exit::exhausted);
+  CHECK(fs::is_empty(folder.path / "outcome"));
 }
 
 TEST_CASE("sampling continues a text with the network of a run") {

@@ -41,7 +41,7 @@ void write_nested(const Declaration& declaration, const std::string& indent, std
 
 void write_section(const ConfigSchema& schema, const std::string& indent, std::string& out, bool all) {
   for (const auto& declaration : schema.record().declarations) {
-    if (!all && without_effect.contains(schema.record().path_of(declaration->key))) continue;
+    if (!all && !affects_results(schema.record().path_of(declaration->key))) continue;
     out += indent + quoted_text(declaration->key) + ":";
     if (declaration->kind == Kind::field) {
       out.append(" ").append(yaml_text(declaration->value)).append("\n");
@@ -66,6 +66,12 @@ void collect(const ConfigSchema& schema, std::vector<std::string>& origins) {
 }
 
 }  // namespace
+
+bool affects_results(const std::string& key) {
+  for (std::size_t end = key.find('.'); end != key.npos; end = key.find('.', end + 1))
+    if (without_effect.contains(key.substr(0, end))) return false;
+  return !without_effect.contains(key);
+}
 
 std::string resolved_yaml(const ConfigSchema& schema) {
   std::string text;

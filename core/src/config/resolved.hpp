@@ -15,6 +15,9 @@ std::string resolved_yaml(const ConfigSchema& schema);
 /// checkpoints are made.
 std::string result_yaml(const ConfigSchema& schema);
 
+/// Whether a result may depend on the key, a path such as "train.batch"; on those below a key it does as on the key.
+bool affects_results(const std::string& key);
+
 /// "key=file:line", "key=command line" or "key=default" for each value of resolved_yaml().
 std::vector<std::string> origins_of(const ConfigSchema& schema);
 

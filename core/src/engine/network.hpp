@@ -1,7 +1,6 @@
 // One training step or evaluation of a network on a batch, over all slices and threads, and its parameters.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>

@@ -9,6 +9,8 @@
 
 #include <stiefel/error.hpp>
 
+#include "config/resolved.hpp"
+
 namespace stiefel {
 namespace {
 
@@ -25,15 +27,10 @@ void flatten(const YAML::Node& node, const std::string& path, Values& values) {
     values[path] = node.IsScalar() ? node.Scalar() : "";
 }
 
-bool changes_no_bit(const std::string& key) {
-  return key == "threads" || key == "train.recompute" || key == "train.step_limit" || key == "plugins" || key.starts_with("plugins.") ||
-         key.starts_with("checkpoint.");
-}
-
 Values configuration(const RunHeader& header) {
   Values values;
   flatten(YAML::Load(header.yaml), "", values);
-  std::erase_if(values, [](const auto& item) { return changes_no_bit(item.first); });
+  std::erase_if(values, [](const auto& item) { return !affects_results(item.first); });
   return values;
 }
 

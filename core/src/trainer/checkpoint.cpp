@@ -5,13 +5,11 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <fstream>
 
 #include "results/atomic_file.hpp"
-#include "results/file_error.hpp"
 #include "results/hdf5.hpp"
 #include "results/reader.hpp"
 #include "results/sha256.hpp"
@@ -87,7 +85,7 @@ template <class S> void write_state(const hdf5::Group& group, const Layout& layo
 }
 
 /// A new file in place of `path`, with the root group filled by `fill`; returns its sum.
-template <class F> std::string replace_file(const fs::path& path, Index step, const char* float_type, F&& fill) {
+template <class F> std::string replace_hdf5(const fs::path& path, Index step, const char* float_type, F&& fill) {
   fs::create_directories(path.parent_path());
   AtomicFile target(path);
   hdf5::File file = hdf5::File::create(target.temporary());
@@ -184,24 +182,18 @@ void write_index(const fs::path& run, const std::vector<IndexEntry>& entries) {
   nlohmann::ordered_json document{{"format_version", format_version}, {"checkpoints", nlohmann::ordered_json::array()}};
   for (const IndexEntry& entry : entries)
     document["checkpoints"].push_back({{"file", entry.file}, {"step", entry.step}, {"bytes", entry.bytes}, {"sha256", entry.sum}});
-  AtomicFile target(index_path(run));
-  std::ofstream stream(target.temporary(), std::ios::binary);
-  stream << document.dump(1) << "\n";
-  stream.close();
-  if (!stream) throw file_error("writing", target.temporary(), errno);
-  target.replace();
-  target.sync_directory();
+  replace_file(index_path(run), document.dump(1) + "\n");
 }
 
 }  // namespace
 
 template <class S> void write_network(const fs::path& path, const Layout& layout, const NetworkState<S>& state, Index step) {
-  replace_file(path, step, float_type<S>, [&](const hdf5::Group& root) { write_state(root, layout, state); });
+  replace_hdf5(path, step, float_type<S>, [&](const hdf5::Group& root) { write_state(root, layout, state); });
 }
 
 template <class S>
 void write_diverged(const fs::path& path, const Layout& layout, const NetworkState<S>& state, const Batch<S>& batch, Index step) {
-  replace_file(path, step, float_type<S>, [&](const hdf5::Group& root) {
+  replace_hdf5(path, step, float_type<S>, [&](const hdf5::Group& root) {
     write_state(root, layout, state);
     const hdf5::Group group = root.make_group("batch");
     const auto list = [&](const std::string& name, const auto& values) {
@@ -237,7 +229,7 @@ template <class S>
 void write_checkpoint(const fs::path& run, const Layout& layout, const Checkpoint<S>& checkpoint, Index keep, Index every) {
   IndexEntry entry{fmt::format("step_{:08}.h5", checkpoint.step), checkpoint.step, 0, ""};
   const fs::path path = run / "checkpoints" / entry.file;
-  entry.sum = replace_file(path, checkpoint.step, float_type<S>, [&](const hdf5::Group& root) {
+  entry.sum = replace_hdf5(path, checkpoint.step, float_type<S>, [&](const hdf5::Group& root) {
     write_state(root, layout, checkpoint.network);
     if (!checkpoint.best.values.empty()) write_state(root.make_group("best"), layout, checkpoint.best);
     for (const auto& [part, items] : checkpoint.parts) write_items(root.make_group("run/" + part), items);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <fstream>
 
 #include "results/atomic_file.hpp"
 
@@ -21,9 +20,7 @@ void RunOutcome::file(const std::string& name, std::string_view bytes) {
   const bool plain = !name.empty() && name[0] != '.' && name.find_first_of(std::string_view("/\\\0", 3)) == std::string::npos;
   if (!plain) throw Error("\"" + name + "\" cannot name a file of the outcome: it must be a plain file name", Exit::plugin);
   std::filesystem::create_directories(folder_);
-  AtomicFile target(folder_ / name);
-  std::ofstream(target.temporary(), std::ios::binary).write(bytes.data(), std::streamsize(bytes.size())).flush();
-  target.replace();
+  replace_file(folder_ / name, bytes);
 }
 
 }  // namespace stiefel
