@@ -220,9 +220,16 @@ template <class S> class Householder final : public Parametrisation<S> {
 
   Cost cost(Index columns) const override {
     const double n = double(n_), r = double(r_), c = double(columns), stored = double(trapezoid_size(n_, r_));
-    if (sequential_) {  // exact
-      const double sign = signed_ ? 1 : 0, apply = 4 * stored + sign, gradient = 14 * stored + 3 * sign, finish = stored + sign;
-      return {2 * stored, apply * c, apply * c, gradient * c, finish, apply * n, gradient * n + finish};
+    if (sequential_) {  // table 2 of the paper
+      const double sign = signed_ ? 1 : 0, states = (4 * n - r + 2) * r, adjoint = (4 * n - 2 * r + 3) * r, gradient = 3 * n * r + states;
+      const double finish = stored + sign;
+      return {2 * stored,
+              (states + sign) * c,
+              (adjoint + sign) * c,
+              (gradient + 3 * sign) * c,
+              finish,
+              (states + sign) * n,
+              (adjoint + gradient + 3 * sign) * n + finish};
     }
     const double square = n * r * r - r * r * r * 2 / 3, finish = 2 * square;
     if (explicit_) {

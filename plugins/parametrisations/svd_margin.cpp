@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <cmath>
 #include <stiefel/linear_algebra.hpp>
+#include <stiefel/parallel.hpp>
 
 namespace {
 
@@ -75,17 +76,23 @@ template <class S> class SvdMargin final : public Dense<S> {
       s_ = s_.cwiseMax(S(0));
     }
     scaled_ = square(theta[0]) * s_.asDiagonal();
-    W.noalias() = scaled_ * square(theta[1]).transpose();
+    for_each_panel(n_, [&](Index first, Index width) {
+      W.middleCols(first, width).noalias() = scaled_ * square(theta[1]).middleRows(first, width).transpose();
+    });
     U_ = square(theta[0]);
     V_ = square(theta[1]);
   }
 
   void pullback(CBlocks<S> theta, CMat<S>, CMat<S> dW, Blocks<S> dtheta) override {
-    Matrix<S> P(n_, n_);
-    P.noalias() = dW * square(theta[1]);
-    as_vector(dtheta[2]) += slope_.cwiseProduct(square(theta[0]).cwiseProduct(P).colwise().sum().transpose());
-    square(dtheta[0]) += P * s_.asDiagonal();
-    square(dtheta[1]).noalias() += dW.transpose() * scaled_;
+    for_each_panel(n_, [&](Index first, Index width) {
+      const auto panel = [&](const auto& M) { return M.middleCols(first, width); };
+      Matrix<S> P(n_, width);
+      P.noalias() = dW * panel(square(theta[1]));
+      as_vector(dtheta[2]).segment(first, width) +=
+          slope_.segment(first, width).cwiseProduct(panel(square(theta[0])).cwiseProduct(P).colwise().sum().transpose());
+      square(dtheta[0]).middleCols(first, width) += P * s_.segment(first, width).asDiagonal();
+      square(dtheta[1]).middleCols(first, width).noalias() += dW.transpose() * panel(scaled_);
+    });
   }
 
   double penalty(CBlocks<S>, Blocks<S> dtheta) override {

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <stiefel/parallel.hpp>
 
 #include "plugin_call.hpp"
 
@@ -117,7 +118,7 @@ template <class S> void Model<S>::refresh(const S* data) {
   theta = data;
   input->refresh(input_theta());
   readout->refresh(readout_theta());
-  for (Index i = 0; i < maps->count(); ++i) (*maps)[i].refresh(map_theta(i));
+  in_parallel(maps->count(), [&](Index i) { (*maps)[i].refresh(map_theta(i)); });
   maps->pack();
 }
 

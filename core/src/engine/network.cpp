@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stiefel/parallel.hpp>
 
 #include "plugin_call.hpp"
 
@@ -119,6 +120,7 @@ template <class S> void Network<S>::carry(Index sequences) {
 
 template <class S> PassResult Network<S>::train(const Batch<S>& batch, Workers& workers, const PassRequest& request) {
   PassResult result = run(batch, workers, request);
+  Workers::Lent idle(&workers);
   reduce(result);
   return result;
 }
@@ -140,15 +142,17 @@ template <class S> void Network<S>::reduce(PassResult& result) {
   for (std::size_t s = 1; s < slices_.size(); ++s) total.add_sums(*passes_[s]);
   std::fill(std::copy(total.gradient().begin(), total.gradient().end(), gradient_.begin()), gradient_.end(), S(0));
   model_.input->finish(model_.input_theta(), total.input_sum(), model_.part(gradient_.data(), 0, model_.input_count));
-  for (Index m = 0; m < model_.maps->count(); ++m) {
+  std::vector<double> penalties(std::size_t(model_.maps->count()));
+  in_parallel(model_.maps->count(), [&](Index m) {
     NetworkMap<S>& map = (*model_.maps)[m];
-    if (map.frozen()) continue;
+    if (map.frozen()) return;
     const std::span<S> sum = total.map_sum(m);
     if (map_decay_[m] != 0) map.decay(map_decay_[m], sum);
     const Blocks<S> dtheta = model_.part(gradient_.data(), model_.map_first[m], model_.map_count[m]);
     map.finish(model_.map_theta(m), sum, dtheta);
-    result.penalty += map.plugin().penalty(model_.map_theta(m), dtheta);
-  }
+    penalties[std::size_t(m)] = map.plugin().penalty(model_.map_theta(m), dtheta);
+  });
+  for (const double penalty : penalties) result.penalty += penalty;
 }
 
 template <class S> double Network<S>::kink_distance() const {

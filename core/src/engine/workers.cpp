@@ -2,9 +2,15 @@
 #include "engine/workers.hpp"
 
 #include <stiefel/denormals.hpp>
+#include <stiefel/parallel.hpp>
 #include <utility>
 
 namespace stiefel {
+namespace {
+
+thread_local Workers* lent = nullptr;
+
+}  // namespace
 
 Workers::Workers(int threads) {
   if (threads <= 0) threads = std::max(1u, std::thread::hardware_concurrency());
@@ -41,17 +47,27 @@ void Workers::work(std::unique_lock<std::mutex>& lock) {
 
 void Workers::run(int count, const std::function<void(int)>& job) {
   DenormalsOff denormals;
+  if (count == 1) return job(0);
+  Lent busy(nullptr);
   std::unique_lock lock(mutex_);
   job_ = &job;
   next_ = 0;
   count_ = count;
   failures_.assign(count, nullptr);
-  if (count > 1) wake_.notify_all();
+  wake_.notify_all();
   work(lock);
   done_.wait(lock, [this] { return running_ == 0 && next_ >= count_; });
   count_ = next_ = 0;
   for (auto& failure : failures_)
     if (failure) std::rethrow_exception(std::exchange(failure, nullptr));
+}
+
+Workers::Lent::Lent(Workers* workers) : before_(std::exchange(lent, workers)) {}
+Workers::Lent::~Lent() { lent = before_; }
+
+void in_parallel(Index count, const std::function<void(Index)>& job) {
+  if (lent && lent->threads() > 1) return lent->run(int(count), [&](int i) { job(i); });
+  for (Index i = 0; i < count; ++i) job(i);
 }
 
 }  // namespace stiefel

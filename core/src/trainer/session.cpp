@@ -38,6 +38,7 @@ template <class S> Index Session<S>::evaluation_period() const {
 }
 
 template <class S> void Session<S>::refresh(Index step) {
+  Workers::Lent idle(&workers);
   if (experiment.train.weight_noise > 0) {
     noisy_ = network->values();
     Rng rng(std::uint64_t(experiment.seed), "weight_noise", std::uint64_t(step));

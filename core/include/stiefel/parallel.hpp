@@ -1,0 +1,24 @@
+/// Threads for what a map does once per step.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+
+#include <stiefel/export.hpp>
+#include <stiefel/matrix.hpp>
+
+namespace stiefel {
+
+/// job(0) … job(count − 1), each once and in any order, on the run's threads where they are idle: in refresh, materialise, finish and
+/// pullback of a map, if its network has one. Elsewhere, and within a job, one after the other. No result may depend on which thread did
+/// what. The exception of the lowest number is thrown again when all are done.
+STIEFEL_API void in_parallel(Index count, const std::function<void(Index)>& job);
+
+/// work(first, width) for panels of 0 … columns − 1, in parallel: a product of large matrices has the same bits for any number of threads
+/// when each panel of its columns is computed by itself.
+template <class F> void for_each_panel(Index columns, F&& work) {
+  constexpr Index width = 256;
+  in_parallel((columns + width - 1) / width, [&](Index i) { work(i * width, std::min(width, columns - i * width)); });
+}
+
+}  // namespace stiefel
