@@ -126,7 +126,7 @@ std::vector<std::pair<std::string, std::string>> gather_provenance(const Provena
       {"cpu_count", std::to_string(std::thread::hardware_concurrency())},
       {"hostname", host_name()},
       {"threads", std::to_string(request.threads)},
-      {"mpi_ranks", "1"},
+      {"mpi_ranks", std::to_string(request.mpi_ranks)},
       {"slurm_job", slurm_job()},
       {"command_line", as_shell_line(request.command_line)},
       {"user_note", request.user_note},

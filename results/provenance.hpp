@@ -17,6 +17,7 @@ struct ProvenanceRequest {
   int threads = 1;
   std::vector<std::string> command_line;
   std::string user_note;
+  int mpi_ranks = 1;
 };
 
 /// Names and texts in the order of the file; "unknown" where the system does not tell.

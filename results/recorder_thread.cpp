@@ -61,6 +61,7 @@ void RecorderThread::rethrow(std::unique_lock<std::mutex>& lock) {
 }
 
 void RecorderThread::push(Command command) {
+  if (capacity_ == 0) return;
   std::unique_lock lock(mutex_);
   STIEFEL_ASSERT(!stopping_);
   changed_.wait(lock, [&] { return failure_ || queue_.size() < capacity_; });

@@ -29,6 +29,8 @@ class STIEFEL_API RecorderThread {
   RecorderThread(const std::filesystem::path& run_directory, RunHeader header, std::size_t capacity = 1024);
   /// Goes on with a results.h5 after so many rows of each group.
   RecorderThread(const std::filesystem::path& run_directory, RunHeader header, const RowCounts& kept, std::size_t capacity = 1024);
+  /// Records nothing.
+  RecorderThread() : capacity_(0) {}
   /// Without finish(): waits for the call in progress and drops what is queued.
   ~RecorderThread();
   RecorderThread(const RecorderThread&) = delete;

@@ -20,6 +20,7 @@ namespace style = options::command_line_style;
 const std::vector<Command>& commands() {
   static const Option threads = {"--threads", Word::text, "worker threads; 0: one for each core"};
   static const Option data = {"--data", Word::folder, "folder of the data sets, instead of STIEFEL_DATA or the cache"};
+  static const Option mpi = {"--mpi", Word::none, "train together with the other processes that mpirun has started"};
   static const Option json = {"--json", Word::none, "output for programs"};
   static const std::vector<Command> table = {
       {"run",
@@ -30,6 +31,7 @@ const std::vector<Command>& commands() {
        {{"--dry-run", Word::none, "resolve everything, load the data, do one step, print sizes and times, store nothing"},
         data,
         threads,
+        mpi,
         {"--output", Word::folder, "folder of all runs, instead of runs"},
         {"--no-progress", Word::none, "no progress line"},
         {"--quiet", Word::none, "errors only"}}},
@@ -41,6 +43,7 @@ const std::vector<Command>& commands() {
        {{"--allow-change", Word::text, "what may differ from the start of the run: names separated by commas, or all"},
         data,
         threads,
+        mpi,
         {"--no-progress", Word::none, "no progress line"},
         {"--quiet", Word::none, "errors only"}}},
       {"repeat",

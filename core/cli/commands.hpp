@@ -21,6 +21,9 @@ int repeat_command(std::span<const std::string> words);
 int resume_command(std::span<const std::string> arguments);
 int sample_command(std::span<const std::string> arguments);
 
+/// Says the error that is being handled; returns its exit code.
+int tell_error();
+
 /// What `stiefel completion bash` prints.
 std::string bash_completion();
 

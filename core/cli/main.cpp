@@ -83,6 +83,25 @@ void keep_freed_memory() {
 }
 
 }  // namespace
+
+int tell_error() {
+  try {
+    throw;
+  } catch (const Error& error) {
+    fmt::print(stderr, "stiefel: {}\n", error.what());
+    return int(error.code());
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "{}", memory_ran_out);
+    return int(Exit::exhausted);
+  } catch (const std::system_error& error) {
+    fmt::print(stderr, "stiefel: {}\n", error.what());
+    return int(error.code() == std::errc::not_enough_memory ? Exit::exhausted : Exit::internal);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "stiefel: {}\n", error.what());
+    return int(Exit::internal);
+  }
+}
+
 }  // namespace stiefel::cli
 
 int main(int count, char** words) {
@@ -94,17 +113,7 @@ int main(int count, char** words) {
     stiefel::start_blas();
     stiefel::choose_simd_target();
     return stiefel::cli::dispatch(std::vector<std::string>(words + 1, words + count));
-  } catch (const stiefel::Error& error) {
-    fmt::print(stderr, "stiefel: {}\n", error.what());
-    return int(error.code());
-  } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "{}", stiefel::cli::memory_ran_out);
-    return int(stiefel::Exit::exhausted);
-  } catch (const std::system_error& error) {
-    fmt::print(stderr, "stiefel: {}\n", error.what());
-    return int(error.code() == std::errc::not_enough_memory ? stiefel::Exit::exhausted : stiefel::Exit::internal);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "stiefel: {}\n", error.what());
-    return int(stiefel::Exit::internal);
+  } catch (...) {
+    return stiefel::cli::tell_error();
   }
 }

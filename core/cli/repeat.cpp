@@ -25,14 +25,17 @@ int repeat_command(std::span<const std::string> words) {
   options.output = arguments.value("--output", "repeats");
   if (std::filesystem::weakly_canonical(options.output / loaded.experiment.name / loaded.id) == std::filesystem::weakly_canonical(original))
     throw Error(fmt::format("{} is the run itself: name another folder by --output", original.string()));
-  TerminalObserver observer(choose_verbosity(arguments.has("--quiet"), !arguments.has("--no-progress")));
-  const RunSummary summary = run_experiment(loaded, registry, options, observer);
-  const int code = report(summary);
+  std::filesystem::path made;
+  const int code = train(arguments, options, [&](RunObserver& observer) {
+    RunSummary summary = run_experiment(loaded, registry, options, observer);
+    made = summary.directory;
+    return summary;
+  });
   if (code != 0 || !arguments.has("--check")) return code;
-  const std::vector<std::string> found = differing(original, summary.directory);
+  const std::vector<std::string> found = differing(original, made);
   if (!found.empty())
     throw Error(
-        fmt::format("{} and {} differ in {} places: {}{}", original.string(), summary.directory.string(), found.size(),
+        fmt::format("{} and {} differ in {} places: {}{}", original.string(), made.string(), found.size(),
                     fmt::join(std::span(found).first(std::min<std::size_t>(found.size(), 10)), ", "), found.size() > 10 ? ", …" : ""),
         Exit::damaged);
   fmt::print("the same bits as {}\n", original.string());

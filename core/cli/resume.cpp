@@ -22,8 +22,9 @@ int resume_command(std::span<const std::string> words) {
   if (arguments.has("--allow-change")) boost::split(allowed, arguments.value("--allow-change"), boost::is_any_of(","));
   Registry registry;
   const LoadedExperiment loaded = load_experiment(directory / "config.yaml", overrides, registry);
-  TerminalObserver observer(choose_verbosity(arguments.has("--quiet"), !arguments.has("--no-progress")));
-  return report(resume_experiment(directory, loaded, registry, running_options(arguments, "resume", words), allowed, observer));
+  RunOptions options = running_options(arguments, "resume", words);
+  return train(arguments, options,
+               [&](RunObserver& observer) { return resume_experiment(directory, loaded, registry, options, allowed, observer); });
 }
 
 }  // namespace stiefel::cli

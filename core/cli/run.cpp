@@ -19,13 +19,12 @@ int run_command(std::span<const std::string> words) {
   Registry registry;
   for (const std::string& warning : registry.warnings()) fmt::print(stderr, "warning: {}\n", warning);
   const LoadedExperiment loaded = load_experiment(arguments.positional.front(), overrides, registry);
-  const RunOptions options = running_options(arguments, "run", words);
+  RunOptions options = running_options(arguments, "run", words);
   if (arguments.has("--dry-run")) {
     for (const std::string& line : dry_run(loaded, registry, options).lines) fmt::print("{}\n", line);
     return int(Exit::done);
   }
-  TerminalObserver observer(choose_verbosity(arguments.has("--quiet"), !arguments.has("--no-progress")));
-  return report(run_experiment(loaded, registry, options, observer));
+  return train(arguments, options, [&](RunObserver& observer) { return run_experiment(loaded, registry, options, observer); });
 }
 
 }  // namespace stiefel::cli

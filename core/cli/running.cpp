@@ -5,6 +5,10 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <memory>
+
+#include "commands.hpp"
+#include "progress.hpp"
 
 namespace stiefel::cli {
 namespace {
@@ -50,6 +54,21 @@ int report(const RunSummary& summary) {
   fmt::print("{}: {}\n", summary.state, summary.message);
   fmt::print("results: {}\n", (summary.directory / "results.h5").string());
   return summary.exit_code;
+}
+
+int train(const Arguments& arguments, RunOptions& options, const std::function<RunSummary(RunObserver&)>& work) {
+  const std::unique_ptr<Ranks> ranks = arguments.has("--mpi") ? mpi_ranks() : std::make_unique<Ranks>();
+  options.ranks = ranks.get();
+  try {
+    TerminalObserver observer(choose_verbosity(arguments.has("--quiet") || !ranks->first(), !arguments.has("--no-progress")));
+    const RunSummary summary = work(observer);
+    return ranks->first() ? report(summary) : summary.exit_code;
+  } catch (...) {
+    if (ranks->count() == 1) throw;
+    const int code = tell_error();
+    ranks->abort(code);  // the others would wait for this one
+    return code;
+  }
 }
 
 }  // namespace stiefel::cli

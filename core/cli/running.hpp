@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 
@@ -20,5 +21,9 @@ RunOptions running_options(const Arguments& arguments, const std::string& comman
 
 /// Says how it ended; returns the exit code.
 int report(const RunSummary& summary);
+
+/// Calls work(observer), which trains with `options` and returns how that ended, and reports it; with --mpi together with the other
+/// processes that mpirun has started, of which the first one speaks.
+int train(const Arguments& arguments, RunOptions& options, const std::function<RunSummary(RunObserver&)>& work);
 
 }  // namespace stiefel::cli

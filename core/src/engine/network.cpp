@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <stiefel/parallel.hpp>
 
 #include "plugin_call.hpp"
@@ -88,9 +89,12 @@ template <class S> PassResult Network<S>::run(const Batch<S>& batch, Workers& wo
   slices_ = deal(lengths_of(batch));
   while (passes_.size() < slices_.size()) passes_.push_back(std::make_unique<SlicePass<S>>());
   const auto [weight, last_weight] = weights_of(batch, model_.task.readout);
+  const bool shared = ranks_ && ranks_->count() > 1 && !outputs;  // outputs are wanted whole by every rank
   workers.run(int(slices_.size()), [&, weight = weight, last_weight = last_weight](int s) {
+    if (shared && s % ranks_->count() != ranks_->rank()) return passes_[s]->expect(model_, task_, slices_[s], request);
     passes_[s]->run(model_, task_, batch, slices_[s], request, inverse(weight), inverse(last_weight), carried_, outputs);
   });
+  if (shared) exchange();
 
   PassResult result;
   result.weight = weight;
@@ -110,6 +114,25 @@ template <class S> PassResult Network<S>::run(const Batch<S>& batch, Workers& wo
   square_roots(result.last_gradient_norm);
   if (model_.carried_state()) carry(batch.sequences());
   return result;
+}
+
+/// Every rank sends what its slices left, one slice after the other.
+template <class S> void Network<S>::exchange() {
+  const int count = ranks_->count();
+  std::vector<int> sizes(std::size_t(count), 0);
+  for (std::size_t s = 0; s < slices_.size(); ++s)
+    passes_[s]->each_result([&](std::span<std::byte> bytes) { sizes[s % std::size_t(count)] += int(bytes.size()); });
+  std::vector<std::byte> own, all(std::size_t(std::accumulate(sizes.begin(), sizes.end(), 0)));
+  for (std::size_t s = std::size_t(ranks_->rank()); s < slices_.size(); s += std::size_t(count))
+    passes_[s]->each_result([&](std::span<std::byte> bytes) { own.insert(own.end(), bytes.begin(), bytes.end()); });
+  ranks_->gather(own, all, sizes);
+  const std::byte* next = all.data();
+  for (int rank = 0; rank < count; ++rank)
+    for (std::size_t s = std::size_t(rank); s < slices_.size(); s += std::size_t(count))
+      passes_[s]->each_result([&](std::span<std::byte> bytes) {
+        std::copy_n(next, bytes.size(), bytes.data());
+        next += bytes.size();
+      });
 }
 
 template <class S> void Network<S>::carry(Index sequences) {

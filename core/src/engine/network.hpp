@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/ranks.hpp"
 #include "engine/slice_pass.hpp"
 #include "engine/workers.hpp"
 #include "memory_archive.hpp"
@@ -46,6 +47,8 @@ template <class S> class STIEFEL_API Network {
   void refresh(const std::vector<S>& theta) { model_.refresh(theta.data()); }
   void refresh() { refresh(theta_); }
 
+  /// From now on all of them compute a batch together.
+  void share(Ranks& ranks) { ranks_ = &ranks; }
   /// Composite decay λ of λ‖W‖_F² of each map.
   void set_map_decay(Index map, double decay) { map_decay_[map] = decay; }
   PassResult train(const Batch<S>& batch, Workers& workers, const PassRequest& request);
@@ -62,6 +65,7 @@ template <class S> class STIEFEL_API Network {
 
  private:
   PassResult run(const Batch<S>& batch, Workers& workers, const PassRequest& request, Matrix<S>* outputs = nullptr);
+  void exchange();
   void carry(Index sequences);
   void reduce(PassResult& result);
   /// f(name, plugin, file, call of serialise) for the cell and every map.
@@ -74,6 +78,7 @@ template <class S> class STIEFEL_API Network {
   std::vector<Slice> slices_;
   std::vector<std::unique_ptr<SlicePass<S>>> passes_;
   Matrix<S> carried_;
+  Ranks* ranks_ = nullptr;
 };
 
 }  // namespace stiefel

@@ -48,8 +48,9 @@ template <class S> class SlicePass<S>::Sink final : public GradientSink<S> {
 template <class S> void SlicePass<S>::run(const Model<S>& model, const Task<S>& task, const Batch<S>& batch, const Slice& slice,
                                           const PassRequest& request, double scale, double last_scale, const Matrix<S>& carried,
                                           Matrix<S>* outputs) {
-  model_ = &model, task_ = &task, batch_ = &batch, slice_ = &slice, request_ = request, outputs_ = outputs;
-  prepare(request);
+  expect(model, task, slice, request);
+  batch_ = &batch, outputs_ = outputs;
+  prepare_memory();
   enter(carried);
   const Index chunks = (slice.steps() + chunk_ - 1) / chunk_;
   const auto start = std::chrono::steady_clock::now();
@@ -72,9 +73,32 @@ template <class S> void SlicePass<S>::run(const Model<S>& model, const Task<S>& 
   if (model.learned_state()) as_vector(model.layout.all(gradient_.data())[model.state_block]) += dstate_.rowwise().sum();
 }
 
-template <class S> void SlicePass<S>::prepare(const PassRequest& request) {
+template <class S> void SlicePass<S>::expect(const Model<S>& model, const Task<S>& task, const Slice& slice, const PassRequest& request) {
+  model_ = &model, task_ = &task, slice_ = &slice, request_ = request;
+  prepare_results();
+}
+
+template <class S> void SlicePass<S>::prepare_results() {
+  const Model<S>& m = *model_;
+  const Index steps = slice_->steps();
+  leaving_.resize(m.cell->state_rows(), slice_->columns());
+  kink_distance_ = std::numeric_limits<double>::infinity();
+  sums_ = {};
+  sums_.metrics.assign(request_.metrics ? task_->metrics().size() : 0, {});
+  if (request_.hidden_norms) sums_.hidden.assign(steps, 0.0);
+  if (request_.gradient_norms) sums_.gradient.assign(steps, 0.0), sums_.last_gradient.assign(steps, 0.0);
+  const bool wanted = request_.gradient;
+  const Index plain = m.map_first.empty() ? m.layout.size() : m.layout.offset(m.map_first[0]);
+  gradient_.assign(wanted ? plain : 0, S(0));
+  input_sum_.assign(wanted ? m.input->accumulator() : 0, S(0));
+  map_sums_.resize(m.maps->count());
+  for (Index i = 0; i < m.maps->count(); ++i) map_sums_[i].assign(wanted ? (*m.maps)[i].accumulator() : 0, S(0));
+}
+
+template <class S> void SlicePass<S>::prepare_memory() {
   const Model<S>& m = *model_;
   const Cell<S>& cell = *m.cell;
+  const PassRequest& request = request_;
   const Index columns = slice_->columns(), steps = slice_->steps();
   chunk_ = chunk_steps(columns, steps, m.chunk);
   keep_ = request.gradient && !m.recompute;
@@ -84,22 +108,10 @@ template <class S> void SlicePass<S>::prepare(const PassRequest& request) {
   if (request.gradient && !keep_) room(entering_, cell.state_rows() * columns * ((steps + chunk_ - 1) / chunk_));
   room(panel_, m.input->panel(span));
   room(scratch_, std::max(cell.scratch(columns) + m.maps->scratch(columns), m.maps->scratch(span)));
-  leaving_.resize(cell.state_rows(), columns);
-  kink_distance_ = std::numeric_limits<double>::infinity();
-
-  sums_ = {};
-  sums_.metrics.assign(request.metrics ? task_->metrics().size() : 0, {});
-  if (request.hidden_norms) sums_.hidden.assign(steps, 0.0);
-  if (request.gradient_norms) sums_.gradient.assign(steps, 0.0), sums_.last_gradient.assign(steps, 0.0);
   if (!request.gradient) return;
   room(delta_, padded<S>(cell.delta_rows()) * span);
   room(doutput_, padded<S>(cell.output_rows()) * span);
   if (request.gradient_norms) room(dhidden_, cell.output_rows() * span);
-  const Index plain = m.map_first.empty() ? m.layout.size() : m.layout.offset(m.map_first[0]);
-  gradient_.assign(plain, S(0));
-  input_sum_.assign(m.input->accumulator(), S(0));
-  map_sums_.resize(m.maps->count());
-  for (Index i = 0; i < m.maps->count(); ++i) map_sums_[i].assign((*m.maps)[i].accumulator(), S(0));
 }
 
 template <class S> void SlicePass<S>::enter(const Matrix<S>& carried) {

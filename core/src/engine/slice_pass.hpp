@@ -35,6 +35,18 @@ template <class S> class SlicePass {
   void run(const Model<S>& model, const Task<S>& task, const Batch<S>& batch, const Slice& slice, const PassRequest& request, double scale,
            double last_scale, const Matrix<S>& carried, Matrix<S>* outputs);
 
+  /// Instead of run(), where another process does that: memory for what it sends.
+  void expect(const Model<S>& model, const Task<S>& task, const Slice& slice, const PassRequest& request);
+  /// Calls visit(bytes) for everything that run() leaves behind but the outputs.
+  template <class F> void each_result(F&& visit) {
+    const auto numbers = [&](auto& values) { visit(std::as_writable_bytes(std::span(values))); };
+    visit(std::as_writable_bytes(std::span(&sums_.loss, 1)));
+    numbers(sums_.metrics), numbers(sums_.hidden), numbers(sums_.gradient), numbers(sums_.last_gradient);
+    numbers(gradient_), numbers(input_sum_);
+    for (auto& sum : map_sums_) numbers(sum);
+    visit(std::as_writable_bytes(std::span(leaving_.data(), std::size_t(leaving_.size()))));
+  }
+
   const PassSums& sums() const { return sums_; }
   /// Gradient of every block outside the maps; the blocks of the maps come last in the layout and are left out.
   const std::vector<S>& gradient() const { return gradient_; }
@@ -50,7 +62,8 @@ template <class S> class SlicePass {
   class Sink;
   enum class Scored { all, last_steps };
 
-  void prepare(const PassRequest& request);
+  void prepare_results();
+  void prepare_memory();
   void enter(const Matrix<S>& carried);
   Chunk<S> chunk(Index number);
   Window<S> window(const Chunk<S>& chunk) const { return {*batch_, *slice_, chunk.first, chunk.steps}; }

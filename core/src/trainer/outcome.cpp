@@ -19,6 +19,7 @@ void RunOutcome::scalar(const std::string& name, double value, double weight) {
 void RunOutcome::file(const std::string& name, std::string_view bytes) {
   const bool plain = !name.empty() && name[0] != '.' && name.find_first_of(std::string_view("/\\\0", 3)) == std::string::npos;
   if (!plain) throw Error("\"" + name + "\" cannot name a file of the outcome: it must be a plain file name", Exit::plugin);
+  if (folder_.empty()) return;
   std::filesystem::create_directories(folder_);
   replace_file(folder_ / name, bytes);
 }

@@ -11,7 +11,7 @@ namespace stiefel {
 
 class STIEFEL_API RunOutcome final : public Outcome {
  public:
-  /// The folder is made with the first file.
+  /// The folder is made with the first file; with an empty one files are not kept.
   explicit RunOutcome(std::filesystem::path folder) : folder_(std::move(folder)) {}
   /// Error for a name that is not [a-z][a-z0-9_]*.
   void scalar(const std::string& name, double value, double weight) override;

@@ -60,6 +60,7 @@ RunHeader header_of(const LoadedExperiment& loaded, const Registry& registry, co
   ProvenanceRequest request;
   request.simd_target = product_target();
   request.threads = threads;
+  if (options.ranks) request.mpi_ranks = options.ranks->count();
   request.command_line = {options.command_line};
   RunHeader header;
   header.title = loaded.experiment.name;

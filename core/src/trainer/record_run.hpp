@@ -31,13 +31,16 @@ class RunRecord {
   /// Goes on with the run in a directory after a step at which results.h5 had so many rows of each group.
   RunRecord(RunHeader header, RunDirectory directory, Index step, const RowCounts& kept);
 
+  /// Of a process that writes nothing, the run being another one's.
+  RunRecord() { recorder_ = std::make_unique<RecorderThread>(); }
+
   bool finished_before() const { return !recorder_; }
   const std::string& message() const { return message_; }
   const std::filesystem::path& directory() const { return path_; }
   RecorderThread& recorder() { return *recorder_; }
 
   void progress(std::int64_t step, double step_seconds, std::span<const std::pair<std::string, double>> values) {
-    progress_->write(step, step_seconds, values);
+    if (progress_) progress_->write(step, step_seconds, values);
   }
   void log(const std::string& line) { log_ << line << std::endl; }
   void publish(Index step, Status status);

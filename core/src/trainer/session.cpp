@@ -25,6 +25,7 @@ template <class S> Session<S>::Session(const LoadedExperiment& loaded, Registry&
   }
   network = std::make_unique<Network<S>>(experiment, registry, *task);
   updater = std::make_unique<Updater<S>>(experiment, registry, *network);
+  if (options.ranks) network->share(*options.ranks);
   network->initialise(std::uint64_t(experiment.seed));
   network->refresh();
 }

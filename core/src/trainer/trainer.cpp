@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <optional>
 
 #include "results/header_file.hpp"
 #include "trainer/changes.hpp"
@@ -99,7 +100,8 @@ template <class S> class Trainer {
   std::string reason_to_stop() const;
   void finish_best();
   std::string values_text(const char* split, const std::vector<double>& values) const;
-  bool stop_asked() const { return options_.signal && options_.signal->load() != 0; }
+  /// The largest of what the ranks have.
+  int agreed(int own) const { return options_.ranks ? options_.ranks->largest(own) : own; }
 
   const Experiment& experiment_;
   Session<S>& session_;
@@ -135,12 +137,12 @@ template <class S> RunSummary Trainer<S>::run() {
       stopped_early = true;
       break;
     }
-    if (stop_asked()) {
+    if (const int signal = agreed(options_.signal ? options_.signal->load() : 0)) {
       if (progress_.step != saved_) save();
       status_.state = "preempted";
-      status_.exit_code = 128 + options_.signal->load();
-      status_.message = fmt::format("stopped by signal {} after step {} of {}; go on with: stiefel resume {}", options_.signal->load(),
-                                    progress_.step, steps_, record_.directory().string());
+      status_.exit_code = 128 + signal;
+      status_.message = fmt::format("stopped by signal {} after step {} of {}; go on with: stiefel resume {}", signal, progress_.step,
+                                    steps_, record_.directory().string());
       break;
     }
     if (!step()) break;
@@ -216,7 +218,7 @@ template <class S> bool Trainer<S>::save_due() {
   const CheckpointOptions& checkpoint = experiment_.checkpoint;
   const bool asked = options_.save && options_.save->exchange(false);
   const bool late = checkpoint.minutes > 0 && std::chrono::duration<double>(Clock::now() - saved_at_).count() > 60 * checkpoint.minutes;
-  return progress_.step < steps_ && (asked || late || (checkpoint.every > 0 && progress_.step % checkpoint.every == 0));
+  return progress_.step < steps_ && (agreed(asked || late) != 0 || (checkpoint.every > 0 && progress_.step % checkpoint.every == 0));
 }
 
 /// The rows go first: a checkpoint never knows of rows that results.h5 has not.
@@ -324,7 +326,7 @@ template <class S> void Trainer<S>::finish_best() {
   const bool chosen = !best_.values.empty();
   const Index step = chosen ? Index(status_.best_step) : progress_.step;
   if (chosen) session_.network->restore(best_);
-  RunOutcome outcome(record_.directory() / "outcome");
+  RunOutcome outcome(record_.directory().empty() ? "" : record_.directory() / "outcome");
   const std::vector<double> values = session_.evaluate(Split::test, session_.task->reports() ? &outcome : nullptr);
   if (values.empty()) return;
   recording_.final_test(step, values);
@@ -347,10 +349,16 @@ template <class S> RunSummary train(const LoadedExperiment& loaded, Session<S>& 
   }
 }
 
+/// Whether this process, or another rank, writes the files of the run.
+bool writes(const RunOptions& options) { return !options.ranks || options.ranks->first(); }
+
 template <class S> RunSummary run(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options, RunObserver& observer) {
   Session<S> session(loaded, registry, options);
-  RunRecord record(header_of(loaded, registry, options, session.task->files(), session.workers.threads()), options.output);
-  if (record.finished_before()) return {"existing", record.message(), record.directory(), 0};
+  RunRecord record = writes(options)
+                         ? RunRecord(header_of(loaded, registry, options, session.task->files(), session.workers.threads()), options.output)
+                         : RunRecord();
+  if (options.ranks ? options.ranks->largest(record.finished_before()) != 0 : record.finished_before())
+    return {"existing", record.message(), record.directory(), 0};
   observer.note(fmt::format("{}: {} parameters, {} steps, {} threads, {}", loaded.experiment.name, session.network->layout().size(),
                             session.total_steps(), session.workers.threads(), record.directory().string()));
   return train<S>(loaded, session, record, options, observer, nullptr);
@@ -359,7 +367,12 @@ template <class S> RunSummary run(const LoadedExperiment& loaded, Registry& regi
 template <class S> RunSummary resume(const std::filesystem::path& path, const LoadedExperiment& loaded, Registry& registry,
                                      const RunOptions& options, const std::vector<std::string>& allowed, RunObserver& observer) {
   if (run_state(path) == RunState::finished) return {"existing", path.string() + " is finished already", path, 0};
-  RunDirectory directory = RunDirectory::open(path);
+  const auto barrier = [&] {
+    if (options.ranks) options.ranks->largest(0);
+  };
+  barrier();
+  std::optional<RunDirectory> directory;
+  if (writes(options)) directory.emplace(RunDirectory::open(path));
   Session<S> session(loaded, registry, options);
   RunHeader header = header_of(loaded, registry, options, session.task->files(), session.workers.threads());
   if (exists(path / "results.h5")) refuse_changes(read_header(path / "results.h5"), header, allowed);
@@ -367,7 +380,8 @@ template <class S> RunSummary resume(const std::filesystem::path& path, const Lo
   checkpoint.parts["trainer"] = items_of(Counts());
   const auto file = newest_checkpoint(path, [&](const std::string& line) { observer.note(line + "; going back to the one before it"); });
   if (file) read_checkpoint(*file, session.network->layout(), checkpoint);
-  RunRecord record(std::move(header), std::move(directory), checkpoint.step, checkpoint.rows);
+  barrier();
+  RunRecord record = directory ? RunRecord(std::move(header), std::move(*directory), checkpoint.step, checkpoint.rows) : RunRecord();
   observer.note(fmt::format("{} goes on after step {} of {}, {} threads", path.string(), checkpoint.step, session.total_steps(),
                             session.workers.threads()));
   return train<S>(loaded, session, record, options, observer, file ? &checkpoint : nullptr);

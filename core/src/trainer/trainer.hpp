@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "config/load.hpp"
+#include "engine/ranks.hpp"
 #include "registry.hpp"
 
 namespace stiefel {
@@ -35,6 +36,7 @@ struct RunOptions {
   std::string command_line;
   const std::atomic<int>* signal = nullptr;  ///< set to a signal number to save a checkpoint after the step and stop
   std::atomic<bool>* save = nullptr;         ///< set to save a checkpoint after the step
+  Ranks* ranks = nullptr;                    ///< the processes that train together, of which the first one writes; null: this one alone
 };
 
 struct RunSummary {
