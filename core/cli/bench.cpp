@@ -18,14 +18,6 @@
 namespace stiefel::cli {
 namespace {
 
-double positive(const std::string& text, const char* option) {
-  double value = 0;
-  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (fault != std::errc() || end != text.data() + text.size() || !(value > 0))
-    throw Error(fmt::format("{} \"{}\" is no number above 0", option, text));
-  return value;
-}
-
 /// What numbers must be compared with: the machine and the build.
 nlohmann::json circumstances() {
   nlohmann::json found;
@@ -173,7 +165,7 @@ void bench_experiment(const Arguments& arguments, bool step, Report& report) {
     if (arguments.has(option)) throw Error(fmt::format("{} is for `stiefel bench complexity`; the experiment says it here", option));
   std::vector<std::string> threads{"1", "2"};
   if (arguments.has("--threads")) threads = {arguments.value("--threads")};
-  const double seconds = positive(arguments.value("--seconds", "2"), "--seconds");
+  const double seconds = arguments.positive("--seconds", 2);
   const RunOptions options = run_options(arguments);
   Registry registry;
   for (const std::string& count : threads) {
@@ -190,7 +182,7 @@ void bench_experiment(const Arguments& arguments, bool step, Report& report) {
 void bench_complexity(const Arguments& arguments, Report& report) {
   std::vector<std::string> overrides(arguments.positional.begin() + 1, arguments.positional.end());
   overrides.push_back("threads=" + arguments.value("--threads", "1"));
-  const double seconds = positive(arguments.value("--seconds", "0.5"), "--seconds");
+  const double seconds = arguments.positive("--seconds", 0.5);
   const std::vector<Index> all_hidden = sizes(arguments, "--hidden", "128,256,512,1024"),
                            all_lengths = sizes(arguments, "--length", "10,100,1000");
   const RunOptions options = run_options(arguments);

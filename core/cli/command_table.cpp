@@ -7,6 +7,8 @@
 #include <boost/program_options.hpp>
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <cstdlib>
 
 #include <stiefel/error.hpp>
@@ -119,6 +121,12 @@ const std::vector<Command>& commands() {
         {"--sets", Word::text, "a table of further sets, in the form of core/cli/data_sets.json"},
         data,
         json}},
+      {"top",
+       "DIR...",
+       Word::folder,
+       Word::folder,
+       "watch runs while they go on: a live table on a terminal, a line for each change elsewhere",
+       {{"--interval", Word::text, "seconds between two looks (1, in a log 30)"}, {"--once", Word::none, "print the table once"}}},
       {"completion", "bash", Word::shell, Word::none, "print the completion script of a shell", {}},
   };
   return table;
@@ -138,6 +146,17 @@ const Command& find_command(std::string_view name) {
 std::string Arguments::value(const std::string& option, const std::string& otherwise) const {
   const auto found = options.find(option);
   return found == options.end() ? otherwise : found->second;
+}
+
+double Arguments::positive(const std::string& option, double otherwise) const {
+  const auto found = options.find(option);
+  if (found == options.end()) return otherwise;
+  const std::string& text = found->second;
+  double value = 0;
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (fault != std::errc() || end != text.data() + text.size() || !(value > 0 && std::isfinite(value)))
+    throw Error(fmt::format("{} \"{}\" is no number above 0", option, text));
+  return value;
 }
 
 namespace {

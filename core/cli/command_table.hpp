@@ -36,6 +36,8 @@ struct Arguments {
 
   bool has(const std::string& option) const { return options.contains(option); }
   std::string value(const std::string& option, const std::string& otherwise = "") const;
+  /// Error when it is no number above 0.
+  double positive(const std::string& option, double otherwise) const;
 };
 
 /// `--option value`, `--option=value` and arguments in any order; after `--` everything is an argument.

@@ -19,6 +19,7 @@ int data_command(std::span<const std::string> arguments);
 int run_command(std::span<const std::string> arguments);
 int repeat_command(std::span<const std::string> words);
 int resume_command(std::span<const std::string> arguments);
+int top_command(std::span<const std::string> arguments);
 int sample_command(std::span<const std::string> arguments);
 
 /// Says the error that is being handled; returns its exit code.

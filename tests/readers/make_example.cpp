@@ -64,6 +64,7 @@ Table spectrum_table() {
           .columns = {{.name = "singular_values", .long_name = "singular values, descending", .axes = {"k"}},
                       {.name = "eigenvalues", .long_name = "eigenvalues", .type = ColumnType::complex, .axes = {"k"}},
                       {.name = "eigenvalue_phase", .units = "radian", .long_name = "phase of the eigenvalues", .axes = {"k"}},
+                      {.name = "eigenvalue_modulus", .long_name = "modulus of the eigenvalues", .axes = {"k"}},
                       {.name = "condition_number", .long_name = "largest over smallest singular value"}},
           .chunk_rows = 16};
 }
@@ -105,6 +106,7 @@ void record(RecorderThread& recorder) {
       for (Index k = 0; k < hidden; ++k) row.push_back(1 + 1e-3 * double(hidden - k));
       for (Index k = 0; k < hidden; ++k) row.insert(row.end(), {std::cos(double(k)), std::sin(double(k))});
       for (Index k = 0; k < hidden; ++k) row.push_back(std::remainder(double(k), 2 * std::numbers::pi));
+      row.insert(row.end(), std::size_t(hidden), 1.0);
       row.push_back(1.008 / 1.001);
       recorder.append(spectrum, double(step), row);
       row.clear();

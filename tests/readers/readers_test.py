@@ -5,6 +5,7 @@ h5py, xarray with both engines, ncdump, h5dump, and the examples of results/READ
 """
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -127,15 +128,50 @@ class Readers(unittest.TestCase):
     def test_examples_of_the_readme(self):
         with open(README, encoding="utf-8") as file:
             examples = re.findall(r"^```python\n(.*?)^```$", file.read(), re.MULTILINE | re.DOTALL)
-        self.assertEqual(len(examples), 2)
+        self.assertEqual(len(examples), 4)
         outputs = []
         for example in examples:
-            run = subprocess.run(["/usr/bin/python3", "-c", example], cwd=self.folder.name, capture_output=True, text=True)
+            run = subprocess.run(["/usr/bin/python3", "-c", example], cwd=self.folder.name, capture_output=True, text=True,
+                                 env={**os.environ, "PYTHONPATH": os.path.dirname(README)})
             self.assertEqual(run.returncode, 0, run.stderr)
             outputs.append(run.stdout)
         self.assertIn("adding-20-ornn, seed 1 finished 300", outputs[0])
         self.assertIn("loss 0.008314 after 300 steps", outputs[0])
         self.assertIn("0.531441", outputs[1])
+        self.assertIn("1 runs, states ['finished']", outputs[2])
+        self.assertEqual(len(outputs[3].split()), 2)
+        self.assertEqual(outputs[3].split()[1], "3")
+
+    @unittest.skipUnless(shutil.which("octave-cli"), "no octave-cli")
+    def test_octave_example_of_the_readme(self):
+        with open(README, encoding="utf-8") as file:
+            example, = re.findall(r"^```octave\n(.*?)^```$", file.read(), re.MULTILINE | re.DOTALL)
+        run = subprocess.run(["octave-cli", "--no-init-file", "--eval", example], cwd=self.folder.name, capture_output=True, text=True)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        with h5py.File(self.path) as file:
+            largest = file["spectrum/recurrent/singular_values"][-1, 0]
+        self.assertIn(f"largest singular value {largest:g}, eigenvalues on the circle: {HIDDEN}", run.stdout)
+
+    def test_helper_joins_runs(self):
+        sys.path.insert(0, os.path.dirname(README))
+        import runs
+        with tempfile.TemporaryDirectory() as folder:
+            for seed, rate in ((1, "1e-3"), (2, "1e-2"), (3, "1e-2")):
+                path = os.path.join(folder, "sweep", str(seed), "results.h5")
+                os.makedirs(os.path.dirname(path))
+                shutil.copy(self.path, path)
+                with h5py.File(path, "a") as file:
+                    del file["config/yaml"]
+                    file["config/yaml"] = f"seed: {seed}\noptimizer: {{plugin: adam, rate: {rate}}}\ntrain: {{batch: 5}}\n"
+                    file["epochs/valid_loss"][:] = np.arange(3) + seed
+            epochs = runs.load(folder, "epochs")
+            self.assertEqual(dict(epochs.sizes), {"run": 3, "epoch": 3})
+            self.assertEqual([key for key in epochs.coords if "." in key], ["optimizer.rate"])
+            means = epochs["valid_loss"].min("epoch").groupby("optimizer.rate").mean()
+            self.assertEqual([(float(rate), float(mean)) for rate, mean in zip(means["optimizer.rate"], means)], [(1e-3, 1), (1e-2, 2.5)])
+            self.assertEqual(runs.load([folder], "spectrum/recurrent")["singular_values"].dims, ("run", "snapshot", "k"))
+            with self.assertRaisesRegex(ValueError, "has the group nothing"):
+                runs.load(folder, "nothing")
 
     def test_progress(self):
         import json

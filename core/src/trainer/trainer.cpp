@@ -183,8 +183,9 @@ template <class S> bool Trainer<S>::step() {
     if (recording_.due(recording_.periods().loss, number)) {
       progress_.step_seconds = median(durations_);
       recording_.step({number, pass.loss, pass.penalty, norms, session_.updater->rates(number), progress_.step_seconds});
-      const std::pair<std::string, double> values[] = {
-          {"epoch", progress_.epoch}, {"loss", pass.loss}, {"grad_norm", norms.gradient}, {"seconds", seconds_since(start_)}};
+      const std::pair<std::string, double> values[] = {{"steps", double(steps_)}, {"epoch", progress_.epoch},
+                                                       {"loss", pass.loss},       {"grad_norm", norms.gradient},
+                                                       {"best", progress_.best},  {"seconds", seconds_since(start_)}};
       record_.progress(number, progress_.step_seconds, values);
       durations_.clear();
     }
@@ -309,6 +310,11 @@ template <class S> void Trainer<S>::evaluate() {
     waited_ = row.best ? 0 : waited_ + 1;
     session_.updater->evaluated(row.best);
   }
+  std::vector<std::pair<std::string, double>> values{
+      {"steps", double(steps_)}, {"epoch", row.epoch}, {"train_loss", row.train_loss}, {"best", status_.best_metric}};
+  for (std::size_t m = 0; m < row.validation.size(); ++m)
+    values.emplace_back("valid_" + (m == 0 ? std::string("loss") : session_.task->metrics()[m - 1].name), row.validation[m]);
+  record_.progress(row.step, progress_.step_seconds, values);
   row.seconds = seconds_since(start_) - evaluated_at_;
   evaluated_at_ = seconds_since(start_);
   line += fmt::format(" ({:.1f} s)", row.seconds);

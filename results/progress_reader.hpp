@@ -1,0 +1,55 @@
+/// What progress.jsonl and log.txt tell of a run, read again and again while they grow, without HDF5.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <stiefel/export.hpp>
+
+namespace stiefel {
+
+/// One line of progress.jsonl; NaN and −1 for what it does not hold.
+struct ProgressLine {
+  std::int64_t step = -1, steps = -1;
+  double wall_time = std::numeric_limits<double>::quiet_NaN();  ///< seconds since 1970
+  double step_seconds = wall_time, loss = wall_time, best = wall_time;
+};
+
+/// Nothing for a line that is no JSON object with a step.
+STIEFEL_API std::optional<ProgressLine> parse_progress(std::string_view line);
+
+class STIEFEL_API ProgressReader {
+ public:
+  explicit ProgressReader(std::filesystem::path run) : run_(std::move(run)) {}
+
+  /// Reads what was added since. Lines that are not whole yet are left for the next time, damaged ones are skipped.
+  void update();
+
+  const std::filesystem::path& run() const { return run_; }
+  /// running, finished, preempted, failed, diverged, or stopped: unfinished and nobody works on it.
+  const std::string& state() const { return state_; }
+  /// The latest of each quantity.
+  const ProgressLine& latest() const { return latest_; }
+  /// Losses in the order of the steps, of a long run every second, fourth … of them: at most 1,024.
+  const std::vector<double>& losses() const { return losses_; }
+  /// Until the last step at the speed of the last ones; NaN when that is not known.
+  double seconds_left() const;
+
+ private:
+  void add(const ProgressLine& line);
+  void read_state();
+
+  std::filesystem::path run_;
+  std::string state_, pending_;
+  std::uintmax_t position_ = 0;
+  ProgressLine latest_;
+  std::vector<double> losses_;
+  std::size_t stride_ = 1, seen_ = 0;
+};
+
+}  // namespace stiefel

@@ -1,0 +1,85 @@
+// What is read of progress.jsonl and log.txt while they grow.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "results/progress.hpp"
+#include "results/progress_reader.hpp"
+#include "scratch.hpp"
+
+using namespace stiefel;
+
+namespace {
+
+void append(const std::filesystem::path& path, const std::string& text) { std::ofstream(path, std::ios::app) << text; }
+
+}  // namespace
+
+TEST_CASE("a line of progress.jsonl: what it holds, and what is no line") {
+  const auto line = parse_progress(R"({"step":5,"wall_time":1.5e9,"step_seconds":0.25,"steps":20.0,"loss":null,"best":-1})");
+  REQUIRE(line);
+  CHECK(line->step == 5);
+  CHECK(line->steps == 20);
+  CHECK(line->step_seconds == 0.25);
+  CHECK(std::isnan(line->loss));
+  CHECK(line->best == -1);
+  for (const std::string text : {"", "{", "5", "[]", R"({"loss":1})", R"({"step":-1})", R"({"step":1e300})", R"({"step":"5"})"}) {
+    CAPTURE(text);
+    CHECK_FALSE(parse_progress(text));
+  }
+  CHECK_FALSE(parse_progress(std::string(1'000'000, '[')));
+}
+
+TEST_CASE("a growing run: what is new, torn lines, a resumed run, and how it ended") {
+  Folder folder;
+  ProgressReader reader(folder.path);
+  reader.update();
+  CHECK(reader.state() == "stopped");
+  CHECK(reader.latest().step == -1);
+  CHECK(std::isnan(reader.seconds_left()));
+  {
+    ProgressLog log(folder.path / "progress.jsonl");
+    for (int step = 1; step <= 3; ++step) {
+      const std::pair<std::string, double> values[] = {{"steps", 10}, {"loss", 1.0 / step}, {"best", std::nan("")}};
+      log.write(step, 0.5, values);
+    }
+  }
+  append(folder.path / "progress.jsonl", R"({"step":4,"st)");
+  reader.update();
+  CHECK(reader.latest().step == 3);
+  CHECK(reader.losses() == std::vector<double>{1, 0.5, 1.0 / 3});
+  CHECK(reader.seconds_left() == 3.5);
+  append(folder.path / "progress.jsonl", "eps\":10,\"loss\":0.25,\"best\":0.3}\nnot JSON\n");
+  reader.update();
+  CHECK(reader.latest().step == 4);
+  CHECK(reader.latest().best == 0.3);
+  append(folder.path / "progress.jsonl", "{\"step\":2,\"loss\":0.5}\n");
+  reader.update();
+  CHECK(reader.losses() == std::vector<double>{0.5});
+  CHECK(reader.latest().steps == 10);
+
+  append(folder.path / "log.txt", "step 2 epoch 1.00 train loss 0.5\npreempted: stopped by signal 15\n");
+  reader.update();
+  CHECK(reader.state() == "preempted");
+  append(folder.path / "log.txt", "step 4 epoch 2.00 train loss 0.4\n");
+  reader.update();
+  CHECK(reader.state() == "stopped");
+  append(folder.path / "log.txt", "finished: test loss 0.3\n");
+  reader.update();
+  CHECK(reader.state() == "finished");
+}
+
+TEST_CASE("a long run keeps at most 1,024 losses, from all of it") {
+  Folder folder;
+  std::string text;
+  for (int step = 1; step <= 100'000; ++step) text += "{\"step\":" + std::to_string(step) + ",\"loss\":" + std::to_string(step) + "}\n";
+  append(folder.path / "progress.jsonl", text);
+  ProgressReader reader(folder.path);
+  reader.update();
+  CHECK(reader.losses().size() <= 1024);
+  CHECK(reader.losses().size() > 500);
+  CHECK(reader.losses().front() == 1);
+  CHECK(reader.losses().back() > 99'000);
+  CHECK(std::is_sorted(reader.losses().begin(), reader.losses().end()));
+}
