@@ -2,10 +2,7 @@
 #include <fmt/format.h>
 #include <malloc.h>
 #include <signal.h>
-#include <unistd.h>
 
-#include <atomic>
-#include <cstdlib>
 #include <exception>
 #include <map>
 #include <new>
@@ -19,6 +16,7 @@
 
 #include "command_table.hpp"
 #include "commands.hpp"
+#include "out_of_memory.hpp"
 
 namespace stiefel::cli {
 namespace {
@@ -58,22 +56,6 @@ int dispatch(const std::vector<std::string>& words) {
   return runners.find(command.name)->second(rest);
 }
 
-constexpr char memory_ran_out[] = "stiefel: out of memory; make the batch, the network or the sequences smaller\n";
-std::atomic<bool> out_of_memory{false};
-
-/// Some functions of libraries are declared not to throw and need memory: there is no way back from them, but a sentence and an exit code.
-void end_when_out_of_memory() {
-  std::set_new_handler([] {
-    out_of_memory = true;
-    throw std::bad_alloc();
-  });
-  std::set_terminate([] {
-    if (!out_of_memory) std::abort();
-    if (write(STDERR_FILENO, memory_ran_out, sizeof memory_ran_out - 1) < 0) std::abort();
-    _exit(int(Exit::exhausted));
-  });
-}
-
 /// Every step allocates the same sizes again: memory is not given back in between, so that its pages need not be cleared anew.
 void keep_freed_memory() {
 #ifdef __GLIBC__
@@ -89,7 +71,6 @@ int main(int count, char** words) {
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes shows as a failed write, and is reported as one
   try {
-    stiefel::cli::end_when_out_of_memory();
     stiefel::cli::keep_freed_memory();
     stiefel::start_blas();
     stiefel::choose_simd_target();
@@ -98,8 +79,7 @@ int main(int count, char** words) {
     fmt::print(stderr, "stiefel: {}\n", error.what());
     return int(error.code());
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "{}", stiefel::cli::memory_ran_out);
-    return int(stiefel::Exit::exhausted);
+    stiefel::cli::end_out_of_memory();
   } catch (const std::system_error& error) {
     fmt::print(stderr, "stiefel: {}\n", error.what());
     return int(error.code() == std::errc::not_enough_memory ? stiefel::Exit::exhausted : stiefel::Exit::internal);
