@@ -367,6 +367,7 @@ template <class S> RunSummary resume(const std::filesystem::path& path, const Lo
   checkpoint.parts["trainer"] = items_of(Counts());
   const auto file = newest_checkpoint(path, [&](const std::string& line) { observer.note(line + "; going back to the one before it"); });
   if (file) read_checkpoint(*file, session.network->layout(), checkpoint);
+  remove_unlisted_checkpoints(path);
   RunRecord record(std::move(header), std::move(directory), checkpoint.step, checkpoint.rows);
   observer.note(fmt::format("{} goes on after step {} of {}, {} threads", path.string(), checkpoint.step, session.total_steps(),
                             session.workers.threads()));
