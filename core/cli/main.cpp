@@ -4,13 +4,14 @@
 #include <signal.h>
 
 #include <exception>
+#include <filesystem>
 #include <map>
 #include <new>
 #include <system_error>
 #include <vector>
 
 #include <blas.hpp>
-#include <results/hdf5.hpp>
+#include <results/file_error.hpp>
 #include <simd_choice.hpp>
 #include <stiefel/error.hpp>
 
@@ -64,6 +65,11 @@ void keep_freed_memory() {
 #endif
 }
 
+int tell(const Error& error) {
+  fmt::print(stderr, "stiefel: {}\n", error.what());
+  return int(error.code());
+}
+
 }  // namespace
 }  // namespace stiefel::cli
 
@@ -76,13 +82,15 @@ int main(int count, char** words) {
     stiefel::choose_simd_target();
     return stiefel::cli::dispatch(std::vector<std::string>(words + 1, words + count));
   } catch (const stiefel::Error& error) {
-    fmt::print(stderr, "stiefel: {}\n", error.what());
-    return int(error.code());
+    return stiefel::cli::tell(error);
   } catch (const std::bad_alloc&) {
     stiefel::cli::end_out_of_memory();
+  } catch (const std::filesystem::filesystem_error& error) {
+    return stiefel::cli::tell(stiefel::file_error("working on", error.path1(), error.code().value()));
   } catch (const std::system_error& error) {
-    fmt::print(stderr, "stiefel: {}\n", error.what());
-    return int(error.code() == std::errc::not_enough_memory ? stiefel::Exit::exhausted : stiefel::Exit::internal);
+    const bool exhausted = error.code() == std::errc::not_enough_memory || error.code() == std::errc::resource_unavailable_try_again;
+    fmt::print(stderr, "stiefel: {}{}\n", error.what(), exhausted ? ": no memory for another thread; use fewer with --threads" : "");
+    return int(exhausted ? stiefel::Exit::exhausted : stiefel::Exit::internal);
   } catch (const std::exception& error) {
     fmt::print(stderr, "stiefel: {}\n", error.what());
     return int(stiefel::Exit::internal);
