@@ -39,7 +39,8 @@ herr_t collect(unsigned, const H5E_error2_t* error, void* stack) {
   Stack stack;
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, collect, &stack);
   H5Eclear2(H5E_DEFAULT);
-  throw Error(fmt::format("HDF5 could not {} {} ({})", doing, where, stack.text.empty() ? "no reason given" : stack.text),
+  throw Error(fmt::format("HDF5 could not {} {} ({}){}", doing, where, stack.text.empty() ? "no reason given" : stack.text,
+                          stack.exhausted ? "; free some space there, or see to the disk" : ""),
               stack.exhausted ? Exit::exhausted : Exit::damaged);
 }
 

@@ -37,6 +37,13 @@ RunState run_state(const std::filesystem::path& directory) {
   return std::filesystem::exists(directory / "config.yaml") ? RunState::unfinished : RunState::none;
 }
 
+/// Files get their names when they are whole.
+RunDirectory::RunDirectory(std::filesystem::path path, RunLock lock) : path_(std::move(path)), lock_(std::move(lock)) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(path_, ignored))
+    if (entry.path().extension() == ".tmp" && entry.is_regular_file(ignored)) std::filesystem::remove(entry.path(), ignored);
+}
+
 RunDirectory RunDirectory::create(const std::filesystem::path& root, std::string_view name, std::string_view id,
                                   std::string_view config_yaml) {
   std::filesystem::path path = run_path(root, name, id);

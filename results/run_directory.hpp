@@ -34,7 +34,7 @@ class STIEFEL_API RunLock {
   std::string content_;
 };
 
-/// A run of this process.
+/// A run of this process. What a killed one left half-written there is removed.
 class STIEFEL_API RunDirectory {
  public:
   /// Makes the directory, locks it and writes config.yaml; Error when a run was begun there before.
@@ -45,7 +45,7 @@ class STIEFEL_API RunDirectory {
   const std::filesystem::path& path() const { return path_; }
 
  private:
-  RunDirectory(std::filesystem::path path, RunLock lock) : path_(std::move(path)), lock_(std::move(lock)) {}
+  RunDirectory(std::filesystem::path path, RunLock lock);
   std::filesystem::path path_;
   RunLock lock_;
 };

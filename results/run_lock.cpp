@@ -113,14 +113,19 @@ class TakeoverGuard {
 
 /// The whole lock appears at once: written beside it, then linked. False when there is one already.
 bool make_lock(const std::filesystem::path& path, const std::string& content, long pid) {
-  const std::filesystem::path draft = fmt::format("{}.{}", path.string(), pid);
+  const std::filesystem::path draft = fmt::format("{}.{}.tmp", path.string(), pid);
   std::ofstream stream(draft, std::ios::binary | std::ios::trunc);
   stream << content;
   stream.close();
-  if (!stream) throw file_error("writing", draft, errno);
+  if (!stream) {
+    const int error = errno;
+    ::unlink(draft.c_str());
+    throw file_error("writing", draft, error);
+  }
   const int result = ::link(draft.c_str(), path.c_str()), error = errno;
   ::unlink(draft.c_str());
-  if (result != 0 && error != EEXIST) throw file_error("making the lock", path, error);
+  // The draft is missing when whoever has just got the lock has tidied up (RunDirectory).
+  if (result != 0 && error != EEXIST && error != ENOENT) throw file_error("making the lock", path, error);
   return result == 0;
 }
 

@@ -2,23 +2,22 @@
 #include <fmt/format.h>
 #include <malloc.h>
 #include <signal.h>
-#include <unistd.h>
 
-#include <atomic>
-#include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <map>
 #include <new>
 #include <system_error>
 #include <vector>
 
 #include <blas.hpp>
-#include <results/hdf5.hpp>
+#include <results/file_error.hpp>
 #include <simd_choice.hpp>
 #include <stiefel/error.hpp>
 
 #include "command_table.hpp"
 #include "commands.hpp"
+#include "out_of_memory.hpp"
 
 namespace stiefel::cli {
 namespace {
@@ -50,22 +49,6 @@ int dispatch(const std::vector<std::string>& words) {
   return runners.find(command.name)->second(rest);
 }
 
-constexpr char memory_ran_out[] = "stiefel: out of memory; make the batch, the network or the sequences smaller\n";
-std::atomic<bool> out_of_memory{false};
-
-/// Some functions of libraries are declared not to throw and need memory: there is no way back from them, but a sentence and an exit code.
-void end_when_out_of_memory() {
-  std::set_new_handler([] {
-    out_of_memory = true;
-    throw std::bad_alloc();
-  });
-  std::set_terminate([] {
-    if (!out_of_memory) std::abort();
-    if (write(STDERR_FILENO, memory_ran_out, sizeof memory_ran_out - 1) < 0) std::abort();
-    _exit(int(Exit::exhausted));
-  });
-}
-
 /// Every step allocates the same sizes again: memory is not given back in between, so that its pages need not be cleared anew.
 void keep_freed_memory() {
 #ifdef __GLIBC__
@@ -74,20 +57,26 @@ void keep_freed_memory() {
 #endif
 }
 
+int tell(const Error& error) {
+  fmt::print(stderr, "stiefel: {}\n", error.what());
+  return int(error.code());
+}
+
 }  // namespace
 
 int tell_error() {
   try {
     throw;
   } catch (const Error& error) {
-    fmt::print(stderr, "stiefel: {}\n", error.what());
-    return int(error.code());
+    return tell(error);
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "{}", memory_ran_out);
-    return int(Exit::exhausted);
+    end_out_of_memory();
+  } catch (const std::filesystem::filesystem_error& error) {
+    return tell(file_error("working on", error.path1(), error.code().value()));
   } catch (const std::system_error& error) {
-    fmt::print(stderr, "stiefel: {}\n", error.what());
-    return int(error.code() == std::errc::not_enough_memory ? Exit::exhausted : Exit::internal);
+    const bool exhausted = error.code() == std::errc::not_enough_memory || error.code() == std::errc::resource_unavailable_try_again;
+    fmt::print(stderr, "stiefel: {}{}\n", error.what(), exhausted ? ": no memory for another thread; use fewer with --threads" : "");
+    return int(exhausted ? Exit::exhausted : Exit::internal);
   } catch (const std::exception& error) {
     fmt::print(stderr, "stiefel: {}\n", error.what());
     return int(Exit::internal);
@@ -100,7 +89,6 @@ int main(int count, char** words) {
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes shows as a failed write, and is reported as one
   try {
-    stiefel::cli::end_when_out_of_memory();
     stiefel::cli::keep_freed_memory();
     stiefel::start_blas();
     stiefel::choose_simd_target();

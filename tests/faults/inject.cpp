@@ -4,13 +4,13 @@
 //   STIEFEL_FAULT_MODE     count   the number of calls goes to STIEFEL_FAULT_LOG when the program ends
 //                          kill    SIGKILL just before call number STIEFEL_FAULT_AT, the first being 1
 //                          fail    from that call on every one that could takes STIEFEL_FAULT_ERRNO (ENOSPC, EIO, EDQUOT, EROFS)
-//                          memory  allocation number STIEFEL_FAULT_AT since main() fails; the number of all goes to STIEFEL_FAULT_LOG at
-//                          the end record  every call that changes a file or folder is appended to STIEFEL_FAULT_LOG
+//                          record  every call that changes a file or folder is appended to STIEFEL_FAULT_LOG
+//                          memory  allocation number STIEFEL_FAULT_AT fails (inject_memory.cpp). With 0 none does, and STIEFEL_FAULT_LOG
+//                                  gets lines `number what path`, what being read, create, rename or end: how many there had been by then
 //
 // Calls: open for writing, write, writev, pwrite, ftruncate, fallocate, fsync, fdatasync, rename, unlink, mkdir, close.
 // A record is a line `name path [number…]`, with paths relative to the folder and in hexadecimal; of writes the bytes follow, as many as
 // the second number says.
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -18,31 +18,13 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include <atomic>
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <map>
-#include <mutex>
-#include <string>
 
-namespace {
+#include "inject.hpp"
 
-enum class Mode { none, count, kill, fail, record, memory };
-
-struct State {
-  std::string folder, log;
-  Mode mode = Mode::none;
-  long at = 0;
-  int error = ENOSPC;
-  std::atomic<long> calls{0};
-  std::recursive_mutex mutex;
-  std::map<int, std::string> open_files;  // descriptor and path below the folder
-  int log_file = -1;
-};
-
-template <class F> F real(const char* name) { return reinterpret_cast<F>(dlsym(RTLD_NEXT, name)); }
+namespace inject {
 
 State& state() {
   static State* made = [] {
@@ -62,15 +44,22 @@ State& state() {
                 : mode == "record" ? Mode::record
                 : mode == "memory" ? Mode::memory
                                    : Mode::none;
-    if (s->mode == Mode::record)
+    if (s->mode == Mode::record || (s->mode == Mode::memory && s->at == 0))
       s->log_file = real<int (*)(const char*, int, ...)>("open")(s->log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     return s;
   }();
   return *made;
 }
 
+}  // namespace inject
+
+using namespace inject;
+
+namespace {
+
 /// Path below the folder; empty when it is elsewhere.
 std::string inside(const char* path) {
+  const OwnMemory own;
   std::string full = path;
   if (path[0] != '/') {
     char here[4096];
@@ -85,6 +74,7 @@ std::string inside(const char* path) {
 
 std::string name_of(int file) {
   State& s = state();
+  if (s.mode == Mode::memory) return "";
   const std::lock_guard lock(s.mutex);
   const auto found = s.open_files.find(file);
   return found == s.open_files.end() ? "" : found->second;
@@ -108,11 +98,12 @@ std::string hexadecimal(const std::string& text) {
   return out;
 }
 
+/// To the log, if there is one.
 void record(const std::string& line, const void* bytes = nullptr, std::size_t count = 0) {
   State& s = state();
-  if (s.mode != Mode::record) return;
+  if (s.log_file < 0) return;
   const std::lock_guard lock(s.mutex);
-  std::string all = line + "\n";
+  std::string all = (s.mode == Mode::memory ? std::to_string(s.calls) + " " : "") + line + "\n";
   all.append(static_cast<const char*>(bytes), bytes ? count : 0);
   const auto write = real<ssize_t (*)(int, const void*, size_t)>("write");
   for (std::size_t done = 0; done < all.size();) {
@@ -125,7 +116,8 @@ void record(const std::string& line, const void* bytes = nullptr, std::size_t co
 struct AtExit {
   ~AtExit() {
     State& s = state();
-    if (s.mode != Mode::count && s.mode != Mode::memory) return;
+    if (s.mode == Mode::memory) record("end");
+    if (s.mode != Mode::count) return;
     const int file = real<int (*)(const char*, int, ...)>("open")(s.log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
     const std::string text = std::to_string(s.calls.load()) + "\n";
     if (real<ssize_t (*)(int, const void*, size_t)>("write")(file, text.data(), text.size()) < 0) abort();
@@ -140,9 +132,11 @@ int opened(const char* call, int folder, const char* path, int flags, mode_t mod
   const int file = at ? real<int (*)(int, const char*, int, ...)>(call)(folder, path, flags, mode)
                       : real<int (*)(const char*, int, ...)>(call)(path, flags, mode);
   if (name.empty() || file < 0) return file;
+  const OwnMemory own;
   State& s = state();
   const std::lock_guard lock(s.mutex);
   s.open_files[file] = name;
+  if (s.mode == Mode::memory && !writes) record("read " + hexadecimal(name));
   if (writes && (flags & O_CREAT)) record("create " + hexadecimal(name) + ((flags & O_TRUNC) ? " 1" : " 0"));
   return file;
 }
@@ -185,9 +179,11 @@ static FILE* stream_opened(const char* call, const char* path, const char* mode)
   if (!name.empty() && writes && stopped()) return nullptr;
   FILE* stream = real<FILE* (*)(const char*, const char*)>(call)(path, mode);
   if (name.empty() || !stream) return stream;
+  const OwnMemory own;
   State& s = state();
   const std::lock_guard lock(s.mutex);
   s.open_files[fileno(stream)] = name;
+  if (s.mode == Mode::memory && !writes) record("read " + hexadecimal(name));
   if (mode[0] != 'r') record("create " + hexadecimal(name) + (mode[0] == 'w' ? " 1" : " 0"));
   return stream;
 }
@@ -280,6 +276,7 @@ int rename(const char* from, const char* to) noexcept {
   if (!name.empty() && stopped()) return -1;
   const int result = real<int (*)(const char*, const char*)>("rename")(from, to);
   if (!name.empty() && result == 0) {
+    const OwnMemory own;
     record("rename " + hexadecimal(name) + " " + hexadecimal(inside(to)));
     State& s = state();
     const std::lock_guard lock(s.mutex);
@@ -308,48 +305,6 @@ int mkdir(const char* path, mode_t mode) noexcept {
   const int result = real<int (*)(const char*, mode_t)>("mkdir")(path, mode);
   if (!name.empty() && result == 0) record("mkdir " + hexadecimal(name));
   return result;
-}
-
-// glibc's own, which need no dlsym and so no memory
-void* __libc_malloc(size_t size);
-void* __libc_calloc(size_t count, size_t size);
-void* __libc_realloc(void* block, size_t size);
-void* __libc_memalign(size_t alignment, size_t size);
-
-__attribute__((tls_model("initial-exec"))) static thread_local bool in_state = false;
-static std::atomic<bool> in_main{false};
-static int (*program_main)(int, char**, char**);
-
-static int counted_main(int count, char** words, char** environment) {
-  in_main = true;  // what initialises static objects cannot be caught by the program
-  return program_main(count, words, environment);
-}
-int __libc_start_main(int (*main)(int, char**, char**), int count, char** words, void (*init)(), void (*fini)(), void (*loader_fini)(),
-                      void* stack) {
-  program_main = main;
-  return real<int (*)(int (*)(int, char**, char**), int, char**, void (*)(), void (*)(), void (*)(), void*)>("__libc_start_main")(
-      counted_main, count, words, init, fini, loader_fini, stack);
-}
-
-/// Counts the allocation; true when it is the one that fails.
-static bool refused() {
-  if (in_state) return false;
-  in_state = true;
-  State& s = state();
-  const bool fails = s.mode == Mode::memory && in_main && ++s.calls == s.at;
-  in_state = false;
-  if (fails) errno = ENOMEM;
-  return fails;
-}
-
-void* malloc(size_t size) { return refused() ? nullptr : __libc_malloc(size); }
-void* calloc(size_t count, size_t size) { return refused() ? nullptr : __libc_calloc(count, size); }
-void* realloc(void* block, size_t size) { return refused() ? nullptr : __libc_realloc(block, size); }
-void* memalign(size_t alignment, size_t size) { return refused() ? nullptr : __libc_memalign(alignment, size); }
-void* aligned_alloc(size_t alignment, size_t size) { return refused() ? nullptr : __libc_memalign(alignment, size); }
-int posix_memalign(void** block, size_t alignment, size_t size) {
-  if (refused()) return ENOMEM;
-  return (*block = __libc_memalign(alignment, size)) ? 0 : ENOMEM;
 }
 
 }  // extern "C"

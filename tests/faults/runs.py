@@ -1,4 +1,5 @@
 """Small runs of all kinds, what must be the same of two of them, and starting, killing and finishing them."""
+import json
 import os
 import pathlib
 import signal
@@ -25,13 +26,13 @@ MANIFOLD = {"svd": ["recurrent.U", "recurrent.V"]}
 TIMES = ("wall_time", "step_seconds", "rss_bytes", "seconds", "calls", "started", "ended")
 
 
-def experiment(task, model, optimizer, steps):
+def experiment(task, model, optimizer, steps, evaluate_every=23, checkpoint="{every: 10, keep: 2}"):
     entries = "".join(f'\n  - {{blocks: "{block}", plugin: geodesic_cayley, rate: 1e-3}}' for block in MANIFOLD.get(model, []))
     moved = f"{entries}\n  - {{blocks: \"*\", {OPTIMIZERS[optimizer][1:]}" if entries else " " + OPTIMIZERS[optimizer]
     return (f"name: kill-{task}-{model}-{optimizer}\ntask: {TASKS[task]}\nmodel:\n  {MODELS[model]}\noptimizer:{moved}\n"
-            f"train: {{batch: 12, steps: {steps}, evaluate_every: 23, weight_noise: 0.001, patience: 50}}\n"
+            f"train: {{batch: 12, steps: {steps}, evaluate_every: {evaluate_every}, weight_noise: 0.001, patience: 50}}\n"
             "record: {loss: 1, spectrum: 17, gradient_norms: 19, orthogonality: 13, scalars: 11}\n"
-            "checkpoint: {every: 10, keep: 2}\n")
+            f"checkpoint: {checkpoint}\n")
 
 
 def numbers(path):
@@ -46,8 +47,19 @@ def numbers(path):
     return found
 
 
+def files(directory):
+    """Names of the files that the run has left; those of checkpoints of a step must be those of the index. A lock is that of a killed process."""
+    names = {str(path.relative_to(directory)) for path in directory.rglob("*") if path.is_file()} - {"lock"}
+    steps = {name for name in names if name.startswith("checkpoints/step_")}
+    index = directory / "checkpoints/index.json"
+    listed = {f"checkpoints/{entry['file']}" for entry in json.loads(index.read_text())["checkpoints"]} if index.exists() else set()
+    assert steps == listed, (steps, listed)
+    return sorted(names - steps)
+
+
 def outcome(directory):
-    found = {f"results {k}": v for k, v in numbers(directory / "results.h5").items()}
+    found = {"files": files(directory)}
+    found.update({f"results {k}": v for k, v in numbers(directory / "results.h5").items()})
     for which in ("best", "last"):
         found.update({f"{which} {k}": v for k, v in numbers(directory / f"checkpoints/{which}.h5").items()})
     return found

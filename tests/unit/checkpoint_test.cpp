@@ -73,6 +73,21 @@ TEST_CASE("a checkpoint comes back as it was") {
   CHECK(!newest_checkpoint(run.path / "elsewhere", [](const std::string&) {}));
 }
 
+TEST_CASE("files of steps that the index does not name are removed, but not when there is no index") {
+  const scratch::Folder run;
+  write_checkpoint(run.path, layout_of_two(), checkpoint_of(20), 2, 0);
+  const fs::path whole = network_path(run.path, "step_00000020"), unlisted = network_path(run.path, "step_00000010");
+  const fs::path best = network_path(run.path, "best");
+  for (const fs::path& copy : {unlisted, best}) fs::copy_file(whole, copy);
+  remove_unlisted_checkpoints(run.path);
+  CHECK(fs::exists(whole));
+  CHECK(fs::exists(best));
+  CHECK_FALSE(fs::exists(unlisted));
+  fs::remove(run.path / "checkpoints/index.json");
+  remove_unlisted_checkpoints(run.path);
+  CHECK(fs::exists(whole));
+}
+
 TEST_CASE("another network's checkpoint is refused") {
   const scratch::Folder run;
   write_checkpoint(run.path, layout_of_two(), checkpoint_of(20), 2, 0);

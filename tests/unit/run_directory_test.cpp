@@ -92,9 +92,16 @@ TEST_CASE("a run's directory is made once, with its configuration, and has a sta
   CHECK(refusal([&] { RunDirectory::create(folder.path(), "adding", "0123abcd", ""); }, Exit::usage).find("nothing is overwritten") !=
         std::string::npos);
   CHECK(bytes_of(path / "config.yaml") == "name: adding\n");
+  for (const char* half_written : {"results.h5.tmp", "lock.12.tmp", "outcome/sound.wav.tmp"}) {
+    std::filesystem::create_directories((path / half_written).parent_path());
+    std::ofstream(path / half_written) << "x";
+  }
   {
     const RunDirectory again = RunDirectory::open(path);
     CHECK(run_state(path) == RunState::running);
+    CHECK_FALSE(std::filesystem::exists(path / "results.h5.tmp"));
+    CHECK_FALSE(std::filesystem::exists(path / "lock.12.tmp"));
+    CHECK(std::filesystem::is_empty(path / "outcome"));
     ResultWriter writer(path, small_header());
     writer.publish(0, {});
     Status status;

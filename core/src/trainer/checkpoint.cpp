@@ -250,13 +250,22 @@ void write_checkpoint(const fs::path& run, const Layout& layout, const Checkpoin
   std::vector<IndexEntry> entries = read_index(run), kept;
   std::erase_if(entries, [&](const IndexEntry& other) { return other.step >= entry.step; });
   entries.push_back(entry);
-  std::vector<fs::path> dropped;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const bool stays = i + std::size_t(keep) >= entries.size() || (every > 0 && entries[i].step % every == 0);
-    stays ? kept.push_back(entries[i]) : dropped.push_back(run / "checkpoints" / entries[i].file);
+    if (stays) kept.push_back(entries[i]);
   }
   write_index(run, kept);
-  for (const fs::path& old : dropped) fs::remove(old);
+  remove_unlisted_checkpoints(run);
+}
+
+void remove_unlisted_checkpoints(const fs::path& run) {
+  const std::vector<IndexEntry> listed = read_index(run);
+  if (listed.empty()) return;
+  for (const auto& entry : fs::directory_iterator(run / "checkpoints")) {
+    const std::string name = entry.path().filename().string();
+    const bool of_a_step = name.starts_with("step_") && name.ends_with(".h5");
+    if (of_a_step && std::ranges::find(listed, name, &IndexEntry::file) == listed.end()) fs::remove(entry.path());
+  }
 }
 
 namespace {

@@ -54,6 +54,8 @@ template <class S> STIEFEL_API Index read_network(const std::filesystem::path& p
 /// From one thread; waits for the disk.
 template <class S> STIEFEL_API void write_checkpoint(const std::filesystem::path& run, const Layout& layout,
                                                      const Checkpoint<S>& checkpoint, Index keep, Index every);
+/// Removes every step_N.h5 that the index, if there is one, does not name: a process may be killed before it did.
+STIEFEL_API void remove_unlisted_checkpoints(const std::filesystem::path& run);
 /// Reads what write_checkpoint() wrote into `checkpoint`, whose network and parts say what is expected.
 template <class S> STIEFEL_API void read_checkpoint(const std::filesystem::path& path, const Layout& layout, Checkpoint<S>& checkpoint);
 

@@ -387,6 +387,7 @@ template <class S> RunSummary resume(const std::filesystem::path& path, const Lo
   const auto file = newest_checkpoint(path, [&](const std::string& line) { observer.note(line + "; going back to the one before it"); });
   if (file) read_checkpoint(*file, session.network->layout(), checkpoint);
   barrier();
+  if (directory) remove_unlisted_checkpoints(path);
   RunRecord record = directory ? RunRecord(std::move(header), std::move(*directory), checkpoint.step, checkpoint.rows) : RunRecord();
   observer.note(fmt::format("{} goes on after step {} of {}, {} threads", path.string(), checkpoint.step, session.total_steps(),
                             session.workers.threads()));
