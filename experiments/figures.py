@@ -157,6 +157,9 @@ def best_row(file):
 def tests(files, _):
     rows = [["run", "of step", "test", "training loss then"]]
     for file in files:
+        if len(at(file, "final/step")) == 0:
+            rows.append([label(file), "–", "–", "–"])
+            continue
         values = {name: data[-1] for group in ("final", "outcome") if group in file for name, data in file[group].items() if name != "step"}
         step = int(at(file, "final/step")[-1])
         row = int(np.argmin(np.abs(file["epochs/step"][:] - step)))
