@@ -19,6 +19,10 @@ int data_command(std::span<const std::string> arguments);
 int run_command(std::span<const std::string> arguments);
 int repeat_command(std::span<const std::string> words);
 int resume_command(std::span<const std::string> arguments);
+int compare_command(std::span<const std::string> words);
+int diff_command(std::span<const std::string> words);
+int export_command(std::span<const std::string> words);
+int inspect_command(std::span<const std::string> words);
 int sample_command(std::span<const std::string> arguments);
 
 /// What `stiefel completion bash` prints.

@@ -14,6 +14,7 @@
 
 #include <blas.hpp>
 #include <results/hdf5.hpp>
+#include <results/isolated_reader.hpp>
 #include <simd_choice.hpp>
 #include <stiefel/error.hpp>
 
@@ -29,6 +30,10 @@ const std::map<std::string, Run, std::less<>> runners = {{"run", run_command},
                                                          {"resume", resume_command},
                                                          {"repeat", repeat_command},
                                                          {"sample", sample_command},
+                                                         {"compare", compare_command},
+                                                         {"diff", diff_command},
+                                                         {"export", export_command},
+                                                         {"inspect", inspect_command},
                                                          {"validate", validate_command},
                                                          {"describe", describe_command},
                                                          {"list", list_command},
@@ -48,6 +53,7 @@ int dispatch(const std::vector<std::string>& words) {
     fmt::print("stiefel {}\n", STIEFEL_VERSION);
     return int(Exit::done);
   }
+  if (words[0] == reading_command) return serve_reads();
   const Command& command = find_command(words[0]);
   const std::span<const std::string> rest(words.data() + 1, words.size() - 1);
   for (const std::string& word : rest)
