@@ -189,11 +189,32 @@ Dataset Group::create_dataset(const std::string& name, const Layout& layout) con
       where};
 }
 
+namespace {
+
+std::string child(const std::string& where, const std::string& path) {
+  return path.starts_with('/') ? where.substr(0, where.find(":/") + 1) + path : where + (where.ends_with('/') ? "" : "/") + path;
+}
+
+/// Its numbers must lie in the file itself.
+void refuse_data_elsewhere(const Handle& dataset, const std::string& where) {
+  const Handle creation(ok(H5Dget_create_plist(dataset.id()), "examine", where), H5Pclose);
+  if (H5Pget_layout(creation.id()) == H5D_VIRTUAL || H5Pget_external_count(creation.id()) > 0)
+    throw Error(where + " takes its numbers from another file, which stiefel neither writes nor follows", Exit::damaged);
+}
+
+}  // namespace
+
 bool Group::exists(const std::string& path) const {
   // H5Lexists wants every step of the path to exist.
   for (std::size_t start = path.find_first_not_of('/'); start < path.size();) {
     const std::size_t stop = std::min(path.find('/', start), path.size());
-    if (ok(H5Lexists(id(), path.substr(0, stop).c_str(), H5P_DEFAULT), "look into", where_) == 0) return false;
+    const std::string step = path.substr(0, stop);
+    if (ok(H5Lexists(id(), step.c_str(), H5P_DEFAULT), "look into", where_) == 0) return false;
+    H5L_info_t link;
+    ok(H5Lget_info(id(), step.c_str(), &link, H5P_DEFAULT), "look into", where_);
+    if (link.type != H5L_TYPE_HARD)
+      throw Error(fmt::format("{} is a link to another place or file, which stiefel neither writes nor follows", child(where_, path)),
+                  Exit::damaged);
     start = path.find_first_not_of('/', stop);
   }
   return true;
@@ -205,17 +226,17 @@ bool Group::is_group(const std::string& path) const {
 }
 
 Group Group::group(const std::string& path) const {
-  const std::string where =
-      path.starts_with('/') ? where_.substr(0, where_.find(":/") + 1) + path : where_ + (where_.ends_with('/') ? "" : "/") + path;
+  const std::string where = child(where_, path);
   if (!exists(path)) throw Error("there is no " + where, Exit::damaged);
   return {Handle(ok(H5Gopen2(id(), path.c_str(), H5P_DEFAULT), "open", where), H5Gclose), where};
 }
 
 Dataset Group::dataset(const std::string& path) const {
-  const std::string where =
-      path.starts_with('/') ? where_.substr(0, where_.find(":/") + 1) + path : where_ + (where_.ends_with('/') ? "" : "/") + path;
+  const std::string where = child(where_, path);
   if (!exists(path)) throw Error("there is no " + where, Exit::damaged);
-  return {Handle(ok(H5Dopen2(id(), path.c_str(), H5P_DEFAULT), "open", where), H5Dclose), where};
+  Handle opened(ok(H5Dopen2(id(), path.c_str(), H5P_DEFAULT), "open", where), H5Dclose);
+  refuse_data_elsewhere(opened, where);
+  return {std::move(opened), where};
 }
 
 std::vector<std::string> Group::children() const {

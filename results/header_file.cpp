@@ -203,19 +203,20 @@ void write_header(hdf5::Group& root, const RunHeader& header) {
   root.set_number("format_version", format_version, hdf5::Type::i4);
   root.set_text("title", header.title);
   root.set_text("run_id", header.run_id);
+  root.set_number("parameters", double(header.parameters), hdf5::Type::i8);
   root.set_text("created", iso_8601(header.segments.empty() ? seconds_since_1970() : header.segments[0].started));
   root.set_text("array_order", "C; MATLAB shows axes reversed");
   write_config(root, header);
   write_provenance(root, header);
 }
 
-RunHeader read_header(const std::filesystem::path& results) {
-  const ResultReader file(results);
+RunHeader read_header(const ResultReader& file) {
   const auto texts = [&](const std::string& path) { return file.exists(path) ? file.texts(path) : std::vector<std::string>(); };
   const auto numbers = [&](const std::string& path) { return file.exists(path) ? file.read(path).values : std::vector<double>(); };
   RunHeader header;
   header.title = file.text_attribute("/", "title");
   header.run_id = file.text_attribute("/", "run_id");
+  if (file.has_attribute("/", "parameters")) header.parameters = std::int64_t(file.number_attribute("/", "parameters"));
   header.yaml = file.text("/config/yaml");
   header.source = file.text("/config/source");
   header.overrides = texts("/config/overrides");

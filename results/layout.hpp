@@ -75,6 +75,7 @@ struct Segment {
 /// Written once, before the first row.
 struct RunHeader {
   std::string title, run_id;
+  std::int64_t parameters = 0;         ///< numbers that are trained; 0: not told
   std::string yaml;                    ///< the resolved document
   std::string source;                  ///< the document as written
   std::vector<std::string> overrides;  ///< of the command line

@@ -70,6 +70,44 @@ const std::vector<Command>& commands() {
         {"--seed", Word::text, "of the random numbers (1)"},
         {"--network", Word::text, "best, last or step_N of the run's checkpoints (best)"},
         data}},
+      {"compare",
+       "DIR...",
+       Word::folder,
+       Word::folder,
+       "print a table of the runs below the folders, those that differ only by the seed in one row",
+       {{"--by", Word::key, "keys that make the rows, separated by commas (those in which the runs differ)"},
+        {"--metric", Word::text, "what is compared, such as test_loss (what the runs select their best model by)"},
+        {"--reach", Word::text, "also steps and seconds until the metric is at least as good as this number"},
+        {"--where", Word::text, "only runs with key=value, key!=value, key<number or key>number; may be given several times"},
+        {"--sort", Word::text, "a key of the rows, or mean, std, median, best, n, parameters, steps, seconds"},
+        {"--csv", Word::none, "every digit, for spreadsheets"},
+        json,
+        {"--markdown", Word::none, "for documents"},
+        {"--latex", Word::none, "for papers, with the package booktabs"}}},
+      {"diff",
+       "A B",
+       Word::folder,
+       Word::folder,
+       "print in what two runs differ: configuration, provenance, what they came to, bits",
+       {json}},
+      {"export",
+       "RUN",
+       Word::folder,
+       Word::none,
+       "write what a run recorded for other programs",
+       {{"--csv", Word::none, "a CSV file for each table"},
+        {"--npz", Word::none, "results.npz, for NumPy"},
+        {"--tensorboard", Word::none, "an event file with the curves"},
+        {"--output", Word::folder, "folder of the files, instead of exports/NAME/ID (-o)"}}},
+      {"inspect",
+       "RUN",
+       Word::folder,
+       Word::none,
+       "print parameters, spectrum and orthogonality of a run's network",
+       {{"--checkpoint", Word::text, "best, last or the number of a step (best)"},
+        {"--output", Word::text, "NumPy file for the recurrent matrix W (-o)"},
+        data,
+        json}},
       {"validate",
        "FILE [key.path=value...]",
        Word::experiment,
@@ -159,6 +197,13 @@ double Arguments::positive(const std::string& option, double otherwise) const {
   return value;
 }
 
+std::vector<std::string> Arguments::values(const std::string& option) const {
+  std::vector<std::string> found;
+  for (const auto& [name, value] : given)
+    if (name == option) found.push_back(value);
+  return found;
+}
+
 namespace {
 
 const Option& find_option(const Command& command, const std::string& name) {
@@ -183,17 +228,17 @@ Arguments parse_arguments(std::string_view name, std::span<const std::string> wo
     described.add(boost::make_shared<options::option_description>(option.name + 2, value, option.meaning));
   }
   Arguments arguments;
+  std::vector<std::string> long_words(words.begin(), words.end());
+  std::replace(long_words.begin(), long_words.end(), std::string("-o"), std::string("--output"));
   try {
-    const auto parsed = options::command_line_parser({words.begin(), words.end()})
-                            .options(described)
-                            .style(style::unix_style ^ style::allow_guessing)
-                            .run();
+    const auto parsed = options::command_line_parser(long_words).options(described).style(style::unix_style ^ style::allow_guessing).run();
     for (const auto& option : parsed.options) {
       if (option.position_key < 0)
-        arguments.options["--" + option.string_key] = option.value.empty() ? "" : option.value.front();
+        arguments.given.emplace_back("--" + option.string_key, option.value.empty() ? "" : option.value.front());
       else
         arguments.positional.push_back(option.value.front());
     }
+    for (const auto& [name, value] : arguments.given) arguments.options[name] = value;
   } catch (const options::unknown_option& error) {
     meaning_of(error.get_option_name());
     throw;

@@ -32,12 +32,15 @@ const Command& find_command(std::string_view name);
 
 struct Arguments {
   std::vector<std::string> positional;
-  std::map<std::string, std::string> options;  ///< by name with dashes; a switch has an empty value
+  std::map<std::string, std::string> options;              ///< by name with dashes; a switch has an empty value; of several the last
+  std::vector<std::pair<std::string, std::string>> given;  ///< all of them, in their order
 
   bool has(const std::string& option) const { return options.contains(option); }
   std::string value(const std::string& option, const std::string& otherwise = "") const;
   /// Error when it is no number above 0.
   double positive(const std::string& option, double otherwise) const;
+  /// Of an option that may be given several times.
+  std::vector<std::string> values(const std::string& option) const;
 };
 
 /// `--option value`, `--option=value` and arguments in any order; after `--` everything is an argument.

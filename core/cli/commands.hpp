@@ -20,6 +20,10 @@ int run_command(std::span<const std::string> arguments);
 int repeat_command(std::span<const std::string> words);
 int resume_command(std::span<const std::string> arguments);
 int top_command(std::span<const std::string> arguments);
+int compare_command(std::span<const std::string> words);
+int diff_command(std::span<const std::string> words);
+int export_command(std::span<const std::string> words);
+int inspect_command(std::span<const std::string> words);
 int sample_command(std::span<const std::string> arguments);
 
 /// Says the error that is being handled; returns its exit code.

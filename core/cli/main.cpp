@@ -12,6 +12,7 @@
 
 #include <blas.hpp>
 #include <results/file_error.hpp>
+#include <results/isolated_reader.hpp>
 #include <simd_choice.hpp>
 #include <stiefel/error.hpp>
 
@@ -25,10 +26,12 @@ namespace {
 using Run = int (*)(std::span<const std::string>);
 
 const std::map<std::string, Run, std::less<>> runners = {
-    {"run", run_command},       {"resume", resume_command},        {"repeat", repeat_command},     {"sample", sample_command},
-    {"top", top_command},       {"validate", validate_command},    {"describe", describe_command}, {"list", list_command},
-    {"schema", schema_command}, {"check", check_command},          {"new", new_command},           {"bench", bench_command},
-    {"data", data_command},     {"completion", completion_command}};
+    {"run", run_command},         {"resume", resume_command},         {"repeat", repeat_command},     {"sample", sample_command},
+    {"top", top_command},         {"compare", compare_command},       {"diff", diff_command},         {"export", export_command},
+    {"inspect", inspect_command}, {"validate", validate_command},     {"describe", describe_command}, {"list", list_command},
+    {"schema", schema_command},   {"check", check_command},           {"new", new_command},           {"bench", bench_command},
+    {"data", data_command},       {"completion", completion_command},
+};
 
 int dispatch(const std::vector<std::string>& words) {
   if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
@@ -39,6 +42,7 @@ int dispatch(const std::vector<std::string>& words) {
     fmt::print("stiefel {}\n", STIEFEL_VERSION);
     return int(Exit::done);
   }
+  if (words[0] == reading_command) return serve_reads();
   const Command& command = find_command(words[0]);
   const std::span<const std::string> rest(words.data() + 1, words.size() - 1);
   for (const std::string& word : rest)

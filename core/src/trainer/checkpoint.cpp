@@ -298,6 +298,22 @@ template <class S> void read_checkpoint(const fs::path& path, const Layout& layo
   for (const std::string& child : file.children("/rows")) read_rows(file, "/" + child, checkpoint.rows);
 }
 
+namespace {
+
+/// A regular file that is what the index says.
+bool is_whole(const fs::path& path, const IndexEntry& entry) {
+  return fs::file_size(path) == entry.bytes && sha256_of_file(path) == entry.sum;
+}
+
+}  // namespace
+
+void demand_whole(const fs::path& run, const std::string& which) {
+  const fs::path path = network_path(run, which);
+  for (const IndexEntry& entry : read_index(run))
+    if (entry.file == path.filename() && !is_whole(path, entry))
+      throw Error(fmt::format("{} is damaged: it is not what was written", path.string()), Exit::damaged);
+}
+
 std::optional<fs::path> newest_checkpoint(const fs::path& run, const std::function<void(const std::string&)>& damaged) {
   const std::vector<IndexEntry> entries = read_index(run);
   if (entries.empty()) return std::nullopt;
@@ -305,7 +321,7 @@ std::optional<fs::path> newest_checkpoint(const fs::path& run, const std::functi
     const fs::path path = run / "checkpoints" / entry->file;
     if (!fs::is_regular_file(path))
       damaged(fmt::format("{} is missing", path.string()));
-    else if (fs::file_size(path) != entry->bytes || sha256_of_file(path) != entry->sum)
+    else if (!is_whole(path, *entry))
       damaged(fmt::format("{} is damaged: it is not what was written", path.string()));
     else
       return path;

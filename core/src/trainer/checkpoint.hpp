@@ -63,5 +63,7 @@ template <class S> STIEFEL_API void read_checkpoint(const std::filesystem::path&
 /// Error (Exit::damaged) when the index cannot be read or no file of it is whole.
 STIEFEL_API std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& run,
                                                                    const std::function<void(const std::string&)>& damaged);
+/// Error (Exit::damaged) when the index of the run has another sum for checkpoints/WHICH.h5; best.h5 and last.h5 have none.
+STIEFEL_API void demand_whole(const std::filesystem::path& run, const std::string& which);
 
 }  // namespace stiefel

@@ -115,7 +115,7 @@ RunRecord::RunRecord(RunHeader header, RunDirectory directory, Index step, const
     open(std::make_unique<RecorderThread>(path_, std::move(header)));
     return;
   }
-  RunHeader stored = read_header(path_ / "results.h5");
+  RunHeader stored = read_header(ResultReader(path_ / "results.h5"));
   if (!stored.segments.empty() && stored.segments.back().reason == "running") stored.segments.back().reason = "killed";
   stored.segments.push_back(header.segments.back());
   stored.segments.back().start_step = stored.segments.back().end_step = step;

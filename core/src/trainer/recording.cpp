@@ -41,6 +41,9 @@ std::string column_name(std::string text) {
   return text;
 }
 
+/// The description by which commands that compare runs know which of two is better.
+std::string direction(bool higher_is_better) { return higher_is_better ? "higher is better" : "lower is better"; }
+
 /// Names and values that a plugin records.
 class NamedScalars final : public Recorder {
  public:
@@ -97,11 +100,15 @@ template <class S> void Recording<S>::define_steps(const Updater<S>& updater) {
 template <class S> void Recording<S>::define_epochs(const Task<S>& task) {
   std::vector<Column> columns{integer("step", "1", "optimizer step of the evaluation"),
                               number("train_loss", "1", "mean training loss since the row before")};
+  columns.back().description = direction(false);
   std::vector<Column> test;
   for (const std::string split : {"valid", "test"}) {
     columns.push_back(number(split + "_loss", "1", split + " loss"));
-    for (const Metric& metric : task.metrics())
+    columns.back().description = direction(false);
+    for (const Metric& metric : task.metrics()) {
       columns.push_back(number(split + "_" + metric.name, metric.units, split + " " + metric.name));
+      columns.back().description = direction(metric.higher_is_better);
+    }
     if (split == "test") test.assign(columns.end() - 1 - Index(metrics_), columns.end());
   }
   columns.push_back({"is_best", "1", "best so far on the selecting split", "", ColumnType::u1, {}});

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "results/header_file.hpp"
+#include "results/reader.hpp"
 #include "trainer/changes.hpp"
 #include "trainer/outcome.hpp"
 #include "trainer/record_run.hpp"
@@ -358,11 +359,16 @@ template <class S> RunSummary train(const LoadedExperiment& loaded, Session<S>& 
 /// Whether this process, or another rank, writes the files of the run.
 bool writes(const RunOptions& options) { return !options.ranks || options.ranks->first(); }
 
+template <class S>
+RunHeader header_of(const LoadedExperiment& loaded, const Registry& registry, const RunOptions& options, const Session<S>& session) {
+  RunHeader header = header_of(loaded, registry, options, session.task->files(), session.workers.threads());
+  header.parameters = session.network->layout().size();
+  return header;
+}
+
 template <class S> RunSummary run(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options, RunObserver& observer) {
   Session<S> session(loaded, registry, options);
-  RunRecord record = writes(options)
-                         ? RunRecord(header_of(loaded, registry, options, session.task->files(), session.workers.threads()), options.output)
-                         : RunRecord();
+  RunRecord record = writes(options) ? RunRecord(header_of(loaded, registry, options, session), options.output) : RunRecord();
   if (options.ranks ? options.ranks->largest(record.finished_before()) != 0 : record.finished_before())
     return {"existing", record.message(), record.directory(), 0};
   observer.note(fmt::format("{}: {} parameters, {} steps, {} threads, {}", loaded.experiment.name, session.network->layout().size(),
@@ -380,8 +386,8 @@ template <class S> RunSummary resume(const std::filesystem::path& path, const Lo
   std::optional<RunDirectory> directory;
   if (writes(options)) directory.emplace(RunDirectory::open(path));
   Session<S> session(loaded, registry, options);
-  RunHeader header = header_of(loaded, registry, options, session.task->files(), session.workers.threads());
-  if (exists(path / "results.h5")) refuse_changes(read_header(path / "results.h5"), header, allowed);
+  RunHeader header = header_of(loaded, registry, options, session);
+  if (exists(path / "results.h5")) refuse_changes(read_header(ResultReader(path / "results.h5")), header, allowed);
   Checkpoint<S> checkpoint{0, session.network->state(), {}, session.updater->state(), {}, {}};
   checkpoint.parts["trainer"] = items_of(Counts());
   const auto file = newest_checkpoint(path, [&](const std::string& line) { observer.note(line + "; going back to the one before it"); });

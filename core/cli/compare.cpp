@@ -1,0 +1,216 @@
+// `stiefel compare DIR…`: a table of runs, those that differ only by the seed in one row.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+#include <results/comparison.hpp>
+#include <results/isolated_reader.hpp>
+#include <stiefel/error.hpp>
+
+#include "command_table.hpp"
+#include "commands.hpp"
+#include "table_text.hpp"
+
+namespace stiefel::cli {
+namespace {
+
+std::vector<std::string> words_of(const std::string& list) {
+  std::vector<std::string> words;
+  for (std::size_t start = 0; start < list.size();) {
+    const std::size_t end = std::min(list.find(',', start), list.size());
+    if (end > start) words.push_back(list.substr(start, end - start));
+    start = end + 1;
+  }
+  return words;
+}
+
+ComparedQuantity quantity_of(const Arguments& arguments) {
+  ComparedQuantity quantity{arguments.value("--metric"), {}};
+  if (!arguments.has("--reach")) return quantity;
+  const std::string text = arguments.value("--reach");
+  double value = 0;
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (fault != std::errc() || end != text.data() + text.size()) throw Error(fmt::format("--reach must be a number, got '{}'", text));
+  quantity.reach = value;
+  return quantity;
+}
+
+struct Unreadable {
+  std::string path, reason;
+};
+
+struct Found {
+  std::vector<ComparedRun> runs;
+  std::vector<Unreadable> unreadable;
+};
+
+/// Runs that can be read and fulfil the conditions.
+Found read_all(const Arguments& arguments) {
+  const std::vector<std::filesystem::path> paths = find_runs(arguments.positional);
+  if (paths.empty()) throw Error(fmt::format("there is no run below {}", fmt::join(arguments.positional, ", ")));
+  const ComparedQuantity quantity = quantity_of(arguments);
+  Found found;
+  read_runs(paths, comparison_request(), [&](RunData&& run) {
+    if (run.unreadable.empty())
+      found.runs.push_back(compared_run(run, quantity));
+    else
+      found.unreadable.push_back({run.path.string(), run.unreadable});
+  });
+  for (const auto& [path, reason] : found.unreadable) fmt::print(stderr, "unreadable: {}: {}\n", printable(path), printable(reason));
+  if (found.runs.empty()) throw Error(fmt::format("none of {} runs can be read", paths.size()), Exit::damaged);
+  for (const std::string& text : arguments.values("--where")) {
+    const Condition condition(text);
+    demand_key(found.runs, condition.key());
+    std::erase_if(found.runs, [&](const ComparedRun& run) { return !condition.holds(run); });
+    if (found.runs.empty()) throw Error(fmt::format("no run fulfils --where {}", text));
+  }
+  return found;
+}
+
+/// A metric that no run has is a slip of the pen.
+void demand_metric(const Comparison& comparison, const Arguments& arguments) {
+  if (arguments.has("--metric") && comparison.metric.empty())
+    throw Error(
+        fmt::format("no run has the metric {}: name a column of /epochs, /final or /outcome (`stiefel export RUN --csv` shows them)",
+                    arguments.value("--metric")));
+  if (arguments.has("--reach") && !comparison.metric.empty() && comparison.better == Better::unknown)
+    throw Error(fmt::format("--reach: the runs do not say whether {} is better when it is higher or lower", comparison.metric));
+}
+
+std::string number(double value, const char* form) { return std::isnan(value) ? "-" : fmt::format(fmt::runtime(form), value); }
+
+std::string states_text(const ComparedGroup& group) {
+  std::string text;
+  for (const auto& [state, count] : group.states) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, state);
+  return text;
+}
+
+std::string with_spread(const Statistics& statistics, const char* form) {
+  if (statistics.count < 2) return number(statistics.mean, form);
+  return fmt::format("{} ± {}", number(statistics.mean, form), number(statistics.deviation, "{:.2g}"));
+}
+
+/// For people: few digits.
+TextTable short_table(const Comparison& comparison, bool reach) {
+  TextTable table;
+  const auto column = [&](const std::string& name, bool numeric) {
+    table.header.push_back(name);
+    table.numeric.push_back(numeric);
+  };
+  for (const std::string& key : comparison.keys) column(key, false);
+  for (const char* name : {"mean ± std", "median", "25–75 %", "best"})
+    column(name == std::string("mean ± std") ? fmt::format("{} {}", comparison.metric, name) : name, true);
+  if (reach)
+    for (const char* name : {"reached", "steps", "seconds"}) column(name, true);
+  column("parameters", true);
+  column("n", true);
+  column("runs", false);
+  for (const ComparedGroup& group : comparison.groups) {
+    std::vector<std::string> row = group.values;
+    const Statistics& value = group.value;
+    row.push_back(with_spread(value, "{:.4g}"));
+    row.push_back(number(value.median, "{:.4g}"));
+    row.push_back(value.count < 2 ? "-" : fmt::format("{:.4g}–{:.4g}", value.lower, value.upper));
+    row.push_back(number(group.best(comparison.better), "{:.4g}"));
+    if (reach) {
+      row.push_back(fmt::format("{}/{}", group.steps.count, group.runs.size()));
+      row.push_back(with_spread(group.steps, "{:.6g}"));
+      row.push_back(with_spread(group.seconds, "{:.4g}"));
+    }
+    row.push_back(group.parameters > 0 ? std::to_string(group.parameters) : "-");
+    row.push_back(std::to_string(value.count));
+    row.push_back(states_text(group));
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+using Json = nlohmann::ordered_json;
+
+Json json_of(const Statistics& statistics) {
+  return {{"n", statistics.count},       {"mean", statistics.mean}, {"std", statistics.deviation}, {"q25", statistics.lower},
+          {"median", statistics.median}, {"q75", statistics.upper}, {"min", statistics.least},     {"max", statistics.largest}};
+}
+
+Json json_of(const ComparedRun& run, bool reach) {
+  Json json{{"path", run.path.string()}, {"state", run.state}, {"seed", run.text("seed")}, {"value", run.value}};
+  if (reach) json["steps"] = run.reached_step, json["seconds"] = run.reached_seconds;
+  return json;
+}
+
+/// For programs: every digit, every run.
+Json json_of(const Comparison& comparison, const std::vector<Unreadable>& unreadable, bool reach) {
+  static const std::map<Better, const char*> words = {{Better::lower, "lower"}, {Better::higher, "higher"}, {Better::unknown, "unknown"}};
+  Json document{{"metric", comparison.metric}, {"better", words.at(comparison.better)}, {"groups", Json::array()}};
+  for (const ComparedGroup& group : comparison.groups) {
+    Json keys = Json::object(), runs = Json::array();
+    for (std::size_t i = 0; i < comparison.keys.size(); ++i) keys[comparison.keys[i]] = group.values[i];
+    for (const ComparedRun* run : group.runs) runs.push_back(json_of(*run, reach));
+    Json item{{"keys", keys}, {"value", json_of(group.value)}, {"best", group.best(comparison.better)}};
+    if (reach) item["steps"] = json_of(group.steps), item["seconds"] = json_of(group.seconds);
+    item["parameters"] = group.parameters > 0 ? Json(group.parameters) : Json();
+    item["states"] = group.states;
+    item["runs"] = runs;
+    document["groups"].push_back(std::move(item));
+  }
+  document["unreadable"] = Json::array();
+  for (const auto& [path, reason] : unreadable) document["unreadable"].push_back({{"path", path}, {"reason", reason}});
+  return document;
+}
+
+/// For spreadsheets: every digit, a column for each number.
+TextTable long_table(const Comparison& comparison, bool reach) {
+  TextTable table;
+  table.header = comparison.keys;
+  for (const char* name : {"metric", "n", "mean", "std", "q25", "median", "q75", "best"}) table.header.emplace_back(name);
+  if (reach)
+    for (const char* name : {"reached", "steps_mean", "steps_std", "steps_median", "seconds_mean", "seconds_std", "seconds_median"})
+      table.header.emplace_back(name);
+  for (const char* name : {"parameters", "runs", "states"}) table.header.emplace_back(name);
+  const auto exact = [](double value) { return std::isnan(value) ? std::string() : fmt::format("{}", value); };
+  for (const ComparedGroup& group : comparison.groups) {
+    std::vector<std::string> row = group.values;
+    const Statistics& value = group.value;
+    row.push_back(comparison.metric);
+    row.push_back(std::to_string(value.count));
+    for (double x : {value.mean, value.deviation, value.lower, value.median, value.upper, group.best(comparison.better)})
+      row.push_back(exact(x));
+    if (reach) {
+      row.push_back(std::to_string(group.steps.count));
+      for (const Statistics* s : {&group.steps, &group.seconds})
+        for (double x : {s->mean, s->deviation, s->median}) row.push_back(exact(x));
+    }
+    row.push_back(group.parameters > 0 ? std::to_string(group.parameters) : "");
+    row.push_back(std::to_string(group.runs.size()));
+    row.push_back(states_text(group));
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+}  // namespace
+
+int compare_command(std::span<const std::string> words) {
+  const Arguments arguments = parse_arguments("compare", words);
+  if (arguments.positional.empty()) throw Error("name folders of runs: stiefel compare DIR...");
+  const Found found = read_all(arguments);
+  Comparison comparison = compare(found.runs, arguments.has("--by") ? words_of(arguments.value("--by")) : differing_keys(found.runs));
+  demand_metric(comparison, arguments);
+  if (arguments.has("--sort")) sort_groups(comparison, arguments.value("--sort"));
+  const bool reach = arguments.has("--reach");
+  if (arguments.has("--json"))
+    fmt::print("{}\n", json_of(comparison, found.unreadable, reach).dump(2, ' ', false, Json::error_handler_t::replace));
+  else if (arguments.has("--csv"))
+    fmt::print("{}", csv(long_table(comparison, reach)));
+  else if (arguments.has("--markdown"))
+    fmt::print("{}", markdown(short_table(comparison, reach)));
+  else if (arguments.has("--latex"))
+    fmt::print("{}", latex(short_table(comparison, reach)));
+  else
+    fmt::print("{}", aligned(short_table(comparison, reach)));
+  return int(Exit::done);
+}
+
+}  // namespace stiefel::cli

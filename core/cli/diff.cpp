@@ -1,0 +1,115 @@
+// `stiefel diff A B`: in what two runs differ, from the configuration to the bits.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+#include <results/comparison.hpp>
+#include <results/isolated_reader.hpp>
+#include <stiefel/error.hpp>
+
+#include "command_table.hpp"
+#include "commands.hpp"
+#include "table_text.hpp"
+
+namespace stiefel::cli {
+namespace {
+
+using Texts = std::map<std::string, std::string>;
+
+RunData read(const std::filesystem::path& path, const std::string& other) {
+  RunRequest request = comparison_request();
+  request.other = other;
+  request.memory = std::uint64_t(4) << 30;
+  request.seconds = 300;
+  RunData run = read_runs({path}, request).at(0);
+  if (!run.unreadable.empty()) throw Error(fmt::format("{} cannot be read: {}", path.string(), printable(run.unreadable)), Exit::damaged);
+  return run;
+}
+
+Texts provenance_of(const RunData& run) {
+  Texts texts(run.header.provenance.begin(), run.header.provenance.end());
+  for (const PluginRow& row : run.header.plugins) {
+    const std::string name = fmt::format("{} {}", row.kind, row.name);
+    texts[name + " version"] = row.version;
+    texts[name + " build_id"] = row.build_id;
+    texts[name + " sha256"] = row.sha256;
+  }
+  for (const DatasetRow& row : run.header.datasets) texts["data " + row.name] = row.sha256;
+  return texts;
+}
+
+/// What it came to: the state, and metrics of the best model.
+Texts outcome_of(const RunData& run) {
+  const auto number = [](double value) { return fmt::format("{:.6g}", value); };
+  Texts texts{{"state", run.status.state}, {"committed_step", std::to_string(run.committed_step)}};
+  if (run.header.parameters > 0) texts["parameters"] = std::to_string(run.header.parameters);
+  if (run.status.best_step >= 0) texts["best_step"] = std::to_string(run.status.best_step);
+  for (const RunDataset& dataset : run.datasets) {
+    const std::string name = dataset.path.substr(dataset.path.rfind('/') + 1);
+    if (name == "epoch" || name == "step" || name == "is_best" || name == "seconds") continue;
+    const ComparedRun found = compared_run(run, {name, {}});
+    if (!std::isnan(found.value)) texts[found.metric] = number(found.value);
+  }
+  return texts;
+}
+
+void add_rows(const std::string& part, const Texts& a, const Texts& b, bool equal_too, TextTable& table) {
+  Texts both = a;
+  both.insert(b.begin(), b.end());
+  for (const auto& [key, ignored] : both) {
+    const auto text = [&, &name = key](const Texts& texts) { return texts.contains(name) ? texts.at(name) : std::string("-"); };
+    if (equal_too || text(a) != text(b)) table.rows.push_back({part, key, text(a), text(b)});
+  }
+}
+
+/// Of texts too long for a table the part where they begin to differ.
+void shorten(std::string& a, std::string& b) {
+  constexpr std::size_t longest = 40;
+  if (a.size() <= longest && b.size() <= longest) return;
+  const std::size_t same = std::size_t(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
+  for (std::string* text : {&a, &b}) {
+    const bool more = text->size() > same + longest;
+    *text = (same > 0 ? "…" : "") + text->substr(same, longest) + (more ? "…" : "");
+  }
+}
+
+constexpr std::size_t most_places = 10;
+
+}  // namespace
+
+int diff_command(std::span<const std::string> words) {
+  const Arguments arguments = parse_arguments("diff", words);
+  if (arguments.positional.size() != 2) throw Error("name the folders of two runs: stiefel diff A B");
+  std::vector<std::filesystem::path> paths;
+  for (const std::string& name : arguments.positional) {
+    paths.push_back(find_run(name));
+    if (!is_directory(paths.back())) throw Error(fmt::format("{} is not the folder of a run", name));
+  }
+  const RunData b = read(paths[1], ""), a = read(paths[0], paths[1].string());
+  TextTable table{{"", "key", paths[0].string(), paths[1].string()}, {false, false, false, false}, {}};
+  add_rows("configuration", a.configuration, b.configuration, false, table);
+  add_rows("provenance", provenance_of(a), provenance_of(b), false, table);
+  add_rows("outcome", outcome_of(a), outcome_of(b), true, table);
+  if (arguments.has("--json")) {
+    nlohmann::ordered_json document{{"a", paths[0].string()}, {"b", paths[1].string()}};
+    for (const char* part : {"configuration", "provenance", "outcome"}) document[part] = nlohmann::json::object();
+    for (const auto& row : table.rows) document[row[0]][row[1]] = {row[2], row[3]};
+    document["differing"] = a.differing;
+    fmt::print("{}\n", document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    return int(Exit::done);
+  }
+  for (auto& row : table.rows) shorten(row[2], row[3]);
+  fmt::print("{}", aligned(table));
+  if (a.differing.empty())
+    fmt::print("all recorded numbers and networks have the same bits\n");
+  else
+    fmt::print("{} recorded arrays have other bits: {}{}\n", a.differing.size(),
+               printable(fmt::format("{}", fmt::join(std::span(a.differing).first(std::min(a.differing.size(), most_places)), ", "))),
+               a.differing.size() > most_places ? ", …" : "");
+  return int(Exit::done);
+}
+
+}  // namespace stiefel::cli

@@ -1,0 +1,157 @@
+// `stiefel inspect RUN`: the parameters of a run's network, and its recurrent maps as matrices.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include <config/load.hpp>
+#include <nlohmann/json.hpp>
+#include <results/atomic_file.hpp>
+#include <results/run_tables.hpp>
+#include <trainer/checkpoint.hpp>
+#include <trainer/inspect.hpp>
+
+#include "command_table.hpp"
+#include "commands.hpp"
+#include "running.hpp"
+#include "table_text.hpp"
+
+namespace stiefel::cli {
+namespace {
+
+/// best, last, or the number of a step.
+std::filesystem::path network_of(const std::filesystem::path& run, const std::string& which) {
+  const bool step = !which.empty() && std::all_of(which.begin(), which.end(), [](char c) { return c >= '0' && c <= '9'; });
+  if (which != "best" && which != "last" && !step)
+    throw Error(fmt::format("--checkpoint must be best, last or the number of a step, got '{}'", which));
+  const std::string name = step ? fmt::format("step_{:0>8}", which) : which;
+  const std::filesystem::path path = network_path(run, name);
+  if (!exists(path)) {
+    std::vector<std::string> have;
+    if (is_directory(path.parent_path()))
+      for (const auto& entry : std::filesystem::directory_iterator(path.parent_path()))
+        if (entry.path().extension() == ".h5") have.push_back(entry.path().stem().string());
+    std::sort(have.begin(), have.end());
+    throw Error(fmt::format("there is no {}; {}", path.string(),
+                            have.empty() ? "the run has not saved a network yet" : fmt::format("there are {}", fmt::join(have, ", "))));
+  }
+  demand_whole(run, name);
+  return path;
+}
+
+const char* name_of(Manifold manifold) {
+  switch (manifold) {
+    case Manifold::flat:
+      return "";
+    case Manifold::orthogonal:
+      return "orthogonal";
+    case Manifold::unitary:
+      return "unitary";
+  }
+  return "";
+}
+
+std::vector<double> moduli_of(const Spectrum& spectrum) {
+  std::vector<double> moduli;
+  for (const auto& z : spectrum.eigenvalues) moduli.push_back(std::abs(z));
+  return moduli;
+}
+
+/// "least … mean … largest"
+std::vector<std::string> range_of(const std::vector<double>& values) {
+  if (values.empty()) return {"-", "-", "-"};
+  const auto [least, largest] = std::minmax_element(values.begin(), values.end());
+  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / double(values.size());
+  return {fmt::format("{:.6g}", *least), fmt::format("{:.6g}", mean), fmt::format("{:.6g}", *largest)};
+}
+
+void print_tables(const Inspection& found) {
+  fmt::print("step {}, {} parameters\n\n", found.step, found.parameters);
+  TextTable blocks{{"block", "shape", "norm", "min", "mean", "max", "manifold"}, {false, true, true, true, true, true, false}, {}};
+  for (const InspectedBlock& block : found.blocks)
+    blocks.rows.push_back({block.name, fmt::format("{} × {}", block.rows, block.cols), fmt::format("{:.6g}", block.norm),
+                           fmt::format("{:.6g}", block.least), fmt::format("{:.6g}", block.mean), fmt::format("{:.6g}", block.largest),
+                           name_of(block.manifold)});
+  fmt::print("{}\n", aligned(blocks));
+  TextTable maps{{"map", "plugin", "W", "singular min", "mean", "max", "|eigenvalue| min", "mean", "max", "|W*W - I|", "max"},
+                 {false, false, true, true, true, true, true, true, true, true, true},
+                 {}};
+  for (const InspectedMap& map : found.maps) {
+    const Index parts = map.complex ? 2 : 1;
+    std::vector<std::string> row = {map.name, map.plugin,
+                                    fmt::format("{} × {}{}", map.W.rows() / parts, map.W.cols() / parts, map.complex ? " complex" : "")};
+    for (const auto& values : {map.spectrum.singular_values, moduli_of(map.spectrum)})
+      for (const std::string& text : range_of(values)) row.push_back(text);
+    row.push_back(fmt::format("{:.3g}", map.defect.frobenius));
+    row.push_back(fmt::format("{:.3g}", map.defect.largest));
+    maps.rows.push_back(std::move(row));
+  }
+  fmt::print("{}", aligned(maps));
+}
+
+void print_json(const Inspection& found) {
+  using Json = nlohmann::ordered_json;
+  Json document{{"step", found.step}, {"parameters", found.parameters}, {"blocks", Json::array()}, {"maps", Json::array()}};
+  for (const InspectedBlock& block : found.blocks)
+    document["blocks"].push_back({{"name", block.name},
+                                  {"shape", {block.rows, block.cols}},
+                                  {"norm", block.norm},
+                                  {"min", block.least},
+                                  {"mean", block.mean},
+                                  {"max", block.largest},
+                                  {"manifold", name_of(block.manifold)}});
+  for (const InspectedMap& map : found.maps) {
+    Json eigenvalues = Json::array();
+    for (const auto& z : map.spectrum.eigenvalues) eigenvalues.push_back({z.real(), z.imag()});
+    document["maps"].push_back({{"name", map.name},
+                                {"plugin", map.plugin},
+                                {"complex", map.complex},
+                                {"singular_values", map.spectrum.singular_values},
+                                {"eigenvalues", eigenvalues},
+                                {"defect_fro", map.defect.frobenius},
+                                {"defect_max", map.defect.largest}});
+  }
+  fmt::print("{}\n", document.dump(2));
+}
+
+/// W row by row; of a complex map A + iB of its real form.
+std::string npy_of(const InspectedMap& map) {
+  if (!map.complex) {
+    const Matrix<double> rows = map.W.transpose();
+    return npy_bytes({rows.data(), std::size_t(rows.size())}, {std::uint64_t(map.W.rows()), std::uint64_t(map.W.cols())}, false);
+  }
+  const Index rows = map.W.rows() / 2, cols = map.W.cols() / 2;
+  std::vector<double> numbers;
+  for (Index i = 0; i < rows; ++i)
+    for (Index j = 0; j < cols; ++j) numbers.insert(numbers.end(), {map.W(i, j), map.W(rows + i, j)});
+  return npy_bytes(numbers, {std::uint64_t(rows), std::uint64_t(cols), 2}, true);
+}
+
+/// Of several maps each to a file that has its name, too.
+void save(const Inspection& found, const std::filesystem::path& file) {
+  for (const InspectedMap& map : found.maps) {
+    std::filesystem::path target = file;
+    if (found.maps.size() > 1) target.replace_filename(fmt::format("{}_{}{}", file.stem().string(), map.name, file.extension().string()));
+    replace_file(target, npy_of(map));
+    fmt::print(stderr, "W of {}: {}\n", map.name, target.string());
+  }
+}
+
+}  // namespace
+
+int inspect_command(std::span<const std::string> words) {
+  const Arguments arguments = parse_arguments("inspect", words);
+  if (arguments.positional.size() != 1) throw Error("name the folder of one run: stiefel inspect RUN");
+  const std::filesystem::path directory = run_folder(arguments.positional.front());
+  const std::filesystem::path network = network_of(directory, arguments.value("--checkpoint", "best"));
+  Registry registry;
+  const LoadedExperiment loaded = load_experiment(directory / "config.yaml", {"threads=1"}, registry);
+  RunOptions options;
+  options.data_directory = data_directory(arguments);
+  const Inspection found = inspect(loaded, registry, options, network);
+  arguments.has("--json") ? print_json(found) : print_tables(found);
+  if (arguments.has("--output")) save(found, arguments.value("--output"));
+  return int(Exit::done);
+}
+
+}  // namespace stiefel::cli

@@ -1,0 +1,104 @@
+// NumPy's files: .npy, and .npz, a ZIP archive of them.
+#include <fmt/format.h>
+#include <zip.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include <stiefel/error.hpp>
+
+#include "results/run_tables.hpp"
+
+namespace stiefel {
+namespace {
+
+/// The bytes before the numbers; their length is a multiple of 64.
+std::string npy_header(const std::string& type, const std::vector<std::uint64_t>& shape) {
+  std::string sizes;
+  for (std::uint64_t size : shape) sizes += std::to_string(size) + ", ";
+  if (shape.size() > 1) sizes.resize(sizes.size() - 2);
+  if (shape.size() == 1) sizes.resize(sizes.size() - 1);
+  std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", type, sizes);
+  constexpr std::size_t before = 10;  // "\x93NUMPY", version 1.0, length
+  text.append(63 - (before + text.size()) % 64, ' ');
+  text += '\n';
+  std::string header = "\x93NUMPY\x01";
+  header += '\0';
+  header += char(text.size() & 0xFF);
+  header += char(text.size() >> 8);
+  return header + text;
+}
+
+std::string npy_of_texts(const std::vector<std::string>& texts, const std::vector<std::uint64_t>& shape) {
+  std::size_t longest = 1;
+  for (const std::string& text : texts) longest = std::max(longest, text.size());
+  std::string bytes = npy_header(fmt::format("|S{}", longest), shape);
+  for (const std::string& text : texts) bytes.append(text).append(longest - text.size(), '\0');
+  return bytes;
+}
+
+class Archive {
+ public:
+  explicit Archive(const std::filesystem::path& path) : path_(path) {
+    int fault = 0;
+    archive_ = zip_open(path.c_str(), ZIP_CREATE | ZIP_TRUNCATE, &fault);
+    if (archive_) return;
+    zip_error_t error;
+    zip_error_init_with_code(&error, fault);
+    const std::string reason = zip_error_strerror(&error);
+    zip_error_fini(&error);
+    fail(reason);
+  }
+  ~Archive() {
+    if (archive_) zip_discard(archive_);
+  }
+  Archive(const Archive&) = delete;
+  Archive& operator=(const Archive&) = delete;
+
+  void add(const std::string& name, const std::string& bytes) {
+    void* copy = std::malloc(bytes.size());  // freed by the archive
+    if (!copy) throw std::bad_alloc();
+    std::memcpy(copy, bytes.data(), bytes.size());
+    zip_source_t* source = zip_source_buffer(archive_, copy, bytes.size(), 1);
+    if (!source) std::free(copy);
+    const zip_int64_t at = source ? zip_file_add(archive_, name.c_str(), source, ZIP_FL_ENC_UTF_8) : -1;
+    if (at < 0) {
+      if (source) zip_source_free(source);
+      fail(fmt::format("{}: {}", name, zip_strerror(archive_)));
+    }
+    // The same run gives the same bytes.
+    zip_file_set_mtime(archive_, zip_uint64_t(at), 315532800, 0);
+  }
+
+  void close() {
+    if (zip_close(archive_) != 0) fail(zip_strerror(archive_));
+    archive_ = nullptr;
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& reason) const {
+    throw Error(fmt::format("{} cannot be written: {}", path_.string(), reason), Exit::exhausted);
+  }
+  std::filesystem::path path_;
+  zip_t* archive_ = nullptr;
+};
+
+}  // namespace
+
+std::string npy_bytes(std::span<const double> values, std::vector<std::uint64_t> shape, bool complex) {
+  if (complex) shape.pop_back();
+  std::string bytes = npy_header(complex ? "<c16" : "<f8", shape);
+  return bytes.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(double));
+}
+
+void export_npz(const RunData& run, const std::filesystem::path& file) {
+  Archive archive(file);
+  for (const RunDataset& dataset : run.datasets)
+    archive.add(dataset.path.substr(1) + ".npy",
+                dataset.is_text ? npy_of_texts(dataset.texts, dataset.shape) : npy_bytes(dataset.values, dataset.shape, dataset.complex));
+  archive.add("config.npy", npy_of_texts({run.header.yaml}, {}));
+  archive.close();
+}
+
+}  // namespace stiefel

@@ -1,0 +1,217 @@
+#!/usr/bin/python3
+"""`stiefel compare`: means, spreads, quantiles and steps to a threshold against NumPy; tables of all kinds: compare_test.py STIEFEL"""
+import csv
+import io
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import numpy as np
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from made_runs import configuration, write_run  # pylint: disable=wrong-import-position
+
+PROGRAM = sys.argv[1]
+EVALUATIONS = 20
+
+
+def curves(rng, floor):
+    """Columns of /epochs of a run that learns, with a best evaluation that is not the last."""
+    steps = 10 * np.arange(1, EVALUATIONS + 1)
+    loss = floor + np.exp(-steps / 25) * rng.uniform(0.5, 1.5) + rng.uniform(0, 0.01, EVALUATIONS)
+    best = np.array([loss[i] == loss[:i + 1].min() for i in range(EVALUATIONS)])
+    return {"step": steps, "train_loss": 2 * loss, "valid_loss": loss, "valid_accuracy": 1 - loss, "test_loss": np.full(EVALUATIONS, np.nan),
+            "is_best": best.astype(np.uint8), "seconds": rng.uniform(0.5, 1.5, EVALUATIONS)}
+
+
+class Compare(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+
+    def call(self, *words, code=0):
+        done = subprocess.run([PROGRAM, "compare", *map(str, words)], capture_output=True, text=True, check=False, timeout=300)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done.stdout if code == 0 else done.stderr
+
+    def read(self, *words):
+        return json.loads(self.call(*words, "--json"))
+
+    def make(self, plugins=("householder", "dense"), seeds=5):
+        """Finished runs of two methods, with their columns."""
+        rng = np.random.default_rng(7)
+        made = {}
+        for number, plugin in enumerate(plugins):
+            for seed in range(seeds):
+                columns = curves(rng, 0.05 * (number + 1))
+                write_run(self.root / "sweep" / f"{plugin}{seed}", columns, plugin=plugin, seed=seed, threads=seed % 2 + 1,
+                          final={"test_loss": columns["valid_loss"].min() * 1.1, "test_accuracy": 0.5}, parameters=1000 * (number + 1))
+                made[plugin, seed] = columns
+        return made
+
+    def test_statistics_are_those_of_numpy(self):
+        made = self.make()
+        found = self.read(self.root)
+        self.assertEqual((found["metric"], found["better"], found["unreadable"]), ("valid_loss", "lower", []))
+        self.assertEqual([group["keys"] for group in found["groups"]],
+                         [{"model.recurrent.plugin": "dense"}, {"model.recurrent.plugin": "householder"}])
+        for group in found["groups"]:
+            plugin = group["keys"]["model.recurrent.plugin"]
+            values = np.array([columns["valid_loss"].min() for (name, _), columns in made.items() if name == plugin])
+            expected = {"mean": values.mean(), "std": values.std(ddof=1), "q25": np.quantile(values, 0.25), "median": np.median(values),
+                        "q75": np.quantile(values, 0.75), "min": values.min(), "max": values.max()}
+            for name, value in expected.items():
+                self.assertAlmostEqual(group["value"][name], value, places=13, msg=name)
+            self.assertEqual((group["best"], group["states"], group["parameters"]),
+                             (values.min(), {"finished": 5}, 1000 if plugin == "householder" else 2000))
+
+    def test_steps_and_seconds_to_a_threshold(self):
+        made = self.make()
+        threshold = 0.2
+        for group in self.read(self.root, "--reach", threshold)["groups"]:
+            steps, seconds = [], []
+            for (name, _), columns in made.items():
+                under = np.flatnonzero(columns["valid_loss"] <= threshold)
+                if name == group["keys"]["model.recurrent.plugin"] and len(under):
+                    steps.append(columns["step"][under[0]])
+                    seconds.append(columns["seconds"][:under[0] + 1].sum())
+            self.assertEqual(group["steps"]["n"], len(steps))
+            self.assertGreater(len(steps), 0)
+            self.assertAlmostEqual(group["steps"]["mean"], np.mean(steps), places=10)
+            self.assertAlmostEqual(group["seconds"]["median"], np.median(seconds), places=10)
+        higher = self.read(self.root, "--metric", "accuracy", "--reach", 0.9)
+        self.assertEqual((higher["metric"], higher["better"]), ("valid_accuracy", "higher"))
+        for group in higher["groups"]:
+            for run in group["runs"]:
+                columns = made[group["keys"]["model.recurrent.plugin"], int(run["seed"])]
+                reached = np.flatnonzero(columns["valid_accuracy"] >= 0.9)
+                self.assertEqual(run["steps"], columns["step"][reached[0]] if len(reached) else None)
+
+    def test_a_named_metric(self):
+        made = self.make(("dense",), 3)
+        values = {run["seed"]: run["value"] for group in self.read(self.root, "--metric", "test_loss")["groups"] for run in group["runs"]}
+        for seed in range(3):
+            self.assertEqual(values[str(seed)], made["dense", seed]["valid_loss"].min() * 1.1)
+        self.assertIn("no run has the metric perplexity", self.call(self.root, "--metric", "perplexity", code=2))
+
+    def test_metric_that_is_selected(self):
+        columns = {"step": [10, 20, 30], "train_loss": [3., 2., 1.], "valid_loss": [.3, .1, .2], "valid_accuracy": [.7, .9, .8],
+                   "is_best": np.uint8([1, 1, 0]), "seconds": [1., 1., 1.]}
+        write_run(self.root / "a" / "accuracy", columns, select="accuracy")
+        found = self.read(self.root / "a")
+        self.assertEqual((found["metric"], found["groups"][0]["value"]["mean"]), ("valid_accuracy", 0.9))
+        write_run(self.root / "a" / "loss", columns)
+        self.assertIn("name one by --metric", self.call(self.root, code=2))
+        self.assertEqual(self.read(self.root, "--where", "train.select=loss")["groups"][0]["value"]["mean"], 0.1)
+        # without a validation split nothing selects: the training loss of the last evaluation
+        write_run(self.root / "b" / "none", {**columns, "valid_loss": [np.nan] * 3, "is_best": np.uint8([0, 0, 0])})
+        found = self.read(self.root / "b")
+        self.assertEqual((found["metric"], found["groups"][0]["value"]["mean"]), ("train_loss", 1.0))
+
+    def test_direction_that_is_not_told(self):
+        columns = {"step": [10], "valid_loss": [.3], "valid_snr": [5.], "is_best": np.uint8([1]), "seconds": [1.]}
+        write_run(self.root / "old", columns, better=False)
+        self.assertEqual(self.read(self.root)["better"], "lower")
+        self.assertIsNone(self.read(self.root, "--metric", "snr")["groups"][0]["best"])
+        self.assertIn("higher or lower", self.call(self.root, "--metric", "snr", "--reach", 4, code=2))
+
+    def test_every_state_is_shown(self):
+        self.make(("dense",), 2)
+        columns = curves(np.random.default_rng(1), 5)
+        for number, state in enumerate(("diverged", "failed", "preempted", "running")):
+            write_run(self.root / "sweep" / state, columns if number else {}, state=state, plugin="dense", seed=10 + number)
+        begun = self.root / "sweep" / "begun"
+        begun.mkdir()
+        (begun / "config.yaml").write_text(configuration(plugin="dense", seed=20), encoding="utf-8")
+        group, = self.read(self.root)["groups"]
+        self.assertEqual(group["states"], {"diverged": 1, "failed": 1, "finished": 2, "preempted": 1, "stopped": 2})
+        self.assertEqual(group["value"]["n"], 2)
+        self.assertIn("2 finished", self.call(self.root))
+        self.assertEqual(self.read(self.root, "--where", "state=diverged")["groups"][0]["states"], {"diverged": 1})
+
+    def test_keys_of_the_rows(self):
+        for number, (plugin, options) in enumerate((("householder", ", reflections: 4"), ("householder", ", reflections: 16"), ("dense", ", init: x"))):
+            for rate in (0.001, 0.01):
+                write_run(self.root / f"{number}-{rate}", curves(np.random.default_rng(number), 0), plugin=plugin, options=options, rate=rate)
+        keys = list(self.read(self.root)["groups"][0]["keys"])
+        self.assertEqual(keys, ["model.recurrent.plugin", "optimizer.rate", "model.recurrent.reflections"])
+        groups = [tuple(group["keys"].values()) for group in self.read(self.root)["groups"]]
+        self.assertEqual(groups, [("dense", "0.001", "-"), ("dense", "0.01", "-"), ("householder", "0.001", "4"), ("householder", "0.001", "16"),
+                                  ("householder", "0.01", "4"), ("householder", "0.01", "16")])
+        self.assertEqual([len(group["runs"]) for group in self.read(self.root, "--by", "optimizer.rate")["groups"]], [3, 3])
+        self.assertIn("did you mean 'optimizer.rate'", self.call(self.root, "--by", "optimizer.rat", code=2))
+
+    def test_where_and_sort(self):
+        self.make()
+        for condition, runs in (("seed<2", 4), ("seed>2", 4), ("seed!=0", 8), ("model.recurrent.plugin=dense", 5), ("seed=1.0", 2)):
+            found = self.read(self.root, "--where", condition, "--by", "model.recurrent.plugin")
+            self.assertEqual(sum(len(group["runs"]) for group in found["groups"]), runs, condition)
+        found = self.read(self.root, "--where", "seed<3", "--where", "seed>0", "--by", "seed")
+        self.assertEqual([group["keys"]["seed"] for group in found["groups"]], ["1", "2"])
+        self.assertEqual([group["keys"]["model.recurrent.plugin"] for group in self.read(self.root, "--sort", "mean")["groups"]], ["householder", "dense"])
+        self.assertEqual([group["keys"]["model.recurrent.plugin"] for group in self.read(self.root, "--sort", "mean", "--metric", "accuracy")["groups"]],
+                         ["householder", "dense"])
+        self.assertIn("no such column", self.call(self.root, "--sort", "beauty", code=2))
+        self.assertIn("no run fulfils", self.call(self.root, "--where", "seed=77", code=2))
+        self.assertIn("a condition is", self.call(self.root, "--where", "seed", code=2))
+
+    def test_tables(self):
+        columns = {"step": [10, 20], "train_loss": [1., 1.], "valid_loss": [.5, .25], "is_best": np.uint8([1, 1]), "seconds": [1., 1.]}
+        for seed, loss in enumerate((0.25, 0.75)):
+            write_run(self.root / f"s{seed}", {**columns, "valid_loss": [2., loss]}, seed=seed)
+        write_run(self.root / "t", {**columns, "valid_loss": [2., 0.125]}, rate="a|b_c")
+        self.assertEqual(self.call(self.root, "--by", "optimizer.rate"),
+                         "optimizer.rate  valid_loss mean ± std  median      25–75 %   best  parameters  n  runs\n"
+                         "0.01                       0.5 ± 0.35     0.5  0.375–0.625   0.25        1000  2  2 finished\n"
+                         "a|b_c                           0.125   0.125            -  0.125        1000  1  1 finished\n")
+        self.assertEqual(self.call(self.root, "--by", "optimizer.rate", "--markdown"),
+                         "| optimizer.rate | valid_loss mean ± std | median | 25–75 % | best | parameters | n | runs |\n"
+                         "|---|---:|---:|---:|---:|---:|---:|---|\n"
+                         "| 0.01 | 0.5 ± 0.35 | 0.5 | 0.375–0.625 | 0.25 | 1000 | 2 | 2 finished |\n"
+                         "| a\\|b_c | 0.125 | 0.125 | - | 0.125 | 1000 | 1 | 1 finished |\n")
+        latex = self.call(self.root, "--by", "optimizer.rate", "--latex")
+        self.assertIn("\\begin{tabular}{lrrrrrrl}\n\\toprule\n", latex)
+        self.assertIn("a|b\\_c & 0.125 & ", latex)
+        self.assertIn("0.01 & 0.5 $\\pm$ 0.35 & ", latex)
+        rows = list(csv.DictReader(io.StringIO(self.call(self.root, "--by", "optimizer.rate", "--csv", "--reach", 0.25))))
+        self.assertEqual([(row["optimizer.rate"], row["n"], row["mean"], row["best"], row["reached"], row["steps_mean"]) for row in rows],
+                         [("0.01", "2", "0.5", "0.25", "1", "20"), ("a|b_c", "1", "0.125", "0.125", "1", "20")])
+
+    def test_what_is_found(self):
+        self.make(("dense",), 1)
+        run = self.root / "sweep" / "dense0"
+        (run / "checkpoints").mkdir()
+        write_run(run / "checkpoints" / "inner", {})
+        os.symlink(self.root, self.root / "sweep" / "loop")
+        for path in (self.root, run, run / "results.h5"):
+            self.assertEqual(len(self.read(path)["groups"][0]["runs"]), 1, path)
+        (self.root / "empty").mkdir()
+        self.assertIn("there is no run below", self.call(self.root / "empty", code=2))
+        self.assertIn("there is no", self.call(self.root / "nowhere", code=2))
+
+    def test_control_characters_do_not_reach_the_terminal(self):
+        write_run(self.root / "evil", {"step": [1], "valid_loss": [1.], "is_best": np.uint8([1]), "seconds": [1.]}, state="\x1b[2J\u009b\x07finished")
+        said = self.call(self.root)
+        self.assertIn("?[2J??finished", said)
+        self.assertFalse(set("\x1b\x07\u009b") & set(said))
+
+    def test_five_hundred_runs(self):
+        rng = np.random.default_rng(3)
+        for number in range(500):
+            write_run(self.root / f"{number:03}", curves(rng, 0), seed=number % 5, rate=0.001 * (number // 5 + 1))
+        begin = time.monotonic()
+        found = self.read(self.root)
+        seconds = time.monotonic() - begin
+        print(f"500 runs are compared in {seconds:.2f} s", flush=True)
+        self.assertEqual((len(found["groups"]), {len(group["runs"]) for group in found["groups"]}), (100, {5}))
+        self.assertLess(seconds, 30)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0]], verbosity=1)

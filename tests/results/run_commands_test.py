@@ -1,0 +1,268 @@
+#!/usr/bin/python3
+"""`stiefel diff`, `export` and `inspect` on runs that the program makes: run_commands_test.py STIEFEL"""
+import csv
+import json
+import pathlib
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import h5py
+import numpy as np
+
+PROGRAM = sys.argv[1]
+EXPERIMENT = """name: shown
+task: {plugin: adding, length: 12, validation_sequences: 20, test_sequences: 20}
+model:
+  cell: {plugin: CELL, hidden: 8}
+  recurrent: {plugin: METHOD}
+optimizer: {plugin: adam, rate: 0.01}
+train: {batch: 5, steps: 40, evaluate_every: 10}
+record: {loss: 1, spectrum: 10, gradient_norms: 10, orthogonality: 10}
+checkpoint: {every: 20, keep: 2}
+"""
+
+
+def crc32c(data):
+    """Bit by bit, as RFC 3720 defines it."""
+    remainder = 0xFFFFFFFF
+    for byte in data:
+        remainder ^= byte
+        for _ in range(8):
+            remainder = remainder >> 1 ^ (0x82F63B78 if remainder & 1 else 0)
+    return remainder ^ 0xFFFFFFFF
+
+
+def masked(data):
+    crc = crc32c(data)
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def records(path):
+    """Messages of an event file whose checksums hold."""
+    data, at = path.read_bytes(), 0
+    while at < len(data):
+        length, = struct.unpack_from("<Q", data, at)
+        assert struct.unpack_from("<I", data, at + 8)[0] == masked(data[at:at + 8]), at
+        message = data[at + 12:at + 12 + length]
+        assert struct.unpack_from("<I", data, at + 12 + length)[0] == masked(message), at
+        at += 16 + length
+        yield message
+
+
+def varint(data, at):
+    value = shift = 0
+    while True:
+        value |= (data[at] & 127) << shift
+        at, shift = at + 1, shift + 7
+        if not data[at - 1] & 128:
+            return value, at
+
+
+def fields(message):
+    """(number, value) of a message in Google's encoding."""
+    at = 0
+    while at < len(message):
+        key, at = varint(message, at)
+        kind = key & 7
+        if kind == 0:
+            value, at = varint(message, at)
+        elif kind == 2:
+            size, at = varint(message, at)
+            value, at = message[at:at + size], at + size
+        else:
+            size, form = {1: (8, "<d"), 5: (4, "<f")}[kind]
+            value, at = struct.unpack_from(form, message, at)[0], at + size
+        yield key >> 3, value
+
+
+def events(path):
+    """{tag: [(step, value)]} and the first event."""
+    first, curves = None, {}
+    for message in records(path):
+        event = dict(fields(message))
+        first = first or event
+        for number, value in fields(event.get(5, b"")):
+            assert number == 1
+            scalar = dict(fields(value))
+            curves.setdefault(scalar[1].decode(), []).append((event[2], scalar[2]))
+    return first, curves
+
+
+class RunCommands(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.root = pathlib.Path(cls.folder.name)
+        cls.run_ = cls.make("real", "elman", "householder", "seed=1")
+        cls.other = cls.make("real", "elman", "householder", "seed=2", "optimizer.rate=0.02")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    @classmethod
+    def make(cls, where, cell, method, *overrides):
+        file = cls.root / f"{cell}_{method}.yaml"
+        file.write_text(EXPERIMENT.replace("CELL", cell).replace("METHOD", method), encoding="utf-8")
+        said = cls.call("run", file, "--output", cls.root / where, "--threads", 1, "--no-progress", *overrides)
+        return pathlib.Path(re.search("^results: (.*)/results.h5$", said, re.MULTILINE)[1])
+
+    @classmethod
+    def call(cls, *words, code=0):
+        done = subprocess.run([PROGRAM, *map(str, words)], cwd=cls.root, capture_output=True, text=True, check=False, timeout=300)
+        assert done.returncode == code, (words, done.returncode, done.stderr)
+        return done.stdout if code == 0 else done.stderr
+
+    def test_compare_of_real_runs(self):
+        found = json.loads(self.call("compare", "real", "--json"))
+        self.assertEqual([group["keys"] for group in found["groups"]], [{"optimizer.rate": "0.01"}, {"optimizer.rate": "0.02"}])
+        with h5py.File(self.run_ / "results.h5") as file:
+            self.assertEqual(found["groups"][0]["value"]["mean"], file["status"].attrs["best_metric"])
+            self.assertEqual(found["groups"][0]["parameters"], file.attrs["parameters"])
+            test = json.loads(self.call("compare", "real", "--json", "--metric", "test_loss", "--where", "seed=1"))
+            self.assertEqual(test["groups"][0]["value"]["mean"], file["final/test_loss"][0])
+
+    def test_diff(self):
+        found = json.loads(self.call("diff", self.run_, self.other, "--json"))
+        self.assertEqual(found["configuration"], {"optimizer.rate": ["0.01", "0.02"], "seed": ["1", "2"]})
+        self.assertEqual(set(found["provenance"]), {"command_line"})
+        self.assertIn("results.h5 /steps/loss", found["differing"])
+        self.assertTrue(any(place.startswith("checkpoints/best.h5 /weights/recurrent") for place in found["differing"]))
+        said = self.call("diff", self.run_, self.other)
+        self.assertRegex(said, r"configuration +optimizer\.rate +0\.01 +0\.02\n")
+        self.assertRegex(said, r"\d+ recorded arrays have other bits: results\.h5 /")
+        self.call("repeat", self.run_, "--output", "again", "--threads", 1, "--no-progress")
+        self.assertIn("the same bits", self.call("diff", self.run_, "again"))
+        self.assertIn("holds 2 runs", self.call("diff", "real", "again", code=2))
+
+    def test_diff_of_plugins(self):
+        """Another build of a plugin shows by its build id."""
+        copy = self.root / "rebuilt"
+        copy.mkdir()
+        for name in ("config.yaml", "results.h5"):
+            (copy / name).write_bytes((self.run_ / name).read_bytes())
+        with h5py.File(copy / "results.h5", "r+") as file:
+            names = list(file["provenance/plugins/name"].asstr())
+            file["provenance/plugins/build_id"][names.index("householder")] = "0123456789"
+        found = json.loads(self.call("diff", self.run_, copy, "--json"))
+        self.assertEqual([key for key in found["provenance"]], ["parametrisation householder build_id"])
+
+    def test_csv(self):
+        files = self.call("export", self.run_, "--csv", "-o", "csv").split()
+        names = {pathlib.Path(file).name for file in files}
+        self.assertLessEqual({"steps.csv", "epochs.csv", "final.csv", "spectrum_recurrent.csv", "gradient.csv", "timing.csv"}, names)
+        with h5py.File(self.run_ / "results.h5") as file:
+            for table, group in (("steps", "steps"), ("spectrum_recurrent", "spectrum/recurrent")):
+                with open(self.root / "csv" / f"{table}.csv", encoding="utf-8") as stream:
+                    rows = list(csv.DictReader(stream))
+                for name, dataset in file[group].items():
+                    if dataset.shape[:1] != (len(rows),) or name == "k":
+                        continue
+                    values = dataset[:].reshape(len(rows), -1)
+                    for j, column in enumerate(values.T):
+                        title = name if dataset.ndim == 1 else f"{name}_{j}"
+                        if values.dtype.kind == "c":
+                            found = np.array([complex(float(row[title + "_re"]), float(row[title + "_im"])) for row in rows])
+                        else:
+                            found = np.array([float(row[title]) for row in rows])
+                        np.testing.assert_array_equal(found, column, title)
+        with open(self.root / "csv" / "timing.csv", encoding="utf-8") as stream:
+            self.assertIn("seconds_forward", csv.DictReader(stream).fieldnames)
+
+    def test_npz(self):
+        self.call("export", self.run_, "--npz", "-o", "npz")
+        with np.load(self.root / "npz" / "results.npz") as arrays, h5py.File(self.run_ / "results.h5") as file:
+            def visit(name, item):
+                if isinstance(item, h5py.Dataset) and not name.startswith(("config", "provenance", "status")):
+                    expected = item.asstr()[()].astype("S") if item.dtype.kind == "O" else item[()]
+                    np.testing.assert_array_equal(arrays[name], expected, name)
+                    visited.append(name)
+            visited = []
+            file.visititems(visit)
+            self.assertEqual(set(arrays.files), {*visited, "config"})
+            self.assertEqual(arrays["spectrum/recurrent/eigenvalues"].dtype, np.complex128)
+            self.assertEqual(arrays["config"].item().decode(), file["config/yaml"].asstr()[()])
+        first = (self.root / "npz" / "results.npz").read_bytes()
+        self.call("export", self.run_, "--npz", "-o", "npz")
+        self.assertEqual((self.root / "npz" / "results.npz").read_bytes(), first)
+
+    def test_tensorboard(self):
+        self.assertEqual(crc32c(b"123456789"), 0xE3069283)
+        file, = map(pathlib.Path, self.call("export", self.run_, "--tensorboard").split())
+        self.assertIn("tfevents", file.name)
+        self.assertEqual(file.parent, pathlib.Path("exports/shown") / self.run_.name)
+        first, curves = events(self.root / file)
+        self.assertEqual(first[3], b"brain.Event:2")
+        with h5py.File(self.run_ / "results.h5") as results:
+            for tag, steps in (("steps/loss", "steps/step"), ("epochs/valid_loss", "epochs/step"), ("spectrum/recurrent/singular_max", "spectrum/recurrent/snapshot")):
+                self.assertEqual([step for step, _ in curves[tag]], list(results[steps]), tag)
+                np.testing.assert_array_equal(np.float32([value for _, value in curves[tag]]), results[tag][:].astype(np.float32))
+            self.assertNotIn("spectrum/recurrent/singular_values_0", curves)
+            self.assertAlmostEqual(first[1], results["provenance/segments/started"][0])
+        for message in list(records(self.root / file))[:5]:
+            said = subprocess.run(["protoc", "--decode_raw"], input=message, capture_output=True, check=True).stdout.decode()
+            self.assertRegex(said, r"^1: 0x41d")
+        self.assertIn('1: "steps/loss"', said)
+
+    def test_exports_that_cannot_be(self):
+        self.assertIn("--csv, --npz, --tensorboard", self.call("export", self.run_, code=2))
+        (self.root / "file").write_text("", encoding="utf-8")
+        self.assertIn("name another by --output", self.call("export", self.run_, "--csv", "-o", "file/x", code=2))
+        broken = self.root / "broken"
+        broken.mkdir()
+        (broken / "results.h5").write_bytes(b"nothing")
+        self.assertIn("cannot be read", self.call("export", broken, "--csv", code=6))
+
+    def weights(self, run, name):
+        with h5py.File(run / "checkpoints" / f"{name}.h5") as file:
+            return file.attrs["step"], {key: array[:] for key, array in file["weights"].items()}
+
+    def test_inspect(self):
+        for name, which in (("best", ()), ("last", ("--checkpoint", "last")), ("step_00000020", ("--checkpoint", 20))):
+            step, weights = self.weights(self.run_, name)
+            found = json.loads(self.call("inspect", self.run_, "--json", "-o", "W.npy", *which))
+            self.assertEqual((found["step"], found["parameters"]), (step, sum(array.size for array in weights.values())))
+            for block in found["blocks"]:
+                array = weights[block["name"]]
+                self.assertEqual((tuple(block["shape"]), block["min"], block["max"]), (array.shape, array.min(), array.max()))
+                self.assertAlmostEqual(block["norm"], np.linalg.norm(array), places=12)
+            W = np.load(self.root / "W.npy")
+            self.assertEqual(W.shape, (8, 8))
+            map_, = found["maps"]
+            np.testing.assert_allclose(map_["singular_values"], np.linalg.svd(W, compute_uv=False), atol=1e-6)
+            np.testing.assert_allclose(np.sort(np.abs([complex(*z) for z in map_["eigenvalues"]])), np.sort(np.abs(np.linalg.eigvals(W))), atol=1e-6)
+            self.assertAlmostEqual(map_["defect_fro"], np.linalg.norm(W.T @ W - np.eye(8)), places=12)
+        self.assertRegex(self.call("inspect", self.run_), r"recurrent +householder +8 × 8 +(1|0\.999999\d*) ")
+
+    def test_inspect_of_several_and_of_complex_maps(self):
+        gated = self.make("gated", "lstm", "dense")
+        found = json.loads(self.call("inspect", gated, "--json", "-o", "gates.npy"))
+        self.assertEqual(len(found["maps"]), 4)
+        _, weights = self.weights(gated, "best")
+        for map_ in found["maps"]:
+            W = np.load(self.root / f"gates_{map_['name']}.npy")
+            block = next(array for name, array in weights.items() if f".{map_['name']}." in name)
+            np.testing.assert_array_equal(W, block)
+        unitary = self.make("unitary", "elman", "unitary_householder")
+        found = json.loads(self.call("inspect", unitary, "--json", "-o", "unitary.npy"))
+        W = np.load(self.root / "unitary.npy")
+        self.assertEqual((W.dtype, found["maps"][0]["complex"]), (np.complex128, True))
+        np.testing.assert_allclose(W.conj().T @ W, np.eye(len(W)), atol=1e-6)
+        self.assertAlmostEqual(found["maps"][0]["defect_fro"], np.linalg.norm(W.conj().T @ W - np.eye(len(W))), places=12)
+
+    def test_inspect_of_what_is_not_whole(self):
+        self.assertIn("there are best, last, step_00000020, step_00000040", self.call("inspect", self.run_, "--checkpoint", 7, code=2))
+        self.assertIn("must be best, last", self.call("inspect", self.run_, "--checkpoint", "../x", code=2))
+        path = self.other / "checkpoints" / "step_00000020.h5"
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 1
+        path.write_bytes(data)
+        self.assertIn("it is not what was written", self.call("inspect", self.other, "--checkpoint", 20, code=6))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0]], verbosity=1)
