@@ -1,6 +1,7 @@
 // What is read of progress.jsonl and log.txt while they grow.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 
@@ -9,6 +10,7 @@
 #include "scratch.hpp"
 
 using namespace stiefel;
+using scratch::Folder;
 
 namespace {
 
