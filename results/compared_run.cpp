@@ -71,7 +71,7 @@ std::string ComparedRun::text(const std::string& key) const {
   return found == configuration.end() ? "-" : found->second;
 }
 
-RunRequest comparison_request() { return {.paths = {"/epochs", "/final", "/outcome"}}; }
+RunRequest comparison_request() { return {.paths = {"/epochs", "/final", "/outcome"}, .provenance = false}; }
 
 ComparedRun compared_run(const RunData& run, const ComparedQuantity& quantity) {
   ComparedRun found;

@@ -210,7 +210,7 @@ void write_header(hdf5::Group& root, const RunHeader& header) {
   write_provenance(root, header);
 }
 
-RunHeader read_header(const ResultReader& file) {
+RunHeader read_header(const ResultReader& file, bool provenance) {
   const auto texts = [&](const std::string& path) { return file.exists(path) ? file.texts(path) : std::vector<std::string>(); };
   const auto numbers = [&](const std::string& path) { return file.exists(path) ? file.read(path).values : std::vector<double>(); };
   RunHeader header;
@@ -218,6 +218,7 @@ RunHeader read_header(const ResultReader& file) {
   header.run_id = file.text_attribute("/", "run_id");
   if (file.has_attribute("/", "parameters")) header.parameters = std::int64_t(file.number_attribute("/", "parameters"));
   header.yaml = file.text("/config/yaml");
+  if (!provenance) return header;
   header.source = file.text("/config/source");
   header.overrides = texts("/config/overrides");
   header.hash = file.text_attribute("/config", "hash");

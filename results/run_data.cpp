@@ -184,7 +184,7 @@ RunData read_run(const fs::path& path, const RunRequest& request) {
     std::error_code ignored;
     if (!fs::is_regular_file(results, ignored)) throw Error(results.string() + " is not a file", Exit::damaged);
     const ResultReader file(results);
-    run.header = read_header(file);
+    run.header = read_header(file, request.provenance);
     run.configuration = flat_configuration(run.header.yaml, "/config/yaml");
     read_status(file, run);
     DatasetReader reader(file, request.most_values, run.datasets);

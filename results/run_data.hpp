@@ -23,7 +23,7 @@ struct RunDataset {
   std::string units, long_name, description;
 };
 
-struct RunData {
+struct STIEFEL_API RunData {
   std::filesystem::path path;  ///< the run's folder, or a result file that stands alone
   std::string unreadable;      ///< why nothing below is known; empty when it is
   RunHeader header;
@@ -44,8 +44,9 @@ struct RunData {
 
 /// What is read of each run beside its header, and how much one run may cost.
 struct RunRequest {
-  std::vector<std::string> paths = {};            ///< datasets, or groups with everything below them
-  std::string other = {};                         ///< folder of a run that is compared bit by bit; empty: none
+  std::vector<std::string> paths = {};  ///< datasets, or groups with everything below them
+  bool provenance = true;  ///< also where the run came from: provenance, plugins, data files, segments, the source of the configuration
+  std::string other = {};  ///< folder of a run that is compared bit by bit; empty: none
   std::uint64_t most_values = 1 << 22;            ///< numbers, or bytes of text, of one run
   std::uint64_t memory = std::uint64_t(1) << 30;  ///< bytes that reading one run may take
   int seconds = 30;                               ///< that reading one run may take

@@ -21,6 +21,7 @@ using Texts = std::map<std::string, std::string>;
 
 RunData read(const std::filesystem::path& path, const std::string& other) {
   RunRequest request = comparison_request();
+  request.provenance = true;
   request.other = other;
   request.memory = std::uint64_t(4) << 30;
   request.seconds = 300;
