@@ -20,6 +20,9 @@ int run_command(std::span<const std::string> arguments);
 int repeat_command(std::span<const std::string> words);
 int resume_command(std::span<const std::string> arguments);
 int sample_command(std::span<const std::string> arguments);
+int sweep_command(std::span<const std::string> arguments);
+int worker_command(std::span<const std::string> arguments);
+int slurm_command(std::span<const std::string> arguments);
 
 /// What `stiefel completion bash` prints.
 std::string bash_completion();

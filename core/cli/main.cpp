@@ -19,6 +19,7 @@
 
 #include "command_table.hpp"
 #include "commands.hpp"
+#include "running.hpp"
 
 namespace stiefel::cli {
 namespace {
@@ -28,6 +29,9 @@ using Run = int (*)(std::span<const std::string>);
 const std::map<std::string, Run, std::less<>> runners = {{"run", run_command},
                                                          {"resume", resume_command},
                                                          {"repeat", repeat_command},
+                                                         {"sweep", sweep_command},
+                                                         {"worker", worker_command},
+                                                         {"slurm", slurm_command},
                                                          {"sample", sample_command},
                                                          {"validate", validate_command},
                                                          {"describe", describe_command},
@@ -89,6 +93,7 @@ int main(int count, char** words) {
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes shows as a failed write, and is reported as one
   try {
+    stiefel::cli::follow_worker();
     stiefel::cli::end_when_out_of_memory();
     stiefel::cli::keep_freed_memory();
     stiefel::start_blas();

@@ -35,6 +35,7 @@ struct RunOptions {
   std::string command_line;
   const std::atomic<int>* signal = nullptr;  ///< set to a signal number to save a checkpoint after the step and stop
   std::atomic<bool>* save = nullptr;         ///< set to save a checkpoint after the step
+  Index until = 0;                           ///< step after which to save a checkpoint and stop; 0: to the end
 };
 
 struct RunSummary {
