@@ -137,7 +137,7 @@ def slurm(settings, folder, _):
         said = sweep.do("slurm", sweep.path, "--array-limit", 10, "--time", "10", "--threads", 1, "--", "--comment=tiny")
         submissions = [line.split() for line in said.splitlines()]
         assert len(submissions) == 3 and all(words[0] == "sbatch" for words in submissions), said
-        jobs = [cluster.ask(*words, "--parsable").strip() for words in submissions]
+        jobs = [cluster.ask(words[0], "--parsable", words[1]).strip() for words in submissions]
         assert all(job.isdigit() for job in jobs), jobs
 
         running = lambda: cluster.ask("squeue", "--noheader", "--states=RUNNING", "--array", "--format=%F_%K").split()

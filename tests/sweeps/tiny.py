@@ -66,6 +66,8 @@ class Sweep:
 
     def states(self):
         found = {}
+        if not (self.path / "runs.tsv").exists():
+            return found
         for run in self.status():
             found[run["state"]] = found.get(run["state"], 0) + 1
         return found

@@ -147,7 +147,7 @@ TEST_CASE("a plan is read as it was written, and a damaged one is refused") {
     CHECK(run.id == sweep.runs[i].id);
     CHECK(run.values == sweep.runs[i].values);
     CHECK(load_experiment(folder.config(run), {}, sweeps.registry).id == run.id);
-    CHECK(look_at(folder, run).state == SweepState::waiting);
+    CHECK(look_at(folder, run, {}).state == SweepState::waiting);
   }
   CHECK(folder.sweep().halving->metric == "valid_accuracy");
   CHECK(folder.sweep().halving->highest);

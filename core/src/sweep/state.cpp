@@ -30,7 +30,7 @@ const char* name_of(SweepState state) {
   return names[int(state)];
 }
 
-RunLook look_at(const SweepFolder& folder, const SweepRun& run) {
+RunLook look_at(const SweepFolder& folder, const SweepRun& run, LockPatience patience) {
   const fs::path directory = folder.run(run), results = directory / "results.h5";
   RunLook look;
   if (fs::exists(results)) {
@@ -46,7 +46,7 @@ RunLook look_at(const SweepFolder& folder, const SweepRun& run) {
     look.state = SweepState::stopped;
   }
   if (look.state == SweepState::finished) return look;
-  if (!living_owner(directory / "lock").empty()) {
+  if (!living_owner(directory / "lock", patience).empty()) {
     look.state = SweepState::running;
   } else if (fs::exists(folder.failure(run))) {
     const Index step = look.step;
@@ -58,7 +58,7 @@ RunLook look_at(const SweepFolder& folder, const SweepRun& run) {
 
 std::vector<RunLook> look_at_all(const SweepFolder& folder, LockPatience patience) {
   std::vector<RunLook> looks;
-  for (const SweepRun& run : folder.sweep().runs) looks.push_back(look_at(folder, run));
+  for (const SweepRun& run : folder.sweep().runs) looks.push_back(look_at(folder, run, patience));
   const std::vector<Target> targets = targets_of(folder, looks);
   for (std::size_t i = 0; i < looks.size(); ++i) {
     if (looks[i].state != SweepState::waiting && looks[i].state != SweepState::stopped) continue;

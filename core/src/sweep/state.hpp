@@ -28,8 +28,8 @@ struct RunLook {
   bool ended() const { return state == SweepState::finished || state == SweepState::failed; }
 };
 
-/// From the run's folder and the record of its failure; claims are not asked for.
-STIEFEL_API RunLook look_at(const SweepFolder& folder, const SweepRun& run);
+/// From the run's folder and the record of its failure; claims are not asked for. Workers touch the locks of their runs, too.
+STIEFEL_API RunLook look_at(const SweepFolder& folder, const SweepRun& run, LockPatience patience);
 /// Of all runs, with claims and halving.
 STIEFEL_API std::vector<RunLook> look_at_all(const SweepFolder& folder, LockPatience patience);
 

@@ -122,7 +122,7 @@ bool Worker::at_work_elsewhere() const {
 
 void Worker::look() {
   for (std::size_t i = 0; i < runs_.size(); ++i)
-    if (!looks_[i].ended()) looks_[i] = look_at(folder_, runs_[i]);
+    if (!looks_[i].ended()) looks_[i] = look_at(folder_, runs_[i], options_.patience);
   targets_ = targets_of(folder_, looks_);
 }
 
@@ -156,7 +156,7 @@ bool Worker::start(std::size_t run, int place) {
   try {
     RunLock lock(claim, options_.patience);
     if (!lock.lost_host().empty()) remove_lock_of(lock.lost_host(), directory);
-    looks_[run] = look_at(folder_, runs_[run]);  // only now is it certain that nobody else changes it
+    looks_[run] = look_at(folder_, runs_[run], options_.patience);  // only now is it certain that nobody else changes it
     if (!ready(run)) return false;
     const pid_t process = start_child(command(looks_[run], run), directory / "worker.log", shares_.of(place));
     children_.push_back({process, run, place, std::move(lock)});
@@ -212,7 +212,7 @@ void Worker::ended(const Child& child, int status) {
     return fail(run, int(Exit::plugin), fmt::format("crashed: signal {} ({}); it had said: {}", number, ::strsignal(number), said));
   }
   const int code = WEXITSTATUS(status);
-  looks_[run] = look_at(folder_, runs_[run]);
+  looks_[run] = look_at(folder_, runs_[run], options_.patience);
   if (looks_[run].state == SweepState::finished) return say_(fmt::format("{} finished: {}", label(run), looks_[run].message));
   if (code == int(Exit::in_use))
     given_up_[run] = true;
@@ -246,11 +246,13 @@ void Worker::stop_children() {
 
 void Worker::touch_claims() {
   touched_ = Clock::now();
-  for (Child& child : children_)
-    if (!child.taken_away && !child.claim.touch()) {
-      child.taken_away = true;
-      ::kill(child.process, SIGKILL);
-    }
+  for (Child& child : children_) {
+    std::error_code not_there_yet;
+    fs::last_write_time(folder_.run(runs_[child.run]) / "lock", fs::file_time_type::clock::now(), not_there_yet);
+    if (child.taken_away || child.claim.touch()) continue;
+    child.taken_away = true;
+    ::kill(child.process, SIGKILL);
+  }
 }
 
 int Worker::exit_code() const {
