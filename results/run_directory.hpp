@@ -7,6 +7,8 @@
 
 #include <stiefel/export.hpp>
 
+#include "results/run_lock.hpp"
+
 namespace stiefel {
 
 enum class RunState {
@@ -21,17 +23,23 @@ STIEFEL_API std::filesystem::path run_path(const std::filesystem::path& root, st
 STIEFEL_API RunState run_state(const std::filesystem::path& directory);
 
 /// The lock on an existing directory: a file `lock` that names host, process, boot and start of the process.
-/// The lock of a dead process is taken over; of a living one, or one on another host, Error (Exit::in_use) names the owner.
+/// The lock of a dead process is taken over; of a living one, or one on another host that has not lost our patience, Error (Exit::in_use)
+/// names the owner.
 class STIEFEL_API RunLock {
  public:
-  explicit RunLock(const std::filesystem::path& directory);
+  explicit RunLock(const std::filesystem::path& directory, LockPatience patience = {});
   ~RunLock();
   RunLock(RunLock&& other) noexcept;
   RunLock& operator=(RunLock&&) = delete;
 
+  /// Says that the owner lives; false when the lock was taken over.
+  bool touch() const;
+  /// Host of an owner that lost our patience; empty when there was none.
+  const std::string& lost_host() const { return lost_host_; }
+
  private:
   std::filesystem::path path_;
-  std::string content_;
+  std::string content_, lost_host_;
 };
 
 /// A run of this process. What a killed one left half-written there is removed.

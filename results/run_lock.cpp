@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
+#include <utility>
 
 #include "results/file_error.hpp"
 #include "results/header_file.hpp"
@@ -87,29 +89,22 @@ std::optional<Owner> parsed(const std::string& text) {
   }
 }
 
-bool lives(const Owner& owner) {
+enum class Life { dead, living, elsewhere };
+
+Life life_of(const Owner& owner) {
   const Owner self = this_process();
-  if (owner.host != self.host) return true;
-  if (owner.boot != self.boot) return false;
-  if (owner.pid_namespace != self.pid_namespace) return true;
-  return !owner.start.empty() && process_start(owner.pid) == owner.start;
+  if (owner.host != self.host) return Life::elsewhere;
+  if (owner.boot != self.boot) return Life::dead;
+  if (owner.pid_namespace != self.pid_namespace) return Life::elsewhere;
+  return !owner.start.empty() && process_start(owner.pid) == owner.start ? Life::living : Life::dead;
 }
 
-/// Only one process at a time looks at a lock and takes it over; the kernel ends this with the process.
-class TakeoverGuard {
- public:
-  explicit TakeoverGuard(const std::filesystem::path& directory) : file_(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-    if (file_ < 0) throw file_error("opening the run directory", directory, errno);
-    while (::flock(file_, LOCK_EX) != 0 && errno == EINTR) {
-    }
-  }
-  ~TakeoverGuard() { ::close(file_); }
-  TakeoverGuard(const TakeoverGuard&) = delete;
-  TakeoverGuard& operator=(const TakeoverGuard&) = delete;
-
- private:
-  int file_;
-};
+bool touched_within(const std::filesystem::path& path, LockPatience patience) {
+  if (!patience) return true;
+  std::error_code gone;
+  const auto touched = std::filesystem::last_write_time(path, gone);
+  return !gone && std::filesystem::file_time_type::clock::now() - touched <= *patience;
+}
 
 /// The whole lock appears at once: written beside it, then linked. False when there is one already.
 bool make_lock(const std::filesystem::path& path, const std::string& content, long pid) {
@@ -131,27 +126,51 @@ bool make_lock(const std::filesystem::path& path, const std::string& content, lo
 
 }  // namespace
 
-std::string living_owner(const std::filesystem::path& lock_file) {
+DirectoryGuard::DirectoryGuard(const std::filesystem::path& directory)
+    : file_(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  if (file_ < 0) throw file_error("opening the directory", directory, errno);
+  while (::flock(file_, LOCK_EX) != 0 && errno == EINTR) {
+  }
+}
+
+DirectoryGuard::~DirectoryGuard() { ::close(file_); }
+
+std::string living_owner(const std::filesystem::path& lock_file, LockPatience patience) {
   if (!std::filesystem::exists(lock_file)) return {};
   const std::optional<Owner> owner = parsed(content_of(lock_file));
-  if (!owner || !lives(*owner)) return {};
+  if (!owner) return {};
+  const Life life = life_of(*owner);
+  if (life == Life::dead || (life == Life::elsewhere && !touched_within(lock_file, patience))) return {};
   return fmt::format("process {} on {} since {}", owner->pid, owner->host, owner->since);
 }
 
-RunLock::RunLock(const std::filesystem::path& directory) : path_(directory / "lock") {
-  const TakeoverGuard guard(directory);
+void remove_lock_of(const std::string& host, const std::filesystem::path& directory) {
+  const std::filesystem::path path = directory / "lock";
+  if (!std::filesystem::exists(path)) return;
+  const DirectoryGuard guard(directory);
+  const std::optional<Owner> owner = parsed(content_of(path));
+  if (!owner || owner->host != host || life_of(*owner) != Life::elsewhere) return;
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) throw file_error("removing the old lock", path, errno);
+}
+
+RunLock::RunLock(const std::filesystem::path& directory, LockPatience patience) : path_(directory / "lock") {
+  const DirectoryGuard guard(directory);  // only one process at a time looks at a lock and takes it over
   const Owner self = this_process();
   content_ = written(self);
   while (!make_lock(path_, content_, self.pid)) {
-    if (const std::string owner = living_owner(path_); !owner.empty())
+    if (const std::string owner = living_owner(path_, patience); !owner.empty())
       throw Error(
           fmt::format("{} is in use by {}; wait for it, or remove {} if that host is gone", directory.string(), owner, path_.string()),
           Exit::in_use);
+    if (const std::optional<Owner> owner = parsed(content_of(path_)); owner && life_of(*owner) == Life::elsewhere) lost_host_ = owner->host;
     if (::unlink(path_.c_str()) != 0 && errno != ENOENT) throw file_error("removing the old lock", path_, errno);
   }
 }
 
-RunLock::RunLock(RunLock&& other) noexcept : path_(std::move(other.path_)), content_(std::move(other.content_)) { other.content_.clear(); }
+RunLock::RunLock(RunLock&& other) noexcept
+    : path_(std::move(other.path_)), content_(std::exchange(other.content_, {})), lost_host_(std::move(other.lost_host_)) {}
+
+bool RunLock::touch() const { return content_of(path_) == content_ && ::utimensat(AT_FDCWD, path_.c_str(), nullptr, 0) == 0; }
 
 RunLock::~RunLock() {
   if (!content_.empty() && content_of(path_) == content_) ::unlink(path_.c_str());

@@ -24,6 +24,10 @@ const std::vector<Command>& commands() {
   static const Option data = {"--data", Word::folder, "folder of the data sets, instead of STIEFEL_DATA or the cache"};
   static const Option mpi = {"--mpi", Word::none, "train together with the other processes that mpirun has started"};
   static const Option json = {"--json", Word::none, "output for programs"};
+  static const Option quiet = {"--quiet", Word::none, "errors only"};
+  static const Option until = {"--until", Word::text, "save a checkpoint after this step and stop there (exit code 75)"};
+  static const Option patience = {"--patience", Word::text,
+                                  "seconds after which a claim that its worker, on another host, has not touched is taken over (60)"};
   static const std::vector<Command> table = {
       {"run",
        "FILE [key.path=value...]",
@@ -34,7 +38,8 @@ const std::vector<Command>& commands() {
         data,
         threads,
         mpi,
-        {"--output", Word::folder, "folder of all runs, instead of runs"},
+        {"--output", Word::folder, "folder of all runs, instead of runs", 'o'},
+        until,
         {"--no-progress", Word::none, "no progress line"},
         {"--quiet", Word::none, "errors only"}}},
       {"resume",
@@ -43,6 +48,7 @@ const std::vector<Command>& commands() {
        Word::key,
        "go on with a run that was stopped, from its newest checkpoint",
        {{"--allow-change", Word::text, "what may differ from the start of the run: names separated by commas, or all"},
+        until,
         data,
         threads,
         mpi,
@@ -53,12 +59,49 @@ const std::vector<Command>& commands() {
        Word::folder,
        Word::none,
        "do a run again from its config.yaml, in another folder, and compare",
-       {{"--output", Word::folder, "folder of the repeated run, instead of repeats"},
+       {{"--output", Word::folder, "folder of the repeated run, instead of repeats", 'o'},
         {"--check", Word::none, "compare results.h5 and networks bit by bit; exit code 6 when they differ"},
         data,
         threads,
         {"--no-progress", Word::none, "no progress line"},
         {"--quiet", Word::none, "errors only"}}},
+      {"sweep",
+       "run FILE [key.path=value...] | status|resume|retry|cancel DIR",
+       Word::text,
+       Word::experiment,
+       "do the many runs that `seeds:` and `sweep:` make of one file",
+       {{"--jobs", Word::text, "runs at a time, each on its share of the cores (1)", 'j'},
+        {"--fail-fast", Word::none, "stop all runs when one fails; otherwise the others go on"},
+        {"--failed", Word::none, "retry: the runs that failed"},
+        {"--plan", Word::none, "run: make the folder, for workers, and run nothing"},
+        {"--dry-run", Word::none, "run: print the runs, write nothing"},
+        {"--output", Word::folder, "run: folder of the sweep, instead of sweeps/NAME", 'o'},
+        {"--threads", Word::text, "worker threads of each run, instead of a share of the cores"},
+        patience,
+        data,
+        json,
+        quiet}},
+      {"worker",
+       "DIR",
+       Word::folder,
+       Word::none,
+       "work on a sweep that was planned, beside other workers on any host that has the folder",
+       {{"--jobs", Word::text, "runs at a time, each on its share of the cores (1)", 'j'},
+        {"--run", Word::text, "only the run with this id"},
+        {"--fail-fast", Word::none, "stop when a run fails; otherwise the others go on"},
+        {"--threads", Word::text, "worker threads of each run, instead of a share of the cores"},
+        patience,
+        data,
+        quiet}},
+      {"slurm",
+       "DIR [-- options of sbatch...]",
+       Word::folder,
+       Word::text,
+       "write job scripts for the runs of a sweep, and print the commands that submit them",
+       {{"--array-limit", Word::text, "most elements of a job array (500)"},
+        {"--time", Word::text, "time limit of a run, as sbatch takes it; what is not finished then is queued again"},
+        {"--threads", Word::text, "cores of a run"},
+        data}},
       {"sample",
        "RUN",
        Word::folder,
@@ -98,14 +141,14 @@ const std::vector<Command>& commands() {
        {{"--csv", Word::none, "a CSV file for each table"},
         {"--npz", Word::none, "results.npz, for NumPy"},
         {"--tensorboard", Word::none, "an event file with the curves"},
-        {"--output", Word::folder, "folder of the files, instead of exports/NAME/ID (-o)"}}},
+        {"--output", Word::folder, "folder of the files, instead of exports/NAME/ID (-o)", 'o'}}},
       {"inspect",
        "RUN",
        Word::folder,
        Word::none,
        "print parameters, spectrum and orthogonality of a run's network",
        {{"--checkpoint", Word::text, "best, last or the number of a step (best)"},
-        {"--output", Word::text, "NumPy file for the recurrent matrix W (-o)"},
+        {"--output", Word::text, "NumPy file for the recurrent matrix W (-o)", 'o'},
         data,
         json}},
       {"validate",
@@ -225,13 +268,15 @@ Arguments parse_arguments(std::string_view name, std::span<const std::string> wo
   options::options_description described;
   for (const Option& option : command.options) {
     const auto* value = new options::untyped_value(option.argument == Word::none);
-    described.add(boost::make_shared<options::option_description>(option.name + 2, value, option.meaning));
+    const std::string name = option.name + 2 + (option.letter ? fmt::format(",{}", option.letter) : "");
+    described.add(boost::make_shared<options::option_description>(name.c_str(), value, option.meaning));
   }
   Arguments arguments;
-  std::vector<std::string> long_words(words.begin(), words.end());
-  std::replace(long_words.begin(), long_words.end(), std::string("-o"), std::string("--output"));
   try {
-    const auto parsed = options::command_line_parser(long_words).options(described).style(style::unix_style ^ style::allow_guessing).run();
+    const auto parsed = options::command_line_parser({words.begin(), words.end()})
+                            .options(described)
+                            .style(style::unix_style ^ style::allow_guessing)
+                            .run();
     for (const auto& option : parsed.options) {
       if (option.position_key < 0)
         arguments.given.emplace_back("--" + option.string_key, option.value.empty() ? "" : option.value.front());
@@ -250,6 +295,16 @@ Arguments parse_arguments(std::string_view name, std::span<const std::string> wo
   return arguments;
 }
 
+long whole_number(const Arguments& arguments, const std::string& option, long otherwise) {
+  if (!arguments.has(option)) return otherwise;
+  const std::string text = arguments.value(option);
+  long value = 0;
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (fault != std::errc() || end != text.data() + text.size() || value < 1 || value > 1'000'000'000)
+    throw Error(fmt::format("{} must be a whole number from 1, got '{}'", option, text));
+  return value;
+}
+
 std::string data_directory(const Arguments& arguments) {
   if (arguments.has("--data")) return arguments.value("--data");
   if (const char* directory = std::getenv("STIEFEL_DATA"); directory && *directory) return directory;
@@ -262,8 +317,11 @@ std::string help_text(const Command& command) {
   std::string text = fmt::format("usage: stiefel {}{}{}{}\n\n{}.\n", command.name, command.options.empty() ? "" : " [options]",
                                  *command.arguments ? " " : "", command.arguments, command.meaning);
   if (!command.options.empty()) text += "\noptions:\n";
-  for (const Option& option : command.options)
-    text += fmt::format("  {:<22}{}\n", fmt::format("{}{}", option.name, option.argument == Word::none ? "" : " VALUE"), option.meaning);
+  for (const Option& option : command.options) {
+    const std::string letter = option.letter ? fmt::format("-{}, ", option.letter) : "";
+    const std::string name = fmt::format("{}{}{}", letter, option.name, option.argument == Word::none ? "" : " VALUE");
+    text += fmt::format("  {:<22}{}\n", name, option.meaning);
+  }
   return text;
 }
 

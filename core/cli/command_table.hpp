@@ -16,6 +16,7 @@ struct Option {
   const char* name;  ///< with its dashes
   Word argument;     ///< Word::none: a switch
   const char* meaning;
+  char letter = 0;  ///< short form
 };
 
 struct Command {
@@ -46,6 +47,9 @@ struct Arguments {
 /// `--option value`, `--option=value` and arguments in any order; after `--` everything is an argument.
 /// Throws Error for an option that the command does not have, with a suggestion.
 Arguments parse_arguments(std::string_view command, std::span<const std::string> words);
+
+/// A whole number from 1 that an option gives.
+long whole_number(const Arguments& arguments, const std::string& option, long otherwise);
 
 /// Folder of the data sets: --data, STIEFEL_DATA, the cache; may be empty.
 std::string data_directory(const Arguments& arguments);

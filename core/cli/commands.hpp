@@ -25,6 +25,9 @@ int diff_command(std::span<const std::string> words);
 int export_command(std::span<const std::string> words);
 int inspect_command(std::span<const std::string> words);
 int sample_command(std::span<const std::string> arguments);
+int sweep_command(std::span<const std::string> arguments);
+int worker_command(std::span<const std::string> arguments);
+int slurm_command(std::span<const std::string> arguments);
 
 /// Says the error that is being handled; returns its exit code.
 int tell_error();

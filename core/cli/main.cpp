@@ -19,6 +19,7 @@
 #include "command_table.hpp"
 #include "commands.hpp"
 #include "out_of_memory.hpp"
+#include "running.hpp"
 
 namespace stiefel::cli {
 namespace {
@@ -26,11 +27,13 @@ namespace {
 using Run = int (*)(std::span<const std::string>);
 
 const std::map<std::string, Run, std::less<>> runners = {
-    {"run", run_command},         {"resume", resume_command},         {"repeat", repeat_command},     {"sample", sample_command},
-    {"top", top_command},         {"compare", compare_command},       {"diff", diff_command},         {"export", export_command},
-    {"inspect", inspect_command}, {"validate", validate_command},     {"describe", describe_command}, {"list", list_command},
-    {"schema", schema_command},   {"check", check_command},           {"new", new_command},           {"bench", bench_command},
-    {"data", data_command},       {"completion", completion_command},
+    {"run", run_command},           {"resume", resume_command},     {"repeat", repeat_command},
+    {"sweep", sweep_command},       {"worker", worker_command},     {"slurm", slurm_command},
+    {"sample", sample_command},     {"top", top_command},           {"compare", compare_command},
+    {"diff", diff_command},         {"export", export_command},     {"inspect", inspect_command},
+    {"validate", validate_command}, {"describe", describe_command}, {"list", list_command},
+    {"schema", schema_command},     {"check", check_command},       {"new", new_command},
+    {"bench", bench_command},       {"data", data_command},         {"completion", completion_command},
 };
 
 int dispatch(const std::vector<std::string>& words) {
@@ -93,6 +96,7 @@ int main(int count, char** words) {
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes shows as a failed write, and is reported as one
   try {
+    stiefel::cli::follow_worker();
     stiefel::cli::keep_freed_memory();
     stiefel::start_blas();
     stiefel::choose_simd_target();

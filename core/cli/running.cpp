@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <memory>
 
 #include "commands.hpp"
@@ -15,9 +17,10 @@ namespace {
 
 std::atomic<int> signal_number{0};
 std::atomic<bool> save{false};
+bool followed = false;  // a worker passes signals on, and kills a run that is to end at once
 
 void on_stop(int number) {
-  if (signal_number.exchange(number) != 0) _exit(128 + number);
+  if (signal_number.exchange(number) != 0 && !followed) _exit(128 + number);
 }
 void on_save(int) { save = true; }
 
@@ -39,6 +42,16 @@ std::filesystem::path run_folder(const std::string& name) {
   return directory;
 }
 
+void follow_worker() {
+  const char* worker = std::getenv("STIEFEL_PARENT");
+  if (!worker) return;
+  const long process = std::atol(worker);
+  unsetenv("STIEFEL_PARENT");
+  followed = true;
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != process) _exit(128 + SIGTERM);  // it was gone before that
+}
+
 RunOptions running_options(const Arguments& arguments, const std::string& command, std::span<const std::string> words) {
   catch_signals();
   RunOptions options;
@@ -46,6 +59,7 @@ RunOptions running_options(const Arguments& arguments, const std::string& comman
   options.data_directory = data_directory(arguments);
   options.signal = &signal_number;
   options.save = &save;
+  options.until = whole_number(arguments, "--until", 0);
   options.command_line = fmt::format("stiefel {} {}", command, fmt::join(words, " "));
   return options;
 }

@@ -15,6 +15,9 @@ namespace stiefel::cli {
 /// The folder of a run, as a user names it; Error when it is none.
 std::filesystem::path run_folder(const std::string& name);
 
+/// When a worker of a sweep started this process: it stops, with a checkpoint, when the worker is gone.
+void follow_worker();
+
 /// Data folder and command line; from here on SIGINT, SIGTERM and SIGHUP stop after the step, the second one at once, and SIGUSR1 asks for
 /// a checkpoint.
 RunOptions running_options(const Arguments& arguments, const std::string& command, std::span<const std::string> words);

@@ -34,16 +34,15 @@ std::string sparkline(const std::vector<double>& losses, std::size_t width, bool
   if (losses.empty() || width == 0) return {};
   const auto [low, high] = std::minmax_element(losses.begin(), losses.end());
   const bool logarithmic = *low > 0 && *high > 10 * *low;
-  const auto scaled = [&](double x) { return logarithmic ? std::log(x) : x; };
-  const double range = scaled(*high) - scaled(*low);
-  const std::size_t cells = std::min(width, losses.size());
+  std::vector<double> heights(std::min(width, losses.size()));
+  for (std::size_t i = 0; i < heights.size(); ++i) {
+    const std::size_t first = i * losses.size() / heights.size(), end = std::max(first + 1, (i + 1) * losses.size() / heights.size());
+    for (std::size_t k = first; k < end; ++k) heights[i] += (logarithmic ? std::log(losses[k]) : losses[k]) / double(end - first);
+  }
+  const auto [bottom, top] = std::minmax_element(heights.begin(), heights.end());
   std::string text;
-  for (std::size_t i = 0; i < cells; ++i) {
-    const std::size_t first = i * losses.size() / cells, end = std::max(first + 1, (i + 1) * losses.size() / cells);
-    double sum = 0;
-    for (std::size_t k = first; k < end; ++k) sum += scaled(losses[k]);
-    const double height = range > 0 ? (sum / double(end - first) - scaled(*low)) / range : 0;
-    const auto level = std::size_t(std::clamp(height * 8, 0.0, 7.0));
+  for (const double height : heights) {
+    const auto level = std::size_t(*top > *bottom ? std::min(7.0, 8 * (height - *bottom) / (*top - *bottom)) : 0.0);
     text += unicode ? blocks[level] : plain[level];
   }
   return text;

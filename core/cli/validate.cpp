@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include <config/load.hpp>
+#include <sweep/sweep.hpp>
 
 #include "command_table.hpp"
 #include "commands.hpp"
@@ -38,6 +39,13 @@ int validate_command(std::span<const std::string> words) {
   const std::vector<std::string> overrides(arguments.positional.begin() + 1, arguments.positional.end());
   Registry registry;
   try {
+    if (const std::optional<Sweep> sweep = load_sweep(file, overrides, registry)) {
+      if (!arguments.options.empty())
+        throw Error(fmt::format("{} describes {} runs, and {} is of one: `stiefel sweep run --plan` writes them to configs/", file,
+                                sweep->runs.size(), arguments.options.begin()->first));
+      fmt::print("{}: valid, {} runs that differ in {}\n", file, sweep->runs.size(), fmt::join(sweep->keys, ", "));
+      return int(Exit::done);
+    }
     const LoadedExperiment loaded = load_experiment(file, overrides, registry);
     if (arguments.has("--resolved")) fmt::print("{}", loaded.resolved_yaml);
     if (arguments.has("--origins")) fmt::print("{}\n", fmt::join(loaded.origins, "\n"));

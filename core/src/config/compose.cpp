@@ -114,15 +114,15 @@ class Composer {
   Problems& problems_;
 };
 
-void refuse_many_runs(Node& root, Problems& problems) {
+std::vector<Member> take_many(Node& root) {
+  std::vector<Member> many;
   for (const char* key : {"sweep", "seeds"}) {
     const auto member = std::ranges::find(root.members, key, &Member::key);
     if (member == root.members.end()) continue;
-    problems.add(member->where, fmt::format("{}: one file describes one run; give other values on the command line, "
-                                            "for example `stiefel run FILE seed=2`",
-                                            key));
+    many.push_back(std::move(*member));
     root.members.erase(member);
   }
+  return many;
 }
 
 std::optional<Composed> compose(Composer& composer, std::string text, const std::string& name, std::span<const std::string> overrides,
@@ -130,8 +130,8 @@ std::optional<Composed> compose(Composer& composer, std::string text, const std:
   std::optional<Node> root = composer.compose(std::move(text), name);
   if (!root) return std::nullopt;
   apply_overrides(*root, overrides, problems);
-  refuse_many_runs(*root, problems);
-  return Composed{std::move(*root), std::move(composer.sources)};
+  std::vector<Member> many = take_many(*root);
+  return Composed{std::move(*root), std::move(many), std::move(composer.sources)};
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 // key by key. A node with another `plugin:` than before replaces the whole node, so no option of one plugin is handed to another.
 // `key.path=value` comes last: the value is read by the rules of YAML and replaces what was there. `….plugin=name` comes before the others
 // and drops the other plugin's options, but keeps the keys beside them that belong to stiefel (hidden, route, rate, …).
+// `seeds:` and `sweep:`, which make many runs of one file, are set apart.
 #pragma once
 
 #include <filesystem>
@@ -22,6 +23,7 @@ struct SourceFile {
 
 struct Composed {
   Node root;                        ///< a map
+  std::vector<Member> many;         ///< `seeds:` and `sweep:`, which are not in the root
   std::vector<SourceFile> sources;  ///< the experiment's own file first
 };
 

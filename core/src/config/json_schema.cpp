@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "config/config_schema.hpp"
+#include "sweep/expand.hpp"
 
 namespace stiefel {
 namespace {
@@ -103,6 +104,31 @@ bool demanded(const Declaration& declaration) {
   return std::ranges::any_of(declaration.inner[0]->record().declarations, [](const auto& inner) { return demanded(*inner); });
 }
 
+/// `seeds:` and `sweep:`, which are not keys of one run.
+Json seeds_schema() {
+  return {
+      {"description", "seeds of many runs: a list, or first..last"},
+      {"anyOf",
+       {{{"type", "array"}, {"items", {{"type", "integer"}, {"minimum", 0}}}}, {{"type", "string"}, {"pattern", "^[0-9]+\\.\\.[0-9]+$"}}}}};
+}
+
+Json sweep_schema() {
+  Reading reading;
+  ConfigSchema schema(reading, "", nullptr, {});
+  HalvingOptions halving;
+  halving.describe(schema);
+  const Json bounds = {{"type", "array"}, {"items", {{"type", "number"}}}, {"minItems", 2}, {"maxItems", 2}};
+  Json distribution = {{"type", "object"}, {"minProperties", 1}, {"maxProperties", 1}, {"additionalProperties", false}};
+  for (const char* kind : {"uniform", "log_uniform", "integer"}) distribution["properties"][kind] = bounds;
+  distribution["properties"]["choice"] = {{"type", "array"}, {"minItems", 1}};
+  return {{"description", "many runs: lists of values or distributions by the paths of their keys"},
+          {"type", "object"},
+          {"properties",
+           {{"samples", {{"description", "draws from the distributions"}, {"type", "integer"}, {"minimum", 1}}},
+            {"halving", object_schema(schema)}}},
+          {"additionalProperties", {{"anyOf", {{{"type", "array"}, {"minItems", 1}}, distribution}}}}};
+}
+
 }  // namespace
 
 std::string json_schema(const Registry& registry) {
@@ -116,6 +142,8 @@ std::string json_schema(const Registry& registry) {
   const Json file = {{"type", "string"}};
   json["properties"]["extends"] = {{"description", "files whose keys stand unless they are given here; the later wins"},
                                    {"anyOf", {file, {{"type", "array"}, {"items", file}}}}};
+  json["properties"]["seeds"] = seeds_schema();
+  json["properties"]["sweep"] = sweep_schema();
   Json required = Json::array();
   for (const auto& declaration : schema.record().declarations)
     if (demanded(*declaration)) required.push_back(declaration->key);

@@ -8,6 +8,7 @@
 #include "config/config_schema.hpp"
 #include "config/resolved.hpp"
 #include "results/sha256.hpp"
+#include "sweep/expand.hpp"
 
 namespace stiefel {
 namespace {
@@ -48,29 +49,47 @@ void add_named_plugins(Node& root, Registry& registry, Problems& problems) {
   }
 }
 
+void refuse_many(const Composed& composed, Problems& problems) {
+  if (composed.many.empty()) return;
+  const SweepDescription sweep = describe_sweep(composed, problems);
+  problems.raise();
+  const Member& first = composed.many.front();
+  problems.add(first.where,
+               fmt::format("{}: this describes {} runs and not one; `stiefel sweep run FILE` does them all", first.key, sweep.runs.size()));
+  problems.raise();
+}
+
 LoadedExperiment resolve(std::optional<Composed> composed, const std::vector<std::string>& overrides, Registry& registry,
                          Problems& problems) {
   if (!composed) problems.raise();
-  add_named_plugins(composed->root, registry, problems);
+  refuse_many(*composed, problems);
+  std::optional<LoadedExperiment> loaded = load_composed(std::move(*composed), overrides, registry, problems);
+  problems.raise();
+  return std::move(*loaded);
+}
+
+}  // namespace
+
+std::optional<LoadedExperiment> load_composed(Composed composed, const std::vector<std::string>& overrides, Registry& registry,
+                                              Problems& problems) {
+  add_named_plugins(composed.root, registry, problems);
 
   LoadedExperiment loaded;
   Reading reading{&registry, &problems};
-  ConfigSchema schema(reading, "", &composed->root, {composed->sources.front().path, 1, 1});
+  ConfigSchema schema(reading, "", &composed.root, {composed.sources.front().path, 1, 1});
   loaded.experiment.describe(schema);
   schema.finish();
-  problems.raise();
+  if (!problems.empty()) return std::nullopt;
 
   loaded.resolved_yaml = resolved_yaml(schema);
   loaded.hash = sha256(result_yaml(schema));
   loaded.id = loaded.hash.substr(0, 10);
   loaded.origins = origins_of(schema);
   loaded.overrides = overrides;
-  loaded.sources = std::move(composed->sources);
+  loaded.sources = std::move(composed.sources);
   loaded.source = loaded.sources.front().text;
   return loaded;
 }
-
-}  // namespace
 
 LoadedExperiment load_experiment(const fs::path& file, const std::vector<std::string>& overrides, Registry& registry) {
   Problems problems;

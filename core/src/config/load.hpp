@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,10 @@ STIEFEL_API LoadedExperiment load_experiment(const std::filesystem::path& file, 
 /// The same from text; `name` stands for the file in messages and for its folder in relative paths.
 STIEFEL_API LoadedExperiment load_experiment_text(std::string text, const std::string& name, const std::vector<std::string>& overrides,
                                                   Registry& registry);
+
+/// The same from what was composed already: nothing, and problems, when something is wrong.
+STIEFEL_API std::optional<LoadedExperiment> load_composed(Composed composed, const std::vector<std::string>& overrides, Registry& registry,
+                                                          Problems& problems);
 
 /// A plugin with options from the text of a YAML mapping without `plugin:`; defaults for what it does not give.
 STIEFEL_API PluginChoice choose_plugin(const Entry& entry, std::string_view options = "", const std::string& name = "options");

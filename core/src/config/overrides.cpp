@@ -13,12 +13,6 @@ namespace {
 /// Keys that stand beside a plugin's options but are not the plugin's.
 constexpr std::array kept_keys = {"hidden", "route", "blocks", "rate", "weight_decay", "composite", "schedule"};
 
-struct Override {
-  std::string text, path;  // as typed; up to the equals sign
-  std::vector<std::string> keys;
-  Node value;
-};
-
 /// Keys of the path at the front of `text`, which then begins with '='; empty when the grammar is violated.
 std::vector<std::string> split_path(std::string_view& text) {
   std::vector<std::string> keys;
@@ -72,26 +66,26 @@ std::optional<Override> parse(const std::string& text, Problems& problems) {
 }
 
 /// The entry of a list that `key` names, or null and a problem.
-Node* list_entry(Node& list, const std::string& key, const std::string& path, Problems& problems) {
+Node* list_entry(Node& list, const std::string& key, const Override& override, Problems& problems) {
   std::size_t index = 0;
   const auto [end, code] = std::from_chars(key.data(), key.data() + key.size(), index);
   if (code == std::errc() && end == key.data() + key.size() && index < list.items.size()) return &list.items[index];
-  problems.add({}, list.items.empty()
-                       ? fmt::format("{}: the list is empty", path)
-                       : fmt::format("{}: this is a list with entries 0 to {}, there is no '{}'", path, list.items.size() - 1, key));
+  problems.add(override.where, list.items.empty() ? fmt::format("{}: the list is empty", override.path)
+                                                  : fmt::format("{}: this is a list with entries 0 to {}, there is no '{}'", override.path,
+                                                                list.items.size() - 1, key));
   return nullptr;
 }
 
-Node* child(Node& node, const std::string& key, const std::string& path, Problems& problems) {
-  if (node.kind == Node::Kind::sequence) return list_entry(node, key, path, problems);
+Node* child(Node& node, const std::string& key, const Override& override, Problems& problems) {
+  if (node.kind == Node::Kind::sequence) return list_entry(node, key, override, problems);
   if (node.kind == Node::Kind::scalar) {
     node.abbreviated = true;
     node.text_where = node.where;
   }
-  if (node.kind != Node::Kind::map) node.where = {};
+  if (node.kind != Node::Kind::map) node.where = override.where;
   node.kind = Node::Kind::map;
   if (Member* member = node.find(key)) return &member->value;
-  node.members.push_back({key, {}, {}});
+  node.members.push_back({key, override.where, {}});
   return &node.members.back().value;
 }
 
@@ -108,21 +102,31 @@ void drop_options(Node& node, const std::string& plugin) {
 
 void apply(Node& root, Override& override, Problems& problems) {
   Node* node = &root;
-  std::string path;
   for (std::size_t i = 0; i < override.keys.size(); ++i) {
     const std::string& key = override.keys[i];
     if (i + 1 == override.keys.size() && key == "plugin" && override.value.kind == Node::Kind::scalar)
       drop_options(*node, override.value.text);
-    path += (i == 0 ? "" : ".") + key;
     Node* parent = node;
-    node = child(*parent, key, override.path, problems);
+    node = child(*parent, key, override, problems);
     if (!node) return;
-    if (Member* member = parent->find(key); member && i + 1 == override.keys.size()) member->where = {};
+    if (Member* member = parent->find(key); member && i + 1 == override.keys.size()) member->where = override.where;
   }
   *node = std::move(override.value);
 }
 
 }  // namespace
+
+std::vector<std::string> keys_of_path(std::string_view path) {
+  const std::string with_value = std::string(path) + "=";
+  std::string_view rest = with_value;
+  std::vector<std::string> keys = split_path(rest);
+  return rest == "=" ? keys : std::vector<std::string>();
+}
+
+void apply_overrides(Node& root, std::vector<Override> overrides, Problems& problems) {
+  std::ranges::stable_partition(overrides, [](const Override& override) { return override.keys.back() == "plugin"; });
+  for (Override& override : overrides) apply(root, override, problems);
+}
 
 void apply_overrides(Node& root, std::span<const std::string> overrides, Problems& problems) {
   std::vector<Override> parsed;
@@ -135,8 +139,7 @@ void apply_overrides(Node& root, std::span<const std::string> overrides, Problem
     else
       parsed.push_back(std::move(*override));
   }
-  std::ranges::stable_partition(parsed, [](const Override& override) { return override.keys.back() == "plugin"; });
-  for (Override& override : parsed) apply(root, override, problems);
+  apply_overrides(root, std::move(parsed), problems);
 }
 
 }  // namespace stiefel

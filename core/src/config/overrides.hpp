@@ -1,14 +1,28 @@
-// `key.path=value` from the command line.
+// `key.path=value` from the command line, and values that a sweep lays over an experiment.
 #pragma once
 
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "config/tree.hpp"
 
 namespace stiefel {
 
-/// Sets each value in the tree; a key that holds dots is written in quotes: record.blocks."activation.slope"=100.
+struct Override {
+  std::string text, path;  ///< as written; the path alone
+  std::vector<std::string> keys;
+  Node value;
+  Location where;  ///< of the path
+};
+
+/// Keys of `model.cell.hidden`; a key that holds dots is written in quotes: record.blocks."activation.slope". Empty when it is no path.
+STIEFEL_API std::vector<std::string> keys_of_path(std::string_view path);
+
+/// Sets each value in the tree.
+STIEFEL_API void apply_overrides(Node& root, std::vector<Override> overrides, Problems& problems);
+/// The same from the command line.
 STIEFEL_API void apply_overrides(Node& root, std::span<const std::string> overrides, Problems& problems);
 
 }  // namespace stiefel

@@ -18,7 +18,10 @@ std::string Location::origin() const {
   return line == 0 ? file : fmt::format("{}:{}", file, line);
 }
 
-void Problems::add(const Location& where, std::string sentence, Exit code) { list_.push_back({where, std::move(sentence), code}); }
+void Problems::add(const Location& where, std::string sentence, Exit code) {
+  const auto same = [&](const Problem& problem) { return problem.where == where && problem.sentence == sentence; };
+  if (std::ranges::none_of(list_, same)) list_.push_back({where, std::move(sentence), code});
+}
 
 std::string Problems::text() const {
   std::vector<std::string> files;

@@ -13,6 +13,7 @@ namespace stiefel {
 struct Location {
   std::string file;
   int line = 0, column = 0;
+  bool operator==(const Location&) const = default;
 
   std::string text() const;    ///< "file:3:5", "file" or "command line"
   std::string origin() const;  ///< "file:3" or "command line"
@@ -20,6 +21,7 @@ struct Location {
 
 class STIEFEL_API Problems {
  public:
+  /// The same sentence about the same place counts once.
   void add(const Location& where, std::string sentence, Exit code = Exit::usage);
   bool empty() const { return list_.empty(); }
   std::size_t count() const { return list_.size(); }

@@ -88,6 +88,7 @@ template <class S> class Trainer {
 
  private:
   bool step();
+  void stop(int exit_code, const std::string& reason);
   void diverged(Index step, double loss, const Batch<S>& batch);
   [[noreturn]] void overdue();
   void evaluate();
@@ -139,11 +140,11 @@ template <class S> RunSummary Trainer<S>::run() {
       break;
     }
     if (const int signal = agreed(options_.signal ? options_.signal->load() : 0)) {
-      if (progress_.step != saved_) save();
-      status_.state = "preempted";
-      status_.exit_code = 128 + signal;
-      status_.message = fmt::format("stopped by signal {} after step {} of {}; go on with: stiefel resume {}", signal, progress_.step,
-                                    steps_, record_.directory().string());
+      stop(128 + signal, fmt::format("stopped by signal {}", signal));
+      break;
+    }
+    if (options_.until > 0 && progress_.step >= options_.until) {
+      stop(int(Exit::preempted), "stopped as asked for by --until");
       break;
     }
     if (!step()) break;
@@ -155,6 +156,15 @@ template <class S> RunSummary Trainer<S>::run() {
     status_.message = fmt::format("{} steps{} in {:.1f} s", progress_.step, stopped_early ? ", stopped early," : "", seconds_since(start_));
   record_.finish(progress_.step, status_);
   return {status_.state, status_.message, record_.directory(), status_.exit_code};
+}
+
+/// With all that is needed to go on.
+template <class S> void Trainer<S>::stop(int exit_code, const std::string& reason) {
+  if (progress_.step != saved_) save();
+  status_.state = "preempted";
+  status_.exit_code = exit_code;
+  status_.message =
+      fmt::format("{} after step {} of {}; go on with: stiefel resume {}", reason, progress_.step, steps_, record_.directory().string());
 }
 
 /// False when the numbers broke.

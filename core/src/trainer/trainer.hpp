@@ -37,6 +37,7 @@ struct RunOptions {
   const std::atomic<int>* signal = nullptr;  ///< set to a signal number to save a checkpoint after the step and stop
   std::atomic<bool>* save = nullptr;         ///< set to save a checkpoint after the step
   Ranks* ranks = nullptr;                    ///< the processes that train together, of which the first one writes; null: this one alone
+  Index until = 0;                           ///< step after which to save a checkpoint and stop; 0: to the end
 };
 
 struct RunSummary {

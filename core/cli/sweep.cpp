@@ -1,0 +1,124 @@
+// `stiefel sweep run|status|resume|retry|cancel`: many runs of one file.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include <results/atomic_file.hpp>
+#include <sweep/worker.hpp>
+
+#include "commands.hpp"
+#include "working.hpp"
+
+namespace stiefel::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+SweepFolder folder_of(const Arguments& arguments) {
+  if (arguments.positional.size() != 2)
+    throw Error(fmt::format("name the folder of one sweep: stiefel sweep {} DIR", arguments.positional.front()));
+  return SweepFolder(arguments.positional[1]);
+}
+
+void forget_cancelling(const SweepFolder& folder) { fs::remove(folder.cancelled()); }
+
+int run(const Arguments& arguments, std::span<const std::string> words) {
+  if (arguments.positional.size() < 2) throw Error("name the file: stiefel sweep run FILE [key.path=value...]");
+  const std::string& file = arguments.positional[1];
+  Registry registry;
+  for (const std::string& warning : registry.warnings()) fmt::print(stderr, "warning: {}\n", warning);
+  const auto sweep = load_sweep(file, {arguments.positional.begin() + 2, arguments.positional.end()}, registry);
+  if (!sweep) throw Error(fmt::format("{} describes one run, for `stiefel run`; a sweep has seeds: or sweep:", file));
+  if (sweep->combinations > sweep->runs.size())
+    fmt::print(stderr, "{} combinations of values are {} runs: some mean the same\n", sweep->combinations, sweep->runs.size());
+  if (arguments.has("--dry-run")) {
+    fmt::print("id\t{}\n", fmt::join(sweep->keys, "\t"));
+    for (const SweepRun& one : sweep->runs) fmt::print("{}\t{}\n", one.id, fmt::join(one.values, "\t"));
+    return int(Exit::done);
+  }
+  const fs::path path = arguments.value("--output", (fs::path("sweeps") / sweep->name).string());
+  write_sweep(path, *sweep, fmt::format("stiefel sweep {}", fmt::join(words, " ")));
+  const SweepFolder folder(path);
+  forget_cancelling(folder);
+  if (!arguments.has("--quiet"))
+    fmt::print(stderr, "{}: {}\n", path.string(), summary(look_at_all(folder, worker_options(arguments).patience)));
+  if (arguments.has("--plan")) return int(Exit::done);
+  return work(folder, arguments);
+}
+
+int resume(const Arguments& arguments) {
+  const SweepFolder folder = folder_of(arguments);
+  forget_cancelling(folder);
+  return work(folder, arguments);
+}
+
+int retry(const Arguments& arguments) {
+  if (!arguments.has("--failed")) throw Error("say what is to be tried again: stiefel sweep retry --failed DIR");
+  const SweepFolder folder = folder_of(arguments);
+  for (const SweepRun& one : folder.sweep().runs) forget_failure(folder, one);
+  forget_cancelling(folder);
+  return work(folder, arguments);
+}
+
+int status(const Arguments& arguments) {
+  const SweepFolder folder = folder_of(arguments);
+  const std::vector<SweepRun>& runs = folder.sweep().runs;
+  const std::vector<RunLook> looks = look_at_all(folder, worker_options(arguments).patience);
+  if (!arguments.has("--json")) {
+    fmt::print("{}\n", summary(looks));
+    for (std::size_t i = 0; i < runs.size(); ++i)
+      fmt::print("{}  {:<8}  step {:<7}  {}{}\n", runs[i].id, name_of(looks[i].state), looks[i].step, folder.values(runs[i]),
+                 looks[i].state == SweepState::failed ? ": " + looks[i].message : "");
+    return int(Exit::done);
+  }
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    nlohmann::ordered_json values = nlohmann::ordered_json::object();
+    for (std::size_t k = 0; k < folder.sweep().keys.size(); ++k) values[folder.sweep().keys[k]] = runs[i].values[k];
+    json.push_back({{"id", runs[i].id},
+                    {"folder", folder.run(runs[i]).string()},
+                    {"values", values},
+                    {"state", name_of(looks[i].state)},
+                    {"step", looks[i].step},
+                    {"message", looks[i].message}});
+  }
+  fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  return int(Exit::done);
+}
+
+/// Workers look for the file twice a second; a run ends after its step, with a checkpoint.
+int cancel(const Arguments& arguments) {
+  const SweepFolder folder = folder_of(arguments);
+  replace_file(folder.cancelled(), "");
+  const auto patience = worker_options(arguments).patience;
+  const auto end = std::chrono::steady_clock::now() + patience;
+  const auto at_work = [&] {
+    for (const RunLook& look : look_at_all(folder, patience))
+      if (look.state == SweepState::running) return true;
+    return false;
+  };
+  while (at_work()) {
+    if (std::chrono::steady_clock::now() > end)
+      throw Error(fmt::format("runs are still being worked on; `stiefel sweep status {}` names them", folder.path().string()),
+                  Exit::in_use);
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
+  fmt::print("{}; `stiefel sweep resume {}` goes on\n", summary(look_at_all(folder, patience)), folder.path().string());
+  return int(Exit::done);
+}
+
+}  // namespace
+
+int sweep_command(std::span<const std::string> words) {
+  const Arguments arguments = parse_arguments("sweep", words);
+  const std::string what = arguments.positional.empty() ? "" : arguments.positional.front();
+  if (what == "run") return run(arguments, words);
+  if (what == "resume") return resume(arguments);
+  if (what == "retry") return retry(arguments);
+  if (what == "status") return status(arguments);
+  if (what == "cancel") return cancel(arguments);
+  throw Error("say what to do: stiefel sweep run FILE, or status, resume, retry or cancel with the folder of a sweep");
+}
+
+}  // namespace stiefel::cli

@@ -1,0 +1,19 @@
+// What `sweep` and `worker` have in common: options, signals, the last line.
+#pragma once
+
+#include <sweep/worker.hpp>
+
+#include "command_table.hpp"
+
+namespace stiefel::cli {
+
+WorkerOptions worker_options(const Arguments& arguments);
+
+/// Works on the sweep and says on stdout how it stands then; from here on SIGINT, SIGTERM and SIGHUP stop the runs after their step, the
+/// second one at once, and SIGUSR1 asks them for checkpoints.
+int work(const SweepFolder& folder, const Arguments& arguments);
+
+/// "24 runs: 20 finished, 2 running, 1 waiting, 1 failed".
+std::string summary(const std::vector<RunLook>& looks);
+
+}  // namespace stiefel::cli

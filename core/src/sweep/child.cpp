@@ -1,0 +1,124 @@
+// Processes by posix_spawn, which is safe beside other threads.
+#include "sweep/child.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <spawn.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <string_view>
+
+#include <stiefel/error.hpp>
+
+extern char** environ;
+
+namespace stiefel {
+namespace {
+
+int number_in(const char* variable, int otherwise) {
+  const char* text = std::getenv(variable);
+  const int number = text ? std::atoi(text) : otherwise;
+  return number >= 0 ? number : otherwise;
+}
+
+/// What would make the child take itself for a part of the worker's MPI job.
+bool of_mpi(std::string_view variable) {
+  return variable.starts_with("OMPI_") || variable.starts_with("PMIX_") || variable.starts_with("PMI_");
+}
+
+std::vector<std::string> environment_of_child() {
+  std::vector<std::string> variables = {fmt::format("STIEFEL_PARENT={}", ::getpid())};
+  for (char** variable = environ; *variable; ++variable)
+    if (!of_mpi(*variable) && !std::string_view(*variable).starts_with("STIEFEL_PARENT=")) variables.emplace_back(*variable);
+  return variables;
+}
+
+std::vector<char*> pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> result;
+  for (const std::string& text : texts) result.push_back(const_cast<char*>(text.c_str()));
+  result.push_back(nullptr);
+  return result;
+}
+
+/// A child inherits the cores that its parent has when it is started.
+class Pinned {
+ public:
+  explicit Pinned(const cpu_set_t& cores) {
+    changed_ = sched_getaffinity(0, sizeof before_, &before_) == 0 && sched_setaffinity(0, sizeof cores, &cores) == 0;
+  }
+  ~Pinned() {
+    if (changed_) sched_setaffinity(0, sizeof before_, &before_);
+  }
+  Pinned(const Pinned&) = delete;
+  Pinned& operator=(const Pinned&) = delete;
+
+ private:
+  cpu_set_t before_{};
+  bool changed_;
+};
+
+}  // namespace
+
+CoreShares::CoreShares(int places, int threads) {
+  cpu_set_t mine;
+  if (sched_getaffinity(0, sizeof mine, &mine) == 0)
+    for (int core = 0; core < CPU_SETSIZE; ++core)
+      if (CPU_ISSET(core, &mine)) cores_.push_back(core);
+  if (cores_.empty()) cores_.push_back(0);
+  const int neighbours = std::max(1, number_in("OMPI_COMM_WORLD_LOCAL_SIZE", 1));
+  threads_ = threads > 0 ? threads : std::max(1, int(cores_.size()) / (places * neighbours));
+  first_ = number_in("OMPI_COMM_WORLD_LOCAL_RANK", 0) * places;
+}
+
+cpu_set_t CoreShares::of(int place) const {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (int i = 0; i < threads_; ++i) CPU_SET(cores_[std::size_t((first_ + place) * threads_ + i) % cores_.size()], &set);
+  return set;
+}
+
+pid_t start_child(const std::vector<std::string>& words, const std::filesystem::path& log, const cpu_set_t& cores) {
+  std::vector<std::string> arguments = {std::filesystem::read_symlink("/proc/self/exe").string()};
+  arguments.insert(arguments.end(), words.begin(), words.end());
+  const std::vector<std::string> environment = environment_of_child();
+
+  posix_spawn_file_actions_t files;
+  posix_spawnattr_t attributes;
+  posix_spawn_file_actions_init(&files);
+  posix_spawnattr_init(&attributes);
+  posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0666);
+  posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
+  // Signals of the terminal are the worker's: it passes them on once.
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  pid_t child = 0;
+  int fault;
+  {
+    const Pinned pinned(cores);
+    fault = posix_spawn(&child, arguments[0].c_str(), &files, &attributes, pointers(arguments).data(), pointers(environment).data());
+  }
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&files);
+  if (fault != 0)
+    throw Error(fmt::format("a run cannot be started, with its output in {}: {}", log.string(), std::strerror(fault)), Exit::exhausted);
+  return child;
+}
+
+std::string last_line(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  file.seekg(0, std::ios::end);
+  file.seekg(std::max<std::streamoff>(0, file.tellg() - std::streamoff(4096)));
+  std::string line, last;
+  while (std::getline(file, line))
+    if (line.find_first_not_of(" \t\r") != line.npos) last = line;
+  return last.starts_with("stiefel: ") ? last.substr(9) : last;
+}
+
+}  // namespace stiefel

@@ -1,0 +1,43 @@
+// Many runs from one file: `seeds: 0..9`, and `sweep:` from a key of the experiment to a list of values or to a distribution.
+//
+//   sweep:
+//     model.recurrent: [{plugin: householder, reflections: 16}, scaled_cayley]   each of the list: a grid over all lists
+//     optimizer.rate: {log_uniform: [1e-5, 1e-2]}                                drawn; also uniform, integer, choice
+//     samples: 20                                                                draws of all distributions at once, for each point of the
+//     grid halving: {metric: valid_loss, first: 500, factor: 3}                       the better third goes on at steps 500, 1500, 4500, …
+//
+// Draw i of a key is a function of the experiment's `seed`, of the key and of i: more samples leave the first ones as they are.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <stiefel/schema.hpp>
+
+#include "config/compose.hpp"
+#include "config/overrides.hpp"
+
+namespace stiefel {
+
+/// Successive halving: the runs that are among the best at a rung go on to the next.
+struct HalvingOptions {
+  std::string metric = "valid_loss", best = "lowest";
+  Index first = 0, factor = 3;
+
+  void describe(Schema& s);
+};
+
+struct SweepDescription {
+  std::vector<std::string> keys;            ///< that differ between runs: as in the file, then `seed`
+  std::vector<std::vector<Override>> runs;  ///< the values of a run, one for each key
+  std::optional<HalvingOptions> halving;
+};
+
+/// From what `seeds:` and `sweep:` say; no run and problems when they are not in order.
+STIEFEL_API SweepDescription describe_sweep(const Composed& composed, Problems& problems);
+
+/// A node as YAML in one line.
+STIEFEL_API std::string flow_text(const Node& node);
+
+}  // namespace stiefel

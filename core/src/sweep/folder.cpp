@@ -1,0 +1,123 @@
+// The plan of a sweep on the disk: written so that runs.tsv, which comes last, names nothing that is not there.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/algorithm/string.hpp>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "results/atomic_file.hpp"
+#include "results/file_error.hpp"
+#include "suggestion.hpp"
+#include "sweep/sweep.hpp"
+
+namespace stiefel {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::optional<std::string> content_of(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return std::nullopt;
+  return std::string{std::istreambuf_iterator<char>(file), {}};
+}
+
+void replace_when_new(const fs::path& path, const std::string& text) {
+  if (content_of(path) != text) replace_file(path, text);
+}
+
+std::string assignments(const std::vector<std::string>& keys, const SweepRun& run) {
+  std::string text;
+  for (std::size_t k = 0; k < keys.size(); ++k) text += fmt::format("{}{}={}", k == 0 ? "" : ", ", keys[k], run.values[k]);
+  return text;
+}
+
+std::string table(const Sweep& sweep) {
+  std::string text = fmt::format("id\t{}\n", fmt::join(sweep.keys, "\t"));
+  for (const SweepRun& run : sweep.runs) text += fmt::format("{}\t{}\n", run.id, fmt::join(run.values, "\t"));
+  return text;
+}
+
+std::string description(const Sweep& sweep) {
+  nlohmann::ordered_json json = {{"format", 1}, {"name", sweep.name}};
+  if (const auto& halving = sweep.halving)
+    json["halving"] = {{"metric", halving->metric}, {"highest", halving->highest}, {"factor", halving->factor}, {"rungs", halving->rungs}};
+  return json.dump(2) + "\n";
+}
+
+[[noreturn]] void damaged(const fs::path& path, const std::string& reason) {
+  throw Error(fmt::format("{} is damaged: {}; `stiefel sweep run` with the sweep's file writes it again", path.string(), reason),
+              Exit::damaged);
+}
+
+void read_description(const fs::path& path, const std::string& text, Sweep& sweep) {
+  try {
+    const nlohmann::json json = nlohmann::json::parse(text);
+    if (json.at("format") != 1)
+      throw Error(fmt::format("{} has format {}, and this stiefel knows format 1", path.string(), json.at("format").dump()), Exit::damaged);
+    sweep.name = json.at("name");
+    if (!json.contains("halving")) return;
+    const nlohmann::json& halving = json.at("halving");
+    sweep.halving = Halving{halving.at("metric"), halving.at("highest"), halving.at("factor"), halving.at("rungs")};
+  } catch (const nlohmann::json::exception& error) {
+    damaged(path, error.what());
+  }
+}
+
+void read_table(const fs::path& path, const std::string& text, Sweep& sweep) {
+  std::vector<std::string> lines, cells;
+  boost::split(lines, text, boost::is_any_of("\n"));
+  if (!lines.back().empty() || lines.size() < 3) damaged(path, "it does not end with a whole line of a run");
+  lines.pop_back();
+  for (const std::string& line : lines) {
+    boost::split(cells, line, boost::is_any_of("\t"));
+    const std::string id = cells.front();
+    cells.erase(cells.begin());
+    if (&line == &lines.front()) {
+      sweep.keys = cells;
+      continue;
+    }
+    if (cells.size() != sweep.keys.size() || id.empty() || id.find_first_not_of("0123456789abcdef") != id.npos)
+      damaged(path, fmt::format("the line of '{}' is not that of a run", id));
+    sweep.runs.push_back({id, cells, {}});
+  }
+}
+
+}  // namespace
+
+void write_sweep(const fs::path& folder, const Sweep& sweep, const std::string& command) {
+  std::error_code error;
+  for (const char* name : {"configs", "claims", "failed", "runs"})
+    if (fs::create_directories(folder / name, error); error) throw file_error("making", folder / name, error.value());
+  for (const SweepRun& run : sweep.runs)
+    replace_when_new(folder / "configs" / (run.id + ".yaml"),
+                     fmt::format("# {}: {}\n{}", sweep.name, assignments(sweep.keys, run), run.yaml));
+  replace_when_new(folder / "sweep.yaml", fmt::format("# {}\n{}", command, sweep.source));
+  replace_when_new(folder / "sweep.json", description(sweep));
+  if (content_of(folder / "runs.tsv") == table(sweep)) return;
+  fs::remove_all(folder / "rungs", error);  // other runs, other comparisons
+  replace_file(folder / "runs.tsv", table(sweep));
+}
+
+SweepFolder::SweepFolder(fs::path folder) : folder_(std::move(folder)) {
+  const std::optional<std::string> runs = content_of(folder_ / "runs.tsv"), json = content_of(folder_ / "sweep.json");
+  if (!runs || !json)
+    throw Error(fmt::format("{} is not the folder of a sweep: it has no {}; `stiefel sweep run FILE` makes one, sweeps/NAME",
+                            folder_.string(), json ? "runs.tsv" : "sweep.json"));
+  read_description(folder_ / "sweep.json", *json, sweep_);
+  read_table(folder_ / "runs.tsv", *runs, sweep_);
+  sweep_.combinations = sweep_.runs.size();
+}
+
+const SweepRun& SweepFolder::find(const std::string& id) const {
+  const auto found = std::ranges::find(sweep_.runs, id, &SweepRun::id);
+  if (found != sweep_.runs.end()) return *found;
+  std::vector<std::string> ids;
+  for (const SweepRun& run : sweep_.runs) ids.push_back(run.id);
+  throw Error(fmt::format("there is no run '{}' in {}{}", id, folder_.string(), suggestion(id, ids)));
+}
+
+std::string SweepFolder::values(const SweepRun& run) const { return assignments(sweep_.keys, run); }
+
+}  // namespace stiefel

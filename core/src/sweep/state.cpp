@@ -1,0 +1,85 @@
+// A run's own files come first: a run that was finished by hand is finished, whatever was recorded before.
+#include "sweep/state.hpp"
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "results/atomic_file.hpp"
+#include "results/file_error.hpp"
+#include "results/reader.hpp"
+#include "sweep/halving.hpp"
+
+namespace stiefel {
+namespace {
+
+namespace fs = std::filesystem;
+
+RunLook read_failure(const fs::path& path) {
+  try {
+    const nlohmann::json json = nlohmann::json::parse(std::ifstream(path));
+    return {SweepState::failed, 0, json.at("message"), json.at("exit_code")};
+  } catch (const nlohmann::json::exception&) {
+    return {SweepState::failed, 0, path.string() + " is damaged", int(Exit::damaged)};
+  }
+}
+
+}  // namespace
+
+const char* name_of(SweepState state) {
+  static constexpr const char* names[] = {"waiting", "stopped", "running", "finished", "failed", "left out"};
+  return names[int(state)];
+}
+
+RunLook look_at(const SweepFolder& folder, const SweepRun& run, LockPatience patience) {
+  const fs::path directory = folder.run(run), results = directory / "results.h5";
+  RunLook look;
+  if (fs::exists(results)) {
+    try {
+      const ResultReader reader(results);
+      look.step = Index(reader.number_attribute("/", "committed_step"));
+      look.state = reader.text_attribute("/", "state") == "finished" ? SweepState::finished : SweepState::stopped;
+      look.message = reader.text_attribute("/status", "message");
+    } catch (const Error& error) {
+      look = {SweepState::failed, 0, error.what(), int(Exit::damaged)};
+    }
+  } else if (fs::exists(directory / "config.yaml")) {
+    look.state = SweepState::stopped;
+  }
+  if (look.state == SweepState::finished) return look;
+  if (!living_owner(directory / "lock", patience).empty()) {
+    look.state = SweepState::running;
+  } else if (fs::exists(folder.failure(run))) {
+    const Index step = look.step;
+    look = read_failure(folder.failure(run));
+    look.step = step;
+  }
+  return look;
+}
+
+std::vector<RunLook> look_at_all(const SweepFolder& folder, LockPatience patience) {
+  std::vector<RunLook> looks;
+  for (const SweepRun& run : folder.sweep().runs) looks.push_back(look_at(folder, run, patience));
+  const std::vector<Target> targets = targets_of(folder, looks);
+  for (std::size_t i = 0; i < looks.size(); ++i) {
+    if (looks[i].state != SweepState::waiting && looks[i].state != SweepState::stopped) continue;
+    if (targets[i].left_out)
+      looks[i].state = SweepState::left_out;
+    else if (!living_owner(folder.claim(folder.sweep().runs[i]) / "lock", patience).empty())
+      looks[i].state = SweepState::running;
+  }
+  return looks;
+}
+
+void record_failure(const SweepFolder& folder, const SweepRun& run, int exit_code, const std::string& message) {
+  const nlohmann::ordered_json json = {{"exit_code", exit_code}, {"message", message}};
+  replace_file(folder.failure(run), json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+}
+
+bool forget_failure(const SweepFolder& folder, const SweepRun& run) {
+  std::error_code error;
+  const bool removed = fs::remove(folder.failure(run), error);
+  if (error) throw file_error("removing", folder.failure(run), error.value());
+  return removed;
+}
+
+}  // namespace stiefel

@@ -1,0 +1,40 @@
+// How the runs of a sweep stand: what their folders say, who has claimed them, which ones failed.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "results/run_lock.hpp"
+#include "sweep/sweep.hpp"
+
+namespace stiefel {
+
+enum class SweepState {
+  waiting,  ///< not begun
+  stopped,  ///< begun, and nobody works on it
+  running,  ///< a living process holds its claim or its folder
+  finished,
+  failed,    ///< see message
+  left_out,  ///< by halving
+};
+STIEFEL_API const char* name_of(SweepState state);
+
+struct RunLook {
+  SweepState state = SweepState::waiting;
+  Index step = 0;       ///< up to which the run's results are stored
+  std::string message;  ///< how it ended
+  int exit_code = 0;    ///< of a failed run
+
+  bool ended() const { return state == SweepState::finished || state == SweepState::failed; }
+};
+
+/// From the run's folder and the record of its failure; claims are not asked for. Workers touch the locks of their runs, too.
+STIEFEL_API RunLook look_at(const SweepFolder& folder, const SweepRun& run, LockPatience patience);
+/// Of all runs, with claims and halving.
+STIEFEL_API std::vector<RunLook> look_at_all(const SweepFolder& folder, LockPatience patience);
+
+/// Records that a run failed; forget_failure() lets it be tried again.
+void record_failure(const SweepFolder& folder, const SweepRun& run, int exit_code, const std::string& message);
+STIEFEL_API bool forget_failure(const SweepFolder& folder, const SweepRun& run);
+
+}  // namespace stiefel

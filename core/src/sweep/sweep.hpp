@@ -1,0 +1,75 @@
+// A sweep: its runs with the configuration of each, from a file or from the folder that it was planned into.
+//
+//   sweeps/NAME/sweep.yaml       the experiment as it was written
+//               sweep.json       name, halving
+//               runs.tsv         a line for each run: id, and the values of the keys that differ
+//               configs/ID.yaml  every key of a run
+//               runs/NAME/ID/    the run's folder, as `stiefel run configs/ID.yaml` makes it
+//               claims/ID/lock   who works on it
+//               failed/ID.json   how it failed
+//               rungs/STEP.tsv   halving: who went on, and by which value
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/load.hpp"
+#include "sweep/expand.hpp"
+
+namespace stiefel {
+
+struct Halving {
+  std::string metric;
+  bool highest = false;
+  Index factor = 3;
+  std::vector<Index> rungs;  ///< steps at which runs are compared
+};
+
+struct SweepRun {
+  std::string id;
+  std::vector<std::string> values;  ///< YAML in one line, one for each key
+  std::string yaml;                 ///< every key; empty when it was read from a folder
+};
+
+struct Sweep {
+  std::string name, source;
+  std::vector<std::string> keys;
+  std::vector<SweepRun> runs;    ///< each once
+  std::size_t combinations = 0;  ///< of values, of which several may mean the same run
+  std::optional<Halving> halving;
+};
+
+/// Loads the configuration of every run. One Error holds the first things that are wrong, a line each, at the place of the value in the
+/// file. Nothing when the file describes a single run.
+STIEFEL_API std::optional<Sweep> load_sweep(const std::filesystem::path& file, const std::vector<std::string>& overrides,
+                                            Registry& registry);
+
+/// Writes the plan; runs of an older plan that are still in it keep their folders. `command` is noted in sweep.yaml.
+STIEFEL_API void write_sweep(const std::filesystem::path& folder, const Sweep& sweep, const std::string& command);
+
+/// A sweep that was planned.
+class STIEFEL_API SweepFolder {
+ public:
+  explicit SweepFolder(std::filesystem::path folder);
+
+  const Sweep& sweep() const { return sweep_; }
+  const std::filesystem::path& path() const { return folder_; }
+  std::filesystem::path config(const SweepRun& run) const { return folder_ / "configs" / (run.id + ".yaml"); }
+  std::filesystem::path runs() const { return folder_ / "runs"; }
+  std::filesystem::path run(const SweepRun& run) const { return runs() / sweep_.name / run.id; }
+  std::filesystem::path claim(const SweepRun& run) const { return folder_ / "claims" / run.id; }
+  std::filesystem::path failure(const SweepRun& run) const { return folder_ / "failed" / (run.id + ".json"); }
+  std::filesystem::path cancelled() const { return folder_ / "cancelled"; }
+  /// Error with a suggestion when there is no such run.
+  const SweepRun& find(const std::string& id) const;
+  /// `key=value, key=value` of a run.
+  std::string values(const SweepRun& run) const;
+
+ private:
+  std::filesystem::path folder_;
+  Sweep sweep_;
+};
+
+}  // namespace stiefel

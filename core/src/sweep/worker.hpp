@@ -1,0 +1,38 @@
+// A worker takes runs of a sweep that nobody works on, as many at a time as it has places, until none is left. Any number of workers, on
+// any hosts that share the folder, may work on a sweep: each run is claimed by a lock in claims/ID, which names its owner and is touched
+// while the owner lives. The claim of a dead process, or of one on another host that has not touched it for a time, is taken over.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <string>
+
+#include "sweep/state.hpp"
+#include "sweep/sweep.hpp"
+
+namespace stiefel {
+
+/// Signals as counted by their handlers.
+struct WorkerSignals {
+  std::atomic<int> stop{0};       ///< number of the last signal to stop
+  std::atomic<int> stops{0};      ///< how many there were
+  std::atomic<bool> save{false};  ///< runs are to save a checkpoint
+};
+
+struct WorkerOptions {
+  int jobs = 1;     ///< runs at a time
+  int threads = 0;  ///< of each; 0: an equal share of the cores
+  std::chrono::seconds patience{60};
+  bool fail_fast = false;
+  std::string only;            ///< id of the one run to do; empty: all
+  std::string data_directory;  ///< given to the runs, if not empty
+};
+
+/// Works until nothing is left to do, here or at other workers, or until a signal or `stiefel sweep cancel`; then the runs save a
+/// checkpoint and stop. `say` is given a line for each run that ends. Returns the exit code of the program: 0 when every run is finished,
+/// that of the first failed run, 75 when runs are left, 128 + the signal.
+STIEFEL_API int work_on(const SweepFolder& folder, const WorkerOptions& options, WorkerSignals& signals,
+                        const std::function<void(const std::string&)>& say);
+
+}  // namespace stiefel

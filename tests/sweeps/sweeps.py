@@ -1,0 +1,216 @@
+#!/usr/bin/python3
+"""Sweeps that are killed, grown, cancelled, shared and cut short.
+
+usage: sweeps.py STIEFEL SCENARIO [--plugin hostile_crash.so] [--seed 1]
+
+kills      24 runs; scheduler and runs are killed at random moments, twice; resumed, all 24 finish with the bits of an undisturbed sweep.
+together   Two workers at once do 24 runs, and none of them twice.
+grown      A sweep grown by one value runs only what is new; a run that was made alone is the same run.
+crash      A plugin that crashes costs one run; --fail-fast leaves the others.
+retry      A run that failed is done again by `sweep retry --failed`, and by nothing else.
+cancel     `sweep cancel` stops runs with a checkpoint; `sweep resume` goes on to the same bits. So do SIGINT and SIGUSR1.
+takeover   A claim of another host is left alone until its heartbeat is too old.
+halving    The same runs go on with one place, with two, and after a kill; the best one has the bits of a run that never stopped.
+"""
+import argparse
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from tiny import GRID, RATES, Sweep, children, expect_same, kill, outcome, starts  # pylint: disable=wrong-import-position
+
+
+def kills(settings, folder, rng):
+    whole = Sweep(settings.program, folder / "whole", 150, GRID)
+    begin = time.monotonic()
+    whole.run("-j", 2)
+    seconds = time.monotonic() - begin
+    sweep = Sweep(settings.program, folder / "killed", 150, GRID)
+    process = sweep.start("sweep", "run", sweep.file, "--output", sweep.path, "-j", 2)
+    runs = schedulers = 0
+    while schedulers < 2:
+        time.sleep(rng.uniform(0.1, 0.3) * seconds)
+        for child in children(process.pid)[:1]:
+            kill(child)
+            runs += 1
+        time.sleep(rng.uniform(0, 0.1) * seconds)
+        schedulers += process.poll() is None
+        process.kill()
+        process.communicate()
+        process = sweep.start("sweep", "resume", sweep.path, "-j", 2)
+    sweep.end(process, 0, 75)
+    sweep.do("sweep", "resume", sweep.path, "-j", 2)
+    assert sweep.states() == {"finished": 24}, sweep.states()
+    expect_same(sweep.outcomes(), whole.outcomes(), "killed")
+    return f"scheduler killed {schedulers} times, runs {runs} times; 24 runs with the same bits"
+
+
+def together(settings, folder, _):
+    sweep = Sweep(settings.program, folder, 60, GRID)
+    sweep.run("--plan")
+    workers = [sweep.start("worker", sweep.path, "-j", jobs) for jobs in (1, 2)]
+    said = [sweep.end(worker) for worker in workers]
+    finished = [len(re.findall("^[0-9a-f]{10} .* finished: ", text, re.M)) for text in said]
+    assert sum(finished) == 24 and min(finished) > 0, (finished, said)
+    assert all(starts(run) == 1 for run in sweep.status())
+    return f"two workers did {finished[0]} and {finished[1]} of 24 runs, none twice"
+
+
+def grown(settings, folder, _):
+    sweep = Sweep(settings.program, folder, 60, RATES)
+    sweep.do("run", sweep.file, "sweep={optimizer.rate: [1]}", codes=(2,))
+    alone = folder / "alone.yaml"
+    alone.write_text(sweep.file.read_text(encoding="utf-8").replace(RATES, ""), encoding="utf-8")
+    sweep.do("run", alone, "optimizer.rate=1e-3", "--output", sweep.path / "runs", "--threads", 1)
+    said = sweep.run()
+    assert said.count(" finished: ") == 1 and sweep.states() == {"finished": 2}, said
+    before = {run["id"]: os.stat(pathlib.Path(run["folder"]) / "results.h5").st_mtime_ns for run in sweep.status()}
+    sweep.describe(60, RATES.replace("1e-3", "1e-3, 3e-3"))
+    assert sweep.run().count(" finished: ") == 1
+    runs = sweep.status()
+    assert len(runs) == 3 and before.keys() < {run["id"] for run in runs}
+    assert all(os.stat(pathlib.Path(run["folder"]) / "results.h5").st_mtime_ns == before[run["id"]] for run in runs if run["id"] in before)
+    assert sweep.run().count(" finished: ") == 0
+    return "1 of 2, then 1 of 3 runs were new"
+
+
+def crash(settings, folder, _):
+    many = "sweep: {model.recurrent: [hostile_crash, dense, scaled_cayley]}\n"
+    plugins = f"plugins: [{settings.plugin}]\n"
+    sweep = Sweep(settings.program, folder / "on", 60, many, plugins)
+    said = sweep.run(codes=(3,))
+    assert "crashed: signal 11" in said, said
+    assert [run["state"] for run in sweep.status()] == ["failed", "finished", "finished"]
+    assert sweep.do("sweep", "resume", sweep.path, codes=(3,)).count(" failed: crashed") == 0  # not tried again by itself
+    fast = Sweep(settings.program, folder / "fast", 60, many, plugins)
+    fast.run("--fail-fast", codes=(3,))
+    assert [run["state"] for run in fast.status()] == ["failed", "waiting", "waiting"]
+    return "a crash cost one run, and with --fail-fast the others were left"
+
+
+def retry(settings, folder, _):
+    sweep = Sweep(settings.program, folder, 20, "")
+    here, there = folder / "here.csv", folder / "there.csv"
+    table = "name,x,z\n" + "".join(f"{sequence},{step},{sequence % 3}\n" for sequence in range(90) for step in range(4))
+    here.write_text(table, encoding="utf-8")
+    text = re.sub("task: .*", f"task: {{plugin: sequence_csv, data: {here}, sequence: name, targets: [z]}}", sweep.file.read_text(encoding="utf-8"))
+    sweep.file.write_text(f"{text}sweep: {{task.data: [{here}, {there}]}}\n", encoding="utf-8")
+    said = sweep.run(codes=(4,))
+    assert str(there) in said and sweep.states() == {"finished": 1, "failed": 1}, said
+    there.write_text(table, encoding="utf-8")
+    sweep.do("sweep", "resume", sweep.path, codes=(4,))
+    sweep.do("sweep", "retry", sweep.path, codes=(2,))
+    assert sweep.states() == {"finished": 1, "failed": 1}
+    sweep.do("sweep", "retry", "--failed", sweep.path)
+    assert sweep.states() == {"finished": 2}
+    return "a run without data failed, and finished when they were there"
+
+
+def cancel(settings, folder, rng):
+    whole = Sweep(settings.program, folder / "whole", 1500, RATES)
+    whole.run("-j", 2)
+    sweep = Sweep(settings.program, folder / "cancelled", 1500, RATES)
+    process = sweep.start("sweep", "run", sweep.file, "--output", sweep.path, "-j", 2)
+    sweep.wait_for(lambda: len({path.parent for path in sweep.path.glob("runs/*/*/checkpoints/step_*.h5")}) == 2)
+    process.send_signal(signal.SIGUSR1)  # checkpoints, no end
+    time.sleep(rng.uniform(0, 0.3))
+    sweep.do("sweep", "cancel", sweep.path)
+    sweep.end(process, 75)
+    assert sweep.states() == {"stopped": 2}, sweep.status()
+    assert all(run["step"] > 0 for run in sweep.status())
+    sweep.do("worker", sweep.path, codes=(75,))
+    assert sweep.states() == {"stopped": 2}
+    process = sweep.start("sweep", "resume", sweep.path)
+    sweep.wait_for(lambda: "running" in sweep.states())
+    time.sleep(rng.uniform(0, 0.3))
+    process.send_signal(signal.SIGINT)
+    sweep.end(process, 130)
+    assert "running" not in sweep.states() and "failed" not in sweep.states(), sweep.status()
+    sweep.do("sweep", "resume", sweep.path, "-j", 2)
+    expect_same(sweep.outcomes(), whole.outcomes(), "cancelled")
+    endless = Sweep(settings.program, folder / "endless", 10**7, RATES)
+    for hang in (False, True):
+        worker = endless.start("sweep", "resume" if hang else "run", endless.path if hang else endless.file,
+                               *([] if hang else ["--output", endless.path]), "-j", 2)
+        endless.wait_for(lambda: endless.states().get("running") == 2)
+        if hang:
+            for child in children(worker.pid):
+                os.kill(child, signal.SIGSTOP)
+        worker.send_signal(signal.SIGTERM)
+        if hang:  # the first signal does not end them; the second, later one kills
+            time.sleep(2)
+            assert worker.poll() is None
+        worker.send_signal(signal.SIGTERM)  # at the same time it is the first signal's echo
+        endless.end(worker, 143)
+        assert not endless.states().keys() & {"running", "failed"}, endless.status()
+    return "cancelled, interrupted and resumed: the same bits; a second signal kills what hangs"
+
+
+def takeover(settings, folder, _):
+    sweep = Sweep(settings.program, folder, 40, RATES)
+    sweep.run("--plan")
+    first = sweep.status()[0]
+    foreign = json.dumps({"host": "elsewhere", "pid": 1, "boot": "b", "namespace": "n", "start": "1", "since": "2024-01-01T00:00:00Z"})
+    claim, lock = sweep.path / "claims" / first["id"] / "lock", pathlib.Path(first["folder"]) / "lock"
+    for path in (claim, lock):
+        path.parent.mkdir(parents=True)
+        path.write_text(foreign, encoding="utf-8")
+    process = sweep.start("worker", sweep.path, "--patience", 6)
+    time.sleep(2)
+    assert claim.read_text(encoding="utf-8") == foreign and not (lock.parent / "config.yaml").exists()
+    sweep.end(process)
+    assert sweep.states() == {"finished": 2}, sweep.status()
+    return "left alone at first, taken over after 6 s"
+
+
+def halving(settings, folder, rng):
+    many = ("sweep:\n  optimizer.rate: {log_uniform: [1e-4, 1e-1]}\n  samples: 9\n"
+            "  halving: {metric: valid_loss, first: 50, factor: 3}\n")
+    sweeps = {}
+    for name, jobs in (("one", 1), ("two", 2), ("killed", 2)):
+        sweep = sweeps[name] = Sweep(settings.program, folder / name, 400, many)
+        if name == "killed":
+            for words in (("run", sweep.file, "--output", sweep.path), ("resume", sweep.path)):
+                process = sweep.start("sweep", *words, "-j", jobs)
+                sweep.wait_for(lambda: "running" in sweep.states())
+                time.sleep(rng.uniform(0.2, 1.5))
+                process.kill()
+                process.communicate()
+            sweep.do("sweep", "resume", sweep.path, "-j", jobs)
+        else:
+            sweep.run("-j", jobs)
+        assert sweep.states() == {"finished": 1, "left out": 8}, sweep.status()
+        assert sorted(run["step"] for run in sweep.status()) == [50] * 6 + [150] * 2 + [400], sweep.status()
+    rungs = {name: {path.name: path.read_text(encoding="utf-8") for path in (sweep.path / "rungs").iterdir()} for name, sweep in sweeps.items()}
+    assert rungs["one"] == rungs["two"] == rungs["killed"] and rungs["one"].keys() == {"50.tsv", "150.tsv"}, rungs
+    best = next(run for run in sweeps["two"].status() if run["state"] == "finished")
+    losses = {line.split("\t")[0]: float(line.split("\t")[1]) for line in rungs["one"]["50.tsv"].splitlines()[1:]}
+    assert best["id"] in sorted(losses, key=losses.get)[:3], (best, losses)
+    sweep.do("run", sweep.path / "configs" / f"{best['id']}.yaml", "--output", folder / "alone", "--threads", 1)
+    expect_same({"best": outcome(pathlib.Path(best["folder"]))}, {"best": outcome(folder / "alone" / "tiny" / best["id"])}, "halving")
+    return "9, 3 and 1 runs: the same for one place, two places and after kills"
+
+
+def main():
+    scenarios = {f.__name__: f for f in (kills, together, grown, crash, retry, cancel, takeover, halving)}
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program")
+    parser.add_argument("scenario", choices=scenarios)
+    parser.add_argument("--plugin")
+    parser.add_argument("--seed", type=int, default=1)
+    settings = parser.parse_args()
+    folder = pathlib.Path(tempfile.mkdtemp())
+    print(f"{settings.scenario}: {scenarios[settings.scenario](settings, folder, random.Random(settings.seed))}")
+    shutil.rmtree(folder)  # kept when something went wrong
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,185 @@
+// Sweeps: what one file expands to, where errors point, draws, halving, plans on the disk, claims.
+#include <doctest/doctest.h>
+#include <results/run_directory.hpp>
+#include <set>
+#include <sweep/halving.hpp>
+#include <sweep/sweep.hpp>
+
+#include "config_plugins.hpp"
+
+using namespace stiefel;
+using config_test::contains, config_test::Folder, config_test::valid;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Sweeps {
+  Folder folder;
+  Registry registry = config_test::registry();
+
+  Sweep load(const std::string& many, const std::vector<std::string>& overrides = {}) {
+    return *load_sweep(folder.write("sweep.yaml", valid + many), overrides, registry);
+  }
+  std::string refusal(const std::string& many) {
+    try {
+      load(many);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "accepted";
+  }
+};
+
+std::vector<std::string> column(const Sweep& sweep, const std::string& key) {
+  const auto k = std::size_t(std::ranges::find(sweep.keys, key) - sweep.keys.begin());
+  REQUIRE(k < sweep.keys.size());
+  std::vector<std::string> values;
+  for (const SweepRun& run : sweep.runs) values.push_back(run.values[k]);
+  return values;
+}
+
+using Texts = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("a grid with seeds is the product of the lists, and each run is the ordinary run with these values") {
+  Sweeps sweeps;
+  const Sweep sweep = sweeps.load(
+      "seeds: 0..1\nsweep:\n  model.recurrent: [{plugin: householder, reflections: 2}, dense]\n  optimizer.rate: [0.1, 0.02]\n");
+  CHECK(sweep.keys == Texts{"model.recurrent", "optimizer.rate", "seed"});
+  REQUIRE(sweep.runs.size() == 8);
+  CHECK(sweep.runs[0].values == Texts{"{plugin: householder, reflections: 2}", "0.1", "0"});
+  CHECK(sweep.runs[1].values == Texts{"{plugin: householder, reflections: 2}", "0.1", "1"});
+  CHECK(sweep.runs[7].values == Texts{"dense", "0.02", "1"});
+  CHECK(sweep.runs[7].id == config_test::load(valid, {"model.recurrent=dense", "optimizer.rate=0.02", "seed=1"}).id);
+  CHECK(sweep.runs[2].id == config_test::load(valid, {"model.recurrent.reflections=2", "optimizer.rate=0.02", "seed=0"}).id);
+  CHECK(config_test::load(sweep.runs[2].yaml).id == sweep.runs[2].id);
+}
+
+TEST_CASE("values that mean the same run are one run") {
+  Sweeps sweeps;
+  const Sweep sweep = sweeps.load("sweep: {model.recurrent: [householder, {plugin: householder, reflections: 16}], threads: [1, 2]}\n");
+  CHECK(sweep.combinations == 4);
+  CHECK(sweep.runs.size() == 1);
+}
+
+TEST_CASE("draws do not depend on how many there are, and lie within their bounds") {
+  Sweeps sweeps;
+  const std::string keys =
+      "sweep:\n  optimizer.rate: {log_uniform: [1e-5, 1e-2]}\n  model.cell.hidden: {integer: [2, 5]}\n"
+      "  train.batch: {choice: [10, 20]}\n  optimizer.weight_decay: {uniform: [0.25, 0.5]}\n";
+  const Sweep few = sweeps.load(keys + "  samples: 5\n"), many = sweeps.load(keys + "  samples: 400\n");
+  REQUIRE(few.runs.size() == 5);
+  REQUIRE(many.runs.size() == 400);
+  for (std::size_t i = 0; i < few.runs.size(); ++i) CHECK(few.runs[i].id == many.runs[i].id);
+  std::set<std::string> hidden, batches;
+  int below = 0;
+  for (std::size_t i = 0; i < many.runs.size(); ++i) {
+    const double rate = std::stod(column(many, "optimizer.rate")[i]), decay = std::stod(column(many, "optimizer.weight_decay")[i]);
+    CHECK((rate >= 1e-5 && rate <= 1e-2));
+    CHECK((decay >= 0.25 && decay < 0.5));
+    below += rate < std::sqrt(1e-5 * 1e-2);
+    hidden.insert(column(many, "model.cell.hidden")[i]);
+    batches.insert(column(many, "train.batch")[i]);
+  }
+  CHECK((below > 160 && below < 240));  // the middle of the logarithm, 200 ± 4 standard deviations
+  CHECK(hidden == std::set<std::string>{"2", "3", "4", "5"});
+  CHECK(batches == std::set<std::string>{"10", "20"});
+  CHECK(sweeps.load("seed: 2\n" + keys + "  samples: 5\n").runs[0].values != few.runs[0].values);
+  CHECK(sweeps.load(keys + "  samples: 5\n  train.steps: [100, 200]\n").runs.size() == 10);
+}
+
+TEST_CASE("what is wrong in a sweep is said once, at the value, whatever the number of runs") {
+  Sweeps sweeps;
+  const std::string text = sweeps.refusal("seeds: [1, two]\nsweep:\n  model.recurrent.reflections: [4, x, 0]\n  model.cell.hiden: [3]\n");
+  CHECK(contains(text, "sweep.yaml:9:12: seed must be an integer, got 'two'"));
+  CHECK(contains(text, "sweep.yaml:11:36: model.recurrent.reflections must be an integer, got 'x'"));
+  CHECK(contains(text, "sweep.yaml:11:39: model.recurrent.reflections must be at least 1, got 0"));
+  CHECK(contains(text, "sweep.yaml:12:3: model.cell.hiden is not"));
+  CHECK(std::ranges::count(text, '\n') == 3);
+  std::string rates = "sweep: {optimizer.rate: [";
+  for (int i = 0; i < 100; ++i) rates += (i ? ", a" : "a") + std::to_string(i);
+  CHECK(std::ranges::count(sweeps.refusal(rates + "]}\n"), '\n') < 12);
+}
+
+TEST_CASE("a file without seeds and sweep is no sweep, and the command line may make it one") {
+  Sweeps sweeps;
+  const fs::path file = sweeps.folder.write("one.yaml", valid);
+  CHECK(!load_sweep(file, {}, sweeps.registry));
+  CHECK(load_sweep(file, {"seeds=[4, 5]"}, sweeps.registry)->runs.size() == 2);
+}
+
+TEST_CASE("halving demands what rungs need") {
+  Sweeps sweeps;
+  const std::string sweep = "sweep: {optimizer.rate: [0.1, 0.2], halving: {first: 10}";
+  CHECK(contains(sweeps.refusal(sweep + "}\n"), "sweep.yaml:9:41: sweep.halving: runs are judged by their evaluations"));
+  CHECK(contains(sweeps.refusal("sweep: {optimizer.rate: [0.1, 0.2], halving: {first: 100}}\n"), "must be below train.steps = 100"));
+  const Sweep loaded = sweeps.load(sweep + ", train.evaluate_every: [5]}\n");
+  CHECK(loaded.halving->rungs == std::vector<Index>{10, 30, 90});
+  CHECK(contains(sweeps.refusal(sweep + ", train.evaluate_every: [5], train.steps: [100, 10000]}\n"), "other numbers of steps"));
+}
+
+TEST_CASE("the best of a rung") {
+  const double nan = std::nan("");
+  using Runs = std::vector<std::size_t>;
+  CHECK(best_of({3, 1, 2, 5, 4, 0}, 3, false) == Runs{1, 5});
+  CHECK(best_of({3, 1, 2, 5, 4, 0}, 3, true) == Runs{3, 4});
+  CHECK(best_of({3, nan, 2, nan}, 2, true) == Runs{0, 2});
+  CHECK(best_of({nan, nan, 2, nan}, 2, false) == Runs{2});
+  CHECK(best_of({7, 7, 7}, 3, false) == Runs{0});
+  CHECK(best_of({1, 2}, 3, true) == Runs{1});
+  CHECK(best_of({nan}, 3, true).empty());
+}
+
+TEST_CASE("a plan is read as it was written, and a damaged one is refused") {
+  Sweeps sweeps;
+  const Sweep sweep = sweeps.load(
+      "seeds: 0..2\nsweep: {record.blocks.\"activation.slope\": [1, 2], halving: {first: 20, metric: valid_accuracy, best: highest}, "
+      "train.evaluate_every: [10]}\n");
+  const fs::path path = sweeps.folder.path / "sweeps" / "it";
+  write_sweep(path, sweep, "stiefel sweep run sweep.yaml");
+  const SweepFolder folder(path);
+  CHECK(folder.sweep().name == "first");
+  CHECK(folder.sweep().keys == sweep.keys);
+  REQUIRE(folder.sweep().runs.size() == 6);
+  for (std::size_t i = 0; i < 6; ++i) {
+    const SweepRun& run = folder.sweep().runs[i];
+    CHECK(run.id == sweep.runs[i].id);
+    CHECK(run.values == sweep.runs[i].values);
+    CHECK(load_experiment(folder.config(run), {}, sweeps.registry).id == run.id);
+    CHECK(look_at(folder, run, {}).state == SweepState::waiting);
+  }
+  CHECK(folder.sweep().halving->metric == "valid_accuracy");
+  CHECK(folder.sweep().halving->highest);
+  CHECK(folder.sweep().halving->rungs == std::vector<Index>{20, 60});
+  const fs::path table = path / "runs.tsv";
+  fs::resize_file(table, fs::file_size(table) - 4);
+  CHECK_THROWS_WITH_AS(SweepFolder{path}, doctest::Contains("runs.tsv is damaged"), Error);
+  CHECK_THROWS_WITH_AS(SweepFolder{sweeps.folder.path}, doctest::Contains("is not the folder of a sweep"), Error);
+}
+
+TEST_CASE("the lock of a process on another host is taken over once it was not touched for so long") {
+  Folder folder;
+  const auto foreign = [&] {
+    return folder.write("lock", R"({"host": "elsewhere", "pid": 1, "boot": "b", "namespace": "n", "start": "1", "since": "2024"})");
+  };
+  const fs::path lock = foreign();
+  CHECK_THROWS_WITH_AS(RunLock(folder.path, std::chrono::seconds(60)), doctest::Contains("is in use by process 1 on elsewhere"), Error);
+  fs::last_write_time(lock, fs::file_time_type::clock::now() - std::chrono::seconds(61));
+  CHECK_THROWS_AS(RunLock{folder.path}, Error);
+  {
+    const RunLock taken(folder.path, std::chrono::seconds(60));
+    CHECK(taken.lost_host() == "elsewhere");
+    fs::last_write_time(lock, fs::file_time_type::clock::now() - std::chrono::seconds(61));
+    CHECK(taken.touch());
+    CHECK(fs::file_time_type::clock::now() - fs::last_write_time(lock) < std::chrono::seconds(30));
+    CHECK_THROWS_AS(RunLock(folder.path, std::chrono::seconds(60)), Error);
+    foreign();
+    CHECK(!taken.touch());
+  }
+  CHECK(fs::exists(lock));  // somebody else's by now
+  remove_lock_of("nowhere", folder.path);
+  CHECK(fs::exists(lock));
+  remove_lock_of("elsewhere", folder.path);
+  CHECK(!fs::exists(lock));
+}
