@@ -8,8 +8,6 @@
 
 namespace stiefel {
 
-constexpr int format_version = 1;
-
 void write_header(hdf5::Group& root, const RunHeader& header);
 /// What write_header() wrote, with all segments.
 RunHeader read_header(const std::filesystem::path& results);
