@@ -7,12 +7,15 @@
 #include <atomic>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <map>
 #include <new>
 #include <system_error>
 #include <vector>
 
 #include <blas.hpp>
+#include <printable.hpp>
+#include <results/file_error.hpp>
 #include <results/hdf5.hpp>
 #include <simd_choice.hpp>
 #include <stiefel/error.hpp>
@@ -100,11 +103,15 @@ int main(int count, char** words) {
   } catch (const std::bad_alloc&) {
     fmt::print(stderr, "{}", stiefel::cli::memory_ran_out);
     return int(stiefel::Exit::exhausted);
+  } catch (const std::filesystem::filesystem_error& error) {
+    const stiefel::Error told = stiefel::file_error("looking at", error.path1(), error.code().value());
+    fmt::print(stderr, "stiefel: {}\n", told.what());
+    return int(told.code());
   } catch (const std::system_error& error) {
-    fmt::print(stderr, "stiefel: {}\n", error.what());
+    fmt::print(stderr, "stiefel: {}\n", stiefel::printable_lines(error.what()));
     return int(error.code() == std::errc::not_enough_memory ? stiefel::Exit::exhausted : stiefel::Exit::internal);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "stiefel: {}\n", error.what());
+    fmt::print(stderr, "stiefel: {}\n", stiefel::printable_lines(error.what()));
     return int(stiefel::Exit::internal);
   }
 }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <printable.hpp>
 
 namespace stiefel::cli {
 namespace {
@@ -28,6 +29,10 @@ void catch_signals() {
 
 }  // namespace
 
+Registry found_plugins(const std::vector<std::filesystem::path>& extra) { return Registry(extra, print_warning); }
+
+void print_warning(const std::string& sentence) { fmt::print(stderr, "warning: {}\n", printable(sentence)); }
+
 std::filesystem::path run_folder(const std::string& name) {
   const std::filesystem::path directory = name;
   if (!exists(directory / "config.yaml"))
@@ -47,7 +52,7 @@ RunOptions running_options(const Arguments& arguments, const std::string& comman
 }
 
 int report(const RunSummary& summary) {
-  fmt::print("{}: {}\n", summary.state, summary.message);
+  fmt::print("{}: {}\n", summary.state, printable_lines(summary.message));
   fmt::print("results: {}\n", (summary.directory / "results.h5").string());
   return summary.exit_code;
 }
