@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <system_error>
 
@@ -16,8 +18,8 @@ Error file_error(const std::string& doing, const std::filesystem::path& path, in
     return Error(fmt::format("{} {} failed: {}; free some space there", doing, path.string(), reason), Exit::exhausted);
   if (error_number == EIO || error_number == EROFS)
     return Error(fmt::format("{} {} failed: {}; see to the disk", doing, path.string(), reason), Exit::exhausted);
-  const bool forbidden =
-      error_number == EACCES || error_number == EPERM || error_number == ENOENT || error_number == ENOTDIR || error_number == ENAMETOOLONG;
+  static constexpr std::array forbidding = {EACCES, EPERM, ENOENT, ENOTDIR, EISDIR, EEXIST, ENAMETOOLONG, ELOOP, EINVAL};
+  const bool forbidden = std::find(forbidding.begin(), forbidding.end(), error_number) != forbidding.end();
   return Error(fmt::format("{} {} failed: {}", doing, path.string(), reason), forbidden ? Exit::usage : Exit::damaged);
 }
 
@@ -25,6 +27,12 @@ Error out_of_space(const std::filesystem::path& path, std::uintmax_t bytes_neede
   return Error(fmt::format("no room for {}: {} bytes are needed there ({}); free some space, what was published before is intact",
                            path.string(), bytes_needed, reason),
                Exit::exhausted);
+}
+
+void refuse_later_format(const std::filesystem::path& path, double version) {
+  if (version > format_version)
+    throw Error(fmt::format("{} has format version {}, this stiefel knows {}; use a newer stiefel", path.string(), version, format_version),
+                Exit::damaged);
 }
 
 }  // namespace stiefel

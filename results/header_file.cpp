@@ -6,6 +6,7 @@
 #include <functional>
 #include <type_traits>
 
+#include "results/file_error.hpp"
 #include "results/reader.hpp"
 #include "results/table_file.hpp"
 

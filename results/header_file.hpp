@@ -10,8 +10,6 @@ namespace stiefel {
 
 class ResultReader;
 
-constexpr int format_version = 1;
-
 void write_header(hdf5::Group& root, const RunHeader& header);
 /// What write_header() wrote, with all segments; without `provenance` only title, id, number of parameters and resolved document.
 RunHeader read_header(const ResultReader& file, bool provenance = true);

@@ -7,6 +7,7 @@
 
 #include <stiefel/error.hpp>
 
+#include "results/file_error.hpp"
 #include "results/hdf5.hpp"
 
 namespace stiefel {
@@ -25,6 +26,7 @@ struct ResultReader::Open {
 ResultReader::ResultReader(const std::filesystem::path& path) {
   if (!std::filesystem::exists(path)) throw Error("there is no result file " + path.string());
   open_ = std::make_unique<Open>(Open{hdf5::File::open(path)});
+  if (has_attribute("/", "format_version")) refuse_later_format(path, number_attribute("/", "format_version"));
 }
 ResultReader::~ResultReader() = default;
 ResultReader::ResultReader(ResultReader&&) noexcept = default;

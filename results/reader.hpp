@@ -21,6 +21,7 @@ struct Array {
 
 class STIEFEL_API ResultReader {
  public:
+  /// Refuses a file of a later format.
   explicit ResultReader(const std::filesystem::path& path);
   ~ResultReader();
   ResultReader(ResultReader&&) noexcept;

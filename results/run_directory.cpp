@@ -3,24 +3,46 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <climits>
+#include <vector>
 
-#include "config/run_name.hpp"
+#include "config/file_name.hpp"
+#include "printable.hpp"
 #include "results/atomic_file.hpp"
 #include "results/file_error.hpp"
 #include "results/reader.hpp"
 #include "results/run_lock.hpp"
 
 namespace stiefel {
+namespace {
+
+/// A link would lead the run elsewhere, and files in the folder have longer paths than itself.
+void refuse_place(const std::filesystem::path& root, const std::filesystem::path& path) {
+  constexpr std::size_t longest = PATH_MAX - 96;
+  for (const std::filesystem::path& place : {path.parent_path(), path})
+    if (std::error_code ignored; std::filesystem::is_symlink(place, ignored))
+      throw Error(fmt::format("{} is a link, and a run must stay in {}: remove the link, or name the folder that it leads to by --output",
+                              place.string(), root.string()));
+  if (path.native().size() > longest)
+    throw Error(
+        fmt::format("the path of the run has {} bytes and may have {}; name a nearer folder by --output", path.native().size(), longest));
+}
+
+/// What create_directories() would make, the innermost first.
+std::vector<std::filesystem::path> missing_folders(std::filesystem::path path) {
+  std::vector<std::filesystem::path> missing;
+  for (std::error_code ignored; !path.empty() && !std::filesystem::exists(path, ignored); path = path.parent_path())
+    missing.push_back(path);
+  return missing;
+}
+
+}  // namespace
 
 std::filesystem::path run_path(const std::filesystem::path& root, std::string_view name, std::string_view id) {
   const auto require = [](const char* what, std::string_view text) {
-    const std::string fault = run_name_fault(text);
+    const std::string fault = file_name_fault(text);
     if (fault.empty()) return;
-    std::string shown(text);
-    std::ranges::replace_if(
-        shown, [](unsigned char c) { return c < 0x20 || c == 0x7F; }, '?');
-    throw Error(fmt::format("the {} '{}' of a run {}", what, shown, fault));
+    throw Error(fmt::format("the {} '{}' of a run {}", what, printable(text), fault));
   };
   require("name", name);
   require("id", id);
@@ -47,14 +69,23 @@ RunDirectory::RunDirectory(std::filesystem::path path, RunLock lock) : path_(std
 RunDirectory RunDirectory::create(const std::filesystem::path& root, std::string_view name, std::string_view id,
                                   std::string_view config_yaml) {
   std::filesystem::path path = run_path(root, name, id);
-  std::error_code error;
-  std::filesystem::create_directories(path, error);
-  if (error) throw file_error("making the run directory", path, error.value());
-  RunLock lock(path);
-  for (const char* file : {"config.yaml", "results.h5"})
-    if (std::filesystem::exists(path / file)) throw Error(fmt::format("{} holds a run already, and nothing is overwritten", path.string()));
-  replace_file(path / "config.yaml", config_yaml);
-  return {std::move(path), std::move(lock)};
+  refuse_place(root, path);
+  const std::vector<std::filesystem::path> missing = missing_folders(path);
+  try {
+    std::error_code error;
+    std::filesystem::create_directories(path, error);
+    if (error) throw file_error("making the run directory", path, error.value());
+    RunLock lock(path);
+    for (const char* file : {"config.yaml", "results.h5"})
+      if (std::filesystem::exists(path / file))
+        throw Error(fmt::format("{} holds a run already, and nothing is overwritten", path.string()));
+    replace_file(path / "config.yaml", config_yaml);
+    return {std::move(path), std::move(lock)};
+  } catch (...) {
+    std::error_code ignored;
+    for (const auto& folder : missing) std::filesystem::remove(folder, ignored);
+    throw;
+  }
 }
 
 RunDirectory RunDirectory::open(const std::filesystem::path& directory) {

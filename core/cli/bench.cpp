@@ -14,6 +14,7 @@
 
 #include "command_table.hpp"
 #include "commands.hpp"
+#include "running.hpp"
 
 namespace stiefel::cli {
 namespace {
@@ -167,7 +168,7 @@ void bench_experiment(const Arguments& arguments, bool step, Report& report) {
   if (arguments.has("--threads")) threads = {arguments.value("--threads")};
   const double seconds = arguments.positive("--seconds", 2);
   const RunOptions options = run_options(arguments);
-  Registry registry;
+  Registry registry = found_plugins();
   for (const std::string& count : threads) {
     std::vector<std::string> overrides(given.begin() + 2, given.end());
     overrides.push_back("threads=" + count);
@@ -186,7 +187,7 @@ void bench_complexity(const Arguments& arguments, Report& report) {
   const std::vector<Index> all_hidden = sizes(arguments, "--hidden", "128,256,512,1024"),
                            all_lengths = sizes(arguments, "--length", "10,100,1000");
   const RunOptions options = run_options(arguments);
-  Registry registry;
+  Registry registry = found_plugins();
   for (const ComplexityMap& map : chosen_maps(arguments))
     for (const Index hidden : all_hidden)
       for (const Index length : all_lengths) {

@@ -13,6 +13,8 @@
 #include <cstring>
 #include <filesystem>
 #include <optional>
+#include <printable.hpp>
+#include <set>
 #include <thread>
 
 #include <conformance/check.hpp>
@@ -20,6 +22,7 @@
 
 #include "command_table.hpp"
 #include "commands.hpp"
+#include "running.hpp"
 
 extern char** environ;
 
@@ -126,7 +129,7 @@ int check_file(const std::string& path, const Request& request, Progress& progre
     if (f.path == path || std::filesystem::equivalent(f.path, path, ignored)) file = &f;
   if (!file) throw Error(fmt::format("{} is no plugin: there is no such file", path), Exit::plugin);
   if (!file->unusable.empty()) {
-    fmt::print("{}\n  FAIL unusable: {}\n", path, file->unusable);
+    fmt::print("{}\n  FAIL unusable: {}\n", printable(path), printable(file->unusable));
     return int(Exit::plugin);
   }
   bool passed = true, found = false;
@@ -140,6 +143,17 @@ int check_file(const std::string& path, const Request& request, Progress& progre
   }
   if (!found) throw Error(fmt::format("{} has no method '{}'", path, request.method));
   return int(passed ? Exit::done : Exit::plugin);
+}
+
+/// The plugins themselves are loaded in children, each of which would say the same of the folders.
+void warn_once(const std::vector<std::string>& files) {
+  std::set<std::string> said;
+  const auto say = [&](const std::filesystem::path& place) {
+    for (const std::string& sentence : warnings_about(place))
+      if (said.insert(sentence).second) print_warning(sentence);
+  };
+  for (const std::string& file : files) say(file);
+  for (const std::filesystem::path& folder : plugin_search_path()) say(folder);
 }
 
 int check_in_child(int descriptor, std::span<const std::string> words) {
@@ -223,6 +237,7 @@ int check_command(std::span<const std::string> words) {
   if (request.settings.rows) rest.push_back(fmt::format("--shape={}x{}", request.settings.rows, request.settings.cols));
   if (!request.method.empty()) rest.push_back("--method=" + request.method);
   if (!request.settings.data_directory.empty()) rest.push_back("--data=" + request.settings.data_directory);
+  warn_once(request.files);
   int worst = int(Exit::done), failed = 0;
   for (const std::string& file : request.files) {
     const int code = check_apart(file, rest, request.limit);

@@ -8,6 +8,7 @@
 
 #include "command_table.hpp"
 #include "commands.hpp"
+#include "running.hpp"
 
 namespace stiefel::cli {
 namespace {
@@ -39,7 +40,7 @@ int describe_command(std::span<const std::string> words) {
   const Arguments arguments = parse_arguments("describe", words);
   if (arguments.positional.size() != 1) throw Error("name one thing to describe: stiefel describe NAME, FILE.so or experiment");
   const std::string& name = arguments.positional.front();
-  Registry registry;
+  Registry registry = found_plugins();
   if (name == "experiment") {
     fmt::print("{}", explain_experiment(registry));
     return int(Exit::done);

@@ -3,16 +3,18 @@
 
 #include <nlohmann/json.hpp>
 
+#include <printable.hpp>
 #include <registry.hpp>
 
 #include "command_table.hpp"
 #include "commands.hpp"
+#include "running.hpp"
 
 namespace stiefel::cli {
 
 int list_command(std::span<const std::string> words) {
   const Arguments arguments = parse_arguments("list", words);
-  const Registry registry;
+  const Registry registry = found_plugins();
   nlohmann::json rows = nlohmann::json::array();
   for (const PluginFile& file : registry.files()) {
     for (const Entry* entry : file.entries) {
@@ -22,14 +24,13 @@ int list_command(std::span<const std::string> words) {
                       {"file", file.path.string()},
                       {"meaning", entry->meaning}});
       if (!arguments.has("--json"))
-        fmt::print("{:<22} {:<16} {:<8} {}\n", entry->name, name_of(entry->role), file.version, file.path.string());
+        fmt::print("{:<22} {:<16} {:<8} {}\n", entry->name, name_of(entry->role), printable(file.version), printable(file.path.string()));
     }
     if (file.unusable.empty()) continue;
     rows.push_back({{"file", file.path.string()}, {"unusable", file.unusable}});
-    if (!arguments.has("--json")) fmt::print("{}: unusable: {}\n", file.path.string(), file.unusable);
+    if (!arguments.has("--json")) fmt::print("{}\n", printable(fmt::format("{}: unusable: {}", file.path.string(), file.unusable)));
   }
-  if (arguments.has("--json")) fmt::print("{}\n", rows.dump(2));
-  for (const std::string& warning : registry.warnings()) fmt::print(stderr, "warning: {}\n", warning);
+  if (arguments.has("--json")) fmt::print("{}\n", rows.dump(2, ' ', true, nlohmann::json::error_handler_t::replace));
   return int(Exit::done);
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <blas.hpp>
+#include <printable.hpp>
 #include <results/file_error.hpp>
 #include <results/isolated_reader.hpp>
 #include <simd_choice.hpp>
@@ -82,10 +83,11 @@ int tell_error() {
     return tell(file_error("working on", error.path1(), error.code().value()));
   } catch (const std::system_error& error) {
     const bool exhausted = error.code() == std::errc::not_enough_memory || error.code() == std::errc::resource_unavailable_try_again;
-    fmt::print(stderr, "stiefel: {}{}\n", error.what(), exhausted ? ": no memory for another thread; use fewer with --threads" : "");
+    fmt::print(stderr, "stiefel: {}{}\n", printable_lines(error.what()),
+               exhausted ? ": no memory for another thread; use fewer with --threads" : "");
     return int(exhausted ? Exit::exhausted : Exit::internal);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "stiefel: {}\n", error.what());
+    fmt::print(stderr, "stiefel: {}\n", printable_lines(error.what()));
     return int(Exit::internal);
   }
 }

@@ -11,6 +11,7 @@
 
 #include "command_table.hpp"
 #include "commands.hpp"
+#include "running.hpp"
 #include "templates.hpp"
 
 namespace stiefel::cli {
@@ -22,6 +23,7 @@ void check_name(const std::string& name) {
   const bool plain = name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == name.npos;
   if (!plain || !std::isalpha(static_cast<unsigned char>(name[0])))
     throw Error(fmt::format("the name '{}' must be made of a–z, 0–9 and _, and begin with a letter", name));
+  if (name.size() > 100) throw Error(fmt::format("the name has {} letters and may have 100", name.size()));
   if (std::find(taken_by_cmake.begin(), taken_by_cmake.end(), name) != taken_by_cmake.end())
     throw Error(fmt::format("'{}' means something to CMake; choose another name", name));
 }
@@ -67,7 +69,7 @@ int new_command(std::span<const std::string> words) {
   const Template& chosen = find_template(arguments.positional[0]);
   const std::string& name = arguments.positional[1];
   check_name(name);
-  const Registry registry;
+  const Registry registry = found_plugins();
   for (const PluginFile& file : registry.files())
     for (const Entry* entry : file.entries)
       if (name == entry->name && std::string(name_of(entry->role)) == chosen.role)

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <printable.hpp>
 #include <utility>
 
 namespace stiefel::cli {
@@ -56,7 +57,7 @@ void TerminalObserver::clear() {
 void TerminalObserver::note(const std::string& line) {
   if (verbosity_ == Verbosity::quiet) return;
   clear();
-  fmt::print(stderr, "{}\n", line);
+  fmt::print(stderr, "{}\n", printable_lines(line));
 }
 
 void TerminalObserver::progress(const Progress& progress) {

@@ -19,7 +19,7 @@ int repeat_command(std::span<const std::string> words) {
   const std::filesystem::path original = run_folder(arguments.positional.front());
   std::vector<std::string> overrides;
   if (arguments.has("--threads")) overrides.push_back("threads=" + arguments.value("--threads"));
-  Registry registry;
+  Registry registry = found_plugins();
   const LoadedExperiment loaded = load_experiment(original / "config.yaml", overrides, registry);
   RunOptions options = running_options(arguments, "repeat", words);
   options.output = arguments.value("--output", "repeats");

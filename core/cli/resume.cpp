@@ -20,7 +20,7 @@ int resume_command(std::span<const std::string> words) {
   std::vector<std::string> overrides(arguments.positional.begin() + 1, arguments.positional.end()), allowed;
   if (arguments.has("--threads")) overrides.push_back("threads=" + arguments.value("--threads"));
   if (arguments.has("--allow-change")) boost::split(allowed, arguments.value("--allow-change"), boost::is_any_of(","));
-  Registry registry;
+  Registry registry = found_plugins();
   const LoadedExperiment loaded = load_experiment(directory / "config.yaml", overrides, registry);
   RunOptions options = running_options(arguments, "resume", words);
   return train(arguments, options,

@@ -16,8 +16,7 @@ int run_command(std::span<const std::string> words) {
   if (arguments.positional.empty()) throw Error("name the file: stiefel run FILE [key.path=value...]");
   std::vector<std::string> overrides(arguments.positional.begin() + 1, arguments.positional.end());
   if (arguments.has("--threads")) overrides.push_back("threads=" + arguments.value("--threads"));
-  Registry registry;
-  for (const std::string& warning : registry.warnings()) fmt::print(stderr, "warning: {}\n", warning);
+  Registry registry = found_plugins();
   const LoadedExperiment loaded = load_experiment(arguments.positional.front(), overrides, registry);
   RunOptions options = running_options(arguments, "run", words);
   if (arguments.has("--dry-run")) {

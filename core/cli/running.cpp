@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <memory>
+#include <printable.hpp>
 
 #include "commands.hpp"
 #include "progress.hpp"
@@ -34,6 +35,10 @@ void catch_signals() {
 }
 
 }  // namespace
+
+Registry found_plugins(const std::vector<std::filesystem::path>& extra) { return Registry(extra, print_warning); }
+
+void print_warning(const std::string& sentence) { fmt::print(stderr, "warning: {}\n", printable(sentence)); }
 
 std::filesystem::path run_folder(const std::string& name) {
   const std::filesystem::path directory = name;
@@ -65,7 +70,7 @@ RunOptions running_options(const Arguments& arguments, const std::string& comman
 }
 
 int report(const RunSummary& summary) {
-  fmt::print("{}: {}\n", summary.state, summary.message);
+  fmt::print("{}: {}\n", summary.state, printable_lines(summary.message));
   fmt::print("results: {}\n", (summary.directory / "results.h5").string());
   return summary.exit_code;
 }

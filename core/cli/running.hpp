@@ -5,12 +5,18 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <vector>
 
+#include <registry.hpp>
 #include <trainer/trainer.hpp>
 
 #include "command_table.hpp"
 
 namespace stiefel::cli {
+
+/// The registry of a command; what is to be warned of goes to stderr.
+Registry found_plugins(const std::vector<std::filesystem::path>& extra = {});
+void print_warning(const std::string& sentence);
 
 /// The folder of a run, as a user names it; Error when it is none.
 std::filesystem::path run_folder(const std::string& name);

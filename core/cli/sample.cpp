@@ -32,7 +32,10 @@ int sample_command(std::span<const std::string> words) {
   if (arguments.positional.size() != 1) throw Error("name the folder of one run: stiefel sample RUN");
   const std::filesystem::path directory = run_folder(arguments.positional.front());
   SampleOptions options;
-  options.network = network_path(directory, arguments.value("--network", "best"));
+  const std::string which = arguments.value("--network", "best");
+  if (which != "best" && which != "last" && (!which.starts_with("step_") || which.find('/') != which.npos))
+    throw Error(fmt::format("--network must be best, last or step_N, got '{}'", which));
+  options.network = network_path(directory, which);
   if (!exists(options.network))
     throw Error(fmt::format("there is no {}: the run has not been evaluated yet; or name another network of it by --network",
                             options.network.string()));
@@ -41,7 +44,7 @@ int sample_command(std::span<const std::string> words) {
   options.seed = number<std::uint64_t>(arguments, "--seed", options.seed, 0);
   options.prime = arguments.value("--prime", " ");
 
-  Registry registry;
+  Registry registry = found_plugins();
   const LoadedExperiment loaded = load_experiment(directory / "config.yaml", {"threads=1"}, registry);
   RunOptions run;
   run.data_directory = data_directory(arguments);

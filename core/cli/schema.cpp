@@ -8,12 +8,13 @@
 
 #include "command_table.hpp"
 #include "commands.hpp"
+#include "running.hpp"
 
 namespace stiefel::cli {
 
 int schema_command(std::span<const std::string> words) {
   if (!parse_arguments("schema", words).positional.empty()) throw Error("`stiefel schema` takes no arguments");
-  fmt::print("{}", json_schema(Registry()));
+  fmt::print("{}", json_schema(found_plugins()));
   return int(Exit::done);
 }
 

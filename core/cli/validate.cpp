@@ -5,10 +5,12 @@
 #include <cstdio>
 
 #include <config/load.hpp>
+#include <printable.hpp>
 #include <sweep/sweep.hpp>
 
 #include "command_table.hpp"
 #include "commands.hpp"
+#include "running.hpp"
 
 namespace stiefel::cli {
 namespace {
@@ -37,7 +39,7 @@ int validate_command(std::span<const std::string> words) {
   if (arguments.positional.empty()) throw Error("name the file: stiefel validate FILE [key.path=value...]");
   const std::string& file = arguments.positional.front();
   const std::vector<std::string> overrides(arguments.positional.begin() + 1, arguments.positional.end());
-  Registry registry;
+  Registry registry = found_plugins();
   try {
     if (const std::optional<Sweep> sweep = load_sweep(file, overrides, registry)) {
       if (!arguments.options.empty())
@@ -49,12 +51,12 @@ int validate_command(std::span<const std::string> words) {
     const LoadedExperiment loaded = load_experiment(file, overrides, registry);
     if (arguments.has("--resolved")) fmt::print("{}", loaded.resolved_yaml);
     if (arguments.has("--origins")) fmt::print("{}\n", fmt::join(loaded.origins, "\n"));
-    if (arguments.options.empty()) fmt::print("{}: valid\n{}", file, summary(loaded));
+    if (arguments.options.empty()) fmt::print("{}: valid\n{}", printable(file), summary(loaded));
     return int(Exit::done);
   } catch (const Error& error) {
     const std::string text = error.what();
     const auto count = std::ranges::count(text, '\n') + 1;
-    fmt::print(stderr, "{}\n{}: {} {}\n", text, file, count, count == 1 ? "error" : "errors");
+    fmt::print(stderr, "{}\n{}: {} {}\n", text, printable(file), count, count == 1 ? "error" : "errors");
     return int(Exit::usage);
   }
 }

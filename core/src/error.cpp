@@ -1,9 +1,11 @@
-// Out-of-line parts of Error, so that its type information exists once, in libstiefel.
+// Out-of-line parts of Error, so that its type information exists once, in libstiefel; a sentence never steers a terminal.
 #include <stiefel/error.hpp>
+
+#include "printable.hpp"
 
 namespace stiefel {
 
-Error::Error(const std::string& sentence, Exit code) : std::runtime_error(sentence), code_(code) {}
+Error::Error(const std::string& sentence, Exit code) : std::runtime_error(printable_lines(sentence)), code_(code) {}
 Error::~Error() = default;
 
 void assertion_failed(const char* expression, const char* file, int line) {

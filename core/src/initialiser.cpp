@@ -9,15 +9,6 @@
 
 namespace stiefel {
 
-void Initialiser::describe(Schema& s, const std::string& prefix) {
-  s.field(prefix + "init", kind, "initial values")
-      .one_of({"glorot_uniform", "glorot_normal", "kaiming", "uniform", "normal", "hidden_uniform", "orthogonal", "identity", "constant",
-               "zero", "file"});
-  s.field(prefix + "scale", scale, "factor of the initial values; uniform is U(±1), normal N(0, 1) and constant 1 times this");
-  s.field(prefix + "file", file, "matrix for the initial values `file`, a .npy of numbers");
-  s.check(kind != "file" || !file.empty(), prefix + "file", "names the .npy file that `" + prefix + "init: file` reads");
-}
-
 namespace {
 
 /// Haar-distributed when square: the Q of a Gaussian matrix whose R has a positive diagonal. Orthonormal columns when tall, rows when wide.

@@ -52,9 +52,10 @@ std::vector<fs::path> candidates(const fs::path& folder, std::error_code& failur
   return found;
 }
 
-bool writable_by_anybody(const fs::path& folder) {
+/// The sticky bit does not help: anybody may still add a plugin to such a folder.
+bool writable_by_anybody(const fs::path& place) {
   struct stat status {};
-  return stat(folder.c_str(), &status) == 0 && (status.st_mode & S_IWOTH) != 0;
+  return stat(place.c_str(), &status) == 0 && (status.st_mode & S_IWOTH) != 0;
 }
 
 /// Whether an unusable file seems to hold a method: by its file name, or because its bytes hold the name as a whole C string.
@@ -75,10 +76,31 @@ std::vector<fs::path> plugin_search_path() {
   return places;
 }
 
-Registry::Registry(const std::vector<fs::path>& extra) {
+std::vector<std::string> warnings_about(const fs::path& place) {
+  std::error_code failure;
+  const bool is_folder = fs::is_directory(place, failure);
+  const fs::path absolute = fs::absolute(place, failure), target = fs::weakly_canonical(place, failure);
+  std::vector<fs::path> looked_at = {absolute};
+  if (!is_folder) looked_at.insert(looked_at.end(), {absolute.parent_path(), target.parent_path()});
+  std::vector<std::string> sentences;
+  for (std::size_t i = 0; i < looked_at.size(); ++i)
+    if (writable_by_anybody(looked_at[i]))
+      sentences.push_back(fmt::format("the plugin {0} may be written to by anybody, and {1} with your rights; mend it with chmod o-w '{2}'",
+                                      (is_folder || i > 0 ? "folder " : "") + looked_at[i].string(),
+                                      is_folder || i > 0 ? "its plugins run" : "it runs", looked_at[i].string()));
+  return sentences;
+}
+
+Registry::Registry(const std::vector<fs::path>& extra, std::function<void(const std::string&)> warn) : warn_(std::move(warn)) {
   for (const fs::path& place : extra) add_place(place, true);
   for (const fs::path& place : folders_of_environment()) add_place(place, true);
   for (const fs::path& place : default_folders()) add_place(place, false);
+}
+
+void Registry::warn_of(const fs::path& place) {
+  if (!warn_) return;
+  for (const std::string& sentence : warnings_about(place))
+    if (warned_of_.insert(sentence).second) warn_(sentence);
 }
 
 void Registry::add_place(const fs::path& place, bool demanded) {
@@ -97,10 +119,7 @@ void Registry::add_place(const fs::path& place, bool demanded) {
         fmt::format("it is a folder that cannot be listed ({}); check its permissions with ls -ld '{}'", failure.message(), place.string());
     return;
   }
-  if (writable_by_anybody(place))
-    warnings_.push_back(fmt::format(
-        "the plugin folder {0} may be written to by anybody, and its plugins run with your rights; mend it with chmod o-w '{0}'",
-        place.string()));
+  warn_of(place);
   for (const fs::path& file : found) add(file);
 }
 
@@ -114,6 +133,7 @@ const PluginFile& Registry::add(const fs::path& path) {
   std::error_code failure;
   for (const PluginFile& known : files_)
     if (fs::equivalent(known.path, path, failure)) return known;
+  warn_of(path);
   PluginFile loaded = load_plugin(path);
   std::vector<const Entry*> taken;
   if (loaded.unusable.empty()) taken = refuse_taken_names(loaded);

@@ -3,7 +3,9 @@
 
 #include <deque>
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,7 +25,8 @@ class STIEFEL_API Registry {
  public:
   /// Search order: `extra` (files or folders), STIEFEL_PLUGIN_PATH, $XDG_DATA_HOME/stiefel/plugins, the installation's plugins.
   /// A folder is searched for *.so, in the order of the names. Never throws for a bad plugin: it is kept as unusable.
-  explicit Registry(const std::vector<std::filesystem::path>& extra = {});
+  /// `warn` is given the sentences of warnings_about() of all that is looked at, now and later, each once.
+  explicit Registry(const std::vector<std::filesystem::path>& extra = {}, std::function<void(const std::string&)> warn = {});
 
   /// A registry without files, for add_builtin().
   static Registry without_files() { return Registry(NoSearch()); }
@@ -42,8 +45,6 @@ class STIEFEL_API Registry {
   std::vector<std::string> names(Role role) const;
   /// Loads one more file, for `stiefel check FILE.so`; a file that is known already is returned as it is.
   const PluginFile& add(const std::filesystem::path& file);
-  /// Sentences for stderr: plugin folders that anybody may write to.
-  const std::vector<std::string>& warnings() const { return warnings_; }
 
  private:
   struct NoSearch {};
@@ -52,16 +53,21 @@ class STIEFEL_API Registry {
     const Entry* used;
     const PluginFile* refused;
   };
+  void warn_of(const std::filesystem::path& place);
   void add_place(const std::filesystem::path& place, bool demanded);
   std::vector<const Entry*> refuse_taken_names(PluginFile& file) const;
   const Entry* lookup(Role role, const std::string& name) const;
 
   std::deque<PluginFile> files_;
   std::vector<Rival> rivals_;
-  std::vector<std::string> warnings_;
+  std::function<void(const std::string&)> warn_;
+  std::set<std::string> warned_of_;
 };
 
 /// Where plugins are looked for beside the places named in a configuration, in order, with the folders that need not exist last.
 STIEFEL_API std::vector<std::filesystem::path> plugin_search_path();
+
+/// Sentences about a plugin file or a folder of plugins that anybody may write to; of a file, its folder counts, too.
+STIEFEL_API std::vector<std::string> warnings_about(const std::filesystem::path& place);
 
 }  // namespace stiefel

@@ -104,6 +104,53 @@ def timit():
     return ["TRAIN/DR1/FCJF0/SA1.WAV", "dr1-fvmh0/si836.wav"]
 
 
+VALID = """name: first
+task: {plugin: adding, length: 50}
+model:
+  cell: {plugin: elman, hidden: 16, activation: leaky_relu}
+  recurrent: {plugin: householder, reflections: 4}
+optimizer: {plugin: adam, rate: 1e-2}
+train: {batch: 10, steps: 100, clip: {kind: norm, bound: 2}}
+record: {loss: 0, blocks: {"activation.slope": 7}}
+"""
+
+
+def config():
+    """Experiments that are valid, and all that are known to be refused."""
+    cases = Path(__file__).resolve().parents[1] / "golden_errors"
+    lists = """name: "se\\tcond \\u00e9"
+task: &t {plugin: copy, weights: [1, .5], symbols: [1, 2], one_hot: false}
+model:
+  cell: {plugin: lstm, hidden: 4}
+  recurrent: dense
+  maps: {forget: {plugin: scaled_cayley, route: dense}, "o.x": dense}
+  input: {init: normal, scale: 0.1, embedding: {size: 3}}
+optimizer:
+  - {blocks: "recurrent.*", plugin: frozen}
+  - {plugin: sgd, schedule: {kind: plateau, patience: 2}, weight_decay: 1e-4}
+train: {epochs: 2, target: .5}
+checkpoint: {every: 10, minutes: 0.5}
+"""
+    return [VALID, lists] + [path.read_bytes() for path in sorted(cases.rglob("*.yaml"))]
+
+
+def overrides():
+    return ["seed=2\nmodel.cell.hidden=256", 'record.blocks."activation.slope"=100\ntrain={steps: 5, clip: none}\nname="a b"', "optimizer.0.rate=1",
+            "model.recurrent.plugin=scaled_cayley\nmodel.recurrent.init=zero\nmodel.recurrent.route=dense", "model.maps.forget.plugin=dense\n=\na..b=1",
+            "task.plugin=copy\ntask.weights=[1, 2]\ntask.symbols=[]", "train.clip=elementwise\nmodel.cell=lstm\ntrain.steps=\ntrain.epochs=2",
+            b'record.blocks."slope\xff"=100\ntrain.clip=none']
+
+
+def index():
+    entries = [{"file": f"step_{step:08}.h5", "step": step, "bytes": 12345, "sha256": f"{step:064x}"} for step in (10, 20, 123456789)]
+    return [json.dumps({"format_version": 1, "checkpoints": entries[:count]}, indent=1) for count in range(4)] + ["[" * 1000, "{}"]
+
+
+def progress():
+    line = json.dumps({"step": 1, "wall_time": 1.5, "step_seconds": 0.1, "loss": None}) + "\n"
+    return ["", line, line + line[:9], "\0\n", "\n"]
+
+
 def audio():
     """Sound by libsndfile: plain, mu-law, IMA ADPCM and GSM WAV, FLAC, Vorbis, Opus, SPHERE."""
     class Info(ctypes.Structure):

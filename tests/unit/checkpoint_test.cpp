@@ -165,15 +165,22 @@ TEST_CASE("what is no index is refused with a way out") {
     }
     return std::string("accepted");
   };
-  const auto entry = [](const std::string& file) {
-    return "{\"format_version\": 1, \"checkpoints\": [{\"file\": \"" + file + "\", \"step\": 1, \"bytes\": 1, \"sha256\": \"00\"}]}";
+  const auto entry = [](const std::string& file, const std::string& step = "1", const std::string& sum = std::string(64, '0')) {
+    return "{\"file\": \"" + file + "\", \"step\": " + step + ", \"bytes\": 1, \"sha256\": \"" + sum + "\"}";
   };
+  const auto index = [](const std::string& entries) { return "{\"format_version\": 1, \"checkpoints\": [" + entries + "]}"; };
   CHECK(refusal("").find("is no JSON document") != std::string::npos);
   CHECK(refusal("[]").find("is damaged") != std::string::npos);
   CHECK(refusal("{\"format_version\": 99, \"checkpoints\": []}").find("newer stiefel") != std::string::npos);
-  for (const char* name : {"../x.h5", "/etc/passwd", "a/b.h5", ".", "..", ""})
-    CHECK(refusal(entry(name)).find("outside of its folder") != std::string::npos);
-  CHECK(refusal(entry("step_1.h5")).find("no checkpoint of") == 0);
+  const std::string whole = "step_00000001.h5";
+  CHECK(refusal(index(entry(whole))).find("no checkpoint of") == 0);
+  for (const char* name : {"../x.h5", "/etc/passwd", "a/b.h5", ".", "..", "", "step_1.h5", "step_00000002.h5", "\\u001b[2J"})
+    CHECK(refusal(index(entry(name))).find("a file that is no checkpoint") != std::string::npos);
+  for (const char* step : {"-1", "1.0", "1e300", "18446744073709551615", "null", "\"1\""})
+    CHECK(refusal(index(entry(whole, step))).find("its step is no number") != std::string::npos);
+  CHECK(refusal(index(entry(whole, "1", "00"))).find("no SHA-256") != std::string::npos);
+  CHECK(refusal(index(entry(whole) + "," + entry(whole))).find("do not grow") != std::string::npos);
+  CHECK(refusal("{\"format_version\": 1, \"checkpoints\": {}}").find("no list") != std::string::npos);
   CHECK(refusal(std::string(100000, '[')).find("index.json") != std::string::npos);
 }
 

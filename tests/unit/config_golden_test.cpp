@@ -65,6 +65,25 @@ TEST_CASE("every spoiled experiment is refused with the expected words") {
   CHECK(cases >= 60);
 }
 
+TEST_CASE("what is no sound YAML is refused in the same words through extends, and on the command line") {
+  fs::current_path(STIEFEL_GOLDEN_ERRORS);
+  Registry registry = config_test::registry();
+  const config_test::Folder folder;
+  int cases = 0;
+  for (const auto& entry : fs::directory_iterator(".")) {
+    const fs::path file = entry.path().filename();
+    const std::string name = file.string(), text = contents(file);
+    if (file.extension() != ".yaml" || !(name.starts_with("yaml_") || name.starts_with("key_duplicate"))) continue;
+    CAPTURE(name);
+    const std::string extending = folder.write("extending.yaml", "extends: " + fs::absolute(file).string() + "\n");
+    CHECK(refusal(extending, registry) == contents(fs::path(file).replace_extension(".expected")));
+    CHECK_THROWS_AS(load_experiment("base/valid.yaml", {"task=" + text}, registry), Error);
+    CHECK_THROWS_AS(choose_plugin(config_test::entries[0], text), Error);
+    ++cases;
+  }
+  CHECK(cases >= 35);
+}
+
 TEST_CASE("the experiment that the cases extend is valid") {
   fs::current_path(STIEFEL_GOLDEN_ERRORS);
   Registry registry = config_test::registry();

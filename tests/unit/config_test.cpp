@@ -1,9 +1,10 @@
 // Configuration: values that are read, merging, overrides, the resolved text and its origins.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
+#include <config/file_name.hpp>
 #include <config/load.hpp>
-#include <config/run_name.hpp>
 #include <config/scalars.hpp>
 
 #include "config_plugins.hpp"
@@ -193,6 +194,19 @@ TEST_CASE("files that no case of the golden texts can hold") {
   for (int i = 0; i < 100'001; ++i) wide += "a,";
   CHECK(contains(error_of(folder.write("wide.yaml", wide + "]\n")), "more than 100000 values"));
   CHECK(contains(error_of(folder.write("deep.yaml", std::string(100'000, '['))), "nested deeper than 64 levels"));
+
+  // Copies for aliases that never come; files that are small one by one; a path of keys without end.
+  std::string anchored = "plugins: ";
+  for (int i = 0; i < 60; ++i) anchored += fmt::format("&a{} [", i);
+  for (int i = 0; i < 20'000; ++i) anchored += "a,";
+  CHECK(contains(error_of(folder.write("anchored.yaml", anchored + std::string(60, ']'))), "more than 100000 values"));
+  folder.write("half.yaml", "# " + std::string(600'000, 'x') + "\n" + valid);
+  CHECK(contains(error_of(folder.write("twice.yaml", "extends: [half.yaml, half.yaml]\n")),
+                 "a configuration may have at most 1000000, with"));
+  CHECK_THROWS_WITH_AS(load(valid, {"record.blocks.\"slope\xff\"=100"}), doctest::Contains("slope\\xff\"' must be UTF-8"), Error);
+  std::string path = "task";
+  for (int i = 0; i < 60'000; ++i) path += ".a";
+  CHECK_THROWS_WITH_AS(load(valid, {path + "=1"}), doctest::Contains("has 60001 keys and may have 64"), Error);
 }
 
 TEST_CASE("a byte order mark and Windows line ends are read") {
@@ -264,7 +278,7 @@ TEST_CASE("numbers keep their bits and texts their characters") {
 }
 
 TEST_CASE("names of runs") {
-  for (const char* name : {"a", "adding-400", "two words", "Löwdin", "v1.2", "x_y"}) CHECK(run_name_fault(name).empty());
+  for (const char* name : {"a", "adding-400", "two words", "Löwdin", "v1.2", "x_y"}) CHECK(file_name_fault(name).empty());
   for (const char* name : {"", ".", "..", "a/b", "../a", "a..b", "-x", ".hidden", "a\nb", " a", "a ", "/abs"})
-    CHECK(!run_name_fault(name).empty());
+    CHECK(!file_name_fault(name).empty());
 }

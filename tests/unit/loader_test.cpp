@@ -283,12 +283,34 @@ TEST_CASE("the search path: named places, the environment, the user's folder") {
   CHECK(registry.files()[1].unusable.starts_with("it cannot be opened (No such file or directory)"));
   CHECK(registry.files()[2].path == folder.path / "stiefel/plugins/sound.so");
   CHECK(registry.find(Role::optimizer, "still").role == Role::optimizer);
-  CHECK(registry.warnings().empty());
-  fs::permissions(folder.path / "stiefel/plugins", fs::perms::others_write, fs::perm_options::add);
-  CHECK(Registry().warnings() ==
-        std::vector<std::string>{fmt::format(
-            "the plugin folder {0} may be written to by anybody, and its plugins run with your rights; mend it with chmod o-w '{0}'",
-            (folder.path / "stiefel/plugins").string())});
+}
+
+TEST_CASE("what anybody may write to is warned of, once") {
+  Folder folder;
+  const fs::path place = folder.path / "stiefel/plugins", file = place / "sound.so", link = folder.path / "link.so";
+  fs::create_directories(place);
+  fs::copy_file(fixtures / "sound.so", file);
+  fs::create_symlink(file, link);
+  std::vector<std::string> said;
+  const auto warn = [&](const std::string& sentence) { said.push_back(sentence); };
+  const auto of_folder =
+      fmt::format("the plugin folder {0} may be written to by anybody, and its plugins run with your rights; mend it with chmod o-w '{0}'",
+                  place.string());
+  const auto of_file =
+      fmt::format("the plugin {0} may be written to by anybody, and it runs with your rights; mend it with chmod o-w '{0}'", file.string());
+  const auto others = [](const fs::path& path) { fs::permissions(path, fs::perms::others_write, fs::perm_options::add); };
+  Registry({file}, warn);
+  CHECK(said.empty());
+  others(place);
+  Registry({file}, warn);  // named, and found in its folder
+  CHECK(said == std::vector<std::string>{of_folder});
+  fs::permissions(place, fs::perms::sticky_bit, fs::perm_options::add);
+  CHECK(warnings_about(link) == std::vector<std::string>{of_folder});
+  others(file);
+  said.clear();
+  Registry registry({}, warn);
+  registry.add(file);
+  CHECK(said == std::vector<std::string>{of_folder, of_file});
 }
 
 TEST_CASE("what a plugin throws says what was asked of whom, once") {

@@ -12,6 +12,7 @@
 
 #include "results/run_directory.hpp"
 #include "results_files.hpp"
+#include "trainer/outcome.hpp"
 
 using namespace stiefel;
 
@@ -122,6 +123,33 @@ TEST_CASE("names that would leave the folder of the runs are refused") {
   }
   CHECK(run_path("runs", "große Läufe 1", "0a") == "runs/große Läufe 1/0a");
   CHECK(run_path("runs", std::string(200, 'a'), "0a").string().size() == 208);
+}
+
+TEST_CASE("files of an outcome stay in its folder") {
+  const Folder folder;
+  RunOutcome outcome(folder.path() / "outcome");
+  for (const char* name :
+       {"", ".", "..", "../x", "/absolute", "a/b", ".hidden", "-dash", "new\nline", "esc\x1b[2J", "c1\xc2\x9b", "caf\xe9"})
+    CHECK(refusal([&] { outcome.file(name, "x"); }, Exit::plugin).find("cannot name a file of the outcome") != std::string::npos);
+  CHECK(refusal([&] { outcome.file(std::string(201, 'x'), "x"); }, Exit::plugin).find("at most 200 bytes") != std::string::npos);
+  CHECK_FALSE(std::filesystem::exists(folder.path() / "outcome"));
+  for (const std::string name : {"two words.wav", "it's", "Löwdin", "x"}) {
+    outcome.file(name, "bytes");
+    CHECK(bytes_of(folder.path() / "outcome" / name) == "bytes");
+  }
+}
+
+TEST_CASE("a folder that cannot be a run's is not left behind") {
+  const Folder folder;
+  std::filesystem::create_directory(folder.path() / "elsewhere");
+  std::filesystem::create_directory_symlink(folder.path() / "elsewhere", folder.path() / "linked");
+  CHECK(refusal([&] { RunDirectory::create(folder.path(), "linked", "0123abcd", ""); }, Exit::usage).find("is a link") !=
+        std::string::npos);
+  CHECK(std::filesystem::is_empty(folder.path() / "elsewhere"));
+  const std::filesystem::path root = folder.path() / "new" / std::string(256, 'x');
+  CHECK(refusal([&] { RunDirectory::create(root, "adding", "0123abcd", ""); }, Exit::usage).find("File name too long") !=
+        std::string::npos);
+  CHECK_FALSE(std::filesystem::exists(folder.path() / "new"));
 }
 
 TEST_CASE("the lock of a living process holds, that of a killed one is taken over") {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "config/overrides.hpp"
@@ -98,6 +99,13 @@ class Composer {
       problems_.add(entry.where, fmt::format("cannot extend {}: {}", path.string(), fault));
       return std::nullopt;
     }
+    std::size_t bytes = text->size();
+    for (const SourceFile& source : sources) bytes += source.text.size();
+    if (bytes > largest_configuration) {
+      problems_.add(entry.where, fmt::format("with {} there are {} bytes; a configuration may have at most {}, with all that it extends",
+                                             path.string(), bytes, largest_configuration));
+      return std::nullopt;
+    }
     open_files.push_back(identity);
     std::optional<Node> tree = compose(std::move(*text), path.string());
     open_files.pop_back();
@@ -151,10 +159,13 @@ void merge(Node& base, Node later) {
     base.abbreviated = true;
     base.text_where = std::exchange(base.where, later.where);
   }
+  std::map<std::string, std::size_t, std::less<>> places;
+  for (std::size_t i = 0; i < base.members.size(); ++i) places.emplace(base.members[i].key, i);
   for (Member& member : later.members) {
-    if (Member* existing = base.find(member.key)) {
-      merge(existing->value, std::move(member.value));
-      existing->where = member.where;
+    if (const auto place = places.find(member.key); place != places.end()) {
+      Member& existing = base.members[place->second];
+      merge(existing.value, std::move(member.value));
+      existing.where = member.where;
     } else {
       base.members.push_back(std::move(member));
     }

@@ -2,9 +2,18 @@
 #include "config/experiment.hpp"
 
 #include "config/config_schema.hpp"
-#include "config/run_name.hpp"
+#include "config/file_name.hpp"
 
 namespace stiefel {
+
+void Initialiser::describe(Schema& s, const std::string& prefix) {
+  s.field(prefix + "init", kind, "initial values")
+      .one_of({"glorot_uniform", "glorot_normal", "kaiming", "uniform", "normal", "hidden_uniform", "orthogonal", "identity", "constant",
+               "zero", "file"});
+  s.field(prefix + "scale", scale, "factor of the initial values; uniform is U(±1), normal N(0, 1) and constant 1 times this");
+  s.field(prefix + "file", file, "matrix for the initial values `file`, a .npy of numbers");
+  s.check(kind != "file" || !file.empty(), prefix + "file", "names the .npy file that `" + prefix + "init: file` reads");
+}
 
 void RecurrentMap::describe(Schema& s) {
   s.field("route", route, "how products are formed: by the map's own algorithm, by an explicit matrix, or whichever is faster")
@@ -123,7 +132,7 @@ void CheckpointOptions::describe(Schema& s) {
 
 void Experiment::describe(ConfigSchema& s) {
   s.field("name", name, "name of the run's folder").required();
-  const std::string name_fault = run_name_fault(name);
+  const std::string name_fault = file_name_fault(name);
   s.check(name_fault.empty(), "name", name_fault);
   s.field("seed", seed, "every random number follows from it").at_least(0);
   s.field("scalar", scalar, "type of all numbers of the network").one_of({"float32", "float64"});

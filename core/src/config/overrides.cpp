@@ -7,6 +7,9 @@
 #include <array>
 #include <charconv>
 
+#include "config/scalars.hpp"
+#include "printable.hpp"
+
 namespace stiefel {
 namespace {
 
@@ -41,10 +44,14 @@ std::optional<Override> parse(const std::string& text, Problems& problems) {
   std::string_view rest = text;
   result.keys = split_path(rest);
   if (result.keys.empty()) {
-    problems.add({}, fmt::format("'{}' is not of the form key.path=value, for example model.cell.hidden=256", text));
+    problems.add({}, fmt::format("'{}' is not of the form key.path=value, for example model.cell.hidden=256", shortened(text)));
     return std::nullopt;
   }
   result.path = text.substr(0, text.size() - rest.size());
+  if (printable(result.path) != result.path) {
+    problems.add({}, fmt::format("'{}' must be UTF-8 without control characters", shortened(result.path)));
+    return std::nullopt;
+  }
   Problems faults;
   std::optional<Node> value = parse_yaml(rest.substr(1), "", faults);
   if (!value) {
@@ -55,6 +62,10 @@ std::optional<Override> parse(const std::string& text, Problems& problems) {
   }
   if (!faults.empty()) {
     problems.add({}, fmt::format("{}: the value is a mapping with a duplicate or merge key", result.path));
+    return std::nullopt;
+  }
+  if (result.keys.size() > deepest_level) {
+    problems.add({}, fmt::format("'{}' has {} keys and may have {}", shortened(result.path), result.keys.size(), deepest_level));
     return std::nullopt;
   }
   if (result.keys[0] == "extends") {

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "printable.hpp"
 #include "suggestion.hpp"
 
 namespace stiefel {
@@ -200,10 +201,7 @@ std::string shortened(std::string_view text) {
   std::size_t length = std::min<std::size_t>(text.size(), 60);
   while (length > 0 && length < text.size() && (static_cast<unsigned char>(text[length]) & 0xC0) == 0x80)
     --length;  // within a UTF-8 character
-  std::string result(text.substr(0, length));
-  std::ranges::replace_if(
-      result, [](unsigned char c) { return c < 0x20; }, ' ');
-  return result + (length < text.size() ? "…" : "");
+  return printable(text.substr(0, length)) + (length < text.size() ? "…" : "");
 }
 
 std::string number_text(double value) {

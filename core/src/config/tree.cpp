@@ -14,12 +14,11 @@
 #include <sstream>
 
 #include "config/scalars.hpp"
+#include "printable.hpp"
 
 namespace stiefel {
 namespace {
 
-constexpr std::size_t largest_file = 1'000'000;
-constexpr std::size_t deepest_level = 64;
 constexpr std::size_t most_nodes = 100'000;
 
 /// A fault after which no tree can be made.
@@ -68,7 +67,7 @@ class TreeBuilder final : public YAML::EventHandler {
     const auto found = anchors_.find(anchor);
     if (found == anchors_.end()) throw Refused{place(mark), "this alias refers to the value that it is a part of; write the value out"};
     if (open_.size() + depth_of(found->second) > deepest_level) refuse_depth(mark);
-    count(count_nodes(found->second), mark);
+    count(count_nodes(found->second), place(mark));
     add(found->second, 0);
   }
 
@@ -95,17 +94,17 @@ class TreeBuilder final : public YAML::EventHandler {
   Location place(const YAML::Mark& mark) const { return file_.empty() ? Location{} : Location{file_, mark.line + 1, mark.column + 1}; }
 
   Node leaf(Node::Kind kind, const YAML::Mark& mark) {
-    count(1, mark);
+    count(1, place(mark));
     Node node;
     node.kind = kind;
     node.where = place(mark);
     return node;
   }
 
-  void count(std::size_t nodes, const YAML::Mark& mark) {
+  void count(std::size_t nodes, const Location& where) {
     nodes_ += nodes;
     if (nodes_ > most_nodes)
-      throw Refused{place(mark), fmt::format("more than {} values once aliases are expanded; write a smaller file", most_nodes)};
+      throw Refused{where, fmt::format("more than {} values once aliases are expanded; write a smaller file", most_nodes)};
   }
 
   void refuse_tag(const YAML::Mark& mark, const std::string& tag, bool plain_marks) const {
@@ -130,7 +129,10 @@ class TreeBuilder final : public YAML::EventHandler {
   }
 
   void add(Node node, YAML::anchor_t anchor) {
-    if (anchor != 0) anchors_[anchor] = node;
+    if (anchor != 0) {
+      count(count_nodes(node), node.where);  // the copy
+      anchors_[anchor] = node;
+    }
     if (open_.empty()) {
       root = std::move(node);
     } else if (open_.back().node.kind == Node::Kind::sequence) {
@@ -182,26 +184,10 @@ Location place_of_byte(std::string_view text, std::size_t byte, const std::strin
   return {file, int(std::ranges::count(before, '\n')) + 1, int(byte - line_start) + 1};
 }
 
-/// Bytes of the UTF-8 character at `i`, or 0 when there is none (RFC 3629: no surrogates, no overlong forms, at most U+10FFFF).
-std::size_t utf8_length(std::string_view text, std::size_t i) {
-  const auto byte = [&](std::size_t k) { return i + k < text.size() ? static_cast<unsigned char>(text[i + k]) : 0u; };
-  const unsigned first = byte(0);
-  if (first < 0x80) return 1;
-  const std::size_t length = first >= 0xC2 && first <= 0xDF   ? 2
-                             : first >= 0xE0 && first <= 0xEF ? 3
-                             : first >= 0xF0 && first <= 0xF4 ? 4
-                                                              : 0;
-  for (std::size_t k = 1; k < length; ++k)
-    if ((byte(k) & 0xC0) != 0x80) return 0;
-  const bool bad = (first == 0xE0 && byte(1) < 0xA0) || (first == 0xED && byte(1) > 0x9F) || (first == 0xF0 && byte(1) < 0x90) ||
-                   (first == 0xF4 && byte(1) > 0x8F);
-  return bad ? 0 : length;
-}
-
 /// What yaml-cpp would let pass: size, control characters, bytes that are no UTF-8, tabs as indentation.
 void check_characters(std::string_view text, const std::string& file) {
-  if (text.size() > largest_file)
-    throw Refused{{file, 0, 0}, fmt::format("{} bytes; a configuration may have at most {}", text.size(), largest_file)};
+  if (text.size() > largest_configuration)
+    throw Refused{{file, 0, 0}, fmt::format("{} bytes; a configuration may have at most {}", text.size(), largest_configuration)};
   bool indentation = true;
   for (std::size_t i = 0; i < text.size();) {
     const unsigned char c = static_cast<unsigned char>(text[i]);
@@ -265,8 +251,8 @@ std::optional<std::string> read_configuration(const std::filesystem::path& file,
     fault = "there is no such file";
   } else if (!std::filesystem::is_regular_file(status)) {
     fault = std::filesystem::is_directory(status) ? "it is a folder; name the YAML file in it" : "it is not a plain file";
-  } else if (const auto size = std::filesystem::file_size(file, code); !code && size > largest_file) {
-    fault = fmt::format("it has {} bytes; a configuration may have at most {}", size, largest_file);
+  } else if (const auto size = std::filesystem::file_size(file, code); !code && size > largest_configuration) {
+    fault = fmt::format("it has {} bytes; a configuration may have at most {}", size, largest_configuration);
   } else {
     std::ifstream stream(file, std::ios::binary);
     std::ostringstream text;

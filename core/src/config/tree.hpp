@@ -14,6 +14,9 @@
 
 namespace stiefel {
 
+constexpr std::size_t largest_configuration = 1'000'000;  ///< bytes, of all files together
+constexpr std::size_t deepest_level = 64;
+
 struct Member;
 
 struct Node {

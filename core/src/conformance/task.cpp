@@ -5,6 +5,7 @@
 #include <set>
 #include <thread>
 
+#include "config/file_name.hpp"
 #include "conformance/task_probe.hpp"
 
 namespace stiefel::conformance {
@@ -171,7 +172,7 @@ struct Counted final : Outcome {
   }
   void file(const std::string& name, std::string_view) override {
     ++files;
-    if (name.empty() || name[0] == '.' || name.find('/') != name.npos) wrong = "\"" + name + "\" is no plain file name";
+    if (const std::string fault = file_name_fault(name); !fault.empty()) wrong = "the name \"" + name + "\" of a file " + fault;
   }
 };
 

@@ -1,7 +1,6 @@
 #include "trainer/changes.hpp"
 
 #include <fmt/format.h>
-#include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <array>
@@ -10,6 +9,7 @@
 #include <stiefel/error.hpp>
 
 #include "config/resolved.hpp"
+#include "config/tree.hpp"
 
 namespace stiefel {
 namespace {
@@ -17,19 +17,22 @@ namespace {
 using Values = std::map<std::string, std::string>;
 
 /// Values by the paths of their keys; the entries of a list by their numbers.
-void flatten(const YAML::Node& node, const std::string& path, Values& values) {
+void flatten(const Node& node, const std::string& path, Values& values) {
   const auto below = [&](const std::string& key) { return path.empty() ? key : path + "." + key; };
-  if (node.IsMap())
-    for (const auto& item : node) flatten(item.second, below(item.first.Scalar()), values);
-  else if (node.IsSequence())
-    for (std::size_t i = 0; i < node.size(); ++i) flatten(node[i], below(std::to_string(i)), values);
+  if (node.kind == Node::Kind::map)
+    for (const Member& member : node.members) flatten(member.value, below(member.key), values);
+  else if (node.kind == Node::Kind::sequence)
+    for (std::size_t i = 0; i < node.items.size(); ++i) flatten(node.items[i], below(std::to_string(i)), values);
   else
-    values[path] = node.IsScalar() ? node.Scalar() : "";
+    values[path] = node.text;
 }
 
 Values configuration(const RunHeader& header) {
   Values values;
-  flatten(YAML::Load(header.yaml), "", values);
+  Problems problems;
+  const std::optional<Node> tree = parse_yaml(header.yaml, "/config/yaml of results.h5", problems);
+  if (!problems.empty()) throw Error(problems.text(), Exit::damaged);
+  flatten(*tree, "", values);
   std::erase_if(values, [](const auto& item) { return !affects_results(item.first); });
   return values;
 }

@@ -2,23 +2,21 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <fstream>
 
 #include "results/atomic_file.hpp"
+#include "results/file_error.hpp"
 #include "results/hdf5.hpp"
 #include "results/reader.hpp"
 #include "results/sha256.hpp"
+#include "trainer/checkpoint_index.hpp"
 
 namespace stiefel {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr int format_version = 1;
 
 struct BlockShape {
   explicit BlockShape(const BlockSpec& spec)
@@ -132,59 +130,6 @@ void read_state(const ResultReader& file, const fs::path& path, const std::strin
   for (auto& [plugin, items] : state.plugins) read_items(file, path, group + "/state/" + plugin, items);
 }
 
-void demand_version(const ResultReader& file, const fs::path& path) {
-  const double version = file.number_attribute("/", "format_version");
-  if (version > format_version)
-    throw Error(fmt::format("{} has format version {}, this stiefel knows {}; read it with a newer stiefel", path.string(), version,
-                            format_version),
-                Exit::damaged);
-}
-
-// ---- the index
-
-struct IndexEntry {
-  std::string file;
-  Index step = 0;
-  std::uint64_t bytes = 0;
-  std::string sum;
-};
-
-fs::path index_path(const fs::path& run) { return run / "checkpoints/index.json"; }
-
-[[noreturn]] void refuse_index(const fs::path& path, const std::string& why) {
-  throw Error(fmt::format("{} {}: which checkpoints are whole cannot be told. Restore it, or move the run's folder away and run again",
-                          path.string(), why),
-              Exit::damaged);
-}
-
-std::vector<IndexEntry> read_index(const fs::path& run) {
-  const fs::path path = index_path(run);
-  if (!fs::exists(path)) return {};
-  std::ifstream stream(path, std::ios::binary);
-  const nlohmann::json document = nlohmann::json::parse(stream, nullptr, false);
-  if (!stream || document.is_discarded()) refuse_index(path, "is no JSON document");
-  try {
-    if (document.at("format_version").get<int>() > format_version) refuse_index(path, "was written by a newer stiefel");
-    std::vector<IndexEntry> entries;
-    for (const auto& item : document.at("checkpoints")) {
-      IndexEntry entry{item.at("file"), item.at("step"), item.at("bytes"), item.at("sha256")};
-      if (entry.file.empty() || entry.file.find('/') != std::string::npos || entry.file[0] == '.')
-        refuse_index(path, "names a file outside of its folder");
-      entries.push_back(std::move(entry));
-    }
-    return entries;
-  } catch (const nlohmann::json::exception& error) {
-    refuse_index(path, fmt::format("is damaged ({})", error.what()));
-  }
-}
-
-void write_index(const fs::path& run, const std::vector<IndexEntry>& entries) {
-  nlohmann::ordered_json document{{"format_version", format_version}, {"checkpoints", nlohmann::ordered_json::array()}};
-  for (const IndexEntry& entry : entries)
-    document["checkpoints"].push_back({{"file", entry.file}, {"step", entry.step}, {"bytes", entry.bytes}, {"sha256", entry.sum}});
-  replace_file(index_path(run), document.dump(1) + "\n");
-}
-
 }  // namespace
 
 template <class S> void write_network(const fs::path& path, const Layout& layout, const NetworkState<S>& state, Index step) {
@@ -218,7 +163,6 @@ void write_diverged(const fs::path& path, const Layout& layout, const NetworkSta
 
 template <class S> Index read_network(const fs::path& path, Network<S>& network) {
   const ResultReader file(path);
-  demand_version(file, path);
   NetworkState<S> state = network.state();
   read_state(file, path, "", network.layout(), state);
   network.restore(state);
@@ -227,8 +171,8 @@ template <class S> Index read_network(const fs::path& path, Network<S>& network)
 
 template <class S>
 void write_checkpoint(const fs::path& run, const Layout& layout, const Checkpoint<S>& checkpoint, Index keep, Index every) {
-  IndexEntry entry{fmt::format("step_{:08}.h5", checkpoint.step), checkpoint.step, 0, ""};
-  const fs::path path = run / "checkpoints" / entry.file;
+  CheckpointEntry entry{checkpoint.step, 0, ""};
+  const fs::path path = run / "checkpoints" / entry.file();
   entry.sum = replace_hdf5(path, checkpoint.step, float_type<S>, [&](const hdf5::Group& root) {
     write_state(root, layout, checkpoint.network);
     if (!checkpoint.best.values.empty()) write_state(root.make_group("best"), layout, checkpoint.best);
@@ -247,24 +191,24 @@ void write_checkpoint(const fs::path& run, const Layout& layout, const Checkpoin
   });
   entry.bytes = fs::file_size(path);
 
-  std::vector<IndexEntry> entries = read_index(run), kept;
-  std::erase_if(entries, [&](const IndexEntry& other) { return other.step >= entry.step; });
+  std::vector<CheckpointEntry> entries = read_checkpoint_index(run), kept;
+  std::erase_if(entries, [&](const CheckpointEntry& other) { return other.step >= entry.step; });
   entries.push_back(entry);
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const bool stays = i + std::size_t(keep) >= entries.size() || (every > 0 && entries[i].step % every == 0);
     if (stays) kept.push_back(entries[i]);
   }
-  write_index(run, kept);
+  write_checkpoint_index(run, kept);
   remove_unlisted_checkpoints(run);
 }
 
 void remove_unlisted_checkpoints(const fs::path& run) {
-  const std::vector<IndexEntry> listed = read_index(run);
+  const std::vector<CheckpointEntry> listed = read_checkpoint_index(run);
   if (listed.empty()) return;
   for (const auto& entry : fs::directory_iterator(run / "checkpoints")) {
     const std::string name = entry.path().filename().string();
     const bool of_a_step = name.starts_with("step_") && name.ends_with(".h5");
-    if (of_a_step && std::ranges::find(listed, name, &IndexEntry::file) == listed.end()) fs::remove(entry.path());
+    if (of_a_step && std::ranges::find(listed, name, &CheckpointEntry::file) == listed.end()) fs::remove(entry.path());
   }
 }
 
@@ -281,7 +225,6 @@ void read_rows(const ResultReader& file, const std::string& group, RowCounts& ro
 
 template <class S> void read_checkpoint(const fs::path& path, const Layout& layout, Checkpoint<S>& checkpoint) {
   const ResultReader file(path);
-  demand_version(file, path);
   if (file.text_attribute("/", "float_type") != float_type<S>)
     throw Error(path.string() + " is of a network in another precision", Exit::damaged);
   checkpoint.step = Index(file.number_attribute("/", "step"));
@@ -301,7 +244,7 @@ template <class S> void read_checkpoint(const fs::path& path, const Layout& layo
 namespace {
 
 /// A regular file that is what the index says.
-bool is_whole(const fs::path& path, const IndexEntry& entry) {
+bool is_whole(const fs::path& path, const CheckpointEntry& entry) {
   return fs::file_size(path) == entry.bytes && sha256_of_file(path) == entry.sum;
 }
 
@@ -309,16 +252,16 @@ bool is_whole(const fs::path& path, const IndexEntry& entry) {
 
 void demand_whole(const fs::path& run, const std::string& which) {
   const fs::path path = network_path(run, which);
-  for (const IndexEntry& entry : read_index(run))
-    if (entry.file == path.filename() && !is_whole(path, entry))
+  for (const CheckpointEntry& entry : read_checkpoint_index(run))
+    if (entry.file() == path.filename() && !is_whole(path, entry))
       throw Error(fmt::format("{} is damaged: it is not what was written", path.string()), Exit::damaged);
 }
 
 std::optional<fs::path> newest_checkpoint(const fs::path& run, const std::function<void(const std::string&)>& damaged) {
-  const std::vector<IndexEntry> entries = read_index(run);
+  const std::vector<CheckpointEntry> entries = read_checkpoint_index(run);
   if (entries.empty()) return std::nullopt;
   for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
-    const fs::path path = run / "checkpoints" / entry->file;
+    const fs::path path = run / "checkpoints" / entry->file();
     if (!fs::is_regular_file(path))
       damaged(fmt::format("{} is missing", path.string()));
     else if (!is_whole(path, *entry))

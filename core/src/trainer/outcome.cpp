@@ -1,8 +1,12 @@
 #include "trainer/outcome.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 
+#include "config/file_name.hpp"
+#include "config/scalars.hpp"
 #include "results/atomic_file.hpp"
 
 namespace stiefel {
@@ -17,8 +21,8 @@ void RunOutcome::scalar(const std::string& name, double value, double weight) {
 }
 
 void RunOutcome::file(const std::string& name, std::string_view bytes) {
-  const bool plain = !name.empty() && name[0] != '.' && name.find_first_of(std::string_view("/\\\0", 3)) == std::string::npos;
-  if (!plain) throw Error("\"" + name + "\" cannot name a file of the outcome: it must be a plain file name", Exit::plugin);
+  const std::string fault = file_name_fault(name);
+  if (!fault.empty()) throw Error(fmt::format("'{}' cannot name a file of the outcome: it {}", shortened(name), fault), Exit::plugin);
   if (folder_.empty()) return;
   std::filesystem::create_directories(folder_);
   replace_file(folder_ / name, bytes);

@@ -1,4 +1,4 @@
-// Which texts may name a run, and so a folder below runs/.
+// Which texts may name a run, and so a folder below runs/, or a file in it.
 #pragma once
 
 #include <string>
@@ -9,6 +9,6 @@
 namespace stiefel {
 
 /// What is wrong with the name, as `must …`; empty when nothing is.
-STIEFEL_API std::string run_name_fault(std::string_view name);
+STIEFEL_API std::string file_name_fault(std::string_view name);
 
 }  // namespace stiefel

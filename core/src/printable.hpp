@@ -1,0 +1,21 @@
+// Text of others in sentences for a terminal.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include <stiefel/export.hpp>
+
+namespace stiefel {
+
+/// Bytes of the UTF-8 character at `i`, or 0 when there is none (RFC 3629: no surrogates, no overlong forms, at most U+10FFFF).
+STIEFEL_API std::size_t utf8_length(std::string_view text, std::size_t i);
+
+/// The text with control characters (C0 but the line end, DEL, C1) and bytes that are no UTF-8 written as \x1b: a terminal obeys none of
+/// it.
+STIEFEL_API std::string printable_lines(std::string_view text);
+/// The same in one line.
+STIEFEL_API std::string printable(std::string_view text);
+
+}  // namespace stiefel

@@ -1,0 +1,21 @@
+// An index of checkpoints is refused, or it names files of the folder, the newest last.
+#include <cstdlib>
+
+#include <stiefel/error.hpp>
+
+#include "trainer/checkpoint_index.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
+  using namespace stiefel;
+  try {
+    const auto entries = parse_checkpoint_index({reinterpret_cast<const char*>(data), size}, "f");
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      const std::string file = entries[i].file();
+      if (!file.starts_with("step_") || file.find('/') != file.npos || entries[i].sum.size() != 64) std::abort();
+      if (i > 0 && entries[i].step <= entries[i - 1].step) std::abort();
+    }
+  } catch (const Error& error) {
+    if (error.code() != Exit::damaged) std::abort();
+  }
+  return 0;
+}

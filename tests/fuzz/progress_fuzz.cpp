@@ -1,0 +1,30 @@
+// Whatever a crash left of progress.jsonl stays, and the next line stands for itself.
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "results/progress.hpp"
+
+namespace stiefel {
+double seconds_since_1970() { return 1; }
+}  // namespace stiefel
+
+extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
+  static const std::filesystem::path path = std::filesystem::temp_directory_path() / ("stiefel_progress_fuzz_" + std::to_string(getpid()));
+  const std::string before(reinterpret_cast<const char*>(data), size);
+  std::ofstream(path, std::ios::binary) << before;
+  const std::pair<std::string, double> values[] = {{"x" + before, double(size)}};
+  stiefel::ProgressLog(path).write(7, 0.5, values);
+  std::ifstream stream(path, std::ios::binary);
+  const std::string after{std::istreambuf_iterator<char>(stream), {}};
+  std::filesystem::remove(path);
+  if (!after.starts_with(before) || !after.ends_with('\n')) std::abort();
+  const std::size_t line = after.rfind('\n', after.size() - 2);
+  const auto last = nlohmann::json::parse(after.substr(line == after.npos ? 0 : line + 1), nullptr, false);
+  if (!last.is_object() || last["step"] != 7) std::abort();
+  return 0;
+}

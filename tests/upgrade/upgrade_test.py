@@ -1,0 +1,115 @@
+#!/usr/bin/python3
+"""Runs that were begun by an earlier stiefel go on, and those of a later one are refused in plain words.
+
+usage: upgrade_test.py PROGRAM FOLDER
+FOLDER holds version_N.tar.gz, the unfinished run that make_run.py made when N was the format.
+"""
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import h5py
+import numpy
+
+from make_run import numbers
+
+PROGRAM, FIXTURES = sys.argv.pop(1), Path(sys.argv.pop(1))
+# Other processors add up in other orders, other C libraries round sines otherwise: 1e-16 of a number each time. Runs with each of the SIMD
+# targets and with three BLAS kernels agree to 5e-15.
+TOLERANCE = 1e-11
+
+
+class Upgrade(unittest.TestCase):
+    def setUp(self):
+        self.scratch = tempfile.TemporaryDirectory(prefix="stiefel-upgrade-")
+        self.addCleanup(self.scratch.cleanup)
+
+    def copy(self, version):
+        run = Path(self.scratch.name) / "run"
+        shutil.rmtree(run, ignore_errors=True)
+        shutil.unpack_archive(version, run)
+        return run
+
+    def versions(self):
+        found = sorted(FIXTURES.glob("version_*.tar.gz"))
+        self.assertTrue(found)
+        for version in found:
+            with self.subTest(version.name):
+                yield version
+
+    def call(self, *words):
+        return subprocess.run([PROGRAM, *map(str, words)], cwd=self.scratch.name, capture_output=True, text=True, timeout=120, check=False)
+
+    def test_goes_on(self):
+        for version in self.versions():
+            run = self.copy(version)
+            expected = json.loads((run / "expected.json").read_text(encoding="utf-8"))
+            index = json.loads((run / "checkpoints/index.json").read_text(encoding="utf-8"))
+            done = self.call("resume", run, "--allow-change", "all")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(f"goes on after step {index['checkpoints'][-1]['step']} of 200", done.stderr)
+            with h5py.File(run / "results.h5") as file:
+                self.assertEqual(file.attrs["state"], "finished")
+                self.assertEqual(list(file["provenance/segments/reason"].asstr()), ["preempted", "finished"])
+            found = numbers(run)
+            self.assertEqual(found.keys(), expected.keys())
+            for name, values in expected.items():
+                numpy.testing.assert_allclose(found[name], values, rtol=TOLERANCE, atol=TOLERANCE, err_msg=name)
+
+    def test_other_build(self):
+        """A plugin is another than the one that began the run: that is said."""
+        for version in self.versions():
+            run = self.copy(version)
+            with h5py.File(run / "results.h5", "r+") as file:
+                plugins = list(file["provenance/plugins/name"].asstr())
+                file["provenance/plugins/sha256"][plugins.index("householder")] = "0" * 64
+            before = (run / "results.h5").read_bytes()
+            done = self.call("resume", run)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertRegex(done.stderr, r"(?m)^  plugin:householder: 0{64} at the start of the run, now [0-9a-f]{64}$")
+            self.assertRegex(done.stderr, r"--allow-change \S*plugin:householder")
+            self.assertEqual((run / "results.h5").read_bytes(), before)
+
+    def test_later(self):
+        for version in self.versions():
+            number = int(version.name.removesuffix(".tar.gz").split("_")[1])
+            for damaged in ("results.h5", "checkpoints/index.json", "checkpoints/step"):
+                run = self.copy(version)
+                index = json.loads((run / "checkpoints/index.json").read_text(encoding="utf-8"))
+                if damaged.endswith("json"):
+                    index["format_version"] = number + 1
+                else:
+                    newest = index["checkpoints"][-1]
+                    damaged = damaged if damaged.endswith("h5") else "checkpoints/" + newest["file"]
+                    with h5py.File(run / damaged, "r+") as file:
+                        file.attrs.modify("format_version", number + 1)
+                    if damaged.startswith("checkpoints"):
+                        stored = (run / damaged).read_bytes()
+                        newest.update(bytes=len(stored), sha256=hashlib.sha256(stored).hexdigest())
+                (run / "checkpoints/index.json").write_text(json.dumps(index), encoding="utf-8")
+                done = self.call("resume", run, "--allow-change", "all")
+                self.assertEqual(done.returncode, 6, done.stderr)
+                self.assertEqual(done.stderr.splitlines()[-1], f"stiefel: {run / damaged} has format version {number + 1}, this stiefel knows "
+                                                               f"{number}; use a newer stiefel")
+
+    def test_damaged_configuration(self):
+        run = self.copy(sorted(FIXTURES.glob("version_*.tar.gz"))[-1])
+        good = (run / "config.yaml").read_bytes()
+        last = good.count(b"\n") + 1
+        for spoilt, place in ((good + b"seed: 4\n", f"{last}:1"), (good + b"<<: {}\n", f"{last}:1"), (good + b"x: &a [*a]\n", f"{last}:8"),
+                              (good + b"x: \0\n", f"{last}:4"), (good + b"x: \xff\n", f"{last}:4"), (b"\t" + good, "1:1"),
+                              (good.replace(b"seed: 3", b"seed: 03"), "2:7"), (good + b"x: " + b"[" * 100 + b"]" * 100 + b"\n", f"{last}:67")):
+            with self.subTest(spoilt[-20:]):
+                (run / "config.yaml").write_bytes(spoilt)
+                done = self.call("resume", run)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn(f"{run / 'config.yaml'}:{place}: ", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
