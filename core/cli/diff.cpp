@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include <nlohmann/json.hpp>
+#include <printable.hpp>
 #include <results/comparison.hpp>
 #include <results/isolated_reader.hpp>
 #include <stiefel/error.hpp>

@@ -1,6 +1,7 @@
 // `stiefel export RUN`: what was recorded, for other programs.
 #include <fmt/format.h>
 
+#include <printable.hpp>
 #include <results/isolated_reader.hpp>
 #include <results/run_directory.hpp>
 #include <results/run_tables.hpp>

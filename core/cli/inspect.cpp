@@ -144,7 +144,7 @@ int inspect_command(std::span<const std::string> words) {
   if (arguments.positional.size() != 1) throw Error("name the folder of one run: stiefel inspect RUN");
   const std::filesystem::path directory = run_folder(arguments.positional.front());
   const std::filesystem::path network = network_of(directory, arguments.value("--checkpoint", "best"));
-  Registry registry;
+  Registry registry = found_plugins();
   const LoadedExperiment loaded = load_experiment(directory / "config.yaml", {"threads=1"}, registry);
   RunOptions options;
   options.data_directory = data_directory(arguments);

@@ -8,6 +8,7 @@
 #include <sweep/worker.hpp>
 
 #include "commands.hpp"
+#include "running.hpp"
 #include "working.hpp"
 
 namespace stiefel::cli {
@@ -26,8 +27,7 @@ void forget_cancelling(const SweepFolder& folder) { fs::remove(folder.cancelled(
 int run(const Arguments& arguments, std::span<const std::string> words) {
   if (arguments.positional.size() < 2) throw Error("name the file: stiefel sweep run FILE [key.path=value...]");
   const std::string& file = arguments.positional[1];
-  Registry registry;
-  for (const std::string& warning : registry.warnings()) fmt::print(stderr, "warning: {}\n", warning);
+  Registry registry = found_plugins();
   const auto sweep = load_sweep(file, {arguments.positional.begin() + 2, arguments.positional.end()}, registry);
   if (!sweep) throw Error(fmt::format("{} describes one run, for `stiefel run`; a sweep has seeds: or sweep:", file));
   if (sweep->combinations > sweep->runs.size())

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include <printable.hpp>
 #include <results/run_tables.hpp>
 
 namespace stiefel::cli {
@@ -63,15 +64,6 @@ std::string latex_cell(const std::string& text) {
 }
 
 }  // namespace
-
-std::string printable(std::string text) {
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto c = static_cast<unsigned char>(text[i]);
-    if (c < 0x20 || c == 0x7F) text[i] = '?';
-    if (c == 0xC2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xA0) text.replace(i, 2, "?");
-  }
-  return text;
-}
 
 std::string aligned(const TextTable& table) {
   std::vector<std::size_t> widths;

@@ -12,9 +12,6 @@ struct TextTable {
   std::vector<std::vector<std::string>> rows;
 };
 
-/// Control characters, which a text of a foreign file may have for the terminal, become '?'.
-std::string printable(std::string text);
-
 std::string aligned(const TextTable& table);
 std::string csv(const TextTable& table);
 std::string markdown(const TextTable& table);

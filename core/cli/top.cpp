@@ -14,6 +14,7 @@
 #include <map>
 #include <thread>
 
+#include <printable.hpp>
 #include <results/progress_reader.hpp>
 #include <results/run_data.hpp>
 
