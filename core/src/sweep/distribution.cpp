@@ -71,7 +71,8 @@ std::optional<Distribution> read_distribution(const Node& node, const std::strin
     return distribution;
   }
   if (member.value.kind != Node::Kind::sequence || member.value.items.empty()) {
-    problems.add(member.value.where, fmt::format("{} must be a list of values, got {}", path, shown(member.value)));
+    problems.add(member.value.where, fmt::format("{} must be a list of values, got {}", path,
+                                                 member.value.kind == Node::Kind::sequence ? "an empty list" : shown(member.value)));
     return std::nullopt;
   }
   distribution.choices = member.value.items;

@@ -69,6 +69,8 @@ void read_seeds(const Member& seeds, Axes& axes, Problems& problems) {
   axes.list.push_back(std::move(axis));
 }
 
+std::string shown_list(const Node& node) { return node.kind == Node::Kind::sequence ? "an empty list" : shown(node); }
+
 /// Keys of which there is one for the whole sweep.
 bool may_differ(const std::string& key) {
   return key != "name" && key != "plugins" && key != "extends" && key != "seeds" && key != "sweep";
@@ -91,7 +93,7 @@ void read_axis(const Member& member, Axes& axes, Problems& problems) {
     axis.values = member.value.items;
   } else {
     problems.add(member.value.where,
-                 fmt::format("sweep.{} must be a list of values or a distribution, got {}", member.key, shown(member.value)));
+                 fmt::format("sweep.{} must be a list of values or a distribution, got {}", member.key, shown_list(member.value)));
     return;
   }
   axes.list.push_back(std::move(axis));
@@ -210,7 +212,7 @@ SweepDescription describe_sweep(const Composed& composed, Problems& problems) {
     (member.key == "sweep" ? read_sweep : read_seeds)(member, axes, problems);
   }
   refuse_overlaps(axes, problems);
-  check_samples(axes, where, problems);
+  if (problems.empty()) check_samples(axes, where, problems);
   SweepDescription description;
   if (!problems.empty() || axes.list.empty()) {
     if (problems.empty() && !composed.many.empty())
