@@ -103,6 +103,19 @@ const std::vector<Command>& commands() {
         {"--output", Word::text, "NumPy file for the recurrent matrix W (-o)"},
         data,
         json}},
+      {"report",
+       "DIR...",
+       Word::folder,
+       Word::folder,
+       "write what the runs below the folders have come to, with figures, into one HTML file",
+       {{"--output", Word::text, "the file (report.html)", 'o'},
+        {"--title", Word::text, "its title, instead of the experiments' names"},
+        {"--metric", Word::text, "what runs are compared by, such as test_loss or spectrum/recurrent/singular_max"},
+        {"--by", Word::key, "keys that make the groups, separated by commas (those in which the runs differ)"},
+        {"--against", Word::key, "keys that the metric is drawn against, separated by commas (those with numbers)"},
+        {"--figures", Word::folder, "write each figure and its numbers into this folder"},
+        {"--format", Word::text, "of these figures: svg, pdf or png (svg)"},
+        {"--pdf", Word::text, "print the report into this PDF file"}}},
       {"validate",
        "FILE [key.path=value...]",
        Word::experiment,
@@ -203,7 +216,8 @@ Arguments parse_arguments(std::string_view name, std::span<const std::string> wo
   options::options_description described;
   for (const Option& option : command.options) {
     const auto* value = new options::untyped_value(option.argument == Word::none);
-    described.add(boost::make_shared<options::option_description>(option.name + 2, value, option.meaning));
+    const std::string name = std::string(option.name + 2) + (option.letter ? std::string{',', option.letter} : "");
+    described.add(boost::make_shared<options::option_description>(name.c_str(), value, option.meaning));
   }
   Arguments arguments;
   std::vector<std::string> long_words(words.begin(), words.end());
@@ -241,7 +255,10 @@ std::string help_text(const Command& command) {
                                  *command.arguments ? " " : "", command.arguments, command.meaning);
   if (!command.options.empty()) text += "\noptions:\n";
   for (const Option& option : command.options)
-    text += fmt::format("  {:<22}{}\n", fmt::format("{}{}", option.name, option.argument == Word::none ? "" : " VALUE"), option.meaning);
+    text += fmt::format("  {:<22}{}\n",
+                        fmt::format("{}{}{}", option.letter ? fmt::format("-{}, ", option.letter) : "", option.name,
+                                    option.argument == Word::none ? "" : " VALUE"),
+                        option.meaning);
   return text;
 }
 

@@ -16,6 +16,7 @@ struct Option {
   const char* name;  ///< with its dashes
   Word argument;     ///< Word::none: a switch
   const char* meaning;
+  char letter = 0;  ///< its short form: -o
 };
 
 struct Command {
