@@ -130,14 +130,13 @@ bool Condition::holds(const ComparedRun& run) const {
 }
 
 std::vector<std::string> differing_keys(const std::vector<ComparedRun>& runs) {
-  std::set<std::string> all, differing;
+  std::set<std::string> differing;
   for (const ComparedRun& run : runs)
-    for (const auto& [key, value] : run.configuration) all.insert(key);
-  for (const std::string& key : all) {
-    if (key == "seed" || key == "name" || key.starts_with("record.") || !affects_results(key)) continue;
-    const std::string first = runs[0].text(key);
-    if (std::any_of(runs.begin(), runs.end(), [&](const ComparedRun& run) { return run.text(key) != first; })) differing.insert(key);
-  }
+    for (const auto& [key, value] : run.configuration) differing.insert(key);
+  std::erase_if(differing, [&](const std::string& key) {
+    return key == "seed" || key == "name" || key.starts_with("record.") || !affects_results(key) ||
+           std::all_of(runs.begin(), runs.end(), [&](const ComparedRun& run) { return run.text(key) == runs.front().text(key); });
+  });
   // What is an option of a method that differs itself, or is not there in all runs, tells nothing new as a rule.
   const auto follows = [&](const std::string& key) {
     const bool option = std::any_of(differing.begin(), differing.end(), [&](const std::string& other) {

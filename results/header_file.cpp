@@ -205,6 +205,7 @@ void write_header(hdf5::Group& root, const RunHeader& header) {
   root.set_text("title", header.title);
   root.set_text("run_id", header.run_id);
   root.set_number("parameters", double(header.parameters), hdf5::Type::i8);
+  root.set_number("baseline", header.baseline);
   root.set_text("created", iso_8601(header.segments.empty() ? seconds_since_1970() : header.segments[0].started));
   root.set_text("array_order", "C; MATLAB shows axes reversed");
   write_config(root, header);
@@ -217,6 +218,7 @@ RunHeader read_header(const ResultReader& file, bool provenance) {
   RunHeader header;
   header.title = file.text_attribute("/", "title");
   header.run_id = file.text_attribute("/", "run_id");
+  if (file.has_attribute("/", "baseline")) header.baseline = file.number_attribute("/", "baseline");
   if (file.has_attribute("/", "parameters")) header.parameters = std::int64_t(file.number_attribute("/", "parameters"));
   header.yaml = file.text("/config/yaml");
   if (!provenance) return header;

@@ -75,12 +75,13 @@ struct Segment {
 /// Written once, before the first row.
 struct RunHeader {
   std::string title, run_id;
-  std::int64_t parameters = 0;         ///< numbers that are trained; 0: not told
-  std::string yaml;                    ///< the resolved document
-  std::string source;                  ///< the document as written
-  std::vector<std::string> overrides;  ///< of the command line
-  std::string hash;                    ///< sha256 of the canonical configuration
-  std::vector<std::string> origins;    ///< "key=file:line"
+  std::int64_t parameters = 0;                                 ///< numbers that are trained; 0: not told
+  double baseline = std::numeric_limits<double>::quiet_NaN();  ///< loss that a trivial predictor reaches; NaN: not known
+  std::string yaml;                                            ///< the resolved document
+  std::string source;                                          ///< the document as written
+  std::vector<std::string> overrides;                          ///< of the command line
+  std::string hash;                                            ///< sha256 of the canonical configuration
+  std::vector<std::string> origins;                            ///< "key=file:line"
   std::vector<std::pair<std::string, std::string>> provenance;
   std::vector<PluginRow> plugins;
   std::vector<DatasetRow> datasets;

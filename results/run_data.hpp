@@ -37,9 +37,9 @@ struct STIEFEL_API RunData {
   std::vector<std::string> differing;  ///< places whose bits are not those of RunRequest::other
 
   /// Nothing when the run has no such dataset.
-  const RunDataset* find(const std::string& path) const;
+  STIEFEL_API const RunDataset* find(const std::string& path) const;
   /// Numbers of a dataset; none when there is none.
-  const std::vector<double>& column(const std::string& path) const;
+  STIEFEL_API const std::vector<double>& column(const std::string& path) const;
 };
 
 /// What is read of each run beside its header, and how much one run may cost.

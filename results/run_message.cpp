@@ -78,8 +78,8 @@ template <class Way, class T> void fields(Way& way, T& value) {
   else if constexpr (std::is_same_v<Plain, Segment>)
     pass_all(way, value.start_step, value.end_step, value.started, value.ended, value.host, value.reason);
   else if constexpr (std::is_same_v<Plain, RunHeader>)
-    pass_all(way, value.title, value.run_id, value.parameters, value.yaml, value.source, value.overrides, value.hash, value.origins,
-             value.provenance, value.plugins, value.datasets, value.segments);
+    pass_all(way, value.title, value.run_id, value.parameters, value.baseline, value.yaml, value.source, value.overrides, value.hash,
+             value.origins, value.provenance, value.plugins, value.datasets, value.segments);
   else if constexpr (std::is_same_v<Plain, Status>)
     pass_all(way, value.state, value.message, value.exit_code, value.best_metric, value.best_step, value.warnings);
   else

@@ -18,6 +18,7 @@ int list_command(std::span<const std::string> arguments);
 int data_command(std::span<const std::string> arguments);
 int run_command(std::span<const std::string> arguments);
 int repeat_command(std::span<const std::string> words);
+int report_command(std::span<const std::string> words);
 int resume_command(std::span<const std::string> arguments);
 int top_command(std::span<const std::string> arguments);
 int compare_command(std::span<const std::string> words);

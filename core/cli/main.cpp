@@ -28,13 +28,17 @@ namespace {
 using Run = int (*)(std::span<const std::string>);
 
 const std::map<std::string, Run, std::less<>> runners = {
-    {"run", run_command},           {"resume", resume_command},     {"repeat", repeat_command},
-    {"sweep", sweep_command},       {"worker", worker_command},     {"slurm", slurm_command},
-    {"sample", sample_command},     {"top", top_command},           {"compare", compare_command},
-    {"diff", diff_command},         {"export", export_command},     {"inspect", inspect_command},
-    {"validate", validate_command}, {"describe", describe_command}, {"list", list_command},
-    {"schema", schema_command},     {"check", check_command},       {"new", new_command},
-    {"bench", bench_command},       {"data", data_command},         {"completion", completion_command},
+    {"run", run_command},           {"resume", resume_command},
+    {"repeat", repeat_command},     {"sweep", sweep_command},
+    {"worker", worker_command},     {"slurm", slurm_command},
+    {"sample", sample_command},     {"top", top_command},
+    {"compare", compare_command},   {"diff", diff_command},
+    {"export", export_command},     {"inspect", inspect_command},
+    {"report", report_command},     {"validate", validate_command},
+    {"describe", describe_command}, {"list", list_command},
+    {"schema", schema_command},     {"check", check_command},
+    {"new", new_command},           {"bench", bench_command},
+    {"data", data_command},         {"completion", completion_command},
 };
 
 int dispatch(const std::vector<std::string>& words) {

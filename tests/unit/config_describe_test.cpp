@@ -63,6 +63,8 @@ TEST_CASE("command lines are read by the table") {
   CHECK(arguments.value("--threads") == "2");
   CHECK(arguments.value("--data") == "/x");
   CHECK(arguments.has("--dry-run"));
+  const std::vector<std::string> short_form = {"runs", "-o", "x.html"};
+  CHECK(parse_arguments("report", short_form).value("--output") == "x.html");
   const std::vector<std::string> misspelt = {"--dry-rn"};
   CHECK_THROWS_WITH_AS(parse_arguments("run", misspelt), "`stiefel run` has no option --dry-rn; did you mean '--dry-run'?", Error);
   const std::vector<std::string> short_of_value = {"--threads"};

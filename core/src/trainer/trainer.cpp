@@ -373,6 +373,7 @@ template <class S>
 RunHeader header_of(const LoadedExperiment& loaded, const Registry& registry, const RunOptions& options, const Session<S>& session) {
   RunHeader header = header_of(loaded, registry, options, session.task->files(), session.workers.threads());
   header.parameters = session.network->layout().size();
+  header.baseline = session.task->baseline();
   return header;
 }
 

@@ -1,0 +1,15 @@
+/// Style sheets and script of the page, which become a part of the program.
+#pragma once
+
+#include <string>
+
+namespace stiefel::report {
+
+extern const char* const page_css;
+extern const char* const figure_css;
+extern const char* const figure_js;
+
+/// The style of figures with the light colours in the place of variables, for programs that know none.
+std::string figure_style_light();
+
+}  // namespace stiefel::report

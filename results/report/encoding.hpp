@@ -1,0 +1,24 @@
+/// Texts and bytes made fit for a page: nothing that a run is called can become markup.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stiefel::report {
+
+/// For text and for attributes in double quotes, of HTML and of XML; what is not UTF-8 or may not stand in XML becomes U+FFFD.
+std::string escape(std::string_view text);
+std::string base64(std::string_view bytes);
+/// What a Content-Security-Policy names a script or a style sheet by: 'sha256-…'.
+std::string content_hash(std::string_view text);
+/// One line of a CSV file.
+std::string csv_line(const std::vector<std::string>& fields);
+/// A link for downloading, with all of the content in it.
+std::string download_link(std::string_view content, std::string_view type, std::string_view file, std::string_view label);
+
+/// The text cut to so many characters, with … for the rest.
+std::string shortened(std::string_view text, std::size_t most);
+std::size_t characters(std::string_view text);
+
+}  // namespace stiefel::report

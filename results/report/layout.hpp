@@ -1,0 +1,36 @@
+/// Where the parts of a figure lie, in the units of its viewBox.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "results/report/figure.hpp"
+#include "results/report/scale.hpp"
+
+namespace stiefel::report {
+
+constexpr double figure_width = 480, character_width = 6.6, line_height = 17;
+
+struct LegendEntry {
+  double x, y;
+  Form form;
+  bool band;
+  int colour;
+  std::string label;
+};
+
+struct Placement {
+  double left, top, width, height;  ///< of the plot
+  double total_height;
+  Scale x, y;  ///< y from the bottom of the plot; rows are from the top
+  std::vector<Tick> x_ticks, y_ticks;
+  std::vector<LegendEntry> legend;
+};
+
+Placement place(const Figure& figure);
+/// "label (units)".
+std::string title_of(const Axis& axis);
+/// The scale of a heat map's colours, over one pixel.
+Scale colour_scale(const HeatMap& map);
+
+}  // namespace stiefel::report

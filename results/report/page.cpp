@@ -1,0 +1,85 @@
+#include "results/report/page.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "results/report/assets.hpp"
+#include "results/report/encoding.hpp"
+#include "results/report/svg.hpp"
+#include "results/report/tables.hpp"
+
+namespace stiefel::report {
+namespace {
+
+constexpr std::size_t most_csv_lines = 2400;
+
+std::string title_of(const Study& study) {
+  std::set<std::string> names;
+  for (const Group& group : study.groups)
+    for (const RunData& run : group.runs) names.insert(run.header.title);
+  const std::vector<std::string> first(names.begin(), std::next(names.begin(), std::ptrdiff_t(std::min<std::size_t>(names.size(), 3))));
+  return fmt::format("{}{}", fmt::join(first, ", "), names.size() > 3 ? fmt::format(" and {} more", names.size() - 3) : "");
+}
+
+bool has_cursor(const Figure& figure) {
+  return !figure.heat && !figure.unit_circle && figure.y.names.empty() &&
+         std::any_of(figure.series.begin(), figure.series.end(), [](const Series& series) { return series.form == Form::line; });
+}
+
+std::string figure_html(const Figure& figure) {
+  const Drawing drawing = draw(figure);
+  std::size_t numbers = 0;
+  for (const Series& series : figure.series) numbers += series.y.size();
+  const std::size_t stride = numbers / most_csv_lines + 1;
+  std::string note = drawing.reduced ? " Drawn: smallest and largest value of each pixel column." : "";
+  if (stride > 1) note += fmt::format(" The data hold one of every {} points; `stiefel report --figures` writes all.", stride);
+  return fmt::format("<figure id=\"{}\"{}><h3>{}</h3>{}<figcaption>{}{} <span class=\"download\">Data: {}</span></figcaption></figure>\n",
+                     figure.id, has_cursor(figure) ? " data-lines=\"\"" : "", escape(figure.title), drawing.svg, escape(figure.caption),
+                     escape(note), download_link(csv_of(figure, stride), "text/csv", figure.id + ".csv", "CSV"));
+}
+
+std::string policy() {
+  return fmt::format("default-src 'none'; img-src data:; style-src {}; script-src {}; base-uri 'none'; form-action 'none'",
+                     content_hash(std::string(page_css) + figure_css), content_hash(figure_js));
+}
+
+std::string navigation(const std::vector<Section>& sections) {
+  std::string links;
+  const auto link = [&](const std::string& id, const std::string& title) {
+    links += fmt::format("<li><a href=\"#{}\">{}</a></li>", id, title);
+  };
+  for (const Section& section : sections) link(section.id, section.title);
+  link("configuration", "Configuration"), link("provenance", "Provenance"), link("runs", "Runs");
+  return "<nav aria-label=\"Contents\"><ul>" + links + "</ul></nav>\n";
+}
+
+std::string panel(const std::string& id, const std::string& title, const std::string& content) {
+  return fmt::format("<section id=\"{}\"><h2>{}</h2><div class=\"panel\">{}</div></section>\n", id, title, content);
+}
+
+}  // namespace
+
+std::string page(const Study& study, const std::vector<Section>& sections, const std::string& title) {
+  const std::string shown = escape(title.empty() ? title_of(study) : title);
+  std::string html = fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" "
+      "content=\"{}\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, "
+      "initial-scale=1\">\n<title>{}</title>\n<style>{}{}</style>\n</head>\n<body>\n<main>\n"
+      "<header><h1>{}</h1><p class=\"lead\">{}</p><p class=\"note\">{}</p>{}</header>\n",
+      policy(), shown, page_css, figure_css, shown, escape(counted(study)), escape(origin(study)), navigation(sections));
+  html += panel("summary", "Summary", summary_table(study));
+  for (const Section& section : sections) {
+    html += fmt::format("<section id=\"{}\"><h2>{}</h2>\n<div class=\"figures\">\n", section.id, section.title);
+    for (const Figure& figure : section.figures) html += figure_html(figure);
+    html += "</div></section>\n";
+  }
+  html += panel("configuration", "Configuration", configuration_tables(study));
+  html += panel("provenance", "Provenance", provenance_table(study));
+  html += panel("runs", "Runs", runs_table(study));
+  return html + fmt::format("</main>\n<script>{}</script>\n</body>\n</html>\n", figure_js);
+}
+
+}  // namespace stiefel::report

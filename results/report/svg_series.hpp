@@ -1,0 +1,15 @@
+/// What lies inside the frame of a figure, in pixels of the plot.
+#pragma once
+
+#include <string>
+
+#include "results/report/figure.hpp"
+#include "results/report/layout.hpp"
+
+namespace stiefel::report {
+
+/// `reduced` becomes true when a line was drawn from fewer values than it has.
+std::string draw_series(const Series& series, const Placement& place, bool& reduced);
+std::string colour_class(int colour);
+
+}  // namespace stiefel::report

@@ -1,0 +1,322 @@
+#!/usr/bin/python3
+"""The report of real runs: every figure with its axes, units and legend, the numbers of the result files, and how it works in a browser.
+
+usage: report_test.py STIEFEL [unittest options]; REPORT_SCREENSHOTS=FOLDER keeps pictures of the page.
+"""
+import base64
+import csv
+import io
+import math
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import xml.etree.ElementTree as xml
+
+import h5py
+import numpy
+
+import browser
+import runs
+
+SVG = "{http://www.w3.org/2000/svg}"
+HOSTILE = "<img src=x onerror=alert(1)> \"'&"
+GENERATED_FIGURES = {"waveform_1": ("time (ms)", "amplitude")}
+SWEEP_FIGURES = {
+    "train_loss": ("optimizer step", "loss, batch mean"), "valid_loss": ("optimizer step", "validation loss"),
+    "valid_accuracy": ("optimizer step", "validation accuracy"), "wall_clock": ("wall time (s)", "validation loss"),
+    "boxes": ("validation loss", None), "singular_values_recurrent": ("optimizer step", "singular value"),
+    "defect_recurrent": ("optimizer step", "‖WᴴW − I‖, Frobenius norm"), "eigenvalues_1": ("real part", "imaginary part"),
+    "grad_norm": ("optimizer step", "norm of the gradient, before clipping"), "hidden_grad_norm_first": ("time step t", "‖∂L/∂hₜ‖"),
+    "hidden_grad_norm_last": ("time step t", "‖∂L/∂hₜ‖"), "gradient_map_1": ("optimizer step", "time step t"), "timing": ("wall time a step (ms)", None)}
+
+
+def report(*words, folder, expected=0):
+    done = subprocess.run([PROGRAM, "report", *map(str, words)], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == expected, done.stderr
+    return done
+
+
+def figures(html):
+    """The figures of a page by their names."""
+    found = [xml.fromstring(text) for text in re.findall(r"<figure .*?</figure>", html, re.S)]
+    return {figure.get("id"): figure for figure in found}
+
+
+def drawing(figure):
+    return figure.find(f"{SVG}svg")
+
+
+def texts(element, kind):
+    return ["".join(e.itertext()) for e in element.iter(f"{SVG}text") if e.get("class") == kind]
+
+
+def data(figure):
+    """The rows of the CSV link."""
+    link = figure.find(".//a")
+    assert link.get("href").startswith("data:text/csv;base64,")
+    return list(csv.DictReader(io.StringIO(base64.b64decode(link.get("href").split(",")[1]).decode())))
+
+
+def curve(figure, label):
+    """Columns x, y, low, high of one series."""
+    rows = [list(row.values())[1:] for row in data(figure) if row["series"] == label]
+    return numpy.array([[float(v) if v else math.nan for v in row] for row in rows]).T
+
+
+def drawn_points(figure, index):
+    """The points of a line as the axes place them: of the index-th path that is a whole line."""
+    plot = drawing(figure).find(f"{SVG}svg[@class='plot']")
+    line = [p for p in plot if p.get("class", "").startswith("line ")][index]
+    _, _, width, height = map(float, plot.get("viewBox").split())
+    scales = []
+    for name in "xy":
+        begin, end, kind = drawing(figure).get(f"data-{name}").split()
+        scales.append((float(begin), float(end), kind))
+    points = []
+    for px, py in re.findall(r"[ML]([\d.-]+) ([\d.-]+)", line.get("d")):
+        shares = float(px) / width, 1 - float(py) / height
+        points.append([math.exp(math.log(b) + s * math.log(e / b)) if kind == "log" else b + s * (e - b) for s, (b, e, kind) in zip(shares, scales)])
+    return numpy.array(points), scales
+
+
+def read(folder, path):
+    with h5py.File(folder / "results.h5") as file:
+        return file[path][()]
+
+
+class Report(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = tempfile.TemporaryDirectory()
+        cls.folder = pathlib.Path(cls.scratch.name)
+        cls.sweep = runs.make_sweep(PROGRAM, cls.folder)
+        cls.generation = runs.make_generation(PROGRAM, cls.folder)
+        report("runs/three maps", "-o", "sweep.html", "--title", "Adding: three maps", folder=cls.folder)
+        report(cls.generation, "-o", "generation.html", folder=cls.folder)
+        cls.page = cls.folder / "sweep.html"
+        cls.html = cls.page.read_text()
+        cls.figures = figures(cls.html)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.scratch.cleanup()
+
+    def test_every_figure_has_axes_units_and_a_name(self):
+        generated = figures((self.folder / "generation.html").read_text())
+        for expected, found in ((SWEEP_FIGURES, self.figures), (GENERATED_FIGURES, generated)):
+            for name, (x, y) in expected.items():
+                with self.subTest(figure=name):
+                    svg = drawing(found[name])
+                    self.assertEqual(texts(svg, "label x"), [x])
+                    self.assertEqual(texts(svg, "label y"), [y] if y else [])
+                    self.assertEqual(svg.get("role"), "img")
+                    named = [e for e in svg if e.get("id") in svg.get("aria-labelledby").split()]
+                    self.assertEqual([e.tag for e in named], [f"{SVG}title", f"{SVG}desc"])
+                    self.assertTrue(all(e.text for e in named))
+                    ticks = [len(list(g)) for g in svg.iter(f"{SVG}g") if (g.get("class") or "").startswith("ticks")]
+                    self.assertGreaterEqual(min(ticks), 2 if name != "timing" else 1)
+                    self.assertGreater(len(data(found[name])), 0)
+        self.assertEqual([list(g.itertext()) for g in drawing(self.figures["valid_loss"]).iter(f"{SVG}g") if g.get("class") == "legend"],
+                         [[*self.sweep, "trivial predictor"]])
+        self.assertEqual(texts(drawing(self.figures["gradient_map_1"]), "label scale"), ["‖∂L/∂hₜ‖"])
+
+    def test_curves_are_the_numbers_of_the_files(self):
+        for name, x, y in (("train_loss", "steps/step", "steps/loss"), ("valid_loss", "epochs/step", "epochs/valid_loss"),
+                           ("grad_norm", "steps/step", "steps/grad_norm"), ("defect_recurrent", "orthogonality/recurrent/snapshot", "orthogonality/recurrent/defect_fro"),
+                           ("singular_values_recurrent", "spectrum/recurrent/snapshot", "spectrum/recurrent/singular_mean")):
+            for index, label in enumerate(list(self.sweep)[:2]):
+                with self.subTest(figure=name, group=label):
+                    found = curve(self.figures[name], label)
+                    values = numpy.array([read(folder, y).reshape(found.shape[1], -1)[:, 0] for folder in self.sweep[label]])
+                    numpy.testing.assert_array_equal(found[0], read(self.sweep[label][0], x))
+                    numpy.testing.assert_allclose(found[1], numpy.median(values, axis=0), rtol=1e-8)
+                    if name != "singular_values_recurrent":
+                        numpy.testing.assert_allclose(found[2:], numpy.quantile(values, [0.25, 0.75], axis=0), rtol=1e-8)
+
+    def test_lines_lie_where_the_numbers_are(self):
+        for name in ("valid_loss", "defect_recurrent"):
+            for index, label in enumerate(list(self.sweep)[:2]):
+                points, scales = drawn_points(self.figures[name], index)
+                found = curve(self.figures[name], label)
+                self.assertEqual(len(points), found.shape[1])
+                for k, (begin, end, kind) in enumerate(scales):
+                    place = numpy.log if kind == "log" else numpy.array
+                    numpy.testing.assert_allclose(place(points[:, k]), place(found[k]), atol=1e-3 * abs(place(end) - place(begin)))
+
+    def test_spectra_profiles_and_waveforms(self):
+        folder = self.sweep["elman, householder"][0]
+        last = curve(self.figures["eigenvalues_1"], "recurrent, step 60")[:2]
+        values = read(folder, "spectrum/recurrent/eigenvalues")[-1]
+        numpy.testing.assert_allclose(last, [values.real, values.imag], atol=1e-8)
+        bounds = curve(self.figures["singular_values_recurrent"], "elman, householder, max")
+        numpy.testing.assert_allclose(bounds[1], numpy.median([read(f, "spectrum/recurrent/singular_max") for f in self.sweep["elman, householder"]], axis=0), rtol=1e-8)
+        profile = curve(self.figures["hidden_grad_norm_last"], "lstm, dense")
+        norms = [read(f, "gradient/hidden_grad_norm")[-1] for f in self.sweep["lstm, dense"]]
+        numpy.testing.assert_allclose(profile[1], numpy.median(norms, axis=0), rtol=1e-8)
+        cells = data(self.figures["gradient_map_1"])
+        norms, snapshots = read(folder, "gradient/hidden_grad_norm"), read(folder, "gradient/snapshot")
+        self.assertEqual(len(cells), norms.size)
+        for cell in cells[:: 7]:
+            step, t, value = map(float, cell.values())
+            nearest = numpy.flatnonzero(abs(snapshots - step) <= 0.5 * 60 / len(snapshots) + numpy.diff(snapshots).max())
+            self.assertTrue(any(abs(norms[i, int(t)] - value) <= 1e-4 * value for i in nearest))
+        generated = figures((self.folder / "generation.html").read_text())["waveform_1"]
+        self.assertEqual({row["series"] for row in data(generated)}, {"true", "generated"})
+        self.assertEqual(curve(generated, "true").shape[1], 60)
+        self.assertAlmostEqual(abs(curve(generated, "true")[1]).max(), 1, delta=1e-3)
+
+    def test_keys_on_an_axis(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = pathlib.Path(scratch)
+            made = runs.make_sweep(PROGRAM, folder, seeds=(1,), rates=(0.001, 0.01))
+            report("runs", folder=folder)
+            figure = figures((folder / "report.html").read_text())["against_optimizer_rate"]
+            self.assertEqual(texts(drawing(figure), "label x"), ["optimizer.rate"])
+            self.assertTrue(drawing(figure).get("data-x").endswith(" log"))
+            for (label, rate), (run,) in made.items():
+                with h5py.File(run / "results.h5") as file:
+                    best = file["epochs/valid_loss"][()][numpy.flatnonzero(file["epochs/is_best"][()])[-1]]
+                found = curve(figure, label)
+                self.assertAlmostEqual(found[1][list(found[0]).index(rate)], best, delta=1e-8)
+            report("runs", "--metric", "spectrum/recurrent/singular_max", "--by", "optimizer.rate", folder=folder)
+            figure = figures((folder / "report.html").read_text())["boxes"]
+            largest = sorted(read(run, "spectrum/recurrent/singular_max")[-1] for (label, rate), (run,) in made.items()
+                             if rate == 0.001 and label.startswith("elman"))
+            found = sorted(float(row["singular max"]) for row in data(figure) if row["series"] == "rate=0.001")
+            numpy.testing.assert_allclose(found, largest, rtol=1e-8)
+            self.assertIn("did you mean", report("runs", "--metric", "valid_los", folder=folder, expected=2).stderr)
+            self.assertIn("no run has a number", report("runs", "--against", "model.cell.plugin", folder=folder, expected=2).stderr)
+
+    def test_names_stay_text_and_damaged_files_are_a_row(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = pathlib.Path(scratch)
+            hostile = runs.run(PROGRAM, folder, runs.ADDING.format(name="'" + HOSTILE.replace("'", "''") + "'"), ["train.steps=20"])
+            damaged = folder / "runs" / "damaged"
+            damaged.mkdir()
+            (damaged / "results.h5").write_bytes((hostile / "results.h5").read_bytes()[:3000])
+            done = report("runs", "--title", HOSTILE, folder=folder)
+            html = (folder / "report.html").read_text()
+            self.assertIn("damaged", done.stderr)
+            self.assertIn("1 could not be read", html)
+            self.assertNotIn("<img", html)
+            self.assertIn("&lt;img src=x onerror=alert(1)&gt; &quot;&#39;&amp;", html)
+            for figure in figures(html).values():
+                self.assertNotIn("img", [e.tag.removeprefix(SVG) for e in figure.iter()])
+
+    def test_files_of_figures(self):
+        report("runs/three maps", "--figures", "figures", folder=self.folder)
+        names = {path.stem for path in (self.folder / "figures").iterdir()}
+        self.assertEqual(names, set(self.figures))
+        for name in names:
+            svg = (self.folder / "figures" / f"{name}.svg").read_text()
+            self.assertEqual(xml.fromstring(svg).tag, f"{SVG}svg")
+            self.assertNotIn("var(", svg)
+        self.assertFalse((self.folder / "report.html").exists())
+        self.assertIn("--format must be", report("runs", "--figures", "f", "--format", "jpg", folder=self.folder, expected=2).stderr)
+
+    @unittest.skipUnless(shutil.which("rsvg-convert"), "there is no rsvg-convert (Debian: librsvg2-bin)")
+    def test_figures_for_papers_and_slides(self):
+        for kind, begin in (("pdf", b"%PDF-"), ("png", b"\x89PNG")):
+            report(self.generation, "--figures", kind, "--format", kind, folder=self.folder)
+            self.assertTrue((self.folder / kind / f"waveform_1.{kind}").read_bytes().startswith(begin))
+            self.assertFalse(list((self.folder / kind).glob("*.svg")))
+
+    def test_five_hundred_runs(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = pathlib.Path(scratch)
+            runs.make_copies(self.sweep["elman, householder"][0], folder / "many", 500)
+            start = time.monotonic()
+            report("many", folder=folder)
+            seconds = time.monotonic() - start
+            page = folder / "report.html"
+            print(f"report of 500 runs: {seconds:.1f} s, {page.stat().st_size / 1e6:.2f} MB")
+            self.assertLess(seconds, 180)
+            self.assertLess(page.stat().st_size, 4e6)
+            self.assertIn("500 runs in 50 groups", page.read_text())
+            keep_pictures(page, "many")
+
+    def test_size(self):
+        print(f"report of {sum(map(len, self.sweep.values()))} runs: {self.page.stat().st_size / 1e6:.2f} MB, {len(self.figures)} figures")
+        self.assertLess(self.page.stat().st_size, 2e6)
+
+
+@unittest.skipUnless(browser.find(), "there is no Chromium (Debian: chromium)")
+class Browser(unittest.TestCase):
+    def setUp(self):
+        self.scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(self.scratch.cleanup)
+        folder = pathlib.Path(self.scratch.name)
+        self.sweep = runs.make_sweep(PROGRAM, folder)
+        generation = runs.make_generation(PROGRAM, folder)
+        report("runs", folder=folder)
+        self.page = folder / "report.html"
+        keep_pictures(self.page, "sweep")
+        report(generation, "-o", "generation.html", folder=folder)
+        keep_pictures(folder / "generation.html", "generation")
+
+    def measured(self, expression, **options):
+        html, console = browser.document(self.page, script=f"document.documentElement.dataset.found = {expression}", **options)
+        self.assertEqual(console, [])
+        return re.search(r'data-found="([^"]*)"', html).group(1)
+
+    def test_page(self):
+        for width in (1200, 500, 400):
+            for dark in (False, True):
+                with self.subTest(width=width, dark=dark):
+                    html, console = browser.document(self.page, width=width, dark=dark)
+                    self.assertEqual(console, [])
+                    self.assertGreaterEqual(html.count('tabindex="0" '), 0)
+        self.assertEqual(self.measured("matchMedia('(prefers-color-scheme: dark)').matches", dark=True), "true")
+        self.assertEqual(self.measured("matchMedia('(prefers-color-scheme: dark)').matches"), "false")
+
+    def test_nothing_is_wider_than_a_narrow_window(self):
+        frame = self.page.with_name("frame.html")
+        inner = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", self.page.read_text()).replace(
+            "</body>", "<script>parent.postMessage([innerWidth, document.documentElement.scrollWidth], '*')</script></body>")
+        self.page.with_name("inner.html").write_text(inner)
+        frame.write_text("""<iframe src="inner.html" width="400" height="800" frameborder="0"></iframe>
+                         <script>onmessage = event => document.documentElement.dataset.found = event.data</script>""")
+        html, _ = browser.document(frame)
+        self.assertEqual(re.search(r'data-found="([^"]*)"', html).group(1), "400,400")
+
+    def test_keys_read_and_enlarge(self):
+        keys = "".join(f"svg.dispatchEvent(new KeyboardEvent('keydown', {{key: '{key}'}}));" for key in ("Home", "ArrowRight", "ArrowRight"))
+        found = self.measured(f"(() => {{ const f = document.querySelector('#valid_loss'), svg = f.querySelector('svg'); {keys}"
+                              "const read = f.querySelector('.reading').innerText;"
+                              "svg.dispatchEvent(new KeyboardEvent('keydown', {key: '+'}));"
+                              "const part = svg.querySelector('.plot').getAttribute('viewBox');"
+                              "svg.dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape'}));"
+                              "return [read, svg.tabIndex, part.split(' ')[2] * 2, svg.querySelector('.plot').getAttribute('viewBox').split(' ')[2]].join('|') })()")
+        read_out, focusable, doubled, whole = found.split("|")
+        self.assertEqual(focusable, "0")
+        self.assertAlmostEqual(float(doubled), float(whole), delta=0.2)
+        lines = read_out.split("\n")
+        self.assertEqual(lines[0], "optimizer step: 60")
+        for line, label in zip(lines[1:], self.sweep):
+            name, value = line.rsplit(": ", 1)
+            self.assertEqual(name, label)
+            self.assertAlmostEqual(float(value), numpy.median([read(f, "epochs/valid_loss")[-1] for f in self.sweep[label]]), delta=1e-4)
+
+    def test_print(self):
+        report("runs", "--pdf", "report.pdf", folder=self.page.parent)
+        self.assertTrue((self.page.parent / "report.pdf").read_bytes().startswith(b"%PDF-"))
+
+
+def keep_pictures(page, name):
+    folder = os.environ.get("REPORT_SCREENSHOTS")
+    if not folder or not browser.find():
+        return
+    for width, height in ((1200, 5200), (500, 9000)):
+        for dark in (False, True):
+            browser.screenshot(page, pathlib.Path(folder) / f"{name}_{width}_{'dark' if dark else 'light'}.png", width, height, dark)
+
+
+if __name__ == "__main__":
+    PROGRAM = sys.argv.pop(1)
+    unittest.main()
