@@ -1,4 +1,4 @@
-// Whatever a crash left of progress.jsonl stays, and the next line stands for itself.
+// Whatever a crash left of progress.jsonl stays, the next line stands for itself, and a reader of the whole file gets to it.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -8,23 +8,32 @@
 #include <nlohmann/json.hpp>
 
 #include "results/progress.hpp"
+#include "results/progress_reader.hpp"
+#include "results/run_lock.hpp"
 
 namespace stiefel {
 double seconds_since_1970() { return 1; }
+std::string living_owner(const std::filesystem::path&) { return {}; }
 }  // namespace stiefel
 
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
-  static const std::filesystem::path path = std::filesystem::temp_directory_path() / ("stiefel_progress_fuzz_" + std::to_string(getpid()));
+  static const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("stiefel_progress_fuzz_" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder);
+  const std::filesystem::path path = folder / "progress.jsonl";
   const std::string before(reinterpret_cast<const char*>(data), size);
   std::ofstream(path, std::ios::binary) << before;
   const std::pair<std::string, double> values[] = {{"x" + before, double(size)}};
   stiefel::ProgressLog(path).write(7, 0.5, values);
   std::ifstream stream(path, std::ios::binary);
   const std::string after{std::istreambuf_iterator<char>(stream), {}};
-  std::filesystem::remove(path);
+  stiefel::ProgressReader reader(folder);
+  reader.update();
+  std::filesystem::remove_all(folder);
   if (!after.starts_with(before) || !after.ends_with('\n')) std::abort();
   const std::size_t line = after.rfind('\n', after.size() - 2);
   const auto last = nlohmann::json::parse(after.substr(line == after.npos ? 0 : line + 1), nullptr, false);
   if (!last.is_object() || last["step"] != 7) std::abort();
+  if (after.size() - line < 60'000 && reader.latest().step != 7) std::abort();
   return 0;
 }
