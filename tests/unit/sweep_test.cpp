@@ -112,7 +112,7 @@ TEST_CASE("a file without seeds and sweep is no sweep, and the command line may 
 TEST_CASE("halving demands what rungs need") {
   Sweeps sweeps;
   const std::string sweep = "sweep: {optimizer.rate: [0.1, 0.2], halving: {first: 10}";
-  CHECK(contains(sweeps.refusal(sweep + "}\n"), "sweep.yaml:9:41: sweep.halving: runs are judged by their evaluations"));
+  CHECK(contains(sweeps.refusal(sweep + "}\n"), "sweep.yaml:9:37: sweep.halving: runs are judged by their evaluations"));
   CHECK(contains(sweeps.refusal("sweep: {optimizer.rate: [0.1, 0.2], halving: {first: 100}}\n"), "must be below train.steps = 100"));
   const Sweep loaded = sweeps.load(sweep + ", train.evaluate_every: [5]}\n");
   CHECK(loaded.halving->rungs == std::vector<Index>{10, 30, 90});
