@@ -47,7 +47,8 @@ class Names(unittest.TestCase):
 
     def call(self, *words, plugins=None):
         environment = {**os.environb, b"XDG_DATA_HOME": self.root + b"/none", b"HOME": self.root}
-        environment.pop(b"STIEFEL_PLUGIN_PATH", None)
+        for name in (b"STIEFEL_PLUGIN_PATH", b"STIEFEL_DATA"):
+            environment.pop(name, None)
         if plugins is not None:
             environment[b"STIEFEL_PLUGIN_PATH"] = plugins
         words = [os.fsencode(word) for word in words]

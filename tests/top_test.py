@@ -55,7 +55,7 @@ def on_terminal(folder, run):
             read_for(mine, 0.3)
             assert process.poll() is None, (rows, columns, process.returncode)
         os.write(mine, b"s\x1b[B\x1b[6~")
-        assert "sort by" in read_for(mine, 0.5)
+        assert "loss" in read_for(mine, 0.5)  # what comes next: sort by loss
         os.write(mine, b"q")
         read_for(mine, 0.5)
         assert process.wait(timeout=10) == 0
