@@ -9,6 +9,7 @@
 
 #include <stiefel/error.hpp>
 
+#include "results/report/encoding.hpp"
 #include "results/report/figures.hpp"
 #include "results/report/spread.hpp"
 
@@ -106,12 +107,11 @@ void add_against(Figure& figure, const Alike& alike, const std::string& key, con
 
 std::vector<Figure> against_key(const Study& study, const std::string& key) {
   Figure figure{"against_" + identifier(key),
-                fmt::format("{} against {}", study.metric.label, key),
+                fmt::format("{} against {}", capitalised(study.metric.label), key),
                 fmt::format("{} of all runs against {}, with the median of the runs that are otherwise alike.", study.metric.label, key),
                 "Points: runs; line: median over seeds; band: 25 to 75 %.",
                 {key},
                 {study.metric.label, study.metric.units}};
-  figure.title[0] = char(std::toupper(static_cast<unsigned char>(figure.title[0])));
   std::vector<Alike> groups = alike_without(study, key);
   if (groups.size() > colours) {
     figure.caption += fmt::format(" {} of {} lines are drawn.", colours, groups.size());

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cctype>
 #include <cstdint>
 
 #include "results/sha256.hpp"
@@ -94,6 +95,11 @@ std::string csv_line(const std::vector<std::string>& fields) {
 
 std::string download_link(std::string_view content, std::string_view type, std::string_view file, std::string_view label) {
   return fmt::format("<a download=\"{}\" href=\"data:{};base64,{}\">{}</a>", escape(file), type, base64(content), escape(label));
+}
+
+std::string capitalised(std::string text) {
+  if (!text.empty()) text[0] = char(std::toupper(static_cast<unsigned char>(text[0])));
+  return text;
 }
 
 std::size_t characters(std::string_view text) {

@@ -17,6 +17,8 @@ std::string csv_line(const std::vector<std::string>& fields);
 /// A link for downloading, with all of the content in it.
 std::string download_link(std::string_view content, std::string_view type, std::string_view file, std::string_view label);
 
+/// With a large first letter, if that is one of ASCII.
+std::string capitalised(std::string text);
 /// The text cut to so many characters, with … for the rest.
 std::string shortened(std::string_view text, std::size_t most);
 std::size_t characters(std::string_view text);

@@ -31,6 +31,18 @@ std::string labels_text(const Study& study) {
   return fmt::format("{}", fmt::join(labels, "; "));
 }
 
+namespace {
+
+/// Of single runs there is nothing to be said of seeds.
+void leave_out_band(Figure& figure) {
+  const auto has_band = [](const Series& series) { return !series.low.empty(); };
+  const std::size_t at = figure.caption.find(band_caption);
+  if (at == std::string::npos || std::any_of(figure.series.begin(), figure.series.end(), has_band)) return;
+  figure.caption.erase(at, std::string(band_caption).size());
+}
+
+}  // namespace
+
 std::vector<Section> figures_of(const Study& study, const std::vector<std::string>& against) {
   std::vector<Section> sections = {{"learning", "Learning", learning_figures(study)},
                                    {"comparison", "Comparison", comparison_figures(study, against)},
@@ -38,6 +50,8 @@ std::vector<Section> figures_of(const Study& study, const std::vector<std::strin
                                    {"gradients", "Gradients", gradient_figures(study)},
                                    {"outcome", "What the networks put out", outcome_figures(study)},
                                    {"timing", "Time", timing_figures(study)}};
+  for (Section& section : sections)
+    for (Figure& figure : section.figures) leave_out_band(figure);
   std::erase_if(sections, [](const Section& section) { return section.figures.empty(); });
   if (study.shown().size() < study.groups.size())
     for (Section& section : sections)

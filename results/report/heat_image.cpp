@@ -60,14 +60,17 @@ std::string png(std::size_t width, std::size_t height, const std::string& indice
 
 }  // namespace
 
-std::string heat_png(const HeatMap& map, const Scale& scale) {
+std::string heat_png(const HeatMap& map, const Scale& scale, std::size_t enlarged) {
   std::string indices;
-  for (std::size_t row = map.rows; row-- > 0;)
+  for (std::size_t row = map.rows; row-- > 0;) {
+    std::string line;
     for (std::size_t column = 0; column < map.columns; ++column) {
       const double at = scale.at(map.values[row * map.columns + column]);
-      indices += std::isfinite(at) ? char(std::lround(std::clamp(at, 0., 1.) * levels)) : char(levels + 1);
+      line += std::string(enlarged, std::isfinite(at) ? char(std::lround(std::clamp(at, 0., 1.) * levels)) : char(levels + 1));
     }
-  return png(map.columns, map.rows, indices);
+    for (std::size_t i = 0; i < enlarged; ++i) indices += line;
+  }
+  return png(map.columns * enlarged, map.rows * enlarged, indices);
 }
 
 std::string colour_bar_png() {

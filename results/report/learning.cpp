@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "results/report/encoding.hpp"
 #include "results/report/figures.hpp"
 #include "results/report/spread.hpp"
 
@@ -52,11 +53,6 @@ std::vector<Figure> curves(const Study& study, const Quantity& quantity) {
   return {figure};
 }
 
-std::string capitalised(std::string text) {
-  if (!text.empty()) text[0] = char(std::toupper(static_cast<unsigned char>(text[0])));
-  return text;
-}
-
 /// Columns of /epochs with the means of a split, or all that are no book-keeping.
 std::vector<Quantity> evaluations(const Study& study) {
   std::vector<Quantity> found;
@@ -96,7 +92,7 @@ std::vector<Figure> wall_clock(const Study& study) {
   Figure figure{"wall_clock",
                 capitalised(study.metric.label) + " against time",
                 "",
-                "Medians over seeds of the time until an evaluation and of what it found; band: 25 to 75 %.",
+                std::string("Time until an evaluation, median over seeds. ") + band_caption,
                 {"wall time", "s"},
                 {study.metric.label, study.metric.units}};
   int colour = 0;

@@ -23,6 +23,8 @@ double round_up(double step) {
   return 10 * power;
 }
 
+std::string with_minus(double value, int decimals) { return fmt::format("{}{:.{}f}", value < 0 ? "−" : "", std::abs(value), decimals); }
+
 std::vector<Tick> linear_ticks(const Scale& scale, int wanted) {
   const double step = round_up((scale.to - scale.from) / wanted);
   const double most = std::max(std::abs(scale.from), std::abs(scale.to));
@@ -34,15 +36,15 @@ std::vector<Tick> linear_ticks(const Scale& scale, int wanted) {
     if (i == 0)
       found.push_back({0, "0"});
     else if (scientific)
-      found.push_back({value, fmt::format("{:.{}f}×10{}", value / std::pow(10, power), std::max(0, power - exponent), superscript(power))});
+      found.push_back({value, with_minus(value / std::pow(10, power), std::max(0, power - exponent)) + "×10" + superscript(power)});
     else
-      found.push_back({value, fmt::format("{:.{}f}", value, std::max(0, -exponent))});
+      found.push_back({value, with_minus(value, std::max(0, -exponent))});
   }
   return found;
 }
 
 std::string power_text(double factor, int power) {
-  if (power >= -3 && power <= 4) return fmt::format("{:.{}f}", factor * std::pow(10, power), std::max(0, -power));
+  if (power >= -4 && power <= 4) return fmt::format("{:.{}f}", factor * std::pow(10, power), std::max(0, -power));
   return factor == 1 ? "10" + superscript(power) : fmt::format("{:g}×10{}", factor, superscript(power));
 }
 

@@ -69,9 +69,9 @@ std::string draw_legend(const Placement& place) {
   return drawn.empty() ? "" : "<g class=\"legend\">" + drawn + "</g>";
 }
 
-std::string draw_heat(const HeatMap& heat, const Placement& place) {
+std::string draw_heat(const HeatMap& heat, const Placement& place, std::size_t enlarged) {
   Scale scale = colour_scale(heat);
-  std::string drawn = image(place.left, place.top, place.width, place.height, heat_png(heat, scale));
+  std::string drawn = image(place.left, place.top, place.width, place.height, heat_png(heat, scale, enlarged));
   const double x = place.left + place.width + 12;
   drawn += image(x, place.top, 12, place.height, colour_bar_png());
   scale.pixels = place.height;
@@ -119,7 +119,7 @@ Drawing draw(const Figure& figure, const std::string& style) {
       "<title id=\"{0}-title\">{5}</title><desc id=\"{0}-description\">{6}</desc>{7}",
       id, figure_width, place.total_height, range_text(place.x), range_text(place.y), escape(figure.title), escape(figure.description),
       style);
-  if (figure.heat) drawing.svg += draw_heat(*figure.heat, place);
+  if (figure.heat) drawing.svg += draw_heat(*figure.heat, place, style.empty() ? 1 : 8);
   drawing.svg += draw_axes(figure, place) + draw_plot(figure, place, drawing.reduced) + draw_legend(place) + "</svg>";
   return drawing;
 }

@@ -52,12 +52,21 @@ std::string path_through(const std::vector<Point>& points, char begin = 'M') {
   return path;
 }
 
+/// A line without length, which the style draws as a disc.
+std::string disc(const Point& point) { return fmt::format("M{:.1f} {:.1f}h0", point.x, point.y); }
+
 std::string lines(const Series& series, const Placement& place, bool& reduced) {
   std::string path;
-  for (const auto& stretch : stretches(series, series.y, place)) {
-    path += path_through(reduce(stretch, place.width, reduced));
-    if (stretch.size() == 1) path += "h0";
-  }
+  for (const auto& stretch : stretches(series, series.y, place))
+    if (stretch.size() > 1) path += path_through(reduce(stretch, place.width, reduced));
+  return path;
+}
+
+/// Values without neighbours, of which no line can be drawn.
+std::string lonely(const Series& series, const Placement& place) {
+  std::string path;
+  for (const auto& stretch : stretches(series, series.y, place))
+    if (stretch.size() == 1) path += disc(stretch.front());
   return path;
 }
 
@@ -76,11 +85,10 @@ std::string band(const Series& series, const Placement& place, bool& reduced) {
   return path;
 }
 
-/// Lines without length, which the style draws as discs.
 std::string points(const Series& series, const Placement& place) {
   std::string path;
   for (const auto& stretch : stretches(series, series.y, place))
-    for (const Point& point : stretch) path += fmt::format("M{:.1f} {:.1f}h0", point.x, point.y);
+    for (const Point& point : stretch) path += disc(point);
   return path;
 }
 
@@ -121,7 +129,7 @@ std::string draw_series(const Series& series, const Placement& place, bool& redu
   switch (series.form) {
     case Form::line: {
       const std::string shade = series.low.empty() ? "" : path("band", series.colour, band(series, place, reduced));
-      return shade + path("line", series.colour, lines(series, place, reduced));
+      return shade + path("line", series.colour, lines(series, place, reduced)) + path("points", series.colour, lonely(series, place));
     }
     case Form::thin_line:
       return path("thin line", series.colour, lines(series, place, reduced));

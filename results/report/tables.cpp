@@ -130,10 +130,10 @@ std::string origin(const Study& study) {
 
 std::string summary_table(const Study& study) {
   const std::string label = study.metric.label;
-  Table table{fmt::format("Of {}: the best evaluation of each run.", label),
+  Table table{fmt::format("{} at the best evaluation of each finished run.", capitalised(label)),
               {"group", "runs", label + ", median", "25 to 75 %", "best"},
               {false, false, true, true, true}};
-  if (study.metric.is_path()) table.caption = fmt::format("Of {}: the last value of each run.", label);
+  if (study.metric.is_path()) table.caption = fmt::format("{}: the last value of each finished run.", capitalised(label));
   table.titles.insert(table.titles.end(), {"parameters", "steps", "wall time"});
   table.numeric.resize(table.titles.size(), true);
   table.swatches = true;
