@@ -30,6 +30,10 @@ std::string configuration_without_seed(const RunData& run) {
   return text;
 }
 
+[[noreturn]] void refuse_metric(const std::string& name, const std::set<std::string>& known) {
+  throw Error(fmt::format("no run has a {}{}", name, suggestion(name, {known.begin(), known.end()})));
+}
+
 /// Numbers of one dataset of the runs, by its path.
 Metric metric_by_path(const std::vector<RunData>& runs, const std::string& name) {
   Metric metric{name, readable(name)};
@@ -41,7 +45,7 @@ Metric metric_by_path(const std::vector<RunData>& runs, const std::string& name)
       known.insert(dataset.path.substr(1));
       if (dataset.path == metric.path()) metric.units = dataset.units, found = true;
     }
-  if (!found) throw Error(fmt::format("no run has a {}{}", name, suggestion(name, {known.begin(), known.end()})));
+  if (!found) refuse_metric(name, known);
   return metric;
 }
 
@@ -149,12 +153,18 @@ Study StudyBuilder::finish() {
   Study study;
   study.keys = comparison.keys;
   study.metric = by_path ? metric_by_path(runs_, metric_) : metric_of(runs_, comparison);
+  if (!metric_.empty() && study.metric.name.empty()) {
+    std::set<std::string> known;
+    for (const RunData& run : runs_)
+      for (const RunDataset& dataset : run.datasets)
+        if (dataset.path.starts_with("/epochs/")) known.insert(dataset.path.substr(std::string("/epochs/").size()));
+    refuse_metric(metric_, known);
+  }
   for (const ComparedGroup& group : comparison.groups) {
     study.groups.emplace_back();
     for (const ComparedRun* run : group.runs) study.groups.back().runs.push_back(std::move(runs_[std::size_t(run - compared.data())]));
     study.groups.back().label = label_of(study.groups.back().runs.front(), study.keys);
   }
-  if (!metric_.empty() && study.metric.name.empty()) throw Error(fmt::format("no run has a {}", metric_));
   study.unreadable = std::move(unreadable_);
   put_in_order(study);
   return study;

@@ -195,7 +195,9 @@ def halving(settings, folder, rng):
     losses = {line.split("\t")[0]: float(line.split("\t")[1]) for line in rungs["one"]["50.tsv"].splitlines()[1:]}
     assert best["id"] in sorted(losses, key=losses.get)[:3], (best, losses)
     sweep.do("run", sweep.path / "configs" / f"{best['id']}.yaml", "--output", folder / "alone", "--threads", 1)
-    expect_same({"best": outcome(pathlib.Path(best["folder"]))}, {"best": outcome(folder / "alone" / "tiny" / best["id"])}, "halving")
+    found, expected = outcome(pathlib.Path(best["folder"])), outcome(folder / "alone" / "tiny" / best["id"])
+    found["files"] = [name for name in found["files"] if name in expected["files"]]  # a worker keeps what its runs say
+    expect_same({"best": found}, {"best": expected}, "halving")
     return "9, 3 and 1 runs: the same for one place, two places and after kills"
 
 
