@@ -135,7 +135,7 @@ std::vector<std::string> keys_of_path(std::string_view path) {
 }
 
 void apply_overrides(Node& root, std::vector<Override> overrides, Problems& problems) {
-  std::ranges::stable_partition(overrides, [](const Override& override) { return override.keys.back() == "plugin"; });
+  std::stable_partition(overrides.begin(), overrides.end(), [](const Override& override) { return override.keys.back() == "plugin"; });
   for (Override& override : overrides) apply(root, override, problems);
 }
 
