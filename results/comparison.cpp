@@ -137,26 +137,20 @@ std::vector<std::string> differing_keys(const std::vector<ComparedRun>& runs) {
     return key == "seed" || key == "name" || key.starts_with("record.") || !affects_results(key) ||
            std::all_of(runs.begin(), runs.end(), [&](const ComparedRun& run) { return run.text(key) == runs.front().text(key); });
   });
-  // What is an option of a method that differs itself, or is not there in all runs, tells nothing new as a rule.
-  const auto follows = [&](const std::string& key) {
-    const bool option = std::any_of(differing.begin(), differing.end(), [&](const std::string& other) {
-      return other != key && other.ends_with(".plugin") && key.starts_with(other.substr(0, other.size() - std::string("plugin").size()));
-    });
-    return option || std::any_of(runs.begin(), runs.end(), [&](const ComparedRun& run) { return !run.configuration.contains(key); });
+  const auto everywhere = [&](const std::string& key) {
+    return std::all_of(runs.begin(), runs.end(), [&](const ComparedRun& run) { return run.configuration.contains(key); });
   };
+  std::vector<std::string> keys(differing.begin(), differing.end());
+  std::stable_partition(keys.begin(), keys.end(), everywhere);
+  std::stable_partition(keys.begin(), keys.end(), [](const std::string& key) { return key.ends_with(".plugin"); });
   std::vector<std::size_t> group(runs.size(), 0);  // of equal values, by the keys so far
-  const auto refine = [&](const std::string& key) {
+  std::erase_if(keys, [&](const std::string& key) {
     std::map<std::pair<std::size_t, std::string>, std::size_t> numbers;
     std::vector<std::size_t> refined;
     for (std::size_t i = 0; i < runs.size(); ++i)
       refined.push_back(numbers.try_emplace({group[i], runs[i].text(key)}, numbers.size()).first->second);
-    return std::exchange(group, refined) != refined;
-  };
-  std::vector<std::string> keys, following;
-  for (const std::string& key : differing) (follows(key) ? following : keys).push_back(key);
-  for (const std::string& key : keys) refine(key);
-  for (const std::string& key : following)
-    if (refine(key)) keys.push_back(key);
+    return std::exchange(group, refined) == refined;
+  });
   return keys;
 }
 

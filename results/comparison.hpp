@@ -82,8 +82,8 @@ class STIEFEL_API Condition {
   std::string key_, sign_, value_;
 };
 
-/// Keys in which runs differ without the seed and what changes no result. Keys that only some runs have are left out where others tell
-/// the runs apart already.
+/// Keys in which runs differ without the seed and what changes no result: methods, then keys that all runs have, then others, without
+/// those that tell no more runs apart than the ones before.
 STIEFEL_API std::vector<std::string> differing_keys(const std::vector<ComparedRun>& runs);
 
 /// Groups of equal values of `keys`. `runs` must outlive what is returned. Error when the runs are not of one metric, or when no run has

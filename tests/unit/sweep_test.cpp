@@ -63,6 +63,44 @@ TEST_CASE("values that mean the same run are one run") {
   CHECK(sweep.runs.size() == 1);
 }
 
+TEST_CASE("a sweep over files that are extended: each run is the ordinary run of a file with the sweep's keys over it") {
+  Sweeps sweeps;
+  sweeps.folder.write("dense.yaml", "extends: [plain.yaml]\nmodel: {recurrent: dense}\ntrain: {batch: 30}\n");
+  sweeps.folder.write("narrow.yaml", "model: {cell: {hidden: 3}}\n");
+  const std::string common = "name: table\nseeds: 1..2\ntrain: {steps: 7}\n";
+  const std::string plain = sweeps.folder.write("plain.yaml", valid);
+  const auto load = [&](const std::string& text) { return *load_sweep(sweeps.folder.write("sweep.yaml", text), {}, sweeps.registry); };
+  const Sweep sweep = load(common + "sweep: {extends: [plain.yaml, dense.yaml, [dense.yaml, narrow.yaml]]}\n");
+  CHECK(sweep.keys == Texts{"extends", "seed"});
+  CHECK(column(sweep, "extends") ==
+        Texts{"plain.yaml", "plain.yaml", "dense.yaml", "dense.yaml", "[dense.yaml, narrow.yaml]", "[dense.yaml, narrow.yaml]"});
+  const Texts said = {"name=table", "train.steps=7", "seed=2"};
+  const auto with = [&](Texts more) {
+    more.insert(more.end(), said.begin(), said.end());
+    return config_test::load(valid, more).id;
+  };
+  CHECK(sweep.runs[1].id == with({}));
+  CHECK(sweep.runs[3].id == with({"model.recurrent=dense", "train.batch=30"}));
+  CHECK(sweep.runs[5].id == with({"model.recurrent=dense", "train.batch=30", "model.cell.hidden=3"}));
+
+  const auto refusal = [&](const std::string& text) {
+    try {
+      load(text);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  CHECK(contains(refusal(common + "sweep: {extends: [plain.yaml, absent.yaml]}\n"), "sweep.yaml:4:31: cannot extend"));
+  CHECK(contains(refusal(common + "sweep: {extends: [sweep.yaml]}\n"), "extends itself"));
+  sweeps.folder.write("many.yaml", valid + "seeds: 0..9\n");
+  sweeps.folder.write("other.yaml", "extends: [plain.yaml]\nsweep: {optimizer.rate: [0.1, 0.2]}\n");
+  for (const char* base : {"many.yaml", "other.yaml"})
+    CHECK(contains(refusal("name: table\nsweep: {extends: [" + std::string(base) + "]}\n"), "has seeds: or sweep: of its own"));
+  sweeps.folder.write("named.yaml", "extends: [plain.yaml]\nname: named\n");
+  CHECK(contains(refusal("sweep: {extends: [plain.yaml, named.yaml]}\n"), "give the sweep a name"));
+}
+
 TEST_CASE("draws do not depend on how many there are, and lie within their bounds") {
   Sweeps sweeps;
   const std::string keys =

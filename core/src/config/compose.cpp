@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -25,7 +26,7 @@ const std::string* plugin_of(const Node& node) {
 
 class Composer {
  public:
-  explicit Composer(Problems& problems) : problems_(problems) {}
+  explicit Composer(Problems& problems, std::vector<Node> more = {}) : problems_(problems), more_(std::move(more)) {}
 
   std::vector<SourceFile> sources;
 
@@ -51,31 +52,36 @@ class Composer {
   static const char* shown_kind(const Node& node) { return node.kind == Node::Kind::sequence ? "a list" : "one text"; }
 
   std::optional<Node> extend(Node tree, const std::string& name) {
-    const auto extends = std::ranges::find(tree.members, "extends", &Member::key);
-    if (extends == tree.members.end()) return tree;
-    const Node list = std::move(extends->value);
-    tree.members.erase(extends);
-
     std::optional<Node> base;
     bool complete = true;
-    const auto lay = [&](const Node& entry) {
+    for (const Node& entry : take_extends(tree)) {
       std::optional<Node> part = base_file(entry, name);
       complete = complete && part.has_value();
       if (part && base)
         merge(*base, std::move(*part));
       else if (part)
         base = std::move(part);
-    };
-    if (list.kind == Node::Kind::sequence)
-      for (const Node& entry : list.items) lay(entry);
-    else
-      lay(list);
+    }
     if (!complete) return std::nullopt;
     if (!base) return tree;
     const Location where = tree.where;
     merge(*base, std::move(tree));
     base->where = where;
     return base;
+  }
+
+  std::vector<Node> take_extends(Node& tree) {
+    std::vector<Node> files;
+    if (const auto extends = std::ranges::find(tree.members, "extends", &Member::key); extends != tree.members.end()) {
+      Node list = std::move(extends->value);
+      tree.members.erase(extends);
+      if (list.kind == Node::Kind::sequence)
+        files = std::move(list.items);
+      else
+        files.push_back(std::move(list));
+    }
+    std::ranges::move(std::exchange(more_, {}), std::back_inserter(files));
+    return files;
   }
 
   std::optional<Node> base_file(const Node& entry, const std::string& from) {
@@ -120,6 +126,7 @@ class Composer {
   }
 
   Problems& problems_;
+  std::vector<Node> more_;  // of the experiment's own file, which is read first
 };
 
 std::vector<Member> take_many(Node& root) {
@@ -172,14 +179,15 @@ void merge(Node& base, Node later) {
   }
 }
 
-std::optional<Composed> compose_file(const fs::path& file, std::span<const std::string> overrides, Problems& problems) {
+std::optional<Composed> compose_file(const fs::path& file, std::span<const std::string> overrides, Problems& problems,
+                                     std::vector<Node> more) {
   std::string fault;
   std::optional<std::string> text = read_configuration(file, fault);
   if (!text) {
     problems.add({file.string(), 0, 0}, "cannot be read: " + fault);
     return std::nullopt;
   }
-  Composer composer(problems);
+  Composer composer(problems, std::move(more));
   composer.open_files.push_back(fs::weakly_canonical(file));
   return compose(composer, std::move(*text), file.string(), overrides, problems);
 }

@@ -27,8 +27,9 @@ struct Composed {
   std::vector<SourceFile> sources;  ///< the experiment's own file first
 };
 
+/// `more` is appended to the file's own `extends:`.
 STIEFEL_API std::optional<Composed> compose_file(const std::filesystem::path& file, std::span<const std::string> overrides,
-                                                 Problems& problems);
+                                                 Problems& problems, std::vector<Node> more = {});
 /// `name` stands for the file in messages; extends: is relative to its folder.
 STIEFEL_API std::optional<Composed> compose_text(std::string text, const std::string& name, std::span<const std::string> overrides,
                                                  Problems& problems);

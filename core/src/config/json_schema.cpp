@@ -147,7 +147,9 @@ std::string json_schema(const Registry& registry) {
   Json required = Json::array();
   for (const auto& declaration : schema.record().declarations)
     if (demanded(*declaration)) required.push_back(declaration->key);
-  json["if"] = {{"not", {{"required", {"extends"}}}}};
+  const Json extends = {{"required", {"extends"}}};
+  const Json sweep_extends = {{"required", {"sweep"}}, {"properties", {{"sweep", extends}}}};
+  json["if"] = {{"not", {{"anyOf", {extends, sweep_extends}}}}};
   json["then"] = {{"required", required}};
   return json.dump(2) + "\n";
 }

@@ -72,9 +72,7 @@ void read_seeds(const Member& seeds, Axes& axes, Problems& problems) {
 std::string shown_list(const Node& node) { return node.kind == Node::Kind::sequence ? "an empty list" : shown(node); }
 
 /// Keys of which there is one for the whole sweep.
-bool may_differ(const std::string& key) {
-  return key != "name" && key != "plugins" && key != "extends" && key != "seeds" && key != "sweep";
-}
+bool may_differ(const std::string& key) { return key != "name" && key != "plugins" && key != "seeds" && key != "sweep"; }
 
 void read_axis(const Member& member, Axes& axes, Problems& problems) {
   Axis axis(member, member.key);

@@ -2,9 +2,10 @@
 //
 //   sweep:
 //     model.recurrent: [{plugin: householder, reflections: 16}, scaled_cayley]   each of the list: a grid over all lists
+//     extends: [householder.yaml, lstm.yaml]                                     files beneath this one, as in `extends:`, each in turn
 //     optimizer.rate: {log_uniform: [1e-5, 1e-2]}                                drawn; also uniform, integer, choice
-//     samples: 20                                                                draws of all distributions at once, for each point of the
-//     grid halving: {metric: valid_loss, first: 500, factor: 3}                       the better third goes on at steps 500, 1500, 4500, …
+//     samples: 20                                                                draws of all distributions, for each point of the grid
+//     halving: {metric: valid_loss, first: 500, factor: 3}                       the better third goes on at steps 500, 1500, 4500, …
 //
 // Draw i of a key is a function of the experiment's `seed`, of the key and of i: more samples leave the first ones as they are.
 #pragma once

@@ -1,12 +1,16 @@
 // Every run of a sweep is an ordinary experiment: the file with the swept values laid over it.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
 #include <set>
 
 #include "sweep/sweep.hpp"
 
 namespace stiefel {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr std::size_t enough_problems = 10;
 
@@ -31,7 +35,37 @@ Location place_of_halving(const Composed& composed) {
   return {};
 }
 
-Sweep load_runs(const Composed& composed, const SweepDescription& description, Registry& registry, Problems& problems) {
+/// The file over those that `sweep.extends` names; each choice is read once.
+class Bases {
+ public:
+  Bases(const fs::path& file, const std::vector<std::string>& overrides, const Composed& alone)
+      : file_(file), overrides_(overrides), alone_(alone) {}
+
+  const Composed* over(const Node& files, Problems& problems) {
+    const auto [place, is_new] = composed_.try_emplace(flow_text(files));
+    std::optional<Composed>& composed = place->second;
+    if (is_new) {
+      composed = compose_file(file_, overrides_, problems, files.kind == Node::Kind::sequence ? files.items : std::vector{files});
+      if (composed && !same(composed->many, alone_.many))
+        problems.add(files.where,
+                     fmt::format("sweep.extends: {} has seeds: or sweep: of its own; only the sweep's file may", flow_text(files)));
+    }
+    return composed ? &*composed : nullptr;
+  }
+
+ private:
+  static bool same(const std::vector<Member>& a, const std::vector<Member>& b) {
+    return std::ranges::equal(
+        a, b, {}, [](const Member& m) { return m.key + flow_text(m.value); }, [](const Member& m) { return m.key + flow_text(m.value); });
+  }
+
+  const fs::path& file_;
+  const std::vector<std::string>& overrides_;
+  const Composed& alone_;
+  std::map<std::string, std::optional<Composed>> composed_;
+};
+
+Sweep load_runs(const Composed& composed, Bases& bases, const SweepDescription& description, Registry& registry, Problems& problems) {
   Sweep sweep;
   sweep.source = composed.sources.front().text;
   sweep.keys = description.keys;
@@ -39,10 +73,17 @@ Sweep load_runs(const Composed& composed, const SweepDescription& description, R
   std::set<std::string> ids;
   for (const std::vector<Override>& values : description.runs) {
     if (problems.count() >= enough_problems) break;
-    Composed one{composed.root, {}, {composed.sources.front()}};
-    apply_overrides(one.root, values, problems);
+    std::vector<Override> keys = values;
+    const auto extends = std::ranges::find(keys, "extends", &Override::path);
+    const Composed* base = extends == keys.end() ? &composed : bases.over(extends->value, problems);
+    if (!base) continue;
+    if (extends != keys.end()) keys.erase(extends);
+    Composed one{base->root, {}, {composed.sources.front()}};
+    apply_overrides(one.root, keys, problems);
     const std::optional<LoadedExperiment> loaded = load_composed(std::move(one), {}, registry, problems);
     if (!loaded) continue;
+    if (!sweep.name.empty() && sweep.name != loaded->experiment.name)
+      problems.add({composed.sources.front().path, 1, 1}, "the files of sweep.extends have different names; give the sweep a name");
     sweep.name = loaded->experiment.name;
     if (description.halving) {
       std::optional<Halving> halving = halving_of(*description.halving, loaded->experiment, place_of_halving(composed), problems);
@@ -60,14 +101,15 @@ Sweep load_runs(const Composed& composed, const SweepDescription& description, R
 
 }  // namespace
 
-std::optional<Sweep> load_sweep(const std::filesystem::path& file, const std::vector<std::string>& overrides, Registry& registry) {
+std::optional<Sweep> load_sweep(const fs::path& file, const std::vector<std::string>& overrides, Registry& registry) {
   Problems problems;
   const std::optional<Composed> composed = compose_file(file, overrides, problems);
   problems.raise();
   if (composed->many.empty()) return std::nullopt;
   const SweepDescription description = describe_sweep(*composed, problems);
   problems.raise();
-  Sweep sweep = load_runs(*composed, description, registry, problems);
+  Bases bases(file, overrides, *composed);
+  Sweep sweep = load_runs(*composed, bases, description, registry, problems);
   problems.raise();
   return sweep;
 }
