@@ -18,6 +18,7 @@
 
 #include <stiefel/plugin.hpp>
 #include "formats/corpus.hpp"
+#include "item_batches.hpp"
 
 namespace {
 using namespace stiefel;
@@ -67,7 +68,9 @@ template <class S> class Characters final : public Task<S> {
         stream_(options.mode == "stream"),
         corpus_(load_corpus(options.text, context.data_directory, stream_ || options.end_symbol, !stream_, !stream_)) {
     for (const Split split : {Split::train, Split::validation, Split::test}) stream_ ? arrange_stream(split) : arrange_sentences(split);
-    if (!stream_) shuffle_ = std::make_unique<Shuffle>(Index(plan(Split::train).sentences.size()), context.seed);
+    if (!stream_)
+      batches_ =
+          std::make_unique<ItemBatches>(context.batch, Index(plan(Split::train).sentences.size()), context.seed, options.evaluation_batch);
     measure_frequencies();
   }
 
@@ -78,10 +81,7 @@ template <class S> class Characters final : public Task<S> {
   }
 
   Index batches(Split split) const override {
-    const Index batch = sequences(split);
-    if (stream_) return (plan(split).piece + options_.bptt - 1) / options_.bptt;
-    const Index sentences = Index(plan(split).sentences.size());
-    return split == Split::train ? std::max<Index>(sentences / batch, 1) : (sentences + batch - 1) / batch;
+    return stream_ ? (plan(split).piece + options_.bptt - 1) / options_.bptt : batches_->count(split, Index(plan(split).sentences.size()));
   }
 
   void fill(Split split, Index index, Batch<S>& batch) const override {
@@ -173,24 +173,19 @@ template <class S> class Characters final : public Task<S> {
   }
 
   void fill_sentences(Split split, Index index, Batch<S>& batch) const {
-    const bool training = split == Split::train;
     const std::vector<Sentence>& sentences = plan(split).sentences;
-    const Index size = sequences(split), first = index * size;
-    const Index count = training ? size : std::min(size, Index(sentences.size()) - first);
-    std::vector<Sentence> chosen;
+    const std::vector<std::size_t> chosen = batches_->at(split, index, Index(sentences.size()));
     Index steps = 0;
-    for (Index b = 0; b < count; ++b) {
-      chosen.push_back(sentences[training ? shuffle_->item(static_cast<std::uint64_t>(first + b)) : first + b]);
-      steps = std::max(steps, chosen.back().targets);
-    }
-    batch.resize(shape(), count, steps);
-    for (Index b = 0; b < count; ++b) {
-      const std::uint16_t* c = codes(split).data() + chosen[b].begin;
-      batch.length(b) = chosen[b].targets;
-      for (Index t = 0; t < chosen[b].targets; ++t) {
+    for (const std::size_t i : chosen) steps = std::max(steps, sentences[i].targets);
+    batch.resize(shape(), Index(chosen.size()), steps);
+    for (Index b = 0; b < batch.sequences(); ++b) {
+      const Sentence& sentence = sentences[chosen[std::size_t(b)]];
+      const std::uint16_t* c = codes(split).data() + sentence.begin;
+      batch.length(b) = sentence.targets;
+      for (Index t = 0; t < sentence.targets; ++t) {
         batch.symbol(t, b) = c[t];
         batch.label(t, b) = c[t + options_.ahead];
-        batch.weight(t, b) = S(weight(split, chosen[b]));
+        batch.weight(t, b) = S(weight(split, sentence));
       }
     }
   }
@@ -240,7 +235,7 @@ template <class S> class Characters final : public Task<S> {
   Corpus corpus_;
   std::array<Plan, 3> plans_;
   Index longest_ = 0;
-  std::unique_ptr<Shuffle> shuffle_;
+  std::unique_ptr<ItemBatches> batches_;
   std::vector<double> log_frequency_;
 };
 

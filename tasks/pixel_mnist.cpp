@@ -11,6 +11,7 @@
 #include <stiefel/plugin.hpp>
 #include "formats/data_path.hpp"
 #include "formats/idx.hpp"
+#include "item_batches.hpp"
 
 namespace {
 using namespace stiefel;
@@ -92,28 +93,22 @@ template <class S> class PixelMnist final : public Task<S> {
       throw Error(fmt::format("pixel_mnist: validation_images is {}, but {} holds only {} images and some are needed for training.",
                               options_.validation_images, training_.files[0].path, training_.count()));
     choose();
-    shuffle_ = std::make_unique<Shuffle>(Index(train_.size()), context.seed);
+    batches_ = std::make_unique<ItemBatches>(context.batch, Index(train_.size()), context.seed);
   }
 
   TaskShape shape() const override {
     return {.input_size = 1, .output_size = 10, .readout = ReadoutKind::last, .labels = true, .steps = training_.pixels()};
   }
 
-  Index batches(Split split) const override {
-    const Index images = Index(items(split).size()), batch = this->context().batch;
-    return split == Split::train ? std::max<Index>(images / batch, 1) : (images + batch - 1) / batch;
-  }
+  Index batches(Split split) const override { return batches_->count(split, Index(items(split).size())); }
 
   void fill(Split split, Index index, Batch<S>& batch) const override {
-    const bool training = split == Split::train;
-    const std::vector<std::int64_t>& chosen = items(split);
-    const Index size = this->context().batch, first = index * size;
-    const Index sequences = training ? size : std::min(size, Index(chosen.size()) - first);
-    STIEFEL_ASSERT(index >= 0 && sequences > 0);
-    batch.resize(shape(), sequences, training_.pixels());
+    const std::vector<std::int64_t>& images = items(split);
+    const std::vector<std::size_t> chosen = batches_->at(split, index, Index(images.size()));
+    batch.resize(shape(), Index(chosen.size()), training_.pixels());
     const Digits& digits = split == Split::test ? test_ : training_;
-    for (Index b = 0; b < sequences; ++b) {
-      const std::int64_t image = chosen[training ? shuffle_->item(static_cast<std::uint64_t>(first + b)) : first + b];
+    for (Index b = 0; b < batch.sequences(); ++b) {
+      const std::int64_t image = images[chosen[std::size_t(b)]];
       const std::uint8_t* pixels = digits.images.values.data() + image * digits.pixels();
       for (Index t = 0; t < digits.pixels(); ++t) batch.input(t, b)[0] = S(pixels[order_[t]] / options_.scale);
       batch.label(0, b) = digits.labels.values[image];
@@ -176,7 +171,7 @@ template <class S> class PixelMnist final : public Task<S> {
   Options options_;
   Digits training_, test_;
   std::vector<std::int64_t> order_, train_, validation_, chosen_test_;
-  std::unique_ptr<Shuffle> shuffle_;
+  std::unique_ptr<ItemBatches> batches_;
 };
 
 }  // namespace

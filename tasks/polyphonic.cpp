@@ -14,6 +14,7 @@
 #include <stiefel/plugin.hpp>
 #include "formats/data_path.hpp"
 #include "formats/roll_set.hpp"
+#include "item_batches.hpp"
 
 namespace {
 using namespace stiefel;
@@ -123,7 +124,7 @@ template <class S> class Polyphonic final : public Task<S> {
   Polyphonic(const Options& options, const TaskContext& context)
       : Task<S>(context), options_(options), rolls_(load(options, context.data_directory, files_)) {
     for (std::size_t s = 0; s < rolls_.size(); ++s) parts_[s] = parts_of(rolls_[s], s == 0 ? options.max_length : 0);
-    shuffle_ = std::make_unique<Shuffle>(Index(parts_[0].size()), context.seed);
+    batches_ = std::make_unique<ItemBatches>(context.batch, Index(parts_[0].size()), context.seed);
     for (const std::vector<Part>& parts : parts_)
       for (const Part& part : parts) longest_ = std::max(longest_, part.steps);
     find_marginals();
@@ -131,25 +132,15 @@ template <class S> class Polyphonic final : public Task<S> {
 
   TaskShape shape() const override { return {.input_size = keys, .output_size = keys, .steps = longest_}; }
 
-  Index batches(Split split) const override {
-    const Index count = Index(parts(split).size()), batch = this->context().batch;
-    return split == Split::train ? std::max<Index>(count / batch, 1) : (count + batch - 1) / batch;
-  }
+  Index batches(Split split) const override { return batches_->count(split, Index(parts(split).size())); }
 
   void fill(Split split, Index index, Batch<S>& batch) const override {
-    const bool training = split == Split::train;
-    const Index size = this->context().batch, first = index * size, count = Index(parts(split).size());
-    const Index sequences = training ? size : std::min(size, count - first);
-    STIEFEL_ASSERT(index >= 0 && sequences > 0);
-    std::vector<Part> chosen;
+    const std::vector<Part>& all = parts(split);
+    const std::vector<std::size_t> chosen = batches_->at(split, index, Index(all.size()));
     Index steps = 0;
-    for (Index b = 0; b < sequences; ++b) {
-      const auto item = static_cast<std::size_t>(training ? shuffle_->item(static_cast<std::uint64_t>(first + b)) : first + b);
-      chosen.push_back(parts(split)[item]);
-      steps = std::max(steps, chosen.back().steps);
-    }
-    batch.resize(shape(), sequences, steps);
-    for (Index b = 0; b < sequences; ++b) write(chosen[static_cast<std::size_t>(b)], batch, b);
+    for (const std::size_t i : chosen) steps = std::max(steps, all[i].steps);
+    batch.resize(shape(), Index(chosen.size()), steps);
+    for (std::size_t b = 0; b < chosen.size(); ++b) write(all[chosen[b]], batch, Index(b));
   }
 
   double loss(CMat<S> output, const Targets<S>& targets, Mat<S> doutput) const override { return bernoulli(output, targets, doutput); }
@@ -232,7 +223,7 @@ template <class S> class Polyphonic final : public Task<S> {
   std::vector<DataFile> files_;
   RollSet rolls_;
   std::array<std::vector<Part>, 3> parts_;
-  std::unique_ptr<Shuffle> shuffle_;
+  std::unique_ptr<ItemBatches> batches_;
   Index longest_ = 0;
   std::array<double, keys> marginals_{};
   double baseline_ = 0;

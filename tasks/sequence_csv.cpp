@@ -13,6 +13,7 @@
 
 #include <stiefel/plugin.hpp>
 #include "formats/sequence_set.hpp"
+#include "item_batches.hpp"
 
 namespace {
 using namespace stiefel;
@@ -98,7 +99,7 @@ template <class S> class SequenceCsv final : public Task<S> {
       throw Error("sequence_csv: the training targets are all of one class; classification needs two or more.", Exit::data);
     normalise();
     check_numbers();
-    shuffle_ = std::make_unique<Shuffle>(Index(parts_[0].sequences.size()), context.seed);
+    batches_ = std::make_unique<ItemBatches>(context.batch, Index(parts_[0].sequences.size()), context.seed);
     for (const SequenceSet& part : parts_)
       for (const Sequence& s : part.sequences) longest_ = std::max(longest_, s.steps);
   }
@@ -111,25 +112,15 @@ template <class S> class SequenceCsv final : public Task<S> {
             .steps = longest_};
   }
 
-  Index batches(Split split) const override {
-    const Index sequences = Index(part(split).sequences.size()), batch = this->context().batch;
-    return split == Split::train ? std::max<Index>(sequences / batch, 1) : (sequences + batch - 1) / batch;
-  }
+  Index batches(Split split) const override { return batches_->count(split, Index(part(split).sequences.size())); }
 
   void fill(Split split, Index index, Batch<S>& batch) const override {
-    const bool training = split == Split::train;
     const std::vector<Sequence>& all = part(split).sequences;
-    const Index size = this->context().batch, first = index * size;
-    const Index count = training ? size : std::min(size, Index(all.size()) - first);
-    STIEFEL_ASSERT(index >= 0 && count > 0);
-    std::vector<const Sequence*> chosen;
+    const std::vector<std::size_t> chosen = batches_->at(split, index, Index(all.size()));
     Index steps = 0;
-    for (Index b = 0; b < count; ++b) {
-      chosen.push_back(&all[training ? shuffle_->item(static_cast<std::uint64_t>(first + b)) : first + b]);
-      steps = std::max(steps, chosen.back()->steps);
-    }
-    batch.resize(shape(), count, steps);
-    for (Index b = 0; b < count; ++b) write(*chosen[b], batch, b);
+    for (const std::size_t i : chosen) steps = std::max(steps, all[i].steps);
+    batch.resize(shape(), Index(chosen.size()), steps);
+    for (std::size_t b = 0; b < chosen.size(); ++b) write(all[chosen[b]], batch, Index(b));
   }
 
   double loss(CMat<S> output, const Targets<S>& targets, Mat<S> doutput) const override {
@@ -293,7 +284,7 @@ template <class S> class SequenceCsv final : public Task<S> {
   Scaling target_scaling_;            // empty: none
   std::vector<double> guess_;         // output of a predictor without memory
   Index outputs_ = 0, longest_ = 0;
-  std::unique_ptr<Shuffle> shuffle_;
+  std::unique_ptr<ItemBatches> batches_;
 };
 
 }  // namespace

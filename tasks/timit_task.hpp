@@ -10,6 +10,7 @@
 #include <stiefel/plugin.hpp>
 #include "formats/audio.hpp"
 #include "formats/timit_splits.hpp"
+#include "item_batches.hpp"
 
 namespace stiefel {
 
@@ -18,29 +19,18 @@ template <class S> class TimitTask : public Task<S> {
   TimitTask(const TimitOptions& options, const TaskContext& context, const std::string& name)
       : Task<S>(context), corpus_(find_timit(context.data_directory, options.folder, name)) {
     splits_ = split_timit(corpus_, options, context.data_directory);
-    shuffle_ = std::make_unique<Shuffle>(Index(splits_.train.size()), context.seed);
+    batches_ = std::make_unique<ItemBatches>(context.batch, Index(splits_.train.size()), context.seed);
   }
 
-  Index batches(Split split) const override {
-    const Index utterances = Index(places(split).size()), batch = this->context().batch;
-    return split == Split::train ? std::max<Index>(utterances / batch, 1) : (utterances + batch - 1) / batch;
-  }
+  Index batches(Split split) const override { return batches_->count(split, Index(places(split).size())); }
 
   void fill(Split split, Index index, Batch<S>& batch) const override {
-    const bool training = split == Split::train;
-    const std::vector<std::size_t>& chosen = places(split);
-    const Index size = this->context().batch, first = index * size;
-    const Index sequences = training ? size : std::min(size, Index(chosen.size()) - first);
-    STIEFEL_ASSERT(index >= 0 && sequences > 0);
-    std::vector<std::size_t> utterances;
+    const std::vector<std::size_t>& utterances = places(split);
+    const std::vector<std::size_t> chosen = batches_->at(split, index, Index(utterances.size()));
     Index longest = 0;
-    for (Index b = 0; b < sequences; ++b) {
-      const auto item = training ? shuffle_->item(std::uint64_t(first + b)) : std::int64_t(first + b);
-      utterances.push_back(chosen[std::size_t(item)]);
-      longest = std::max(longest, steps_of(utterances.back()));
-    }
-    batch.resize(this->shape(), sequences, batch_steps(split, longest));
-    for (Index b = 0; b < sequences; ++b) write(utterances[std::size_t(b)], batch, b);
+    for (const std::size_t i : chosen) longest = std::max(longest, steps_of(utterances[i]));
+    batch.resize(this->shape(), Index(chosen.size()), batch_steps(split, longest));
+    for (std::size_t b = 0; b < chosen.size(); ++b) write(utterances[chosen[b]], batch, Index(b));
   }
 
   /// The sound and, where they are used, the transcriptions of all utterances that are used.
@@ -92,7 +82,7 @@ template <class S> class TimitTask : public Task<S> {
  private:
   TimitCorpus corpus_;
   TimitSplits splits_;
-  std::unique_ptr<Shuffle> shuffle_;
+  std::unique_ptr<ItemBatches> batches_;
 };
 
 }  // namespace stiefel

@@ -153,6 +153,47 @@ TEST_CASE("flipped bits and cut ends are found before a file is used") {
   CHECK(passed_over + refused == 2000);
 }
 
+TEST_CASE("every single bit and every length of a file of 200 kB is found" * doctest::skip()) {  // soak.checkpoint
+  const scratch::Folder run;
+  Layout layout;
+  layout.add("recurrent.", {{"A", 12000, 120, 100}});
+  Checkpoint<double> checkpoint = checkpoint_of(1);
+  checkpoint.network.values.resize(12000, 0.5);
+  checkpoint.best.values = checkpoint.network.values;
+  write_checkpoint(run.path, layout, checkpoint, 3, 0);
+  const auto is_used = [&] {
+    try {
+      return newest_checkpoint(run.path, [](const std::string&) {}).has_value();
+    } catch (const Error& error) {
+      return error.code() != Exit::damaged;
+    }
+  };
+  REQUIRE(is_used());
+  const fs::path path = run.path / "checkpoints/step_00000001.h5";
+  const std::string good = scratch::read(path);
+  REQUIRE(good.size() >= 200'000);
+  std::size_t used = 0;
+  std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+  const auto put = [&](std::size_t place, char byte) {
+    file.seekp(std::streamoff(place));
+    file.put(byte).flush();
+  };
+  for (std::size_t place = 0; place < good.size(); ++place) {
+    for (int bit = 0; bit < 8; ++bit) {
+      put(place, char(good[place] ^ (1 << bit)));
+      used += is_used();
+    }
+    put(place, good[place]);
+  }
+  REQUIRE(is_used());
+  for (std::size_t size = good.size(); size-- > 0;) {
+    fs::resize_file(path, size);
+    used += is_used();
+  }
+  MESSAGE(8 * good.size(), " flipped bits and ", good.size(), " lengths, ", used, " of them used");
+  CHECK(used == 0);
+}
+
 TEST_CASE("what is no index is refused with a way out") {
   const scratch::Folder run;
   const auto refusal = [&](const std::string& text) {

@@ -216,9 +216,8 @@ template <class S> void Trainer<S>::diverged(Index step, double loss, const Batc
   status_.state = "diverged";
   status_.exit_code = int(Exit::diverged);
   status_.message = fmt::format(
-      "diverged at step {}: the loss is {} and the first block with a number that is not finite is {}; the batch is in {}, the results up "
-      "to "
-      "step {} are kept. Lower the learning rate or clip the gradient",
+      "diverged at step {}: the loss is {} and the first block with a number that is not finite is {}; the batch is in {}, the results "
+      "up to step {} are kept. Lower the learning rate or clip the gradient",
       step, loss, block.empty() ? "none" : block, network_path(record_.directory(), "diverged").string(), progress_.step);
   if (saved_ > 0)
     status_.message +=
