@@ -6,6 +6,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <fstream>
+#include <iterator>
+#include <string>
 #include <system_error>
 #include <vector>
 
@@ -105,6 +108,13 @@ void replace_file(const std::filesystem::path& target, std::string_view bytes) {
   file.write(bytes);
   file.replace();
   file.sync_directory();
+}
+
+bool replace_when_new(const std::filesystem::path& target, std::string_view bytes) {
+  std::ifstream file(target, std::ios::binary);
+  if (file && std::string{std::istreambuf_iterator<char>(file), {}} == bytes) return false;
+  replace_file(target, bytes);
+  return true;
 }
 
 }  // namespace stiefel

@@ -40,5 +40,7 @@ class STIEFEL_API AtomicFile {
 
 /// Puts `bytes` in the place of the file, all of it or, with an Error, nothing.
 STIEFEL_API void replace_file(const std::filesystem::path& target, std::string_view bytes);
+/// The same unless they are there already: then false, and the file keeps its time.
+STIEFEL_API bool replace_when_new(const std::filesystem::path& target, std::string_view bytes);
 
 }  // namespace stiefel

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "blas.hpp"
+#include "printable.hpp"
 #include "results/hdf5.hpp"
 
 #ifndef STIEFEL_GIT_COMMIT
@@ -53,21 +54,10 @@ std::string value_in_file(const char* path, std::string_view key, char separator
   return "unknown";
 }
 
-/// Quoted where a shell would need it, so that the line can be pasted.
+/// As it can be pasted.
 std::string as_shell_line(const std::vector<std::string>& words) {
   std::string line;
-  for (const std::string& word : words) {
-    if (!line.empty()) line += ' ';
-    const bool plain =
-        !word.empty() && word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%") == word.npos;
-    if (plain) {
-      line += word;
-      continue;
-    }
-    line += '\'';
-    for (char c : word) line += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    line += '\'';
-  }
+  for (const std::string& word : words) line += (line.empty() ? "" : " ") + shell_word(word);
   return line;
 }
 

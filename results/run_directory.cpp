@@ -94,4 +94,12 @@ RunDirectory RunDirectory::open(const std::filesystem::path& directory) {
   return {directory, RunLock(directory)};
 }
 
+void RunDirectory::require_lock() const {
+  if (lock_.held()) return;
+  const std::string owner = living_owner(path_ / "lock");
+  throw Error(fmt::format("{} is no longer held by this process: its lock was {}; nothing more is written here", path_.string(),
+                          owner.empty() ? "removed" : "taken over by " + owner),
+              Exit::in_use);
+}
+
 }  // namespace stiefel

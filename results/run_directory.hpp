@@ -27,19 +27,17 @@ STIEFEL_API RunState run_state(const std::filesystem::path& directory);
 /// names the owner.
 class STIEFEL_API RunLock {
  public:
-  explicit RunLock(const std::filesystem::path& directory, LockPatience patience = {});
+  explicit RunLock(const std::filesystem::path& directory, const LockPatience& patience = {});
   ~RunLock();
   RunLock(RunLock&& other) noexcept;
   RunLock& operator=(RunLock&&) = delete;
 
-  /// Says that the owner lives; false when the lock was taken over.
-  bool touch() const;
-  /// Host of an owner that lost our patience; empty when there was none.
-  const std::string& lost_host() const { return lost_host_; }
+  /// False when it was taken over.
+  bool held() const;
 
  private:
   std::filesystem::path path_;
-  std::string content_, lost_host_;
+  std::string content_;
 };
 
 /// A run of this process. What a killed one left half-written there is removed.
@@ -51,6 +49,8 @@ class STIEFEL_API RunDirectory {
   static RunDirectory open(const std::filesystem::path& directory);
 
   const std::filesystem::path& path() const { return path_; }
+  /// Error (Exit::in_use) when this process was taken for dead and another one works here now, or the lock was removed.
+  void require_lock() const;
 
  private:
   RunDirectory(std::filesystem::path path, RunLock lock);

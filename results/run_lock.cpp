@@ -7,9 +7,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <fstream>
 #include <iterator>
+#include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
@@ -99,13 +102,6 @@ Life life_of(const Owner& owner) {
   return !owner.start.empty() && process_start(owner.pid) == owner.start ? Life::living : Life::dead;
 }
 
-bool touched_within(const std::filesystem::path& path, LockPatience patience) {
-  if (!patience) return true;
-  std::error_code gone;
-  const auto touched = std::filesystem::last_write_time(path, gone);
-  return !gone && std::filesystem::file_time_type::clock::now() - touched <= *patience;
-}
-
 /// The whole lock appears at once: written beside it, then linked. False when there is one already.
 bool make_lock(const std::filesystem::path& path, const std::string& content, long pid) {
   const std::filesystem::path draft = fmt::format("{}.{}.tmp", path.string(), pid);
@@ -124,6 +120,10 @@ bool make_lock(const std::filesystem::path& path, const std::string& content, lo
   return result == 0;
 }
 
+void unlink_lock(const std::filesystem::path& path) {
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) throw file_error("removing the old lock", path, errno);
+}
+
 }  // namespace
 
 DirectoryGuard::DirectoryGuard(const std::filesystem::path& directory)
@@ -135,25 +135,53 @@ DirectoryGuard::DirectoryGuard(const std::filesystem::path& directory)
 
 DirectoryGuard::~DirectoryGuard() { ::close(file_); }
 
-std::string living_owner(const std::filesystem::path& lock_file, LockPatience patience) {
+LockPatience by_file_time(std::chrono::seconds patience) {
+  return [patience](const std::filesystem::path& path) {
+    std::error_code gone;
+    const auto touched = std::filesystem::last_write_time(path, gone);
+    return gone || std::filesystem::file_time_type::clock::now() - touched > patience;
+  };
+}
+
+LockPatience by_watching(std::chrono::seconds patience) {
+  using Clock = std::chrono::steady_clock;
+  struct Seen {
+    std::filesystem::file_time_type touched;
+    Clock::time_point last;
+    Clock::duration unchanged{};
+  };
+  const auto all = std::make_shared<std::map<std::filesystem::path, Seen>>();
+  return [patience, all](const std::filesystem::path& path) {
+    std::error_code gone;
+    const auto touched = std::filesystem::last_write_time(path, gone);
+    if (gone) return false;  // the next look shows whose it is
+    const Clock::time_point now = Clock::now();
+    const auto [entry, first] = all->try_emplace(path, Seen{touched, now});
+    Seen& seen = entry->second;
+    if (seen.touched != touched) seen = {touched, now};
+    seen.unchanged += std::min<Clock::duration>(now - std::exchange(seen.last, now), Clock::duration(patience) / 6);
+    return seen.unchanged > patience;
+  };
+}
+
+std::string living_owner(const std::filesystem::path& lock_file, const LockPatience& patience) {
   if (!std::filesystem::exists(lock_file)) return {};
-  const std::optional<Owner> owner = parsed(content_of(lock_file));
+  const std::optional<Owner> owner = parsed(content_of(lock_file));  // opened, it is as the file server has it, and so is its time
   if (!owner) return {};
   const Life life = life_of(*owner);
-  if (life == Life::dead || (life == Life::elsewhere && !touched_within(lock_file, patience))) return {};
+  if (life == Life::dead || (life == Life::elsewhere && patience && patience(lock_file))) return {};
   return fmt::format("process {} on {} since {}", owner->pid, owner->host, owner->since);
 }
 
-void remove_lock_of(const std::string& host, const std::filesystem::path& directory) {
-  const std::filesystem::path path = directory / "lock";
-  if (!std::filesystem::exists(path)) return;
-  const DirectoryGuard guard(directory);
-  const std::optional<Owner> owner = parsed(content_of(path));
-  if (!owner || owner->host != host || life_of(*owner) != Life::elsewhere) return;
-  if (::unlink(path.c_str()) != 0 && errno != ENOENT) throw file_error("removing the old lock", path, errno);
+void touch(const std::filesystem::path& lock_file) { ::utimensat(AT_FDCWD, lock_file.c_str(), nullptr, 0); }
+
+void remove_lost_lock(const std::filesystem::path& lock_file, const LockPatience& patience) {
+  if (!std::filesystem::exists(lock_file)) return;
+  const DirectoryGuard guard(lock_file.parent_path());
+  if (living_owner(lock_file, patience).empty()) unlink_lock(lock_file);
 }
 
-RunLock::RunLock(const std::filesystem::path& directory, LockPatience patience) : path_(directory / "lock") {
+RunLock::RunLock(const std::filesystem::path& directory, const LockPatience& patience) : path_(directory / "lock") {
   const DirectoryGuard guard(directory);  // only one process at a time looks at a lock and takes it over
   const Owner self = this_process();
   content_ = written(self);
@@ -162,18 +190,16 @@ RunLock::RunLock(const std::filesystem::path& directory, LockPatience patience) 
       throw Error(
           fmt::format("{} is in use by {}; wait for it, or remove {} if that host is gone", directory.string(), owner, path_.string()),
           Exit::in_use);
-    if (const std::optional<Owner> owner = parsed(content_of(path_)); owner && life_of(*owner) == Life::elsewhere) lost_host_ = owner->host;
-    if (::unlink(path_.c_str()) != 0 && errno != ENOENT) throw file_error("removing the old lock", path_, errno);
+    unlink_lock(path_);
   }
 }
 
-RunLock::RunLock(RunLock&& other) noexcept
-    : path_(std::move(other.path_)), content_(std::exchange(other.content_, {})), lost_host_(std::move(other.lost_host_)) {}
+RunLock::RunLock(RunLock&& other) noexcept : path_(std::move(other.path_)), content_(std::exchange(other.content_, {})) {}
 
-bool RunLock::touch() const { return content_of(path_) == content_ && ::utimensat(AT_FDCWD, path_.c_str(), nullptr, 0) == 0; }
+bool RunLock::held() const { return content_of(path_) == content_; }
 
 RunLock::~RunLock() {
-  if (!content_.empty() && content_of(path_) == content_) ::unlink(path_.c_str());
+  if (!content_.empty() && held()) ::unlink(path_.c_str());
 }
 
 }  // namespace stiefel

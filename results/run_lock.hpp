@@ -3,22 +3,35 @@
 
 #include <chrono>
 #include <filesystem>
-#include <optional>
+#include <functional>
 #include <string>
 
 #include <stiefel/export.hpp>
 
 namespace stiefel {
 
-/// How long an owner that cannot be asked may leave its lock untouched before it counts as dead; nothing: for ever.
-using LockPatience = std::optional<std::chrono::seconds>;
+/// Whether the owner of a lock file, which cannot be asked, counts as dead; empty: never.
+using LockPatience = std::function<bool(const std::filesystem::path&)>;
+
+/// Of workers of sweeps, which touch their locks several times within it.
+constexpr std::chrono::seconds usual_patience{60};
+
+/// Judges by the time of the file and the clock of this host, at once. The clocks of two hosts may differ: good enough to show.
+STIEFEL_API LockPatience by_file_time(std::chrono::seconds patience);
+/// Judges by what was seen of the file so far: unchanged for so long by a clock of this process, which looks again and again. No two
+/// clocks are compared, and a time without looks, as when the file server hangs, counts as a sixth of the patience at most. Copies share
+/// what was seen. For one thread.
+STIEFEL_API LockPatience by_watching(std::chrono::seconds patience);
 
 /// "process 123 on host since 2024-05-17T09:30:00Z" of the process that holds the lock; empty when nobody does or it is dead.
 /// A process of another host or container cannot be asked: its patience decides.
-STIEFEL_API std::string living_owner(const std::filesystem::path& lock_file, LockPatience patience = {});
+STIEFEL_API std::string living_owner(const std::filesystem::path& lock_file, const LockPatience& patience = {});
 
-/// Removes the lock on a directory if its owner is on that host, which is not this one.
-STIEFEL_API void remove_lock_of(const std::string& host, const std::filesystem::path& directory);
+/// Says that the owner of a lock lives, by the clock of the file server.
+STIEFEL_API void touch(const std::filesystem::path& lock_file);
+
+/// Removes a lock whose owner is dead or lost our patience.
+STIEFEL_API void remove_lost_lock(const std::filesystem::path& lock_file, const LockPatience& patience);
 
 /// Only one process at a time holds it; the kernel ends this with the process.
 class STIEFEL_API DirectoryGuard {

@@ -27,14 +27,14 @@ const std::vector<Command>& commands() {
   static const Option quiet = {"--quiet", Word::none, "errors only"};
   static const Option until = {"--until", Word::text, "save a checkpoint after this step and stop there (exit code 75)"};
   static const Option patience = {"--patience", Word::text,
-                                  "seconds after which a claim that its worker, on another host, has not touched is taken over (60)"};
+                                  "seconds without a sign of life after which the claim of a worker on another host is taken over (60)"};
   static const std::vector<Command> table = {
       {"run",
        "FILE [key.path=value...]",
        Word::experiment,
        Word::key,
        "train the network of an experiment and store what is recorded",
-       {{"--dry-run", Word::none, "resolve everything, load the data, do one step, print sizes and times, store nothing"},
+       {{"--dry-run", Word::none, "resolve everything, load the data, do one step, print sizes and times, store nothing", 'n'},
         data,
         threads,
         mpi,
@@ -74,7 +74,7 @@ const std::vector<Command>& commands() {
         {"--fail-fast", Word::none, "stop all runs when one fails; otherwise the others go on"},
         {"--failed", Word::none, "retry: the runs that failed"},
         {"--plan", Word::none, "run: make the folder, for workers, and run nothing"},
-        {"--dry-run", Word::none, "run: print the runs, write nothing"},
+        {"--dry-run", Word::none, "run: print the runs, write nothing", 'n'},
         {"--output", Word::folder, "run: folder of the sweep, instead of sweeps/NAME", 'o'},
         {"--threads", Word::text, "worker threads of each run, instead of a share of the cores"},
         patience,
@@ -99,6 +99,7 @@ const std::vector<Command>& commands() {
        Word::text,
        "write job scripts for the runs of a sweep, and print the commands that submit them",
        {{"--array-limit", Word::text, "most elements of a job array (500)"},
+        {"--jobs", Word::text, "elements of an array that run at a time, instead of as many as the site lets", 'j'},
         {"--time", Word::text, "time limit of a run, as sbatch takes it; what is not finished then is queued again"},
         {"--threads", Word::text, "cores of a run"},
         data}},

@@ -25,16 +25,20 @@ void on_stop(int number) {
 }
 void on_save(int) { save = true; }
 
-void catch_signals() {
+}  // namespace
+
+void catch_signals(void (*on_stop)(int), void (*on_save)(int)) {
   struct sigaction action {};
   action.sa_flags = SA_RESTART;
   action.sa_handler = on_stop;
-  for (int number : {SIGINT, SIGTERM, SIGHUP}) sigaction(number, &action, nullptr);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction before {};
+    const bool nohup = sigaction(number, nullptr, &before) == 0 && number == SIGHUP && before.sa_handler == SIG_IGN;
+    if (!nohup) sigaction(number, &action, nullptr);
+  }
   action.sa_handler = on_save;
   sigaction(SIGUSR1, &action, nullptr);
 }
-
-}  // namespace
 
 Registry found_plugins(const std::vector<std::filesystem::path>& extra) { return Registry(extra, print_warning); }
 
@@ -58,7 +62,7 @@ void follow_worker() {
 }
 
 RunOptions running_options(const Arguments& arguments, const std::string& command, std::span<const std::string> words) {
-  catch_signals();
+  catch_signals(on_stop, on_save);
   RunOptions options;
   options.output = arguments.value("--output", "runs");
   options.data_directory = data_directory(arguments);

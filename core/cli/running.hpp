@@ -24,6 +24,9 @@ std::filesystem::path run_folder(const std::string& name);
 /// When a worker of a sweep started this process: it stops, with a checkpoint, when the worker is gone.
 void follow_worker();
 
+/// SIGINT, SIGTERM and SIGHUP are to stop, SIGUSR1 is to save; after nohup, SIGHUP stays ignored.
+void catch_signals(void (*on_stop)(int), void (*on_save)(int));
+
 /// Data folder and command line; from here on SIGINT, SIGTERM and SIGHUP stop after the step, the second one at once, and SIGUSR1 asks for
 /// a checkpoint.
 RunOptions running_options(const Arguments& arguments, const std::string& command, std::span<const std::string> words);

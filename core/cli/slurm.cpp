@@ -1,6 +1,7 @@
 // `stiefel slurm DIR`: job scripts for the runs of a sweep; on stdout the commands that submit them.
 #include <fmt/format.h>
 
+#include <printable.hpp>
 #include <sweep/slurm.hpp>
 
 #include "commands.hpp"
@@ -13,6 +14,7 @@ int slurm_command(std::span<const std::string> words) {
   if (arguments.positional.empty()) throw Error("name the folder of a sweep: stiefel slurm DIR [-- options of sbatch]");
   SlurmOptions options;
   options.array_limit = whole_number(arguments, "--array-limit", options.array_limit);
+  options.jobs = whole_number(arguments, "--jobs", 0);
   options.threads = int(whole_number(arguments, "--threads", 0));
   options.time = arguments.value("--time");
   options.data_directory = arguments.value("--data");
@@ -21,9 +23,20 @@ int slurm_command(std::span<const std::string> words) {
     if (!option.starts_with('-') || option.find('\n') != option.npos)
       throw Error(fmt::format("'{}' is no option of sbatch; write them as --name=value after --", option));
   const SweepFolder folder(arguments.positional.front());
-  const std::vector<std::filesystem::path> scripts = write_slurm_scripts(folder, options);
-  for (const std::filesystem::path& script : scripts) fmt::print("sbatch {}\n", script.string());
-  if (scripts.empty()) fmt::print(stderr, "nothing is left to submit; `stiefel sweep status {}` says why\n", folder.path().string());
+  const std::vector<std::vector<std::filesystem::path>> stages = write_slurm_scripts(folder, options);
+  std::string after;
+  for (const auto& scripts : stages) {
+    const bool last = &scripts == &stages.back();
+    std::vector<std::string> commands;
+    for (const auto& script : scripts)
+      commands.push_back(fmt::format("sbatch{}{} {}", last ? "" : " --parsable", after, shell_word(script.string())));
+    if (last)
+      fmt::print("{}\n", fmt::join(commands, "\n"));
+    else
+      fmt::print("jobs=$({})\n", fmt::join(commands, "):$("));
+    after = " --dependency=afterany:$jobs";
+  }
+  if (stages.empty()) fmt::print(stderr, "nothing is left to submit; `stiefel sweep status {}` says why\n", folder.path().string());
   return int(Exit::done);
 }
 

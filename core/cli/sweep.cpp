@@ -22,6 +22,13 @@ SweepFolder folder_of(const Arguments& arguments) {
   return SweepFolder(arguments.positional[1]);
 }
 
+/// Folders of runs stay when the plan is changed, and commands that look for runs in the folder find them all.
+void tell_other_runs(const SweepFolder& folder) {
+  if (const std::size_t others = folder.other_runs().size(); others > 0)
+    fmt::print(stderr, "{} has {} further {} of another plan, which `stiefel compare` and `report` show, too\n", folder.runs().string(),
+               others, others == 1 ? "run" : "runs");
+}
+
 void forget_cancelling(const SweepFolder& folder) { fs::remove(folder.cancelled()); }
 
 int run(const Arguments& arguments, std::span<const std::string> words) {
@@ -41,8 +48,10 @@ int run(const Arguments& arguments, std::span<const std::string> words) {
   write_sweep(path, *sweep, fmt::format("stiefel sweep {}", fmt::join(words, " ")));
   const SweepFolder folder(path);
   forget_cancelling(folder);
-  if (!arguments.has("--quiet"))
-    fmt::print(stderr, "{}: {}\n", path.string(), summary(look_at_all(folder, worker_options(arguments).patience)));
+  if (!arguments.has("--quiet")) {
+    tell_other_runs(folder);
+    fmt::print(stderr, "{}: {}\n", path.string(), summary(look_at_all(folder, by_file_time(worker_options(arguments).patience))));
+  }
   if (arguments.has("--plan")) return int(Exit::done);
   return work(folder, arguments);
 }
@@ -64,7 +73,7 @@ int retry(const Arguments& arguments) {
 int status(const Arguments& arguments) {
   const SweepFolder folder = folder_of(arguments);
   const std::vector<SweepRun>& runs = folder.sweep().runs;
-  const std::vector<RunLook> looks = look_at_all(folder, worker_options(arguments).patience);
+  const std::vector<RunLook> looks = look_at_all(folder, by_file_time(worker_options(arguments).patience));
   if (!arguments.has("--json")) {
     fmt::print("{}\n", summary(looks));
     for (std::size_t i = 0; i < runs.size(); ++i)
@@ -91,8 +100,9 @@ int status(const Arguments& arguments) {
 int cancel(const Arguments& arguments) {
   const SweepFolder folder = folder_of(arguments);
   replace_file(folder.cancelled(), "");
-  const auto patience = worker_options(arguments).patience;
-  const auto end = std::chrono::steady_clock::now() + patience;
+  const auto seconds = worker_options(arguments).patience;
+  const auto end = std::chrono::steady_clock::now() + seconds;
+  const LockPatience patience = by_file_time(seconds);
   const auto at_work = [&] {
     for (const RunLook& look : look_at_all(folder, patience))
       if (look.state == SweepState::running) return true;

@@ -9,8 +9,8 @@ namespace stiefel::cli {
 
 WorkerOptions worker_options(const Arguments& arguments);
 
-/// Works on the sweep and says on stdout how it stands then; from here on SIGINT, SIGTERM and SIGHUP stop the runs after their step, the
-/// second one at once, and SIGUSR1 asks them for checkpoints.
+/// Works on the sweep and says on stdout how it stands then, unless it was to do one run; from here on SIGINT, SIGTERM and SIGHUP stop the
+/// runs after their step, the second one at once, and SIGUSR1 asks them for checkpoints.
 int work(const SweepFolder& folder, const Arguments& arguments);
 
 /// "24 runs: 20 finished, 2 running, 1 waiting, 1 failed".

@@ -18,4 +18,7 @@ STIEFEL_API std::string printable_lines(std::string_view text);
 /// The same in one line.
 STIEFEL_API std::string printable(std::string_view text);
 
+/// The text as one word of a shell's line, quoted where it must be.
+STIEFEL_API std::string shell_word(std::string_view text);
+
 }  // namespace stiefel

@@ -1,4 +1,4 @@
-// A map that ends the program.
+// A map that ends the program, with the exit code that HOSTILE_EXIT_CODE names, or 0.
 #include <cstdlib>
 
 #include "../plugins/plain_map.hpp"
@@ -7,7 +7,10 @@ namespace {
 template <class S> class HostileExit final : public PlainMap<S> {
  public:
   using PlainMap<S>::PlainMap;
-  void refresh(stiefel::CBlocks<S>) override { std::_Exit(0); }
+  void refresh(stiefel::CBlocks<S>) override {
+    const char* code = std::getenv("HOSTILE_EXIT_CODE");
+    std::_Exit(code ? std::atoi(code) : 0);
+  }
 };
 }  // namespace
 

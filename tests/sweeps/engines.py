@@ -5,7 +5,8 @@ usage: engines.py STIEFEL mpirun|slurm [--seed 1]
 
 mpirun   24 runs by `mpirun -n 2 stiefel worker`, of which one is killed; the bits are those of `stiefel sweep run`.
 slurm    A SLURM of one node is started here, as root. 24 runs by the scripts of `stiefel slurm`; one of them is told that its time limit
-         is near: it saves a checkpoint and is queued again. The bits are those of `stiefel sweep run`.
+         is near: it saves a checkpoint and is queued again. The bits are those of `stiefel sweep run`. A sweep with halving is submitted
+         once, rung after rung. Paths have blanks, quotes and percent signs.
 
 Where the programs are missing the test prints "skipped" and why.
 """
@@ -21,7 +22,7 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from tiny import GRID, Sweep, children, expect_same, kill  # pylint: disable=wrong-import-position
+from tiny import GRID, HALVING, Sweep, children, expect_same, kill  # pylint: disable=wrong-import-position
 
 MPIRUN = ("mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2")
 
@@ -131,14 +132,13 @@ PartitionName=all Nodes={host} Default=YES MaxTime=INFINITE State=UP
 
 def slurm(settings, folder, _):
     expected = undisturbed(settings, folder, 300)
-    sweep = Sweep(settings.program, folder / "array", 300, GRID)
+    sweep = Sweep(settings.program, folder / "it's 100%A", 300, GRID)
     sweep.run("--plan")
     with Slurm(folder / "slurm") as cluster:
         said = sweep.do("slurm", sweep.path, "--array-limit", 10, "--time", "10", "--threads", 1, "--", "--comment=tiny")
-        submissions = [line.split() for line in said.splitlines()]
-        assert len(submissions) == 3 and all(words[0] == "sbatch" for words in submissions), said
-        jobs = [cluster.ask(words[0], "--parsable", words[1]).strip() for words in submissions]
-        assert all(job.isdigit() for job in jobs), jobs
+        assert len(said.splitlines()) == 3, said
+        jobs = cluster.ask("sh", "-c", said)
+        assert jobs.count("Submitted batch job") == 3, (said, jobs)
 
         running = lambda: cluster.ask("squeue", "--noheader", "--states=RUNNING", "--array", "--format=%F_%K").split()
         again = False
@@ -150,9 +150,24 @@ def slurm(settings, folder, _):
         cluster.ask("scontrol", "update", f"JobId={element}", "StartTime=now")  # SLURM would wait for two minutes
         cluster.wait_for(lambda: sweep.states() == {"finished": 24}, 400)
         cluster.wait_for(lambda: not cluster.ask("squeue", "--noheader"))
+        logs = list((sweep.path / "slurm").glob("*_*.log"))
+        assert len(logs) == 24, logs
+        halved(settings, folder, cluster)
     assert again, "no element was queued again"
     expect_same(sweep.outcomes(), expected, "slurm")
-    return "3 arrays of SLURM with one element queued again: 24 runs with the bits of stiefel sweep run"
+    return "3 arrays of SLURM with one element queued again: 24 runs with the bits of stiefel sweep run; 9 runs halved by one submission"
+
+
+def halved(settings, folder, cluster):
+    sweeps = [Sweep(settings.program, folder / name, 200, HALVING) for name in ("halved", "halved by arrays")]
+    sweeps[0].run("-j", 2)
+    sweeps[1].run("--plan")
+    said = sweeps[1].do("slurm", sweeps[1].path, "--array-limit", 5, "--threads", 1, "-j", 2)
+    assert len(said.splitlines()) == 3, said
+    assert "Submitted batch job" in cluster.ask("sh", "-c", said), said
+    cluster.wait_for(lambda: not cluster.ask("squeue", "--noheader"), 400)
+    assert sweeps[1].states() == {"finished": 1, "left out": 8}, sweeps[1].status()
+    expect_same(sweeps[1].outcomes(), sweeps[0].outcomes(), "halved")
 
 
 def main():

@@ -6,11 +6,14 @@ usage: sweeps.py STIEFEL SCENARIO [--plugin hostile_crash.so] [--seed 1]
 kills      24 runs; scheduler and runs are killed at random moments, twice; resumed, all 24 finish with the bits of an undisturbed sweep.
 together   Two workers at once do 24 runs, and none of them twice.
 grown      A sweep grown by one value runs only what is new; a run that was made alone is the same run.
-crash      A plugin that crashes costs one run; --fail-fast leaves the others.
+crash      A plugin that crashes, or ends its process as if it were to be gone on with, costs one run; --fail-fast leaves the others.
 retry      A run that failed is done again by `sweep retry --failed`, and by nothing else.
 cancel     `sweep cancel` stops runs with a checkpoint; `sweep resume` goes on to the same bits. So do SIGINT and SIGUSR1.
-takeover   A claim of another host is left alone until its heartbeat is too old.
-halving    The same runs go on with one place, with two, and after a kill; the best one has the bits of a run that never stopped.
+takeover   A claim of another host is left alone while it is touched, by whatever clock; then it is taken over. Who was taken for dead
+           writes nothing more.
+at_once    Several planners and workers on one sweep; a run that another worker holds; nohup.
+halving    The same runs go on with one place, with two, and after a kill; the best one has the bits of a run that never stopped. A metric
+           that there is not is told after the first run, and of accuracies the highest are best.
 """
 import argparse
 import json
@@ -25,7 +28,7 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from tiny import GRID, RATES, Sweep, children, expect_same, kill, outcome, starts  # pylint: disable=wrong-import-position
+from tiny import GRID, HALVING, RATES, Sweep, children, expect_same, kill, outcome, starts  # pylint: disable=wrong-import-position
 
 
 def kills(settings, folder, rng):
@@ -93,6 +96,11 @@ def crash(settings, folder, _):
     fast = Sweep(settings.program, folder / "fast", 60, many, plugins)
     fast.run("--fail-fast", codes=(3,))
     assert [run["state"] for run in fast.status()] == ["failed", "waiting", "waiting"]
+    leaving = Sweep(settings.program, folder / "leaving", 60, many.replace("crash", "exit"), plugins.replace("crash", "exit"))
+    os.environ["HOSTILE_EXIT_CODE"] = "75"
+    said = leaving.run(codes=(3,))
+    assert said.count("ended with exit code 75 before it was finished") == 2, said  # when it ends, and in the list of failed runs
+    assert [run["state"] for run in leaving.status()] == ["failed", "finished", "finished"]
     return "a crash cost one run, and with --fail-fast the others were left"
 
 
@@ -154,29 +162,74 @@ def cancel(settings, folder, rng):
     return "cancelled, interrupted and resumed: the same bits; a second signal kills what hangs"
 
 
+FOREIGN = json.dumps({"host": "elsewhere", "pid": 1, "boot": "b", "namespace": "n", "start": "1", "since": "2024-01-01T00:00:00Z"})
+
+
 def takeover(settings, folder, _):
-    sweep = Sweep(settings.program, folder, 40, RATES)
+    sweep = Sweep(settings.program, folder / "many", 40, RATES)
     sweep.run("--plan")
-    first = sweep.status()[0]
-    foreign = json.dumps({"host": "elsewhere", "pid": 1, "boot": "b", "namespace": "n", "start": "1", "since": "2024-01-01T00:00:00Z"})
+    first, second = sweep.status()
     claim, lock = sweep.path / "claims" / first["id"] / "lock", pathlib.Path(first["folder"]) / "lock"
     for path in (claim, lock):
         path.parent.mkdir(parents=True)
-        path.write_text(foreign, encoding="utf-8")
-    process = sweep.start("worker", sweep.path, "--patience", 6)
-    time.sleep(2)
-    assert claim.read_text(encoding="utf-8") == foreign and not (lock.parent / "config.yaml").exists()
-    sweep.end(process)
-    assert sweep.states() == {"finished": 2}, sweep.status()
-    return "left alone at first, taken over after 6 s"
+        path.write_text(FOREIGN, encoding="utf-8")
+    sweep.do("slurm", sweep.path)
+    script = sweep.path / "slurm" / "array_0.sh"
+    assert f"runs=({second['id']})" in script.read_text(encoding="utf-8")
+    process = sweep.start("worker", sweep.path, "--run", first["id"], "--patience", 3)
+    for beat in range(50):  # its clock is an hour behind
+        for path in (claim, lock):
+            os.utime(path, (time.time() - 3600 + beat,) * 2)
+        time.sleep(0.1)
+        assert claim.read_text(encoding="utf-8") == FOREIGN and not (lock.parent / "config.yaml").exists()
+    sweep.do("slurm", sweep.path)  # for the user its worker is as dead as the time of the file says
+    assert f"runs=({first['id']} {second['id']})" in script.read_text(encoding="utf-8")
+    said = sweep.end(process, 0, 7)
+    while process.returncode == 7:  # it had shown that it lived
+        assert f"{first['id']} (optimizer.rate=1e-4) is left to process 1 on elsewhere" in said, said
+        process = sweep.start("worker", sweep.path, "--run", first["id"], "--patience", 3)
+        said = sweep.end(process)
+    assert sweep.states() == {"finished": 1, "waiting": 1}, sweep.status()
+
+    alone = folder / "alone.yaml"
+    alone.write_text(sweep.file.read_text(encoding="utf-8").replace(RATES, "").replace("steps: 40", "steps: 1000000"), encoding="utf-8")
+    process = sweep.start("run", alone, "--output", folder / "runs")
+    sweep.wait_for(lambda: list(folder.glob("runs/*/*/checkpoints/step_*.h5")))
+    lock = next(folder.glob("runs/*/*/lock"))
+    lock.unlink()
+    lock.write_text(FOREIGN, encoding="utf-8")
+    said = sweep.end(process, 7)
+    assert "its lock was taken over by process 1 on elsewhere" in said and lock.read_text(encoding="utf-8") == FOREIGN, said
+    return "left alone while it was touched, taken over after 3 s; a run that was taken over stopped"
+
+
+def at_once(settings, folder, _):
+    sweep = Sweep(settings.program, folder, 10**7, RATES)
+    for process in [sweep.start("sweep", "run", sweep.file, "--output", sweep.path, "--plan") for _ in range(6)]:
+        sweep.end(process)
+    hangup = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+    worker = sweep.start("worker", sweep.path)
+    signal.signal(signal.SIGHUP, hangup)
+    sweep.wait_for(lambda: "running" in sweep.states())
+    running, waiting = sweep.status()
+    said = sweep.do("worker", sweep.path, "--run", running["id"], "--patience", 1, codes=(7,))
+    assert f"is left to process {worker.pid} on " in said, said
+    assert waiting["state"] == "waiting", waiting
+    worker.send_signal(signal.SIGHUP)
+    time.sleep(1)
+    assert worker.poll() is None and sweep.states() == {"running": 1, "waiting": 1}
+    worker.send_signal(signal.SIGTERM)
+    sweep.end(worker, 143)
+    sweep.describe(10**6, RATES)
+    said = sweep.run("--plan")
+    assert " has 1 further run of another plan" in said, said
+    return "six planners; a run in use is left to its worker; a hang-up after nohup ends nothing"
 
 
 def halving(settings, folder, rng):
-    many = ("sweep:\n  optimizer.rate: {log_uniform: [1e-4, 1e-1]}\n  samples: 9\n"
-            "  halving: {metric: valid_loss, first: 50, factor: 3}\n")
     sweeps = {}
     for name, jobs in (("one", 1), ("two", 2), ("killed", 2)):
-        sweep = sweeps[name] = Sweep(settings.program, folder / name, 400, many)
+        sweep = sweeps[name] = Sweep(settings.program, folder / name, 400, HALVING)
         if name == "killed":
             for words in (("run", sweep.file, "--output", sweep.path), ("resume", sweep.path)):
                 process = sweep.start("sweep", *words, "-j", jobs)
@@ -198,11 +251,20 @@ def halving(settings, folder, rng):
     found, expected = outcome(pathlib.Path(best["folder"])), outcome(folder / "alone" / "tiny" / best["id"])
     found["files"] = [name for name in found["files"] if name in expected["files"]]  # a worker keeps what its runs say
     expect_same({"best": found}, {"best": expected}, "halving")
+    judged = Sweep(settings.program, folder / "judged", 400, HALVING.replace("valid_loss", "valid_los"))
+    said = judged.run(codes=(2,))
+    assert "has no valid_los; its evaluations have " in said and "valid_accuracy" in said, said
+    assert sorted(run["step"] for run in judged.status()) == [0] * 8 + [50], judged.status()  # said at once
+    judged.describe(400, HALVING.replace("valid_loss", "valid_accuracy"))
+    judged.run("-j", 2)
+    table = [line.split("\t") for line in (judged.path / "rungs" / "50.tsv").read_text(encoding="utf-8").splitlines()[1:]]
+    values = {goes_on: [float(value) for _, value, which in table if which == goes_on] for goes_on in "01"}
+    assert len(values["1"]) == 3 and min(values["1"]) >= max(values["0"]) and max(values["1"]) > min(values["0"]), values
     return "9, 3 and 1 runs: the same for one place, two places and after kills"
 
 
 def main():
-    scenarios = {f.__name__: f for f in (kills, together, grown, crash, retry, cancel, takeover, halving)}
+    scenarios = {f.__name__: f for f in (kills, together, grown, crash, retry, cancel, takeover, at_once, halving)}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
     parser.add_argument("scenario", choices=scenarios)

@@ -15,6 +15,8 @@ from runs import expect_equal, outcome  # pylint: disable=wrong-import-position,
 GRID = ("seeds: [1, 2]\nsweep:\n"
         "  model.recurrent: [{plugin: householder, reflections: 4}, scaled_cayley, {plugin: lie_exponential, base: moving, rebase_every: 7}]\n"
         "  optimizer.rate: [1e-4, 1e-3, 3e-3, 1e-2]\n")  # 24 runs
+HALVING = ("sweep:\n  optimizer.rate: {log_uniform: [1e-4, 1e-1]}\n  samples: 9\n"
+           "  halving: {metric: valid_loss, first: 50, factor: 3}\n")
 RATES = "sweep: {optimizer.rate: [1e-4, 1e-3]}\n"
 
 

@@ -173,6 +173,19 @@ TEST_CASE("the lock of a living process holds, that of a killed one is taken ove
   CHECK_FALSE(std::filesystem::exists(folder.path() / "lock"));
 }
 
+TEST_CASE("who was taken for dead and has lost the lock is told to write nothing more") {
+  const Folder folder;
+  const RunDirectory run = RunDirectory::create(folder.path(), "adding", "0123abcd", "a: 1\n");
+  const std::filesystem::path lock = run.path() / "lock";
+  CHECK_NOTHROW(run.require_lock());
+  std::string other = bytes_of(lock);
+  replace(other, "\"host\":\"", "\"host\":\"elsewhere-");
+  std::ofstream(lock, std::ios::trunc) << other;
+  CHECK(refusal([&] { run.require_lock(); }, Exit::in_use).find("its lock was taken over by process ") != std::string::npos);
+  std::filesystem::remove(lock);
+  CHECK(refusal([&] { run.require_lock(); }, Exit::in_use).find("its lock was removed") != std::string::npos);
+}
+
 TEST_CASE("a lock from before a restart, of a used-again pid or without sense is stale; one of another host holds") {
   const Folder folder;
   std::string own;

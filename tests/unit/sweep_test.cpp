@@ -4,6 +4,7 @@
 #include <set>
 #include <sweep/halving.hpp>
 #include <sweep/sweep.hpp>
+#include <thread>
 
 #include "config_plugins.hpp"
 
@@ -147,11 +148,20 @@ TEST_CASE("a file without seeds and sweep is no sweep, and the command line may 
   CHECK(load_sweep(file, {"seeds=[4, 5]"}, sweeps.registry)->runs.size() == 2);
 }
 
+TEST_CASE("a range of seeds ends where it says") {
+  Sweeps sweeps;
+  CHECK(column(sweeps.load("seeds: 9223372036854775806..9223372036854775807\n"), "seed") ==
+        Texts{"9223372036854775806", "9223372036854775807"});
+  CHECK(contains(sweeps.refusal("seeds: 18446744073709551614..18446744073709551615\n"), "seed must be"));
+}
+
 TEST_CASE("halving demands what rungs need") {
   Sweeps sweeps;
   const std::string sweep = "sweep: {optimizer.rate: [0.1, 0.2], halving: {first: 10}";
   CHECK(contains(sweeps.refusal(sweep + "}\n"), "sweep.yaml:9:37: sweep.halving: runs are judged by their evaluations"));
   CHECK(contains(sweeps.refusal("sweep: {optimizer.rate: [0.1, 0.2], halving: {first: 100}}\n"), "must be below train.steps = 100"));
+  CHECK(sweeps.load("sweep: {optimizer.rate: [0.1, 0.2], halving: {first: 10, factor: 4000000000000000000}, train.evaluate_every: [5]}\n")
+            .halving->rungs == std::vector<Index>{10});
   const Sweep loaded = sweeps.load(sweep + ", train.evaluate_every: [5]}\n");
   CHECK(loaded.halving->rungs == std::vector<Index>{10, 30, 90});
   CHECK(contains(sweeps.refusal(sweep + ", train.evaluate_every: [5], train.steps: [100, 10000]}\n"), "other numbers of steps"));
@@ -172,7 +182,7 @@ TEST_CASE("the best of a rung") {
 TEST_CASE("a plan is read as it was written, and a damaged one is refused") {
   Sweeps sweeps;
   const Sweep sweep = sweeps.load(
-      "seeds: 0..2\nsweep: {record.blocks.\"activation.slope\": [1, 2], halving: {first: 20, metric: valid_accuracy, best: highest}, "
+      "seeds: 0..2\nsweep: {record.blocks.\"activation.slope\": [1, 2], halving: {first: 20, metric: valid_accuracy}, "
       "train.evaluate_every: [10]}\n");
   const fs::path path = sweeps.folder.path / "sweeps" / "it";
   write_sweep(path, sweep, "stiefel sweep run sweep.yaml");
@@ -188,7 +198,6 @@ TEST_CASE("a plan is read as it was written, and a damaged one is refused") {
     CHECK(look_at(folder, run, {}).state == SweepState::waiting);
   }
   CHECK(folder.sweep().halving->metric == "valid_accuracy");
-  CHECK(folder.sweep().halving->highest);
   CHECK(folder.sweep().halving->rungs == std::vector<Index>{20, 60});
   const fs::path table = path / "runs.tsv";
   fs::resize_file(table, fs::file_size(table) - 4);
@@ -196,28 +205,93 @@ TEST_CASE("a plan is read as it was written, and a damaged one is refused") {
   CHECK_THROWS_WITH_AS(SweepFolder{sweeps.folder.path}, doctest::Contains("is not the folder of a sweep"), Error);
 }
 
-TEST_CASE("the lock of a process on another host is taken over once it was not touched for so long") {
-  Folder folder;
-  const auto foreign = [&] {
-    return folder.write("lock", R"({"host": "elsewhere", "pid": 1, "boot": "b", "namespace": "n", "start": "1", "since": "2024"})");
+TEST_CASE("other rungs or other runs make the old comparisons void, the same plan leaves them") {
+  Sweeps sweeps;
+  const fs::path path = sweeps.folder.path / "sweeps" / "it";
+  const auto plan = [&](const std::string& rates, int first) {
+    write_sweep(path,
+                sweeps.load("sweep: {optimizer.rate: [" + rates + "], halving: {first: " + std::to_string(first) +
+                            "}, train.evaluate_every: [5]}\n"),
+                "");
   };
-  const fs::path lock = foreign();
-  CHECK_THROWS_WITH_AS(RunLock(folder.path, std::chrono::seconds(60)), doctest::Contains("is in use by process 1 on elsewhere"), Error);
-  fs::last_write_time(lock, fs::file_time_type::clock::now() - std::chrono::seconds(61));
+  const auto old_comparison = [&] {
+    fs::create_directories(path / "rungs");
+    std::ofstream(path / "rungs" / "10.tsv") << "old";
+  };
+  plan("0.1, 0.2", 10);
+  old_comparison();
+  plan("0.1, 0.2", 10);
+  CHECK(fs::exists(path / "rungs" / "10.tsv"));
+  plan("0.1, 0.2", 20);
+  CHECK(!fs::exists(path / "rungs" / "10.tsv"));
+  old_comparison();
+  plan("0.1, 0.2, 0.3", 20);
+  CHECK(!fs::exists(path / "rungs" / "10.tsv"));
+  CHECK(SweepFolder(path).other_runs().empty());
+  const fs::path old = path / "runs" / "first" / "0123456789";
+  fs::create_directories(old);
+  std::ofstream(old / "config.yaml") << "";
+  CHECK(SweepFolder(path).other_runs() == std::vector<fs::path>{old});
+}
+
+namespace {
+
+/// The lock of a process on another host.
+fs::path foreign_lock(Folder& folder) {
+  return folder.write("lock", R"({"host": "elsewhere", "pid": 1, "boot": "b", "namespace": "n", "start": "1", "since": "2024"})");
+}
+
+void make_old(const fs::path& lock, std::chrono::milliseconds age) { fs::last_write_time(lock, fs::file_time_type::clock::now() - age); }
+
+}  // namespace
+
+TEST_CASE("a lock of another host is taken over when it was not seen to change for so long, whatever the clock there says") {
+  using std::chrono::hours, std::chrono::milliseconds, std::chrono::seconds;
+  Folder folder;
+  const fs::path lock = foreign_lock(folder);
   CHECK_THROWS_AS(RunLock{folder.path}, Error);
-  {
-    const RunLock taken(folder.path, std::chrono::seconds(60));
-    CHECK(taken.lost_host() == "elsewhere");
-    fs::last_write_time(lock, fs::file_time_type::clock::now() - std::chrono::seconds(61));
-    CHECK(taken.touch());
-    CHECK(fs::file_time_type::clock::now() - fs::last_write_time(lock) < std::chrono::seconds(30));
-    CHECK_THROWS_AS(RunLock(folder.path, std::chrono::seconds(60)), Error);
-    foreign();
-    CHECK(!taken.touch());
+  const LockPatience patience = by_watching(seconds(1));
+  make_old(lock, hours(1));
+  for (int beat = 0; beat < 20; ++beat) {  // an hour behind, and living
+    make_old(lock, hours(1) - milliseconds(beat));
+    CHECK_THROWS_WITH_AS(RunLock(folder.path, patience), doctest::Contains("is in use by process 1 on elsewhere"), Error);
+    std::this_thread::sleep_for(milliseconds(100));
   }
-  CHECK(fs::exists(lock));  // somebody else's by now
-  remove_lock_of("nowhere", folder.path);
+  make_old(lock, hours(-1));  // an hour ahead, and dead
+  int looks = 0;
+  while (!living_owner(lock, patience).empty() && looks < 300) {
+    std::this_thread::sleep_for(milliseconds(20));
+    ++looks;
+  }
+  CHECK((looks >= 6 && looks < 300));
+  const RunLock taken(folder.path, patience);
+  CHECK(taken.held());
+  foreign_lock(folder);
+  CHECK(!taken.held());
+}
+
+TEST_CASE("a time without looks is no time without signs of life") {
+  Folder folder;
+  const fs::path lock = foreign_lock(folder);
+  const LockPatience patience = by_watching(std::chrono::seconds(1));
+  CHECK(!living_owner(lock, patience).empty());
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));  // the file server hangs, for its owner as well
+  CHECK(!living_owner(lock, patience).empty());
+}
+
+TEST_CASE("where nobody watches, the time of the file says how a lock stands; a lost one is removed, a living one is not") {
+  Folder folder;
+  const fs::path lock = foreign_lock(folder);
+  const LockPatience patience = by_file_time(std::chrono::seconds(60));
+  remove_lost_lock(lock, patience);
+  CHECK(!living_owner(lock, patience).empty());
+  make_old(lock, std::chrono::seconds(61));
+  CHECK(living_owner(lock, patience).empty());
+  touch(lock);
+  CHECK(!living_owner(lock, patience).empty());
+  make_old(lock, std::chrono::seconds(61));
+  remove_lost_lock(lock, {});
   CHECK(fs::exists(lock));
-  remove_lock_of("elsewhere", folder.path);
+  remove_lost_lock(lock, patience);
   CHECK(!fs::exists(lock));
 }

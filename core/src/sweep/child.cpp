@@ -16,6 +16,8 @@
 
 #include <stiefel/error.hpp>
 
+#include "printable.hpp"
+
 extern char** environ;
 
 namespace stiefel {
@@ -111,14 +113,14 @@ pid_t start_child(const std::vector<std::string>& words, const std::filesystem::
   return child;
 }
 
-std::string last_line(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
+std::string last_line(const std::filesystem::path& log, std::uintmax_t begin) {
+  std::ifstream file(log, std::ios::binary);
   file.seekg(0, std::ios::end);
-  file.seekg(std::max<std::streamoff>(0, file.tellg() - std::streamoff(4096)));
-  std::string line, last;
+  file.seekg(std::max(std::streamoff(begin), std::streamoff(file.tellg()) - 4096));
+  std::string line, last = "nothing";
   while (std::getline(file, line))
     if (line.find_first_not_of(" \t\r") != line.npos) last = line;
-  return last.starts_with("stiefel: ") ? last.substr(9) : last;
+  return printable(last.starts_with("stiefel: ") ? last.substr(9) : last);
 }
 
 }  // namespace stiefel

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <sys/types.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -28,7 +29,7 @@ class CoreShares {
 /// STIEFEL_PARENT that it is to stop, with a checkpoint, when this process ends.
 pid_t start_child(const std::vector<std::string>& words, const std::filesystem::path& log, const cpu_set_t& cores);
 
-/// The last line of a text file that is not empty, without "stiefel: " at its beginning.
-std::string last_line(const std::filesystem::path& file);
+/// The last line after so many bytes of a log that is not empty, without "stiefel: " at its beginning; "nothing" when there is none.
+std::string last_line(const std::filesystem::path& log, std::uintmax_t begin);
 
 }  // namespace stiefel

@@ -50,9 +50,9 @@ std::vector<Node> range(const Node& node) {
       last - first >= most_runs)
     return {};
   std::vector<Node> values;
-  for (std::uint64_t seed = first; seed <= last; ++seed) {
+  for (std::uint64_t i = 0; i <= last - first; ++i) {
     values.push_back(node);
-    values.back().text = std::to_string(seed);
+    values.back().text = std::to_string(first + i);
   }
   return values;
 }
@@ -197,7 +197,6 @@ std::vector<std::vector<Override>> product(std::vector<Axis> axes, Index samples
 
 void HalvingOptions::describe(Schema& s) {
   s.field("metric", metric, "what runs are judged by, a column of /epochs in results.h5, at their last evaluation up to the rung");
-  s.field("best", best, "whether low or high values of the metric are good").one_of({"lowest", "highest"});
   s.field("first", first, "steps of the first rung").at_least(1).required().units("steps");
   s.field("factor", factor, "one of so many runs goes on to the next rung, which is so many times as long").at_least(2);
 }

@@ -1,11 +1,14 @@
 // Many runs from one file: `seeds: 0..9`, and `sweep:` from a key of the experiment to a list of values or to a distribution.
 //
 //   sweep:
-//     model.recurrent: [{plugin: householder, reflections: 16}, scaled_cayley]   each of the list: a grid over all lists
-//     extends: [householder.yaml, lstm.yaml]                                     files beneath this one, as in `extends:`, each in turn
-//     optimizer.rate: {log_uniform: [1e-5, 1e-2]}                                drawn; also uniform, integer, choice
-//     samples: 20                                                                draws of all distributions, for each point of the grid
-//     halving: {metric: valid_loss, first: 500, factor: 3}                       the better third goes on at steps 500, 1500, 4500, …
+//     model.recurrent: [{plugin: householder, reflections: 16}, scaled_cayley]
+//     extends: [householder.yaml, lstm.yaml]
+//     optimizer.rate: {log_uniform: [1e-5, 1e-2]}
+//     samples: 20
+//     halving: {metric: valid_loss, first: 500, factor: 3}
+//
+// Lists make a grid; files of `extends` are laid beneath this one. Keys are drawn by log_uniform, uniform, integer or choice, all of them
+// `samples` times at each point of the grid. With halving the better third goes on at steps 500, 1500, 4500, …
 //
 // Draw i of a key is a function of the experiment's `seed`, of the key and of i: more samples leave the first ones as they are.
 #pragma once
@@ -23,7 +26,7 @@ namespace stiefel {
 
 /// Successive halving: the runs that are among the best at a rung go on to the next.
 struct HalvingOptions {
-  std::string metric = "valid_loss", best = "lowest";
+  std::string metric = "valid_loss";
   Index first = 0, factor = 3;
 
   void describe(Schema& s);

@@ -6,9 +6,11 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "results/atomic_file.hpp"
 #include "results/file_error.hpp"
+#include "results/run_lock.hpp"
 #include "suggestion.hpp"
 #include "sweep/sweep.hpp"
 
@@ -21,10 +23,6 @@ std::optional<std::string> content_of(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return std::nullopt;
   return std::string{std::istreambuf_iterator<char>(file), {}};
-}
-
-void replace_when_new(const fs::path& path, const std::string& text) {
-  if (content_of(path) != text) replace_file(path, text);
 }
 
 std::string assignments(const std::vector<std::string>& keys, const SweepRun& run) {
@@ -42,7 +40,7 @@ std::string table(const Sweep& sweep) {
 std::string description(const Sweep& sweep) {
   nlohmann::ordered_json json = {{"format", 1}, {"name", sweep.name}};
   if (const auto& halving = sweep.halving)
-    json["halving"] = {{"metric", halving->metric}, {"highest", halving->highest}, {"factor", halving->factor}, {"rungs", halving->rungs}};
+    json["halving"] = {{"metric", halving->metric}, {"factor", halving->factor}, {"rungs", halving->rungs}};
   return json.dump(2) + "\n";
 }
 
@@ -59,7 +57,7 @@ void read_description(const fs::path& path, const std::string& text, Sweep& swee
     sweep.name = json.at("name");
     if (!json.contains("halving")) return;
     const nlohmann::json& halving = json.at("halving");
-    sweep.halving = Halving{halving.at("metric"), halving.at("highest"), halving.at("factor"), halving.at("rungs")};
+    sweep.halving = Halving{halving.at("metric"), halving.at("factor"), halving.at("rungs")};
   } catch (const nlohmann::json::exception& error) {
     damaged(path, error.what());
   }
@@ -90,14 +88,14 @@ void write_sweep(const fs::path& folder, const Sweep& sweep, const std::string& 
   std::error_code error;
   for (const char* name : {"configs", "claims", "failed", "runs"})
     if (fs::create_directories(folder / name, error); error) throw file_error("making", folder / name, error.value());
+  const DirectoryGuard one_planner(folder);
   for (const SweepRun& run : sweep.runs)
     replace_when_new(folder / "configs" / (run.id + ".yaml"),
                      fmt::format("# {}: {}\n{}", sweep.name, assignments(sweep.keys, run), run.yaml));
   replace_when_new(folder / "sweep.yaml", fmt::format("# {}\n{}", command, sweep.source));
-  replace_when_new(folder / "sweep.json", description(sweep));
-  if (content_of(folder / "runs.tsv") == table(sweep)) return;
-  fs::remove_all(folder / "rungs", error);  // other runs, other comparisons
-  replace_file(folder / "runs.tsv", table(sweep));
+  const bool other_rungs = replace_when_new(folder / "sweep.json", description(sweep));
+  const bool other_runs = replace_when_new(folder / "runs.tsv", table(sweep));
+  if (other_rungs || other_runs) fs::remove_all(folder / "rungs", error);
 }
 
 SweepFolder::SweepFolder(fs::path folder) : folder_(std::move(folder)) {
@@ -117,6 +115,19 @@ const SweepRun& SweepFolder::find(const std::string& id) const {
   for (const SweepRun& run : sweep_.runs) ids.push_back(run.id);
   throw Error(fmt::format("there is no run '{}' in {}{}", id, folder_.string(), suggestion(id, ids)));
 }
+
+std::vector<fs::path> SweepFolder::other_runs() const {
+  std::set<fs::path> planned;
+  for (const SweepRun& one : sweep_.runs) planned.insert(run(one));
+  std::vector<fs::path> others;
+  for (const auto& name : fs::directory_iterator(runs()))
+    if (name.is_directory())
+      for (const auto& folder : fs::directory_iterator(name))
+        if (!planned.contains(folder.path()) && fs::exists(folder.path() / "config.yaml")) others.push_back(folder.path());
+  return others;
+}
+
+fs::path SweepFolder::rung(Index step) const { return folder_ / "rungs" / fmt::format("{}.tsv", step); }
 
 std::string SweepFolder::values(const SweepRun& run) const { return assignments(sweep_.keys, run); }
 

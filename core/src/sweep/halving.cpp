@@ -17,51 +17,91 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The metric at the last evaluation up to a step; NaN of a failed run.
-double value_at(const SweepFolder& folder, const SweepRun& run, const RunLook& look, Index step) {
-  const double none = std::numeric_limits<double>::quiet_NaN();
-  if (look.state == SweepState::failed && look.step < step) return none;
+/// What a run is judged by.
+struct Judged {
+  std::vector<double> steps, values;
+  bool highest;
+};
+
+Judged judged(const SweepFolder& folder, const SweepRun& run) {
   const fs::path path = folder.run(run) / "results.h5";
   const ResultReader reader(path);
-  const std::string column = "/epochs/" + folder.sweep().halving->metric;
-  if (!reader.exists(column))
-    throw Error(fmt::format("sweep.halving: {} has no {}; its evaluations have {}", path.string(), column,
-                            fmt::join(reader.children("/epochs"), ", ")));
-  const std::vector<double> steps = reader.read("/epochs/step").values, values = reader.read(column).values;
-  const auto rows = std::size_t(std::ranges::upper_bound(steps, double(step)) - steps.begin());
-  return rows == 0 || rows > values.size() ? none : values[rows - 1];
+  const auto direction = [&](const std::string& metric) {
+    const std::string column = "/epochs/" + metric;
+    return reader.exists(column) && reader.has_attribute(column, "description") ? reader.text_attribute(column, "description") : "";
+  };
+  const std::string& metric = folder.sweep().halving->metric;
+  const bool highest = direction(metric) == "higher is better";
+  if (!highest && direction(metric) != "lower is better") {
+    std::vector<std::string> metrics = reader.children("/epochs");
+    std::erase_if(metrics, [&](const std::string& name) { return !direction(name).ends_with("is better"); });
+    throw Error(
+        fmt::format("sweep.halving.metric: {} has no {}; its evaluations have {}: correct the file, and `stiefel sweep run` goes on",
+                    path.string(), metric, fmt::join(metrics, ", ")));
+  }
+  return {reader.read("/epochs/step").values, reader.read("/epochs/" + metric).values, highest};
+}
+
+/// At the last evaluation up to a step; NaN when there is none.
+double value_at(const Judged& run, Index step) {
+  const auto rows = std::size_t(std::ranges::upper_bound(run.steps, double(step)) - run.steps.begin());
+  return rows == 0 || rows > run.values.size() ? std::numeric_limits<double>::quiet_NaN() : run.values[rows - 1];
 }
 
 bool complete(const RunLook& look, Index step) { return look.ended() || (look.step >= step && look.state != SweepState::running); }
 
 void write_rung(const SweepFolder& folder, Index step, const std::vector<std::size_t>& runs, const std::vector<double>& values,
                 const std::vector<std::size_t>& chosen) {
-  const fs::path path = folder.path() / "rungs" / fmt::format("{}.tsv", step);
-  if (fs::exists(path)) return;
+  const fs::path path = folder.rung(step);
   std::error_code error;
   fs::create_directories(path.parent_path(), error);
   if (error) throw file_error("making", path.parent_path(), error.value());
-  const DirectoryGuard one_writer(path.parent_path());
   std::string text = fmt::format("id\t{}\tgoes_on\n", folder.sweep().halving->metric);
   for (std::size_t i = 0; i < runs.size(); ++i)
     text += fmt::format("{}\t{}\t{}\n", folder.sweep().runs[runs[i]].id, values[i], std::ranges::find(chosen, i) != chosen.end() ? 1 : 0);
-  replace_file(path, text);
+  const DirectoryGuard one_writer(path.parent_path());
+  replace_when_new(path, text);
 }
 
 }  // namespace
+
+std::size_t number_going_on(std::size_t runs, Index factor) { return std::max<std::size_t>(1, runs / std::size_t(factor)); }
 
 std::vector<std::size_t> best_of(const std::vector<double>& values, Index factor, bool highest) {
   std::vector<std::size_t> order(values.size());
   std::iota(order.begin(), order.end(), std::size_t(0));
   std::erase_if(order, [&](std::size_t i) { return std::isnan(values[i]); });
   std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return highest ? values[a] > values[b] : values[a] < values[b]; });
-  order.resize(std::min(order.size(), std::max<std::size_t>(1, values.size() / std::size_t(factor))));
+  order.resize(std::min(order.size(), number_going_on(values.size(), factor)));
   std::ranges::sort(order);
   return order;
 }
 
-std::vector<Target> targets_of(const SweepFolder& folder, const std::vector<RunLook>& looks) {
-  const Sweep& sweep = folder.sweep();
+std::vector<std::size_t> Rungs::going_on(Index step, const std::vector<std::size_t>& runs, const std::vector<RunLook>& looks) {
+  const auto decided = decided_.find(step);
+  if (decided != decided_.end() && decided->second.runs == runs) return decided->second.going_on;
+  const Sweep& sweep = folder_.sweep();
+  std::vector<double> values(runs.size(), std::numeric_limits<double>::quiet_NaN());
+  bool highest = false;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const RunLook& look = looks[runs[i]];
+    if (look.state == SweepState::failed && look.step < step) continue;
+    const Judged run = judged(folder_, sweep.runs[runs[i]]);
+    values[i] = value_at(run, step);
+    highest = run.highest;
+  }
+  const std::vector<std::size_t> chosen = best_of(values, sweep.halving->factor, highest);
+  write_rung(folder_, step, runs, values, chosen);
+  std::vector<std::size_t> better;
+  for (const std::size_t i : chosen) better.push_back(runs[i]);
+  decided_[step] = {runs, better};
+  return better;
+}
+
+void Rungs::require_metric(const SweepRun& run) const { judged(folder_, run); }
+
+std::vector<Target> Rungs::targets(const std::vector<RunLook>& looks) {
+  const Sweep& sweep = folder_.sweep();
   std::vector<Target> targets(sweep.runs.size());
   if (!sweep.halving) return targets;
   for (Target& target : targets) target.left_out = true;
@@ -70,14 +110,8 @@ std::vector<Target> targets_of(const SweepFolder& folder, const std::vector<RunL
   for (const Index step : sweep.halving->rungs) {
     for (const std::size_t i : runs) targets[i] = {step, false};
     if (!std::ranges::all_of(runs, [&](std::size_t i) { return complete(looks[i], step); })) return targets;
-    std::vector<double> values;
-    for (const std::size_t i : runs) values.push_back(value_at(folder, sweep.runs[i], looks[i], step));
-    const std::vector<std::size_t> chosen = best_of(values, sweep.halving->factor, sweep.halving->highest);
-    write_rung(folder, step, runs, values, chosen);
     for (const std::size_t i : runs) targets[i].left_out = true;
-    std::vector<std::size_t> better;
-    for (const std::size_t i : chosen) better.push_back(runs[i]);
-    runs = std::move(better);
+    runs = going_on(step, runs, looks);
   }
   for (const std::size_t i : runs) targets[i] = {};
   return targets;

@@ -3,6 +3,7 @@
 // same for any number of workers, in any order, and after any interruption.
 #pragma once
 
+#include <map>
 #include <vector>
 
 #include "sweep/state.hpp"
@@ -16,9 +17,28 @@ struct Target {
   bool left_out = false;  ///< it was not among the best
 };
 
-/// One for each run. Rungs that are complete are written to rungs/STEP.tsv. Without halving every run goes to its end.
-STIEFEL_API std::vector<Target> targets_of(const SweepFolder& folder, const std::vector<RunLook>& looks);
+/// The rungs of a sweep; a decision is made once, by the results of the runs that have come so far.
+class STIEFEL_API Rungs {
+ public:
+  explicit Rungs(const SweepFolder& folder) : folder_(folder) {}
 
+  /// One for each run. Rungs that are complete are written to rungs/STEP.tsv. Without halving every run goes to its end.
+  std::vector<Target> targets(const std::vector<RunLook>& looks);
+  /// Error when a run that has come to a rung cannot be judged.
+  void require_metric(const SweepRun& run) const;
+
+ private:
+  struct Decision {
+    std::vector<std::size_t> runs, going_on;
+  };
+  std::vector<std::size_t> going_on(Index step, const std::vector<std::size_t>& runs, const std::vector<RunLook>& looks);
+
+  const SweepFolder& folder_;
+  std::map<Index, Decision> decided_;  // by step
+};
+
+/// ⌊runs/factor⌋, at least one.
+std::size_t number_going_on(std::size_t runs, Index factor);
 /// Indices of the best ⌊n/factor⌋ of n values, at least one, in the order of the runs. NaN is worst and does not go on; of equal values the
 /// first does.
 STIEFEL_API std::vector<std::size_t> best_of(const std::vector<double>& values, Index factor, bool highest);

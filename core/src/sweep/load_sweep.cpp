@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 constexpr std::size_t enough_problems = 10;
 
 std::optional<Halving> halving_of(const HalvingOptions& options, const Experiment& experiment, const Location& where, Problems& problems) {
-  Halving halving{options.metric, options.best == "highest", options.factor, {}};
+  Halving halving{options.metric, options.factor, {}};
   const TrainOptions& train = experiment.train;
   if (train.steps == 0)
     problems.add(where, "sweep.halving: rungs are counted in steps; give train.steps and not train.epochs");
@@ -25,7 +25,8 @@ std::optional<Halving> halving_of(const HalvingOptions& options, const Experimen
     problems.add(where, fmt::format("sweep.halving: runs are judged by their evaluations; give a train.evaluate_every from 1 to first = {}",
                                     options.first));
   else
-    for (Index rung = options.first; rung < train.steps; rung *= options.factor) halving.rungs.push_back(rung);
+    for (Index rung = options.first; rung<train.steps; rung = rung> train.steps / options.factor ? train.steps : rung * options.factor)
+      halving.rungs.push_back(rung);
   return halving;
 }
 

@@ -3,20 +3,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <boost/algorithm/string.hpp>
+#include <functional>
+
+#include "printable.hpp"
 #include "results/atomic_file.hpp"
 #include "results/file_error.hpp"
-#include "sweep/state.hpp"
+#include "sweep/halving.hpp"
 
 namespace stiefel {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string quoted(const std::string& text) {
-  std::string result = "'";
-  for (const char c : text) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return result + "'";
-}
 
 constexpr const char* body = R"bash(
 finish() {  # lets the run save a checkpoint; `again`: this element goes back into the queue
@@ -29,49 +28,96 @@ finish() {  # lets the run save a checkpoint; `again`: this element goes back in
 }
 trap 'finish again' USR1
 trap 'finish stop' TERM INT
-"${command[@]}" --run "${runs[SLURM_ARRAY_TASK_ID]}" &
+"$stiefel" worker "$sweep" --run "${runs[SLURM_ARRAY_TASK_ID]}" "${options[@]}" &
 worker=$!
 wait "$worker"
 )bash";
 
-std::string script(const SweepFolder& folder, const SlurmOptions& options, const std::vector<std::string>& ids) {
-  const fs::path sweep = fs::absolute(folder.path()).lexically_normal();
-  std::string text = "#!/bin/bash\n";
-  const auto directive = [&](const std::string& option) { text += fmt::format("#SBATCH {}\n", option); };
-  directive(fmt::format("--job-name={}", quoted(folder.sweep().name)));
-  directive(fmt::format("--array=0-{}", ids.size() - 1));
-  directive("--requeue");
-  directive("--open-mode=append");
-  directive("--signal=B:USR1@120");
-  directive(fmt::format("--output={}", quoted((sweep / "slurm" / "%A_%a.log").string())));
-  if (!options.time.empty()) directive("--time=" + options.time);
-  if (options.threads > 0) directive(fmt::format("--cpus-per-task={}", options.threads));
-  for (const std::string& option : options.further) directive(option);
-  text += fmt::format("runs=({})\n", fmt::join(ids, " "));
-  text += fmt::format("command=({} worker {}", quoted(fs::read_symlink("/proc/self/exe").string()), quoted(sweep.string()));
-  if (options.threads > 0) text += fmt::format(" --threads {}", options.threads);
-  if (!options.data_directory.empty()) text += fmt::format(" --data {}", quoted(fs::absolute(options.data_directory).string()));
-  return text + ")" + body;
+/// The runs of an array after a rung are known once that has ended.
+std::string runs_after(Index step, std::size_t first) {
+  return fmt::format(R"bash("$stiefel" sweep status "$sweep" > /dev/null
+rung="$sweep/rungs/{0}.tsv"
+if [[ ! -e $rung ]]; then
+  echo "some runs have not come to step {0}: stiefel sweep status names them, stiefel slurm writes scripts for what is left" >&2
+  exit {1}
+fi
+mapfile -t runs < <(awk -F '\t' '$3 == 1 {{print $1}}' "$rung" | tail -n +{2})
+if [[ $SLURM_ARRAY_TASK_ID -ge ${{#runs[@]}} ]]; then exit 0; fi
+)bash",
+                     step, int(Exit::preempted), first + 1);
 }
+
+class Scripts {
+ public:
+  Scripts(const SweepFolder& folder, const SlurmOptions& options)
+      : folder_(folder), options_(options), sweep_(fs::absolute(folder.path()).lexically_normal().string()) {
+    std::error_code error;
+    fs::create_directories(folder.path() / "slurm", error);
+    if (error) throw file_error("making", folder.path() / "slurm", error.value());
+  }
+
+  /// Arrays NAME_0.sh, NAME_1.sh, … of so many elements in all; `runs` writes the lines that make the variable of that name.
+  std::vector<fs::path> write(const std::string& name, std::size_t elements,
+                              const std::function<std::string(std::size_t first, std::size_t last)>& runs) const {
+    std::vector<fs::path> written;
+    for (std::size_t first = 0; first < elements; first += std::size_t(options_.array_limit)) {
+      const std::size_t last = std::min(elements, first + std::size_t(options_.array_limit));
+      written.push_back(folder_.path() / "slurm" / fmt::format("{}_{}.sh", name, written.size()));
+      replace_file(written.back(), head(last - first) + runs(first, last) + body);
+    }
+    return written;
+  }
+
+ private:
+  std::string head(std::size_t elements) const {
+    std::string text = "#!/bin/bash\n";
+    const auto directive = [&](const std::string& option) { text += fmt::format("#SBATCH {}\n", option); };
+    directive("--job-name=" + shell_word(folder_.sweep().name));
+    directive(fmt::format("--array=0-{}{}", elements - 1, options_.jobs > 0 ? fmt::format("%{}", options_.jobs) : ""));
+    directive("--chdir=" + shell_word(fs::current_path().string()));
+    directive("--requeue");
+    directive("--open-mode=append");
+    directive("--signal=B:USR1@120");
+    directive("--output=" + shell_word(boost::replace_all_copy(sweep_, "%", "%%") + "/slurm/%A_%a.log"));
+    if (!options_.time.empty()) directive("--time=" + options_.time);
+    if (options_.threads > 0) directive(fmt::format("--cpus-per-task={}", options_.threads));
+    for (const std::string& option : options_.further) directive(option);
+    std::vector<std::string> words;
+    if (options_.threads > 0) words.insert(words.end(), {"--threads", std::to_string(options_.threads)});
+    if (!options_.data_directory.empty()) words.insert(words.end(), {"--data", shell_word(fs::absolute(options_.data_directory).string())});
+    return text + fmt::format("stiefel={}\nsweep={}\noptions=({})\n", shell_word(fs::read_symlink("/proc/self/exe").string()),
+                              shell_word(sweep_), fmt::join(words, " "));
+  }
+
+  const SweepFolder& folder_;
+  const SlurmOptions& options_;
+  const std::string sweep_;
+};
 
 }  // namespace
 
-std::vector<fs::path> write_slurm_scripts(const SweepFolder& folder, const SlurmOptions& options) {
-  const std::vector<RunLook> looks = look_at_all(folder, {});
+std::vector<std::vector<fs::path>> write_slurm_scripts(const SweepFolder& folder, const SlurmOptions& options) {
+  const Sweep& sweep = folder.sweep();
+  const std::vector<RunLook> looks = look_at_all(folder, by_file_time(usual_patience));
   std::vector<std::string> ids;
   for (std::size_t i = 0; i < looks.size(); ++i)
-    if (looks[i].state == SweepState::waiting || looks[i].state == SweepState::stopped) ids.push_back(folder.sweep().runs[i].id);
-  const fs::path scripts = folder.path() / "slurm";
-  std::error_code error;
-  fs::create_directories(scripts, error);
-  if (error) throw file_error("making", scripts, error.value());
-  std::vector<fs::path> written;
-  for (std::size_t first = 0; first < ids.size(); first += std::size_t(options.array_limit)) {
-    const std::size_t last = std::min(ids.size(), first + std::size_t(options.array_limit));
-    written.push_back(scripts / fmt::format("array_{}.sh", written.size()));
-    replace_file(written.back(), script(folder, options, {ids.begin() + Index(first), ids.begin() + Index(last)}));
+    if (looks[i].state == SweepState::waiting || looks[i].state == SweepState::stopped) ids.push_back(sweep.runs[i].id);
+  if (ids.empty()) return {};
+  const Scripts scripts(folder, options);
+  std::vector<std::vector<fs::path>> stages = {scripts.write("array", ids.size(), [&](std::size_t first, std::size_t last) {
+    return fmt::format("runs=({})\n", fmt::join(ids.begin() + Index(first), ids.begin() + Index(last), " "));
+  })};
+  if (!sweep.halving) return stages;
+  const std::vector<Target> targets = Rungs(folder).targets(looks);
+  auto runs = std::size_t(std::ranges::count(targets, false, &Target::left_out));
+  const Index present = std::ranges::find(targets, false, &Target::left_out)->step;
+  for (const Index step : sweep.halving->rungs) {
+    if (present == 0 || step < present) continue;
+    runs = number_going_on(runs, sweep.halving->factor);
+    stages.push_back(
+        scripts.write(fmt::format("after_{}", step), runs, [&](std::size_t first, std::size_t) { return runs_after(step, first); }));
   }
-  return written;
+  return stages;
 }
 
 }  // namespace stiefel

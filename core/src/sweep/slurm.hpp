@@ -1,4 +1,4 @@
-// Job scripts for SLURM: an array whose elements are workers for one run each.
+// Job scripts for SLURM: arrays whose elements are workers for one run each.
 #pragma once
 
 #include <filesystem>
@@ -11,14 +11,16 @@ namespace stiefel {
 
 struct SlurmOptions {
   Index array_limit = 500;           ///< most elements of an array: the site's MaxArraySize
+  Index jobs = 0;                    ///< elements of an array that run at a time; 0: as many as the site lets
   std::string time;                  ///< limit of an element; empty: the site's
   int threads = 0;                   ///< cores of an element; 0: the site's
   std::string data_directory;        ///< given to the workers, if not empty
   std::vector<std::string> further;  ///< options of sbatch
 };
 
-/// Writes slurm/array_N.sh for all runs that are to be begun or to go on now; the scripts, in order. With halving these are the runs of
-/// the present rung.
-STIEFEL_API std::vector<std::filesystem::path> write_slurm_scripts(const SweepFolder& folder, const SlurmOptions& options);
+/// Writes slurm/*.sh for all runs that are to be begun or to go on: the scripts that may be submitted together, and with halving for each
+/// further rung those that are to wait until the ones before have ended. Elements of a further rung take the runs that rungs/STEP.tsv
+/// names by then.
+STIEFEL_API std::vector<std::vector<std::filesystem::path>> write_slurm_scripts(const SweepFolder& folder, const SlurmOptions& options);
 
 }  // namespace stiefel

@@ -26,11 +26,11 @@ RunLook read_failure(const fs::path& path) {
 }  // namespace
 
 const char* name_of(SweepState state) {
-  static constexpr const char* names[] = {"waiting", "stopped", "running", "finished", "failed", "left out"};
+  static constexpr const char* names[] = {"waiting", "stopped", "at rung", "running", "finished", "failed", "left out"};
   return names[int(state)];
 }
 
-RunLook look_at(const SweepFolder& folder, const SweepRun& run, LockPatience patience) {
+RunLook look_at(const SweepFolder& folder, const SweepRun& run, const LockPatience& patience) {
   const fs::path directory = folder.run(run), results = directory / "results.h5";
   RunLook look;
   if (fs::exists(results)) {
@@ -56,16 +56,18 @@ RunLook look_at(const SweepFolder& folder, const SweepRun& run, LockPatience pat
   return look;
 }
 
-std::vector<RunLook> look_at_all(const SweepFolder& folder, LockPatience patience) {
+std::vector<RunLook> look_at_all(const SweepFolder& folder, const LockPatience& patience) {
   std::vector<RunLook> looks;
   for (const SweepRun& run : folder.sweep().runs) looks.push_back(look_at(folder, run, patience));
-  const std::vector<Target> targets = targets_of(folder, looks);
+  const std::vector<Target> targets = Rungs(folder).targets(looks);
   for (std::size_t i = 0; i < looks.size(); ++i) {
     if (looks[i].state != SweepState::waiting && looks[i].state != SweepState::stopped) continue;
     if (targets[i].left_out)
       looks[i].state = SweepState::left_out;
     else if (!living_owner(folder.claim(folder.sweep().runs[i]) / "lock", patience).empty())
       looks[i].state = SweepState::running;
+    else if (targets[i].step > 0 && looks[i].step >= targets[i].step)
+      looks[i].state = SweepState::at_rung;
   }
   return looks;
 }

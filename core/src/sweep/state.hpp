@@ -12,6 +12,7 @@ namespace stiefel {
 enum class SweepState {
   waiting,  ///< not begun
   stopped,  ///< begun, and nobody works on it
+  at_rung,  ///< halving: waits for the others
   running,  ///< a living process holds its claim or its folder
   finished,
   failed,    ///< see message
@@ -29,9 +30,9 @@ struct RunLook {
 };
 
 /// From the run's folder and the record of its failure; claims are not asked for. Workers touch the locks of their runs, too.
-STIEFEL_API RunLook look_at(const SweepFolder& folder, const SweepRun& run, LockPatience patience);
+STIEFEL_API RunLook look_at(const SweepFolder& folder, const SweepRun& run, const LockPatience& patience);
 /// Of all runs, with claims and halving.
-STIEFEL_API std::vector<RunLook> look_at_all(const SweepFolder& folder, LockPatience patience);
+STIEFEL_API std::vector<RunLook> look_at_all(const SweepFolder& folder, const LockPatience& patience);
 
 /// Records that a run failed; forget_failure() lets it be tried again.
 void record_failure(const SweepFolder& folder, const SweepRun& run, int exit_code, const std::string& message);

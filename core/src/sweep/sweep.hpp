@@ -8,6 +8,8 @@
 //               claims/ID/lock   who works on it
 //               failed/ID.json   how it failed
 //               rungs/STEP.tsv   halving: who went on, and by which value
+//               cancelled        there while workers are to stay away
+//               slurm/           job scripts, and what jobs said
 #pragma once
 
 #include <filesystem>
@@ -22,7 +24,6 @@ namespace stiefel {
 
 struct Halving {
   std::string metric;
-  bool highest = false;
   Index factor = 3;
   std::vector<Index> rungs;  ///< steps at which runs are compared
 };
@@ -61,9 +62,12 @@ class STIEFEL_API SweepFolder {
   std::filesystem::path run(const SweepRun& run) const { return runs() / sweep_.name / run.id; }
   std::filesystem::path claim(const SweepRun& run) const { return folder_ / "claims" / run.id; }
   std::filesystem::path failure(const SweepRun& run) const { return folder_ / "failed" / (run.id + ".json"); }
+  std::filesystem::path rung(Index step) const;
   std::filesystem::path cancelled() const { return folder_ / "cancelled"; }
   /// Error with a suggestion when there is no such run.
   const SweepRun& find(const std::string& id) const;
+  /// Folders of runs that are in no line of runs.tsv, as those of earlier plans.
+  std::vector<std::filesystem::path> other_runs() const;
   /// `key=value, key=value` of a run.
   std::string values(const SweepRun& run) const;
 

@@ -32,7 +32,8 @@ struct Child {
   std::size_t run;
   int place;
   RunLock claim;
-  bool taken_away = false;  // its claim was taken over
+  std::uintmax_t log_begin;  // bytes that worker.log had before
+  bool taken_away = false;   // its claim was taken over
 };
 
 /// Number of the signal that somebody outside stopped or killed the run with, or 0.
@@ -50,8 +51,11 @@ class Worker {
         options_(options),
         signals_(signals),
         say_(say),
+        patience_(by_watching(options.patience)),
         shares_(options.jobs, options.threads),
         looks_(runs_.size()),
+        rungs_(folder),
+        targets_(runs_.size()),
         given_up_(runs_.size(), false) {
     if (!options.only.empty()) only_ = std::size_t(&folder.find(options.only) - runs_.data());
   }
@@ -59,8 +63,11 @@ class Worker {
   int work();
 
  private:
-  bool at_work_elsewhere() const;
-  void look();
+  bool nothing_left();
+  std::string owner(std::size_t run) const;
+  void look(std::size_t run) { looks_[run] = look_at(folder_, runs_[run], patience_); }
+  void look_at_others();
+  bool settled(std::size_t run) const;
   bool ready(std::size_t run) const;
   void fill();
   bool start(std::size_t run, int place);
@@ -68,7 +75,7 @@ class Worker {
   void reap();
   void ended(const Child& child, int status);
   void stop_children();
-  void touch_claims();
+  void touch_claims_when_due();
   void kill_all(int number) const {
     for (const Child& child : children_) ::kill(child.process, number);
   }
@@ -81,57 +88,75 @@ class Worker {
   const WorkerOptions& options_;
   WorkerSignals& signals_;
   const std::function<void(const std::string&)>& say_;
+  const LockPatience patience_;
   CoreShares shares_;
   std::vector<RunLook> looks_;
+  Rungs rungs_;
   std::vector<Target> targets_;
   std::vector<bool> given_up_;  // for this worker: killed by somebody, or in use
   std::optional<std::size_t> only_;
   std::list<Child> children_;
-  bool stopping_ = false, told_to_stop_ = false, cancelled_ = false;
+  bool stopping_ = false, told_to_stop_ = false, cancelled_ = false, in_use_ = false;
   std::optional<Clock::time_point> first_signal_;
   Clock::time_point looked_{}, touched_ = Clock::now();
+  const Clock::time_point begin_ = Clock::now();
 };
 
 int Worker::work() {
   while (true) {
     reap();
     stop_children();
-    if (Clock::now() - touched_ > std::chrono::duration_cast<Clock::duration>(options_.patience) / 6) touch_claims();
+    touch_claims_when_due();
     if (signals_.save.exchange(false)) kill_all(SIGUSR1);
     if (Clock::now() - looked_ >= look_period) {
       cancelled_ = cancelled_ || fs::exists(folder_.cancelled());
       if (!stopping_ && !cancelled_) fill();
       looked_ = Clock::now();
-      const bool last = stopping_ || cancelled_ || only_ || !at_work_elsewhere();
-      if (children_.empty() && last) break;
+      if (children_.empty() && (stopping_ || cancelled_ || nothing_left())) break;
     }
     std::this_thread::sleep_for(reap_period);
   }
-  look();
+  look_at_others();
   return exit_code();
 }
 
-/// Whether other workers hold runs: they may need this one, when they die or when a rung is complete.
-bool Worker::at_work_elsewhere() const {
-  for (std::size_t i = 0; i < runs_.size(); ++i)
-    if (looks_[i].state == SweepState::running ||
-        (!looks_[i].ended() && !living_owner(folder_.claim(runs_[i]) / "lock", options_.patience).empty()))
-      return true;
-  return false;
+/// Other workers that hold runs may need this one, when they die or when a rung is complete. The only run is not waited for once its
+/// owner has shown that it lives.
+bool Worker::nothing_left() {
+  for (std::size_t run = 0; run < runs_.size(); ++run) {
+    if ((only_ && *only_ != run) || given_up_[run] || targets_[run].left_out || settled(run)) continue;
+    if (!only_ || Clock::now() - begin_ <= 2 * options_.patience) return false;
+    in_use_ = true;
+    say_(fmt::format("{} is left to {}", label(run), owner(run)));
+  }
+  return true;
 }
 
-void Worker::look() {
-  for (std::size_t i = 0; i < runs_.size(); ++i)
-    if (!looks_[i].ended()) looks_[i] = look_at(folder_, runs_[i], options_.patience);
-  targets_ = targets_of(folder_, looks_);
+/// Who holds a run: the worker that claims it, or the process that runs it.
+std::string Worker::owner(std::size_t run) const {
+  const std::string worker = living_owner(folder_.claim(runs_[run]) / "lock", patience_);
+  const std::string process = living_owner(folder_.run(runs_[run]) / "lock", patience_);
+  return worker.empty() ? process : worker;
+}
+
+/// Whether a run stays as it is until its target changes.
+bool Worker::settled(std::size_t run) const {
+  const RunLook& look = looks_[run];
+  return look.ended() || (look.state == SweepState::stopped && targets_[run].step > 0 && look.step >= targets_[run].step);
+}
+
+void Worker::look_at_others() {
+  for (std::size_t run = 0; run < runs_.size(); ++run) {
+    if (settled(run) || (only_ && *only_ != run && !folder_.sweep().halving)) continue;
+    look(run);
+    touch_claims_when_due();
+  }
+  targets_ = rungs_.targets(looks_);
 }
 
 bool Worker::ready(std::size_t run) const {
-  const RunLook& look = looks_[run];
-  if (only_ && *only_ != run) return false;
-  if (look.state != SweepState::waiting && look.state != SweepState::stopped) return false;
-  const Target& target = targets_[run];
-  return !given_up_[run] && !target.left_out && (target.step == 0 || look.step < target.step);
+  const SweepState state = looks_[run].state;
+  return (state == SweepState::waiting || state == SweepState::stopped) && !targets_[run].left_out && !settled(run);
 }
 
 void Worker::fill() {
@@ -139,27 +164,31 @@ void Worker::fill() {
   for (const Child& child : children_) taken[std::size_t(child.place)] = true;
   auto place = std::ranges::find(taken, false);
   if (place == taken.end()) return;
-  look();
+  if (folder_.sweep().halving) look_at_others();
   for (std::size_t run = 0; run < runs_.size() && place != taken.end(); ++run) {
-    if (!ready(run) || !start(run, int(place - taken.begin()))) continue;
+    touch_claims_when_due();
+    if (!start(run, int(place - taken.begin()))) continue;
     place = std::find(place + 1, taken.end(), false);
   }
 }
 
-/// False when somebody else has it, or has just ended it.
+/// False when it is not to be done now, or when somebody else has it or has just ended it.
 bool Worker::start(std::size_t run, int place) {
-  const fs::path claim = folder_.claim(runs_[run]), directory = folder_.run(runs_[run]);
-  if (!living_owner(claim / "lock", options_.patience).empty()) return false;
+  if (given_up_[run] || settled(run) || (only_ && *only_ != run) || !owner(run).empty()) return false;
+  const fs::path claim = folder_.claim(runs_[run]), directory = folder_.run(runs_[run]), log = directory / "worker.log";
+  look(run);
+  if (!ready(run)) return false;
   std::error_code error;
   for (const fs::path& needed : {claim, directory})
     if (fs::create_directories(needed, error); error) throw file_error("making", needed, error.value());
   try {
-    RunLock lock(claim, options_.patience);
-    if (!lock.lost_host().empty()) remove_lock_of(lock.lost_host(), directory);
-    looks_[run] = look_at(folder_, runs_[run], options_.patience);  // only now is it certain that nobody else changes it
+    RunLock lock(claim, patience_);
+    remove_lost_lock(directory / "lock", patience_);
+    look(run);  // only now is it certain that nobody else changes it
     if (!ready(run)) return false;
-    const pid_t process = start_child(command(looks_[run], run), directory / "worker.log", shares_.of(place));
-    children_.push_back({process, run, place, std::move(lock)});
+    const std::uintmax_t log_begin = fs::exists(log) ? fs::file_size(log) : 0;
+    const pid_t process = start_child(command(looks_[run], run), log, shares_.of(place));
+    children_.push_back({process, run, place, std::move(lock), log_begin});
     return true;
   } catch (const Error& busy) {
     if (busy.code() != Exit::in_use) throw;
@@ -206,20 +235,25 @@ void Worker::ended(const Child& child, int status) {
       say_(fmt::format("{} was stopped by signal {}; `stiefel sweep resume` goes on with it", label(run), number));
     return;
   }
-  const std::string said = last_line(folder_.run(runs_[run]) / "worker.log");
+  const std::string said = last_line(folder_.run(runs_[run]) / "worker.log", child.log_begin);
   if (WIFSIGNALED(status)) {
     const int number = WTERMSIG(status);
     return fail(run, int(Exit::plugin), fmt::format("crashed: signal {} ({}); it had said: {}", number, ::strsignal(number), said));
   }
   const int code = WEXITSTATUS(status);
-  looks_[run] = look_at(folder_, runs_[run], options_.patience);
+  look(run);
   if (looks_[run].state == SweepState::finished) return say_(fmt::format("{} finished: {}", label(run), looks_[run].message));
-  if (code == int(Exit::in_use))
+  if (code == int(Exit::in_use)) {
     given_up_[run] = true;
-  else if (code == int(Exit::done) || (code == int(Exit::preempted) && looks_[run].step < targets_[run].step))
-    fail(run, int(Exit::plugin), fmt::format("ended with exit code {} before it was finished, as if a plugin had ended it", code));
-  else if (code != int(Exit::preempted))
+    say_(fmt::format("{} is left alone: {}", label(run), said));
+  } else if (code == int(Exit::done) || code == int(Exit::preempted)) {
+    if (settled(run))
+      rungs_.require_metric(runs_[run]);
+    else
+      fail(run, int(Exit::plugin), fmt::format("ended with exit code {} before it was finished, as if a plugin had ended it", code));
+  } else {
     fail(run, code, said);
+  }
 }
 
 void Worker::fail(std::size_t run, int exit_code, const std::string& message) {
@@ -244,19 +278,24 @@ void Worker::stop_children() {
   kill_all(SIGTERM);
 }
 
-void Worker::touch_claims() {
+/// Often enough that other hosts see it several times before they lose their patience.
+void Worker::touch_claims_when_due() {
+  if (Clock::now() - touched_ <= Clock::duration(options_.patience) / 6) return;
   touched_ = Clock::now();
   for (Child& child : children_) {
-    std::error_code not_there_yet;
-    fs::last_write_time(folder_.run(runs_[child.run]) / "lock", fs::file_time_type::clock::now(), not_there_yet);
-    if (child.taken_away || child.claim.touch()) continue;
-    child.taken_away = true;
-    ::kill(child.process, SIGKILL);
+    if (child.taken_away) continue;
+    child.taken_away = !child.claim.held();
+    if (child.taken_away) {
+      ::kill(child.process, SIGKILL);
+      continue;
+    }
+    for (const fs::path& directory : {folder_.claim(runs_[child.run]), folder_.run(runs_[child.run])}) touch(directory / "lock");
   }
 }
 
 int Worker::exit_code() const {
   if (signals_.stop != 0) return 128 + signals_.stop;
+  if (in_use_) return int(Exit::in_use);
   bool left = false;
   for (std::size_t i = 0; i < runs_.size(); ++i) {
     if (only_ && *only_ != i) continue;

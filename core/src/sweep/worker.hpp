@@ -23,7 +23,7 @@ struct WorkerSignals {
 struct WorkerOptions {
   int jobs = 1;     ///< runs at a time
   int threads = 0;  ///< of each; 0: an equal share of the cores
-  std::chrono::seconds patience{60};
+  std::chrono::seconds patience = usual_patience;
   bool fail_fast = false;
   std::string only;            ///< id of the one run to do; empty: all
   std::string data_directory;  ///< given to the runs, if not empty

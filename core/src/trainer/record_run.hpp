@@ -55,6 +55,8 @@ class RunRecord {
 
  private:
   void open(std::unique_ptr<RecorderThread> recorder);
+  /// What follows is written only if the folder is still this process's, which a worker of a sweep may have taken for dead.
+  void require_lock() const;
 
   std::filesystem::path path_;
   std::string message_;
