@@ -25,8 +25,10 @@ std::optional<Halving> halving_of(const HalvingOptions& options, const Experimen
     problems.add(where, fmt::format("sweep.halving: runs are judged by their evaluations; give a train.evaluate_every from 1 to first = {}",
                                     options.first));
   else
-    for (Index rung = options.first; rung<train.steps; rung = rung> train.steps / options.factor ? train.steps : rung * options.factor)
+    for (Index rung = options.first;; rung *= options.factor) {
       halving.rungs.push_back(rung);
+      if (rung > (train.steps - 1) / options.factor) break;
+    }
   return halving;
 }
 
