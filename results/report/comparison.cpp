@@ -109,7 +109,7 @@ std::vector<Figure> against_key(const Study& study, const std::string& key) {
   Figure figure{"against_" + identifier(key),
                 fmt::format("{} against {}", capitalised(study.metric.label), key),
                 fmt::format("{} of all runs against {}, with the median of the runs that are otherwise alike.", study.metric.label, key),
-                "Points: runs; line: median over seeds; band: 25 to 75 %.",
+                std::string("Points: runs. ") + band_caption,
                 {key},
                 {study.metric.label, study.metric.units}};
   std::vector<Alike> groups = alike_without(study, key);

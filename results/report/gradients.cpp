@@ -148,10 +148,12 @@ std::vector<Figure> gradient_figures(const Study& study) {
   std::vector<Figure> figures;
   const auto add = [&](std::vector<Figure> more) { std::move(more.begin(), more.end(), std::back_inserter(figures)); };
   add(all_parameters(study));
+  std::vector<Figure> first;
   for (const bool last : {false, true}) {
     const std::vector<Figure> whole = profiles(study, "hidden_grad_norm", last),
                               of_last_step = profiles(study, "last_step_grad_norm", last);
-    add(whole);
+    if (last && !whole.empty() && same_numbers(first, whole)) break;  // there is one snapshot
+    add(first = whole);
     if (!same_numbers(whole, of_last_step)) add(of_last_step);  // where the loss is that of the last step
   }
   for (std::size_t i = 0; i < study.shown().size(); ++i) add(heat_map(study.shown()[i], i + 1));

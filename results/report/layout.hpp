@@ -16,7 +16,7 @@ struct LegendEntry {
   Form form;
   bool band;
   int colour;
-  std::string label;
+  std::vector<std::string> lines;
 };
 
 struct Placement {
@@ -28,6 +28,8 @@ struct Placement {
 };
 
 Placement place(const Figure& figure);
+/// The name of a row, as it is written beside the axis.
+std::vector<std::string> name_of_row(const std::string& name);
 /// "label (units)".
 std::string title_of(const Axis& axis);
 /// The scale of a heat map's colours, over one pixel.

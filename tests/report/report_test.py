@@ -6,6 +6,7 @@ usage: report_test.py STIEFEL [unittest options]; REPORT_SCREENSHOTS=FOLDER keep
 import base64
 import csv
 import io
+import json
 import math
 import os
 import pathlib
@@ -17,6 +18,7 @@ import tempfile
 import time
 import unittest
 import xml.etree.ElementTree as xml
+from html import unescape
 
 import h5py
 import numpy
@@ -26,6 +28,52 @@ import runs
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = "<img src=x onerror=alert(1)> \"'&"
+OPEN_ALL = "for (const d of document.querySelectorAll('figure[data-lines] .drawing')) d.dispatchEvent(new PointerEvent('pointerenter'));"
+# How many pixels charts are off from the figures below them: cursors at the first two x, and named values of y.
+LIE_OVER = """
+  return [...document.querySelectorAll('figure[data-lines]')].map(figure => {
+    const drawing = figure.querySelector('.drawing'), [from, to, kind] = drawing.dataset.x.split(' '), f = kind === 'log' ? Math.log : Number;
+    const frame = drawing.querySelector('.frame').getBoundingClientRect(), middle = e => (r => r.top + r.height / 2)(e.getBoundingClientRect());
+    const cursors = ['Home', 'ArrowRight'].map(key => {
+      drawing.dispatchEvent(new KeyboardEvent('keydown', {key}));
+      const value = Number(figure.querySelector('.reading b').innerText.split(': ')[1].replace('−', '-'));
+      return Math.abs(figure.querySelector('.cursor').getBoundingClientRect().left - frame.left - frame.width * (f(value) - f(from)) / (f(to) - f(from)));
+    });
+    const ticks = [];
+    for (const text of drawing.querySelectorAll('.ticks.y text'))
+      for (const label of figure.querySelectorAll('.dygraph-axis-label-y'))
+        if (label.innerText === text.textContent && Math.min(middle(text) - frame.top, frame.bottom - middle(text)) > 15) ticks.push(Math.abs(middle(label) - middle(text)));
+    return {id: figure.id, kind, cursors, ticks};
+  });"""
+KEYS_AND_MOUSE = """
+  const figure = document.querySelector('#valid_loss'), drawing = figure.querySelector('.drawing'), found = {};
+  const press = key => drawing.dispatchEvent(new KeyboardEvent('keydown', {key}));
+  const shown = () => [...figure.querySelectorAll('.dygraph-axis-label-x')].map(label => Number(label.innerText));
+  const mouse = (kind, share, target) => {
+    const frame = drawing.querySelector('.frame').getBoundingClientRect();
+    target.dispatchEvent(new MouseEvent(kind, {bubbles: true, clientX: frame.left + share * frame.width, clientY: frame.top + 100}));
+  };
+  const drag = () => {
+    const canvas = [...figure.querySelectorAll('canvas')].at(-1);
+    mouse('mousedown', 0.24, canvas), mouse('mousemove', 0.5, document), mouse('mousemove', 0.76, document), mouse('mouseup', 0.76, document);
+    return shown();
+  };
+  ['Home', 'ArrowRight', 'ArrowRight'].forEach(press);
+  found.read = figure.querySelector('.reading').innerText;
+  found.focusable = drawing.tabIndex;
+  found.shortcuts = drawing.getAttribute('aria-keyshortcuts');
+  found.whole = shown();
+  press('+');
+  found.enlarged = shown();
+  press('-');
+  found.less = shown();
+  found.dragged = drag();
+  press('Escape');
+  found.escaped = shown();
+  drag();
+  figure.querySelectorAll('canvas')[1].dispatchEvent(new MouseEvent('dblclick', {bubbles: true}));
+  found.clicked_twice = shown();
+  return found;"""
 GENERATED_FIGURES = {"waveform_1": ("time (ms)", "amplitude")}
 SWEEP_FIGURES = {
     "train_loss": ("optimizer step", "loss, batch mean"), "valid_loss": ("optimizer step", "validation loss"),
@@ -180,6 +228,8 @@ class Report(Made, unittest.TestCase):
             figure = figures((folder / "report.html").read_text())["against_optimizer_rate"]
             self.assertEqual(texts(drawing(figure), "label x"), ["optimizer.rate"])
             self.assertTrue(drawing(figure).get("data-x").endswith(" log"))
+            self.assertNotIn("25 to 75 %", "".join(figure.itertext()))
+            self.assertFalse([e for e in figure.iter() if "band" in (e.get("class") or "")])
             for (label, rate), (run,) in made.items():
                 with h5py.File(run / "results.h5") as file:
                     best = file["epochs/valid_loss"][()][numpy.flatnonzero(file["epochs/is_best"][()])[-1]]
@@ -256,10 +306,10 @@ class Browser(Made, unittest.TestCase):
                     browser.screenshot(self.folder / f"{name}.html", picture, width, height, dark)
                     self.assertTrue(picture.exists())
 
-    def measured(self, expression, **options):
-        html, console = browser.document(self.page, script=f"document.documentElement.dataset.found = {expression}", **options)
+    def measured(self, expression, page=None, **options):
+        html, console = browser.document(page or self.page, script=f"document.documentElement.dataset.found = {expression}", **options)
         self.assertEqual(console, [])
-        return re.search(r'data-found="([^"]*)"', html).group(1)
+        return unescape(re.search(r'data-found="([^"]*)"', html).group(1))
 
     def test_page(self):
         for page in (self.page, self.folder / "generation.html"):
@@ -272,31 +322,45 @@ class Browser(Made, unittest.TestCase):
 
     def test_nothing_is_wider_than_a_narrow_window(self):
         frame = self.page.with_name("frame.html")
-        inner = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", self.page.read_text()).replace(
-            "</body>", "<script>parent.postMessage([innerWidth, document.documentElement.scrollWidth], '*')</script></body>")
-        self.page.with_name("inner.html").write_text(inner)
+        self.page.with_name("inner.html").write_text(browser.with_script(self.page.read_text(), OPEN_ALL + """
+            parent.postMessage([innerWidth, document.documentElement.scrollWidth, document.querySelectorAll('.live').length > 5], '*')"""))
         frame.write_text("""<iframe src="inner.html" width="400" height="800" frameborder="0"></iframe>
                          <script>onmessage = event => document.documentElement.dataset.found = event.data</script>""")
-        html, _ = browser.document(frame)
-        self.assertEqual(re.search(r'data-found="([^"]*)"', html).group(1), "400,400")
+        html, console = browser.document(frame)
+        self.assertEqual(console, [])
+        self.assertEqual(re.search(r'data-found="([^"]*)"', html).group(1), "400,400,true")
 
-    def test_keys_read_and_enlarge(self):
-        keys = "".join(f"svg.dispatchEvent(new KeyboardEvent('keydown', {{key: '{key}'}}));" for key in ("Home", "ArrowRight", "ArrowRight"))
-        found = self.measured(f"(() => {{ const f = document.querySelector('#valid_loss'), svg = f.querySelector('svg'); {keys}"
-                              "const read = f.querySelector('.reading').innerText;"
-                              "svg.dispatchEvent(new KeyboardEvent('keydown', {key: '+'}));"
-                              "const part = svg.querySelector('.plot').getAttribute('viewBox');"
-                              "svg.dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape'}));"
-                              "return [read, svg.tabIndex, part.split(' ')[2] * 2, svg.querySelector('.plot').getAttribute('viewBox').split(' ')[2]].join('|') })()")
-        read_out, focusable, doubled, whole = found.split("|")
-        self.assertEqual(focusable, "0")
-        self.assertAlmostEqual(float(doubled), float(whole), delta=0.2)
-        lines = read_out.split("\n")
+    def test_charts_lie_over_their_figures(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = pathlib.Path(scratch)
+            runs.make_sweep(PROGRAM, folder, seeds=(1,), rates=(0.001, 0.01))
+            report("runs", folder=folder)
+            for page, kinds in ((self.page, {"linear"}), (folder / "report.html", {"linear", "log"})):
+                found = json.loads(self.measured("JSON.stringify((() => {" + OPEN_ALL + LIE_OVER + "})())", page=page, width=1000))
+                self.assertEqual({figure["kind"] for figure in found}, kinds)
+                for figure in found:
+                    with self.subTest(figure=figure["id"]):
+                        self.assertLess(max(figure["cursors"]), 1.5)
+                        self.assertLess(max(figure["ticks"], default=0), 2.5)
+                self.assertGreater(sum(len(figure["ticks"]) for figure in found), 20)
+
+    def test_keys_and_mouse_read_and_enlarge(self):
+        found = json.loads(self.measured("JSON.stringify((() => {" + KEYS_AND_MOUSE + "})())"))
+        lines = [line for line in found["read"].split("\n") if line]
         self.assertEqual(lines[0], "optimizer step: 60")
+        self.assertEqual(len(lines), 1 + len(self.sweep))
         for line, label in zip(lines[1:], self.sweep):
             name, value = line.rsplit(": ", 1)
             self.assertEqual(name, label)
             self.assertAlmostEqual(float(value), numpy.median([read(f, "epochs/valid_loss")[-1] for f in self.sweep[label]]), delta=1e-4)
+        self.assertEqual(found["focusable"], 0)
+        self.assertEqual(found["shortcuts"], "ArrowLeft ArrowRight Home End + - Escape")
+        self.assertEqual((found["whole"][0], found["whole"][-1]), (20, 60))
+        self.assertEqual((found["enlarged"][0], found["enlarged"][-1]), (40, 60))
+        self.assertEqual(found["less"], found["whole"])
+        self.assertEqual((found["dragged"][0], found["dragged"][-1]), (30, 50))
+        self.assertEqual(found["escaped"], found["whole"])
+        self.assertEqual(found["clicked_twice"], found["whole"])
 
     def test_print(self):
         report("runs/three maps", "--pdf", "report.pdf", folder=self.folder)
