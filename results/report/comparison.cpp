@@ -55,7 +55,41 @@ std::optional<double> number(const std::string& text) {
   return value;
 }
 
-/// Keys whose values are different numbers wherever there is one.
+struct Alike {
+  std::string label;
+  std::vector<const RunData*> runs;
+};
+
+/// Runs that are the same but for the key and the seed.
+std::vector<Alike> alike_without(const Study& study, const std::string& key) {
+  std::vector<std::string> others = study.keys;
+  std::erase(others, key);
+  const auto before = [](const std::vector<std::string>& a, const std::vector<std::string>& b) {
+    return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(), comes_before);
+  };
+  std::map<std::vector<std::string>, std::vector<const RunData*>, decltype(before)> alike(before);
+  for (const RunData* run : study.runs()) {
+    std::vector<std::string> values;
+    for (const std::string& other : others) values.push_back(value_of(*run, other));
+    alike[values].push_back(run);
+  }
+  std::vector<const RunData*> first;
+  for (const auto& [values, runs] : alike) first.push_back(runs.front());
+  const std::vector<std::string> telling = telling_keys(first, others);
+  std::vector<Alike> found;
+  for (const auto& [values, runs] : alike) found.push_back({label_of(*runs.front(), telling), runs});
+  return found;
+}
+
+/// Whether some runs are the same but for the key and the seed.
+bool varies_alone(const Study& study, const std::string& key) {
+  for (const Alike& alike : alike_without(study, key))
+    for (const RunData* run : alike.runs)
+      if (value_of(*run, key) != value_of(*alike.runs.front(), key)) return true;
+  return false;
+}
+
+/// Keys whose values are different numbers wherever there is one, in runs that are otherwise the same.
 std::vector<std::string> numeric_keys(const Study& study) {
   std::vector<std::string> keys;
   const auto runs = study.runs();
@@ -68,25 +102,9 @@ std::vector<std::string> numeric_keys(const Study& study) {
       if (value) ++values[*value];
       return value.has_value();
     });
-    if (numeric && values.size() > 1 && keys.size() < most_keys) keys.push_back(key);
+    if (numeric && values.size() > 1 && keys.size() < most_keys && varies_alone(study, key)) keys.push_back(key);
   }
   return keys;
-}
-
-struct Alike {
-  std::string label;
-  std::vector<const RunData*> runs;
-};
-
-/// Runs that are the same but for the key and the seed.
-std::vector<Alike> alike_without(const Study& study, const std::string& key) {
-  std::vector<std::string> others = study.keys;
-  std::erase(others, key);
-  std::map<std::string, std::vector<const RunData*>> alike;
-  for (const RunData* run : study.runs()) alike[label_of(*run, others)].push_back(run);
-  std::vector<Alike> found;
-  for (const auto& [label, runs] : alike) found.push_back({label, runs});
-  return found;
 }
 
 void add_against(Figure& figure, const Alike& alike, const std::string& key, const Metric& metric, int colour) {

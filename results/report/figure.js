@@ -4,7 +4,7 @@ for (const figure of document.querySelectorAll("figure[data-lines]")) {
   const drawing = figure.querySelector(".drawing"), plot = drawing.querySelector(".plot"), classes = figure.dataset.lines.split(",");
   const axis = name => {
     const [from, to, kind] = drawing.dataset[name].split(" ");
-    return { range: [+from, +to], log: kind === "log" };
+    return { range: [+from, +to], ...(kind === "log" ? { log: true, f: Math.log10, g: v => 10 ** v } : { log: false, f: v => v, g: v => v }) };
   };
   const x = axis("x"), y = axis("y");
   const add = (name, parent) => parent.appendChild(Object.assign(document.createElement("div"), { className: name }));
@@ -12,8 +12,8 @@ for (const figure of document.querySelectorAll("figure[data-lines]")) {
   chart.ariaHidden = true;
   reading.role = "status";
   reading.hidden = true;
-  drawing.tabIndex = 0;
-  drawing.setAttribute("aria-keyshortcuts", "ArrowLeft ArrowRight Home End + - Escape");
+  for (const [name, value] of [["tabindex", "0"], ["role", "application"], ["aria-keyshortcuts", "ArrowLeft ArrowRight Home End + - Escape"]]) drawing.setAttribute(name, value);
+  document.querySelector(".keys").hidden = false;
   let names, rows, graph, cursor, at = -1;
 
   // The numbers are those of the CSV link: series,x,y,low,high. A row for each x, with [low, y, high] of each series.
@@ -46,6 +46,7 @@ for (const figure of document.querySelectorAll("figure[data-lines]")) {
     const text = v === 0 || (power > -4 && power < 6) ? String(+v.toPrecision(5)) : `${digits === 1 ? "" : `${digits}×`}10${[...String(power)].map(c => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(c)]).join("")}`;
     return text.replace("-", "−");
   };
+  const upTo = ([from, to]) => [from, to + 1e-9 * Math.abs(to)];  // so that a tick at the end is drawn
   // On a logarithmic axis powers of ten, with 2 and 5 times them where there is room.
   const ticker = (a, b, pixels, option, graph) => {
     const stride = Math.log10(b / a) / pixels * option("pixelsPerLabel"), chosen = [];
@@ -61,8 +62,12 @@ for (const figure of document.querySelectorAll("figure[data-lines]")) {
       element.style.borderColor = colour;
       return element;
     };
-    const values = points.filter(point => !classes[point.name].endsWith("guide"))
-      .map(point => say("span", `${names[point.name]}: ${short(point.yval)}`, graph.getPropertiesForSeries(point.name).color));
+    // Of each series the value at this x, or near it.
+    const distance = row => Math.abs(x.f(row[0]) - x.f(value)), reach = 0.02 * (x.f(x.range[1]) - x.f(x.range[0]));
+    const values = classes.map((name, i) => {
+      const [row] = rows.filter(row => Number.isFinite(row[i + 1]?.[1]) && distance(row) <= reach).sort((a, b) => distance(a) - distance(b));
+      return row && !name.endsWith("guide") ? say("span", `${names[i]}: ${short(row[i + 1][1])}${row[0] === value ? "" : ` at ${short(row[0])}`}`, graph.getPropertiesForSeries(String(i)).color) : "";
+    });
     reading.replaceChildren(say("b", `${drawing.querySelector(".label.x").textContent}: ${short(value)}`), ...values);
     reading.style.top = `${chart.offsetTop + chart.offsetHeight + 22}px`;
     reading.hidden = false;
@@ -80,7 +85,7 @@ for (const figure of document.querySelectorAll("figure[data-lines]")) {
     const axisOptions = of => ({ logscale: of.log, axisLabelFormatter: short, ticker, axisLabelFontSize: 12 * scale });
     graph = new Dygraph(chart, rows, {
       labels: ["x", ...classes.map((_, i) => String(i))], series: Object.fromEntries(classes.map((name, i) => [String(i), style(name)])),
-      customBars: true, fillAlpha: 0.17, connectSeparatedPoints: true, dateWindow: x.range.map((v, i) => v * (1 + i * 1e-9)), valueRange: y.range, logscale: y.log,
+      customBars: true, fillAlpha: 0.17, connectSeparatedPoints: true, dateWindow: upTo(x.range), valueRange: y.range, logscale: y.log,
       axes: { x: { ...axisOptions(x), pixelsPerLabel: 60 }, y: { ...axisOptions(y), pixelsPerLabel: 34, axisLabelWidth: left - begin - 6 } },
       axisTickSize: 3, xAxisHeight: foot, rightGap: gap, axisLineColor: "transparent", gridLineColor: getComputedStyle(figure).borderColor, gridLineWidth: 0.8,
       highlightCallback: (_, value, points, row) => { at = row; read(value, points); }, unhighlightCallback: leave,
@@ -97,11 +102,19 @@ for (const figure of document.querySelectorAll("figure[data-lines]")) {
   };
   const whole = () => { close(); open(); };
   const zoom = factor => {
-    const f = x.log ? Math.log10 : v => v, g = x.log ? v => 10 ** v : v => v, [least, most] = x.range.map(f), [from, to] = graph.xAxisRange().map(f);
-    const half = Math.min(most - least, (to - from) * factor) / 2, centre = Math.max(least + half, Math.min(most - half, at < 0 ? (from + to) / 2 : f(rows[at][0])));
-    graph.updateOptions({ dateWindow: [g(centre - half), g(centre + half)] });
+    const [least, most] = x.range.map(x.f), [from, to] = graph.xAxisRange().map(x.f), half = (to - from) * factor / 2;
+    const centre = Math.max(least + half, Math.min(most - half, at < 0 ? (from + to) / 2 : x.f(rows[at][0])));
+    graph.clearSelection();
+    if (2 * half > 0.99 * (most - least)) whole();
+    else graph.updateOptions({ dateWindow: upTo([x.g(centre - half), x.g(centre + half)]) });
+    if (at >= 0) graph.setSelection(at, undefined, undefined, true);
   };
-  const go = row => graph.setSelection(at = Math.max(0, Math.min(rows.length - 1, row)), undefined, undefined, true);
+  const go = row => {
+    at = Math.max(0, Math.min(rows.length - 1, row));
+    const [from, to] = graph.xAxisRange();
+    if (rows[at][0] < from || rows[at][0] > to) zoom(1);
+    else graph.setSelection(at, undefined, undefined, true);
+  };
   const keys = { ArrowRight: () => go(at + 1), ArrowLeft: () => go(at - 1), Home: () => go(0), End: () => go(rows.length - 1), "+": () => zoom(0.5), "-": () => zoom(2), Escape: whole };
   drawing.addEventListener("keydown", event => {
     if (!keys[event.key] || event.ctrlKey || event.altKey || event.metaKey) return;

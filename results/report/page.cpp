@@ -65,7 +65,9 @@ std::string page(const Study& study, const std::vector<Section>& sections, const
       "content=\"{}\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, "
       "initial-scale=1\">\n<title>{}</title>\n<style>{}{}</style>\n</head>\n<body>\n<main>\n"
-      "<header><h1>{}</h1><p class=\"lead\">{}</p><p class=\"note\">{}</p>{}</header>\n",
+      "<header><h1>{}</h1><p class=\"lead\">{}</p><p class=\"note\">{}</p><p class=\"note keys\" hidden>Figures with lines: the mouse or "
+      "arrow keys read "
+      "values, dragging or + and − enlarge a part, a double click or Escape shows all.</p>{}</header>\n",
       policy(), shown, page_css, figure_css, shown, escape(counted(study)), escape(origin(study)), navigation(sections));
   html += panel("summary", "Summary", summary_table(study));
   for (const Section& section : sections) {

@@ -61,10 +61,13 @@ KEYS_AND_MOUSE = """
   ['Home', 'ArrowRight', 'ArrowRight'].forEach(press);
   found.read = figure.querySelector('.reading').innerText;
   found.focusable = drawing.tabIndex;
+  found.role = drawing.role;
   found.shortcuts = drawing.getAttribute('aria-keyshortcuts');
   found.whole = shown();
   press('+');
   found.enlarged = shown();
+  press('Home');
+  found.moved = shown();
   press('-');
   found.less = shown();
   found.dragged = drag();
@@ -75,6 +78,11 @@ KEYS_AND_MOUSE = """
   found.clicked_twice = shown();
   return found;"""
 GENERATED_FIGURES = {"waveform_1": ("time (ms)", "amplitude")}
+# Figures with a line for each group, and of which tables they are.
+CURVES = (("train_loss", "steps/step", "steps/loss"), ("valid_loss", "epochs/step", "epochs/valid_loss"), ("grad_norm", "steps/step", "steps/grad_norm"),
+          ("defect_recurrent", "orthogonality/recurrent/snapshot", "orthogonality/recurrent/defect_fro"),
+          ("singular_values_recurrent", "spectrum/recurrent/snapshot", "spectrum/recurrent/singular_mean"))
+PROFILES = (("hidden_grad_norm_last", "gradient/t", "gradient/hidden_grad_norm"),)
 SWEEP_FIGURES = {
     "train_loss": ("optimizer step", "loss, batch mean"), "valid_loss": ("optimizer step", "validation loss"),
     "valid_accuracy": ("optimizer step", "validation accuracy"), "wall_clock": ("wall time (s)", "validation loss"),
@@ -117,10 +125,10 @@ def curve(figure, label):
     return numpy.array([[float(v) if v else math.nan for v in row] for row in rows]).T
 
 
-def drawn_points(figure, index):
-    """The points of a line as the axes place them: of the index-th path that is a whole line."""
+def drawn_points(figure, kind, index):
+    """The points of the index-th path of a kind ("line", "points"), as the axes place them."""
     plot = drawing(figure).find(f"{SVG}svg[@class='plot']")
-    line = [p for p in plot if p.get("class", "").startswith("line ")][index]
+    line = [p for p in plot if re.fullmatch(kind + r" c\d", p.get("class", ""))][index]
     _, _, width, height = map(float, plot.get("viewBox").split())
     scales = []
     for name in "xy":
@@ -133,9 +141,26 @@ def drawn_points(figure, index):
     return numpy.array(points), scales
 
 
+def farthest(figure, kind, index, x, y):
+    """The largest distance of a drawn point from that of the numbers x, y which has the nearest x, in shares of the axes; and how many there are."""
+    points, scales = drawn_points(figure, kind, index)
+    places = [(numpy.log(v) if log == "log" else v, numpy.log(p) if log == "log" else p, *((math.log(b), math.log(e)) if log == "log" else (b, e)))
+              for v, p, (b, e, log) in zip((numpy.asarray(x, float), numpy.asarray(y, float)), points.T, scales)]
+    rows = abs(places[0][0][None, :] - places[0][1][:, None]).argmin(axis=1)
+    return max(abs(v[rows] - p).max() / (end - begin) for v, p, begin, end in places), len(points)
+
+
 def read(folder, path):
     with h5py.File(folder / "results.h5") as file:
         return file[path][()]
+
+
+def first_column(table):
+    return table.reshape(len(table), -1)[:, 0]
+
+
+def last_row(table):
+    return table[-1]
 
 
 class Made:
@@ -176,27 +201,66 @@ class Report(Made, unittest.TestCase):
         self.assertEqual(texts(drawing(self.figures["gradient_map_1"]), "label scale"), ["‖∂L/∂hₜ‖"])
 
     def test_curves_are_the_numbers_of_the_files(self):
-        for name, x, y in (("train_loss", "steps/step", "steps/loss"), ("valid_loss", "epochs/step", "epochs/valid_loss"),
-                           ("grad_norm", "steps/step", "steps/grad_norm"), ("defect_recurrent", "orthogonality/recurrent/snapshot", "orthogonality/recurrent/defect_fro"),
-                           ("singular_values_recurrent", "spectrum/recurrent/snapshot", "spectrum/recurrent/singular_mean")):
+        for name, x, y in CURVES:
             for index, label in enumerate(list(self.sweep)[:2]):
                 with self.subTest(figure=name, group=label):
                     found = curve(self.figures[name], label)
-                    values = numpy.array([read(folder, y).reshape(found.shape[1], -1)[:, 0] for folder in self.sweep[label]])
+                    values = numpy.array([first_column(read(folder, y)) for folder in self.sweep[label]])
                     numpy.testing.assert_array_equal(found[0], read(self.sweep[label][0], x))
                     numpy.testing.assert_allclose(found[1], numpy.median(values, axis=0), rtol=1e-8)
                     if name != "singular_values_recurrent":
                         numpy.testing.assert_allclose(found[2:], numpy.quantile(values, [0.25, 0.75], axis=0), rtol=1e-8)
 
-    def test_lines_lie_where_the_numbers_are(self):
-        for name in ("valid_loss", "defect_recurrent"):
+    def test_lines_lie_where_the_numbers_of_the_files_are(self):
+        for name, x, y in CURVES + PROFILES:
             for index, label in enumerate(list(self.sweep)[:2]):
-                points, scales = drawn_points(self.figures[name], index)
-                found = curve(self.figures[name], label)
-                self.assertEqual(len(points), found.shape[1])
-                for k, (begin, end, kind) in enumerate(scales):
-                    place = numpy.log if kind == "log" else numpy.array
-                    numpy.testing.assert_allclose(place(points[:, k]), place(found[k]), atol=1e-3 * abs(place(end) - place(begin)))
+                with self.subTest(figure=name, group=label):
+                    folders = self.sweep[label]
+                    values = numpy.median([last_row(read(f, y)) if name.startswith("hidden") else first_column(read(f, y)) for f in folders], axis=0)
+                    distance, count = farthest(self.figures[name], "line", index, read(folders[0], x), values)
+                    self.assertLess(distance, 1e-3)
+                    self.assertEqual(count, len(values))
+        for index, label in enumerate(list(self.sweep)[:2]):
+            values = read(self.sweep[label][0], "spectrum/recurrent/eigenvalues")[-1]
+            figure = self.figures[f"eigenvalues_{index + 1}"]
+            points, _ = drawn_points(figure, "points", 1)
+            numpy.testing.assert_allclose(points, numpy.stack([values.real, values.imag], axis=1), atol=2e-3)
+
+    def test_long_lines_show_the_smallest_and_largest_values(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = pathlib.Path(scratch) / "long"
+            losses = numpy.stack([runs.make_long(self.sweep["elman, householder"][0], folder / str(seed), 10**6, seed) for seed in (1, 2)])
+            report("long", folder=folder.parent)
+            page = folder.parent / "report.html"
+            self.assertLess(page.stat().st_size, 2e6)
+            figure = figures(page.read_text())["train_loss"]
+            text = "".join(figure.itertext())
+            self.assertIn("Drawn: smallest and largest value of each pixel column.", text)
+            self.assertIn("Data: smallest and largest of every 833 points", text)
+            middle, steps = numpy.median(losses, axis=0), numpy.arange(1, 10**6 + 1)
+            points, _ = drawn_points(figure, "line", 0)
+            self.assertEqual(len(points), 860)
+            stretches = [slice(k * 10**6 // 430, (k + 1) * 10**6 // 430) for k in range(430)]
+            for choose, found in ((min, points[:, 1].reshape(430, 2).min(axis=1)), (max, points[:, 1].reshape(430, 2).max(axis=1))):
+                numpy.testing.assert_allclose(found, [choose(middle[s]) for s in stretches], rtol=0.01)
+            data = curve(figure, "three maps")
+            self.assertTrue(set(data[0]) <= set(steps))
+            numpy.testing.assert_allclose(data[1], middle[data[0].astype(int) - 1], rtol=1e-8)
+            self.assertAlmostEqual(data[3].max(), numpy.quantile(losses, 0.75, axis=0).max(), delta=1e-8 * data[3].max())
+
+    def test_long_names_are_whole(self):
+        label = "a name of many words that goes on and on, " * 4 + "and has an end"
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = pathlib.Path(scratch)
+            runs.run(PROGRAM, folder, runs.ADDING.format(name=label[:200]), ["train.steps=20"])
+            runs.run(PROGRAM, folder, runs.ADDING.format(name="short"), ["train.steps=20", "seed=2"])
+            report("runs", "--by", "name", folder=folder)
+            found = figures((folder / "report.html").read_text())
+            for name, kind in (("valid_loss", "legend"), ("boxes", "ticks y")):
+                texts = [t for g in drawing(found[name]).iter(f"{SVG}g") if g.get("class") == kind for t in g.iter(f"{SVG}text")]
+                whole = [t for t in texts if "".join(t.itertext()).endswith("and has an end")]
+                self.assertEqual(len(whole), 1, name)
+                self.assertGreater(len(list(whole[0])), 2)
 
     def test_spectra_profiles_and_waveforms(self):
         folder = self.sweep["elman, householder"][0]
@@ -210,11 +274,15 @@ class Report(Made, unittest.TestCase):
         numpy.testing.assert_allclose(profile[1], numpy.median(norms, axis=0), rtol=1e-8)
         cells = data(self.figures["gradient_map_1"])
         norms, snapshots = read(folder, "gradient/hidden_grad_norm"), read(folder, "gradient/snapshot")
-        self.assertEqual(len(cells), norms.size)
-        for cell in cells[:: 7]:
-            step, t, value = map(float, cell.values())
-            nearest = numpy.flatnonzero(abs(snapshots - step) <= 0.5 * 60 / len(snapshots) + numpy.diff(snapshots).max())
-            self.assertTrue(any(abs(norms[i, int(t)] - value) <= 1e-4 * value for i in nearest))
+        steps = numpy.array([float(step) for step in list(cells[0])[1:]])
+        times, *values = numpy.array([[float(value) for value in row.values()] for row in cells]).T
+        numpy.testing.assert_array_equal(times.astype(int), range(norms.shape[1]))
+        nearest = abs(snapshots[None, :] - steps[:, None]).argmin(axis=1)
+        self.assertEqual(sorted(set(nearest)), list(range(len(snapshots))))
+        numpy.testing.assert_allclose(values, norms[nearest], rtol=1e-4)
+        scales = [texts(g, None) for n in (1, 2, 3) for g in drawing(self.figures[f"gradient_map_{n}"]).iter(f"{SVG}g") if g.get("class") == "ticks scale"]
+        self.assertGreater(len(scales[0]), 1)
+        self.assertEqual(scales, [scales[0]] * 3)
         generated = figures((self.folder / "generation.html").read_text())["waveform_1"]
         self.assertEqual({row["series"] for row in data(generated)}, {"true", "generated"})
         self.assertEqual(curve(generated, "true").shape[1], 60)
@@ -354,9 +422,11 @@ class Browser(Made, unittest.TestCase):
             self.assertEqual(name, label)
             self.assertAlmostEqual(float(value), numpy.median([read(f, "epochs/valid_loss")[-1] for f in self.sweep[label]]), delta=1e-4)
         self.assertEqual(found["focusable"], 0)
+        self.assertEqual(found["role"], "application")
         self.assertEqual(found["shortcuts"], "ArrowLeft ArrowRight Home End + - Escape")
         self.assertEqual((found["whole"][0], found["whole"][-1]), (20, 60))
         self.assertEqual((found["enlarged"][0], found["enlarged"][-1]), (40, 60))
+        self.assertEqual((found["moved"][0], found["moved"][-1]), (20, 40))
         self.assertEqual(found["less"], found["whole"])
         self.assertEqual((found["dragged"][0], found["dragged"][-1]), (30, 50))
         self.assertEqual(found["escaped"], found["whole"])
