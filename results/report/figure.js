@@ -127,3 +127,4 @@ for (const figure of document.querySelectorAll("figure[data-lines]")) {
   addEventListener("resize", close);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", close);
 }
+addEventListener("beforeprint", () => document.querySelectorAll("details").forEach(details => { details.open = true; }));
