@@ -9,7 +9,7 @@
 
 namespace stiefel::report {
 
-constexpr double figure_width = 480, character_width = 6.6, line_height = 17;
+constexpr double figure_width = 480, character_width = 6.6, digit_width = 7.8, line_height = 17;
 
 struct LegendEntry {
   double x, y;

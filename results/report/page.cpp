@@ -14,7 +14,7 @@
 namespace stiefel::report {
 namespace {
 
-constexpr std::size_t most_csv_lines = 2400;
+constexpr std::size_t most_csv_lines = 3200;
 
 std::string title_of(const Study& study) {
   std::set<std::string> names;

@@ -41,7 +41,8 @@ std::string draw_axes(const Figure& figure, const Placement& place) {
   for (const Tick& tick : place.x_ticks) {
     const double x = place.left + place.x.at(tick.value);
     grid += fmt::format("M{:.1f} {:.1f}V{:.1f}", x, place.top, bottom);
-    names += text(std::min(x, figure_width - double(characters(tick.text)) * character_width / 2), bottom + 16, "middle", tick.text);
+    const double half = double(characters(tick.text)) * digit_width / 2;
+    names += text(std::min(x, figure_width - half), bottom + 16, "middle", tick.text);
   }
   names += "</g><g class=\"ticks y\">";
   for (const Tick& tick : place.y_ticks) {
