@@ -114,7 +114,7 @@ void add_against(Figure& figure, const Alike& alike, const std::string& key, con
   for (const RunData* run : alike.runs) {
     const auto x = number(value_of(*run, key));
     const double y = metric.of(*run);
-    if (!x || !std::isfinite(y)) continue;
+    if (!x || !std::isfinite(y) || run->status.state != "finished") continue;
     points.x.push_back(*x), points.y.push_back(y);
     single.push_back({{*x}, {y}, {}, {}});
   }
@@ -124,12 +124,13 @@ void add_against(Figure& figure, const Alike& alike, const std::string& key, con
 }
 
 std::vector<Figure> against_key(const Study& study, const std::string& key) {
-  Figure figure{"against_" + identifier(key),
-                fmt::format("{} against {}", capitalised(study.metric.label), key),
-                fmt::format("{} of all runs against {}, with the median of the runs that are otherwise alike.", study.metric.label, key),
-                std::string("Points: runs. ") + band_caption,
-                {key},
-                {study.metric.label, study.metric.units}};
+  Figure figure{
+      "against_" + identifier(key),
+      fmt::format("{} against {}", capitalised(study.metric.label), key),
+      fmt::format("{} of all finished runs against {}, with the median of the runs that are otherwise alike.", study.metric.label, key),
+      std::string("Points: finished runs. ") + band_caption,
+      {key},
+      {study.metric.label, study.metric.units}};
   std::vector<Alike> groups = alike_without(study, key);
   if (groups.size() > colours) {
     figure.caption += fmt::format(" {} of {} lines are drawn.", colours, groups.size());
@@ -156,7 +157,8 @@ std::vector<Figure> comparison_figures(const Study& study, std::vector<std::stri
   if (!asked) against = numeric_keys(study);
   for (const std::string& key : against) {
     std::vector<Figure> made = against_key(study, key);
-    if (asked && made.empty()) throw Error(fmt::format("--against {}: no run has a number there and a {}", key, study.metric.label));
+    if (asked && made.empty())
+      throw Error(fmt::format("--against {}: no finished run has a number there and a {}", key, study.metric.label));
     std::move(made.begin(), made.end(), std::back_inserter(figures));
   }
   return figures;

@@ -309,7 +309,7 @@ class Report(Made, unittest.TestCase):
             found = sorted(float(row["singular max"]) for row in data(figure) if row["series"] == "rate=0.001")
             numpy.testing.assert_allclose(found, largest, rtol=1e-8)
             self.assertIn("did you mean", report("runs", "--metric", "valid_los", folder=folder, expected=2).stderr)
-            self.assertIn("no run has a number", report("runs", "--against", "model.cell.plugin", folder=folder, expected=2).stderr)
+            self.assertIn("no finished run has a number", report("runs", "--against", "model.cell.plugin", folder=folder, expected=2).stderr)
 
     def test_names_stay_text_and_damaged_files_are_a_row(self):
         with tempfile.TemporaryDirectory() as scratch:
