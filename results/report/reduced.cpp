@@ -25,8 +25,10 @@ Series reduced(const Series& series, std::size_t stretches) {
   kept.in_legend = series.in_legend;
   for (std::size_t k = 0; k < stretches; ++k) {
     const std::size_t begin = k * count / stretches, end = (k + 1) * count / stretches;
-    const std::set kept_rows{first_of(series.y, begin, end, std::less<>()), first_of(series.y, begin, end, std::greater<>())};
-    for (const std::size_t i : kept_rows) {
+    std::set<std::size_t> rows{first_of(series.y, begin, end, std::less<>()), first_of(series.y, begin, end, std::greater<>())};
+    if (k == 0) rows.insert(0);
+    if (end == count) rows.insert(count - 1);
+    for (const std::size_t i : rows) {
       kept.x.push_back(series.x[i]), kept.y.push_back(series.y[i]);
       if (series.low.empty()) continue;
       kept.low.push_back(series.low[first_of(series.low, begin, end, std::less<>())]);
