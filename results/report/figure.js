@@ -9,8 +9,8 @@ for (const figure of document.querySelectorAll("figure[data-lines]")) {
   const x = axis("x"), y = axis("y");
   const add = (name, parent) => parent.appendChild(Object.assign(document.createElement("div"), { className: name }));
   const chart = add("chart", figure), reading = add("reading", figure);
-  chart.ariaHidden = true;
-  reading.role = "status";
+  chart.setAttribute("aria-hidden", "true");
+  reading.setAttribute("role", "status");
   reading.hidden = true;
   for (const [name, value] of [["tabindex", "0"], ["role", "application"], ["aria-keyshortcuts", "ArrowLeft ArrowRight Home End + - Escape"]]) drawing.setAttribute(name, value);
   document.querySelector(".keys").hidden = false;
