@@ -73,11 +73,8 @@ std::vector<Alike> alike_without(const Study& study, const std::string& key) {
     for (const std::string& other : others) values.push_back(value_of(*run, other));
     alike[values].push_back(run);
   }
-  std::vector<const RunData*> first;
-  for (const auto& [values, runs] : alike) first.push_back(runs.front());
-  const std::vector<std::string> telling = telling_keys(first, others);
   std::vector<Alike> found;
-  for (const auto& [values, runs] : alike) found.push_back({label_of(*runs.front(), telling), runs});
+  for (const auto& [values, runs] : alike) found.push_back({label_of(*runs.front(), others), runs});
   return found;
 }
 

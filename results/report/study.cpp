@@ -104,30 +104,6 @@ std::string value_of(const RunData& run, const std::string& key) {
   return found == run.configuration.end() ? "–" : found->second;
 }
 
-std::vector<std::string> telling_keys(const std::vector<const RunData*>& runs, const std::vector<std::string>& keys) {
-  std::vector<std::string> chosen, others;
-  for (const std::string& key : keys) (key.ends_with(".plugin") ? chosen : others).push_back(key);
-  const auto told_apart = [&](std::vector<std::string> by, const std::string& one_more) {
-    if (!one_more.empty()) by.push_back(one_more);
-    std::set<std::vector<std::string>> found;
-    for (const RunData* run : runs) {
-      std::vector<std::string> values;
-      for (const std::string& key : by) values.push_back(value_of(*run, key));
-      found.insert(values);
-    }
-    return found.size();
-  };
-  const std::size_t all = told_apart(keys, "");
-  while (told_apart(chosen, "") < all) {
-    const auto best = std::max_element(others.begin(), others.end(), [&](const std::string& a, const std::string& b) {
-      return told_apart(chosen, a) < told_apart(chosen, b);
-    });
-    chosen.push_back(*best);
-    others.erase(best);
-  }
-  return chosen;
-}
-
 std::string label_of(const RunData& run, const std::vector<std::string>& keys) {
   const auto names = short_names(keys);
   std::string label;
@@ -187,11 +163,8 @@ Study StudyBuilder::finish() {
   for (const ComparedGroup& group : comparison.groups) {
     study.groups.emplace_back();
     for (const ComparedRun* run : group.runs) study.groups.back().runs.push_back(std::move(runs_[std::size_t(run - compared.data())]));
+    study.groups.back().label = label_of(study.groups.back().runs.front(), study.keys);
   }
-  std::vector<const RunData*> first;
-  for (const Group& group : study.groups) first.push_back(&group.runs.front());
-  const std::vector<std::string> telling = keys_.empty() ? telling_keys(first, study.keys) : study.keys;
-  for (Group& group : study.groups) group.label = label_of(group.runs.front(), telling);
   study.unreadable = std::move(unreadable_);
   put_in_order(study);
   return study;

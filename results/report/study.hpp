@@ -62,8 +62,6 @@ class StudyBuilder {
 
 /// The value of a key as it is shown; "–" when a configuration has none.
 std::string value_of(const RunData& run, const std::string& key);
-/// Of the keys those of plugins, and of the others the fewest that tell the runs apart as all of them do.
-std::vector<std::string> telling_keys(const std::vector<const RunData*>& runs, const std::vector<std::string>& keys);
 /// Values of the keys, those of plugins alone and others as key=value.
 std::string label_of(const RunData& run, const std::vector<std::string>& keys);
 
