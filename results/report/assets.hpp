@@ -7,7 +7,7 @@ namespace stiefel::report {
 
 extern const char* const page_css;
 extern const char* const figure_css;
-extern const char* const figure_js;
+extern const char* const script;
 
 /// The style of figures with the light colours in the place of variables, for programs that know none.
 std::string figure_style_light();

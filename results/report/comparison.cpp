@@ -55,7 +55,38 @@ std::optional<double> number(const std::string& text) {
   return value;
 }
 
-/// Keys whose values are different numbers wherever there is one.
+struct Alike {
+  std::string label;
+  std::vector<const RunData*> runs;
+};
+
+/// Runs that are the same but for the key and the seed.
+std::vector<Alike> alike_without(const Study& study, const std::string& key) {
+  std::vector<std::string> others = study.keys;
+  std::erase(others, key);
+  const auto before = [](const std::vector<std::string>& a, const std::vector<std::string>& b) {
+    return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(), comes_before);
+  };
+  std::map<std::vector<std::string>, std::vector<const RunData*>, decltype(before)> alike(before);
+  for (const RunData* run : study.runs()) {
+    std::vector<std::string> values;
+    for (const std::string& other : others) values.push_back(value_of(*run, other));
+    alike[values].push_back(run);
+  }
+  std::vector<Alike> found;
+  for (const auto& [values, runs] : alike) found.push_back({label_of(*runs.front(), others), runs});
+  return found;
+}
+
+/// Whether some runs are the same but for the key and the seed.
+bool varies_alone(const Study& study, const std::string& key) {
+  for (const Alike& alike : alike_without(study, key))
+    for (const RunData* run : alike.runs)
+      if (value_of(*run, key) != value_of(*alike.runs.front(), key)) return true;
+  return false;
+}
+
+/// Keys whose values are different numbers wherever there is one, in runs that are otherwise the same.
 std::vector<std::string> numeric_keys(const Study& study) {
   std::vector<std::string> keys;
   const auto runs = study.runs();
@@ -68,25 +99,9 @@ std::vector<std::string> numeric_keys(const Study& study) {
       if (value) ++values[*value];
       return value.has_value();
     });
-    if (numeric && values.size() > 1 && keys.size() < most_keys) keys.push_back(key);
+    if (numeric && values.size() > 1 && keys.size() < most_keys && varies_alone(study, key)) keys.push_back(key);
   }
   return keys;
-}
-
-struct Alike {
-  std::string label;
-  std::vector<const RunData*> runs;
-};
-
-/// Runs that are the same but for the key and the seed.
-std::vector<Alike> alike_without(const Study& study, const std::string& key) {
-  std::vector<std::string> others = study.keys;
-  std::erase(others, key);
-  std::map<std::string, std::vector<const RunData*>> alike;
-  for (const RunData* run : study.runs()) alike[label_of(*run, others)].push_back(run);
-  std::vector<Alike> found;
-  for (const auto& [label, runs] : alike) found.push_back({label, runs});
-  return found;
 }
 
 void add_against(Figure& figure, const Alike& alike, const std::string& key, const Metric& metric, int colour) {
@@ -96,7 +111,7 @@ void add_against(Figure& figure, const Alike& alike, const std::string& key, con
   for (const RunData* run : alike.runs) {
     const auto x = number(value_of(*run, key));
     const double y = metric.of(*run);
-    if (!x || !std::isfinite(y)) continue;
+    if (!x || !std::isfinite(y) || run->status.state != "finished") continue;
     points.x.push_back(*x), points.y.push_back(y);
     single.push_back({{*x}, {y}, {}, {}});
   }
@@ -106,12 +121,13 @@ void add_against(Figure& figure, const Alike& alike, const std::string& key, con
 }
 
 std::vector<Figure> against_key(const Study& study, const std::string& key) {
-  Figure figure{"against_" + identifier(key),
-                fmt::format("{} against {}", capitalised(study.metric.label), key),
-                fmt::format("{} of all runs against {}, with the median of the runs that are otherwise alike.", study.metric.label, key),
-                "Points: runs; line: median over seeds; band: 25 to 75 %.",
-                {key},
-                {study.metric.label, study.metric.units}};
+  Figure figure{
+      "against_" + identifier(key),
+      fmt::format("{} against {}", capitalised(study.metric.label), key),
+      fmt::format("{} of all finished runs against {}, with the median of the runs that are otherwise alike.", study.metric.label, key),
+      std::string("Points: finished runs. ") + band_caption,
+      {key},
+      {study.metric.label, study.metric.units}};
   std::vector<Alike> groups = alike_without(study, key);
   if (groups.size() > colours) {
     figure.caption += fmt::format(" {} of {} lines are drawn.", colours, groups.size());
@@ -138,7 +154,8 @@ std::vector<Figure> comparison_figures(const Study& study, std::vector<std::stri
   if (!asked) against = numeric_keys(study);
   for (const std::string& key : against) {
     std::vector<Figure> made = against_key(study, key);
-    if (asked && made.empty()) throw Error(fmt::format("--against {}: no run has a number there and a {}", key, study.metric.label));
+    if (asked && made.empty())
+      throw Error(fmt::format("--against {}: no finished run has a number there and a {}", key, study.metric.label));
     std::move(made.begin(), made.end(), std::back_inserter(figures));
   }
   return figures;

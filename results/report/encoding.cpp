@@ -46,6 +46,13 @@ std::string escaped_character(std::string_view character) {
   }
 }
 
+std::string_view first_characters(std::string_view text, std::size_t count) {
+  std::size_t i = 0;
+  for (; i < text.size(); ++i)
+    if (!continues(text, i) && count-- == 0) break;
+  return text.substr(0, i);
+}
+
 std::string bytes_of_hexadecimal(std::string_view text) {
   std::string bytes;
   for (std::size_t i = 0; i + 1 < text.size(); i += 2) bytes += char(std::stoi(std::string(text.substr(i, 2)), nullptr, 16));
@@ -109,11 +116,19 @@ std::size_t characters(std::string_view text) {
 }
 
 std::string shortened(std::string_view text, std::size_t most) {
-  if (characters(text) <= most) return std::string(text);
-  std::size_t count = 0, i = 0;
-  for (; i < text.size(); ++i)
-    if (!continues(text, i) && ++count == most) break;
-  return std::string(text.substr(0, i)) + "…";
+  return characters(text) <= most ? std::string(text) : std::string(first_characters(text, most - 1)) + "…";
+}
+
+std::vector<std::string> wrapped(std::string_view text, std::size_t most, std::size_t lines) {
+  std::vector<std::string> found;
+  while (characters(text) > most && found.size() + 1 < lines) {
+    const std::string_view line = first_characters(text, most);
+    const std::size_t space = line.rfind(' '), end = space == line.npos ? line.size() : space + 1;
+    found.emplace_back(text.substr(0, end));
+    text.remove_prefix(end);
+  }
+  found.push_back(shortened(text, most));
+  return found;
 }
 
 }  // namespace stiefel::report

@@ -21,6 +21,9 @@ std::string download_link(std::string_view content, std::string_view type, std::
 std::string capitalised(std::string text);
 /// The text cut to so many characters, with … for the rest.
 std::string shortened(std::string_view text, std::size_t most);
+/// The text in lines of no more than so many characters, broken after spaces where there are any; … stands for what a last line has no room
+/// for.
+std::vector<std::string> wrapped(std::string_view text, std::size_t most, std::size_t lines);
 std::size_t characters(std::string_view text);
 
 }  // namespace stiefel::report

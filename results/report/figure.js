@@ -1,130 +1,130 @@
-// Cursor and zoom for figures with lines: arrow keys or the mouse read values, + and − or dragging show a part, Escape or a double click all.
+// A figure with lines becomes a chart of dygraphs when it is pointed at or has the focus; until then, in print and without scripts it is its SVG.
+Dygraph.PLUGINS = [Dygraph.Plugins.Axes, Dygraph.Plugins.Grid];
 for (const figure of document.querySelectorAll("figure[data-lines]")) {
-  const drawing = figure.querySelector(".drawing"), plot = drawing.querySelector(".plot");
-  const [left, top, width, height] = ["x", "y", "width", "height"].map(name => plot[name].baseVal.value);
-  const axis = (text, length) => {
-    const [from, to, kind] = text.split(" "), log = kind === "log", f = log ? Math.log10 : v => v, g = log ? v => 10 ** v : v => v;
-    const a = f(+from), b = f(+to);
-    return { log, at: v => (f(v) - a) / (b - a) * length, value: p => g(a + p / length * (b - a)) };
+  const drawing = figure.querySelector(".drawing"), plot = drawing.querySelector(".plot"), classes = figure.dataset.lines.split(",");
+  const axis = name => {
+    const [from, to, kind] = drawing.dataset[name].split(" ");
+    return { range: [+from, +to], ...(kind === "log" ? { log: true, f: Math.log10, g: v => 10 ** v } : { log: false, f: v => v, g: v => v }) };
   };
-  const x = axis(drawing.dataset.x, width), y = axis(drawing.dataset.y, height);
-  const whole = { x: 0, y: 0, width, height };
-  let view = whole, curves, xs, position = -1, start;
-  const make = (name, parent, attributes) => {
-    const element = document.createElementNS("http://www.w3.org/2000/svg", name);
-    for (const key in attributes) element.setAttribute(key, attributes[key]);
-    return parent.appendChild(element);
-  };
-  const reading = document.createElement("div");
-  reading.className = "reading";
+  const x = axis("x"), y = axis("y");
+  const add = (name, parent) => parent.appendChild(Object.assign(document.createElement("div"), { className: name }));
+  const chart = add("chart", figure), reading = add("reading", figure);
+  chart.setAttribute("aria-hidden", "true");
   reading.setAttribute("role", "status");
   reading.hidden = true;
-  figure.append(reading);
-  drawing.setAttribute("tabindex", "0");
-  const cursor = make("path", plot, { class: "cursor" }), choice = make("rect", plot, { class: "choice", visibility: "hidden" });
+  for (const [name, value] of [["tabindex", "0"], ["role", "application"], ["aria-keyshortcuts", "ArrowLeft ArrowRight Home End + - Escape"]]) drawing.setAttribute(name, value);
+  document.querySelector(".keys").hidden = false;
+  let names, rows, graph, cursor, at = -1;
 
-  // The numbers are those of the CSV link.
-  const fields = line => [...line.matchAll(/("(?:[^"]|"")*"|[^,]*)(?:,|$)/g)].map(m => m[1].startsWith('"') ? m[1].slice(1, -1).replaceAll('""', '"') : m[1]);
+  // The numbers are those of the CSV link: series,x,y,low,high. A row for each x, with [low, y, high] of each series.
   const load = () => {
-    if (curves) return;
-    const bytes = Uint8Array.from(atob(figure.querySelector("a[download$='.csv']").href.split(",")[1]), c => c.charCodeAt(0));
-    curves = new Map();
-    for (const line of new TextDecoder().decode(bytes).trim().split("\n").slice(1)) {
-      const [name, at, value] = fields(line);
-      if (!curves.has(name)) curves.set(name, []);
-      if (at !== "" && value !== "") curves.get(name).push([+at, +value]);
+    const csv = new TextDecoder().decode(Uint8Array.from(atob(figure.querySelector("a[download$='.csv']").href.split(",")[1]), c => c.charCodeAt(0)));
+    const fields = [...csv.matchAll(/("(?:[^"]|"")*"|[^,\n]*)[,\n]/g)].map(m => m[1].startsWith('"') ? m[1].slice(1, -1).replaceAll('""', '"') : m[1]);
+    const at = new Map(), number = text => text === "" || (y.log && +text <= 0) ? NaN : +text;
+    names = [];
+    let seen;
+    for (let i = 5; i < fields.length; i += 5) {
+      const [name, left, value, low, high] = fields.slice(i, i + 5);
+      if (name !== names.at(-1)) names.push(name), seen = {};
+      const key = `${left} ${seen[left] = (seen[left] ?? 0) + 1}`;
+      if (!at.has(key)) at.set(key, [+left, ...classes.map(() => null)]);
+      at.get(key)[names.length] = [low === "" ? number(value) : Math.max(+low, y.log ? y.range[0] : -Infinity), number(value), high === "" ? number(value) : +high];
     }
-    xs = [...new Set([...curves.values()].flat().map(p => p[0]))].sort((a, b) => a - b);
+    rows = [...at.values()].sort((a, b) => a[0] - b[0]);
   };
-  const short = v => v !== 0 && (Math.abs(v) < 1e-3 || Math.abs(v) >= 1e6) ? v.toExponential(3) : String(+v.toPrecision(5));
-  const nearest = (list, v, of) => list.reduce((best, item) => Math.abs(of(item) - v) < Math.abs(of(best) - v) ? item : best, list[0]);
 
-  const read = at => {
-    const value = xs[position = Math.max(0, Math.min(xs.length - 1, at))], p = x.at(value);
-    cursor.setAttribute("d", `M${p} 0V${height}`);
-    reading.replaceChildren(Object.assign(document.createElement("b"), { textContent: `${drawing.querySelector(".label.x").textContent}: ${short(value)}` }));
-    const rows = [...curves].map(([name, points]) => [name, points.find(q => q[0] === value)]).filter(([, point]) => point);
-    for (const [name, point] of rows.slice(0, 24))
-      reading.append(document.createElement("br"), `${name}: ${short(point[1])}`);
-    reading.hidden = false;
-    const scale = drawing.clientWidth / drawing.viewBox.baseVal.width, place = (left + (p - view.x) / view.width * width) * scale;
-    const right = place < drawing.clientWidth / 2;
-    reading.style.left = `${drawing.getBoundingClientRect().left - figure.getBoundingClientRect().left + (right ? place + 12 : Math.max(0, place - reading.offsetWidth - 12))}px`;
-    reading.style.top = `${drawing.getBoundingClientRect().top - figure.getBoundingClientRect().top + (top + 8) * scale}px`;
+  const style = name => {
+    const path = plot.appendChild(document.createElementNS("http://www.w3.org/2000/svg", "path"));
+    path.setAttribute("class", name);
+    const { stroke, strokeWidth, strokeDasharray } = getComputedStyle(path), width = parseFloat(strokeWidth), points = name.startsWith("points");
+    path.remove();
+    return { color: stroke, strokeWidth: points ? 0 : width, drawPoints: points, pointSize: width / 2,
+      strokePattern: strokeDasharray === "none" ? null : strokeDasharray.split(", ").map(v => Math.max(width, parseFloat(v))) };
   };
-  const leave = () => { reading.hidden = true; cursor.removeAttribute("d"); };
+  const short = v => {
+    const [digits, power] = v.toExponential(4).split("e").map(Number);
+    const text = v === 0 || (power > -4 && power < 6) ? String(+v.toPrecision(5)) : `${digits === 1 ? "" : `${digits}×`}10${[...String(power)].map(c => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(c)]).join("")}`;
+    return text.replace("-", "−");
+  };
+  const upTo = ([from, to]) => [from, to + 1e-9 * Math.abs(to)];  // so that a tick at the end is drawn
+  // On a logarithmic axis powers of ten, with 2 and 5 times them where there is room.
+  const ticker = (a, b, pixels, option, graph) => {
+    const stride = Math.log10(b / a) / pixels * option("pixelsPerLabel"), chosen = [];
+    for (let k = Math.floor(Math.log10(a)); option("logscale") && k <= Math.log10(b); ++k)
+      if (k % Math.ceil(stride) === 0) chosen.push(...[1, 2, 5].slice(0, stride < 0.4 ? 3 : 1).map(v => v * 10 ** k).filter(v => v >= a && v <= b));
+    return Dygraph.numericTicks(a, b, pixels, option, graph, chosen.length > 1 ? chosen : undefined);
+  };
 
-  const ticks = (scale, from, to) => {
-    const a = Math.min(from, to), b = Math.max(from, to), found = [];
-    if (scale.log && b / a > 10) {
-      for (let k = Math.ceil(Math.log10(a)); 10 ** k <= b; k += Math.ceil(Math.log10(b / a) / 6)) found.push(10 ** k);
-      return found;
-    }
-    const power = 10 ** Math.floor(Math.log10((b - a) / 5)), step = power * [1, 2, 5, 10].find(f => f * power >= (b - a) / 5);
-    for (let i = Math.ceil(a / step); i * step <= b; ++i) found.push(+(i * step).toPrecision(12));
-    return found;
-  };
-  const original = ["x", "y"].map(name => drawing.querySelector(`.ticks.${name}`).innerHTML), grid = drawing.querySelector(".grid"), lines = grid.getAttribute("d");
-  const show = next => {
-    view = next;
-    plot.setAttribute("viewBox", `${view.x} ${view.y} ${view.width} ${view.height}`);
-    const groups = ["x", "y"].map(name => drawing.querySelector(`.ticks.${name}`));
-    groups.forEach((group, i) => { group.innerHTML = view === whole ? original[i] : ""; });
-    grid.setAttribute("d", view === whole ? lines : "");
-    if (view === whole) return;
-    let d = "";
-    for (const v of ticks(x, x.value(view.x), x.value(view.x + view.width))) {
-      const p = left + (x.at(v) - view.x) / view.width * width;
-      d += `M${p} ${top}V${top + height}`;
-      make("text", groups[0], { x: p, y: top + height + 16, "text-anchor": "middle" }).textContent = short(v);
-    }
-    for (const v of ticks(y, y.value(height - view.y), y.value(height - view.y - view.height))) {
-      const p = top + (height - y.at(v) - view.y) / view.height * height;
-      d += `M${left} ${p}H${left + width}`;
-      make("text", groups[1], { x: left - 7, y: p + 4, "text-anchor": "end" }).textContent = short(v);
-    }
-    grid.setAttribute("d", d);
-  };
-  const zoom = factor => {
-    load();
-    const centre = position < 0 ? view.x + view.width / 2 : x.at(xs[position]), w = Math.min(width, view.width * factor);
-    show(w === width ? whole : { x: Math.max(0, Math.min(width - w, centre - w / 2)), y: view.y, width: w, height: view.height });
-  };
-  const point = event => {
-    const box = drawing.getBoundingClientRect(), scale = drawing.viewBox.baseVal.width / box.width;
-    return [view.x + ((event.clientX - box.left) * scale - left) / width * view.width, view.y + ((event.clientY - box.top) * scale - top) / height * view.height];
-  };
-  const rectangle = (a, b) => {
-    const tall = Math.abs(a[1] - b[1]) > 0.08 * view.height;  // a flat one stands for all heights
-    return { x: Math.min(a[0], b[0]), width: Math.abs(a[0] - b[0]), y: tall ? Math.min(a[1], b[1]) : view.y, height: tall ? Math.abs(a[1] - b[1]) : view.height };
-  };
-  drawing.addEventListener("pointermove", event => {
-    load();
-    const at = point(event);
-    if (start) {
-      for (const [key, value] of Object.entries(rectangle(start, at))) choice.setAttribute(key, value);
-      choice.setAttribute("visibility", "visible");
-    } else if (xs.length) read(xs.indexOf(nearest(xs, at[0], x.at)));
-  });
-  drawing.addEventListener("pointerdown", event => { if (event.button === 0 && event.pointerType === "mouse") start = point(event); });
-  addEventListener("pointerup", event => {
-    if (!start) return;
-    const chosen = rectangle(start, point(event));
-    start = undefined;
-    choice.setAttribute("visibility", "hidden");
-    if (chosen.width > 0.02 * view.width) show(chosen);
-  });
-  drawing.addEventListener("pointerleave", leave);
-  drawing.addEventListener("blur", leave);
-  drawing.addEventListener("dblclick", () => show(whole));
-  drawing.addEventListener("keydown", event => {
-    const keys = {
-      ArrowRight: () => read(position + 1), ArrowLeft: () => read(position < 0 ? 0 : position - 1), Home: () => read(0), End: () => read(xs.length - 1),
-      "+": () => zoom(0.5), "-": () => zoom(2), Escape: () => { show(whole); leave(); }
+  const leave = () => { reading.hidden = true; cursor?.remove(); };
+  const read = (value, points) => {
+    const say = (name, text, colour) => {
+      const element = Object.assign(document.createElement(name), { textContent: text });
+      element.style.borderColor = colour;
+      return element;
     };
+    // Of each series the value at this x, or near it.
+    const distance = row => Math.abs(x.f(row[0]) - x.f(value)), reach = 0.02 * (x.f(x.range[1]) - x.f(x.range[0]));
+    const values = classes.map((name, i) => {
+      const [row] = rows.filter(row => Number.isFinite(row[i + 1]?.[1]) && distance(row) <= reach).sort((a, b) => distance(a) - distance(b));
+      return row && !name.endsWith("guide") ? say("span", `${names[i]}: ${short(row[i + 1][1])}${row[0] === value ? "" : ` at ${short(row[0])}`}`, graph.getPropertiesForSeries(String(i)).color) : "";
+    });
+    reading.replaceChildren(say("b", `${drawing.querySelector(".label.x").textContent}: ${short(value)}`), ...values);
+    reading.style.top = `${chart.offsetTop + chart.offsetHeight + 22}px`;
+    reading.hidden = false;
+    Object.assign(chart.appendChild(cursor).style, { left: `${points[0].canvasx}px`, height: `${graph.getArea().h}px` });
+  };
+  const open = () => {
+    if (graph) return;
+    if (!rows) load();
+    const outer = figure.getBoundingClientRect(), inner = drawing.getBoundingClientRect(), scale = inner.width / drawing.viewBox.baseVal.width;
+    const [left, top, width, height] = ["x", "y", "width", "height"].map(name => plot[name].baseVal.value * scale);
+    const begin = Math.min(left, 20 * scale), foot = 24 * scale, gap = 16 * scale;
+    Object.assign(chart.style, { left: `${inner.left - outer.left - figure.clientLeft + begin}px`, top: `${inner.top - outer.top - figure.clientTop + top}px`,
+      width: `${left - begin + width + gap}px`, height: `${height + foot}px` });
+    figure.classList.add("live");
+    const axisOptions = of => ({ logscale: of.log, axisLabelFormatter: short, ticker, axisLabelFontSize: 12 * scale });
+    graph = new Dygraph(chart, rows, {
+      labels: ["x", ...classes.map((_, i) => String(i))], series: Object.fromEntries(classes.map((name, i) => [String(i), style(name)])),
+      customBars: true, fillAlpha: 0.17, connectSeparatedPoints: true, dateWindow: upTo(x.range), valueRange: y.range, logscale: y.log,
+      axes: { x: { ...axisOptions(x), pixelsPerLabel: 60 }, y: { ...axisOptions(y), pixelsPerLabel: 34, axisLabelWidth: left - begin - 6 } },
+      axisTickSize: 3, xAxisHeight: foot, rightGap: gap, axisLineColor: "transparent", gridLineColor: getComputedStyle(figure).borderColor, gridLineWidth: 0.8,
+      highlightCallback: (_, value, points, row) => { at = row; read(value, points); }, unhighlightCallback: leave,
+      interactionModel: { mousedown: Dygraph.defaultInteractionModel.mousedown, willDestroyContextMyself: true, dblclick: () => whole() }
+    });
+    cursor = add("cursor", chart);
+    cursor.remove();
+  };
+  const close = () => {
+    leave();
+    graph?.destroy();
+    graph = undefined;
+    figure.classList.remove("live");
+  };
+  const whole = () => { close(); open(); };
+  const zoom = factor => {
+    const [least, most] = x.range.map(x.f), [from, to] = graph.xAxisRange().map(x.f), half = (to - from) * factor / 2;
+    const centre = Math.max(least + half, Math.min(most - half, at < 0 ? (from + to) / 2 : x.f(rows[at][0])));
+    graph.clearSelection();
+    if (2 * half > 0.99 * (most - least)) whole();
+    else graph.updateOptions({ dateWindow: upTo([x.g(centre - half), x.g(centre + half)]) });
+    if (at >= 0) graph.setSelection(at, undefined, undefined, true);
+  };
+  const go = row => {
+    at = Math.max(0, Math.min(rows.length - 1, row));
+    const [from, to] = graph.xAxisRange();
+    if (rows[at][0] < from || rows[at][0] > to) zoom(1);
+    else graph.setSelection(at, undefined, undefined, true);
+  };
+  const keys = { ArrowRight: () => go(at + 1), ArrowLeft: () => go(at - 1), Home: () => go(0), End: () => go(rows.length - 1), "+": () => zoom(0.5), "-": () => zoom(2), Escape: whole };
+  drawing.addEventListener("keydown", event => {
     if (!keys[event.key] || event.ctrlKey || event.altKey || event.metaKey) return;
-    load();
+    open();
     keys[event.key]();
     event.preventDefault();
   });
+  drawing.addEventListener("pointerenter", open);
+  drawing.addEventListener("blur", leave);
+  addEventListener("resize", close);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", close);
 }
+addEventListener("beforeprint", () => document.querySelectorAll("details").forEach(details => { details.open = true; }));

@@ -82,6 +82,19 @@ std::vector<Figure> heat_map(const Group& group, std::size_t number) {
   return {figure};
 }
 
+/// So that colours can be compared.
+void give_one_scale(std::vector<Figure>& maps) {
+  double least = INFINITY, most = 0;
+  for (const Figure& map : maps)
+    for (const double value : map.heat->values)
+      if (std::isfinite(value) && value > 0) least = std::min(least, value), most = std::max(most, value);
+  if (maps.size() < 2 || least > most) return;
+  for (Figure& map : maps) {
+    map.heat->scale.range = {least, most};
+    map.caption += " The scale is that of all groups.";
+  }
+}
+
 Curve profile(const RunData& run, const std::string& name, bool last) {
   const Norms norms(run, name);
   Curve curve;
@@ -148,13 +161,19 @@ std::vector<Figure> gradient_figures(const Study& study) {
   std::vector<Figure> figures;
   const auto add = [&](std::vector<Figure> more) { std::move(more.begin(), more.end(), std::back_inserter(figures)); };
   add(all_parameters(study));
+  std::vector<Figure> first;
   for (const bool last : {false, true}) {
     const std::vector<Figure> whole = profiles(study, "hidden_grad_norm", last),
                               of_last_step = profiles(study, "last_step_grad_norm", last);
-    add(whole);
+    if (last && !whole.empty() && same_numbers(first, whole)) break;  // there is one snapshot
+    add(first = whole);
     if (!same_numbers(whole, of_last_step)) add(of_last_step);  // where the loss is that of the last step
   }
-  for (std::size_t i = 0; i < study.shown().size(); ++i) add(heat_map(study.shown()[i], i + 1));
+  std::vector<Figure> maps;
+  for (std::size_t i = 0; i < study.shown().size(); ++i)
+    for (const Figure& map : heat_map(study.shown()[i], i + 1)) maps.push_back(map);
+  give_one_scale(maps);
+  add(std::move(maps));
   return figures;
 }
 

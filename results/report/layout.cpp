@@ -9,8 +9,8 @@
 namespace stiefel::report {
 namespace {
 
-constexpr double margin = 10, row_height = 30, plot_height = 236;
-constexpr std::size_t longest_label = 54, longest_name = 26;
+constexpr double margin = 10, plot_height = 236;
+constexpr std::size_t longest_label = 62, longest_name = 28, most_lines = 4;
 
 struct Extent {
   bool logarithmic;
@@ -66,37 +66,50 @@ Scale y_scale(const Figure& figure, double pixels) {
 std::vector<Tick> y_ticks(const Figure& figure, const Scale& scale) {
   if (figure.y.names.empty()) return ticks(scale, 6);
   std::vector<Tick> found;
-  for (std::size_t row = 0; row < figure.y.names.size(); ++row)
-    found.push_back({double(row), shortened(figure.y.names[row], longest_name)});
+  for (std::size_t row = 0; row < figure.y.names.size(); ++row) found.push_back({double(row), figure.y.names[row]});
   return found;
 }
 
-double widest(const std::vector<Tick>& ticks) {
+double widest(const std::vector<std::string>& lines) {
   std::size_t most = 0;
-  for (const Tick& tick : ticks) most = std::max(most, characters(tick.text));
+  for (const std::string& line : lines) most = std::max(most, characters(line));
   return double(most) * character_width;
+}
+
+double widest(const std::vector<Tick>& ticks) {
+  double most = 0;
+  for (const Tick& tick : ticks) most = std::max(most, widest(name_of_row(tick.text)));
+  return most;
+}
+
+/// For the longest of the names.
+double row_height(const std::vector<std::string>& names) {
+  std::size_t lines = 1;
+  for (const std::string& name : names) lines = std::max(lines, name_of_row(name).size());
+  return 15 + line_height * double(lines);
 }
 
 /// Entries side by side, from the top of the figure; returns the height that they take.
 double place_legend(const Figure& figure, std::vector<LegendEntry>& legend) {
   constexpr double left = margin;
-  double x = left, y = margin + 4;
-  const auto add = [&](LegendEntry entry) {
-    entry.label = shortened(entry.label, longest_label);
-    const double width = 28 + double(characters(entry.label)) * character_width;
-    if (x > left && x + width > figure_width - margin) x = left, y += line_height;
-    entry.x = x, entry.y = y;
-    legend.push_back(entry);
-    x += width + 10;
+  double x = left, y = margin + 4, row = line_height;
+  const auto add = [&](Form form, bool band, int colour, const std::string& label) {
+    const std::vector<std::string> lines = wrapped(label, longest_label, most_lines);
+    const double width = 28 + widest(lines);
+    if (x > left && x + width > figure_width - margin) x = left, y += row, row = line_height;
+    legend.push_back({x, y, form, band, colour, lines});
+    x += width + 10, row = std::max(row, line_height * double(lines.size()));
   };
   for (const Series& series : figure.series)
     if (series.in_legend && !series.label.empty())
-      add({0, 0, series.form, !series.low.empty() && !along_rows(series.form), series.colour, series.label});
-  for (const Guide& guide : figure.guides) add({0, 0, Form::thin_line, false, -1, guide.label});
-  return legend.empty() ? margin : y + line_height - 4;
+      add(series.form, !series.low.empty() && !along_rows(series.form), series.colour, series.label);
+  for (const Guide& guide : figure.guides) add(Form::thin_line, false, -1, guide.label);
+  return legend.empty() ? margin : y + row - 4;
 }
 
 }  // namespace
+
+std::vector<std::string> name_of_row(const std::string& name) { return wrapped(name, longest_name, most_lines); }
 
 std::string title_of(const Axis& axis) {
   return axis.units.empty() || axis.units == "1" ? axis.label : axis.label + " (" + axis.units + ")";
@@ -111,7 +124,7 @@ Scale colour_scale(const HeatMap& map) {
 Placement place(const Figure& figure) {
   Placement place;
   const bool rows = !figure.y.names.empty();
-  place.height = figure.unit_circle ? 320 : rows ? 16 + row_height * double(figure.y.names.size()) : plot_height;
+  place.height = figure.unit_circle ? 320 : rows ? 16 + row_height(figure.y.names) * double(figure.y.names.size()) : plot_height;
   place.y = y_scale(figure, place.height);
   place.y_ticks = y_ticks(figure, place.y);
   const double right = figure.heat ? 96 : 16;

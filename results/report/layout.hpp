@@ -9,14 +9,14 @@
 
 namespace stiefel::report {
 
-constexpr double figure_width = 480, character_width = 6.6, line_height = 17;
+constexpr double figure_width = 480, character_width = 6.6, digit_width = 7.8, line_height = 17;
 
 struct LegendEntry {
   double x, y;
   Form form;
   bool band;
   int colour;
-  std::string label;
+  std::vector<std::string> lines;
 };
 
 struct Placement {
@@ -28,6 +28,8 @@ struct Placement {
 };
 
 Placement place(const Figure& figure);
+/// The name of a row, as it is written beside the axis.
+std::vector<std::string> name_of_row(const std::string& name);
 /// "label (units)".
 std::string title_of(const Axis& axis);
 /// The scale of a heat map's colours, over one pixel.

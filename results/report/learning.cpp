@@ -32,8 +32,10 @@ std::vector<Guide> baselines(const Study& study) {
   for (const Group& group : study.shown()) {
     const double value = group.runs.front().header.baseline;
     const auto same = [&](const Guide& guide) { return guide.y == value; };
-    if (std::isfinite(value) && std::none_of(guides.begin(), guides.end(), same)) guides.push_back({"trivial predictor", value});
+    if (std::isfinite(value) && std::none_of(guides.begin(), guides.end(), same))
+      guides.push_back({"trivial predictor, " + value_of(group.runs.front(), "task.plugin"), value});
   }
+  if (guides.size() == 1) guides[0].label = "trivial predictor";
   return guides.size() > 3 ? std::vector<Guide>{} : guides;
 }
 

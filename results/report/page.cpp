@@ -7,13 +7,14 @@
 
 #include "results/report/assets.hpp"
 #include "results/report/encoding.hpp"
+#include "results/report/reduced.hpp"
 #include "results/report/svg.hpp"
 #include "results/report/tables.hpp"
 
 namespace stiefel::report {
 namespace {
 
-constexpr std::size_t most_csv_lines = 2400;
+constexpr std::size_t most_csv_lines = 3200;
 
 std::string title_of(const Study& study) {
   std::set<std::string> names;
@@ -23,26 +24,22 @@ std::string title_of(const Study& study) {
   return fmt::format("{}{}", fmt::join(first, ", "), names.size() > 3 ? fmt::format(" and {} more", names.size() - 3) : "");
 }
 
-bool has_cursor(const Figure& figure) {
-  return !figure.heat && !figure.unit_circle && figure.y.names.empty() &&
-         std::any_of(figure.series.begin(), figure.series.end(), [](const Series& series) { return series.form == Form::line; });
-}
-
 std::string figure_html(const Figure& figure) {
-  const Drawing drawing = draw(figure);
-  std::size_t numbers = 0;
-  for (const Series& series : figure.series) numbers += series.y.size();
-  const std::size_t stride = numbers / most_csv_lines + 1;
-  std::string note = drawing.reduced ? " Drawn: smallest and largest value of each pixel column." : "";
-  if (stride > 1) note += fmt::format(" The data hold one of every {} points; `stiefel report --figures` writes all.", stride);
+  const std::size_t points = longest_line(figure), lines = std::max<std::size_t>(1, figure.series.size());
+  const std::size_t stretches = std::max<std::size_t>(1, most_csv_lines / lines / 2);
+  std::string note = points > 2 * pixel_columns ? " Drawn: smallest and largest value of each pixel column." : "";
+  if (points > 2 * stretches)
+    note += fmt::format(" Data: smallest and largest of every {} points; `stiefel report --figures` writes all.", points / stretches);
+  const std::string classes = classes_of(figure);
   return fmt::format("<figure id=\"{}\"{}><h3>{}</h3>{}<figcaption>{}{} <span class=\"download\">Data: {}</span></figcaption></figure>\n",
-                     figure.id, has_cursor(figure) ? " data-lines=\"\"" : "", escape(figure.title), drawing.svg, escape(figure.caption),
-                     escape(note), download_link(csv_of(figure, stride), "text/csv", figure.id + ".csv", "CSV"));
+                     figure.id, classes.empty() ? "" : fmt::format(" data-lines=\"{}\"", classes), escape(figure.title), draw(figure),
+                     escape(figure.caption), escape(note),
+                     download_link(csv_of(reduced(figure, stretches)), "text/csv", figure.id + ".csv", "CSV"));
 }
 
 std::string policy() {
   return fmt::format("default-src 'none'; img-src data:; style-src {}; script-src {}; base-uri 'none'; form-action 'none'",
-                     content_hash(std::string(page_css) + figure_css), content_hash(figure_js));
+                     content_hash(std::string(page_css) + figure_css), content_hash(script));
 }
 
 std::string navigation(const std::vector<Section>& sections) {
@@ -68,7 +65,9 @@ std::string page(const Study& study, const std::vector<Section>& sections, const
       "content=\"{}\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, "
       "initial-scale=1\">\n<title>{}</title>\n<style>{}{}</style>\n</head>\n<body>\n<main>\n"
-      "<header><h1>{}</h1><p class=\"lead\">{}</p><p class=\"note\">{}</p>{}</header>\n",
+      "<header><h1>{}</h1><p class=\"lead\">{}</p><p class=\"note\">{}</p><p class=\"note keys\" hidden>Figures with lines: the mouse or "
+      "arrow keys read "
+      "values, dragging or + and − enlarge a part, a double click or Escape shows all.</p>{}</header>\n",
       policy(), shown, page_css, figure_css, shown, escape(counted(study)), escape(origin(study)), navigation(sections));
   html += panel("summary", "Summary", summary_table(study));
   for (const Section& section : sections) {
@@ -79,7 +78,7 @@ std::string page(const Study& study, const std::vector<Section>& sections, const
   html += panel("configuration", "Configuration", configuration_tables(study));
   html += panel("provenance", "Provenance", provenance_table(study));
   html += panel("runs", "Runs", runs_table(study));
-  return html + fmt::format("</main>\n<script>{}</script>\n</body>\n</html>\n", figure_js);
+  return html + fmt::format("</main>\n<script>{}</script>\n</body>\n</html>\n", script);
 }
 
 }  // namespace stiefel::report

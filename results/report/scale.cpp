@@ -44,7 +44,7 @@ std::vector<Tick> linear_ticks(const Scale& scale, int wanted) {
 }
 
 std::string power_text(double factor, int power) {
-  if (power >= -4 && power <= 4) return fmt::format("{:.{}f}", factor * std::pow(10, power), std::max(0, -power));
+  if (power >= -3 && power <= 4) return fmt::format("{:.{}f}", factor * std::pow(10, power), std::max(0, -power));
   return factor == 1 ? "10" + superscript(power) : fmt::format("{:g}×10{}", factor, superscript(power));
 }
 

@@ -29,11 +29,12 @@ Curve over_seeds(std::span<const Curve> curves) {
   for (const Curve& curve : curves)
     for (std::size_t i = 0; i < std::min(curve.x.size(), curve.median.size()); ++i)
       if (std::isfinite(curve.x[i]) && !std::isnan(curve.median[i])) at[curve.x[i]].push_back(curve.median[i]);
+  const bool several = std::any_of(at.begin(), at.end(), [](const auto& place) { return place.second.size() > 1; });
   Curve curve;
   for (const auto& [x, values] : at) {
     curve.x.push_back(x);
     curve.median.push_back(quantile(values, 0.5));
-    if (curves.size() == 1) continue;
+    if (!several) continue;
     curve.low.push_back(quantile(values, 0.25));
     curve.high.push_back(quantile(values, 0.75));
   }

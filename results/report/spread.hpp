@@ -13,7 +13,7 @@ namespace stiefel::report {
 double quantile(std::vector<double> values, double share);
 
 struct Curve {
-  std::vector<double> x, median, low, high;  ///< 25 and 75 %; without bounds when there is one run
+  std::vector<double> x, median, low, high;  ///< 25 and 75 %; without bounds where no x has several values
 };
 
 /// The first value of each row of a dataset; empty when the run has none.

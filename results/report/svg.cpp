@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "results/report/assets.hpp"
 #include "results/report/encoding.hpp"
 #include "results/report/heat_image.hpp"
 #include "results/report/layout.hpp"
+#include "results/report/reduced.hpp"
 #include "results/report/svg_series.hpp"
 
 namespace stiefel::report {
@@ -15,6 +17,15 @@ namespace {
 
 std::string text(double x, double y, const std::string& anchor, const std::string& content, const std::string& more = "") {
   return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>{}</text>", x, y, anchor, more, escape(content));
+}
+
+/// Lines below one another.
+std::string text(double x, double y, const std::string& anchor, const std::vector<std::string>& lines) {
+  if (lines.size() == 1) return text(x, y, anchor, lines[0]);
+  std::string spans;
+  for (const std::string& line : lines)
+    spans += fmt::format("<tspan x=\"{:.1f}\" y=\"{:.1f}\">{}</tspan>", x, y + line_height * double(&line - lines.data()), escape(line));
+  return fmt::format("<text text-anchor=\"{}\">{}</text>", anchor, spans);
 }
 
 std::string image(double x, double y, double width, double height, const std::string& png) {
@@ -30,13 +41,15 @@ std::string draw_axes(const Figure& figure, const Placement& place) {
   for (const Tick& tick : place.x_ticks) {
     const double x = place.left + place.x.at(tick.value);
     grid += fmt::format("M{:.1f} {:.1f}V{:.1f}", x, place.top, bottom);
-    names += text(x, bottom + 16, "middle", tick.text);
+    const double half = double(characters(tick.text)) * digit_width / 2;
+    names += text(std::min(x, figure_width - half), bottom + 16, "middle", tick.text);
   }
   names += "</g><g class=\"ticks y\">";
   for (const Tick& tick : place.y_ticks) {
     const double y = bottom - place.y.at(tick.value);
     if (figure.y.names.empty()) grid += fmt::format("M{:.1f} {:.1f}H{:.1f}", place.left, y, right);
-    names += text(place.left - 7, y + 4, "end", tick.text);
+    const std::vector<std::string> lines = name_of_row(tick.text);
+    names += text(place.left - 7, y + 4 - line_height / 2 * double(lines.size() - 1), "end", lines);
   }
   names += "</g>";
   if (!figure.heat) names = fmt::format("<path class=\"grid\" d=\"{}\"/>", grid) + names;
@@ -64,7 +77,7 @@ std::string draw_legend(const Placement& place) {
     else
       drawn += fmt::format("<path class=\"{}line {}\" d=\"M{:.1f} {:.1f}h20\"/>", entry.form == Form::thin_line ? "thin " : "", colour,
                            entry.x, y);
-    drawn += text(entry.x + 26, entry.y, "start", entry.label);
+    drawn += text(entry.x + 26, entry.y, "start", entry.lines);
   }
   return drawn.empty() ? "" : "<g class=\"legend\">" + drawn + "</g>";
 }
@@ -99,65 +112,85 @@ std::string range_text(const Scale& scale) {
 }
 
 /// What lies inside the frame, and the frame; a script may show a part of it larger.
-std::string draw_plot(const Figure& figure, const Placement& place, bool& reduced) {
+std::string draw_plot(const Figure& figure, const Placement& place) {
   const std::string frame =
       fmt::format("x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\"", place.left, place.top, place.width, place.height);
   std::string drawn =
       fmt::format("<svg class=\"plot\" {} viewBox=\"0 0 {:.1f} {:.1f}\" preserveAspectRatio=\"none\">", frame, place.width, place.height);
   drawn += draw_guides(figure, place);
-  for (const Series& series : figure.series) drawn += draw_series(series, place, reduced);
+  for (const Series& series : figure.series) drawn += draw_series(series, place);
   return drawn + fmt::format("</svg><rect class=\"frame\" {}/>", frame);
 }
 
-Drawing draw(const Figure& figure, const std::string& style) {
+std::string draw(const Figure& whole, const std::string& style) {
+  const Figure figure = reduced(whole, pixel_columns);
   const Placement place = report::place(figure);
   const std::string id = "figure-" + figure.id;
-  Drawing drawing;
-  drawing.svg = fmt::format(
+  std::string drawn = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"{0}\" class=\"drawing\" viewBox=\"0 0 {1:.0f} {2:.0f}\" role=\"img\" "
       "aria-labelledby=\"{0}-title {0}-description\" data-x=\"{3}\" data-y=\"{4}\">"
       "<title id=\"{0}-title\">{5}</title><desc id=\"{0}-description\">{6}</desc>{7}",
       id, figure_width, place.total_height, range_text(place.x), range_text(place.y), escape(figure.title), escape(figure.description),
       style);
-  if (figure.heat) drawing.svg += draw_heat(*figure.heat, place, style.empty() ? 1 : 8);
-  drawing.svg += draw_axes(figure, place) + draw_plot(figure, place, drawing.reduced) + draw_legend(place) + "</svg>";
-  return drawing;
+  if (figure.heat) drawn += draw_heat(*figure.heat, place, style.empty() ? 1 : 8);
+  return drawn + draw_axes(figure, place) + draw_plot(figure, place) + draw_legend(place) + "</svg>";
 }
 
 std::string shortest(double value) { return std::isnan(value) ? "" : fmt::format("{:.9g}", value); }
 
 std::string csv_of(const Figure& figure, const HeatMap& heat) {
-  std::string lines = csv_line({title_of(figure.x), title_of(figure.y), title_of(heat.scale)});
   const auto centre = [](const Axis& axis, std::size_t i, std::size_t count) {
-    return axis.range->first + (axis.range->second - axis.range->first) * (double(i) + 0.5) / double(count);
+    return fmt::format("{:.6g}", axis.range->first + (axis.range->second - axis.range->first) * (double(i) + 0.5) / double(count));
   };
-  for (std::size_t row = 0; row < heat.rows; ++row)
+  std::vector<std::string> fields{fmt::format("{} (rows), {} (columns)", title_of(figure.y), title_of(figure.x))};
+  for (std::size_t column = 0; column < heat.columns; ++column) fields.push_back(centre(figure.x, column, heat.columns));
+  std::string lines = csv_line(fields);
+  for (std::size_t row = 0; row < heat.rows; ++row) {
+    fields = {centre(figure.y, row, heat.rows)};
     for (std::size_t column = 0; column < heat.columns; ++column)
-      lines +=
-          csv_line({fmt::format("{:.6g}", centre(figure.x, column, heat.columns)), fmt::format("{:.6g}", centre(figure.y, row, heat.rows)),
-                    fmt::format("{:.5g}", heat.values[row * heat.columns + column])});
+      fields.push_back(fmt::format("{:.5g}", heat.values[row * heat.columns + column]));
+    lines += csv_line(fields);
+  }
   return lines;
 }
 
 }  // namespace
 
-Drawing draw(const Figure& figure) { return draw(figure, ""); }
+std::string draw(const Figure& figure) { return draw(figure, ""); }
 
 std::string standalone_svg(const Figure& figure) {
-  return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n" + draw(figure, "<style>" + figure_style_light() + "</style>").svg + "\n";
+  return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n" + draw(figure, "<style>" + figure_style_light() + "</style>") + "\n";
 }
 
-std::string csv_of(const Figure& figure, std::size_t stride) {
+std::string csv_of(const Figure& figure) {
   if (figure.heat) return csv_of(figure, *figure.heat);
   std::string lines = csv_line({"series", title_of(figure.x), title_of(figure.y), "low", "high"});
   for (const Series& series : figure.series) {
     if (series.form == Form::box) continue;
-    const bool line = series.form == Form::line || series.form == Form::thin_line;
     const auto field = [](const std::vector<double>& values, std::size_t i) { return i < values.size() ? shortest(values[i]) : ""; };
-    for (std::size_t i = 0; i < series.y.size(); i += line ? stride : 1)
+    for (std::size_t i = 0; i < series.y.size(); ++i)
       lines += csv_line({series.label, field(series.x, i), field(series.y, i), field(series.low, i), field(series.high, i)});
   }
+  for (const Guide& guide : figure.guides) {
+    double least = INFINITY, most = -INFINITY;
+    for (const Series& series : figure.series)
+      for (const double x : series.x) least = std::min(least, x), most = std::max(most, x);
+    for (const double x : {least, most}) lines += csv_line({guide.label, shortest(x), shortest(guide.y), "", ""});
+  }
   return lines;
+}
+
+std::string classes_of(const Figure& figure) {
+  bool some = false;
+  std::vector<std::string> classes;
+  for (const Series& series : figure.series) {
+    if (series.y.empty()) continue;
+    some |= series.form == Form::line;
+    const char* form = series.form == Form::line ? "line" : series.form == Form::thin_line ? "thin line" : "points";
+    classes.push_back(fmt::format("{} {}", form, colour_class(series.colour)));
+  }
+  for (std::size_t i = 0; i < figure.guides.size(); ++i) classes.push_back("thin line guide");
+  return some && !figure.unit_circle && figure.y.names.empty() ? fmt::format("{}", fmt::join(classes, ",")) : "";
 }
 
 }  // namespace stiefel::report

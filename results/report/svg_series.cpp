@@ -28,24 +28,6 @@ Stretches stretches(const Series& series, const std::vector<double>& y, const Pl
   return found;
 }
 
-/// Lowest and highest of each pixel column.
-std::vector<Point> reduce(const std::vector<Point>& points, double width, bool& reduced) {
-  if (double(points.size()) <= 2 * width) return points;
-  reduced = true;
-  std::vector<Point> kept;
-  for (std::size_t i = 0; i < points.size();) {
-    const double column = std::floor(points[i].x);
-    std::size_t low = i, high = i;
-    for (; i < points.size() && std::floor(points[i].x) == column; ++i) {
-      if (points[i].y < points[low].y) low = i;
-      if (points[i].y > points[high].y) high = i;
-    }
-    kept.push_back(points[std::min(low, high)]);
-    if (low != high) kept.push_back(points[std::max(low, high)]);
-  }
-  return kept;
-}
-
 std::string path_through(const std::vector<Point>& points, char begin = 'M') {
   std::string path;
   for (const Point& point : points) path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? begin : 'L', point.x, point.y);
@@ -55,10 +37,10 @@ std::string path_through(const std::vector<Point>& points, char begin = 'M') {
 /// A line without length, which the style draws as a disc.
 std::string disc(const Point& point) { return fmt::format("M{:.1f} {:.1f}h0", point.x, point.y); }
 
-std::string lines(const Series& series, const Placement& place, bool& reduced) {
+std::string lines(const Series& series, const Placement& place) {
   std::string path;
   for (const auto& stretch : stretches(series, series.y, place))
-    if (stretch.size() > 1) path += path_through(reduce(stretch, place.width, reduced));
+    if (stretch.size() > 1) path += path_through(stretch);
   return path;
 }
 
@@ -70,7 +52,7 @@ std::string lonely(const Series& series, const Placement& place) {
   return path;
 }
 
-std::string band(const Series& series, const Placement& place, bool& reduced) {
+std::string band(const Series& series, const Placement& place) {
   // a bound that the axis has no place for lies on the frame, as 0 does below a logarithmic axis
   const double floor = place.y.logarithmic ? place.y.from : -INFINITY;
   std::vector<double> low = series.low;
@@ -78,9 +60,8 @@ std::string band(const Series& series, const Placement& place, bool& reduced) {
   const Stretches below = stretches(series, low, place), above = stretches(series, series.high, place);
   std::string path;
   for (std::size_t i = 0; i < std::min(below.size(), above.size()); ++i) {
-    std::vector<Point> back = reduce(below[i], place.width, reduced);
-    std::reverse(back.begin(), back.end());
-    path += path_through(reduce(above[i], place.width, reduced)) + path_through(back, 'L') + "Z";
+    const std::vector<Point> back(below[i].rbegin(), below[i].rend());
+    path += path_through(above[i]) + path_through(back, 'L') + "Z";
   }
   return path;
 }
@@ -125,14 +106,14 @@ std::string path(const char* kind, int colour, const std::string& d) {
 
 std::string colour_class(int colour) { return colour < 0 ? "guide" : fmt::format("c{}", colour % colours); }
 
-std::string draw_series(const Series& series, const Placement& place, bool& reduced) {
+std::string draw_series(const Series& series, const Placement& place) {
   switch (series.form) {
     case Form::line: {
-      const std::string shade = series.low.empty() ? "" : path("band", series.colour, band(series, place, reduced));
-      return shade + path("line", series.colour, lines(series, place, reduced)) + path("points", series.colour, lonely(series, place));
+      const std::string shade = series.low.empty() ? "" : path("band", series.colour, band(series, place));
+      return shade + path("line", series.colour, lines(series, place)) + path("points", series.colour, lonely(series, place));
     }
     case Form::thin_line:
-      return path("thin line", series.colour, lines(series, place, reduced));
+      return path("thin line", series.colour, lines(series, place));
     case Form::points:
       return path("points", series.colour, points(series, place));
     case Form::open_points: {

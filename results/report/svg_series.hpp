@@ -8,8 +8,7 @@
 
 namespace stiefel::report {
 
-/// `reduced` becomes true when a line was drawn from fewer values than it has.
-std::string draw_series(const Series& series, const Placement& place, bool& reduced);
+std::string draw_series(const Series& series, const Placement& place);
 std::string colour_class(int colour);
 
 }  // namespace stiefel::report

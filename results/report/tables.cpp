@@ -145,7 +145,7 @@ std::string summary_table(const Study& study) {
       runs.push_back(&run), steps.push_back(double(run.committed_step)), seconds.push_back(wall_seconds(run));
     const std::int64_t parameters = group.runs.front().header.parameters;
     table.rows.push_back({group.label, states_text(runs), number_text(quantile(values, 0.5)),
-                          group.runs.size() == 1 ? "–" : number_text(quantile(values, 0.25)) + " to " + number_text(quantile(values, 0.75)),
+                          values.size() < 2 ? "–" : number_text(quantile(values, 0.25)) + " to " + number_text(quantile(values, 0.75)),
                           number_text(quantile(values, study.metric.better == Better::higher ? 1 : 0)),
                           parameters ? std::to_string(parameters) : "–", number_text(quantile(steps, 0.5), 8),
                           duration(quantile(seconds, 0.5))});

@@ -1,4 +1,6 @@
 """A page in headless Chromium: its document after its scripts have run, what it wrote to the console, and how it looks."""
+import base64
+import hashlib
 import pathlib
 import re
 import shutil
@@ -21,14 +23,18 @@ def start(words, page, width, height, dark):
     return done.stdout, re.findall(r"CONSOLE.*?\] (.*)", done.stderr)
 
 
+def with_script(html, script):
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return html.replace("script-src ", f"script-src 'sha256-{digest}' ", 1).replace("</body>\n</html>", f"<script>{script}</script></body>\n</html>")
+
+
 def document(page, width=1200, script=None, dark=False):
-    """The document as HTML and the lines of the console. A script is put into a copy of the page, which loses its security policy."""
+    """The document as HTML and the lines of the console. A script is put into a copy of the page, whose policy then allows it."""
     if script is None:
         return start(["--dump-dom"], page, width, 900, dark)
     with tempfile.TemporaryDirectory() as folder:
         copy = pathlib.Path(folder) / "copy.html"
-        text = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page.read_text())
-        copy.write_text(text.replace("</body>", f"<script>{script}</script></body>"))
+        copy.write_text(with_script(page.read_text(), script))
         return start(["--dump-dom"], copy, width, 900, dark)
 
 

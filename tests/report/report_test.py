@@ -6,6 +6,7 @@ usage: report_test.py STIEFEL [unittest options]; REPORT_SCREENSHOTS=FOLDER keep
 import base64
 import csv
 import io
+import json
 import math
 import os
 import pathlib
@@ -17,6 +18,7 @@ import tempfile
 import time
 import unittest
 import xml.etree.ElementTree as xml
+from html import unescape
 
 import h5py
 import numpy
@@ -26,7 +28,63 @@ import runs
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = "<img src=x onerror=alert(1)> \"'&"
+OPEN_ALL = "for (const d of document.querySelectorAll('figure[data-lines] .drawing')) d.dispatchEvent(new PointerEvent('pointerenter'));"
+# How many pixels charts are off from the figures below them: cursors at the first two x, and named values of y.
+LIE_OVER = """
+  return [...document.querySelectorAll('figure[data-lines]')].map(figure => {
+    const drawing = figure.querySelector('.drawing'), [from, to, kind] = drawing.dataset.x.split(' '), f = kind === 'log' ? Math.log : Number;
+    const frame = drawing.querySelector('.frame').getBoundingClientRect(), middle = e => (r => r.top + r.height / 2)(e.getBoundingClientRect());
+    const cursors = ['Home', 'ArrowRight'].map(key => {
+      drawing.dispatchEvent(new KeyboardEvent('keydown', {key}));
+      const value = Number(figure.querySelector('.reading b').innerText.split(': ')[1].replace('−', '-'));
+      return Math.abs(figure.querySelector('.cursor').getBoundingClientRect().left - frame.left - frame.width * (f(value) - f(from)) / (f(to) - f(from)));
+    });
+    const ticks = [];
+    for (const text of drawing.querySelectorAll('.ticks.y text'))
+      for (const label of figure.querySelectorAll('.dygraph-axis-label-y'))
+        if (label.innerText === text.textContent && Math.min(middle(text) - frame.top, frame.bottom - middle(text)) > 15) ticks.push(Math.abs(middle(label) - middle(text)));
+    return {id: figure.id, kind, cursors, ticks};
+  });"""
+KEYS_AND_MOUSE = """
+  const figure = document.querySelector('#valid_loss'), drawing = figure.querySelector('.drawing'), found = {};
+  const press = key => drawing.dispatchEvent(new KeyboardEvent('keydown', {key}));
+  const shown = () => [...figure.querySelectorAll('.dygraph-axis-label-x')].map(label => Number(label.innerText));
+  const mouse = (kind, share, target) => {
+    const frame = drawing.querySelector('.frame').getBoundingClientRect();
+    target.dispatchEvent(new MouseEvent(kind, {bubbles: true, clientX: frame.left + share * frame.width, clientY: frame.top + 100}));
+  };
+  const drag = () => {
+    const canvas = [...figure.querySelectorAll('canvas')].at(-1);
+    mouse('mousedown', 0.24, canvas), mouse('mousemove', 0.5, document), mouse('mousemove', 0.76, document), mouse('mouseup', 0.76, document);
+    return shown();
+  };
+  ['Home', 'ArrowRight', 'ArrowRight'].forEach(press);
+  found.read = figure.querySelector('.reading').innerText;
+  found.focusable = drawing.tabIndex;
+  found.role = drawing.role;
+  found.shortcuts = drawing.getAttribute('aria-keyshortcuts');
+  found.whole = shown();
+  press('+');
+  found.enlarged = shown();
+  press('Home');
+  found.moved = shown();
+  press('-');
+  found.less = shown();
+  found.dragged = drag();
+  press('Escape');
+  found.escaped = shown();
+  drag();
+  figure.querySelectorAll('canvas')[1].dispatchEvent(new MouseEvent('dblclick', {bubbles: true}));
+  found.clicked_twice = shown();
+  dispatchEvent(new Event('beforeprint'));
+  found.folded = document.querySelectorAll('details:not([open])').length;
+  return found;"""
 GENERATED_FIGURES = {"waveform_1": ("time (ms)", "amplitude")}
+# Figures with a line for each group, and of which tables they are.
+CURVES = (("train_loss", "steps/step", "steps/loss"), ("valid_loss", "epochs/step", "epochs/valid_loss"), ("grad_norm", "steps/step", "steps/grad_norm"),
+          ("defect_recurrent", "orthogonality/recurrent/snapshot", "orthogonality/recurrent/defect_fro"),
+          ("singular_values_recurrent", "spectrum/recurrent/snapshot", "spectrum/recurrent/singular_mean"))
+PROFILES = (("hidden_grad_norm_last", "gradient/t", "gradient/hidden_grad_norm"),)
 SWEEP_FIGURES = {
     "train_loss": ("optimizer step", "loss, batch mean"), "valid_loss": ("optimizer step", "validation loss"),
     "valid_accuracy": ("optimizer step", "validation accuracy"), "wall_clock": ("wall time (s)", "validation loss"),
@@ -69,10 +127,10 @@ def curve(figure, label):
     return numpy.array([[float(v) if v else math.nan for v in row] for row in rows]).T
 
 
-def drawn_points(figure, index):
-    """The points of a line as the axes place them: of the index-th path that is a whole line."""
+def drawn_points(figure, kind, index):
+    """The points of the index-th path of a kind ("line", "points"), as the axes place them."""
     plot = drawing(figure).find(f"{SVG}svg[@class='plot']")
-    line = [p for p in plot if p.get("class", "").startswith("line ")][index]
+    line = [p for p in plot if re.fullmatch(kind + r" c\d", p.get("class", ""))][index]
     _, _, width, height = map(float, plot.get("viewBox").split())
     scales = []
     for name in "xy":
@@ -85,9 +143,26 @@ def drawn_points(figure, index):
     return numpy.array(points), scales
 
 
+def farthest(figure, kind, index, x, y):
+    """The largest distance of a drawn point from that of the numbers x, y which has the nearest x, in shares of the axes; and how many there are."""
+    points, scales = drawn_points(figure, kind, index)
+    places = [(numpy.log(v) if log == "log" else v, numpy.log(p) if log == "log" else p, *((math.log(b), math.log(e)) if log == "log" else (b, e)))
+              for v, p, (b, e, log) in zip((numpy.asarray(x, float), numpy.asarray(y, float)), points.T, scales)]
+    rows = abs(places[0][0][None, :] - places[0][1][:, None]).argmin(axis=1)
+    return max(abs(v[rows] - p).max() / (end - begin) for v, p, begin, end in places), len(points)
+
+
 def read(folder, path):
     with h5py.File(folder / "results.h5") as file:
         return file[path][()]
+
+
+def first_column(table):
+    return table.reshape(len(table), -1)[:, 0]
+
+
+def last_row(table):
+    return table[-1]
 
 
 class Made:
@@ -104,6 +179,8 @@ class Made:
             report(Made.generation, "-o", "generation.html", folder=Made.folder)
             Made.page = Made.folder / "sweep.html"
             Made.figures = figures(Made.page.read_text())
+            Made.long_losses = numpy.stack([runs.make_long(Made.sweep["elman, householder"][0], Made.folder / "long" / str(seed), 10**6, seed) for seed in (1, 2)])
+            report("long", "-o", "long.html", folder=Made.folder)
 
 
 class Report(Made, unittest.TestCase):
@@ -128,27 +205,65 @@ class Report(Made, unittest.TestCase):
         self.assertEqual(texts(drawing(self.figures["gradient_map_1"]), "label scale"), ["‖∂L/∂hₜ‖"])
 
     def test_curves_are_the_numbers_of_the_files(self):
-        for name, x, y in (("train_loss", "steps/step", "steps/loss"), ("valid_loss", "epochs/step", "epochs/valid_loss"),
-                           ("grad_norm", "steps/step", "steps/grad_norm"), ("defect_recurrent", "orthogonality/recurrent/snapshot", "orthogonality/recurrent/defect_fro"),
-                           ("singular_values_recurrent", "spectrum/recurrent/snapshot", "spectrum/recurrent/singular_mean")):
+        for name, x, y in CURVES:
             for index, label in enumerate(list(self.sweep)[:2]):
                 with self.subTest(figure=name, group=label):
                     found = curve(self.figures[name], label)
-                    values = numpy.array([read(folder, y).reshape(found.shape[1], -1)[:, 0] for folder in self.sweep[label]])
+                    values = numpy.array([first_column(read(folder, y)) for folder in self.sweep[label]])
                     numpy.testing.assert_array_equal(found[0], read(self.sweep[label][0], x))
                     numpy.testing.assert_allclose(found[1], numpy.median(values, axis=0), rtol=1e-8)
                     if name != "singular_values_recurrent":
                         numpy.testing.assert_allclose(found[2:], numpy.quantile(values, [0.25, 0.75], axis=0), rtol=1e-8)
 
-    def test_lines_lie_where_the_numbers_are(self):
-        for name in ("valid_loss", "defect_recurrent"):
+    def test_lines_lie_where_the_numbers_of_the_files_are(self):
+        for name, x, y in CURVES + PROFILES:
             for index, label in enumerate(list(self.sweep)[:2]):
-                points, scales = drawn_points(self.figures[name], index)
-                found = curve(self.figures[name], label)
-                self.assertEqual(len(points), found.shape[1])
-                for k, (begin, end, kind) in enumerate(scales):
-                    place = numpy.log if kind == "log" else numpy.array
-                    numpy.testing.assert_allclose(place(points[:, k]), place(found[k]), atol=1e-3 * abs(place(end) - place(begin)))
+                with self.subTest(figure=name, group=label):
+                    folders = self.sweep[label]
+                    values = numpy.median([last_row(read(f, y)) if name.startswith("hidden") else first_column(read(f, y)) for f in folders], axis=0)
+                    distance, count = farthest(self.figures[name], "line", index, read(folders[0], x), values)
+                    self.assertLess(distance, 1e-3)
+                    self.assertEqual(count, len(values))
+        for index, label in enumerate(list(self.sweep)[:2]):
+            values = read(self.sweep[label][0], "spectrum/recurrent/eigenvalues")[-1]
+            figure = self.figures[f"eigenvalues_{index + 1}"]
+            points, _ = drawn_points(figure, "points", 1)
+            numpy.testing.assert_allclose(points, numpy.stack([values.real, values.imag], axis=1), atol=2e-3)
+
+    def test_long_lines_show_the_smallest_and_largest_values(self):
+        page = self.folder / "long.html"
+        self.assertLess(page.stat().st_size, 2e6)
+        figure = figures(page.read_text())["train_loss"]
+        text = "".join(figure.itertext())
+        self.assertIn("Drawn: smallest and largest value of each pixel column.", text)
+        self.assertIn("Data: smallest and largest of every 625 points", text)
+        middle = numpy.median(self.long_losses, axis=0)
+
+        def kept(stretches):
+            bounds = [k * 10**6 // stretches for k in range(stretches + 1)]
+            return numpy.array(sorted({0, 10**6 - 1}.union(*({a + middle[a:b].argmin(), a + middle[a:b].argmax()} for a, b in zip(bounds, bounds[1:])))))
+
+        points, _ = drawn_points(figure, "line", 0)
+        numpy.testing.assert_allclose(points[:, 0], kept(430) + 1, atol=1e-3 * 10**6)
+        numpy.testing.assert_allclose(points[:, 1], middle[kept(430)], rtol=0.01)
+        rows = curve(figure, "three maps")
+        numpy.testing.assert_array_equal(rows[0], kept(1600) + 1)
+        numpy.testing.assert_allclose(rows[1], middle[kept(1600)], rtol=1e-8)
+        numpy.testing.assert_allclose(rows[3].max(), numpy.quantile(self.long_losses, 0.75, axis=0).max(), rtol=1e-8)
+
+    def test_long_names_are_whole(self):
+        label = "a name of many words that goes on and on, " * 2 + "and has an end"
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = pathlib.Path(scratch)
+            runs.run(PROGRAM, folder, runs.ADDING.format(name=label), ["train.steps=20"])
+            runs.run(PROGRAM, folder, runs.ADDING.format(name="short"), ["train.steps=20", "seed=2"])
+            report("runs", "--by", "name", folder=folder)
+            found = figures((folder / "report.html").read_text())
+            for name, kind in (("valid_loss", "legend"), ("boxes", "ticks y")):
+                texts = [t for g in drawing(found[name]).iter(f"{SVG}g") if g.get("class") == kind for t in g.iter(f"{SVG}text")]
+                whole = [t for t in texts if "".join(t.itertext()).endswith("and has an end")]
+                self.assertEqual(len(whole), 1, name)
+                self.assertGreater(len(list(whole[0])), 1)
 
     def test_spectra_profiles_and_waveforms(self):
         folder = self.sweep["elman, householder"][0]
@@ -162,11 +277,15 @@ class Report(Made, unittest.TestCase):
         numpy.testing.assert_allclose(profile[1], numpy.median(norms, axis=0), rtol=1e-8)
         cells = data(self.figures["gradient_map_1"])
         norms, snapshots = read(folder, "gradient/hidden_grad_norm"), read(folder, "gradient/snapshot")
-        self.assertEqual(len(cells), norms.size)
-        for cell in cells[:: 7]:
-            step, t, value = map(float, cell.values())
-            nearest = numpy.flatnonzero(abs(snapshots - step) <= 0.5 * 60 / len(snapshots) + numpy.diff(snapshots).max())
-            self.assertTrue(any(abs(norms[i, int(t)] - value) <= 1e-4 * value for i in nearest))
+        steps = numpy.array([float(step) for step in list(cells[0])[1:]])
+        times, *values = numpy.array([[float(value) for value in row.values()] for row in cells]).T
+        numpy.testing.assert_array_equal(times.astype(int), range(norms.shape[1]))
+        nearest = abs(snapshots[None, :] - steps[:, None]).argmin(axis=1)
+        self.assertEqual(sorted(set(nearest)), list(range(len(snapshots))))
+        numpy.testing.assert_allclose(values, norms[nearest], rtol=1e-4)
+        scales = [texts(g, None) for n in (1, 2, 3) for g in drawing(self.figures[f"gradient_map_{n}"]).iter(f"{SVG}g") if g.get("class") == "ticks scale"]
+        self.assertGreater(len(scales[0]), 1)
+        self.assertEqual(scales, [scales[0]] * 3)
         generated = figures((self.folder / "generation.html").read_text())["waveform_1"]
         self.assertEqual({row["series"] for row in data(generated)}, {"true", "generated"})
         self.assertEqual(curve(generated, "true").shape[1], 60)
@@ -180,6 +299,8 @@ class Report(Made, unittest.TestCase):
             figure = figures((folder / "report.html").read_text())["against_optimizer_rate"]
             self.assertEqual(texts(drawing(figure), "label x"), ["optimizer.rate"])
             self.assertTrue(drawing(figure).get("data-x").endswith(" log"))
+            self.assertNotIn("25 to 75 %", "".join(figure.itertext()))
+            self.assertFalse([e for e in figure.iter() if "band" in (e.get("class") or "")])
             for (label, rate), (run,) in made.items():
                 with h5py.File(run / "results.h5") as file:
                     best = file["epochs/valid_loss"][()][numpy.flatnonzero(file["epochs/is_best"][()])[-1]]
@@ -192,7 +313,7 @@ class Report(Made, unittest.TestCase):
             found = sorted(float(row["singular max"]) for row in data(figure) if row["series"] == "rate=0.001")
             numpy.testing.assert_allclose(found, largest, rtol=1e-8)
             self.assertIn("did you mean", report("runs", "--metric", "valid_los", folder=folder, expected=2).stderr)
-            self.assertIn("no run has a number", report("runs", "--against", "model.cell.plugin", folder=folder, expected=2).stderr)
+            self.assertIn("no finished run has a number", report("runs", "--against", "model.cell.plugin", folder=folder, expected=2).stderr)
 
     def test_names_stay_text_and_damaged_files_are_a_row(self):
         with tempfile.TemporaryDirectory() as scratch:
@@ -237,7 +358,7 @@ class Report(Made, unittest.TestCase):
             seconds = time.monotonic() - start
             page = folder / "report.html"
             print(f"report of 500 runs: {seconds:.1f} s, {page.stat().st_size / 1e6:.2f} MB")
-            self.assertLess(page.stat().st_size, 4e6)
+            self.assertLess(page.stat().st_size, 2e6)
             self.assertIn("500 runs in 50 groups", page.read_text())
 
     def test_size(self):
@@ -256,10 +377,10 @@ class Browser(Made, unittest.TestCase):
                     browser.screenshot(self.folder / f"{name}.html", picture, width, height, dark)
                     self.assertTrue(picture.exists())
 
-    def measured(self, expression, **options):
-        html, console = browser.document(self.page, script=f"document.documentElement.dataset.found = {expression}", **options)
+    def measured(self, expression, page=None, **options):
+        html, console = browser.document(page or self.page, script=f"document.documentElement.dataset.found = {expression}", **options)
         self.assertEqual(console, [])
-        return re.search(r'data-found="([^"]*)"', html).group(1)
+        return unescape(re.search(r'data-found="([^"]*)"', html).group(1))
 
     def test_page(self):
         for page in (self.page, self.folder / "generation.html"):
@@ -272,31 +393,69 @@ class Browser(Made, unittest.TestCase):
 
     def test_nothing_is_wider_than_a_narrow_window(self):
         frame = self.page.with_name("frame.html")
-        inner = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", self.page.read_text()).replace(
-            "</body>", "<script>parent.postMessage([innerWidth, document.documentElement.scrollWidth], '*')</script></body>")
-        self.page.with_name("inner.html").write_text(inner)
+        self.page.with_name("inner.html").write_text(browser.with_script(self.page.read_text(), OPEN_ALL + """
+            parent.postMessage([innerWidth, document.documentElement.scrollWidth, document.querySelectorAll('.live').length > 5], '*')"""))
         frame.write_text("""<iframe src="inner.html" width="400" height="800" frameborder="0"></iframe>
                          <script>onmessage = event => document.documentElement.dataset.found = event.data</script>""")
-        html, _ = browser.document(frame)
-        self.assertEqual(re.search(r'data-found="([^"]*)"', html).group(1), "400,400")
+        html, console = browser.document(frame)
+        self.assertEqual(console, [])
+        self.assertEqual(re.search(r'data-found="([^"]*)"', html).group(1), "400,400,true")
 
-    def test_keys_read_and_enlarge(self):
-        keys = "".join(f"svg.dispatchEvent(new KeyboardEvent('keydown', {{key: '{key}'}}));" for key in ("Home", "ArrowRight", "ArrowRight"))
-        found = self.measured(f"(() => {{ const f = document.querySelector('#valid_loss'), svg = f.querySelector('svg'); {keys}"
-                              "const read = f.querySelector('.reading').innerText;"
-                              "svg.dispatchEvent(new KeyboardEvent('keydown', {key: '+'}));"
-                              "const part = svg.querySelector('.plot').getAttribute('viewBox');"
-                              "svg.dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape'}));"
-                              "return [read, svg.tabIndex, part.split(' ')[2] * 2, svg.querySelector('.plot').getAttribute('viewBox').split(' ')[2]].join('|') })()")
-        read_out, focusable, doubled, whole = found.split("|")
-        self.assertEqual(focusable, "0")
-        self.assertAlmostEqual(float(doubled), float(whole), delta=0.2)
-        lines = read_out.split("\n")
+    def test_no_text_of_a_figure_is_cut(self):
+        for page in (self.page, self.folder / "generation.html", self.folder / "long.html"):
+            self.assertEqual(self.measured("""[...document.querySelectorAll('.drawing')].flatMap(drawing => {
+                const outer = drawing.getBoundingClientRect();
+                return [...drawing.querySelectorAll('text')].filter(text => {
+                  const inner = text.getBoundingClientRect();
+                  return inner.left < outer.left - 1 || inner.right > outer.right + 1 || inner.top < outer.top - 1 || inner.bottom > outer.bottom + 1;
+                }).map(text => text.textContent);
+              }).join('; ')""", page=page), "")
+
+    def test_charts_lie_over_their_figures(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = pathlib.Path(scratch)
+            runs.make_sweep(PROGRAM, folder, seeds=(1,), rates=(0.001, 0.01))
+            report("runs", folder=folder)
+            for page, kinds in ((self.page, {"linear"}), (folder / "report.html", {"linear", "log"})):
+                found = json.loads(self.measured("JSON.stringify((() => {" + OPEN_ALL + LIE_OVER + "})())", page=page, width=1000))
+                self.assertEqual({figure["kind"] for figure in found}, kinds)
+                for figure in found:
+                    with self.subTest(figure=figure["id"]):
+                        self.assertLess(max(figure["cursors"]), 1.5)
+                        self.assertLess(max(figure["ticks"], default=0), 2.5)
+                self.assertGreater(sum(len(figure["ticks"]) for figure in found), 20)
+
+    def test_keys_and_mouse_read_and_enlarge(self):
+        found = json.loads(self.measured("JSON.stringify((() => {" + KEYS_AND_MOUSE + "})())"))
+        lines = [line for line in found["read"].split("\n") if line]
         self.assertEqual(lines[0], "optimizer step: 60")
+        self.assertEqual(len(lines), 1 + len(self.sweep))
         for line, label in zip(lines[1:], self.sweep):
             name, value = line.rsplit(": ", 1)
             self.assertEqual(name, label)
             self.assertAlmostEqual(float(value), numpy.median([read(f, "epochs/valid_loss")[-1] for f in self.sweep[label]]), delta=1e-4)
+        self.assertEqual(found["focusable"], 0)
+        self.assertEqual(found["role"], "application")
+        self.assertEqual(found["shortcuts"], "ArrowLeft ArrowRight Home End + - Escape")
+        self.assertEqual((found["whole"][0], found["whole"][-1]), (20, 60))
+        self.assertEqual((found["enlarged"][0], found["enlarged"][-1]), (40, 60))
+        self.assertEqual((found["moved"][0], found["moved"][-1]), (20, 40))
+        self.assertEqual(found["less"], found["whole"])
+        self.assertEqual((found["dragged"][0], found["dragged"][-1]), (30, 50))
+        self.assertEqual(found["escaped"], found["whole"])
+        self.assertEqual(found["clicked_twice"], found["whole"])
+        self.assertEqual(found["folded"], 0)
+
+    def test_names_stay_text_in_charts(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = pathlib.Path(scratch)
+            runs.run(PROGRAM, folder, runs.ADDING.format(name="'" + HOSTILE.replace("'", "''") + "'"), ["train.steps=20"])
+            report("runs", folder=folder)
+            name, images = json.loads(self.measured("JSON.stringify((() => {" + OPEN_ALL + """
+                document.querySelector('#valid_loss .drawing').dispatchEvent(new KeyboardEvent('keydown', {key: 'Home'}));
+                return [document.querySelector('#valid_loss .reading span').textContent, document.images.length] })())""", page=folder / "report.html"))
+        self.assertEqual(name.rsplit(": ", 1)[0], HOSTILE)
+        self.assertEqual(images, 0)
 
     def test_print(self):
         report("runs/three maps", "--pdf", "report.pdf", folder=self.folder)

@@ -74,3 +74,17 @@ def make_copies(original, folder, count):
             file["config/yaml"][()] = text
             for path in ("steps/loss", "epochs/valid_loss"):
                 file[path][:] = file[path][:] * numpy.exp(0.3 * source.normal(size=file[path].shape))
+
+
+def make_long(original, folder, steps, seed):
+    """A run of so many steps; returns its losses."""
+    folder.mkdir(parents=True)
+    shutil.copy(original / "results.h5", folder)
+    losses = numpy.exp(-numpy.arange(steps) / (steps / 5) + 0.3 * numpy.random.default_rng(seed).normal(size=steps))
+    with h5py.File(folder / "results.h5", "r+") as file:
+        file["config/yaml"][()] = file["config/yaml"].asstr()[()].replace("seed: 1\n", f"seed: {seed}\n")
+        for dataset in (file["steps"][name] for name in file["steps"] if file["steps"][name].maxshape[0] is None):
+            dataset.resize(steps, axis=0)
+        file["steps/step"][:] = numpy.arange(1, steps + 1)
+        file["steps/loss"][:] = losses
+    return losses
