@@ -29,8 +29,9 @@ std::optional<double> number_of(const std::string& text) {
 /// At a position between the sorted values, as numpy.quantile has it.
 double quantile(const std::vector<double>& sorted, double share) {
   const double at = share * double(sorted.size() - 1);
-  const std::size_t below = std::size_t(at), above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (at - double(below)) * (sorted[above] - sorted[below]);
+  const std::size_t below = std::size_t(at);
+  const double between = at - double(below);
+  return between == 0 ? sorted[below] : sorted[below] + between * (sorted[below + 1] - sorted[below]);
 }
 
 constexpr std::array sortable = {"mean", "std", "median", "best", "n", "parameters", "steps", "seconds"};
@@ -42,8 +43,8 @@ double rank(const ComparedGroup& group, const std::string& by, Better better) {
   if (by == "median") return sign * group.value.median;
   if (by == "best") return sign * group.best(better);
   if (by == "std") return group.value.deviation;
-  if (by == "n") return double(group.runs.size());
-  if (by == "parameters") return double(group.parameters);
+  if (by == "n") return double(group.value.count);
+  if (by == "parameters") return group.parameters > 0 ? double(group.parameters) : std::numeric_limits<double>::quiet_NaN();
   return by == "steps" ? group.steps.mean : group.seconds.mean;
 }
 

@@ -3,8 +3,9 @@
 #include <zip.h>
 
 #include <algorithm>
-#include <cstring>
-#include <memory>
+#include <list>
+#include <span>
+#include <utility>
 
 #include <stiefel/error.hpp>
 
@@ -14,7 +15,7 @@ namespace stiefel {
 namespace {
 
 /// The bytes before the numbers; their length is a multiple of 64.
-std::string npy_header(const std::string& type, const std::vector<std::uint64_t>& shape) {
+std::string header_of(const std::string& type, const std::vector<std::uint64_t>& shape) {
   std::string sizes;
   for (std::uint64_t size : shape) sizes += std::to_string(size) + ", ";
   if (shape.size() > 1) sizes.resize(sizes.size() - 2);
@@ -30,10 +31,15 @@ std::string npy_header(const std::string& type, const std::vector<std::uint64_t>
   return header + text;
 }
 
-std::string npy_of_texts(const std::vector<std::string>& texts, const std::vector<std::uint64_t>& shape) {
+/// In NumPy's array every text takes as much as the longest.
+std::string npy_of_texts(const std::vector<std::string>& texts, const std::vector<std::uint64_t>& shape, const std::string& name) {
+  constexpr std::size_t most = std::size_t(1) << 28;
   std::size_t longest = 1;
   for (const std::string& text : texts) longest = std::max(longest, text.size());
-  std::string bytes = npy_header(fmt::format("|S{}", longest), shape);
+  if (longest > most / std::max<std::size_t>(texts.size(), 1))
+    throw Error(fmt::format("{} cannot be an array of NumPy: {} texts, of which the longest has {} bytes", name, texts.size(), longest),
+                Exit::damaged);
+  std::string bytes = header_of(fmt::format("|S{}", longest), shape);
   for (const std::string& text : texts) bytes.append(text).append(longest - text.size(), '\0');
   return bytes;
 }
@@ -56,17 +62,20 @@ class Archive {
   Archive(const Archive&) = delete;
   Archive& operator=(const Archive&) = delete;
 
-  void add(const std::string& name, const std::string& bytes) {
-    void* copy = std::malloc(bytes.size());  // freed by the archive
-    if (!copy) throw std::bad_alloc();
-    std::memcpy(copy, bytes.data(), bytes.size());
-    zip_source_t* source = zip_source_buffer(archive_, copy, bytes.size(), 1);
-    if (!source) std::free(copy);
+  /// An entry of both parts; `rest` must live until close().
+  void add(const std::string& name, std::string begin, std::span<const double> rest = {}) {
+    const std::string& kept = kept_.emplace_back(std::move(begin));
+    // libzip takes what it only reads as not constant.
+    zip_buffer_fragment_t parts[] = {{reinterpret_cast<zip_uint8_t*>(const_cast<char*>(kept.data())), kept.size()},
+                                     {reinterpret_cast<zip_uint8_t*>(const_cast<double*>(rest.data())), rest.size_bytes()}};
+    zip_source_t* source = zip_source_buffer_fragment(archive_, parts, rest.empty() ? 1 : 2, 0);
     const zip_int64_t at = source ? zip_file_add(archive_, name.c_str(), source, ZIP_FL_ENC_UTF_8) : -1;
     if (at < 0) {
       if (source) zip_source_free(source);
       fail(fmt::format("{}: {}", name, zip_strerror(archive_)));
     }
+    // Numbers of double precision gain little by more work.
+    if (zip_set_file_compression(archive_, zip_uint64_t(at), ZIP_CM_DEFLATE, 1) != 0) fail(zip_strerror(archive_));
     // The same run gives the same bytes.
     zip_file_set_mtime(archive_, zip_uint64_t(at), 315532800, 0);
   }
@@ -81,23 +90,27 @@ class Archive {
     throw Error(fmt::format("{} cannot be written: {}", path_.string(), reason), Exit::exhausted);
   }
   std::filesystem::path path_;
+  std::list<std::string> kept_;
   zip_t* archive_ = nullptr;
 };
 
 }  // namespace
 
-std::string npy_bytes(std::span<const double> values, std::vector<std::uint64_t> shape, bool complex) {
+std::string npy_header(std::vector<std::uint64_t> shape, bool complex) {
   if (complex) shape.pop_back();
-  std::string bytes = npy_header(complex ? "<c16" : "<f8", shape);
-  return bytes.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(double));
+  return header_of(complex ? "<c16" : "<f8", shape);
 }
 
 void export_npz(const RunData& run, const std::filesystem::path& file) {
   Archive archive(file);
-  for (const RunDataset& dataset : run.datasets)
-    archive.add(dataset.path.substr(1) + ".npy",
-                dataset.is_text ? npy_of_texts(dataset.texts, dataset.shape) : npy_bytes(dataset.values, dataset.shape, dataset.complex));
-  archive.add("config.npy", npy_of_texts({run.header.yaml}, {}));
+  for (const RunDataset& dataset : run.datasets) {
+    const std::string name = dataset.path.substr(1) + ".npy";
+    if (dataset.is_text)
+      archive.add(name, npy_of_texts(dataset.texts, dataset.shape, dataset.path));
+    else
+      archive.add(name, npy_header(dataset.shape, dataset.complex), dataset.values);
+  }
+  archive.add("config.npy", npy_of_texts({run.header.yaml}, {}, "/config/yaml"));
   archive.close();
 }
 

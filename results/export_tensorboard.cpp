@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <list>
 #include <map>
+#include <utility>
 
 #include "results/atomic_file.hpp"
 #include "results/run_tables.hpp"
@@ -44,10 +46,38 @@ std::string field(unsigned number, float value) { return key(number, four_bytes)
 std::string field(unsigned number, std::int64_t value) { return key(number, varint) + whole(std::uint64_t(value)); }
 std::string field(unsigned number, const std::string& bytes) { return key(number, counted) + whole(bytes.size()) + bytes; }
 
-const RunColumn* column_of(const RunTable& table, const std::string& name) {
-  for (const RunColumn& column : table.columns)
-    if (column.name == name) return &column;
-  return nullptr;
+constexpr std::size_t written_at_once = 1 << 20;
+
+/// A table whose rows have steps, and its scalars with their tags.
+struct Curves {
+  const RunColumn* steps = nullptr;
+  std::vector<std::pair<std::string, const RunColumn*>> scalars;
+};
+
+Curves curves_of(const RunTable& table, const RunData& run) {
+  Curves curves;
+  for (const char* name : {"snapshot", "step"})
+    for (const RunColumn& column : table.columns)
+      if (column.name == name) curves.steps = &column;
+  for (const RunColumn& column : table.columns) {
+    // The axis is no curve; entries of arrays would be a curve each.
+    if (&column == curves.steps || &column == &table.columns[0] || !run.find(table.group + "/" + column.name)) continue;
+    curves.scalars.emplace_back(table.group.substr(1) + "/" + column.name, &column);
+  }
+  return curves;
+}
+
+struct Row {
+  std::int64_t step;
+  const Curves* curves;
+  std::size_t number;
+};
+
+std::string values_of(const Row& row) {
+  std::string values;
+  for (const auto& [tag, column] : row.curves->scalars)
+    if (const double value = (*column)[row.number]; !std::isnan(value)) values += field(1, field(1, tag) + field(2, float(value)));
+  return values;
 }
 
 /// When steps were done, as far as it was recorded.
@@ -70,24 +100,31 @@ class Clock {
 }  // namespace
 
 void export_tensorboard(const RunData& run, const std::filesystem::path& file) {
-  std::map<std::int64_t, std::string> summaries;  // by step
-  for (const RunTable& table : tables_of(run)) {
-    const RunColumn* steps = column_of(table, "step");
-    if (!steps) steps = column_of(table, "snapshot");
-    if (!steps) continue;
-    for (const RunColumn& column : table.columns) {
-      // Entries of arrays would be a curve each.
-      if (&column == steps || &column == &table.columns[0] || !run.find(table.group + "/" + column.name)) continue;
-      const std::string tag = table.group.substr(1) + "/" + column.name;
-      for (std::size_t i = 0; i < column.values.size(); ++i)
-        if (!std::isnan(column.values[i]) && std::abs(steps->values[i]) < 0x1p53)
-          summaries[std::int64_t(steps->values[i])] += field(1, field(1, tag) + field(2, float(column.values[i])));
-    }
+  const std::vector<RunTable> tables = tables_of(run);
+  std::list<Curves> all;
+  std::vector<Row> rows;
+  for (const RunTable& table : tables) {
+    const Curves& curves = all.emplace_back(curves_of(table, run));
+    for (std::size_t i = 0; curves.steps && i < table.rows; ++i)
+      if (const double step = (*curves.steps)[i]; std::abs(step) < 0x1p53) rows.push_back({std::int64_t(step), &curves, i});
   }
+  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.step < b.step; });
+
   const Clock clock(run);
+  AtomicFile events(file);
   std::string bytes = record(field(1, clock.at(0)) + field(3, std::string("brain.Event:2")));
-  for (const auto& [step, summary] : summaries) bytes += record(field(1, clock.at(double(step))) + field(2, step) + field(5, summary));
-  replace_file(file, bytes);
+  for (auto row = rows.begin(); row != rows.end();) {
+    const std::int64_t step = row->step;
+    std::string summary;
+    for (; row != rows.end() && row->step == step; ++row) summary += values_of(*row);
+    if (!summary.empty()) bytes += record(field(1, clock.at(double(step))) + field(2, step) + field(5, summary));
+    if (bytes.size() < written_at_once) continue;
+    events.write(bytes);
+    bytes.clear();
+  }
+  events.write(bytes);
+  events.replace();
+  events.sync_directory();
 }
 
 }  // namespace stiefel

@@ -221,6 +221,7 @@ bool Group::exists(const std::string& path) const {
 }
 
 bool Group::is_group(const std::string& path) const {
+  if (!exists(path)) return false;
   const Handle object(ok(H5Oopen(id(), path.c_str(), H5P_DEFAULT), "open an object in", where_), H5Oclose);
   return H5Iget_type(object.id()) == H5I_GROUP;
 }

@@ -32,9 +32,11 @@ ResultReader::~ResultReader() = default;
 ResultReader::ResultReader(ResultReader&&) noexcept = default;
 ResultReader& ResultReader::operator=(ResultReader&&) noexcept = default;
 
+const hdf5::Group& ResultReader::root() const { return open_->file.root(); }
+
 bool ResultReader::exists(const std::string& path) const { return open_->file.root().exists(path); }
 
-bool ResultReader::is_group(const std::string& path) const { return path == "/" || (exists(path) && open_->file.root().is_group(path)); }
+bool ResultReader::is_group(const std::string& path) const { return path == "/" || open_->file.root().is_group(path); }
 
 std::vector<std::string> ResultReader::children(const std::string& group) const {
   return group == "/" ? open_->file.root().children() : open_->file.root().group(group).children();

@@ -13,6 +13,10 @@
 
 namespace stiefel {
 
+namespace hdf5 {
+class Group;
+}
+
 /// Row-major; complex numbers are two doubles, with a last axis of length 2.
 struct Array {
   std::vector<double> values;
@@ -43,6 +47,9 @@ class STIEFEL_API ResultReader {
   std::vector<std::string> texts(const std::string& path) const;
   /// A scalar text.
   std::string text(const std::string& path) const;
+
+  /// For what takes more than one look at an object: each call above finds and opens it anew.
+  const hdf5::Group& root() const;
 
  private:
   struct Open;

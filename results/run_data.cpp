@@ -65,36 +65,40 @@ void flatten(const Node& node, const std::string& path, std::map<std::string, st
 /// Reads what is asked for and counts what it takes.
 class DatasetReader {
  public:
-  DatasetReader(const ResultReader& file, std::uint64_t most, std::vector<RunDataset>& datasets)
-      : file_(file), left_(most), datasets_(datasets) {}
+  DatasetReader(std::uint64_t most, std::vector<RunDataset>& datasets) : left_(most), datasets_(datasets) {}
 
-  void read(const std::string& path, int depth = 0) {
-    if (!file_.is_group(path)) return read_dataset(path);
+  /// The object `name` of `above`, which is at `path`.
+  void read(const hdf5::Group& above, const std::string& name, const std::string& path, int depth = 0) {
+    if (!above.is_group(name)) return read_dataset(above.dataset(name), path);
     if (depth == deepest_group) throw Error(fmt::format("groups are nested too deeply at {}", path), Exit::damaged);
-    for (const std::string& name : file_.children(path)) read((path == "/" ? "" : path) + "/" + name, depth + 1);
+    const hdf5::Group group = above.group(name);
+    for (const std::string& inner : group.children()) read(group, inner, path + "/" + inner, depth + 1);
   }
 
  private:
-  void read_dataset(const std::string& path) {
+  void read_dataset(const hdf5::Dataset& file, const std::string& path) {
     if (datasets_.size() == most_datasets) throw Error(fmt::format("there are more than {} datasets", most_datasets), Exit::damaged);
     RunDataset& dataset = datasets_.emplace_back();
     dataset.path = path;
-    dataset.shape = file_.shape(path);
-    dataset.is_text = file_.is_text(path);
+    dataset.shape = file.shape();
+    const hdf5::Type type = file.type();
+    dataset.is_text = type == hdf5::Type::text;
+    dataset.complex = type == hdf5::Type::complex;
     take(hdf5::element_count(dataset.shape), path);
     if (dataset.is_text) {
-      dataset.texts = file_.texts(path);
+      dataset.texts = file.read_text();
       for (const std::string& text : dataset.texts) take(text.size(), path);
     } else {
-      Array array = file_.read(path);
-      dataset.complex = array.shape.size() > dataset.shape.size();
-      dataset.values = std::move(array.values);
-      dataset.shape = std::move(array.shape);
+      dataset.values = file.read();
     }
-    const auto said = [&](const char* name) { return file_.has_attribute(path, name) ? file_.text_attribute(path, name) : ""; };
-    dataset.units = said("units");
-    dataset.long_name = said("long_name");
-    dataset.description = said("description");
+    if (dataset.complex) dataset.shape.push_back(2);
+    const auto read_said = [&](const char* name, std::string& text) {
+      if (file.has_attribute(name)) text = file.text_attribute(name);
+      take(text.size(), path);
+    };
+    read_said("units", dataset.units);
+    read_said("long_name", dataset.long_name);
+    read_said("description", dataset.description);
   }
 
   void take(std::uint64_t count, const std::string& path) {
@@ -102,7 +106,6 @@ class DatasetReader {
     left_ -= count;
   }
 
-  const ResultReader& file_;
   std::uint64_t left_;
   std::vector<RunDataset>& datasets_;
 };
@@ -187,9 +190,9 @@ RunData read_run(const fs::path& path, const RunRequest& request) {
     run.header = read_header(file, request.provenance);
     run.configuration = flat_configuration(run.header.yaml, "/config/yaml");
     read_status(file, run);
-    DatasetReader reader(file, request.most_values, run.datasets);
+    DatasetReader reader(request.most_values, run.datasets);
     for (const std::string& wanted : request.paths)
-      if (file.exists(wanted)) reader.read(wanted);
+      if (file.exists(wanted)) reader.read(file.root(), wanted, wanted);
   }
   if (in_folder && run.status.state == "running" && living_owner(path / "lock").empty()) run.status.state = "stopped";
   return run;

@@ -12,6 +12,7 @@ namespace stiefel {
 namespace {
 
 constexpr std::size_t most_columns = 1 << 16;
+constexpr std::size_t written_at_once = 1 << 20;
 
 std::string group_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
 std::string name_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
@@ -24,15 +25,14 @@ const std::vector<std::string>* labels_of(const RunData& run, const std::string&
 }
 
 void add_columns(const RunData& run, const RunDataset& dataset, RunTable& table) {
-  const std::size_t rows = dataset.shape[0], width = rows == 0 ? 1 : dataset.values.size() / rows;
+  const std::size_t width = table.rows == 0 ? 1 : dataset.values.size() / table.rows;
   const std::size_t parts = dataset.complex ? 2 : 1, entries = width / parts;
   if (table.columns.size() + width > most_columns) return;
   const auto* labels = dataset.shape.size() == 2 ? labels_of(run, table.group, entries) : nullptr;
   for (std::size_t j = 0; j < width; ++j) {
-    RunColumn column{name_of(dataset.path), {}};
+    RunColumn column{name_of(dataset.path), dataset.values.data() + j, width};
     if (dataset.shape.size() > parts) column.name += "_" + (labels ? (*labels)[j] : std::to_string(j / parts));
     if (dataset.complex) column.name += j % 2 ? "_im" : "_re";
-    for (std::size_t i = 0; i < rows; ++i) column.values.push_back(dataset.values[i * width + j]);
     table.columns.push_back(std::move(column));
   }
 }
@@ -58,7 +58,7 @@ RunRequest export_request() {
       .paths = {"/steps", "/epochs", "/final", "/outcome", "/spectrum", "/gradient", "/orthogonality", "/scalars", "/blocks", "/timing"},
       .most_values = std::uint64_t(1) << 27,
       .memory = std::uint64_t(4) << 30,
-      .seconds = 300};
+      .seconds = 30};
 }
 
 std::vector<RunTable> tables_of(const RunData& run) {
@@ -69,8 +69,8 @@ std::vector<RunTable> tables_of(const RunData& run) {
     auto table = std::find_if(tables.begin(), tables.end(), [&](const RunTable& t) { return t.group == group; });
     if (table == tables.end()) {  // the row axis is made first
       if (dataset.shape.size() != 1) continue;
-      table = tables.insert(tables.end(), {group, {}});
-    } else if (dataset.shape[0] != table->columns[0].values.size()) {
+      table = tables.insert(tables.end(), {group, dataset.shape[0], {}});
+    } else if (dataset.shape[0] != table->rows) {
       continue;
     }
     add_columns(run, dataset, *table);
@@ -81,16 +81,21 @@ std::vector<RunTable> tables_of(const RunData& run) {
 std::vector<std::filesystem::path> export_csv(const RunData& run, const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> files;
   for (const RunTable& table : tables_of(run)) {
+    AtomicFile file(files.emplace_back(folder / file_name(table.group)));
     std::string text;
     for (const RunColumn& column : table.columns) text += (&column == &table.columns[0] ? "" : ",") + csv_field(column.name);
     text += '\n';
-    for (std::size_t i = 0; i < table.columns[0].values.size(); ++i) {
+    for (std::size_t i = 0; i < table.rows; ++i) {
       for (const RunColumn& column : table.columns)
-        fmt::format_to(std::back_inserter(text), "{}{}", &column == &table.columns[0] ? "" : ",", column.values[i]);
+        fmt::format_to(std::back_inserter(text), "{}{}", &column == &table.columns[0] ? "" : ",", column[i]);
       text += '\n';
+      if (text.size() < written_at_once) continue;
+      file.write(text);
+      text.clear();
     }
-    files.push_back(folder / file_name(table.group));
-    replace_file(files.back(), text);
+    file.write(text);
+    file.replace();
+    file.sync_directory();
   }
   return files;
 }

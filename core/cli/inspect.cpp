@@ -114,17 +114,21 @@ void print_json(const Inspection& found) {
   fmt::print("{}\n", document.dump(2));
 }
 
+std::string npy(std::span<const double> values, const std::vector<std::uint64_t>& shape, bool complex) {
+  return npy_header(shape, complex).append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(double));
+}
+
 /// W row by row; of a complex map A + iB of its real form.
 std::string npy_of(const InspectedMap& map) {
   if (!map.complex) {
     const Matrix<double> rows = map.W.transpose();
-    return npy_bytes({rows.data(), std::size_t(rows.size())}, {std::uint64_t(map.W.rows()), std::uint64_t(map.W.cols())}, false);
+    return npy({rows.data(), std::size_t(rows.size())}, {std::uint64_t(map.W.rows()), std::uint64_t(map.W.cols())}, false);
   }
   const Index rows = map.W.rows() / 2, cols = map.W.cols() / 2;
   std::vector<double> numbers;
   for (Index i = 0; i < rows; ++i)
     for (Index j = 0; j < cols; ++j) numbers.insert(numbers.end(), {map.W(i, j), map.W(rows + i, j)});
-  return npy_bytes(numbers, {std::uint64_t(rows), std::uint64_t(cols), 2}, true);
+  return npy(numbers, {std::uint64_t(rows), std::uint64_t(cols), 2}, true);
 }
 
 /// Of several maps each to a file that has its name, too.

@@ -1,6 +1,7 @@
 #include "table_text.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
 
 #include <printable.hpp>
@@ -42,6 +43,16 @@ std::string latex_character(char c) {
       return "\\textasciitilde{}";
     case '^':
       return "\\textasciicircum{}";
+    // In LaTeX's first font encoding these are other characters.
+    case '<':
+      return "\\textless{}";
+    case '>':
+      return "\\textgreater{}";
+    case '|':
+      return "\\textbar{}";
+    // After the end of a row it would begin an option.
+    case '[':
+      return "{[}";
     case '#':
     case '$':
     case '%':
@@ -94,7 +105,7 @@ std::string markdown(const TextTable& table) {
     return "| " +
            line(row, " | ",
                 [&](std::size_t i) {
-                  return escaped(row[i], [](char c) { return (c == '|' || c == '\\' ? "\\" : "") + std::string(1, c); });
+                  return escaped(row[i], [](char c) { return (std::strchr("|\\`*<", c) ? "\\" : "") + std::string(1, c); });
                 }) +
            " |\n";
   };

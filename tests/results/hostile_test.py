@@ -219,9 +219,14 @@ def wide(file, rng):
     replace(file, "epochs/wide", data=np.ones((len(file["epochs/step"]), rng.choice((10**3, 10**5)))))
 
 
+def unequal_texts(file, rng):
+    """As an array of texts of one length they would take gigabytes."""
+    replace(file, rng.choice(("epochs", "timing", "steps")) + "/labels", data=["x"] * 2**rng.choice((8, 16)) + ["y" * 2**rng.choice((10, 20, 24))], dtype=TEXT)
+
+
 BYTES = (flip, flip_head, cut, zero, scramble, splice, large_numbers)
 CONTENT = (cyclic, soft_link, external_link, external_data, virtual, huge, bomb, large_chunk, wrong_type, wrong_rank, wrong_attribute, lacking, texts, names,
-           many, deep, wide)
+           many, deep, wide, unequal_texts)
 
 
 # ---- what is no result file
@@ -288,6 +293,36 @@ def call(program, *words):
     return process.returncode, said[0], said[1].decode(errors="replace"), time.monotonic() - begin, memory
 
 
+class Seen:
+    """Of all files: numbers of those read and refused by kind and of exit codes, the slowest command, the most memory."""
+
+    def __init__(self):
+        self.counts, self.codes, self.slowest, self.largest = {}, {}, (0, ""), 0
+
+    def add(self, what, seconds, memory):
+        self.slowest = max(self.slowest, (seconds, what))
+        self.largest = max(self.largest, memory)
+
+
+def examine(program, batch, kinds, rng, seen):
+    """Every command on the runs of the folder, whose kinds are given by their names."""
+    code, out, err, seconds, memory = call(program, "compare", batch, "--metric", "train_loss", "--json", "--by", "state")
+    assert code == 0, err
+    found = json.loads(out)
+    named = {pathlib.Path(run["path"]).name for group in found["groups"] for run in group["runs"]}
+    refused = {pathlib.Path(run["path"]).name: run["reason"] for run in found["unreadable"]}
+    assert "whole" in named and not named & refused.keys(), named
+    assert all(refused.values()), refused
+    seen.add(f"compare of {len(kinds)}", seconds, memory)
+    for name, kind in kinds.items():
+        action = ("export", batch / name, rng.choice(EXPORTS), "-o", batch / "out") if rng.random() < 0.8 else ("diff", batch / "whole", batch / name)
+        code, out, err, seconds, memory = call(program, *action)
+        assert code == 0 or err.startswith("stiefel: "), (name, kind, err)
+        seen.add(f"{action[0]} of {kind}", seconds, memory)
+        seen.counts.setdefault(kind, [0, 0])[0 if code == 0 else 1] += 1
+        seen.codes[code] = seen.codes.get(code, 0) + 1
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
@@ -295,7 +330,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     settings = parser.parse_args()
     rng = random.Random(settings.seed)
-    counts, codes, slowest, largest = {}, {}, (0, ""), 0
+    seen = Seen()
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch)
         (folder / "experiment.yaml").write_text(EXPERIMENT, encoding="utf-8")
@@ -309,27 +344,15 @@ def main():
             kinds = {}
             for number in range(first, min(first + BATCH, settings.times)):
                 kinds[f"run{number:05}"] = mutate(whole, batch / f"run{number:05}", number, rng)
-            where = (settings.seed, first, kinds)
-            code, out, err, seconds, memory = call(settings.program, "compare", batch, "--metric", "train_loss", "--json", "--by", "state")
-            assert code == 0, (where, err)
-            found = json.loads(out)
-            named = {pathlib.Path(run["path"]).name for group in found["groups"] for run in group["runs"]}
-            refused = {pathlib.Path(run["path"]).name: run["reason"] for run in found["unreadable"]}
-            assert "whole" in named and not named & refused.keys(), (where, named)
-            assert all(refused.values()), (where, refused)
-            slowest = max(slowest, (seconds, f"compare of {len(kinds)}"))
-            for name, kind in kinds.items():
-                action = ("export", batch / name, rng.choice(EXPORTS), "-o", batch / "out") if rng.random() < 0.8 else ("diff", batch / "whole", batch / name)
-                code, out, err, seconds, memory = call(settings.program, *action)
-                assert code == 0 or err.startswith("stiefel: "), (where, name, err)
-                slowest = max(slowest, (seconds, f"{action[0]} of {kind}"))
-                largest = max(largest, memory)
-                counts.setdefault(kind, [0, 0])[0 if code == 0 else 1] += 1
-                codes[code] = codes.get(code, 0) + 1
+            try:
+                examine(settings.program, batch, kinds, rng, seen)
+            except AssertionError:
+                print(f"seed {settings.seed}, files from {first}; they are kept in {shutil.move(batch, tempfile.mkdtemp(prefix='hostile_'))}", flush=True)
+                raise
             shutil.rmtree(batch)
-    for kind, (read, refused) in sorted(counts.items()):
+    for kind, (read, refused) in sorted(seen.counts.items()):
         print(f"{kind:22} {read:6} read {refused:6} refused")
-    print(f"{settings.times} files, exit codes {codes}, slowest {slowest[0]:.1f} s ({slowest[1]}), most memory of a process {largest} MB")
+    print(f"{settings.times} files, exit codes {seen.codes}, slowest {seen.slowest[0]:.1f} s ({seen.slowest[1]}), most memory of a process {seen.largest} MB")
 
 
 if __name__ == "__main__":

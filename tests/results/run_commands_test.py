@@ -4,6 +4,7 @@ import csv
 import json
 import pathlib
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -221,6 +222,26 @@ class RunCommands(unittest.TestCase):
     def weights(self, run, name):
         with h5py.File(run / "checkpoints" / f"{name}.h5") as file:
             return file.attrs["step"], {key: array[:] for key, array in file["weights"].items()}
+
+    def changed(self, name, change):
+        """A copy of the run with a result file that `change` has changed."""
+        copy = shutil.copytree(self.run_, self.root / name)
+        with h5py.File(copy / "results.h5", "r+") as file:
+            change(file)
+        return copy
+
+    def test_shapes_are_compared_before_numbers_are_read(self):
+        def swell(file):
+            del file["steps/loss"]
+            file.create_dataset("steps/loss", shape=(2**40,), chunks=True, dtype="f8")
+        found = json.loads(self.call("diff", self.run_, self.changed("swollen", swell), "--json"))
+        self.assertEqual(found["differing"], ["results.h5 /steps/loss"])
+
+    def test_texts_that_are_no_array(self):
+        texts = ["x"] * 20000 + ["y" * 20000]
+        copy = self.changed("unequal", lambda file: file.create_dataset("steps/labels", data=texts, dtype=h5py.string_dtype("utf-8")))
+        self.assertIn("/steps/labels cannot be an array of NumPy: 20001 texts, of which the longest has 20000 bytes",
+                      self.call("export", copy, "--npz", code=6))
 
     def test_inspect(self):
         for name, which in (("best", ()), ("last", ("--checkpoint", "last")), ("step_00000020", ("--checkpoint", 20))):
