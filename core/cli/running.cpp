@@ -11,6 +11,7 @@
 #include <printable.hpp>
 
 #include "commands.hpp"
+#include "out_of_memory.hpp"
 #include "progress.hpp"
 
 namespace stiefel::cli {
@@ -64,6 +65,7 @@ RunOptions running_options(const Arguments& arguments, const std::string& comman
   options.data_directory = data_directory(arguments);
   options.signal = &signal_number;
   options.save = &save;
+  options.log = &log_of_run;
   options.until = whole_number(arguments, "--until", 0);
   options.command_line = fmt::format("stiefel {} {}", command, fmt::join(words, " "));
   return options;

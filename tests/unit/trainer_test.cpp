@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <regex>
+#include <thread>
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -21,6 +22,7 @@
 #include "trainer/sample.hpp"
 #include "trainer/session.hpp"
 #include "trainer/trainer.hpp"
+#include "trainer/watchdog.hpp"
 
 using namespace stiefel;
 namespace fs = std::filesystem;
@@ -123,6 +125,18 @@ TEST_CASE("the same bits for 1, 2 and 8 threads, and for the same seed twice") {
   Folder folder;
   Quiet quiet;
   CHECK(fingerprint(run(load({"seed=2"}), folder.path, quiet).directory) != prints[0]);
+}
+
+TEST_CASE("a watch that ends while its limit is being dealt with returns after that") {
+  std::atomic<bool> called = false, dealt_with = false;
+  Watchdog watchdog(0.01, [&] {
+    called = true;
+    called.notify_one();
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    dealt_with = true;
+  });
+  watchdog.watch([&] { called.wait(false); });
+  CHECK(dealt_with);
 }
 
 TEST_CASE("a finished run is left as it is; an unfinished one is refused") {
