@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <clocale>
 #include <cmath>
@@ -193,7 +194,7 @@ class Screen {
 };
 
 /// Signals that end the program, which gives the terminal back before.
-volatile std::sig_atomic_t ended_by = 0;
+std::atomic<int> ended_by{0};
 
 void end_by_signals() {
   struct sigaction action {};
