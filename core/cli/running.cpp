@@ -6,11 +6,14 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <printable.hpp>
+#include <thread>
 
 #include "commands.hpp"
+#include "out_of_memory.hpp"
 #include "progress.hpp"
 
 namespace stiefel::cli {
@@ -68,6 +71,7 @@ RunOptions running_options(const Arguments& arguments, const std::string& comman
   options.data_directory = data_directory(arguments);
   options.signal = &signal_number;
   options.save = &save;
+  options.log = &log_of_run;
   options.until = whole_number(arguments, "--until", 0);
   options.command_line = fmt::format("stiefel {} {}", command, fmt::join(words, " "));
   return options;
@@ -88,6 +92,8 @@ int train(const Arguments& arguments, RunOptions& options, const std::function<R
     return ranks->first() ? report(summary) : summary.exit_code;
   } catch (...) {
     if (ranks->count() == 1) throw;
+    // What goes wrong everywhere is told by the first alone, which ends the others meanwhile.
+    if (!ranks->first()) std::this_thread::sleep_for(std::chrono::seconds(1));
     const int code = tell_error();
     ranks->abort(code);  // the others would wait for this one
     return code;

@@ -1,4 +1,7 @@
-// A task whose loss has a gradient that is 1 % too long.
+// A task whose loss has a gradient that is 1 % too long, and which never fills a batch when asked to.
+#include <chrono>
+#include <thread>
+
 #include <stiefel/plugin.hpp>
 
 namespace {
@@ -7,13 +10,15 @@ using namespace stiefel;
 template <class S> class HostileTask final : public Task<S> {
  public:
   struct Options {
-    void describe(Schema&) {}
+    Index stuck_at = -1;
+    void describe(Schema& s) { s.field("stuck_at", stuck_at, "batch that is never filled; -1: none").at_least(-1); }
   };
-  HostileTask(const Options&, const TaskContext& context) : Task<S>(context) {}
+  HostileTask(const Options& options, const TaskContext& context) : Task<S>(context), options_(options) {}
 
   TaskShape shape() const override { return {.input_size = 1, .output_size = 2, .readout = ReadoutKind::last, .steps = 4}; }
   Index batches(Split) const override { return 10; }
   void fill(Split split, Index index, Batch<S>& batch) const override {
+    while (index == options_.stuck_at) std::this_thread::sleep_for(std::chrono::seconds(1));
     Rng rng(this->context().seed, name_of(split), std::uint64_t(index));
     batch.resize(shape(), this->context().batch, 4);
     for (Index b = 0; b < batch.sequences(); ++b) {
@@ -26,6 +31,9 @@ template <class S> class HostileTask final : public Task<S> {
     if (doutput.cols() > 0) doutput *= S(1.01);
     return value;
   }
+
+ private:
+  Options options_;
 };
 }  // namespace
 

@@ -6,9 +6,9 @@ usage: system_calls.py STIEFEL INJECT.so kill|fail|memory|cut [--rounds 1] [--ti
 kill  The process is killed just before each of its calls on files of the run, then the run goes on. In --rounds, each with another experiment.
 fail  From each such call on, one fails with ENOSPC, EIO, EDQUOT or EROFS in turn: exit code 8 (or the run ends well, when nothing of it was
       needed), results.h5 opens and holds the rows that it had; then the run goes on.
-memory  One of its allocations fails: the run ends with the sentence and exit code 8, never by a signal; then it goes on. It is at --times
-      places, half of them spread evenly over all, the others over loading, configuration, checkpoints and publishes alike; with --first,
-      each of the first so many and --times more, evenly on a logarithmic scale.
+memory  One of its allocations fails: the run ends with the sentence, in its log too, and exit code 8, never by a signal; then it goes on. It
+      is at --times places, half of them spread evenly over all, the others over loading, configuration, checkpoints and publishes alike; with
+      --first, each of the first so many and --times more, evenly on a logarithmic scale.
 cut   The calls of one run are written down and played back up to a random moment; of what was not synced then, each file keeps a random
       part from its beginning, and the folder its first renames and creations: what a journaling file system may leave after a power cut.
       The run goes on from there.
@@ -22,6 +22,8 @@ import pathlib
 import random
 import sys
 import tempfile
+
+import h5py
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from disturbed import Injected, kinds, side_by_side  # pylint: disable=wrong-import-position
@@ -93,6 +95,16 @@ def places(parts, total, settings):
     return chosen
 
 
+def published_state(folder):
+    for results in folder.rglob("results.h5"):
+        with h5py.File(results) as file:
+            return file.attrs["state"]
+
+
+def last_line_of_log(folder):
+    return next(folder.rglob("log.txt")).read_text(encoding="utf-8").splitlines()[-1]
+
+
 def memory(disturbed, settings):
     parts, total = phases(disturbed.logged("memory", at=0))
     assert len(parts) == 4 and all(parts), [len(part) for part in parts]
@@ -101,6 +113,7 @@ def memory(disturbed, settings):
         process, folder = disturbed.run(("memory", number), "memory", at=number)
         said = process.communicate(timeout=300)[0]
         wrong = process.returncode != 8 or not said.startswith("stiefel: out of memory; ") or said.count("\n") != 1
+        wrong = wrong or published_state(folder) == "running" and not last_line_of_log(folder).startswith("failed: out of memory; ")
         disturbed.check_and_remove(folder, ("memory", number))
         return (number, process.returncode, said[-300:]) if wrong and process.returncode != 0 else process.returncode
     numbers = sorted(places(parts, total, settings))

@@ -50,10 +50,10 @@ void Workers::run(int count, const std::function<void(int)>& job) {
   if (count == 1) return job(0);
   Lent busy(nullptr);
   std::unique_lock lock(mutex_);
+  failures_.assign(count, nullptr);
   job_ = &job;
   next_ = 0;
   count_ = count;
-  failures_.assign(count, nullptr);
   wake_.notify_all();
   work(lock);
   done_.wait(lock, [this] { return running_ == 0 && next_ >= count_; });

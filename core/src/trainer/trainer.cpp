@@ -1,7 +1,9 @@
 // The training loop.
 #include "trainer/trainer.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -171,18 +173,19 @@ template <class S> void Trainer<S>::stop(int exit_code, const std::string& reaso
 template <class S> bool Trainer<S>::step() {
   const auto start = Clock::now();
   const Index number = progress_.step + 1;
-  const Batch<S>& batch = watch_.time(Phase::data, [&]() -> const Batch<S>& { return batches_.next(); });
   PassRequest request;
   request.gradient_norms = request.hidden_norms = recording_.due(recording_.periods().gradient_norms, number);
+  const Batch<S>* batch = nullptr;
   PassResult pass;
   UpdateNorms norms;
   watchdog_.watch([&] {
+    batch = watch_.time(Phase::data, [&] { return &batches_.next(); });
     watch_.time(Phase::param_map, [&] { session_.refresh(number); });
-    pass = watch_.time(Phase::passes, [&] { return session_.network->train(batch, session_.workers, request); });
+    pass = watch_.time(Phase::passes, [&] { return session_.network->train(*batch, session_.workers, request); });
     norms = watch_.time(Phase::optimizer, [&] { return session_.updater->step(number, *session_.network, session_.workers); });
   });
   if (!std::isfinite(pass.loss) || !std::isfinite(norms.gradient)) {
-    diverged(number, pass.loss, batch);
+    diverged(number, pass.loss, *batch);
     return false;
   }
   progress_.step = number;
@@ -351,9 +354,26 @@ template <class S> void Trainer<S>::finish_best() {
                                 values_text("test", values), progress_.step, seconds_since(start_), step, session_.task->baseline());
 }
 
+/// Shown to whoever may have to end the process without an exception.
+class LogDescriptor {
+ public:
+  LogDescriptor(const RunRecord& record, std::atomic<int>* shown) : shown_(record.directory().empty() ? nullptr : shown) {
+    if (shown_) *shown_ = ::open((record.directory() / "log.txt").c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  }
+  ~LogDescriptor() {
+    if (shown_) ::close(shown_->exchange(-1));
+  }
+  LogDescriptor(const LogDescriptor&) = delete;
+  LogDescriptor& operator=(const LogDescriptor&) = delete;
+
+ private:
+  std::atomic<int>* shown_;
+};
+
 /// What goes wrong is told to the run's files, too.
 template <class S> RunSummary train(const LoadedExperiment& loaded, Session<S>& session, RunRecord& record, const RunOptions& options,
                                     RunObserver& observer, const Checkpoint<S>* from) {
+  const LogDescriptor log(record, options.log);
   try {
     return Trainer<S>(loaded, session, record, options, observer, from).run();
   } catch (const Error& error) {

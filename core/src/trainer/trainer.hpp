@@ -36,6 +36,7 @@ struct RunOptions {
   std::string command_line;
   const std::atomic<int>* signal = nullptr;  ///< set to a signal number to save a checkpoint after the step and stop
   std::atomic<bool>* save = nullptr;         ///< set to save a checkpoint after the step
+  std::atomic<int>* log = nullptr;           ///< becomes a descriptor of the run's log.txt while that is written, and −1 again
   Ranks* ranks = nullptr;                    ///< the processes that train together, of which the first one writes; null: this one alone
   Index until = 0;                           ///< step after which to save a checkpoint and stop; 0: to the end
 };

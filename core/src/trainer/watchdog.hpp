@@ -12,7 +12,8 @@ namespace stiefel {
 
 class Watchdog {
  public:
-  /// `overdue` is called once, in another thread, when a watch has lasted longer; it must end the process. 0: nothing is watched.
+  /// `overdue` is called once, in another thread, when a watch has lasted longer; it must end the process. A watch that ends meanwhile does
+  /// not return before it. 0: nothing is watched.
   Watchdog(double seconds, std::function<void()> overdue) : limit_(seconds), overdue_(std::move(overdue)) {
     if (seconds > 0) thread_ = std::jthread([this](std::stop_token stop) { work(stop); });
   }
@@ -42,7 +43,6 @@ class Watchdog {
       if (!deadline_) {
         changed_.wait(lock, stop, [this] { return deadline_.has_value(); });
       } else if (Clock::now() >= *deadline_) {
-        lock.unlock();
         return overdue_();
       } else {
         changed_.wait_until(lock, stop, *deadline_, [this, set = deadline_] { return deadline_ != set; });
