@@ -65,8 +65,8 @@ configure_and_build() {
   shift
   # A folder that was copied or moved here with its cache belongs to another source tree.
   if [[ -f "$folder/CMakeCache.txt" ]] && ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$root" "$folder/CMakeCache.txt"; then rm -rf "$folder"; fi
-  # Paths below the root are the same for ccache wherever the root is.
-  export CCACHE_BASEDIR="$root" CCACHE_NOHASHDIR=1
+  # For ccache paths below the root are the same wherever the root is, and objects with and without -Werror.
+  export CCACHE_BASEDIR="$root" CCACHE_NOHASHDIR=1 CCACHE_IGNOREOPTIONS=-Werror
   mkdir -p "$folder" 2>/dev/null || fail "cannot write to $folder"
   say "configuring $preset"
   if ! (cd "$root" && cmake --preset "$preset" "$@" >"$folder/configure.log" 2>&1); then
