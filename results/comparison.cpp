@@ -22,7 +22,7 @@ namespace {
 std::optional<double> number_of(const std::string& text) {
   double value = 0;
   const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (fault != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  if (fault != std::errc() || end != text.data() + text.size() || std::isnan(value)) return std::nullopt;
   return value;
 }
 
@@ -112,20 +112,20 @@ bool comes_before(const std::string& a, const std::string& b) {
 
 Condition::Condition(const std::string& text) {
   const std::size_t at = text.find_first_of("=<>!");
-  const bool unequal = at != text.npos && text.substr(at, 2) == "!=";
-  if (at == text.npos || at == 0 || (text[at] == '!' && !unequal))
-    throw Error(fmt::format("--where {}: a condition is key=value, key!=value, key<number or key>number", text));
+  const bool two = at != text.npos && text[at] != '=' && text.substr(at + 1).starts_with('=');
+  if (at == text.npos || at == 0 || (text[at] == '!' && !two))
+    throw Error(fmt::format("--where {}: a condition is key=value, or has !=, <, <=, > or >= instead of =", text));
   key_ = text.substr(0, at);
-  sign_ = text.substr(at, unequal ? 2 : 1);
+  sign_ = text.substr(at, two ? 2 : 1);
   value_ = text.substr(at + sign_.size());
-  if ((sign_ == "<" || sign_ == ">") && !number_of(value_)) throw Error(fmt::format("--where {}: {} is not a number", text, value_));
+  if ((sign_[0] == '<' || sign_[0] == '>') && !number_of(value_)) throw Error(fmt::format("--where {}: {} is not a number", text, value_));
 }
 
 bool Condition::holds(const ComparedRun& run) const {
   const std::string have = run.text(key_);
   const auto x = number_of(have), y = number_of(value_);
-  if (sign_ == "<") return x && *x < *y;
-  if (sign_ == ">") return x && *x > *y;
+  if (sign_[0] == '<') return x && (*x < *y || (*x == *y && sign_ == "<="));
+  if (sign_[0] == '>') return x && (*x > *y || (*x == *y && sign_ == ">="));
   const bool same = x && y ? *x == *y : have == value_;
   return same == (sign_ == "=");
 }

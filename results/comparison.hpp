@@ -71,7 +71,7 @@ struct Comparison {
   std::vector<ComparedGroup> groups;  ///< sorted by the values of the keys
 };
 
-/// "key=value", and with !=, < or > instead of =. Error when it is nothing of that kind.
+/// "key=value", and with !=, <, <=, > or >= instead of =. Error when it is nothing of that kind.
 class STIEFEL_API Condition {
  public:
   explicit Condition(const std::string& text);

@@ -27,7 +27,10 @@ const std::vector<std::string>* labels_of(const RunData& run, const std::string&
 void add_columns(const RunData& run, const RunDataset& dataset, RunTable& table) {
   const std::size_t width = table.rows == 0 ? 1 : dataset.values.size() / table.rows;
   const std::size_t parts = dataset.complex ? 2 : 1, entries = width / parts;
-  if (table.columns.size() + width > most_columns) return;
+  if (table.columns.size() + width > most_columns) {
+    table.left_out.push_back(dataset.path);
+    return;
+  }
   const auto* labels = dataset.shape.size() == 2 ? labels_of(run, table.group, entries) : nullptr;
   for (std::size_t j = 0; j < width; ++j) {
     RunColumn column{name_of(dataset.path), dataset.values.data() + j, width};
@@ -69,7 +72,7 @@ std::vector<RunTable> tables_of(const RunData& run) {
     auto table = std::find_if(tables.begin(), tables.end(), [&](const RunTable& t) { return t.group == group; });
     if (table == tables.end()) {  // the row axis is made first
       if (dataset.shape.size() != 1) continue;
-      table = tables.insert(tables.end(), {group, dataset.shape[0], {}});
+      table = tables.insert(tables.end(), {group, dataset.shape[0], {}, {}});
     } else if (dataset.shape[0] != table->rows) {
       continue;
     }
@@ -78,9 +81,9 @@ std::vector<RunTable> tables_of(const RunData& run) {
   return tables;
 }
 
-std::vector<std::filesystem::path> export_csv(const RunData& run, const std::filesystem::path& folder) {
+std::vector<std::filesystem::path> export_csv(const std::vector<RunTable>& tables, const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> files;
-  for (const RunTable& table : tables_of(run)) {
+  for (const RunTable& table : tables) {
     AtomicFile file(files.emplace_back(folder / file_name(table.group)));
     std::string text;
     for (const RunColumn& column : table.columns) text += (&column == &table.columns[0] ? "" : ",") + csv_field(column.name);

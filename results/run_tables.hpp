@@ -25,7 +25,8 @@ struct RunColumn {
 struct RunTable {
   std::string group;  ///< "/spectrum/recurrent"
   std::size_t rows = 0;
-  std::vector<RunColumn> columns;  ///< the row axis first
+  std::vector<RunColumn> columns;     ///< the row axis first
+  std::vector<std::string> left_out;  ///< paths of datasets that have too many entries in a row
 };
 
 /// What to ask read_runs() for: everything that was recorded.
@@ -34,7 +35,7 @@ STIEFEL_API RunRequest export_request();
 STIEFEL_API std::vector<RunTable> tables_of(const RunData& run);
 
 /// A file for each table, "spectrum_recurrent.csv" and so on; returns their paths.
-STIEFEL_API std::vector<std::filesystem::path> export_csv(const RunData& run, const std::filesystem::path& folder);
+STIEFEL_API std::vector<std::filesystem::path> export_csv(const std::vector<RunTable>& tables, const std::filesystem::path& folder);
 /// Every dataset by its path without the first '/', texts as bytes of UTF-8. Error when texts of very unequal lengths would swell it.
 STIEFEL_API void export_npz(const RunData& run, const std::filesystem::path& file);
 /// Every column that has one number per step, as scalars named by the path of the dataset.

@@ -122,7 +122,7 @@ const std::vector<Command>& commands() {
        {{"--by", Word::key, "keys that make the rows, separated by commas (those in which the runs differ)"},
         {"--metric", Word::text, "what is compared, such as test_loss (what the runs select their best model by)"},
         {"--reach", Word::text, "also steps and seconds until the metric is at least as good as this number"},
-        {"--where", Word::text, "only runs with key=value, key!=value, key<number or key>number; may be given several times"},
+        {"--where", Word::text, "only runs with key=value, or with !=, <, <=, >, >= instead of =; may be given several times"},
         {"--sort", Word::text, "a key of the rows, or mean, std, median, best, n, parameters, steps, seconds"},
         {"--csv", Word::none, "every digit, for spreadsheets"},
         json,

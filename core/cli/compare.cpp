@@ -1,14 +1,18 @@
 // `stiefel compare DIR…`: a table of runs, those that differ only by the seed in one row.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <set>
 
 #include <nlohmann/json.hpp>
 #include <printable.hpp>
 #include <results/comparison.hpp>
 #include <results/isolated_reader.hpp>
 #include <stiefel/error.hpp>
+#include <suggestion.hpp>
 
 #include "command_table.hpp"
 #include "commands.hpp"
@@ -45,6 +49,7 @@ struct Unreadable {
 struct Found {
   std::vector<ComparedRun> runs;
   std::vector<Unreadable> unreadable;
+  std::set<std::string> metrics;  ///< that --metric can name
 };
 
 /// Runs that can be read and fulfil the conditions.
@@ -54,10 +59,12 @@ Found read_all(const Arguments& arguments) {
   const ComparedQuantity quantity = quantity_of(arguments);
   Found found;
   read_runs(paths, comparison_request(), [&](RunData&& run) {
-    if (run.unreadable.empty())
-      found.runs.push_back(compared_run(run, quantity));
-    else
+    if (!run.unreadable.empty()) {
       found.unreadable.push_back({run.path.string(), run.unreadable});
+      return;
+    }
+    found.runs.push_back(compared_run(run, quantity));
+    for (const RunDataset& dataset : run.datasets) found.metrics.insert(dataset.path.substr(dataset.path.rfind('/') + 1));
   });
   for (const auto& [path, reason] : found.unreadable) fmt::print(stderr, "unreadable: {}: {}\n", printable(path), printable(reason));
   if (found.runs.empty()) throw Error(fmt::format("none of {} runs can be read", paths.size()), Exit::damaged);
@@ -71,11 +78,10 @@ Found read_all(const Arguments& arguments) {
 }
 
 /// A metric that no run has is a slip of the pen.
-void demand_metric(const Comparison& comparison, const Arguments& arguments) {
+void demand_metric(const Comparison& comparison, const Arguments& arguments, const std::set<std::string>& known) {
   if (arguments.has("--metric") && comparison.metric.empty())
-    throw Error(
-        fmt::format("no run has the metric {}: name a column of /epochs, /final or /outcome (`stiefel export RUN --csv` shows them)",
-                    arguments.value("--metric")));
+    throw Error(fmt::format("no run has the metric {}{}; name a column of /epochs, /final or /outcome", arguments.value("--metric"),
+                            suggestion(arguments.value("--metric"), {known.begin(), known.end()})));
   if (arguments.has("--reach") && !comparison.metric.empty() && comparison.better == Better::unknown)
     throw Error(fmt::format("--reach: the runs do not say whether {} is better when it is higher or lower", comparison.metric));
 }
@@ -126,6 +132,12 @@ TextTable short_table(const Comparison& comparison, bool reach) {
     table.rows.push_back(std::move(row));
   }
   return table;
+}
+
+void demand_one_form(const Arguments& arguments) {
+  const std::vector<std::string> forms = {"--csv", "--json", "--markdown", "--latex"};
+  if (std::count_if(forms.begin(), forms.end(), [&](const std::string& form) { return arguments.has(form); }) > 1)
+    throw Error(fmt::format("the table can be printed in one form only: name one of {}", fmt::join(forms, ", ")));
 }
 
 using Json = nlohmann::ordered_json;
@@ -196,9 +208,10 @@ TextTable long_table(const Comparison& comparison, bool reach) {
 int compare_command(std::span<const std::string> words) {
   const Arguments arguments = parse_arguments("compare", words);
   if (arguments.positional.empty()) throw Error("name folders of runs: stiefel compare DIR...");
+  demand_one_form(arguments);
   const Found found = read_all(arguments);
   Comparison comparison = compare(found.runs, arguments.has("--by") ? words_of(arguments.value("--by")) : differing_keys(found.runs));
-  demand_metric(comparison, arguments);
+  demand_metric(comparison, arguments, found.metrics);
   if (arguments.has("--sort")) sort_groups(comparison, arguments.value("--sort"));
   const bool reach = arguments.has("--reach");
   if (arguments.has("--json"))

@@ -71,10 +71,13 @@ void add_rows(const std::string& part, const Texts& a, const Texts& b, bool equa
 void shorten(std::string& a, std::string& b) {
   constexpr std::size_t longest = 40;
   if (a.size() <= longest && b.size() <= longest) return;
-  const std::size_t same = std::size_t(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
+  const auto begins_character = [](const std::string& text, std::size_t i) { return i >= text.size() || (text[i] & 0xC0) != 0x80; };
+  std::size_t same = std::size_t(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
+  while (same > 0 && !(begins_character(a, same) && begins_character(b, same))) --same;
   for (std::string* text : {&a, &b}) {
-    const bool more = text->size() > same + longest;
-    *text = (same > 0 ? "…" : "") + text->substr(same, longest) + (more ? "…" : "");
+    std::size_t end = std::min(same + longest, text->size());
+    while (!begins_character(*text, end)) ++end;
+    *text = (same > 0 ? "…" : "") + text->substr(same, end - same) + (end < text->size() ? "…" : "");
   }
 }
 

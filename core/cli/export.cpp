@@ -29,7 +29,13 @@ int export_command(std::span<const std::string> words) {
   std::filesystem::create_directories(folder, fault);
   if (fault) throw Error(fmt::format("the folder {} cannot be made: {}; name another by --output", folder.string(), fault.message()));
   std::vector<std::filesystem::path> files;
-  if (csv) files = export_csv(run, folder);
+  if (csv) {
+    const std::vector<RunTable> tables = tables_of(run);
+    files = export_csv(tables, folder);
+    for (const RunTable& table : tables)
+      for (const std::string& path : table.left_out)
+        fmt::print(stderr, "{} has too many columns for a CSV file and is left out; --npz holds it\n", printable(path));
+  }
   if (npz) export_npz(run, files.emplace_back(folder / "results.npz"));
   // TensorBoard looks for "tfevents" in names.
   if (tensorboard) export_tensorboard(run, files.emplace_back(folder / "events.out.tfevents.stiefel"));

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -105,7 +106,8 @@ class Compare(unittest.TestCase):
         values = {run["seed"]: run["value"] for group in self.read(self.root, "--metric", "test_loss")["groups"] for run in group["runs"]}
         for seed in range(3):
             self.assertEqual(values[str(seed)], made["dense", seed]["valid_loss"].min() * 1.1)
-        self.assertIn("no run has the metric perplexity", self.call(self.root, "--metric", "perplexity", code=2))
+        self.assertIn("no run has the metric perplexity; name a column of /epochs", self.call(self.root, "--metric", "perplexity", code=2))
+        self.assertIn("did you mean 'test_loss'", self.call(self.root, "--metric", "tset_loss", code=2))
 
     def test_metric_that_is_selected(self):
         columns = {"step": [10, 20, 30], "train_loss": [3., 2., 1.], "valid_loss": [.3, .1, .2], "valid_accuracy": [.7, .9, .8],
@@ -120,6 +122,21 @@ class Compare(unittest.TestCase):
         write_run(self.root / "b" / "none", {**columns, "valid_loss": [np.nan] * 3, "is_best": np.uint8([0, 0, 0])})
         found = self.read(self.root / "b")
         self.assertEqual((found["metric"], found["groups"][0]["value"]["mean"]), ("train_loss", 1.0))
+
+    def test_infinite_values_leave_the_other_quantiles(self):
+        for seed, loss in enumerate((1., 2., np.inf, 3., np.inf)):
+            write_run(self.root / f"{seed}", {"step": [10], "valid_loss": [loss], "is_best": np.uint8([1]), "seconds": [1.]}, seed=seed)
+        value = self.read(self.root)["groups"][0]["value"]
+        self.assertEqual((value["q25"], value["median"], value["min"]), (2, 3, 1))
+        self.assertIn("inf", self.call(self.root))
+
+    def test_sorting_by_numbers_of_runs_and_of_parameters(self):
+        columns = {"step": [10], "valid_loss": [1.], "is_best": np.uint8([1]), "seconds": [1.]}
+        for name, seeds, state, parameters in (("a", 3, "diverged", 0), ("b", 2, "finished", 9), ("c", 1, "finished", 10)):
+            for seed in range(seeds):
+                write_run(self.root / f"{name}{seed}", columns, name=name, seed=seed, state=state, parameters=parameters)
+        for by, order in (("n", "acb"), ("parameters", "bca")):
+            self.assertEqual("".join(group["keys"]["name"] for group in self.read(self.root, "--by", "name", "--sort", by)["groups"]), order, by)
 
     def test_direction_that_is_not_told(self):
         columns = {"step": [10], "valid_loss": [.3], "valid_snr": [5.], "is_best": np.uint8([1]), "seconds": [1.]}
@@ -156,7 +173,7 @@ class Compare(unittest.TestCase):
 
     def test_where_and_sort(self):
         self.make()
-        for condition, runs in (("seed<2", 4), ("seed>2", 4), ("seed!=0", 8), ("model.recurrent.plugin=dense", 5), ("seed=1.0", 2)):
+        for condition, runs in (("seed<2", 4), ("seed>2", 4), ("seed!=0", 8), ("model.recurrent.plugin=dense", 5), ("seed=1.0", 2), ("seed<=2", 6), ("seed>=2", 6)):
             found = self.read(self.root, "--where", condition, "--by", "model.recurrent.plugin")
             self.assertEqual(sum(len(group["runs"]) for group in found["groups"]), runs, condition)
         found = self.read(self.root, "--where", "seed<3", "--where", "seed>0", "--by", "seed")
@@ -186,6 +203,11 @@ class Compare(unittest.TestCase):
         self.assertIn("\\begin{tabular}{lrrrrrrl}\n\\toprule\n", latex)
         self.assertIn("\na\\textbar{}b\\_c & 0.125 & ", latex)
         self.assertIn("0.01 & 0.5 $\\pm$ 0.35 & ", latex)
+        self.assertIn("one form only", self.call(self.root, "--csv", "--json", code=2))
+        write_run(self.root / "u", {**columns, "valid_loss": [2., 4.]}, rate="[1, 2, '<b>*x*']")
+        self.assertIn("\n{[}1, 2, \\textless{}b\\textgreater{}*x*] & 4 &", self.call(self.root, "--by", "optimizer.rate", "--latex"))
+        self.assertIn("| [1, 2, \\<b>\\*x\\*] | 4 |", self.call(self.root, "--by", "optimizer.rate", "--markdown"))
+        shutil.rmtree(self.root / "u")
         rows = list(csv.DictReader(io.StringIO(self.call(self.root, "--by", "optimizer.rate", "--csv", "--reach", 0.25))))
         self.assertEqual([(row["optimizer.rate"], row["n"], row["mean"], row["best"], row["reached"], row["steps_mean"]) for row in rows],
                          [("0.01", "2", "0.5", "0.25", "1", "20"), ("a|b_c", "1", "0.125", "0.125", "1", "20")])

@@ -237,6 +237,20 @@ class RunCommands(unittest.TestCase):
         found = json.loads(self.call("diff", self.run_, self.changed("swollen", swell), "--json"))
         self.assertEqual(found["differing"], ["results.h5 /steps/loss"])
 
+    def test_columns_that_are_too_many(self):
+        copy = self.changed("wide", lambda file: file.create_dataset("epochs/wide", data=np.ones((len(file["epochs/step"]), 70000))))
+        done = subprocess.run([PROGRAM, "export", copy, "--csv", "-o", self.root / "wide_out"], capture_output=True, text=True, check=True)
+        self.assertIn("/epochs/wide has too many columns for a CSV file", done.stderr)
+        self.assertIn("valid_loss", (self.root / "wide_out" / "epochs.csv").read_text(encoding="utf-8"))
+
+    def test_long_texts_are_cut_between_characters(self):
+        def comment(number):
+            def change(file):
+                file["provenance"].attrs["user_note"] = "é" * 30 + "\u00e8\u00e9"[number] * 30
+            return change
+        said = self.call("diff", self.changed("noted0", comment(0)), self.changed("noted1", comment(1)))
+        self.assertRegex(said, "user_note +…è{20}… +…é{20}…\n")
+
     def test_texts_that_are_no_array(self):
         texts = ["x"] * 20000 + ["y" * 20000]
         copy = self.changed("unequal", lambda file: file.create_dataset("steps/labels", data=texts, dtype=h5py.string_dtype("utf-8")))
