@@ -5,9 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <system_error>
-#include <vector>
 
 #include "results/file_error.hpp"
 
@@ -65,7 +65,7 @@ void AtomicFile::copy_target() {
   const OpenFile source(target_, O_RDONLY);
   struct stat information;
   if (::fstat(source.number(), &information) != 0) throw file_error("examining", target_, errno);
-  std::vector<char> buffer(std::size_t(1) << 20);
+  std::array<char, std::size_t(1) << 18> buffer;  // on the stack: blocks of that size, taken again and again, tear the heap apart
   off_t copied = 0;
   while (true) {
     const ssize_t got = ::read(source.number(), buffer.data(), buffer.size());

@@ -86,6 +86,7 @@ void ProgressReader::update() {
       pending_.erase(0, begin);
       if (pending_.size() > longest_line) pending_.clear();
     }
+    pending_.shrink_to_fit();
   }
   read_state();
 }

@@ -90,7 +90,17 @@ void RecorderThread::publish(std::int64_t committed_step, Status status) {
 }
 
 void RecorderThread::call(std::function<void()> work) {
-  push([work = std::move(work)](ResultWriter&) { work(); });
+  if (capacity_ == 0) return;
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return failure_ || calls_ < 2; });
+    ++calls_;
+  }
+  push([this, work = std::move(work)](ResultWriter&) {
+    work();
+    const std::lock_guard lock(mutex_);
+    --calls_;
+  });
 }
 
 void RecorderThread::wait() {

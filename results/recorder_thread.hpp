@@ -41,7 +41,8 @@ class STIEFEL_API RecorderThread {
   /// Rows of each group, those included that are still queued.
   RowCounts rows() const;
   void publish(std::int64_t committed_step, Status status);
-  /// Runs `work` in the thread, in its turn: for other files that are written through HDF5.
+  /// Runs `work` in the thread, in its turn: for other files that are written through HDF5. A third one waits for the first: each may hold
+  /// a whole network.
   void call(std::function<void()> work);
   /// Returns when all calls so far are done; a checkpoint waits here for its publish.
   void wait();
@@ -60,6 +61,7 @@ class STIEFEL_API RecorderThread {
   std::mutex mutex_;
   std::condition_variable changed_;  // any of the following
   std::deque<Command> queue_;
+  int calls_ = 0;  // of call(), not ended
   bool busy_ = false, stopping_ = false;
   std::exception_ptr failure_;
   RowCounts kept_;

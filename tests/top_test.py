@@ -1,10 +1,13 @@
 #!/usr/bin/python3
 """`stiefel top` on a terminal of several sizes, in a log, and once. usage: top_test.py STIEFEL"""
 import fcntl
+import json
 import os
 import pathlib
 import pty
+import re
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -37,31 +40,107 @@ def read_for(terminal, seconds):
     return text.decode(errors="replace")
 
 
+class Top:
+    """`stiefel top` on a terminal of its own."""
+
+    def __init__(self, folder, rows, columns, environment=None, ignored=()):
+        self.mine, its = pty.openpty()
+        set_size(self.mine, rows, columns)
+        self.process = subprocess.Popen([PROGRAM, "top", str(folder), "--interval", "0.1"], stdin=its, stdout=its, stderr=its, start_new_session=True,
+                                        env={"PATH": os.environ["PATH"], "TERM": "xterm-256color", "LC_ALL": "C.UTF-8", **(environment or {})},
+                                        preexec_fn=lambda: [signal.signal(number, signal.SIG_IGN) for number in ignored])
+        os.close(its)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        if self.mine is not None:
+            os.close(self.mine)
+
+    def drawn(self, seconds=1.0):
+        return read_for(self.mine, seconds)
+
+    def after(self, keys, seconds=0.5):
+        os.write(self.mine, keys)
+        return self.drawn(seconds)
+
+    def resize(self, rows, columns):
+        set_size(self.mine, rows, columns)
+        self.process.send_signal(signal.SIGWINCH)
+        self.drawn(0.3)
+        assert self.process.poll() is None, (rows, columns, self.process.returncode)
+
+    def hang_up(self):
+        os.close(self.mine)
+        self.mine = None
+
+    def ends(self, code):
+        assert self.process.wait(timeout=10) == code, self.process.returncode
+
+
 def on_terminal(folder, run):
     """What is drawn; resized down to nothing and back, sorted, left by q."""
-    mine, its = pty.openpty()
-    set_size(mine, 24, 120)
-    environment = {**os.environ, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8"}
-    process = subprocess.Popen([PROGRAM, "top", str(folder), "--interval", "0.1"], stdin=its, stdout=its, stderr=its, env=environment)
-    os.close(its)
-    try:
-        drawn = read_for(mine, 1.5)
+    with Top(folder, 24, 120) as top:
+        drawn = top.drawn(1.5)
         assert run in drawn and "1 finished" in drawn and "400" in drawn and "█" in drawn, drawn
-        first = len(drawn)
-        assert len(read_for(mine, 1)) < first / 2, "what does not change is drawn again"
+        assert len(top.drawn()) < len(drawn) / 2, "what does not change is drawn again"
         for rows, columns in ((3, 20), (1, 1), (2, 200), (50, 60)):
-            set_size(mine, rows, columns)
-            process.send_signal(28)  # SIGWINCH
-            read_for(mine, 0.3)
-            assert process.poll() is None, (rows, columns, process.returncode)
-        os.write(mine, b"s\x1b[B\x1b[6~")
-        assert "loss" in read_for(mine, 0.5)  # what comes next: sort by loss
-        os.write(mine, b"q")
-        read_for(mine, 0.5)
-        assert process.wait(timeout=10) == 0
-    finally:
-        process.kill()
-    os.close(mine)
+            top.resize(rows, columns)
+        assert "loss" in top.after(b"s\x1b[B\x1b[6~")  # what comes next: sort by loss
+        top.after(b"q")
+        top.ends(0)
+
+
+def make_run(folder, losses, log):
+    folder.mkdir(parents=True)
+    (folder / "config.yaml").write_text("name: made\n", encoding="utf-8")
+    lines = [json.dumps({"step": step + 1, "steps": 2 * len(losses), "step_seconds": 0.01, "loss": loss}) for step, loss in enumerate(losses)]
+    (folder / "progress.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (folder / "log.txt").write_text(log, encoding="utf-8")
+
+
+def names_that_are_long_or_wide(folder):
+    make_run(folder / ("many words " * 10).strip() / "0123456789ab", [1, 0.5, 0.25], "failed: out of memory\n")
+    make_run(folder / "直交" / "ba9876543210", [1, 0.5, 0.125], "finished: well\n")
+    with Top(folder, 24, 80) as top:
+        drawn = top.drawn()
+        assert "many" in drawn and "…" in drawn and "9ab" in drawn and "failed" in drawn and "0.25" in drawn, drawn
+        assert "直交/ba9876543210  finished" in re.sub(r"\x1b\[(\d*)C", lambda skip: " " * int(skip[1] or 1), drawn), drawn
+    with Top(folder, 24, 80, {"LC_ALL": "C", "NO_COLOR": "1"}) as top:
+        drawn = top.drawn()
+        assert "??/ba9876543210" in drawn and drawn.isascii(), drawn
+        assert not re.search(r"\x1b\[[\d;]*3\d[;m]", drawn), drawn
+    with Top(folder, 24, 80, {"TERM": "dumb"}) as top:
+        drawn = top.drawn()
+        assert "\x1b" not in drawn and "直交/ba9876543210  finished  step 3" in drawn, drawn
+        top.ends(0)
+
+
+def many_runs(folder):
+    for number in range(300):
+        make_run(folder / "made" / f"{number:012}", [1 / (number + 1)], "finished: well\n")
+    with Top(folder, 24, 100) as top:
+        drawn = top.drawn()
+        assert "300 runs, 300 finished" in drawn and "1-21 of 300" in drawn and "made/000000000020" in drawn and "made/000000000021" not in drawn, drawn
+        drawn = top.after(b"\x1b[F")
+        assert "280-300 of 300" in drawn and "made/000000000299" in drawn, drawn
+
+
+def left_in_other_ways(folder):
+    """By the keyboard's and other signals the terminal is given back; a terminal that has gone ends it, even if it ignores that signal."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with Top(folder, 24, 80) as top:
+            top.drawn()
+            top.process.send_signal(number)
+            assert "\x1b[?1049l" in top.drawn()
+            top.ends(128 + number)
+    with Top(folder, 24, 80, ignored=[signal.SIGHUP]) as top:
+        top.drawn()
+        top.hang_up()
+        top.ends(0)
 
 
 def main():
@@ -82,7 +161,10 @@ def main():
         wrong = subprocess.run([PROGRAM, "top", "nothing"], cwd=folder, capture_output=True, text=True, timeout=60, check=False)
         assert wrong.returncode == 2 and "nothing" in wrong.stderr, wrong
         on_terminal(folder, next(folder.rglob("config.yaml")).parent.name)
-    print("a terminal of six sizes, a log, a table")
+        names_that_are_long_or_wide(folder / "wide")
+        left_in_other_ways(folder / "wide")
+        many_runs(folder / "many")
+    print("terminals of several sizes and kinds, a log, a table")
 
 
 if __name__ == "__main__":

@@ -6,9 +6,11 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <printable.hpp>
+#include <thread>
 
 #include "commands.hpp"
 #include "out_of_memory.hpp"
@@ -86,6 +88,8 @@ int train(const Arguments& arguments, RunOptions& options, const std::function<R
     return ranks->first() ? report(summary) : summary.exit_code;
   } catch (...) {
     if (ranks->count() == 1) throw;
+    // What goes wrong everywhere is told by the first alone, which ends the others meanwhile.
+    if (!ranks->first()) std::this_thread::sleep_for(std::chrono::seconds(1));
     const int code = tell_error();
     ranks->abort(code);  // the others would wait for this one
     return code;

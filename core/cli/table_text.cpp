@@ -1,5 +1,7 @@
 #include "table_text.hpp"
 
+#include <wchar.h>
+
 #include <algorithm>
 #include <functional>
 
@@ -9,10 +11,15 @@
 namespace stiefel::cli {
 namespace {
 
-bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
+/// Bytes of the character at the beginning of a text that is not empty.
+std::size_t character(std::string_view text) { return std::max<std::size_t>(utf8_length(text, 0), 1); }
 
-std::size_t characters(const std::string& text) {
-  return std::size_t(std::count_if(text.begin(), text.end(), [](char c) { return !continues_character(c); }));
+std::size_t columns_of_character(std::string_view bytes) {
+  static constexpr unsigned lead[] = {0, 0x7F, 0x1F, 0x0F, 0x07};
+  unsigned code = static_cast<unsigned char>(bytes[0]) & lead[bytes.size()];
+  for (const char c : bytes.substr(1)) code = code << 6 | (static_cast<unsigned char>(c) & 0x3F);
+  const int columns = wcwidth(wchar_t(code));
+  return columns < 0 ? 1 : std::size_t(columns);
 }
 
 /// `row` as one line, its cells written by `write` with `between` in between.
@@ -65,15 +72,43 @@ std::string latex_cell(const std::string& text) {
 
 }  // namespace
 
+std::size_t columns_of(std::string_view text) {
+  std::size_t columns = 0;
+  for (std::size_t length; !text.empty(); text.remove_prefix(length)) {
+    length = character(text);
+    columns += columns_of_character(text.substr(0, length));
+  }
+  return columns;
+}
+
+std::string cut(std::string_view text, std::size_t columns) {
+  std::size_t end = 0;
+  for (std::size_t length; end < text.size(); end += length) {
+    length = character(text.substr(end));
+    const std::size_t wide = columns_of_character(text.substr(end, length));
+    if (wide > columns) break;
+    columns -= wide;
+  }
+  return std::string(text.substr(0, end));
+}
+
+std::string shortened(std::string_view text, std::size_t columns, std::string_view mark) {
+  if (columns_of(text) <= columns) return std::string(text);
+  if (columns == 0) return {};
+  const std::string beginning = cut(text, (columns - 1) / 2);
+  while (columns_of(beginning) + 1 + columns_of(text) > columns) text.remove_prefix(character(text));
+  return beginning + std::string(mark) + std::string(text);
+}
+
 std::string aligned(const TextTable& table) {
   std::vector<std::size_t> widths;
   for (std::size_t i = 0; i < table.header.size(); ++i) {
-    widths.push_back(characters(table.header[i]));
-    for (const auto& row : table.rows) widths[i] = std::max(widths[i], characters(printable(row[i])));
+    widths.push_back(columns_of(table.header[i]));
+    for (const auto& row : table.rows) widths[i] = std::max(widths[i], columns_of(printable(row[i])));
   }
   const auto write = [&](const std::vector<std::string>& row) {
     std::string text = line(row, "  ", [&](std::size_t i) {
-      const std::string cell = printable(row[i]), blanks(widths[i] - std::min(widths[i], characters(cell)), ' ');
+      const std::string cell = printable(row[i]), blanks(widths[i] - std::min(widths[i], columns_of(cell)), ' ');
       return table.numeric[i] ? blanks + cell : cell + blanks;
     });
     text.resize(text.find_last_not_of(' ') + 1);

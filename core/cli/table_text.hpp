@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace stiefel::cli {
@@ -11,6 +12,13 @@ struct TextTable {
   std::vector<bool> numeric;  ///< columns set to the right
   std::vector<std::vector<std::string>> rows;
 };
+
+/// Columns that the text takes on a terminal; letters of East Asia take two where the locale knows them.
+std::size_t columns_of(std::string_view text);
+/// The beginning of the text, at most so many columns of it.
+std::string cut(std::string_view text, std::size_t columns);
+/// Its beginning and its end with `mark` for what is left out, at most so many columns.
+std::string shortened(std::string_view text, std::size_t columns, std::string_view mark);
 
 std::string aligned(const TextTable& table);
 std::string csv(const TextTable& table);

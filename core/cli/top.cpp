@@ -3,15 +3,20 @@
 #include <curses.h>
 #include <fmt/format.h>
 #include <langinfo.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <clocale>
 #include <cmath>
-#include <ctime>
+#include <cstdlib>
 #include <map>
+#include <numeric>
+#include <span>
+#include <sstream>
 #include <thread>
 
 #include <printable.hpp>
@@ -49,19 +54,28 @@ std::string sparkline(const std::vector<double>& losses, std::size_t width, bool
   return text;
 }
 
-std::string number(double value) { return std::isfinite(value) ? fmt::format("{:.4g}", value) : "–"; }
+std::string number(double value) { return std::isfinite(value) ? fmt::format("{:.4g}", value) : "-"; }
 
 /// Runs that are found, those that have come since included.
 class Runs {
  public:
   explicit Runs(std::vector<std::string> folders) : folders_(std::move(folders)) {}
 
-  void update() {
-    if (Clock::now() >= search_at_) {
-      for (const auto& path : find_runs(folders_)) readers_.try_emplace(path.string(), path);
-      search_at_ = Clock::now() + std::chrono::seconds(5);
+  /// Reads what is new of as many as there is time for; true when that were all.
+  bool update(Clock::time_point until = Clock::time_point::max()) {
+    if (next_ == readers_.end()) {
+      if (const auto begin = Clock::now(); begin >= search_at_) {
+        for (const auto& path : find_runs(folders_)) readers_.try_emplace(path.string(), path);
+        const auto end = Clock::now();
+        search_at_ = end + std::max<Clock::duration>(std::chrono::seconds(5), 20 * (end - begin));
+      }
+      next_ = readers_.begin();
     }
-    for (auto& [name, reader] : readers_) reader.update();
+    for (; next_ != readers_.end(); ++next_) {
+      if (Clock::now() >= until) return false;
+      next_->second.update();
+    }
+    return true;
   }
   /// By name, or those that run first, or by what is left.
   std::vector<const ProgressReader*> sorted(int order) const {
@@ -79,7 +93,7 @@ class Runs {
     std::map<std::string, int> counts;
     for (const auto& item : readers_) ++counts[item.second.state()];
     std::string text = fmt::format("{} runs", readers_.size());
-    for (const auto& [state, count] : counts) text += fmt::format(", {} {}", count, state);
+    for (const auto& [state, count] : counts) text += fmt::format(", {} {}", count, state.empty() ? "not read yet" : state);
     return text;
   }
   bool running() const {
@@ -89,30 +103,62 @@ class Runs {
  private:
   std::vector<std::string> folders_;
   std::map<std::string, ProgressReader> readers_;
+  std::map<std::string, ProgressReader>::iterator next_ = readers_.end();  // to be read
   Clock::time_point search_at_ = Clock::now();
 };
 
-/// One run; `width` are the characters of the sparkline.
-std::vector<std::string> cells(const ProgressReader& run, std::size_t width, bool unicode) {
-  const ProgressLine& latest = run.latest();
-  const bool running = run.state() == "running", begun = latest.step >= 0;
-  const std::string name = (run.run().parent_path().filename() / run.run().filename()).string();
-  return {name,
-          run.state(),
-          begun ? std::to_string(latest.step) : "–",
-          begun && latest.steps > 0 ? fmt::format("{:.0f} %", 100.0 * double(latest.step) / double(latest.steps)) : "–",
-          number(latest.loss),
-          number(latest.best),
-          running && latest.step_seconds > 0 ? fmt::format("{:.3g}", 1 / latest.step_seconds) : "–",
-          running ? duration_text(run.seconds_left()) : "–",
-          sparkline(run.losses(), width, unicode)};
-}
+std::string name_of(const ProgressReader& run) { return (run.run().parent_path().filename() / run.run().filename()).string(); }
 
 const std::vector<std::string> header{"run", "state", "step", "done", "loss", "best", "steps/s", "left", "losses"};
 
-TextTable table_of(const std::vector<const ProgressReader*>& runs, std::size_t width, bool unicode) {
+/// One run, without its losses.
+std::vector<std::string> cells(const ProgressReader& run) {
+  const ProgressLine& latest = run.latest();
+  const bool running = run.state() == "running", begun = latest.step >= 0;
+  return {name_of(run),
+          run.state(),
+          begun ? std::to_string(latest.step) : "-",
+          begun && latest.steps > 0 ? fmt::format("{:.0f} %", 100.0 * double(latest.step) / double(latest.steps)) : "-",
+          number(latest.loss),
+          number(latest.best),
+          running && latest.step_seconds > 0 ? fmt::format("{:.3g}", 1 / latest.step_seconds) : "-",
+          running ? duration_text(run.seconds_left()) : "-"};
+}
+
+TextTable table_of(std::span<const ProgressReader* const> runs) {
   TextTable table{header, {false, false, true, true, true, true, true, true, false}, {}};
-  for (const ProgressReader* run : runs) table.rows.push_back(cells(*run, width, unicode));
+  for (const ProgressReader* run : runs) table.rows.push_back(cells(*run));
+  return table;
+}
+
+void add_losses(TextTable& table, std::span<const ProgressReader* const> runs, std::size_t width, bool unicode) {
+  for (std::size_t i = 0; i < runs.size(); ++i) table.rows[i].push_back(sparkline(runs[i]->losses(), width, unicode));
+}
+
+/// A terminal that knows no more shows letters beyond ASCII as question marks.
+std::string ascii(std::string_view text) {
+  std::string result;
+  for (std::size_t i = 0, length; i < text.size(); i += length) {
+    length = std::max<std::size_t>(utf8_length(text, i), 1);
+    result += length == 1 ? text[i] : '?';
+  }
+  return result;
+}
+
+/// Of the terminal's width names have what the numbers leave, then losses what names leave.
+TextTable fitting_table_of(std::span<const ProgressReader* const> runs, std::size_t width, bool unicode) {
+  constexpr std::size_t shortest_name = 16, narrowest = 8, widest = 60, between = 2;
+  TextTable table = table_of(runs);
+  std::vector<std::size_t> widths;
+  for (const std::string& title : header) widths.push_back(columns_of(title));
+  for (auto& row : table.rows) {
+    row[0] = unicode ? printable(row[0]) : ascii(printable(row[0]));
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], columns_of(row[i]));
+  }
+  const std::size_t names = widths[0], numbers = std::accumulate(widths.begin() + 1, widths.end() - 1, between * (header.size() - 1));
+  const std::size_t left = std::max(width, numbers + narrowest + shortest_name) - numbers, name = std::min(names, left - narrowest);
+  for (auto& row : table.rows) row[0] = shortened(row[0], name, unicode ? "…" : "~");
+  add_losses(table, runs, std::min(left - name, widest), unicode);
   return table;
 }
 
@@ -121,68 +167,79 @@ class Screen {
  public:
   Screen() {
     if (!newterm(nullptr, stdout, stdin)) throw Error("this terminal cannot be drawn on (TERM); use --once or pipe the output");
-    cbreak(), noecho(), curs_set(0), keypad(stdscr, TRUE), use_default_colors_if_any();
+    cbreak(), noecho(), curs_set(0), keypad(stdscr, TRUE);
+    coloured_ = !std::getenv("NO_COLOR") && has_colors();
+    if (coloured_) {
+      start_color(), use_default_colors();
+      init_pair(1, COLOR_GREEN, -1), init_pair(2, COLOR_RED, -1);
+    }
   }
   ~Screen() { endwin(); }
   Screen(const Screen&) = delete;
   Screen& operator=(const Screen&) = delete;
 
-  static void line(int row, const std::string& text, attr_t attributes = A_NORMAL) {
+  void line(int row, const std::string& text, attr_t attributes) const {
     attrset(attributes);
     mvaddstr(row, 0, text.c_str());
     attrset(A_NORMAL);
   }
-  static attr_t of_state(const std::string& state) {
-    if (!has_colors()) return state == "running" ? A_BOLD : A_NORMAL;
+  attr_t of_state(const std::string& state) const {
+    if (!coloured_) return state == "running" ? A_BOLD : A_NORMAL;
     if (state == "running") return attr_t(COLOR_PAIR(1));
     return state == "failed" || state == "diverged" ? attr_t(COLOR_PAIR(2)) : A_NORMAL;
   }
 
  private:
-  static void use_default_colors_if_any() {
-    if (std::getenv("NO_COLOR") || !has_colors()) return;
-    start_color(), use_default_colors();
-    init_pair(1, COLOR_GREEN, -1), init_pair(2, COLOR_RED, -1);
-  }
+  bool coloured_ = false;
 };
 
-/// `text` in at most `width` characters of one column.
-std::string cut(const std::string& text, int width) {
-  std::string result;
-  for (const char c : text) {
-    if ((static_cast<unsigned char>(c) & 0xC0) != 0x80 && width-- == 0) break;
-    result += c;
+/// Signals that end the program, which gives the terminal back before.
+std::atomic<int> ended_by{0};
+
+void end_by_signals() {
+  struct sigaction action {};
+  action.sa_handler = [](int number) { ended_by = number; };
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction before {};
+    if (sigaction(number, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) sigaction(number, &action, nullptr);
   }
-  return result;
 }
 
 int watch(Runs& runs, double interval, bool unicode) {
   static constexpr std::array orders = {"name", "state", "time left", "loss"};
+  end_by_signals();
   const Screen screen;
   int order = 1, top = 0;
+  Clock::time_point due = Clock::now();
   while (true) {
-    runs.update();
+    // Keys are answered while thousands of runs are read, maybe over a network.
+    if (const auto now = Clock::now(); now >= due && runs.update(now + std::chrono::milliseconds(250)))
+      due = now + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(interval));
     const auto sorted = runs.sorted(order);
-    const int height = getmaxy(stdscr), width = getmaxx(stdscr), shown = std::max(height - 3, 0);
-    top = std::clamp(top, 0, std::max(int(sorted.size()) - shown, 0));
-    // What is left beside the other columns, which take about 90 characters, is the sparkline's.
-    TextTable table = table_of(sorted, std::size_t(std::clamp(width - 90, 8, 60)), unicode);
-    const std::string text = aligned(table);
+    const int count = int(sorted.size()), height = getmaxy(stdscr), width = getmaxx(stdscr), rows = std::max(height - 3, 0);
+    top = std::clamp(top, 0, std::max(count - rows, 0));
+    const std::span shown = std::span(sorted).subspan(std::size_t(top), std::size_t(std::min(rows, count - top)));
+    const auto line = [&](int row, std::string_view text, attr_t attributes) {
+      screen.line(row, cut(text, std::size_t(width)), attributes);
+    };
     erase();
-    Screen::line(0, cut(runs.summary(), width), A_BOLD);
-    std::size_t begin = 0;
-    for (int row = -1; begin < text.size(); ++row) {
-      const std::size_t end = text.find('\n', begin);
-      const int place = row < 0 ? 1 : 2 + row - top;
-      if (row < 0 || (row >= top && place < height - 1))
-        Screen::line(place, cut(text.substr(begin, end - begin), width),
-                     row < 0 ? A_UNDERLINE : Screen::of_state(sorted[std::size_t(row)]->state()));
-      begin = end + 1;
-    }
-    Screen::line(height - 1, cut(fmt::format("q quit   s sort by {}   ↑ ↓ PgUp PgDn", orders[std::size_t(order + 1) % 4]), width), A_DIM);
+    line(0, runs.summary(), A_BOLD);
+    std::istringstream text(aligned(fitting_table_of(shown, std::size_t(width), unicode)));
+    std::string row;
+    for (int i = -1; std::getline(text, row); ++i) line(2 + i, row, i < 0 ? A_UNDERLINE : screen.of_state(shown[std::size_t(i)]->state()));
+    line(height - 1,
+         fmt::format("{}-{} of {}, by {}   q quit   s sort by {}   {} PgUp PgDn Home End", shown.empty() ? 0 : top + 1,
+                     top + int(shown.size()), count, orders[std::size_t(order)], orders[std::size_t(order + 1) % orders.size()],
+                     unicode ? "↑ ↓" : "Up Down"),
+         A_DIM);
     refresh();
-    timeout(int(interval * 1000));
-    switch (getch()) {
+    timeout(int(std::max<std::int64_t>(0, std::chrono::ceil<std::chrono::milliseconds>(due - Clock::now()).count())));
+    const int key = getch();
+    if (ended_by != 0) return 128 + ended_by;
+    switch (key) {
+      case ERR:
+        if (!isatty(STDIN_FILENO)) return int(Exit::done);  // it has hung up
+        break;
       case 'q':
         return int(Exit::done);
       case 's':
@@ -195,10 +252,16 @@ int watch(Runs& runs, double interval, bool unicode) {
         ++top;
         break;
       case KEY_PPAGE:
-        top -= shown;
+        top -= rows;
         break;
       case KEY_NPAGE:
-        top += shown;
+        top += rows;
+        break;
+      case KEY_HOME:
+        top = 0;
+        break;
+      case KEY_END:
+        top = count;
         break;
       default:
         break;
@@ -212,14 +275,14 @@ int log_lines(Runs& runs, double interval) {
   while (true) {
     runs.update();
     for (const ProgressReader* run : runs.sorted(0)) {
-      const std::vector<std::string> row = cells(*run, 0, false);
+      const std::vector<std::string> row = cells(*run);
       std::string line = row[0] + "  " + row[1];
-      for (std::size_t i = 2; i + 1 < row.size(); ++i) line += fmt::format("  {} {}", header[i], row[i]);
+      for (std::size_t i = 2; i < row.size(); ++i) line += fmt::format("  {} {}", header[i], row[i]);
       std::string& before = said[run->run().string()];
       if (line != before) fmt::print("{}\n", printable(line));
       before = line;
     }
-    std::fflush(stdout);
+    if (std::fflush(stdout) != 0) return int(Exit::done);  // nobody reads any more
     if (!runs.running()) return int(Exit::done);
     std::this_thread::sleep_for(std::chrono::duration<double>(interval));
   }
@@ -237,7 +300,10 @@ int top_command(std::span<const std::string> words) {
   Runs runs(arguments.positional);
   if (arguments.has("--once")) {
     runs.update();
-    fmt::print("{}", aligned(table_of(runs.sorted(0), 24, unicode)));
+    const auto sorted = runs.sorted(0);
+    TextTable table = table_of(sorted);
+    add_losses(table, sorted, 24, unicode);
+    fmt::print("{}", aligned(table));
     return int(Exit::done);
   }
   return terminal ? watch(runs, interval, unicode) : log_lines(runs, interval);

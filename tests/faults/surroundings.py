@@ -1,21 +1,25 @@
 #!/usr/bin/python3
 """What goes on around a run does it no harm.
 
-usage: surroundings.py STIEFEL races|signals|readers|determinism|repeat|stuck [--times N] [--plugin FILE] [--seed 1]
+usage: surroundings.py STIEFEL races|signals|readers|determinism|repeat|stuck|long [--times N] [--steps N] [--plugins FILE...] [--seed 1]
 
 races        Two processes start the same run at once: one of them does it, the other is refused (exit code 7) or finds it finished.
 signals      SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGWINCH at random moments, one or many; what is stopped is resumed; all bits are equal.
 readers      h5py, xarray and h5dump open results.h5 again and again while the run goes on: each finds a table with rows of equal number.
 determinism  The same bits with 1, 2 and 8 threads, in another folder, with another locale, time zone, umask and size of the environment.
 repeat       `stiefel repeat --check` finds the same bits, and a single changed number of a network.
-stuck        A plugin that never returns ends the run with exit code 3 and a sentence (train.step_limit); the results open.
+stuck        A map that never returns, or a task, ends the run with exit code 3 and a sentence (train.step_limit); the results open.
+long         A run of --steps steps that records, evaluates, publishes and saves keeps its resident memory and its open files.
 """
 import argparse
+import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -159,28 +163,66 @@ def repeat(settings, folder, _):
 
 def stuck(settings, folder, _):
     file = folder / "experiment.yaml"
-    file.write_text(f"""name: stuck
-plugins: [{settings.plugin}]
-task: {{plugin: adding, length: 10}}
-model: {{cell: {{plugin: elman, hidden: 4}}, recurrent: {{plugin: hostile_loop}}}}
+    runner = Runner(settings.program, folder)
+    cases = {("adding, length: 10", "hostile_loop"): 1, ("hostile_task, stuck_at: 2", "dense"): 3}
+    for number, ((task, recurrent), step) in enumerate(cases.items()):
+        file.write_text(f"""name: stuck
+plugins: {settings.plugins}
+task: {{plugin: {task}}}
+model: {{cell: {{plugin: elman, hidden: 4}}, recurrent: {{plugin: {recurrent}}}}}
 optimizer: {{plugin: adam}}
 train: {{batch: 4, steps: 10, step_limit: 1.5}}
 """, encoding="utf-8")
-    runner = Runner(settings.program, folder)
-    said = runner.end(runner.start("run", file, "--output", folder / "runs"), code=3)
-    assert "step 1 has not ended within train.step_limit = 1.5 s: a plugin hangs" in said, said
-    directory = next((folder / "runs").rglob("results.h5")).parent
-    check_opens(directory)
-    assert "has not ended" in (directory / "log.txt").read_text(encoding="utf-8")
-    return "a step without end was ended"
+        said = runner.end(runner.start("run", file, "--output", folder / str(number)), code=3)
+        assert f"step {step} has not ended within train.step_limit = 1.5 s: a plugin hangs" in said, said
+        directory = next((folder / str(number)).rglob("results.h5")).parent
+        check_opens(directory)
+        assert "has not ended" in (directory / "log.txt").read_text(encoding="utf-8")
+    return f"{len(cases)} steps without end were ended"
+
+
+def last_step(progress):
+    with open(progress, "rb") as file:
+        file.seek(max(0, progress.stat().st_size - 4096))
+        lines = file.read().splitlines()[:-1]  # the last may not be whole
+    return json.loads(lines[-1])["step"] if lines else 0
+
+
+def resident_kilobytes(process):
+    status = pathlib.Path(f"/proc/{process.pid}/status").read_text(encoding="ascii")
+    return int(re.search(r"^VmRSS:\s+(\d+) kB$", status, re.MULTILINE)[1])
+
+
+def long(settings, folder, _):
+    file = folder / "experiment.yaml"
+    text = experiment("adding", "householder", "adam", settings.steps, evaluate_every=100, checkpoint="{every: 250, keep: 2}")
+    text = re.sub("record: .*", "record: {loss: 1, spectrum: 100, gradient_norms: 100, orthogonality: 100, scalars: 100}", text)
+    file.write_text(text.replace("patience: 50", "patience: 0"), encoding="utf-8")
+    process = Runner(settings.program, folder).start("run", file, "--output", folder / "runs", "--threads", 2)
+    samples = []  # (resident kB, descriptors)
+    while process.poll() is None:
+        time.sleep(settings.steps / 1e6)
+        for progress in (folder / "runs").rglob("progress.jsonl"):
+            step = last_step(progress)
+            if 0.2 * settings.steps < step < 0.9 * settings.steps:
+                samples.append((resident_kilobytes(process), len(os.listdir(f"/proc/{process.pid}/fd"))))
+    Runner.end(process)
+    assert len(samples) > 20, samples
+    parts = [samples[i * len(samples) // 4:(i + 1) * len(samples) // 4] for i in range(4)]
+    resident = [statistics.median(kilobytes for kilobytes, _ in part) for part in parts]
+    descriptors = [min(count for _, count in part) for part in parts]  # a publish and a checkpoint have more for a moment
+    said = f"{settings.steps} steps: resident {resident} kB and {descriptors} descriptors in quarters after the first fifth"
+    assert descriptors[-1] <= descriptors[0] and resident[-1] - resident[0] <= 1024, said
+    return said
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
-    parser.add_argument("what", choices=("races", "signals", "readers", "determinism", "repeat", "stuck"))
+    parser.add_argument("what", choices=("races", "signals", "readers", "determinism", "repeat", "stuck", "long"))
     parser.add_argument("--times", type=int, default=10)
-    parser.add_argument("--plugin")
+    parser.add_argument("--steps", type=int, default=3000, help="of long")
+    parser.add_argument("--plugins", nargs="*")
     parser.add_argument("--seed", type=int, default=1)
     settings = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

@@ -1,8 +1,11 @@
 // The result file as it is written and read back: layout, rows, texts, complex numbers, the recorder's thread, progress lines, SHA-256.
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <functional>
 #include <limits>
+#include <memory>
+#include <thread>
 
 #include <stiefel/error.hpp>
 
@@ -293,6 +296,21 @@ TEST_CASE("the recorder writes what the writer writes, from its own thread") {
   const Array loss = reader.read("/steps/loss");
   REQUIRE(loss.values.size() == 500);
   CHECK(loss.values[499] == told(0, 500));
+}
+
+TEST_CASE("networks that wait for a slow disk do not pile up in memory") {
+  const Folder folder;
+  RecorderThread recorder(folder.path(), small_header());
+  const auto network = std::make_shared<int>(0);
+  for (int i = 0; i < 20; ++i) {
+    recorder.call([network] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      ++*network;
+    });
+    CHECK(network.use_count() <= 4);
+  }
+  recorder.wait();
+  CHECK(*network == 20);
 }
 
 TEST_CASE("a failure in the recorder's thread is thrown by the next call and by finish") {

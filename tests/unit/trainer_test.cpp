@@ -127,6 +127,20 @@ TEST_CASE("the same bits for 1, 2 and 8 threads, and for the same seed twice") {
   CHECK(fingerprint(run(load({"seed=2"}), folder.path, quiet).directory) != prints[0]);
 }
 
+TEST_CASE("the same bits for 1, 2 and 8 threads where several maps are refreshed at a time and steps are watched") {
+  std::vector<std::vector<double>> losses;
+  for (const char* threads : {"1", "2", "8"}) {
+    Folder folder;
+    Quiet quiet;
+    const LoadedExperiment loaded = load({std::string("threads=") + threads, "model.cell={plugin: lstm, hidden: 8}",
+                                          "model.recurrent={plugin: lie_exponential}", "record.blocks={}", "train.step_limit=1000"});
+    losses.push_back(ResultReader(run(loaded, folder.path, quiet).directory / "results.h5").read("/steps/loss").values);
+  }
+  REQUIRE(losses[0].size() == 20);
+  CHECK(losses[1] == losses[0]);
+  CHECK(losses[2] == losses[0]);
+}
+
 TEST_CASE("a watch that ends while its limit is being dealt with returns after that") {
   std::atomic<bool> called = false, dealt_with = false;
   Watchdog watchdog(0.01, [&] {

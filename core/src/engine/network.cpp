@@ -1,7 +1,10 @@
 // Slices run anywhere; everything summed over them is summed here, in slice order.
 #include "engine/network.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <climits>
 #include <cmath>
 #include <numeric>
 #include <stiefel/parallel.hpp>
@@ -119,10 +122,17 @@ template <class S> PassResult Network<S>::run(const Batch<S>& batch, Workers& wo
 /// Every rank sends what its slices left, one slice after the other.
 template <class S> void Network<S>::exchange() {
   const int count = ranks_->count();
-  std::vector<int> sizes(std::size_t(count), 0);
+  std::vector<std::size_t> bytes_of(std::size_t(count), 0);
   for (std::size_t s = 0; s < slices_.size(); ++s)
-    passes_[s]->each_result([&](std::span<std::byte> bytes) { sizes[s % std::size_t(count)] += int(bytes.size()); });
-  std::vector<std::byte> own, all(std::size_t(std::accumulate(sizes.begin(), sizes.end(), 0)));
+    passes_[s]->each_result([&](std::span<std::byte> bytes) { bytes_of[s % std::size_t(count)] += bytes.size(); });
+  const std::size_t total = std::accumulate(bytes_of.begin(), bytes_of.end(), std::size_t(0));
+  if (total > INT_MAX)
+    throw Error(
+        fmt::format("the ranks would exchange {:.1f} GB in a step, and MPI sends at most 2.1: train without --mpi, or make the batch "
+                    "so small that it has fewer than {} slices",
+                    1e-9 * double(total), slices_.size()));
+  const std::vector<int> sizes(bytes_of.begin(), bytes_of.end());
+  std::vector<std::byte> own, all(total);
   for (std::size_t s = std::size_t(ranks_->rank()); s < slices_.size(); s += std::size_t(count))
     passes_[s]->each_result([&](std::span<std::byte> bytes) { own.insert(own.end(), bytes.begin(), bytes.end()); });
   ranks_->gather(own, all, sizes);
