@@ -89,7 +89,7 @@ def on_terminal(folder, run):
         assert len(top.drawn()) < len(drawn) / 2, "what does not change is drawn again"
         for rows, columns in ((3, 20), (1, 1), (2, 200), (50, 60)):
             top.resize(rows, columns)
-        assert "loss" in top.after(b"s\x1b[B\x1b[6~")  # what comes next: sort by loss
+        assert "loss" in top.after(b"s\x1bOB\x1b[6~")  # what comes next: sort by loss
         top.after(b"q")
         top.ends(0)
 
@@ -107,8 +107,8 @@ def names_that_are_long_or_wide(folder):
     make_run(folder / "直交" / "ba9876543210", [1, 0.5, 0.125], "finished: well\n")
     with Top(folder, 24, 80) as top:
         drawn = top.drawn()
-        assert "many" in drawn and "…" in drawn and "9ab" in drawn and "failed" in drawn and "0.25" in drawn, drawn
-        assert "直交/ba9876543210  finished" in re.sub(r"\x1b\[(\d*)C", lambda skip: " " * int(skip[1] or 1), drawn), drawn
+        assert "0.25" in drawn and "0.125" in drawn, drawn
+        assert "many word…23456789ab  failed" in drawn and "直交/ba9876543210     finished" in drawn, drawn  # in columns of the terminal
     with Top(folder, 24, 80, {"LC_ALL": "C", "NO_COLOR": "1"}) as top:
         drawn = top.drawn()
         assert "??/ba9876543210" in drawn and drawn.isascii(), drawn
@@ -125,8 +125,8 @@ def many_runs(folder):
     with Top(folder, 24, 100) as top:
         drawn = top.drawn()
         assert "300 runs, 300 finished" in drawn and "1-21 of 300" in drawn and "made/000000000020" in drawn and "made/000000000021" not in drawn, drawn
-        drawn = top.after(b"\x1b[F")
-        assert "280-300 of 300" in drawn and "made/000000000299" in drawn, drawn
+        drawn = top.after(b"\x1bOF")
+        assert "279" in drawn and "299" in drawn and "278" not in drawn, drawn  # what differs from the first rows
 
 
 def left_in_other_ways(folder):

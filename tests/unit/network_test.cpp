@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <thread>
+
+#include <stiefel/parallel.hpp>
 
 #include "config/load.hpp"
 #include "engine/network.hpp"
@@ -384,4 +387,20 @@ TEST_CASE("workers: every number once, the lowest failure is reported") {
   CHECK_THROWS_WITH_AS(workers.run(9, fail), "3", std::runtime_error);
   workers.run(100, [&](int i) { --seen[std::size_t(i)]; });
   CHECK(seen == std::vector<int>(100, 0));
+}
+
+TEST_CASE("panels of columns go to lent threads, each once; a job's own are done by itself") {
+  Workers workers(4);
+  const Workers::Lent lent(&workers);
+  std::vector<int> seen(1000, 0);
+  std::vector<std::thread::id> outer(1000), inner(1000);
+  for_each_panel(1000, [&](Index first, Index width) {
+    std::fill_n(outer.begin() + first, width, std::this_thread::get_id());
+    in_parallel(width, [&](Index i) {
+      ++seen[std::size_t(first + i)];
+      inner[std::size_t(first + i)] = std::this_thread::get_id();
+    });
+  });
+  CHECK(seen == std::vector<int>(1000, 1));
+  CHECK(inner == outer);
 }

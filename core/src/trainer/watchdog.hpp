@@ -1,6 +1,7 @@
 // Ends a process whose work does not come back, e.g. in a plugin that never returns.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -14,7 +15,7 @@ class Watchdog {
  public:
   /// `overdue` is called once, in another thread, when a watch has lasted longer; it must end the process. A watch that ends meanwhile does
   /// not return before it. 0: nothing is watched.
-  Watchdog(double seconds, std::function<void()> overdue) : limit_(seconds), overdue_(std::move(overdue)) {
+  Watchdog(double seconds, std::function<void()> overdue) : limit_(std::min(seconds, 1e9)), overdue_(std::move(overdue)) {
     if (seconds > 0) thread_ = std::jthread([this](std::stop_token stop) { work(stop); });
   }
 
@@ -45,12 +46,13 @@ class Watchdog {
       } else if (Clock::now() >= *deadline_) {
         return overdue_();
       } else {
-        changed_.wait_until(lock, stop, *deadline_, [this, set = deadline_] { return deadline_ != set; });
+        const Clock::time_point until = *deadline_;
+        changed_.wait_until(lock, stop, until, [&] { return deadline_ != until; });
       }
     }
   }
 
-  std::chrono::duration<double> limit_;
+  std::chrono::duration<double> limit_;  // below what the clock can count
   std::function<void()> overdue_;
   std::mutex mutex_;
   std::condition_variable_any changed_;
