@@ -212,7 +212,8 @@ def long(settings, folder, _):
     resident = [statistics.median(kilobytes for kilobytes, _ in part) for part in parts]
     descriptors = [min(count for _, count in part) for part in parts]  # a publish and a checkpoint have more for a moment
     said = f"{settings.steps} steps: resident {resident} kB and {descriptors} descriptors in quarters after the first fifth"
-    assert descriptors[-1] <= descriptors[0] and resident[-1] - resident[0] <= 1024, said
+    # A publish reads HDF5's index of chunks, about 10 kB for 1,000 rows of all tables.
+    assert descriptors[-1] <= descriptors[0] and resident[-1] - resident[0] <= 2048, said
     return said
 
 
