@@ -101,10 +101,15 @@ std::uint64_t ResultWriter::bytes_needed() const {
   return bytes + (std::uint64_t(1) << 16);
 }
 
-/// Chunks that were not full leave holes when they are rewritten; copying the rows to a new file closes them.
-bool ResultWriter::worth_rebuilding() const {
+/// Chunks that were not full leave holes when they are rewritten; copying the rows to a new file closes them. What the chunks take is
+/// looked up when the file is twice as large as when that was done last: it costs HDF5's whole index of chunks.
+bool ResultWriter::worth_rebuilding() {
   constexpr std::uint64_t small = std::uint64_t(1) << 20;
-  return published_ && file_bytes_ > small && file_bytes_ > 2 * chunk_bytes_;
+  if (!published_ || file_bytes_ <= std::max(small, 2 * chunk_bytes_)) return false;
+  const hdf5::File file = hdf5::File::open(path_);
+  chunk_bytes_ = 0;
+  for (const Stored& stored : tables_) chunk_bytes_ += stored_bytes(file.root(), stored.table);
+  return file_bytes_ > 2 * chunk_bytes_;
 }
 
 void ResultWriter::write(const std::filesystem::path& target, std::int64_t committed_step, const Status& status, bool rebuild) const {
@@ -127,17 +132,12 @@ void ResultWriter::write(const std::filesystem::path& target, std::int64_t commi
   file.close();
 }
 
-std::uint64_t ResultWriter::verify(const std::filesystem::path& target, std::int64_t committed_step) const {
+void ResultWriter::verify(const std::filesystem::path& target, std::int64_t committed_step) const {
   hdf5::File file = hdf5::File::open(target);
-  std::uint64_t chunk_bytes = 0;
-  for (const Stored& stored : tables_) {
-    verify_table(file.root(), stored.table, stored.published + stored.pending.count(), stored.pending);
-    chunk_bytes += stored_bytes(file.root(), stored.table);
-  }
+  for (const Stored& stored : tables_) verify_table(file.root(), stored.table, stored.published + stored.pending.count(), stored.pending);
   if (file.root().number_attribute("committed_step") != double(committed_step))
     throw Error(target.string() + " reads back another committed_step than was written; the disk or its file system cannot be trusted",
                 Exit::damaged);
-  return chunk_bytes;
 }
 
 void ResultWriter::publish(std::int64_t committed_step, const Status& status) {
@@ -148,7 +148,7 @@ void ResultWriter::publish(std::int64_t committed_step, const Status& status) {
   file.reserve(bytes_needed());
   if (published_ && !rebuild) file.copy_target();
   write(file.temporary(), committed_step, status, rebuild);
-  const std::uint64_t chunk_bytes = verify(file.temporary(), committed_step);
+  verify(file.temporary(), committed_step);
   file.replace();
   for (Stored& stored : tables_) {
     stored.published += stored.pending.count();
@@ -157,7 +157,6 @@ void ResultWriter::publish(std::int64_t committed_step, const Status& status) {
   }
   published_ = true;
   kept_.reset();
-  chunk_bytes_ = chunk_bytes;
   file_bytes_ = std::filesystem::file_size(path_);
   file.sync_directory();
 }

@@ -46,17 +46,17 @@ class STIEFEL_API ResultWriter {
   };
   void check_rows() const;
   std::uint64_t bytes_needed() const;
-  bool worth_rebuilding() const;
+  bool worth_rebuilding();
   void write(const std::filesystem::path& file, std::int64_t committed_step, const Status& status, bool rebuild) const;
   /// Re-opens the file; returns the bytes of its compressed rows.
-  std::uint64_t verify(const std::filesystem::path& file, std::int64_t committed_step) const;
+  void verify(const std::filesystem::path& file, std::int64_t committed_step) const;
 
   std::filesystem::path path_;
   RunHeader header_;
   std::vector<Stored> tables_;
   std::optional<RowCounts> kept_;  // until the first publish
   bool published_ = false;
-  std::uint64_t chunk_bytes_ = 0, file_bytes_ = 0;  // of results.h5: rows compressed, and all
+  std::uint64_t chunk_bytes_ = 0, file_bytes_ = 0;  // of results.h5: rows compressed, when last looked up, and all
 };
 
 }  // namespace stiefel

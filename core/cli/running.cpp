@@ -92,8 +92,8 @@ int train(const Arguments& arguments, RunOptions& options, const std::function<R
     return ranks->first() ? report(summary) : summary.exit_code;
   } catch (...) {
     if (ranks->count() == 1) throw;
-    // What goes wrong everywhere is told by the first alone, which ends the others meanwhile.
-    if (!ranks->first()) std::this_thread::sleep_for(std::chrono::seconds(1));
+    // What goes wrong everywhere is told by the first alone, whose abort ends the others: SIGKILL comes a second after SIGTERM.
+    if (!ranks->first()) std::this_thread::sleep_for(std::chrono::seconds(3));
     const int code = tell_error();
     ranks->abort(code);  // the others would wait for this one
     return code;
