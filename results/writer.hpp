@@ -48,7 +48,7 @@ class STIEFEL_API ResultWriter {
   std::uint64_t bytes_needed() const;
   bool worth_rebuilding();
   void write(const std::filesystem::path& file, std::int64_t committed_step, const Status& status, bool rebuild) const;
-  /// Re-opens the file; returns the bytes of its compressed rows.
+  /// Re-opens the file and looks at what was written last.
   void verify(const std::filesystem::path& file, std::int64_t committed_step) const;
 
   std::filesystem::path path_;

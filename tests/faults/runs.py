@@ -61,7 +61,8 @@ def outcome(directory):
     found = {"files": files(directory)}
     found.update({f"results {k}": v for k, v in numbers(directory / "results.h5").items()})
     for which in ("best", "last"):
-        found.update({f"{which} {k}": v for k, v in numbers(directory / f"checkpoints/{which}.h5").items()})
+        if f"checkpoints/{which}.h5" in found["files"]:  # a run that was left out has no last
+            found.update({f"{which} {k}": v for k, v in numbers(directory / f"checkpoints/{which}.h5").items()})
     return found
 
 

@@ -128,46 +128,45 @@ void RunRecord::open(std::unique_ptr<RecorderThread> recorder) {
   log_.open(path_ / "log.txt", std::ios::app);
 }
 
-void RunRecord::require_lock() const {
-  if (directory_) recorder_->call([this] { directory_->require_lock(); });
+void RunRecord::call(std::function<void()> work) const {
+  recorder_->call([this, work = std::move(work)] {
+    if (directory_) directory_->require_lock();
+    if (work) work();
+  });
 }
 
 void RunRecord::publish(Index step, Status status) {
   committed_ = step;
   status.state = "running";
-  require_lock();
+  call({});
   recorder_->publish(step, std::move(status));
 }
 
 template <class S> void RunRecord::network(const std::string& which, const Layout& layout, const NetworkState<S>& state, Index step) const {
-  require_lock();
-  recorder_->call([path = network_path(path_, which), layout, state, step] { write_network(path, layout, state, step); });
+  call([path = network_path(path_, which), layout, state, step] { write_network(path, layout, state, step); });
 }
 
 template <class S> void RunRecord::diverged(const Layout& layout, const NetworkState<S>& state, const Batch<S>& batch, Index step) const {
-  require_lock();
-  recorder_->call(
-      [path = network_path(path_, "diverged"), layout, state, batch, step] { write_diverged(path, layout, state, batch, step); });
+  call([path = network_path(path_, "diverged"), layout, state, batch, step] { write_diverged(path, layout, state, batch, step); });
 }
 
 template <class S> void RunRecord::save(const Layout& layout, Checkpoint<S> checkpoint, const CheckpointOptions& options) {
   checkpoint.rows = recorder_->rows();
-  require_lock();
-  recorder_->call([path = path_, layout, checkpoint = std::move(checkpoint), options] {
+  call([path = path_, layout, checkpoint = std::move(checkpoint), options] {
     write_checkpoint(path, layout, checkpoint, options.keep, options.keep_every);
   });
 }
 
 void RunRecord::finish(Index step, const Status& status) {
   log(status.state + ": " + status.message);
-  require_lock();
+  call({});
   recorder_->finish(step, status);
 }
 
 void RunRecord::fail(const std::string& message, int exit_code) noexcept {
   try {
     log("failed: " + message);
-    require_lock();
+    call({});
     Status status;
     status.state = "failed";
     status.message = message;

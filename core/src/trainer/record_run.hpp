@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -55,8 +56,9 @@ class RunRecord {
 
  private:
   void open(std::unique_ptr<RecorderThread> recorder);
-  /// What follows is written only if the folder is still this process's, which a worker of a sweep may have taken for dead.
-  void require_lock() const;
+  /// In the recorder's thread, and like all that follows only if the folder is still this process's: a worker of a sweep may have taken it
+  /// for dead.
+  void call(std::function<void()> work) const;
 
   std::filesystem::path path_;
   std::string message_;
