@@ -190,7 +190,7 @@ TEST_CASE("every single bit and every length of a file of 200 kB is found" * doc
     fs::resize_file(path, size);
     used += is_used();
   }
-  MESSAGE(8 * good.size(), " flipped bits and ", good.size(), " lengths, ", used, " of them used");
+  MESSAGE((8 * good.size()), " flipped bits and ", good.size(), " lengths, ", used, " of them used");
   CHECK(used == 0);
 }
 
