@@ -48,7 +48,8 @@ double value_at(const Judged& run, Index step) {
   return rows == 0 || rows > run.values.size() ? std::numeric_limits<double>::quiet_NaN() : run.values[rows - 1];
 }
 
-bool complete(const RunLook& look, Index step) { return look.ended() || (look.step >= step && look.state != SweepState::running); }
+/// Also of a run that goes on already: what it stored up to the step stays as it is.
+bool complete(const RunLook& look, Index step) { return look.ended() || look.step >= step; }
 
 void write_rung(const SweepFolder& folder, Index step, const std::vector<std::size_t>& runs, const std::vector<double>& values,
                 const std::vector<std::size_t>& chosen) {
