@@ -1,6 +1,8 @@
 // Sweeps: what one file expands to, where errors point, draws, halving, plans on the disk, claims.
 #include <doctest/doctest.h>
 #include <results/run_directory.hpp>
+#include <results/run_lock.hpp>
+#include <results/writer.hpp>
 #include <set>
 #include <sweep/halving.hpp>
 #include <sweep/sweep.hpp>
@@ -244,6 +246,45 @@ fs::path foreign_lock(Folder& folder) {
 void make_old(const fs::path& lock, std::chrono::milliseconds age) { fs::last_write_time(lock, fs::file_time_type::clock::now() - age); }
 
 }  // namespace
+
+TEST_CASE("a rung is decided by what its runs stored up to it, also while one of them goes on") {
+  Sweeps sweeps;
+  const fs::path path = sweeps.folder.path / "sweeps" / "it";
+  write_sweep(path, sweeps.load("seeds: 0..3\nsweep: {halving: {first: 20, factor: 2}, train.evaluate_every: [10]}\n"), "");
+  const SweepFolder folder(path);
+  const std::vector<SweepRun>& runs = folder.sweep().runs;
+  const auto store = [&](std::size_t i, Index committed) {
+    fs::create_directories(folder.run(runs[i]));
+    fs::remove(folder.run(runs[i]) / "results.h5");
+    RunHeader header;
+    header.segments = {{.host = "here"}};
+    ResultWriter writer(folder.run(runs[i]), header);
+    const int epochs = writer.define({.group = "/epochs",
+                                      .row = {.name = "step", .type = ColumnType::i8},
+                                      .columns = {{.name = "valid_loss", .description = "lower is better"}}});
+    for (Index step = 10; step <= committed; step += 10) {
+      const double loss = double(i) + (step > 20 ? 100 : 0);  // beyond the rung it is worse
+      writer.append(epochs, double(step), {&loss, 1});
+    }
+    writer.publish(committed, {});
+  };
+  const auto targets = [&] {
+    std::vector<RunLook> looks;
+    for (const SweepRun& run : runs) looks.push_back(look_at(folder, run, {}));
+    return Rungs(folder).targets(looks);
+  };
+  for (std::size_t i = 0; i < 3; ++i) store(i, 20);
+  CHECK(targets()[0].step == 20);
+  CHECK(!targets()[3].left_out);
+
+  store(3, 20);
+  store(0, 30);
+  const RunLock at_work(folder.run(runs[0]));
+  REQUIRE(look_at(folder, runs[0], {}).state == SweepState::running);
+  const std::vector<Target> decided = targets();
+  for (std::size_t i = 0; i < 4; ++i) CHECK(decided[i].left_out == (i >= 2));
+  CHECK(decided[1].step == 40);
+}
 
 TEST_CASE("a lock of another host is taken over when it was not seen to change for so long, whatever the clock there says") {
   using std::chrono::hours, std::chrono::milliseconds, std::chrono::seconds;
