@@ -18,6 +18,7 @@
 #include <thread>
 
 #include <conformance/check.hpp>
+#include <say.hpp>
 #include <stiefel/error.hpp>
 
 #include "command_table.hpp"
@@ -148,12 +149,12 @@ int check_file(const std::string& path, const Request& request, Progress& progre
 /// The plugins themselves are loaded in children, each of which would say the same of the folders.
 void warn_once(const std::vector<std::string>& files) {
   std::set<std::string> said;
-  const auto say = [&](const std::filesystem::path& place) {
+  const auto warn = [&](const std::filesystem::path& place) {
     for (const std::string& sentence : warnings_about(place))
       if (said.insert(sentence).second) print_warning(sentence);
   };
-  for (const std::string& file : files) say(file);
-  for (const std::filesystem::path& folder : plugin_search_path()) say(folder);
+  for (const std::string& file : files) warn(file);
+  for (const std::filesystem::path& folder : plugin_search_path()) warn(folder);
 }
 
 int check_in_child(int descriptor, std::span<const std::string> words) {
@@ -163,7 +164,7 @@ int check_in_child(int descriptor, std::span<const std::string> words) {
   try {
     code = check_file(request.files.at(0), request, *progress);
   } catch (const Error& error) {
-    fmt::print(stderr, "stiefel: {}\n", error.what());
+    say("stiefel: {}\n", error.what());
     code = int(error.code());
   }
   std::fflush(stdout);

@@ -11,6 +11,7 @@
 #include <printable.hpp>
 #include <results/comparison.hpp>
 #include <results/isolated_reader.hpp>
+#include <say.hpp>
 #include <stiefel/error.hpp>
 #include <suggestion.hpp>
 
@@ -66,7 +67,7 @@ Found read_all(const Arguments& arguments) {
     found.runs.push_back(compared_run(run, quantity));
     for (const RunDataset& dataset : run.datasets) found.metrics.insert(dataset.path.substr(dataset.path.rfind('/') + 1));
   });
-  for (const auto& [path, reason] : found.unreadable) fmt::print(stderr, "unreadable: {}: {}\n", printable(path), printable(reason));
+  for (const auto& [path, reason] : found.unreadable) say("unreadable: {}: {}\n", printable(path), printable(reason));
   if (found.runs.empty()) throw Error(fmt::format("none of {} runs can be read", paths.size()), Exit::damaged);
   for (const std::string& text : arguments.values("--where")) {
     const Condition condition(text);

@@ -9,6 +9,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include <say.hpp>
 #include <stiefel/error.hpp>
 #include <suggestion.hpp>
 
@@ -168,11 +169,11 @@ std::string DataCommand::by_hand(const DataSet& set, const std::vector<const Set
 }
 
 void DataCommand::agree(const DataSet& set) const {
-  fmt::print(stderr, "{}: {}\nterms: {}\n", set.name, set.title, set.terms);
+  say("{}: {}\nterms: {}\n", set.name, set.title, set.terms);
   if (!set.agreement || arguments_.has("--yes")) return;
   if (!isatty(STDIN_FILENO))
     throw Error(fmt::format("{} is fetched only if you agree to its terms (above): say --yes, or answer at a terminal", set.name));
-  fmt::print(stderr, "Do you agree to these terms, and hold the licence that they speak of? [yes/no] ");
+  say("Do you agree to these terms, and hold the licence that they speak of? [yes/no] ");
   std::string answer;
   std::getline(std::cin, answer);
   if (answer != "yes") throw Error(fmt::format("{} is not fetched without your agreement", set.name));
@@ -188,14 +189,12 @@ void DataCommand::fetch(const DataSet& set, const SetFile& file) const {
       throw Error(fmt::format("--stall: \"{}\" is no number of seconds above 0", text));
   }
   if (isatty(STDERR_FILENO))
-    wanted.progress = [&](std::uintmax_t have) {
-      fmt::print(stderr, "\r{} {:3} %", file.name, 100 * have / std::max<std::uintmax_t>(file.bytes, 1));
-    };
+    wanted.progress = [&](std::uintmax_t have) { say("\r{} {:3} %", file.name, 100 * have / std::max<std::uintmax_t>(file.bytes, 1)); };
   std::error_code fault;
   fs::create_directories(target.parent_path(), fault);
   if (fault) throw Error(fmt::format("{} cannot be made ({})", target.parent_path().string(), fault.message()), Exit::data);
   download(wanted);
-  if (wanted.progress) fmt::print(stderr, "\r\x1b[K");
+  if (wanted.progress) say("\r\x1b[K");
   if (const std::string wrong = fault_of(file, wanted.part); !wrong.empty()) {
     fs::remove(wanted.part);
     throw Error(fmt::format("{} {}: it is another file, and is not kept", wanted.url, wrong), Exit::data);

@@ -5,6 +5,7 @@
 #include <results/isolated_reader.hpp>
 #include <results/run_directory.hpp>
 #include <results/run_tables.hpp>
+#include <say.hpp>
 #include <stiefel/error.hpp>
 
 #include "command_table.hpp"
@@ -34,7 +35,7 @@ int export_command(std::span<const std::string> words) {
     files = export_csv(tables, folder);
     for (const RunTable& table : tables)
       for (const std::string& path : table.left_out)
-        fmt::print(stderr, "{} has too many columns for a CSV file and is left out; --npz holds it\n", printable(path));
+        say("{} has too many columns for a CSV file and is left out; --npz holds it\n", printable(path));
   }
   if (npz) export_npz(run, files.emplace_back(folder / "results.npz"));
   // TensorBoard looks for "tfevents" in names.

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <results/atomic_file.hpp>
 #include <results/run_tables.hpp>
+#include <say.hpp>
 #include <trainer/checkpoint.hpp>
 #include <trainer/inspect.hpp>
 
@@ -137,7 +138,7 @@ void save(const Inspection& found, const std::filesystem::path& file) {
     std::filesystem::path target = file;
     if (found.maps.size() > 1) target.replace_filename(fmt::format("{}_{}{}", file.stem().string(), map.name, file.extension().string()));
     replace_file(target, npy_of(map));
-    fmt::print(stderr, "W of {}: {}\n", map.name, target.string());
+    say("W of {}: {}\n", map.name, target.string());
   }
 }
 

@@ -1,8 +1,12 @@
 // The `stiefel` program: finds the command, runs it, turns errors into one sentence and an exit code.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <malloc.h>
 #include <signal.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <map>
@@ -14,6 +18,7 @@
 #include <printable.hpp>
 #include <results/file_error.hpp>
 #include <results/isolated_reader.hpp>
+#include <say.hpp>
 #include <simd_choice.hpp>
 #include <stiefel/error.hpp>
 
@@ -69,10 +74,25 @@ void keep_freed_memory() {
 #endif
 }
 
+/// A file that is opened where one of the three streams was closed would be written to as that stream.
+void open_closed_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(stream, F_GETFD) < 0 && open("/dev/null", O_RDWR) != stream) _exit(int(Exit::internal));
+}
+
 int tell(const Error& error) {
-  fmt::print(stderr, "stiefel: {}\n", error.what());
+  say("stiefel: {}\n", error.what());
   return int(error.code());
 }
+
+/// After an error in writing to stdout.
+int tell_unwritten(int error) {
+  if (error == EPIPE) return 128 + SIGPIPE;  // whoever read has enough
+  return tell(file_error("writing", "standard output", error));
+}
+
+/// The code of a command whose output is written, too.
+int written(int code) { return std::fflush(stdout) == 0 ? code : tell_unwritten(errno); }
 
 }  // namespace
 
@@ -86,12 +106,12 @@ int tell_error() {
   } catch (const std::filesystem::filesystem_error& error) {
     return tell(file_error("working on", error.path1(), error.code().value()));
   } catch (const std::system_error& error) {
+    if (std::ferror(stdout)) return tell_unwritten(error.code().value());
     const bool exhausted = error.code() == std::errc::not_enough_memory || error.code() == std::errc::resource_unavailable_try_again;
-    fmt::print(stderr, "stiefel: {}{}\n", printable_lines(error.what()),
-               exhausted ? ": no memory for another thread; use fewer with --threads" : "");
+    say("stiefel: {}{}\n", printable_lines(error.what()), exhausted ? ": no memory for another thread; use fewer with --threads" : "");
     return int(exhausted ? Exit::exhausted : Exit::internal);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "stiefel: {}\n", printable_lines(error.what()));
+    say("stiefel: {}\n", printable_lines(error.what()));
     return int(Exit::internal);
   }
 }
@@ -102,11 +122,12 @@ int main(int count, char** words) {
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes shows as a failed write, and is reported as one
   try {
+    stiefel::cli::open_closed_streams();
     stiefel::cli::follow_worker();
     stiefel::cli::keep_freed_memory();
     stiefel::start_blas();
     stiefel::choose_simd_target();
-    return stiefel::cli::dispatch(std::vector<std::string>(words + 1, words + count));
+    return stiefel::cli::written(stiefel::cli::dispatch(std::vector<std::string>(words + 1, words + count)));
   } catch (...) {
     return stiefel::cli::tell_error();
   }

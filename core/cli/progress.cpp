@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <printable.hpp>
+#include <say.hpp>
 #include <utility>
 
 namespace stiefel::cli {
@@ -51,13 +52,13 @@ std::string progress_line(const Progress& p, int width) {
 TerminalObserver::~TerminalObserver() { clear(); }
 
 void TerminalObserver::clear() {
-  if (std::exchange(shown_, false)) fmt::print(stderr, "\r\x1b[K");
+  if (std::exchange(shown_, false)) say("\r\x1b[K");
 }
 
 void TerminalObserver::note(const std::string& line) {
   if (verbosity_ == Verbosity::quiet) return;
   clear();
-  fmt::print(stderr, "{}\n", printable_lines(line));
+  say("{}\n", printable_lines(line));
 }
 
 void TerminalObserver::progress(const Progress& progress) {
@@ -65,12 +66,11 @@ void TerminalObserver::progress(const Progress& progress) {
   const auto now = Clock::now();
   if (verbosity_ == Verbosity::live) {
     if (now - last_ < std::chrono::milliseconds(100)) return;
-    fmt::print(stderr, "\r\x1b[K{}", progress_line(progress, terminal_width()));
-    std::fflush(stderr);
+    say("\r\x1b[K{}", progress_line(progress, terminal_width()));
     shown_ = true;
   } else {
     if (now - begun_ < std::chrono::seconds(30) || now - last_ < std::chrono::seconds(30)) return;
-    fmt::print(stderr, "{}\n", progress_line(progress, 120));
+    say("{}\n", progress_line(progress, 120));
   }
   last_ = now;
 }

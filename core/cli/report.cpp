@@ -5,6 +5,7 @@
 #include <results/isolated_reader.hpp>
 #include <results/report/convert.hpp>
 #include <results/report/page.hpp>
+#include <say.hpp>
 #include <stiefel/error.hpp>
 
 #include "command_table.hpp"
@@ -40,7 +41,7 @@ int report_command(std::span<const std::string> words) {
   report::StudyBuilder builder(arguments.value("--metric"), at_commas(arguments.value("--by")));
   read_runs(find_runs(arguments.positional), report::report_request(), [&](RunData&& run) { builder.take(std::move(run)); });
   const report::Study study = builder.finish();
-  for (const RunData& run : study.unreadable) fmt::print(stderr, "stiefel: {}: {}\n", run.path.string(), run.unreadable);
+  for (const RunData& run : study.unreadable) say("stiefel: {}: {}\n", run.path.string(), run.unreadable);
   const std::vector<report::Section> sections = report::figures_of(study, at_commas(arguments.value("--against")));
   const std::string html = report::page(study, sections, arguments.value("--title"));
   const bool other = arguments.has("--figures") || arguments.has("--pdf");

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <memory>
 #include <printable.hpp>
+#include <say.hpp>
 #include <thread>
 
 #include "commands.hpp"
@@ -40,12 +41,12 @@ void catch_signals(void (*on_stop)(int), void (*on_save)(int)) {
     if (!nohup) sigaction(number, &action, nullptr);
   }
   action.sa_handler = on_save;
-  sigaction(SIGUSR1, &action, nullptr);
+  if (on_save) sigaction(SIGUSR1, &action, nullptr);
 }
 
 Registry found_plugins(const std::vector<std::filesystem::path>& extra) { return Registry(extra, print_warning); }
 
-void print_warning(const std::string& sentence) { fmt::print(stderr, "warning: {}\n", printable(sentence)); }
+void print_warning(const std::string& sentence) { say("warning: {}\n", printable(sentence)); }
 
 std::filesystem::path run_folder(const std::string& name) {
   const std::filesystem::path directory = name;

@@ -24,8 +24,8 @@ std::filesystem::path run_folder(const std::string& name);
 /// When a worker of a sweep started this process: it stops, with a checkpoint, when the worker is gone.
 void follow_worker();
 
-/// SIGINT, SIGTERM and SIGHUP are to stop, SIGUSR1 is to save; after nohup, SIGHUP stays ignored.
-void catch_signals(void (*on_stop)(int), void (*on_save)(int));
+/// SIGINT, SIGTERM and SIGHUP are to stop, SIGUSR1 is to save unless `on_save` is null; after nohup, SIGHUP stays ignored.
+void catch_signals(void (*on_stop)(int), void (*on_save)(int) = nullptr);
 
 /// Data folder and command line; from here on SIGINT, SIGTERM and SIGHUP stop after the step, the second one at once, and SIGUSR1 asks for
 /// a checkpoint.

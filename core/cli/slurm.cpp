@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <printable.hpp>
+#include <say.hpp>
 #include <sweep/slurm.hpp>
 
 #include "commands.hpp"
@@ -36,7 +37,7 @@ int slurm_command(std::span<const std::string> words) {
       fmt::print("jobs=$({})\n", fmt::join(commands, "):$("));
     after = " --dependency=afterany:$jobs";
   }
-  if (stages.empty()) fmt::print(stderr, "nothing is left to submit; `stiefel sweep status {}` says why\n", folder.path().string());
+  if (stages.empty()) say("nothing is left to submit; `stiefel sweep status {}` says why\n", folder.path().string());
   return int(Exit::done);
 }
 

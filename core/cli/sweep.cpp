@@ -5,6 +5,7 @@
 #include <thread>
 
 #include <results/atomic_file.hpp>
+#include <say.hpp>
 #include <sweep/worker.hpp>
 
 #include "commands.hpp"
@@ -25,8 +26,8 @@ SweepFolder folder_of(const Arguments& arguments) {
 /// Folders of runs stay when the plan is changed, and commands that look for runs in the folder find them all.
 void tell_other_runs(const SweepFolder& folder) {
   if (const std::size_t others = folder.other_runs().size(); others > 0)
-    fmt::print(stderr, "{} has {} further {} of another plan, which `stiefel compare` and `report` show, too\n", folder.runs().string(),
-               others, others == 1 ? "run" : "runs");
+    say("{} has {} further {} of another plan, which `stiefel compare` and `report` show, too\n", folder.runs().string(), others,
+        others == 1 ? "run" : "runs");
 }
 
 void forget_cancelling(const SweepFolder& folder) { fs::remove(folder.cancelled()); }
@@ -38,7 +39,7 @@ int run(const Arguments& arguments, std::span<const std::string> words) {
   const auto sweep = load_sweep(file, {arguments.positional.begin() + 2, arguments.positional.end()}, registry);
   if (!sweep) throw Error(fmt::format("{} describes one run, for `stiefel run`; a sweep has seeds: or sweep:", file));
   if (sweep->combinations > sweep->runs.size())
-    fmt::print(stderr, "{} combinations of values are {} runs: some mean the same\n", sweep->combinations, sweep->runs.size());
+    say("{} combinations of values are {} runs: some mean the same\n", sweep->combinations, sweep->runs.size());
   if (arguments.has("--dry-run")) {
     fmt::print("id\t{}\n", fmt::join(sweep->keys, "\t"));
     for (const SweepRun& one : sweep->runs) fmt::print("{}\t{}\n", one.id, fmt::join(one.values, "\t"));
@@ -50,7 +51,7 @@ int run(const Arguments& arguments, std::span<const std::string> words) {
   forget_cancelling(folder);
   if (!arguments.has("--quiet")) {
     tell_other_runs(folder);
-    fmt::print(stderr, "{}: {}\n", path.string(), summary(look_at_all(folder, by_file_time(worker_options(arguments).patience))));
+    say("{}: {}\n", path.string(), summary(look_at_all(folder, by_file_time(worker_options(arguments).patience))));
   }
   if (arguments.has("--plan")) return int(Exit::done);
   return work(folder, arguments);

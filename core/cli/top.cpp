@@ -3,7 +3,6 @@
 #include <curses.h>
 #include <fmt/format.h>
 #include <langinfo.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,6 +25,7 @@
 #include "command_table.hpp"
 #include "commands.hpp"
 #include "progress.hpp"
+#include "running.hpp"
 #include "table_text.hpp"
 
 namespace stiefel::cli {
@@ -196,18 +196,9 @@ class Screen {
 /// Signals that end the program, which gives the terminal back before.
 std::atomic<int> ended_by{0};
 
-void end_by_signals() {
-  struct sigaction action {};
-  action.sa_handler = [](int number) { ended_by = number; };
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
-    struct sigaction before {};
-    if (sigaction(number, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) sigaction(number, &action, nullptr);
-  }
-}
-
 int watch(Runs& runs, double interval, bool unicode) {
   static constexpr std::array orders = {"name", "state", "time left", "loss"};
-  end_by_signals();
+  catch_signals([](int number) { ended_by = number; });
   const Screen screen;
   int order = 1, top = 0;
   Clock::time_point due = Clock::now();

@@ -6,6 +6,7 @@
 
 #include <config/load.hpp>
 #include <printable.hpp>
+#include <say.hpp>
 #include <sweep/sweep.hpp>
 
 #include "command_table.hpp"
@@ -56,7 +57,7 @@ int validate_command(std::span<const std::string> words) {
   } catch (const Error& error) {
     const std::string text = error.what();
     const auto count = std::ranges::count(text, '\n') + 1;
-    fmt::print(stderr, "{}\n{}: {} {}\n", text, printable(file), count, count == 1 ? "error" : "errors");
+    say("{}\n{}: {} {}\n", text, printable(file), count, count == 1 ? "error" : "errors");
     return int(Exit::usage);
   }
 }

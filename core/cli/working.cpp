@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <map>
 
+#include <say.hpp>
+
 #include "running.hpp"
 
 namespace stiefel::cli {
@@ -46,7 +48,7 @@ int work(const SweepFolder& folder, const Arguments& arguments) {
   catch_signals(on_stop, on_save);
   const bool quiet = arguments.has("--quiet");
   const int code = work_on(folder, options, signals, [quiet](const std::string& line) {
-    if (!quiet) fmt::print(stderr, "{}\n", line);
+    if (!quiet) say("{}\n", line);
   });
   if (!options.only.empty()) return code;
   const std::vector<RunLook> looks = look_at_all(folder, by_file_time(options.patience));

@@ -1,6 +1,7 @@
 // Waveforms that networks put out, over the true ones.
 #include <fmt/format.h>
 
+#include <say.hpp>
 #include <stiefel/error.hpp>
 #include <tasks/formats/audio.hpp>
 
@@ -25,7 +26,7 @@ std::vector<Figure> waveform(const RunData& run, const std::string& label, std::
       figure.series.push_back(std::move(series));
     }
   } catch (const Error& error) {
-    fmt::print(stderr, "stiefel: {}\n", error.what());
+    say("stiefel: {}\n", error.what());
     return {};
   }
   const std::vector<double>& nmse = run.column("/final/test_nmse");

@@ -11,14 +11,18 @@ template <class S> class HostileTask final : public Task<S> {
  public:
   struct Options {
     Index stuck_at = -1;
-    void describe(Schema& s) { s.field("stuck_at", stuck_at, "batch that is never filled; -1: none").at_least(-1); }
+    std::string stuck_in = "train";
+    void describe(Schema& s) {
+      s.field("stuck_at", stuck_at, "batch that is never filled; -1: none").at_least(-1);
+      s.field("stuck_in", stuck_in, "its split").one_of({"train", "validation", "test"});
+    }
   };
   HostileTask(const Options& options, const TaskContext& context) : Task<S>(context), options_(options) {}
 
   TaskShape shape() const override { return {.input_size = 1, .output_size = 2, .readout = ReadoutKind::last, .steps = 4}; }
   Index batches(Split) const override { return 10; }
   void fill(Split split, Index index, Batch<S>& batch) const override {
-    while (index == options_.stuck_at) std::this_thread::sleep_for(std::chrono::seconds(1));
+    while (index == options_.stuck_at && name_of(split) == options_.stuck_in) std::this_thread::sleep_for(std::chrono::seconds(1));
     Rng rng(this->context().seed, name_of(split), std::uint64_t(index));
     batch.resize(shape(), this->context().batch, 4);
     for (Index b = 0; b < batch.sequences(); ++b) {

@@ -1,13 +1,14 @@
 #!/usr/bin/python3
 """What goes on around a run does it no harm.
 
-usage: surroundings.py STIEFEL races|signals|readers|determinism|repeat|stuck|long [--times N] [--steps N] [--plugins FILE...] [--seed 1]
+usage: surroundings.py STIEFEL races|signals|readers|determinism|repeat|streams|stuck|long [--times N] [--steps N] [--plugins FILE...] [--seed 1]
 
 races        Two processes start the same run at once: one of them does it, the other is refused (exit code 7) or finds it finished.
 signals      SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGWINCH at random moments, one or many; what is stopped is resumed; all bits are equal.
 readers      h5py, xarray and h5dump open results.h5 again and again while the run goes on: each finds a table with rows of equal number.
 determinism  The same bits with 1, 2 and 8 threads, in another folder, with another locale, time zone, umask and size of the environment.
 repeat       `stiefel repeat --check` finds the same bits, and a single changed number of a network.
+streams      A run goes on when its input or outputs are closed, full or read by nobody; a full or unread standard output is told by its exit code.
 stuck        A map that never returns, or a task, ends the run with exit code 3 and a sentence (train.step_limit); the results open.
 long         A run of --steps steps that records, evaluates, publishes and saves keeps its resident memory and its open files.
 """
@@ -161,11 +162,30 @@ def repeat(settings, folder, _):
     return "one run repeated, one changed number found"
 
 
+def streams(settings, folder, _):
+    _, file, expected, _ = prepare(settings, folder, 60)
+    unread, pipe = os.pipe()
+    os.close(unread)
+    ends = {"<&-": 0, ">&-": 0, "2>&-": 0, "<&- >&- 2>&-": 0, "2>/dev/full": 0, f"2>&{pipe}": 0, ">/dev/full": 8, f">&{pipe}": 128 + signal.SIGPIPE,
+            f">&{pipe} 2>&1": 128 + signal.SIGPIPE}
+    for number, (redirected, code) in enumerate(ends.items()):
+        parts = folder / str(number)
+        line = f'"$0" "$@" {redirected}'
+        words = [settings.program, "run", file, "--output", parts, "--threads", "1"]
+        done = subprocess.run(["bash", "-c", line, *words], capture_output=True, text=True, timeout=300, check=False, pass_fds=[pipe])
+        assert done.returncode == code, (redirected, done)
+        expect_equal(outcome(next(parts.rglob("results.h5")).parent), expected, redirected)
+        assert "finished: " in next(parts.rglob("log.txt")).read_text(encoding="utf-8"), redirected
+    return f"{len(ends)} redirections"
+
+
 def stuck(settings, folder, _):
     file = folder / "experiment.yaml"
     runner = Runner(settings.program, folder)
-    cases = {("adding, length: 10", "hostile_loop"): 1, ("hostile_task, stuck_at: 2", "dense"): 3}
-    for number, ((task, recurrent), step) in enumerate(cases.items()):
+    cases = {("adding, length: 10", "hostile_loop"): "step 1", ("hostile_task, stuck_at: 2", "dense"): "step 3",
+             ("hostile_task, stuck_at: 2, stuck_in: validation", "dense"): "a validation batch after step 10",
+             ("hostile_task, stuck_at: 0, stuck_in: test", "dense"): "a test batch after step 10"}
+    for number, ((task, recurrent), where) in enumerate(cases.items()):
         file.write_text(f"""name: stuck
 plugins: {settings.plugins}
 task: {{plugin: {task}}}
@@ -174,11 +194,11 @@ optimizer: {{plugin: adam}}
 train: {{batch: 4, steps: 10, step_limit: 1.5}}
 """, encoding="utf-8")
         said = runner.end(runner.start("run", file, "--output", folder / str(number)), code=3)
-        assert f"step {step} has not ended within train.step_limit = 1.5 s: a plugin hangs" in said, said
+        assert f"{where} has not ended within train.step_limit = 1.5 s: a plugin hangs" in said, said
         directory = next((folder / str(number)).rglob("results.h5")).parent
         check_opens(directory)
         assert "has not ended" in (directory / "log.txt").read_text(encoding="utf-8")
-    return f"{len(cases)} steps without end were ended"
+    return f"{len(cases)} runs without end were ended"
 
 
 def last_step(progress):
@@ -219,7 +239,7 @@ def long(settings, folder, _):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
-    parser.add_argument("what", choices=("races", "signals", "readers", "determinism", "repeat", "stuck", "long"))
+    parser.add_argument("what", choices=("races", "signals", "readers", "determinism", "repeat", "streams", "stuck", "long"))
     parser.add_argument("--times", type=int, default=10)
     parser.add_argument("--steps", type=int, default=3000, help="of long")
     parser.add_argument("--plugins", nargs="*")

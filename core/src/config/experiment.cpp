@@ -104,7 +104,8 @@ void TrainOptions::describe(Schema& s) {
           "hidden states are computed again for the backward pass in place of being kept: the same results for a third more time and the "
           "memory of one chunk; auto: when they would take more than a quarter of the machine's memory")
       .one_of({"auto", "always", "never"});
-  s.field("step_limit", step_limit, "time after which a step that has not ended ends the run, e.g. in a plugin that hangs; 0: never")
+  s.field("step_limit", step_limit,
+          "time after which a step, or a batch of an evaluation, that has not ended ends the run, e.g. in a plugin that hangs; 0: never")
       .at_least(0)
       .units("s");
   s.check(steps == 0 || epochs == 0, "epochs", "give either train.steps or train.epochs, not both");

@@ -58,8 +58,8 @@ class Bases {
 
  private:
   static bool same(const std::vector<Member>& a, const std::vector<Member>& b) {
-    return std::ranges::equal(
-        a, b, {}, [](const Member& m) { return m.key + flow_text(m.value); }, [](const Member& m) { return m.key + flow_text(m.value); });
+    const auto text = [](const Member& member) { return member.key + flow_text(member.value); };
+    return std::ranges::equal(a, b, {}, text, text);
   }
 
   const fs::path& file_;

@@ -58,18 +58,21 @@ template <class S> PassResult Session<S>::pass(const Batch<S>& batch, Index step
   return network->train(batch, workers, request);
 }
 
-template <class S> std::vector<double> Session<S>::evaluate(Split split, Outcome* outcome) {
+template <class S> std::vector<double> Session<S>::evaluate(Split split, Watchdog& watchdog, Outcome* outcome) {
   const Index count = task->batches(split);
   if (count == 0) return {};
-  network->refresh();
+  watchdog.watch([&] { network->refresh(); });
   const Matrix<S> carried = network->take_state();
   Prefetch<S> batches(*task, split, experiment.task.plugin, task_file, 0, count);
   std::vector<Ratio> sums(1 + task->metrics().size());
   for (Index i = 0; i < count; ++i) {
-    const Batch<S>& batch = batches.next();
-    Matrix<S> outputs;
-    const PassResult result = network->evaluate(batch, workers, outcome ? &outputs : nullptr);
-    if (outcome) guarded("report", experiment.task.plugin, task_file, [&] { task->report(i, batch, cview(outputs), *outcome); });
+    const PassResult result = watchdog.watch([&] {
+      const Batch<S>& batch = batches.next();
+      Matrix<S> outputs;
+      PassResult passed = network->evaluate(batch, workers, outcome ? &outputs : nullptr);
+      if (outcome) guarded("report", experiment.task.plugin, task_file, [&] { task->report(i, batch, cview(outputs), *outcome); });
+      return passed;
+    });
     sums[0].sum += result.loss * result.weight;
     sums[0].weight += result.weight;
     for (std::size_t m = 0; m < result.metrics.size(); ++m)

@@ -11,6 +11,7 @@
 #include "trainer/prefetch.hpp"
 #include "trainer/trainer.hpp"
 #include "trainer/updater.hpp"
+#include "trainer/watchdog.hpp"
 
 namespace stiefel {
 
@@ -24,8 +25,9 @@ template <class S> struct STIEFEL_API Session {
   void refresh(Index step);
   /// One training step with a batch, without moving the parameters: refresh, then forward and back.
   PassResult pass(const Batch<S>& batch, Index step, const PassRequest& request);
-  /// Loss and metrics over a whole split, weighted means; the carried state is set aside. The task reports every batch to `outcome`.
-  std::vector<double> evaluate(Split split, Outcome* outcome = nullptr);
+  /// Loss and metrics over a whole split, weighted means; the carried state is set aside. Each batch is watched. The task reports every
+  /// batch to `outcome`.
+  std::vector<double> evaluate(Split split, Watchdog& watchdog, Outcome* outcome = nullptr);
   /// Name of the first block with a number that is not finite, in gradients or else in parameters; empty when there is none.
   std::string broken_block();
 
