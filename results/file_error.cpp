@@ -18,6 +18,8 @@ Error file_error(const std::string& doing, const std::filesystem::path& path, in
     return Error(fmt::format("{} {} failed: {}; free some space there", doing, path.string(), reason), Exit::exhausted);
   if (error_number == EIO || error_number == EROFS)
     return Error(fmt::format("{} {} failed: {}; see to the disk", doing, path.string(), reason), Exit::exhausted);
+  if (error_number == EMFILE || error_number == ENFILE)
+    return Error(fmt::format("{} {} failed: {}; allow more with ulimit -n", doing, path.string(), reason), Exit::exhausted);
   static constexpr std::array forbidding = {EACCES, EPERM, ENOENT, ENOTDIR, EISDIR, EEXIST, ENAMETOOLONG, ELOOP, EINVAL};
   const bool forbidden = std::find(forbidding.begin(), forbidding.end(), error_number) != forbidding.end();
   return Error(fmt::format("{} {} failed: {}", doing, path.string(), reason), forbidden ? Exit::usage : Exit::damaged);

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "config/load.hpp"
@@ -151,6 +152,28 @@ TEST_CASE("a watch that ends while its limit is being dealt with returns after t
   });
   watchdog.watch([&] { called.wait(false); });
   CHECK(dealt_with);
+}
+
+TEST_CASE("time in which the whole process is stopped is not counted by the watchdog") {
+  int told[2];
+  REQUIRE(pipe(told) == 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    Watchdog watchdog(1, [] { _exit(3); });
+    char byte = 0;
+    const bool read_one = watchdog.watch([&] { return read(told[0], &byte, 1) == 1; });
+    _exit(read_one ? 0 : 4);
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  kill(child, SIGSTOP);
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+  kill(child, SIGCONT);
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  CHECK(write(told[1], "x", 1) == 1);
+  int status = -1;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+  close(told[0]), close(told[1]);
 }
 
 TEST_CASE("a finished run is left as it is; an unfinished one is refused") {

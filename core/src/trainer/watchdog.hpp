@@ -14,13 +14,15 @@ namespace stiefel {
 class Watchdog {
  public:
   /// `overdue` is called once, in another thread, when a watch has lasted longer; it must end the process. A watch that ends meanwhile does
-  /// not return before it. 0: nothing is watched.
-  Watchdog(double seconds, std::function<void()> overdue) : limit_(std::min(seconds, 1e9)), overdue_(std::move(overdue)) {
+  /// not return before it. Time does not count while the whole process is stopped (SIGSTOP, Ctrl-Z, a suspended job). 0: nothing is
+  /// watched.
+  Watchdog(double seconds, std::function<void()> overdue)
+      : limit_(std::min(seconds, 1e9)), glance_(std::min(seconds / 10, 1.0)), overdue_(std::move(overdue)) {
     if (seconds > 0) thread_ = std::jthread([this](std::stop_token stop) { work(stop); });
   }
 
   template <class F> decltype(auto) watch(F&& work) {
-    set(Clock::now() + std::chrono::duration_cast<Clock::duration>(limit_));
+    set(Clock::now() + in_ticks(limit_));
     struct End {
       Watchdog& dog;
       ~End() { dog.set(std::nullopt); }
@@ -30,6 +32,8 @@ class Watchdog {
 
  private:
   using Clock = std::chrono::steady_clock;
+  using Seconds = std::chrono::duration<double>;
+  static Clock::duration in_ticks(Seconds seconds) { return std::chrono::duration_cast<Clock::duration>(seconds); }
 
   void set(std::optional<Clock::time_point> deadline) {
     if (limit_.count() <= 0) return;
@@ -46,13 +50,15 @@ class Watchdog {
       } else if (Clock::now() >= *deadline_) {
         return overdue_();
       } else {
-        const Clock::time_point until = *deadline_;
-        changed_.wait_until(lock, stop, until, [&] { return deadline_ != until; });
+        const Clock::time_point until = *deadline_, wake = std::min(until, Clock::now() + in_ticks(glance_));
+        if (changed_.wait_until(lock, stop, wake, [&] { return deadline_ != until; })) continue;
+        const Clock::duration late = Clock::now() - wake;
+        if (late > glance_) *deadline_ += late;  // it did not run either
       }
     }
   }
 
-  std::chrono::duration<double> limit_;  // below what the clock can count
+  Seconds limit_, glance_;  // the limit is below what the clock can count
   std::function<void()> overdue_;
   std::mutex mutex_;
   std::condition_variable_any changed_;
