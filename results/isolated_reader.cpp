@@ -23,6 +23,7 @@
 #include <stiefel/error.hpp>
 
 #include "results/run_message.hpp"
+#include "trainer/checkpoint.hpp"
 #include "trainer/compare_runs.hpp"
 
 extern char** environ;
@@ -102,7 +103,19 @@ std::string out_of_memory(const RunRequest& request) {
   return fmt::format("reading it needs more than {} MB of memory", request.memory >> 20);
 }
 
-constexpr int busy_machine = 3;  // seconds on the clock for one of processor time
+/// Of processor time that reading a run may take: libhdf5 loops for ever in some damaged files.
+int seconds_for(const fs::path& run, const RunRequest& request) {
+  std::uintmax_t bytes = 0;
+  for (const fs::path& file : {run, run / "results.h5", network_path(run, "best"), network_path(run, "last")}) {
+    std::error_code none;
+    const bool counts = fs::is_regular_file(file, none);
+    if (const std::uintmax_t size = counts ? fs::file_size(file, none) : 0; !none) bytes += size;
+  }
+  constexpr std::uintmax_t bytes_a_second = 8 << 20, most = 3600;
+  return 10 + int(std::min((request.other.empty() ? 1 : 2) * bytes / bytes_a_second, most));
+}
+
+constexpr int busy_machine = 3;  // seconds on the clock for one of processor time; disks may be far away, too
 
 // ---- the child
 
@@ -168,21 +181,21 @@ class Child {
  private:
   RunData ask(const fs::path& path) {
     if (process_ <= 0) start();
-    const int seconds = busy_machine * request_.seconds;
+    const int allowed = seconds_for(path, request_), seconds = busy_machine * allowed;
     const auto end = Clock::now() + std::chrono::seconds(seconds);
     std::string answer;
     Came came = send(*questions_, path.string()) ? Came::whole : Came::ended;
     if (came == Came::whole) came = receive(*answers_, answer, 16 * request_.most_values + (std::uint64_t(64) << 20), end);
     if (came == Came::late) throw Error(fmt::format("reading it takes longer than {} s", seconds), Exit::damaged);
-    if (came == Came::ended) throw Error(fate(), Exit::damaged);
+    if (came == Came::ended) throw Error(fate(allowed), Exit::damaged);
     return decode_run(answer);
   }
 
   /// Why the child is no more.
-  std::string fate() {
+  std::string fate(int seconds) {
     const int status = stop();
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
-      return fmt::format("reading it takes more than {} s of processor time", request_.seconds);
+      return fmt::format("reading it takes more than {} s of processor time", seconds);
     if (WIFSIGNALED(status)) return fmt::format("it ends the process that reads it by signal {}", strsignal(WTERMSIG(status)));
     if (WIFEXITED(status) && WEXITSTATUS(status) == int(Exit::exhausted)) return out_of_memory(request_);
     return fmt::format("it ends the process that reads it with exit code {}", WEXITSTATUS(status));
@@ -207,7 +220,7 @@ class Child {
     const int fault = errno;
     posix_spawn_file_actions_destroy(&actions);
     if ((errno = fault) != 0) fail();
-    if (!send(*questions_, encode(request_))) throw Error(fate(), Exit::internal);
+    if (!send(*questions_, encode(request_))) throw Error(fate(0), Exit::internal);
   }
 
   /// Its status; nothing of it is left afterwards.
@@ -245,7 +258,7 @@ int serve_reads() {
   const RunRequest request = decode_request(question);
   limit_memory(request.memory);
   while (receive(STDIN_FILENO, question, longest_question, {}) == Came::whole) {
-    limit_time(request.seconds);
+    limit_time(seconds_for(question, request));
     if (!send(answer_descriptor, encode(read_or_say_why(question, request)))) return int(Exit::internal);
   }
   return int(Exit::done);

@@ -49,7 +49,6 @@ struct RunRequest {
   std::string other = {};  ///< folder of a run that is compared bit by bit; empty: none
   std::uint64_t most_values = 1 << 22;            ///< numbers, or bytes of text, of one run
   std::uint64_t memory = std::uint64_t(1) << 30;  ///< bytes that reading one run may take
-  int seconds = 10;  ///< of processor time that reading one run may take; three times that on the clock, as disks may be far away
 };
 
 /// Folders of runs (with config.yaml or results.h5) below each path, in order of their names; a path may be such a folder or a result

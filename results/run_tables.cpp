@@ -60,8 +60,7 @@ RunRequest export_request() {
   return {
       .paths = {"/steps", "/epochs", "/final", "/outcome", "/spectrum", "/gradient", "/orthogonality", "/scalars", "/blocks", "/timing"},
       .most_values = std::uint64_t(1) << 27,
-      .memory = std::uint64_t(4) << 30,
-      .seconds = 30};
+      .memory = std::uint64_t(4) << 30};
 }
 
 std::vector<RunTable> tables_of(const RunData& run) {

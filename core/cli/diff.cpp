@@ -25,7 +25,6 @@ RunData read(const std::filesystem::path& path, const std::string& other) {
   request.provenance = true;
   request.other = other;
   request.memory = std::uint64_t(4) << 30;
-  request.seconds = 30;
   RunData run = read_runs({path}, request).at(0);
   if (!run.unreadable.empty()) throw Error(fmt::format("{} cannot be read: {}", path.string(), printable(run.unreadable)), Exit::damaged);
   return run;
