@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <spawn.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -158,6 +159,7 @@ void warn_once(const std::vector<std::string>& files) {
 }
 
 int check_in_child(int descriptor, std::span<const std::string> words) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
   const SharedProgress progress(descriptor);
   const Request request = read_request(words);
   int code = int(Exit::internal);
@@ -172,6 +174,7 @@ int check_in_child(int descriptor, std::span<const std::string> words) {
   return code;
 }
 
+/// In a process group of its own, with all that the plugin starts.
 pid_t start_child(const std::vector<std::string>& words) {
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
   std::vector<char*> arguments = {const_cast<char*>(program.c_str())};
@@ -179,12 +182,16 @@ pid_t start_child(const std::vector<std::string>& words) {
   arguments.push_back(nullptr);
   pid_t child = 0;
   std::fflush(nullptr);
-  const int fault = posix_spawn(&child, program.c_str(), nullptr, nullptr, arguments.data(), environ);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  const int fault = posix_spawn(&child, program.c_str(), nullptr, &attributes, arguments.data(), environ);
+  posix_spawnattr_destroy(&attributes);
   if (fault != 0) throw Error(fmt::format("{} cannot be started again for the check: {}", program, std::strerror(fault)), Exit::exhausted);
   return child;
 }
 
-/// The child's status, or nothing when it had to be stopped because one call took longer than `limit` seconds.
+/// The child's status, or nothing when it had to be stopped because one call took longer than `limit` seconds. Its group has ended, too.
 std::optional<int> wait_for(pid_t child, int limit, const Progress& progress) {
   using namespace std::chrono;
   auto end = steady_clock::now() + seconds(limit);
@@ -192,7 +199,10 @@ std::optional<int> wait_for(pid_t child, int limit, const Progress& progress) {
   int status = 0;
   while (true) {
     const pid_t ended = waitpid(child, &status, WNOHANG);
-    if (ended == child) return status;
+    if (ended == child) {
+      kill(-child, SIGKILL);
+      return status;
+    }
     if (ended < 0 && errno != EINTR) throw Error(fmt::format("the check was lost: {}", std::strerror(errno)), Exit::internal);
     if (const std::uint64_t now = progress.calls; now != calls) {
       calls = now;
@@ -201,7 +211,7 @@ std::optional<int> wait_for(pid_t child, int limit, const Progress& progress) {
     if (steady_clock::now() >= end) break;
     std::this_thread::sleep_for(milliseconds(10));
   }
-  kill(child, SIGKILL);
+  kill(-child, SIGKILL);
   waitpid(child, &status, 0);
   return std::nullopt;
 }

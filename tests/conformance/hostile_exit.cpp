@@ -1,4 +1,6 @@
-// A map that ends the program, with the exit code that HOSTILE_EXIT_CODE names, or 0.
+// A map that ends the program with the exit code that HOSTILE_EXIT_CODE names, or leaves a process behind and ends it with 0.
+#include <unistd.h>
+
 #include <cstdlib>
 
 #include "../plugins/plain_map.hpp"
@@ -9,6 +11,7 @@ template <class S> class HostileExit final : public PlainMap<S> {
   using PlainMap<S>::PlainMap;
   void refresh(stiefel::CBlocks<S>) override {
     const char* code = std::getenv("HOSTILE_EXIT_CODE");
+    if (!code && fork() == 0) sleep(600);
     std::_Exit(code ? std::atoi(code) : 0);
   }
 };

@@ -137,7 +137,7 @@ void Experiment::describe(ConfigSchema& s) {
   s.check(name_fault.empty(), "name", name_fault);
   s.field("seed", seed, "every random number follows from it").at_least(0);
   s.field("scalar", scalar, "type of all numbers of the network").one_of({"float32", "float64"});
-  s.field("threads", threads, "worker threads; 0: one for each core").at_least(0);
+  s.field("threads", threads, "worker threads; 0: one for each core").at_least(0).at_most(1024);
   s.field("plugins", plugins, "further plugin files or folders of them");
   s.plugin("task", task, Role::task, "what is learned", "adding");
   s.mapping("model", model, "the network");
