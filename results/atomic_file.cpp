@@ -7,11 +7,10 @@
 
 #include <array>
 #include <cerrno>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <system_error>
 
+#include "results/file_content.hpp"
 #include "results/file_error.hpp"
 
 namespace stiefel {
@@ -111,8 +110,7 @@ void replace_file(const std::filesystem::path& target, std::string_view bytes) {
 }
 
 bool replace_when_new(const std::filesystem::path& target, std::string_view bytes) {
-  std::ifstream file(target, std::ios::binary);
-  if (file && std::string{std::istreambuf_iterator<char>(file), {}} == bytes) return false;
+  if (content_if_there(target) == bytes) return false;
   replace_file(target, bytes);
   return true;
 }

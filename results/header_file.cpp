@@ -90,6 +90,10 @@ void write_config(hdf5::Group& root, const RunHeader& header) {
   config.close();
 }
 
+void create_changes(hdf5::Group& segments) {
+  make_list(segments, "segment", "changes", hdf5::Type::text, 0, "what was allowed to differ from before, as JSON", "1", 16).close();
+}
+
 /// Lists that grow by a row at each start.
 void create_segments(const hdf5::Group& root) {
   hdf5::Group group = root.make_group("/provenance/segments");
@@ -106,6 +110,7 @@ void create_segments(const hdf5::Group& root) {
   list("ended", hdf5::Type::f8, time_units, "time of the last commit of the segment");
   list("host", hdf5::Type::text, "1", "machine that ran the segment");
   list("reason", hdf5::Type::text, "1", "state at the end of the segment");
+  create_changes(group);
   group.close();
 }
 
@@ -196,6 +201,8 @@ void write_segments(const hdf5::Group& root, const std::vector<Segment>& segment
   write("ended", [](const Segment& s, std::size_t) { return s.ended; });
   write("host", [](const Segment& s, std::size_t) { return s.host; });
   write("reason", [](const Segment& s, std::size_t) { return s.reason; });
+  if (!group.exists("changes")) create_changes(group);  // of a file that knows of none yet
+  write("changes", [](const Segment& s, std::size_t) { return s.changes; });
   group.close();
 }
 
@@ -254,7 +261,7 @@ RunHeader read_header(const ResultReader& file, bool provenance) {
        field("bytes", &DatasetRow::bytes), field("sha256", &DatasetRow::sha256));
   fill(header.segments, "/provenance/segments", field("start_step", &Segment::start_step), field("end_step", &Segment::end_step),
        field("started", &Segment::started), field("ended", &Segment::ended), field("host", &Segment::host),
-       field("reason", &Segment::reason));
+       field("reason", &Segment::reason), field("changes", &Segment::changes));
   return header;
 }
 

@@ -70,6 +70,7 @@ struct Segment {
   std::int64_t start_step = 0, end_step = 0;
   double started = 0, ended = 0;  ///< seconds since 1970
   std::string host, reason = "running";
+  std::string changes = {};  ///< what was allowed to differ from before: a JSON object of the new values; empty: nothing
 };
 
 /// Written once, before the first row.

@@ -49,21 +49,26 @@ std::filesystem::path run_path(const std::filesystem::path& root, std::string_vi
   return root / name / id;
 }
 
+bool is_finished(const std::filesystem::path& directory) {
+  const std::filesystem::path results = directory / "results.h5";
+  return std::filesystem::exists(results) && ResultReader(results).text_attribute("/", "state") == "finished";
+}
+
 RunState run_state(const std::filesystem::path& directory) {
   if (!std::filesystem::exists(directory)) return RunState::none;
   if (!living_owner(directory / "lock").empty()) return RunState::running;
-  const std::filesystem::path results = directory / "results.h5";
-  if (std::filesystem::exists(results))
-    return ResultReader(results).text_attribute("/", "state") == "finished" ? RunState::finished : RunState::unfinished;
+  if (is_finished(directory)) return RunState::finished;
   // A process that died between making the directory and writing config.yaml left nothing worth keeping.
-  return std::filesystem::exists(directory / "config.yaml") ? RunState::unfinished : RunState::none;
+  const bool begun = std::filesystem::exists(directory / "config.yaml") || std::filesystem::exists(directory / "results.h5");
+  return begun ? RunState::unfinished : RunState::none;
 }
 
 /// Files get their names when they are whole.
 RunDirectory::RunDirectory(std::filesystem::path path, RunLock lock) : path_(std::move(path)), lock_(std::move(lock)) {
+  constexpr auto readable = std::filesystem::directory_options::skip_permission_denied;
   std::error_code ignored;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(path_, ignored))
-    if (entry.path().extension() == ".tmp" && entry.is_regular_file(ignored)) std::filesystem::remove(entry.path(), ignored);
+  for (std::filesystem::recursive_directory_iterator place(path_, readable, ignored), end; place != end; place.increment(ignored))
+    if (place->path().extension() == ".tmp" && place->is_regular_file(ignored)) std::filesystem::remove(place->path(), ignored);
 }
 
 RunDirectory RunDirectory::create(const std::filesystem::path& root, std::string_view name, std::string_view id,

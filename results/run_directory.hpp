@@ -21,6 +21,8 @@ enum class RunState {
 /// root/name/id; Error when name or id cannot be a folder's name.
 STIEFEL_API std::filesystem::path run_path(const std::filesystem::path& root, std::string_view name, std::string_view id);
 STIEFEL_API RunState run_state(const std::filesystem::path& directory);
+/// By results.h5, whoever holds the lock.
+STIEFEL_API bool is_finished(const std::filesystem::path& directory);
 
 /// The lock on an existing directory: a file `lock` that names host, process, boot and start of the process.
 /// The lock of a dead process is taken over; of a living one, or one on another host that has not lost our patience, Error (Exit::in_use)

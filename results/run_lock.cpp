@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,7 +11,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -18,6 +18,7 @@
 #include <sstream>
 #include <utility>
 
+#include "results/file_content.hpp"
 #include "results/file_error.hpp"
 #include "results/header_file.hpp"
 #include "results/provenance.hpp"
@@ -42,10 +43,11 @@ std::string first_word(const std::filesystem::path& path) {
   return word;
 }
 
-/// Field 22 of /proc/<pid>/stat; empty when there is no such process or it is a zombie.
+/// Field 22 of /proc/<pid>/stat; empty when there is no such process, as when it ends just now, or it is a zombie.
 std::string process_start(long pid) {
   std::ifstream file(fmt::format("/proc/{}/stat", pid));
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::string text;
+  std::getline(file, text, '\0');
   const std::size_t name_end = text.rfind(')');  // the name may hold anything
   if (name_end == text.npos) return {};
   std::istringstream fields(text.substr(name_end + 1));
@@ -77,11 +79,6 @@ std::string written(const Owner& owner) {
          "\n";
 }
 
-std::string content_of(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 /// None when the file is not one of ours.
 std::optional<Owner> parsed(const std::string& text) {
   try {
@@ -92,14 +89,22 @@ std::optional<Owner> parsed(const std::string& text) {
   }
 }
 
+/// A process of somebody else where /proc shows one's own alone (hidepid).
+bool is_hidden(long pid) {
+  std::error_code ignored;
+  return !std::filesystem::exists(fmt::format("/proc/{}", pid), ignored) && ::kill(pid_t(pid), 0) != 0 && errno == EPERM;
+}
+
 enum class Life { dead, living, elsewhere };
 
 Life life_of(const Owner& owner) {
   const Owner self = this_process();
-  if (owner.host != self.host) return Life::elsewhere;
-  if (owner.boot != self.boot) return Life::dead;
+  const bool same_kernel = !self.boot.empty() && owner.boot == self.boot;  // whatever name the host has by now
+  if (!same_kernel) return owner.host == self.host ? Life::dead : Life::elsewhere;
   if (owner.pid_namespace != self.pid_namespace) return Life::elsewhere;
-  return !owner.start.empty() && process_start(owner.pid) == owner.start ? Life::living : Life::dead;
+  const std::string start = process_start(owner.pid);
+  if (start.empty() && is_hidden(owner.pid)) return Life::living;
+  return !owner.start.empty() && start == owner.start ? Life::living : Life::dead;
 }
 
 /// The whole lock appears at once: written beside it, then linked. False when there is one already.
@@ -165,8 +170,8 @@ LockPatience by_watching(std::chrono::seconds patience) {
 }
 
 std::string living_owner(const std::filesystem::path& lock_file, const LockPatience& patience) {
-  if (!std::filesystem::exists(lock_file)) return {};
-  const std::optional<Owner> owner = parsed(content_of(lock_file));  // opened, it is as the file server has it, and so is its time
+  const std::optional<std::string> text = content_if_there(lock_file);  // opened, it is as the file server has it, and so is its time
+  const std::optional<Owner> owner = text ? parsed(*text) : std::nullopt;
   if (!owner) return {};
   const Life life = life_of(*owner);
   if (life == Life::dead || (life == Life::elsewhere && patience && patience(lock_file))) return {};
@@ -196,10 +201,13 @@ RunLock::RunLock(const std::filesystem::path& directory, const LockPatience& pat
 
 RunLock::RunLock(RunLock&& other) noexcept : path_(std::move(other.path_)), content_(std::exchange(other.content_, {})) {}
 
-bool RunLock::held() const { return content_of(path_) == content_; }
+bool RunLock::held() const { return content_if_there(path_) == content_; }
 
 RunLock::~RunLock() {
-  if (!content_.empty() && held()) ::unlink(path_.c_str());
+  try {
+    if (!content_.empty() && held()) ::unlink(path_.c_str());
+  } catch (const std::exception&) {  // a lock that cannot be read is left behind, and is that of a dead process soon
+  }
 }
 
 }  // namespace stiefel

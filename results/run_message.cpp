@@ -76,7 +76,7 @@ template <class Way, class T> void fields(Way& way, T& value) {
   else if constexpr (std::is_same_v<Plain, DatasetRow>)
     pass_all(way, value.name, value.path, value.bytes, value.sha256);
   else if constexpr (std::is_same_v<Plain, Segment>)
-    pass_all(way, value.start_step, value.end_step, value.started, value.ended, value.host, value.reason);
+    pass_all(way, value.start_step, value.end_step, value.started, value.ended, value.host, value.reason, value.changes);
   else if constexpr (std::is_same_v<Plain, RunHeader>)
     pass_all(way, value.title, value.run_id, value.parameters, value.baseline, value.yaml, value.source, value.overrides, value.hash,
              value.origins, value.provenance, value.plugins, value.datasets, value.segments);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include <nlohmann/json.hpp>
@@ -17,6 +18,7 @@
 
 #include "command_table.hpp"
 #include "commands.hpp"
+#include "running.hpp"
 #include "table_text.hpp"
 
 namespace stiefel::cli {
@@ -204,6 +206,19 @@ TextTable long_table(const Comparison& comparison, bool reach) {
   return table;
 }
 
+/// Copies are no sample.
+void warn_of_equal_seeds(const Comparison& comparison) {
+  for (const ComparedGroup& group : comparison.groups) {
+    std::map<std::string, std::vector<const ComparedRun*>> by_seed;
+    for (const ComparedRun* run : group.runs)
+      if (run->finished()) by_seed[run->text("seed")].push_back(run);
+    for (const auto& [seed, runs] : by_seed)
+      if (runs.size() > 1)
+        print_warning(fmt::format("{} runs of one row have the seed {}, {} and {} among them, and n counts each", runs.size(), seed,
+                                  runs[0]->path.string(), runs[1]->path.string()));
+  }
+}
+
 }  // namespace
 
 int compare_command(std::span<const std::string> words) {
@@ -213,6 +228,7 @@ int compare_command(std::span<const std::string> words) {
   const Found found = read_all(arguments);
   Comparison comparison = compare(found.runs, arguments.has("--by") ? words_of(arguments.value("--by")) : differing_keys(found.runs));
   demand_metric(comparison, arguments, found.metrics);
+  if (!arguments.has("--by")) warn_of_equal_seeds(comparison);
   if (arguments.has("--sort")) sort_groups(comparison, arguments.value("--sort"));
   const bool reach = arguments.has("--reach");
   if (arguments.has("--json"))

@@ -32,16 +32,21 @@ void on_save(int) { save = true; }
 }  // namespace
 
 void catch_signals(void (*on_stop)(int), void (*on_save)(int)) {
+  sigset_t listened;
+  sigemptyset(&listened);
   struct sigaction action {};
   action.sa_flags = SA_RESTART;
   action.sa_handler = on_stop;
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGXCPU}) {
     struct sigaction before {};
     const bool nohup = sigaction(number, nullptr, &before) == 0 && number == SIGHUP && before.sa_handler == SIG_IGN;
     if (!nohup) sigaction(number, &action, nullptr);
+    sigaddset(&listened, number);
   }
   action.sa_handler = on_save;
   if (on_save) sigaction(SIGUSR1, &action, nullptr);
+  sigaddset(&listened, SIGUSR1);
+  sigprocmask(SIG_UNBLOCK, &listened, nullptr);
 }
 
 Registry found_plugins(const std::vector<std::filesystem::path>& extra) { return Registry(extra, print_warning); }
@@ -81,6 +86,7 @@ RunOptions running_options(const Arguments& arguments, const std::string& comman
 int report(const RunSummary& summary) {
   fmt::print("{}: {}\n", summary.state, printable_lines(summary.message));
   fmt::print("results: {}\n", (summary.directory / "results.h5").string());
+  if (summary.exit_code == int(Exit::diverged)) say("stiefel: {}\n", printable_lines(summary.message));
   return summary.exit_code;
 }
 

@@ -24,7 +24,8 @@ std::filesystem::path run_folder(const std::string& name);
 /// When a worker of a sweep started this process: it stops, with a checkpoint, when the worker is gone.
 void follow_worker();
 
-/// SIGINT, SIGTERM and SIGHUP are to stop, SIGUSR1 is to save unless `on_save` is null; after nohup, SIGHUP stays ignored.
+/// SIGINT, SIGTERM, SIGHUP and SIGXCPU are to stop, SIGUSR1 is to save unless `on_save` is null; after nohup, SIGHUP stays ignored.
+/// They come through even if the parent had blocked them.
 void catch_signals(void (*on_stop)(int), void (*on_save)(int) = nullptr);
 
 /// Data folder and command line; from here on SIGINT, SIGTERM and SIGHUP stop after the step, the second one at once, and SIGUSR1 asks for

@@ -273,7 +273,7 @@ int log_lines(Runs& runs, double interval) {
       if (line != before) fmt::print("{}\n", printable(line));
       before = line;
     }
-    if (std::fflush(stdout) != 0) return int(Exit::done);  // nobody reads any more
+    if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category());
     if (!runs.running()) return int(Exit::done);
     std::this_thread::sleep_for(std::chrono::duration<double>(interval));
   }

@@ -182,10 +182,11 @@ def streams(settings, folder, _):
 def stuck(settings, folder, _):
     file = folder / "experiment.yaml"
     runner = Runner(settings.program, folder)
-    cases = {("adding, length: 10", "hostile_loop"): "step 1", ("hostile_task, stuck_at: 2", "dense"): "step 3",
-             ("hostile_task, stuck_at: 2, stuck_in: validation", "dense"): "a validation batch after step 10",
-             ("hostile_task, stuck_at: 0, stuck_in: test", "dense"): "a test batch after step 10"}
-    for number, ((task, recurrent), where) in enumerate(cases.items()):
+    cases = (("adding, length: 10", "hostile_loop", 10, "step 1"), ("hostile_task, stuck_at: 2", "dense", 10, "step 3"),
+             ("hostile_task, stuck_at: 2", "dense", 2, "the filling of a batch after step 2"),
+             ("hostile_task, stuck_at: 2, stuck_in: validation", "dense", 10, "a validation batch after step 10"),
+             ("hostile_task, stuck_at: 0, stuck_in: test", "dense", 10, "a test batch after step 10"))
+    for number, (task, recurrent, until, where) in enumerate(cases):
         file.write_text(f"""name: stuck
 plugins: {settings.plugins}
 task: {{plugin: {task}}}
@@ -193,7 +194,7 @@ model: {{cell: {{plugin: elman, hidden: 4}}, recurrent: {{plugin: {recurrent}}}}
 optimizer: {{plugin: adam}}
 train: {{batch: 4, steps: 10, step_limit: 1.5}}
 """, encoding="utf-8")
-        said = runner.end(runner.start("run", file, "--output", folder / str(number)), code=3)
+        said = runner.end(runner.start("run", file, "--output", folder / str(number), "--until", until), code=3)
         assert f"{where} has not ended within train.step_limit = 1.5 s: a plugin hangs" in said, said
         directory = next((folder / str(number)).rglob("results.h5")).parent
         check_opens(directory)

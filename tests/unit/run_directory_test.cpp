@@ -180,6 +180,7 @@ TEST_CASE("who was taken for dead and has lost the lock is told to write nothing
   CHECK_NOTHROW(run.require_lock());
   std::string other = bytes_of(lock);
   replace(other, "\"host\":\"", "\"host\":\"elsewhere-");
+  replace(other, "\"boot\":\"", "\"boot\":\"x");
   std::ofstream(lock, std::ios::trunc) << other;
   CHECK(refusal([&] { run.require_lock(); }, Exit::in_use).find("its lock was taken over by process ") != std::string::npos);
   std::filesystem::remove(lock);
@@ -202,13 +203,32 @@ TEST_CASE("a lock from before a restart, of a used-again pid or without sense is
   CHECK_NOTHROW(RunLock(folder.path()));
   with("\"start\":\"", "\"start\":\"9");
   CHECK_NOTHROW(RunLock(folder.path()));
+  std::string renamed = own;  // the host, while the owner was dead
+  replace(renamed, "\"host\":\"", "\"host\":\"once-");
+  replace(renamed, "\"start\":\"", "\"start\":\"9");
+  std::ofstream(folder.path() / "lock", std::ios::trunc) << renamed;
+  CHECK_NOTHROW(RunLock(folder.path()));
   std::ofstream(folder.path() / "lock", std::ios::trunc) << "";
   CHECK_NOTHROW(RunLock(folder.path()));
   std::ofstream(folder.path() / "lock", std::ios::trunc) << "{\"host\": 3}";
   CHECK_NOTHROW(RunLock(folder.path()));
+  replace(own, "\"boot\":\"", "\"boot\":\"y");
   with("\"host\":\"", "\"host\":\"elsewhere-");
   CHECK(refusal([&] { RunLock lock(folder.path()); }, Exit::in_use).find(" on elsewhere-") != std::string::npos);
   CHECK(bytes_of(folder.path() / "lock").find("elsewhere-") != std::string::npos);
+}
+
+TEST_CASE("a lock that cannot be read is an error that names it, and no end of the program") {
+  const Folder folder;
+  std::filesystem::create_directory(folder.path() / "lock");
+  CHECK(refusal([&] { RunLock lock(folder.path()); }, Exit::usage).find("lock failed: Is a directory") != std::string::npos);
+  std::filesystem::remove(folder.path() / "lock");
+  {
+    const RunLock lock(folder.path());
+    std::filesystem::remove(folder.path() / "lock");
+    std::filesystem::create_directory(folder.path() / "lock");
+  }
+  CHECK(std::filesystem::is_directory(folder.path() / "lock"));
 }
 
 TEST_CASE("of processes that race for a stale lock exactly one wins") {

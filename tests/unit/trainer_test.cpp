@@ -211,6 +211,16 @@ TEST_CASE("a run whose numbers break says where and leaves a file that opens") {
   CHECK(largest > 1e20);
 }
 
+TEST_CASE("an update that is not finite is a divergence in its own step, before it is saved") {
+  Folder folder;
+  Quiet quiet;
+  const RunSummary summary =
+      run(load({"optimizer.plugin=sgd", "optimizer.rate=1e38", "train.steps=1", "checkpoint.every=1"}), folder.path, quiet);
+  CHECK(summary.state == "diverged");
+  CHECK(summary.message.find("diverged at step 1") == 0);
+  CHECK_FALSE(fs::exists(summary.directory / "checkpoints/step_00000001.h5"));
+}
+
 TEST_CASE("checkpoints are kept as often and as many as asked") {
   Folder folder;
   Quiet quiet;
@@ -322,11 +332,52 @@ TEST_CASE("a run goes on only as it began, unless the change is allowed by name"
   std::atomic<int> signal{0};
   stopping.raise_at_five = &signal;
   const fs::path directory = run(load(), folder.path, stopping, &signal).directory;
-  CHECK_THROWS_WITH(go_on(load({"train.steps=24"}), directory, quiet),
-                    doctest::Contains("train.steps: 20 at the start of the run, now 24"));
+  CHECK_THROWS_WITH(go_on(load({"train.steps=24"}), directory, quiet), doctest::Contains("train.steps: 20 before, now 24"));
   CHECK_THROWS_WITH(go_on(load({"train.steps=24"}), directory, quiet), doctest::Contains("--allow-change train.steps"));
   CHECK(go_on(load({"train.steps=24", "threads=2"}), directory, quiet, {"train.steps"}).state == "finished");
   CHECK(ResultReader(directory / "results.h5").read("/steps/step").values.back() == 24);
+  CHECK_THROWS_WITH(go_on(load({"train.steps=28"}), directory, quiet, {"all"}), doctest::Contains("a finished run is not changed"));
+}
+
+TEST_CASE("an allowed change stays when the run goes on once more") {
+  Folder folder;
+  Quiet quiet, stopping;
+  std::atomic<int> signal{0};
+  stopping.raise_at_five = &signal;
+  const fs::path directory = run(load(), folder.path, stopping, &signal).directory;
+  const std::vector<std::string> changed{"optimizer.rate=1e-3"};
+  RunOptions until;
+  until.until = 10;
+  const LoadedExperiment slower = load_experiment(directory / "config.yaml", changed, registry());
+  CHECK(resume_experiment(directory, slower, registry(), until, {"optimizer.rate"}, quiet).state == "preempted");
+  const ResultReader results(directory / "results.h5");
+  CHECK(results.texts("/provenance/segments/changes") == std::vector<std::string>{"", R"({"optimizer.rate":"0.001"})"});
+  CHECK(go_on(load_experiment(directory / "config.yaml", {}, registry()), directory, quiet).state == "finished");
+  const std::vector<double> rates = ResultReader(directory / "results.h5").read("/steps/lr").values;
+  CHECK(rates.front() > 1e-3);
+  CHECK(rates.back() == 1e-3);
+}
+
+TEST_CASE("without the results that a checkpoint belongs to a run does not go on, and its log says so") {
+  Folder folder;
+  Quiet quiet, stopping;
+  std::atomic<int> signal{0};
+  stopping.raise_at_five = &signal;
+  const fs::path directory = run(load(), folder.path, stopping, &signal).directory;
+  fs::remove(directory / "results.h5");
+  CHECK_THROWS_WITH(go_on(load(), directory, quiet), doctest::Contains("results.h5 is missing, to which the checkpoint of step 5 belongs"));
+  std::ifstream log(directory / "log.txt");
+  const std::string text{std::istreambuf_iterator<char>(log), {}};
+  CHECK(text.find("failed: " + (directory / "results.h5").string() + " is missing") != std::string::npos);
+}
+
+TEST_CASE("what depends on evaluations is refused without a split for them, and more steps than can be counted are") {
+  Folder folder;
+  Quiet quiet;
+  for (const char* asked : {"train.patience=3", "train.target=0.1", "train.select=accuracy", "optimizer.schedule.kind=plateau"})
+    CHECK_THROWS_WITH(run(load({"task.validation_sequences=0", asked}), folder.path, quiet), doctest::Contains("needs a validation split"));
+  CHECK_THROWS_WITH(run(load({"train.steps=0", "train.epochs=9000000000000000000"}), folder.path, quiet),
+                    doctest::Contains("more steps than can be counted"));
 }
 
 TEST_CASE("a task reports on the best model: means in /outcome, files beside the results") {

@@ -85,7 +85,7 @@ void ClipOptions::describe(Schema& s) {
 }
 
 void TrainOptions::describe(Schema& s) {
-  s.field("batch", batch, "sequences in a batch").at_least(1);
+  s.field("batch", batch, "sequences in a batch").at_least(1).at_most(1e9);
   s.field("steps", steps, "length of the training; either this or epochs").at_least(0).units("optimizer steps");
   s.field("epochs", epochs, "length of the training; either this or steps").at_least(0).units("passes over the training data");
   s.field("evaluate_every", evaluate_every, "period of the evaluation on the validation split; 0: once an epoch")

@@ -98,8 +98,12 @@ pid_t start_child(const std::vector<std::string>& words, const std::filesystem::
   posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0666);
   posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
   // Signals of the terminal are the worker's: it passes them on once.
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
   posix_spawnattr_setpgroup(&attributes, 0);
+  sigset_t waiting;  // until the run listens
+  sigemptyset(&waiting);
+  sigaddset(&waiting, SIGUSR1);
+  posix_spawnattr_setsigmask(&attributes, &waiting);
   pid_t child = 0;
   int fault;
   {

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <boost/algorithm/string.hpp>
-#include <fstream>
-#include <iterator>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "results/atomic_file.hpp"
+#include "results/file_content.hpp"
 #include "results/file_error.hpp"
 #include "results/run_lock.hpp"
 #include "suggestion.hpp"
@@ -18,12 +18,6 @@ namespace stiefel {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::optional<std::string> content_of(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return std::nullopt;
-  return std::string{std::istreambuf_iterator<char>(file), {}};
-}
 
 std::string assignments(const std::vector<std::string>& keys, const SweepRun& run) {
   std::string text;
@@ -58,6 +52,9 @@ void read_description(const fs::path& path, const std::string& text, Sweep& swee
     if (!json.contains("halving")) return;
     const nlohmann::json& halving = json.at("halving");
     sweep.halving = Halving{halving.at("metric"), halving.at("factor"), halving.at("rungs")};
+    const std::vector<Index>& rungs = sweep.halving->rungs;
+    if (sweep.halving->factor < 2 || std::ranges::adjacent_find(rungs, std::greater_equal()) != rungs.end() || rungs.front() < 1)
+      damaged(path, "its halving has a factor below 2, or rungs that do not grow");
   } catch (const nlohmann::json::exception& error) {
     damaged(path, error.what());
   }
@@ -99,7 +96,7 @@ void write_sweep(const fs::path& folder, const Sweep& sweep, const std::string& 
 }
 
 SweepFolder::SweepFolder(fs::path folder) : folder_(std::move(folder)) {
-  const std::optional<std::string> runs = content_of(folder_ / "runs.tsv"), json = content_of(folder_ / "sweep.json");
+  const std::optional<std::string> runs = content_if_there(folder_ / "runs.tsv"), json = content_if_there(folder_ / "sweep.json");
   if (!runs || !json)
     throw Error(fmt::format("{} is not the folder of a sweep: it has no {}; `stiefel sweep run FILE` makes one, sweeps/NAME",
                             folder_.string(), json ? "runs.tsv" : "sweep.json"));

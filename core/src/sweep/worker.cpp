@@ -39,7 +39,7 @@ struct Child {
 /// Number of the signal that somebody outside stopped or killed the run with, or 0.
 int stopped_by(int status) {
   const int number = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status) - 128;
-  return number == SIGKILL || number == SIGTERM || number == SIGINT || number == SIGHUP ? number : 0;
+  return number == SIGKILL || number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGXCPU ? number : 0;
 }
 
 class Worker {
@@ -252,7 +252,7 @@ void Worker::ended(const Child& child, int status) {
     else
       fail(run, int(Exit::plugin), fmt::format("ended with exit code {} before it was finished, as if a plugin had ended it", code));
   } else {
-    fail(run, code, said);
+    fail(run, code, code == int(Exit::diverged) ? looks_[run].message : said);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include <stiefel/error.hpp>
 
@@ -48,13 +49,34 @@ Values surroundings(const RunHeader& header) {
   return values;
 }
 
+Values values_of(const RunHeader& header) {
+  Values values = configuration(header);
+  values.merge(surroundings(header));
+  return values;
+}
+
+/// By a text as of Segment::changes.
+void change(Values& values, const std::string& changes) {
+  if (changes.empty()) return;
+  try {
+    const nlohmann::json changed = nlohmann::json::parse(changes);
+    for (const auto& [name, value] : changed.items())
+      if (value.is_null())
+        values.erase(name);
+      else
+        values[name] = value;
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(fmt::format("/provenance/segments/changes of results.h5 is damaged: {}", error.what()), Exit::damaged);
+  }
+}
+
 void compare(const Values& before, const Values& now, std::vector<Change>& found) {
   Values all = before;
   all.insert(now.begin(), now.end());
   for (const auto& item : all) {
     const auto value = [&](const Values& values) {
       const auto at = values.find(item.first);
-      return at == values.end() ? std::string("nothing") : at->second;
+      return at == values.end() ? std::nullopt : std::optional(at->second);
     };
     if (value(before) != value(now)) found.push_back({item.first, value(before), value(now)});
   }
@@ -64,23 +86,26 @@ void compare(const Values& before, const Values& now, std::vector<Change>& found
 
 std::vector<Change> changes(const RunHeader& before, const RunHeader& now) {
   std::vector<Change> found;
-  compare(configuration(before), configuration(now), found);
-  compare(surroundings(before), surroundings(now), found);
+  Values was = values_of(before);
+  for (const Segment& segment : before.segments) change(was, segment.changes);
+  compare(was, values_of(now), found);
   return found;
 }
 
-void refuse_changes(const RunHeader& before, const RunHeader& now, const std::vector<std::string>& allowed) {
+std::string allowed_changes(const RunHeader& before, const RunHeader& now, const std::vector<std::string>& allowed) {
   const auto names = [&](const std::string& name) { return std::find(allowed.begin(), allowed.end(), name) != allowed.end(); };
-  if (names("all")) return;
   std::string lines, list;
+  nlohmann::ordered_json values;
   for (const Change& change : changes(before, now)) {
-    if (names(change.name)) continue;
-    lines += fmt::format("\n  {}: {} at the start of the run, now {}", change.name, change.was, change.is);
+    values[change.name] = change.is ? nlohmann::ordered_json(*change.is) : nullptr;
+    if (names(change.name) || names("all")) continue;
+    lines += fmt::format("\n  {}: {} before, now {}", change.name, change.was.value_or("nothing"), change.is.value_or("nothing"));
     list += (list.empty() ? "" : ",") + change.name;
   }
   if (!lines.empty())
     throw Error(fmt::format("the run would not go on as it began:{}\nUndo what has changed, or go on with other bits: --allow-change {}",
                             lines, list));
+  return values.empty() ? "" : values.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 }  // namespace stiefel

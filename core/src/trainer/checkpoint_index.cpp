@@ -6,11 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <stiefel/error.hpp>
 
 #include "results/atomic_file.hpp"
+#include "results/file_content.hpp"
 #include "results/file_error.hpp"
 
 namespace stiefel {
@@ -66,10 +65,7 @@ std::vector<CheckpointEntry> parse_checkpoint_index(std::string_view text, const
 std::vector<CheckpointEntry> read_checkpoint_index(const fs::path& run) {
   const fs::path path = index_path(run);
   if (!fs::exists(path)) return {};
-  std::ifstream stream(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(stream), {}};
-  if (!stream) refuse(path, "cannot be read");
-  return parse_checkpoint_index(text, path);
+  return parse_checkpoint_index(file_content(path), path);
 }
 
 void write_checkpoint_index(const fs::path& run, const std::vector<CheckpointEntry>& entries) {

@@ -8,14 +8,16 @@
 #include <stiefel/task.hpp>
 
 #include "plugin_call.hpp"
+#include "trainer/watchdog.hpp"
 
 namespace stiefel {
 
 template <class S> class Prefetch {
  public:
-  /// Batches first, first + 1, …, until `end` (−1: without end).
-  Prefetch(const Task<S>& task, Split split, std::string plugin, std::filesystem::path file, Index first, Index end)
-      : task_(task),
+  /// Batches first, first + 1, …, until `end` (−1: without end). The watchdog waits for the last one, when no more is wanted.
+  Prefetch(const Task<S>& task, Split split, std::string plugin, std::filesystem::path file, Index first, Index end, Watchdog& watchdog)
+      : watchdog_(watchdog),
+        task_(task),
         split_(split),
         plugin_(std::move(plugin)),
         file_(std::move(file)),
@@ -25,6 +27,7 @@ template <class S> class Prefetch {
   ~Prefetch() {
     thread_.request_stop();
     changed_.notify_all();
+    watchdog_.watch([&] { thread_.join(); });
   }
 
   /// The next batch, valid until the following call.
@@ -60,6 +63,7 @@ template <class S> class Prefetch {
     }
   }
 
+  Watchdog& watchdog_;
   const Task<S>& task_;
   Split split_;
   std::string plugin_;

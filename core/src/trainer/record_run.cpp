@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include <stiefel/product.hpp>
 
 #include "results/header_file.hpp"
@@ -112,6 +114,10 @@ RunRecord::RunRecord(RunHeader header, RunDirectory directory, Index step, const
   directory_.emplace(std::move(directory));
   committed_ = step;
   if (!std::filesystem::exists(path_ / "results.h5")) {
+    if (std::ranges::any_of(kept, [](const auto& table) { return table.second > 0; }))
+      throw Error(fmt::format("{} is missing, to which the checkpoint of step {} belongs; restore it, or remove {} to begin again",
+                              (path_ / "results.h5").string(), step, (path_ / "checkpoints").string()),
+                  Exit::damaged);
     open(std::make_unique<RecorderThread>(path_, std::move(header)));
     return;
   }

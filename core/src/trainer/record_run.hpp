@@ -43,7 +43,10 @@ class RunRecord {
   void progress(std::int64_t step, double step_seconds, std::span<const std::pair<std::string, double>> values) {
     if (progress_) progress_->write(step, step_seconds, values);
   }
-  void log(const std::string& line) { log_ << line << std::endl; }
+  void log(const std::string& line) {
+    log_.clear();  // the disk may have had no room for the line before
+    log_ << line << std::endl;
+  }
   void publish(Index step, Status status);
   /// network_path(directory, which).
   template <class S> void network(const std::string& which, const Layout& layout, const NetworkState<S>& state, Index step) const;

@@ -1,7 +1,11 @@
 // Building a run from its description, and the two passes that it consists of.
 #include "trainer/session.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace stiefel {
 
@@ -23,6 +27,7 @@ template <class S> Session<S>::Session(const LoadedExperiment& loaded, Registry&
       throw Error("train.select: \"" + experiment.train.select + "\" is not measured by the task " + experiment.task.plugin + "; it has " +
                   names);
   }
+  require_selection();
   network = std::make_unique<Network<S>>(experiment, registry, *task);
   updater = std::make_unique<Updater<S>>(experiment, registry, *network);
   if (options.ranks) network->share(*options.ranks);
@@ -30,8 +35,29 @@ template <class S> Session<S>::Session(const LoadedExperiment& loaded, Registry&
   network->refresh();
 }
 
+/// What depends on evaluations would silently do nothing without them.
+template <class S> void Session<S>::require_selection() const {
+  const TrainOptions& train = experiment.train;
+  const Split split = train.select_on == "best_test" ? Split::test : Split::validation;
+  if (task->batches(split) > 0) return;
+  const bool plateau = std::ranges::any_of(experiment.optimizer, [](const auto& group) { return group.schedule.kind == "plateau"; });
+  const char* key = train.patience > 0       ? "train.patience"
+                    : train.target > 0       ? "train.target"
+                    : train.select != "loss" ? "train.select"
+                    : split == Split::test   ? "train.select_on"
+                    : plateau                ? "a schedule of kind plateau"
+                                             : nullptr;
+  if (key)
+    throw Error(fmt::format("{} needs a {} split, and the task {} has none; give it one, or leave this out", key, name_of(split),
+                            experiment.task.plugin));
+}
+
 template <class S> Index Session<S>::total_steps() const {
-  return experiment.train.steps > 0 ? experiment.train.steps : experiment.train.epochs * task->batches(Split::train);
+  const TrainOptions& train = experiment.train;
+  const Index batches = task->batches(Split::train);
+  if (train.epochs > std::numeric_limits<Index>::max() / batches)
+    throw Error(fmt::format("train.epochs = {} of {} batches are more steps than can be counted; give fewer", train.epochs, batches));
+  return train.steps > 0 ? train.steps : train.epochs * batches;
 }
 
 template <class S> Index Session<S>::evaluation_period() const {
@@ -58,14 +84,16 @@ template <class S> PassResult Session<S>::pass(const Batch<S>& batch, Index step
   return network->train(batch, workers, request);
 }
 
-template <class S> std::vector<double> Session<S>::evaluate(Split split, Watchdog& watchdog, Outcome* outcome) {
+template <class S>
+std::vector<double> Session<S>::evaluate(Split split, Watchdog& watchdog, const std::function<bool()>& stopped, Outcome* outcome) {
   const Index count = task->batches(split);
   if (count == 0) return {};
   watchdog.watch([&] { network->refresh(); });
   const Matrix<S> carried = network->take_state();
-  Prefetch<S> batches(*task, split, experiment.task.plugin, task_file, 0, count);
+  Prefetch<S> batches(*task, split, experiment.task.plugin, task_file, 0, count, watchdog);
   std::vector<Ratio> sums(1 + task->metrics().size());
   for (Index i = 0; i < count; ++i) {
+    if (stopped && stopped()) return {};
     const PassResult result = watchdog.watch([&] {
       const Batch<S>& batch = batches.next();
       Matrix<S> outputs;

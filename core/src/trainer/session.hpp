@@ -1,6 +1,7 @@
 // All objects of one run in one scalar, made in order: task, network, updater, threads.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,7 +12,6 @@
 #include "trainer/prefetch.hpp"
 #include "trainer/trainer.hpp"
 #include "trainer/updater.hpp"
-#include "trainer/watchdog.hpp"
 
 namespace stiefel {
 
@@ -26,8 +26,8 @@ template <class S> struct STIEFEL_API Session {
   /// One training step with a batch, without moving the parameters: refresh, then forward and back.
   PassResult pass(const Batch<S>& batch, Index step, const PassRequest& request);
   /// Loss and metrics over a whole split, weighted means; the carried state is set aside. Each batch is watched. The task reports every
-  /// batch to `outcome`.
-  std::vector<double> evaluate(Split split, Watchdog& watchdog, Outcome* outcome = nullptr);
+  /// batch to `outcome`. Nothing when there is no batch, or when `stopped` returned true before one.
+  std::vector<double> evaluate(Split split, Watchdog& watchdog, const std::function<bool()>& stopped = {}, Outcome* outcome = nullptr);
   /// Name of the first block with a number that is not finite, in gradients or else in parameters; empty when there is none.
   std::string broken_block();
 
@@ -39,6 +39,7 @@ template <class S> struct STIEFEL_API Session {
   Workers workers;
 
  private:
+  void require_selection() const;
   std::vector<S> noisy_;
 };
 

@@ -10,7 +10,9 @@
 #include <cmath>
 #include <cstdlib>
 #include <optional>
+#include <thread>
 
+#include "printable.hpp"
 #include "say.hpp"
 #include "trainer/outcome.hpp"
 #include "trainer/recording.hpp"
@@ -77,10 +79,15 @@ template <class S> class Trainer {
         options_(options),
         observer_(observer),
         recording_(record.recorder(), experiment_, *session.task, *session.network, *session.updater),
-        batches_(*session.task, Split::train, experiment_.task.plugin, session.task_file, from ? from->step : 0, session.total_steps()),
+        batches_(*session.task, Split::train, experiment_.task.plugin, session.task_file, from ? from->step : 0, session.total_steps(),
+                 watchdog_),
         steps_(session.total_steps()) {
     if (from) restore(*from);
   }
+
+  ~Trainer() { watched_ = fmt::format("the filling of a batch after step {}", progress_.step); }
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
 
   RunSummary run();
 
@@ -91,11 +98,13 @@ template <class S> class Trainer {
   void take_step_seconds() {
     if (!durations_.empty()) progress_.step_seconds = median(std::exchange(durations_, {}));
   }
+  int signal() const { return agreed(options_.signal ? options_.signal->load() : 0); }
+  bool stopped_by_signal();
   void stop(int exit_code, const std::string& reason);
   void diverged(Index step, double loss, const Batch<S>& batch);
   [[noreturn]] void overdue();
   void evaluate();
-  std::vector<double> evaluate(Split split, Outcome* outcome = nullptr);
+  std::vector<double> evaluate(Split split, const std::function<bool()>& stopped = {}, Outcome* outcome = nullptr);
   void restore(const Checkpoint<S>& from);
   void save();
   bool save_due();
@@ -114,6 +123,8 @@ template <class S> class Trainer {
   RunRecord& record_;
   const RunOptions& options_;
   RunObserver& observer_;
+  std::string watched_;  // what the watchdog waits for
+  Watchdog watchdog_{experiment_.train.step_limit, [this] { overdue(); }};
   Recording<S> recording_;
   Prefetch<S> batches_;
   Stopwatch watch_;
@@ -127,8 +138,6 @@ template <class S> class Trainer {
   double loss_sum_ = 0, evaluated_at_ = 0;
   std::vector<double> durations_;
   Clock::time_point start_ = Clock::now();
-  std::string watched_;  // what the watchdog waits for
-  Watchdog watchdog_{experiment_.train.step_limit, [this] { overdue(); }};
 };
 
 template <class S> RunSummary Trainer<S>::run() {
@@ -143,10 +152,7 @@ template <class S> RunSummary Trainer<S>::run() {
       stopped_early = true;
       break;
     }
-    if (const int signal = agreed(options_.signal ? options_.signal->load() : 0)) {
-      stop(128 + signal, fmt::format("stopped by signal {}", signal));
-      break;
-    }
+    if (stopped_by_signal()) break;
     if (options_.until > 0 && progress_.step >= options_.until) {
       stop(int(Exit::preempted), "stopped as asked for by --until");
       break;
@@ -162,13 +168,19 @@ template <class S> RunSummary Trainer<S>::run() {
   return {status_.state, status_.message, record_.directory(), status_.exit_code};
 }
 
+template <class S> bool Trainer<S>::stopped_by_signal() {
+  const int number = signal();
+  if (number != 0) stop(128 + number, fmt::format("stopped by signal {}", number));
+  return number != 0;
+}
+
 /// With all that is needed to go on.
 template <class S> void Trainer<S>::stop(int exit_code, const std::string& reason) {
   if (progress_.step != saved_) save();
   status_.state = "preempted";
   status_.exit_code = exit_code;
-  status_.message =
-      fmt::format("{} after step {} of {}; go on with: stiefel resume {}", reason, progress_.step, steps_, record_.directory().string());
+  status_.message = fmt::format("{} after step {} of {}; go on with: stiefel resume {}", reason, progress_.step, steps_,
+                                shell_word(record_.directory().string()));
 }
 
 /// False when the numbers broke.
@@ -187,7 +199,7 @@ template <class S> bool Trainer<S>::step() {
     pass = watch_.time(Phase::passes, [&] { return session_.network->train(*batch, session_.workers, request); });
     norms = watch_.time(Phase::optimizer, [&] { return session_.updater->step(number, *session_.network, session_.workers); });
   });
-  if (!std::isfinite(pass.loss) || !std::isfinite(norms.gradient)) {
+  if (!std::isfinite(pass.loss) || !std::isfinite(norms.gradient) || !std::isfinite(norms.update)) {
     diverged(number, pass.loss, *batch);
     return false;
   }
@@ -222,7 +234,7 @@ template <class S> void Trainer<S>::record_maps() {
 }
 
 template <class S> void Trainer<S>::diverged(Index step, double loss, const Batch<S>& batch) {
-  const std::string block = session_.broken_block(), directory = record_.directory().string();
+  const std::string block = session_.broken_block(), directory = shell_word(record_.directory().string());
   status_.state = "diverged";
   status_.exit_code = int(Exit::diverged);
   status_.message = fmt::format(
@@ -273,9 +285,14 @@ template <class S> void Trainer<S>::restore(const Checkpoint<S>& from) {
 template <class S> void Trainer<S>::overdue() {
   const std::string message = fmt::format(
       "{} has not ended within train.step_limit = {} s: a plugin hangs, or the limit is too small; go on with: stiefel resume {}", watched_,
-      experiment_.train.step_limit, record_.directory().string());
-  record_.fail(message, int(Exit::plugin));
+      experiment_.train.step_limit, shell_word(record_.directory().string()));
   say("stiefel: {}\n", message);
+  std::thread([] {  // the disk may hang, too
+    std::this_thread::sleep_for(std::chrono::seconds(10));
+    std::_Exit(int(Exit::plugin));
+  })
+      .detach();
+  record_.fail(message, int(Exit::plugin));
   std::_Exit(int(Exit::plugin));
 }
 
@@ -302,9 +319,9 @@ template <class S> std::string Trainer<S>::values_text(const char* split, const 
   return text;
 }
 
-template <class S> std::vector<double> Trainer<S>::evaluate(Split split, Outcome* outcome) {
+template <class S> std::vector<double> Trainer<S>::evaluate(Split split, const std::function<bool()>& stopped, Outcome* outcome) {
   watched_ = fmt::format("a {} batch after step {}", name_of(split), progress_.step);
-  return session_.evaluate(split, watchdog_, outcome);
+  return session_.evaluate(split, watchdog_, stopped, outcome);
 }
 
 template <class S> void Trainer<S>::evaluate() {
@@ -357,10 +374,16 @@ template <class S> void Trainer<S>::finish_best() {
   record_.network("last", session_.network->layout(), session_.network->state(), progress_.step);
   const bool chosen = !best_.values.empty();
   const Index step = chosen ? Index(status_.best_step) : progress_.step;
+  const NetworkState<S> last = session_.network->state();
   if (chosen) session_.network->restore(best_);
   RunOutcome outcome(record_.directory().empty() ? "" : record_.directory() / "outcome");
-  const std::vector<double> values = evaluate(Split::test, session_.task->reports() ? &outcome : nullptr);
-  if (values.empty()) return;
+  const std::vector<double> values = evaluate(
+      Split::test, [this] { return signal() != 0; }, session_.task->reports() ? &outcome : nullptr);
+  if (values.empty()) {
+    session_.network->restore(last);
+    stopped_by_signal();
+    return;
+  }
   recording_.final_test(step, values);
   if (!outcome.quantities().empty()) recording_.outcome(step, outcome.quantities());
   status_.message = fmt::format("{} after {} steps in {:.1f} s (model of step {}; a predictor without memory: {:.4g})",

@@ -1,0 +1,17 @@
+/// Files that are read as a whole.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include <stiefel/export.hpp>
+
+namespace stiefel {
+
+/// All bytes of a file; file_error() when it cannot be read.
+STIEFEL_API std::string file_content(const std::filesystem::path& path);
+/// The same; nothing when there is no such file.
+STIEFEL_API std::optional<std::string> content_if_there(const std::filesystem::path& path);
+
+}  // namespace stiefel
