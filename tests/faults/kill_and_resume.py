@@ -4,7 +4,7 @@
 usage: kill_and_resume.py STIEFEL [--kills 60] [--a-run 1] [--seed 1] [--threads 1 2]
 
 Each experiment runs once to its end. Then it runs again and again: the process is killed (SIGKILL) after a random time, `stiefel resume`
-goes on, is killed as often as --a-run says, and the last one is left to finish. Every number of results.h5 but times and memory, and
+goes on, is killed as often as --a-run says, in a run that is as many times as long, and the last one is left to finish. Every number of results.h5 but times and memory, and
 every bit of the weights of checkpoints/best.h5 and last.h5, must equal those of the first run; results.h5 must open whenever it exists.
 """
 import argparse
@@ -39,15 +39,15 @@ def main():
             here = folder / "-".join(case)
             here.mkdir(exist_ok=True)
             file = here / "experiment.yaml"
-            file.write_text(experiment(*case, settings.steps), encoding="utf-8")
+            file.write_text(experiment(*case, settings.steps * settings.a_run, patience=0 if settings.a_run > 1 else 50), encoding="utf-8")
             runner = Runner(settings.program, here)
             whole, seconds = runner.reference(file, settings.threads[0])
             expected = outcome(whole)
-            for _ in range(3):
+            for _ in range(3 if settings.a_run == 1 else 1):
                 parts = here / "parts"
                 process = runner.start("run", file, "--output", parts, "--threads", rng.choice(settings.threads))
                 for _ in range(settings.a_run):
-                    alive = runner.killed(process, rng.uniform(0, seconds))
+                    alive = runner.killed(process, rng.uniform(0, seconds if settings.a_run == 1 else 2 * seconds / settings.a_run))
                     kills += alive
                     made = list(parts.rglob("config.yaml"))
                     if not made:  # killed before there was a run: it begins again

@@ -26,11 +26,11 @@ MANIFOLD = {"svd": ["recurrent.U", "recurrent.V"]}
 TIMES = ("wall_time", "step_seconds", "rss_bytes", "seconds", "calls", "started", "ended")
 
 
-def experiment(task, model, optimizer, steps, evaluate_every=23, checkpoint="{every: 10, keep: 2}"):
+def experiment(task, model, optimizer, steps, evaluate_every=23, checkpoint="{every: 10, keep: 2}", patience=50):
     entries = "".join(f'\n  - {{blocks: "{block}", plugin: geodesic_cayley, rate: 1e-3}}' for block in MANIFOLD.get(model, []))
     moved = f"{entries}\n  - {{blocks: \"*\", {OPTIMIZERS[optimizer][1:]}" if entries else " " + OPTIMIZERS[optimizer]
     return (f"name: kill-{task}-{model}-{optimizer}\ntask: {TASKS[task]}\nmodel:\n  {MODELS[model]}\noptimizer:{moved}\n"
-            f"train: {{batch: 12, steps: {steps}, evaluate_every: {evaluate_every}, weight_noise: 0.001, patience: 50}}\n"
+            f"train: {{batch: 12, steps: {steps}, evaluate_every: {evaluate_every}, weight_noise: 0.001, patience: {patience}}}\n"
             "record: {loss: 1, spectrum: 17, gradient_norms: 19, orthogonality: 13, scalars: 11}\n"
             f"checkpoint: {checkpoint}\n")
 

@@ -109,7 +109,7 @@ def read_h5dump(results):
 
 def readers(settings, folder, rng):
     file = folder / "experiment.yaml"
-    file.write_text(experiment("adding", "householder", "adam", 10**6).replace("patience: 50", "patience: 0"), encoding="utf-8")
+    file.write_text(experiment("adding", "householder", "adam", 10**6, patience=0), encoding="utf-8")
     runner = Runner(settings.program, folder)
     process = runner.start("run", file, "--output", folder / "runs", "--threads", 1)
     try:
@@ -216,9 +216,9 @@ def resident_kilobytes(process):
 
 def long(settings, folder, _):
     file = folder / "experiment.yaml"
-    text = experiment("adding", "householder", "adam", settings.steps, evaluate_every=100, checkpoint="{every: 250, keep: 2}")
+    text = experiment("adding", "householder", "adam", settings.steps, evaluate_every=100, checkpoint="{every: 250, keep: 2}", patience=0)
     text = re.sub("record: .*", "record: {loss: 1, spectrum: 100, gradient_norms: 100, orthogonality: 100, scalars: 100}", text)
-    file.write_text(text.replace("patience: 50", "patience: 0"), encoding="utf-8")
+    file.write_text(text, encoding="utf-8")
     process = Runner(settings.program, folder).start("run", file, "--output", folder / "runs", "--threads", 2)
     samples = []  # (resident kB, descriptors)
     while process.poll() is None:
