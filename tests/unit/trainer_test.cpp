@@ -43,10 +43,11 @@ struct Folder {
 
 struct Quiet final : RunObserver {
   std::vector<std::string> lines;
-  std::atomic<int>* raise_at_five = nullptr;
+  std::atomic<int>* raised = nullptr;
+  Index raised_at = 5;
   void note(const std::string& line) override { lines.push_back(line); }
   void progress(const Progress& progress) override {
-    if (raise_at_five && progress.step == 5) *raise_at_five = SIGTERM;
+    if (raised && progress.step == raised_at) *raised = SIGTERM;
   }
 };
 
@@ -186,7 +187,7 @@ TEST_CASE("a finished run is left as it is; an unfinished one is refused") {
 
   std::atomic<int> signal{0};
   Quiet killer;
-  killer.raise_at_five = &signal;
+  killer.raised = &signal;
   const RunSummary stopped = run(load({"seed=3"}), folder.path, killer, &signal);
   CHECK(stopped.state == "preempted");
   CHECK(stopped.exit_code == 143);
@@ -286,7 +287,7 @@ void check_resumed(const LoadedExperiment& loaded) {
   Quiet quiet, stopping;
   const RunSummary whole = run(loaded, folder.path / "whole", quiet);
   std::atomic<int> signal{0};
-  stopping.raise_at_five = &signal;
+  stopping.raised = &signal;
   const RunSummary stopped = run(loaded, folder.path / "parts", stopping, &signal);
   REQUIRE(stopped.state == "preempted");
   CHECK(stopped.message.find("stiefel resume " + stopped.directory.string()) != std::string::npos);
@@ -312,7 +313,7 @@ TEST_CASE("what a checkpoint does not know of is cut off and made again; damaged
   const RunSummary whole = run(loaded, folder.path / "whole", quiet);
   std::atomic<int> signal{0};
   Quiet stopping;
-  stopping.raise_at_five = &signal;
+  stopping.raised = &signal;
   const fs::path directory = run(loaded, folder.path / "parts", stopping, &signal).directory;
   {
     std::fstream file(directory / "checkpoints/step_00000005.h5", std::ios::in | std::ios::out | std::ios::binary);
@@ -330,7 +331,7 @@ TEST_CASE("a run goes on only as it began, unless the change is allowed by name"
   Folder folder;
   Quiet quiet, stopping;
   std::atomic<int> signal{0};
-  stopping.raise_at_five = &signal;
+  stopping.raised = &signal;
   const fs::path directory = run(load(), folder.path, stopping, &signal).directory;
   CHECK_THROWS_WITH(go_on(load({"train.steps=24"}), directory, quiet), doctest::Contains("train.steps: 20 before, now 24"));
   CHECK_THROWS_WITH(go_on(load({"train.steps=24"}), directory, quiet), doctest::Contains("--allow-change train.steps"));
@@ -343,7 +344,7 @@ TEST_CASE("an allowed change stays when the run goes on once more") {
   Folder folder;
   Quiet quiet, stopping;
   std::atomic<int> signal{0};
-  stopping.raise_at_five = &signal;
+  stopping.raised = &signal;
   const fs::path directory = run(load(), folder.path, stopping, &signal).directory;
   const std::vector<std::string> changed{"optimizer.rate=1e-3"};
   RunOptions until;
@@ -358,11 +359,24 @@ TEST_CASE("an allowed change stays when the run goes on once more") {
   CHECK(rates.back() == 1e-3);
 }
 
+TEST_CASE("a signal during the final test saves the last step, and another process does the test") {
+  Folder folder;
+  Quiet quiet, stopping;
+  std::atomic<int> signal{0};
+  stopping.raised = &signal;
+  stopping.raised_at = 20;
+  const RunSummary whole = run(load(), folder.path / "whole", quiet), stopped = run(load(), folder.path / "parts", stopping, &signal);
+  CHECK(stopped.exit_code == 143);
+  CHECK(fs::exists(stopped.directory / "checkpoints/step_00000020.h5"));
+  CHECK(go_on(load(), stopped.directory, quiet).state == "finished");
+  CHECK(fingerprint(stopped.directory) == fingerprint(whole.directory));
+}
+
 TEST_CASE("without the results that a checkpoint belongs to a run does not go on, and its log says so") {
   Folder folder;
   Quiet quiet, stopping;
   std::atomic<int> signal{0};
-  stopping.raise_at_five = &signal;
+  stopping.raised = &signal;
   const fs::path directory = run(load(), folder.path, stopping, &signal).directory;
   fs::remove(directory / "results.h5");
   CHECK_THROWS_WITH(go_on(load(), directory, quiet), doctest::Contains("results.h5 is missing, to which the checkpoint of step 5 belongs"));

@@ -93,7 +93,10 @@ std::vector<double> Session<S>::evaluate(Split split, Watchdog& watchdog, const 
   Prefetch<S> batches(*task, split, experiment.task.plugin, task_file, 0, count, watchdog);
   std::vector<Ratio> sums(1 + task->metrics().size());
   for (Index i = 0; i < count; ++i) {
-    if (stopped && stopped()) return {};
+    if (stopped && stopped()) {
+      network->give_state(carried);
+      return {};
+    }
     const PassResult result = watchdog.watch([&] {
       const Batch<S>& batch = batches.next();
       Matrix<S> outputs;
