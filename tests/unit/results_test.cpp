@@ -97,7 +97,7 @@ TEST_CASE("every array has units and a long name, and a scale or scales") {
     CHECK((reader.shape(path).empty() || scale || reader.has_attribute(path, "DIMENSION_LIST")));
   };
   visit("/");
-  CHECK(arrays == 36);
+  CHECK(arrays == 37);
 }
 
 TEST_CASE("rows of several publishes follow each other") {
