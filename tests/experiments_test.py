@@ -49,7 +49,7 @@ def stiefel(*words):
 
 def check(file, data):
     """What is wrong with a file, or nothing."""
-    valid = stiefel("validate", file)
+    valid = stiefel("validate", file, "--data", data)
     if valid.returncode:
         return f"{file}: {valid.stdout}{valid.stderr}"
     if file.parent == TABLES:

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstddef>
 
-#include "out_of_memory.hpp"
+#include "sudden_end.hpp"
 
 namespace {
 

@@ -24,8 +24,8 @@
 
 #include "command_table.hpp"
 #include "commands.hpp"
-#include "out_of_memory.hpp"
 #include "running.hpp"
+#include "sudden_end.hpp"
 
 namespace stiefel::cli {
 namespace {
@@ -63,6 +63,7 @@ int dispatch(const std::vector<std::string>& words) {
       fmt::print("{}", help_text(command));
       return int(Exit::done);
     }
+  if (words[0] != "check") tell_of_crashes();  // which tells of them itself
   return runners.find(command.name)->second(rest);
 }
 

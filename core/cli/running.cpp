@@ -14,8 +14,8 @@
 #include <thread>
 
 #include "commands.hpp"
-#include "out_of_memory.hpp"
 #include "progress.hpp"
+#include "sudden_end.hpp"
 
 namespace stiefel::cli {
 namespace {

@@ -6,6 +6,7 @@
 
 #include <results/atomic_file.hpp>
 #include <say.hpp>
+#include <sweep/halving.hpp>
 #include <sweep/worker.hpp>
 
 #include "commands.hpp"
@@ -77,6 +78,7 @@ int status(const Arguments& arguments) {
   const std::vector<RunLook> looks = look_at_all(folder, by_file_time(worker_options(arguments).patience));
   if (!arguments.has("--json")) {
     fmt::print("{}\n", summary(looks));
+    if (const std::string nobody = Rungs(folder).nobody(looks); !nobody.empty()) fmt::print("{}\n", nobody);
     for (std::size_t i = 0; i < runs.size(); ++i)
       fmt::print("{}  {:<8}  step {:<7}  {}{}\n", runs[i].id, name_of(looks[i].state), looks[i].step, folder.values(runs[i]),
                  looks[i].state == SweepState::failed ? ": " + looks[i].message : "");

@@ -8,6 +8,7 @@
 #include <printable.hpp>
 #include <say.hpp>
 #include <sweep/sweep.hpp>
+#include <trainer/trainer.hpp>
 
 #include "command_table.hpp"
 #include "commands.hpp"
@@ -33,6 +34,19 @@ std::string summary(const LoadedExperiment& loaded) {
          line("optimizer", optimizers) + line("training", fmt::format("{}, batches of {}, seed {}", length, e.train.batch, e.seed));
 }
 
+/// Why the network cannot be built to see whether all fits, when that is for want of data.
+std::string missing_data(const LoadedExperiment& loaded, Registry& registry, const Arguments& arguments) {
+  RunOptions options;
+  options.data_directory = data_directory(arguments);
+  try {
+    try_to_build(loaded, registry, options);
+  } catch (const Error& error) {
+    if (error.code() != Exit::data) throw;
+    return error.what();
+  }
+  return {};
+}
+
 }  // namespace
 
 int validate_command(std::span<const std::string> words) {
@@ -43,16 +57,20 @@ int validate_command(std::span<const std::string> words) {
   Registry registry = found_plugins();
   try {
     if (const std::optional<Sweep> sweep = load_sweep(file, overrides, registry)) {
-      if (!arguments.options.empty())
-        throw Error(fmt::format("{} describes {} runs, and {} is of one: `stiefel sweep run --plan` writes them to configs/", file,
-                                sweep->runs.size(), arguments.options.begin()->first));
+      for (const char* of_one : {"--resolved", "--origins"})
+        if (arguments.has(of_one))
+          throw Error(fmt::format("{} describes {} runs, and {} is of one: `stiefel sweep run --plan` writes them to configs/", file,
+                                  sweep->runs.size(), of_one));
       fmt::print("{}: valid, {} runs that differ in {}\n", file, sweep->runs.size(), fmt::join(sweep->keys, ", "));
       return int(Exit::done);
     }
     const LoadedExperiment loaded = load_experiment(file, overrides, registry);
     if (arguments.has("--resolved")) fmt::print("{}", loaded.resolved_yaml);
     if (arguments.has("--origins")) fmt::print("{}\n", fmt::join(loaded.origins, "\n"));
-    if (arguments.options.empty()) fmt::print("{}: valid\n{}", printable(file), summary(loaded));
+    if (arguments.has("--resolved") || arguments.has("--origins")) return int(Exit::done);
+    const std::string missing = missing_data(loaded, registry, arguments);
+    fmt::print("{}: valid\n{}", printable(file), summary(loaded));
+    if (!missing.empty()) fmt::print("  {:<11}{}\n", "not built", printable_lines(missing));
     return int(Exit::done);
   } catch (const Error& error) {
     const std::string text = error.what();

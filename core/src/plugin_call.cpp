@@ -27,7 +27,17 @@ std::string type_in_flight() {
   return status == 0 ? name.get() : type->name();
 }
 
+/// Of the initial-exec model, so that a signal handler may read it: nothing is allocated for it later.
+[[gnu::tls_model("initial-exec")]] thread_local const PluginCall* innermost_call = nullptr;
+
 }  // namespace
+
+PluginCall::PluginCall(std::string_view verb, std::string_view plugin, const std::filesystem::path& file) noexcept
+    : verb(verb), plugin(plugin), file(file.native()), outer(innermost_call) {
+  innermost_call = this;
+}
+PluginCall::~PluginCall() { innermost_call = outer; }
+const PluginCall* PluginCall::innermost() noexcept { return innermost_call; }
 
 void rethrow_from_plugin(std::string_view verb, std::string_view plugin, const std::filesystem::path& file) {
   const std::string place = fmt::format("while {} of {} ({})", verb, plugin, file.string());
@@ -36,7 +46,7 @@ void rethrow_from_plugin(std::string_view verb, std::string_view plugin, const s
   } catch (const LocatedError&) {
     throw;
   } catch (const Error& error) {
-    throw LocatedError(fmt::format("{}, {}", error.what(), place), error.code());
+    throw LocatedError(fmt::format("{}, {}", error.what(), place), error.code() == Exit::internal ? Exit::plugin : error.code());
   } catch (const std::bad_alloc&) {
     throw LocatedError(fmt::format("memory ran out {}; choose smaller sizes or free memory", place), Exit::exhausted);
   } catch (const std::exception& error) {

@@ -9,15 +9,29 @@
 
 namespace stiefel {
 
-/// Rethrows the exception being handled as an Error "… while <verb> of <plugin> (<file>)". An Error keeps its exit code; memory
-/// that cannot be had is Exit::exhausted; everything else, of whatever type, is Exit::plugin. An exception that already names a
-/// plugin (a map called by a cell) passes unchanged.
+/// Rethrows the exception being handled as an Error "… while <verb> of <plugin> (<file>)". An Error keeps its exit code, unless that
+/// is Exit::internal; memory that cannot be had is Exit::exhausted; everything else, of whatever type, is Exit::plugin. An exception
+/// that already names a plugin (a map called by a cell) passes unchanged.
 [[noreturn]] STIEFEL_API void rethrow_from_plugin(std::string_view verb, std::string_view plugin, const std::filesystem::path& file);
 
-/// Calls `call` and returns what it returns; costs nothing unless it throws.
+/// A call while it lasts. Those of a thread are nested: a cell calls maps.
+struct STIEFEL_API PluginCall {
+  PluginCall(std::string_view verb, std::string_view plugin, const std::filesystem::path& file) noexcept;
+  ~PluginCall();
+  PluginCall(const PluginCall&) = delete;
+  PluginCall& operator=(const PluginCall&) = delete;
+  /// Of the calling thread, or null; also in a signal handler.
+  static const PluginCall* innermost() noexcept;
+
+  std::string_view verb, plugin, file;
+  const PluginCall* outer;
+};
+
+/// Calls `call` and returns what it returns.
 ///   guarded("apply", "householder", file, [&] { map.apply(X, Y, scratch); });
 template <class Call>
 decltype(auto) guarded(std::string_view verb, std::string_view plugin, const std::filesystem::path& file, Call&& call) {
+  const PluginCall lasting(verb, plugin, file);
   try {
     return std::forward<Call>(call)();
   } catch (...) {

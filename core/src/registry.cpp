@@ -97,10 +97,13 @@ Registry::Registry(const std::vector<fs::path>& extra, std::function<void(const 
   for (const fs::path& place : default_folders()) add_place(place, false);
 }
 
+void Registry::warn(const std::string& sentence) const {
+  if (warn_ && !sentence.empty() && warned_of_.insert(sentence).second) warn_(sentence);
+}
+
 void Registry::warn_of(const fs::path& place) {
   if (!warn_) return;
-  for (const std::string& sentence : warnings_about(place))
-    if (warned_of_.insert(sentence).second) warn_(sentence);
+  for (const std::string& sentence : warnings_about(place)) warn(sentence);
 }
 
 void Registry::add_place(const fs::path& place, bool demanded) {
@@ -169,7 +172,10 @@ const Entry* Registry::lookup(Role role, const std::string& name) const {
 }
 
 const Entry& Registry::find(Role role, const std::string& name) const {
-  if (const Entry* entry = lookup(role, name)) return *entry;
+  if (const Entry* entry = lookup(role, name)) {
+    warn(rivals_of(*entry));
+    return *entry;
+  }
   for (const PluginFile& file : files_)
     if (!file.unusable.empty() && may_hold(file, name))
       throw Error(fmt::format("the {} '{}' cannot be had: {} is unusable: {}", name_of(role), name, file.path.string(), file.unusable),

@@ -33,7 +33,7 @@ class STIEFEL_API Registry {
   /// A method that is part of the program itself, not of a file.
   void add_builtin(const Entry& entry);
 
-  /// A method of a role by name, or an Error (Exit::plugin): unknown with suggestions, or unusable with the reason.
+  /// A method of a role by name, or an Error (Exit::plugin): unknown with suggestions, or unusable with the reason. Warns of rivals_of().
   const Entry& find(Role role, const std::string& name) const;
   /// The file that a method comes from.
   const PluginFile& file_of(const Entry& entry) const;
@@ -53,6 +53,7 @@ class STIEFEL_API Registry {
     const Entry* used;
     const PluginFile* refused;
   };
+  void warn(const std::string& sentence) const;
   void warn_of(const std::filesystem::path& place);
   void add_place(const std::filesystem::path& place, bool demanded);
   std::vector<const Entry*> refuse_taken_names(PluginFile& file) const;
@@ -61,7 +62,7 @@ class STIEFEL_API Registry {
   std::deque<PluginFile> files_;
   std::vector<Rival> rivals_;
   std::function<void(const std::string&)> warn_;
-  std::set<std::string> warned_of_;
+  mutable std::set<std::string> warned_of_;
 };
 
 /// Where plugins are looked for beside the places named in a configuration, in order, with the folders that need not exist last.

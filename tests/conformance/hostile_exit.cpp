@@ -1,4 +1,5 @@
-// A map that ends the program with the exit code that HOSTILE_EXIT_CODE names, or leaves a process behind and ends it with 0.
+// A map that ends the program: by exit(0) if HOSTILE_EXIT_CALL is set, else without its handlers, with the exit code that HOSTILE_EXIT_CODE
+// names, or leaving a process behind with 0.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -10,6 +11,7 @@ template <class S> class HostileExit final : public PlainMap<S> {
  public:
   using PlainMap<S>::PlainMap;
   void refresh(stiefel::CBlocks<S>) override {
+    if (std::getenv("HOSTILE_EXIT_CALL")) std::exit(0);
     const char* code = std::getenv("HOSTILE_EXIT_CODE");
     if (!code && fork() == 0) sleep(600);
     std::_Exit(code ? std::atoi(code) : 0);

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """What goes on around a run does it no harm.
 
-usage: surroundings.py STIEFEL races|signals|readers|determinism|repeat|streams|stuck|long [--times N] [--steps N] [--plugins FILE...] [--seed 1]
+usage: surroundings.py STIEFEL races|signals|readers|determinism|repeat|streams|stuck|endings|long [--times N] [--steps N] [--plugins FILE...] [--seed 1]
 
 races        Two processes start the same run at once: one of them does it, the other is refused (exit code 7) or finds it finished.
 signals      SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGWINCH at random moments, one or many; what is stopped is resumed; all bits are equal.
@@ -10,6 +10,7 @@ determinism  The same bits with 1, 2 and 8 threads, in another folder, with anot
 repeat       `stiefel repeat --check` finds the same bits, and a single changed number of a network.
 streams      A run goes on when its input or outputs are closed, full or read by nobody; a full or unread standard output is told by its exit code.
 stuck        A map that never returns, or a task, ends the run with exit code 3 and a sentence (train.step_limit); the results open.
+endings      A plugin that crashes, calls exit() or makes numbers break is named on stderr and in log.txt; the results open.
 long         A run of --steps steps that records, evaluates, publishes and saves keeps its resident memory and its open files.
 """
 import argparse
@@ -27,6 +28,7 @@ import tempfile
 import time
 
 import h5py
+import numpy as np
 import xarray
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -202,6 +204,37 @@ train: {{batch: 4, steps: 10, step_limit: 1.5}}
     return f"{len(cases)} runs without end were ended"
 
 
+def endings(settings, folder, _):
+    file = folder / "experiment.yaml"
+    runner = Runner(settings.program, folder)
+    crash = "the program crashed (a segmentation fault) while spectrum of hostile_crash"
+    cases = (("adding, length: 10", "hostile_crash", {}, -signal.SIGSEGV, crash),
+             ("adding, length: 10", "hostile_exit", {"HOSTILE_EXIT_CALL": "1"}, 3, "exit() was called while refresh of hostile_exit"),
+             ("hostile_task, nan_in: train", "dense", {}, 5, "diverged at step 1: the loss is nan"),
+             ("hostile_task, nan_in: validation", "dense", {}, 5, "diverged at step 5: the loss of a validation batch is nan"),
+             ("hostile_task, nan_in: test", "dense", {}, 5, "diverged at step 10: the loss of a test batch is nan"))
+    for number, (task, recurrent, environment, code, sentence) in enumerate(cases):
+        file.write_text(f"""name: ending
+plugins: {settings.plugins}
+task: {{plugin: {task}}}
+model: {{cell: {{plugin: elman, hidden: 4}}, recurrent: {{plugin: {recurrent}}}}}
+optimizer: {{plugin: adam}}
+train: {{batch: 4, steps: 10, evaluate_every: 5}}
+checkpoint: {{every: 5}}
+""", encoding="utf-8")
+        said = runner.end(runner.start("run", file, "--output", folder / str(number), environment=environment), code=code)
+        assert sentence in said, said
+        if recurrent == "hostile_exit":  # before there is a folder
+            continue
+        directory = next((folder / str(number)).rglob("results.h5")).parent
+        check_opens(directory)
+        assert sentence in (directory / "log.txt").read_text(encoding="utf-8")
+        if code == 5:
+            with h5py.File(directory / "results.h5") as results, h5py.File(directory / "checkpoints/diverged.h5") as broken:
+                assert results.attrs["state"] == "diverged" and np.isnan(broken["batch/inputs"][()]).all()
+    return f"{len(cases)} runs named what ended them"
+
+
 def last_step(progress):
     with open(progress, "rb") as file:
         file.seek(max(0, progress.stat().st_size - 4096))
@@ -240,7 +273,7 @@ def long(settings, folder, _):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
-    parser.add_argument("what", choices=("races", "signals", "readers", "determinism", "repeat", "streams", "stuck", "long"))
+    parser.add_argument("what", choices=("races", "signals", "readers", "determinism", "repeat", "streams", "stuck", "endings", "long"))
     parser.add_argument("--times", type=int, default=10)
     parser.add_argument("--steps", type=int, default=3000, help="of long")
     parser.add_argument("--plugins", nargs="*")

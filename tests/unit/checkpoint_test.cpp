@@ -88,6 +88,17 @@ TEST_CASE("files of steps that the index does not name are removed, but not when
   CHECK(fs::exists(whole));
 }
 
+TEST_CASE("checkpoints without their index are not taken for none") {
+  const scratch::Folder run;
+  const auto ignored = [](const std::string&) {};
+  write_checkpoint(run.path, layout_of_two(), checkpoint_of(20), 2, 0);
+  fs::remove(run.path / "checkpoints/index.json");
+  CHECK_FALSE(newest_checkpoint(run.path, ignored));  // as a kill before the first index leaves it
+  fs::copy_file(network_path(run.path, "step_00000020"), network_path(run.path, "step_00000010"));
+  CHECK_THROWS_WITH_AS(newest_checkpoint(run.path, ignored), doctest::Contains("index.json is missing, without which step_00000020.h5"),
+                       Error);
+}
+
 TEST_CASE("another network's checkpoint is refused") {
   const scratch::Folder run;
   write_checkpoint(run.path, layout_of_two(), checkpoint_of(20), 2, 0);

@@ -172,6 +172,9 @@ TEST_CASE("a plugin chosen on the command line keeps what is not the other's, in
   CHECK(e.optimizer[0].rate == 0.01);
   CHECK(options_of<config_test::SgdOptions>(e.optimizer[0]).momentum == 0.5);
   CHECK(load(valid, {"model.recurrent.plugin=householder"}).resolved_yaml == load(valid).resolved_yaml);
+  CHECK(load(valid, {"model.recurrent=householder"}).resolved_yaml == load(valid).resolved_yaml);
+  CHECK(load(valid, {"optimizer=sgd", "model.cell=lstm"}).resolved_yaml ==
+        load(valid, {"optimizer.plugin=sgd", "model.cell.plugin=lstm"}).resolved_yaml);
 }
 
 TEST_CASE("files that no case of the golden texts can hold") {

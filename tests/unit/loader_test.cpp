@@ -240,8 +240,11 @@ TEST_CASE("a name taken twice: the first file is used, the second is unusable, b
   const fs::path first = folder.path / "plugins/a.so", second = folder.path / "plugins/b.so";
   fs::copy_file(fixtures / "sound.so", second);
   fs::copy_file(fixtures / "sound.so", first);
-  Registry registry({folder.path / "plugins"});
+  std::vector<std::string> warnings;
+  Registry registry({folder.path / "plugins"}, [&](const std::string& sentence) { warnings.push_back(sentence); });
   const Entry& entry = registry.find(Role::optimizer, "still");
+  CHECK(registry.find(Role::optimizer, "still").name == entry.name);
+  CHECK(warnings == std::vector<std::string>{registry.rivals_of(entry)});
   CHECK(registry.file_of(entry).path == first);
   CHECK(registry.files()[1].path == second);
   CHECK(registry.files()[1].unusable == fmt::format("it offers the optimizer 'still', which {} offers too and which is taken from there; "

@@ -61,7 +61,7 @@ TEST_CASE("a grid with seeds is the product of the lists, and each run is the or
 
 TEST_CASE("values that mean the same run are one run") {
   Sweeps sweeps;
-  const Sweep sweep = sweeps.load("sweep: {model.recurrent: [householder, {plugin: householder, reflections: 16}], threads: [1, 2]}\n");
+  const Sweep sweep = sweeps.load("sweep: {model.recurrent: [householder, {plugin: householder, reflections: 4}], threads: [1, 2]}\n");
   CHECK(sweep.combinations == 4);
   CHECK(sweep.runs.size() == 1);
 }
@@ -253,7 +253,7 @@ TEST_CASE("a rung is decided by what its runs stored up to it, also while one of
   write_sweep(path, sweeps.load("seeds: 0..3\nsweep: {halving: {first: 20, factor: 2}, train.evaluate_every: [10]}\n"), "");
   const SweepFolder folder(path);
   const std::vector<SweepRun>& runs = folder.sweep().runs;
-  const auto store = [&](std::size_t i, Index committed) {
+  const auto store = [&](std::size_t i, Index committed, double added = 0) {
     fs::create_directories(folder.run(runs[i]));
     fs::remove(folder.run(runs[i]) / "results.h5");
     RunHeader header;
@@ -263,16 +263,17 @@ TEST_CASE("a rung is decided by what its runs stored up to it, also while one of
                                       .row = {.name = "step", .type = ColumnType::i8},
                                       .columns = {{.name = "valid_loss", .description = "lower is better"}}});
     for (Index step = 10; step <= committed; step += 10) {
-      const double loss = double(i) + (step > 20 ? 100 : 0);  // beyond the rung it is worse
+      const double loss = double(i) + (step > 20 ? 100 : 0) + added;  // beyond the rung it is worse
       writer.append(epochs, double(step), {&loss, 1});
     }
     writer.publish(committed, {});
   };
-  const auto targets = [&] {
-    std::vector<RunLook> looks;
-    for (const SweepRun& run : runs) looks.push_back(look_at(folder, run, {}));
-    return Rungs(folder).targets(looks);
+  const auto looks = [&] {
+    std::vector<RunLook> all;
+    for (const SweepRun& run : runs) all.push_back(look_at(folder, run, {}));
+    return all;
   };
+  const auto targets = [&] { return Rungs(folder).targets(looks()); };
   for (std::size_t i = 0; i < 3; ++i) store(i, 20);
   CHECK(targets()[0].step == 20);
   CHECK(!targets()[3].left_out);
@@ -284,6 +285,12 @@ TEST_CASE("a rung is decided by what its runs stored up to it, also while one of
   const std::vector<Target> decided = targets();
   for (std::size_t i = 0; i < 4; ++i) CHECK(decided[i].left_out == (i >= 2));
   CHECK(decided[1].step == 40);
+  CHECK(Rungs(folder).nobody(looks()) == "");
+
+  fs::remove_all(path / "rungs");
+  for (std::size_t i = 0; i < 4; ++i) store(i, 20, std::nan(""));
+  for (const Target& target : targets()) CHECK(target.left_out);
+  CHECK(Rungs(folder).nobody(looks()).find("none goes on: no run has a value of valid_loss where they are compared") == 0);
 }
 
 TEST_CASE("a lock of another host is taken over when it was not seen to change for so long, whatever the clock there says") {

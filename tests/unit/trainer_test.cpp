@@ -415,7 +415,7 @@ TEST_CASE("a task reports on the best model: means in /outcome, files beside the
 TEST_CASE("the outcome of a task: names that are refused") {
   Folder folder;
   RunOutcome outcome(folder.path / "outcome");
-  for (const char* name : {"", "A", "1a", "a-b", "a b"}) CHECK_THROWS_AS(outcome.scalar(name, 1, 1), Error);
+  for (const char* name : {"", "A", "a/b", "a-b", "a b"}) CHECK_THROWS_AS(outcome.scalar(name, 1, 1), Error);
   for (const char* name : {"", ".", "..", ".x", "a/b", "/a"}) CHECK_THROWS_AS(outcome.file(name, "x"), Error);
   CHECK(!fs::exists(folder.path / "outcome"));
   outcome.scalar("mean", 1, 1);
@@ -643,6 +643,22 @@ TEST_CASE("weight noise: the gradient is taken beside the parameters, which are 
   CHECK(b.pass(batch, 1, {}).loss == first);
   CHECK(a.pass(batch, 2, {}).loss != first);
   CHECK(c.pass(batch, 1, {}).loss != first);
+}
+
+TEST_CASE("what is found out when the network is built is said of its place in the file") {
+  const auto fault = [](const std::vector<std::string>& overrides) {
+    try {
+      try_to_build(load(overrides), registry(), {});
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK(fault({}) == "");
+  CHECK(fault({"model.recurrent={plugin: householder, reflections: 99}"}).starts_with("command line: model.recurrent: "));
+  CHECK(fault({"record.blocks={nothing: 10}"}).find("there is no parameter block \"nothing\"") != std::string::npos);
+  CHECK(fault({"model.cell={plugin: lru, hidden: 8}"}).find("the cell lru has no recurrent map, so householder would do nothing") !=
+        std::string::npos);
 }
 
 TEST_CASE("a dry run names parameters, memory and time") {

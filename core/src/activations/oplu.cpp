@@ -65,7 +65,7 @@ template <class S> class Oplu final : public Activation<S> {
 
 template <class S> std::unique_ptr<Activation<S>> new_oplu(const ActivationOptions& options, Index rows) {
   if (rows % 2 != 0)
-    throw Error("oplu takes rows in pairs and needs an even number of rows, not " + std::to_string(rows) + "; change `units` by one");
+    throw Error("oplu takes rows in pairs and needs an even number of rows, not " + std::to_string(rows) + "; change `hidden` by one");
   return std::make_unique<Oplu<S>>(options.pairing == "halves", rows);
 }
 

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <stiefel/initialiser.hpp>
@@ -19,6 +20,16 @@ struct PluginChoice {
   std::string plugin;
   const Entry* entry = nullptr;
   std::shared_ptr<void> options;  // of the plugin's type
+  std::string where;              // "file:3:5: model.cell"
+
+  /// work(), whose errors begin with the place of this node.
+  template <class F> decltype(auto) located(F&& work) const {
+    try {
+      return std::forward<F>(work)();
+    } catch (const Error& error) {
+      throw Error(where.empty() ? error.what() : where + ": " + error.what(), error.code());
+    }
+  }
 };
 
 struct RecurrentMap : PluginChoice {

@@ -122,6 +122,10 @@ void apply(Node& root, Override& override, Problems& problems) {
     if (!node) return;
     if (Member* member = parent->find(key); member && i + 1 == override.keys.size()) member->where = override.where;
   }
+  if (node->kind == Node::Kind::map && node->find("plugin") && override.value.kind == Node::Kind::scalar) {  // optimizer=sgd
+    drop_options(*node, override.value.text);
+    node = child(*node, "plugin", override, problems);
+  }
   *node = std::move(override.value);
 }
 

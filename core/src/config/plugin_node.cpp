@@ -36,6 +36,7 @@ void ConfigSchema::describe_options(PluginChoice& choice, const Entry& entry) {
 
 void ConfigSchema::describe_plugin(PluginChoice& choice, Role role, const char* example, const Keys& beside) {
   const Registry* registry = section_->reading->registry;
+  choice.where = fmt::format("{}: {}", section_->where.text(), section_->path);
   shorthand("plugin");
   if (!reads()) {
     const std::vector<std::string> names = registry->names(role);

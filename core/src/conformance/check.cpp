@@ -67,43 +67,13 @@ void check_documented(const ConfigSchema& schema, CheckReport& report) {
 
 }  // namespace
 
-namespace {
-
-// weight, A, activation.slope
-bool block_name(const std::string& name) {
-  std::size_t first = 0;
-  while (true) {
-    const std::size_t dot = std::min(name.find('.', first), name.size());
-    const std::string part = name.substr(first, dot - first);
-    const bool capitals = !part.empty() && std::all_of(part.begin(), part.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
-    if (!plain_name(part) && !capitals) return false;
-    if (dot == name.size()) return true;
-    first = dot + 1;
-  }
-}
-
-}  // namespace
-
-bool plain_name(std::string_view name) {
-  return !name.empty() && name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == name.npos;
-}
-
 void check_blocks(CheckReport& report, const std::vector<BlockSpec>& blocks) {
   std::set<std::string> names;
   report.require("blocks", true, "");
-  for (const BlockSpec& b : blocks) {
-    report.require("blocks", block_name(b.name),
-                   fmt::format("the block name `{}` must be [a-z0-9_]+ or capitals, parts joined by dots", b.name));
-    report.require("blocks", names.insert(b.name).second, fmt::format("two blocks are named `{}`", b.name));
-    report.require("blocks", b.size >= 0, fmt::format("the size {} of block `{}` is negative", b.size, b.name));
-    report.require("blocks", (b.rows == 0 && b.cols == 0) || b.rows * b.cols == b.size,
-                   fmt::format("block `{}` is {} × {} but has {} numbers", b.name, b.rows, b.cols, b.size));
-    const Index wanted = b.manifold == Manifold::unitary ? 2 * b.cols : b.cols;
-    report.require("blocks", b.manifold == Manifold::flat || (b.rows == wanted && b.rows * b.cols == b.size),
-                   fmt::format("block `{}` of {} × {} is no {}", b.name, b.rows, b.cols,
-                               b.manifold == Manifold::unitary ? "unitary matrix (2n × n)" : "orthogonal matrix (n × n)"));
-    report.require("blocks", std::isfinite(b.rate_scale) && b.rate_scale > 0,
-                   fmt::format("rate_scale {} of block `{}` must be above 0", b.rate_scale, b.name));
+  for (const BlockSpec& block : blocks) {
+    const std::string fault = block_fault(block);
+    report.require("blocks", fault.empty(), fault);
+    report.require("blocks", names.insert(block.name).second, fmt::format("two blocks are named `{}`", block.name));
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "conformance/check.hpp"
 #include "plugin_call.hpp"
+#include "plugin_faults.hpp"
 
 namespace stiefel::conformance {
 
@@ -83,8 +84,6 @@ template <class F> void attempt(const Subject& subject, CheckReport& report, std
   }
 }
 
-/// Names as they appear in files and in YAML.
-bool plain_name(std::string_view name);
 /// Block names and sizes; reported under "blocks".
 void check_blocks(CheckReport& report, const std::vector<BlockSpec>& blocks);
 /// Meaning, default and range of every option; reported under "options".

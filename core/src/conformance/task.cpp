@@ -17,36 +17,17 @@ constexpr Index batches_compared = 20;
 
 template <class T> void append(std::string& text, const T& number) { text.append(reinterpret_cast<const char*>(&number), sizeof number); }
 
-void check_shape(const TaskShape& shape, CheckReport& report) {
-  report.require("shape", shape.steps > 0, fmt::format("steps is {}", shape.steps));
-  report.require("shape", shape.output_size > 0, fmt::format("output_size is {}", shape.output_size));
-  report.require("shape", shape.input == InputKind::none || shape.input_size > 0, fmt::format("input_size is {}", shape.input_size));
-}
-
 template <class S> void check_values(Batch<S>& batch, const TaskShape& shape, CheckReport& report) {
-  report.require("batches", batch.sequences() > 0, "fill() left a batch without sequences");
-  report.require("batches", batch.steps() <= shape.steps, fmt::format("a batch has {} steps, shape() says {}", batch.steps(), shape.steps));
-  for (Index b = 0; b < batch.sequences(); ++b) {
-    const Index length = batch.length(b);
-    report.require("batches", length >= 1 && length <= batch.steps(),
-                   fmt::format("sequence {} has the length {} of {}", b, length, batch.steps()));
-    if (length < 1 || length > batch.steps()) return;
-    for (Index t = 0; t < length; ++t) {
-      if (shape.input == InputKind::symbols)
-        report.require("batches", batch.symbol(t, b) >= -1 && batch.symbol(t, b) < shape.input_size,
-                       fmt::format("symbol {} at step {} of sequence {}", batch.symbol(t, b), t, b));
-      else if (shape.input == InputKind::dense)
+  const std::string fault = batch_fault(batch, shape);
+  report.require("batches", fault.empty(), fault);
+  if (!fault.empty()) return;
+  for (Index b = 0; b < batch.sequences(); ++b)
+    for (Index t = 0; t < batch.length(b); ++t) {
+      if (shape.input == InputKind::dense)
         for (const S x : batch.input(t, b)) report.require("batches", std::isfinite(x), "an input is NaN or Inf");
-      if (shape.readout == ReadoutKind::last && t < length - 1) continue;
-      const S weight = batch.weight(t, b);
-      report.require("batches", std::isfinite(weight) && weight >= 0, fmt::format("the weight {} at step {} of sequence {}", weight, t, b));
-      if (shape.labels && weight > 0)
-        report.require("batches", batch.label(t, b) >= 0 && batch.label(t, b) < shape.output_size,
-                       fmt::format("label {} at step {} of sequence {}", batch.label(t, b), t, b));
-      if (!shape.labels)
-        for (const S x : batch.target(t, b)) report.require("batches", std::isfinite(x), "a target is NaN or Inf");
+      if (shape.labels || (shape.readout == ReadoutKind::last && t < batch.length(b) - 1)) continue;
+      for (const S x : batch.target(t, b)) report.require("batches", std::isfinite(x), "a target is NaN or Inf");
     }
-  }
 }
 
 // Sequences of the first batches of a split.
@@ -199,7 +180,8 @@ template <class S> void check_scalar(const Subject& subject, CheckReport& report
   std::optional<TaskProbe<S>> made;
   attempt(subject, report, "shape", [&] {
     made.emplace(subject, seed);
-    check_shape(made->shape, report);
+    const std::string fault = shape_fault(made->shape);
+    report.require("shape", fault.empty(), fault);
   });
   if (!made) return;
   attempt(subject, report, "batches", [&] { check_batches(*made, report, seed); });

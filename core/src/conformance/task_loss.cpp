@@ -55,10 +55,8 @@ template <class S> void check_weights(const TaskProbe<S>& probe, CheckReport& re
 
 template <class S> void check_metrics(const TaskProbe<S>& probe, CheckReport& report, const Real& output, const Scored<S>& scored) {
   const std::vector<Metric> metrics = probe.subject.call("metrics", [&] { return probe.task->metrics(); });
-  std::set<std::string> names;
-  for (const Metric& m : metrics)
-    report.require("metrics", plain_name(m.name) && m.name != "loss" && names.insert(m.name).second,
-                   fmt::format("`{}` is no good name of a metric: [a-z0-9_]+, unique, not `loss`", m.name));
+  const std::string fault = metrics_fault(metrics);
+  report.require("metrics", fault.empty(), fault);
   const Panel<S> panel(output);
   const auto measure = [&](Index first, Index count, std::vector<Ratio>& into) {
     probe.subject.call("measure", [&] { probe.task->measure(panel.read(first, count), scored.targets(first, count), into); });

@@ -1,8 +1,6 @@
 // Y += W X in the time loop, dW += dY Xᵀ behind it.
 #include "engine/maps.hpp"
 
-#include "plugin_call.hpp"
-
 namespace stiefel {
 namespace {
 
@@ -16,10 +14,6 @@ template <class S> bool dense_is_faster(const Parametrisation<S>& map, const Rou
 }
 
 }  // namespace
-
-template <class S> template <class F> auto NetworkMap<S>::guard(const char* verb, F&& call) const {
-  return guarded(verb, plugin_, file_, std::forward<F>(call));
-}
 
 template <class S> NetworkMap<S>::NetworkMap(std::unique_ptr<Parametrisation<S>> map, std::string plugin, std::filesystem::path file,
                                              const RouteContext& context)

@@ -9,6 +9,8 @@
 #include <stiefel/cell.hpp>
 #include <stiefel/product.hpp>
 
+#include "plugin_call.hpp"
+
 namespace stiefel {
 
 /// What is known of the work, for the choice of a route.
@@ -46,9 +48,10 @@ template <class S> class STIEFEL_API NetworkMap {
   void decay(double decay, std::span<S> sum) const;
   void finish(CBlocks<S> theta, std::span<const S> sum, Blocks<S> dtheta);
 
- private:
-  template <class F> auto guard(const char* verb, F&& call) const;
+  /// Any other call of the plugin: errors name it.
+  template <class F> auto guard(std::string_view verb, F&& call) const { return guarded(verb, plugin_, file_, std::forward<F>(call)); }
 
+ private:
   std::unique_ptr<Parametrisation<S>> map_;
   std::string plugin_;
   std::filesystem::path file_;

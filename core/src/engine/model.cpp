@@ -1,6 +1,7 @@
 // Builds a network from its description: blocks in the order input, cell, readout, initial state, maps.
 #include "engine/model.hpp"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -55,23 +56,30 @@ template <class S> Model<S>::Model(const Experiment& experiment, const Registry&
   const CellContext context{model.hidden, is_complex(model)};
   cell_plugin = model.cell.plugin;
   cell_file = file_of(model.cell);
-  cell.reset(guarded("create", cell_plugin, cell_file, [&] { return make<Cell<S>, S>(model.cell, &context); }));
+  cell.reset(model.cell.located(
+      [&] { return guarded("create", cell_plugin, cell_file, [&] { return make<Cell<S>, S>(model.cell, &context); }); }));
 
   const std::string& wanted = experiment.train.recompute;
   const double saved = double(cell->saved_rows() * shape.steps * experiment.train.batch) * sizeof(S);
   recompute = wanted == "always" || (wanted == "auto" && saved > 0.25 * double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE)));
 
-  const std::vector<MapSpec> specs = cell->maps();
+  const std::vector<MapSpec> specs = guarded("maps", cell_plugin, cell_file, [&] { return cell->maps(); });
   refuse_unknown_maps(model, specs);
+  if (specs.empty() && model.recurrent.plugin != "dense")
+    throw Error(fmt::format("{}: the cell {} has no recurrent map, so {} would do nothing; write `recurrent: dense`", model.recurrent.where,
+                            cell_plugin, model.recurrent.plugin));
   const Index batch_columns = (experiment.train.batch + slice_count(experiment.train.batch) - 1) / slice_count(experiment.train.batch);
   std::vector<NetworkMap<S>> made;
   for (const MapSpec& spec : specs) {
     const RecurrentMap& choice = choice_for(model, spec.name);
     const Shape map_shape{spec.rows, spec.cols, context.complex};
     const std::filesystem::path file = file_of(choice);
-    std::unique_ptr<Parametrisation<S>> map(
-        guarded("create", choice.plugin, file, [&] { return make<Parametrisation<S>, S>(choice, &map_shape); }));
-    made.emplace_back(std::move(map), choice.plugin, file, RouteContext{choice.route, batch_columns, experiment.train.batch * task.steps});
+    choice.located([&] {
+      std::unique_ptr<Parametrisation<S>> map(
+          guarded("create", choice.plugin, file, [&] { return make<Parametrisation<S>, S>(choice, &map_shape); }));
+      made.emplace_back(std::move(map), choice.plugin, file,
+                        RouteContext{choice.route, batch_columns, experiment.train.batch * task.steps});
+    });
   }
   maps = std::make_unique<NetworkMaps<S>>(specs, std::move(made));
 
@@ -82,13 +90,15 @@ template <class S> Model<S>::Model(const Experiment& experiment, const Registry&
     return layout.add(prefix, blocks);
   };
   add("input.", input->blocks(), input_count);
-  cell_first = add("", cell->blocks(), cell_count);
+  guarded("blocks", cell_plugin, cell_file, [&] { cell_first = add("", cell->blocks(), cell_count); });
   readout_first = add("readout.", readout->blocks(), readout_count);
   if (learned_state()) state_block = layout.add("", {{"initial_state", cell->state_rows(), cell->state_rows(), 1}});
   for (Index i = 0; i < maps->count(); ++i) {
     Index count = 0;
     const std::string& name = maps->spec(i).name;
-    map_first.push_back(add(name.empty() ? "recurrent." : "recurrent." + name + ".", (*maps)[i].plugin().blocks(), count));
+    const NetworkMap<S>& map = (*maps)[i];
+    map.guard("blocks",
+              [&] { map_first.push_back(add(name.empty() ? "recurrent." : "recurrent." + name + ".", map.plugin().blocks(), count)); });
     map_count.push_back(count);
   }
 }
@@ -109,8 +119,7 @@ template <class S> void Model<S>::initialise(S* data, std::uint64_t seed) const 
   for (Index i = 0; i < maps->count(); ++i) {
     const NetworkMap<S>& map = (*maps)[i];
     Rng map_rng(seed, "initialise/recurrent/" + maps->spec(i).name);
-    guarded("initialise", map.plugin_name(), map.plugin_file(),
-            [&] { map.plugin().initialise(part(data, map_first[i], map_count[i]), map_rng); });
+    map.guard("initialise", [&] { map.plugin().initialise(part(data, map_first[i], map_count[i]), map_rng); });
   }
 }
 

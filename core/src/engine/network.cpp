@@ -16,13 +16,7 @@ namespace {
 
 template <class S> std::vector<Index> lengths_of(const Batch<S>& batch) {
   std::vector<Index> lengths(batch.sequences());
-  for (Index b = 0; b < batch.sequences(); ++b) {
-    lengths[b] = batch.length(b);
-    if (lengths[b] < 1 || lengths[b] > batch.steps())
-      throw Error("the task made a sequence of " + std::to_string(lengths[b]) + " steps in a batch of up to " +
-                      std::to_string(batch.steps()) + "; lengths must be at least 1",
-                  Exit::plugin);
-  }
+  for (Index b = 0; b < batch.sequences(); ++b) lengths[b] = batch.length(b);
   return lengths;
 }
 
@@ -183,7 +177,7 @@ template <class S> void Network<S>::reduce(PassResult& result) {
     if (map_decay_[m] != 0) map.decay(map_decay_[m], sum);
     const Blocks<S> dtheta = model_.part(gradient_.data(), model_.map_first[m], model_.map_count[m]);
     map.finish(model_.map_theta(m), sum, dtheta);
-    penalties[std::size_t(m)] = map.plugin().penalty(model_.map_theta(m), dtheta);
+    penalties[std::size_t(m)] = map.guard("penalty", [&] { return map.plugin().penalty(model_.map_theta(m), dtheta); });
   });
   for (const double penalty : penalties) result.penalty += penalty;
 }

@@ -1,17 +1,16 @@
 // Block names are unique within a network; they are what YAML, checkpoints and results call a parameter.
 #include "engine/parameters.hpp"
 
+#include "plugin_faults.hpp"
+
 namespace stiefel {
 
 Index Layout::add(const std::string& prefix, const std::vector<BlockSpec>& blocks) {
   const Index first = count();
   for (BlockSpec block : blocks) {
+    if (const std::string fault = block_fault(block); !fault.empty()) throw Error(fault + "; correct blocks() of the plugin", Exit::plugin);
     block.name = prefix + block.name;
     if (block.rows == 0) block.rows = block.size, block.cols = 1;
-    if (block.size < 0 || (block.manifold == Manifold::flat && block.rows * block.cols != block.size))
-      throw Error("block " + block.name + " has " + std::to_string(block.size) + " numbers but says that it is " +
-                      std::to_string(block.rows) + " × " + std::to_string(block.cols) + "; correct blocks() of the plugin",
-                  Exit::plugin);
     if (find(block.name) >= 0)
       throw Error("two parameter blocks are named " + block.name + "; rename one in blocks() of the plugin", Exit::plugin);
     offsets_.push_back(offsets_.back() + block.size);

@@ -15,6 +15,7 @@
 #include <loader/elf_file.hpp>
 #include <loader/load.hpp>
 #include <loader/tag.hpp>
+#include <plugin_call.hpp>
 
 namespace stiefel {
 namespace {
@@ -103,7 +104,9 @@ PluginFile load_plugin(const std::filesystem::path& path) {
   if (!file.unusable.empty()) return file;
   // An absolute path: dlopen searches the system's folders for a name without a slash.
   boost::dll::fs::error_code failure;
-  boost::dll::shared_library library(std::filesystem::absolute(path), failure, boost::dll::load_mode::rtld_now);
+  boost::dll::shared_library library;
+  guarded("load", path.stem().string(), path,
+          [&] { library.load(std::filesystem::absolute(path), failure, boost::dll::load_mode::rtld_now); });
   if (!library) {
     const char* said = dlerror();
     const std::string reason = said ? said : failure.message();

@@ -99,6 +99,13 @@ std::vector<std::size_t> Rungs::going_on(Index step, const std::vector<std::size
   return better;
 }
 
+std::string Rungs::nobody(const std::vector<RunLook>& looks) {
+  const std::vector<Target> all = targets(looks);
+  if (std::ranges::count(all, true, &Target::left_out) != std::ssize(all)) return {};
+  return fmt::format("none goes on: no run has a value of {} where they are compared (NaN, or it failed before), see {}",
+                     folder_.sweep().halving->metric, (folder_.path() / "rungs").string());
+}
+
 void Rungs::require_metric(const SweepRun& run) const { judged(folder_, run); }
 
 std::vector<Target> Rungs::targets(const std::vector<RunLook>& looks) {

@@ -80,7 +80,7 @@ class Worker {
     for (const Child& child : children_) ::kill(child.process, number);
   }
   void fail(std::size_t run, int exit_code, const std::string& message);
-  int exit_code() const;
+  int exit_code();
   std::string label(std::size_t run) const { return fmt::format("{} ({})", runs_[run].id, folder_.values(runs_[run])); }
 
   const SweepFolder& folder_;
@@ -293,9 +293,11 @@ void Worker::touch_claims_when_due() {
   }
 }
 
-int Worker::exit_code() const {
+int Worker::exit_code() {
   if (signals_.stop != 0) return 128 + signals_.stop;
   if (in_use_) return int(Exit::in_use);
+  const std::string nobody = rungs_.nobody(looks_);
+  if (!nobody.empty()) say_(nobody);
   bool left = false;
   for (std::size_t i = 0; i < runs_.size(); ++i) {
     if (only_ && *only_ != i) continue;
@@ -303,6 +305,7 @@ int Worker::exit_code() const {
     const bool at_target = targets_[i].left_out || (only_ && targets_[i].step > 0 && looks_[i].step >= targets_[i].step);
     left = left || (looks_[i].state != SweepState::finished && !at_target);
   }
+  if (!nobody.empty()) return int(Exit::diverged);
   return left ? int(Exit::preempted) : int(Exit::done);
 }
 

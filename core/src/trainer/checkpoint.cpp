@@ -46,8 +46,10 @@ std::vector<double> numbers_of(const StateItem& item) {
 
 void set_numbers(StateItem& item, const std::vector<double>& numbers) {
   with_type(item.type, [&]<class T>(T) {
-    const std::vector<T> values(numbers.begin(), numbers.end());
-    if (!values.empty()) std::memcpy(item.bytes.data(), values.data(), item.bytes.size());
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      const T value = T(numbers[i]);
+      std::memcpy(item.bytes.data() + i * sizeof(T), &value, sizeof(T));
+    }
   });
 }
 
@@ -202,14 +204,27 @@ void write_checkpoint(const fs::path& run, const Layout& layout, const Checkpoin
   remove_unlisted_checkpoints(run);
 }
 
+namespace {
+
+/// checkpoints/step_*.h5, sorted.
+std::vector<fs::path> files_of_steps(const fs::path& run) {
+  std::vector<fs::path> files;
+  if (!fs::exists(run / "checkpoints")) return files;
+  for (const auto& entry : fs::directory_iterator(run / "checkpoints")) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("step_") && name.ends_with(".h5")) files.push_back(entry.path());
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
+}  // namespace
+
 void remove_unlisted_checkpoints(const fs::path& run) {
   const std::vector<CheckpointEntry> listed = read_checkpoint_index(run);
   if (listed.empty()) return;
-  for (const auto& entry : fs::directory_iterator(run / "checkpoints")) {
-    const std::string name = entry.path().filename().string();
-    const bool of_a_step = name.starts_with("step_") && name.ends_with(".h5");
-    if (of_a_step && std::ranges::find(listed, name, &CheckpointEntry::file) == listed.end()) fs::remove(entry.path());
-  }
+  for (const fs::path& file : files_of_steps(run))
+    if (std::ranges::find(listed, file.filename().string(), &CheckpointEntry::file) == listed.end()) fs::remove(file);
 }
 
 namespace {
@@ -259,7 +274,15 @@ void demand_whole(const fs::path& run, const std::string& which) {
 
 std::optional<fs::path> newest_checkpoint(const fs::path& run, const std::function<void(const std::string&)>& damaged) {
   const std::vector<CheckpointEntry> entries = read_checkpoint_index(run);
-  if (entries.empty()) return std::nullopt;
+  if (entries.empty()) {
+    // Killed between its first checkpoint and the index, a run leaves one file that it makes again.
+    if (const auto unlisted = files_of_steps(run); unlisted.size() > 1)
+      throw Error(fmt::format("{} is missing, without which {} and the other checkpoints cannot be trusted; restore it, or move the run's "
+                              "folder away and run again",
+                              (run / "checkpoints/index.json").string(), unlisted.back().filename().string()),
+                  Exit::damaged);
+    return std::nullopt;
+  }
   for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
     const fs::path path = run / "checkpoints" / entry->file();
     if (!fs::is_regular_file(path))

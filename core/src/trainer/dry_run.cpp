@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "results/provenance.hpp"
+#include "trainer/recording.hpp"
 #include "trainer/session.hpp"
 
 namespace stiefel {
@@ -26,9 +27,19 @@ Index dimension(const Layout& layout) {
   return sum;
 }
 
+/// What a run has from its beginning, with nothing written.
+template <class S> struct Built {
+  Built(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options)
+      : session(loaded, registry, options), recording(nowhere, loaded.experiment, *session.task, *session.network, *session.updater) {}
+  Session<S> session;
+  RecorderThread nowhere;
+  Recording<S> recording;
+};
+
 template <class S> DryRun dry(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options) {
   using Clock = std::chrono::steady_clock;
-  Session<S> session(loaded, registry, options);
+  Built<S> built(loaded, registry, options);
+  Session<S>& session = built.session;
   const Layout& layout = session.network->layout();
   DryRun result;
   const auto line = [&](std::string text) { result.lines.push_back(std::move(text)); };
@@ -46,7 +57,7 @@ template <class S> DryRun dry(const LoadedExperiment& loaded, Registry& registry
     line(fmt::format("map        {} {} × {}, {} route", map.plugin_name(), map.rows(), map.cols(), map.dense() ? "dense" : "structured"));
   }
   Batch<S> batch;
-  guarded("fill", loaded.experiment.task.plugin, session.task_file, [&] { session.task->fill(Split::train, 0, batch); });
+  session.task->fill(Split::train, 0, batch);
   double seconds = 0;
   PassResult pass;
   for (int repeat = 0; repeat < 2; ++repeat) {
@@ -63,6 +74,13 @@ template <class S> DryRun dry(const LoadedExperiment& loaded, Registry& registry
 }
 
 }  // namespace
+
+void try_to_build(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options) {
+  if (loaded.experiment.scalar == "float64")
+    Built<double>(loaded, registry, options);
+  else
+    Built<float>(loaded, registry, options);
+}
 
 DryRun dry_run(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options) {
   return loaded.experiment.scalar == "float64" ? dry<double>(loaded, registry, options) : dry<float>(loaded, registry, options);

@@ -31,11 +31,11 @@ Inspection inspect_as(const LoadedExperiment& loaded, Registry& registry, const 
     const Parametrisation<S>& plugin = maps[i].plugin();
     InspectedMap map{maps.spec(i).name.empty() ? "recurrent" : maps.spec(i).name,
                      maps[i].plugin_name(),
-                     matrix_of(plugin),
+                     maps[i].guard("apply", [&] { return matrix_of(plugin); }),
                      plugin.complex_pairs(),
                      {},
                      {}};
-    guarded("take the spectrum", map.plugin, maps[i].plugin_file(), [&] { map.spectrum = plugin.spectrum(); });
+    map.spectrum = maps[i].guard("spectrum", [&] { return plugin.spectrum(); });
     map.defect = orthogonality_defect(map.W, map.complex);
     found.maps.push_back(std::move(map));
   }

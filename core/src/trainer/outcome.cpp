@@ -2,19 +2,16 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cctype>
-
 #include "config/file_name.hpp"
 #include "config/scalars.hpp"
+#include "plugin_faults.hpp"
 #include "results/atomic_file.hpp"
 
 namespace stiefel {
 
 void RunOutcome::scalar(const std::string& name, double value, double weight) {
-  const bool fit = !name.empty() && std::islower(static_cast<unsigned char>(name[0])) &&
-                   name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string::npos;
-  if (!fit) throw Error("\"" + name + "\" cannot name a quantity: use small letters, digits and _, a letter first", Exit::plugin);
+  if (!plain_name(name))
+    throw Error(fmt::format("'{}' cannot name a quantity: use small letters, digits and _", shortened(name)), Exit::plugin);
   Ratio& ratio = quantities_[name];
   ratio.sum += weight * value;
   ratio.weight += weight;

@@ -7,7 +7,6 @@
 
 #include <stiefel/task.hpp>
 
-#include "plugin_call.hpp"
 #include "trainer/watchdog.hpp"
 
 namespace stiefel {
@@ -15,15 +14,8 @@ namespace stiefel {
 template <class S> class Prefetch {
  public:
   /// Batches first, first + 1, …, until `end` (−1: without end). The watchdog waits for the last one, when no more is wanted.
-  Prefetch(const Task<S>& task, Split split, std::string plugin, std::filesystem::path file, Index first, Index end, Watchdog& watchdog)
-      : watchdog_(watchdog),
-        task_(task),
-        split_(split),
-        plugin_(std::move(plugin)),
-        file_(std::move(file)),
-        next_(first),
-        end_(end),
-        thread_([this](std::stop_token stop) { work(stop); }) {}
+  Prefetch(const Task<S>& task, Split split, Index first, Index end, Watchdog& watchdog)
+      : watchdog_(watchdog), task_(task), split_(split), next_(first), end_(end), thread_([this](std::stop_token stop) { work(stop); }) {}
   ~Prefetch() {
     thread_.request_stop();
     changed_.notify_all();
@@ -50,7 +42,7 @@ template <class S> class Prefetch {
         if (!changed_.wait(lock, stop, [this] { return !ready_; })) return;
       }
       try {
-        guarded("fill", plugin_, file_, [&] { task_.fill(split_, next_, back_); });
+        task_.fill(split_, next_, back_);
       } catch (...) {
         std::unique_lock lock(mutex_);
         failure_ = std::current_exception();
@@ -66,8 +58,6 @@ template <class S> class Prefetch {
   Watchdog& watchdog_;
   const Task<S>& task_;
   Split split_;
-  std::string plugin_;
-  std::filesystem::path file_;
   Index next_, end_;
   Batch<S> front_, back_;
   std::mutex mutex_;

@@ -171,10 +171,10 @@ void RunRecord::finish(Index step, const Status& status) {
 
 void RunRecord::fail(const std::string& message, int exit_code) noexcept {
   try {
-    log("failed: " + message);
-    call({});
     Status status;
-    status.state = "failed";
+    status.state = exit_code == int(Exit::diverged) ? "diverged" : "failed";
+    log(status.state + ": " + message);
+    call({});
     status.message = message;
     status.exit_code = exit_code;
     recorder_->finish(committed_, status);

@@ -1,6 +1,8 @@
 // Tables by name; the layout is described in results/README.md.
 #include "trainer/recording.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -8,6 +10,7 @@
 #include <numeric>
 
 #include "diagnostics.hpp"
+#include "plugin_faults.hpp"
 #include "results/provenance.hpp"
 
 namespace stiefel {
@@ -48,6 +51,7 @@ std::string direction(bool higher_is_better) { return higher_is_better ? "higher
 class NamedScalars final : public Recorder {
  public:
   void scalar(std::string_view name, double value) override {
+    if (!plain_name(name)) throw Error(fmt::format("`{}` cannot name a scalar: [a-z0-9_]+", name), Exit::plugin);
     names.emplace_back(name);
     values.push_back(value);
   }
@@ -146,9 +150,10 @@ template <class S> void Recording<S>::define_maps(Network<S>& network) {
                                                      1024})
                                  : -1);
     NamedScalars scalars;
-    if (periods_.scalars > 0) map.record(scalars);
+    if (periods_.scalars > 0) maps[i].guard("record", [&] { map.record(scalars); });
     std::vector<Column> named;
     for (const std::string& name : scalars.names) named.push_back(number(name, "1", name + " of the map"));
+    scalar_names_.push_back(std::move(scalars.names));
     scalars_.push_back(named.empty() ? -1 : recorder_.define({group_of("scalars", maps.spec(i)), snapshot, {}, named, 1024}));
   }
 }
@@ -218,7 +223,7 @@ template <class S> bool Recording<S>::maps_due(Index step) const {
 template <class S> void Recording<S>::maps(Index step, Network<S>& network) {
   NetworkMaps<S>& maps = *network.model().maps;
   for (Index i = 0; i < maps.count(); ++i) {
-    if (map_due(periods_.spectrum, step)) spectrum(step, i, maps[i].plugin().spectrum());
+    if (map_due(periods_.spectrum, step)) spectrum(step, i, maps[i].guard("spectrum", [&] { return maps[i].plugin().spectrum(); }));
     if (map_due(periods_.orthogonality, step)) orthogonality(step, i, network);
     if (map_due(periods_.scalars, step) && scalars_[i] >= 0) scalars(step, i, network);
   }
@@ -243,15 +248,20 @@ template <class S> void Recording<S>::spectrum(Index step, Index map, const Spec
 }
 
 template <class S> void Recording<S>::orthogonality(Index step, Index map, Network<S>& network) {
-  const Parametrisation<S>& plugin = (*network.model().maps)[map].plugin();
-  const Defect defect = orthogonality_defect(matrix_of(plugin), plugin.complex_pairs());
+  const NetworkMap<S>& shown = (*network.model().maps)[map];
+  const Matrix<double> W = shown.guard("apply", [&] { return matrix_of(shown.plugin()); });
+  const Defect defect = orthogonality_defect(W, shown.plugin().complex_pairs());
   const double values[] = {defect.frobenius, defect.largest};
   recorder_.append(orthogonality_[map], double(step), values);
 }
 
 template <class S> void Recording<S>::scalars(Index step, Index map, Network<S>& network) {
   NamedScalars scalars;
-  (*network.model().maps)[map].plugin().record(scalars);
+  const NetworkMap<S>& shown = (*network.model().maps)[map];
+  shown.guard("record", [&] {
+    shown.plugin().record(scalars);
+    if (scalars.names != scalar_names_[map]) throw Error("record() gives other scalars than at the beginning of the run", Exit::plugin);
+  });
   recorder_.append(scalars_[map], double(step), scalars.values);
 }
 

@@ -7,15 +7,22 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/guarded_task.hpp"
+#include "plugin_call.hpp"
+
 namespace stiefel {
 
 template <class S> Session<S>::Session(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options)
-    : experiment(loaded.experiment), task_file(registry.file_of(*experiment.task.entry).path), workers(int(experiment.threads)) {
+    : experiment(loaded.experiment), workers(int(experiment.threads)) {
   const TaskContext context{std::uint64_t(experiment.seed), experiment.train.batch, options.data_directory};
   const Entry& entry = *experiment.task.entry;
   const auto create = std::is_same_v<S, float> ? entry.create_float : entry.create_double;
-  task.reset(static_cast<Task<S>*>(
-      guarded("create", experiment.task.plugin, task_file, [&] { return create(experiment.task.options.get(), &context); })));
+  const std::filesystem::path file = registry.file_of(entry).path;
+  experiment.task.located([&] {
+    std::unique_ptr<Task<S>> made(static_cast<Task<S>*>(
+        guarded("create", experiment.task.plugin, file, [&] { return create(experiment.task.options.get(), &context); })));
+    task = std::make_unique<GuardedTask<S>>(std::move(made), experiment.task.plugin, file);
+  });
   if (task->batches(Split::train) < 1)
     throw Error("the task " + experiment.task.plugin + " has no training batch; make its training set at least one batch large",
                 Exit::data);
@@ -38,7 +45,7 @@ template <class S> Session<S>::Session(const LoadedExperiment& loaded, Registry&
 /// What depends on evaluations would silently do nothing without them.
 template <class S> void Session<S>::require_selection() const {
   const TrainOptions& train = experiment.train;
-  const Split split = train.select_on == "best_test" ? Split::test : Split::validation;
+  const Split split = selecting_split();
   if (task->batches(split) > 0) return;
   const bool plateau = std::ranges::any_of(experiment.optimizer, [](const auto& group) { return group.schedule.kind == "plateau"; });
   const char* key = train.patience > 0       ? "train.patience"
@@ -84,26 +91,31 @@ template <class S> PassResult Session<S>::pass(const Batch<S>& batch, Index step
   return network->train(batch, workers, request);
 }
 
-template <class S>
-std::vector<double> Session<S>::evaluate(Split split, Watchdog& watchdog, const std::function<bool()>& stopped, Outcome* outcome) {
+template <class S> std::vector<double> Session<S>::evaluate(Split split, Watchdog& watchdog, const Evaluation& evaluation) {
   const Index count = task->batches(split);
   if (count == 0) return {};
   watchdog.watch([&] { network->refresh(); });
   const Matrix<S> carried = network->take_state();
-  Prefetch<S> batches(*task, split, experiment.task.plugin, task_file, 0, count, watchdog);
+  Prefetch<S> batches(*task, split, 0, count, watchdog);
   std::vector<Ratio> sums(1 + task->metrics().size());
   for (Index i = 0; i < count; ++i) {
-    if (stopped && stopped()) {
+    if (evaluation.stopped && evaluation.stopped()) {
       network->give_state(carried);
       return {};
     }
+    const Batch<S>* batch = nullptr;
     const PassResult result = watchdog.watch([&] {
-      const Batch<S>& batch = batches.next();
+      batch = &batches.next();
       Matrix<S> outputs;
-      PassResult passed = network->evaluate(batch, workers, outcome ? &outputs : nullptr);
-      if (outcome) guarded("report", experiment.task.plugin, task_file, [&] { task->report(i, batch, cview(outputs), *outcome); });
+      PassResult passed = network->evaluate(*batch, workers, evaluation.outcome ? &outputs : nullptr);
+      if (evaluation.outcome && std::isfinite(passed.loss)) task->report(i, *batch, cview(outputs), *evaluation.outcome);
       return passed;
     });
+    if (!std::isfinite(result.loss)) {
+      network->give_state(carried);
+      if (evaluation.not_finite) evaluation.not_finite(*batch, result.loss);
+      return {};
+    }
     sums[0].sum += result.loss * result.weight;
     sums[0].weight += result.weight;
     for (std::size_t m = 0; m < result.metrics.size(); ++m)

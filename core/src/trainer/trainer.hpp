@@ -60,7 +60,9 @@ STIEFEL_API RunSummary run_experiment(const LoadedExperiment& loaded, Registry& 
 /// Anything else that differs is an Error that lists it.
 STIEFEL_API RunSummary resume_experiment(const std::filesystem::path& directory, const LoadedExperiment& loaded, Registry& registry,
                                          const RunOptions& options, const std::vector<std::string>& allowed, RunObserver& observer);
-/// Resolves everything, loads the data, takes one step, writes nothing.
+/// Loads the data and builds the network and all that records it; an Error when that cannot be done.
+STIEFEL_API void try_to_build(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options);
+/// The same, and takes one step; writes nothing.
 STIEFEL_API DryRun dry_run(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options);
 
 }  // namespace stiefel

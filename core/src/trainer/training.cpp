@@ -79,8 +79,7 @@ template <class S> class Trainer {
         options_(options),
         observer_(observer),
         recording_(record.recorder(), experiment_, *session.task, *session.network, *session.updater),
-        batches_(*session.task, Split::train, experiment_.task.plugin, session.task_file, from ? from->step : 0, session.total_steps(),
-                 watchdog_),
+        batches_(*session.task, Split::train, from ? from->step : 0, session.total_steps(), watchdog_),
         steps_(session.total_steps()) {
     if (from) restore(*from);
   }
@@ -101,7 +100,9 @@ template <class S> class Trainer {
   int signal() const { return agreed(options_.signal ? options_.signal->load() : 0); }
   bool stopped_by_signal();
   void stop(int exit_code, const std::string& reason);
-  void diverged(Index step, double loss, const Batch<S>& batch);
+  /// `what`: of whose loss, e.g. "the loss".
+  void diverged(Index step, std::string_view what, double loss, const Batch<S>& batch);
+  bool has_diverged() const { return status_.state == "diverged"; }
   [[noreturn]] void overdue();
   void evaluate();
   std::vector<double> evaluate(Split split, const std::function<bool()>& stopped = {}, Outcome* outcome = nullptr);
@@ -159,6 +160,7 @@ template <class S> RunSummary Trainer<S>::run() {
     }
     if (!step()) break;
     if (progress_.step % period == 0 || progress_.step == steps_) evaluate();
+    if (has_diverged()) break;
     if (save_due()) save();
   }
   if (status_.state == "finished") finish_best();
@@ -200,7 +202,7 @@ template <class S> bool Trainer<S>::step() {
     norms = watch_.time(Phase::optimizer, [&] { return session_.updater->step(number, *session_.network, session_.workers); });
   });
   if (!std::isfinite(pass.loss) || !std::isfinite(norms.gradient) || !std::isfinite(norms.update)) {
-    diverged(number, pass.loss, *batch);
+    diverged(number, "the loss", pass.loss, *batch);
     return false;
   }
   progress_.step = number;
@@ -233,14 +235,14 @@ template <class S> void Trainer<S>::record_maps() {
   });
 }
 
-template <class S> void Trainer<S>::diverged(Index step, double loss, const Batch<S>& batch) {
+template <class S> void Trainer<S>::diverged(Index step, std::string_view what, double loss, const Batch<S>& batch) {
   const std::string block = session_.broken_block(), directory = shell_word(record_.directory().string());
   status_.state = "diverged";
   status_.exit_code = int(Exit::diverged);
   status_.message = fmt::format(
-      "diverged at step {}: the loss is {} and the first block with a number that is not finite is {}; the batch is in {}, the results "
+      "diverged at step {}: {} is {} and the first block with a number that is not finite is {}; the batch is in {}, the results "
       "up to step {} are kept. Lower the learning rate or clip the gradient",
-      step, loss, block.empty() ? "none" : block, network_path(record_.directory(), "diverged").string(), progress_.step);
+      step, what, loss, block.empty() ? "none" : block, network_path(record_.directory(), "diverged").string(), progress_.step);
   if (saved_ > 0)
     status_.message +=
         fmt::format(", from the beginning or from step {}: stiefel resume {} KEY=VALUE --allow-change KEY", saved_, directory);
@@ -321,7 +323,10 @@ template <class S> std::string Trainer<S>::values_text(const char* split, const 
 
 template <class S> std::vector<double> Trainer<S>::evaluate(Split split, const std::function<bool()>& stopped, Outcome* outcome) {
   watched_ = fmt::format("a {} batch after step {}", name_of(split), progress_.step);
-  return session_.evaluate(split, watchdog_, stopped, outcome);
+  const auto not_finite = [&](const Batch<S>& batch, double loss) {
+    diverged(progress_.step, fmt::format("the loss of a {} batch", name_of(split)), loss, batch);
+  };
+  return session_.evaluate(split, watchdog_, {stopped, not_finite, outcome});
 }
 
 template <class S> void Trainer<S>::evaluate() {
@@ -331,8 +336,9 @@ template <class S> void Trainer<S>::evaluate() {
   row.train_loss = loss_sum_ / double(std::max<Index>(losses_, 1));
   watch_.time(Phase::evaluate, [&] {
     row.validation = evaluate(Split::validation);
-    if (experiment_.train.select_on == "best_test") row.test = evaluate(Split::test);
+    if (experiment_.train.select_on == "best_test" && !has_diverged()) row.test = evaluate(Split::test);
   });
+  if (has_diverged()) return;
   const std::vector<double>& selecting = experiment_.train.select_on == "best_test" ? row.test : row.validation;
   std::string line = fmt::format("step {} epoch {:.2f} train loss {:.6g}", row.step, row.epoch, row.train_loss);
   if (!row.validation.empty()) line += " " + values_text("valid", row.validation);
@@ -381,13 +387,16 @@ template <class S> void Trainer<S>::finish_best() {
       Split::test, [this] { return signal() != 0; }, session_.task->reports() ? &outcome : nullptr);
   if (values.empty()) {
     session_.network->restore(last);
-    stopped_by_signal();
+    if (!has_diverged()) stopped_by_signal();
     return;
   }
   recording_.final_test(step, values);
   if (!outcome.quantities().empty()) recording_.outcome(step, outcome.quantities());
-  status_.message = fmt::format("{} after {} steps in {:.1f} s (model of step {}; a predictor without memory: {:.4g})",
-                                values_text("test", values), progress_.step, seconds_since(start_), step, session_.task->baseline());
+  const bool unselected = !chosen && session_.batches(session_.selecting_split()) > 0;
+  status_.message = fmt::format("{} after {} steps in {:.1f} s (model of step {}{}; a predictor without memory: {:.4g})",
+                                values_text("test", values), progress_.step, seconds_since(start_), step,
+                                unselected ? fmt::format(", the last: no evaluation gave a number for {}", experiment_.train.select) : "",
+                                session_.task->baseline());
 }
 
 /// Shown to whoever may have to end the process without an exception.

@@ -76,8 +76,9 @@ template <class S> void Updater<S>::attach(const Experiment& experiment, const R
     if (option.frozen) continue;
     const std::filesystem::path file = registry.file_of(*option.entry).path;
     const auto create = std::is_same_v<S, float> ? option.entry->create_float : option.entry->create_double;
-    std::unique_ptr<Optimizer<S>> optimizer(
-        static_cast<Optimizer<S>*>(guarded("create", option.plugin, file, [&] { return create(option.options.get(), nullptr); })));
+    std::unique_ptr<Optimizer<S>> optimizer(option.located([&] {
+      return static_cast<Optimizer<S>*>(guarded("create", option.plugin, file, [&] { return create(option.options.get(), nullptr); }));
+    }));
     Group group{
         std::move(optimizer), option.plugin, file, option.rate, option.weight_decay, option.composite, Schedule(option.schedule), {}};
     std::vector<BlockSpec> specs;
@@ -163,7 +164,7 @@ template <class S> UpdateNorms Updater<S>::step(Index step, Network<S>& network,
     NetworkMap<S>& map = (*model.maps)[m];
     if (map.frozen()) continue;
     const Blocks<S> theta = model.part(network.values().data(), model.map_first[m], model.map_count[m]);
-    guarded("after_step", map.plugin_name(), map.plugin_file(), [&] { map.plugin().after_step(theta); });
+    map.guard("after_step", [&] { map.plugin().after_step(theta); });
   }
   for (std::size_t i = 0; i < before_.size(); ++i) before_[i] -= network.values()[i];
   norms.update = std::sqrt(squares<S>(std::span<const S>(before_)));

@@ -1,0 +1,97 @@
+// Within signal handlers and without memory: no call here is more than a system call.
+#include "sudden_end.hpp"
+
+#include <signal.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <initializer_list>
+#include <string_view>
+
+#include <plugin_call.hpp>
+#include <stiefel/error.hpp>
+
+namespace stiefel::cli {
+namespace {
+
+constexpr std::size_t most_parts = 12;
+
+/// In one call, so that no other line comes between.
+void write_line(int descriptor, std::string_view beginning, std::initializer_list<std::string_view> sentence) noexcept {
+  std::array<iovec, most_parts> parts;
+  std::size_t count = 0;
+  const auto add = [&](std::string_view text) { parts[count++] = {const_cast<char*>(text.data()), text.size()}; };
+  add(beginning);
+  for (const std::string_view part : sentence)
+    if (count + 1 < most_parts) add(part);
+  add("\n");
+  [[maybe_unused]] const auto written = writev(descriptor, parts.data(), int(count));
+}
+
+/// By the first thread that comes; others wait for its end.
+void tell_the_end(std::initializer_list<std::string_view> sentence) noexcept {
+  static std::atomic_flag ending;
+  while (ending.test_and_set()) pause();
+  write_line(STDERR_FILENO, isatty(STDERR_FILENO) ? "\nstiefel: " : "stiefel: ", sentence);  // there may be a progress line on a terminal
+  if (const int log = log_of_run; log >= 0) write_line(log, "failed: ", sentence);
+}
+
+constexpr std::string_view go_on = "; a run goes on from its last checkpoint with: stiefel resume RUN";
+
+struct Crash {
+  int signal;
+  std::string_view name;
+};
+constexpr Crash crashes[] = {{SIGSEGV, "a segmentation fault"},
+                             {SIGBUS, "a bus error"},
+                             {SIGFPE, "a division by zero"},
+                             {SIGILL, "an illegal instruction"},
+                             {SIGABRT, "abort()"}};
+struct sigaction before[NSIG];
+
+void on_crash(int number) {
+  sigaction(number, &before[number], nullptr);
+  raise(number);  // comes when this has returned
+  std::string_view name;
+  for (const Crash& crash : crashes)
+    if (crash.signal == number) name = crash.name;
+  if (const PluginCall* call = PluginCall::innermost())
+    tell_the_end({"the program crashed (", name, ") while ", call->verb, " of ", call->plugin, " (", call->file,
+                  "): the fault is the plugin's, and `stiefel check` looks for it", go_on});
+  else
+    tell_the_end({"the program crashed (", name, "), an error of stiefel itself: please report it", go_on});
+}
+
+const pid_t process = getpid();
+
+void on_exit_call(int, void*) {
+  const PluginCall* call = PluginCall::innermost();
+  if (!call || getpid() != process) return;
+  tell_the_end(
+      {"exit() was called while ", call->verb, " of ", call->plugin, " (", call->file, "); let the plugin throw stiefel::Error", go_on});
+  _exit(int(Exit::plugin));
+}
+
+}  // namespace
+
+std::atomic<int> log_of_run{-1};
+
+void end_out_of_memory() noexcept {
+  tell_the_end({"out of memory; make the batch, the network or the sequences smaller, or free memory", go_on});
+  _exit(int(Exit::exhausted));
+}
+
+void tell_of_crashes() {
+  static char stack[64 << 10];  // the thread's own may be what has run out
+  const stack_t alternative{stack, 0, sizeof stack};
+  sigaltstack(&alternative, nullptr);
+  struct sigaction action {};
+  action.sa_handler = on_crash;
+  action.sa_flags = SA_ONSTACK;
+  for (const Crash& crash : crashes) sigaction(crash.signal, &action, &before[crash.signal]);
+  on_exit(on_exit_call, nullptr);
+}
+
+}  // namespace stiefel::cli

@@ -1,0 +1,42 @@
+// A task behind its plugin: each call is guarded, and what a pass relies on is checked when it comes.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include <stiefel/task.hpp>
+
+namespace stiefel {
+
+/// Errors name the plugin and, where its answer is wrong, have Exit::plugin.
+template <class S> class STIEFEL_API GuardedTask final : public Task<S> {
+ public:
+  GuardedTask(std::unique_ptr<Task<S>> task, std::string plugin, std::filesystem::path file);
+
+  TaskShape shape() const override { return shape_; }
+  Index batches(Split split) const override;
+  void fill(Split split, Index index, Batch<S>& batch) const override;
+  double loss(CMat<S> output, const Targets<S>& targets, Mat<S> doutput) const override;
+  std::vector<Metric> metrics() const override { return metrics_; }
+  void measure(CMat<S> output, const Targets<S>& targets, std::span<Ratio> metrics) const override;
+  double baseline() const override;
+  void trivial(Index t, std::span<S> output) const override;
+  std::vector<DataFile> files() const override;
+  bool reports() const override;
+  void report(Index index, const Batch<S>& batch, CMat<S> outputs, Outcome& outcome) const override;
+  std::vector<std::string> alphabet() const override;
+
+ private:
+  template <class F> auto guard(const char* verb, F&& call) const;
+  /// Throws unless `fault` is empty.
+  void require(const std::string& fault) const;
+
+  std::unique_ptr<Task<S>> task_;
+  std::string plugin_;
+  std::filesystem::path file_;
+  TaskShape shape_;
+  std::vector<Metric> metrics_;
+};
+
+}  // namespace stiefel

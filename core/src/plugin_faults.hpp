@@ -1,0 +1,21 @@
+// What is wrong with what a plugin says: "…" as the rest of a sentence, empty when nothing is. Runs refuse it, `stiefel check` names it.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <stiefel/parametrisation.hpp>
+#include <stiefel/task.hpp>
+
+namespace stiefel {
+
+/// [a-z0-9_]+, of names that appear in files and in YAML.
+STIEFEL_API bool plain_name(std::string_view name);
+STIEFEL_API std::string block_fault(const BlockSpec& block);
+STIEFEL_API std::string shape_fault(const TaskShape& shape);
+STIEFEL_API std::string metrics_fault(const std::vector<Metric>& metrics);
+/// Everything by which a pass could read or write where it must not, and weights that are no weights.
+template <class S> STIEFEL_API std::string batch_fault(const Batch<S>& batch, const TaskShape& shape);
+
+}  // namespace stiefel
