@@ -53,6 +53,17 @@ void prepare_thread() {
 
 Handle property_list(hid_t kind) { return {ok(H5Pcreate(kind), "make", "a property list"), H5Pclose}; }
 
+namespace {
+
+/// Locks of the file where there are locks: network file systems may have none, and nothing here depends on them.
+Handle file_access() {
+  Handle list = property_list(H5P_FILE_ACCESS);
+  ok(H5Pset_file_locking(list.id(), true, true), "allow a missing lock in", "a property list");
+  return list;
+}
+
+}  // namespace
+
 Handle text_type() {
   Handle type(ok(H5Tcopy(H5T_C_S1), "make", "the text type"), H5Tclose);
   ok(H5Tset_size(type.id(), H5T_VARIABLE), "size", "the text type");
@@ -263,17 +274,17 @@ File File::create(const std::filesystem::path& path) {
   prepare_thread();
   const Handle creation = property_list(H5P_FILE_CREATE);
   ok(H5Pset_link_creation_order(creation.id(), H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED), "prepare", path.string());
-  return {Handle(ok(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation.id(), H5P_DEFAULT), "create", path.string()), H5Fclose), path};
+  return {Handle(ok(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation.id(), file_access().id()), "create", path.string()), H5Fclose), path};
 }
 
 File File::open_for_writing(const std::filesystem::path& path) {
   prepare_thread();
-  return {Handle(ok(H5Fopen(path.c_str(), H5F_ACC_RDWR, H5P_DEFAULT), "open", path.string()), H5Fclose), path};
+  return {Handle(ok(H5Fopen(path.c_str(), H5F_ACC_RDWR, file_access().id()), "open", path.string()), H5Fclose), path};
 }
 
 File File::open(const std::filesystem::path& path) {
   prepare_thread();
-  return {Handle(ok(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), "open", path.string()), H5Fclose), path};
+  return {Handle(ok(H5Fopen(path.c_str(), H5F_ACC_RDONLY, file_access().id()), "open", path.string()), H5Fclose), path};
 }
 
 void File::close() {

@@ -58,7 +58,7 @@ void on_crash(int number) {
   for (const Crash& crash : crashes)
     if (crash.signal == number) name = crash.name;
   if (const PluginCall* call = PluginCall::innermost())
-    tell_the_end({"the program crashed (", name, ") while ", call->verb, " of ", call->plugin, " (", call->file,
+    tell_the_end({"the program crashed (", name, ") in ", call->verb, "() of ", call->plugin, " (", call->file,
                   "): the fault is the plugin's, and `stiefel check` looks for it", go_on});
   else
     tell_the_end({"the program crashed (", name, "), an error of stiefel itself: please report it", go_on});
@@ -70,7 +70,7 @@ void on_exit_call(int, void*) {
   const PluginCall* call = PluginCall::innermost();
   if (!call || getpid() != process) return;
   tell_the_end(
-      {"exit() was called while ", call->verb, " of ", call->plugin, " (", call->file, "); let the plugin throw stiefel::Error", go_on});
+      {"exit() was called in ", call->verb, "() of ", call->plugin, " (", call->file, "); let the plugin throw stiefel::Error", go_on});
   _exit(int(Exit::plugin));
 }
 

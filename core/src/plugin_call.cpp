@@ -40,7 +40,7 @@ PluginCall::~PluginCall() { innermost_call = outer; }
 const PluginCall* PluginCall::innermost() noexcept { return innermost_call; }
 
 void rethrow_from_plugin(std::string_view verb, std::string_view plugin, const std::filesystem::path& file) {
-  const std::string place = fmt::format("while {} of {} ({})", verb, plugin, file.string());
+  const std::string place = fmt::format("in {}() of {} ({})", verb, plugin, file.string());
   try {
     throw;
   } catch (const LocatedError&) {

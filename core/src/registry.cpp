@@ -145,6 +145,11 @@ const PluginFile& Registry::add(const fs::path& path) {
   return file;
 }
 
+void Registry::warn_if_unusable(const PluginFile& file) const {
+  if (file.unusable.empty() || std::ranges::find(rivals_, &file, &Rival::refused) != rivals_.end()) return;
+  warn(fmt::format("{} is not used: {}", file.path.string(), file.unusable));
+}
+
 std::vector<const Entry*> Registry::refuse_taken_names(PluginFile& file) const {
   std::vector<const Entry*> taken;
   std::set<std::pair<Role, std::string>> own;

@@ -45,6 +45,8 @@ class STIEFEL_API Registry {
   std::vector<std::string> names(Role role) const;
   /// Loads one more file, for `stiefel check FILE.so`; a file that is known already is returned as it is.
   const PluginFile& add(const std::filesystem::path& file);
+  /// Of a file that was named, unless it is one of rivals_of().
+  void warn_if_unusable(const PluginFile& file) const;
 
  private:
   struct NoSearch {};

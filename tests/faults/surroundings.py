@@ -207,9 +207,9 @@ train: {{batch: 4, steps: 10, step_limit: 1.5}}
 def endings(settings, folder, _):
     file = folder / "experiment.yaml"
     runner = Runner(settings.program, folder)
-    crash = "the program crashed (a segmentation fault) while spectrum of hostile_crash"
+    crash = "the program crashed (a segmentation fault) in spectrum() of hostile_crash"
     cases = (("adding, length: 10", "hostile_crash", {}, -signal.SIGSEGV, crash),
-             ("adding, length: 10", "hostile_exit", {"HOSTILE_EXIT_CALL": "1"}, 3, "exit() was called while refresh of hostile_exit"),
+             ("adding, length: 10", "hostile_exit", {"HOSTILE_EXIT_CALL": "1"}, 3, "exit() was called in refresh() of hostile_exit"),
              ("hostile_task, nan_in: train", "dense", {}, 5, "diverged at step 1: the loss is nan"),
              ("hostile_task, nan_in: validation", "dense", {}, 5, "diverged at step 5: the loss of a validation batch is nan"),
              ("hostile_task, nan_in: test", "dense", {}, 5, "diverged at step 10: the loss of a test batch is nan"))
@@ -226,7 +226,7 @@ checkpoint: {{every: 5}}
         assert sentence in said, said
         if recurrent == "hostile_exit":  # before there is a folder
             continue
-        directory = next((folder / str(number)).rglob("results.h5")).parent
+        directory = next((folder / str(number)).rglob("config.yaml")).parent
         check_opens(directory)
         assert sentence in (directory / "log.txt").read_text(encoding="utf-8")
         if code == 5:

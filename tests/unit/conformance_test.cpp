@@ -46,9 +46,9 @@ TEST_CASE("NaN, a false claim and exceptions are named") {
   CHECK_FALSE(failed(claim, "gradient"));
   const CheckReport create = check("hostile_throw_create");
   REQUIRE(failed(create, "shapes"));
-  CHECK(failed(create, "shapes")->note.find("while create of hostile_throw_create") != std::string::npos);
+  CHECK(failed(create, "shapes")->note.find("in create() of hostile_throw_create") != std::string::npos);
   const CheckReport thrown = check("hostile_throw_int");
-  CHECK(thrown.text("").find("the type int was thrown while apply of hostile_throw_int") != std::string::npos);
+  CHECK(thrown.text("").find("the type int was thrown in apply() of hostile_throw_int") != std::string::npos);
 }
 
 TEST_CASE("a comparison keeps the worst entries, NaN first") {

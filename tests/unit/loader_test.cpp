@@ -13,6 +13,7 @@
 #include <plugin_call.hpp>
 #include <registry.hpp>
 #include <suggestion.hpp>
+#include <thread>
 
 namespace fs = std::filesystem;
 using namespace stiefel;
@@ -319,7 +320,7 @@ TEST_CASE("what anybody may write to is warned of, once") {
 TEST_CASE("what a plugin throws says what was asked of whom, once") {
   Folder folder;
   const auto place = [](const char* verb, const char* name) {
-    return fmt::format("while {} of {} ({}/{}.so)", verb, name, fixtures.string(), name);
+    return fmt::format("in {}() of {} ({}/{}.so)", verb, name, fixtures.string(), name);
   };
   CHECK(use("hostile_nan").second == Exit::done);
   CHECK(use("hostile_throw_create") == std::pair("no map today, " + place("create", "hostile_throw_create"), Exit::plugin));
@@ -335,10 +336,37 @@ TEST_CASE("what a plugin throws says what was asked of whom, once") {
     return std::pair<std::string, Exit>();
   };
   CHECK(thrown([] { throw Error("the slope is 2 and may be 1", Exit::data); }) ==
-        std::pair<std::string, Exit>("the slope is 2 and may be 1, while refresh of map (m.so)", Exit::data));
+        std::pair<std::string, Exit>("the slope is 2 and may be 1, in refresh() of map (m.so)", Exit::data));
   CHECK(thrown([] { throw std::bad_alloc(); }) ==
-        std::pair<std::string, Exit>("memory ran out while refresh of map (m.so); choose smaller sizes or free memory", Exit::exhausted));
+        std::pair<std::string, Exit>("memory ran out in refresh() of map (m.so); choose smaller sizes or free memory", Exit::exhausted));
+  CHECK(thrown([] { STIEFEL_ASSERT(1 == 2); }).second == Exit::plugin);
   CHECK(guarded("refresh", "map", "m.so", [] { return 7; }) == 7);
+}
+
+TEST_CASE("the innermost call of a thread is known while it lasts") {
+  CHECK(PluginCall::innermost() == nullptr);
+  guarded("forward", "cell", "c.so", [] {
+    CHECK_THROWS_AS(guarded("apply", "map", "m.so",
+                            [] {
+                              CHECK(PluginCall::innermost()->verb == "apply");
+                              CHECK(PluginCall::innermost()->outer->plugin == "cell");
+                              std::thread([] { CHECK(PluginCall::innermost() == nullptr); }).join();
+                              throw Error("no");
+                            }),
+                    Error);
+    CHECK(PluginCall::innermost()->file == "c.so");
+  });
+  CHECK(PluginCall::innermost() == nullptr);
+}
+
+TEST_CASE("a file that was named and is unusable is warned of") {
+  std::vector<std::string> warnings;
+  Registry registry({}, [&](const std::string& sentence) { warnings.push_back(sentence); });
+  registry.warn_if_unusable(registry.add(fixtures / "sound.so"));
+  CHECK(warnings.empty());
+  registry.warn_if_unusable(registry.add(fixtures / "no_entries.so"));
+  REQUIRE(warnings.size() == 1);
+  CHECK(warnings[0].find("no_entries.so is not used: its table has 0 entries") != std::string::npos);
 }
 
 TEST_CASE("suggestions are at most two edits away") {

@@ -222,6 +222,15 @@ TEST_CASE("an update that is not finite is a divergence in its own step, before 
   CHECK_FALSE(fs::exists(summary.directory / "checkpoints/step_00000001.h5"));
 }
 
+TEST_CASE("a map that cannot be recorded because of its numbers is a divergence") {
+  Folder folder;
+  Quiet quiet;
+  const std::vector<std::string> infinite = {"model.recurrent={plugin: dense, init: constant, scale: 1e300}", "record.blocks={}"};
+  CHECK_THROWS_WITH_AS(run(load(infinite), folder.path, quiet), doctest::Contains("of a matrix with NaN or Inf cannot be computed"), Error);
+  for (const auto& file : fs::recursive_directory_iterator(folder.path))
+    if (file.path().filename() == "results.h5") CHECK(ResultReader(file.path()).text_attribute("/", "state") == "diverged");
+}
+
 TEST_CASE("checkpoints are kept as often and as many as asked") {
   Folder folder;
   Quiet quiet;

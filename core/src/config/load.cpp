@@ -18,14 +18,14 @@ namespace fs = std::filesystem;
 /// Adds one file, or every *.so of a folder by name.
 void add_plugins(const fs::path& place, Registry& registry) {
   if (!fs::is_directory(place)) {
-    registry.add(place);
+    registry.warn_if_unusable(registry.add(place));
     return;
   }
   std::vector<fs::path> files;
   for (const auto& file : fs::directory_iterator(place))
     if (file.path().extension() == ".so") files.push_back(file.path());
   std::ranges::sort(files);
-  for (const fs::path& file : files) registry.add(file);
+  for (const fs::path& file : files) registry.warn_if_unusable(registry.add(file));
 }
 
 /// Makes the entries of `plugins:` absolute, seen from the file that names them, and loads them.

@@ -196,7 +196,7 @@ template <class S> void check_blocks_apart(const Subject& subject, CheckReport& 
       for (Index b = 0; b < count; ++b)
         pool.emplace_back([&, b] {
           try {
-            guarded("step in threads", subject.entry.name, subject.file,
+            guarded("step", subject.entry.name, subject.file,
                     [&] { parallel.optimizer().step(b, 0.05, parallel.theta()[std::size_t(b)].span(), gradients[std::size_t(b)].span()); });
           } catch (const std::exception& e) {
             faults[std::size_t(b)] = e.what();

@@ -159,7 +159,7 @@ template <class S> struct Work {
   void run_often(const MapProbe<S>& probe) {
     const Subject& subject = probe.subject();
     try {
-      guarded("apply, apply_adjoint or accumulate in four threads", subject.entry.name, subject.file, [&] {
+      guarded("apply, apply_adjoint or accumulate", subject.entry.name, subject.file, [&] {
         for (int repeat = 0; repeat < 50; ++repeat) run(probe.map());
       });
     } catch (const std::exception& e) {

@@ -69,7 +69,7 @@ template <class S> void check_threads(const TaskProbe<S>& probe, CheckReport& re
     for (Index k = 0; k < threads; ++k)
       pool.emplace_back([&, k] {
         try {
-          guarded("fill in threads", probe.subject.entry.name, probe.subject.file, [&] {
+          guarded("fill", probe.subject.entry.name, probe.subject.file, [&] {
             Batch<S> batch;
             for (Index i = k; i < threads * each; i += threads) {
               probe.task->fill(Split::train, i, batch);

@@ -105,7 +105,7 @@ PluginFile load_plugin(const std::filesystem::path& path) {
   // An absolute path: dlopen searches the system's folders for a name without a slash.
   boost::dll::fs::error_code failure;
   boost::dll::shared_library library;
-  guarded("load", path.stem().string(), path,
+  guarded("dlopen", path.stem().string(), path,
           [&] { library.load(std::filesystem::absolute(path), failure, boost::dll::load_mode::rtld_now); });
   if (!library) {
     const char* said = dlerror();
