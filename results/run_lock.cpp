@@ -120,9 +120,9 @@ bool make_lock(const std::filesystem::path& path, const std::string& content, lo
   }
   const int result = ::link(draft.c_str(), path.c_str()), error = errno;
   ::unlink(draft.c_str());
-  if (result != 0 && (error == EPERM || error == EOPNOTSUPP))
-    throw Error(fmt::format("making the lock {} failed: its file system has no hard links; choose a folder on another one with --output",
-                            path.string()));
+  if (result != 0 && (error == EPERM || error == EOPNOTSUPP || error == ENOSYS))
+    throw Error(fmt::format(
+        "making the lock {} failed: its file system has no hard links; the folders of runs must be on one that has them", path.string()));
   // The draft is missing when whoever has just got the lock has tidied up (RunDirectory).
   if (result != 0 && error != EEXIST && error != ENOENT) throw file_error("making the lock", path, error);
   return result == 0;

@@ -51,17 +51,20 @@ constexpr Crash crashes[] = {{SIGSEGV, "a segmentation fault"},
                              {SIGABRT, "abort()"}};
 struct sigaction before[NSIG];
 
-void on_crash(int number) {
-  sigaction(number, &before[number], nullptr);
-  raise(number);  // comes when this has returned
+void on_crash(int number, siginfo_t* info, void*) {
   std::string_view name;
   for (const Crash& crash : crashes)
     if (crash.signal == number) name = crash.name;
-  if (const PluginCall* call = PluginCall::innermost())
+  const bool sent = info->si_code <= 0 && info->si_pid != getpid();
+  if (sent)
+    tell_the_end({"the program was sent the signal of ", name, go_on});
+  else if (const PluginCall* call = PluginCall::innermost())
     tell_the_end({"the program crashed (", name, ") in ", call->verb, "() of ", call->plugin, " (", call->file,
-                  "): the fault is the plugin's, and `stiefel check` looks for it", go_on});
+                  "): most likely the plugin's fault, which `stiefel check` looks for", go_on});
   else
     tell_the_end({"the program crashed (", name, "), an error of stiefel itself: please report it", go_on});
+  sigaction(number, &before[number], nullptr);
+  raise(number);  // comes when this has returned
 }
 
 const pid_t process = getpid();
@@ -84,12 +87,12 @@ void end_out_of_memory() noexcept {
 }
 
 void tell_of_crashes() {
-  static char stack[64 << 10];  // the thread's own may be what has run out
+  static char stack[64 << 10];  // of the main thread, whose own may be what has run out
   const stack_t alternative{stack, 0, sizeof stack};
   sigaltstack(&alternative, nullptr);
   struct sigaction action {};
-  action.sa_handler = on_crash;
-  action.sa_flags = SA_ONSTACK;
+  action.sa_sigaction = on_crash;
+  action.sa_flags = SA_ONSTACK | SA_SIGINFO;
   for (const Crash& crash : crashes) sigaction(crash.signal, &action, &before[crash.signal]);
   on_exit(on_exit_call, nullptr);
 }

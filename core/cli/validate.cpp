@@ -55,6 +55,7 @@ int validate_command(std::span<const std::string> words) {
   const std::string& file = arguments.positional.front();
   const std::vector<std::string> overrides(arguments.positional.begin() + 1, arguments.positional.end());
   Registry registry = found_plugins();
+  bool built = false;
   try {
     if (const std::optional<Sweep> sweep = load_sweep(file, overrides, registry)) {
       for (const char* of_one : {"--resolved", "--origins"})
@@ -68,15 +69,17 @@ int validate_command(std::span<const std::string> words) {
     if (arguments.has("--resolved")) fmt::print("{}", loaded.resolved_yaml);
     if (arguments.has("--origins")) fmt::print("{}\n", fmt::join(loaded.origins, "\n"));
     if (arguments.has("--resolved") || arguments.has("--origins")) return int(Exit::done);
+    built = true;
     const std::string missing = missing_data(loaded, registry, arguments);
     fmt::print("{}: valid\n{}", printable(file), summary(loaded));
-    if (!missing.empty()) fmt::print("  {:<11}{}\n", "not built", printable_lines(missing));
-    return int(Exit::done);
+    if (missing.empty()) return int(Exit::done);
+    say("{}: it could not be built: {}\n", printable(file), printable_lines(missing));
+    return int(Exit::data);
   } catch (const Error& error) {
     const std::string text = error.what();
     const auto count = std::ranges::count(text, '\n') + 1;
     say("{}\n{}: {} {}\n", text, printable(file), count, count == 1 ? "error" : "errors");
-    return int(Exit::usage);
+    return built ? int(error.code()) : int(Exit::usage);
   }
 }
 

@@ -209,7 +209,9 @@ def endings(settings, folder, _):
     runner = Runner(settings.program, folder)
     crash = "the program crashed (a segmentation fault) in spectrum() of hostile_crash"
     cases = (("adding, length: 10", "hostile_crash", {}, -signal.SIGSEGV, crash),
+             ("adding, length: 10", "hostile_static", {"HOSTILE_STATIC": "1"}, -signal.SIGABRT, "crashed (abort()) in dlopen() of hostile_static"),
              ("adding, length: 10", "hostile_exit", {"HOSTILE_EXIT_CALL": "1"}, 3, "exit() was called in refresh() of hostile_exit"),
+             ("adding, length: 10", "hostile_exit", {"HOSTILE_EXIT_CALL": "7"}, 3, "exit() was called in refresh() of hostile_exit"),
              ("hostile_task, nan_in: train", "dense", {}, 5, "diverged at step 1: the loss is nan"),
              ("hostile_task, nan_in: validation", "dense", {}, 5, "diverged at step 5: the loss of a validation batch is nan"),
              ("hostile_task, nan_in: test", "dense", {}, 5, "diverged at step 10: the loss of a test batch is nan"))
@@ -224,7 +226,7 @@ checkpoint: {{every: 5}}
 """, encoding="utf-8")
         said = runner.end(runner.start("run", file, "--output", folder / str(number), environment=environment), code=code)
         assert sentence in said, said
-        if recurrent == "hostile_exit":  # before there is a folder
+        if recurrent == "hostile_static" or environment.get("HOSTILE_EXIT_CALL") == "1":  # before there is a folder
             continue
         directory = next((folder / str(number)).rglob("config.yaml")).parent
         check_opens(directory)
@@ -232,6 +234,7 @@ checkpoint: {{every: 5}}
         if code == 5:
             with h5py.File(directory / "results.h5") as results, h5py.File(directory / "checkpoints/diverged.h5") as broken:
                 assert results.attrs["state"] == "diverged" and np.isnan(broken["batch/inputs"][()]).all()
+                assert "validation" not in task or np.isnan(results["epochs/valid_loss"][-1])
     return f"{len(cases)} runs named what ended them"
 
 

@@ -175,6 +175,8 @@ TEST_CASE("a plugin chosen on the command line keeps what is not the other's, in
   CHECK(load(valid, {"model.recurrent=householder"}).resolved_yaml == load(valid).resolved_yaml);
   CHECK(load(valid, {"optimizer=sgd", "model.cell=lstm"}).resolved_yaml ==
         load(valid, {"optimizer.plugin=sgd", "model.cell.plugin=lstm"}).resolved_yaml);
+  CHECK(load(valid, {"optimizer.momentum=0.5", "optimizer=sgd"}).resolved_yaml ==
+        load(valid, {"optimizer.momentum=0.5", "optimizer.plugin=sgd"}).resolved_yaml);
 }
 
 TEST_CASE("files that no case of the golden texts can hold") {

@@ -111,6 +111,16 @@ void drop_options(Node& node, const std::string& plugin) {
   std::erase_if(node.members, [](const Member& member) { return std::ranges::find(kept_keys, member.key) == kept_keys.end(); });
 }
 
+/// A mapping that is one of a plugin's; `optimizer: adam` of one file and a rate of another make an abbreviated one.
+bool names_plugin(const Node& node) {
+  const auto kept = [](const Member& member) { return std::ranges::find(kept_keys, member.key) != kept_keys.end(); };
+  return node.kind == Node::Kind::map && (node.find("plugin") || (node.abbreviated && std::ranges::any_of(node.members, kept)));
+}
+
+bool is_within(const Override& inner, const Override& outer) {
+  return inner.keys.size() > outer.keys.size() && std::equal(outer.keys.begin(), outer.keys.end(), inner.keys.begin());
+}
+
 void apply(Node& root, Override& override, Problems& problems) {
   Node* node = &root;
   for (std::size_t i = 0; i < override.keys.size(); ++i) {
@@ -122,7 +132,7 @@ void apply(Node& root, Override& override, Problems& problems) {
     if (!node) return;
     if (Member* member = parent->find(key); member && i + 1 == override.keys.size()) member->where = override.where;
   }
-  if (node->kind == Node::Kind::map && node->find("plugin") && override.value.kind == Node::Kind::scalar) {  // optimizer=sgd
+  if (override.value.kind == Node::Kind::scalar && names_plugin(*node)) {  // optimizer=sgd
     drop_options(*node, override.value.text);
     node = child(*node, "plugin", override, problems);
   }
@@ -139,7 +149,10 @@ std::vector<std::string> keys_of_path(std::string_view path) {
 }
 
 void apply_overrides(Node& root, std::vector<Override> overrides, Problems& problems) {
-  std::stable_partition(overrides.begin(), overrides.end(), [](const Override& override) { return override.keys.back() == "plugin"; });
+  const std::vector<Override> all = overrides;
+  std::stable_partition(overrides.begin(), overrides.end(), [&](const Override& override) {  // first what says for whom the others are
+    return override.keys.back() == "plugin" || std::ranges::any_of(all, [&](const Override& other) { return is_within(other, override); });
+  });
   for (Override& override : overrides) apply(root, override, problems);
 }
 

@@ -6,6 +6,7 @@
 
 #include "config/config_schema.hpp"
 #include "config/field_check.hpp"
+#include "plugin_call.hpp"
 
 namespace stiefel {
 namespace {
@@ -25,6 +26,8 @@ void ConfigSchema::describe_options(PluginChoice& choice, const Entry& entry) {
   section_->meaning = entry.meaning;
   choice.plugin = entry.name;
   choice.entry = &entry;
+  const Registry* registry = section_->reading->registry;
+  const PluginCall call("describe", entry.name, registry ? registry->file_of(entry).path : std::filesystem::path());
   try {
     choice.options = std::shared_ptr<void>(entry.make_options(*this), entry.free_options);
   } catch (const std::bad_alloc&) {

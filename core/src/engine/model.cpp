@@ -32,10 +32,14 @@ void refuse_unknown_maps(const ModelOptions& model, const std::vector<MapSpec>& 
     }
 }
 
-bool is_complex(const ModelOptions& model) {
-  const bool complex = model.recurrent.entry->complex_pairs(model.recurrent.options.get());
+bool is_complex(const ModelOptions& model, const Registry& registry) {
+  const auto asked = [&](const PluginChoice& map) {
+    return guarded("complex_pairs", map.plugin, registry.file_of(*map.entry).path,
+                   [&] { return map.entry->complex_pairs(map.options.get()); });
+  };
+  const bool complex = asked(model.recurrent);
   for (const RecurrentMap& map : model.maps)
-    if (map.entry->complex_pairs(map.options.get()) != complex)
+    if (asked(map) != complex)
       throw Error("model.maps." + map.name + ": complex and real maps cannot be mixed in one cell; " + map.plugin + " and " +
                   model.recurrent.plugin + " differ");
   return complex;
@@ -53,14 +57,15 @@ template <class S> Model<S>::Model(const Experiment& experiment, const Registry&
     throw Error("model.initial_state.kind: carried needs a task whose batches continue each other; " + experiment.task.plugin +
                 " does not (task.plugin), use zero or learned");
 
-  const CellContext context{model.hidden, is_complex(model)};
+  const CellContext context{model.hidden, is_complex(model, registry)};
   cell_plugin = model.cell.plugin;
   cell_file = file_of(model.cell);
   cell.reset(model.cell.located(
       [&] { return guarded("create", cell_plugin, cell_file, [&] { return make<Cell<S>, S>(model.cell, &context); }); }));
 
   const std::string& wanted = experiment.train.recompute;
-  const double saved = double(cell->saved_rows() * shape.steps * experiment.train.batch) * sizeof(S);
+  const Index saved_rows = guarded("saved_rows", cell_plugin, cell_file, [&] { return cell->saved_rows(); });
+  const double saved = double(saved_rows) * double(shape.steps * experiment.train.batch) * sizeof(S);
   recompute = wanted == "always" || (wanted == "auto" && saved > 0.25 * double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE)));
 
   const std::vector<MapSpec> specs = guarded("maps", cell_plugin, cell_file, [&] { return cell->maps(); });
@@ -107,7 +112,7 @@ template <class S> void Model<S>::initialise(S* data, std::uint64_t seed) const 
   std::fill_n(data, layout.size(), S(0));
   Rng rng(seed, "initialise/input");
   input->initialise(part(data, 0, input_count), rng);
-  cell->initialise_bias(input->bias(part(data, 0, input_count)));
+  guarded("initialise_bias", cell_plugin, cell_file, [&] { cell->initialise_bias(input->bias(part(data, 0, input_count))); });
   Rng cell_rng(seed, "initialise/cell");
   guarded("initialise", cell_plugin, cell_file, [&] { cell->initialise(part(data, cell_first, cell_count), cell_rng); });
   Rng readout_rng(seed, "initialise/readout");

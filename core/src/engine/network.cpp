@@ -83,6 +83,11 @@ template <class S> void Network<S>::restore(const NetworkState<S>& state) {
 }
 
 template <class S> PassResult Network<S>::run(const Batch<S>& batch, Workers& workers, const PassRequest& request, Matrix<S>* outputs) {
+  if (model_.carried_state() && carried_.size() > 0 && carried_.cols() < batch.sequences())
+    throw Error(
+        fmt::format("the state of {} sequences is carried into a batch of {}: with model.initial_state.kind: carried all batches "
+                    "have the same number, which train.batch must not change",
+                    carried_.cols(), batch.sequences()));
   slices_ = deal(lengths_of(batch));
   while (passes_.size() < slices_.size()) passes_.push_back(std::make_unique<SlicePass<S>>());
   const auto [weight, last_weight] = weights_of(batch, model_.task.readout);

@@ -105,7 +105,8 @@ template <class S> class Trainer {
   bool has_diverged() const { return status_.state == "diverged"; }
   [[noreturn]] void overdue();
   void evaluate();
-  std::vector<double> evaluate(Split split, const std::function<bool()>& stopped = {}, Outcome* outcome = nullptr);
+  /// `step`: of the model.
+  std::vector<double> evaluate(Split split, Index step, const std::function<bool()>& stopped = {}, Outcome* outcome = nullptr);
   void restore(const Checkpoint<S>& from);
   void save();
   bool save_due();
@@ -321,10 +322,11 @@ template <class S> std::string Trainer<S>::values_text(const char* split, const 
   return text;
 }
 
-template <class S> std::vector<double> Trainer<S>::evaluate(Split split, const std::function<bool()>& stopped, Outcome* outcome) {
+template <class S>
+std::vector<double> Trainer<S>::evaluate(Split split, Index step, const std::function<bool()>& stopped, Outcome* outcome) {
   watched_ = fmt::format("a {} batch after step {}", name_of(split), progress_.step);
   const auto not_finite = [&](const Batch<S>& batch, double loss) {
-    diverged(progress_.step, fmt::format("the loss of a {} batch", name_of(split)), loss, batch);
+    diverged(step, fmt::format("the loss of a {} batch", name_of(split)), loss, batch);
   };
   return session_.evaluate(split, watchdog_, {stopped, not_finite, outcome});
 }
@@ -335,10 +337,10 @@ template <class S> void Trainer<S>::evaluate() {
   row.epoch = progress_.epoch;
   row.train_loss = loss_sum_ / double(std::max<Index>(losses_, 1));
   watch_.time(Phase::evaluate, [&] {
-    row.validation = evaluate(Split::validation);
-    if (experiment_.train.select_on == "best_test" && !has_diverged()) row.test = evaluate(Split::test);
+    row.validation = evaluate(Split::validation, row.step);
+    if (experiment_.train.select_on == "best_test" && !has_diverged()) row.test = evaluate(Split::test, row.step);
   });
-  if (has_diverged()) return;
+  if (has_diverged()) return recording_.evaluation(row);  // NaN, by which halving judges it
   const std::vector<double>& selecting = experiment_.train.select_on == "best_test" ? row.test : row.validation;
   std::string line = fmt::format("step {} epoch {:.2f} train loss {:.6g}", row.step, row.epoch, row.train_loss);
   if (!row.validation.empty()) line += " " + values_text("valid", row.validation);
@@ -384,7 +386,7 @@ template <class S> void Trainer<S>::finish_best() {
   if (chosen) session_.network->restore(best_);
   RunOutcome outcome(record_.directory().empty() ? "" : record_.directory() / "outcome");
   const std::vector<double> values = evaluate(
-      Split::test, [this] { return signal() != 0; }, session_.task->reports() ? &outcome : nullptr);
+      Split::test, step, [this] { return signal() != 0; }, session_.task->reports() ? &outcome : nullptr);
   if (values.empty()) {
     session_.network->restore(last);
     if (!has_diverged()) stopped_by_signal();

@@ -85,7 +85,7 @@ template <class S> void Updater<S>::attach(const Experiment& experiment, const R
     for (Index i = 0; i < layout.count(); ++i) {
       if (option_of_[i] != int(g)) continue;
       const BlockSpec& block = layout.block(i);
-      if (!group.optimizer->moves(block.manifold))
+      if (!guarded("moves", group.plugin, file, [&] { return group.optimizer->moves(block.manifold); }))
         throw Error(std::string("the block ") + block.name + " lies on " + describe(block.manifold) + " and " + option.plugin +
                     " cannot move it; give it an optimizer that can, e.g. {blocks: \"" + block.name +
                     "\", plugin: " + (block.manifold == Manifold::flat ? "adam" : "geodesic_cayley") + "}");
