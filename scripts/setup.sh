@@ -59,7 +59,7 @@ jobs() {
   echo $((cores < fitting ? cores : fitting))
 }
 
-# configure_and_build PRESET [CMake options…]
+# configure_and_build PRESET [CMake options…]; the build may take BUILD_LIMIT, such as 30m, if that is set.
 configure_and_build() {
   local preset="$1" folder="$root/build/$1"
   shift
@@ -74,5 +74,6 @@ configure_and_build() {
     fail "CMake could not configure $folder (above are its last words, all of them in configure.log there)"
   fi
   say "building $preset with $(jobs) jobs"
-  (cd "$root" && cmake --build --preset "$preset" -j "$(jobs)" >&2) || fail "the build in $folder failed; the compiler's message is above"
+  (cd "$root" && ${BUILD_LIMIT:+timeout "$BUILD_LIMIT"} cmake --build --preset "$preset" -j "$(jobs)" >&2) ||
+    fail "the build in $folder failed${BUILD_LIMIT:+ or took more than $BUILD_LIMIT}; the compiler's message is above"
 }
