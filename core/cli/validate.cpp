@@ -34,8 +34,8 @@ std::string summary(const LoadedExperiment& loaded) {
          line("optimizer", optimizers) + line("training", fmt::format("{}, batches of {}, seed {}", length, e.train.batch, e.seed));
 }
 
-/// Why the network cannot be built to see whether all fits, when that is for want of data.
-std::string missing_data(const LoadedExperiment& loaded, Registry& registry, const Arguments& arguments) {
+/// Why the network cannot be built to see whether all fits, when that is because of the data.
+std::string fault_of_data(const LoadedExperiment& loaded, Registry& registry, const Arguments& arguments) {
   RunOptions options;
   options.data_directory = data_directory(arguments);
   try {
@@ -70,10 +70,10 @@ int validate_command(std::span<const std::string> words) {
     if (arguments.has("--origins")) fmt::print("{}\n", fmt::join(loaded.origins, "\n"));
     if (arguments.has("--resolved") || arguments.has("--origins")) return int(Exit::done);
     built = true;
-    const std::string missing = missing_data(loaded, registry, arguments);
-    fmt::print("{}: valid\n{}", printable(file), summary(loaded));
-    if (missing.empty()) return int(Exit::done);
-    say("{}: it could not be built: {}\n", printable(file), printable_lines(missing));
+    const std::string fault = fault_of_data(loaded, registry, arguments);
+    fmt::print("{}: valid{}\n{}", printable(file), fault.empty() ? "" : ", but for what the data are", summary(loaded));
+    if (fault.empty()) return int(Exit::done);
+    say("{}: it could not be built: {}\n", printable(file), printable_lines(fault));
     return int(Exit::data);
   } catch (const Error& error) {
     const std::string text = error.what();

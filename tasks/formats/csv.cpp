@@ -48,10 +48,12 @@ CsvReader::CsvReader(std::string_view bytes, std::string file, char separator)
 std::size_t CsvReader::column(const std::string& name) const {
   const auto found = std::find(header_.begin(), header_.end(), name);
   if (found != header_.end()) return std::size_t(found - header_.begin());
+  const bool other = header_.size() == 1 && header_[0].find_first_of(",;\t|") != std::string::npos;
   std::vector<std::string> names;
   for (std::size_t i = 0; i < std::min<std::size_t>(header_.size(), 20); ++i) names.push_back(shown(header_[i]));
-  refuse(0, fmt::format("there is no column {}; the header names {}{}", shown(name), fmt::join(names, ", "),
-                        names.size() < header_.size() ? ", …" : ""));
+  refuse(0, fmt::format("there is no column {}; the header names {}{}{}", shown(name), fmt::join(names, ", "),
+                        names.size() < header_.size() ? ", …" : "",
+                        other ? fmt::format(": does it have another separator than '{}'?", separator_) : ""));
 }
 
 bool CsvReader::next(std::vector<CsvField>& row) {

@@ -132,6 +132,8 @@ TEST_CASE("columns by name") {
   CsvReader reader("a,b,c\n", "f", ',');
   CHECK(reader.column("c") == 2);
   CHECK(refusal("a,b\n1,2\n", "B") == "f:1:1: there is no column \"B\"; the header names \"a\", \"b\"");
+  CHECK(refusal("a;b\n1;2\n", "b") ==
+        "f:1:1: there is no column \"b\"; the header names \"a;b\": does it have another separator than ','?");
 }
 
 TEST_CASE("damaged files are refused at their place") {

@@ -63,7 +63,8 @@ void read_seeds(const Member& seeds, Axes& axes, Problems& problems) {
   if (value.kind == Node::Kind::sequence) axis.values = value.items;
   if (value.kind == Node::Kind::scalar && !value.quoted) axis.values = range(value);
   if (axis.values.empty()) {
-    problems.add(value.where, fmt::format("seeds must be a list or a range, such as [1, 2, 3] or 0..9, got {}", shown(value)));
+    problems.add(value.where,
+                 fmt::format("seeds must be a list or a range of at most {}, such as [1, 2, 3] or 0..9, got {}", most_runs, shown(value)));
     return;
   }
   axes.list.push_back(std::move(axis));
