@@ -339,6 +339,10 @@ TEST_CASE("a carried state makes two short batches one long one") {
   CHECK(0.5 * (first + second) == doctest::Approx(loss).epsilon(1e-12));
   const Matrix<double> state = two.take_state();
   CHECK((state - one.take_state()).norm() <= 1e-12 * state.norm());
+
+  two.give_state(state.leftCols(12));
+  CHECK_THROWS_WITH_AS(two.train(parts[0], workers, {}), doctest::Contains("the state of 12 sequences is carried into a batch of 13"),
+                       Error);
 }
 
 TEST_CASE("gradient norms per step are those of the hidden states") {
