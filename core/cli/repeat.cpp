@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <config/load.hpp>
+#include <results/run_directory.hpp>
 #include <trainer/compare_runs.hpp>
 #include <trainer/trainer.hpp>
 
@@ -17,6 +18,10 @@ int repeat_command(std::span<const std::string> words) {
   const Arguments arguments = parse_arguments("repeat", words);
   if (arguments.positional.size() != 1) throw Error("name the folder of one run: stiefel repeat RUN");
   const std::filesystem::path original = run_folder(arguments.positional.front());
+  if (arguments.has("--check") && run_state(original) != RunState::finished)
+    throw Error(fmt::format("{0} is not finished, so a whole run cannot be compared with it; `stiefel resume {0}` goes on with it",
+                            original.string()),
+                Exit::in_use);
   std::vector<std::string> overrides;
   if (arguments.has("--threads")) overrides.push_back("threads=" + arguments.value("--threads"));
   Registry registry = found_plugins();

@@ -151,7 +151,11 @@ def determinism(settings, folder, rng):
 
 
 def repeat(settings, folder, _):
-    runner, _, _, _ = prepare(settings, folder, 60)
+    runner, file, _, _ = prepare(settings, folder, 60)
+    runner.end(runner.start("run", file, "--output", folder / "part", "--until", 20), code=75)
+    part = next((folder / "part").rglob("results.h5")).parent
+    said = runner.end(runner.start("repeat", part, "--check", "--output", folder / "again"), code=7)
+    assert "is not finished, so a whole run cannot be compared with it" in said, said
     whole = next((folder / "whole").rglob("results.h5")).parent
     said = runner.finish("repeat", whole, "--check", "--output", folder / "again", "--threads", 2)
     assert "the same bits as" in said, said
