@@ -247,7 +247,7 @@ TEST_CASE("checkpoints are kept as often and as many as asked") {
         std::vector<std::string>{"best.h5", "index.json", "last.h5", "step_00000012.h5", "step_00000016.h5"});
   CHECK(kept({"checkpoint.every=4", "checkpoint.keep=1", "checkpoint.keep_every=8", "seed=2"}) ==
         std::vector<std::string>{"best.h5", "index.json", "last.h5", "step_00000008.h5", "step_00000016.h5"});
-  CHECK(kept({"checkpoint.every=0", "seed=3"}) == std::vector<std::string>{"best.h5", "last.h5"});
+  CHECK(kept({"checkpoint.every=0", "seed=3"}) == std::vector<std::string>{"best.h5", "index.json", "last.h5"});
 }
 
 TEST_CASE("early stopping: so many evaluations without improvement") {

@@ -221,8 +221,8 @@ std::vector<fs::path> files_of_steps(const fs::path& run) {
 }  // namespace
 
 void remove_unlisted_checkpoints(const fs::path& run) {
+  if (!has_checkpoint_index(run)) return;
   const std::vector<CheckpointEntry> listed = read_checkpoint_index(run);
-  if (listed.empty()) return;
   for (const fs::path& file : files_of_steps(run))
     if (std::ranges::find(listed, file.filename().string(), &CheckpointEntry::file) == listed.end()) fs::remove(file);
 }
@@ -273,16 +273,12 @@ void demand_whole(const fs::path& run, const std::string& which) {
 }
 
 std::optional<fs::path> newest_checkpoint(const fs::path& run, const std::function<void(const std::string&)>& damaged) {
+  if (const std::vector<fs::path> files = files_of_steps(run); !files.empty() && !has_checkpoint_index(run))
+    throw Error(fmt::format("{} is missing, without which {} cannot be trusted; restore it, or move the run's folder away and run again",
+                            (run / "checkpoints/index.json").string(), files.back().filename().string()),
+                Exit::damaged);
   const std::vector<CheckpointEntry> entries = read_checkpoint_index(run);
-  if (entries.empty()) {
-    // Killed between its first checkpoint and the index, a run leaves one file that it makes again.
-    if (const auto unlisted = files_of_steps(run); unlisted.size() > 1)
-      throw Error(fmt::format("{} is missing, without which {} and the other checkpoints cannot be trusted; restore it, or move the run's "
-                              "folder away and run again",
-                              (run / "checkpoints/index.json").string(), unlisted.back().filename().string()),
-                  Exit::damaged);
-    return std::nullopt;
-  }
+  if (entries.empty()) return std::nullopt;
   for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
     const fs::path path = run / "checkpoints" / entry->file();
     if (!fs::is_regular_file(path))

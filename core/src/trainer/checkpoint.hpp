@@ -59,8 +59,8 @@ STIEFEL_API void remove_unlisted_checkpoints(const std::filesystem::path& run);
 /// Reads what write_checkpoint() wrote into `checkpoint`, whose network and parts say what is expected.
 template <class S> STIEFEL_API void read_checkpoint(const std::filesystem::path& path, const Layout& layout, Checkpoint<S>& checkpoint);
 
-/// The newest entry of the index whose file has its sum; `damaged` is told of every newer one. None: there is no index.
-/// Error (Exit::damaged) when the index cannot be read or no file of it is whole.
+/// The newest entry of the index whose file has its sum; `damaged` is told of every newer one. None: it has no entry.
+/// Error (Exit::damaged) when the index is lost or cannot be read, or no file of it is whole.
 STIEFEL_API std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& run,
                                                                    const std::function<void(const std::string&)>& damaged);
 /// Error (Exit::damaged) when the index of the run has another sum for checkpoints/WHICH.h5; best.h5 and last.h5 have none.

@@ -62,16 +62,18 @@ std::vector<CheckpointEntry> parse_checkpoint_index(std::string_view text, const
   }
 }
 
+bool has_checkpoint_index(const fs::path& run) { return fs::exists(index_path(run)); }
+
 std::vector<CheckpointEntry> read_checkpoint_index(const fs::path& run) {
-  const fs::path path = index_path(run);
-  if (!fs::exists(path)) return {};
-  return parse_checkpoint_index(file_content(path), path);
+  if (!has_checkpoint_index(run)) return {};
+  return parse_checkpoint_index(file_content(index_path(run)), index_path(run));
 }
 
 void write_checkpoint_index(const fs::path& run, const std::vector<CheckpointEntry>& entries) {
   nlohmann::ordered_json document{{"format_version", format_version}, {"checkpoints", nlohmann::ordered_json::array()}};
   for (const CheckpointEntry& entry : entries)
     document["checkpoints"].push_back({{"file", entry.file()}, {"step", entry.step}, {"bytes", entry.bytes}, {"sha256", entry.sum}});
+  fs::create_directories(index_path(run).parent_path());
   replace_file(index_path(run), document.dump(1) + "\n");
 }
 

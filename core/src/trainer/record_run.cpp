@@ -11,6 +11,7 @@
 #include "results/provenance.hpp"
 #include "results/reader.hpp"
 #include "results/sha256.hpp"
+#include "trainer/checkpoint_index.hpp"
 
 namespace stiefel {
 namespace {
@@ -129,6 +130,7 @@ RunRecord::RunRecord(RunHeader header, RunDirectory directory, Index step, const
 }
 
 void RunRecord::open(std::unique_ptr<RecorderThread> recorder) {
+  if (!has_checkpoint_index(path_)) write_checkpoint_index(path_, {});
   recorder_ = std::move(recorder);
   progress_ = std::make_unique<ProgressLog>(path_ / "progress.jsonl");
   log_.open(path_ / "log.txt", std::ios::app);
