@@ -71,7 +71,7 @@ int validate_command(std::span<const std::string> words) {
     if (arguments.has("--resolved") || arguments.has("--origins")) return int(Exit::done);
     built = true;
     const std::string fault = fault_of_data(loaded, registry, arguments);
-    fmt::print("{}: valid{}\n{}", printable(file), fault.empty() ? "" : ", but for what the data are", summary(loaded));
+    fmt::print("{}: valid{}\n{}", printable(file), fault.empty() ? "" : " as far as can be told without its data", summary(loaded));
     if (fault.empty()) return int(Exit::done);
     say("{}: it could not be built: {}\n", printable(file), printable_lines(fault));
     return int(Exit::data);

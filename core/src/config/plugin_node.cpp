@@ -26,8 +26,9 @@ void ConfigSchema::describe_options(PluginChoice& choice, const Entry& entry) {
   section_->meaning = entry.meaning;
   choice.plugin = entry.name;
   choice.entry = &entry;
+  static const std::filesystem::path nowhere;
   const Registry* registry = section_->reading->registry;
-  const PluginCall call("describe", entry.name, registry ? registry->file_of(entry).path : std::filesystem::path());
+  const PluginCall call("describe", entry.name, registry ? registry->file_of(entry).path : nowhere);
   try {
     choice.options = std::shared_ptr<void>(entry.make_options(*this), entry.free_options);
   } catch (const std::bad_alloc&) {
