@@ -65,8 +65,8 @@ std::vector<CheckpointEntry> parse_checkpoint_index(std::string_view text, const
 bool has_checkpoint_index(const fs::path& run) { return fs::exists(index_path(run)); }
 
 std::vector<CheckpointEntry> read_checkpoint_index(const fs::path& run) {
-  if (!has_checkpoint_index(run)) return {};
-  return parse_checkpoint_index(file_content(index_path(run)), index_path(run));
+  const std::optional<std::string> text = content_if_there(index_path(run));
+  return text ? parse_checkpoint_index(*text, index_path(run)) : std::vector<CheckpointEntry>();
 }
 
 void write_checkpoint_index(const fs::path& run, const std::vector<CheckpointEntry>& entries) {
