@@ -21,6 +21,7 @@
 #include <say.hpp>
 #include <simd_choice.hpp>
 #include <stiefel/error.hpp>
+#include <stiefel/product.hpp>
 
 #include "command_table.hpp"
 #include "commands.hpp"
@@ -52,7 +53,7 @@ int dispatch(const std::vector<std::string>& words) {
     return int(words.empty() ? Exit::usage : Exit::done);
   }
   if (words[0] == "--version") {
-    fmt::print("stiefel {}\n", STIEFEL_VERSION);
+    fmt::print("stiefel {}\nBLAS: {} kernels of {}\nSIMD: {}\n", STIEFEL_VERSION, blas_core(), blas_configuration(), product_target());
     return int(Exit::done);
   }
   if (words[0] == reading_command) return serve_reads();

@@ -9,6 +9,8 @@
 // reflections on, forming W and multiplying by it is less work than P and U; then h and c are found by solves with T.
 #include <stiefel/plugin.hpp>
 
+#include <cmath>
+
 #include "reflections.hpp"
 #include "sequential_reflections.hpp"
 
@@ -27,14 +29,17 @@ template <class S> class Householder final : public Parametrisation<S> {
       s.field("reflections", reflections, "number m of reflections, 1 … n").at_least(1);
       s.field("normalise_columns", normalise_columns,
               "scale every column of U to length 1 at first and after each update; W is the same, the effective rate is not");
-      s.field("std", std, "of the entries of U at first, for `init: gaussian` without `normalise_columns`: small columns turn fast")
+      s.field("std", std, "initial standard deviation of the entries of U without `normalise_columns`: small columns turn fast")
           .at_least(1e-6);
       s.field(
            "u1", u1,
            "for m = n, the sign u₁: set to ±1 after each update, a trained number of which only the sign is used, or a number in [−1, 1]")
           .one_of({"projected", "shadow", "soft"});
-      s.field("init", init, "random Gaussian columns, or, for m = n, the reflections of a Haar-distributed matrix or of the one in `file`")
-          .one_of({"gaussian", "orthogonal", "file"});
+      s.field(
+           "init", init,
+           "random columns with Gaussian or uniform entries, or, for m = n, the reflections of a Haar-distributed matrix or of the one in "
+           "`file`")
+          .one_of({"gaussian", "uniform", "orthogonal", "file"});
       s.field("file", file, "orthogonal n × n matrix for `init: file`, a .npy of float32 or float64");
       s.field("apply", apply, "products by the compact WY form or by one reflection after another").one_of({"wy", "sequential"});
       s.check(init != "file" || !file.empty(), "file", "names the .npy file that `init: file` reads");
@@ -54,7 +59,7 @@ template <class S> class Householder final : public Parametrisation<S> {
     if (options.reflections > n_)
       throw Error("householder: `reflections` is " + std::to_string(options.reflections) + ", but a map of " + n + " rows has at most " +
                   n + "; lower it");
-    if (options.init != "gaussian" && !signed_)
+    if (!random_columns(options) && !signed_)
       throw Error("householder: `init: " + options.init + "` decomposes an orthogonal matrix into n reflections; set `reflections: " + n +
                   "`");
   }
@@ -67,9 +72,10 @@ template <class S> class Householder final : public Parametrisation<S> {
 
   void initialise(Blocks<S> theta, Rng& rng) const override {
     Reflections initial{Matrix<double>::Zero(n_, r_), 1};
-    if (options_.init == "gaussian") {
+    if (random_columns(options_)) {
+      const auto entry = [&] { return options_.init == "uniform" ? rng.uniform(-std::sqrt(3.0), std::sqrt(3.0)) : rng.normal(); };
       for_each_column(n_, r_, [&](Index j, Index, Index length) {
-        for (Index i = n_ - length; i < n_; ++i) initial.U(i, j) = options_.std * rng.normal();
+        for (Index i = n_ - length; i < n_; ++i) initial.U(i, j) = options_.std * entry();
       });
       if (options_.normalise_columns) initial.U.colwise().normalize();
       if (signed_) initial.u1 = rng.normal() < 0 ? -1 : 1;
@@ -242,6 +248,7 @@ template <class S> class Householder final : public Parametrisation<S> {
   }
 
  private:
+  static bool random_columns(const Options& options) { return options.init == "gaussian" || options.init == "uniform"; }
   /// The running sums Σ h cᵀ, Σ dy hᵀ, Σ x cᵀ and Σ x_n (dy − Uc)_n; sequentially, `left` is the gradient of U itself.
   template <class T> struct Sums {
     Eigen::Map<std::conditional_t<std::is_const_v<T>, const Matrix<S>, Matrix<S>>> hc, left, right;

@@ -7,6 +7,7 @@
 // U and V are blocks on the orthogonal manifold, moved by geodesic_cayley (equation 9, of which the sign + is a misprint). The rate of p is
 // multiplied by 1/(2m), so that an optimizer with steps of constant size moves s as fast for every margin; for m = 0, s = 1 and p rests.
 // `prior` adds λ Σ (s_i − 1)² to the loss: a Gaussian prior of variance 1/(2λ) on the singular values, free or sigmoidal.
+// `soft_orthogonality` adds λ‖WᵀW − I‖_F², which is λ Σ (s_i² − 1)².
 // The start is the singular value decomposition of a random W₀; its singular values are taken over by a free spectrum alone.
 //
 // What the released code does otherwise: W = U diag(max(s, 0)) Vᵀ, which matters for m > 1 (`relu: true`), and bases that never leave their
@@ -25,7 +26,7 @@ using namespace stiefel;
 template <class S> class SvdMargin final : public Dense<S> {
  public:
   struct Options {
-    double margin = 0.1, prior = 0;
+    double margin = 0.1, prior = 0, soft_orthogonality = 0;
     std::string spectrum = "sigmoidal", init = "orthogonal";
     bool relu = false;
     void describe(Schema& s) {
@@ -33,6 +34,8 @@ template <class S> class SvdMargin final : public Dense<S> {
           .one_of({"sigmoidal", "free"});
       s.field("margin", margin, "m, for `spectrum: sigmoidal`; 0: all singular values are 1").at_least(0);
       s.field("prior", prior, "λ of the penalty λ Σ (s_i − 1)² that is added to the loss").at_least(0);
+      s.field("soft_orthogonality", soft_orthogonality, "λ of the penalty λ‖WᵀW − I‖_F² = λ Σ (s_i² − 1)² that is added to the loss")
+          .at_least(0);
       s.field("init", init, "W₀ whose singular vectors U and V are at the start; a free spectrum takes its singular values, too")
           .one_of({"orthogonal", "glorot_normal", "identity"});
       s.field("relu", relu, "use max(s, 0) for s, as the released code does");
@@ -96,10 +99,13 @@ template <class S> class SvdMargin final : public Dense<S> {
   }
 
   double penalty(CBlocks<S>, Blocks<S> dtheta) override {
-    if (options_.prior == 0) return 0;
-    const auto excess = (s_.array() - 1).eval();
-    as_vector(dtheta[2]).array() += S(2 * options_.prior) * excess * slope_.array();
-    return options_.prior * excess.template cast<double>().square().sum();
+    const double prior = options_.prior, soft = options_.soft_orthogonality;
+    if (prior == 0 && soft == 0) return 0;
+    const auto s = s_.template cast<double>().array();
+    const Eigen::ArrayXd excess = s - 1, defect = s.square() - 1;
+    as_vector(dtheta[2]).array() +=
+        ((2 * prior * excess + 4 * soft * s * defect) * slope_.template cast<double>().array()).template cast<S>();
+    return prior * excess.square().sum() + soft * defect.square().sum();
   }
 
   Spectrum spectrum() const override {

@@ -28,6 +28,29 @@ class Dense:
         pass
 
 
+class SvdMargin:
+    """W = U diag(1 + m tanh(p/2)) V^T."""
+
+    def __init__(self, n, margin):
+        self.n, self.margin = n, margin
+
+    def factors(self, theta):
+        U, V = (theta[name].reshape(self.n, self.n, order="F") for name in "UV")
+        return U, np.diag(1 + self.margin * np.tanh(theta["p"] / 2)), V
+
+    def matrix(self, theta):
+        U, S, V = self.factors(theta)
+        return U @ S @ V.T
+
+    def pullback(self, theta, dW):
+        U, S, V = self.factors(theta)
+        dp = self.margin / 2 * (1 - np.tanh(theta["p"] / 2) ** 2) * np.diag(U.T @ dW @ V)
+        return {"U": (dW @ V @ S).flatten(order="F"), "V": (dW.T @ U @ S).flatten(order="F"), "p": dp}
+
+    def after(self, theta):
+        pass
+
+
 def reflection(u):
     return np.eye(u.size) - 2 * np.outer(u, u) / (u @ u)
 
@@ -161,6 +184,10 @@ class ScaledCayley:
 
 def leaky_relu(a, p):
     return np.where(a > 0, a, 0.1 * a), lambda dh: (np.where(a > 0, 1, 0.1) * dh, {})
+
+
+def identity(a, p):
+    return a, lambda dh: (dh, {})
 
 
 def tanh(a, p):
@@ -306,6 +333,19 @@ class Momentum:
         x += v
 
 
+class GeodesicCayley:
+    """M <- (I + rate/2 A)^-1 (I - rate/2 A) M with A = G M^T - M G^T."""
+
+    def __init__(self, rate):
+        self.rate = rate
+
+    def step(self, name, x, g):
+        n = int(np.sqrt(x.size))
+        M, G, I = x.reshape(n, n, order="F"), g.reshape(n, n, order="F"), np.eye(n)
+        half = self.rate / 2 * (G @ M.T - M @ G.T)
+        x[:] = np.linalg.solve(I + half, (I - half) @ M).flatten(order="F")
+
+
 # ---- losses on k x c outputs: values and gradients per column
 
 def cross_entropy(o, labels):
@@ -387,6 +427,14 @@ def prefix_of(map_name):
     return "recurrent." + map_name + "." * bool(map_name)
 
 
+def optimizer_of(case, block):
+    """A list holds the optimizers of the rest and of the map; a mapping has those of single blocks, and "" for all others."""
+    optimizers = case["optimizers"]
+    if isinstance(optimizers, dict):
+        return optimizers.get(block, optimizers[""])
+    return optimizers[block.startswith("recurrent.") and len(optimizers) > 1]
+
+
 def oracle(run):
     name, data = run["name"], run["data"]
     case = CASES[name]
@@ -400,15 +448,14 @@ def oracle(run):
             for block, values in network.map.pullback(network.theta(map_name), total).items():
                 g[prefix_of(map_name) + block] = values
         for block in g:
-            if not block.startswith("recurrent.") or "composite_decay" not in case:
+            if block.endswith(case.get("decayed", "")) and not (block.startswith("recurrent.") and "composite_decay" in case):
                 g[block] = g[block] + 2 * case.get("decay", 0) * network.p[block]
         if "clip_norm" in case:
             norm = np.sqrt(sum((values ** 2).sum() for values in g.values()))
             if norm > case["clip_norm"]:
                 g = {block: values * case["clip_norm"] / norm for block, values in g.items()}
         for block, values in g.items():
-            optimizer = case["optimizers"][block.startswith("recurrent.") and len(case["optimizers"]) > 1]
-            optimizer.step(block, network.p[block], values)
+            optimizer_of(case, block).step(block, network.p[block], values)
         for map_name in W:
             network.map.after(network.theta(map_name))
     return losses
@@ -427,6 +474,15 @@ CASES = {
     "unitary_copy": dict(n=16, map=UnitaryHouseholderReal(8, 3), cell=Elman(modrelu_pairs), last=False, optimizers=[Adam(0.01)], steps=50),
     "unitary_adding": dict(n=12, map=UnitaryHouseholderReal(6, 5), cell=Elman(modrelu_pairs), last=True,
                            optimizers=[Rmsprop(1e-3)], steps=50),
+    # The file itself, smaller and with larger rates and decay, so that each of its groups shows in ten losses.
+    "vorontsov_copy": dict(
+        n=6, map=SvdMargin(6, 0.5), cell=Elman(identity), last=False, composite_decay=0.02, decay=0.03, decayed=".weight",
+        file="../../../experiments/vorontsov/copy_200.yaml",
+        overrides=["scalar=float64", "task.length=5", "model.cell.hidden=6", "model.recurrent.margin=0.5", "train.batch=4", "train.epochs=0",
+                   "train.steps=10", "optimizer.0.rate=0.05", "optimizer.1.rate=0.05", "optimizer.2.rate=0.002", "optimizer.3.rate=0.001",
+                   "optimizer.4.rate=0.001", "optimizer.2.weight_decay=0.02", "optimizer.3.weight_decay=0.03"],
+        optimizers={"recurrent.U": GeodesicCayley(0.05), "recurrent.V": GeodesicCayley(0.05), "recurrent.p": Rmsprop(0.002, 1e-6, True),
+                    "": Rmsprop(0.001, 1e-6, True)}),
 }
 
 
@@ -434,7 +490,9 @@ def main():
     program, folder = sys.argv[1:3]
     worst_of_all = 0
     for name in CASES:
-        data = json.loads(subprocess.run([program, f"{folder}/{name}.yaml"], check=True, stdout=subprocess.PIPE).stdout)
+        file = CASES[name].get("file", name + ".yaml")
+        words = [program, f"{folder}/{file}", *CASES[name].get("overrides", [])]
+        data = json.loads(subprocess.run(words, check=True, stdout=subprocess.PIPE).stdout)
         expected = np.array(oracle({"name": name, "data": data}))
         difference = np.abs(expected - np.array(data["losses"])) / np.abs(expected)
         moved = abs(expected[0] - expected[-1]) / expected[0]

@@ -3,6 +3,7 @@
 
 #include <blas.hpp>
 #include <cmath>
+#include <cstdlib>
 #include <stiefel/matrix.hpp>
 #include <thread>
 #include <vector>
@@ -39,13 +40,42 @@ TEST_CASE("products from 8 threads at once are right, every one") {
   CHECK(wrong == std::vector<int>(threads, 0));
 }
 
-TEST_CASE("only the pthread flavour is accepted, and its kernels are named") {
+TEST_CASE("only the pthread flavor is accepted, and its kernels are named") {
   CHECK(blas_refusal(1) == "");
   CHECK(blas_refusal(0) ==
-        "OpenBLAS is loaded in its serial flavour and stiefel needs the pthread one, because the others give wrong products when several "
-        "threads "
-        "call them; mend it with: apt-get install libopenblas0-pthread && update-alternatives --config libopenblas.so.0-x86_64-linux-gnu");
-  CHECK(blas_refusal(2).starts_with("OpenBLAS is loaded in its OpenMP flavour"));
+        "OpenBLAS is loaded in its serial flavor and stiefel needs the pthread one, because the others give wrong products when several "
+        "threads call them; install it with: apt-get install libopenblas0-pthread && update-alternatives --config "
+        "libopenblas.so.0-x86_64-linux-gnu");
+  CHECK(blas_refusal(2).starts_with("OpenBLAS is loaded in its OpenMP flavor"));
   CHECK(!blas_core().empty());
   CHECK(blas_configuration().starts_with("OpenBLAS "));
+}
+
+TEST_CASE("kernels without the CPU's vector instructions are replaced, others stay") {
+  for (const char* core : {"Prescott", "Nehalem", "Barcelona", "Sandybridge"}) {
+    CHECK(better_blas_core(core, VectorUnit::avx512) == "SkylakeX");
+    CHECK(better_blas_core(core, VectorUnit::avx2) == "Haswell");
+    CHECK(better_blas_core(core, VectorUnit::other) == "");
+  }
+  CHECK(better_blas_core("Haswell", VectorUnit::avx512) == "SkylakeX");
+  CHECK(better_blas_core("Zen", VectorUnit::avx2) == "");
+  for (const char* core : {"SkylakeX", "Cooperlake", "SapphireRapids"})
+    for (const VectorUnit unit : {VectorUnit::other, VectorUnit::avx2, VectorUnit::avx512}) CHECK(better_blas_core(core, unit) == "");
+}
+
+TEST_CASE("the kernels that OpenBLAS chose for an unknown CPU are replaced unless OPENBLAS_CORETYPE is set") {
+  const std::string chosen = blas_core();  // Prescott in the test unit.blas.unknown_cpu
+  start_blas();
+  if (std::getenv("OPENBLAS_CORETYPE")) {
+    CHECK(blas_core() == chosen);
+    CHECK(blas_warning().empty() == better_blas_core(chosen, vector_unit_of_cpu()).empty());
+    if (!blas_warning().empty()) CHECK(blas_warning().find("unset OPENBLAS_CORETYPE") != std::string::npos);
+  }
+  ::unsetenv("OPENBLAS_CORETYPE");
+  start_blas();
+  CHECK(better_blas_core(blas_core(), vector_unit_of_cpu()) == "");
+  CHECK(blas_warning() == "");
+  CHECK(!std::getenv("OPENBLAS_CORETYPE"));
+  const Matrix<double> A = numbers(150, 150, 1), B = numbers(150, 150, 2);
+  CHECK((A * B - naive(A, B)).cwiseAbs().maxCoeff() < 1e-12);
 }

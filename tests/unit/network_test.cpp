@@ -219,6 +219,31 @@ TEST_CASE("the forget bias is added to the initial bias of the forget gate alone
   CHECK(initial_bias("forget_bias: 5, forget_bias_fixed: true") == plain);
 }
 
+TEST_CASE("hidden_uniform is U(±√(3/(2n))) with n hidden units, whatever else a state has") {
+  const Probe<double> task(Input::dense, ReadoutKind::every, true);
+  Setting s;
+  s.state = "{kind: learned, init: hidden_uniform}";
+  const auto cells = {std::pair<const char*, const char*>{"{plugin: elman, hidden: 150, activation: {kind: modrelu}}",
+                                                          "{plugin: kronecker, factors: [2, 3, 5, 5]}"},
+                      {"{plugin: lstm, hidden: 150}", "{plugin: dense}"},
+                      {"{plugin: elman, hidden: 300}", "{plugin: dense}"}};
+  for (const auto& [cell, map] : cells) {
+    s.cell = cell;
+    s.recurrent = map;
+    const LoadedExperiment loaded = experiment(s);
+    Network<double> network(loaded.experiment, registry(), task);
+    network.initialise(1);
+    for (Index i = 0; i < network.layout().count(); ++i) {
+      if (network.layout().block(i).name != "initial_state") continue;
+      const auto state = as_vector(network.theta()[i]).array();
+      const double bound = std::sqrt(3. / (2 * double(loaded.experiment.model.hidden)));
+      REQUIRE(state.size() == 300);
+      CHECK(state.abs().maxCoeff() < bound);
+      CHECK(state.abs().maxCoeff() > 0.97 * bound);
+    }
+  }
+}
+
 TEST_CASE("the chunk length changes no gradient by more than rounding") {
   std::vector<std::vector<double>> gradients;
   for (int chunk : {1, 2, 3, 9}) {

@@ -269,6 +269,19 @@ TEST_CASE("svd_margin: the start, the rate of the spectrum, the margin") {
   CHECK(start.map->spectrum().singular_values[5] == doctest::Approx(0.999));
 }
 
+TEST_CASE("svd_margin: soft orthogonality is the penalty of W") {
+  for (const std::string spectrum :
+       {"{spectrum: free, init: glorot_normal, soft_orthogonality: 0.3}", "{margin: 2, soft_orthogonality: 0.3}"}) {
+    Sample<double> sample("svd_margin", spectrum, 6);
+    for (std::size_t k = 72; k < 78; ++k) sample.theta.numbers[k] += 0.3 * double(k - 74);
+    sample.map->refresh(sample.theta.constant());
+    const Matrix<double> W = sample.W();
+    auto gradient = sample.theta;
+    CHECK(sample.map->penalty(sample.theta.constant(), gradient.blocks()) ==
+          doctest::Approx(0.3 * (W.transpose() * W - Matrix<double>::Identity(6, 6)).squaredNorm()));
+  }
+}
+
 TEST_CASE("full_unitary: parameters, starts, the released code's gradient, projection") {
   CHECK(Sample<double>("full_unitary", "{}", 10).theta.numbers.size() == 2 * 5 * 5);
   CHECK(Sample<double>("full_unitary", "{field: real}", 10).theta.numbers.size() == 10 * 10);

@@ -615,6 +615,56 @@ train: {{batch: 7, steps: 1}}
   }
 }
 
+namespace {
+// The groups of the files of Vorontsov et al.: the first blocks of the map belong to a group without decay.
+constexpr const char* factorised = R"(name: composite
+scalar: float64
+task: {plugin: adding, length: 6}
+model: {cell: {plugin: elman, hidden: 5, activation: tanh}, recurrent: {plugin: svd_margin, margin: 0.5}}
+optimizer:
+  - {blocks: "recurrent.[UV]", plugin: geodesic_cayley, rate: 1e-6}
+  - {blocks: "recurrent.*", plugin: rmsprop, rate: 1e-4, weight_decay: 0.3, composite: true}
+  - {blocks: "*", plugin: rmsprop, rate: 1e-4, weight_decay: 1e-4}
+train: {batch: 7, steps: 1}
+)";
+}  // namespace
+
+TEST_CASE("composite decay reaches the map whichever of its blocks asks for it") {
+  Session<double> with(load({}, factorised), registry(), {}), without(load({"optimizer.1.weight_decay=0"}, factorised), registry(), {});
+  Batch<double> batch;
+  with.task->fill(Split::train, 0, batch);
+  for (Session<double>* session : {&with, &without}) {
+    const Layout& layout = session->network->layout();
+    for (Index i = 0; i < layout.count(); ++i)
+      if (layout.block(i).name == "recurrent.p")
+        for (Index k = 0; k < 5; ++k) session->network->theta()[i][std::size_t(k)] = 0.2 * double(k) - 0.3;
+    session->network->refresh();
+    session->pass(batch, 1, {});
+    session->updater->step(1, *session->network, session->workers);
+  }
+  const Layout& layout = with.network->layout();
+  for (Index i = 0; i < layout.count(); ++i) {
+    if (layout.block(i).name != "recurrent.p") continue;
+    for (Index k = 0; k < 5; ++k) {  // λ Σ s² with s = 1 + m tanh(p/2)
+      const double p = 0.2 * double(k) - 0.3, t = std::tanh(p / 2), s = 1 + 0.5 * t;
+      CHECK(with.network->gradient()[i][std::size_t(k)] - without.network->gradient()[i][std::size_t(k)] ==
+            doctest::Approx(0.3 * 2 * s * 0.25 * (1 - t * t)).epsilon(1e-12));
+    }
+  }
+}
+
+TEST_CASE("composite decay without a map, and two decays of one map, are refused with their place") {
+  const auto refused = [&](const std::vector<std::string>& overrides, const std::string& sentence) {
+    CHECK_THROWS_WITH_AS(Session<double>(load(overrides, factorised), registry(), {}), doctest::Contains(sentence.c_str()), Error);
+  };
+  refused({"optimizer.2.composite=true"}, "`composite: true` needs a block of a recurrent map, and `blocks: \"*\"` has none; remove it");
+  refused({"optimizer.2.composite=true"}, ":8:5: optimizer.2: ");
+  refused({"optimizer.0.weight_decay=0.1"}, "the map of recurrent.U has two weight decays");
+  refused({"optimizer.0.weight_decay=0.1", "optimizer.0.composite=true"}, "the map of recurrent.p has two weight decays");
+  refused({"optimizer.0.composite=true"}, ":7:5: optimizer.1: the map of recurrent.p has two weight decays");
+  Session<double>(load({"optimizer.0.composite=true", "optimizer.0.weight_decay=0.3"}, factorised), registry(), {});
+}
+
 TEST_CASE("clipping: elementwise, of the norm, of the message") {
   for (const char* clip : {"{kind: elementwise, bound: 0.001}", "{kind: norm, bound: 0.001}"}) {
     const LoadedExperiment loaded = load({std::string("train.clip=") + clip});

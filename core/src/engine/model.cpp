@@ -53,6 +53,7 @@ template <class S> Model<S>::Model(const Experiment& experiment, const Registry&
   message_clip = S(experiment.train.message_clip);
   chunk = experiment.train.chunk;
   initial = model.initial_state;
+  hidden = model.hidden;
   if (carried_state() && !task.streams)
     throw Error("model.initial_state.kind: carried needs a task whose batches continue each other; " + experiment.task.plugin +
                 " does not (task.plugin), use zero or learned");
@@ -119,7 +120,9 @@ template <class S> void Model<S>::initialise(S* data, std::uint64_t seed) const 
   readout->initialise(part(data, readout_first, readout_count), readout_rng);
   if (learned_state()) {
     Rng state_rng(seed, "initialise/initial_state");
-    initial.init.fill(as_matrix(layout.all(data)[state_block], cell->state_rows(), 1), state_rng);
+    const Index rows = cell->state_rows(), part_rows = initial.init.kind != "file" && rows % hidden == 0 ? hidden : rows;
+    const std::span<S> state = layout.all(data)[state_block];  // (h; c), (Re h; Im h): n rows each
+    for (Index row = 0; row < rows; row += part_rows) initial.init.fill(as_matrix(state.subspan(row, part_rows), part_rows, 1), state_rng);
   }
   for (Index i = 0; i < maps->count(); ++i) {
     const NetworkMap<S>& map = (*maps)[i];

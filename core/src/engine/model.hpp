@@ -35,6 +35,7 @@ template <class S> struct STIEFEL_API Model {
   std::optional<InputLayer<S>> input;
   std::optional<Readout<S>> readout;
   InitialStateOptions initial;
+  Index hidden = 0;
   TaskShape task;
   S message_clip = 0;
   Index chunk = 0;         // chosen steps of a chunk, 0: from the shape

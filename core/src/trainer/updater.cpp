@@ -1,10 +1,12 @@
 // The order of a step: weight decay, clipping, the optimizers, the maps' projections.
 #include "trainer/updater.hpp"
 
+#include <fmt/format.h>
 #include <fnmatch.h>
 
 #include <algorithm>
 #include <cmath>
+#include <ranges>
 
 #include "plugin_call.hpp"
 
@@ -98,14 +100,46 @@ template <class S> void Updater<S>::attach(const Experiment& experiment, const R
     groups_.push_back(std::move(group));
   }
   for (Index m = 0; m < model.maps->count(); ++m) {
-    const Index first = model.map_first[m], count = model.map_count[m];
     const auto frozen = [&](Index i) { return group_of_[i] < 0; };
-    bool all_frozen = true;
-    for (Index i = first; i < first + count; ++i) all_frozen = all_frozen && frozen(i);
-    if (all_frozen) (*model.maps)[m].freeze();
-    if (!all_frozen && groups_[std::max(0, group_of_[first])].composite)
-      network.set_map_decay(m, groups_[std::max(0, group_of_[first])].decay);
+    const auto blocks = std::views::iota(model.map_first[m], model.map_first[m] + model.map_count[m]);
+    if (std::ranges::all_of(blocks, frozen)) (*model.maps)[m].freeze();
+    if (const OptimizerGroup* group = composite_group(experiment, network, m)) network.set_map_decay(m, group->weight_decay);
   }
+  for (std::size_t g = 0; g < experiment.optimizer.size(); ++g)
+    if (experiment.optimizer[g].composite && !reaches_a_map(int(g)))
+      experiment.optimizer[g].located([&] {
+        throw Error("`composite: true` needs a block of a recurrent map, and `blocks: \"" + experiment.optimizer[g].blocks +
+                    "\"` has none; remove it");
+      });
+}
+
+template <class S> bool Updater<S>::reaches_a_map(int option) const {
+  for (std::size_t i = 0; i < option_of_.size(); ++i)
+    if (option_of_[i] == option && recurrent_[i]) return true;
+  return false;
+}
+
+/// The one group that penalises the matrix of a map, whichever of its blocks it moves; null when none does.
+template <class S> const OptimizerGroup* Updater<S>::composite_group(const Experiment& experiment, Network<S>& network, Index map) const {
+  const Model<S>& model = network.model();
+  const OptimizerGroup* composite = nullptr;
+  const auto each = [&](auto&& f) {
+    for (Index i = model.map_first[map]; i < model.map_first[map] + model.map_count[map]; ++i)
+      if (group_of_[i] >= 0) f(experiment.optimizer[std::size_t(option_of_[i])], network.layout().block(i).name);
+  };
+  each([&](const OptimizerGroup& group, const std::string&) {
+    if (!composite && group.composite) composite = &group;
+  });
+  each([&](const OptimizerGroup& group, const std::string& block) {
+    if (!composite || &group == composite || group.weight_decay == (group.composite ? composite->weight_decay : 0)) return;
+    group.located([&] {
+      throw Error(
+          fmt::format("the map of {} has two weight decays: λ‖W‖² with λ = {} (`blocks: \"{}\"`, composite), and {}λ = {} here; "
+                      "give one of them",
+                      block, composite->weight_decay, composite->blocks, group.composite ? "" : "λ‖θ‖² with ", group.weight_decay));
+    });
+  });
+  return composite;
 }
 
 template <class S> void Updater<S>::decay(Network<S>& network) {

@@ -33,7 +33,8 @@ struct UpdateNorms {
 
 template <class S> class STIEFEL_API Updater {
  public:
-  /// Every block goes to the first group whose glob matches it; none is an Error. Freezes maps and sets composite decay.
+  /// Every block goes to the first group whose glob matches it; none is an Error. Freezes maps and sets the decay of
+  /// composite matrices, which any block of a map asks for; two different decays of a map, and one that reaches no map, are Errors.
   Updater(const Experiment& experiment, const Registry& registry, Network<S>& network);
 
   /// One step with the gradient of network.gradient(): decay, clip, move, after_step. `step` counts from 1. Blocks are moved side by side.
@@ -58,6 +59,8 @@ template <class S> class STIEFEL_API Updater {
   };
   void assign(const Experiment& experiment, const Layout& layout);
   void attach(const Experiment& experiment, const Registry& registry, Network<S>& network);
+  bool reaches_a_map(int option) const;
+  const OptimizerGroup* composite_group(const Experiment& experiment, Network<S>& network, Index map) const;
   void decay(Network<S>& network);
   double clip(Network<S>& network, double norm);
   /// f(name, plugin, file, call of serialise).
