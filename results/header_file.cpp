@@ -275,6 +275,7 @@ void write_status(hdf5::Group& root, std::int64_t committed_step, const Status& 
   group.set_number("exit_code", status.exit_code, hdf5::Type::i4);
   group.set_number("best_metric", status.best_metric);
   group.set_number("best_step", double(status.best_step), hdf5::Type::i8);
+  group.set_number("cpu_seconds", status.cpu_seconds);
   write_warnings(group, status.warnings);
   group.close();
 

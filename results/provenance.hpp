@@ -27,5 +27,7 @@ STIEFEL_API std::string host_name();
 /// Memory of this process that is resident now, and the most there was; 0 when the system does not tell.
 STIEFEL_API std::int64_t current_rss_bytes();
 STIEFEL_API std::int64_t peak_rss_bytes();
+/// Processor time of all threads of this process so far, in seconds.
+STIEFEL_API double processor_seconds();
 
 }  // namespace stiefel

@@ -26,6 +26,7 @@ int diff_command(std::span<const std::string> words);
 int export_command(std::span<const std::string> words);
 int inspect_command(std::span<const std::string> words);
 int sample_command(std::span<const std::string> arguments);
+int reproduce_command(std::span<const std::string> words);
 int sweep_command(std::span<const std::string> arguments);
 int worker_command(std::span<const std::string> arguments);
 int slurm_command(std::span<const std::string> arguments);

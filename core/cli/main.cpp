@@ -35,7 +35,7 @@ using Run = int (*)(std::span<const std::string>);
 
 const std::map<std::string, Run, std::less<>> runners = {
     {"run", run_command},           {"resume", resume_command},
-    {"repeat", repeat_command},     {"sweep", sweep_command},
+    {"repeat", repeat_command},     {"sweep", sweep_command},       {"reproduce", reproduce_command},
     {"worker", worker_command},     {"slurm", slurm_command},
     {"sample", sample_command},     {"top", top_command},
     {"compare", compare_command},   {"diff", diff_command},

@@ -12,6 +12,8 @@ WorkerOptions worker_options(const Arguments& arguments);
 /// Works on the sweep and says on stdout how it stands then, unless it was to do one run; from here on SIGINT, SIGTERM and SIGHUP stop the
 /// runs after their step, the second one at once, and SIGUSR1 asks them for checkpoints.
 int work(const SweepFolder& folder, const Arguments& arguments);
+/// The same with these options, and without the last lines.
+int work_quietly(const SweepFolder& folder, const WorkerOptions& options, bool quiet);
 
 /// "24 runs: 20 finished, 2 running, 1 waiting, 1 failed".
 std::string summary(const std::vector<RunLook>& looks);

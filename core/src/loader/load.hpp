@@ -12,6 +12,6 @@ namespace stiefel {
 PluginFile load_plugin(const std::filesystem::path& path);
 
 /// The folder that libstiefel.so lies in: `stiefel/plugins` and `cmake/stiefel` are beside it, installed or not.
-std::filesystem::path library_folder();
+STIEFEL_API std::filesystem::path library_folder();
 
 }  // namespace stiefel

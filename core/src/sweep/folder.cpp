@@ -79,20 +79,42 @@ void read_table(const fs::path& path, const std::string& text, Sweep& sweep) {
   }
 }
 
-}  // namespace
-
-void write_sweep(const fs::path& folder, const Sweep& sweep, const std::string& command) {
+void make_folders(const fs::path& folder) {
   std::error_code error;
   for (const char* name : {"configs", "claims", "failed", "runs"})
     if (fs::create_directories(folder / name, error); error) throw file_error("making", folder / name, error.value());
-  const DirectoryGuard one_planner(folder);
+}
+
+void write_plan(const fs::path& folder, const Sweep& sweep, const std::string& command) {
   for (const SweepRun& run : sweep.runs)
-    replace_when_new(folder / "configs" / (run.id + ".yaml"),
-                     fmt::format("# {}: {}\n{}", sweep.name, assignments(sweep.keys, run), run.yaml));
+    if (!run.yaml.empty())
+      replace_when_new(folder / "configs" / (run.id + ".yaml"),
+                       fmt::format("# {}: {}\n{}", sweep.name, assignments(sweep.keys, run), run.yaml));
   replace_when_new(folder / "sweep.yaml", fmt::format("# {}\n{}", command, sweep.source));
   const bool other_rungs = replace_when_new(folder / "sweep.json", description(sweep));
   const bool other_runs = replace_when_new(folder / "runs.tsv", table(sweep));
+  std::error_code error;
   if (other_rungs || other_runs) fs::remove_all(folder / "rungs", error);
+}
+
+}  // namespace
+
+void write_sweep(const fs::path& folder, const Sweep& sweep, const std::string& command) {
+  make_folders(folder);
+  const DirectoryGuard one_planner(folder);
+  write_plan(folder, sweep, command);
+}
+
+void add_to_sweep(const fs::path& folder, const Sweep& sweep, const std::string& command) {
+  make_folders(folder);
+  const DirectoryGuard one_planner(folder);
+  Sweep whole = sweep;
+  if (fs::exists(folder / "runs.tsv")) {
+    whole.runs = SweepFolder(folder).sweep().runs;
+    for (const SweepRun& run : sweep.runs)
+      if (std::ranges::find(whole.runs, run.id, &SweepRun::id) == whole.runs.end()) whole.runs.push_back(run);
+  }
+  write_plan(folder, whole, command);
 }
 
 SweepFolder::SweepFolder(fs::path folder) : folder_(std::move(folder)) {
@@ -122,6 +144,11 @@ std::vector<fs::path> SweepFolder::other_runs() const {
       for (const auto& folder : fs::directory_iterator(name))
         if (!planned.contains(folder.path()) && fs::exists(folder.path() / "config.yaml")) others.push_back(folder.path());
   return others;
+}
+
+const std::string& SweepFolder::name(const SweepRun& run) const {
+  const auto key = std::ranges::find(sweep_.keys, "name");
+  return key == sweep_.keys.end() ? sweep_.name : run.values[std::size_t(key - sweep_.keys.begin())];
 }
 
 fs::path SweepFolder::rung(Index step) const { return folder_ / "rungs" / fmt::format("{}.tsv", step); }

@@ -49,6 +49,8 @@ STIEFEL_API std::optional<Sweep> load_sweep(const std::filesystem::path& file, c
 
 /// Writes the plan; runs of an older plan that are still in it keep their folders. `command` is noted in sweep.yaml.
 STIEFEL_API void write_sweep(const std::filesystem::path& folder, const Sweep& sweep, const std::string& command);
+/// Adds the runs of `sweep` that the plan in the folder lacks to it; makes the plan if there is none.
+STIEFEL_API void add_to_sweep(const std::filesystem::path& folder, const Sweep& sweep, const std::string& command);
 
 /// A sweep that was planned.
 class STIEFEL_API SweepFolder {
@@ -59,7 +61,7 @@ class STIEFEL_API SweepFolder {
   const std::filesystem::path& path() const { return folder_; }
   std::filesystem::path config(const SweepRun& run) const { return folder_ / "configs" / (run.id + ".yaml"); }
   std::filesystem::path runs() const { return folder_ / "runs"; }
-  std::filesystem::path run(const SweepRun& run) const { return runs() / sweep_.name / run.id; }
+  std::filesystem::path run(const SweepRun& run) const { return runs() / name(run) / run.id; }
   std::filesystem::path claim(const SweepRun& run) const { return folder_ / "claims" / run.id; }
   std::filesystem::path failure(const SweepRun& run) const { return folder_ / "failed" / (run.id + ".json"); }
   std::filesystem::path rung(Index step) const;
@@ -72,6 +74,9 @@ class STIEFEL_API SweepFolder {
   std::string values(const SweepRun& run) const;
 
  private:
+  /// That of the experiment: of all runs, unless `name` is a key in which they differ.
+  const std::string& name(const SweepRun& run) const;
+
   std::filesystem::path folder_;
   Sweep sweep_;
 };

@@ -57,12 +57,14 @@ class Worker {
         rungs_(folder),
         targets_(runs_.size()),
         given_up_(runs_.size(), false) {
+    for (std::size_t run = 0; run < runs_.size(); ++run) given_up_[run] = !wanted(run);
     if (!options.only.empty()) only_ = std::size_t(&folder.find(options.only) - runs_.data());
   }
 
   int work();
 
  private:
+  bool wanted(std::size_t run) const { return options_.among.empty() || options_.among.contains(runs_[run].id); }
   bool nothing_left();
   std::string owner(std::size_t run) const;
   void look(std::size_t run) { looks_[run] = look_at(folder_, runs_[run], patience_); }
@@ -93,7 +95,7 @@ class Worker {
   std::vector<RunLook> looks_;
   Rungs rungs_;
   std::vector<Target> targets_;
-  std::vector<bool> given_up_;  // for this worker: killed by somebody, or in use
+  std::vector<bool> given_up_;  // for this worker: killed by somebody, in use, or not wanted
   std::optional<std::size_t> only_;
   std::list<Child> children_;
   bool stopping_ = false, told_to_stop_ = false, cancelled_ = false, in_use_ = false;
@@ -300,7 +302,7 @@ int Worker::exit_code() {
   if (!nobody.empty()) say_(nobody);
   bool left = false;
   for (std::size_t i = 0; i < runs_.size(); ++i) {
-    if (only_ && *only_ != i) continue;
+    if ((only_ && *only_ != i) || !wanted(i)) continue;
     if (looks_[i].state == SweepState::failed) return looks_[i].exit_code;
     const bool at_target = targets_[i].left_out || (only_ && targets_[i].step > 0 && looks_[i].step >= targets_[i].step);
     left = left || (looks_[i].state != SweepState::finished && !at_target);

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <set>
 #include <string>
 
 #include "sweep/state.hpp"
@@ -26,6 +27,7 @@ struct WorkerOptions {
   std::chrono::seconds patience = usual_patience;
   bool fail_fast = false;
   std::string only;            ///< id of the one run to do; empty: all
+  std::set<std::string> among;  ///< ids of the runs to do; empty: all
   std::string data_directory;  ///< given to the runs, if not empty
 };
 

@@ -122,7 +122,9 @@ RunRecord::RunRecord(RunHeader header, RunDirectory directory, Index step, const
     open(std::make_unique<RecorderThread>(path_, std::move(header)));
     return;
   }
-  RunHeader stored = read_header(ResultReader(path_ / "results.h5"));
+  const ResultReader results(path_ / "results.h5");
+  if (results.has_attribute("/status", "cpu_seconds")) cpu_before_ = results.number_attribute("/status", "cpu_seconds");
+  RunHeader stored = read_header(results);
   if (!stored.segments.empty() && stored.segments.back().reason == "running") stored.segments.back().reason = "killed";
   stored.segments.push_back(header.segments.back());
   stored.segments.back().start_step = stored.segments.back().end_step = step;
@@ -147,7 +149,7 @@ void RunRecord::publish(Index step, Status status) {
   committed_ = step;
   status.state = "running";
   call({});
-  recorder_->publish(step, std::move(status));
+  recorder_->publish(step, with_time(std::move(status)));
 }
 
 template <class S> void RunRecord::network(const std::string& which, const Layout& layout, const NetworkState<S>& state, Index step) const {
@@ -168,7 +170,12 @@ template <class S> void RunRecord::save(const Layout& layout, Checkpoint<S> chec
 void RunRecord::finish(Index step, const Status& status) {
   log(status.state + ": " + status.message);
   call({});
-  recorder_->finish(step, status);
+  recorder_->finish(step, with_time(status));
+}
+
+Status RunRecord::with_time(Status status) const {
+  status.cpu_seconds = cpu_before_ + processor_seconds();
+  return status;
 }
 
 void RunRecord::fail(const std::string& message, int exit_code) noexcept {
@@ -179,7 +186,7 @@ void RunRecord::fail(const std::string& message, int exit_code) noexcept {
     call({});
     status.message = message;
     status.exit_code = exit_code;
-    recorder_->finish(committed_, status);
+    recorder_->finish(committed_, with_time(status));
   } catch (...) {  // the error that is being reported is the one that counts
   }
 }

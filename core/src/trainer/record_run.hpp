@@ -58,6 +58,7 @@ class RunRecord {
   void fail(const std::string& message, int exit_code) noexcept;
 
  private:
+  Status with_time(Status status) const;
   void open(std::unique_ptr<RecorderThread> recorder);
   /// In the recorder's thread, and like all that follows only if the folder is still this process's: a worker of a sweep may have taken it
   /// for dead.
@@ -70,6 +71,7 @@ class RunRecord {
   std::unique_ptr<ProgressLog> progress_;
   std::ofstream log_;
   Index committed_ = 0;
+  double cpu_before_ = 0;  // of earlier processes of the run, s
 };
 
 }  // namespace stiefel

@@ -1,0 +1,145 @@
+// `stiefel reproduce list|report [NAME...]` and `stiefel reproduce NAME...`: published results, run and put beside what was published.
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include <loader/load.hpp>
+#include <results/atomic_file.hpp>
+#include <say.hpp>
+#include <sweep/reproduction.hpp>
+
+#include "commands.hpp"
+#include "reproduction_report.hpp"
+#include "running.hpp"
+#include "working.hpp"
+
+namespace stiefel::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path experiments_folder(const Arguments& arguments) {
+  if (arguments.has("--experiments")) return arguments.value("--experiments");
+  if (fs::exists("experiments/published.yaml")) return "experiments";
+  const fs::path installed = library_folder().parent_path() / "share/stiefel/experiments";
+  if (fs::exists(installed / "published.yaml")) return installed;
+  throw Error("there is no experiments/published.yaml here; name the folder that holds it with --experiments");
+}
+
+/// Outside any checkout, since runs take days.
+fs::path output_folder(const Arguments& arguments) {
+  if (arguments.has("--output")) return arguments.value("--output");
+  const char *data = std::getenv("XDG_DATA_HOME"), *home = std::getenv("HOME");
+  if (data && *data == '/') return fs::path(data) / "stiefel/reproduction";
+  if (!home || !*home) throw Error("neither HOME nor XDG_DATA_HOME is set; name the folder of the runs with --output");
+  return fs::path(home) / ".local/share/stiefel/reproduction";
+}
+
+double budget_of(const Arguments& arguments) {
+  if (!arguments.has("--budget")) return 1;
+  const std::string text = arguments.value("--budget");
+  char* end = nullptr;
+  const double budget = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end != '\0' || !(budget > 0) || !(budget <= 1))
+    throw Error(fmt::format("--budget must be a number above 0 and at most 1, got \"{}\"", text));
+  return budget;
+}
+
+nlohmann::ordered_json json_of(const ReproducedRow& row) {
+  nlohmann::ordered_json seeds = nlohmann::ordered_json::array();
+  for (const Measurement& seed : row.seeds)
+    if (!seed.state.empty())
+      seeds.push_back({{"seed", seed.seed},
+                       {"state", seed.state},
+                       {"value", seed.value},
+                       {"share", seed.share},
+                       {"step", seed.step},
+                       {"reached_step", seed.reached_step},
+                       {"cpu_seconds", seed.cpu_seconds},
+                       {"commit", seed.commit},
+                       {"run", seed.run.string()}});
+  const PublishedRow& published = *row.row;
+  return {{"paper", published.paper},
+          {"item", published.item},
+          {"row", published.row},
+          {"file", published.file},
+          {"set", published.overrides},
+          {"metric", published.metric},
+          {"kind", published.kind},
+          {"certainty", published.certainty},
+          {"needs", published.needs},
+          {"published", published.value},
+          {"measured", row.mean},
+          {"share", row.share},
+          {"state", state_of(row)},
+          {"runs", seeds}};
+}
+
+int list(const std::vector<ReproducedRow>& rows, const Arguments& arguments) {
+  if (arguments.has("--json")) {
+    nlohmann::ordered_json json = nlohmann::ordered_json::array();
+    for (const ReproducedRow& row : rows) json.push_back(json_of(row));
+    fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    return int(Exit::done);
+  }
+  fmt::print("{}\n{}", aligned(reproduction_table(rows)), reproduction_summary(rows));
+  return int(Exit::done);
+}
+
+int report(const PublishedResults& published, const std::vector<ReproducedRow>& rows, const fs::path& output, const Arguments& arguments) {
+  const fs::path results = published.folder / "../results";
+  const fs::path to = arguments.has("--to") ? fs::path(arguments.value("--to")) : fs::exists(results) ? results / "measured" : fs::path(".");
+  fs::create_directories(to);
+  fs::create_directories(output);
+  const fs::path document = (to / "REPRODUCTION.md").lexically_normal(), page = output / "reproduction.html";
+  replace_file(document, reproduction_markdown(published, rows));
+  replace_file(page, reproduction_page(published, rows));
+  fmt::print("{}\n{}\n", document.string(), page.string());
+  return int(Exit::done);
+}
+
+int run(const Reproduction& reproduction, const std::vector<const PublishedRow*>& rows, const fs::path& output,
+        std::span<const std::string> words, const Arguments& arguments) {
+  const Sweep missing = reproduction.missing(rows, budget_of(arguments));
+  if (arguments.has("--dry-run")) {
+    fmt::print("id\t{}\n", fmt::join(missing.keys, "\t"));
+    for (const SweepRun& one : missing.runs) fmt::print("{}\t{}\n", one.id, fmt::join(one.values, "\t"));
+    return int(Exit::done);
+  }
+  int code = int(Exit::done);
+  if (!missing.runs.empty()) {
+    add_to_sweep(output, missing, fmt::format("stiefel reproduce {}", fmt::join(words, " ")));
+    const SweepFolder folder(output);
+    fs::remove(folder.cancelled());
+    if (!arguments.has("--quiet")) say("{}: {} {} to do\n", output.string(), missing.runs.size(), missing.runs.size() == 1 ? "run" : "runs");
+    if (arguments.has("--plan")) return int(Exit::done);
+    WorkerOptions options = worker_options(arguments);
+    for (const SweepRun& one : missing.runs) options.among.insert(one.id);
+    code = work_quietly(folder, options, arguments.has("--quiet"));
+  }
+  fmt::print("{}", aligned(reproduction_table(reproduction.look(rows))));
+  return code;
+}
+
+}  // namespace
+
+int reproduce_command(std::span<const std::string> words) {
+  const Arguments arguments = parse_arguments("reproduce", words);
+  if (arguments.positional.empty())
+    throw Error("say what to reproduce: stiefel reproduce list, or a paper, an item or an experiment that it shows, or report");
+  const std::string& what = arguments.positional.front();
+  const bool shows = what == "list" || what == "report";
+  const PublishedResults published = read_published(experiments_folder(arguments));
+  const std::vector<const PublishedRow*> rows =
+      published.choose({arguments.positional.begin() + (shows ? 1 : 0), arguments.positional.end()});
+  const fs::path output = output_folder(arguments);
+  const fs::path timings = arguments.value("--timings", (published.folder / "../results/measured/timings.json").string());
+  Registry registry = found_plugins();
+  const Reproduction reproduction(published, output, timings, registry);
+  if (what == "list") return list(reproduction.look(rows), arguments);
+  if (what == "report") return report(published, reproduction.look(rows), output, arguments);
+  return run(reproduction, rows, output, words, arguments);
+}
+
+}  // namespace stiefel::cli

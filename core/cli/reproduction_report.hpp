@@ -1,0 +1,22 @@
+// Published results beside measured ones as documents.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <sweep/reproduction.hpp>
+
+#include "table_text.hpp"
+
+namespace stiefel::cli {
+
+/// A line for each row: paper, item, row, published, measured, seeds, state.
+TextTable reproduction_table(const std::vector<ReproducedRow>& rows);
+/// "26 printed results have a measured value at the published budget: 20 matched, 2 better, 4 missed."
+std::string reproduction_summary(const std::vector<ReproducedRow>& rows);
+/// A table for each item that has a run, and the command that made it. The same runs give the same text.
+std::string reproduction_markdown(const PublishedResults& published, const std::vector<ReproducedRow>& rows);
+/// The same with curves, as one page that needs no network.
+std::string reproduction_page(const PublishedResults& published, const std::vector<ReproducedRow>& rows);
+
+}  // namespace stiefel::cli

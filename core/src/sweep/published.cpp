@@ -1,0 +1,176 @@
+#include "sweep/published.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <set>
+
+#include "config/scalars.hpp"
+#include "suggestion.hpp"
+
+namespace stiefel {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array row_keys = {"paper", "item", "title",     "row",   "file", "set",  "seeds", "metric",
+                                 "value", "kind", "certainty", "judge", "needs", "note", "unit",  "bench", "explanation"};
+constexpr std::array kinds = {"best test", "test", "validation", "curve", "seconds"};
+
+/// Reads members of a mapping into variables; what is wrong goes to the list of problems.
+class Reader {
+ public:
+  explicit Reader(Problems& problems) : problems_(problems) {}
+
+  template <class T> void read(const Node& map, const char* key, T& target) {
+    const Member* member = map.find(key);
+    if (!member) return;
+    Value value = target;
+    std::vector<Fault> faults;
+    if (read_value(member->value, value, faults)) target = std::get<T>(value);
+    for (const Fault& fault : faults) problems_.add(fault.where, fmt::format("{} {}", key, fault.sentence));
+  }
+  const std::vector<Node>& list(const Node& map, const char* key) {
+    static const std::vector<Node> none;
+    const Member* member = map.find(key);
+    if (member && member->value.kind == Node::Kind::sequence) return member->value.items;
+    problems_.add(member ? member->value.where : map.where, fmt::format("{} must be a list", key));
+    return none;
+  }
+  void demand(bool good, const Location& where, const std::string& sentence) {
+    if (!good) problems_.add(where, sentence);
+  }
+  template <class Keys> void refuse_others(const Node& map, const Keys& keys) {
+    const std::vector<std::string> known(std::begin(keys), std::end(keys));
+    for (const Member& member : map.members)
+      demand(std::ranges::find(known, member.key) != known.end(), member.where,
+             fmt::format("there is no key {}{}", member.key, suggestion(member.key, known)));
+  }
+
+ private:
+  Problems& problems_;
+};
+
+Criterion read_criterion(const Node& node, Reader& reader) {
+  Criterion criterion;
+  reader.refuse_others(node, std::array{"reaches", "by", "never", "better_than", "within"});
+  reader.read(node, "reaches", criterion.value);
+  reader.read(node, "by", criterion.by);
+  reader.read(node, "never", criterion.value);
+  reader.read(node, "better_than", criterion.row);
+  std::vector<double> bounds;
+  reader.read(node, "within", bounds);
+  if (node.find("reaches")) {
+    reader.demand(criterion.by > 0, node.where, "`reaches` needs the last step that counts: {reaches: X, by: STEP}");
+  } else if (node.find("never")) {
+    criterion.kind = Criterion::Kind::never;
+  } else if (node.find("better_than")) {
+    criterion.kind = Criterion::Kind::better_than;
+  } else if (bounds.size() == 2) {
+    criterion.kind = Criterion::Kind::within;
+    criterion.low = bounds[0], criterion.high = bounds[1];
+  } else {
+    reader.demand(false, node.where, "judge must have one of reaches, never, better_than and within: [LOW, HIGH]");
+  }
+  return criterion;
+}
+
+PublishedRow read_row(const Node& item, const Node& node, Reader& reader) {
+  PublishedRow row;
+  row.where = node.where;
+  for (const Node* map : {&item, &node}) {
+    for (const auto& [key, target] : {std::pair{"paper", &row.paper}, {"item", &row.item}, {"title", &row.title}, {"row", &row.row},
+                                      {"file", &row.file}, {"metric", &row.metric}, {"kind", &row.kind}, {"certainty", &row.certainty},
+                                      {"needs", &row.needs}, {"note", &row.note}, {"unit", &row.unit}, {"bench", &row.bench}, {"explanation", &row.explanation}})
+      reader.read(*map, key, *target);
+    reader.read(*map, "value", row.value);
+    reader.read(*map, "seeds", row.seeds);
+    reader.read(*map, "set", row.overrides);
+    if (const Member* judge = map->find("judge")) row.judge = read_criterion(judge->value, reader);
+  }
+  reader.refuse_others(node, row_keys);
+  reader.demand(!row.paper.empty() && !row.item.empty() && !row.row.empty() && !row.file.empty(), node.where,
+                "a row needs paper, item, row and file");
+  reader.demand(std::ranges::find(kinds, row.kind) != kinds.end(), node.where,
+                fmt::format("kind must be one of {}, got \"{}\"", fmt::join(kinds, ", "), row.kind));
+  reader.demand(row.certainty == "printed" || row.certainty == "remembered", node.where, "certainty must be printed or remembered");
+  reader.demand(row.timing() || !row.metric.empty(), node.where, "a row needs a metric");
+  reader.demand((row.kind == "curve") == std::isnan(row.value), node.where, "a row has a value unless its kind is curve");
+  reader.demand(!row.judge || row.kind == "curve", node.where, "judge is for rows of the kind curve");
+  return row;
+}
+
+void check_together(const PublishedResults& results, Reader& reader) {
+  std::set<std::string> known;
+  for (const PublishedRow& row : results.rows) {
+    reader.demand(known.insert(row.item_name() + "/" + row.row).second, row.where, fmt::format("the item has two rows \"{}\"", row.row));
+    reader.demand(results.papers.contains(row.paper), row.where, fmt::format("there is no paper {}", row.paper));
+  }
+  for (const PublishedRow& row : results.rows)
+    reader.demand(!row.judge || row.judge->row.empty() || known.contains(row.item_name() + "/" + row.judge->row), row.where,
+                  fmt::format("the item has no row \"{}\"", row.judge ? row.judge->row : ""));
+}
+
+}  // namespace
+
+std::string PublishedRow::item_name() const {
+  std::string name = paper + "/";
+  for (const char letter : item) name += std::isalnum(static_cast<unsigned char>(letter)) || letter == '.' ? letter : '-';
+  for (std::size_t at; (at = name.find("--")) != name.npos;) name.erase(at, 1);
+  return name;
+}
+
+std::vector<const PublishedRow*> PublishedResults::choose(const std::vector<std::string>& names) const {
+  std::vector<const PublishedRow*> chosen;
+  std::set<std::string> known, found;
+  for (const PublishedRow& row : rows) {
+    const std::string file = row.file.substr(0, row.file.rfind(".yaml"));
+    bool wanted = names.empty();
+    for (const std::string& name : names)
+      if (name == row.paper || name == row.item_name() || name == file || name == row.file) {
+        wanted = true;
+        found.insert(name);
+      }
+    if (wanted) chosen.push_back(&row);
+    known.insert({row.paper, row.item_name(), file});
+  }
+  for (const std::string& name : names)
+    if (!found.contains(name))
+      throw Error(fmt::format("there are no published results '{}'{}; `stiefel reproduce list` shows all", name,
+                              suggestion(name, {known.begin(), known.end()})));
+  return chosen;
+}
+
+PublishedResults read_published(const fs::path& folder) {
+  const fs::path file = folder / "published.yaml";
+  std::string fault;
+  const std::optional<std::string> text = read_configuration(file, fault);
+  if (!text) throw Error(fault, Exit::usage);
+  Problems problems;
+  const std::optional<Node> root = parse_yaml(*text, file.string(), problems);
+  problems.raise();
+  Reader reader(problems);
+  PublishedResults results;
+  results.folder = folder;
+  reader.refuse_others(*root, std::array{"tolerances", "papers", "items", "unlisted"});
+  if (const Member* tolerances = root->find("tolerances"))
+    for (const Member& metric : tolerances->value.members)
+      reader.read(tolerances->value, metric.key.c_str(), results.tolerances[metric.key]);
+  if (const Member* papers = root->find("papers"))
+    for (const Member& member : papers->value.members) {
+      PublishedPaper& paper = results.papers[member.key];
+      reader.refuse_others(member.value, std::array{"authors", "title", "year"});
+      reader.read(member.value, "authors", paper.authors);
+      reader.read(member.value, "title", paper.title);
+      reader.read(member.value, "year", paper.year);
+    }
+  for (const Node& item : reader.list(*root, "items"))
+    for (const Node& row : reader.list(item, "rows")) results.rows.push_back(read_row(item, row, reader));
+  check_together(results, reader);
+  problems.raise();
+  return results;
+}
+
+}  // namespace stiefel

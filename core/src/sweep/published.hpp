@@ -1,0 +1,62 @@
+// Published results as data: experiments/published.yaml, whose first lines say what its keys mean.
+#pragma once
+
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <stiefel/export.hpp>
+#include <stiefel/matrix.hpp>
+
+#include "config/problems.hpp"
+
+namespace stiefel {
+
+/// What a curve is judged by.
+struct Criterion {
+  enum class Kind { reaches, never, better_than, within };
+  Kind kind = Kind::reaches;
+  double value = std::numeric_limits<double>::quiet_NaN();  ///< reaches and never: of the metric
+  Index by = 0;                                             ///< reaches: the last step at which that counts
+  double low = value, high = value;                         ///< within
+  std::string row;                                          ///< better_than: of the same item
+};
+
+struct STIEFEL_API PublishedRow {
+  std::string paper, item, title, row;
+  std::string file;                    ///< of the experiment, in the folder of the list
+  std::vector<std::string> overrides;  ///< laid over the file
+  std::vector<Index> seeds{1};
+  std::string metric, kind, certainty = "printed", needs, note, unit, bench, explanation;
+  double value = std::numeric_limits<double>::quiet_NaN();
+  std::optional<Criterion> judge;
+  Location where;
+
+  bool timing() const { return kind == "seconds"; }
+  /// "scornn/table-1": what `stiefel reproduce` calls the item.
+  std::string item_name() const;
+};
+
+struct PublishedPaper {
+  std::string authors, title;
+  Index year = 0;
+};
+
+struct STIEFEL_API PublishedResults {
+  std::filesystem::path folder;
+  std::map<std::string, PublishedPaper> papers;
+  std::map<std::string, double> tolerances;  ///< by metric: what a measured value may be worse by
+  std::vector<PublishedRow> rows;            ///< in the order of the file
+
+  /// Rows of a paper ("scornn"), an item ("scornn/table-1") or an experiment ("scornn/mnist_170"); every row without names. Error with
+  /// the nearest name for one that there is not.
+  std::vector<const PublishedRow*> choose(const std::vector<std::string>& names) const;
+};
+
+/// Reads FOLDER/published.yaml. One Error holds everything that is wrong with it, a line each.
+STIEFEL_API PublishedResults read_published(const std::filesystem::path& folder);
+
+}  // namespace stiefel
