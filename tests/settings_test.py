@@ -17,20 +17,21 @@ PROGRAM, FOLDER = sys.argv[1], Path(sys.argv[2])
 TABLE = FOLDER / "settings.csv"
 COLUMNS = ["files", "setting", "published", "source", "used", "reason"]
 PAPERS = ("ornn", "scornn", "kru", "vorontsov", "chung")
-GATES = {"lstm": ("input", "forget", "output", "candidate"), "gru": ("update", "reset", "candidate")}
-MAP_BLOCKS = {"dense": ["W"], "householder": ["U"], "scaled_cayley": ["A"], "full_unitary": ["W"], "givens": ["theta", "phi", "omega"],
-              "kronecker": ["factor_0"], "urnn": ["theta_1", "theta_2", "theta_3", "v_1", "v_2"]}
-REQUIRED = ["model.cell.plugin", "model.cell.hidden", "model.recurrent.plugin", "model.input.init", "model.readout.init",
-            "model.initial_state.kind", "train.batch", "train.clip.kind", "train.message_clip", "task.plugin"]
+REQUIRED = ["task.plugin", "model.cell.plugin", "model.cell.hidden", "model.recurrent.plugin", "model.input.init", "model.readout.init",
+            "model.initial_state.kind", "train.batch", "train.clip.kind", "train.message_clip"]
 REQUIRED_OF_TASK = {"adding": ["length", "positions", "target_scale", "train_sequences"],
                     "copy": ["length", "variant", "encoding", "train_sequences"],
                     "pixel_mnist": ["permuted", "scale", "split", "validation_images"],
-                    "characters": ["mode", "trim", "unk", "longest", "ahead"],
+                    "characters": ["set", "mode", "trim", "unk", "longest", "ahead"],
                     "polyphonic": ["set"],
                     "timit_phonemes": ["classes", "split", "test", "validation", "held_out"],
                     "timit_prediction": ["split", "test", "validation"],
                     "sequence_generation": ["file", "length"]}
-# One of each kind, changed on the command line: the test must see it.
+# Parameter blocks of the recurrent maps; of a Kronecker product the first factor stands for all.
+BLOCKS = {"dense": ["W"], "full_unitary": ["W"], "householder": ["U"], "scaled_cayley": ["A"], "givens": ["theta", "phi", "omega"],
+          "kronecker": ["factor_0"], "urnn": ["theta_1", "theta_2", "theta_3", "v_1", "v_2"]}
+GATES = {"elman": [""], "lstm": ["input.", "forget.", "output.", "candidate."], "gru": ["update.", "reset.", "candidate."]}
+# A rate, a size, a λ, a bound and a split, changed on the command line: the test must report them.
 CHANGES = [("ornn/adding_400", "optimizer.rate=0.02", "optimizer[recurrent.U].rate"),
            ("scornn/mnist_170", "model.cell.hidden=171", "model.cell.hidden"),
            ("kru/jsb_kru", "model.recurrent.soft_unitary=0", "model.recurrent.soft_unitary"),
@@ -39,25 +40,20 @@ CHANGES = [("ornn/adding_400", "optimizer.rate=0.02", "optimizer[recurrent.U].ra
 
 
 def read_table():
-    """Its lines as dictionaries, with the number of the line in `line`."""
-    numbered = [(number, text) for number, text in enumerate(TABLE.read_text().splitlines(), 1) if text and not text.startswith("#")]
-    rows = list(csv.DictReader(text for _, text in numbered))
-    for (number, _), row in zip(numbered[1:], rows):
-        row["line"] = number
-    return rows
+    """Its rows as dictionaries, with the number of the line as `line`."""
+    lines = [(number, text) for number, text in enumerate(TABLE.read_text().splitlines(), 1) if text and not text.startswith("#")]
+    rows = list(csv.DictReader(text for _, text in lines))
+    return [{**row, "line": number} for row, (number, _) in zip(rows, lines[1:])]
 
 
-def faults_of_row(row, files):
-    where = f"{TABLE.name}:{row['line']}"
+def faults_of(row):
     if set(row) != {*COLUMNS, "line"} or None in row.values():
-        return [f"{where}: expected {len(COLUMNS)} columns"]
-    faults = [f"{where}: no {column}" for column in COLUMNS[:4] if not row[column]]
+        return [f"expected {len(COLUMNS)} columns"]
+    faults = [f"no {column}" for column in COLUMNS[:4] if not row[column]]
     if bool(row["used"]) != bool(row["reason"]):
-        faults.append(f"{where}: used and reason must be given together")
-    if row["used"] and any(equal(row["used"], value) for value in row["published"].split("|")):
-        faults.append(f"{where}: used is what was published")
-    if not any(matches(row["files"], file) for file in files):
-        faults.append(f"{where}: no file matches {row['files']}")
+        faults.append("used and reason must be given together")
+    if row["used"] and agrees(row["used"], row["published"]):
+        faults.append("used is what was published")
     return faults
 
 
@@ -67,95 +63,92 @@ def matches(patterns, file):
     return not left_out and any(fnmatchcase(file, word) for word in words)
 
 
-def text_of(value):
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def equal(one, other):
-    try:
-        return math.isclose(float(one), float(other), rel_tol=1e-5)
-    except ValueError:
-        return one == other
+def agrees(value, expected):
+    """Whether a value is the expected one, or one of several with | between them; numbers are compared as numbers."""
+    def same(one, other):
+        try:
+            return math.isclose(float(one), float(other), rel_tol=1e-5)
+        except ValueError:
+            return one == other
+    return any(same(value, text) for text in expected.split("|"))
 
 
 def flat(tree, prefix=""):
-    if not isinstance(tree, dict):
-        return {prefix[:-1]: text_of(tree)}
-    return {key: value for name, branch in tree.items() for key, value in flat(branch, f"{prefix}{name}.").items()}
+    """The leaves of a configuration as texts, by their paths with dots."""
+    if isinstance(tree, dict):
+        return {path: leaf for key, branch in tree.items() for path, leaf in flat(branch, f"{prefix}{key}.").items()}
+    return {prefix[:-1]: str(tree).lower() if isinstance(tree, bool) else str(tree)}
 
 
-def blocks_of(config):
-    """The parameter blocks of the network that a configuration describes."""
-    model, cell, recurrent = config["model"], config["model"]["cell"], config["model"]["recurrent"]
-    own = MAP_BLOCKS.get(recurrent["plugin"]) or ["U", "V", "s" if recurrent["spectrum"] == "free" else "p"]
-    gates = [f"recurrent.{gate}" for gate in GATES.get(cell["plugin"], ())] or ["recurrent"]
-    activation = cell.get("activation", {}).get("kind")
-    optional = {"input.bias": model["input"]["bias"], "readout.bias": model["readout"]["bias"], "input.embedding": model["input"]["embedding"]["size"],
-                "initial_state": model["initial_state"]["kind"] == "learned", "activation.bias": activation == "modrelu",
-                "activation.slope": activation == "prelu", "peephole.input": cell.get("peepholes") == "diagonal"}
-    return ["input.weight", "readout.weight", *(name for name, there in optional.items() if there),
-            *(f"{gate}.{block}" for gate in gates for block in own)]
+def blocks_of(settings):
+    """The parameter blocks of the network that a file describes."""
+    spectrum = "s" if settings.get("model.recurrent.spectrum") == "free" else "p"
+    recurrent = BLOCKS.get(settings["model.recurrent.plugin"], ["U", "V", spectrum])
+    others = {"input.bias": settings["model.input.bias"] == "true", "readout.bias": settings["model.readout.bias"] == "true",
+              "input.embedding": settings["model.input.embedding.size"] != "0",
+              "initial_state": settings["model.initial_state.kind"] == "learned",
+              "activation.bias": settings.get("model.cell.activation.kind") == "modrelu",
+              "activation.slope": settings.get("model.cell.activation.kind") == "prelu",
+              "peephole.input": settings.get("model.cell.peepholes") == "diagonal"}
+    return (["input.weight", "readout.weight"] + [name for name, there in others.items() if there]
+            + [f"recurrent.{gate}{block}" for gate in GATES[settings["model.cell.plugin"]] for block in recurrent])
 
 
 def settings_of(config):
-    """Every setting and its value as texts; those of the optimizer by the block that they act on."""
+    """All settings of a file; those of its optimizer are optimizer[BLOCK].KEY, of the first group that has the block."""
     groups = config.pop("optimizer")
     settings = flat(config)
-    for block in blocks_of(config):
+    for block in blocks_of(settings):
         group = next(group for group in (groups if isinstance(groups, list) else [groups]) if fnmatchcase(block, group["blocks"]))
-        settings |= {f"optimizer[{block}].{key}": value for key, value in flat(group).items()}
+        settings.update(flat(group, f"optimizer[{block}]."))
     return settings
 
 
 def expanded(setting, blocks):
-    """A setting of the table for each of the blocks that it names."""
+    """A setting of the table, for each of the blocks that it names."""
     if not setting.startswith("optimizer["):
         return [setting]
     pattern, key = setting[len("optimizer["):].rsplit("].", 1)
     return [f"optimizer[{block}].{key}" for block in blocks if fnmatchcase(block, pattern)]
 
 
-def required_of(config, settings):
-    task = config["task"]["plugin"]
-    frozen = [block for block in blocks_of(config) if settings[f"optimizer[{block}].plugin"] == "frozen"]
-    return [*REQUIRED, "train.steps" if settings["train.steps"] != "0" else "train.epochs",
-            *(f"task.{name}" for name in REQUIRED_OF_TASK[task]),
-            *(f"optimizer[{block}].{'plugin' if block in frozen else 'rate'}" for block in blocks_of(config))]
+def required_of(settings, blocks):
+    frozen = [block for block in blocks if settings[f"optimizer[{block}].plugin"] == "frozen"]
+    return (REQUIRED + ["train.epochs" if settings["train.steps"] == "0" else "train.steps"]
+            + [f"task.{key}" for key in REQUIRED_OF_TASK[settings["task.plugin"]]]
+            + [f"optimizer[{block}].{'plugin' if block in frozen else 'rate'}" for block in blocks])
 
 
-def differences(file, rows, *overrides):
-    """What differs between a file and the table: (setting, text), and how many settings were compared."""
+def compare(file, rows, *overrides):
+    """What is wrong with a file, by setting, and which lines of the table it was compared with."""
     answer = subprocess.run([PROGRAM, "validate", FOLDER / f"{file}.yaml", *overrides, "--resolved"], capture_output=True, text=True, timeout=60)
     if answer.returncode:
-        return [("", f"{file}: {answer.stdout}{answer.stderr}")], 0
-    config = yaml.safe_load(answer.stdout)
-    settings = settings_of(config)
-    stated = {setting: row for row in rows if matches(row["files"], file) for setting in expanded(row["setting"], blocks_of(config))}
-    wrong = [(name, f"{file}: {name} is not in {TABLE.name}") for name in required_of(config, settings) if name not in stated]
-    for name, row in stated.items():
-        value, expected = settings.get(name, "absent"), row["used"] or row["published"]
-        if expected != "unknown" and not any(equal(value, text) for text in expected.split("|")):
-            wrong.append((name, f"{file}: {name} is {value}, but {expected} in {TABLE.name}:{row['line']} ({row['source']})"))
-    return wrong, len(stated)
-
-
-def self_test(rows, found):
-    """Changed settings that are not seen."""
-    return [f"the change of {file} to {change} is not seen" for file, change, setting in CHANGES
-            if setting in dict(found[file]) or setting not in dict(differences(file, rows, change)[0])]
+        return {"": f"{file}: {answer.stdout}{answer.stderr}"}, []
+    settings = settings_of(yaml.safe_load(answer.stdout))
+    blocks = blocks_of(settings)
+    stated = {setting: row for row in rows if matches(row["files"], file) for setting in expanded(row["setting"], blocks)}
+    wrong = {setting: f"{file}: {setting} is not in {TABLE.name}" for setting in required_of(settings, blocks) if setting not in stated}
+    for setting, row in stated.items():
+        value, expected = settings.get(setting, "absent"), row["used"] or row["published"]
+        if not (agrees(value, expected) or expected == "unknown" and value != "absent"):
+            wrong[setting] = f"{file}: {setting} is {value}, but {expected} in {TABLE.name}:{row['line']} ({row['source']})"
+    return wrong, [row["line"] for row in stated.values()]
 
 
 def main():
     rows = read_table()
-    files = sorted(str(path.relative_to(FOLDER).with_name(path.name[:-len(".yaml")])) for paper in PAPERS for path in (FOLDER / paper).glob("*.yaml"))
-    faults = [fault for row in rows for fault in faults_of_row(row, files)]
+    files = sorted(f"{paper}/{path.name.removesuffix('.yaml')}" for paper in PAPERS for path in (FOLDER / paper).glob("*.yaml"))
     with ThreadPoolExecutor(2) as pool:
-        results = dict(zip(files, pool.map(lambda file: differences(file, rows), files)))
-    faults += [text for wrong, _ in results.values() for _, text in wrong]
-    faults += self_test(rows, {file: wrong for file, (wrong, _) in results.items()})
-    settings = sum(count for _, count in results.values())
-    print("\n".join(faults) or f"{len(files)} files agree with {len(rows)} lines of {TABLE.name} in {settings} settings")
-    return 1 if faults or not files else 0
+        results = dict(zip(files, pool.map(lambda file: compare(file, rows), files)))
+    compared = [line for _, lines in results.values() for line in lines]
+    faults = [f"{TABLE.name}:{row['line']}: {fault}" for row in rows for fault in faults_of(row)]
+    faults += [f"{TABLE.name}:{row['line']}: no file is compared with it" for row in rows if row["line"] not in set(compared)]
+    faults += [text for wrong, _ in results.values() for text in wrong.values()]
+    for file, change, setting in CHANGES:
+        if setting in results[file][0] or setting not in compare(file, rows, change)[0]:
+            faults.append(f"{file}: the change {change} is not reported")
+    print("\n".join(faults) or f"{len(files)} files agree with {len(rows)} lines of {TABLE.name} in {len(compared)} settings")
+    return 1 if faults else 0
 
 
 if __name__ == "__main__":
