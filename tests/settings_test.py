@@ -28,8 +28,9 @@ REQUIRED_OF_TASK = {"adding": ["length", "positions", "target_scale", "train_seq
                     "timit_prediction": ["split", "test", "validation"],
                     "sequence_generation": ["file", "length"]}
 # Parameter blocks of the recurrent maps; of a Kronecker product the first factor stands for all.
-BLOCKS = {"dense": ["W"], "full_unitary": ["W"], "householder": ["U"], "scaled_cayley": ["A"], "kronecker": ["factor_0"],
-          "givens": ["theta", "phi", "omega"], "urnn": ["theta_1", "theta_2", "theta_3", "v_1", "v_2"]}
+BLOCKS = {"dense": ["W"], "full_unitary": ["W"], "householder": ["U"], "scaled_cayley": ["A"],
+          "kronecker": ["factor_0"], "givens": ["theta", "phi", "omega"],
+          "urnn": ["theta_1", "theta_2", "theta_3", "v_1", "v_2"]}
 GATES = {"elman": [""], "lstm": ["input.", "forget.", "output.", "candidate."],
          "gru": ["update.", "reset.", "candidate."]}
 # A rate, a size, a λ, a bound and a split, changed on the command line: the test must report them.
