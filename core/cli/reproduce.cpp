@@ -60,20 +60,13 @@ nlohmann::ordered_json json_of(const ReproducedRow& row) {
                        {"commit", seed.commit},
                        {"run", seed.run.string()}});
   const PublishedRow& published = *row.row;
-  return {{"paper", published.paper},
-          {"item", published.item},
-          {"row", published.row},
-          {"file", published.file},
-          {"set", published.overrides},
-          {"metric", published.metric},
-          {"kind", published.kind},
-          {"certainty", published.certainty},
-          {"needs", published.needs},
-          {"published", published.value},
-          {"measured", row.mean},
-          {"share", row.share},
-          {"state", state_of(row)},
-          {"runs", seeds}};
+  return {{"paper", published.paper},   {"item", published.item},
+          {"row", published.row},       {"file", published.file},
+          {"set", published.overrides}, {"metric", published.metric},
+          {"kind", published.kind},     {"certainty", published.certainty},
+          {"needs", published.needs},   {"published", published.value},
+          {"measured", row.mean},       {"share", row.share},
+          {"state", state_of(row)},     {"runs", seeds}};
 }
 
 int list(const std::vector<ReproducedRow>& rows, const Arguments& arguments) {
@@ -89,7 +82,9 @@ int list(const std::vector<ReproducedRow>& rows, const Arguments& arguments) {
 
 int report(const PublishedResults& published, const std::vector<ReproducedRow>& rows, const fs::path& output, const Arguments& arguments) {
   const fs::path results = published.folder / "../results";
-  const fs::path to = arguments.has("--to") ? fs::path(arguments.value("--to")) : fs::exists(results) ? results / "measured" : fs::path(".");
+  const fs::path to = arguments.has("--to") ? fs::path(arguments.value("--to"))
+                      : fs::exists(results) ? results / "measured"
+                                            : fs::path(".");
   fs::create_directories(to);
   fs::create_directories(output);
   const fs::path document = (to / "REPRODUCTION.md").lexically_normal(), page = output / "reproduction.html";
@@ -112,7 +107,8 @@ int run(const Reproduction& reproduction, const std::vector<const PublishedRow*>
     add_to_sweep(output, missing, fmt::format("stiefel reproduce {}", fmt::join(words, " ")));
     const SweepFolder folder(output);
     fs::remove(folder.cancelled());
-    if (!arguments.has("--quiet")) say("{}: {} {} to do\n", output.string(), missing.runs.size(), missing.runs.size() == 1 ? "run" : "runs");
+    if (!arguments.has("--quiet"))
+      say("{}: {} {} to do\n", output.string(), missing.runs.size(), missing.runs.size() == 1 ? "run" : "runs");
     if (arguments.has("--plan")) return int(Exit::done);
     WorkerOptions options = worker_options(arguments);
     for (const SweepRun& one : missing.runs) options.among.insert(one.id);

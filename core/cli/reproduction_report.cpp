@@ -119,8 +119,7 @@ std::string html_table(const TextTable& table) {
 TextTable reproduction_table(const std::vector<ReproducedRow>& rows) {
   TextTable table{{"item", "row", "published", "measured", "seeds", "state"}, {false, false, true, true, true, false}, {}};
   for (const ReproducedRow& row : rows)
-    table.rows.push_back(
-        {row.row->item_name(), row.row->row, published_text(row), measured_text(row), seeds_text(row), state_of(row)});
+    table.rows.push_back({row.row->item_name(), row.row->row, published_text(row), measured_text(row), seeds_text(row), state_of(row)});
   return table;
 }
 
@@ -149,13 +148,16 @@ std::string reproduction_summary(const std::vector<ReproducedRow>& rows) {
 }
 
 std::string reproduction_markdown(const PublishedResults& published, const std::vector<ReproducedRow>& rows) {
-  std::string text = "# Reproduction\n\nPublished results next to measured ones, written by `stiefel reproduce report`. "
-                     "`experiments/published.yaml` has what was published and the criterion of each curve; a value matches when it is worse by no more than\n";
+  std::string text =
+      "# Reproduction\n\nPublished results next to measured ones, written by `stiefel reproduce report`. "
+      "`experiments/published.yaml` has what was published and the criterion of each curve; a value matches when it is worse by no more "
+      "than\n";
   std::vector<std::string> tolerances;
   for (const auto& [metric, tolerance] : published.tolerances) tolerances.push_back(fmt::format("{} ({})", tolerance, metric));
-  text += fmt::format("{}. A question mark stands behind a published value that is not certain. A commit with + had changes. "
-                      "CPU seconds are those of all seeds together.\n\n{}",
-                      fmt::join(tolerances, ", "), reproduction_summary(rows));
+  text += fmt::format(
+      "{}. A question mark stands behind a published value that is not certain. A commit with + had changes. "
+      "CPU seconds are those of all seeds together.\n\n{}",
+      fmt::join(tolerances, ", "), reproduction_summary(rows));
   for (const Item& item : items_with_runs(rows)) {
     text += fmt::format("\n## {}\n\n", heading(published, item));
     if (const std::string note = note_of(item); !note.empty()) text += note + "\n\n";
@@ -175,8 +177,8 @@ std::string reproduction_page(const PublishedResults& published, const std::vect
       "<p class=\"lead\">{}</p></header>\n",
       report::content_hash(style), style, report::escape(reproduction_summary(rows)));
   for (const Item& item : items_with_runs(rows)) {
-    html += fmt::format("<section><h2>{}</h2><p class=\"note\">{}</p><div class=\"panel\">{}</div>\n", report::escape(heading(published, item)),
-                        report::escape(note_of(item)), html_table(item_table(item)));
+    html += fmt::format("<section><h2>{}</h2><p class=\"note\">{}</p><div class=\"panel\">{}</div>\n",
+                        report::escape(heading(published, item)), report::escape(note_of(item)), html_table(item_table(item)));
     for (const std::string& line : explanations(item)) html += "<p>" + report::escape(line) + "</p>\n";
     html += curves(item) + "</section>\n";
   }

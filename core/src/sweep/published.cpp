@@ -15,8 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array row_keys = {"paper", "item", "title",     "row",   "file", "set",  "seeds", "metric",
-                                 "value", "kind", "certainty", "judge", "needs", "note", "unit",  "bench", "explanation"};
+constexpr std::array row_keys = {"paper", "item",      "title", "row",   "file", "set",  "seeds", "metric",     "value",
+                                 "kind",  "certainty", "judge", "needs", "note", "unit", "bench", "explanation"};
 constexpr std::array kinds = {"best test", "test", "validation", "curve", "seconds"};
 
 /// Reads members of a mapping into variables; what is wrong goes to the list of problems.
@@ -81,9 +81,19 @@ PublishedRow read_row(const Node& item, const Node& node, Reader& reader) {
   PublishedRow row;
   row.where = node.where;
   for (const Node* map : {&item, &node}) {
-    for (const auto& [key, target] : {std::pair{"paper", &row.paper}, {"item", &row.item}, {"title", &row.title}, {"row", &row.row},
-                                      {"file", &row.file}, {"metric", &row.metric}, {"kind", &row.kind}, {"certainty", &row.certainty},
-                                      {"needs", &row.needs}, {"note", &row.note}, {"unit", &row.unit}, {"bench", &row.bench}, {"explanation", &row.explanation}})
+    for (const auto& [key, target] : {std::pair{"paper", &row.paper},
+                                      {"item", &row.item},
+                                      {"title", &row.title},
+                                      {"row", &row.row},
+                                      {"file", &row.file},
+                                      {"metric", &row.metric},
+                                      {"kind", &row.kind},
+                                      {"certainty", &row.certainty},
+                                      {"needs", &row.needs},
+                                      {"note", &row.note},
+                                      {"unit", &row.unit},
+                                      {"bench", &row.bench},
+                                      {"explanation", &row.explanation}})
       reader.read(*map, key, *target);
     reader.read(*map, "value", row.value);
     reader.read(*map, "seeds", row.seeds);

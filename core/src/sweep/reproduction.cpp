@@ -318,7 +318,7 @@ std::vector<ReproducedRow> Reproduction::look(const std::vector<const PublishedR
     timings = nlohmann::json::parse(*text, nullptr, false);
     if (timings.is_discarded()) throw Error(fmt::format("{} is not JSON of tests/bench/run", timings_.string()), Exit::damaged);
   }
-  for (std::size_t at = 0; ReproducedRow& row : all) {
+  for (std::size_t at = 0; ReproducedRow & row : all) {
     if (row.row->timing()) {
       read_timing(timings, row);
       continue;
@@ -347,10 +347,10 @@ Sweep Reproduction::missing(const std::vector<const PublishedRow*>& rows, double
     const Planned planned = plan(*row, seed, budget);
     if (measurements[i].state == "finished" && measurements[i].share >= planned.share * (1 - 1e-9)) continue;
     if (std::ranges::find(sweep.runs, planned.loaded.id, &SweepRun::id) != sweep.runs.end()) continue;
-    sweep.runs.push_back({planned.loaded.id,
-                          {planned.loaded.experiment.name, row->file, joined(row->overrides), std::to_string(seed),
-                           fmt::format("{:.4g}", planned.share)},
-                          planned.loaded.resolved_yaml});
+    sweep.runs.push_back(
+        {planned.loaded.id,
+         {planned.loaded.experiment.name, row->file, joined(row->overrides), std::to_string(seed), fmt::format("{:.4g}", planned.share)},
+         planned.loaded.resolved_yaml});
   }
   sweep.combinations = sweep.runs.size();
   return sweep;

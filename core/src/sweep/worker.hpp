@@ -26,9 +26,9 @@ struct WorkerOptions {
   int threads = 0;  ///< of each; 0: an equal share of the cores
   std::chrono::seconds patience = usual_patience;
   bool fail_fast = false;
-  std::string only;            ///< id of the one run to do; empty: all
+  std::string only;             ///< id of the one run to do; empty: all
   std::set<std::string> among;  ///< ids of the runs to do; empty: all
-  std::string data_directory;  ///< given to the runs, if not empty
+  std::string data_directory;   ///< given to the runs, if not empty
 };
 
 /// Works until nothing is left to do, here or at other workers, or until a signal or `stiefel sweep cancel`; then the runs save a
