@@ -1,0 +1,209 @@
+#!/usr/bin/python3
+"""`stiefel reproduce` on a list of its own: what is missing is run, killed and resumed; states follow from the runs; the report repeats.
+
+usage: reproduce.py STIEFEL
+"""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+EXPERIMENT = """name: {name}
+task: {{plugin: adding, length: 8}}
+model: {{cell: {{plugin: elman, hidden: 8}}, recurrent: {{plugin: householder, reflections: 2}}}}
+optimizer: {{plugin: adam, rate: 0.01}}
+train: {{batch: 4, steps: {steps}, evaluate_every: 20}}
+{more}"""
+LIST = """tolerances: {{loss: 0.01}}
+papers:
+  tiny: {{authors: "A & B", year: 2020, title: "Tiny"}}
+items:
+  - paper: tiny
+    item: table 1
+    title: "Values"
+    metric: loss
+    kind: validation
+    rows:
+      - {{row: "first", file: tiny/first.yaml, value: {first}}}
+      - {{row: "first, remembered", file: tiny/first.yaml, value: 1, certainty: remembered}}
+      - {{row: "two seeds", file: tiny/first.yaml, value: 0.001, seeds: [1, 2]}}
+      - {{row: "other set", file: tiny/first.yaml, value: 1e6, set: [model.recurrent.reflections=1]}}
+      - {{row: "no data", file: tiny/absent.yaml, value: 1, needs: "a closed corpus"}}
+  - paper: tiny
+    item: figure 2
+    title: "Curves"
+    metric: loss
+    kind: curve
+    rows:
+      - {{row: "reaches", file: tiny/first.yaml, judge: {{reaches: 1e6, by: 40}}}}
+      - {{row: "reaches late", file: tiny/first.yaml, judge: {{reaches: 1e6, by: 10}}}}
+      - {{row: "never", file: tiny/first.yaml, judge: {{never: 1e-9}}}}
+      - {{row: "order", file: tiny/first.yaml, judge: {{better_than: "never"}}}}
+      - {{row: "within", file: tiny/first.yaml, metric: largest_singular_value, judge: {{within: [0.9, 1.1]}}}}
+      - {{row: "shown", file: tiny/first.yaml}}
+  - paper: tiny
+    item: table 3
+    title: "Times"
+    kind: seconds
+    unit: min/epoch
+    rows:
+      - {{row: "timed", file: tiny/first.yaml, value: 2, bench: "one"}}
+      - {{row: "not timed", file: tiny/first.yaml, value: 2, bench: "two"}}
+"""
+
+
+class Reproduction:
+    def __init__(self, program, folder):
+        self.program, self.folder, self.output = program, folder, folder / "runs"
+        (folder / "experiments/tiny").mkdir(parents=True)
+        self.experiment("first", 60)
+        self.experiment("long", 4000)
+        self.experiment("absent", 20)
+        self.publish()
+
+    def experiment(self, name, steps, more=""):
+        (self.folder / f"experiments/tiny/{name}.yaml").write_text(EXPERIMENT.format(name=name, steps=steps, more=more))
+
+    def publish(self, first=0.5, more=""):
+        (self.folder / "experiments/published.yaml").write_text(LIST.format(first=first) + more)
+
+    def command(self, *words):
+        return [self.program, "reproduce", *map(str, words), "--output", self.output, "--experiments", self.folder / "experiments",
+                "--timings", self.folder / "timings.json", "--threads", "1"]
+
+    def __call__(self, *words, code=0):
+        done = subprocess.run(self.command(*words), capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode == code, (words, done.returncode, done.stdout, done.stderr)
+        return done.stdout + done.stderr if code else done.stdout
+
+    def rows(self):
+        return {row["row"]: row for row in json.loads(self("list", "--json"))}
+
+    def states(self):
+        return {name: row["state"] for name, row in self.rows().items()}
+
+    def folders(self):
+        return sorted(path.parent.name for path in self.output.glob("runs/*/*/config.yaml"))
+
+
+def check_values(reproduce):
+    measured = reproduce.rows()["first"]["measured"]
+    for published, state in ((measured - 0.009, "matched"), (measured + 0.009, "matched"), (measured - 0.011, "missed"), (measured + 0.011, "better")):
+        reproduce.publish(first=published)
+        assert reproduce.states()["first"] == state, (published, measured, state)
+    reproduce.publish()
+
+
+def check_budget(reproduce):
+    reproduce("tiny/table-1", "--budget", ".5", "--plan")
+    assert len(reproduce("tiny/first", "--dry-run", "--budget", ".5").splitlines()) == 4  # two seeds, another set, the title
+    reproduce("tiny/first", "--budget", ".5", "-j", "2")
+    row = reproduce.rows()["first"]
+    assert row["state"] == "50 % of the budget" and row["share"] == 0.5, row
+
+
+def check_whole(reproduce):
+    reproduce("tiny/first", "-j", "2")
+    assert reproduce("tiny/first", "--dry-run").count("\n") == 1, "finished runs are planned again"
+    expected = {"first, remembered": "measured, published value uncertain", "two seeds": "missed", "other set": "better",
+                "no data": "needs a closed corpus", "reaches": "matched", "reaches late": "missed", "never": "matched", "order": "missed",
+                "within": "matched", "shown": "measured", "timed": "not measured", "not timed": "not measured"}
+    states = reproduce.states()
+    assert {name: states[name] for name in expected} == expected, states
+    assert len(reproduce.rows()["two seeds"]["runs"]) == 2
+
+
+def check_others_runs(reproduce):
+    """A run of another build, whose folder has the build behind its id, counts, and its commit is shown."""
+    row = reproduce.rows()["first"]
+    run = pathlib.Path(row["runs"][0]["run"])
+    run.rename(run.with_name(run.name + "-0123456789"))
+    found = reproduce.rows()["first"]
+    assert found["state"] == row["state"] and found["runs"][0]["commit"] == row["runs"][0]["commit"] != "", found
+    assert reproduce("tiny/first", "--dry-run").count("\n") == 1
+
+
+def check_changed_default(reproduce):
+    """A run that was made when `record.loss` was 5 still counts after the file has left that to the default."""
+    reproduce.experiment("dated", 20, "record: {loss: 5}\n")
+    more = '  - {paper: tiny, item: text, title: "T", metric: loss, kind: curve, rows: [{row: dated, file: tiny/dated.yaml}]}\n'
+    reproduce.publish(more=more)
+    reproduce("tiny/dated")
+    reproduce.experiment("dated", 20)
+    assert reproduce.rows()["dated"]["state"] == "measured"
+    assert reproduce("tiny/dated", "--dry-run").count("\n") == 1
+    reproduce.experiment("dated", 20, "scalar: float64\n")
+    assert reproduce.rows()["dated"]["state"] == "not run", "a run with another setting counts"
+    reproduce.publish()
+
+
+def check_kill(reproduce):
+    more = '  - {paper: tiny, item: text, title: "T", metric: loss, kind: curve, rows: [{row: long, file: tiny/long.yaml}]}\n'
+    reproduce.publish(more=more)
+    worker = subprocess.Popen(reproduce.command("tiny/long"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    end = time.monotonic() + 60
+    while not list(reproduce.output.glob("runs/long/*/checkpoints/step_*.h5")):
+        assert time.monotonic() < end and worker.poll() is None, "no checkpoint came"
+        time.sleep(0.02)
+    os.killpg(worker.pid, signal.SIGKILL)
+    worker.wait()
+    for pid in subprocess.run(["pgrep", "-f", f"run {reproduce.output}/configs"], capture_output=True, text=True, check=False).stdout.split():
+        os.kill(int(pid), signal.SIGKILL)
+    assert "at step" in reproduce.states()["long"], reproduce.states()
+    reproduce("tiny/long")
+    assert reproduce.states()["long"] == "measured"
+    assert len([name for name in reproduce.output.glob("runs/long/*/config.yaml")]) == 1
+    reproduce.publish()
+
+
+def check_timings(reproduce):
+    (reproduce.folder / "timings.json").write_text(json.dumps({"epochs": [
+        {"model": "one", "seconds": {"median": 0.6}, "steps": 200, "made": {"stiefel": {"git_commit": "abc"}}}]}))
+    row = reproduce.rows()["timed"]
+    assert row["state"] == "measured" and abs(row["measured"] - 2) < 1e-9, row
+    assert reproduce.states()["not timed"] == "not measured"
+
+
+def check_report(reproduce):
+    said = reproduce("report", "--to", reproduce.folder / "documents")
+    document = reproduce.folder / "documents/REPRODUCTION.md"
+    page = reproduce.output / "reproduction.html"
+    assert said.split() == [str(document), str(page)], said
+    first = document.read_text(), page.read_text()
+    reproduce("report", "--to", reproduce.folder / "documents")
+    assert (document.read_text(), page.read_text()) == first, "the report differs when it is written again"
+    for words in ("A & B 2020, table 1: Values", "| first |", "unexplained", "printed results: "):
+        assert words in first[0], (words, first[0])
+    assert first[1].count("<svg") >= 2 and "<h2>A &amp; B 2020, figure 2: Curves</h2>" in first[1]
+    listed = {row["row"]: row["state"] for row in json.loads(reproduce("list", "--json"))}
+    for name, state in listed.items():
+        assert f"| {name} |" not in first[0] or f"| {state} |" in next(l for l in first[0].splitlines() if l.startswith(f"| {name} |")), name
+
+
+def check_errors(reproduce):
+    assert "did you mean 'tiny/table-1'" in reproduce("tiny/tabel-1", code=2)
+    assert "--budget must be a number above 0 and at most 1, got \"2\"" in reproduce("tiny", "--budget", "2", code=2)
+    reproduce.publish(more="  - {paper: tiny, item: x, title: T, metric: loss, kind: curve, rows: [{row: a, file: f.yaml, valeu: 3}]}\n")
+    said = reproduce("list", code=2)
+    assert "published.yaml:" in said and "there is no key valeu; did you mean 'value'" in said, said
+    reproduce.publish(more="  - {paper: tiny, item: x, title: T, metric: loss, kind: curve, rows: [{row: a, file: tiny/nowhere.yaml}]}\n")
+    said = reproduce("list", code=2)
+    assert "published.yaml:" in said and "nowhere.yaml" in said, said
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        reproduce = Reproduction(pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(folder))
+        assert set(reproduce.states().values()) == {"not run", "not measured", "needs a closed corpus"}, reproduce.states()
+        for check in (check_budget, check_whole, check_values, check_others_runs, check_changed_default, check_kill, check_timings, check_report,
+                      check_errors):
+            check(reproduce)
+            print(check.__name__)
+
+
+if __name__ == "__main__":
+    main()
