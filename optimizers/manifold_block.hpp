@@ -42,9 +42,10 @@ template <class T> Matrix<T> tangent(const Matrix<T>& G, const Matrix<T>& M) {
   return P - P.adjoint();
 }
 
-/// M ← (I + η/2 A)⁻¹(I − η/2 A)M as M − ηAX, X = (I + η/2 A)⁻¹M, so that the rounding of X is multiplied by the step. X is the fixed
-/// point of X ← M − η/2 AX, begun with M, where so few iterations reach the precision of T that they are cheaper than a factorisation.
-template <class T> void cayley_step(Matrix<T> A, double eta, Matrix<T>& M) {
+/// The change −ηAX of M by the step M ← (I + η/2 A)⁻¹(I − η/2 A)M, with X = (I + η/2 A)⁻¹M: the rounding of X is multiplied by the step.
+/// X is the fixed point of X ← M − η/2 AX, begun with M, where so few iterations reach the precision of T that they are cheaper than a
+/// factorization.
+template <class T> Matrix<T> cayley_change(Matrix<T> A, double eta, const Matrix<T>& M) {
   A *= RealOf<T>(eta / 2);
   const double contraction = A.norm(), enough = double(Eigen::NumTraits<RealOf<T>>::epsilon()) / 8;
   constexpr int most = 2;
@@ -60,7 +61,9 @@ template <class T> void cayley_step(Matrix<T> A, double eta, Matrix<T>& M) {
     factors.diagonal().array() += T(1);
     solve(view(factors), view(X));
   }
-  M.noalias() -= RealOf<T>(2) * A * X;
+  Matrix<T> change(M.rows(), M.cols());
+  change.noalias() = RealOf<T>(-2) * A * X;
+  return change;
 }
 
 /// M ← UVᴴ of M = U S Vᴴ, the nearest matrix of the manifold: by Newton–Schulz steps M(3I − MᴴM)/2, which square the defect, or, far away,

@@ -94,7 +94,7 @@ template <class S> class RiemannianAdam final : public Optimizer<S> {
 
   template <class T> void retract(const Matrix<T>& D, double rate, std::int64_t step, Matrix<T>& M) const {
     if (options_.retraction == "cayley") {
-      manifold::cayley_step<T>(D, rate, M);
+      M += manifold::cayley_change<T>(D, rate, M);
       if (options_.reorthonormalise_every > 0 && step % options_.reorthonormalise_every == 0) manifold::project<T>(M);
       return;
     }
