@@ -85,7 +85,8 @@ with tempfile.TemporaryDirectory() as folder:
     assert len(shown) >= 17, shown
     for experiment in shown:
         (folder / "shown.yaml").write_text(experiment)
-        subprocess.run([program, "validate", folder / "shown.yaml"], capture_output=True, check=True)
+        valid = subprocess.run([program, "validate", folder / "shown.yaml"], capture_output=True, text=True, check=False)
+        assert valid.returncode == 0 or "as far as can be told without its data" in valid.stdout, valid.stderr
 
 sys.dont_write_bytecode = True
 run = importlib.machinery.SourceFileLoader("run", str(here / "run")).load_module()
