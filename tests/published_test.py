@@ -12,7 +12,8 @@ from pathlib import Path
 import yaml
 
 FOLDER = Path(sys.argv[1])
-KEYS = {"row", "file", "set", "seeds", "metric", "value", "kind", "certainty", "judge", "unit", "bench", "needs", "note"}
+KEYS = {"row", "file", "set", "seeds", "metric", "value", "kind", "certainty", "judge", "unit", "bench", "needs", "note",
+        "explanation"}
 KINDS = {"best test", "test", "validation", "curve", "seconds"}
 METRICS = {"accuracy", "bpc", "loss", "nll_per_frame", "nmse", "frame_error_rate", "largest_singular_value", "smallest_singular_value",
            "mean_singular_value", "orthogonality_drift", "gradient_ratio", "slope"}

@@ -18,27 +18,36 @@ TABLE = FOLDER / "settings.csv"
 COLUMNS = ["files", "setting", "published", "source", "used", "reason"]
 PAPERS = ("ornn", "scornn", "kru", "vorontsov", "chung")
 REQUIRED = ["task.plugin", "model.cell.plugin", "model.cell.hidden", "model.recurrent.plugin", "model.input.init",
-            "model.readout.init", "model.initial_state.kind", "train.batch", "train.clip.kind", "train.message_clip"]
+            "model.input.scale", "model.readout.init", "model.readout.scale", "model.initial_state.kind",
+            "model.initial_state.scale", "train.batch", "train.clip.kind", "train.message_clip", "train.patience",
+            "train.target", "train.select_on"]
 REQUIRED_OF_TASK = {"adding": ["length", "positions", "target_scale", "train_sequences"],
                     "copy": ["length", "variant", "encoding", "train_sequences"],
-                    "pixel_mnist": ["permuted", "scale", "split", "validation_images"],
-                    "characters": ["set", "mode", "trim", "unk", "longest", "ahead"],
-                    "polyphonic": ["set"],
+                    "pixel_mnist": ["permuted", "scale", "split", "validation_images", "train_limit",
+                                    "evaluation_limit"],
+                    "characters": ["set", "mode", "trim", "unk", "longest", "ahead", "average.validation",
+                                   "average.test"],
+                    "polyphonic": ["set", "average", "max_length"],
                     "timit_phonemes": ["classes", "split", "test", "validation", "held_out"],
                     "timit_prediction": ["split", "test", "validation"],
                     "sequence_generation": ["file", "length"]}
-# Parameter blocks of the recurrent maps; of a Kronecker product the first factor stands for all.
+REQUIRED_OF_MAP = {"dense": ["init", "soft_orthogonality"],
+                   "svd_margin": ["init", "prior", "relu", "soft_orthogonality"],
+                   "householder": ["reflections"], "scaled_cayley": ["init", "rho"],
+                   "kronecker": ["factors", "field", "init"], "givens": ["style", "field", "init"]}
+REQUIRED_OF_CELL = {"elman": ["gain", "activation.kind"], "lstm": ["forget_bias", "peepholes"]}
+# Parameter blocks of the recurrent maps; a Kronecker product has one for each factor.
 BLOCKS = {"dense": ["W"], "full_unitary": ["W"], "householder": ["U"], "scaled_cayley": ["A"],
-          "kronecker": ["factor_0"], "givens": ["theta", "phi", "omega"],
-          "urnn": ["theta_1", "theta_2", "theta_3", "v_1", "v_2"]}
+          "givens": ["theta", "phi", "omega"], "urnn": ["theta_1", "theta_2", "theta_3", "v_1", "v_2"]}
 GATES = {"elman": [""], "lstm": ["input.", "forget.", "output.", "candidate."],
          "gru": ["update.", "reset.", "candidate."]}
-# A rate, a size, a λ, a bound and a split, changed on the command line: the test must report them.
+# A rate, a size, a λ, a bound, a split and a strength above 0, changed on the command line: the test must report them.
 CHANGES = [("ornn/adding_400", "optimizer.rate=0.02", "optimizer[recurrent.U].rate"),
            ("scornn/mnist_170", "model.cell.hidden=171", "model.cell.hidden"),
            ("kru/jsb_kru", "model.recurrent.soft_unitary=0", "model.recurrent.soft_unitary"),
            ("vorontsov/mnist_m1", "train.message_clip=7", "train.message_clip"),
-           ("vorontsov/mnist_m1", "task.split=first", "task.split")]
+           ("vorontsov/mnist_m1", "task.split=first", "task.split"),
+           ("vorontsov/figure4_panel3", "model.recurrent.prior=0", "model.recurrent.prior")]
 
 
 def read_table() -> list[dict]:
@@ -70,6 +79,8 @@ def agrees(value: str, expected: str) -> bool:
     """Whether a value is the expected one, or one of several with | between them; numbers are compared as numbers."""
     def same(one: str, other: str) -> bool:
         try:
+            if other == "positive":
+                return float(one) > 0
             return math.isclose(float(one), float(other), rel_tol=1e-5)
         except ValueError:
             return one == other
@@ -86,13 +97,16 @@ def flat(tree, prefix: str = "") -> dict[str, str]:
 def blocks_of(settings: dict[str, str]) -> list[str]:
     """The parameter blocks of the network that a file describes."""
     spectrum = "s" if settings.get("model.recurrent.spectrum") == "free" else "p"
-    recurrent = BLOCKS.get(settings["model.recurrent.plugin"], ["U", "V", spectrum])
+    factors = yaml.safe_load(settings.get("model.recurrent.factors", "[]"))
+    one_map = BLOCKS.get(settings["model.recurrent.plugin"], ["U", "V", spectrum])
+    recurrent = [f"factor_{index}" for index in range(len(factors))] or one_map
     others = {"input.bias": settings["model.input.bias"] == "true",
               "readout.bias": settings["model.readout.bias"] == "true",
               "input.embedding": settings["model.input.embedding.size"] != "0",
               "initial_state": settings["model.initial_state.kind"] == "learned",
               "activation.bias": settings.get("model.cell.activation.kind") == "modrelu",
-              "activation.slope": settings.get("model.cell.activation.kind") == "prelu",
+              "activation.slope": (settings.get("model.cell.activation.kind") == "prelu"
+                                   and settings["model.cell.activation.trainable"] == "true"),
               "peephole.input": settings.get("model.cell.peepholes") == "diagonal"}
     return (["input.weight", "readout.weight"] + [name for name, there in others.items() if there]
             + [f"recurrent.{gate}{block}" for gate in GATES[settings["model.cell.plugin"]] for block in recurrent])
@@ -118,10 +132,13 @@ def expanded(setting: str, blocks: list[str]) -> list[str]:
 
 
 def required_of(settings: dict[str, str], blocks: list[str]) -> list[str]:
-    frozen = [block for block in blocks if settings[f"optimizer[{block}].plugin"] == "frozen"]
+    trained = [block for block in blocks if settings[f"optimizer[{block}].plugin"] != "frozen"]
     return (REQUIRED + ["train.epochs" if settings["train.steps"] == "0" else "train.steps"]
             + [f"task.{key}" for key in REQUIRED_OF_TASK[settings["task.plugin"]]]
-            + [f"optimizer[{block}].{'plugin' if block in frozen else 'rate'}" for block in blocks])
+            + [f"model.cell.{key}" for key in REQUIRED_OF_CELL.get(settings["model.cell.plugin"], [])]
+            + [f"model.recurrent.{key}" for key in REQUIRED_OF_MAP.get(settings["model.recurrent.plugin"], [])]
+            + [f"optimizer[{block}].plugin" for block in blocks]
+            + [f"optimizer[{block}].{key}" for block in trained for key in ("rate", "weight_decay", "schedule.kind")])
 
 
 def compare(file: str, rows: list[dict], *overrides: str) -> tuple[dict[str, str], list[int]]:
