@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 fs::path experiments_folder(const Arguments& arguments) {
   if (arguments.has("--experiments")) return arguments.value("--experiments");
   if (fs::exists("experiments/published.yaml")) return "experiments";
-  const fs::path installed = library_folder().parent_path() / "share/stiefel/experiments";
+  const fs::path installed = library_folder().parent_path() / "share/stiefel/experiments";  // of a build tree a link to the sources
   if (fs::exists(installed / "published.yaml")) return installed;
   throw Error("there is no experiments/published.yaml here; name the folder that holds it with --experiments");
 }
