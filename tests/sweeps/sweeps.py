@@ -14,6 +14,7 @@ takeover   A claim of another host is left alone while it is touched, by whateve
 at_once    Several planners and workers on one sweep; a run that another worker holds; nohup.
 halving    The same runs go on with one place, with two, and after a kill; the best one has the bits of a run that never stopped. A metric
            that there is not is told after the first run, and of accuracies the highest are best.
+halving_jobs  Runs that reach a rung together while others move on are not taken for failed.
 """
 import argparse
 import json
@@ -28,7 +29,7 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from tiny import GRID, HALVING, RATES, Sweep, children, expect_same, kill, outcome, starts  # pylint: disable=wrong-import-position
+from tiny import GRID, HALVING, RATES, SEEDS_HALVED, Sweep, children, expect_same, kill, outcome, starts  # pylint: disable=wrong-import-position
 
 
 def kills(settings, folder, rng):
@@ -226,6 +227,15 @@ def at_once(settings, folder, _):
     return "six planners; a run in use is left to its worker; a hang-up after nohup ends nothing"
 
 
+def halving_jobs(settings, folder, _):
+    """Runs that reach a rung together while the others move on are not taken for failed."""
+    for number in range(8):
+        sweep = Sweep(settings.program, folder / str(number), 400, SEEDS_HALVED)
+        sweep.run("-j", 4, "--threads", 1)
+        assert sweep.states() == {"finished": 1, "left out": 3}, sweep.status()
+    return "8 sweeps of 4 seeds, 4 at a time: none failed"
+
+
 def halving(settings, folder, rng):
     sweeps = {}
     for name, jobs in (("one", 1), ("two", 2), ("killed", 2)):
@@ -264,7 +274,7 @@ def halving(settings, folder, rng):
 
 
 def main():
-    scenarios = {f.__name__: f for f in (kills, together, grown, crash, retry, cancel, takeover, at_once, halving)}
+    scenarios = {f.__name__: f for f in (kills, together, grown, crash, retry, cancel, takeover, at_once, halving, halving_jobs)}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
     parser.add_argument("scenario", choices=scenarios)

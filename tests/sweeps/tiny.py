@@ -17,6 +17,7 @@ GRID = ("seeds: [1, 2]\nsweep:\n"
         "  optimizer.rate: [1e-4, 1e-3, 3e-3, 1e-2]\n")  # 24 runs
 HALVING = ("sweep:\n  optimizer.rate: {log_uniform: [1e-4, 1e-1]}\n  samples: 9\n"
            "  halving: {metric: valid_loss, first: 50, factor: 3}\n")
+SEEDS_HALVED = "seeds: [1, 2, 3, 4]\nsweep:\n  halving: {metric: valid_loss, first: 100, factor: 2}\n"
 RATES = "sweep: {optimizer.rate: [1e-4, 1e-3]}\n"
 
 

@@ -33,6 +33,7 @@ struct Child {
   int place;
   RunLock claim;
   std::uintmax_t log_begin;  // bytes that worker.log had before
+  Index target;              // step that it was to reach; 0: its end
   bool taken_away = false;   // its claim was taken over
 };
 
@@ -190,7 +191,7 @@ bool Worker::start(std::size_t run, int place) {
     if (!ready(run)) return false;
     const std::uintmax_t log_begin = fs::exists(log) ? fs::file_size(log) : 0;
     const pid_t process = start_child(command(looks_[run], run), log, shares_.of(place));
-    children_.push_back({process, run, place, std::move(lock), log_begin});
+    children_.push_back({process, run, place, std::move(lock), log_begin, targets_[run].step});
     return true;
   } catch (const Error& busy) {
     if (busy.code() != Exit::in_use) throw;
@@ -249,7 +250,8 @@ void Worker::ended(const Child& child, int status) {
     given_up_[run] = true;
     say_(fmt::format("{} is left alone: {}", label(run), said));
   } else if (code == int(Exit::done) || code == int(Exit::preempted)) {
-    if (settled(run))
+    // The run's target may be that of the next rung by now.
+    if (looks_[run].state == SweepState::stopped && child.target > 0 && looks_[run].step >= child.target)
       rungs_.require_metric(runs_[run]);
     else
       fail(run, int(Exit::plugin), fmt::format("ended with exit code {} before it was finished, as if a plugin had ended it", code));
