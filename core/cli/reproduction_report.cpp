@@ -96,9 +96,11 @@ std::string curves(const Item& item) {
   report::StudyBuilder builder("", {});
   read_runs(runs, report::report_request(), [&](RunData&& run) { builder.take(std::move(run)); });
   std::string html;
-  for (const report::Figure& figure : report::learning_figures(builder.finish()))
+  for (report::Figure figure : report::learning_figures(builder.finish())) {
+    figure.id = report::identifier(item.first->item_name() + "_" + figure.id);
     html += fmt::format("<figure><h3>{}</h3>{}<figcaption>{}</figcaption></figure>\n", report::escape(figure.title), report::draw(figure),
                         report::escape(figure.caption));
+  }
   return "<div class=\"figures\">\n" + html + "</div>\n";
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 
 namespace stiefel::report {
 
@@ -41,6 +42,16 @@ void leave_out_band(Figure& figure) {
   figure.caption.erase(at, std::string(band_caption).size());
 }
 
+/// Names of maps and metrics come from result files: what they are made of may not stand in a page or in the name of a file.
+void make_ids_safe(std::vector<Section>& sections) {
+  std::map<std::string, int> taken;
+  for (Section& section : sections)
+    for (Figure& figure : section.figures) {
+      figure.id = identifier(figure.id);
+      if (const int before = taken[figure.id]++; before > 0) figure.id += fmt::format("_{}", before + 1);
+    }
+}
+
 }  // namespace
 
 std::vector<Section> figures_of(const Study& study, const std::vector<std::string>& against) {
@@ -53,6 +64,7 @@ std::vector<Section> figures_of(const Study& study, const std::vector<std::strin
   for (Section& section : sections)
     for (Figure& figure : section.figures) leave_out_band(figure);
   std::erase_if(sections, [](const Section& section) { return section.figures.empty(); });
+  make_ids_safe(sections);
   if (study.shown().size() < study.groups.size())
     for (Section& section : sections)
       for (Figure& figure : section.figures) {

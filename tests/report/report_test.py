@@ -331,6 +331,27 @@ class Report(Made, unittest.TestCase):
             for figure in figures(html).values():
                 self.assertNotIn("img", [e.tag.removeprefix(SVG) for e in figure.iter()])
 
+    def test_names_of_maps_and_metrics_stay_out_of_markup(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = pathlib.Path(scratch)
+            run = runs.run(PROGRAM, folder, runs.ADDING.format(name="hostile"), ["train.steps=20", "record.orthogonality=10"])
+            name = "a\"><meta http-equiv=\"refresh\" content=\"0;url=elsewhere\">"
+            with h5py.File(run / "results.h5", "a") as file:
+                for group in ("spectrum", "orthogonality"):
+                    file.copy(f"{group}/recurrent", f"{group}/{name}")
+                    file.copy(f"{group}/recurrent", f"{group}/RECURRENT")
+                file.copy("epochs/valid_loss", f"epochs/valid_{name}")
+            report("runs", "--figures", "figures", "--output", "report.html", folder=folder)
+            html = (folder / "report.html").read_text()
+            self.assertFalse("http-equiv=\"refresh\"" in html)
+            found = re.findall(r'<figure id="([^"]*)"', html)
+            self.assertEqual(len(found), len(set(found)))
+            self.assertIn("defect_recurrent_2", found)
+            for identity in re.findall(r'\bid="([^"]*)"', html):
+                self.assertRegex(identity, r"^[a-z0-9_-]+$")
+            for svg in (folder / "figures").glob("*.svg"):
+                xml.fromstring(svg.read_text())
+
     def test_files_of_figures(self):
         report("runs/three maps", "--figures", "figures", folder=self.folder)
         names = {path.stem for path in (self.folder / "figures").iterdir()}
