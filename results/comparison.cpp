@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <set>
 #include <utility>
@@ -14,16 +13,15 @@
 #include <stiefel/error.hpp>
 
 #include "config/resolved.hpp"
+#include "number_from.hpp"
 #include "suggestion.hpp"
 
 namespace stiefel {
 namespace {
 
 std::optional<double> number_of(const std::string& text) {
-  double value = 0;
-  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (fault != std::errc() || end != text.data() + text.size() || std::isnan(value)) return std::nullopt;
-  return value;
+  const std::optional<double> value = number_from<double>(text);
+  return value && std::isnan(*value) ? std::nullopt : value;
 }
 
 /// At a position between the sorted values, as numpy.quantile has it.

@@ -44,9 +44,9 @@ std::string npy_of_texts(const std::vector<std::string>& texts, const std::vecto
   return bytes;
 }
 
-class Archive {
+class ZipArchive {
  public:
-  explicit Archive(const std::filesystem::path& path) : path_(path) {
+  explicit ZipArchive(const std::filesystem::path& path) : path_(path) {
     int fault = 0;
     archive_ = zip_open(path.c_str(), ZIP_CREATE | ZIP_TRUNCATE, &fault);
     if (archive_) return;
@@ -56,11 +56,11 @@ class Archive {
     zip_error_fini(&error);
     fail(reason);
   }
-  ~Archive() {
+  ~ZipArchive() {
     if (archive_) zip_discard(archive_);
   }
-  Archive(const Archive&) = delete;
-  Archive& operator=(const Archive&) = delete;
+  ZipArchive(const ZipArchive&) = delete;
+  ZipArchive& operator=(const ZipArchive&) = delete;
 
   /// An entry of both parts; `rest` must live until close().
   void add(const std::string& name, std::string begin, std::span<const double> rest = {}) {
@@ -102,7 +102,7 @@ std::string npy_header(std::vector<std::uint64_t> shape, bool complex) {
 }
 
 void export_npz(const RunData& run, const std::filesystem::path& file) {
-  Archive archive(file);
+  ZipArchive archive(file);
   for (const RunDataset& dataset : run.datasets) {
     const std::string name = dataset.path.substr(1) + ".npy";
     if (dataset.is_text)

@@ -35,18 +35,18 @@ std::string record(const std::string& message) {
 // Fields of a message in Google's encoding: a key, that is number and kind, then the value.
 enum Kind { varint = 0, eight_bytes = 1, counted = 2, four_bytes = 5 };
 
-std::string whole(std::uint64_t value) {
+std::string varint_text(std::uint64_t value) {
   std::string bytes;
   for (; value >= 0x80; value >>= 7) bytes += char(value | 0x80);
   return bytes + char(value);
 }
-std::string key(unsigned number, Kind kind) { return whole(number << 3 | kind); }
+std::string key(unsigned number, Kind kind) { return varint_text(number << 3 | kind); }
 std::string field(unsigned number, double value) { return key(number, eight_bytes) + plain(value); }
 std::string field(unsigned number, float value) { return key(number, four_bytes) + plain(value); }
-std::string field(unsigned number, std::int64_t value) { return key(number, varint) + whole(std::uint64_t(value)); }
-std::string field(unsigned number, const std::string& bytes) { return key(number, counted) + whole(bytes.size()) + bytes; }
+std::string field(unsigned number, std::int64_t value) { return key(number, varint) + varint_text(std::uint64_t(value)); }
+std::string field(unsigned number, const std::string& bytes) { return key(number, counted) + varint_text(bytes.size()) + bytes; }
 
-constexpr std::size_t written_at_once = 1 << 20;
+constexpr std::size_t event_bytes_at_once = 1 << 20;
 
 /// A table whose rows have steps, and its scalars with their tags.
 struct Curves {
@@ -81,9 +81,9 @@ std::string values_of(const Row& row) {
 }
 
 /// When steps were done, as far as it was recorded.
-class Clock {
+class RunClock {
  public:
-  explicit Clock(const RunData& run) : start_(run.header.segments.empty() ? 0 : run.header.segments[0].started) {
+  explicit RunClock(const RunData& run) : start_(run.header.segments.empty() ? 0 : run.header.segments[0].started) {
     const std::vector<double>&steps = run.column("/steps/step"), &times = run.column("/steps/wall_time");
     for (std::size_t i = 0; i < std::min(steps.size(), times.size()); ++i) times_[steps[i]] = times[i];
   }
@@ -110,7 +110,7 @@ void export_tensorboard(const RunData& run, const std::filesystem::path& file) {
   }
   std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.step < b.step; });
 
-  const Clock clock(run);
+  const RunClock clock(run);
   AtomicFile events(file);
   std::string bytes = record(field(1, clock.at(0)) + field(3, std::string("brain.Event:2")));
   for (auto row = rows.begin(); row != rows.end();) {
@@ -118,7 +118,7 @@ void export_tensorboard(const RunData& run, const std::filesystem::path& file) {
     std::string summary;
     for (; row != rows.end() && row->step == step; ++row) summary += values_of(*row);
     if (!summary.empty()) bytes += record(field(1, clock.at(double(step))) + field(2, step) + field(5, summary));
-    if (bytes.size() < written_at_once) continue;
+    if (bytes.size() < event_bytes_at_once) continue;
     events.write(bytes);
     bytes.clear();
   }

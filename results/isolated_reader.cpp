@@ -56,7 +56,7 @@ class Descriptor {
   int number_;
 };
 
-bool write_all(int to, const char* bytes, std::size_t count) {
+bool send_bytes(int to, const char* bytes, std::size_t count) {
   while (count > 0) {
     const ssize_t written = write(to, bytes, count);
     if (written < 0 && errno == EINTR) continue;
@@ -68,7 +68,7 @@ bool write_all(int to, const char* bytes, std::size_t count) {
 
 bool send(int to, const std::string& message) {
   const std::uint64_t length = message.size();
-  return write_all(to, reinterpret_cast<const char*>(&length), sizeof length) && write_all(to, message.data(), message.size());
+  return send_bytes(to, reinterpret_cast<const char*>(&length), sizeof length) && send_bytes(to, message.data(), message.size());
 }
 
 enum class Came { whole, ended, late };

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <Eigen/Core>
 #include <limits>
 #include <map>
 #include <string>
@@ -10,10 +9,10 @@
 #include <vector>
 
 #include <stiefel/export.hpp>
+#include <stiefel/index.hpp>
 
 namespace stiefel {
 
-using Index = Eigen::Index;
 
 /// Types on the disk. Missing f8 and complex are NaN; u1 is a boolean, 0 or 1; complex is {r, i}, two doubles per value.
 enum class ColumnType { f8, i8, u1, complex };

@@ -15,13 +15,13 @@ namespace {
 constexpr std::size_t most_losses = 1024, longest_line = 65536;
 constexpr std::uintmax_t most_at_once = 64 << 20;
 
-double number(const nlohmann::json& object, const char* key) {
+double number_of_key(const nlohmann::json& object, const char* key) {
   const auto found = object.find(key);
   return found != object.end() && found->is_number() ? found->get<double>() : std::nan("");
 }
 
 std::int64_t count(const nlohmann::json& object, const char* key) {
-  const double value = number(object, key);
+  const double value = number_of_key(object, key);
   return value >= 0 && value < 9e15 ? std::int64_t(value) : -1;
 }
 
@@ -58,8 +58,8 @@ std::optional<ProgressLine> parse_progress(std::string_view text) {
   if (text.size() > longest_line) return {};
   const nlohmann::json object = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!object.is_object()) return {};
-  ProgressLine line{count(object, "step"),          count(object, "steps"), number(object, "wall_time"),
-                    number(object, "step_seconds"), number(object, "loss"), number(object, "best")};
+  ProgressLine line{count(object, "step"),          count(object, "steps"), number_of_key(object, "wall_time"),
+                    number_of_key(object, "step_seconds"), number_of_key(object, "loss"), number_of_key(object, "best")};
   return line.step < 0 ? std::nullopt : std::optional(line);
 }
 

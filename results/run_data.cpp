@@ -110,15 +110,15 @@ class DatasetReader {
   std::vector<RunDataset>& datasets_;
 };
 
-std::int64_t whole(double number) { return std::abs(number) < 0x1p53 ? std::int64_t(number) : -1; }
+std::int64_t whole_number(double number) { return std::abs(number) < 0x1p53 ? std::int64_t(number) : -1; }
 
 void read_status(const ResultReader& file, RunData& run) {
-  run.committed_step = whole(file.number_attribute("/", "committed_step"));
+  run.committed_step = whole_number(file.number_attribute("/", "committed_step"));
   run.status.state = file.text_attribute("/", "state");
   run.status.message = file.text_attribute("/status", "message");
-  run.status.exit_code = int(whole(file.number_attribute("/status", "exit_code")));
+  run.status.exit_code = int(whole_number(file.number_attribute("/status", "exit_code")));
   run.status.best_metric = file.number_attribute("/status", "best_metric");
-  run.status.best_step = whole(file.number_attribute("/status", "best_step"));
+  run.status.best_step = whole_number(file.number_attribute("/status", "best_step"));
   if (file.has_attribute("/status", "cpu_seconds")) run.status.cpu_seconds = file.number_attribute("/status", "cpu_seconds");
   if (file.exists("/status/warnings")) run.status.warnings = file.texts("/status/warnings");
 }

@@ -12,7 +12,7 @@ namespace stiefel {
 namespace {
 
 constexpr std::size_t most_columns = 1 << 16;
-constexpr std::size_t written_at_once = 1 << 20;
+constexpr std::size_t text_bytes_at_once = 1 << 20;
 
 std::string group_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
 std::string name_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
@@ -91,7 +91,7 @@ std::vector<std::filesystem::path> export_csv(const std::vector<RunTable>& table
       for (const RunColumn& column : table.columns)
         fmt::format_to(std::back_inserter(text), "{}{}", &column == &table.columns[0] ? "" : ",", column[i]);
       text += '\n';
-      if (text.size() < written_at_once) continue;
+      if (text.size() < text_bytes_at_once) continue;
       file.write(text);
       text.clear();
     }

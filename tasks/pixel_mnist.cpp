@@ -8,6 +8,7 @@
 #include <limits>
 #include <numeric>
 
+#include <stiefel/numpy_random.hpp>
 #include <stiefel/plugin.hpp>
 #include "formats/data_path.hpp"
 #include "formats/idx.hpp"

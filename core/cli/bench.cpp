@@ -2,11 +2,11 @@
 // `stiefel bench complexity`: how the parts of a step of one sequence grow with steps and hidden units, for each kind of recurrent map.
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include <config/load.hpp>
+#include <number_from.hpp>
 #include <results/provenance.hpp>
 #include <stiefel/product.hpp>
 #include <suggestion.hpp>
@@ -77,24 +77,13 @@ class Report {
   Row rows_ = Row::array();
 };
 
-std::vector<std::string> list(const std::string& text) {
-  std::vector<std::string> entries;
-  for (std::size_t first = 0; first <= text.size();) {
-    const std::size_t end = std::min(text.find(',', first), text.size());
-    entries.push_back(text.substr(first, end - first));
-    first = end + 1;
-  }
-  return entries;
-}
-
 std::vector<Index> sizes(const Arguments& arguments, const char* option, const char* otherwise) {
   std::vector<Index> found;
-  for (const std::string& entry : list(arguments.value(option, otherwise))) {
-    Index value = 0;
-    const auto [end, fault] = std::from_chars(entry.data(), entry.data() + entry.size(), value);
-    if (fault != std::errc() || end != entry.data() + entry.size() || value < 1)
+  for (const std::string& entry : split_at_commas(arguments.value(option, otherwise))) {
+    const std::optional<Index> value = number_from<Index>(entry);
+    if (!value || *value < 1)
       throw Error(fmt::format("{}: \"{}\" is no whole number above 0; write a list such as {}", option, entry, otherwise));
-    found.push_back(value);
+    found.push_back(*value);
   }
   return found;
 }
@@ -117,7 +106,7 @@ constexpr ComplexityMap complexity_maps[] = {
 std::vector<ComplexityMap> chosen_maps(const Arguments& arguments) {
   if (!arguments.has("--maps")) return {std::begin(complexity_maps), std::end(complexity_maps)};
   std::vector<ComplexityMap> chosen;
-  for (const std::string& name : list(arguments.value("--maps"))) {
+  for (const std::string& name : split_at_commas(arguments.value("--maps"))) {
     std::vector<std::string> names;
     for (const ComplexityMap& map : complexity_maps) {
       if (name == map.name) chosen.push_back(map);

@@ -7,7 +7,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -19,6 +18,7 @@
 #include <thread>
 
 #include <conformance/check.hpp>
+#include <number_from.hpp>
 #include <say.hpp>
 #include <stiefel/error.hpp>
 
@@ -64,12 +64,10 @@ class SharedProgress {
   Progress* progress_;
 };
 
-template <class T> T number(const std::string& text, const std::string& option) {
-  T value{};
-  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (fault != std::errc() || end != text.data() + text.size() || value < 1)
-    throw Error(fmt::format("{} must be a number from 1, got '{}'", option, text));
-  return value;
+template <class T> T count_of(const std::string& text, const std::string& option) {
+  const std::optional<T> value = number_from<T>(text);
+  if (!value || *value < 1) throw Error(fmt::format("{} must be a number from 1, got '{}'", option, text));
+  return *value;
 }
 
 struct Request {
@@ -88,14 +86,14 @@ Request read_request(std::span<const std::string> words) {
   if (scalar != "" && scalar != "float32" && scalar != "float64")
     throw Error(fmt::format("--scalar must be float32 or float64, got '{}'", scalar));
   if (scalar != "") request.settings.scalars = {scalar};
-  if (arguments.has("--seed")) request.settings.seed = number<std::uint64_t>(arguments.value("--seed"), "--seed");
-  if (arguments.has("--limit")) request.limit = number<int>(arguments.value("--limit"), "--limit");
+  if (arguments.has("--seed")) request.settings.seed = count_of<std::uint64_t>(arguments.value("--seed"), "--seed");
+  if (arguments.has("--limit")) request.limit = count_of<int>(arguments.value("--limit"), "--limit");
   if (arguments.has("--shape")) {
     const std::string shape = arguments.value("--shape");
     const std::size_t cross = shape.find('x');
     if (cross == shape.npos) throw Error(fmt::format("--shape must be ROWSxCOLUMNS, such as 12x8, got '{}'", shape));
-    request.settings.rows = number<Index>(shape.substr(0, cross), "--shape");
-    request.settings.cols = number<Index>(shape.substr(cross + 1), "--shape");
+    request.settings.rows = count_of<Index>(shape.substr(0, cross), "--shape");
+    request.settings.cols = count_of<Index>(shape.substr(cross + 1), "--shape");
   }
   request.method = arguments.value("--method");
   const char* data = std::getenv("STIEFEL_DATA");
@@ -239,7 +237,7 @@ int check_apart(const std::string& file, const std::vector<std::string>& rest, i
 }  // namespace
 
 int check_command(std::span<const std::string> words) {
-  if (words.size() > 1 && words[0] == "--in-child") return check_in_child(number<int>(words[1], words[0]), words.subspan(2));
+  if (words.size() > 1 && words[0] == "--in-child") return check_in_child(count_of<int>(words[1], words[0]), words.subspan(2));
   const Request request = read_request(words);
   std::vector<std::string> rest;
   for (const std::string& option : request.settings.options) rest.push_back(option);

@@ -7,10 +7,10 @@
 #include <boost/program_options.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdlib>
 
+#include <number_from.hpp>
 #include <stiefel/error.hpp>
 #include <suggestion.hpp>
 
@@ -267,11 +267,9 @@ double Arguments::positive(const std::string& option, double otherwise) const {
   const auto found = options.find(option);
   if (found == options.end()) return otherwise;
   const std::string& text = found->second;
-  double value = 0;
-  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (fault != std::errc() || end != text.data() + text.size() || !(value > 0 && std::isfinite(value)))
-    throw Error(fmt::format("{} \"{}\" is no number above 0", option, text));
-  return value;
+  const std::optional<double> value = number_from<double>(text);
+  if (!value || !(*value > 0 && std::isfinite(*value))) throw Error(fmt::format("{} \"{}\" is no number above 0", option, text));
+  return *value;
 }
 
 std::vector<std::string> Arguments::values(const std::string& option) const {
@@ -332,11 +330,25 @@ Arguments parse_arguments(std::string_view name, std::span<const std::string> wo
 long whole_number(const Arguments& arguments, const std::string& option, long otherwise) {
   if (!arguments.has(option)) return otherwise;
   const std::string text = arguments.value(option);
-  long value = 0;
-  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (fault != std::errc() || end != text.data() + text.size() || value < 1 || value > 1'000'000'000)
-    throw Error(fmt::format("{} must be a whole number from 1, got '{}'", option, text));
-  return value;
+  const std::optional<long> value = number_from<long>(text);
+  if (!value || *value < 1 || *value > 1'000'000'000) throw Error(fmt::format("{} must be a whole number from 1, got '{}'", option, text));
+  return *value;
+}
+
+std::vector<std::string> split_at_commas(const std::string& text) {
+  std::vector<std::string> entries;
+  for (std::size_t first = 0; first <= text.size();) {
+    const std::size_t end = std::min(text.find(',', first), text.size());
+    entries.push_back(text.substr(first, end - first));
+    first = end + 1;
+  }
+  return entries;
+}
+
+std::vector<std::string> words_at_commas(const std::string& text) {
+  std::vector<std::string> words = split_at_commas(text);
+  std::erase(words, "");
+  return words;
 }
 
 std::string data_directory(const Arguments& arguments) {

@@ -51,6 +51,11 @@ Arguments parse_arguments(std::string_view command, std::span<const std::string>
 /// A whole number from 1 that an option gives.
 long whole_number(const Arguments& arguments, const std::string& option, long otherwise);
 
+/// Entries of a list such as a,b,c; an empty one stands where nothing is between two commas.
+std::vector<std::string> split_at_commas(const std::string& text);
+/// The same without empty ones.
+std::vector<std::string> words_at_commas(const std::string& text);
+
 /// Folder of the data sets: --data, STIEFEL_DATA, the cache; may be empty.
 std::string data_directory(const Arguments& arguments);
 

@@ -3,12 +3,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <set>
 
 #include <nlohmann/json.hpp>
+#include <number_from.hpp>
 #include <printable.hpp>
 #include <results/comparison.hpp>
 #include <results/isolated_reader.hpp>
@@ -24,24 +24,12 @@
 namespace stiefel::cli {
 namespace {
 
-std::vector<std::string> words_of(const std::string& list) {
-  std::vector<std::string> words;
-  for (std::size_t start = 0; start < list.size();) {
-    const std::size_t end = std::min(list.find(',', start), list.size());
-    if (end > start) words.push_back(list.substr(start, end - start));
-    start = end + 1;
-  }
-  return words;
-}
-
 ComparedQuantity quantity_of(const Arguments& arguments) {
   ComparedQuantity quantity{arguments.value("--metric"), {}};
   if (!arguments.has("--reach")) return quantity;
   const std::string text = arguments.value("--reach");
-  double value = 0;
-  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (fault != std::errc() || end != text.data() + text.size()) throw Error(fmt::format("--reach must be a number, got '{}'", text));
-  quantity.reach = value;
+  quantity.reach = number_from<double>(text);
+  if (!quantity.reach) throw Error(fmt::format("--reach must be a number, got '{}'", text));
   return quantity;
 }
 
@@ -49,18 +37,18 @@ struct Unreadable {
   std::string path, reason;
 };
 
-struct Found {
+struct ComparableRuns {
   std::vector<ComparedRun> runs;
   std::vector<Unreadable> unreadable;
   std::set<std::string> metrics;  ///< that --metric can name
 };
 
 /// Runs that can be read and fulfil the conditions.
-Found read_all(const Arguments& arguments) {
+ComparableRuns read_all(const Arguments& arguments) {
   const std::vector<std::filesystem::path> paths = find_runs(arguments.positional);
   if (paths.empty()) throw Error(fmt::format("there is no run below {}", fmt::join(arguments.positional, ", ")));
   const ComparedQuantity quantity = quantity_of(arguments);
-  Found found;
+  ComparableRuns found;
   read_runs(paths, comparison_request(), [&](RunData&& run) {
     if (!run.unreadable.empty()) {
       found.unreadable.push_back({run.path.string(), run.unreadable});
@@ -89,7 +77,7 @@ void demand_metric(const Comparison& comparison, const Arguments& arguments, con
     throw Error(fmt::format("--reach: the runs do not say whether {} is better when it is higher or lower", comparison.metric));
 }
 
-std::string number(double value, const char* form) { return std::isnan(value) ? "-" : fmt::format(fmt::runtime(form), value); }
+std::string number_or_dash(double value, const char* form) { return std::isnan(value) ? "-" : fmt::format(fmt::runtime(form), value); }
 
 std::string states_text(const ComparedGroup& group) {
   std::string text;
@@ -98,8 +86,8 @@ std::string states_text(const ComparedGroup& group) {
 }
 
 std::string with_spread(const Statistics& statistics, const char* form) {
-  if (statistics.count < 2) return number(statistics.mean, form);
-  return fmt::format("{} ± {}", number(statistics.mean, form), number(statistics.deviation, "{:.2g}"));
+  if (statistics.count < 2) return number_or_dash(statistics.mean, form);
+  return fmt::format("{} ± {}", number_or_dash(statistics.mean, form), number_or_dash(statistics.deviation, "{:.2g}"));
 }
 
 /// For people: few digits.
@@ -121,9 +109,9 @@ TextTable short_table(const Comparison& comparison, bool reach) {
     std::vector<std::string> row = group.values;
     const Statistics& value = group.value;
     row.push_back(with_spread(value, "{:.4g}"));
-    row.push_back(number(value.median, "{:.4g}"));
+    row.push_back(number_or_dash(value.median, "{:.4g}"));
     row.push_back(value.count < 2 ? "-" : fmt::format("{:.4g}–{:.4g}", value.lower, value.upper));
-    row.push_back(number(group.best(comparison.better), "{:.4g}"));
+    row.push_back(number_or_dash(group.best(comparison.better), "{:.4g}"));
     if (reach) {
       row.push_back(fmt::format("{}/{}", group.steps.count, group.runs.size()));
       row.push_back(with_spread(group.steps, "{:.6g}"));
@@ -225,8 +213,8 @@ int compare_command(std::span<const std::string> words) {
   const Arguments arguments = parse_arguments("compare", words);
   if (arguments.positional.empty()) throw Error("name folders of runs: stiefel compare DIR...");
   demand_one_form(arguments);
-  const Found found = read_all(arguments);
-  Comparison comparison = compare(found.runs, arguments.has("--by") ? words_of(arguments.value("--by")) : differing_keys(found.runs));
+  const ComparableRuns found = read_all(arguments);
+  Comparison comparison = compare(found.runs, arguments.has("--by") ? words_at_commas(arguments.value("--by")) : differing_keys(found.runs));
   demand_metric(comparison, arguments, found.metrics);
   if (!arguments.has("--by")) warn_of_equal_seeds(comparison);
   if (arguments.has("--sort")) sort_groups(comparison, arguments.value("--sort"));

@@ -4,11 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include <number_from.hpp>
 #include <say.hpp>
 #include <stiefel/error.hpp>
 #include <suggestion.hpp>
@@ -184,9 +184,9 @@ void DataCommand::fetch(const DataSet& set, const SetFile& file) const {
   Download wanted{address(file), fs::path(target) += ".part", file.bytes, 60, {}};
   if (arguments_.has("--stall")) {
     const std::string& text = arguments_.value("--stall");
-    const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), wanted.stall);
-    if (fault != std::errc() || end != text.data() + text.size() || !(wanted.stall > 0 && wanted.stall < 1e6))
-      throw Error(fmt::format("--stall: \"{}\" is no number of seconds above 0", text));
+    const auto seconds = number_from<decltype(wanted.stall)>(text);
+    if (!seconds || !(*seconds > 0 && *seconds < 1e6)) throw Error(fmt::format("--stall: \"{}\" is no number of seconds above 0", text));
+    wanted.stall = *seconds;
   }
   if (isatty(STDERR_FILENO))
     wanted.progress = [&](std::uintmax_t have) { say("\r{} {:3} %", file.name, 100 * have / std::max<std::uintmax_t>(file.bytes, 1)); };

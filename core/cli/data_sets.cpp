@@ -17,12 +17,11 @@ extern const char* const data_sets_json;  // of the program itself
 
 namespace {
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 
 /// The entries of a JSON object, each asked for once; what is left over is refused.
 class Entries {
  public:
-  Entries(const Json& object, std::string what) : object_(object), what_(std::move(what)) {
+  Entries(const nlohmann::json& object, std::string what) : object_(object), what_(std::move(what)) {
     if (!object.is_object()) throw Error(fmt::format("{} is not an object {{…}}", what_));
   }
   template <class T> T take(const char* key) {
@@ -43,14 +42,14 @@ class Entries {
   }
 
  private:
-  template <class T> T value(const Json& json, const char* key) const {
+  template <class T> T value(const nlohmann::json& json, const char* key) const {
     try {
       return json.get<T>();
-    } catch (const Json::exception&) {
+    } catch (const nlohmann::json::exception&) {
       throw Error(fmt::format("{}: \"{}\" is of another type than it must be", what_, key));
     }
   }
-  const Json& object_;
+  const nlohmann::json& object_;
   std::string what_;
   std::vector<std::string> known_;
 };
@@ -62,7 +61,7 @@ void refuse_outside(const std::string& path, const std::string& what) {
     throw Error(fmt::format("{}: \"{}\" must be a path below the data directory", what, path));
 }
 
-SetFile read_file(const Json& json, const std::string& what) {
+SetFile read_file(const nlohmann::json& json, const std::string& what) {
   Entries entries(json, what);
   SetFile file{entries.take<std::string>("name"), entries.take<std::uintmax_t>("bytes"), entries.take<std::string>("sha256"),
                entries.take<std::string>("url", ""), entries.take<std::vector<std::string>>("also", {})};
@@ -75,7 +74,7 @@ SetFile read_file(const Json& json, const std::string& what) {
   return file;
 }
 
-DataSet read_set(const Json& json, const std::string& origin) {
+DataSet read_set(const nlohmann::json& json, const std::string& origin) {
   Entries entries(json, origin + ": a set");
   DataSet set{entries.take<std::string>("name"),
               entries.take<std::string>("title"),
@@ -85,27 +84,27 @@ DataSet read_set(const Json& json, const std::string& origin) {
               entries.take<bool>("agreement", false),
               entries.take<std::vector<std::string>>("folders"),
               {}};
-  const Json files = entries.take<Json>("files");
+  const nlohmann::json files = entries.take<nlohmann::json>("files");
   entries.finish();
   const std::string what = fmt::format("{}: the set {}", origin, set.name);
   if (set.folders.empty()) throw Error(fmt::format("{}: \"folders\" names no folder; [\"\"] is the data directory itself", what));
   for (const std::string& folder : set.folders) refuse_outside(folder, what);
   if (!files.is_array()) throw Error(fmt::format("{}: \"files\" is not a list […]", what));
-  for (const Json& file : files) set.files.push_back(read_file(file, what + ": a file"));
+  for (const nlohmann::json& file : files) set.files.push_back(read_file(file, what + ": a file"));
   return set;
 }
 
 }  // namespace
 
 std::vector<DataSet> parse_data_sets(std::string_view text, const std::string& origin) {
-  const Json json = Json::parse(text, nullptr, false);
+  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
   if (json.is_discarded()) throw Error(fmt::format("{} is no JSON", origin));
   Entries entries(json, origin);
-  const Json list = entries.take<Json>("sets");
+  const nlohmann::json list = entries.take<nlohmann::json>("sets");
   entries.finish();
   if (!list.is_array()) throw Error(fmt::format("{}: \"sets\" is not a list […]", origin));
   std::vector<DataSet> sets;
-  for (const Json& set : list) sets.push_back(read_set(set, origin));
+  for (const nlohmann::json& set : list) sets.push_back(read_set(set, origin));
   return sets;
 }
 
@@ -125,13 +124,13 @@ std::vector<DataSet> load_data_sets(const std::string& file) {
   return sets;
 }
 
-std::optional<Found> find_file(const DataSet& set, const SetFile& file, const fs::path& directory) {
+std::optional<FoundFile> find_file(const DataSet& set, const SetFile& file, const fs::path& directory) {
   std::error_code ignored;
   for (const std::string& folder : set.folders) {
     const fs::path place = folder.empty() ? directory : directory / folder;
-    if (fs::is_regular_file(place / file.name, ignored)) return Found{place / file.name, true};
+    if (fs::is_regular_file(place / file.name, ignored)) return FoundFile{place / file.name, true};
     for (const std::string& name : file.also)
-      if (fs::is_regular_file(place / name, ignored)) return Found{place / name, false};
+      if (fs::is_regular_file(place / name, ignored)) return FoundFile{place / name, false};
   }
   return std::nullopt;
 }

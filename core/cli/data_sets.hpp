@@ -30,11 +30,11 @@ std::vector<DataSet> parse_data_sets(std::string_view json, const std::string& o
 std::vector<DataSet> load_data_sets(const std::string& file);
 
 /// Where a file of a set is.
-struct Found {
+struct FoundFile {
   std::filesystem::path path;
   bool named;  ///< under its first name, so that its sum is known
 };
-std::optional<Found> find_file(const DataSet& set, const SetFile& file, const std::filesystem::path& directory);
+std::optional<FoundFile> find_file(const DataSet& set, const SetFile& file, const std::filesystem::path& directory);
 /// Whether the set's folder is there, for sets whose files are not named.
 bool folder_exists(const DataSet& set, const std::filesystem::path& directory);
 

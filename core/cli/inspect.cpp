@@ -133,7 +133,7 @@ std::string npy_of(const InspectedMap& map) {
 }
 
 /// Of several maps each to a file that has its name, too.
-void save(const Inspection& found, const std::filesystem::path& file) {
+void save_arrays(const Inspection& found, const std::filesystem::path& file) {
   for (const InspectedMap& map : found.maps) {
     std::filesystem::path target = file;
     if (found.maps.size() > 1) target.replace_filename(fmt::format("{}_{}{}", file.stem().string(), map.name, file.extension().string()));
@@ -155,7 +155,7 @@ int inspect_command(std::span<const std::string> words) {
   options.data_directory = data_directory(arguments);
   const Inspection found = inspect(loaded, registry, options, network);
   arguments.has("--json") ? print_json(found) : print_tables(found);
-  if (arguments.has("--output")) save(found, arguments.value("--output"));
+  if (arguments.has("--output")) save_arrays(found, arguments.value("--output"));
   return int(Exit::done);
 }
 

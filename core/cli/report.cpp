@@ -14,16 +14,6 @@
 namespace stiefel::cli {
 namespace {
 
-std::vector<std::string> at_commas(const std::string& text) {
-  std::vector<std::string> words;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t comma = std::min(text.find(',', at), text.size());
-    if (comma > at) words.push_back(text.substr(at, comma - at));
-    at = comma + 1;
-  }
-  return words;
-}
-
 std::string figure_format(const Arguments& arguments) {
   const std::string format = arguments.value("--format", "svg");
   if (format != "svg" && format != "pdf" && format != "png")
@@ -38,11 +28,11 @@ int report_command(std::span<const std::string> words) {
   const Arguments arguments = parse_arguments("report", words);
   if (arguments.positional.empty()) throw Error("name folders of runs: stiefel report runs/NAME");
   const std::string format = figure_format(arguments);
-  report::StudyBuilder builder(arguments.value("--metric"), at_commas(arguments.value("--by")));
+  report::StudyBuilder builder(arguments.value("--metric"), words_at_commas(arguments.value("--by")));
   read_runs(find_runs(arguments.positional), report::report_request(), [&](RunData&& run) { builder.take(std::move(run)); });
   const report::Study study = builder.finish();
   for (const RunData& run : study.unreadable) say("stiefel: {}: {}\n", run.path.string(), run.unreadable);
-  const std::vector<report::Section> sections = report::figures_of(study, at_commas(arguments.value("--against")));
+  const std::vector<report::Section> sections = report::figures_of(study, words_at_commas(arguments.value("--against")));
   const std::string html = report::page(study, sections, arguments.value("--title"));
   const bool other = arguments.has("--figures") || arguments.has("--pdf");
   if (arguments.has("--figures")) report::write_figures(sections, arguments.value("--figures"), format);

@@ -69,7 +69,7 @@ nlohmann::ordered_json json_of(const ReproducedRow& row) {
           {"state", state_of(row)},     {"runs", seeds}};
 }
 
-int list(const std::vector<ReproducedRow>& rows, const Arguments& arguments) {
+int list_rows(const std::vector<ReproducedRow>& rows, const Arguments& arguments) {
   if (arguments.has("--json")) {
     nlohmann::ordered_json json = nlohmann::ordered_json::array();
     for (const ReproducedRow& row : rows) json.push_back(json_of(row));
@@ -94,7 +94,7 @@ int report(const PublishedResults& published, const std::vector<ReproducedRow>& 
   return int(Exit::done);
 }
 
-int run(const Reproduction& reproduction, const std::vector<const PublishedRow*>& rows, const fs::path& output,
+int run_rows(const Reproduction& reproduction, const std::vector<const PublishedRow*>& rows, const fs::path& output,
         std::span<const std::string> words, const Arguments& arguments) {
   const Sweep missing = reproduction.missing(rows, budget_of(arguments));
   if (arguments.has("--dry-run")) {
@@ -133,9 +133,9 @@ int reproduce_command(std::span<const std::string> words) {
   const fs::path timings = arguments.value("--timings", (published.folder / "../results/measured/timings.json").string());
   Registry registry = found_plugins();
   const Reproduction reproduction(published, output, timings, registry);
-  if (what == "list") return list(reproduction.look(rows), arguments);
+  if (what == "list") return list_rows(reproduction.look(rows), arguments);
   if (what == "report") return report(published, reproduction.look(rows), output, arguments);
-  return run(reproduction, rows, output, words, arguments);
+  return run_rows(reproduction, rows, output, words, arguments);
 }
 
 }  // namespace stiefel::cli

@@ -15,7 +15,7 @@
 namespace stiefel::cli {
 namespace {
 
-std::string number(double value, const char* form) { return std::isnan(value) ? "" : fmt::format(fmt::runtime(form), value); }
+std::string number_or_nothing(double value, const char* form) { return std::isnan(value) ? "" : fmt::format(fmt::runtime(form), value); }
 
 std::string seeds_text(const ReproducedRow& row) {
   return row.row->timing() || row.row->seeds.size() == 1 ? "" : fmt::format("{}/{}", row.count, row.row->seeds.size());
@@ -33,7 +33,7 @@ std::string processor_time(const ReproducedRow& row) {
   double sum = 0;
   for (const Measurement& seed : row.seeds)
     if (seed.state == "finished") sum += seed.cpu_seconds;
-  return row.count == 0 || row.row->timing() ? "" : number(sum, "{:.0f}");
+  return row.count == 0 || row.row->timing() ? "" : number_or_nothing(sum, "{:.0f}");
 }
 
 bool has_run(const ReproducedRow& row) { return row.verdict != Verdict::none; }
@@ -60,7 +60,7 @@ TextTable item_table(const Item& item) {
                   {}};
   for (const ReproducedRow* row : item.rows) {
     const std::string share = row->count == 0 || row->row->timing() ? "" : fmt::format("{:.3g} %", 100 * row->share);
-    table.rows.push_back({row->row->row, published_text(*row), measured_text(*row), number(row->difference, "{:+.4g}"), seeds_text(*row),
+    table.rows.push_back({row->row->row, published_text(*row), measured_text(*row), number_or_nothing(row->difference, "{:+.4g}"), seeds_text(*row),
                           share, processor_time(*row), over_seeds(*row, [](const Measurement& seed) { return seed.commit; }),
                           state_of(*row)});
   }

@@ -22,13 +22,13 @@ namespace stiefel::cli {
 namespace {
 
 std::atomic<int> signal_number{0};
-std::atomic<bool> save{false};
+std::atomic<bool> save_wanted{false};
 bool followed = false;  // a worker passes signals on, and kills a run that is to end at once
 
-void on_stop(int number) {
+void stop_run(int number) {
   if (signal_number.exchange(number) != 0 && !followed) _exit(128 + number);
 }
-void on_save(int) { save = true; }
+void save_run(int) { save_wanted = true; }
 
 }  // namespace
 
@@ -72,12 +72,12 @@ void follow_worker() {
 }
 
 RunOptions running_options(const Arguments& arguments, const std::string& command, std::span<const std::string> words) {
-  catch_signals(on_stop, on_save);
+  catch_signals(stop_run, save_run);
   RunOptions options;
   options.output = arguments.value("--output", "runs");
   options.data_directory = data_directory(arguments);
   options.signal = &signal_number;
-  options.save = &save;
+  options.save = &save_wanted;
   options.log = &log_of_run;
   options.until = whole_number(arguments, "--until", 0);
   options.command_line = fmt::format("stiefel {} {}", command, fmt::join(words, " "));

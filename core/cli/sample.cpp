@@ -1,10 +1,10 @@
 // `stiefel sample RUN`: text from the network of a run.
 #include <fmt/format.h>
 
-#include <charconv>
 #include <filesystem>
 
 #include <config/load.hpp>
+#include <number_from.hpp>
 #include <trainer/checkpoint.hpp>
 #include <trainer/sample.hpp>
 
@@ -15,14 +15,12 @@
 namespace stiefel::cli {
 namespace {
 
-template <class T> T number(const Arguments& arguments, const std::string& option, T otherwise, T least) {
+template <class T> T number_option(const Arguments& arguments, const std::string& option, T otherwise, T least) {
   if (!arguments.has(option)) return otherwise;
   const std::string text = arguments.value(option);
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !(value >= least))
-    throw Error(fmt::format("{} needs a number of at least {}, not \"{}\"", option, least, text));
-  return value;
+  const std::optional<T> value = number_from<T>(text);
+  if (!value || !(*value >= least)) throw Error(fmt::format("{} needs a number of at least {}, not \"{}\"", option, least, text));
+  return *value;
 }
 
 }  // namespace
@@ -39,9 +37,9 @@ int sample_command(std::span<const std::string> words) {
   if (!exists(options.network))
     throw Error(fmt::format("there is no {}: the run has not been evaluated yet; or name another network of it by --network",
                             options.network.string()));
-  options.length = number<Index>(arguments, "--length", options.length, 0);
-  options.temperature = number<double>(arguments, "--temperature", options.temperature, 0);
-  options.seed = number<std::uint64_t>(arguments, "--seed", options.seed, 0);
+  options.length = number_option<Index>(arguments, "--length", options.length, 0);
+  options.temperature = number_option<double>(arguments, "--temperature", options.temperature, 0);
+  options.seed = number_option<std::uint64_t>(arguments, "--seed", options.seed, 0);
   options.prime = arguments.value("--prime", " ");
 
   Registry registry = found_plugins();

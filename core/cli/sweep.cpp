@@ -33,7 +33,7 @@ void tell_other_runs(const SweepFolder& folder) {
 
 void forget_cancelling(const SweepFolder& folder) { fs::remove(folder.cancelled()); }
 
-int run(const Arguments& arguments, std::span<const std::string> words) {
+int plan_and_work(const Arguments& arguments, std::span<const std::string> words) {
   if (arguments.positional.size() < 2) throw Error("name the file: stiefel sweep run FILE [key.path=value...]");
   const std::string& file = arguments.positional[1];
   Registry registry = found_plugins();
@@ -126,7 +126,7 @@ int cancel(const Arguments& arguments) {
 int sweep_command(std::span<const std::string> words) {
   const Arguments arguments = parse_arguments("sweep", words);
   const std::string what = arguments.positional.empty() ? "" : arguments.positional.front();
-  if (what == "run") return run(arguments, words);
+  if (what == "run") return plan_and_work(arguments, words);
   if (what == "resume") return resume(arguments);
   if (what == "retry") return retry(arguments);
   if (what == "status") return status(arguments);

@@ -54,7 +54,7 @@ std::string sparkline(const std::vector<double>& losses, std::size_t width, bool
   return text;
 }
 
-std::string number(double value) { return std::isfinite(value) ? fmt::format("{:.4g}", value) : "-"; }
+std::string short_number(double value) { return std::isfinite(value) ? fmt::format("{:.4g}", value) : "-"; }
 
 /// Runs that are found, those that have come since included.
 class Runs {
@@ -107,7 +107,7 @@ class Runs {
   Clock::time_point search_at_ = Clock::now();
 };
 
-std::string name_of(const ProgressReader& run) { return (run.run().parent_path().filename() / run.run().filename()).string(); }
+std::string folder_name(const ProgressReader& run) { return (run.run().parent_path().filename() / run.run().filename()).string(); }
 
 const std::vector<std::string> header{"run", "state", "step", "done", "loss", "best", "steps/s", "left", "losses"};
 
@@ -115,12 +115,12 @@ const std::vector<std::string> header{"run", "state", "step", "done", "loss", "b
 std::vector<std::string> cells(const ProgressReader& run) {
   const ProgressLine& latest = run.latest();
   const bool running = run.state() == "running", begun = latest.step >= 0;
-  return {name_of(run),
+  return {folder_name(run),
           run.state(),
           begun ? std::to_string(latest.step) : "-",
           begun && latest.steps > 0 ? fmt::format("{:.0f} %", 100.0 * double(latest.step) / double(latest.steps)) : "-",
-          number(latest.loss),
-          number(latest.best),
+          short_number(latest.loss),
+          short_number(latest.best),
           running && latest.step_seconds > 0 ? fmt::format("{:.3g}", 1 / latest.step_seconds) : "-",
           running ? duration_text(run.seconds_left()) : "-"};
 }

@@ -12,11 +12,11 @@ namespace {
 
 WorkerSignals signals;
 
-void on_stop(int number) {
+void stop_worker(int number) {
   signals.stop = number;
   ++signals.stops;
 }
-void on_save(int) { signals.save = true; }
+void save_all_runs(int) { signals.save = true; }
 
 }  // namespace
 
@@ -42,7 +42,7 @@ std::string summary(const std::vector<RunLook>& looks) {
 }
 
 int work_quietly(const SweepFolder& folder, const WorkerOptions& options, bool quiet) {
-  catch_signals(on_stop, on_save);
+  catch_signals(stop_worker, save_all_runs);
   return work_on(folder, options, signals, [quiet](const std::string& line) {
     if (!quiet) say("{}\n", line);
   });

@@ -32,6 +32,7 @@ else()
   add_custom_target(build_info BYPRODUCTS ${STIEFEL_BUILD_INFO}
     COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR} -DHEADER=${STIEFEL_BUILD_INFO} -DVERSION=${PROJECT_VERSION} "-DFLAGS=${flags}" -DYAML=${yaml-cpp_VERSION}
             -P ${CMAKE_CURRENT_LIST_FILE})
-  add_dependencies(stiefel build_info)
-  set_source_files_properties(../results/provenance.cpp PROPERTIES COMPILE_OPTIONS "-include;${STIEFEL_BUILD_INFO}" OBJECT_DEPENDS ${STIEFEL_BUILD_INFO})
+  add_dependencies(stiefel_cold build_info)
+  set_source_files_properties(../results/provenance.cpp PROPERTIES COMPILE_OPTIONS "-include;${STIEFEL_BUILD_INFO}" OBJECT_DEPENDS ${STIEFEL_BUILD_INFO}
+    SKIP_UNITY_BUILD_INCLUSION ON)
 endif()

@@ -1,5 +1,5 @@
 // NumPy's legacy RandomState on the standard library's Mersenne Twister, which an integer seeds in the same way.
-#include <stiefel/random.hpp>
+#include <stiefel/numpy_random.hpp>
 
 #include <bit>
 #include <numeric>

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include <stiefel/plugin.hpp>
+#include <stiefel/entry.hpp>
 
 namespace stiefel {
 

@@ -2,11 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <optional>
 
+#include <number_from.hpp>
 #include <stiefel/error.hpp>
 
 #include "results/report/encoding.hpp"
@@ -48,11 +48,9 @@ std::vector<Figure> boxes(const Study& study) {
   return {figure};
 }
 
-std::optional<double> number(const std::string& text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) return std::nullopt;
-  return value;
+std::optional<double> finite_number(const std::string& text) {
+  const std::optional<double> value = number_from<double>(text);
+  return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
 struct Alike {
@@ -95,7 +93,7 @@ std::vector<std::string> numeric_keys(const Study& study) {
     const bool numeric = std::all_of(runs.begin(), runs.end(), [&](const RunData* run) {
       const auto found = run->configuration.find(key);
       if (found == run->configuration.end()) return true;
-      const auto value = number(found->second);
+      const auto value = finite_number(found->second);
       if (value) ++values[*value];
       return value.has_value();
     });
@@ -109,7 +107,7 @@ void add_against(Figure& figure, const Alike& alike, const std::string& key, con
   Series points{alike.label + ", runs", colour, Form::points, {}, {}};
   points.in_legend = false;
   for (const RunData* run : alike.runs) {
-    const auto x = number(value_of(*run, key));
+    const auto x = finite_number(value_of(*run, key));
     const double y = metric.of(*run);
     if (!x || !std::isfinite(y) || run->status.state != "finished") continue;
     points.x.push_back(*x), points.y.push_back(y);

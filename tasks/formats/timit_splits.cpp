@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include <stiefel/error.hpp>
-#include <stiefel/random.hpp>
+#include <stiefel/numpy_random.hpp>
 
 namespace stiefel {
 namespace {

@@ -8,6 +8,7 @@
 #include <limits>
 #include <numbers>
 
+#include <stiefel/numpy_random.hpp>
 #include <stiefel/random.hpp>
 #include "core/src/philox.hpp"
 #include "results/sha256.hpp"

@@ -8,9 +8,11 @@
 #include <span>
 #include <type_traits>
 
+#include <stiefel/index.hpp>
+
 namespace stiefel {
 
-using Index = Eigen::Index;
+static_assert(std::is_same_v<Index, Eigen::Index>);
 
 /// Owning; for locals and members only.
 template <class S> using Matrix = Eigen::Matrix<S, Eigen::Dynamic, Eigen::Dynamic>;

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <random>
 #include <string_view>
 #include <vector>
 
@@ -33,19 +32,6 @@ class STIEFEL_API Rng {
 
   std::uint64_t key_, index_, position_ = 0;
   std::uint32_t block_[4];  // the four numbers that position_ lies in
-};
-
-/// The permutation and draws of NumPy's legacy RandomState(seed): the published pixel orders of permuted MNIST are defined by it.
-class STIEFEL_API NumpyRandomState {
- public:
-  explicit NumpyRandomState(std::uint32_t seed);
-  std::vector<std::int64_t> permutation(std::int64_t n);
-  double uniform();                                           ///< random_sample()
-  std::int64_t integer(std::int64_t low, std::int64_t high);  ///< randint(low, high), range below 2³²
-
- private:
-  std::uint32_t masked(std::uint32_t largest);
-  std::mt19937 generator_;
 };
 
 }  // namespace stiefel

@@ -9,7 +9,6 @@
 /// its range is an error with file:line:column; all errors are collected before any is reported.
 #pragma once
 
-#include <Eigen/Core>
 #include <initializer_list>
 #include <memory>
 #include <string>
@@ -17,10 +16,10 @@
 #include <vector>
 
 #include <stiefel/export.hpp>
+#include <stiefel/index.hpp>
 
 namespace stiefel {
 
-using Index = Eigen::Index;
 class Schema;
 namespace detail {
 struct Section;

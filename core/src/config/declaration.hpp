@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <stiefel/schema.hpp>
+
 #include "config/scalars.hpp"
 #include "registry.hpp"
 

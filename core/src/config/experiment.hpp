@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include <stiefel/entry.hpp>
 #include <stiefel/initialiser.hpp>
-#include <stiefel/plugin.hpp>
 #include <stiefel/schema.hpp>
 
 namespace stiefel {

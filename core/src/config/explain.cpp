@@ -12,7 +12,6 @@
 namespace stiefel {
 namespace {
 
-using Kind = Declaration::Kind;
 
 /// A value that a required field accepts, as near to nothing as its constraints allow.
 struct Sample {
@@ -64,7 +63,7 @@ void add_line(std::string& out, std::string line, std::string comment) {
 void write(const ConfigSchema& schema, const std::string& indent, std::string& out) {
   for (const auto& declaration : schema.record().declarations) {
     const std::string key = indent + declaration->key + ":";
-    if (declaration->kind == Kind::field) {
+    if (declaration->kind == Declaration::Kind::field) {
       const bool is_name = declaration->key == "plugin" && !schema.record().plugin.empty();
       const std::string comment =
           is_name ? schema.record().meaning
@@ -74,7 +73,7 @@ void write(const ConfigSchema& schema, const std::string& indent, std::string& o
       add_line(out, key + " {}", declaration->meaning);
     } else {
       const std::string& shorthand = declaration->inner[0]->record().shorthand;
-      const bool section = declaration->kind == Kind::section && !shorthand.empty();
+      const bool section = declaration->kind == Declaration::Kind::section && !shorthand.empty();
       add_line(
           out, key,
           declaration->meaning + (section ? fmt::format(" (`{} x` is short for `{{{}: x}}`)", key.substr(indent.size()), shorthand) : ""));

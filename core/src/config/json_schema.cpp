@@ -13,7 +13,6 @@ namespace stiefel {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Kind = Declaration::Kind;
 
 Json object_schema(const ConfigSchema& schema);
 
@@ -73,19 +72,19 @@ Json section_schema(const Declaration& declaration) {
 
 Json declaration_schema(const Declaration& declaration, const detail::Section& section) {
   switch (declaration.kind) {
-    case Kind::field:
+    case Declaration::Kind::field:
       return field_schema(declaration, section);
-    case Kind::section:
+    case Declaration::Kind::section:
       return section_schema(declaration);
-    case Kind::plugin:
+    case Declaration::Kind::plugin:
       return plugin_schema(declaration);
-    case Kind::groups: {
+    case Declaration::Kind::groups: {
       const Json one = plugin_schema(declaration);
       return {{"description", declaration.meaning}, {"anyOf", {one, {{"type", "array"}, {"items", one}, {"minItems", 1}}}}};
     }
-    case Kind::named:
+    case Declaration::Kind::named:
       return {{"description", declaration.meaning}, {"type", "object"}, {"additionalProperties", plugin_schema(declaration)}};
-    case Kind::periods:
+    case Declaration::Kind::periods:
       return {{"description", declaration.meaning}, {"type", "object"}, {"additionalProperties", {{"type", "integer"}, {"minimum", 0}}}};
   }
   return {};
@@ -100,7 +99,7 @@ Json object_schema(const ConfigSchema& schema) {
 }
 
 bool demanded(const Declaration& declaration) {
-  if (declaration.required || declaration.kind != Kind::section) return declaration.required;
+  if (declaration.required || declaration.kind != Declaration::Kind::section) return declaration.required;
   return std::ranges::any_of(declaration.inner[0]->record().declarations, [](const auto& inner) { return demanded(*inner); });
 }
 

@@ -8,7 +8,6 @@
 namespace stiefel {
 namespace {
 
-using Kind = Declaration::Kind;
 
 /// Keys that change no bit of a result.
 const std::set<std::string> without_effect{"threads", "plugins", "train.recompute", "train.step_limit", "checkpoint"};
@@ -25,15 +24,15 @@ void write_entry(const ConfigSchema& schema, const std::string& indent, std::str
 
 void write_nested(const Declaration& declaration, const std::string& indent, std::string& out, bool all) {
   const std::string deeper = indent + "  ";
-  if (declaration.kind == Kind::periods)
+  if (declaration.kind == Declaration::Kind::periods)
     for (std::size_t i = 0; i < declaration.names.size(); ++i)
       out += fmt::format("{}{}: {}\n", deeper, quoted_text(declaration.names[i]), declaration.values[i]);
-  else if (declaration.kind == Kind::named)
+  else if (declaration.kind == Declaration::Kind::named)
     for (std::size_t i = 0; i < declaration.names.size(); ++i) {
       out += fmt::format("{}{}:\n", deeper, quoted_text(declaration.names[i]));
       write_section(*declaration.inner[i], deeper + "  ", out, all);
     }
-  else if (declaration.kind == Kind::groups && declaration.inner.size() > 1)
+  else if (declaration.kind == Declaration::Kind::groups && declaration.inner.size() > 1)
     for (const auto& inner : declaration.inner) write_entry(*inner, deeper, out, all);
   else
     for (const auto& inner : declaration.inner) write_section(*inner, deeper, out, all);
@@ -43,7 +42,7 @@ void write_section(const ConfigSchema& schema, const std::string& indent, std::s
   for (const auto& declaration : schema.record().declarations) {
     if (!all && !affects_results(schema.record().path_of(declaration->key))) continue;
     out += indent + quoted_text(declaration->key) + ":";
-    if (declaration->kind == Kind::field) {
+    if (declaration->kind == Declaration::Kind::field) {
       out.append(" ").append(yaml_text(declaration->value)).append("\n");
       continue;
     }
@@ -57,8 +56,8 @@ void collect(const ConfigSchema& schema, std::vector<std::string>& origins) {
   for (const auto& declaration : schema.record().declarations) {
     const std::string path = schema.record().path_of(declaration->key);
     const std::string origin = declaration->given ? declaration->where.origin() : "default";
-    if (declaration->kind == Kind::field) origins.push_back(path + "=" + origin);
-    if (declaration->kind == Kind::periods)
+    if (declaration->kind == Declaration::Kind::field) origins.push_back(path + "=" + origin);
+    if (declaration->kind == Declaration::Kind::periods)
       for (const Member& member : declaration->node ? declaration->node->members : std::vector<Member>())
         origins.push_back(path + "." + member.key + "=" + member.value.where.origin());
     for (const auto& inner : declaration->inner) collect(*inner, origins);

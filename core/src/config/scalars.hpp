@@ -1,17 +1,17 @@
 // Values of one type from nodes of the tree, strictly: what a number looks like decides whether it is one; and back to YAML text.
 #pragma once
 
-#include <Eigen/Core>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
+#include <stiefel/index.hpp>
+
 #include "config/tree.hpp"
 
 namespace stiefel {
 
-using Index = Eigen::Index;
 using Value = std::variant<bool, Index, double, std::string, std::vector<Index>, std::vector<double>, std::vector<std::string>>;
 
 /// "true or false", "an integer", …

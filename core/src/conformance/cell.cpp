@@ -11,16 +11,16 @@ namespace stiefel::conformance {
 
 namespace {
 
-const Cut whole{{6}, {{0, 1, 2, 3, 4, 5}}};
-const Cut cut{{2, 4}, {{0, 2, 4}, {1, 3, 5}}};
+const Cut uncut{{6}, {{0, 1, 2, 3, 4, 5}}};
+const Cut two_slices{{2, 4}, {{0, 2, 4}, {1, 3, 5}}};
 const Cut single_steps{{1, 1, 1, 1, 1, 1}, {{0, 1, 2, 3, 4, 5}}};
 
-constexpr double tolerance = 1e-7;
+constexpr double cell_tolerance = 1e-7;
 constexpr double smallest_distance = 1e-3;  // from a point without derivative
 constexpr double difference_step = 1e-4;
-constexpr Index differences_per_block = 48;
+constexpr Index cell_differences = 48;
 
-std::string text(CellContext context) { return fmt::format("{} units{}", context.units, context.complex ? ", complex" : ""); }
+std::string context_text(CellContext context) { return fmt::format("{} units{}", context.units, context.complex ? ", complex" : ""); }
 
 template <class S> void check_layout(const CellNetwork<S>& network, CheckReport& report) {
   const Cell<S>& cell = network.cell();
@@ -51,7 +51,7 @@ std::optional<Start<double>> find_start(const Subject& subject, CheckReport& rep
     const std::uint64_t stream = seed + 1000 * std::uint64_t(k);
     CellNetwork<double> network(subject, report, context, stream);
     const Problem problem = network.problem(stream);
-    const Outcome outcome = network.run(problem, whole, false);
+    const PassResult outcome = network.run(problem, uncut, false);
     const bool finite = std::isfinite(outcome.loss);
     report.require("finite", finite, "the outputs have NaN or Inf");
     if (!finite) return std::nullopt;
@@ -61,17 +61,17 @@ std::optional<Start<double>> find_start(const Subject& subject, CheckReport& rep
   return std::nullopt;
 }
 
-void check_gradient(Start<double>& s, CheckReport& report, std::uint64_t seed) {
-  const Outcome outcome = s.network.run(s.problem, cut, true);
+void check_cell_gradient(Start<double>& s, CheckReport& report, std::uint64_t seed) {
+  const PassResult outcome = s.network.run(s.problem, two_slices, true);
   Parameters& p = s.network.parameters();
   const std::vector<double> at = p.numbers;
   std::vector<Comparison> comparisons(std::size_t(p.layout.count()));
-  for (const Direction& d : directions_of(p.layout.blocks(), differences_per_block, seed)) {
+  for (const Direction& d : directions_of(p.layout.blocks(), cell_differences, seed)) {
     const double expected = derivative(
         [&](double t) {
           p.numbers = at;
           p.numbers[std::size_t(p.layout.offset(d.block) + d.i)] += t;
-          return s.network.run(s.problem, whole, false).loss;
+          return s.network.run(s.problem, uncut, false).loss;
         },
         difference_step);
     comparisons[std::size_t(d.block)].add(p.layout.block(d.block).name, d.i, outcome.gradient[std::size_t(p.layout.offset(d.block) + d.i)],
@@ -80,12 +80,12 @@ void check_gradient(Start<double>& s, CheckReport& report, std::uint64_t seed) {
   p.numbers = at;
   double scale = 0;
   for (const Comparison& c : comparisons) scale = std::max(scale, c.scale());
-  for (const Comparison& c : comparisons) report.measure("gradient", c, tolerance * c.scale() + 1e-9 * scale);
+  for (const Comparison& c : comparisons) report.measure("gradient", c, cell_tolerance * c.scale() + 1e-9 * scale);
 }
 
 // ∂L/∂h_t by adding to h_t: to what is read out at t and to the state that enters step t + 1.
 void check_hidden_gradient(Start<double>& s, CheckReport& report) {
-  const Outcome outcome = s.network.run(s.problem, cut, true);
+  const PassResult outcome = s.network.run(s.problem, two_slices, true);
   Comparison comparison;
   for (Index t = 0; t < s.problem.steps; ++t)
     for (const Index b : {Index(0), Index(2), Index(4)})
@@ -103,10 +103,10 @@ void check_hidden_gradient(Start<double>& s, CheckReport& report) {
             difference_step);
         comparison.add(fmt::format("step {}, sequence {}", t, b), row, outcome.dhidden[std::size_t(t)](row, b), expected);
       }
-  report.measure("dhidden", comparison, 10 * tolerance * std::max(comparison.scale(), 1e-3));
+  report.measure("dhidden", comparison, 10 * cell_tolerance * std::max(comparison.scale(), 1e-3));
 }
 
-template <class S> Comparison compare(const CellNetwork<S>& network, const Outcome& got, const Outcome& expected) {
+template <class S> Comparison compare(const CellNetwork<S>& network, const PassResult& got, const PassResult& expected) {
   Comparison comparison;
   const Layout& layout = network.parameters().layout;
   for (Index b = 0; b < layout.count(); ++b)
@@ -118,10 +118,10 @@ template <class S> Comparison compare(const CellNetwork<S>& network, const Outco
 
 template <class S> void check_cuts(CellNetwork<S>& network, const Problem& problem, CheckReport& report) {
   const double epsilon = 500 * double(std::numeric_limits<S>::epsilon());
-  const Outcome reference = network.run(problem, whole, true);
+  const PassResult reference = network.run(problem, uncut, true);
   report.require("finite", std::isfinite(reference.loss) && as_vector(std::span<const double>(reference.gradient)).allFinite(),
                  "outputs or gradients have NaN or Inf");
-  for (const Cut& other : {cut, single_steps}) {
+  for (const Cut& other : {two_slices, single_steps}) {
     const Comparison comparison = compare(network, network.run(problem, other, true), reference);
     report.measure("slices and chunks", comparison, epsilon * std::max(1., comparison.scale()), "as the whole");
   }
@@ -132,35 +132,35 @@ template <class S> void check_cuts(CellNetwork<S>& network, const Problem& probl
     late.readout[t].resize(problem.readout[t].rows(), 0);
     zeros.readout[t].setZero();
   }
-  const Comparison last = compare(network, network.run(late, cut, true), network.run(zeros, cut, true));
+  const Comparison last = compare(network, network.run(late, two_slices, true), network.run(zeros, two_slices, true));
   report.measure("no readout", last, epsilon * std::max(1., last.scale()), "no columns of doutput as zeros");
 
   Problem unwanted = problem;
   unwanted.want_blocks = false;
-  Outcome without = network.run(unwanted, cut, true), with = network.run(problem, cut, true);
+  PassResult without = network.run(unwanted, two_slices, true), with = network.run(problem, two_slices, true);
   const Parameters& p = network.parameters();
-  for (Outcome* o : {&without, &with})
+  for (PassResult* o : {&without, &with})
     for (Index b = p.cell_first; b < p.state; ++b)
       for (double& x : p.layout.all(o->gradient.data())[b]) x = 0;
   report.measure("sink without blocks", compare(network, without, with), 0);
 }
 
 template <class S> void check_clip(CellNetwork<S>& network, Problem problem, CheckReport& report) {
-  const Outcome free = network.run(problem, cut, true);
+  const PassResult free = network.run(problem, two_slices, true);
   problem.message_clip = 1e6;
-  report.measure("message clip", compare(network, network.run(problem, cut, true), free), 0, "a bound of 1e6 changes nothing");
+  report.measure("message clip", compare(network, network.run(problem, two_slices, true), free), 0, "a bound of 1e6 changes nothing");
   problem.message_clip = free.largest_delta / 16;
-  const Outcome clipped = network.run(problem, cut, true);
+  const PassResult clipped = network.run(problem, two_slices, true);
   report.measure("message clip", clipped.largest_delta, problem.message_clip * (1 + 1e-6), {}, "largest entry of the message");
 }
 
-template <class S> void check_threads(const Subject& subject, const CellNetwork<S>& network, const Problem& problem, CheckReport& report) {
+template <class S> void check_cell_threads(const Subject& subject, const CellNetwork<S>& network, const Problem& problem, CheckReport& report) {
   constexpr int threads = 4;
-  const Outcome serial = network.run(problem, cut, true);
+  const PassResult serial = network.run(problem, two_slices, true);
   struct Work {
     Progress progress;
     CheckReport report{"", "", ""};
-    Outcome outcome;
+    PassResult outcome;
     std::string fault;
   };
   std::vector<Work> work(threads);
@@ -170,7 +170,7 @@ template <class S> void check_threads(const Subject& subject, const CellNetwork<
       pool.emplace_back([&] {
         try {
           const Subject own(subject, w.progress);
-          for (int repeat = 0; repeat < 5; ++repeat) w.outcome = network.run(problem, cut, true, own, w.report);
+          for (int repeat = 0; repeat < 5; ++repeat) w.outcome = network.run(problem, two_slices, true, own, w.report);
         } catch (const std::exception& e) {
           w.fault = e.what();
         }
@@ -183,7 +183,7 @@ template <class S> void check_threads(const Subject& subject, const CellNetwork<
 }
 
 template <class S>
-void check_archive(const Subject& subject, CheckReport& report, CellNetwork<S>& network, CellContext context, std::uint64_t seed) {
+void check_cell_archive(const Subject& subject, CheckReport& report, CellNetwork<S>& network, CellContext context, std::uint64_t seed) {
   MemoryArchive saved;
   subject.call("serialise", [&] { network.cell().serialise(saved); });
   CellNetwork<S> copy(subject, report, context, seed);
@@ -191,11 +191,11 @@ void check_archive(const Subject& subject, CheckReport& report, CellNetwork<S>& 
   subject.call("serialise", [&] { copy.cell().serialise(load); });
   const Problem problem = network.problem(seed);
   copy.parameters().numbers = network.parameters().numbers;
-  report.measure("save and load", compare(network, copy.run(problem, cut, true), network.run(problem, cut, true)), 0, "same bits");
+  report.measure("save and load", compare(network, copy.run(problem, two_slices, true), network.run(problem, two_slices, true)), 0, "same bits");
 }
 
-template <class S> void check_scalar(const Subject& subject, CheckReport& report, CellContext context, std::uint64_t seed) {
-  report.at({scalar_name<S>, text(context), seed});
+template <class S> void check_cell_as(const Subject& subject, CheckReport& report, CellContext context, std::uint64_t seed) {
+  report.at({scalar_name<S>, context_text(context), seed});
   std::optional<CellNetwork<S>> network;
   attempt(subject, report, "shape", [&] {
     network.emplace(subject, report, context, seed);
@@ -205,23 +205,23 @@ template <class S> void check_scalar(const Subject& subject, CheckReport& report
   const Problem problem = network->problem(seed);
   attempt(subject, report, "slices and chunks", [&] { check_cuts(*network, problem, report); });
   attempt(subject, report, "message clip", [&] { check_clip(*network, problem, report); });
-  attempt(subject, report, "threads", [&] { check_threads(subject, *network, problem, report); });
-  attempt(subject, report, "save and load", [&] { check_archive(subject, report, *network, context, seed); });
+  attempt(subject, report, "threads", [&] { check_cell_threads(subject, *network, problem, report); });
+  attempt(subject, report, "save and load", [&] { check_cell_archive(subject, report, *network, context, seed); });
 }
 
 void check_context(const Subject& subject, CheckReport& report, CellContext context, std::uint64_t seed) {
-  if (subject.wants<float>()) check_scalar<float>(subject, report, context, seed);
+  if (subject.wants<float>()) check_cell_as<float>(subject, report, context, seed);
   if (!subject.wants<double>()) return;
-  check_scalar<double>(subject, report, context, seed);
+  check_cell_as<double>(subject, report, context, seed);
   attempt(subject, report, "gradient", [&] {
     std::optional<Start<double>> start = find_start(subject, report, context, seed);
     if (!start) return;
-    check_gradient(*start, report, seed);
+    check_cell_gradient(*start, report, seed);
     check_hidden_gradient(*start, report);
     if (!subject.wants<float>()) return;
     CellNetwork<float> single(subject, report, context, seed);
     single.parameters().numbers = start->network.parameters().numbers;
-    const Comparison comparison = compare(single, single.run(start->problem, cut, true), start->network.run(start->problem, cut, true));
+    const Comparison comparison = compare(single, single.run(start->problem, two_slices, true), start->network.run(start->problem, two_slices, true));
     report.measure("float as double", comparison, 1e-4 * std::max(1., comparison.scale()));
   });
 }
@@ -237,7 +237,7 @@ void check_cell(const Subject& subject, CheckReport& report) {
     try {
       subject.create<Cell<double>>(CellContext{units, complex});
       accepted.push_back({units, complex});
-      tried += (tried.empty() ? "" : "; ") + text(accepted.back());
+      tried += (tried.empty() ? "" : "; ") + context_text(accepted.back());
     } catch (const Error& e) {
       if (e.code() != Exit::usage) throw;
       refusal = e.what();

@@ -195,7 +195,7 @@ template <class S> struct CellNetwork<S>::SliceRun {
       if (sequences[std::size_t(j)] == problem.perturbed_column && row >= 0 && row < state.rows()) state(row, j) += S(problem.perturbation);
   }
 
-  void forward(Outcome& outcome) {
+  void forward(PassResult& outcome) {
     const Cell<S>& cell = network.cell();
     for (std::size_t number = 0; number < pieces.size(); ++number) {
       enter(number);
@@ -208,7 +208,7 @@ template <class S> struct CellNetwork<S>::SliceRun {
       for (Index t = 0; t < c.steps; ++t) read(c, t, outcome);
     }
   }
-  void read(Chunk<S>& c, Index t, Outcome& outcome) {
+  void read(Chunk<S>& c, Index t, PassResult& outcome) {
     const Mat<S> h = rows_of(c.at(t), network.cell().output_row(), network.cell().output_rows());
     const std::size_t step = std::size_t(c.first + t);
     for (Index j = 0; j < h.cols(); ++j) {
@@ -220,7 +220,7 @@ template <class S> struct CellNetwork<S>::SliceRun {
     }
   }
 
-  void backward(Sums<S>& sums, Outcome& outcome) {
+  void backward(Sums<S>& sums, PassResult& outcome) {
     const Cell<S>& cell = network.cell();
     for (std::size_t number = pieces.size(); number-- > 0;) {
       Piece& piece = pieces[number];
@@ -243,7 +243,7 @@ template <class S> struct CellNetwork<S>::SliceRun {
     report.require("memory", dstate.intact(), "backward wrote outside dstate");
   }
   // The gradients of V, b and h_t of a chunk.
-  void collect(Piece& piece, Outcome& outcome) {
+  void collect(Piece& piece, PassResult& outcome) {
     const Cell<S>& cell = network.cell();
     const Blocks<double> gradient = network.parameters().layout.all(outcome.gradient.data());
     Mat<double> dV = as_matrix(gradient[0], cell.input_rows(), input_size);
@@ -279,7 +279,7 @@ template <class S> struct CellNetwork<S>::SliceRun {
 };
 
 template <class S>
-Outcome CellNetwork<S>::run(const Problem& problem, const Cut& cut, bool backward, const Subject& subject, CheckReport& report) const {
+PassResult CellNetwork<S>::run(const Problem& problem, const Cut& cut, bool backward, const Subject& subject, CheckReport& report) const {
   const Parameters& p = parameters_;
   Guarded<S> theta(p.layout.size());
   std::copy(p.numbers.begin(), p.numbers.end(), theta.data());
@@ -288,7 +288,7 @@ Outcome CellNetwork<S>::run(const Problem& problem, const Cut& cut, bool backwar
     matrices.push_back(as_matrix(std::span<const S>(p.layout.all(theta.data())[p.map_first + Index(k)]), maps_[k].rows, maps_[k].cols));
   const PlainMaps<S> maps(std::move(matrices));
 
-  Outcome outcome;
+  PassResult outcome;
   outcome.kink_distance = std::numeric_limits<double>::infinity();
   outcome.outputs.assign(std::size_t(problem.steps), Real::Zero(cell_->output_rows(), Index(problem.lengths.size())));
   outcome.dhidden = outcome.outputs;

@@ -38,7 +38,7 @@ struct Parameters {
   Index cell_first = 0, cell_count = 0, map_first = 0, state = 0;
 };
 
-struct Outcome {
+struct PassResult {
   double loss = 0, kink_distance = 0;
   std::vector<Real> outputs;     // per step: output_rows × sequences, 0 after the end
   std::vector<double> gradient;  // of Parameters
@@ -56,9 +56,9 @@ template <class S> class CellNetwork {
   Parameters& parameters() { return parameters_; }
   Problem problem(std::uint64_t seed) const;
 
-  Outcome run(const Problem& problem, const Cut& cut, bool backward) const { return run(problem, cut, backward, subject_, report_); }
+  PassResult run(const Problem& problem, const Cut& cut, bool backward) const { return run(problem, cut, backward, subject_, report_); }
   /// The same with the calls and the faults noted elsewhere, for several threads at once.
-  Outcome run(const Problem& problem, const Cut& cut, bool backward, const Subject& subject, CheckReport& report) const;
+  PassResult run(const Problem& problem, const Cut& cut, bool backward, const Subject& subject, CheckReport& report) const;
 
  private:
   struct SliceRun;

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <thread>
 
+#include <stiefel/optimizer.hpp>
+
 #include "conformance/directions.hpp"
 #include "conformance/memory.hpp"
 #include "conformance/subject.hpp"
@@ -212,7 +214,7 @@ template <class S> void check_blocks_apart(const Subject& subject, CheckReport& 
   report.measure("threads", threads, 0, "blocks moved at once, same bits as in turn");
 }
 
-void check_scalars_agree(const Subject& subject, CheckReport& report, std::uint64_t seed) {
+void check_optimizer_scalars(const Subject& subject, CheckReport& report, std::uint64_t seed) {
   Bowl<float> single(subject, report, seed);
   Bowl<double> reference(subject, report, seed);
   for (Index k = 1; k <= 10; ++k) {
@@ -227,7 +229,7 @@ void check_scalars_agree(const Subject& subject, CheckReport& report, std::uint6
   }
 }
 
-template <class S> void check_scalar(const Subject& subject, CheckReport& report, std::uint64_t seed) {
+template <class S> void check_optimizer_as(const Subject& subject, CheckReport& report, std::uint64_t seed) {
   report.at({scalar_name<S>, "", seed});
   attempt(subject, report, "blocks", [&] {
     Bowl<S> bowl(subject, report, seed);
@@ -245,11 +247,11 @@ template <class S> void check_scalar(const Subject& subject, CheckReport& report
 void check_optimizer(const Subject& subject, CheckReport& report) {
   report.require("memory", true, "");
   for (const std::uint64_t seed : subject.seeds(3)) {
-    if (subject.wants<float>()) check_scalar<float>(subject, report, seed);
-    if (subject.wants<double>()) check_scalar<double>(subject, report, seed);
+    if (subject.wants<float>()) check_optimizer_as<float>(subject, report, seed);
+    if (subject.wants<double>()) check_optimizer_as<double>(subject, report, seed);
     if (!subject.wants<float>() || !subject.wants<double>()) continue;
     report.at({"", "", seed});
-    attempt(subject, report, "float as double", [&] { check_scalars_agree(subject, report, seed); });
+    attempt(subject, report, "float as double", [&] { check_optimizer_scalars(subject, report, seed); });
   }
 }
 

@@ -49,7 +49,7 @@ Shapes find_shapes(const Subject& subject, bool complex) {
   return found;
 }
 
-std::string text(Shape shape) { return fmt::format("{} × {}{}", shape.rows, shape.cols, shape.complex ? " Re over Im" : ""); }
+std::string shape_text(Shape shape) { return fmt::format("{} × {}{}", shape.rows, shape.cols, shape.complex ? " Re over Im" : ""); }
 
 template <class S> void check_start(MapProbe<S>& probe, CheckReport& report, std::uint64_t seed) {
   check_blocks(report, probe.blocks());
@@ -65,8 +65,8 @@ template <class S> void check_start(MapProbe<S>& probe, CheckReport& report, std
 }
 
 // Every check for one scalar at the initial θ and at a θ that an optimizer may have reached.
-template <class S> void check_scalar(const Subject& subject, CheckReport& report, Shape shape, std::uint64_t seed) {
-  report.at({scalar_name<S>, text(shape), seed});
+template <class S> void check_map_as(const Subject& subject, CheckReport& report, Shape shape, std::uint64_t seed) {
+  report.at({scalar_name<S>, shape_text(shape), seed});
   std::optional<MapProbe<S>> made;
   attempt(subject, report, "blocks", [&] {
     made.emplace(subject, report, shape);
@@ -107,10 +107,10 @@ template <class S> void check_scalar(const Subject& subject, CheckReport& report
 }
 
 void check_shape(const Subject& subject, CheckReport& report, Shape shape, std::uint64_t seed) {
-  if (subject.wants<float>()) check_scalar<float>(subject, report, shape, seed);
-  if (subject.wants<double>()) check_scalar<double>(subject, report, shape, seed);
+  if (subject.wants<float>()) check_map_as<float>(subject, report, shape, seed);
+  if (subject.wants<double>()) check_map_as<double>(subject, report, shape, seed);
   if (!subject.wants<float>() || !subject.wants<double>()) return;
-  report.at({"", text(shape), seed});
+  report.at({"", shape_text(shape), seed});
   attempt(subject, report, "float as double", [&] {
     MapProbe<float> single(subject, report, shape);
     MapProbe<double> reference(subject, report, shape);
@@ -138,7 +138,7 @@ void check_parametrisation(const Subject& subject, CheckReport& report) {
                              shapes.accepted.size(), needed, shapes.refusal));
   std::string tried;
   for (const auto* list : {&shapes.accepted, &shapes.rectangular})
-    for (const Shape shape : *list) tried += (tried.empty() ? "" : ", ") + text(shape);
+    for (const Shape shape : *list) tried += (tried.empty() ? "" : ", ") + shape_text(shape);
   report.note("shapes", tried);
   for (const Shape shape : shapes.accepted)
     for (const std::uint64_t seed : subject.seeds(shape.rows > 16 ? 1 : 2)) check_shape(subject, report, shape, seed);

@@ -4,9 +4,9 @@
 namespace stiefel::conformance {
 
 namespace {
-constexpr Index columns = 7;
-constexpr Index differences_per_block = 96;
-constexpr double tolerance = 1e-7;
+constexpr Index gradient_columns = 7;
+constexpr Index map_differences = 96;
+constexpr double map_tolerance = 1e-7;
 
 double largest(std::span<const double> values) { return values.empty() ? 0 : as_vector(values).template lpNorm<Eigen::Infinity>(); }
 
@@ -23,7 +23,7 @@ void compare_slopes(MapProbe<double>& probe, CheckReport& report, std::string_vi
   const std::vector<double> theta = probe.theta();
   const Blocks<const double> g = probe.layout().all(gradient.data());
   std::vector<Comparison> comparisons(probe.blocks().size());
-  for (const Direction& d : directions_of(probe.blocks(), differences_per_block, seed)) {
+  for (const Direction& d : directions_of(probe.blocks(), map_differences, seed)) {
     const BlockSpec& spec = probe.blocks()[std::size_t(d.block)];
     const Blocks<const double> at = probe.layout().all(theta.data());
     const auto along = [&](double t) {
@@ -38,7 +38,7 @@ void compare_slopes(MapProbe<double>& probe, CheckReport& report, std::string_vi
                                           slope(at[d.block], g[d.block], spec, d), expected);
   }
   probe.set_theta(theta);
-  for (const Comparison& c : comparisons) report.measure(check, c, tolerance * c.scale() + floor);
+  for (const Comparison& c : comparisons) report.measure(check, c, map_tolerance * c.scale() + floor);
 }
 
 }  // namespace
@@ -50,7 +50,7 @@ void compare_gradients(Comparison& comparison, const std::vector<BlockSpec>& blo
 
 void check_differences(MapProbe<double>& probe, CheckReport& report, std::uint64_t seed) {
   Rng rng(seed, "gradient");
-  const Real X = random_matrix(rng, probe.map().cols(), columns), dY = random_matrix(rng, probe.map().rows(), columns);
+  const Real X = random_matrix(rng, probe.map().cols(), gradient_columns), dY = random_matrix(rng, probe.map().rows(), gradient_columns);
   probe.refresh();
   const double size = X.norm() * dY.norm();
   const std::vector<double> gradient = probe.gradient(X, dY);
@@ -77,7 +77,7 @@ void check_differences(MapProbe<double>& probe, CheckReport& report, std::uint64
 
 void check_float_gradient(MapProbe<float>& single, MapProbe<double>& reference, CheckReport& report, std::uint64_t seed) {
   Rng rng(seed, "gradient");
-  const Real X = random_matrix(rng, single.map().cols(), columns), dY = random_matrix(rng, single.map().rows(), columns);
+  const Real X = random_matrix(rng, single.map().cols(), gradient_columns), dY = random_matrix(rng, single.map().rows(), gradient_columns);
   reference.set_theta(single.theta());
   single.refresh();
   reference.refresh();
@@ -93,16 +93,16 @@ void check_float_gradient(MapProbe<float>& single, MapProbe<double>& reference, 
 
 template <class S> void check_sums(MapProbe<S>& probe, CheckReport& report, std::uint64_t seed) {
   Rng rng(seed, "sums");
-  const Real X = random_matrix(rng, probe.map().cols(), columns), dY = random_matrix(rng, probe.map().rows(), columns);
+  const Real X = random_matrix(rng, probe.map().cols(), gradient_columns), dY = random_matrix(rng, probe.map().rows(), gradient_columns);
   Guarded<S> whole = probe.sum(), parts = probe.sum(), with_zeros = probe.sum();
   probe.accumulate(X, dY, whole);
   probe.accumulate(X.leftCols(1), dY.leftCols(1), parts);
   probe.accumulate(X.middleCols(1, 4), dY.middleCols(1, 4), parts);
   probe.accumulate(X.rightCols(2), dY.rightCols(2), parts);
 
-  Real longer_X = random_matrix(rng, X.rows(), columns + 2), longer_dY = Real::Zero(dY.rows(), columns + 2);
-  longer_X.leftCols(columns) = X;
-  longer_dY.leftCols(columns) = dY;
+  Real longer_X = random_matrix(rng, X.rows(), gradient_columns + 2), longer_dY = Real::Zero(dY.rows(), gradient_columns + 2);
+  longer_X.leftCols(gradient_columns) = X;
+  longer_dY.leftCols(gradient_columns) = dY;
   probe.accumulate(longer_X, longer_dY, with_zeros);
 
   Comparison comparison;
@@ -110,7 +110,7 @@ template <class S> void check_sums(MapProbe<S>& probe, CheckReport& report, std:
     comparison.add("sum", i, double(parts.data()[i]), double(whole.data()[i]));
     comparison.add("sum, with columns of dY = 0", i, double(with_zeros.data()[i]), double(whole.data()[i]));
   }
-  const double bound = rounding<S>(columns + X.rows());
+  const double bound = rounding<S>(gradient_columns + X.rows());
   report.measure("additive", comparison, bound * std::max(comparison.scale(), 1e-3 * X.norm() * dY.norm()));
 
   // finish() adds to what dθ holds.

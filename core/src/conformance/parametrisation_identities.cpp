@@ -9,7 +9,7 @@ namespace stiefel::conformance {
 
 namespace {
 
-constexpr Index columns = 5;
+constexpr Index identity_columns = 5;
 
 // W of a complex map in complex form, from the first half of its columns.
 Eigen::MatrixXcd complex_form(const Real& W) {
@@ -62,7 +62,7 @@ template <class S> void check_routes(MapProbe<S>& probe, CheckReport& report, co
   report.measure("routes agree", matrices, bound);
 
   Rng rng(seed, "routes");
-  const Real X = random_matrix(rng, W.cols(), columns), dY = random_matrix(rng, W.rows(), columns);
+  const Real X = random_matrix(rng, W.cols(), identity_columns), dY = random_matrix(rng, W.rows(), identity_columns);
   const std::vector<double> structured = probe.gradient(X, dY);
   const Panel<S> dW(dY * X.transpose());
   Guarded<S> dtheta = probe.gradient_buffer({});
@@ -87,7 +87,7 @@ template <class S> bool check_identities(MapProbe<S>& probe, CheckReport& report
   if (!finite) return false;
   const double norm = std::max(1., W.norm());
 
-  const Real X = random_matrix(rng, cols, columns), Z = random_matrix(rng, cols, columns), dY = random_matrix(rng, rows, columns);
+  const Real X = random_matrix(rng, cols, identity_columns), Z = random_matrix(rng, cols, identity_columns), dY = random_matrix(rng, rows, identity_columns);
   const double input = X.colwise().norm().maxCoeff() + Z.colwise().norm().maxCoeff(), gradient = dY.colwise().norm().maxCoeff();
   Comparison columns_of_W, linear, adjoint, adjoint_matrix;
   columns_of_W.matrices("W X", probe.apply(X), W * X);

@@ -81,7 +81,7 @@ template <class S> void follow_both(MapProbe<S>& probe, MapProbe<S>& copy, Check
   probe.refresh();
 }
 
-template <class S> void check_archive(MapProbe<S>& probe, CheckReport& report, bool many_steps) {
+template <class S> void check_map_archive(MapProbe<S>& probe, CheckReport& report, bool many_steps) {
   const Subject& subject = probe.subject();
   MemoryArchive saved;
   subject.call("serialise", [&] { probe.map().serialise(saved); });
@@ -110,7 +110,7 @@ template <class S> void check_state(MapProbe<S>& probe, CheckReport& report, std
   const std::vector<double> theta = probe.theta();
   check_refresh(probe, report, rng);
   check_after_step(probe, report, true);
-  check_archive(probe, report, false);
+  check_map_archive(probe, report, false);
 
   std::vector<double> moved = theta;
   scatter(probe.layout().all(moved.data()), probe.blocks(), 0.3, rng);
@@ -119,7 +119,7 @@ template <class S> void check_state(MapProbe<S>& probe, CheckReport& report, std
   check_after_step(probe, report, false);
   report.require("after_step", probe.matrix().allFinite(), "W has NaN or Inf after a step");
   check_claim(probe, report, seed);
-  check_archive(probe, report, true);
+  check_map_archive(probe, report, true);
 
   check_cost(probe.subject().call("cost", [&] { return probe.map().cost(8); }), report);
   Names first, second;

@@ -15,7 +15,7 @@ namespace {
 constexpr Split splits[] = {Split::train, Split::validation, Split::test};
 constexpr Index batches_compared = 20;
 
-template <class T> void append(std::string& text, const T& number) { text.append(reinterpret_cast<const char*>(&number), sizeof number); }
+template <class T> void append_bytes(std::string& text, const T& number) { text.append(reinterpret_cast<const char*>(&number), sizeof number); }
 
 template <class S> void check_values(Batch<S>& batch, const TaskShape& shape, CheckReport& report) {
   const std::string fault = batch_fault(batch, shape);
@@ -56,7 +56,7 @@ template <class S> void check_disjoint(const TaskProbe<S>& probe, CheckReport& r
   }
 }
 
-template <class S> void check_threads(const TaskProbe<S>& probe, CheckReport& report) {
+template <class S> void check_task_threads(const TaskProbe<S>& probe, CheckReport& report) {
   constexpr Index threads = 4, each = 4;
   std::vector<std::vector<std::string>> expected, got(threads * each);
   for (Index i = 0; i < threads * each; ++i) {
@@ -91,17 +91,17 @@ template <class S> std::vector<std::string> contents(Batch<S>& batch, const Task
   std::vector<std::string> all;
   for (Index b = 0; b < batch.sequences(); ++b) {
     std::string text;
-    append(text, batch.length(b));
+    append_bytes(text, batch.length(b));
     for (Index t = 0; t < batch.length(b); ++t) {
       if (shape.input == InputKind::dense)
-        for (const S x : batch.input(t, b)) append(text, x);
-      if (shape.input == InputKind::symbols) append(text, batch.symbol(t, b));
+        for (const S x : batch.input(t, b)) append_bytes(text, x);
+      if (shape.input == InputKind::symbols) append_bytes(text, batch.symbol(t, b));
       if (shape.readout == ReadoutKind::last && t < batch.length(b) - 1) continue;
-      append(text, batch.weight(t, b));
+      append_bytes(text, batch.weight(t, b));
       if (shape.labels)
-        append(text, batch.label(t, b));
+        append_bytes(text, batch.label(t, b));
       else
-        for (const S x : batch.target(t, b)) append(text, x);
+        for (const S x : batch.target(t, b)) append_bytes(text, x);
     }
     all.push_back(std::move(text));
   }
@@ -137,7 +137,7 @@ template <class S> void check_batches(const TaskProbe<S>& probe, CheckReport& re
   report.require("determinism", contents(here, probe.shape) != contents(there, probe.shape) || probe.batches(Split::train) == 1,
                  "another seed gives the same first training batch");
   check_disjoint(probe, report);
-  check_threads(probe, report);
+  check_task_threads(probe, report);
 }
 
 namespace {
@@ -175,7 +175,7 @@ template <class S> void check_report(const TaskProbe<S>& probe, CheckReport& rep
   report.require("report", outcome.wrong.empty(), outcome.wrong);
 }
 
-template <class S> void check_scalar(const Subject& subject, CheckReport& report, std::uint64_t seed) {
+template <class S> void check_task_as(const Subject& subject, CheckReport& report, std::uint64_t seed) {
   report.at({scalar_name<S>, "", seed});
   std::optional<TaskProbe<S>> made;
   attempt(subject, report, "shape", [&] {
@@ -194,7 +194,7 @@ template <class S> void check_scalar(const Subject& subject, CheckReport& report
   });
 }
 
-void check_scalars_agree(const Subject& subject, CheckReport& report, std::uint64_t seed) {
+void check_task_scalars(const Subject& subject, CheckReport& report, std::uint64_t seed) {
   const TaskProbe<float> single(subject, seed);
   const TaskProbe<double> reference(subject, seed);
   Batch<float> f = single.fill(Split::train, 0);
@@ -219,11 +219,11 @@ void check_task(const Subject& subject, CheckReport& report) {
     return report.skip("create", e.what());
   }
   for (const std::uint64_t seed : subject.seeds(2)) {
-    if (subject.wants<float>()) check_scalar<float>(subject, report, seed);
-    if (subject.wants<double>()) check_scalar<double>(subject, report, seed);
+    if (subject.wants<float>()) check_task_as<float>(subject, report, seed);
+    if (subject.wants<double>()) check_task_as<double>(subject, report, seed);
     if (!subject.wants<float>() || !subject.wants<double>()) continue;
     report.at({"", "", seed});
-    attempt(subject, report, "float as double", [&] { check_scalars_agree(subject, report, seed); });
+    attempt(subject, report, "float as double", [&] { check_task_scalars(subject, report, seed); });
   }
 }
 

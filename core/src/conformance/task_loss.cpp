@@ -9,7 +9,7 @@ namespace stiefel::conformance {
 
 namespace {
 
-template <class S> void check_gradient(const TaskProbe<S>& probe, CheckReport& report, const Real& output, const Scored<S>& scored) {
+template <class S> void check_loss_gradient(const TaskProbe<S>& probe, CheckReport& report, const Real& output, const Scored<S>& scored) {
   Real gradient;
   const double value = probe.loss(output, scored.targets(), &gradient);
   report.require("loss", std::isfinite(value) && gradient.allFinite(), "the loss or its gradient has NaN or Inf");
@@ -82,9 +82,9 @@ template <class S> void check_loss(const TaskProbe<S>& probe, CheckReport& repor
   Batch<S> batch = probe.fill(Split::train, 0);
   Scored<S> scored(batch, probe.shape);
   const Real output = random_matrix(rng, probe.shape.output_size, scored.count());
-  check_gradient(probe, report, output, scored);
+  check_loss_gradient(probe, report, output, scored);
   for (Index c = 0; c < scored.count(); ++c) scored.weights[std::size_t(c)] = S(0.25 * double(1 + c % 4));
-  check_gradient(probe, report, output, scored);
+  check_loss_gradient(probe, report, output, scored);
   check_weights(probe, report, output, scored);
   check_metrics(probe, report, output, scored);
 }

@@ -4,6 +4,8 @@
 #include <memory>
 #include <optional>
 
+#include <stiefel/cell.hpp>
+
 #include "config/experiment.hpp"
 #include "engine/layers.hpp"
 #include "engine/maps.hpp"

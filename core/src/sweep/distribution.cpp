@@ -12,7 +12,7 @@
 namespace stiefel {
 namespace {
 
-const std::vector<std::string> kinds = {"uniform", "log_uniform", "integer", "choice"};
+const std::vector<std::string> distribution_kinds = {"uniform", "log_uniform", "integer", "choice"};
 
 /// [low, high] of the type that `kind` draws.
 bool read_bounds(const Node& node, const std::string& path, Distribution& distribution, Problems& problems) {
@@ -55,11 +55,11 @@ std::optional<Distribution> read_distribution(const Node& node, const std::strin
   }
   const Member& member = node.members.front();
   const std::string path = fmt::format("sweep.{}.{}", key, member.key);
-  if (std::ranges::find(kinds, member.key) == kinds.end()) {
-    const std::string close = suggestion(member.key, kinds);
+  if (std::ranges::find(distribution_kinds, member.key) == distribution_kinds.end()) {
+    const std::string close = suggestion(member.key, distribution_kinds);
     problems.add(member.where, fmt::format("{} is not a distribution{}", path,
                                            close.empty() ? fmt::format("; there are {}; a node alone is written in a list: [{{…}}]",
-                                                                       fmt::join(kinds, ", "))
+                                                                       fmt::join(distribution_kinds, ", "))
                                                          : close));
     return std::nullopt;
   }

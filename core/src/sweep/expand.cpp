@@ -15,12 +15,12 @@ namespace {
 constexpr std::size_t most_runs = 10'000;
 
 /// A key and what it runs through: a list, or a distribution.
-struct Axis {
+struct SweptAxis {
   Override key;  // without a value
   std::vector<Node> values;
   std::optional<Distribution> distribution;
 
-  Axis(const Member& member, const std::string& path) {
+  SweptAxis(const Member& member, const std::string& path) {
     key.text = member.key;
     key.path = path;
     key.keys = keys_of_path(path);
@@ -29,7 +29,7 @@ struct Axis {
 };
 
 struct Axes {
-  std::vector<Axis> list;
+  std::vector<SweptAxis> list;
   Index samples = 0;
   Location samples_where;
   std::optional<HalvingOptions> halving;
@@ -58,7 +58,7 @@ std::vector<Node> range(const Node& node) {
 }
 
 void read_seeds(const Member& seeds, Axes& axes, Problems& problems) {
-  Axis axis(seeds, "seed");
+  SweptAxis axis(seeds, "seed");
   const Node& value = seeds.value;
   if (value.kind == Node::Kind::sequence) axis.values = value.items;
   if (value.kind == Node::Kind::scalar && !value.quoted) axis.values = range(value);
@@ -76,7 +76,7 @@ std::string shown_list(const Node& node) { return node.kind == Node::Kind::seque
 bool may_differ(const std::string& key) { return key != "name" && key != "plugins" && key != "seeds" && key != "sweep"; }
 
 void read_axis(const Member& member, Axes& axes, Problems& problems) {
-  Axis axis(member, member.key);
+  SweptAxis axis(member, member.key);
   if (axis.key.keys.empty()) {
     problems.add(member.where, fmt::format("sweep: '{}' is not the path of a key, such as model.cell.hidden", shortened(member.key)));
     return;
@@ -126,8 +126,8 @@ void read_sweep(const Member& sweep, Axes& axes, Problems& problems) {
 
 /// A key that lies inside another would be overwritten by it, or overwrite a part of it.
 void refuse_overlaps(const Axes& axes, Problems& problems) {
-  for (const Axis& outer : axes.list)
-    for (const Axis& inner : axes.list) {
+  for (const SweptAxis& outer : axes.list)
+    for (const SweptAxis& inner : axes.list) {
       const auto &a = outer.key.keys, &b = inner.key.keys;
       if (&outer == &inner || a.size() > b.size() || !std::equal(a.begin(), a.end(), b.begin())) continue;
       if (a.size() == b.size() && &outer > &inner) continue;
@@ -139,7 +139,7 @@ void refuse_overlaps(const Axes& axes, Problems& problems) {
 }
 
 void check_samples(const Axes& axes, const Location& sweep, Problems& problems) {
-  const bool drawn = std::ranges::any_of(axes.list, [](const Axis& axis) { return axis.distribution.has_value(); });
+  const bool drawn = std::ranges::any_of(axes.list, [](const SweptAxis& axis) { return axis.distribution.has_value(); });
   if (drawn && axes.samples == 0)
     problems.add(sweep, "sweep: keys are drawn from distributions; say how often by samples, such as samples: 20");
   if (!drawn && axes.samples > 0)
@@ -147,7 +147,7 @@ void check_samples(const Axes& axes, const Location& sweep, Problems& problems) 
 }
 
 /// Draw i of a key follows from the seed, the key and i alone.
-Node drawn(const Axis& axis, std::uint64_t seed, Index i) {
+Node drawn(const SweptAxis& axis, std::uint64_t seed, Index i) {
   Rng rng(seed, "sweep " + dotted(axis.key.keys), std::uint64_t(i));
   return axis.distribution->draw(rng);
 }
@@ -160,10 +160,10 @@ std::uint64_t seed_of(const Node& root) {
 }
 
 /// Lists are nested in the order of the file, the draws within them, seeds within the draws.
-std::vector<std::vector<Override>> product(std::vector<Axis> axes, Index samples, std::uint64_t seed, Problems& problems) {
-  const auto is_seed = [](const Axis& axis) { return axis.key.text == "seeds"; };
+std::vector<std::vector<Override>> product(std::vector<SweptAxis> axes, Index samples, std::uint64_t seed, Problems& problems) {
+  const auto is_seed = [](const SweptAxis& axis) { return axis.key.text == "seeds"; };
   double count = double(std::max<Index>(samples, 1));
-  for (const Axis& axis : axes) count *= double(std::max<std::size_t>(axis.values.size(), 1));
+  for (const SweptAxis& axis : axes) count *= double(std::max<std::size_t>(axis.values.size(), 1));
   if (count > double(most_runs)) {
     problems.add(axes.front().key.where, fmt::format("the sweep has {:.0f} runs; at most {} are possible", count, most_runs));
     return {};
@@ -175,21 +175,21 @@ std::vector<std::vector<Override>> product(std::vector<Axis> axes, Index samples
       for (std::size_t i = 0; i < times; ++i) extend(longer.emplace_back(run), i);
     runs = std::move(longer);
   };
-  const auto append = [](std::vector<Override>& run, const Axis& axis, Node value) {
+  const auto append = [](std::vector<Override>& run, const SweptAxis& axis, Node value) {
     run.push_back(axis.key);
     run.back().value = std::move(value);
   };
-  const auto list = [&](const Axis& axis) {
+  const auto list = [&](const SweptAxis& axis) {
     multiply(axis.values.size(), [&](std::vector<Override>& run, std::size_t i) { append(run, axis, axis.values[i]); });
   };
-  for (const Axis& axis : axes)
+  for (const SweptAxis& axis : axes)
     if (!axis.distribution && !is_seed(axis)) list(axis);
   if (samples > 0)
     multiply(std::size_t(samples), [&](std::vector<Override>& run, std::size_t i) {
-      for (const Axis& axis : axes)
+      for (const SweptAxis& axis : axes)
         if (axis.distribution) append(run, axis, drawn(axis, seed, Index(i)));
     });
-  for (const Axis& axis : axes)
+  for (const SweptAxis& axis : axes)
     if (is_seed(axis)) list(axis);
   return runs;
 }

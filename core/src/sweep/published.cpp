@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 constexpr std::array row_keys = {"paper", "item",      "title", "row",   "file", "set",  "seeds", "metric",     "value",
                                  "kind",  "certainty", "judge", "needs", "note", "unit", "bench", "explanation"};
-constexpr std::array kinds = {"best test", "test", "validation", "curve", "seconds"};
+constexpr std::array published_kinds = {"best test", "test", "validation", "curve", "seconds"};
 
 /// Reads members of a mapping into variables; what is wrong goes to the list of problems.
 class Reader {
@@ -103,8 +103,8 @@ PublishedRow read_row(const Node& item, const Node& node, Reader& reader) {
   reader.refuse_others(node, row_keys);
   reader.demand(!row.paper.empty() && !row.item.empty() && !row.row.empty() && !row.file.empty(), node.where,
                 "a row needs paper, item, row and file");
-  reader.demand(std::ranges::find(kinds, row.kind) != kinds.end(), node.where,
-                fmt::format("kind must be one of {}, got \"{}\"", fmt::join(kinds, ", "), row.kind));
+  reader.demand(std::ranges::find(published_kinds, row.kind) != published_kinds.end(), node.where,
+                fmt::format("kind must be one of {}, got \"{}\"", fmt::join(published_kinds, ", "), row.kind));
   reader.demand(row.certainty == "printed" || row.certainty == "remembered", node.where, "certainty must be printed or remembered");
   reader.demand(row.timing() || !row.metric.empty(), node.where, "a row needs a metric");
   reader.demand((row.kind == "curve") == std::isnan(row.value), node.where, "a row has a value unless its kind is curve");

@@ -70,7 +70,7 @@ void change(Values& values, const std::string& changes) {
   }
 }
 
-void compare(const Values& before, const Values& now, std::vector<Change>& found) {
+void add_changes(const Values& before, const Values& now, std::vector<Change>& found) {
   Values all = before;
   all.insert(now.begin(), now.end());
   for (const auto& item : all) {
@@ -88,7 +88,7 @@ std::vector<Change> changes(const RunHeader& before, const RunHeader& now) {
   std::vector<Change> found;
   Values was = values_of(before);
   for (const Segment& segment : before.segments) change(was, segment.changes);
-  compare(was, values_of(now), found);
+  add_changes(was, values_of(now), found);
   return found;
 }
 

@@ -26,7 +26,7 @@ fs::path index_path(const fs::path& run) { return run / "checkpoints/index.json"
 }
 
 /// A whole number from 0 that 63 bits hold, or nothing.
-std::uint64_t number(const nlohmann::json& item, const char* key, const fs::path& path) {
+std::uint64_t whole_number_of(const nlohmann::json& item, const char* key, const fs::path& path) {
   const nlohmann::json& value = item.at(key);
   if (!value.is_number_unsigned() || value.get<std::uint64_t>() > std::uint64_t(INT64_MAX))
     refuse(path, fmt::format("is damaged (its {} is no number of the kind)", key));
@@ -34,7 +34,7 @@ std::uint64_t number(const nlohmann::json& item, const char* key, const fs::path
 }
 
 CheckpointEntry entry_of(const nlohmann::json& item, const fs::path& path) {
-  CheckpointEntry entry{Index(number(item, "step", path)), number(item, "bytes", path), item.at("sha256")};
+  CheckpointEntry entry{Index(whole_number_of(item, "step", path)), whole_number_of(item, "bytes", path), item.at("sha256")};
   if (item.at("file").get<std::string>() != entry.file()) refuse(path, "is damaged (it names a file that is no checkpoint)");
   const auto digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
   if (entry.sum.size() != 64 || !std::ranges::all_of(entry.sum, digit)) refuse(path, "is damaged (a sum is no SHA-256)");
@@ -49,7 +49,7 @@ std::vector<CheckpointEntry> parse_checkpoint_index(std::string_view text, const
   const nlohmann::json document = nlohmann::json::parse(text, nullptr, false);
   if (document.is_discarded()) refuse(path, "is no JSON document");
   try {
-    refuse_later_format(path, double(number(document, "format_version", path)));
+    refuse_later_format(path, double(whole_number_of(document, "format_version", path)));
     if (!document.at("checkpoints").is_array()) refuse(path, "is damaged (checkpoints is no list)");
     std::vector<CheckpointEntry> entries;
     for (const auto& item : document["checkpoints"]) {

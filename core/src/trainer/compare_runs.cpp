@@ -26,7 +26,7 @@ bool same(const Array& a, const Array& b) {
   return a.shape == b.shape && (a.values.empty() || std::memcmp(a.values.data(), b.values.data(), a.values.size() * sizeof(double)) == 0);
 }
 
-void compare(const ResultReader& a, const ResultReader& b, const std::string& group, const std::string& file,
+void compare_group(const ResultReader& a, const ResultReader& b, const std::string& group, const std::string& file,
              std::vector<std::string>& found) {
   std::vector<std::string> names = a.children(group.empty() ? "/" : group), others = b.children(group.empty() ? "/" : group);
   std::sort(names.begin(), names.end());
@@ -39,7 +39,7 @@ void compare(const ResultReader& a, const ResultReader& b, const std::string& gr
     if (!a.exists(path) || !b.exists(path) || a.is_group(path) != b.is_group(path))
       found.push_back(file + " " + path);
     else if (a.is_group(path))
-      compare(a, b, path, file, found);
+      compare_group(a, b, path, file, found);
     else if (a.shape(path) != b.shape(path) || a.is_text(path) != b.is_text(path) ||
              (a.is_text(path) ? a.texts(path) != b.texts(path) : !same(a.read(path), b.read(path))))
       found.push_back(file + " " + path);
@@ -53,7 +53,7 @@ std::vector<std::string> differing(const fs::path& run, const fs::path& other) {
   for (const fs::path& file : {fs::path("results.h5"), network_path("", "best"), network_path("", "last")}) {
     const bool here = fs::exists(run / file), there = fs::exists(other / file);
     if (here != there) found.push_back(file.string());
-    if (here && there) compare(ResultReader(run / file), ResultReader(other / file), "", file.string(), found);
+    if (here && there) compare_group(ResultReader(run / file), ResultReader(other / file), "", file.string(), found);
   }
   return found;
 }

@@ -2,19 +2,15 @@
 #include "trainer/step_time.hpp"
 
 #include <algorithm>
-#include <chrono>
 
 #include <stiefel/product.hpp>
 
 #include "engine/slices.hpp"
+#include "trainer/clock.hpp"
 #include "trainer/session.hpp"
 
 namespace stiefel {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 /// A product has two gradients of the same cost.
 template <class S> StepParts step_flops(Session<S>& session) {
@@ -40,11 +36,6 @@ template <class S> StepParts step_flops(Session<S>& session) {
   return flops;
 }
 
-double median(std::vector<double>& values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
 template <class S> StepTime measure(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options, double seconds) {
   Session<S> session(loaded, registry, options);
   Batch<S> batch;
@@ -67,7 +58,7 @@ template <class S> StepTime measure(const LoadedExperiment& loaded, Registry& re
     update.push_back(updated - passed);
   }
   StepTime time;
-  time.median = median(whole), time.fastest = whole.front(), time.slowest = whole.back();
+  time.median = median(whole), time.fastest = std::ranges::min(whole), time.slowest = std::ranges::max(whole);
   time.median_parts = {median(refresh), median(forward), median(backward), median(update)};
   time.flops = step_flops(session);
   time.repeats = Index(whole.size());
@@ -101,8 +92,7 @@ KernelRate rate_of_kernel(const LoadedExperiment& loaded, Registry& registry, co
     });
     if (repeat > 0) rates.push_back(flops * double(products * threads) / seconds_since(start));
   }
-  std::sort(rates.begin(), rates.end());
-  rate.median = rates[rates.size() / 2], rate.slowest = rates.front(), rate.fastest = rates.back();
+  rate.median = median(rates), rate.slowest = std::ranges::min(rates), rate.fastest = std::ranges::max(rates);
   rate.repeats = Index(rates.size());
   return rate;
 }

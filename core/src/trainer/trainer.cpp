@@ -26,7 +26,7 @@ RunHeader header_of(const LoadedExperiment& loaded, const Registry& registry, co
   return header;
 }
 
-template <class S> RunSummary run(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options, RunObserver& observer) {
+template <class S> RunSummary run_in_scalar(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options, RunObserver& observer) {
   Session<S> session(loaded, registry, options);
   RunRecord record = writes(options) ? RunRecord(header_of(loaded, registry, options, session), options.output) : RunRecord();
   if (options.ranks ? options.ranks->largest(record.finished_before()) != 0 : record.finished_before())
@@ -91,8 +91,8 @@ template <class S> RunSummary resume(const std::filesystem::path& path, const Lo
 RunObserver::~RunObserver() = default;
 
 RunSummary run_experiment(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options, RunObserver& observer) {
-  return loaded.experiment.scalar == "float64" ? run<double>(loaded, registry, options, observer)
-                                               : run<float>(loaded, registry, options, observer);
+  return loaded.experiment.scalar == "float64" ? run_in_scalar<double>(loaded, registry, options, observer)
+                                               : run_in_scalar<float>(loaded, registry, options, observer);
 }
 
 RunSummary resume_experiment(const std::filesystem::path& directory, const LoadedExperiment& loaded, Registry& registry,

@@ -15,14 +15,12 @@
 #include "printable.hpp"
 #include "say.hpp"
 #include "trainer/outcome.hpp"
+#include "trainer/clock.hpp"
 #include "trainer/recording.hpp"
 #include "trainer/watchdog.hpp"
 
 namespace stiefel {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 /// Wall time by phase since the row before.
 class Stopwatch {
@@ -41,11 +39,6 @@ class Stopwatch {
  private:
   std::vector<double> seconds_ = std::vector<double>(std::size(phase_names), 0.0);
 };
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + Index(values.size() / 2), values.end());
-  return values[values.size() / 2];
-}
 
 /// What of a trainer is neither in the network nor in the updater nor a function of the step.
 struct Counts {

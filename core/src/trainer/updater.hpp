@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <stiefel/optimizer.hpp>
+
 #include "config/experiment.hpp"
 #include "engine/network.hpp"
 

@@ -1,0 +1,30 @@
+# How code is compiled that takes no part in training: with few optimizations, and several files as one (STIEFEL_UNITY), since most of the
+# time goes into the same headers again and again.
+option(STIEFEL_UNITY "Compile several files of a folder as one" ON)
+
+# Each folder's files in batches of as many, and the generated ones alone; files with options of their own stay alone, too.
+function(stiefel_unity target batch)
+  if(NOT STIEFEL_UNITY)
+    return()
+  endif()
+  get_target_property(sources ${target} SOURCES)
+  foreach(source IN LISTS sources)
+    if(source MATCHES "^[^$].*\\.cpp$" AND NOT IS_ABSOLUTE ${source})
+      get_filename_component(folder ${source} DIRECTORY)
+      string(MAKE_C_IDENTIFIER "in_${folder}" folder)
+      math(EXPR group "${count_${folder}} + 0")
+      math(EXPR count_${folder} "${group} + 1")
+      math(EXPR group "${group} / ${batch}")
+      set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${folder}_${group})
+    endif()
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  # GCC takes the files that a batch includes for headers, where a type of an unnamed namespace would be a mistake.
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+endfunction()
+
+# The flag comes after that of the build type, so it wins.
+function(stiefel_compile_together target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+  stiefel_unity(${target} 12)
+endfunction()

@@ -1,0 +1,20 @@
+// The clock that times steps.
+#pragma once
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+namespace stiefel {
+
+using Clock = std::chrono::steady_clock;
+
+inline double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+/// The upper one of an even number of values, of which there must be some.
+inline double median(std::vector<double> values) {
+  const auto middle = values.begin() + std::ptrdiff_t(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+}  // namespace stiefel
