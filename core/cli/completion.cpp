@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include <config/explain.hpp>
+#include <stiefel/error.hpp>
 
 #include "command_table.hpp"
 #include "commands.hpp"

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include <stiefel/plugin.hpp>
 #include "map_plugins.hpp"
 
 using namespace map_plugins;

@@ -8,6 +8,7 @@
 #include <iostream>
 #include <map>
 #include <set>
+#include <stiefel/numpy_random.hpp>
 
 using namespace stiefel;
 using namespace task_plugins;

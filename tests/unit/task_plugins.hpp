@@ -10,6 +10,7 @@
 
 #include <stiefel/error.hpp>
 
+#include <stiefel/plugin.hpp>
 #include "config/load.hpp"
 #include "registry.hpp"
 
