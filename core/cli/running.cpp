@@ -94,7 +94,7 @@ int report(const RunSummary& summary) {
 int train(const Arguments& arguments, RunOptions& options, const std::function<RunSummary(RunObserver&)>& work) {
   const std::unique_ptr<Ranks> ranks = arguments.has("--mpi") ? mpi_ranks() : std::make_unique<Ranks>();
   options.ranks = ranks.get();
-  if (const std::string slow = blas_warning(); !slow.empty() && ranks->first()) print_warning(slow);
+  if (const std::string slow = blas_warning(); !slow.empty() && ranks->first() && !arguments.has("--quiet")) print_warning(slow);
   try {
     TerminalObserver observer(choose_verbosity(arguments.has("--quiet") || !ranks->first(), !arguments.has("--no-progress")));
     const RunSummary summary = work(observer);
