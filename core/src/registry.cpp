@@ -11,6 +11,7 @@
 
 #include <loader/load.hpp>
 #include <registry.hpp>
+#include <stiefel/error.hpp>
 #include <suggestion.hpp>
 
 namespace fs = std::filesystem;
