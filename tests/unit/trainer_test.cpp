@@ -630,7 +630,8 @@ train: {batch: 7, steps: 1}
 }  // namespace
 
 TEST_CASE("composite decay reaches the map whichever of its blocks asks for it") {
-  Session<double> with(load({}, factorised), registry(), {}), without(load({"optimizer.1.weight_decay=0"}, factorised), registry(), {});
+  const LoadedExperiment decaying = load({}, factorised), plain = load({"optimizer.1.weight_decay=0"}, factorised);
+  Session<double> with(decaying, registry(), {}), without(plain, registry(), {});
   Batch<double> batch;
   with.task->fill(Split::train, 0, batch);
   for (Session<double>* session : {&with, &without}) {
