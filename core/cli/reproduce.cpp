@@ -1,10 +1,10 @@
 // `stiefel reproduce list|report [NAME...]` and `stiefel reproduce NAME...`: published results, run and put beside what was published.
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include <loader/load.hpp>
+#include <number_from.hpp>
 #include <results/atomic_file.hpp>
 #include <say.hpp>
 #include <sweep/reproduction.hpp>
@@ -22,28 +22,26 @@ namespace fs = std::filesystem;
 fs::path experiments_folder(const Arguments& arguments) {
   if (arguments.has("--experiments")) return arguments.value("--experiments");
   if (fs::exists("experiments/published.yaml")) return "experiments";
-  const fs::path installed = library_folder().parent_path() / "share/stiefel/experiments";  // of a build tree a link to the sources
-  if (fs::exists(installed / "published.yaml")) return installed;
+  // Installed next to lib or lib/TRIPLET; in a build tree, a link to the sources.
+  for (fs::path folder = library_folder(); folder.has_relative_path(); folder = folder.parent_path())
+    if (const fs::path installed = folder / "share/stiefel/experiments"; fs::exists(installed / "published.yaml")) return installed;
   throw Error("there is no experiments/published.yaml here; name the folder that holds it with --experiments");
 }
 
 /// Outside any checkout, since runs take days.
 fs::path output_folder(const Arguments& arguments) {
   if (arguments.has("--output")) return arguments.value("--output");
-  const char *data = std::getenv("XDG_DATA_HOME"), *home = std::getenv("HOME");
-  if (data && *data == '/') return fs::path(data) / "stiefel/reproduction";
-  if (!home || !*home) throw Error("neither HOME nor XDG_DATA_HOME is set; name the folder of the runs with --output");
-  return fs::path(home) / ".local/share/stiefel/reproduction";
+  const fs::path user = user_data_folder();
+  if (user.empty()) throw Error("neither HOME nor XDG_DATA_HOME is set; name the folder of the runs with --output");
+  return user / "reproduction";
 }
 
 double budget_of(const Arguments& arguments) {
   if (!arguments.has("--budget")) return 1;
-  const std::string text = arguments.value("--budget");
-  char* end = nullptr;
-  const double budget = std::strtod(text.c_str(), &end);
-  if (text.empty() || *end != '\0' || !(budget > 0) || !(budget <= 1))
-    throw Error(fmt::format("--budget must be a number above 0 and at most 1, got \"{}\"", text));
-  return budget;
+  const std::optional<double> budget = number_from<double>(arguments.value("--budget"));
+  if (!budget || !(*budget > 0) || !(*budget <= 1))
+    throw Error(fmt::format("--budget must be a number above 0 and at most 1, got \"{}\"", arguments.value("--budget")));
+  return *budget;
 }
 
 nlohmann::ordered_json json_of(const ReproducedRow& row) {
@@ -112,7 +110,7 @@ int run_rows(const Reproduction& reproduction, const std::vector<const Published
     if (arguments.has("--plan")) return int(Exit::done);
     WorkerOptions options = worker_options(arguments);
     for (const SweepRun& one : missing.runs) options.among.insert(one.id);
-    code = work_quietly(folder, options, arguments.has("--quiet"));
+    code = do_runs(folder, options, arguments.has("--quiet"));
   }
   fmt::print("{}", aligned(reproduction_table(reproduction.look(rows))));
   return code;

@@ -7,10 +7,10 @@
 #include <set>
 
 #include <results/isolated_reader.hpp>
-#include <results/report/assets.hpp>
 #include <results/report/encoding.hpp>
 #include <results/report/figures.hpp>
-#include <results/report/svg.hpp>
+#include <results/report/page.hpp>
+#include <results/report/tables.hpp>
 
 namespace stiefel::cli {
 namespace {
@@ -98,22 +98,9 @@ std::string curves(const Item& item) {
   std::string html;
   for (report::Figure figure : report::learning_figures(builder.finish())) {
     figure.id = report::identifier(item.first->item_name() + "_" + figure.id);
-    html += fmt::format("<figure><h3>{}</h3>{}<figcaption>{}</figcaption></figure>\n", report::escape(figure.title), report::draw(figure),
-                        report::escape(figure.caption));
+    html += report::figure_html(figure);
   }
   return "<div class=\"figures\">\n" + html + "</div>\n";
-}
-
-std::string html_table(const TextTable& table) {
-  const auto cells = [&](const std::vector<std::string>& row, const char* tag) {
-    std::string text = "<tr>";
-    for (std::size_t i = 0; i < row.size(); ++i)
-      text += fmt::format("<{0}{1}>{2}</{0}>", tag, table.numeric[i] ? " class=\"number\"" : "", report::escape(row[i]));
-    return text + "</tr>";
-  };
-  std::string html = "<div class=\"scroll\" tabindex=\"0\"><table><thead>" + cells(table.header, "th") + "</thead><tbody>";
-  for (const auto& row : table.rows) html += cells(row, "td");
-  return html + "</tbody></table></div>\n";
 }
 
 }  // namespace
@@ -150,15 +137,13 @@ std::string reproduction_summary(const std::vector<ReproducedRow>& rows) {
 }
 
 std::string reproduction_markdown(const PublishedResults& published, const std::vector<ReproducedRow>& rows) {
-  std::string text =
-      "# Reproduction\n\nPublished results next to measured ones, written by `stiefel reproduce report`. "
-      "`experiments/published.yaml` has what was published and the criterion of each curve; a value matches when it is worse by no more "
-      "than\n";
   std::vector<std::string> tolerances;
   for (const auto& [metric, tolerance] : published.tolerances) tolerances.push_back(fmt::format("{} ({})", tolerance, metric));
-  text += fmt::format(
-      "{}. A question mark stands behind a published value that is not certain. A commit with + had changes. "
-      "CPU seconds are those of all seeds together.\n\n{}",
+  std::string text = fmt::format(
+      "# Reproduction\n\nPublished results next to measured ones, written by `stiefel reproduce report`. `experiments/published.yaml` has\n"
+      "what was published and the criterion of each curve. A value matches when it is worse by no more than\n{}.\n"
+      "A question mark follows a published value that is not certain. A commit with + had changes. CPU seconds are those of all seeds "
+      "together.\n\n{}",
       fmt::join(tolerances, ", "), reproduction_summary(rows));
   for (const Item& item : items_with_runs(rows)) {
     text += fmt::format("\n## {}\n\n", heading(published, item));
@@ -171,20 +156,16 @@ std::string reproduction_markdown(const PublishedResults& published, const std::
 }
 
 std::string reproduction_page(const PublishedResults& published, const std::vector<ReproducedRow>& rows) {
-  const std::string style = std::string(report::page_css) + report::figure_css;
-  std::string html = fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, "
-      "initial-scale=1\">\n<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; style-src {}\">\n"
-      "<title>Reproduction</title>\n<style>{}</style>\n</head>\n<body>\n<main>\n<header><h1>Published results next to measured ones</h1>"
-      "<p class=\"lead\">{}</p></header>\n",
-      report::content_hash(style), style, report::escape(reproduction_summary(rows)));
+  std::string html;
   for (const Item& item : items_with_runs(rows)) {
-    html += fmt::format("<section><h2>{}</h2><p class=\"note\">{}</p><div class=\"panel\">{}</div>\n",
-                        report::escape(heading(published, item)), report::escape(note_of(item)), html_table(item_table(item)));
+    const TextTable table = item_table(item);
+    html +=
+        fmt::format("<section><h2>{}</h2><p class=\"note\">{}</p><div class=\"panel\">{}</div>\n", report::escape(heading(published, item)),
+                    report::escape(note_of(item)), report::plain_table(table.header, table.numeric, table.rows));
     for (const std::string& line : explanations(item)) html += "<p>" + report::escape(line) + "</p>\n";
     html += curves(item) + "</section>\n";
   }
-  return html + "</main>\n</body>\n</html>\n";
+  return report::document("Published results next to measured ones", reproduction_summary(rows), "", html);
 }
 
 }  // namespace stiefel::cli

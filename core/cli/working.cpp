@@ -41,7 +41,7 @@ std::string summary(const std::vector<RunLook>& looks) {
   return text;
 }
 
-int work_quietly(const SweepFolder& folder, const WorkerOptions& options, bool quiet) {
+int do_runs(const SweepFolder& folder, const WorkerOptions& options, bool quiet) {
   catch_signals(stop_worker, save_all_runs);
   return work_on(folder, options, signals, [quiet](const std::string& line) {
     if (!quiet) say("{}\n", line);
@@ -52,7 +52,7 @@ int work(const SweepFolder& folder, const Arguments& arguments) {
   const WorkerOptions options = worker_options(arguments);
   if (std::filesystem::exists(folder.cancelled()))
     throw Error(fmt::format("{0} was cancelled; `stiefel sweep resume {0}` goes on with it", folder.path().string()), Exit::preempted);
-  const int code = work_quietly(folder, options, arguments.has("--quiet"));
+  const int code = do_runs(folder, options, arguments.has("--quiet"));
   if (!options.only.empty()) return code;
   const std::vector<RunLook> looks = look_at_all(folder, by_file_time(options.patience));
   fmt::print("{}\n", summary(looks));

@@ -13,7 +13,7 @@ WorkerOptions worker_options(const Arguments& arguments);
 /// runs after their step, the second one at once, and SIGUSR1 asks them for checkpoints.
 int work(const SweepFolder& folder, const Arguments& arguments);
 /// The same with these options, and without the last lines.
-int work_quietly(const SweepFolder& folder, const WorkerOptions& options, bool quiet);
+int do_runs(const SweepFolder& folder, const WorkerOptions& options, bool quiet);
 
 /// "24 runs: 20 finished, 2 running, 1 waiting, 1 failed".
 std::string summary(const std::vector<RunLook>& looks);

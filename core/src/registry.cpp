@@ -21,13 +21,6 @@ namespace {
 
 const char* article(Role role) { return role == Role::optimizer ? "an" : "a"; }
 
-fs::path user_folder() {
-  const char* data = std::getenv("XDG_DATA_HOME");
-  if (data && *data == '/') return fs::path(data) / "stiefel/plugins";
-  const char* home = std::getenv("HOME");
-  return home && *home ? fs::path(home) / ".local/share/stiefel/plugins" : fs::path();
-}
-
 std::vector<fs::path> folders_of_environment() {
   const char* text = std::getenv("STIEFEL_PLUGIN_PATH");
   std::vector<fs::path> places;
@@ -39,7 +32,7 @@ std::vector<fs::path> folders_of_environment() {
 
 std::vector<fs::path> default_folders() {
   std::vector<fs::path> places;
-  if (const fs::path user = user_folder(); !user.empty()) places.push_back(user);
+  if (const fs::path user = user_data_folder(); !user.empty()) places.push_back(user / "plugins");
   places.push_back(library_folder() / "stiefel/plugins");
   return places;
 }
@@ -70,6 +63,13 @@ bool may_hold(const PluginFile& file, const std::string& name) {
 }
 
 }  // namespace
+
+fs::path user_data_folder() {
+  const char* data = std::getenv("XDG_DATA_HOME");
+  if (data && *data == '/') return fs::path(data) / "stiefel";
+  const char* home = std::getenv("HOME");
+  return home && *home ? fs::path(home) / ".local/share/stiefel" : fs::path();
+}
 
 std::vector<fs::path> plugin_search_path() {
   std::vector<fs::path> places = folders_of_environment();

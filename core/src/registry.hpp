@@ -21,6 +21,9 @@ struct PluginFile {
   std::vector<const Entry*> entries;  // of an unusable file: none
 };
 
+/// $XDG_DATA_HOME/stiefel, or ~/.local/share/stiefel; empty without a home.
+STIEFEL_API std::filesystem::path user_data_folder();
+
 class STIEFEL_API Registry {
  public:
   /// Search order: `extra` (files or folders), STIEFEL_PLUGIN_PATH, $XDG_DATA_HOME/stiefel/plugins, the installation's plugins.

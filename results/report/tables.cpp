@@ -109,6 +109,11 @@ std::string provenance_of(const Study& study, const std::string& name) {
 
 }  // namespace
 
+std::string plain_table(const std::vector<std::string>& titles, const std::vector<bool>& numeric,
+                        const std::vector<std::vector<std::string>>& rows) {
+  return markup({"", titles, numeric, rows});
+}
+
 std::string counted(const Study& study) {
   std::string text = fmt::format("{} run{} in {} group{}: {}.", study.runs().size(), study.runs().size() == 1 ? "" : "s",
                                  study.groups.size(), study.groups.size() == 1 ? "" : "s", states_text(study.runs()));

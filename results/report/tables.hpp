@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "results/report/study.hpp"
 
@@ -18,5 +19,9 @@ std::string runs_table(const Study& study);
 std::string counted(const Study& study);
 /// Version, machine and days.
 std::string origin(const Study& study);
+
+/// Texts under their titles; columns of numbers are set to the right.
+std::string plain_table(const std::vector<std::string>& titles, const std::vector<bool>& numeric,
+                        const std::vector<std::vector<std::string>>& rows);
 
 }  // namespace stiefel::report

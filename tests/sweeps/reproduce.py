@@ -154,8 +154,11 @@ def check_kill(reproduce):
     for pid in subprocess.run(["pgrep", "-f", f"run {reproduce.output}/configs"], capture_output=True, text=True, check=False).stdout.split():
         os.kill(int(pid), signal.SIGKILL)
     assert "at step" in reproduce.states()["long"], reproduce.states()
+    before = reproduce.rows()["long"]["runs"][0]["cpu_seconds"]
+    assert before > 0
     reproduce("tiny/long")
     assert reproduce.states()["long"] == "measured"
+    assert reproduce.rows()["long"]["runs"][0]["cpu_seconds"] > before, "the time of the process that was killed is lost"
     assert len([name for name in reproduce.output.glob("runs/long/*/config.yaml")]) == 1
     reproduce.publish()
 

@@ -36,6 +36,8 @@ struct STIEFEL_API PublishedRow {
   Location where;
 
   bool timing() const { return kind == "seconds"; }
+  /// Of the metrics that the papers report, accuracy alone.
+  bool higher_is_better() const { return metric == "accuracy"; }
   /// "scornn/table-1": what `stiefel reproduce` calls the item.
   std::string item_name() const;
 };

@@ -9,57 +9,11 @@
 #include <vector>
 
 #include "config/load.hpp"
-#include "results/run_data.hpp"
 #include "sweep/published.hpp"
 #include "sweep/sweep.hpp"
+#include "sweep/verdict.hpp"
 
 namespace stiefel {
-
-/// One seed of a row: the run that tells most about it.
-struct Measurement {
-  Index seed = 1;
-  std::string state;  ///< finished, running, stopped, diverged, failed, preempted; empty: there is no run
-  double value = std::numeric_limits<double>::quiet_NaN();
-  double share = 1;         ///< of the published number of steps or epochs
-  bool fulfilled = false;   ///< a curve's criterion
-  Index reached_step = -1;  ///< reaches: where; −1: it was not
-  Index step = 0;           ///< of the last published result
-  double cpu_seconds = value;
-  std::string commit;  ///< of the program, with "+" when it had changes
-  std::filesystem::path run;
-
-  bool counts() const { return state == "finished" && share >= 1; }
-};
-
-enum class Verdict {
-  none,        ///< no run
-  unfinished,  ///< no finished run
-  part,        ///< finished with part of the budget
-  shown,       ///< finished, and nothing to judge by
-  remembered,  ///< finished; the published value is not certain
-  diverged,
-  matched,
-  better,
-  missed,
-};
-
-struct ReproducedRow {
-  const PublishedRow* row;
-  std::vector<Measurement> seeds;  ///< one for each of the row's
-  Verdict verdict = Verdict::none;
-  double mean = std::numeric_limits<double>::quiet_NaN();  ///< over finished runs of the largest share
-  double deviation = mean;                                 ///< with n − 1; NaN for one run
-  double difference = mean;                                ///< measured less published
-  std::size_t count = 0;                                   ///< of these runs
-  double share = 1;
-  bool higher_is_better = false;
-};
-
-/// "matched", "needs whole TIMIT", "stopped at step 500": the state of a row in a few words.
-STIEFEL_API std::string state_of(const ReproducedRow& row);
-/// What is published: "0.973", or a curve's criterion, "≤ 0.15 by step 5000".
-STIEFEL_API std::string published_text(const ReproducedRow& row);
-STIEFEL_API std::string measured_text(const ReproducedRow& row);
 
 class STIEFEL_API Reproduction {
  public:
@@ -75,7 +29,7 @@ class STIEFEL_API Reproduction {
  private:
   struct Planned;
   Planned plan(const PublishedRow& row, Index seed, double budget) const;
-  std::vector<Measurement> measure(const std::vector<std::pair<const PublishedRow*, Index>>& wanted) const;
+  std::vector<Measurement> measurements_of(const std::vector<std::pair<const PublishedRow*, Index>>& wanted) const;
 
   const PublishedResults& published_;
   std::filesystem::path output_, timings_;

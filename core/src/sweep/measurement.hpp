@@ -1,0 +1,34 @@
+// What a run came to, seen from a published row.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "results/run_data.hpp"
+#include "sweep/published.hpp"
+
+namespace stiefel {
+
+/// One seed of a row: the run that tells most about it.
+struct Measurement {
+  Index seed = 1;
+  std::string state;  ///< finished, running, stopped, diverged, failed, preempted; empty: there is no run
+  double value = std::numeric_limits<double>::quiet_NaN();
+  double share = 1;         ///< of the published number of steps or epochs
+  bool fulfilled = false;   ///< a curve's criterion
+  Index reached_step = -1;  ///< reaches: where; −1: it was not
+  Index step = 0;           ///< of the last published result
+  double cpu_seconds = value;
+  std::string commit;  ///< of the program, with "+" when it had changes
+  std::filesystem::path run;
+
+  bool counts() const { return state == "finished" && share >= 1; }
+};
+
+/// Groups of the result file that measure() reads for a row.
+std::vector<std::string> groups_for(const PublishedRow& row);
+/// Fills in what the run says; seed and share stay.
+void measure(const RunData& run, const PublishedRow& row, Measurement& measurement);
+
+}  // namespace stiefel

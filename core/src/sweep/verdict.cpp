@@ -1,0 +1,129 @@
+#include "sweep/verdict.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "results/comparison.hpp"
+
+namespace stiefel {
+namespace {
+
+Verdict verdict_of_value(const ReproducedRow& row, const std::map<std::string, double>& tolerances) {
+  if (row.row->certainty == "remembered") return Verdict::remembered;
+  const auto tolerance = tolerances.find(row.row->metric);
+  if (tolerance == tolerances.end()) return Verdict::shown;
+  const double gain = row.row->higher_is_better() ? row.difference : -row.difference;
+  if (!(gain >= -tolerance->second * (1 + 1e-9))) return Verdict::missed;
+  return gain > tolerance->second ? Verdict::better : Verdict::matched;
+}
+
+Verdict verdict_of_curve(const ReproducedRow& row, const ReproducedRow* other) {
+  const std::optional<Criterion>& judge = row.row->judge;
+  if (!judge) return Verdict::shown;
+  if (judge->kind == Criterion::Kind::better_than) {
+    if (!other || other->count == 0 || other->share < 1) return Verdict::shown;
+    return (row.row->higher_is_better() ? row.mean > other->mean : row.mean < other->mean) ? Verdict::matched : Verdict::missed;
+  }
+  const auto judged = [](const Measurement& seed) { return !seed.counts() || seed.fulfilled; };
+  return std::ranges::all_of(row.seeds, judged) ? Verdict::matched : Verdict::missed;
+}
+
+}  // namespace
+
+/// Of the finished runs those with the largest share of the budget.
+void summarise(ReproducedRow& row) {
+  double most = 0;
+  for (const Measurement& seed : row.seeds)
+    if (seed.state == "finished") most = std::max(most, std::min(seed.share, 1.));
+  std::vector<double> values;
+  for (const Measurement& seed : row.seeds)
+    if (seed.state == "finished" && std::min(seed.share, 1.) == most) values.push_back(seed.value);
+  const Statistics statistics = statistics_of(values);
+  row.count = values.size();
+  row.share = most;
+  row.mean = statistics.mean;
+  row.deviation = statistics.deviation;
+  row.difference = row.mean - row.row->value;
+}
+
+void judge(ReproducedRow& row, const std::vector<ReproducedRow>& all, const std::map<std::string, double>& tolerances) {
+  const auto any = [&](auto&& is) { return std::ranges::any_of(row.seeds, is); };
+  if (row.row->timing()) {
+    row.verdict = row.count > 0 ? Verdict::shown : Verdict::none;
+  } else if (any([](const Measurement& seed) { return seed.state == "diverged"; })) {
+    row.verdict = Verdict::diverged;
+  } else if (row.count == 0) {
+    row.verdict = any([](const Measurement& seed) { return !seed.state.empty(); }) ? Verdict::unfinished : Verdict::none;
+  } else if (row.share < 1) {
+    row.verdict = Verdict::part;
+  } else if (row.row->kind == "curve") {
+    const auto other = std::ranges::find_if(all, [&](const ReproducedRow& found) {
+      return row.row->judge && found.row->item_name() == row.row->item_name() && found.row->row == row.row->judge->row;
+    });
+    row.verdict = verdict_of_curve(row, other == all.end() ? nullptr : &*other);
+  } else {
+    row.verdict = verdict_of_value(row, tolerances);
+  }
+}
+
+std::string state_of(const ReproducedRow& row) {
+  switch (row.verdict) {
+    case Verdict::none:
+      return row.row->timing() ? "not measured" : row.row->needs.empty() ? "not run" : "needs " + row.row->needs;
+    case Verdict::unfinished:
+      for (const Measurement& seed : row.seeds)
+        if (!seed.state.empty()) return fmt::format("{} at step {}", seed.state, seed.step);
+      return "not run";
+    case Verdict::part:
+      return fmt::format("{:.2g} % of the budget", 100 * row.share);
+    case Verdict::shown:
+      return "measured";
+    case Verdict::remembered:
+      return "measured, published value uncertain";
+    case Verdict::diverged:
+      return "diverged";
+    case Verdict::matched:
+      return "matched";
+    case Verdict::better:
+      return "better";
+    case Verdict::missed:
+      return "missed";
+  }
+  return {};
+}
+
+std::string published_text(const ReproducedRow& reproduced) {
+  const PublishedRow& row = *reproduced.row;
+  if (!std::isnan(row.value))
+    return fmt::format("{:.4g}{}{}", row.value, row.unit.empty() ? "" : " " + row.unit, row.certainty == "remembered" ? " ?" : "");
+  if (!row.judge) return "a figure";
+  const Criterion& judge = *row.judge;
+  const char *reached = row.higher_is_better() ? "≥" : "≤", *missed = row.higher_is_better() ? "<" : ">";
+  switch (judge.kind) {
+    case Criterion::Kind::reaches:
+      return fmt::format("{} {:.4g} by step {}", reached, judge.value, judge.by);
+    case Criterion::Kind::never:
+      return fmt::format("always {} {:.4g}", missed, judge.value);
+    case Criterion::Kind::better_than:
+      return fmt::format("better than {}", judge.row);
+    case Criterion::Kind::within:
+      return fmt::format("{:.4g} to {:.4g}", judge.low, judge.high);
+  }
+  return {};
+}
+
+std::string measured_text(const ReproducedRow& row) {
+  if (row.count == 0) return "";
+  std::string text = fmt::format("{:.4g}", row.mean);
+  if (row.count > 1) text += fmt::format(" ± {:.2g}", row.deviation);
+  if (!row.row->unit.empty()) text += " " + row.row->unit;
+  if (!row.row->judge || row.row->judge->kind != Criterion::Kind::reaches) return text;
+  std::vector<std::string> steps;
+  for (const Measurement& seed : row.seeds)
+    if (seed.state == "finished") steps.push_back(seed.reached_step < 0 ? "never" : fmt::format("step {}", seed.reached_step));
+  return text + fmt::format(" ({})", fmt::join(steps, ", "));
+}
+
+}  // namespace stiefel
