@@ -2,6 +2,7 @@
 """`stiefel diff`, `export` and `inspect` on runs that the program makes: run_commands_test.py STIEFEL"""
 import csv
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -126,6 +127,26 @@ class RunCommands(unittest.TestCase):
             self.assertEqual(found["groups"][0]["parameters"], file.attrs["parameters"])
             test = json.loads(self.call("compare", "real", "--json", "--metric", "test_loss", "--where", "seed=1"))
             self.assertEqual(test["groups"][0]["value"]["mean"], file["final/test_loss"][0])
+
+    def test_kernels_of_blas(self):
+        """A run whose kernels do not fit the CPU says so first; the run and --version name them."""
+        environment = {**os.environ, "OPENBLAS_CORETYPE": "Prescott"}
+
+        def call(*words):
+            done = subprocess.run([PROGRAM, *map(str, words)], cwd=self.root, capture_output=True, text=True, check=True, env=environment)
+            return done.stdout, done.stderr
+        self.assertRegex(call("--version")[0], r"^stiefel \S+\nBLAS: Prescott kernels of OpenBLAS .*\nSIMD: \w+\n$")
+        words = ("run", self.root / "elman_householder.yaml", "--threads", 1, "--no-progress", "seed=3", "train.steps=10",
+                 "model.recurrent.reflections=4", "--output")
+        stdout, stderr = call(*words, self.root / "prescott")
+        run = pathlib.Path(re.search("^results: (.*)$", stdout, re.MULTILINE)[1])
+        with h5py.File(run) as file:
+            self.assertEqual(file["provenance"].attrs["blas_core"], "Prescott")
+            self.assertGreater(file["status"].attrs["cpu_seconds"], 0)
+        flags = pathlib.Path("/proc/cpuinfo").read_text(encoding="ascii")
+        if " avx2 " in flags:
+            self.assertRegex(stderr.splitlines()[0], "^warning: OpenBLAS uses its Prescott kernels, .*; unset OPENBLAS_CORETYPE for its ")
+        self.assertNotIn("OpenBLAS", call(*words, self.root / "quiet", "--quiet")[1])
 
     def test_diff(self):
         found = json.loads(self.call("diff", self.run_, self.other, "--json"))

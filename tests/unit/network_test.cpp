@@ -227,6 +227,7 @@ TEST_CASE("hidden_uniform is U(±√(3/(2n))) with n hidden units, whatever else
                                                           "{plugin: kronecker, factors: [2, 3, 5, 5]}"},
                       {"{plugin: lstm, hidden: 150}", "{plugin: dense}"},
                       {"{plugin: elman, hidden: 300}", "{plugin: dense}"}};
+  int states = 0;
   for (const auto& [cell, map] : cells) {
     s.cell = cell;
     s.recurrent = map;
@@ -238,10 +239,12 @@ TEST_CASE("hidden_uniform is U(±√(3/(2n))) with n hidden units, whatever else
       const auto state = as_vector(network.theta()[i]).array();
       const double bound = std::sqrt(3. / (2 * double(loaded.experiment.model.hidden)));
       REQUIRE(state.size() == 300);
+      ++states;
       CHECK(state.abs().maxCoeff() < bound);
       CHECK(state.abs().maxCoeff() > 0.97 * bound);
     }
   }
+  CHECK(states == 3);
 }
 
 TEST_CASE("the chunk length changes no gradient by more than rounding") {

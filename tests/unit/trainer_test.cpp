@@ -644,14 +644,16 @@ TEST_CASE("composite decay reaches the map whichever of its blocks asks for it")
     session->updater->step(1, *session->network, session->workers);
   }
   const Layout& layout = with.network->layout();
+  int compared = 0;
   for (Index i = 0; i < layout.count(); ++i) {
     if (layout.block(i).name != "recurrent.p") continue;
-    for (Index k = 0; k < 5; ++k) {  // λ Σ s² with s = 1 + m tanh(p/2)
+    for (Index k = 0; k < 5; ++k, ++compared) {  // λ Σ s² with s = 1 + m tanh(p/2)
       const double p = 0.2 * double(k) - 0.3, t = std::tanh(p / 2), s = 1 + 0.5 * t;
       CHECK(with.network->gradient()[i][std::size_t(k)] - without.network->gradient()[i][std::size_t(k)] ==
             doctest::Approx(0.3 * 2 * s * 0.25 * (1 - t * t)).epsilon(1e-12));
     }
   }
+  CHECK(compared == 5);
 }
 
 TEST_CASE("composite decay without a map, and two decays of one map, are refused with their place") {

@@ -68,7 +68,7 @@ Criterion read_criterion(const Node& node, Reader& reader) {
     criterion.kind = Criterion::Kind::never;
   } else if (node.find("better_than")) {
     criterion.kind = Criterion::Kind::better_than;
-  } else if (bounds.size() == 2) {
+  } else if (bounds.size() == 2 && bounds[0] < bounds[1]) {
     criterion.kind = Criterion::Kind::within;
     criterion.low = bounds[0], criterion.high = bounds[1];
   } else {
@@ -109,6 +109,7 @@ PublishedRow read_row(const Node& item, const Node& node, Reader& reader) {
   reader.demand(row.timing() || !row.metric.empty(), node.where, "a row needs a metric");
   reader.demand((row.kind == "curve") == std::isnan(row.value), node.where, "a row has a value unless its kind is curve");
   reader.demand(!row.judge || row.kind == "curve", node.where, "judge is for rows of the kind curve");
+  reader.demand(!row.timing() || (!row.unit.empty() && !row.bench.empty()), node.where, "a time needs unit and bench");
   return row;
 }
 
