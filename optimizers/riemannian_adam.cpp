@@ -14,6 +14,7 @@
 // manifold but for rounding, which the projection of every `reorthonormalise_every` steps removes; qr and polar need none.
 #include "manifold_block.hpp"
 
+#include <stiefel/linear_algebra.hpp>
 #include <stiefel/plugin.hpp>
 
 #include <cmath>

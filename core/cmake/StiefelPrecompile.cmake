@@ -15,5 +15,5 @@ function(stiefel_precompile target group)
     set_property(GLOBAL PROPERTY STIEFEL_PRECOMPILED_${group} ${target})
   endif()
   set_target_properties(${target} PROPERTIES DEFINE_SYMBOL "")  # a macro that each target has under another name
-  target_compile_options(${target} PRIVATE -fpch-preprocess)  # lets ccache see what was included
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)  # lets ccache see what was included
 endfunction()

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <registry.hpp>
+#include <stiefel/plugin.hpp>
 #include <string>
 #include <vector>
 

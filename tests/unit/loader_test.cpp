@@ -12,6 +12,7 @@
 #include <iterator>
 #include <plugin_call.hpp>
 #include <registry.hpp>
+#include <stiefel/plugin.hpp>
 #include <suggestion.hpp>
 #include <thread>
 

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include <stiefel/plugin.hpp>
+
 #include "config/load.hpp"
 #include "registry.hpp"
 

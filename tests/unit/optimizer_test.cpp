@@ -10,6 +10,7 @@
 #include <config/load.hpp>
 #include <memory_archive.hpp>
 #include <registry.hpp>
+#include <stiefel/plugin.hpp>
 
 using namespace stiefel;
 

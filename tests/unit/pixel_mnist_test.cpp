@@ -9,6 +9,8 @@
 #include <map>
 #include <set>
 
+#include <stiefel/numpy_random.hpp>
+
 using namespace stiefel;
 using namespace task_plugins;
 using idx_files::Folder;
