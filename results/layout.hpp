@@ -13,7 +13,6 @@
 
 namespace stiefel {
 
-
 /// Types on the disk. Missing f8 and complex are NaN; u1 is a boolean, 0 or 1; complex is {r, i}, two doubles per value.
 enum class ColumnType { f8, i8, u1, complex };
 

@@ -58,8 +58,12 @@ std::optional<ProgressLine> parse_progress(std::string_view text) {
   if (text.size() > longest_line) return {};
   const nlohmann::json object = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!object.is_object()) return {};
-  ProgressLine line{count(object, "step"),          count(object, "steps"), number_of_key(object, "wall_time"),
-                    number_of_key(object, "step_seconds"), number_of_key(object, "loss"), number_of_key(object, "best")};
+  ProgressLine line{count(object, "step"),
+                    count(object, "steps"),
+                    number_of_key(object, "wall_time"),
+                    number_of_key(object, "step_seconds"),
+                    number_of_key(object, "loss"),
+                    number_of_key(object, "best")};
   return line.step < 0 ? std::nullopt : std::optional(line);
 }
 

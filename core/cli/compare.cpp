@@ -214,7 +214,8 @@ int compare_command(std::span<const std::string> words) {
   if (arguments.positional.empty()) throw Error("name folders of runs: stiefel compare DIR...");
   demand_one_form(arguments);
   const ComparableRuns found = read_all(arguments);
-  Comparison comparison = compare(found.runs, arguments.has("--by") ? words_at_commas(arguments.value("--by")) : differing_keys(found.runs));
+  Comparison comparison =
+      compare(found.runs, arguments.has("--by") ? words_at_commas(arguments.value("--by")) : differing_keys(found.runs));
   demand_metric(comparison, arguments, found.metrics);
   if (!arguments.has("--by")) warn_of_equal_seeds(comparison);
   if (arguments.has("--sort")) sort_groups(comparison, arguments.value("--sort"));

@@ -95,7 +95,7 @@ int report(const PublishedResults& published, const std::vector<ReproducedRow>& 
 }
 
 int run_rows(const Reproduction& reproduction, const std::vector<const PublishedRow*>& rows, const fs::path& output,
-        std::span<const std::string> words, const Arguments& arguments) {
+             std::span<const std::string> words, const Arguments& arguments) {
   const Sweep missing = reproduction.missing(rows, budget_of(arguments));
   if (arguments.has("--dry-run")) {
     fmt::print("id\t{}\n", fmt::join(missing.keys, "\t"));

@@ -12,7 +12,6 @@
 namespace stiefel {
 namespace {
 
-
 /// A value that a required field accepts, as near to nothing as its constraints allow.
 struct Sample {
   const Declaration& field;

@@ -8,7 +8,6 @@
 namespace stiefel {
 namespace {
 
-
 /// Keys that change no bit of a result.
 const std::set<std::string> without_effect{"threads", "plugins", "train.recompute", "train.step_limit", "checkpoint"};
 

@@ -154,7 +154,8 @@ template <class S> void check_clip(CellNetwork<S>& network, Problem problem, Che
   report.measure("message clip", clipped.largest_delta, problem.message_clip * (1 + 1e-6), {}, "largest entry of the message");
 }
 
-template <class S> void check_cell_threads(const Subject& subject, const CellNetwork<S>& network, const Problem& problem, CheckReport& report) {
+template <class S>
+void check_cell_threads(const Subject& subject, const CellNetwork<S>& network, const Problem& problem, CheckReport& report) {
   constexpr int threads = 4;
   const PassResult serial = network.run(problem, two_slices, true);
   struct Work {
@@ -191,7 +192,8 @@ void check_cell_archive(const Subject& subject, CheckReport& report, CellNetwork
   subject.call("serialise", [&] { copy.cell().serialise(load); });
   const Problem problem = network.problem(seed);
   copy.parameters().numbers = network.parameters().numbers;
-  report.measure("save and load", compare(network, copy.run(problem, two_slices, true), network.run(problem, two_slices, true)), 0, "same bits");
+  report.measure("save and load", compare(network, copy.run(problem, two_slices, true), network.run(problem, two_slices, true)), 0,
+                 "same bits");
 }
 
 template <class S> void check_cell_as(const Subject& subject, CheckReport& report, CellContext context, std::uint64_t seed) {
@@ -221,7 +223,8 @@ void check_context(const Subject& subject, CheckReport& report, CellContext cont
     if (!subject.wants<float>()) return;
     CellNetwork<float> single(subject, report, context, seed);
     single.parameters().numbers = start->network.parameters().numbers;
-    const Comparison comparison = compare(single, single.run(start->problem, two_slices, true), start->network.run(start->problem, two_slices, true));
+    const Comparison comparison =
+        compare(single, single.run(start->problem, two_slices, true), start->network.run(start->problem, two_slices, true));
     report.measure("float as double", comparison, 1e-4 * std::max(1., comparison.scale()));
   });
 }

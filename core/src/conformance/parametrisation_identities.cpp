@@ -87,7 +87,8 @@ template <class S> bool check_identities(MapProbe<S>& probe, CheckReport& report
   if (!finite) return false;
   const double norm = std::max(1., W.norm());
 
-  const Real X = random_matrix(rng, cols, identity_columns), Z = random_matrix(rng, cols, identity_columns), dY = random_matrix(rng, rows, identity_columns);
+  const Real X = random_matrix(rng, cols, identity_columns), Z = random_matrix(rng, cols, identity_columns),
+             dY = random_matrix(rng, rows, identity_columns);
   const double input = X.colwise().norm().maxCoeff() + Z.colwise().norm().maxCoeff(), gradient = dY.colwise().norm().maxCoeff();
   Comparison columns_of_W, linear, adjoint, adjoint_matrix;
   columns_of_W.matrices("W X", probe.apply(X), W * X);

@@ -15,7 +15,9 @@ namespace {
 constexpr Split splits[] = {Split::train, Split::validation, Split::test};
 constexpr Index batches_compared = 20;
 
-template <class T> void append_bytes(std::string& text, const T& number) { text.append(reinterpret_cast<const char*>(&number), sizeof number); }
+template <class T> void append_bytes(std::string& text, const T& number) {
+  text.append(reinterpret_cast<const char*>(&number), sizeof number);
+}
 
 template <class S> void check_values(Batch<S>& batch, const TaskShape& shape, CheckReport& report) {
   const std::string fault = batch_fault(batch, shape);

@@ -27,7 +27,7 @@ bool same(const Array& a, const Array& b) {
 }
 
 void compare_group(const ResultReader& a, const ResultReader& b, const std::string& group, const std::string& file,
-             std::vector<std::string>& found) {
+                   std::vector<std::string>& found) {
   std::vector<std::string> names = a.children(group.empty() ? "/" : group), others = b.children(group.empty() ? "/" : group);
   std::sort(names.begin(), names.end());
   std::sort(others.begin(), others.end());

@@ -26,7 +26,8 @@ RunHeader header_of(const LoadedExperiment& loaded, const Registry& registry, co
   return header;
 }
 
-template <class S> RunSummary run_in_scalar(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options, RunObserver& observer) {
+template <class S>
+RunSummary run_in_scalar(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options, RunObserver& observer) {
   Session<S> session(loaded, registry, options);
   RunRecord record = writes(options) ? RunRecord(header_of(loaded, registry, options, session), options.output) : RunRecord();
   if (options.ranks ? options.ranks->largest(record.finished_before()) != 0 : record.finished_before())

@@ -14,8 +14,8 @@
 
 #include "printable.hpp"
 #include "say.hpp"
-#include "trainer/outcome.hpp"
 #include "trainer/clock.hpp"
+#include "trainer/outcome.hpp"
 #include "trainer/recording.hpp"
 #include "trainer/watchdog.hpp"
 
