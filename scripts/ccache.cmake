@@ -1,5 +1,6 @@
 # Compiles through ccache when it is installed; included by the presets.
 find_program(STIEFEL_CCACHE ccache)
 if(STIEFEL_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${STIEFEL_CCACHE})
+  # Without the sloppiness it would not cache what uses a precompiled header.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${STIEFEL_CCACHE})
 endif()

@@ -1,5 +1,5 @@
 # Precompiled headers, which take most of a file's compile time away: Eigen, fmt, the SDK and doctest.
-option(STIEFEL_PRECOMPILE "Precompile Eigen, fmt, the SDK and doctest" OFF)
+option(STIEFEL_PRECOMPILE "Precompile Eigen, fmt, the SDK and doctest" ON)
 
 # stiefel_precompile(TARGET GROUP header …): the first target of a group compiles the headers, the others use what it has made; the
 # targets of a group must have the same compile options.
@@ -14,5 +14,6 @@ function(stiefel_precompile target group)
     target_precompile_headers(${target} PRIVATE ${ARGN})
     set_property(GLOBAL PROPERTY STIEFEL_PRECOMPILED_${group} ${target})
   endif()
-  target_compile_options(${target} PRIVATE -fpch-preprocess)  # lets ccache see what was included
+  set_target_properties(${target} PROPERTIES DEFINE_SYMBOL "")  # a macro that each target has under another name
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)  # lets ccache see what was included
 endfunction()

@@ -18,6 +18,47 @@ namespace {
 
 using namespace stiefel;
 
+/// Calls visit(first, end) for blocks of the r columns of U: U is zero above row `first` there, and rows first … end − 1, or to n − 1 for
+/// the last block, are zero right of column end − 1.
+template <class F> void visit_blocks(Index r, F visit) {
+  constexpr Index width = 64;
+  for (Index first = 0; first < r; first += width) visit(first, std::min(first + width, r));
+}
+
+/// T and P = T⁻¹Uᵀ of U, n × r.
+struct CompactForm {
+  Matrix<double> U, T, P;
+
+  explicit CompactForm(Matrix<double> columns) : U(std::move(columns)), T(U.cols(), U.cols()), P(Matrix<double>::Zero(U.cols(), U.rows())) {
+    const Index n = U.rows(), r = U.cols();
+    visit_blocks(r, [&](Index first, Index end) {
+      T.block(0, first, end, end - first).noalias() =
+          U.bottomLeftCorner(n - first, end).transpose() * U.block(first, first, n - first, end - first);
+    });
+    T.diagonal() /= 2;
+    visit_blocks(r, [&](Index first, Index end) {
+      const Index rows = (end == r ? n : end) - first;
+      auto part = P.block(0, first, end, rows);
+      part = U.block(first, 0, rows, end).transpose();
+      T.topLeftCorner(end, end).triangularView<Eigen::Upper>().solveInPlace(part);
+    });
+  }
+
+  Matrix<double> R() const { return T.transpose().triangularView<Eigen::Lower>().solve(U.transpose()); }
+};
+
+/// The orthogonal n × n matrix that `init` draws or `file` holds.
+Matrix<double> orthogonal_matrix(Index n, const std::string& init, const std::string& file, Rng& rng) {
+  Initialiser source(init);
+  source.file = file;
+  Matrix<double> Q(n, n);
+  source.fill(view(Q), rng);
+  const double defect = (Q.transpose() * Q - Matrix<double>::Identity(n, n)).norm();
+  if (!(defect < 1e-3))
+    throw Error("householder: the matrix Q in " + file + " is not orthogonal: ‖QᵀQ − I‖ = " + std::to_string(defect), Exit::data);
+  return Q;
+}
+
 template <class S> class Householder final : public Parametrisation<S> {
  public:
   struct Options {
@@ -80,7 +121,7 @@ template <class S> class Householder final : public Parametrisation<S> {
       if (options_.normalise_columns) initial.U.colwise().normalize();
       if (signed_) initial.u1 = rng.normal() < 0 ? -1 : 1;
     } else {
-      initial = reflections_of(given_matrix(rng));
+      initial = reflections_of(orthogonal_matrix(n_, options_.init, options_.file, rng));
     }
     add_trapezoid<S>(theta[0], initial.U.template cast<S>());
     if (signed_) theta[1][0] = S(initial.u1);
@@ -259,34 +300,18 @@ template <class S> class Householder final : public Parametrisation<S> {
     return {{first, r_, r_}, {first + r_ * r_, n_, r_}, {first + r_ * r_ + n_ * r_, n_, r_}, sum[sum.size() - 1]};
   }
 
-  /// Calls visit(first, end) for blocks of U's columns: U is zero above row `first` there, and rows first … end − 1, or to n − 1 for the
-  /// last block, are zero right of column end − 1.
-  template <class F> void for_each_block(F visit) const {
-    constexpr Index width = 64;
-    for (Index first = 0; first < r_; first += width) visit(first, std::min(first + width, r_));
-  }
+  template <class F> void for_each_block(F visit) const { visit_blocks(r_, visit); }
   Index rows_in(Index first, Index end) const { return (end == r_ ? n_ : end) - first; }
 
   void form_compact() {
-    const Matrix<double> U = U_.template cast<double>();
-    Matrix<double> T(r_, r_), P = Matrix<double>::Zero(r_, n_);
-    for_each_block([&](Index first, Index end) {
-      T.block(0, first, end, end - first).noalias() =
-          U.bottomLeftCorner(n_ - first, end).transpose() * U.block(first, first, n_ - first, end - first);
-    });
-    T.diagonal() /= 2;
-    for_each_block([&](Index first, Index end) {
-      auto part = P.block(0, first, end, rows_in(first, end));
-      part = U.block(first, 0, rows_in(first, end), end).transpose();
-      T.topLeftCorner(end, end).template triangularView<Eigen::Upper>().solveInPlace(part);
-    });
-    if (signed_) P.col(n_ - 1) *= u1_;
+    CompactForm compact(U_.template cast<double>());
+    if (signed_) compact.P.col(n_ - 1) *= u1_;
     last_row_ = U_.row(n_ - 1).transpose();
     if (explicit_) {
-      T_ = T.template cast<S>();
+      T_ = compact.T.template cast<S>();
       W_.setIdentity(n_, n_);
       if (signed_) W_(n_ - 1, n_ - 1) = u1_;
-      const Matrix<S> P_rounded = P.template cast<S>();
+      const Matrix<S> P_rounded = compact.P.template cast<S>();
       for_each_block([&](Index first, Index end) {
         W_.middleCols(first, rows_in(first, end)).noalias() -= U_.leftCols(end) * P_rounded.block(0, first, end, rows_in(first, end));
       });
@@ -294,8 +319,8 @@ template <class S> class Householder final : public Parametrisation<S> {
       W_adjoint_.pack_transposed(cview(W_));
       return;
     }
-    const Matrix<S> R = T.transpose().template triangularView<Eigen::Lower>().solve(U.transpose()).template cast<S>();
-    P_product_.pack(cview(Matrix<S>(P.template cast<S>())));
+    const Matrix<S> R = compact.R().template cast<S>();
+    P_product_.pack(cview(Matrix<S>(compact.P.template cast<S>())));
     R_product_.pack(cview(R));
     U_product_.pack(cview(U_));
   }
@@ -312,18 +337,6 @@ template <class S> class Householder final : public Parametrisation<S> {
       one_by_one().accumulate(state, g, h, sums.left);
       if (signed_) sums.u1 += X(n_ - 1, k) * g(n_ - 1);
     }
-  }
-
-  Matrix<double> given_matrix(Rng& rng) const {
-    Initialiser source(options_.init);
-    source.file = options_.file;
-    Matrix<double> Q(n_, n_);
-    source.fill(view(Q), rng);
-    const double defect = (Q.transpose() * Q - Matrix<double>::Identity(n_, n_)).norm();
-    if (!(defect < 1e-3))
-      throw Error("householder: the matrix Q in " + options_.file + " is not orthogonal: ‖QᵀQ − I‖ = " + std::to_string(defect),
-                  Exit::data);
-    return Q;
   }
 
   Options options_;

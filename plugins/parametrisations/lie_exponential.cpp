@@ -12,6 +12,7 @@
 // double precision. Coordinates `hyland_ratsch` are those of `skew` in the order of that paper's basis, e = n·i + j.
 #include "skew_exponential.hpp"
 
+#include <stiefel/linear_algebra.hpp>
 #include <stiefel/plugin.hpp>
 #include <variant>
 

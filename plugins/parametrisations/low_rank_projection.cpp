@@ -10,6 +10,7 @@
 // the difference from the W of the last refresh(): any optimizer's step is projected, and that of plain SGD is the paper's, a gradient
 // of rank k. The paper samples columns at random; here the start of the subspace iteration is a fixed Gaussian matrix. Rounding errors of
 // W are removed by a polar decomposition every `project_every` steps.
+#include <stiefel/linear_algebra.hpp>
 #include <stiefel/plugin.hpp>
 
 #include <variant>

@@ -6,6 +6,7 @@
 // T is strictly upper triangular outside the 2 × 2 blocks: with T = 0 and γ = 1 the map is orthogonal, T alone makes it non-normal. The
 // eigenvalues are γ_j e^{±iθ_j}. An odd n has a last block [γ_j]. The penalty δ Σ_j (γ_j − 1)² keeps the moduli near 1; weight decay of
 // T is the optimizer's, by a group for the block T. T starts from zero.
+#include <stiefel/linear_algebra.hpp>
 #include <stiefel/plugin.hpp>
 
 #include <numbers>

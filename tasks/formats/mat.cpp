@@ -107,7 +107,7 @@ std::string inflate_all(std::string_view compressed, std::size_t most, const Nam
   return bytes;
 }
 
-struct Matrix {
+struct StoredMatrix {
   std::uint32_t kind = 0;
   bool complex = false;
   std::vector<std::int64_t> sizes;
@@ -115,10 +115,10 @@ struct Matrix {
   Elements content;
 };
 
-Matrix open_matrix(const Element& element, bool big_endian, const std::string& what, const NamedFile& file) {
+StoredMatrix open_matrix(const Element& element, bool big_endian, const std::string& what, const NamedFile& file) {
   if (element.type != type_matrix) file.refuse(fmt::format("{} has the type {}, expected {}, a matrix", what, element.type, +type_matrix));
   if (element.data.empty()) file.refuse(fmt::format("{} is empty", what));
-  Matrix matrix{0, false, {}, {}, Elements(file, element.data, big_endian)};
+  StoredMatrix matrix{0, false, {}, {}, Elements(file, element.data, big_endian)};
   Elements& in = matrix.content;
   const Element flags = in.next("the flags of " + what), sizes = in.next("the sizes of " + what), name = in.next("the name of " + what);
   if (flags.type != type_uint32 || flags.data.size() != 8) file.refuse(fmt::format("the flags of {} are not two numbers", what));
@@ -133,13 +133,13 @@ Matrix open_matrix(const Element& element, bool big_endian, const std::string& w
   return matrix;
 }
 
-void demand_two_sizes(const Matrix& matrix, const std::string& what, const NamedFile& file) {
+void demand_two_sizes(const StoredMatrix& matrix, const std::string& what, const NamedFile& file) {
   if (matrix.sizes.size() != 2 || matrix.sizes[0] < 0 || matrix.sizes[1] < 0)
     file.refuse(fmt::format("{} has the size {}, expected rows × columns", what, fmt::join(matrix.sizes, " × ")));
 }
 
 MatArray read_array(const Element& element, bool big_endian, const std::string& what, const NamedFile& file) {
-  Matrix matrix = open_matrix(element, big_endian, what, file);
+  StoredMatrix matrix = open_matrix(element, big_endian, what, file);
   if (matrix.kind < first_numeric_class || matrix.kind > last_numeric_class || matrix.complex)
     file.refuse(fmt::format("{} is of class {}{}, expected real numbers", what, matrix.kind, matrix.complex ? ", complex" : ""));
   demand_two_sizes(matrix, what, file);
@@ -153,7 +153,7 @@ MatArray read_array(const Element& element, bool big_endian, const std::string& 
   return {matrix.sizes[0], matrix.sizes[1], numbers.type, big_endian, std::string(numbers.data)};
 }
 
-MatCell read_cell(Matrix& matrix, const NamedFile& file) {
+MatCell read_cell(StoredMatrix& matrix, const NamedFile& file) {
   if (matrix.kind != class_cell)
     file.refuse(fmt::format("the variable {} is of class {}, expected {}, a cell", matrix.name, matrix.kind, class_cell));
   demand_two_sizes(matrix, "the cell " + matrix.name, file);
@@ -217,7 +217,7 @@ std::vector<MatCell> read_mat_cells(std::string_view bytes, const std::vector<st
       element = inner.next("a compressed variable");
       if (!inner.done()) file.refuse("a compressed variable goes on after its end");
     }
-    Matrix matrix = open_matrix(element, big_endian, "a variable", file);
+    StoredMatrix matrix = open_matrix(element, big_endian, "a variable", file);
     const auto place = static_cast<std::size_t>(std::find(names.begin(), names.end(), matrix.name) - names.begin());
     if (place == names.size()) continue;
     if (found[place]) file.refuse(fmt::format("holds the variable {} twice", matrix.name));

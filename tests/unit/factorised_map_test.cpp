@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numbers>
 
+#include <stiefel/linear_algebra.hpp>
+
 #include "golden_map.hpp"
 #include "plugins/parametrisations/skew_exponential.hpp"
 

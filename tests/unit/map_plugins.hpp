@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <stiefel/plugin.hpp>
+
 #include "config/load.hpp"
 #include "registry.hpp"
 

@@ -10,6 +10,8 @@
 #include <set>
 #include <stiefel/numpy_random.hpp>
 
+#include <stiefel/numpy_random.hpp>
+
 using namespace stiefel;
 using namespace task_plugins;
 using idx_files::Folder;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <stiefel/error.hpp>
+#include <stiefel/plugin.hpp>
 
 #include <stiefel/plugin.hpp>
 #include "config/load.hpp"
