@@ -17,8 +17,8 @@
 #include <numbers>
 
 #include <stiefel/plugin.hpp>
-#include "formats/corpus.hpp"
 #include "item_batches.hpp"
+#include "tasks/formats/corpus.hpp"
 
 namespace {
 using namespace stiefel;

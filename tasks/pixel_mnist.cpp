@@ -10,9 +10,9 @@
 
 #include <stiefel/numpy_random.hpp>
 #include <stiefel/plugin.hpp>
-#include "formats/data_path.hpp"
-#include "formats/idx.hpp"
 #include "item_batches.hpp"
+#include "tasks/formats/data_path.hpp"
+#include "tasks/formats/idx.hpp"
 
 namespace {
 using namespace stiefel;

@@ -12,9 +12,9 @@
 #include <cmath>
 
 #include <stiefel/plugin.hpp>
-#include "formats/data_path.hpp"
-#include "formats/roll_set.hpp"
 #include "item_batches.hpp"
+#include "tasks/formats/data_path.hpp"
+#include "tasks/formats/roll_set.hpp"
 
 namespace {
 using namespace stiefel;

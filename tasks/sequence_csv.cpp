@@ -12,8 +12,8 @@
 #include <cmath>
 
 #include <stiefel/plugin.hpp>
-#include "formats/sequence_set.hpp"
 #include "item_batches.hpp"
+#include "tasks/formats/sequence_set.hpp"
 
 namespace {
 using namespace stiefel;

@@ -12,8 +12,8 @@
 #include <filesystem>
 
 #include <stiefel/plugin.hpp>
-#include "formats/audio.hpp"
-#include "formats/data_path.hpp"
+#include "tasks/formats/audio.hpp"
+#include "tasks/formats/data_path.hpp"
 
 namespace {
 using namespace stiefel;

@@ -8,8 +8,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "formats/phones.hpp"
-#include "signal/mfcc.hpp"
+#include "tasks/formats/phones.hpp"
+#include "tasks/signal/mfcc.hpp"
 #include "timit_task.hpp"
 
 namespace {

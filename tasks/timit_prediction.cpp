@@ -19,12 +19,12 @@
 #include <limits>
 #include <mutex>
 
-#include "signal/levels.hpp"
-#include "signal/pesq.hpp"
-#include "signal/resample.hpp"
-#include "signal/segsnr.hpp"
-#include "signal/stft.hpp"
-#include "signal/stoi.hpp"
+#include "tasks/signal/levels.hpp"
+#include "tasks/signal/pesq.hpp"
+#include "tasks/signal/resample.hpp"
+#include "tasks/signal/segsnr.hpp"
+#include "tasks/signal/stft.hpp"
+#include "tasks/signal/stoi.hpp"
 #include "timit_task.hpp"
 
 namespace {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include <stiefel/plugin.hpp>
-#include "formats/audio.hpp"
-#include "formats/timit_splits.hpp"
 #include "item_batches.hpp"
+#include "tasks/formats/audio.hpp"
+#include "tasks/formats/timit_splits.hpp"
 
 namespace stiefel {
 

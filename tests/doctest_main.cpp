@@ -3,8 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <iostream>
-#include <simd_choice.hpp>
 #include <stiefel/error.hpp>
+#include "sdk/kernel/simd_choice.hpp"
 
 int main(int count, char** words) {
   try {

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstddef>
 
-#include "sudden_end.hpp"
+#include "cli/sudden_end.hpp"
 
 namespace {
 

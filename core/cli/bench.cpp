@@ -5,16 +5,16 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include <config/load.hpp>
-#include <number_from.hpp>
-#include <results/provenance.hpp>
 #include <stiefel/product.hpp>
-#include <suggestion.hpp>
-#include <trainer/step_time.hpp>
+#include "base/number_from.hpp"
+#include "base/suggestion.hpp"
+#include "config/load.hpp"
+#include "results/record/provenance.hpp"
+#include "training/step_time.hpp"
 
-#include "command_table.hpp"
-#include "commands.hpp"
-#include "running.hpp"
+#include "cli/command_table.hpp"
+#include "cli/commands.hpp"
+#include "cli/running.hpp"
 
 namespace stiefel::cli {
 namespace {

@@ -13,18 +13,18 @@
 #include <cstring>
 #include <filesystem>
 #include <optional>
-#include <printable.hpp>
 #include <set>
 #include <thread>
+#include "base/printable.hpp"
 
-#include <conformance/check.hpp>
-#include <number_from.hpp>
-#include <say.hpp>
 #include <stiefel/error.hpp>
+#include "base/number_from.hpp"
+#include "base/say.hpp"
+#include "conformance/check.hpp"
 
-#include "command_table.hpp"
-#include "commands.hpp"
-#include "running.hpp"
+#include "cli/command_table.hpp"
+#include "cli/commands.hpp"
+#include "cli/running.hpp"
 
 extern char** environ;
 

@@ -1,5 +1,5 @@
 // The table, and reading of a command line by it.
-#include "command_table.hpp"
+#include "cli/command_table.hpp"
 
 #include <fmt/format.h>
 
@@ -10,9 +10,9 @@
 #include <cmath>
 #include <cstdlib>
 
-#include <number_from.hpp>
 #include <stiefel/error.hpp>
-#include <suggestion.hpp>
+#include "base/number_from.hpp"
+#include "base/suggestion.hpp"
 
 namespace stiefel::cli {
 

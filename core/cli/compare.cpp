@@ -8,18 +8,18 @@
 #include <set>
 
 #include <nlohmann/json.hpp>
-#include <number_from.hpp>
-#include <printable.hpp>
-#include <results/comparison.hpp>
-#include <results/isolated_reader.hpp>
-#include <say.hpp>
 #include <stiefel/error.hpp>
-#include <suggestion.hpp>
+#include "base/number_from.hpp"
+#include "base/printable.hpp"
+#include "base/say.hpp"
+#include "base/suggestion.hpp"
+#include "results/analysis/comparison.hpp"
+#include "results/analysis/isolated_reader.hpp"
 
-#include "command_table.hpp"
-#include "commands.hpp"
-#include "running.hpp"
-#include "table_text.hpp"
+#include "cli/command_table.hpp"
+#include "cli/commands.hpp"
+#include "cli/running.hpp"
+#include "cli/table_text.hpp"
 
 namespace stiefel::cli {
 namespace {

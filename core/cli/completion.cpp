@@ -3,11 +3,11 @@
 
 #include <cstdio>
 
-#include <config/explain.hpp>
 #include <stiefel/error.hpp>
+#include "config/explain.hpp"
 
-#include "command_table.hpp"
-#include "commands.hpp"
+#include "cli/command_table.hpp"
+#include "cli/commands.hpp"
 
 namespace stiefel::cli {
 namespace {

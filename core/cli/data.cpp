@@ -8,15 +8,15 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include <number_from.hpp>
-#include <say.hpp>
 #include <stiefel/error.hpp>
-#include <suggestion.hpp>
+#include "base/number_from.hpp"
+#include "base/say.hpp"
+#include "base/suggestion.hpp"
 
-#include "command_table.hpp"
-#include "commands.hpp"
-#include "data_sets.hpp"
-#include "download.hpp"
+#include "cli/command_table.hpp"
+#include "cli/commands.hpp"
+#include "cli/data_sets.hpp"
+#include "cli/download.hpp"
 
 namespace stiefel::cli {
 namespace {

@@ -1,5 +1,5 @@
 // Reads the table strictly: a key too many or too few is a mistake of its author.
-#include "data_sets.hpp"
+#include "cli/data_sets.hpp"
 
 #include <fmt/format.h>
 
@@ -8,8 +8,8 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include <results/sha256.hpp>
 #include <stiefel/error.hpp>
+#include "base/sha256.hpp"
 
 namespace stiefel::cli {
 

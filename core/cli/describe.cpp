@@ -3,12 +3,12 @@
 
 #include <cstdio>
 
-#include <config/explain.hpp>
-#include <suggestion.hpp>
+#include "base/suggestion.hpp"
+#include "config/explain.hpp"
 
-#include "command_table.hpp"
-#include "commands.hpp"
-#include "running.hpp"
+#include "cli/command_table.hpp"
+#include "cli/commands.hpp"
+#include "cli/running.hpp"
 
 namespace stiefel::cli {
 namespace {

@@ -6,14 +6,14 @@
 #include <cmath>
 
 #include <nlohmann/json.hpp>
-#include <printable.hpp>
-#include <results/comparison.hpp>
-#include <results/isolated_reader.hpp>
 #include <stiefel/error.hpp>
+#include "base/printable.hpp"
+#include "results/analysis/comparison.hpp"
+#include "results/analysis/isolated_reader.hpp"
 
-#include "command_table.hpp"
-#include "commands.hpp"
-#include "table_text.hpp"
+#include "cli/command_table.hpp"
+#include "cli/commands.hpp"
+#include "cli/table_text.hpp"
 
 namespace stiefel::cli {
 namespace {

@@ -1,5 +1,5 @@
 // libcurl with Range: a server that answers 206 goes on behind what is there, one that answers 200 begins anew.
-#include "download.hpp"
+#include "cli/download.hpp"
 
 #include <curl/curl.h>
 #include <fcntl.h>

@@ -1,16 +1,16 @@
 // `stiefel export RUN`: what was recorded, for other programs.
 #include <fmt/format.h>
 
-#include <printable.hpp>
-#include <results/isolated_reader.hpp>
-#include <results/run_directory.hpp>
-#include <results/run_tables.hpp>
-#include <say.hpp>
 #include <stiefel/error.hpp>
+#include "base/printable.hpp"
+#include "base/say.hpp"
+#include "results/analysis/isolated_reader.hpp"
+#include "results/analysis/run_tables.hpp"
+#include "results/record/run_directory.hpp"
 
-#include "command_table.hpp"
-#include "commands.hpp"
-#include "table_text.hpp"
+#include "cli/command_table.hpp"
+#include "cli/commands.hpp"
+#include "cli/table_text.hpp"
 
 namespace stiefel::cli {
 

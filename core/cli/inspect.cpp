@@ -4,18 +4,18 @@
 #include <algorithm>
 #include <numeric>
 
-#include <config/load.hpp>
 #include <nlohmann/json.hpp>
-#include <results/atomic_file.hpp>
-#include <results/run_tables.hpp>
-#include <say.hpp>
-#include <trainer/checkpoint.hpp>
-#include <trainer/inspect.hpp>
+#include "base/atomic_file.hpp"
+#include "base/say.hpp"
+#include "config/load.hpp"
+#include "results/analysis/run_tables.hpp"
+#include "training/checkpoint.hpp"
+#include "training/inspect.hpp"
 
-#include "command_table.hpp"
-#include "commands.hpp"
-#include "running.hpp"
-#include "table_text.hpp"
+#include "cli/command_table.hpp"
+#include "cli/commands.hpp"
+#include "cli/running.hpp"
+#include "cli/table_text.hpp"
 
 namespace stiefel::cli {
 namespace {

@@ -3,12 +3,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include <printable.hpp>
-#include <registry.hpp>
+#include "base/printable.hpp"
+#include "host/registry.hpp"
 
-#include "command_table.hpp"
-#include "commands.hpp"
-#include "running.hpp"
+#include "cli/command_table.hpp"
+#include "cli/commands.hpp"
+#include "cli/running.hpp"
 
 namespace stiefel::cli {
 

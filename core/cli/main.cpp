@@ -14,19 +14,19 @@
 #include <system_error>
 #include <vector>
 
-#include <blas.hpp>
-#include <printable.hpp>
-#include <results/file_error.hpp>
-#include <results/isolated_reader.hpp>
-#include <say.hpp>
-#include <simd_choice.hpp>
 #include <stiefel/error.hpp>
 #include <stiefel/product.hpp>
+#include "base/file_error.hpp"
+#include "base/printable.hpp"
+#include "base/say.hpp"
+#include "results/analysis/isolated_reader.hpp"
+#include "sdk/blas.hpp"
+#include "sdk/kernel/simd_choice.hpp"
 
-#include "command_table.hpp"
-#include "commands.hpp"
-#include "running.hpp"
-#include "sudden_end.hpp"
+#include "cli/command_table.hpp"
+#include "cli/commands.hpp"
+#include "cli/running.hpp"
+#include "cli/sudden_end.hpp"
 
 namespace stiefel::cli {
 namespace {

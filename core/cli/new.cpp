@@ -6,13 +6,13 @@
 #include <filesystem>
 #include <fstream>
 
-#include <registry.hpp>
 #include <stiefel/error.hpp>
+#include "host/registry.hpp"
 
-#include "command_table.hpp"
-#include "commands.hpp"
-#include "running.hpp"
-#include "templates.hpp"
+#include "cli/command_table.hpp"
+#include "cli/commands.hpp"
+#include "cli/running.hpp"
+#include "cli/templates.hpp"
 
 namespace stiefel::cli {
 namespace {

@@ -1,5 +1,5 @@
 // At most ten rewrites a second on a terminal; one line per 30 s in a log, never a carriage return there.
-#include "progress.hpp"
+#include "cli/progress.hpp"
 
 #include <fmt/format.h>
 #include <sys/ioctl.h>
@@ -9,9 +9,9 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <printable.hpp>
-#include <say.hpp>
 #include <utility>
+#include "base/printable.hpp"
+#include "base/say.hpp"
 
 namespace stiefel::cli {
 namespace {

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <string>
 
-#include <trainer/trainer.hpp>
+#include "training/trainer.hpp"
 
 namespace stiefel::cli {
 

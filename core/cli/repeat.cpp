@@ -2,15 +2,15 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <config/load.hpp>
-#include <results/run_directory.hpp>
-#include <trainer/compare_runs.hpp>
-#include <trainer/trainer.hpp>
+#include "config/load.hpp"
+#include "results/analysis/compare_runs.hpp"
+#include "results/record/run_directory.hpp"
+#include "training/trainer.hpp"
 
-#include "command_table.hpp"
-#include "commands.hpp"
-#include "progress.hpp"
-#include "running.hpp"
+#include "cli/command_table.hpp"
+#include "cli/commands.hpp"
+#include "cli/progress.hpp"
+#include "cli/running.hpp"
 
 namespace stiefel::cli {
 

@@ -1,15 +1,15 @@
 // `stiefel report`: what runs have come to, as one HTML file with figures and tables.
 #include <fmt/format.h>
 
-#include <results/atomic_file.hpp>
-#include <results/isolated_reader.hpp>
-#include <results/report/convert.hpp>
-#include <results/report/page.hpp>
-#include <say.hpp>
 #include <stiefel/error.hpp>
+#include "base/atomic_file.hpp"
+#include "base/say.hpp"
+#include "results/analysis/isolated_reader.hpp"
+#include "results/analysis/report/convert.hpp"
+#include "results/analysis/report/page.hpp"
 
-#include "command_table.hpp"
-#include "commands.hpp"
+#include "cli/command_table.hpp"
+#include "cli/commands.hpp"
 
 namespace stiefel::cli {
 namespace {

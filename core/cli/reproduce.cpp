@@ -3,16 +3,16 @@
 
 #include <nlohmann/json.hpp>
 
-#include <loader/load.hpp>
-#include <number_from.hpp>
-#include <results/atomic_file.hpp>
-#include <say.hpp>
-#include <sweep/reproduction.hpp>
+#include "base/atomic_file.hpp"
+#include "base/number_from.hpp"
+#include "base/say.hpp"
+#include "host/loader/load.hpp"
+#include "sweep/reproduction.hpp"
 
-#include "commands.hpp"
-#include "reproduction_report.hpp"
-#include "running.hpp"
-#include "working.hpp"
+#include "cli/commands.hpp"
+#include "cli/reproduction_report.hpp"
+#include "cli/running.hpp"
+#include "cli/working.hpp"
 
 namespace stiefel::cli {
 namespace {

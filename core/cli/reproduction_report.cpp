@@ -1,4 +1,4 @@
-#include "reproduction_report.hpp"
+#include "cli/reproduction_report.hpp"
 
 #include <fmt/format.h>
 
@@ -6,11 +6,11 @@
 #include <map>
 #include <set>
 
-#include <results/isolated_reader.hpp>
-#include <results/report/encoding.hpp>
-#include <results/report/figures.hpp>
-#include <results/report/page.hpp>
-#include <results/report/tables.hpp>
+#include "results/analysis/isolated_reader.hpp"
+#include "results/analysis/report/encoding.hpp"
+#include "results/analysis/report/figures.hpp"
+#include "results/analysis/report/page.hpp"
+#include "results/analysis/report/tables.hpp"
 
 namespace stiefel::cli {
 namespace {

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include <sweep/reproduction.hpp>
+#include "sweep/reproduction.hpp"
 
-#include "table_text.hpp"
+#include "cli/table_text.hpp"
 
 namespace stiefel::cli {
 

@@ -3,13 +3,13 @@
 
 #include <boost/algorithm/string.hpp>
 
-#include <config/load.hpp>
-#include <trainer/trainer.hpp>
+#include "config/load.hpp"
+#include "training/trainer.hpp"
 
-#include "command_table.hpp"
-#include "commands.hpp"
-#include "progress.hpp"
-#include "running.hpp"
+#include "cli/command_table.hpp"
+#include "cli/commands.hpp"
+#include "cli/progress.hpp"
+#include "cli/running.hpp"
 
 namespace stiefel::cli {
 

@@ -1,13 +1,13 @@
 // `stiefel run FILE [key.path=value...]`: train, evaluate, record.
 #include <fmt/format.h>
 
-#include <config/load.hpp>
-#include <trainer/trainer.hpp>
+#include "config/load.hpp"
+#include "training/trainer.hpp"
 
-#include "command_table.hpp"
-#include "commands.hpp"
-#include "progress.hpp"
-#include "running.hpp"
+#include "cli/command_table.hpp"
+#include "cli/commands.hpp"
+#include "cli/progress.hpp"
+#include "cli/running.hpp"
 
 namespace stiefel::cli {
 

@@ -1,4 +1,4 @@
-#include "running.hpp"
+#include "cli/running.hpp"
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -6,17 +6,17 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <blas.hpp>
 #include <chrono>
 #include <cstdlib>
 #include <memory>
-#include <printable.hpp>
-#include <say.hpp>
 #include <thread>
+#include "base/printable.hpp"
+#include "base/say.hpp"
+#include "sdk/blas.hpp"
 
-#include "commands.hpp"
-#include "progress.hpp"
-#include "sudden_end.hpp"
+#include "cli/commands.hpp"
+#include "cli/progress.hpp"
+#include "cli/sudden_end.hpp"
 
 namespace stiefel::cli {
 namespace {

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include <registry.hpp>
-#include <trainer/trainer.hpp>
+#include "host/registry.hpp"
+#include "training/trainer.hpp"
 
-#include "command_table.hpp"
+#include "cli/command_table.hpp"
 
 namespace stiefel::cli {
 

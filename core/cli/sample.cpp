@@ -3,14 +3,14 @@
 
 #include <filesystem>
 
-#include <config/load.hpp>
-#include <number_from.hpp>
-#include <trainer/checkpoint.hpp>
-#include <trainer/sample.hpp>
+#include "base/number_from.hpp"
+#include "config/load.hpp"
+#include "training/checkpoint.hpp"
+#include "training/sample.hpp"
 
-#include "command_table.hpp"
-#include "commands.hpp"
-#include "running.hpp"
+#include "cli/command_table.hpp"
+#include "cli/commands.hpp"
+#include "cli/running.hpp"
 
 namespace stiefel::cli {
 namespace {

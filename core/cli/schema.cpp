@@ -4,11 +4,11 @@
 
 #include <cstdio>
 
-#include <config/json_schema.hpp>
+#include "config/json_schema.hpp"
 
-#include "command_table.hpp"
-#include "commands.hpp"
-#include "running.hpp"
+#include "cli/command_table.hpp"
+#include "cli/commands.hpp"
+#include "cli/running.hpp"
 
 namespace stiefel::cli {
 

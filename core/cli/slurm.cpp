@@ -1,12 +1,12 @@
 // `stiefel slurm DIR`: job scripts for the runs of a sweep; on stdout the commands that submit them.
 #include <fmt/format.h>
 
-#include <printable.hpp>
-#include <say.hpp>
-#include <sweep/slurm.hpp>
+#include "base/printable.hpp"
+#include "base/say.hpp"
+#include "sweep/slurm.hpp"
 
-#include "commands.hpp"
-#include "working.hpp"
+#include "cli/commands.hpp"
+#include "cli/working.hpp"
 
 namespace stiefel::cli {
 

@@ -1,5 +1,5 @@
 // Within signal handlers and without memory: no call here is more than a system call.
-#include "sudden_end.hpp"
+#include "cli/sudden_end.hpp"
 
 #include <signal.h>
 #include <sys/uio.h>
@@ -10,8 +10,8 @@
 #include <initializer_list>
 #include <string_view>
 
-#include <plugin_call.hpp>
 #include <stiefel/error.hpp>
+#include "host/plugin_call.hpp"
 
 namespace stiefel::cli {
 namespace {

@@ -4,14 +4,14 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include <results/atomic_file.hpp>
-#include <say.hpp>
-#include <sweep/halving.hpp>
-#include <sweep/worker.hpp>
+#include "base/atomic_file.hpp"
+#include "base/say.hpp"
+#include "sweep/halving.hpp"
+#include "sweep/worker.hpp"
 
-#include "commands.hpp"
-#include "running.hpp"
-#include "working.hpp"
+#include "cli/commands.hpp"
+#include "cli/running.hpp"
+#include "cli/working.hpp"
 
 namespace stiefel::cli {
 namespace {

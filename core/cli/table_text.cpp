@@ -1,4 +1,4 @@
-#include "table_text.hpp"
+#include "cli/table_text.hpp"
 
 #include <wchar.h>
 
@@ -6,8 +6,8 @@
 #include <cstring>
 #include <functional>
 
-#include <printable.hpp>
-#include <results/run_tables.hpp>
+#include "base/printable.hpp"
+#include "results/analysis/run_tables.hpp"
 
 namespace stiefel::cli {
 namespace {

@@ -1,5 +1,5 @@
 // One small, working method of every role, for authors to change: each passes `stiefel check` and trains as it stands.
-#include "templates.hpp"
+#include "cli/templates.hpp"
 
 namespace stiefel::cli {
 namespace {

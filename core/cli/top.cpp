@@ -18,15 +18,15 @@
 #include <sstream>
 #include <thread>
 
-#include <printable.hpp>
-#include <results/progress_reader.hpp>
-#include <results/run_data.hpp>
+#include "base/printable.hpp"
+#include "results/analysis/progress_reader.hpp"
+#include "results/analysis/run_data.hpp"
 
-#include "command_table.hpp"
-#include "commands.hpp"
-#include "progress.hpp"
-#include "running.hpp"
-#include "table_text.hpp"
+#include "cli/command_table.hpp"
+#include "cli/commands.hpp"
+#include "cli/progress.hpp"
+#include "cli/running.hpp"
+#include "cli/table_text.hpp"
 
 namespace stiefel::cli {
 namespace {

@@ -4,15 +4,15 @@
 #include <algorithm>
 #include <cstdio>
 
-#include <config/load.hpp>
-#include <printable.hpp>
-#include <say.hpp>
-#include <sweep/sweep.hpp>
-#include <trainer/trainer.hpp>
+#include "base/printable.hpp"
+#include "base/say.hpp"
+#include "config/load.hpp"
+#include "sweep/sweep.hpp"
+#include "training/trainer.hpp"
 
-#include "command_table.hpp"
-#include "commands.hpp"
-#include "running.hpp"
+#include "cli/command_table.hpp"
+#include "cli/commands.hpp"
+#include "cli/running.hpp"
 
 namespace stiefel::cli {
 namespace {

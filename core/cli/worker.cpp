@@ -1,6 +1,6 @@
 // `stiefel worker DIR`: works on a sweep that was planned, beside any number of others.
-#include "commands.hpp"
-#include "working.hpp"
+#include "cli/commands.hpp"
+#include "cli/working.hpp"
 
 namespace stiefel::cli {
 

@@ -1,11 +1,11 @@
-#include "working.hpp"
+#include "cli/working.hpp"
 
 #include <fmt/format.h>
 #include <map>
 
-#include <say.hpp>
+#include "base/say.hpp"
 
-#include "running.hpp"
+#include "cli/running.hpp"
 
 namespace stiefel::cli {
 namespace {

@@ -1,9 +1,9 @@
 // What `sweep` and `worker` have in common: options, signals, the last line.
 #pragma once
 
-#include <sweep/worker.hpp>
+#include "sweep/worker.hpp"
 
-#include "command_table.hpp"
+#include "cli/command_table.hpp"
 
 namespace stiefel::cli {
 

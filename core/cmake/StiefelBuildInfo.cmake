@@ -33,6 +33,6 @@ else()
     COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR} -DHEADER=${STIEFEL_BUILD_INFO} -DVERSION=${PROJECT_VERSION} "-DFLAGS=${flags}" -DYAML=${yaml-cpp_VERSION}
             -P ${CMAKE_CURRENT_LIST_FILE})
   add_dependencies(stiefel_cold build_info)
-  set_source_files_properties(../results/provenance.cpp PROPERTIES COMPILE_OPTIONS "-include;${STIEFEL_BUILD_INFO}" OBJECT_DEPENDS ${STIEFEL_BUILD_INFO}
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/results/record/provenance.cpp TARGET_DIRECTORY stiefel_cold PROPERTIES COMPILE_OPTIONS "-include;${STIEFEL_BUILD_INFO}" OBJECT_DEPENDS ${STIEFEL_BUILD_INFO}
     SKIP_UNITY_BUILD_INCLUSION ON)
 endif()

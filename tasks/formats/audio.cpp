@@ -1,5 +1,5 @@
 // Decodes sound from memory by libsndfile's virtual files.
-#include "audio.hpp"
+#include "tasks/formats/audio.hpp"
 
 #include <fmt/format.h>
 #include <sndfile.h>
@@ -10,8 +10,8 @@
 #include <memory>
 
 #include <stiefel/error.hpp>
-#include "audio_header.hpp"
-#include "named_file.hpp"
+#include "tasks/formats/audio_header.hpp"
+#include "tasks/formats/named_file.hpp"
 
 namespace stiefel {
 namespace {

@@ -6,7 +6,7 @@
 //   OGG     pages "OggS", version 0, flags (4: end of the stream), granule (8), serial (4), number (4), CRC-32 (4), count of segments,
 //           their sizes, their bytes
 //   SPHERE  "NIST_1A\n", size of the header in a line of 8 bytes, lines "name -i number" or "name -sN text" up to "end_head"
-#include "audio_header.hpp"
+#include "tasks/formats/audio_header.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>

@@ -1,11 +1,11 @@
 // Reads the parts, finds the alphabet of the training part and writes all parts in it.
-#include "corpus.hpp"
+#include "tasks/formats/corpus.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>
 #include <limits>
 
-#include "data_path.hpp"
+#include "tasks/formats/data_path.hpp"
 
 namespace stiefel {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <stiefel/task.hpp>
-#include "text.hpp"
+#include "tasks/formats/text.hpp"
 
 namespace stiefel {
 

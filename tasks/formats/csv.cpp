@@ -1,5 +1,5 @@
 // Reads a row at a time; nothing of a row is kept but what its fields point to.
-#include "csv.hpp"
+#include "tasks/formats/csv.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,5 +1,5 @@
 // Looks a data file up, and says what to do when it is not there.
-#include "data_path.hpp"
+#include "tasks/formats/data_path.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

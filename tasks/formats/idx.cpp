@@ -1,5 +1,5 @@
 // Reads IDX files through zlib, which passes uncompressed files on as they are.
-#include "idx.hpp"
+#include "tasks/formats/idx.hpp"
 
 #include <fmt/ranges.h>
 #include <zlib.h>

@@ -1,5 +1,5 @@
 // Reads piano rolls from the events of a JSON parser, which has no recursion; lists may be nested as deeply as rolls are, no deeper.
-#include "json_rolls.hpp"
+#include "tasks/formats/json_rolls.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>

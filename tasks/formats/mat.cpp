@@ -1,5 +1,5 @@
 // Reads MATLAB files; every size in them is held against the bytes that are there.
-#include "mat.hpp"
+#include "tasks/formats/mat.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "named_file.hpp"
+#include "tasks/formats/named_file.hpp"
 
 namespace stiefel {
 

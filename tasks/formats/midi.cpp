@@ -1,5 +1,5 @@
 // Reads MIDI files; every event stays inside its track, every track inside the file.
-#include "midi.hpp"
+#include "tasks/formats/midi.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "named_file.hpp"
-#include "piano_roll.hpp"
+#include "tasks/formats/named_file.hpp"
+#include "tasks/formats/piano_roll.hpp"
 
 namespace stiefel {
 

@@ -1,5 +1,5 @@
 // Reads whole files of a bounded size.
-#include "named_file.hpp"
+#include "tasks/formats/named_file.hpp"
 
 #include <fmt/format.h>
 #include <cerrno>

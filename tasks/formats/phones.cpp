@@ -1,5 +1,5 @@
 // Reads .phn files, and folds their labels as is usual.
-#include "phones.hpp"
+#include "tasks/formats/phones.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>
@@ -9,7 +9,7 @@
 #include <utility>
 
 #include <stiefel/error.hpp>
-#include "named_file.hpp"
+#include "tasks/formats/named_file.hpp"
 
 namespace stiefel {
 

@@ -1,9 +1,9 @@
 // The opcodes of pickles that make data.
-#include "pickle.hpp"
+#include "tasks/formats/pickle.hpp"
 
 #include <map>
 
-#include "pickle_machine.hpp"
+#include "tasks/formats/pickle_machine.hpp"
 
 namespace stiefel {
 

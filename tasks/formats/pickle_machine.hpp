@@ -6,8 +6,8 @@
 #include <charconv>
 #include <unordered_map>
 
-#include "pickle.hpp"
-#include "pickle_opcodes.hpp"
+#include "tasks/formats/pickle.hpp"
+#include "tasks/formats/pickle_opcodes.hpp"
 
 namespace stiefel {
 

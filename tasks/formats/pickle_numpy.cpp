@@ -1,7 +1,7 @@
 // NumPy's numbers in pickles: what looks like imports and calls there is compared with the few that are known, and is no call.
 #include <algorithm>
 
-#include "pickle_machine.hpp"
+#include "tasks/formats/pickle_machine.hpp"
 
 namespace stiefel {
 

@@ -1,5 +1,5 @@
 // Piano rolls from MATLAB files, JSON, pickles and folders of MIDI files.
-#include "roll_set.hpp"
+#include "tasks/formats/roll_set.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>
@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <utility>
 
-#include "json_rolls.hpp"
-#include "mat.hpp"
-#include "pickle.hpp"
+#include "tasks/formats/json_rolls.hpp"
+#include "tasks/formats/mat.hpp"
+#include "tasks/formats/pickle.hpp"
 
 namespace stiefel {
 namespace {

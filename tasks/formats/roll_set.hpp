@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include "midi.hpp"
-#include "named_file.hpp"
-#include "piano_roll.hpp"
+#include "tasks/formats/midi.hpp"
+#include "tasks/formats/named_file.hpp"
+#include "tasks/formats/piano_roll.hpp"
 
 namespace stiefel {
 

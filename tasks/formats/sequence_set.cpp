@@ -1,5 +1,5 @@
 // Rows of a CSV file, or slices of arrays, become sequences.
-#include "sequence_set.hpp"
+#include "tasks/formats/sequence_set.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,9 +10,9 @@
 
 #include <stiefel/npy.hpp>
 
-#include "csv.hpp"
-#include "data_path.hpp"
-#include "named_file.hpp"
+#include "tasks/formats/csv.hpp"
+#include "tasks/formats/data_path.hpp"
+#include "tasks/formats/named_file.hpp"
 
 namespace stiefel {
 

@@ -1,11 +1,11 @@
 // UTF-8 as of RFC 3629: one to four bytes a code point, each in the shortest form, no surrogates, nothing above U+10FFFF.
-#include "text.hpp"
+#include "tasks/formats/text.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>
 
 #include <stiefel/error.hpp>
-#include "named_file.hpp"
+#include "tasks/formats/named_file.hpp"
 
 namespace stiefel {
 namespace {

@@ -1,5 +1,5 @@
 // Walks through the folders of a TIMIT corpus, into those only whose names belong to it.
-#include "timit.hpp"
+#include "tasks/formats/timit.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include <stiefel/error.hpp>
-#include "data_path.hpp"
+#include "tasks/formats/data_path.hpp"
 
 namespace stiefel {
 namespace {

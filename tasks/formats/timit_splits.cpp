@@ -1,5 +1,5 @@
 // The published divisions of TIMIT, and one of a part of it.
-#include "timit_splits.hpp"
+#include "tasks/formats/timit_splits.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>

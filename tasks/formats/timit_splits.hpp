@@ -12,7 +12,7 @@
 #include <vector>
 
 #include <stiefel/schema.hpp>
-#include "timit.hpp"
+#include "tasks/formats/timit.hpp"
 
 namespace stiefel {
 

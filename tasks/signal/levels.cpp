@@ -1,10 +1,10 @@
 // Levels, and sound from them.
-#include "levels.hpp"
+#include "tasks/signal/levels.hpp"
 
 #include <cmath>
 
 #include <stiefel/error.hpp>
-#include "stft.hpp"
+#include "tasks/signal/stft.hpp"
 
 namespace stiefel {
 

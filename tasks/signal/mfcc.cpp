@@ -1,5 +1,5 @@
 // Mel-frequency cepstral coefficients, energy, derivatives.
-#include "mfcc.hpp"
+#include "tasks/signal/mfcc.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -8,7 +8,7 @@
 #include <numbers>
 #include <vector>
 
-#include "fourier.hpp"
+#include "tasks/signal/fourier.hpp"
 
 namespace stiefel {
 namespace {

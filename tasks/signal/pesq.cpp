@@ -1,5 +1,5 @@
 // Runs the program that STIEFEL_PESQ names on two files in a folder of their own.
-#include "pesq.hpp"
+#include "tasks/signal/pesq.hpp"
 
 #include <fmt/format.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include <string>
 
 #include <stiefel/error.hpp>
-#include "../formats/audio.hpp"
+#include "tasks/formats/audio.hpp"
 
 namespace stiefel {
 namespace {

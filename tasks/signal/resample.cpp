@@ -1,5 +1,5 @@
 // Resampling by a windowed sinc.
-#include "resample.hpp"
+#include "tasks/signal/resample.hpp"
 
 #include <algorithm>
 #include <cmath>

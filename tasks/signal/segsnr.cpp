@@ -1,5 +1,5 @@
 // Segmental signal-to-noise ratio.
-#include "segsnr.hpp"
+#include "tasks/signal/segsnr.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // Short-time Fourier transform by frames, and its inverse by weighted overlap-add.
-#include "stft.hpp"
+#include "tasks/signal/stft.hpp"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include <numbers>
 
 #include <stiefel/error.hpp>
-#include "fourier.hpp"
+#include "tasks/signal/fourier.hpp"
 
 namespace stiefel {
 namespace {

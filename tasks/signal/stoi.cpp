@@ -1,5 +1,5 @@
 // Short-time objective intelligibility.
-#include "stoi.hpp"
+#include "tasks/signal/stoi.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "fourier.hpp"
-#include "resample.hpp"
+#include "tasks/signal/fourier.hpp"
+#include "tasks/signal/resample.hpp"
 
 namespace stiefel {
 namespace {

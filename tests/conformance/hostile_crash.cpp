@@ -1,5 +1,5 @@
 // A map whose apply() reads where nothing is.
-#include "../plugins/plain_map.hpp"
+#include "tests/plugins/plain_map.hpp"
 
 namespace {
 template <class S> class HostileCrash final : public PlainMap<S> {

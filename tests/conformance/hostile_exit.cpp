@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "../plugins/plain_map.hpp"
+#include "tests/plugins/plain_map.hpp"
 
 namespace {
 template <class S> class HostileExit final : public PlainMap<S> {

@@ -1,7 +1,7 @@
 // A map that never comes back.
 #include <atomic>
 
-#include "../plugins/plain_map.hpp"
+#include "tests/plugins/plain_map.hpp"
 
 namespace {
 template <class S> class HostileLoop final : public PlainMap<S> {

@@ -3,7 +3,7 @@
 
 #include <stiefel/error.hpp>
 
-#include "trainer/checkpoint_index.hpp"
+#include "training/checkpoint_index.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
   using namespace stiefel;

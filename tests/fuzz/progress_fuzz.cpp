@@ -7,9 +7,9 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "results/progress.hpp"
-#include "results/progress_reader.hpp"
-#include "results/run_lock.hpp"
+#include "results/analysis/progress_reader.hpp"
+#include "results/record/progress.hpp"
+#include "results/record/run_lock.hpp"
 
 namespace stiefel {
 double seconds_since_1970() { return 1; }

@@ -3,8 +3,8 @@
 
 #include <cstdlib>
 
-#include "loader/load.hpp"
-#include "printable.hpp"
+#include "base/printable.hpp"
+#include "host/loader/load.hpp"
 #include "tests/unit/config_plugins.hpp"
 
 namespace stiefel {

@@ -68,7 +68,7 @@ def cosine_of_turns(u):
 
 
 def normals(numbers):
-    """Exactly rounded as in core/src/random.cpp; not math.log and math.cos, whose last bits differ between machines."""
+    """Exactly rounded as in core/src/sdk/random.cpp; not math.log and math.cos, whose last bits differ between machines."""
     u = uniforms(numbers)
     return [math.sqrt(-2 * natural_logarithm(1 - a)) * cosine_of_turns(b) for a, b in zip(u[::2], u[1::2])]
 

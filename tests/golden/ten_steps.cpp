@@ -4,9 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "blas.hpp"
 #include "config/load.hpp"
-#include "trainer/session.hpp"
+#include "sdk/blas.hpp"
+#include "training/session.hpp"
 
 using namespace stiefel;
 

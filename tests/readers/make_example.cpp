@@ -5,10 +5,10 @@
 #include <filesystem>
 #include <numbers>
 
-#include "results/layout.hpp"
-#include "results/progress.hpp"
-#include "results/provenance.hpp"
-#include "results/recorder_thread.hpp"
+#include "results/record/layout.hpp"
+#include "results/record/progress.hpp"
+#include "results/record/provenance.hpp"
+#include "results/record/recorder_thread.hpp"
 
 namespace {
 

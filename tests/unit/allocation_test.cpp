@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "config/load.hpp"
-#include "trainer/session.hpp"
+#include "training/session.hpp"
 
 namespace {
 std::atomic<long> allocations = 0;

@@ -1,12 +1,12 @@
 // OpenBLAS from several threads at once.
 #include <doctest/doctest.h>
 
-#include <blas.hpp>
 #include <cmath>
 #include <cstdlib>
 #include <stiefel/matrix.hpp>
 #include <thread>
 #include <vector>
+#include "sdk/blas.hpp"
 
 using namespace stiefel;
 

@@ -9,7 +9,7 @@
 #include <stiefel/random.hpp>
 
 #include "scratch.hpp"
-#include "trainer/checkpoint.hpp"
+#include "training/checkpoint.hpp"
 
 using namespace stiefel;
 namespace fs = std::filesystem;

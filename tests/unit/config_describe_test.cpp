@@ -1,13 +1,13 @@
 // What is said of the configuration: descriptions, the JSON schema, the table of commands and its completion.
 #include <doctest/doctest.h>
 #include <algorithm>
-#include <config/explain.hpp>
-#include <config/json_schema.hpp>
-#include <config/load.hpp>
-#include <core/cli/command_table.hpp>
-#include <core/cli/commands.hpp>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include "cli/command_table.hpp"
+#include "cli/commands.hpp"
+#include "config/explain.hpp"
+#include "config/json_schema.hpp"
+#include "config/load.hpp"
 
 #include "config_plugins.hpp"
 

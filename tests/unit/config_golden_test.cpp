@@ -2,10 +2,10 @@
 // Lines `# with: key=value` at its beginning are the command line. STIEFEL_WRITE_GOLDEN=1 writes the expected texts anew, to be read before
 // use.
 #include <doctest/doctest.h>
-#include <config/load.hpp>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
+#include "config/load.hpp"
 
 #include "config_plugins.hpp"
 

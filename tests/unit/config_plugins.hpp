@@ -4,13 +4,13 @@
 
 #include <unistd.h>
 
-#include <config/load.hpp>
 #include <filesystem>
 #include <fstream>
-#include <registry.hpp>
 #include <stiefel/plugin.hpp>
 #include <string>
 #include <vector>
+#include "config/load.hpp"
+#include "host/registry.hpp"
 
 namespace config_test {
 

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
-#include <config/file_name.hpp>
-#include <config/load.hpp>
-#include <config/scalars.hpp>
+#include "base/file_name.hpp"
+#include "config/load.hpp"
+#include "config/scalars.hpp"
 
 #include "config_plugins.hpp"
 

@@ -2,9 +2,9 @@
 #include <doctest/doctest.h>
 #include <cmath>
 
-#include <conformance/check.hpp>
-#include <conformance/directions.hpp>
-#include <memory_archive.hpp>
+#include "conformance/check.hpp"
+#include "conformance/directions.hpp"
+#include "host/memory_archive.hpp"
 
 using namespace stiefel;
 using namespace stiefel::conformance;

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "engine/guarded_task.hpp"
-#include "plugin_faults.hpp"
+#include "host/plugin_faults.hpp"
 
 using namespace stiefel;
 

@@ -5,16 +5,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <config/config_schema.hpp>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iterator>
-#include <plugin_call.hpp>
-#include <registry.hpp>
 #include <stiefel/plugin.hpp>
-#include <suggestion.hpp>
 #include <thread>
+#include "base/suggestion.hpp"
+#include "config/config_schema.hpp"
+#include "host/plugin_call.hpp"
+#include "host/registry.hpp"
 
 namespace fs = std::filesystem;
 using namespace stiefel;

@@ -7,10 +7,10 @@
 #include <nlohmann/json.hpp>
 #include <stiefel/linear_algebra.hpp>
 
-#include <config/load.hpp>
-#include <memory_archive.hpp>
-#include <registry.hpp>
 #include <stiefel/plugin.hpp>
+#include "config/load.hpp"
+#include "host/memory_archive.hpp"
+#include "host/registry.hpp"
 
 using namespace stiefel;
 

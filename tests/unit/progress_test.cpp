@@ -5,8 +5,8 @@
 #include <cmath>
 #include <fstream>
 
-#include "results/progress.hpp"
-#include "results/progress_reader.hpp"
+#include "results/analysis/progress_reader.hpp"
+#include "results/record/progress.hpp"
 #include "scratch.hpp"
 
 using namespace stiefel;

@@ -10,8 +10,8 @@
 
 #include <stiefel/numpy_random.hpp>
 #include <stiefel/random.hpp>
-#include "core/src/philox.hpp"
-#include "results/sha256.hpp"
+#include "base/sha256.hpp"
+#include "sdk/philox.hpp"
 
 using namespace stiefel;
 

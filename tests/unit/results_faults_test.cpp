@@ -16,8 +16,8 @@
 
 #include <stiefel/error.hpp>
 
-#include "results/progress.hpp"
-#include "results/recorder_thread.hpp"
+#include "results/record/progress.hpp"
+#include "results/record/recorder_thread.hpp"
 #include "results_files.hpp"
 
 using namespace stiefel;

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "results/layout.hpp"
-#include "results/reader.hpp"
-#include "results/writer.hpp"
+#include "results/record/layout.hpp"
+#include "results/record/reader.hpp"
+#include "results/record/writer.hpp"
 
 namespace stiefel {
 

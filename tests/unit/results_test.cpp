@@ -9,10 +9,10 @@
 
 #include <stiefel/error.hpp>
 
-#include "results/progress.hpp"
-#include "results/provenance.hpp"
-#include "results/recorder_thread.hpp"
-#include "results/sha256.hpp"
+#include "base/sha256.hpp"
+#include "results/record/progress.hpp"
+#include "results/record/provenance.hpp"
+#include "results/record/recorder_thread.hpp"
 #include "results_files.hpp"
 
 using namespace stiefel;

@@ -10,9 +10,9 @@
 
 #include <stiefel/error.hpp>
 
-#include "results/run_directory.hpp"
+#include "results/record/run_directory.hpp"
 #include "results_files.hpp"
-#include "trainer/outcome.hpp"
+#include "training/outcome.hpp"
 
 using namespace stiefel;
 

@@ -1,12 +1,12 @@
 // Sweeps: what one file expands to, where errors point, draws, halving, plans on the disk, claims.
+#include "sweep/sweep.hpp"
 #include <doctest/doctest.h>
-#include <results/run_directory.hpp>
-#include <results/run_lock.hpp>
-#include <results/writer.hpp>
 #include <set>
-#include <sweep/halving.hpp>
-#include <sweep/sweep.hpp>
 #include <thread>
+#include "results/record/run_directory.hpp"
+#include "results/record/run_lock.hpp"
+#include "results/record/writer.hpp"
+#include "sweep/halving.hpp"
 
 #include "config_plugins.hpp"
 

@@ -13,7 +13,7 @@
 
 #include <stiefel/plugin.hpp>
 #include "config/load.hpp"
-#include "registry.hpp"
+#include "host/registry.hpp"
 
 namespace task_plugins {
 

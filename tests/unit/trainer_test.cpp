@@ -16,14 +16,14 @@
 #include <unistd.h>
 
 #include "config/load.hpp"
-#include "diagnostics.hpp"
-#include "results/reader.hpp"
-#include "trainer/checkpoint.hpp"
-#include "trainer/outcome.hpp"
-#include "trainer/sample.hpp"
-#include "trainer/session.hpp"
-#include "trainer/trainer.hpp"
-#include "trainer/watchdog.hpp"
+#include "results/record/reader.hpp"
+#include "sdk/diagnostics.hpp"
+#include "training/checkpoint.hpp"
+#include "training/outcome.hpp"
+#include "training/sample.hpp"
+#include "training/session.hpp"
+#include "training/trainer.hpp"
+#include "training/watchdog.hpp"
 
 using namespace stiefel;
 namespace fs = std::filesystem;

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
+#include "base/suggestion.hpp"
 #include "config/field_check.hpp"
-#include "suggestion.hpp"
 
 namespace stiefel {
 namespace {

@@ -10,7 +10,7 @@
 #include <stiefel/schema.hpp>
 
 #include "config/scalars.hpp"
-#include "registry.hpp"
+#include "host/registry.hpp"
 
 namespace stiefel {
 

@@ -1,8 +1,8 @@
 // The keys of an experiment, their ranges and meanings.
 #include "config/experiment.hpp"
 
+#include "base/file_name.hpp"
 #include "config/config_schema.hpp"
-#include "config/file_name.hpp"
 
 namespace stiefel {
 

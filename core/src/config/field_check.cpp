@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "suggestion.hpp"
+#include "base/suggestion.hpp"
 
 namespace stiefel {
 namespace {

@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "config/config_schema.hpp"
-#include "sweep/expand.hpp"
+#include "config/expand.hpp"
 
 namespace stiefel {
 namespace {

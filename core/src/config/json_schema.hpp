@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "registry.hpp"
+#include "host/registry.hpp"
 
 namespace stiefel {
 

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
+#include "base/sha256.hpp"
 #include "config/config_schema.hpp"
+#include "config/expand.hpp"
 #include "config/resolved.hpp"
-#include "results/sha256.hpp"
-#include "sweep/expand.hpp"
 
 namespace stiefel {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "config/compose.hpp"
 #include "config/experiment.hpp"
-#include "registry.hpp"
+#include "host/registry.hpp"
 
 namespace stiefel {
 

@@ -7,8 +7,8 @@
 #include <array>
 #include <charconv>
 
+#include "base/printable.hpp"
 #include "config/scalars.hpp"
-#include "printable.hpp"
 
 namespace stiefel {
 namespace {

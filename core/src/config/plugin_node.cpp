@@ -6,7 +6,7 @@
 
 #include "config/config_schema.hpp"
 #include "config/field_check.hpp"
-#include "plugin_call.hpp"
+#include "host/plugin_call.hpp"
 
 namespace stiefel {
 namespace {

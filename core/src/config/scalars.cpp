@@ -8,8 +8,8 @@
 #include <charconv>
 #include <cmath>
 
-#include "printable.hpp"
-#include "suggestion.hpp"
+#include "base/printable.hpp"
+#include "base/suggestion.hpp"
 
 namespace stiefel {
 namespace {

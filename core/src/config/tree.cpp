@@ -13,8 +13,8 @@
 #include <map>
 #include <sstream>
 
+#include "base/printable.hpp"
 #include "config/scalars.hpp"
-#include "printable.hpp"
 
 namespace stiefel {
 namespace {

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "conformance/cell_network.hpp"
-#include "memory_archive.hpp"
+#include "host/memory_archive.hpp"
 
 namespace stiefel::conformance {
 

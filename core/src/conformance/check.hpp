@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "conformance/report.hpp"
-#include "registry.hpp"
+#include "host/registry.hpp"
 
 namespace stiefel::conformance {
 

@@ -8,7 +8,7 @@
 #include "conformance/memory.hpp"
 #include "conformance/subject.hpp"
 #include "engine/parameters.hpp"
-#include "memory_archive.hpp"
+#include "host/memory_archive.hpp"
 
 namespace stiefel::conformance {
 

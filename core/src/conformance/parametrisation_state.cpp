@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "conformance/map_probe.hpp"
-#include "memory_archive.hpp"
+#include "host/memory_archive.hpp"
 
 namespace stiefel::conformance {
 

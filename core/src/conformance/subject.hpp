@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "conformance/check.hpp"
-#include "plugin_call.hpp"
-#include "plugin_faults.hpp"
+#include "host/plugin_call.hpp"
+#include "host/plugin_faults.hpp"
 
 namespace stiefel::conformance {
 

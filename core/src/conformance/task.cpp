@@ -5,7 +5,7 @@
 #include <set>
 #include <thread>
 
-#include "config/file_name.hpp"
+#include "base/file_name.hpp"
 #include "conformance/task_probe.hpp"
 
 namespace stiefel::conformance {

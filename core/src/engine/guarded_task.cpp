@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "plugin_call.hpp"
-#include "plugin_faults.hpp"
+#include "host/plugin_call.hpp"
+#include "host/plugin_faults.hpp"
 
 namespace stiefel {
 

@@ -9,7 +9,7 @@
 #include <stiefel/cell.hpp>
 #include <stiefel/product.hpp>
 
-#include "plugin_call.hpp"
+#include "host/plugin_call.hpp"
 
 namespace stiefel {
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <stiefel/parallel.hpp>
 
-#include "plugin_call.hpp"
+#include "host/plugin_call.hpp"
 
 namespace stiefel {
 namespace {

@@ -9,7 +9,7 @@
 #include "config/experiment.hpp"
 #include "engine/layers.hpp"
 #include "engine/maps.hpp"
-#include "registry.hpp"
+#include "host/registry.hpp"
 
 namespace stiefel {
 

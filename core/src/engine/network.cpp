@@ -9,7 +9,7 @@
 #include <numeric>
 #include <stiefel/parallel.hpp>
 
-#include "plugin_call.hpp"
+#include "host/plugin_call.hpp"
 
 namespace stiefel {
 namespace {

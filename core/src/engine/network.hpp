@@ -10,7 +10,7 @@
 #include "engine/ranks.hpp"
 #include "engine/slice_pass.hpp"
 #include "engine/workers.hpp"
-#include "memory_archive.hpp"
+#include "host/memory_archive.hpp"
 
 namespace stiefel {
 

@@ -1,7 +1,7 @@
 // Block names are unique within a network; they are what YAML, checkpoints and results call a parameter.
 #include "engine/parameters.hpp"
 
-#include "plugin_faults.hpp"
+#include "host/plugin_faults.hpp"
 
 namespace stiefel {
 

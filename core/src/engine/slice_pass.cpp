@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "plugin_call.hpp"
+#include "host/plugin_call.hpp"
 
 namespace stiefel {
 namespace {

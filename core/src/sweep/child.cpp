@@ -16,7 +16,7 @@
 
 #include <stiefel/error.hpp>
 
-#include "printable.hpp"
+#include "base/printable.hpp"
 
 extern char** environ;
 

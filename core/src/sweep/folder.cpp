@@ -7,11 +7,11 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "results/atomic_file.hpp"
-#include "results/file_content.hpp"
-#include "results/file_error.hpp"
-#include "results/run_lock.hpp"
-#include "suggestion.hpp"
+#include "base/atomic_file.hpp"
+#include "base/file_content.hpp"
+#include "base/file_error.hpp"
+#include "base/suggestion.hpp"
+#include "results/record/run_lock.hpp"
 #include "sweep/sweep.hpp"
 
 namespace stiefel {

@@ -8,9 +8,9 @@
 #include <limits>
 #include <numeric>
 
-#include "results/atomic_file.hpp"
-#include "results/file_error.hpp"
-#include "results/reader.hpp"
+#include "base/atomic_file.hpp"
+#include "base/file_error.hpp"
+#include "results/record/reader.hpp"
 
 namespace stiefel {
 namespace {

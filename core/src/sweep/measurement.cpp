@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "results/comparison.hpp"
+#include "results/analysis/comparison.hpp"
 
 namespace stiefel {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "results/run_data.hpp"
+#include "results/analysis/run_data.hpp"
 #include "sweep/published.hpp"
 
 namespace stiefel {

@@ -7,8 +7,8 @@
 #include <cctype>
 #include <set>
 
+#include "base/suggestion.hpp"
 #include "config/scalars.hpp"
-#include "suggestion.hpp"
 
 namespace stiefel {
 namespace {

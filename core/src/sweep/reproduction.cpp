@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "results/file_content.hpp"
-#include "results/isolated_reader.hpp"
+#include "base/file_content.hpp"
+#include "results/analysis/isolated_reader.hpp"
 
 namespace stiefel {
 namespace {

@@ -7,9 +7,9 @@
 #include <boost/algorithm/string.hpp>
 #include <functional>
 
-#include "printable.hpp"
-#include "results/atomic_file.hpp"
-#include "results/file_error.hpp"
+#include "base/atomic_file.hpp"
+#include "base/file_error.hpp"
+#include "base/printable.hpp"
 #include "sweep/halving.hpp"
 
 namespace stiefel {

@@ -4,9 +4,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "results/atomic_file.hpp"
-#include "results/file_error.hpp"
-#include "results/reader.hpp"
+#include "base/atomic_file.hpp"
+#include "base/file_error.hpp"
+#include "results/record/reader.hpp"
 #include "sweep/halving.hpp"
 
 namespace stiefel {

@@ -17,8 +17,8 @@
 #include <string>
 #include <vector>
 
+#include "config/expand.hpp"
 #include "config/load.hpp"
-#include "sweep/expand.hpp"
 
 namespace stiefel {
 

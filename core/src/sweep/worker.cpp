@@ -13,8 +13,8 @@
 #include <thread>
 #include <utility>
 
-#include "results/file_error.hpp"
-#include "results/run_directory.hpp"
+#include "base/file_error.hpp"
+#include "results/record/run_directory.hpp"
 #include "sweep/child.hpp"
 #include "sweep/halving.hpp"
 

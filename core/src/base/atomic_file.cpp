@@ -1,0 +1,118 @@
+// Replacing a file as a whole: temporary file beside it, fsync, rename, fsync of the directory; every return is checked.
+#include "base/atomic_file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <string>
+#include <system_error>
+
+#include "base/file_content.hpp"
+#include "base/file_error.hpp"
+
+namespace stiefel {
+namespace {
+
+void write_all(int file, const char* data, std::size_t bytes, const std::filesystem::path& path) {
+  while (bytes > 0) {
+    const ssize_t written = ::write(file, data, bytes);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) throw file_error("writing", path, errno);
+    data += written;
+    bytes -= std::size_t(written);
+  }
+}
+
+class OpenFile {
+ public:
+  OpenFile(const std::filesystem::path& path, int flags) : number_(::open(path.c_str(), flags | O_CLOEXEC)) {
+    if (number_ < 0) throw file_error("opening", path, errno);
+  }
+  ~OpenFile() { ::close(number_); }
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  int number() const { return number_; }
+
+ private:
+  int number_;
+};
+
+}  // namespace
+
+AtomicFile::AtomicFile(std::filesystem::path target) : target_(std::move(target)), temporary_(target_.string() + ".tmp") {
+  // A killed process may have left one; a new file also means that nobody else still writes to it.
+  if (::unlink(temporary_.c_str()) != 0 && errno != ENOENT) throw file_error("removing", temporary_, errno);
+  file_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (file_ < 0) throw file_error("creating", temporary_, errno);
+}
+
+AtomicFile::~AtomicFile() {
+  if (file_ >= 0) ::close(file_);
+  if (!replaced_) ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::reserve(std::uintmax_t bytes) {
+  int result;
+  do result = ::fallocate(file_, FALLOC_FL_KEEP_SIZE, 0, off_t(bytes));
+  while (result != 0 && errno == EINTR);
+  if (result == 0 || errno == EOPNOTSUPP || errno == ENOSYS) return;
+  if (is_out_of_space(errno)) throw out_of_space(target_, bytes, std::generic_category().message(errno));
+  throw file_error("reserving space for", temporary_, errno);
+}
+
+void AtomicFile::copy_target() {
+  const OpenFile source(target_, O_RDONLY);
+  struct stat information;
+  if (::fstat(source.number(), &information) != 0) throw file_error("examining", target_, errno);
+  std::array<char, std::size_t(1) << 18> buffer;  // on the stack: blocks of that size, taken again and again, tear the heap apart
+  off_t copied = 0;
+  while (true) {
+    const ssize_t got = ::read(source.number(), buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw file_error("reading", target_, errno);
+    if (got == 0) break;
+    write_all(file_, buffer.data(), std::size_t(got), temporary_);
+    copied += got;
+  }
+  if (copied != information.st_size)
+    throw Error(target_.string() + " changed while it was copied; only the running experiment may write it", Exit::damaged);
+}
+
+void AtomicFile::write(std::string_view bytes) { write_all(file_, bytes.data(), bytes.size(), temporary_); }
+
+void AtomicFile::replace() {
+  struct stat information;
+  if (::fstat(file_, &information) != 0) throw file_error("examining", temporary_, errno);
+  if (::ftruncate(file_, information.st_size) != 0) throw file_error("trimming", temporary_, errno);
+  if (::fsync(file_) != 0) throw file_error("writing", temporary_, errno);
+  const int closed = ::close(file_);
+  file_ = -1;
+  if (closed != 0) throw file_error("closing", temporary_, errno);
+  if (::rename(temporary_.c_str(), target_.c_str()) != 0) throw file_error("renaming to " + target_.string() + " of", temporary_, errno);
+  replaced_ = true;
+}
+
+void AtomicFile::sync_directory() {
+  const std::filesystem::path parent = target_.has_parent_path() ? target_.parent_path() : ".";
+  const OpenFile directory(parent, O_RDONLY | O_DIRECTORY);
+  // Some network file systems refuse to sync a directory (EINVAL): there the rename is as safe as it can be.
+  if (::fsync(directory.number()) != 0 && errno != EINVAL) throw file_error("writing directory", parent, errno);
+}
+
+void replace_file(const std::filesystem::path& target, std::string_view bytes) {
+  AtomicFile file(target);
+  file.write(bytes);
+  file.replace();
+  file.sync_directory();
+}
+
+bool replace_when_new(const std::filesystem::path& target, std::string_view bytes) {
+  if (content_if_there(target) == bytes) return false;
+  replace_file(target, bytes);
+  return true;
+}
+
+}  // namespace stiefel

@@ -1,0 +1,55 @@
+#include "base/printable.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace stiefel {
+
+std::size_t utf8_length(std::string_view text, std::size_t i) {
+  const auto byte = [&](std::size_t k) { return i + k < text.size() ? static_cast<unsigned char>(text[i + k]) : 0u; };
+  const unsigned first = byte(0);
+  if (first < 0x80) return 1;
+  const std::size_t length = first >= 0xC2 && first <= 0xDF   ? 2
+                             : first >= 0xE0 && first <= 0xEF ? 3
+                             : first >= 0xF0 && first <= 0xF4 ? 4
+                                                              : 0;
+  for (std::size_t k = 1; k < length; ++k)
+    if ((byte(k) & 0xC0) != 0x80) return 0;
+  const bool bad = (first == 0xE0 && byte(1) < 0xA0) || (first == 0xED && byte(1) > 0x9F) || (first == 0xF0 && byte(1) < 0x90) ||
+                   (first == 0xF4 && byte(1) > 0x8F);
+  return bad ? 0 : length;
+}
+
+std::string printable_lines(std::string_view text) {
+  std::string result;
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t length = utf8_length(text, i);
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const bool control =
+        (byte < 0x20 && byte != '\n') || byte == 0x7F || (length == 2 && byte == 0xC2 && static_cast<unsigned char>(text[i + 1]) < 0xA0);
+    if (length == 0 || control)
+      for (std::size_t k = 0; k < std::max<std::size_t>(length, 1); ++k)
+        result += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[i + k]));
+    else
+      result += text.substr(i, length);
+    i += std::max<std::size_t>(length, 1);
+  }
+  return result;
+}
+
+std::string printable(std::string_view text) {
+  std::string result;
+  for (const char c : printable_lines(text)) result += c == '\n' ? std::string("\\n") : std::string(1, c);
+  return result;
+}
+
+std::string shell_word(std::string_view text) {
+  static constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%";
+  if (!text.empty() && text.find_first_not_of(plain) == text.npos) return std::string(text);
+  std::string word = "'";
+  for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return word + "'";
+}
+
+}  // namespace stiefel

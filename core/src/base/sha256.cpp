@@ -1,0 +1,74 @@
+// SHA-256 (FIPS 180-4) by OpenSSL's EVP interface.
+#include "base/sha256.hpp"
+
+#include <fcntl.h>
+#include <openssl/evp.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <memory>
+#include <vector>
+
+#include "base/file_error.hpp"
+
+namespace stiefel {
+namespace {
+
+class Digest {
+ public:
+  Digest() : context_(EVP_MD_CTX_new(), EVP_MD_CTX_free) {
+    require(context_ && EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1);
+  }
+
+  void update(const void* data, std::size_t bytes) { require(EVP_DigestUpdate(context_.get(), data, bytes) == 1); }
+
+  std::string hexadecimal() {
+    std::array<unsigned char, EVP_MAX_MD_SIZE> digest;
+    unsigned length = 0;
+    require(EVP_DigestFinal_ex(context_.get(), digest.data(), &length) == 1);
+    std::string text;
+    for (unsigned i = 0; i < length; ++i) {
+      text += "0123456789abcdef"[digest[i] >> 4];
+      text += "0123456789abcdef"[digest[i] & 15];
+    }
+    return text;
+  }
+
+ private:
+  static void require(bool worked) {
+    if (!worked) throw Error("OpenSSL's libcrypto could not compute a SHA-256; its installation seems incomplete", Exit::internal);
+  }
+  std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> context_;
+};
+
+}  // namespace
+
+std::string sha256(std::span<const std::byte> bytes) {
+  Digest digest;
+  digest.update(bytes.data(), bytes.size());
+  return digest.hexadecimal();
+}
+
+std::string sha256(std::string_view text) { return sha256(std::as_bytes(std::span(text))); }
+
+std::string sha256_of_file(const std::filesystem::path& path) {
+  struct Descriptor {
+    int number;
+    ~Descriptor() {
+      if (number >= 0) ::close(number);
+    }
+  } file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  if (file.number < 0) throw file_error("opening", path, errno);
+  Digest digest;
+  std::vector<char> buffer(std::size_t(1) << 20);
+  while (true) {
+    const ssize_t got = ::read(file.number, buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw file_error("reading", path, errno);
+    if (got == 0) return digest.hexadecimal();
+    digest.update(buffer.data(), std::size_t(got));
+  }
+}
+
+}  // namespace stiefel

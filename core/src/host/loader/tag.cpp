@@ -1,0 +1,123 @@
+// "\x01stiefel-abi key=value …\x02": every field but `isa` must equal this library's; every extension in `isa` must be one of this CPU.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include <stiefel/abi.hpp>
+#include "host/loader/tag.hpp"
+
+namespace stiefel {
+namespace {
+
+using Fields = std::vector<std::pair<std::string, std::string>>;
+
+constexpr std::string_view own_tag = STIEFEL_ABI_TAG;
+// Taken from the tag itself, so that this library holds the opening only where the whole tag is.
+constexpr std::string_view opening = own_tag.substr(0, 13);
+constexpr char closing = own_tag.back();
+constexpr std::size_t longest_tag = 1024;
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(separator), text.size());
+    if (end > 0) parts.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parts;
+}
+
+/// The different tags between the opening and closing bytes; one that is not closed counts, as an empty text. A tag may stand there twice:
+/// a compiler need not merge equal literals.
+std::vector<std::string_view> find_tags(std::string_view bytes) {
+  std::vector<std::string_view> tags;
+  for (std::size_t place = bytes.find(opening); place != bytes.npos; place = bytes.find(opening, place + 1)) {
+    const std::string_view text = bytes.substr(place + opening.size(), longest_tag);
+    const std::size_t end = text.find(closing);
+    const std::string_view tag = end == text.npos ? std::string_view() : text.substr(0, end);
+    if (std::ranges::find(tags, tag) == tags.end()) tags.push_back(tag);
+  }
+  return tags;
+}
+
+Fields parse(std::string_view tag) {
+  Fields fields;
+  for (const std::string_view part : split(tag, ' ')) {
+    const std::size_t equals = std::min(part.find('='), part.size());
+    fields.emplace_back(part.substr(0, equals), part.substr(std::min(equals + 1, part.size())));
+  }
+  return fields;
+}
+
+std::string value_of(const Fields& fields, const std::string& key) {
+  const auto found = std::find_if(fields.begin(), fields.end(), [&](const auto& field) { return field.first == key; });
+  return found == fields.end() ? "(not stated)" : found->second;
+}
+
+std::string words_for(const std::string& key) {
+  static const Fields words = {{"sdk", "SDK headers"},        {"compiler", "compiler"}, {"standard", "C++ standard"},
+                               {"string", "std::string ABI"}, {"eigen", "Eigen"},       {"containers", "containers"}};
+  const std::string known = value_of(words, key);
+  return known == "(not stated)" ? key : known;
+}
+
+/// A sentence naming every field in which the two differ, both values of each, and the mend.
+std::string compare(const Fields& theirs, const Fields& ours, const std::string& rebuild) {
+  std::vector<std::string> keys;
+  for (const Fields* fields : {&ours, &theirs})
+    for (const auto& [key, value] : *fields)
+      if (key != "isa" && std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
+  std::vector<std::string> plugin, host;
+  for (const std::string& key : keys) {
+    if (value_of(theirs, key) == value_of(ours, key)) continue;
+    plugin.push_back(words_for(key) + " " + value_of(theirs, key));
+    host.push_back(words_for(key) + " " + value_of(ours, key));
+  }
+  if (plugin.empty()) return {};
+  return fmt::format("it was built with {} and this stiefel with {}; rebuild it with {}", fmt::join(plugin, ", "), fmt::join(host, ", "),
+                     rebuild);
+}
+
+}  // namespace
+
+std::string missing_instruction_sets(std::string_view isa) {
+  std::vector<std::string_view> missing;
+  std::string_view here = "x86-64";
+#if !defined(__x86_64__)
+  here = "(none)";
+#endif
+  for (const std::string_view name : split(isa, '+')) {
+    bool supported = name == here;
+#if defined(__x86_64__)
+#define STIEFEL_ASK_CPU(extension) \
+  if (name == extension) supported = __builtin_cpu_supports(extension) > 0;
+    STIEFEL_ISA_EXTENSIONS(STIEFEL_ASK_CPU)
+#undef STIEFEL_ASK_CPU
+#endif
+    if (!supported) missing.push_back(name);
+  }
+  return fmt::format("{}", fmt::join(missing, ", "));
+}
+
+std::string check_tag(std::string_view bytes, const std::string& rebuild) {
+  const std::vector<std::string_view> tags = find_tags(bytes);
+  if (tags.empty())
+    return fmt::format("it carries 0 stiefel-abi tags and a plugin carries 1; end its source with STIEFEL_PLUGIN(...) and build it with {}",
+                       rebuild);
+  if (tags.size() > 1)
+    return fmt::format(
+        "it carries {} stiefel-abi tags and a plugin carries 1; write STIEFEL_PLUGIN(...) once per library and rebuild it with {}",
+        tags.size(), rebuild);
+  const Fields theirs = parse(tags[0]), ours = parse(find_tags(own_tag)[0]);
+  std::string refusal = compare(theirs, ours, rebuild);
+  if (!refusal.empty()) return refusal;
+  const std::string isa = value_of(theirs, "isa"), missing = missing_instruction_sets(isa);
+  if (!missing.empty())
+    return fmt::format("it was built for {} and this CPU has no {}; rebuild it on this machine or without -march, with {}", isa, missing,
+                       rebuild);
+  return {};
+}
+
+}  // namespace stiefel

@@ -1,0 +1,61 @@
+// What is thrown in a plugin, made into one Error that says where.
+#include <cxxabi.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <string>
+
+#include <stiefel/error.hpp>
+#include "host/plugin_call.hpp"
+
+namespace stiefel {
+namespace {
+
+/// An Error whose sentence names a plugin already.
+class LocatedError final : public Error {
+ public:
+  using Error::Error;
+};
+
+std::string type_in_flight() {
+  const std::type_info* type = abi::__cxa_current_exception_type();
+  if (!type) return "unknown";
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> name(abi::__cxa_demangle(type->name(), nullptr, nullptr, &status), &std::free);
+  return status == 0 ? name.get() : type->name();
+}
+
+/// Of the initial-exec model, so that a signal handler may read it: nothing is allocated for it later.
+[[gnu::tls_model("initial-exec")]] thread_local const PluginCall* innermost_call = nullptr;
+
+}  // namespace
+
+PluginCall::PluginCall(std::string_view verb, std::string_view plugin, const std::filesystem::path& file) noexcept
+    : verb(verb), plugin(plugin), file(file.native()), outer(innermost_call) {
+  innermost_call = this;
+}
+PluginCall::~PluginCall() { innermost_call = outer; }
+const PluginCall* PluginCall::innermost() noexcept { return innermost_call; }
+
+void rethrow_from_plugin(std::string_view verb, std::string_view plugin, const std::filesystem::path& file) {
+  const std::string place = fmt::format("in {}() of {} ({})", verb, plugin, file.string());
+  try {
+    throw;
+  } catch (const LocatedError&) {
+    throw;
+  } catch (const Error& error) {
+    throw LocatedError(fmt::format("{}, {}", error.what(), place), error.code() == Exit::internal ? Exit::plugin : error.code());
+  } catch (const std::bad_alloc&) {
+    throw LocatedError(fmt::format("memory ran out {}; choose smaller sizes or free memory", place), Exit::exhausted);
+  } catch (const std::exception& error) {
+    throw LocatedError(fmt::format("{}, {}", error.what(), place), Exit::plugin);
+  } catch (...) {
+    throw LocatedError(
+        fmt::format("an exception of the type {} was thrown {}; let the plugin throw stiefel::Error", type_in_flight(), place),
+        Exit::plugin);
+  }
+}
+
+}  // namespace stiefel

@@ -1,0 +1,24 @@
+// What differs between the start of a run and the process that goes on with it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "results/record/layout.hpp"
+
+namespace stiefel {
+
+struct Change {
+  std::string name;                    // the key of a configuration, "plugin:NAME", "data:NAME", or a name of /provenance
+  std::optional<std::string> was, is;  // nothing: there is none
+};
+
+/// Only what can change a bit of the results: keys of the configuration but for threads, places and periods of saving; contents of plugins
+/// and data; the build, instruction set and BLAS kernels of the program. What an earlier segment was allowed to change is as before.
+STIEFEL_API std::vector<Change> changes(const RunHeader& before, const RunHeader& now);
+
+/// The changes, as Segment::changes; Error that lists all that `allowed` does not name ("all" names every one), and how to allow them.
+STIEFEL_API std::string allowed_changes(const RunHeader& before, const RunHeader& now, const std::vector<std::string>& allowed);
+
+}  // namespace stiefel

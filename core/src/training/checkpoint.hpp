@@ -1,0 +1,69 @@
+// checkpoints/: networks, and everything else that the rest of a run depends on, each in an HDF5 file of its own.
+//
+//   best.h5 last.h5 step_N.h5
+//     /                   attributes format_version, step, float_type
+//     /weights            an array per block of parameters, row-major
+//     /state/<p>          what a plugin p, "cell" or a map ("recurrent", "recurrent.forget"), keeps beyond its parameters
+//   step_N.h5 also has
+//     /best/weights …     the best network so far, in the same form
+//     /run/<part>         state of trainer, optimizers and schedules
+//     /rows               rows that results.h5 has in each group
+//   diverged.h5           the network and the batch with which the numbers broke: also
+//     /batch              lengths, inputs or symbols, targets or labels, weights, as in stiefel/task.hpp, a row for each column
+//   index.json            file, step, bytes and SHA-256 of each step_N.h5, the newest last
+//
+// A file is written aside, closed, read back, synced and renamed before it enters the index, which is replaced in the same way: whatever
+// kills the process, the index names files that are whole. They are read only after their sums have been compared.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/network.hpp"
+#include "results/record/layout.hpp"
+
+namespace stiefel {
+
+template <class S> struct Checkpoint {
+  Index step = 0;
+  NetworkState<S> network;
+  NetworkState<S> best;                     // without values: there is none yet
+  std::map<std::string, StateItems> parts;  // "trainer", "optimizer_0", "schedule_0", …
+  Matrix<S> carried;                        // state rows × batch, or 0 × 0
+  RowCounts rows;
+};
+
+/// Of a run's directory; `which` is best, last or step_N.
+inline std::filesystem::path network_path(const std::filesystem::path& run, const std::string& which) {
+  return run / "checkpoints" / (which + ".h5");
+}
+
+template <class S>
+STIEFEL_API void write_network(const std::filesystem::path& path, const Layout& layout, const NetworkState<S>& state, Index step);
+/// The network with the batch that broke it.
+template <class S> STIEFEL_API void write_diverged(const std::filesystem::path& path, const Layout& layout, const NetworkState<S>& state,
+                                                   const Batch<S>& batch, Index step);
+/// Makes the network what the file says; returns the step. Error (Exit::damaged) when blocks or sizes differ.
+template <class S> STIEFEL_API Index read_network(const std::filesystem::path& path, Network<S>& network);
+
+/// step_N.h5 and its entry in the index; of the entries the last `keep` stay, and those of steps that `every` divides when it is not 0.
+/// From one thread; waits for the disk.
+template <class S> STIEFEL_API void write_checkpoint(const std::filesystem::path& run, const Layout& layout,
+                                                     const Checkpoint<S>& checkpoint, Index keep, Index every);
+/// Removes every step_N.h5 that the index, if there is one, does not name: a process may be killed before it did.
+STIEFEL_API void remove_unlisted_checkpoints(const std::filesystem::path& run);
+/// Reads what write_checkpoint() wrote into `checkpoint`, whose network and parts say what is expected.
+template <class S> STIEFEL_API void read_checkpoint(const std::filesystem::path& path, const Layout& layout, Checkpoint<S>& checkpoint);
+
+/// The newest entry of the index whose file has its sum; `damaged` is told of every newer one. None: it has no entry.
+/// Error (Exit::damaged) when the index is lost or cannot be read, or no file of it is whole.
+STIEFEL_API std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& run,
+                                                                   const std::function<void(const std::string&)>& damaged);
+/// Error (Exit::damaged) when the index of the run has another sum for checkpoints/WHICH.h5; best.h5 and last.h5 have none.
+STIEFEL_API void demand_whole(const std::filesystem::path& run, const std::string& which);
+
+}  // namespace stiefel

@@ -1,0 +1,89 @@
+// One step without a trace: what the run would be.
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "results/record/provenance.hpp"
+#include "training/recording.hpp"
+#include "training/session.hpp"
+
+namespace stiefel {
+namespace {
+
+std::string time_text(double seconds) {
+  if (seconds < 120) return fmt::format("{:.0f} s", seconds);
+  if (seconds < 7200) return fmt::format("{:.0f} min", seconds / 60);
+  return fmt::format("{:.1f} h", seconds / 3600);
+}
+
+/// Degrees of freedom: an orthogonal block has n(n−1)/2, a unitary one n².
+Index dimension(const Layout& layout) {
+  Index sum = 0;
+  for (Index i = 0; i < layout.count(); ++i) {
+    const BlockSpec& block = layout.block(i);
+    const Index n = block.cols;
+    sum += block.manifold == Manifold::orthogonal ? n * (n - 1) / 2 : block.manifold == Manifold::unitary ? n * n : block.size;
+  }
+  return sum;
+}
+
+/// What a run has from its beginning, with nothing written.
+template <class S> struct Built {
+  Built(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options)
+      : session(loaded, registry, options), recording(nowhere, loaded.experiment, *session.task, *session.network, *session.updater) {}
+  Session<S> session;
+  RecorderThread nowhere;
+  Recording<S> recording;
+};
+
+template <class S> DryRun dry(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options) {
+  using Clock = std::chrono::steady_clock;
+  Built<S> built(loaded, registry, options);
+  Session<S>& session = built.session;
+  const Layout& layout = session.network->layout();
+  DryRun result;
+  const auto line = [&](std::string text) { result.lines.push_back(std::move(text)); };
+  line(fmt::format("run        {}/{}", loaded.experiment.name, loaded.id));
+  const TaskShape shape = session.task->shape();
+  line(fmt::format("task       {}: {} steps, {} inputs, {} outputs, {} training, {} validation, {} test batches of {}",
+                   loaded.experiment.task.plugin, shape.steps, shape.input_size, shape.output_size, session.batches(Split::train),
+                   session.batches(Split::validation), session.batches(Split::test), loaded.experiment.train.batch));
+  line(fmt::format("parameters {} in {} blocks", layout.size(), layout.count()));
+  if (dimension(layout) != layout.size()) line(fmt::format("dimension  {}, that of the blocks' manifolds", dimension(layout)));
+  for (Index i = 0; i < layout.count(); ++i)
+    line(fmt::format("  {:<24} {:>9}{}", layout.block(i).name, layout.block(i).size, session.updater->moves(i) ? "" : "  frozen"));
+  for (Index i = 0; i < session.network->model().maps->count(); ++i) {
+    const auto& map = (*session.network->model().maps)[i];
+    line(fmt::format("map        {} {} × {}, {} route", map.plugin_name(), map.rows(), map.cols(), map.dense() ? "dense" : "structured"));
+  }
+  Batch<S> batch;
+  session.task->fill(Split::train, 0, batch);
+  double seconds = 0;
+  PassResult pass;
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    const auto start = Clock::now();
+    pass = session.pass(batch, 1, {});
+    if (repeat == 1) session.updater->step(1, *session.network, session.workers);
+    seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  }
+  line(fmt::format("first loss {:.6g} (a predictor without memory: {:.6g})", pass.loss, session.task->baseline()));
+  line(fmt::format("memory     about {:.0f} MB", double(peak_rss_bytes()) / 1e6));
+  line(fmt::format("time       {:.3g} s a step, {} for {} steps, evaluations not included", seconds,
+                   time_text(seconds * double(session.total_steps())), session.total_steps()));
+  return result;
+}
+
+}  // namespace
+
+void try_to_build(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options) {
+  if (loaded.experiment.scalar == "float64")
+    Built<double>(loaded, registry, options);
+  else
+    Built<float>(loaded, registry, options);
+}
+
+DryRun dry_run(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options) {
+  return loaded.experiment.scalar == "float64" ? dry<double>(loaded, registry, options) : dry<float>(loaded, registry, options);
+}
+
+}  // namespace stiefel

@@ -1,0 +1,201 @@
+// Where a run is stored, and what is written beside its tables.
+#include "training/record_run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include <stiefel/product.hpp>
+
+#include "base/sha256.hpp"
+#include "results/record/header_file.hpp"
+#include "results/record/provenance.hpp"
+#include "results/record/reader.hpp"
+#include "training/checkpoint_index.hpp"
+
+namespace stiefel {
+namespace {
+
+void add_plugin(std::vector<PluginRow>& rows, const Registry& registry, const Entry* entry) {
+  if (!entry) return;
+  const PluginFile& file = registry.file_of(*entry);
+  for (const PluginRow& row : rows)
+    if (row.name == entry->name && row.kind == name_of(entry->role)) return;
+  const bool in_file = std::filesystem::is_regular_file(file.path);
+  rows.push_back(
+      {entry->name, name_of(entry->role), file.path.string(), file.version, 1, file.build_id, in_file ? sha256_of_file(file.path) : ""});
+}
+
+std::vector<PluginRow> plugins_of(const Experiment& experiment, const Registry& registry) {
+  std::vector<PluginRow> rows;
+  add_plugin(rows, registry, experiment.task.entry);
+  add_plugin(rows, registry, experiment.model.cell.entry);
+  add_plugin(rows, registry, experiment.model.recurrent.entry);
+  for (const RecurrentMap& map : experiment.model.maps) add_plugin(rows, registry, map.entry);
+  for (const OptimizerGroup& group : experiment.optimizer) add_plugin(rows, registry, group.entry);
+  return rows;
+}
+
+std::vector<DatasetRow> datasets_of(const std::vector<DataFile>& files) {
+  std::vector<DatasetRow> rows;
+  for (const DataFile& file : files)
+    rows.push_back({file.name, file.path, std::int64_t(std::filesystem::file_size(file.path)), sha256_of_file(file.path)});
+  return rows;
+}
+
+/// A hash of everything that computed: the build of the program and of the plugins used.
+std::string build_of(const std::vector<PluginRow>& plugins, const std::vector<std::pair<std::string, std::string>>& provenance) {
+  std::string text;
+  for (const auto& [name, value] : provenance)
+    if (name == "git_commit" || name == "git_diff_sha256" || name == "cxx_flags" || name == "compiler") text += value + "\n";
+  for (const PluginRow& row : plugins) text += row.name + " " + row.sha256 + "\n";
+  return sha256(text).substr(0, 6);
+}
+
+std::string stored_build(const std::filesystem::path& directory) {
+  return ResultReader(directory / "results.h5").text_attribute("/provenance", "build");
+}
+
+}  // namespace
+
+RunHeader header_of(const LoadedExperiment& loaded, const Registry& registry, const RunOptions& options, const std::vector<DataFile>& data,
+                    int threads) {
+  ProvenanceRequest request;
+  request.simd_target = product_target();
+  request.threads = threads;
+  if (options.ranks) request.mpi_ranks = options.ranks->count();
+  request.command_line = {options.command_line};
+  RunHeader header;
+  header.title = loaded.experiment.name;
+  header.run_id = loaded.id;
+  header.yaml = loaded.resolved_yaml;
+  header.source = loaded.source;
+  header.overrides = loaded.overrides;
+  header.hash = loaded.hash;
+  header.origins = loaded.origins;
+  header.provenance = gather_provenance(request);
+  header.plugins = plugins_of(loaded.experiment, registry);
+  header.provenance.emplace_back("build", build_of(header.plugins, header.provenance));
+  header.datasets = datasets_of(data);
+  header.segments = {{.host = host_name()}};
+  return header;
+}
+
+RunRecord::RunRecord(RunHeader header, const std::filesystem::path& root) {
+  const std::string build = header.provenance.back().second;
+  path_ = run_path(root, header.title, header.run_id);
+  if (run_state(path_) == RunState::finished && stored_build(path_) != build) {
+    message_ = fmt::format("{} was made by another build of stiefel or of a plugin; this run is stored beside it", path_.string());
+    header.run_id += "-" + build;
+    path_ = run_path(root, header.title, header.run_id);
+  }
+  switch (run_state(path_)) {
+    case RunState::none:
+      break;
+    case RunState::finished:
+      message_ = fmt::format("{} is finished already; change the configuration or the seed for another run", path_.string());
+      return;
+    case RunState::running: {
+      const RunLock refused(path_);
+    }
+      [[fallthrough]];  // names the owner; falls through when it ended just now
+    case RunState::unfinished:
+      throw Error(
+          fmt::format("{} holds a run that was not finished: go on with `stiefel resume {}`, or move or delete the folder to run it "
+                      "again",
+                      path_.string(), path_.string()),
+          Exit::in_use);
+  }
+  directory_.emplace(RunDirectory::create(root, header.title, header.run_id, header.yaml));
+  open(std::make_unique<RecorderThread>(path_, std::move(header)));
+}
+
+RunRecord::RunRecord(RunHeader header, RunDirectory directory, Index step, const RowCounts& kept) {
+  path_ = directory.path();
+  directory_.emplace(std::move(directory));
+  committed_ = step;
+  if (!std::filesystem::exists(path_ / "results.h5")) {
+    if (std::ranges::any_of(kept, [](const auto& table) { return table.second > 0; }))
+      throw Error(fmt::format("{} is missing, to which the checkpoint of step {} belongs; restore it, or remove {} to begin again",
+                              (path_ / "results.h5").string(), step, (path_ / "checkpoints").string()),
+                  Exit::damaged);
+    open(std::make_unique<RecorderThread>(path_, std::move(header)));
+    return;
+  }
+  const ResultReader results(path_ / "results.h5");
+  if (results.has_attribute("/status", "cpu_seconds")) cpu_before_ = results.number_attribute("/status", "cpu_seconds");
+  RunHeader stored = read_header(results);
+  if (!stored.segments.empty() && stored.segments.back().reason == "running") stored.segments.back().reason = "killed";
+  stored.segments.push_back(header.segments.back());
+  stored.segments.back().start_step = stored.segments.back().end_step = step;
+  open(std::make_unique<RecorderThread>(path_, std::move(stored), kept));
+}
+
+void RunRecord::open(std::unique_ptr<RecorderThread> recorder) {
+  if (!has_checkpoint_index(path_)) write_checkpoint_index(path_, {});
+  recorder_ = std::move(recorder);
+  progress_ = std::make_unique<ProgressLog>(path_ / "progress.jsonl");
+  log_.open(path_ / "log.txt", std::ios::app);
+}
+
+void RunRecord::call(std::function<void()> work) const {
+  recorder_->call([this, work = std::move(work)] {
+    if (directory_) directory_->require_lock();
+    if (work) work();
+  });
+}
+
+void RunRecord::publish(Index step, Status status) {
+  committed_ = step;
+  status.state = "running";
+  call({});
+  recorder_->publish(step, with_time(std::move(status)));
+}
+
+template <class S> void RunRecord::network(const std::string& which, const Layout& layout, const NetworkState<S>& state, Index step) const {
+  call([path = network_path(path_, which), layout, state, step] { write_network(path, layout, state, step); });
+}
+
+template <class S> void RunRecord::diverged(const Layout& layout, const NetworkState<S>& state, const Batch<S>& batch, Index step) const {
+  call([path = network_path(path_, "diverged"), layout, state, batch, step] { write_diverged(path, layout, state, batch, step); });
+}
+
+template <class S> void RunRecord::save(const Layout& layout, Checkpoint<S> checkpoint, const CheckpointOptions& options) {
+  checkpoint.rows = recorder_->rows();
+  call([path = path_, layout, checkpoint = std::move(checkpoint), options] {
+    write_checkpoint(path, layout, checkpoint, options.keep, options.keep_every);
+  });
+}
+
+void RunRecord::finish(Index step, const Status& status) {
+  log(status.state + ": " + status.message);
+  call({});
+  recorder_->finish(step, with_time(status));
+}
+
+Status RunRecord::with_time(Status status) const {
+  status.cpu_seconds = cpu_before_ + processor_seconds();
+  return status;
+}
+
+void RunRecord::fail(const std::string& message, int exit_code) noexcept {
+  try {
+    Status status;
+    status.state = exit_code == int(Exit::diverged) ? "diverged" : "failed";
+    log(status.state + ": " + message);
+    call({});
+    status.message = message;
+    status.exit_code = exit_code;
+    recorder_->finish(committed_, with_time(status));
+  } catch (...) {  // the error that is being reported is the one that counts
+  }
+}
+
+template void RunRecord::save(const Layout&, Checkpoint<float>, const CheckpointOptions&);
+template void RunRecord::save(const Layout&, Checkpoint<double>, const CheckpointOptions&);
+template void RunRecord::diverged(const Layout&, const NetworkState<float>&, const Batch<float>&, Index) const;
+template void RunRecord::diverged(const Layout&, const NetworkState<double>&, const Batch<double>&, Index) const;
+template void RunRecord::network(const std::string&, const Layout&, const NetworkState<float>&, Index) const;
+template void RunRecord::network(const std::string&, const Layout&, const NetworkState<double>&, Index) const;
+
+}  // namespace stiefel

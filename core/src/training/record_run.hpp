@@ -1,0 +1,77 @@
+// The files of one run: its directory, result file, progress, log and weights.
+#pragma once
+
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <stiefel/task.hpp>
+
+#include "config/load.hpp"
+#include "results/record/progress.hpp"
+#include "results/record/recorder_thread.hpp"
+#include "results/record/run_directory.hpp"
+#include "training/checkpoint.hpp"
+#include "training/trainer.hpp"
+
+namespace stiefel {
+
+/// What the result file says of a run before its first row.
+RunHeader header_of(const LoadedExperiment& loaded, const Registry& registry, const RunOptions& options, const std::vector<DataFile>& data,
+                    int threads);
+
+class RunRecord {
+ public:
+  /// Begins a run in a fresh directory below `root`. A finished run of the same configuration and build is left as it is; one of another
+  /// build gets a neighbour; an unfinished one is an Error that says what to do.
+  RunRecord(RunHeader header, const std::filesystem::path& root);
+  /// Goes on with the run in a directory after a step at which results.h5 had so many rows of each group.
+  RunRecord(RunHeader header, RunDirectory directory, Index step, const RowCounts& kept);
+
+  /// Of a process that writes nothing, the run being another one's.
+  RunRecord() { recorder_ = std::make_unique<RecorderThread>(); }
+
+  bool finished_before() const { return !recorder_; }
+  const std::string& message() const { return message_; }
+  const std::filesystem::path& directory() const { return path_; }
+  RecorderThread& recorder() { return *recorder_; }
+
+  void progress(std::int64_t step, double step_seconds, std::span<const std::pair<std::string, double>> values) {
+    if (progress_) progress_->write(step, step_seconds, values);
+  }
+  void log(const std::string& line) {
+    log_.clear();  // the disk may have had no room for the line before
+    log_ << line << std::endl;
+  }
+  void publish(Index step, Status status);
+  /// network_path(directory, which).
+  template <class S> void network(const std::string& which, const Layout& layout, const NetworkState<S>& state, Index step) const;
+  /// The same of the network with the batch that broke it.
+  template <class S> void diverged(const Layout& layout, const NetworkState<S>& state, const Batch<S>& batch, Index step) const;
+  /// Writes the checkpoint, which is told the rows that were recorded so far.
+  template <class S> void save(const Layout& layout, Checkpoint<S> checkpoint, const CheckpointOptions& options);
+  void finish(Index step, const Status& status);
+  void fail(const std::string& message, int exit_code) noexcept;
+
+ private:
+  Status with_time(Status status) const;
+  void open(std::unique_ptr<RecorderThread> recorder);
+  /// In the recorder's thread, and like all that follows only if the folder is still this process's: a worker of a sweep may have taken it
+  /// for dead.
+  void call(std::function<void()> work) const;
+
+  std::filesystem::path path_;
+  std::string message_;
+  std::optional<RunDirectory> directory_;
+  std::unique_ptr<RecorderThread> recorder_;
+  std::unique_ptr<ProgressLog> progress_;
+  std::ofstream log_;
+  Index committed_ = 0;
+  double cpu_before_ = 0;  // of earlier processes of the run, s
+};
+
+}  // namespace stiefel

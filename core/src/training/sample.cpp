@@ -1,0 +1,77 @@
+#include "training/sample.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "training/checkpoint.hpp"
+#include "training/session.hpp"
+
+namespace stiefel {
+namespace {
+
+/// Symbols of a text, always the longest that fits.
+std::vector<std::int32_t> symbols_of(std::string_view text, const std::vector<std::string>& alphabet) {
+  std::vector<std::int32_t> symbols;
+  for (std::size_t at = 0; at < text.size();) {
+    std::size_t best = alphabet.size();
+    for (std::size_t i = 0; i < alphabet.size(); ++i)
+      if (!alphabet[i].empty() && text.substr(at).starts_with(alphabet[i]) &&
+          (best == alphabet.size() || alphabet[i].size() > alphabet[best].size()))
+        best = i;
+    if (best == alphabet.size()) {
+      std::size_t end = at + 1;
+      while (end < text.size() && (text[end] & 0xC0) == 0x80) ++end;
+      throw Error(fmt::format("the network does not know the character \"{}\" at byte {} of the prime", text.substr(at, end - at), at + 1));
+    }
+    symbols.push_back(std::int32_t(best));
+    at += alphabet[best].size();
+  }
+  return symbols;
+}
+
+template <class S> std::int32_t draw(const Vector<S>& logits, double temperature, Rng& rng) {
+  Index likeliest;
+  const double largest = double(logits.maxCoeff(&likeliest));
+  if (temperature == 0) return std::int32_t(likeliest);
+  const Eigen::ArrayXd weights = ((logits.template cast<double>().array() - largest) / temperature).exp();
+  double rest = rng.uniform() * weights.sum();
+  for (Index k = 0; k < weights.size(); ++k)
+    if ((rest -= weights[k]) < 0) return std::int32_t(k);
+  return std::int32_t(likeliest);
+}
+
+template <class S> void sample_as(const LoadedExperiment& loaded, Registry& registry, const RunOptions& run, const SampleOptions& options,
+                                  const std::function<void(std::string_view)>& write) {
+  Session<S> session(loaded, registry, run);
+  const std::vector<std::string> alphabet = session.task->alphabet();
+  const TaskShape shape = session.task->shape();
+  if (alphabet.empty() || shape.input != InputKind::symbols || Index(alphabet.size()) != shape.output_size)
+    throw Error("the task " + loaded.experiment.task.plugin + " does not predict the next symbol of a text: there is nothing to sample");
+  read_network(options.network, *session.network);
+  session.network->refresh();
+
+  std::vector<std::int32_t> next = symbols_of(options.prime, alphabet);
+  if (next.empty()) throw Error("give the network something to begin with: --prime TEXT");
+  write(options.prime);
+  Rng rng(options.seed, "sample");
+  for (Index i = 0; i < options.length; ++i) {
+    Batch<S> batch;
+    batch.resize(shape, 1, Index(next.size()));
+    for (std::size_t t = 0; t < next.size(); ++t) batch.symbol(Index(t), 0) = next[t];
+    const Matrix<S> outputs = session.network->advance(batch, session.workers);
+    next = {draw<S>(outputs.rightCols(1), options.temperature, rng)};
+    write(alphabet[std::size_t(next[0])]);
+  }
+}
+
+}  // namespace
+
+void sample(const LoadedExperiment& loaded, Registry& registry, const RunOptions& run, const SampleOptions& options,
+            const std::function<void(std::string_view)>& write) {
+  loaded.experiment.scalar == "float64" ? sample_as<double>(loaded, registry, run, options, write)
+                                        : sample_as<float>(loaded, registry, run, options, write);
+}
+
+}  // namespace stiefel

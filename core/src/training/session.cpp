@@ -1,0 +1,141 @@
+// Building a run from its description, and the two passes that it consists of.
+#include "training/session.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "engine/guarded_task.hpp"
+#include "host/plugin_call.hpp"
+
+namespace stiefel {
+
+template <class S> Session<S>::Session(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options)
+    : experiment(loaded.experiment), workers(int(experiment.threads)) {
+  const TaskContext context{std::uint64_t(experiment.seed), experiment.train.batch, options.data_directory};
+  const Entry& entry = *experiment.task.entry;
+  const auto create = std::is_same_v<S, float> ? entry.create_float : entry.create_double;
+  const std::filesystem::path file = registry.file_of(entry).path;
+  experiment.task.located([&] {
+    std::unique_ptr<Task<S>> made(static_cast<Task<S>*>(
+        guarded("create", experiment.task.plugin, file, [&] { return create(experiment.task.options.get(), &context); })));
+    task = std::make_unique<GuardedTask<S>>(std::move(made), experiment.task.plugin, file);
+  });
+  if (task->batches(Split::train) < 1)
+    throw Error("the task " + experiment.task.plugin + " has no training batch; make its training set at least one batch large",
+                Exit::data);
+  if (experiment.train.select != "loss") {
+    std::string names = "loss";
+    bool known = false;
+    for (const Metric& metric : task->metrics()) names += ", " + metric.name, known = known || metric.name == experiment.train.select;
+    if (!known)
+      throw Error("train.select: \"" + experiment.train.select + "\" is not measured by the task " + experiment.task.plugin + "; it has " +
+                  names);
+  }
+  require_selection();
+  network = std::make_unique<Network<S>>(experiment, registry, *task);
+  updater = std::make_unique<Updater<S>>(experiment, registry, *network);
+  if (options.ranks) network->share(*options.ranks);
+  network->initialise(std::uint64_t(experiment.seed));
+  network->refresh();
+}
+
+/// What depends on evaluations would silently do nothing without them.
+template <class S> void Session<S>::require_selection() const {
+  const TrainOptions& train = experiment.train;
+  const Split split = selecting_split();
+  if (task->batches(split) > 0) return;
+  const bool plateau = std::ranges::any_of(experiment.optimizer, [](const auto& group) { return group.schedule.kind == "plateau"; });
+  const char* key = train.patience > 0       ? "train.patience"
+                    : train.target > 0       ? "train.target"
+                    : train.select != "loss" ? "train.select"
+                    : split == Split::test   ? "train.select_on"
+                    : plateau                ? "a schedule of kind plateau"
+                                             : nullptr;
+  if (key)
+    throw Error(fmt::format("{} needs a {} split, and the task {} has none; give it one, or leave this out", key, name_of(split),
+                            experiment.task.plugin));
+}
+
+template <class S> Index Session<S>::total_steps() const {
+  const TrainOptions& train = experiment.train;
+  const Index batches = task->batches(Split::train);
+  if (train.epochs > std::numeric_limits<Index>::max() / batches)
+    throw Error(fmt::format("train.epochs = {} of {} batches are more steps than can be counted; give fewer", train.epochs, batches));
+  return train.steps > 0 ? train.steps : train.epochs * batches;
+}
+
+template <class S> Index Session<S>::evaluation_period() const {
+  return experiment.train.evaluate_every > 0 ? experiment.train.evaluate_every : task->batches(Split::train);
+}
+
+template <class S> void Session<S>::refresh(Index step) {
+  Workers::Lent idle(&workers);
+  if (experiment.train.weight_noise > 0) {
+    noisy_ = network->values();
+    Rng rng(std::uint64_t(experiment.seed), "weight_noise", std::uint64_t(step));
+    const Blocks<S> noisy = network->layout().all(noisy_.data());
+    for (Index i = 0; i < network->layout().count(); ++i)
+      if (network->layout().block(i).manifold == Manifold::flat)
+        for (S& x : noisy[i]) x += S(experiment.train.weight_noise * rng.normal());
+    network->refresh(noisy_);
+  } else {
+    network->refresh();
+  }
+}
+
+template <class S> PassResult Session<S>::pass(const Batch<S>& batch, Index step, const PassRequest& request) {
+  refresh(step);
+  return network->train(batch, workers, request);
+}
+
+template <class S> std::vector<double> Session<S>::evaluate(Split split, Watchdog& watchdog, const Evaluation& evaluation) {
+  const Index count = task->batches(split);
+  if (count == 0) return {};
+  watchdog.watch([&] { network->refresh(); });
+  const Matrix<S> carried = network->take_state();
+  Prefetch<S> batches(*task, split, 0, count, watchdog);
+  std::vector<Ratio> sums(1 + task->metrics().size());
+  for (Index i = 0; i < count; ++i) {
+    if (evaluation.stopped && evaluation.stopped()) {
+      network->give_state(carried);
+      return {};
+    }
+    const Batch<S>* batch = nullptr;
+    const PassResult result = watchdog.watch([&] {
+      batch = &batches.next();
+      Matrix<S> outputs;
+      PassResult passed = network->evaluate(*batch, workers, evaluation.outcome ? &outputs : nullptr);
+      if (evaluation.outcome && std::isfinite(passed.loss)) task->report(i, *batch, cview(outputs), *evaluation.outcome);
+      return passed;
+    });
+    if (!std::isfinite(result.loss)) {
+      network->give_state(carried);
+      if (evaluation.not_finite) evaluation.not_finite(*batch, result.loss);
+      return {};
+    }
+    sums[0].sum += result.loss * result.weight;
+    sums[0].weight += result.weight;
+    for (std::size_t m = 0; m < result.metrics.size(); ++m)
+      sums[m + 1].sum += result.metrics[m].sum, sums[m + 1].weight += result.metrics[m].weight;
+  }
+  network->give_state(carried);
+  std::vector<double> values;
+  for (const Ratio& ratio : sums) values.push_back(ratio.sum / ratio.weight);
+  return values;
+}
+
+template <class S> std::string Session<S>::broken_block() {
+  for (const Blocks<S>& blocks : {network->gradient(), network->theta()})
+    for (Index i = 0; i < blocks.count(); ++i)
+      for (S x : blocks[i])
+        if (!std::isfinite(x)) return network->layout().block(i).name;
+  return "";
+}
+
+template struct Session<float>;
+template struct Session<double>;
+
+}  // namespace stiefel

@@ -1,0 +1,112 @@
+// The clock around Session::pass and Updater::step, and around the packed product.
+#include "training/step_time.hpp"
+
+#include <algorithm>
+
+#include <stiefel/product.hpp>
+
+#include "engine/slices.hpp"
+#include "training/clock.hpp"
+#include "training/session.hpp"
+
+namespace stiefel {
+namespace {
+
+/// A product has two gradients of the same cost.
+template <class S> StepParts step_flops(Session<S>& session) {
+  const Model<S>& model = session.network->model();
+  const TaskShape& shape = model.task;
+  const double columns = double(session.experiment.train.batch * shape.steps);
+  const double scored = shape.readout == ReadoutKind::every ? columns : double(session.experiment.train.batch);
+  StepParts flops{.backward = 6.0 * double(model.readout->rows() * model.readout->size()) * scored};
+  if (shape.input == InputKind::dense) {
+    const double product = 2.0 * double(model.cell->input_rows() * shape.input_size) * columns;
+    flops.forward += product;
+    flops.backward += product;
+  }
+  for (Index i = 0; i < model.maps->count(); ++i) {
+    const NetworkMap<S>& map = (*model.maps)[i];
+    const Cost cost = map.plugin().cost(1);
+    const double product = 2.0 * double(map.rows() * map.cols());
+    const bool formed_apart = map.dense() && map.plugin().matrix().size() == 0;
+    flops.refresh += cost.refresh + (formed_apart ? cost.materialise : 0);
+    flops.forward += (map.dense() ? product : cost.apply) * columns;
+    flops.backward += map.dense() ? 2 * product * columns + cost.pullback : (cost.apply_adjoint + cost.accumulate) * columns + cost.finish;
+  }
+  return flops;
+}
+
+template <class S> StepTime measure(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options, double seconds) {
+  Session<S> session(loaded, registry, options);
+  Batch<S> batch;
+  session.task->fill(Split::train, 0, batch);
+  std::vector<double> whole, refresh, forward, backward, update;
+  const auto begin = Clock::now();
+  for (Index step = 0; step < 4 || (seconds_since(begin) < seconds && step < 1000); ++step) {
+    const auto start = Clock::now();
+    session.refresh(step + 1);
+    const double refreshed = seconds_since(start);
+    const double in_loop = session.network->train(batch, session.workers, {}).forward_seconds;
+    const double passed = seconds_since(start);
+    session.updater->step(step + 1, *session.network, session.workers);
+    const double updated = seconds_since(start);
+    if (step == 0) continue;
+    whole.push_back(updated);
+    refresh.push_back(refreshed);
+    forward.push_back(in_loop);
+    backward.push_back(passed - refreshed - in_loop);
+    update.push_back(updated - passed);
+  }
+  StepTime time;
+  time.median = median(whole), time.fastest = std::ranges::min(whole), time.slowest = std::ranges::max(whole);
+  time.median_parts = {median(refresh), median(forward), median(backward), median(update)};
+  time.flops = step_flops(session);
+  time.repeats = Index(whole.size());
+  const NetworkMaps<S>& maps = *session.network->model().maps;
+  time.dense = maps.count() > 0 && maps[0].dense();
+  return time;
+}
+
+template <class S>
+KernelRate rate_of_kernel(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options, double seconds) {
+  Session<S> session(loaded, registry, options);
+  const NetworkMap<S>& map = (*session.network->model().maps)[0];
+  const Index batch = session.experiment.train.batch, slices = slice_count(batch);
+  KernelRate rate{.rows = map.rows(), .cols = map.cols(), .columns = (batch + slices - 1) / slices};
+  PackedProduct<S> product;
+  product.pack(cview(Matrix<S>(Matrix<S>::Random(rate.rows, rate.cols))));
+  const Index threads = session.workers.threads();
+  const Matrix<S> X = Matrix<S>::Random(rate.cols, rate.columns * threads);
+  Matrix<S> Y(rate.rows, rate.columns * threads);
+
+  const double flops = 2.0 * double(rate.rows * rate.cols * rate.columns);
+  const auto products = Index(std::max(1.0, 5e8 / flops));  // some milliseconds: starting and joining threads does not count
+  std::vector<double> rates;
+  const auto begin = Clock::now();
+  for (Index repeat = 0; repeat < 4 || seconds_since(begin) < seconds; ++repeat) {
+    const auto start = Clock::now();
+    session.workers.run(int(threads), [&](int thread) {
+      const Index first = thread * rate.columns;
+      for (Index i = 0; i < products; ++i)
+        product.multiply(cview(X.middleCols(first, rate.columns)), view(Y.middleCols(first, rate.columns)));
+    });
+    if (repeat > 0) rates.push_back(flops * double(products * threads) / seconds_since(start));
+  }
+  rate.median = median(rates), rate.slowest = std::ranges::min(rates), rate.fastest = std::ranges::max(rates);
+  rate.repeats = Index(rates.size());
+  return rate;
+}
+
+}  // namespace
+
+StepTime measure_step(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options, double seconds) {
+  return loaded.experiment.scalar == "float64" ? measure<double>(loaded, registry, options, seconds)
+                                               : measure<float>(loaded, registry, options, seconds);
+}
+
+KernelRate measure_kernel(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options, double seconds) {
+  return loaded.experiment.scalar == "float64" ? rate_of_kernel<double>(loaded, registry, options, seconds)
+                                               : rate_of_kernel<float>(loaded, registry, options, seconds);
+}
+
+}  // namespace stiefel

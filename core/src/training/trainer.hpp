@@ -1,0 +1,68 @@
+// A run: train, evaluate, record, until the steps are done, nothing improves, the numbers break, or somebody asks to stop.
+#pragma once
+
+#include <atomic>
+#include <filesystem>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "config/load.hpp"
+#include "engine/ranks.hpp"
+#include "host/registry.hpp"
+
+namespace stiefel {
+
+/// Where a run stands, for whoever watches it.
+struct Progress {
+  Index step = 0, steps = 0;
+  double epoch = 0;
+  double loss = std::numeric_limits<double>::quiet_NaN();          ///< mean over the last steps
+  double best = std::numeric_limits<double>::quiet_NaN();          ///< selecting quantity of the best evaluation
+  double step_seconds = std::numeric_limits<double>::quiet_NaN();  ///< median of the last steps
+  double seconds = 0;                                              ///< since the start
+};
+
+class STIEFEL_API RunObserver {
+ public:
+  virtual ~RunObserver();
+  virtual void note(const std::string& line) = 0;       ///< a line worth keeping: evaluation, warning
+  virtual void progress(const Progress& progress) = 0;  ///< after every step
+};
+
+struct RunOptions {
+  std::filesystem::path output = "runs";
+  std::string data_directory;
+  std::string command_line;
+  const std::atomic<int>* signal = nullptr;  ///< set to a signal number to save a checkpoint after the step and stop
+  std::atomic<bool>* save = nullptr;         ///< set to save a checkpoint after the step
+  std::atomic<int>* log = nullptr;           ///< becomes a descriptor of the run's log.txt while that is written, and −1 again
+  Ranks* ranks = nullptr;                    ///< the processes that train together, of which the first one writes; null: this one alone
+  Index until = 0;                           ///< step after which to save a checkpoint and stop; 0: to the end
+};
+
+struct RunSummary {
+  std::string state;  ///< finished, preempted, diverged, or existing: it was finished before
+  std::string message;
+  std::filesystem::path directory;
+  int exit_code = 0;
+};
+
+/// What the run would be: parameters, memory, time.
+struct DryRun {
+  std::vector<std::string> lines;
+};
+
+/// Runs in the scalar that the experiment names. Throws Error.
+STIEFEL_API RunSummary run_experiment(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options, RunObserver& observer);
+/// Goes on with a run from its newest checkpoint that is whole, or from the start when it has none; `loaded` is its config.yaml.
+/// `allowed` names what may differ from the start of the run: "config", "plugin NAME", "data NAME" or a name of /provenance; "all".
+/// Anything else that differs is an Error that lists it.
+STIEFEL_API RunSummary resume_experiment(const std::filesystem::path& directory, const LoadedExperiment& loaded, Registry& registry,
+                                         const RunOptions& options, const std::vector<std::string>& allowed, RunObserver& observer);
+/// Loads the data and builds the network and all that records it; an Error when that cannot be done.
+STIEFEL_API void try_to_build(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options);
+/// The same, and takes one step; writes nothing.
+STIEFEL_API DryRun dry_run(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options);
+
+}  // namespace stiefel

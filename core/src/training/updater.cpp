@@ -1,0 +1,246 @@
+// The order of a step: weight decay, clipping, the optimizers, the maps' projections.
+#include "training/updater.hpp"
+
+#include <fmt/format.h>
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <cmath>
+#include <ranges>
+
+#include "host/plugin_call.hpp"
+
+namespace stiefel {
+namespace {
+
+template <class S> double squares(std::span<const S> values) { return as_vector(values).template cast<double>().squaredNorm(); }
+
+const char* describe(Manifold manifold) {
+  return manifold == Manifold::flat ? "no manifold" : manifold == Manifold::orthogonal ? "the orthogonal manifold" : "the unitary manifold";
+}
+
+}  // namespace
+
+double Schedule::factor(Index step) const {
+  if (options_.kind == "step") return std::pow(options_.factor, double((step - 1) / options_.every));
+  return plateau_;
+}
+
+void Schedule::evaluated(bool improved) {
+  if (options_.kind != "plateau") return;
+  if (improved) {
+    waited_ = 0;
+  } else if (++waited_ > options_.patience) {
+    plateau_ *= options_.factor;
+    waited_ = 0;
+  }
+}
+
+void Schedule::serialise(Archive& archive) {
+  archive.value("plateau", plateau_);
+  archive.value("waited", waited_);
+}
+
+template <class S> Updater<S>::Updater(const Experiment& experiment, const Registry& registry, Network<S>& network)
+    : clip_(experiment.train.clip) {
+  assign(experiment, network.layout());
+  attach(experiment, registry, network);
+}
+
+template <class S> void Updater<S>::assign(const Experiment& experiment, const Layout& layout) {
+  for (Index i = 0; i < layout.count(); ++i) {
+    const std::string& name = layout.block(i).name;
+    const auto match = std::find_if(experiment.optimizer.begin(), experiment.optimizer.end(),
+                                    [&](const OptimizerGroup& group) { return fnmatch(group.blocks.c_str(), name.c_str(), 0) == 0; });
+    if (match == experiment.optimizer.end())
+      throw Error("no optimizer moves the block " + name +
+                  ": add an entry to `optimizer:` whose `blocks:` matches it, e.g. {blocks: \"*\", plugin: adam}");
+    option_of_.push_back(int(match - experiment.optimizer.begin()));
+  }
+  for (std::size_t g = 0; g < experiment.optimizer.size(); ++g)
+    if (std::find(option_of_.begin(), option_of_.end(), int(g)) == option_of_.end()) {
+      std::string names;
+      for (const BlockSpec& block : layout.blocks()) names += (names.empty() ? "" : ", ") + block.name;
+      throw Error("optimizer: no block is left for `blocks: \"" + experiment.optimizer[g].blocks + "\"`; the network's blocks are " +
+                  names);
+    }
+}
+
+template <class S> void Updater<S>::attach(const Experiment& experiment, const Registry& registry, Network<S>& network) {
+  const Layout& layout = network.layout();
+  Model<S>& model = network.model();
+  group_of_.assign(layout.count(), -1);
+  recurrent_.assign(layout.count(), false);
+  for (Index m = 0; m < model.maps->count(); ++m) std::fill_n(recurrent_.begin() + model.map_first[m], model.map_count[m], true);
+
+  for (std::size_t g = 0; g < experiment.optimizer.size(); ++g) {
+    const OptimizerGroup& option = experiment.optimizer[g];
+    if (option.frozen) continue;
+    const std::filesystem::path file = registry.file_of(*option.entry).path;
+    const auto create = std::is_same_v<S, float> ? option.entry->create_float : option.entry->create_double;
+    std::unique_ptr<Optimizer<S>> optimizer(option.located([&] {
+      return static_cast<Optimizer<S>*>(guarded("create", option.plugin, file, [&] { return create(option.options.get(), nullptr); }));
+    }));
+    Group group{
+        std::move(optimizer), option.plugin, file, option.rate, option.weight_decay, option.composite, Schedule(option.schedule), {}};
+    std::vector<BlockSpec> specs;
+    for (Index i = 0; i < layout.count(); ++i) {
+      if (option_of_[i] != int(g)) continue;
+      const BlockSpec& block = layout.block(i);
+      if (!guarded("moves", group.plugin, file, [&] { return group.optimizer->moves(block.manifold); }))
+        throw Error(std::string("the block ") + block.name + " lies on " + describe(block.manifold) + " and " + option.plugin +
+                    " cannot move it; give it an optimizer that can, e.g. {blocks: \"" + block.name +
+                    "\", plugin: " + (block.manifold == Manifold::flat ? "adam" : "geodesic_cayley") + "}");
+      group_of_[i] = int(groups_.size());
+      group.blocks.push_back(i);
+      specs.push_back(block);
+    }
+    guarded("attach", group.plugin, file, [&] { group.optimizer->attach(specs); });
+    names_.push_back(option.blocks);
+    groups_.push_back(std::move(group));
+  }
+  for (Index m = 0; m < model.maps->count(); ++m) {
+    const auto frozen = [&](Index i) { return group_of_[i] < 0; };
+    const auto blocks = std::views::iota(model.map_first[m], model.map_first[m] + model.map_count[m]);
+    if (std::ranges::all_of(blocks, frozen)) (*model.maps)[m].freeze();
+    if (const OptimizerGroup* group = composite_group(experiment, network, m)) network.set_map_decay(m, group->weight_decay);
+  }
+  for (std::size_t g = 0; g < experiment.optimizer.size(); ++g)
+    if (experiment.optimizer[g].composite && !reaches_a_map(int(g)))
+      experiment.optimizer[g].located([&] {
+        throw Error("`composite: true` needs a block of a recurrent map, and `blocks: \"" + experiment.optimizer[g].blocks +
+                    "\"` has none; remove it");
+      });
+}
+
+template <class S> bool Updater<S>::reaches_a_map(int option) const {
+  for (std::size_t i = 0; i < option_of_.size(); ++i)
+    if (option_of_[i] == option && recurrent_[i]) return true;
+  return false;
+}
+
+/// The one group that penalises the matrix of a map, whichever of its blocks it moves; null when none does.
+template <class S> const OptimizerGroup* Updater<S>::composite_group(const Experiment& experiment, Network<S>& network, Index map) const {
+  const Model<S>& model = network.model();
+  const OptimizerGroup* composite = nullptr;
+  const auto each = [&](auto&& f) {
+    for (Index i = model.map_first[map]; i < model.map_first[map] + model.map_count[map]; ++i)
+      if (group_of_[i] >= 0) f(experiment.optimizer[std::size_t(option_of_[i])], network.layout().block(i).name);
+  };
+  each([&](const OptimizerGroup& group, const std::string&) {
+    if (!composite && group.composite) composite = &group;
+  });
+  each([&](const OptimizerGroup& group, const std::string& block) {
+    if (!composite || &group == composite || group.weight_decay == (group.composite ? composite->weight_decay : 0)) return;
+    group.located([&] {
+      throw Error(
+          fmt::format("the map of {} has two weight decays: λ‖W‖² with λ = {} (`blocks: \"{}\"`, composite), and {}λ = {} here; "
+                      "give one of them",
+                      block, composite->weight_decay, composite->blocks, group.composite ? "" : "λ‖θ‖² with ", group.weight_decay));
+    });
+  });
+  return composite;
+}
+
+template <class S> void Updater<S>::decay(Network<S>& network) {
+  for (const Group& group : groups_) {
+    if (group.decay == 0) continue;
+    for (Index i : group.blocks)
+      if (!(group.composite && recurrent_[i])) as_vector(network.gradient()[i]) += S(2 * group.decay) * as_vector(network.theta()[i]);
+  }
+}
+
+template <class S> double Updater<S>::clip(Network<S>& network, double norm) {
+  if (clip_.kind == "none") return norm;
+  double squared = 0;
+  for (const Group& group : groups_)
+    for (Index i : group.blocks) {
+      auto g = as_vector(network.gradient()[i]);
+      if (clip_.kind == "elementwise")
+        g = g.cwiseMax(S(-clip_.bound)).cwiseMin(S(clip_.bound)).eval();
+      else if (norm > clip_.bound)
+        g *= S(clip_.bound / norm);
+      squared += g.template cast<double>().squaredNorm();
+    }
+  return std::sqrt(squared);
+}
+
+template <class S> void Updater<S>::move(Index step, Network<S>& network, Workers& workers) {
+  const Layout& layout = network.layout();
+  std::vector<std::pair<Group*, Index>> moves;  // with the number of the block in its group
+  for (Group& group : groups_)
+    for (std::size_t k = 0; k < group.blocks.size(); ++k) moves.push_back({&group, Index(k)});
+  workers.run(int(moves.size()), [&](int m) {
+    const auto& [group, k] = moves[std::size_t(m)];
+    const Index i = group->blocks[std::size_t(k)];
+    const double rate = group->rate * group->schedule.factor(step) * layout.block(i).rate_scale;
+    guarded("step", group->plugin, group->file, [&] { group->optimizer->step(k, rate, network.theta()[i], network.gradient()[i]); });
+  });
+}
+
+template <class S> UpdateNorms Updater<S>::step(Index step, Network<S>& network, Workers& workers) {
+  decay(network);
+  double all = 0, recurrent = 0;
+  for (const Group& group : groups_)
+    for (Index i : group.blocks) {
+      const double square = squares<S>(network.gradient()[i]);
+      all += square;
+      if (recurrent_[i]) recurrent += square;
+    }
+  UpdateNorms norms{std::sqrt(all), std::sqrt(recurrent), 0, 0};
+  if (!std::isfinite(all)) return norms;
+  norms.clipped = clip(network, norms.gradient);
+
+  before_ = network.values();
+  move(step, network, workers);
+  Model<S>& model = network.model();
+  for (Index m = 0; m < model.maps->count(); ++m) {
+    NetworkMap<S>& map = (*model.maps)[m];
+    if (map.frozen()) continue;
+    const Blocks<S> theta = model.part(network.values().data(), model.map_first[m], model.map_count[m]);
+    map.guard("after_step", [&] { map.plugin().after_step(theta); });
+  }
+  for (std::size_t i = 0; i < before_.size(); ++i) before_[i] -= network.values()[i];
+  norms.update = std::sqrt(squares<S>(std::span<const S>(before_)));
+  return norms;
+}
+
+template <class S> void Updater<S>::evaluated(bool improved) {
+  for (Group& group : groups_) group.schedule.evaluated(improved);
+}
+
+template <class S> template <class F> void Updater<S>::each_part(F&& f) {
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    Group& group = groups_[g];
+    f("optimizer_" + std::to_string(g), group.plugin, group.file, [&](Archive& archive) { group.optimizer->serialise(archive); });
+    f("schedule_" + std::to_string(g), group.plugin, group.file, [&](Archive& archive) { group.schedule.serialise(archive); });
+  }
+}
+
+template <class S> std::map<std::string, StateItems> Updater<S>::state() {
+  std::map<std::string, StateItems> parts;
+  each_part([&](const std::string& name, const std::string& plugin, const std::filesystem::path& file, auto serialise) {
+    MemoryArchive archive;
+    guarded("serialise", plugin, file, [&] { serialise(archive); });
+    parts[name] = archive.items();
+  });
+  return parts;
+}
+
+template <class S> void Updater<S>::restore(const std::map<std::string, StateItems>& parts) {
+  each_part([&](const std::string& name, const std::string& plugin, const std::filesystem::path& file, auto serialise) {
+    MemoryArchive archive(parts.at(name));
+    guarded("serialise", plugin, file, [&] { serialise(archive); });
+  });
+}
+
+template <class S> std::vector<double> Updater<S>::rates(Index step) const {
+  std::vector<double> rates;
+  for (const Group& group : groups_) rates.push_back(group.rate * group.schedule.factor(step));
+  return rates;
+}
+
+template class Updater<float>;
+template class Updater<double>;
+
+}  // namespace stiefel

@@ -1,0 +1,92 @@
+// What one run came to.
+#include <algorithm>
+#include <cmath>
+
+#include "results/analysis/comparison.hpp"
+
+namespace stiefel {
+namespace {
+
+double last_number(const std::vector<double>& values) { return values.empty() ? std::numeric_limits<double>::quiet_NaN() : values.back(); }
+
+bool has_numbers(const std::vector<double>& values) {
+  return std::any_of(values.begin(), values.end(), [](double x) { return !std::isnan(x); });
+}
+
+std::string configured(const RunData& run, const std::string& key) {
+  const auto found = run.configuration.find(key);
+  return found == run.configuration.end() ? "" : found->second;
+}
+
+/// The column of /epochs that selects, or the training loss when nothing does.
+std::string selecting_metric(const RunData& run) {
+  const std::string selected = configured(run, "train.select");
+  const std::string name =
+      (configured(run, "train.select_on") == "best_test" ? "test_" : "valid_") + (selected.empty() ? "loss" : selected);
+  return has_numbers(run.column("/epochs/" + name)) || !has_numbers(run.column("/epochs/train_loss")) ? name : "train_loss";
+}
+
+/// A metric may be named without its split; then it is that of the validation set.
+std::string path_of(const RunData& run, const std::string& metric) {
+  for (const std::string& name : {metric, "valid_" + metric})
+    for (const char* table : {"/final/", "/epochs/", "/outcome/"})
+      if (const std::string path = table + name; has_numbers(run.column(path))) return path;
+  return {};
+}
+
+/// The row of the best evaluation, or else the last.
+double at_best(const RunData& run, const std::vector<double>& values) {
+  const std::vector<double>& best = run.column("/epochs/is_best");
+  for (std::size_t i = std::min(best.size(), values.size()); i-- > 0;)
+    if (best[i] == 1) return values[i];
+  return last_number(values);
+}
+
+/// Files written before metrics said which direction is better are silent about all but losses.
+Better direction(const RunDataset& column) {
+  if (column.description == "higher is better") return Better::higher;
+  if (column.description == "lower is better" || column.path.ends_with("_loss")) return Better::lower;
+  return Better::unknown;
+}
+
+void find_reached(const RunData& run, const std::vector<double>& values, double threshold, ComparedRun& found) {
+  const std::vector<double>&steps = run.column("/epochs/step"), &seconds = run.column("/epochs/seconds");
+  double passed = 0;
+  for (std::size_t i = 0; i < std::min({values.size(), steps.size(), seconds.size()}); ++i) {
+    passed += seconds[i];
+    if (found.better == Better::higher ? values[i] >= threshold : values[i] <= threshold) {
+      found.reached_step = steps[i];
+      found.reached_seconds = passed;
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+std::string ComparedRun::text(const std::string& key) const {
+  if (key == "state") return state;
+  if (key == "id") return path.filename().string();
+  const auto found = configuration.find(key);
+  return found == configuration.end() ? "-" : found->second;
+}
+
+RunRequest comparison_request() { return {.paths = {"/epochs", "/final", "/outcome"}, .provenance = false}; }
+
+ComparedRun compared_run(const RunData& run, const ComparedQuantity& quantity) {
+  ComparedRun found;
+  found.path = run.path;
+  found.state = run.status.state;
+  found.configuration = run.configuration;
+  found.parameters = run.header.parameters;
+  const std::string path = quantity.metric.empty() ? "/epochs/" + selecting_metric(run) : path_of(run, quantity.metric);
+  const RunDataset* column = run.find(path);
+  if (!column || !has_numbers(column->values)) return found;
+  found.metric = path.substr(path.rfind('/') + 1);
+  found.better = direction(*column);
+  found.value = path.starts_with("/epochs/") ? at_best(run, column->values) : last_number(column->values);
+  if (quantity.reach && found.better != Better::unknown) find_reached(run, run.column("/epochs/" + found.metric), *quantity.reach, found);
+  return found;
+}
+
+}  // namespace stiefel

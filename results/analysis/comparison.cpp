@@ -1,0 +1,200 @@
+// Runs in groups.
+#include "results/analysis/comparison.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+#include <utility>
+
+#include <stiefel/error.hpp>
+
+#include "base/number_from.hpp"
+#include "base/suggestion.hpp"
+#include "config/resolved.hpp"
+
+namespace stiefel {
+namespace {
+
+std::optional<double> number_of(const std::string& text) {
+  const std::optional<double> value = number_from<double>(text);
+  return value && std::isnan(*value) ? std::nullopt : value;
+}
+
+/// At a position between the sorted values, as numpy.quantile has it.
+double quantile(const std::vector<double>& sorted, double share) {
+  const double at = share * double(sorted.size() - 1);
+  const std::size_t below = std::size_t(at);
+  const double between = at - double(below);
+  return between == 0 ? sorted[below] : sorted[below] + between * (sorted[below + 1] - sorted[below]);
+}
+
+constexpr std::array sortable = {"mean", "std", "median", "best", "n", "parameters", "steps", "seconds"};
+
+/// What groups are sorted by; the smallest first, NaN last.
+double rank(const ComparedGroup& group, const std::string& by, Better better) {
+  const double sign = better == Better::higher ? -1 : 1;
+  if (by == "mean") return sign * group.value.mean;
+  if (by == "median") return sign * group.value.median;
+  if (by == "best") return sign * group.best(better);
+  if (by == "std") return group.value.deviation;
+  if (by == "n") return double(group.value.count);
+  if (by == "parameters") return group.parameters > 0 ? double(group.parameters) : std::numeric_limits<double>::quiet_NaN();
+  return by == "steps" ? group.steps.mean : group.seconds.mean;
+}
+
+void summarise(ComparedGroup& group) {
+  std::vector<double> values, steps, seconds;
+  std::set<std::int64_t> parameters;
+  for (const ComparedRun* run : group.runs) {
+    ++group.states[run->state];
+    if (run->parameters > 0) parameters.insert(run->parameters);
+    if (!run->finished()) continue;
+    values.push_back(run->value);
+    steps.push_back(run->reached_step);
+    seconds.push_back(run->reached_seconds);
+  }
+  group.value = statistics_of(values);
+  group.steps = statistics_of(steps);
+  group.seconds = statistics_of(seconds);
+  if (parameters.size() == 1) group.parameters = *parameters.begin();
+}
+
+/// Of all runs together, leaving out those that have no value yet.
+void settle_metric(const std::vector<ComparedRun>& runs, Comparison& comparison) {
+  std::set<std::string> metrics;
+  for (const ComparedRun& run : runs) {
+    if (run.metric.empty()) continue;
+    metrics.insert(run.metric);
+    if (run.better != Better::unknown) comparison.better = run.better;
+  }
+  if (metrics.size() > 1)
+    throw Error(
+        fmt::format("the runs select their best model by different metrics ({}): name one by --metric, or leave runs out by --where",
+                    fmt::join(metrics, ", ")));
+  if (!metrics.empty()) comparison.metric = *metrics.begin();
+}
+
+}  // namespace
+
+Statistics statistics_of(std::vector<double> values) {
+  std::erase_if(values, [](double x) { return std::isnan(x); });
+  Statistics found;
+  found.count = values.size();
+  if (values.empty()) return found;
+  std::sort(values.begin(), values.end());
+  double sum = 0, squares = 0;
+  for (double x : values) sum += x;
+  found.mean = sum / double(values.size());
+  for (double x : values) squares += (x - found.mean) * (x - found.mean);
+  if (values.size() > 1) found.deviation = std::sqrt(squares / double(values.size() - 1));
+  found.lower = quantile(values, 0.25), found.median = quantile(values, 0.5), found.upper = quantile(values, 0.75);
+  found.least = values.front(), found.largest = values.back();
+  return found;
+}
+
+double ComparedGroup::best(Better better) const {
+  if (better == Better::unknown) return std::numeric_limits<double>::quiet_NaN();
+  return better == Better::higher ? value.largest : value.least;
+}
+
+bool comes_before(const std::string& a, const std::string& b) {
+  const auto x = number_of(a), y = number_of(b);
+  if (x && y && *x != *y) return *x < *y;
+  if (x.has_value() != y.has_value()) return x.has_value();
+  return a < b;
+}
+
+Condition::Condition(const std::string& text) {
+  const std::size_t at = text.find_first_of("=<>!");
+  const bool two = at != text.npos && text[at] != '=' && text.substr(at + 1).starts_with('=');
+  if (at == text.npos || at == 0 || (text[at] == '!' && !two))
+    throw Error(fmt::format("--where {}: a condition is key=value, or has !=, <, <=, > or >= instead of =", text));
+  key_ = text.substr(0, at);
+  sign_ = text.substr(at, two ? 2 : 1);
+  value_ = text.substr(at + sign_.size());
+  if ((sign_[0] == '<' || sign_[0] == '>') && !number_of(value_)) throw Error(fmt::format("--where {}: {} is not a number", text, value_));
+}
+
+bool Condition::holds(const ComparedRun& run) const {
+  const std::string have = run.text(key_);
+  const auto x = number_of(have), y = number_of(value_);
+  if (sign_[0] == '<') return x && (*x < *y || (*x == *y && sign_ == "<="));
+  if (sign_[0] == '>') return x && (*x > *y || (*x == *y && sign_ == ">="));
+  const bool same = x && y ? *x == *y : have == value_;
+  return same == (sign_ == "=");
+}
+
+std::vector<std::string> differing_keys(const std::vector<ComparedRun>& runs) {
+  std::set<std::string> differing;
+  for (const ComparedRun& run : runs)
+    for (const auto& [key, value] : run.configuration) differing.insert(key);
+  std::erase_if(differing, [&](const std::string& key) {
+    return key == "seed" || key == "name" || key.starts_with("record.") || !affects_results(key) ||
+           std::all_of(runs.begin(), runs.end(), [&](const ComparedRun& run) { return run.text(key) == runs.front().text(key); });
+  });
+  const auto everywhere = [&](const std::string& key) {
+    return std::all_of(runs.begin(), runs.end(), [&](const ComparedRun& run) { return run.configuration.contains(key); });
+  };
+  std::vector<std::string> keys(differing.begin(), differing.end());
+  std::stable_partition(keys.begin(), keys.end(), everywhere);
+  std::stable_partition(keys.begin(), keys.end(), [](const std::string& key) { return key.ends_with(".plugin"); });
+  std::vector<std::size_t> group(runs.size(), 0);  // of equal values, by the keys so far
+  std::erase_if(keys, [&](const std::string& key) {
+    std::map<std::pair<std::size_t, std::string>, std::size_t> numbers;
+    std::vector<std::size_t> refined;
+    for (std::size_t i = 0; i < runs.size(); ++i)
+      refined.push_back(numbers.try_emplace({group[i], runs[i].text(key)}, numbers.size()).first->second);
+    return std::exchange(group, refined) == refined;
+  });
+  return keys;
+}
+
+void demand_key(const std::vector<ComparedRun>& runs, const std::string& key) {
+  std::set<std::string> keys{"name", "id", "state"};
+  for (const ComparedRun& run : runs)
+    for (const auto& [have, value] : run.configuration) keys.insert(have);
+  if (!keys.contains(key))
+    throw Error(fmt::format("no run has the key {}{}", key, suggestion(key, std::vector<std::string>(keys.begin(), keys.end()))));
+}
+
+Comparison compare(const std::vector<ComparedRun>& runs, const std::vector<std::string>& keys) {
+  Comparison comparison{keys, "", Better::unknown, {}};
+  for (const std::string& key : keys) demand_key(runs, key);
+  settle_metric(runs, comparison);
+  std::map<std::vector<std::string>, std::vector<const ComparedRun*>> groups;
+  for (const ComparedRun& run : runs) {
+    std::vector<std::string> values;
+    for (const std::string& key : keys) values.push_back(run.text(key));
+    groups[values].push_back(&run);
+  }
+  for (auto& [values, members] : groups) {
+    ComparedGroup group;
+    group.values = values;
+    group.runs = members;
+    summarise(group);
+    comparison.groups.push_back(std::move(group));
+  }
+  std::sort(comparison.groups.begin(), comparison.groups.end(), [](const ComparedGroup& a, const ComparedGroup& b) {
+    return std::lexicographical_compare(a.values.begin(), a.values.end(), b.values.begin(), b.values.end(), comes_before);
+  });
+  return comparison;
+}
+
+void sort_groups(Comparison& comparison, const std::string& by) {
+  const auto key = std::find(comparison.keys.begin(), comparison.keys.end(), by);
+  const auto place = std::size_t(key - comparison.keys.begin());
+  if (key == comparison.keys.end() && std::find(sortable.begin(), sortable.end(), by) == sortable.end())
+    throw Error(fmt::format("--sort {}: the table has no such column; sort by {}{}{}", by, fmt::join(comparison.keys, ", "),
+                            comparison.keys.empty() ? "" : ", ", fmt::join(sortable, ", ")));
+  std::stable_sort(comparison.groups.begin(), comparison.groups.end(), [&](const ComparedGroup& a, const ComparedGroup& b) {
+    if (key != comparison.keys.end()) return comes_before(a.values[place], b.values[place]);
+    const double x = rank(a, by, comparison.better), y = rank(b, by, comparison.better);
+    return std::isnan(y) ? !std::isnan(x) : x < y;
+  });
+}
+
+}  // namespace stiefel

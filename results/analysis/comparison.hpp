@@ -1,0 +1,102 @@
+/// Runs side by side: what each came to, and means, spreads and quantiles over those that differ in nothing but the seed.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <stiefel/export.hpp>
+
+#include "results/analysis/run_data.hpp"
+
+namespace stiefel {
+
+/// Which of two values of a quantity is better.
+enum class Better { unknown, lower, higher };
+
+/// What is compared.
+struct ComparedQuantity {
+  std::string metric;           ///< "valid_loss", "test_accuracy", …; empty: what the run selects its best model by
+  std::optional<double> reach;  ///< a value that it is to reach
+};
+
+/// One run of a comparison; numbers that are not there are NaN.
+struct STIEFEL_API ComparedRun {
+  std::filesystem::path path;
+  std::string state;
+  std::map<std::string, std::string> configuration;
+  std::int64_t parameters = 0;  ///< 0: not told
+  std::string metric;           ///< as the file names it; empty while there is none
+  Better better = Better::unknown;
+  double value = std::numeric_limits<double>::quiet_NaN();  ///< at the best evaluation
+  double reached_step = value, reached_seconds = value;     ///< first evaluation at which the metric reaches what was asked for
+
+  bool finished() const { return state == "finished"; }
+  /// Of the configuration, or of `name`, `id` and `state`; "-" when there is no such key.
+  std::string text(const std::string& key) const;
+};
+
+/// What to ask read_runs() for.
+STIEFEL_API RunRequest comparison_request();
+STIEFEL_API ComparedRun compared_run(const RunData& run, const ComparedQuantity& quantity);
+
+/// Of the numbers that are not NaN.
+struct Statistics {
+  std::size_t count = 0;
+  double mean = std::numeric_limits<double>::quiet_NaN();
+  double deviation = mean;                           ///< with n − 1; NaN for fewer than two
+  double lower = mean, median = mean, upper = mean;  ///< 25, 50 and 75 %, linear between neighbours
+  double least = mean, largest = mean;
+};
+STIEFEL_API Statistics statistics_of(std::vector<double> values);
+
+struct STIEFEL_API ComparedGroup {
+  std::vector<std::string> values;  ///< of the keys, in their order
+  std::vector<const ComparedRun*> runs;
+  Statistics value, steps, seconds;  ///< over finished runs
+  std::map<std::string, std::size_t> states;
+  std::int64_t parameters = 0;  ///< 0: not told, or not the same in all runs
+
+  double best(Better better) const;
+};
+
+struct Comparison {
+  std::vector<std::string> keys;
+  std::string metric;
+  Better better = Better::unknown;
+  std::vector<ComparedGroup> groups;  ///< sorted by the values of the keys
+};
+
+/// "key=value", and with !=, <, <=, > or >= instead of =. Error when it is nothing of that kind.
+class STIEFEL_API Condition {
+ public:
+  explicit Condition(const std::string& text);
+  bool holds(const ComparedRun& run) const;
+  const std::string& key() const { return key_; }
+
+ private:
+  std::string key_, sign_, value_;
+};
+
+/// Keys in which runs differ without the seed and what changes no result: methods, then keys that all runs have, then others, without
+/// those that tell no more runs apart than the ones before.
+STIEFEL_API std::vector<std::string> differing_keys(const std::vector<ComparedRun>& runs);
+
+/// Groups of equal values of `keys`. `runs` must outlive what is returned. Error when the runs are not of one metric, or when no run has
+/// a key.
+STIEFEL_API Comparison compare(const std::vector<ComparedRun>& runs, const std::vector<std::string>& keys);
+
+/// By a key of the groups, or mean, std, median, best, n, parameters, steps, seconds: what is better first. Error for anything else.
+STIEFEL_API void sort_groups(Comparison& comparison, const std::string& by);
+
+/// Whether `a` comes before `b`: as numbers when both are.
+STIEFEL_API bool comes_before(const std::string& a, const std::string& b);
+
+/// Error with the nearest names when no run has the key.
+STIEFEL_API void demand_key(const std::vector<ComparedRun>& runs, const std::string& key);
+
+}  // namespace stiefel

@@ -1,0 +1,27 @@
+/// Result files of others are read by a child process with limits: a file that crashes, hangs or swells it costs one row, not the command.
+///
+/// The child is this program again, started as `stiefel read-results`; it reads run after run and is started anew after one that ended it.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <stiefel/export.hpp>
+
+#include "results/analysis/run_data.hpp"
+
+namespace stiefel {
+
+/// The word by which the program is started as the child.
+constexpr const char* reading_command = "read-results";
+
+/// Calls `use` with each run, in order; those that cannot be read say why in `unreadable`. This process opens none of the files.
+STIEFEL_API void read_runs(const std::vector<std::filesystem::path>& paths, const RunRequest& request,
+                           const std::function<void(RunData&&)>& use);
+STIEFEL_API std::vector<RunData> read_runs(const std::vector<std::filesystem::path>& paths, const RunRequest& request);
+
+/// What the child does: answers until there are no more questions. Returns the exit code.
+STIEFEL_API int serve_reads();
+
+}  // namespace stiefel

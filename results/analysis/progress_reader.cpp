@@ -1,0 +1,131 @@
+// Reading behind a writer that appends whole lines.
+#include "results/analysis/progress_reader.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "results/record/run_lock.hpp"
+
+namespace stiefel {
+namespace {
+
+constexpr std::size_t most_losses = 1024, longest_line = 65536;
+constexpr std::uintmax_t most_at_once = 64 << 20;
+
+double number_of_key(const nlohmann::json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_number() ? found->get<double>() : std::nan("");
+}
+
+std::int64_t count(const nlohmann::json& object, const char* key) {
+  const double value = number_of_key(object, key);
+  return value >= 0 && value < 9e15 ? std::int64_t(value) : -1;
+}
+
+/// The last lines of a text file.
+std::string tail_of(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file) return {};
+  const auto size = std::streamoff(file.tellg()), wanted = std::min<std::streamoff>(size, 4096);
+  std::string text(std::size_t(wanted), '\0');
+  file.seekg(size - wanted);
+  file.read(text.data(), wanted);
+  text.resize(std::size_t(std::max<std::streamsize>(file.gcount(), 0)));
+  return text;
+}
+
+/// How the run ended, by the line that says so, after which it did not go on.
+std::string ending_in(const std::string& log) {
+  static constexpr std::array endings = {"finished", "preempted", "failed", "diverged"};
+  std::string ending;
+  for (std::size_t begin = 0; begin < log.size();) {
+    const std::size_t end = std::min(log.find('\n', begin), log.size());
+    const std::string_view line(log.data() + begin, end - begin);
+    if (line.starts_with("step ")) ending.clear();
+    for (const std::string_view word : endings)
+      if (line.starts_with(word) && line.substr(word.size()).starts_with(": ")) ending = word;
+    begin = end + 1;
+  }
+  return ending;
+}
+
+}  // namespace
+
+std::optional<ProgressLine> parse_progress(std::string_view text) {
+  if (text.size() > longest_line) return {};
+  const nlohmann::json object = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object()) return {};
+  ProgressLine line{count(object, "step"),
+                    count(object, "steps"),
+                    number_of_key(object, "wall_time"),
+                    number_of_key(object, "step_seconds"),
+                    number_of_key(object, "loss"),
+                    number_of_key(object, "best")};
+  return line.step < 0 ? std::nullopt : std::optional(line);
+}
+
+void ProgressReader::update() {
+  std::ifstream file(run_ / "progress.jsonl", std::ios::binary | std::ios::ate);
+  if (file) {
+    const auto size = std::uintmax_t(std::max<std::streamoff>(file.tellg(), 0));
+    if (size < position_) *this = ProgressReader(std::move(run_));  // another run's file now
+    if (size > position_ + most_at_once) {
+      position_ = size - most_at_once;
+      pending_.clear();
+    }
+    file.seekg(std::streamoff(position_));
+    std::array<char, 65536> part;
+    while (position_ < size) {
+      file.read(part.data(), std::streamsize(std::min<std::uintmax_t>(part.size(), size - position_)));
+      const std::size_t got = std::size_t(file.gcount());
+      if (got == 0) break;
+      position_ += got;
+      pending_.append(part.data(), got);
+      std::size_t begin = 0;
+      for (std::size_t end; (end = pending_.find('\n', begin)) != pending_.npos; begin = end + 1)
+        if (const auto line = parse_progress(std::string_view(pending_).substr(begin, end - begin))) add(*line);
+      pending_.erase(0, begin);
+      if (pending_.size() > longest_line) pending_.clear();
+    }
+    pending_.shrink_to_fit();
+  }
+  read_state();
+}
+
+void ProgressReader::add(const ProgressLine& line) {
+  if (line.step < latest_.step) {  // a resumed run goes back to its checkpoint
+    losses_.clear();
+    stride_ = 1, seen_ = 0;
+  }
+  const auto take = [](double& latest, double value) {
+    if (std::isfinite(value)) latest = value;
+  };
+  latest_.step = line.step;
+  latest_.steps = std::max(latest_.steps, line.steps);
+  take(latest_.wall_time, line.wall_time), take(latest_.step_seconds, line.step_seconds), take(latest_.best, line.best);
+  if (!std::isfinite(line.loss)) return;
+  latest_.loss = line.loss;
+  if (seen_++ % stride_ == 0) losses_.push_back(line.loss);
+  if (losses_.size() <= most_losses) return;
+  for (std::size_t i = 0; 2 * i < losses_.size(); ++i) losses_[i] = losses_[2 * i];
+  losses_.resize((losses_.size() + 1) / 2);
+  stride_ *= 2;
+}
+
+void ProgressReader::read_state() {
+  if (!living_owner(run_ / "lock").empty()) {
+    state_ = "running";
+    return;
+  }
+  state_ = ending_in(tail_of(run_ / "log.txt"));
+  if (state_.empty()) state_ = "stopped";
+}
+
+double ProgressReader::seconds_left() const {
+  return latest_.steps >= latest_.step && latest_.step >= 0 ? double(latest_.steps - latest_.step) * latest_.step_seconds : std::nan("");
+}
+
+}  // namespace stiefel

@@ -1,0 +1,162 @@
+// Runs beside one another: the spread of the metric, and the metric against a key of the configuration.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+
+#include <stiefel/error.hpp>
+#include "base/number_from.hpp"
+
+#include "results/analysis/report/encoding.hpp"
+#include "results/analysis/report/figures.hpp"
+#include "results/analysis/report/spread.hpp"
+
+namespace stiefel::report {
+namespace {
+
+constexpr std::size_t most_keys = 4;
+
+std::vector<Figure> boxes(const Study& study) {
+  if (study.runs().size() < 2) return {};
+  Figure figure{"boxes",
+                fmt::format("Spread of {} over runs", study.metric.label),
+                fmt::format("Box plots of {} over the runs of: {}.", study.metric.label, labels_text(study)),
+                fmt::format("{} of each finished run (points), median (bar), 25 to 75 % (box), 9 to 91 % (whiskers).",
+                            study.metric.is_path() ? "Last value" : "Best evaluation"),
+                {study.metric.label, study.metric.units},
+                {"", "1"}};
+  double least = INFINITY, most = 0;
+  for (const Group& group : study.shown()) {
+    const double row = double(figure.y.names.size());
+    const int colour = int(row);
+    figure.y.names.push_back(group.label);
+    const std::vector<double> values = values_of(group, study.metric);
+    if (values.empty()) continue;
+    Series box{group.label, colour, Form::box, {}, {row}},
+        points{group.label, colour, Form::points, values, std::vector(values.size(), row)};
+    for (const double share : {0.09, 0.25, 0.5, 0.75, 0.91}) box.x.push_back(quantile(values, share));
+    box.in_legend = points.in_legend = false;
+    least = std::min(least, *std::min_element(values.begin(), values.end()));
+    most = std::max(most, *std::max_element(values.begin(), values.end()));
+    figure.series.push_back(box);
+    figure.series.push_back(points);
+  }
+  if (figure.series.empty()) return {};
+  figure.x.logarithmic = least > 0 && most > 10 * least;
+  return {figure};
+}
+
+std::optional<double> finite_number(const std::string& text) {
+  const std::optional<double> value = number_from<double>(text);
+  return value && std::isfinite(*value) ? value : std::nullopt;
+}
+
+struct Alike {
+  std::string label;
+  std::vector<const RunData*> runs;
+};
+
+/// Runs that are the same but for the key and the seed.
+std::vector<Alike> alike_without(const Study& study, const std::string& key) {
+  std::vector<std::string> others = study.keys;
+  std::erase(others, key);
+  const auto before = [](const std::vector<std::string>& a, const std::vector<std::string>& b) {
+    return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(), comes_before);
+  };
+  std::map<std::vector<std::string>, std::vector<const RunData*>, decltype(before)> alike(before);
+  for (const RunData* run : study.runs()) {
+    std::vector<std::string> values;
+    for (const std::string& other : others) values.push_back(value_of(*run, other));
+    alike[values].push_back(run);
+  }
+  std::vector<Alike> found;
+  for (const auto& [values, runs] : alike) found.push_back({label_of(*runs.front(), others), runs});
+  return found;
+}
+
+/// Whether some runs are the same but for the key and the seed.
+bool varies_alone(const Study& study, const std::string& key) {
+  for (const Alike& alike : alike_without(study, key))
+    for (const RunData* run : alike.runs)
+      if (value_of(*run, key) != value_of(*alike.runs.front(), key)) return true;
+  return false;
+}
+
+/// Keys whose values are different numbers wherever there is one, in runs that are otherwise the same.
+std::vector<std::string> numeric_keys(const Study& study) {
+  std::vector<std::string> keys;
+  const auto runs = study.runs();
+  for (const std::string& key : study.keys) {
+    std::map<double, int> values;
+    const bool numeric = std::all_of(runs.begin(), runs.end(), [&](const RunData* run) {
+      const auto found = run->configuration.find(key);
+      if (found == run->configuration.end()) return true;
+      const auto value = finite_number(found->second);
+      if (value) ++values[*value];
+      return value.has_value();
+    });
+    if (numeric && values.size() > 1 && keys.size() < most_keys && varies_alone(study, key)) keys.push_back(key);
+  }
+  return keys;
+}
+
+void add_against(Figure& figure, const Alike& alike, const std::string& key, const Metric& metric, int colour) {
+  std::vector<Curve> single;
+  Series points{alike.label + ", runs", colour, Form::points, {}, {}};
+  points.in_legend = false;
+  for (const RunData* run : alike.runs) {
+    const auto x = finite_number(value_of(*run, key));
+    const double y = metric.of(*run);
+    if (!x || !std::isfinite(y) || run->status.state != "finished") continue;
+    points.x.push_back(*x), points.y.push_back(y);
+    single.push_back({{*x}, {y}, {}, {}});
+  }
+  if (single.empty()) return;
+  figure.series.push_back(series_of(alike.label, colour, over_seeds(single)));
+  figure.series.push_back(std::move(points));
+}
+
+std::vector<Figure> against_key(const Study& study, const std::string& key) {
+  Figure figure{
+      "against_" + identifier(key),
+      fmt::format("{} against {}", capitalised(study.metric.label), key),
+      fmt::format("{} of all finished runs against {}, with the median of the runs that are otherwise alike.", study.metric.label, key),
+      std::string("Points: finished runs. ") + band_caption,
+      {key},
+      {study.metric.label, study.metric.units}};
+  std::vector<Alike> groups = alike_without(study, key);
+  if (groups.size() > colours) {
+    figure.caption += fmt::format(" {} of {} lines are drawn.", colours, groups.size());
+    groups.resize(colours);
+  }
+  for (std::size_t i = 0; i < groups.size(); ++i) add_against(figure, groups[i], key, study.metric, int(i));
+  if (figure.series.empty()) return {};
+  const auto wide = [&](std::vector<double> Series::*values, double ratio) {
+    double least = INFINITY, most = 0;
+    for (const Series& series : figure.series)
+      for (const double value : series.*values) least = std::min(least, value), most = std::max(most, value);
+    return least > 0 && most >= ratio * least;
+  };
+  figure.x.logarithmic = wide(&Series::x, 10);
+  figure.y.logarithmic = wide(&Series::y, 30);
+  return {figure};
+}
+
+}  // namespace
+
+std::vector<Figure> comparison_figures(const Study& study, std::vector<std::string> against) {
+  std::vector<Figure> figures = boxes(study);
+  const bool asked = !against.empty();
+  if (!asked) against = numeric_keys(study);
+  for (const std::string& key : against) {
+    std::vector<Figure> made = against_key(study, key);
+    if (asked && made.empty())
+      throw Error(fmt::format("--against {}: no finished run has a number there and a {}", key, study.metric.label));
+    std::move(made.begin(), made.end(), std::back_inserter(figures));
+  }
+  return figures;
+}
+
+}  // namespace stiefel::report

@@ -1,0 +1,86 @@
+#include "results/analysis/report/convert.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include <stiefel/error.hpp>
+
+#include "base/atomic_file.hpp"
+#include "results/analysis/report/svg.hpp"
+
+namespace stiefel::report {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Runs a program with its output thrown away. Error when it is not there or fails; `package` is Debian's.
+void start(std::vector<std::string> words, const std::string& package) {
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  for (const int stream : {STDOUT_FILENO, STDERR_FILENO}) posix_spawn_file_actions_addopen(&actions, stream, "/dev/null", O_WRONLY, 0);
+  pid_t child = 0;
+  const int fault = posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (fault) throw Error(fmt::format("{} cannot be started ({}): it is in Debian's package {}", words[0], std::strerror(fault), package));
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+    throw Error(fmt::format("{} failed; by hand it says why: {}", words[0], fmt::join(words, " ")), Exit::internal);
+}
+
+/// A folder that goes away with everything in it.
+struct ScratchFolder {
+  fs::path path;
+  ScratchFolder() {
+    std::string pattern = (fs::temp_directory_path() / "stiefel-report-XXXXXX").string();
+    if (!mkdtemp(pattern.data())) throw Error("no folder can be made in " + fs::temp_directory_path().string(), Exit::exhausted);
+    path = pattern;
+  }
+  ~ScratchFolder() {
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+  }
+};
+
+}  // namespace
+
+void write_figures(const std::vector<Section>& sections, const fs::path& folder, const std::string& format) {
+  fs::create_directories(folder);
+  for (const Section& section : sections)
+    for (const Figure& figure : section.figures) {
+      replace_file(folder / (figure.id + ".csv"), csv_of(figure));
+      const fs::path svg = folder / (figure.id + ".svg");
+      replace_file(svg, standalone_svg(figure));
+      if (format == "svg") continue;
+      start({"rsvg-convert", "--format", format, "--zoom", format == "png" ? "3" : "1", "--background-color", "white", "--output",
+             (folder / (figure.id + "." + format)).string(), svg.string()},
+            "librsvg2-bin");
+      fs::remove(svg);
+    }
+}
+
+void print_page(const std::string& html, const fs::path& pdf) {
+  const ScratchFolder scratch;
+  const fs::path page = scratch.path / "report.html", printed = scratch.path / "report.pdf";
+  replace_file(page, html);
+  std::vector<std::string> words = {"chromium", "--headless", "--disable-gpu", "--no-pdf-header-footer",
+                                    "--user-data-dir=" + (scratch.path / "profile").string()};
+  if (geteuid() == 0) words.push_back("--no-sandbox");  // it does not start as root with one
+  words.insert(words.end(), {"--print-to-pdf=" + printed.string(), "file://" + page.string()});
+  start(words, "chromium");
+  if (!fs::exists(printed)) throw Error("chromium printed nothing; open the report in a browser and print it there", Exit::internal);
+  fs::copy_file(printed, pdf, fs::copy_options::overwrite_existing);
+}
+
+}  // namespace stiefel::report

@@ -1,0 +1,17 @@
+/// Figures as files of their own, and the page as a document to print; other programs of the system turn SVG and HTML into PDF and PNG.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "results/analysis/report/figures.hpp"
+
+namespace stiefel::report {
+
+/// FOLDER/ID.csv and FOLDER/ID.svg, or .pdf or .png made of it by rsvg-convert. Error when that program is not there.
+void write_figures(const std::vector<Section>& sections, const std::filesystem::path& folder, const std::string& format);
+/// Prints the page by Chromium. Error when that program is not there.
+void print_page(const std::string& html, const std::filesystem::path& pdf);
+
+}  // namespace stiefel::report

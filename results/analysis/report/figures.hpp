@@ -1,0 +1,36 @@
+/// The figures of a report, made of the runs of a study; those that have nothing to show are left out.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "results/analysis/report/figure.hpp"
+#include "results/analysis/report/study.hpp"
+
+namespace stiefel::report {
+
+struct Section {
+  std::string id, title;
+  std::vector<Figure> figures;
+};
+
+/// `against`: keys of the configuration whose values are an axis; empty: those with numbers that differ.
+std::vector<Section> figures_of(const Study& study, const std::vector<std::string>& against);
+
+std::vector<Figure> learning_figures(const Study& study);
+std::vector<Figure> comparison_figures(const Study& study, std::vector<std::string> against);
+std::vector<Figure> map_figures(const Study& study);
+std::vector<Figure> gradient_figures(const Study& study);
+std::vector<Figure> outcome_figures(const Study& study);
+std::vector<Figure> timing_figures(const Study& study);
+
+/// What several of them say.
+constexpr const char* band_caption = "Line: median over seeds; band: 25 to 75 %.";
+/// Small letters, digits and _ of a text.
+std::string identifier(const std::string& text);
+/// Names below a group of the result file, of any run that is shown: maps below /spectrum.
+std::vector<std::string> names_below(const Study& study, const std::string& group);
+/// For descriptions: the labels of the groups that are shown.
+std::string labels_text(const Study& study);
+
+}  // namespace stiefel::report

@@ -1,0 +1,180 @@
+// How gradients travel through time: norms of dL/dh_t over steps and time steps.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "results/analysis/report/figures.hpp"
+#include "results/analysis/report/spread.hpp"
+#include "results/analysis/report/thin.hpp"
+
+namespace stiefel::report {
+namespace {
+
+constexpr const char* norm = "‖∂L/∂hₜ‖";
+constexpr std::size_t profile_points = 400;
+
+/// Values of a dataset with a row for each snapshot and a column for each time step.
+struct Norms {
+  const RunDataset* dataset = nullptr;
+  std::vector<double> snapshots;
+  std::size_t rows = 0, steps = 0;
+
+  Norms(const RunData& run, const std::string& name)
+      : dataset(run.find("/gradient/" + name)), snapshots(rows_of(run, "/gradient/snapshot")) {
+    if (!dataset || dataset->shape.size() != 2 || dataset->shape[0] != snapshots.size()) return;
+    rows = dataset->shape[0], steps = dataset->shape[1];
+  }
+  double at(std::size_t row, std::size_t step) const { return dataset->values[row * steps + step]; }
+  bool some(std::size_t row) const {
+    for (std::size_t t = 0; t < steps; ++t)
+      if (std::isfinite(at(row, t))) return true;
+    return false;
+  }
+};
+
+std::size_t nearest(const std::vector<double>& sorted, double value) {
+  const auto above = std::lower_bound(sorted.begin(), sorted.end(), value);
+  if (above == sorted.begin()) return 0;
+  if (above == sorted.end() || value - above[-1] <= *above - value) return std::size_t(above - sorted.begin()) - 1;
+  return std::size_t(above - sorted.begin());
+}
+
+HeatMap heat_of(const Norms& norms) {
+  HeatMap heat{std::min(norms.rows, heat_columns), std::min(norms.steps, heat_rows), {}, {norm}};
+  heat.scale.logarithmic = true;
+  const double first = norms.snapshots.front(), last = norms.snapshots.back();
+  for (std::size_t row = 0; row < heat.rows; ++row)
+    for (std::size_t column = 0; column < heat.columns; ++column) {
+      const double snapshot = first + (last - first) * (double(column) + 0.5) / double(heat.columns);
+      heat.values.push_back(norms.at(nearest(norms.snapshots, snapshot), (2 * row + 1) * norms.steps / (2 * heat.rows)));
+    }
+  return heat;
+}
+
+/// The run of which the most snapshots were kept; nothing when there is no course to be seen.
+const RunData* run_with_course(const Group& group) {
+  const RunData* found = nullptr;
+  std::size_t most = 1;
+  for (const RunData& run : group.runs)
+    if (const Norms norms(run, "hidden_grad_norm"); norms.rows > most && norms.some(norms.rows - 1)) found = &run, most = norms.rows;
+  return found;
+}
+
+/// As figure 2 of Vorontsov et al. 2017.
+std::vector<Figure> heat_map(const Group& group, std::size_t number) {
+  const RunData* run = run_with_course(group);
+  if (!run) return {};
+  const Norms norms(*run, "hidden_grad_norm");
+  Figure figure{
+      fmt::format("gradient_map_{}", number),
+      "Gradient norm: " + group.label,
+      fmt::format("Norm of the loss's gradient with respect to the hidden state, as colours over optimizer steps and time steps, of {}.",
+                  group.label),
+      fmt::format("Colours: {} on a logarithmic scale, from dark (small) to light. Seed {}.", norm, value_of(*run, "seed")),
+      {"optimizer step"},
+      {"time step t"}};
+  figure.x.range = {norms.snapshots.front(), norms.snapshots.back()};
+  figure.y.range = {0, double(norms.steps)};
+  figure.heat = heat_of(norms);
+  if (norms.rows >= heat_columns || norms.steps > heat_rows)
+    figure.caption += fmt::format(" Drawn: {} × {} values, the nearest of each cell.", figure.heat->columns, figure.heat->rows);
+  return {figure};
+}
+
+/// So that colours can be compared.
+void give_one_scale(std::vector<Figure>& maps) {
+  double least = INFINITY, most = 0;
+  for (const Figure& map : maps)
+    for (const double value : map.heat->values)
+      if (std::isfinite(value) && value > 0) least = std::min(least, value), most = std::max(most, value);
+  if (maps.size() < 2 || least > most) return;
+  for (Figure& map : maps) {
+    map.heat->scale.range = {least, most};
+    map.caption += " The scale is that of all groups.";
+  }
+}
+
+Curve profile(const RunData& run, const std::string& name, bool last) {
+  const Norms norms(run, name);
+  Curve curve;
+  if (norms.rows == 0) return curve;
+  const std::vector<double> t = rows_of(run, "/gradient/t");
+  const std::size_t points = std::min(norms.steps, profile_points);
+  for (std::size_t i = 0; i < points; ++i) {
+    const std::size_t step = points == 1 ? 0 : i * (norms.steps - 1) / (points - 1);
+    curve.x.push_back(step < t.size() ? t[step] : double(step));
+    curve.median.push_back(norms.at(last ? norms.rows - 1 : 0, step));
+  }
+  return curve;
+}
+
+/// As figure 5 of Helfrich et al. 2018.
+std::vector<Figure> profiles(const Study& study, const std::string& name, bool last) {
+  const std::string of_loss = name == "last_step_grad_norm" ? ", loss of the last step alone" : "";
+  Figure figure{fmt::format("{}_{}", name, last ? "last" : "first"),
+                fmt::format("Gradient norm over the sequence, {} snapshot{}", last ? "last" : "first", of_loss),
+                "",
+                band_caption,
+                {"time step t"},
+                {norm}};
+  figure.y.logarithmic = true;
+  int colour = 0;
+  for (const Group& group : study.shown()) {
+    std::vector<Curve> curves;
+    for (const RunData& run : group.runs) curves.push_back(profile(run, name, last));
+    Curve curve = over_seeds(curves);
+    if (!curve.x.empty()) figure.series.push_back(series_of(group.label, colour, std::move(curve)));
+    ++colour;
+  }
+  if (figure.series.empty()) return {};
+  figure.description =
+      fmt::format("Norm of the gradient with respect to the hidden state at each time step, {} snapshot{}, logarithmic, for: {}.",
+                  last ? "last" : "first", of_loss, labels_text(study));
+  return {figure};
+}
+
+bool same_numbers(const std::vector<Figure>& a, const std::vector<Figure>& b) {
+  const auto same = [](const Series& x, const Series& y) { return x.x == y.x && x.y == y.y; };
+  return a.size() == b.size() &&
+         (a.empty() || std::equal(a[0].series.begin(), a[0].series.end(), b[0].series.begin(), b[0].series.end(), same));
+}
+
+std::vector<Figure> all_parameters(const Study& study) {
+  Figure figure{"grad_norm",        "Gradient norm of all parameters",        "", band_caption,
+                {"optimizer step"}, {"norm of the gradient, before clipping"}};
+  figure.y.logarithmic = true;
+  int colour = 0;
+  for (const Group& group : study.shown()) {
+    Curve curve = over_seeds(group, "/steps/step", "/steps/grad_norm");
+    if (!curve.x.empty()) figure.series.push_back(series_of(group.label, colour, std::move(curve)));
+    ++colour;
+  }
+  if (figure.series.empty()) return {};
+  figure.description = "Norm of the gradient of all parameters over optimizer steps, logarithmic, for: " + labels_text(study) + ".";
+  return {figure};
+}
+
+}  // namespace
+
+std::vector<Figure> gradient_figures(const Study& study) {
+  std::vector<Figure> figures;
+  const auto add = [&](std::vector<Figure> more) { std::move(more.begin(), more.end(), std::back_inserter(figures)); };
+  add(all_parameters(study));
+  std::vector<Figure> first;
+  for (const bool last : {false, true}) {
+    const std::vector<Figure> whole = profiles(study, "hidden_grad_norm", last),
+                              of_last_step = profiles(study, "last_step_grad_norm", last);
+    if (last && !whole.empty() && same_numbers(first, whole)) break;  // there is one snapshot
+    add(first = whole);
+    if (!same_numbers(whole, of_last_step)) add(of_last_step);  // where the loss is that of the last step
+  }
+  std::vector<Figure> maps;
+  for (std::size_t i = 0; i < study.shown().size(); ++i)
+    for (const Figure& map : heat_map(study.shown()[i], i + 1)) maps.push_back(map);
+  give_one_scale(maps);
+  add(std::move(maps));
+  return figures;
+}
+
+}  // namespace stiefel::report

@@ -1,0 +1,142 @@
+#include "results/analysis/report/layout.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "results/analysis/report/encoding.hpp"
+
+namespace stiefel::report {
+namespace {
+
+constexpr double margin = 10, plot_height = 236;
+constexpr std::size_t longest_label = 62, longest_name = 28, most_lines = 4;
+
+struct Extent {
+  bool logarithmic;
+  double least = std::numeric_limits<double>::infinity(), most = -least;
+
+  void add(double value) {
+    if (!std::isfinite(value) || (logarithmic && value <= 0)) return;
+    least = std::min(least, value), most = std::max(most, value);
+  }
+  void add(const std::vector<double>& values) {
+    for (const double value : values) add(value);
+  }
+  void widen(double share) {
+    if (!(least < most)) return;
+    const double ratio = std::pow(most / least, share), distance = share * (most - least);
+    least = logarithmic ? least / ratio : least - distance;
+    most = logarithmic ? most * ratio : most + distance;
+  }
+};
+
+bool along_rows(Form form) { return form == Form::bars || form == Form::box; }
+
+Scale scale_of(const Axis& axis, Extent extent, double share, double pixels) {
+  if (axis.range) return make_scale(axis.range->first, axis.range->second, axis.logarithmic, pixels);
+  extent.widen(share);
+  if (const double lacking = axis.least_span - (extent.most - extent.least); lacking > 0)
+    extent.least -= lacking / 2, extent.most += lacking / 2;
+  return make_scale(extent.least, extent.most, axis.logarithmic, pixels);
+}
+
+Scale x_scale(const Figure& figure, double pixels) {
+  Extent extent{figure.x.logarithmic};
+  bool points = false;
+  for (const Series& series : figure.series) {
+    extent.add(series.x);
+    if (series.form == Form::bars) extent.add(0), extent.add(series.high);
+    points |= series.form != Form::line && series.form != Form::thin_line && series.form != Form::bars;
+  }
+  return scale_of(figure.x, extent, points ? 0.06 : 0, pixels);
+}
+
+Scale y_scale(const Figure& figure, double pixels) {
+  if (!figure.y.names.empty()) return {double(figure.y.names.size()) - 0.5, -0.5, false, pixels};
+  Extent extent{figure.y.logarithmic};
+  for (const Series& series : figure.series) {
+    extent.add(series.y);
+    if (!along_rows(series.form)) extent.add(series.low), extent.add(series.high);
+  }
+  for (const Guide& guide : figure.guides) extent.add(guide.y);
+  return scale_of(figure.y, extent, 0.05, pixels);
+}
+
+std::vector<Tick> y_ticks(const Figure& figure, const Scale& scale) {
+  if (figure.y.names.empty()) return ticks(scale, 6);
+  std::vector<Tick> found;
+  for (std::size_t row = 0; row < figure.y.names.size(); ++row) found.push_back({double(row), figure.y.names[row]});
+  return found;
+}
+
+double widest(const std::vector<std::string>& lines) {
+  std::size_t most = 0;
+  for (const std::string& line : lines) most = std::max(most, characters(line));
+  return double(most) * character_width;
+}
+
+double widest(const std::vector<Tick>& ticks) {
+  double most = 0;
+  for (const Tick& tick : ticks) most = std::max(most, widest(name_of_row(tick.text)));
+  return most;
+}
+
+/// For the longest of the names.
+double row_height(const std::vector<std::string>& names) {
+  std::size_t lines = 1;
+  for (const std::string& name : names) lines = std::max(lines, name_of_row(name).size());
+  return 15 + line_height * double(lines);
+}
+
+/// Entries side by side, from the top of the figure; returns the height that they take.
+double place_legend(const Figure& figure, std::vector<LegendEntry>& legend) {
+  constexpr double left = margin;
+  double x = left, y = margin + 4, row = line_height;
+  const auto add = [&](Form form, bool band, int colour, const std::string& label) {
+    const std::vector<std::string> lines = wrapped(label, longest_label, most_lines);
+    const double width = 28 + widest(lines);
+    if (x > left && x + width > figure_width - margin) x = left, y += row, row = line_height;
+    legend.push_back({x, y, form, band, colour, lines});
+    x += width + 10, row = std::max(row, line_height * double(lines.size()));
+  };
+  for (const Series& series : figure.series)
+    if (series.in_legend && !series.label.empty())
+      add(series.form, !series.low.empty() && !along_rows(series.form), series.colour, series.label);
+  for (const Guide& guide : figure.guides) add(Form::thin_line, false, -1, guide.label);
+  return legend.empty() ? margin : y + row - 4;
+}
+
+}  // namespace
+
+std::vector<std::string> name_of_row(const std::string& name) { return wrapped(name, longest_name, most_lines); }
+
+std::string title_of(const Axis& axis) {
+  return axis.units.empty() || axis.units == "1" ? axis.label : axis.label + " (" + axis.units + ")";
+}
+
+Scale colour_scale(const HeatMap& map) {
+  Extent extent{map.scale.logarithmic};
+  extent.add(map.values);
+  return scale_of(map.scale, extent, 0, 1);
+}
+
+Placement place(const Figure& figure) {
+  Placement place;
+  const bool rows = !figure.y.names.empty();
+  place.height = figure.unit_circle ? 320 : rows ? 16 + row_height(figure.y.names) * double(figure.y.names.size()) : plot_height;
+  place.y = y_scale(figure, place.height);
+  place.y_ticks = y_ticks(figure, place.y);
+  const double right = figure.heat ? 96 : 16;
+  place.left = (figure.y.label.empty() ? margin : 28) + widest(place.y_ticks) + 8;
+  place.width = figure.unit_circle ? place.height : figure_width - place.left - right;
+  if (figure.unit_circle) place.left = std::max(place.left, (figure_width - place.width) / 2);
+  place.top = place_legend(figure, place.legend);
+  place.x = x_scale(figure, place.width);
+  place.x_ticks = ticks(place.x, 6);
+  if (widest(place.x_ticks) * double(place.x_ticks.size()) > place.width) place.x_ticks = ticks(place.x, 3);
+  place.total_height = place.top + place.height + 46;
+  return place;
+}
+
+}  // namespace stiefel::report

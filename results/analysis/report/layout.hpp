@@ -1,0 +1,38 @@
+/// Where the parts of a figure lie, in the units of its viewBox.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "results/analysis/report/figure.hpp"
+#include "results/analysis/report/scale.hpp"
+
+namespace stiefel::report {
+
+constexpr double figure_width = 480, character_width = 6.6, digit_width = 7.8, line_height = 17;
+
+struct LegendEntry {
+  double x, y;
+  Form form;
+  bool band;
+  int colour;
+  std::vector<std::string> lines;
+};
+
+struct Placement {
+  double left, top, width, height;  ///< of the plot
+  double total_height;
+  Scale x, y;  ///< y from the bottom of the plot; rows are from the top
+  std::vector<Tick> x_ticks, y_ticks;
+  std::vector<LegendEntry> legend;
+};
+
+Placement place(const Figure& figure);
+/// The name of a row, as it is written beside the axis.
+std::vector<std::string> name_of_row(const std::string& name);
+/// "label (units)".
+std::string title_of(const Axis& axis);
+/// The scale of a heat map's colours, over one pixel.
+Scale colour_scale(const HeatMap& map);
+
+}  // namespace stiefel::report

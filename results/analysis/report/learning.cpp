@@ -1,0 +1,130 @@
+// Losses, metrics and gradient norms over steps and over time.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "results/analysis/report/encoding.hpp"
+#include "results/analysis/report/figures.hpp"
+#include "results/analysis/report/spread.hpp"
+
+namespace stiefel::report {
+namespace {
+
+struct Quantity {
+  std::string id, title, x, y, label, units;
+  bool loss, logarithmic;
+};
+
+/// A loss that falls by more than this is drawn on a logarithmic axis.
+constexpr double wide_range = 30;
+
+bool is_wide(const std::vector<Series>& series) {
+  double least = INFINITY, most = 0;
+  for (const Series& one : series)
+    for (const double value : one.y)
+      if (std::isfinite(value)) least = std::min(least, value), most = std::max(most, value);
+  return least > 0 && most > wide_range * least;
+}
+
+std::vector<Guide> baselines(const Study& study) {
+  std::vector<Guide> guides;
+  for (const Group& group : study.shown()) {
+    const double value = group.runs.front().header.baseline;
+    const auto same = [&](const Guide& guide) { return guide.y == value; };
+    if (std::isfinite(value) && std::none_of(guides.begin(), guides.end(), same))
+      guides.push_back({"trivial predictor, " + value_of(group.runs.front(), "task.plugin"), value});
+  }
+  if (guides.size() == 1) guides[0].label = "trivial predictor";
+  return guides.size() > 3 ? std::vector<Guide>{} : guides;
+}
+
+std::vector<Figure> curves(const Study& study, const Quantity& quantity) {
+  Figure figure{quantity.id, quantity.title, "", band_caption, {"optimizer step"}, {quantity.label, quantity.units}};
+  int colour = 0;
+  for (const Group& group : study.shown()) {
+    Curve curve = over_seeds(group, quantity.x, quantity.y);
+    if (!curve.x.empty()) figure.series.push_back(series_of(group.label, colour, std::move(curve)));
+    ++colour;
+  }
+  if (figure.series.empty()) return {};
+  figure.y.logarithmic = quantity.logarithmic || (quantity.loss && is_wide(figure.series));
+  if (quantity.loss) figure.guides = baselines(study);
+  if (!figure.guides.empty()) figure.caption += " Dotted: a predictor without memory.";
+  figure.description = fmt::format("{} over optimizer steps, a line for each of: {}.", quantity.title, labels_text(study));
+  return {figure};
+}
+
+/// Columns of /epochs with the means of a split, or all that are no book-keeping.
+std::vector<Quantity> evaluations(const Study& study) {
+  std::vector<Quantity> found;
+  const std::vector<std::string> names = names_below(study, "/epochs");
+  const auto has = [&](const std::string& name) { return std::find(names.begin(), names.end(), name) != names.end(); };
+  for (const std::string& name : names) {
+    const bool validation = name.starts_with("valid_"), test = name.starts_with("test_");
+    if (!validation && !(test && !has("valid_" + name.substr(5)))) continue;
+    std::string label = (validation ? "validation " : "test ") + name.substr(name.find('_') + 1), units = "1";
+    std::replace(label.begin(), label.end(), '_', ' ');
+    for (const Group& group : study.shown())
+      if (const RunDataset* dataset = group.runs.front().find("/epochs/" + name)) units = dataset->units;
+    found.push_back({name, capitalised(label), "/epochs/step", "/epochs/" + name, label, units, name.ends_with("_loss"), false});
+  }
+  return found;
+}
+
+/// At each evaluation the medians over seeds of the time until then and of the metric.
+Curve against_time(const Group& group, const Metric& metric) {
+  std::vector<Curve> times, values;
+  for (const RunData& run : group.runs) {
+    const std::vector<double> steps = rows_of(run, "/epochs/step");
+    Curve time{steps, {}, {}, {}};
+    double seconds = 0;
+    for (const double since : rows_of(run, "/epochs/seconds")) time.median.push_back(seconds += std::isfinite(since) ? since : 0);
+    times.push_back(std::move(time));
+    values.push_back({steps, rows_of(run, metric.path()), {}, {}});
+  }
+  const Curve time = over_seeds(times);
+  Curve curve = over_seeds(values);
+  for (double& x : curve.x) x = time.median[std::size_t(std::lower_bound(time.x.begin(), time.x.end(), x) - time.x.begin())];
+  return curve;
+}
+
+std::vector<Figure> wall_clock(const Study& study) {
+  if (study.metric.is_path() || study.metric.name.empty()) return {};
+  Figure figure{"wall_clock",
+                capitalised(study.metric.label) + " against time",
+                "",
+                std::string("Time until an evaluation, median over seeds. ") + band_caption,
+                {"wall time", "s"},
+                {study.metric.label, study.metric.units}};
+  int colour = 0;
+  for (const Group& group : study.shown()) {
+    Curve curve = against_time(group, study.metric);
+    if (!curve.x.empty()) figure.series.push_back(series_of(group.label, colour, std::move(curve)));
+    ++colour;
+  }
+  if (figure.series.empty()) return {};
+  figure.y.logarithmic = study.metric.label.ends_with("loss") && is_wide(figure.series);
+  double longest = 0;
+  for (const Series& series : figure.series) longest = std::max(longest, series.x.back());
+  if (longest > 2 * 3600) {
+    figure.x.units = "h";
+    for (Series& series : figure.series)
+      for (double& x : series.x) x /= 3600;
+  }
+  figure.description = fmt::format("{} against wall time, a line for each of: {}.", figure.y.label, labels_text(study));
+  return {figure};
+}
+
+}  // namespace
+
+std::vector<Figure> learning_figures(const Study& study) {
+  std::vector<Figure> figures;
+  const auto add = [&](std::vector<Figure> more) { std::move(more.begin(), more.end(), std::back_inserter(figures)); };
+  add(curves(study, {"train_loss", "Training loss", "/steps/step", "/steps/loss", "loss, batch mean", "1", true, false}));
+  for (const Quantity& quantity : evaluations(study)) add(curves(study, quantity));
+  add(wall_clock(study));
+  return figures;
+}
+
+}  // namespace stiefel::report

@@ -1,0 +1,20 @@
+/// The report as one HTML file that needs no network.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "results/analysis/report/figures.hpp"
+#include "results/analysis/report/study.hpp"
+
+namespace stiefel::report {
+
+/// A figure that becomes a chart when it is pointed at, with its numbers to download.
+std::string figure_html(const Figure& figure);
+/// A page of its own with style and script; `further` is markup below the lead, `content` that of all sections.
+std::string document(const std::string& title, const std::string& lead, const std::string& further, const std::string& content);
+
+/// An empty title: made of the experiments' names.
+std::string page(const Study& study, const std::vector<Section>& sections, const std::string& title);
+
+}  // namespace stiefel::report

@@ -1,0 +1,30 @@
+/// Medians and quartiles, of values and of curves over seeds.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "results/analysis/report/study.hpp"
+
+namespace stiefel::report {
+
+/// At a position between the sorted values, as numpy's; NaN are left out, and NaN is found when nothing is left.
+double quantile(std::vector<double> values, double share);
+
+struct Curve {
+  std::vector<double> x, median, low, high;  ///< 25 and 75 %; without bounds where no x has several values
+};
+
+/// The first value of each row of a dataset; empty when the run has none.
+std::vector<double> rows_of(const RunData& run, const std::string& path);
+/// At each x that any of the runs has.
+Curve over_seeds(const Group& group, const std::string& x, const std::string& y);
+Curve over_seeds(std::span<const Curve> curves);
+/// The metric's values in the finished runs of a group, without those that have none.
+std::vector<double> values_of(const Group& group, const Metric& metric);
+
+/// A line with its band.
+Series series_of(const std::string& label, int colour, Curve curve);
+
+}  // namespace stiefel::report

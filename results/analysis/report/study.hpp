@@ -1,0 +1,68 @@
+/// Runs put together for a report, in the groups of `stiefel compare`: what tells groups apart is their label.
+#pragma once
+
+#include <algorithm>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "results/analysis/comparison.hpp"
+#include "results/analysis/report/figure.hpp"
+#include "results/analysis/run_data.hpp"
+
+namespace stiefel::report {
+
+/// What runs are ranked by: as `stiefel compare` has it, or the last value of a dataset that is named by its path.
+struct Metric {
+  std::string name, label, units = "1";
+  Better better = Better::unknown;
+
+  bool is_path() const { return name.find('/') != std::string::npos; }
+  /// NaN when the run has none.
+  double of(const RunData& run) const;
+  /// Where its course is recorded.
+  std::string path() const { return !is_path() ? "/epochs/" + name : name.starts_with('/') ? name : "/" + name; }
+};
+
+struct Group {
+  std::string label;
+  std::vector<RunData> runs;  ///< by their seeds
+};
+
+struct Study {
+  std::vector<Group> groups;      ///< in the order of their labels, or the best first when they are more than can be drawn
+  std::vector<std::string> keys;  ///< of the configuration, that tell groups apart
+  std::vector<RunData> unreadable;
+  Metric metric;
+
+  std::vector<const RunData*> runs() const;
+  /// The groups that figures show.
+  std::span<const Group> shown() const { return std::span(groups).first(std::min<std::size_t>(groups.size(), colours)); }
+};
+
+/// What must be read of each run.
+RunRequest report_request();
+
+class StudyBuilder {
+ public:
+  /// An empty metric: what the runs select by; no keys: those in which they differ.
+  StudyBuilder(std::string metric, std::vector<std::string> keys) : metric_(std::move(metric)), keys_(std::move(keys)) {}
+  /// Keeps of the run what figures need.
+  void take(RunData&& run);
+  /// Error when nothing can be read, or when there is no such metric or key.
+  Study finish();
+
+ private:
+  std::string metric_;
+  std::vector<std::string> keys_;
+  std::vector<RunData> runs_, unreadable_;
+  std::set<std::string> whole_;  ///< configurations of which one run's gradients are kept whole
+};
+
+/// The value of a key as it is shown; "–" when a configuration has none.
+std::string value_of(const RunData& run, const std::string& key);
+/// Values of the keys, those of plugins alone and others as key=value.
+std::string label_of(const RunData& run, const std::vector<std::string>& keys);
+
+}  // namespace stiefel::report

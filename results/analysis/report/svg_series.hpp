@@ -1,0 +1,14 @@
+/// What lies inside the frame of a figure, in pixels of the plot.
+#pragma once
+
+#include <string>
+
+#include "results/analysis/report/figure.hpp"
+#include "results/analysis/report/layout.hpp"
+
+namespace stiefel::report {
+
+std::string draw_series(const Series& series, const Placement& place);
+std::string colour_class(int colour);
+
+}  // namespace stiefel::report

@@ -1,0 +1,231 @@
+#include "results/analysis/report/tables.hpp"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "results/analysis/report/encoding.hpp"
+#include "results/analysis/report/scale.hpp"
+#include "results/analysis/report/spread.hpp"
+#include "results/analysis/report/svg_series.hpp"
+
+namespace stiefel::report {
+namespace {
+
+constexpr std::size_t most_rows = 24, most_values = 6;
+
+struct Table {
+  std::string caption;
+  std::vector<std::string> titles;
+  std::vector<bool> numeric = {};                   ///< columns that are set to the right
+  std::vector<std::vector<std::string>> rows = {};  ///< texts, not markup
+  bool swatches = false;                            ///< rows begin with the colours of figures, as far as these go
+};
+
+std::string swatch(std::size_t row) {
+  if (row >= colours) return "";
+  return fmt::format("<svg class=\"swatch\" viewBox=\"0 0 18 10\" aria-hidden=\"true\"><path class=\"{}\" d=\"M0 5H18\"/></svg>",
+                     colour_class(int(row)));
+}
+
+std::string markup(const Table& table) {
+  std::string html = "<div class=\"scroll\" tabindex=\"0\"><table>";
+  if (!table.caption.empty()) html += "<caption>" + escape(table.caption) + "</caption>";
+  const auto alignment = [&](std::size_t i) { return i < table.numeric.size() && table.numeric[i] ? " class=\"number\"" : ""; };
+  html += "<thead><tr>";
+  for (std::size_t i = 0; i < table.titles.size(); ++i)
+    html += fmt::format("<th scope=\"col\"{}>{}</th>", alignment(i), escape(table.titles[i]));
+  html += "</tr></thead><tbody>";
+  for (std::size_t row = 0; row < table.rows.size(); ++row) {
+    html += "<tr>";
+    for (std::size_t i = 0; i < table.rows[row].size(); ++i) {
+      const std::string text = escape(table.rows[row][i]);
+      html += i == 0 ? fmt::format("<th scope=\"row\">{}{}</th>", table.swatches ? swatch(row) : "", text)
+                     : fmt::format("<td{}>{}</td>", alignment(i), text);
+    }
+    html += "</tr>";
+  }
+  return html + "</tbody></table></div>\n";
+}
+
+std::string folded(const std::string& summary, const std::string& content) {
+  return fmt::format("<details><summary>{}</summary>{}</details>\n", escape(summary), content);
+}
+
+/// Long tables: their first rows, and the others to be opened.
+std::string in_parts(Table table, const std::string& summary) {
+  if (table.rows.size() <= most_rows) return markup(table);
+  Table rest = table;
+  rest.rows.erase(rest.rows.begin(), rest.rows.begin() + std::ptrdiff_t(most_rows));
+  rest.swatches = false;
+  table.rows.resize(most_rows);
+  return markup(table) + folded(fmt::format("{} more {}", rest.rows.size(), summary), markup(rest));
+}
+
+std::map<std::string, int> states(const std::vector<const RunData*>& runs) {
+  std::map<std::string, int> counts;
+  for (const RunData* run : runs) ++counts[run->status.state];
+  return counts;
+}
+
+std::string states_text(const std::vector<const RunData*>& runs) {
+  std::vector<std::string> parts;
+  for (const auto& [state, count] : states(runs)) parts.push_back(fmt::format("{} {}", count, state));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+double wall_seconds(const RunData& run) {
+  double seconds = 0;
+  for (const Segment& segment : run.header.segments)
+    if (segment.ended > segment.started) seconds += segment.ended - segment.started;
+  return seconds > 0 ? seconds : std::nan("");
+}
+
+std::string duration(double seconds) {
+  if (!std::isfinite(seconds)) return "–";
+  if (seconds < 120) return number_text(seconds, 3) + " s";
+  return seconds < 7200 ? fmt::format("{:.0f} min", seconds / 60) : fmt::format("{:.1f} h", seconds / 3600);
+}
+
+std::string day(double seconds) { return fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time_t(seconds))); }
+
+/// What a key is in several runs: one text when they agree, else the first few of them.
+std::string agreed(const std::set<std::string>& values) {
+  std::vector<std::string> first(values.begin(), std::next(values.begin(), std::ptrdiff_t(std::min(values.size(), most_values))));
+  return fmt::format("{}{}", fmt::join(first, "; "), values.size() > most_values ? fmt::format("; … ({} in all)", values.size()) : "");
+}
+
+std::string provenance_of(const Study& study, const std::string& name) {
+  std::set<std::string> values;
+  for (const RunData* run : study.runs())
+    for (const auto& [key, value] : run->header.provenance)
+      if (key == name) values.insert(value);
+  return agreed(values);
+}
+
+}  // namespace
+
+std::string plain_table(const std::vector<std::string>& titles, const std::vector<bool>& numeric,
+                        const std::vector<std::vector<std::string>>& rows) {
+  return markup({"", titles, numeric, rows});
+}
+
+std::string counted(const Study& study) {
+  std::string text = fmt::format("{} run{} in {} group{}: {}.", study.runs().size(), study.runs().size() == 1 ? "" : "s",
+                                 study.groups.size(), study.groups.size() == 1 ? "" : "s", states_text(study.runs()));
+  if (!study.unreadable.empty()) text += fmt::format(" {} could not be read.", study.unreadable.size());
+  return text;
+}
+
+std::string origin(const Study& study) {
+  double first = INFINITY, last = -INFINITY;
+  for (const RunData* run : study.runs())
+    for (const Segment& segment : run->header.segments) first = std::min(first, segment.started), last = std::max(last, segment.ended);
+  std::string text =
+      fmt::format("stiefel {}, commit {}; {}; threads: {}", provenance_of(study, "version"),
+                  shortened(provenance_of(study, "git_commit"), 13), provenance_of(study, "cpu_model"), provenance_of(study, "threads"));
+  if (std::isfinite(first) && first > 0 && last >= first)
+    text += day(first) == day(last) ? "; " + day(first) : fmt::format("; {} to {}", day(first), day(last));
+  return text + ".";
+}
+
+std::string summary_table(const Study& study) {
+  const std::string label = study.metric.label;
+  Table table{fmt::format("{} at the best evaluation of each finished run.", capitalised(label)),
+              {"group", "runs", label + ", median", "25 to 75 %", "best"},
+              {false, false, true, true, true}};
+  if (study.metric.is_path()) table.caption = fmt::format("{}: the last value of each finished run.", capitalised(label));
+  table.titles.insert(table.titles.end(), {"parameters", "steps", "wall time"});
+  table.numeric.resize(table.titles.size(), true);
+  table.swatches = true;
+  for (const Group& group : study.groups) {
+    const std::vector<double> values = values_of(group, study.metric);
+    std::vector<const RunData*> runs;
+    std::vector<double> steps, seconds;
+    for (const RunData& run : group.runs)
+      runs.push_back(&run), steps.push_back(double(run.committed_step)), seconds.push_back(wall_seconds(run));
+    const std::int64_t parameters = group.runs.front().header.parameters;
+    table.rows.push_back({group.label, states_text(runs), number_text(quantile(values, 0.5)),
+                          values.size() < 2 ? "–" : number_text(quantile(values, 0.25)) + " to " + number_text(quantile(values, 0.75)),
+                          number_text(quantile(values, study.metric.better == Better::higher ? 1 : 0)),
+                          parameters ? std::to_string(parameters) : "–", number_text(quantile(steps, 0.5), 8),
+                          duration(quantile(seconds, 0.5))});
+  }
+  return in_parts(std::move(table), "groups");
+}
+
+std::string configuration_tables(const Study& study) {
+  std::map<std::string, std::set<std::string>> values;
+  for (const RunData* run : study.runs())
+    for (const auto& [key, value] : run->configuration) values[key].insert(value);
+  std::string html;
+  if (!study.keys.empty()) {
+    Table table{"Keys that tell groups apart.", {"group"}};
+    table.titles.insert(table.titles.end(), study.keys.begin(), study.keys.end());
+    table.swatches = true;
+    for (const Group& group : study.groups) {
+      table.rows.push_back({group.label});
+      for (const std::string& key : study.keys) table.rows.back().push_back(value_of(group.runs.front(), key));
+    }
+    html = in_parts(std::move(table), "groups");
+  }
+  Table others{"", {"key"}}, common{"", {"key", "value"}};
+  for (const Group& group : study.shown()) others.titles.push_back(group.label);
+  for (const auto& [key, found] : values) {
+    const auto has = [&, name = &key](const RunData* run) { return run->configuration.contains(*name); };
+    const auto runs = study.runs();
+    if (found.size() == 1 && std::all_of(runs.begin(), runs.end(), has)) {
+      common.rows.push_back({key, *found.begin()});
+      continue;
+    }
+    others.rows.push_back({key});
+    for (const Group& group : study.shown()) {
+      std::set<std::string> of_group;
+      for (const RunData& run : group.runs) of_group.insert(value_of(run, key));
+      others.rows.back().push_back(agreed(of_group));
+    }
+  }
+  if (!others.rows.empty())
+    html += folded(fmt::format("{} keys that differ, of the groups in figures", others.rows.size()), markup(others));
+  return html + folded(fmt::format("{} keys that all runs share", common.rows.size()), markup(common));
+}
+
+std::string provenance_table(const Study& study) {
+  Table table{"", {"what", "value"}};
+  for (const auto& [name, value] : study.groups.front().runs.front().header.provenance)
+    table.rows.push_back({name, provenance_of(study, name)});
+  std::map<std::string, std::set<std::string>> plugins, data;
+  for (const RunData* run : study.runs()) {
+    for (const PluginRow& plugin : run->header.plugins)
+      plugins[plugin.kind + " " + plugin.name].insert(fmt::format("version {}, build {}", plugin.version, shortened(plugin.build_id, 17)));
+    for (const DatasetRow& row : run->header.datasets)
+      data["data " + row.name].insert(fmt::format("{} bytes, sha256 {}", row.bytes, row.sha256));
+  }
+  for (const auto* rows : {&plugins, &data})
+    for (const auto& [name, values] : *rows) table.rows.push_back({name, agreed(values)});
+  return folded("Source, libraries, machines, plugins and data", markup(table));
+}
+
+std::string runs_table(const Study& study) {
+  Table table{"",
+              {"folder", "group", "seed", "state", "steps", study.metric.label, "wall time", "id"},
+              {false, false, true, false, true, true, true}};
+  for (const Group& group : study.groups)
+    for (const RunData& run : group.runs) {
+      const std::string message = run.status.state == "finished" || run.status.message.empty() ? "" : ": " + run.status.message;
+      table.rows.push_back({run.path.string(), group.label, value_of(run, "seed"), run.status.state + message,
+                            std::to_string(run.committed_step), number_text(study.metric.of(run)), duration(wall_seconds(run)),
+                            run.header.run_id});
+    }
+  std::string html = folded(fmt::format("{} run{}", study.runs().size(), study.runs().size() == 1 ? "" : "s"), markup(table));
+  if (study.unreadable.empty()) return html;
+  Table unreadable{"Not in this report.", {"folder", "reason"}};
+  for (const RunData& run : study.unreadable) unreadable.rows.push_back({run.path.string(), run.unreadable});
+  return html + markup(unreadable);
+}
+
+}  // namespace stiefel::report

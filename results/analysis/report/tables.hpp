@@ -1,0 +1,27 @@
+/// Tables of a report: what was run, how it ended, by which configuration and with what.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "results/analysis/report/study.hpp"
+
+namespace stiefel::report {
+
+/// A row for each group, with the colour it has in figures.
+std::string summary_table(const Study& study);
+/// Keys that differ between groups; those that do not, below.
+std::string configuration_tables(const Study& study);
+std::string provenance_table(const Study& study);
+std::string runs_table(const Study& study);
+
+/// "9 runs in 3 groups, 8 finished, 1 diverged."
+std::string counted(const Study& study);
+/// Version, machine and days.
+std::string origin(const Study& study);
+
+/// Texts under their titles; columns of numbers are set to the right.
+std::string plain_table(const std::vector<std::string>& titles, const std::vector<bool>& numeric,
+                        const std::vector<std::vector<std::string>>& rows);
+
+}  // namespace stiefel::report

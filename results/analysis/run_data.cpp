@@ -1,0 +1,202 @@
+// Runs as plain data.
+#include "results/analysis/run_data.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "config/problems.hpp"
+#include "config/tree.hpp"
+#include "results/record/hdf5.hpp"
+#include "results/record/header_file.hpp"
+#include "results/record/reader.hpp"
+#include "results/record/run_lock.hpp"
+
+namespace stiefel {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int deepest_group = 8;
+constexpr std::size_t most_datasets = 4096;
+
+bool is_run(const fs::path& folder) {
+  std::error_code ignored;
+  return fs::is_regular_file(folder / "config.yaml", ignored) || fs::is_regular_file(folder / "results.h5", ignored);
+}
+
+void find_below(const fs::path& folder, std::vector<fs::path>& found) {
+  if (is_run(folder)) {
+    found.push_back(folder);
+    return;
+  }
+  std::vector<fs::path> inside;
+  std::error_code unread;  // folders may vanish or be closed to this user
+  for (fs::directory_iterator entry(folder, unread), end; !unread && entry != end; entry.increment(unread))
+    if (std::error_code ignored; fs::symlink_status(entry->path(), ignored).type() == fs::file_type::directory)
+      inside.push_back(entry->path());
+  std::sort(inside.begin(), inside.end());
+  for (const fs::path& path : inside) find_below(path, found);
+}
+
+void flatten(const Node& node, const std::string& path, std::map<std::string, std::string>& leaves) {
+  const std::string below = path.empty() ? "" : path + ".";
+  switch (node.kind) {
+    case Node::Kind::map:
+      for (const Member& member : node.members) flatten(member.value, below + member.key, leaves);
+      return;
+    case Node::Kind::sequence: {
+      const auto is_leaf = [](const Node& item) { return item.kind == Node::Kind::scalar || item.kind == Node::Kind::null; };
+      if (std::all_of(node.items.begin(), node.items.end(), is_leaf)) {
+        std::string text;
+        for (const Node& item : node.items) text += (text.empty() ? "" : ", ") + item.text;
+        leaves[path] = "[" + text + "]";
+      } else {
+        for (std::size_t i = 0; i < node.items.size(); ++i) flatten(node.items[i], below + std::to_string(i), leaves);
+      }
+      return;
+    }
+    default:
+      leaves[path] = node.text;
+  }
+}
+
+/// Reads what is asked for and counts what it takes.
+class DatasetReader {
+ public:
+  DatasetReader(std::uint64_t most, std::vector<RunDataset>& datasets) : left_(most), datasets_(datasets) {}
+
+  /// The object `name` of `above`, which is at `path`.
+  void read(const hdf5::Group& above, const std::string& name, const std::string& path, int depth = 0) {
+    if (!above.is_group(name)) return read_dataset(above.dataset(name), path);
+    if (depth == deepest_group) throw Error(fmt::format("groups are nested too deeply at {}", path), Exit::damaged);
+    const hdf5::Group group = above.group(name);
+    for (const std::string& inner : group.children()) read(group, inner, path + "/" + inner, depth + 1);
+  }
+
+ private:
+  void read_dataset(const hdf5::Dataset& file, const std::string& path) {
+    if (datasets_.size() == most_datasets) throw Error(fmt::format("there are more than {} datasets", most_datasets), Exit::damaged);
+    RunDataset& dataset = datasets_.emplace_back();
+    dataset.path = path;
+    dataset.shape = file.shape();
+    const hdf5::Type type = file.type();
+    dataset.is_text = type == hdf5::Type::text;
+    dataset.complex = type == hdf5::Type::complex;
+    take(hdf5::element_count(dataset.shape), path);
+    if (dataset.is_text) {
+      dataset.texts = file.read_text();
+      for (const std::string& text : dataset.texts) take(text.size(), path);
+    } else {
+      dataset.values = file.read();
+    }
+    if (dataset.complex) dataset.shape.push_back(2);
+    const auto read_said = [&](const char* name, std::string& text) {
+      if (file.has_attribute(name)) text = file.text_attribute(name);
+      take(text.size(), path);
+    };
+    read_said("units", dataset.units);
+    read_said("long_name", dataset.long_name);
+    read_said("description", dataset.description);
+  }
+
+  void take(std::uint64_t count, const std::string& path) {
+    if (count > left_) throw Error(fmt::format("{} and what was read before it are larger than expected of a run", path), Exit::damaged);
+    left_ -= count;
+  }
+
+  std::uint64_t left_;
+  std::vector<RunDataset>& datasets_;
+};
+
+std::int64_t whole_number(double number) { return std::abs(number) < 0x1p53 ? std::int64_t(number) : -1; }
+
+void read_status(const ResultReader& file, RunData& run) {
+  run.committed_step = whole_number(file.number_attribute("/", "committed_step"));
+  run.status.state = file.text_attribute("/", "state");
+  run.status.message = file.text_attribute("/status", "message");
+  run.status.exit_code = int(whole_number(file.number_attribute("/status", "exit_code")));
+  run.status.best_metric = file.number_attribute("/status", "best_metric");
+  run.status.best_step = whole_number(file.number_attribute("/status", "best_step"));
+  if (file.has_attribute("/status", "cpu_seconds")) run.status.cpu_seconds = file.number_attribute("/status", "cpu_seconds");
+  if (file.exists("/status/warnings")) run.status.warnings = file.texts("/status/warnings");
+}
+
+std::string content(const fs::path& path) {
+  std::string fault;
+  const auto text = read_configuration(path, fault);
+  if (!text) throw Error(fault, Exit::damaged);
+  return *text;
+}
+
+}  // namespace
+
+const RunDataset* RunData::find(const std::string& path) const {
+  const auto found = std::find_if(datasets.begin(), datasets.end(), [&](const RunDataset& dataset) { return dataset.path == path; });
+  return found == datasets.end() ? nullptr : &*found;
+}
+
+const std::vector<double>& RunData::column(const std::string& path) const {
+  static const std::vector<double> none;
+  const RunDataset* dataset = find(path);
+  return dataset ? dataset->values : none;
+}
+
+std::vector<fs::path> find_runs(const std::vector<std::string>& paths) {
+  std::vector<fs::path> found;
+  for (const std::string& name : paths) {
+    const fs::path path = name;
+    if (fs::is_directory(path))
+      find_below(path, found);
+    else if (fs::exists(path))
+      found.push_back(path);
+    else
+      throw Error(fmt::format("there is no {}: name folders of runs, such as runs or runs/NAME/ID", name));
+  }
+  return found;
+}
+
+fs::path find_run(const std::string& path) {
+  const std::vector<fs::path> found = find_runs({path});
+  if (found.size() != 1)
+    throw Error(fmt::format("{} holds {} runs: name the folder of one, such as runs/NAME/ID", path,
+                            found.empty() ? "no" : std::to_string(found.size())));
+  return found[0];
+}
+
+std::map<std::string, std::string> flat_configuration(const std::string& yaml, const std::string& file) {
+  Problems problems;
+  const std::optional<Node> root = parse_yaml(yaml, file, problems);
+  if (!root) throw Error(problems.text(), Exit::damaged);
+  std::map<std::string, std::string> leaves;
+  flatten(*root, "", leaves);
+  return leaves;
+}
+
+RunData read_run(const fs::path& path, const RunRequest& request) {
+  RunData run;
+  run.path = path;
+  const bool in_folder = fs::is_directory(path);
+  const fs::path results = in_folder ? path / "results.h5" : path;
+  if (in_folder && fs::symlink_status(results).type() == fs::file_type::not_found) {
+    run.header.yaml = content(path / "config.yaml");
+    run.configuration = flat_configuration(run.header.yaml, "config.yaml");
+    run.header.title = run.configuration["name"];
+    run.header.run_id = path.filename().string();
+  } else {
+    std::error_code ignored;
+    if (!fs::is_regular_file(results, ignored)) throw Error(results.string() + " is not a file", Exit::damaged);
+    const ResultReader file(results);
+    run.header = read_header(file, request.provenance);
+    run.configuration = flat_configuration(run.header.yaml, "/config/yaml");
+    read_status(file, run);
+    DatasetReader reader(request.most_values, run.datasets);
+    for (const std::string& wanted : request.paths)
+      if (file.exists(wanted)) reader.read(file.root(), wanted, wanted);
+  }
+  if (in_folder && run.status.state == "running" && living_owner(path / "lock").empty()) run.status.state = "stopped";
+  return run;
+}
+
+}  // namespace stiefel

@@ -1,0 +1,50 @@
+/// The tables of a run for other programs: CSV files, NumPy's .npz, event files of TensorBoard.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <stiefel/export.hpp>
+
+#include "results/analysis/run_data.hpp"
+
+namespace stiefel {
+
+/// One entry of each row of a dataset.
+struct RunColumn {
+  std::string name;  ///< of an array with further axes a column for each entry: "singular_values_0", "eigenvalues_0_re", "seconds_forward"
+  const double* first;
+  std::size_t stride;
+  double operator[](std::size_t row) const { return first[row * stride]; }
+};
+
+/// A group whose datasets have one number of rows.
+struct RunTable {
+  std::string group;  ///< "/spectrum/recurrent"
+  std::size_t rows = 0;
+  std::vector<RunColumn> columns;     ///< the row axis first
+  std::vector<std::string> left_out;  ///< paths of datasets that have too many entries in a row
+};
+
+/// What to ask read_runs() for: everything that was recorded.
+STIEFEL_API RunRequest export_request();
+/// The tables look into `run`, which must outlive them.
+STIEFEL_API std::vector<RunTable> tables_of(const RunData& run);
+
+/// A file for each table, "spectrum_recurrent.csv" and so on; returns their paths.
+STIEFEL_API std::vector<std::filesystem::path> export_csv(const std::vector<RunTable>& tables, const std::filesystem::path& folder);
+/// Every dataset by its path without the first '/', texts as bytes of UTF-8. Error when texts of very unequal lengths would swell it.
+STIEFEL_API void export_npz(const RunData& run, const std::filesystem::path& file);
+/// Every column that has one number per step, as scalars named by the path of the dataset.
+STIEFEL_API void export_tensorboard(const RunData& run, const std::filesystem::path& file);
+
+/// In quotes when it needs them.
+STIEFEL_API std::string csv_field(const std::string& text);
+
+/// What a .npy file begins with; numbers in row-major order follow. `complex`: pairs of numbers, with the last axis of `shape` of length 2.
+STIEFEL_API std::string npy_header(std::vector<std::uint64_t> shape, bool complex);
+
+}  // namespace stiefel

@@ -1,0 +1,32 @@
+/// What the files that call HDF5's C library share: checked returns, types and data spaces.
+#pragma once
+
+#include <hdf5.h>
+
+#include <string>
+
+#include "results/record/hdf5.hpp"
+
+namespace stiefel::hdf5 {
+
+constexpr std::uint64_t most_elements_read = std::uint64_t(1) << 30;  // a damaged shape must not ask for all memory
+
+/// Throws Error with the text of HDF5's error stack: Exit::exhausted when the disk is full, else Exit::damaged.
+[[noreturn]] void fail(const char* doing, const std::string& where);
+
+template <class T> T ok(T result, const char* doing, const std::string& where) {
+  if (result < 0) fail(doing, where);
+  return result;
+}
+
+/// Before the first call of every thread: HDF5 keeps one error stack per thread, and its exit handler may crash after a full disk.
+void prepare_thread();
+
+Handle property_list(hid_t kind);
+Handle text_type();
+Handle disk_type(Type type);
+Handle memory_type(Type type);
+Type type_of(hid_t type, const std::string& where);
+Handle space_of(const Shape& shape, bool extendible, const std::string& where);
+
+}  // namespace stiefel::hdf5

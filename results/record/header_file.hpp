@@ -1,0 +1,29 @@
+/// The parts of the result file that are not tables: root attributes, /config, /provenance and /status.
+#pragma once
+
+#include <filesystem>
+
+#include "results/record/hdf5.hpp"
+#include "results/record/layout.hpp"
+
+namespace stiefel {
+
+class ResultReader;
+
+void write_header(hdf5::Group& root, const RunHeader& header);
+/// What write_header() wrote, with all segments; without `provenance` only title, id, number of parameters and resolved document.
+RunHeader read_header(const ResultReader& file, bool provenance = true);
+/// Writes the rows of /provenance/segments anew, of which there may be more than before.
+void write_segments(const hdf5::Group& root, const std::vector<Segment>& segments);
+/// Root attributes, /status and the end of the last row of /provenance/segments.
+void write_status(hdf5::Group& root, std::int64_t committed_step, const Status& status);
+
+/// Upper bound of the bytes that write_header adds.
+std::uint64_t header_bytes(const RunHeader& header);
+
+/// Seconds since 1970-01-01T00:00:00Z.
+double seconds_since_1970();
+/// "2024-05-17T09:30:00Z"
+std::string iso_8601(double seconds_since_1970);
+
+}  // namespace stiefel

@@ -1,0 +1,81 @@
+// The rules for names and axes of the result file.
+#include "results/record/layout.hpp"
+
+#include <fmt/format.h>
+
+#include <set>
+
+#include <stiefel/error.hpp>
+
+namespace stiefel {
+namespace {
+
+bool is_name(std::string_view text) {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; };
+  if (text.empty() || !letter(text[0])) return false;
+  for (char c : text)
+    if (!letter(c) && !(c >= '0' && c <= '9')) return false;
+  return true;
+}
+
+void check_group(const std::string& group) {
+  std::size_t start = 0;
+  do {
+    if (group.empty() || group[start] != '/') throw Error(fmt::format("result group '{}' must be an absolute path such as /steps", group));
+    const std::size_t stop = std::min(group.find('/', start + 1), group.size());
+    const std::string part = group.substr(start + 1, stop - start - 1);
+    if (!is_name(part))
+      throw Error(fmt::format("result group '{}': '{}' is no name for it; use lower-case letters, digits and _, not starting with a digit",
+                              group, part));
+    start = stop;
+  } while (start < group.size());
+}
+
+}  // namespace
+
+const Axis& Table::axis(const std::string& name) const {
+  for (const Axis& axis : axes)
+    if (axis.name == name) return axis;
+  throw Error(fmt::format("result group {} has no axis '{}'", group, name));
+}
+
+Index Table::width(const Column& column) const {
+  Index count = column.type == ColumnType::complex ? 2 : 1;
+  for (const std::string& name : column.axes) count *= axis(name).length();
+  return count;
+}
+
+Index Table::width() const {
+  Index count = 0;
+  for (const Column& column : columns) count += width(column);
+  return count;
+}
+
+void check(const Table& table) {
+  check_group(table.group);
+  std::set<std::string> taken;
+  const auto claim = [&](const std::string& name) {
+    if (!is_name(name))
+      throw Error(
+          fmt::format("'{}' cannot be recorded in {}: use lower-case letters, digits and _, not starting with a digit", name, table.group));
+    if (!taken.insert(name).second) throw Error(fmt::format("'{}' is recorded twice in {}; rename one of them", name, table.group));
+  };
+  claim(table.row.name);
+  for (const Axis& axis : table.axes) {
+    claim(axis.name);
+    if (axis.length() == 0) throw Error(fmt::format("axis '{}' of {} is empty", axis.name, table.group));
+    if (!axis.labels.empty() && !axis.values.empty()) {
+      claim(axis.name + "_name");
+      if (axis.labels.size() != axis.values.size())
+        throw Error(
+            fmt::format("axis '{}' of {} has {} values and {} labels", axis.name, table.group, axis.values.size(), axis.labels.size()));
+    }
+  }
+  for (const Column& column : table.columns) {
+    claim(column.name);
+    for (const std::string& name : column.axes) table.axis(name);
+  }
+  if (table.chunk_rows < 1) throw Error(fmt::format("{} asks for chunks of {} rows; at least 1 is needed", table.group, table.chunk_rows));
+}
+
+}  // namespace stiefel

@@ -1,0 +1,144 @@
+// Where a result came from: facts of the build as macros of the build system, facts of the machine from the kernel's files.
+#include "results/record/provenance.hpp"
+
+#include <fmt/format.h>
+#include <gnu/libc-version.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <boost/version.hpp>
+#include <cstdlib>
+#include <Eigen/Core>
+#include <fstream>
+#include <thread>
+
+#include "base/printable.hpp"
+#include "results/record/hdf5.hpp"
+#include "sdk/blas.hpp"
+
+#ifndef STIEFEL_GIT_COMMIT
+#define STIEFEL_GIT_COMMIT "unknown"
+#endif
+#ifndef STIEFEL_GIT_DIRTY
+#define STIEFEL_GIT_DIRTY "unknown"
+#endif
+#ifndef STIEFEL_GIT_DIFF_SHA256
+#define STIEFEL_GIT_DIFF_SHA256 "unknown"
+#endif
+#ifndef STIEFEL_VERSION
+#define STIEFEL_VERSION "unknown"
+#endif
+#ifndef STIEFEL_CXX_FLAGS
+#define STIEFEL_CXX_FLAGS "unknown"
+#endif
+#ifndef STIEFEL_YAML_VERSION
+#define STIEFEL_YAML_VERSION "unknown"
+#endif
+
+namespace stiefel {
+namespace {
+
+/// The value of the first line "key<separator>value", without quotes.
+std::string value_in_file(const char* path, std::string_view key, char separator) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t cut = line.find(separator);
+    if (cut == line.npos) continue;
+    std::string name = line.substr(0, cut), value = line.substr(cut + 1);
+    name.erase(name.find_last_not_of(" \t") + 1);
+    if (name != key) continue;
+    const std::size_t first = value.find_first_not_of(" \t\""), last = value.find_last_not_of(" \t\"");
+    if (first != value.npos) return value.substr(first, last - first + 1);
+  }
+  return "unknown";
+}
+
+/// As it can be pasted.
+std::string as_shell_line(const std::vector<std::string>& words) {
+  std::string line;
+  for (const std::string& word : words) line += (line.empty() ? "" : " ") + shell_word(word);
+  return line;
+}
+
+/// One job of SLURM, with the place in its array.
+std::string slurm_job() {
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string(value ? value : "");
+  };
+  const std::string job = variable("SLURM_JOB_ID"), array = variable("SLURM_ARRAY_JOB_ID"), task = variable("SLURM_ARRAY_TASK_ID");
+  if (job.empty()) return "none";
+  return array.empty() ? job : fmt::format("{} ({}_{})", job, array, task);
+}
+
+std::string compiler() {
+#if defined(__clang__)
+  return "clang " __clang_version__;
+#elif defined(__GNUC__)
+  return "gcc " __VERSION__;
+#else
+  return "unknown";
+#endif
+}
+
+}  // namespace
+
+std::string host_name() {
+  utsname system;
+  return uname(&system) == 0 ? system.nodename : "unknown";
+}
+
+std::vector<std::pair<std::string, std::string>> gather_provenance(const ProvenanceRequest& request) {
+  utsname system{};
+  const bool named = uname(&system) == 0;
+  return {
+      {"git_commit", STIEFEL_GIT_COMMIT},
+      {"git_dirty", STIEFEL_GIT_DIRTY},
+      {"git_diff_sha256", STIEFEL_GIT_DIFF_SHA256},
+      {"version", STIEFEL_VERSION},
+      {"compiler", compiler()},
+      {"cxx_flags", STIEFEL_CXX_FLAGS},
+      {"eigen_version", fmt::format("{}.{}.{}", EIGEN_WORLD_VERSION, EIGEN_MAJOR_VERSION, EIGEN_MINOR_VERSION)},
+      {"eigen_simd", Eigen::SimdInstructionSetsInUse()},
+      {"eigen_max_align_bytes", std::to_string(EIGEN_MAX_ALIGN_BYTES)},
+      {"simd_target", request.simd_target},
+      {"blas", blas_configuration()},
+      {"blas_core", blas_core()},
+      {"hdf5_version", hdf5::library_version()},
+      {"yaml_version", STIEFEL_YAML_VERSION},
+      {"boost_version", BOOST_LIB_VERSION},
+      {"os", value_in_file("/etc/os-release", "PRETTY_NAME", '=')},
+      {"kernel", named ? fmt::format("{} {}", system.sysname, system.release) : "unknown"},
+      {"libc", fmt::format("glibc {}", gnu_get_libc_version())},
+      {"cpu_model", value_in_file("/proc/cpuinfo", "model name", ':')},
+      {"cpu_flags", value_in_file("/proc/cpuinfo", "flags", ':')},
+      {"cpu_count", std::to_string(std::thread::hardware_concurrency())},
+      {"hostname", host_name()},
+      {"threads", std::to_string(request.threads)},
+      {"mpi_ranks", std::to_string(request.mpi_ranks)},
+      {"slurm_job", slurm_job()},
+      {"command_line", as_shell_line(request.command_line)},
+      {"user_note", request.user_note},
+  };
+}
+
+std::int64_t current_rss_bytes() {
+  std::ifstream file("/proc/self/statm");
+  std::int64_t total = 0, resident = 0;
+  return file >> total >> resident ? resident * sysconf(_SC_PAGESIZE) : 0;
+}
+
+std::int64_t peak_rss_bytes() {
+  rusage usage{};
+  return getrusage(RUSAGE_SELF, &usage) == 0 ? std::int64_t(usage.ru_maxrss) * 1024 : 0;
+}
+
+double processor_seconds() {
+  rusage usage{};
+  if (getrusage(RUSAGE_SELF, &usage) != 0) return 0;
+  const auto seconds = [](const timeval& time) { return double(time.tv_sec) + 1e-6 * double(time.tv_usec); };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+}  // namespace stiefel

@@ -1,0 +1,129 @@
+// A bounded queue of calls to the ResultWriter, done in order by one thread.
+#include "results/record/recorder_thread.hpp"
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <stiefel/error.hpp>
+
+#include "results/record/writer.hpp"
+
+namespace stiefel {
+
+RecorderThread::RecorderThread(const std::filesystem::path& run_directory, RunHeader header, std::size_t capacity) : capacity_(capacity) {
+  start(std::make_unique<ResultWriter>(run_directory, std::move(header)));
+}
+
+RecorderThread::RecorderThread(const std::filesystem::path& run_directory, RunHeader header, const RowCounts& kept, std::size_t capacity)
+    : capacity_(capacity), kept_(kept) {
+  start(std::make_unique<ResultWriter>(run_directory, std::move(header), kept));
+}
+
+void RecorderThread::start(std::unique_ptr<ResultWriter> writer) {
+  STIEFEL_ASSERT(capacity_ > 0);
+  thread_ = std::thread([this, writer = std::move(writer)] { work(*writer); });
+}
+
+RecorderThread::~RecorderThread() { stop(true); }
+
+void RecorderThread::work(ResultWriter& writer) {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&] { return stopping_ || !queue_.empty(); });
+    if (queue_.empty()) return;
+    const Command command = std::move(queue_.front());
+    queue_.pop_front();
+    busy_ = true;
+    changed_.notify_all();
+    lock.unlock();
+    std::exception_ptr failure;
+    try {
+      command(writer);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    lock.lock();
+    busy_ = false;
+    if (failure) {
+      failure_ = failure;
+      queue_.clear();
+    }
+    changed_.notify_all();
+  }
+}
+
+void RecorderThread::rethrow(std::unique_lock<std::mutex>& lock) {
+  if (!failure_) return;
+  const std::exception_ptr failure = failure_;
+  lock.unlock();
+  std::rethrow_exception(failure);
+}
+
+void RecorderThread::push(Command command) {
+  if (capacity_ == 0) return;
+  std::unique_lock lock(mutex_);
+  STIEFEL_ASSERT(!stopping_);
+  changed_.wait(lock, [&] { return failure_ || queue_.size() < capacity_; });
+  rethrow(lock);
+  queue_.push_back(std::move(command));
+  changed_.notify_all();
+}
+
+int RecorderThread::define(Table table) {
+  check(table);  // a name that is not fit is told to the caller who chose it
+  const auto kept = kept_.find(table.group);
+  tables_.emplace_back(table.group, kept == kept_.end() ? 0 : kept->second);
+  push([table = std::move(table)](ResultWriter& writer) { writer.define(table); });
+  return int(tables_.size()) - 1;
+}
+
+void RecorderThread::append(int table, double row, std::span<const double> values) {
+  push([table, row, copy = std::vector<double>(values.begin(), values.end())](ResultWriter& writer) { writer.append(table, row, copy); });
+  ++tables_[std::size_t(table)].second;
+}
+
+RowCounts RecorderThread::rows() const { return {tables_.begin(), tables_.end()}; }
+
+void RecorderThread::publish(std::int64_t committed_step, Status status) {
+  push([committed_step, status = std::move(status)](ResultWriter& writer) { writer.publish(committed_step, status); });
+}
+
+void RecorderThread::call(std::function<void()> work) {
+  if (capacity_ == 0) return;
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return failure_ || calls_ < 2; });
+    ++calls_;
+  }
+  push([this, work = std::move(work)](ResultWriter&) {
+    work();
+    const std::lock_guard lock(mutex_);
+    --calls_;
+  });
+}
+
+void RecorderThread::wait() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return failure_ || (queue_.empty() && !busy_); });
+  rethrow(lock);
+}
+
+void RecorderThread::finish(std::int64_t committed_step, Status status) {
+  publish(committed_step, std::move(status));
+  stop(false);
+  std::unique_lock lock(mutex_);
+  rethrow(lock);
+}
+
+void RecorderThread::stop(bool drop_queued) {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    if (drop_queued) queue_.clear();
+    changed_.notify_all();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+}  // namespace stiefel

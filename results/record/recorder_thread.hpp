@@ -1,0 +1,72 @@
+/// The trainer's side of the result file: one thread owns the ResultWriter, and with it every call into HDF5.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <stiefel/export.hpp>
+
+#include "results/record/layout.hpp"
+
+namespace stiefel {
+
+class ResultWriter;
+
+/// The calls of ResultWriter, in order, returning at once; a caller that is `capacity` calls ahead of the disk waits.
+/// What goes wrong in the thread is thrown by the next call, and by every later one: nothing is recorded any more.
+class STIEFEL_API RecorderThread {
+ public:
+  RecorderThread(const std::filesystem::path& run_directory, RunHeader header, std::size_t capacity = 1024);
+  /// Goes on with a results.h5 after so many rows of each group.
+  RecorderThread(const std::filesystem::path& run_directory, RunHeader header, const RowCounts& kept, std::size_t capacity = 1024);
+  /// Records nothing.
+  RecorderThread() : capacity_(0) {}
+  /// Without finish(): waits for the call in progress and drops what is queued.
+  ~RecorderThread();
+  RecorderThread(const RecorderThread&) = delete;
+  RecorderThread& operator=(const RecorderThread&) = delete;
+
+  int define(Table table);
+  void append(int table, double row, std::span<const double> values);
+  /// Rows of each group, those included that are still queued.
+  RowCounts rows() const;
+  void publish(std::int64_t committed_step, Status status);
+  /// Runs `work` in the thread, in its turn: for other files that are written through HDF5. A third one waits for the first: each may hold
+  /// a whole network.
+  void call(std::function<void()> work);
+  /// Returns when all calls so far are done; a checkpoint waits here for its publish.
+  void wait();
+  /// Publishes, waits, ends the thread. No call may follow.
+  void finish(std::int64_t committed_step, Status status);
+
+ private:
+  using Command = std::function<void(ResultWriter&)>;
+  void start(std::unique_ptr<ResultWriter> writer);
+  void push(Command command);
+  void work(ResultWriter& writer);
+  void stop(bool drop_queued);
+  void rethrow(std::unique_lock<std::mutex>& lock);
+
+  const std::size_t capacity_;
+  std::mutex mutex_;
+  std::condition_variable changed_;  // any of the following
+  std::deque<Command> queue_;
+  int calls_ = 0;  // of call(), not ended
+  bool busy_ = false, stopping_ = false;
+  std::exception_ptr failure_;
+  RowCounts kept_;
+  std::vector<std::pair<std::string, std::uint64_t>> tables_;  // group and rows
+  std::thread thread_;
+};
+
+}  // namespace stiefel

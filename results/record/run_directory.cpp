@@ -1,0 +1,110 @@
+// runs/<name>/<id>: the directory of one run, locked while a process works in it.
+#include "results/record/run_directory.hpp"
+
+#include <fmt/format.h>
+
+#include <climits>
+#include <vector>
+
+#include "base/atomic_file.hpp"
+#include "base/file_error.hpp"
+#include "base/file_name.hpp"
+#include "base/printable.hpp"
+#include "results/record/reader.hpp"
+#include "results/record/run_lock.hpp"
+
+namespace stiefel {
+namespace {
+
+/// A link would lead the run elsewhere, and files in the folder have longer paths than itself.
+void refuse_place(const std::filesystem::path& root, const std::filesystem::path& path) {
+  constexpr std::size_t longest = PATH_MAX - 96;
+  for (const std::filesystem::path& place : {path.parent_path(), path})
+    if (std::error_code ignored; std::filesystem::is_symlink(place, ignored))
+      throw Error(fmt::format("{} is a link, and a run must stay in {}: remove the link, or name the folder that it leads to by --output",
+                              place.string(), root.string()));
+  if (path.native().size() > longest)
+    throw Error(
+        fmt::format("the path of the run has {} bytes and may have {}; name a nearer folder by --output", path.native().size(), longest));
+}
+
+/// What create_directories() would make, the innermost first.
+std::vector<std::filesystem::path> missing_folders(std::filesystem::path path) {
+  std::vector<std::filesystem::path> missing;
+  for (std::error_code ignored; !path.empty() && !std::filesystem::exists(path, ignored); path = path.parent_path())
+    missing.push_back(path);
+  return missing;
+}
+
+}  // namespace
+
+std::filesystem::path run_path(const std::filesystem::path& root, std::string_view name, std::string_view id) {
+  const auto require = [](const char* what, std::string_view text) {
+    const std::string fault = file_name_fault(text);
+    if (fault.empty()) return;
+    throw Error(fmt::format("the {} '{}' of a run {}", what, printable(text), fault));
+  };
+  require("name", name);
+  require("id", id);
+  return root / name / id;
+}
+
+bool is_finished(const std::filesystem::path& directory) {
+  const std::filesystem::path results = directory / "results.h5";
+  return std::filesystem::exists(results) && ResultReader(results).text_attribute("/", "state") == "finished";
+}
+
+RunState run_state(const std::filesystem::path& directory) {
+  if (!std::filesystem::exists(directory)) return RunState::none;
+  if (!living_owner(directory / "lock").empty()) return RunState::running;
+  if (is_finished(directory)) return RunState::finished;
+  // A process that died between making the directory and writing config.yaml left nothing worth keeping.
+  const bool begun = std::filesystem::exists(directory / "config.yaml") || std::filesystem::exists(directory / "results.h5");
+  return begun ? RunState::unfinished : RunState::none;
+}
+
+/// Files get their names when they are whole.
+RunDirectory::RunDirectory(std::filesystem::path path, RunLock lock) : path_(std::move(path)), lock_(std::move(lock)) {
+  constexpr auto readable = std::filesystem::directory_options::skip_permission_denied;
+  std::error_code ignored;
+  for (std::filesystem::recursive_directory_iterator place(path_, readable, ignored), end; place != end; place.increment(ignored))
+    if (place->path().extension() == ".tmp" && place->is_regular_file(ignored)) std::filesystem::remove(place->path(), ignored);
+}
+
+RunDirectory RunDirectory::create(const std::filesystem::path& root, std::string_view name, std::string_view id,
+                                  std::string_view config_yaml) {
+  std::filesystem::path path = run_path(root, name, id);
+  refuse_place(root, path);
+  const std::vector<std::filesystem::path> missing = missing_folders(path);
+  try {
+    std::error_code error;
+    std::filesystem::create_directories(path, error);
+    if (error) throw file_error("making the run directory", path, error.value());
+    RunLock lock(path);
+    for (const char* file : {"config.yaml", "results.h5"})
+      if (std::filesystem::exists(path / file))
+        throw Error(fmt::format("{} holds a run already, and nothing is overwritten", path.string()));
+    replace_file(path / "config.yaml", config_yaml);
+    return {std::move(path), std::move(lock)};
+  } catch (...) {
+    std::error_code ignored;
+    for (const auto& folder : missing) std::filesystem::remove(folder, ignored);
+    throw;
+  }
+}
+
+RunDirectory RunDirectory::open(const std::filesystem::path& directory) {
+  if (!std::filesystem::exists(directory / "config.yaml"))
+    throw Error(fmt::format("{} is not the directory of a run: it has no config.yaml", directory.string()));
+  return {directory, RunLock(directory)};
+}
+
+void RunDirectory::require_lock() const {
+  if (lock_.held()) return;
+  const std::string owner = living_owner(path_ / "lock");
+  throw Error(fmt::format("{} is no longer held by this process: its lock was {}; nothing more is written here", path_.string(),
+                          owner.empty() ? "removed" : "taken over by " + owner),
+              Exit::in_use);
+}
+
+}  // namespace stiefel

@@ -1,0 +1,63 @@
+/// runs/<name>/<id>: the directory of one run, locked while a process works in it.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include <stiefel/export.hpp>
+
+#include "results/record/run_lock.hpp"
+
+namespace stiefel {
+
+enum class RunState {
+  none,        ///< nothing there
+  unfinished,  ///< begun, and nobody works on it
+  finished,
+  running,  ///< a living process holds the lock
+};
+
+/// root/name/id; Error when name or id cannot be a folder's name.
+STIEFEL_API std::filesystem::path run_path(const std::filesystem::path& root, std::string_view name, std::string_view id);
+STIEFEL_API RunState run_state(const std::filesystem::path& directory);
+/// By results.h5, whoever holds the lock.
+STIEFEL_API bool is_finished(const std::filesystem::path& directory);
+
+/// The lock on an existing directory: a file `lock` that names host, process, boot and start of the process.
+/// The lock of a dead process is taken over; of a living one, or one on another host that has not lost our patience, Error (Exit::in_use)
+/// names the owner.
+class STIEFEL_API RunLock {
+ public:
+  explicit RunLock(const std::filesystem::path& directory, const LockPatience& patience = {});
+  ~RunLock();
+  RunLock(RunLock&& other) noexcept;
+  RunLock& operator=(RunLock&&) = delete;
+
+  /// False when it was taken over.
+  bool held() const;
+
+ private:
+  std::filesystem::path path_;
+  std::string content_;
+};
+
+/// A run of this process. What a killed one left half-written there is removed.
+class STIEFEL_API RunDirectory {
+ public:
+  /// Makes the directory, locks it and writes config.yaml; Error when a run was begun there before.
+  static RunDirectory create(const std::filesystem::path& root, std::string_view name, std::string_view id, std::string_view config_yaml);
+  /// Locks the directory of a run that was begun before.
+  static RunDirectory open(const std::filesystem::path& directory);
+
+  const std::filesystem::path& path() const { return path_; }
+  /// Error (Exit::in_use) when this process was taken for dead and another one works here now, or the lock was removed.
+  void require_lock() const;
+
+ private:
+  RunDirectory(std::filesystem::path path, RunLock lock);
+  std::filesystem::path path_;
+  RunLock lock_;
+};
+
+}  // namespace stiefel

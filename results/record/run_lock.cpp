@@ -1,0 +1,216 @@
+// The lock of a run directory: a JSON file {host, pid, boot, namespace, start, since}, made by link(2), which fails if there is one.
+#include "results/record/run_lock.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+#include <utility>
+
+#include "base/file_content.hpp"
+#include "base/file_error.hpp"
+#include "results/record/header_file.hpp"
+#include "results/record/provenance.hpp"
+#include "results/record/run_directory.hpp"
+
+namespace stiefel {
+namespace {
+
+struct Owner {
+  std::string host;
+  long pid = 0;
+  std::string boot;           // of the kernel: differs after a restart
+  std::string pid_namespace;  // pids of another container mean nothing here
+  std::string start;          // of the process in clock ticks since boot: a pid is used again
+  std::string since;
+};
+
+std::string first_word(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::string word;
+  file >> word;
+  return word;
+}
+
+/// Field 22 of /proc/<pid>/stat; empty when there is no such process, as when it ends just now, or it is a zombie.
+std::string process_start(long pid) {
+  std::ifstream file(fmt::format("/proc/{}/stat", pid));
+  std::string text;
+  std::getline(file, text, '\0');
+  const std::size_t name_end = text.rfind(')');  // the name may hold anything
+  if (name_end == text.npos) return {};
+  std::istringstream fields(text.substr(name_end + 1));
+  std::string field, state;
+  fields >> state;
+  for (int number = 4; number <= 22; ++number) fields >> field;
+  return state == "Z" || state == "X" ? std::string() : field;
+}
+
+Owner this_process() {
+  std::error_code ignored;
+  const long pid = ::getpid();
+  return {host_name(),
+          pid,
+          first_word("/proc/sys/kernel/random/boot_id"),
+          std::filesystem::read_symlink("/proc/self/ns/pid", ignored).string(),
+          process_start(pid),
+          iso_8601(seconds_since_1970())};
+}
+
+std::string written(const Owner& owner) {
+  return nlohmann::ordered_json({{"host", owner.host},
+                                 {"pid", owner.pid},
+                                 {"boot", owner.boot},
+                                 {"namespace", owner.pid_namespace},
+                                 {"start", owner.start},
+                                 {"since", owner.since}})
+             .dump() +
+         "\n";
+}
+
+/// None when the file is not one of ours.
+std::optional<Owner> parsed(const std::string& text) {
+  try {
+    const nlohmann::json json = nlohmann::json::parse(text);
+    return Owner{json.at("host"), json.at("pid"), json.at("boot"), json.at("namespace"), json.at("start"), json.at("since")};
+  } catch (const nlohmann::json::exception&) {
+    return std::nullopt;
+  }
+}
+
+/// A process of somebody else where /proc shows one's own alone (hidepid).
+bool is_hidden(long pid) {
+  std::error_code ignored;
+  return !std::filesystem::exists(fmt::format("/proc/{}", pid), ignored) && ::kill(pid_t(pid), 0) != 0 && errno == EPERM;
+}
+
+enum class Life { dead, living, elsewhere };
+
+Life life_of(const Owner& owner) {
+  const Owner self = this_process();
+  const bool same_kernel = !self.boot.empty() && owner.boot == self.boot;  // whatever name the host has by now
+  if (!same_kernel) return owner.host == self.host ? Life::dead : Life::elsewhere;
+  if (owner.pid_namespace != self.pid_namespace) return Life::elsewhere;
+  const std::string start = process_start(owner.pid);
+  if (start.empty() && is_hidden(owner.pid)) return Life::living;
+  return !owner.start.empty() && start == owner.start ? Life::living : Life::dead;
+}
+
+/// The whole lock appears at once: written beside it, then linked. False when there is one already.
+bool make_lock(const std::filesystem::path& path, const std::string& content, long pid) {
+  const std::filesystem::path draft = fmt::format("{}.{}.tmp", path.string(), pid);
+  std::ofstream stream(draft, std::ios::binary | std::ios::trunc);
+  stream << content;
+  stream.close();
+  if (!stream) {
+    const int error = errno;
+    ::unlink(draft.c_str());
+    throw file_error("writing", draft, error);
+  }
+  const int result = ::link(draft.c_str(), path.c_str()), error = errno;
+  ::unlink(draft.c_str());
+  if (result != 0 && (error == EPERM || error == EOPNOTSUPP || error == ENOSYS))
+    throw Error(fmt::format(
+        "making the lock {} failed: its file system has no hard links; the folders of runs must be on one that has them", path.string()));
+  // The draft is missing when whoever has just got the lock has tidied up (RunDirectory).
+  if (result != 0 && error != EEXIST && error != ENOENT) throw file_error("making the lock", path, error);
+  return result == 0;
+}
+
+void unlink_lock(const std::filesystem::path& path) {
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) throw file_error("removing the old lock", path, errno);
+}
+
+}  // namespace
+
+DirectoryGuard::DirectoryGuard(const std::filesystem::path& directory)
+    : file_(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  if (file_ < 0) throw file_error("opening the directory", directory, errno);
+  while (::flock(file_, LOCK_EX) != 0 && errno == EINTR) {
+  }
+}
+
+DirectoryGuard::~DirectoryGuard() { ::close(file_); }
+
+LockPatience by_file_time(std::chrono::seconds patience) {
+  return [patience](const std::filesystem::path& path) {
+    std::error_code gone;
+    const auto touched = std::filesystem::last_write_time(path, gone);
+    return gone || std::filesystem::file_time_type::clock::now() - touched > patience;
+  };
+}
+
+LockPatience by_watching(std::chrono::seconds patience) {
+  using Clock = std::chrono::steady_clock;
+  struct Seen {
+    std::filesystem::file_time_type touched;
+    Clock::time_point last;
+    Clock::duration unchanged{};
+  };
+  const auto all = std::make_shared<std::map<std::filesystem::path, Seen>>();
+  return [patience, all](const std::filesystem::path& path) {
+    std::error_code gone;
+    const auto touched = std::filesystem::last_write_time(path, gone);
+    if (gone) return false;  // the next look shows whose it is
+    const Clock::time_point now = Clock::now();
+    const auto [entry, first] = all->try_emplace(path, Seen{touched, now});
+    Seen& seen = entry->second;
+    if (seen.touched != touched) seen = {touched, now};
+    seen.unchanged += std::min<Clock::duration>(now - std::exchange(seen.last, now), Clock::duration(patience) / 6);
+    return seen.unchanged > patience;
+  };
+}
+
+std::string living_owner(const std::filesystem::path& lock_file, const LockPatience& patience) {
+  const std::optional<std::string> text = content_if_there(lock_file);  // opened, it is as the file server has it, and so is its time
+  const std::optional<Owner> owner = text ? parsed(*text) : std::nullopt;
+  if (!owner) return {};
+  const Life life = life_of(*owner);
+  if (life == Life::dead || (life == Life::elsewhere && patience && patience(lock_file))) return {};
+  return fmt::format("process {} on {} since {}", owner->pid, owner->host, owner->since);
+}
+
+void touch(const std::filesystem::path& lock_file) { ::utimensat(AT_FDCWD, lock_file.c_str(), nullptr, 0); }
+
+void remove_lost_lock(const std::filesystem::path& lock_file, const LockPatience& patience) {
+  if (!std::filesystem::exists(lock_file)) return;
+  const DirectoryGuard guard(lock_file.parent_path());
+  if (living_owner(lock_file, patience).empty()) unlink_lock(lock_file);
+}
+
+RunLock::RunLock(const std::filesystem::path& directory, const LockPatience& patience) : path_(directory / "lock") {
+  const DirectoryGuard guard(directory);  // only one process at a time looks at a lock and takes it over
+  const Owner self = this_process();
+  content_ = written(self);
+  while (!make_lock(path_, content_, self.pid)) {
+    if (const std::string owner = living_owner(path_, patience); !owner.empty())
+      throw Error(
+          fmt::format("{} is in use by {}; wait for it, or remove {} if that host is gone", directory.string(), owner, path_.string()),
+          Exit::in_use);
+    unlink_lock(path_);
+  }
+}
+
+RunLock::RunLock(RunLock&& other) noexcept : path_(std::move(other.path_)), content_(std::exchange(other.content_, {})) {}
+
+bool RunLock::held() const { return content_if_there(path_) == content_; }
+
+RunLock::~RunLock() {
+  try {
+    if (!content_.empty() && held()) ::unlink(path_.c_str());
+  } catch (const std::exception&) {  // a lock that cannot be read is left behind, and is that of a dead process soon
+  }
+}
+
+}  // namespace stiefel

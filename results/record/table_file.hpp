@@ -1,0 +1,41 @@
+/// A table in an open HDF5 file: creating its group, appending rows, reading them back.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "results/record/hdf5.hpp"
+#include "results/record/layout.hpp"
+
+namespace stiefel {
+
+/// Rows waiting for the next publish: the row axis, and each column's values one row after another.
+struct PendingRows {
+  std::vector<double> row;
+  std::vector<std::vector<double>> columns;
+  std::uint64_t count() const { return row.size(); }
+  void clear();
+};
+
+/// The group with its axes, an empty row axis and empty columns, every axis attached to its scale.
+void create_table(const hdf5::Group& root, const Table& table);
+void append_rows(const hdf5::Group& root, const Table& table, const PendingRows& rows);
+/// Rows of the table of a group, by the scale that names its row axis.
+std::uint64_t row_count(const hdf5::Group& root, const std::string& group);
+/// Cuts off all rows but the first `rows`.
+void cut_rows(const hdf5::Group& root, const Table& table, std::uint64_t rows);
+/// Copies the first `rows` rows of a table to another file, chunk by chunk.
+void copy_rows(const hdf5::Group& from, const hdf5::Group& to, const Table& table, std::uint64_t rows);
+/// Throws Error (Exit::damaged) unless the table has `rows` rows in every column and ends with the last of `pending`.
+void verify_table(const hdf5::Group& root, const Table& table, std::uint64_t rows, const PendingRows& pending);
+
+/// Upper bound of the bytes that a table adds to the file by `rows` more rows, `created` or not.
+std::uint64_t bytes_of_rows(const Table& table, std::uint64_t rows, bool created);
+/// Bytes of the compressed rows on the disk.
+std::uint64_t stored_bytes(const hdf5::Group& root, const Table& table);
+
+/// A fixed array of numbers or texts with units and long_name; the texts' axis is a scale of indices named `axis`.
+void write_axis(const hdf5::Group& group, const Axis& axis);
+void describe(hdf5::Object& object, const std::string& units, const std::string& long_name, const std::string& description = "");
+
+}  // namespace stiefel

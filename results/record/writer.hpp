@@ -1,0 +1,62 @@
+/// The result file of a run: rows are collected in memory and published as a whole.
+///
+/// publish = reserve room, copy results.h5 to results.h5.tmp, append, check every return, close, re-open and verify, fsync, rename:
+/// at any moment results.h5 is absent or a complete file that any HDF5 reader opens, whatever kills the process.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <stiefel/export.hpp>
+
+#include "results/record/layout.hpp"
+#include "results/record/table_file.hpp"
+
+namespace stiefel {
+
+/// Single-threaded: one thread makes all calls (RecorderThread does).
+class STIEFEL_API ResultWriter {
+ public:
+  /// Writes nothing yet; Error when the directory holds a results.h5 already.
+  ResultWriter(std::filesystem::path run_directory, RunHeader header);
+  /// Goes on with the results.h5 of the directory after so many rows of each group; what lies beyond them, and tables that are not
+  /// named, are cut off by the next publish. The header but for its segments is that of the file.
+  /// Error (Exit::damaged) when the file has fewer rows.
+  ResultWriter(std::filesystem::path run_directory, RunHeader header, RowCounts kept);
+
+  /// A new table, before or between rows; returns its number: 0, 1, 2, … Error when its names are not fit or its group is taken.
+  int define(Table table);
+  /// One row: all columns flattened in order, row-major, complex as r, i. Kept in memory until the next publish.
+  void append(int table, double row, std::span<const double> values);
+  /// Makes all rows so far, and the status, part of results.h5. On Error the former results.h5 is untouched and the rows are kept,
+  /// so that a later publish may succeed; Exit::exhausted when there is no room.
+  void publish(std::int64_t committed_step, const Status& status);
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  struct Stored {
+    Table table;
+    PendingRows pending;
+    std::uint64_t published = 0;  // rows in results.h5
+    bool created = false;         // the group is in results.h5
+  };
+  void check_rows() const;
+  std::uint64_t bytes_needed() const;
+  bool worth_rebuilding();
+  void write(const std::filesystem::path& file, std::int64_t committed_step, const Status& status, bool rebuild) const;
+  /// Re-opens the file and looks at what was written last.
+  void verify(const std::filesystem::path& file, std::int64_t committed_step) const;
+
+  std::filesystem::path path_;
+  RunHeader header_;
+  std::vector<Stored> tables_;
+  std::optional<RowCounts> kept_;  // until the first publish
+  bool published_ = false;
+  std::uint64_t chunk_bytes_ = 0, file_bytes_ = 0;  // of results.h5: rows compressed, when last looked up, and all
+};
+
+}  // namespace stiefel
