@@ -33,8 +33,7 @@ std::vector<Figure> waveform(const RunData& run, const std::string& label, std::
   for (const auto& [path, name] : {std::pair(excerpt, "true"), std::pair(generated, "generated")}) {
     figure.series.push_back(series_of(path, {name, int(figure.series.size())}));
     if (figure.series.back().y.empty()) {
-      say("stiefel: {} is not a whole sound file of one channel; it is left out of the report
-", printable(path.string()));
+      say("stiefel: {} is not a whole sound file of one channel; it is left out of the report\n", printable(path.string()));
       return {};
     }
   }

@@ -8,7 +8,7 @@
 //
 // relu and leaky_relu have the right derivative 1, s, … from the left at 0. No column is treated differently from another.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "activations/elementwise.cpp"
+#define HWY_TARGET_INCLUDE "sdk/activations/elementwise.cpp"
 #include "sdk/kernel/simd_targets.hpp"
 // Every class is compiled for every SIMD target; the makers choose.
 #include <hwy/foreach_target.h>

@@ -11,7 +11,7 @@
 //
 // The loops are branchless so that they are vectorised; numbers so small that ρ² underflows count as z = 0.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "activations/modrelu_pair.cpp"
+#define HWY_TARGET_INCLUDE "sdk/activations/modrelu_pair.cpp"
 #include "sdk/kernel/simd_targets.hpp"
 // Every class is compiled for every SIMD target; the makers choose.
 #include <hwy/foreach_target.h>

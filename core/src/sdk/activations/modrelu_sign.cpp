@@ -4,7 +4,7 @@
 //
 // h tells all that the pullback needs: where the entry lives, h has the sign of a. In the forms with ε > −b, h jumps at a = 0.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "activations/modrelu_sign.cpp"
+#define HWY_TARGET_INCLUDE "sdk/activations/modrelu_sign.cpp"
 #include "sdk/kernel/simd_targets.hpp"
 // Every class is compiled for every SIMD target; the makers choose.
 #include <hwy/foreach_target.h>

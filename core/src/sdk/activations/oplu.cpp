@@ -1,6 +1,6 @@
 // OPLU: a pair of rows (a, b) becomes (max, min); the pullback is the same permutation, so norms are preserved both ways.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "activations/oplu.cpp"
+#define HWY_TARGET_INCLUDE "sdk/activations/oplu.cpp"
 #include "sdk/kernel/simd_targets.hpp"
 // Every class is compiled for every SIMD target; the makers choose.
 #include <hwy/foreach_target.h>

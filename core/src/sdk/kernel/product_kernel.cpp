@@ -3,7 +3,7 @@
 // Rules that keep GCC 12 from spilling accumulators to memory in the inner loop: every index into them is a template argument, every
 // helper is inlined, and nothing but loads, multiplications and additions happens between the first and the last column of W.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernel/product_kernel.cpp"
+#define HWY_TARGET_INCLUDE "sdk/kernel/product_kernel.cpp"
 #include "sdk/kernel/simd_targets.hpp"
 // It chooses the targets, so it stands before the next one.
 #include <hwy/foreach_target.h>

@@ -2,7 +2,7 @@
 //
 //   sigmoid x = 1/(1 + e) for x ≥ 0 and e/(1 + e) for x < 0, with e = exp(−|x|): never a difference of nearly equal numbers.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernel/vector_math.cpp"
+#define HWY_TARGET_INCLUDE "sdk/kernel/vector_math.cpp"
 #include "sdk/kernel/simd_targets.hpp"
 // It chooses the targets, so it stands before the next one.
 #include <hwy/foreach_target.h>
