@@ -11,7 +11,7 @@
 namespace stiefel {
 namespace {
 
-constexpr std::size_t header_size = 128, most_inflated = std::size_t(1) << 28, piece = std::size_t(1) << 16;
+constexpr std::size_t header_size = 128, most_inflated = std::size_t(1) << 28, first_piece = std::size_t(1) << 16;
 
 enum Type : std::uint32_t {
   type_int8 = 1,
@@ -95,7 +95,7 @@ std::string inflate_all(std::string_view compressed, std::size_t most, const Nam
   while (code == Z_OK) {
     const std::size_t before = bytes.size();
     if (before >= most) file.refuse(fmt::format("decompresses to more than {} bytes, which is not read", most_inflated));
-    bytes.resize(std::min(most, before + std::max(piece, before)));
+    bytes.resize(std::min(most, before + std::max(first_piece, before)));
     stream.next_out = reinterpret_cast<Bytef*>(bytes.data() + before);
     stream.avail_out = static_cast<uInt>(bytes.size() - before);
     code = inflate(&stream, Z_NO_FLUSH);
