@@ -250,10 +250,10 @@ class RunCommands(unittest.TestCase):
     def test_long_texts_are_cut_between_characters(self):
         def comment(number):
             def change(file):
-                file["provenance"].attrs["user_note"] = "é" * 30 + "\u00e8\u00e9"[number] * 30
+                file["provenance"].attrs["note"] = "é" * 30 + "\u00e8\u00e9"[number] * 30
             return change
         said = self.call("diff", self.changed("noted0", comment(0)), self.changed("noted1", comment(1)))
-        self.assertRegex(said, "user_note +…è{20}… +…é{20}…\n")
+        self.assertRegex(said, "note +…è{20}… +…é{20}…\n")
 
     def test_inspect(self):
         for name, which in (("best", ()), ("last", ("--checkpoint", "last")), ("step_00000020", ("--checkpoint", 20))):
