@@ -27,8 +27,7 @@ template <class Base, class S, class Context>
 std::unique_ptr<Base> make(Role role, const std::string& name, const std::string& options, const Context& context) {
   const Entry& entry = registry().find(role, name);
   const PluginChoice choice = choose_plugin(entry, options);
-  void* object = (std::is_same_v<S, float> ? entry.create_float : entry.create_double)(choice.options.get(), &context);
-  return std::unique_ptr<Base>(static_cast<Base*>(object));
+  return created<Base>(entry, choice.options.get(), &context);
 }
 
 template <class S>
