@@ -182,15 +182,9 @@ template <class S> class Householder final : public Parametrisation<S> {
     const Mat<S> h = scratch.take(r_, X.cols()), c = scratch.take(r_, X.cols());
     P_product_.multiply(X, h);
     R_product_.multiply(dY, c);
-    for_each_block([&](Index first, Index end) {
-      const auto add_to = [&](auto& sum, const auto& A, const auto& B, Index rows) {
-        add_outer(cview(A.bottomRows(rows)), cview(B.middleRows(first, end - first)),
-                  view(sum.block(A.rows() - rows, first, rows, end - first)));
-      };
-      add_to(sums.hc, h, c, r_ - first);
-      add_to(sums.left, dY, h, n_ - first);
-      add_to(sums.right, X, c, n_ - first);
-    });
+    add_lower(sums.hc, cview(h), cview(c));
+    add_lower(sums.left, dY, cview(h));
+    add_lower(sums.right, X, cview(c));
     if (!signed_) return;
     for (Index j = 0; j < X.cols(); ++j) sums.u1 += X(n_ - 1, j) * (dY(n_ - 1, j) - U_.row(n_ - 1).transpose().dot(c.col(j)));
   }
@@ -226,17 +220,31 @@ template <class S> class Householder final : public Parametrisation<S> {
   bool materialises() const override { return true; }
 
   void materialise(CBlocks<S>, Mat<S> W) override {
-    const Matrix<S> I = Matrix<S>::Identity(n_, n_);
+    W.setIdentity();
+    if (!sequential_) {
+      if (signed_) W(n_ - 1, n_ - 1) = u1_;
+      return U_product_.subtract(cview(P_), W);
+    }
     std::vector<S> memory(std::size_t(scratch(n_)));
     Scratch<S> working(memory);
-    apply(cview(I), W, working);
+    apply(cview(Matrix<S>(W)), W, working);
   }
 
   void pullback(CBlocks<S> theta, CMat<S>, CMat<S> dW, Blocks<S> dtheta) override {
-    const Matrix<S> I = Matrix<S>::Identity(n_, n_);
-    std::vector<S> sum(static_cast<std::size_t>(accumulator())), memory(static_cast<std::size_t>(scratch(n_)));
-    Scratch<S> working(memory);
-    accumulate(cview(I), dW, sum, working);
+    std::vector<S> sum(static_cast<std::size_t>(accumulator()));
+    if (sequential_) {
+      std::vector<S> memory(static_cast<std::size_t>(scratch(n_)));
+      Scratch<S> working(memory);
+      accumulate(cview(Matrix<S>(Matrix<S>::Identity(n_, n_))), dW, sum, working);
+    } else {  // accumulate() for X = I, so that h = P
+      Sums<S> sums = parts(std::span<S>(sum));
+      Matrix<S> c(r_, n_);
+      R_product_.multiply(dW, view(c));
+      add_lower(sums.hc, cview(P_), cview(c));
+      add_lower(sums.left, dW, cview(P_));
+      sums.right = c.transpose();
+      if (signed_) sums.u1 = dW(n_ - 1, n_ - 1) - U_.row(n_ - 1).transpose().dot(c.col(n_ - 1));
+    }
     finish(theta, sum, dtheta);
   }
 
@@ -260,7 +268,7 @@ template <class S> class Householder final : public Parametrisation<S> {
     }
     const double square = n * r * r - r * r * r * 2 / 3, finish = 2 * square;
     const double product = 4 * n * r, gradient = 8 * n * r + 2 * r * r;
-    return {2 * square + n * r * r, product * count, product * count, gradient * count, finish, product * n, gradient * n + finish};
+    return {2 * square + n * r * r, product * count, product * count, gradient * count, finish, product * n / 2, product * n + finish};
   }
 
  private:
@@ -275,13 +283,21 @@ template <class S> class Householder final : public Parametrisation<S> {
     return {{first, r_, r_}, {first + r_ * r_, n_, r_}, {first + r_ * r_ + n_ * r_, n_, r_}, sum[sum.size() - 1]};
   }
 
+  /// sum += A·Bᵀ on and below the diagonal, and on some entries above.
+  template <class M> void add_lower(M& sum, CMat<S> A, CMat<S> B) const {
+    for_each_block([&](Index first, Index end) {
+      const Index rows = sum.rows() - first;
+      add_outer(cview(A.bottomRows(rows)), cview(B.middleRows(first, end - first)), view(sum.block(first, first, rows, end - first)));
+    });
+  }
   template <class F> void for_each_block(F visit) const { visit_blocks(r_, visit); }
   Index rows_in(Index first, Index end) const { return (end == r_ ? n_ : end) - first; }
 
   void form_compact() {
     CompactForm compact(U_.template cast<double>());
     if (signed_) compact.P.col(n_ - 1) *= u1_;
-    P_product_.pack(cview(Matrix<S>(compact.P.template cast<S>())));
+    P_ = compact.P.template cast<S>();
+    P_product_.pack(cview(P_));
     R_product_.pack(cview(Matrix<S>(compact.R().template cast<S>())));
     U_product_.pack(cview(U_));
   }
@@ -303,10 +319,10 @@ template <class S> class Householder final : public Parametrisation<S> {
   Options options_;
   Index n_, r_;
   bool signed_, sequential_;
-  Matrix<S> U_;      // n × r
+  Matrix<S> U_, P_;  // n × r, and P H₁, r × n
   Vector<S> twice_;  // r: 2/‖u‖² of each column
   S u1_ = 1;
-  PackedProduct<S> P_product_, R_product_, U_product_;  // of P H₁ and R, r × n, and of U
+  PackedProduct<S> P_product_, R_product_, U_product_;  // R: r × n
 };
 
 }  // namespace

@@ -66,11 +66,10 @@ template <class S> void leaky_pullback(CMat<S> x, CMat<S> dh, Mat<S> da, std::sp
 }
 template <class S> void add_slope_gradient(CMat<S> a, CMat<S> dh, std::span<S> dslopes) {
   for (Index j = 0; j < a.cols(); ++j) {
-    const auto each = dh.col(j).array() * a.col(j).array().min(S(0));
     if (dslopes.size() == 1)
-      dslopes[0] += each.sum();
+      dslopes[0] += (dh.col(j).array() * a.col(j).array().min(S(0))).sum();
     else
-      as_vector(dslopes).array() += each;
+      as_vector(dslopes).array() += dh.col(j).array() * a.col(j).array().min(S(0));
   }
 }
 
