@@ -82,8 +82,8 @@ std::string refusal_of(const Folder& folder, const std::string& name, const Byte
 TEST_CASE("the same pieces from every kind of file") {
   const Folder folder;
   const RollSet rolls = small_set();
-  idx_files::write(folder.path / "rolls.mat", Mat{}.set(rolls));
-  idx_files::write(folder.path / "big.mat", Mat{true}.set(rolls));
+  idx_files::write(folder.path / "rolls.mat", music_files::Mat{}.set(rolls));
+  idx_files::write(folder.path / "big.mat", music_files::Mat{true}.set(rolls));
   idx_files::write(folder.path / "rolls.json", json_of(rolls));
   for (const char* name : {"rolls.mat", "big.mat", "rolls.json"}) {
     CAPTURE(name);
@@ -100,16 +100,16 @@ TEST_CASE("the same pieces from every kind of file") {
 TEST_CASE("files whose contents are no set of piano rolls") {
   const Folder folder;
   const auto mat = [&](const Bytes& array) {
-    const Mat m;
+    const music_files::Mat m;
     return refusal_of(folder, "a.mat", m.header() + m.cell("traindata", {array}) + m.cell("validdata", {}) + m.cell("testdata", {}));
   };
-  CHECK(mat(Mat{}.array(2, 88, zeros(176))) == "accepted");
-  CHECK(mat(Mat{}.array(2, 87, zeros(174))).starts_with("traindata{1} has 87 columns, expected 88, one a key"));
-  CHECK(mat(Mat{}.array(1, 88, zeros(88))).starts_with("train, piece 1: 1 steps, at least 2 are needed. Fetch it again."));
-  CHECK(mat(Mat{}.array(0, 88, "")).starts_with("train, piece 1: 0 steps"));
-  CHECK(mat(Mat{}.array(2, 88, zeros(175) + '\x02')).starts_with("traindata{1} holds 2 at step 2, key 88; expected 0 or 1"));
-  CHECK(mat(Mat{}.array(2, 88, Bytes(704, '\xff'), 7)).starts_with("traindata{1} holds "));
-  CHECK(mat(Mat{}.array(2, 88, Bytes(1408, '\xff'), 9)).starts_with("traindata{1} holds "));
+  CHECK(mat(music_files::Mat{}.array(2, 88, zeros(176))) == "accepted");
+  CHECK(mat(music_files::Mat{}.array(2, 87, zeros(174))).starts_with("traindata{1} has 87 columns, expected 88, one a key"));
+  CHECK(mat(music_files::Mat{}.array(1, 88, zeros(88))).starts_with("train, piece 1: 1 steps, at least 2 are needed. Fetch it again."));
+  CHECK(mat(music_files::Mat{}.array(0, 88, "")).starts_with("train, piece 1: 0 steps"));
+  CHECK(mat(music_files::Mat{}.array(2, 88, zeros(175) + '\x02')).starts_with("traindata{1} holds 2 at step 2, key 88; expected 0 or 1"));
+  CHECK(mat(music_files::Mat{}.array(2, 88, Bytes(704, '\xff'), 7)).starts_with("traindata{1} holds "));
+  CHECK(mat(music_files::Mat{}.array(2, 88, Bytes(1408, '\xff'), 9)).starts_with("traindata{1} holds "));
 
   CHECK(refusal_of(folder, "a.json", json_of({})).starts_with("holds no piece to train on"));
   CHECK(refusal_of(folder, "a.npz", "").starts_with("the name must end with .mat or .json"));
