@@ -28,8 +28,8 @@ struct PolyphonicOptions {
         .one_of({"jsb", "piano_midi", "nottingham", "musedata"});
     s.field(
         "file", file,
-        "instead of a known set, pieces from a file: .json, .pickle or .pkl with an object or dictionary of train, valid and test, each a "
-        "list of pieces, lists of steps, lists of MIDI notes; or .mat with cells traindata, validdata, testdata of steps × 88 matrices");
+        "instead of a known set, pieces from a file: .json with an object of train, valid and test, each a list of pieces, lists of "
+        "steps, lists of MIDI notes; or .mat with cells traindata, validdata, testdata of steps × 88 matrices");
     s.field("folder", folder, "instead of a known set, a folder with the folders train, valid and test of MIDI files");
     s.field("steps_per_quarter", steps_per_quarter, "for MIDI files: time steps of a quarter note; 0: 1 for jsb, 2 for all others")
         .at_least(0)
@@ -74,7 +74,7 @@ RollSet load_folder(const NamedFile& folder, const std::string& name, const Poly
   return rolls;
 }
 
-/// The set's pieces, from the first place that has them: MATLAB files, pickles, JSON, then MIDI files.
+/// The set's pieces, from the first place that has them: MATLAB files, JSON, then MIDI files.
 RollSet load_known(const PolyphonicOptions& options, const std::string& directory, std::vector<DataFile>& files) {
   const KnownSet known = known_set(options.set);
   DataQuery query{"polyphonic",
@@ -84,7 +84,7 @@ RollSet load_known(const PolyphonicOptions& options, const std::string& director
                   "stiefel data fetch polyphonic --data 'DIR'"};
   DataQuery folders = query;
   folders.names = known.names;
-  for (const char* ending : {".mat", ".pickle", ".pkl", ".json"})
+  for (const char* ending : {".mat", ".json"})
     for (const std::string& name : known.names) query.names.push_back(name + ending);
   const std::string mend = mend_of(directory, query), name = "polyphonic/" + known.names.front();
   const std::string folder = existing_data_file(directory, query).empty() ? find_data_folder(directory, folders, "train") : "";

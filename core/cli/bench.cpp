@@ -22,7 +22,7 @@ namespace {
 /// What numbers must be compared with: the machine and the build.
 nlohmann::json circumstances() {
   nlohmann::json found;
-  for (const auto& [name, value] : gather_provenance({.simd_target = product_target(), .command_line = {}, .user_note = ""}))
+  for (const auto& [name, value] : gather_provenance({.simd_target = product_target(), .command_line = {}}))
     for (const char* wanted : {"version", "git_commit", "git_dirty", "compiler", "simd_target", "blas", "os", "cpu_model", "cpu_count"})
       if (name == wanted) found[name] = value;
   return found;

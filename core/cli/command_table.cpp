@@ -161,7 +161,6 @@ const std::vector<Command>& commands() {
        Word::none,
        "write what a run recorded for other programs",
        {{"--csv", Word::none, "a CSV file for each table"},
-        {"--npz", Word::none, "results.npz, for NumPy"},
         {"--tensorboard", Word::none, "an event file with the curves"},
         {"--output", Word::folder, "folder of the files, instead of exports/NAME/ID (-o)", 'o'}}},
       {"inspect",

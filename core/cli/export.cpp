@@ -17,8 +17,8 @@ namespace stiefel::cli {
 int export_command(std::span<const std::string> words) {
   const Arguments arguments = parse_arguments("export", words);
   if (arguments.positional.size() != 1) throw Error("name the folder of one run: stiefel export RUN --csv");
-  const bool csv = arguments.has("--csv"), npz = arguments.has("--npz"), tensorboard = arguments.has("--tensorboard");
-  if (!csv && !npz && !tensorboard) throw Error("say for what: --csv, --npz, --tensorboard, or several of them");
+  const bool csv = arguments.has("--csv"), tensorboard = arguments.has("--tensorboard");
+  if (!csv && !tensorboard) throw Error("say for what: --csv, --tensorboard or both");
   const RunData run = read_runs({find_run(arguments.positional.front())}, export_request()).at(0);
   if (!run.unreadable.empty())
     throw Error(fmt::format("{} cannot be read: {}", run.path.string(), printable(run.unreadable)), Exit::damaged);
@@ -35,9 +35,8 @@ int export_command(std::span<const std::string> words) {
     files = export_csv(tables, folder);
     for (const RunTable& table : tables)
       for (const std::string& path : table.left_out)
-        say("{} has too many columns for a CSV file and is left out; --npz holds it\n", printable(path));
+        say("{} has too many columns for a CSV file and is left out\n", printable(path));
   }
-  if (npz) export_npz(run, files.emplace_back(folder / "results.npz"));
   // TensorBoard looks for "tfevents" in names.
   if (tensorboard) export_tensorboard(run, files.emplace_back(folder / "events.out.tfevents.stiefel"));
   for (const auto& file : files) fmt::print("{}\n", file.string());

@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
+#include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 #include "base/atomic_file.hpp"
 #include "base/say.hpp"
 #include "config/load.hpp"
-#include "results/analysis/run_tables.hpp"
 #include "training/checkpoint.hpp"
 #include "training/inspect.hpp"
 
@@ -115,21 +117,27 @@ void print_json(const Inspection& found) {
   fmt::print("{}\n", document.dump(2));
 }
 
-std::string npy(std::span<const double> values, const std::vector<std::uint64_t>& shape, bool complex) {
-  return npy_header(shape, complex).append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(double));
+/// A NumPy file of a matrix given row by row; `complex`: of pairs of numbers.
+std::string npy(std::span<const double> values, Index rows, Index cols, bool complex) {
+  constexpr std::size_t before = 10;  // "\x93NUMPY", version 1.0, length; the numbers begin at a multiple of 64 bytes
+  std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}, {}), }}", complex ? "<c16" : "<f8", rows, cols);
+  text.append(63 - (before + text.size()) % 64, ' ') += '\n';
+  std::string file("\x93NUMPY\x01\0", 8);
+  file.append({char(text.size() & 0xFF), char(text.size() >> 8)}).append(text);
+  return file.append(reinterpret_cast<const char*>(values.data()), values.size_bytes());
 }
 
 /// W row by row; of a complex map A + iB of its real form.
 std::string npy_of(const InspectedMap& map) {
   if (!map.complex) {
     const Matrix<double> rows = map.W.transpose();
-    return npy({rows.data(), std::size_t(rows.size())}, {std::uint64_t(map.W.rows()), std::uint64_t(map.W.cols())}, false);
+    return npy({rows.data(), std::size_t(rows.size())}, map.W.rows(), map.W.cols(), false);
   }
   const Index rows = map.W.rows() / 2, cols = map.W.cols() / 2;
   std::vector<double> numbers;
   for (Index i = 0; i < rows; ++i)
     for (Index j = 0; j < cols; ++j) numbers.insert(numbers.end(), {map.W(i, j), map.W(rows + i, j)});
-  return npy(numbers, {std::uint64_t(rows), std::uint64_t(cols), 2}, true);
+  return npy(numbers, rows, cols, true);
 }
 
 /// Of several maps each to a file that has its name, too.

@@ -120,7 +120,6 @@ void read_status(const ResultReader& file, RunData& run) {
   run.status.best_metric = file.number_attribute("/status", "best_metric");
   run.status.best_step = whole_number(file.number_attribute("/status", "best_step"));
   if (file.has_attribute("/status", "cpu_seconds")) run.status.cpu_seconds = file.number_attribute("/status", "cpu_seconds");
-  if (file.exists("/status/warnings")) run.status.warnings = file.texts("/status/warnings");
 }
 
 std::string content(const fs::path& path) {

@@ -81,7 +81,7 @@ template <class Way, class T> void fields(Way& way, T& value) {
     pass_all(way, value.title, value.run_id, value.parameters, value.baseline, value.yaml, value.source, value.overrides, value.hash,
              value.origins, value.provenance, value.plugins, value.datasets, value.segments);
   else if constexpr (std::is_same_v<Plain, Status>)
-    pass_all(way, value.state, value.message, value.exit_code, value.best_metric, value.best_step, value.cpu_seconds, value.warnings);
+    pass_all(way, value.state, value.message, value.exit_code, value.best_metric, value.best_step, value.cpu_seconds);
   else
     pass_all(way, value.unreadable, value.header, value.status, value.committed_step, value.configuration, value.datasets, value.differing);
 }

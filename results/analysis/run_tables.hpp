@@ -1,4 +1,4 @@
-/// The tables of a run for other programs: CSV files, NumPy's .npz, event files of TensorBoard.
+/// The tables of a run for other programs: CSV files, event files of TensorBoard.
 #pragma once
 
 #include <cstdint>
@@ -36,15 +36,10 @@ STIEFEL_API std::vector<RunTable> tables_of(const RunData& run);
 
 /// A file for each table, "spectrum_recurrent.csv" and so on; returns their paths.
 STIEFEL_API std::vector<std::filesystem::path> export_csv(const std::vector<RunTable>& tables, const std::filesystem::path& folder);
-/// Every dataset by its path without the first '/', texts as bytes of UTF-8. Error when texts of very unequal lengths would swell it.
-STIEFEL_API void export_npz(const RunData& run, const std::filesystem::path& file);
 /// Every column that has one number per step, as scalars named by the path of the dataset.
 STIEFEL_API void export_tensorboard(const RunData& run, const std::filesystem::path& file);
 
 /// In quotes when it needs them.
 STIEFEL_API std::string csv_field(const std::string& text);
-
-/// What a .npy file begins with; numbers in row-major order follow. `complex`: pairs of numbers, with the last axis of `shape` of length 2.
-STIEFEL_API std::string npy_header(std::vector<std::uint64_t> shape, bool complex);
 
 }  // namespace stiefel

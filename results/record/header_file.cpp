@@ -147,27 +147,6 @@ void end_segment(const hdf5::Group& group, const std::string& name, const std::f
   dataset.close();
 }
 
-void write_warnings(hdf5::Group& status, const std::vector<std::string>& warnings) {
-  if (warnings.empty() && !status.exists("warnings")) return;
-  const hdf5::Shape shape = {warnings.size()};
-  if (!status.exists("warnings")) {
-    hdf5::Dataset scale = status.create_dataset("warning", {hdf5::Type::i8, {0}, {64}});
-    describe(scale, "1", "index of the warning");
-    scale.make_scale("warning");
-    scale.close();
-    make_list(status, "warning", "warnings", hdf5::Type::text, 0, "warnings given during the run", "1", 64).close();
-  }
-  std::vector<double> index;
-  for (std::size_t i = 0; i < warnings.size(); ++i) index.push_back(double(i));
-  hdf5::Dataset scale = status.dataset("warning"), texts = status.dataset("warnings");
-  scale.resize(shape);
-  scale.write(0, index.size(), index);
-  scale.close();
-  texts.resize(shape);
-  texts.write(0, warnings);
-  texts.close();
-}
-
 }  // namespace
 
 double seconds_since_1970() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
@@ -276,7 +255,6 @@ void write_status(hdf5::Group& root, std::int64_t committed_step, const Status& 
   group.set_number("best_metric", status.best_metric);
   group.set_number("best_step", double(status.best_step), hdf5::Type::i8);
   group.set_number("cpu_seconds", status.cpu_seconds);
-  write_warnings(group, status.warnings);
   group.close();
 
   hdf5::Group segments = root.group("/provenance/segments");

@@ -98,7 +98,6 @@ struct Status {
   double best_metric = std::numeric_limits<double>::quiet_NaN();  ///< NaN: none yet
   std::int64_t best_step = -1;                                    ///< -1: none yet
   double cpu_seconds = std::numeric_limits<double>::quiet_NaN();  ///< processor time of all processes of the run; NaN: not known
-  std::vector<std::string> warnings = {};
 };
 
 }  // namespace stiefel

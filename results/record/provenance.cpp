@@ -119,7 +119,6 @@ std::vector<std::pair<std::string, std::string>> gather_provenance(const Provena
       {"mpi_ranks", std::to_string(request.mpi_ranks)},
       {"slurm_job", slurm_job()},
       {"command_line", as_shell_line(request.command_line)},
-      {"user_note", request.user_note},
   };
 }
 

@@ -16,7 +16,6 @@ struct ProvenanceRequest {
   std::string simd_target;  ///< kernel chosen at run time, e.g. "AVX2"
   int threads = 1;
   std::vector<std::string> command_line;
-  std::string user_note;
   int mpi_ranks = 1;
 };
 

@@ -83,15 +83,15 @@ std::vector<double> decode(SNDFILE* sound, const SF_INFO& info, const std::funct
 
 Audio parse_audio(std::span<const std::byte> bytes, const std::string& name, const std::string& mend) {
   const auto refuse = [&](const std::string& what) { throw Error(fmt::format("{}: {}. {}", name, what, mend), Exit::data); };
-  const AudioHeader header = read_audio_header(bytes, refuse);
+  check_audio_header(bytes, refuse);
   MemoryFile file{bytes};
   SF_INFO info{};
   const Sound sound = open(file, SFM_READ, info);
   if (!sound) refuse(fmt::format("cannot be read as sound ({})", sf_strerror(nullptr)));
   if (info.channels < 1 || info.samplerate < 1) refuse("has no channels or no sampling rate");
   Audio audio{decode(sound.get(), info, refuse), info.samplerate, info.channels};
-  const auto held = std::int64_t(audio.samples.size()), named = header.frames.value_or(info.frames);
-  if (held != named) refuse(fmt::format("its header names {} samples, but {} are there", named, held));
+  const auto held = std::int64_t(audio.samples.size());
+  if (held != info.frames) refuse(fmt::format("its header names {} samples, but {} are there", info.frames, held));
   if (held == 0) refuse("no sample is in it");
   return audio;
 }

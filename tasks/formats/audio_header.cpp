@@ -1,4 +1,4 @@
-// The headers of four formats, as far as they say how much sound follows.
+// What libsndfile does not notice in files of four formats: sound cut short, and in OGG pages that are damaged.
 //
 //   WAV     "RIFF" size "WAVE", then chunks (id, size, that many bytes, padded to even); "fmt " holds tag, channels, rate, bytes/s, bytes a
 //           frame, bits; "data" the samples; little-endian
@@ -12,6 +12,8 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace stiefel {
@@ -46,7 +48,7 @@ class Header {
   const std::function<void(const std::string&)>& refuse_;
 };
 
-std::optional<std::int64_t> wav_frames(const Header& h) {
+void check_wav(const Header& h) {
   std::uint64_t frame_bytes = 0;
   bool plain = false;
   for (std::size_t place = 12;;) {
@@ -57,7 +59,7 @@ std::optional<std::int64_t> wav_frames(const Header& h) {
       h.require(bytes <= there, fmt::format("a WAV file cut short: its header names {} bytes of sound, {} are there", bytes, there));
       h.require(bytes % frame_bytes == 0,
                 fmt::format("a WAV file whose {} bytes of sound are no multiple of the {} bytes of a frame", bytes, frame_bytes));
-      return plain ? std::optional(std::int64_t(bytes / frame_bytes)) : std::nullopt;
+      return;
     }
     h.require(bytes <= there, fmt::format("a WAV file cut short: a chunk of {} bytes begins where {} are left", bytes, there));
     if (h.holds(place, "fmt ")) {
@@ -73,12 +75,10 @@ std::optional<std::int64_t> wav_frames(const Header& h) {
   }
 }
 
-std::optional<std::int64_t> flac_frames(const Header& h) {
+void check_flac(const Header& h) {
   h.require(h.size() >= 42, "a FLAC file that ends inside its header");
   h.require((h.byte(4) & 0x7f) == 0 && h.big(5, 3) == 34, "a FLAC file that does not begin with the STREAMINFO block");
-  const std::uint64_t frames = h.big(21, 5) & 0xfffffffff;
-  h.require(frames > 0, "a FLAC file that does not say how many samples it holds, as if written to a pipe");
-  return std::int64_t(frames);
+  h.require((h.big(21, 5) & 0xfffffffff) > 0, "a FLAC file that does not say how many samples it holds, as if written to a pipe");
 }
 
 /// CRC-32 of a page whose own field for it, bytes 22 … 25, counts as zeros: polynomial 04c11db7, highest bit first, from 0.
@@ -99,7 +99,7 @@ std::uint32_t page_checksum(std::string_view page) {
   return sum;
 }
 
-std::optional<std::int64_t> ogg_frames(const Header& h) {
+void check_ogg(const Header& h) {
   bool ended = false;
   for (std::size_t place = 0; place < h.size();) {
     h.require(h.holds(place, "OggS") && place + 27 <= h.size(), fmt::format("an OGG file cut short or damaged at byte {}", place));
@@ -115,7 +115,6 @@ std::optional<std::int64_t> ogg_frames(const Header& h) {
     place = end;
   }
   h.require(ended, "an OGG file cut short: its last page is not marked as the end of the stream");
-  return std::nullopt;
 }
 
 /// Value of "name -type value" in the lines of a SPHERE header; empty if it is not there.
@@ -142,7 +141,7 @@ std::uint64_t sphere_number(const Header& h, std::string_view lines, std::string
   return value;
 }
 
-std::optional<std::int64_t> sphere_frames(const Header& h) {
+void check_sphere(const Header& h) {
   const std::string_view size_line = h.text(8, 8);
   const std::size_t digits = size_line.find_first_not_of(' ');
   std::uint64_t size = 0;
@@ -162,18 +161,17 @@ std::optional<std::int64_t> sphere_frames(const Header& h) {
   const std::uint64_t held = there / (width * channels);
   h.require(frames == held && there % (width * channels) == 0,
             fmt::format("a SPHERE file whose header names {} samples, but {} are there", frames, held));
-  return std::int64_t(frames);
 }
 
 }  // namespace
 
-AudioHeader read_audio_header(std::span<const std::byte> bytes, const std::function<void(const std::string&)>& refuse) {
+void check_audio_header(std::span<const std::byte> bytes, const std::function<void(const std::string&)>& refuse) {
   const Header h(bytes, refuse);
-  if (h.holds(0, "RIFF") && h.holds(8, "WAVE")) return {AudioFormat::wav, wav_frames(h)};
-  if (h.holds(0, "fLaC")) return {AudioFormat::flac, flac_frames(h)};
-  if (h.holds(0, "OggS")) return {AudioFormat::ogg, ogg_frames(h)};
+  if (h.holds(0, "RIFF") && h.holds(8, "WAVE")) return check_wav(h);
+  if (h.holds(0, "fLaC")) return check_flac(h);
+  if (h.holds(0, "OggS")) return check_ogg(h);
   h.require(h.holds(0, "NIST_1A\n"), "neither a WAV nor a FLAC, OGG or NIST SPHERE file");
-  return {AudioFormat::sphere, sphere_frames(h)};
+  check_sphere(h);
 }
 
 }  // namespace stiefel

@@ -1,23 +1,19 @@
-// Piano rolls from MATLAB files, JSON, pickles and folders of MIDI files.
+// Piano rolls from MATLAB files, JSON and folders of MIDI files.
 #include "tasks/formats/roll_set.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <utility>
 
 #include "tasks/formats/json_rolls.hpp"
 #include "tasks/formats/mat.hpp"
-#include "tasks/formats/pickle.hpp"
 
 namespace stiefel {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr std::uint64_t largest_file = std::uint64_t(1) << 28, largest_pickle = std::uint64_t(1) << 26,
-                        largest_midi = std::uint64_t(1) << 24;
-constexpr std::size_t most_notes_at_once = 128;
+constexpr std::uint64_t largest_file = std::uint64_t(1) << 28, largest_midi = std::uint64_t(1) << 24;
 
 PianoRoll roll_from(const MatArray& array, const std::string& what, const NamedFile& file) {
   constexpr auto keys = std::int64_t(Frame().size());
@@ -43,67 +39,6 @@ RollSet from_mat(std::string_view bytes, const NamedFile& file) {
   return rolls;
 }
 
-/// Walks through the values of a pickle, which may share what they hold: no more steps are read than the file has bytes.
-class PickleRolls {
- public:
-  PickleRolls(const Pickle& pickle, std::size_t size, const NamedFile& file) : pickle_(pickle), file_(file), room_(size) {}
-
-  RollSet read() {
-    RollSet rolls;
-    std::array<bool, 3> seen{};
-    const PickleValue& root = pickle_[pickle_.root];
-    if (root.kind != PickleKind::dictionary) file_.refuse("holds something else than a dictionary of train, valid and test");
-    const std::vector<std::uint32_t>& items = pickle_.items_of(root);
-    for (std::size_t i = 0; i < items.size(); i += 2) {
-      const std::string_view text = pickle_[items[i]].text, key = text == "validation" ? "valid" : text;
-      const auto split =
-          static_cast<std::size_t>(std::find(roll_split_names.begin(), roll_split_names.end(), key) - roll_split_names.begin());
-      if (split == rolls.size()) file_.refuse("the dictionary has a key that is none of train, valid, test");
-      if (std::exchange(seen[split], true)) file_.refuse(fmt::format("the key {} stands there twice", roll_split_names[split]));
-      place_ = roll_split_names[split];
-      for (const std::uint32_t piece : list(items[i + 1], "a list of pieces")) {
-        place_ = fmt::format("{}, piece {}", roll_split_names[split], rolls[split].size() + 1);
-        rolls[split].push_back(roll(piece));
-      }
-    }
-    for (std::size_t i = 0; i < seen.size(); ++i)
-      if (!seen[i]) file_.refuse(fmt::format("has no key {}", roll_split_names[i]));
-    return rolls;
-  }
-
- private:
-  const std::vector<std::uint32_t>& list(std::uint32_t number, const char* what) const {
-    const PickleValue& value = pickle_[number];
-    if (value.kind != PickleKind::list && value.kind != PickleKind::tuple) file_.refuse(fmt::format("{}: {} is expected", place_, what));
-    return pickle_.items_of(value);
-  }
-
-  PianoRoll roll(std::uint32_t piece) {
-    const std::vector<std::uint32_t>& steps = list(piece, "a list of steps");
-    if (steps.size() > room_ || room_ == 0) file_.refuse("has more steps than bytes");
-    room_ -= std::max<std::size_t>(steps.size(), 1);
-    PianoRoll roll(steps.size());
-    for (std::size_t t = 0; t < steps.size(); ++t) {
-      const std::vector<std::uint32_t>& notes = list(steps[t], "a list of notes");
-      if (notes.size() > most_notes_at_once) file_.refuse(fmt::format("{}: {} notes at once", place_, notes.size()));
-      for (const std::uint32_t note : notes) add(roll[t], pickle_[note]);
-    }
-    return roll;
-  }
-
-  void add(Frame& frame, const PickleValue& note) const {
-    const double value = note.kind == PickleKind::integer ? double(note.number) : note.kind == PickleKind::real ? note.real() : 0.5;
-    if (value == -1) return;
-    if (!(std::abs(value) <= 1000) || value != std::floor(value) || !add_note(frame, static_cast<std::int64_t>(value)))
-      file_.refuse(fmt::format("{}: something is no note of a piano, {} to {}", place_, lowest_note, highest_note));
-  }
-
-  const Pickle& pickle_;
-  const NamedFile& file_;
-  std::size_t room_;
-  std::string place_;
-};
-
 RollSet checked(RollSet rolls, const NamedFile& file) {
   for (std::size_t s = 0; s < rolls.size(); ++s)
     for (std::size_t i = 0; i < rolls[s].size(); ++i)
@@ -113,15 +48,13 @@ RollSet checked(RollSet rolls, const NamedFile& file) {
   return rolls;
 }
 
-enum class Kind { mat, json, pickle };
-
-Kind kind_of(const NamedFile& file) {
+/// Whether the name is that of a MATLAB file; otherwise it is that of a JSON file.
+bool is_mat(const NamedFile& file) {
   const std::string ending = fs::path(file.path).extension().string();
-  if (ending == ".mat") return Kind::mat;
-  if (ending == ".json") return Kind::json;
-  if (ending != ".pickle" && ending != ".pkl")
-    file.refuse("the name must end with .mat, .json, .pickle or .pkl, so that it is known what is in it");
-  return Kind::pickle;
+  if (ending == ".pkl" || ending == ".pickle")
+    file.refuse("pickles are not read; docs/DATA.md, section \"Piano rolls from a pickle\", shows how to turn one into JSON");
+  if (ending != ".mat" && ending != ".json") file.refuse("the name must end with .mat or .json");
+  return ending == ".mat";
 }
 
 std::vector<fs::path> midi_files(const fs::path& folder, const NamedFile& named) {
@@ -139,20 +72,12 @@ std::vector<fs::path> midi_files(const fs::path& folder, const NamedFile& named)
 }  // namespace
 
 RollSet read_roll_file(const NamedFile& file) {
-  return read_rolls(bytes_of(file, kind_of(file) == Kind::pickle ? largest_pickle : largest_file), file);
+  is_mat(file);
+  return read_rolls(bytes_of(file, largest_file), file);
 }
 
 RollSet read_rolls(std::string_view bytes, const NamedFile& file) {
-  switch (kind_of(file)) {
-    case Kind::mat:
-      return checked(from_mat(bytes, file), file);
-    case Kind::json:
-      return checked(read_json_rolls(bytes, file), file);
-    default: {
-      const Pickle pickle = read_pickle(bytes, file);
-      return checked(PickleRolls(pickle, bytes.size(), file).read(), file);
-    }
-  }
+  return checked(is_mat(file) ? from_mat(bytes, file) : read_json_rolls(bytes, file), file);
 }
 
 RollSet read_midi_folder(const NamedFile& folder, const MidiGrid& grid, std::vector<std::string>& paths) {

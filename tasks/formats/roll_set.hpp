@@ -11,9 +11,8 @@
 
 namespace stiefel {
 
-/// A file by the ending of its name: .mat (cells traindata, validdata, testdata of steps × 88 arrays of 0 and 1), .json, .pickle or .pkl
-/// (dictionary of train, valid, test). Error(Exit::data) for damage, for pieces of fewer than two steps and for a set without training
-/// pieces.
+/// A file by the ending of its name: .mat (cells traindata, validdata, testdata of steps × 88 arrays of 0 and 1) or .json (object of
+/// train, valid, test). Error(Exit::data) for damage, for pieces of fewer than two steps and for a set without training pieces.
 RollSet read_roll_file(const NamedFile& file);
 /// The same of its bytes.
 RollSet read_rolls(std::string_view bytes, const NamedFile& file);

@@ -8,7 +8,6 @@ import gzip
 import io
 import json
 import math
-import pickle as pickles
 import struct
 import subprocess
 import sys
@@ -21,14 +20,6 @@ ROLLS = {"train": [[[60, 64, 67], [], [21, 108]], [[72], [72]]], "valid": [], "t
 
 def json_rolls():
     return [json.dumps(ROLLS), json.dumps(ROLLS).replace("72", "72.0").replace("valid", "validation")]
-
-
-def pickle():
-    import numpy
-
-    numbers = {split: [[tuple(map(numpy.int64, step)) for step in piece] for piece in pieces] for split, pieces in ROLLS.items()}
-    others = [None, True, 1.5, b"bytes", "text\n", (), {1: 2}, 2**40, -1, numpy.float32(0.5)]
-    return [pickles.dumps(value, protocol) for protocol in range(6) for value in (ROLLS, numbers, others)]
 
 
 def mat():
@@ -54,7 +45,7 @@ def mat():
 
 
 def rolls():
-    return [b"\1" + seed for seed in mat()] + [b"\0" + seed for seed in pickle()]
+    return [b"\1" + seed for seed in mat()] + [b"\0" + seed.encode() for seed in json_rolls()]
 
 
 def midi():

@@ -26,7 +26,7 @@ RunHeader header() {
   header.overrides = {"seed=1", "train.steps=300"};
   header.hash = std::string(64, 'a');
   header.origins = {"name=adding.yaml:1", "seed=command line:1", "task.length=base.yaml:7"};
-  header.provenance = gather_provenance({"baseline", 2, {"stiefel", "run", "adding.yaml", "name=it's one"}, ""});
+  header.provenance = gather_provenance({"baseline", 2, {"stiefel", "run", "adding.yaml", "name=it's one"}});
   header.plugins = {{"adding", "task", "/lib/libadding.so", "1.0", 1, "11ff", std::string(64, 'b')},
                     {"householder", "parametrisation", "/lib/libhouseholder.so", "1.0", 1, "", std::string(64, 'c')}};
   header.datasets = {{"train-images", "/data/train-images-idx3-ubyte.gz", 9912422, std::string(64, 'd')}};
@@ -137,7 +137,6 @@ int main(int count, char** words) try {
   status.state = "finished";
   status.best_metric = 0.0083;
   status.best_step = 300;
-  status.warnings = {"the plateau came early"};
   recorder.finish(steps, status);
   stiefel::ProgressLog progress(directory / "progress.jsonl");
   const std::pair<std::string, double> values[] = {{"loss", 0.0083}, {"gradient", std::nan("")}};

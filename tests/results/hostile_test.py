@@ -27,7 +27,7 @@ from made_runs import TEXT  # pylint: disable=wrong-import-position
 CODES = {0, 2, 4, 6, 8}
 BATCH = 20
 SECONDS, MEGABYTES = 120, 6000
-EXPORTS = ("--csv", "--npz", "--tensorboard")
+EXPORTS = ("--csv", "--tensorboard")
 EXPERIMENT = """name: hostile
 task: {plugin: adding, length: 10, validation_sequences: 20, test_sequences: 20}
 model:

@@ -196,23 +196,6 @@ class RunCommands(unittest.TestCase):
         with open(self.root / "csv" / "timing.csv", encoding="utf-8") as stream:
             self.assertIn("seconds_passes", csv.DictReader(stream).fieldnames)
 
-    def test_npz(self):
-        self.call("export", self.run_, "--npz", "-o", "npz")
-        with np.load(self.root / "npz" / "results.npz") as arrays, h5py.File(self.run_ / "results.h5") as file:
-            def visit(name, item):
-                if isinstance(item, h5py.Dataset) and not name.startswith(("config", "provenance", "status")):
-                    expected = item.asstr()[()].astype("S") if item.dtype.kind == "O" else item[()]
-                    np.testing.assert_array_equal(arrays[name], expected, name)
-                    visited.append(name)
-            visited = []
-            file.visititems(visit)
-            self.assertEqual(set(arrays.files), {*visited, "config"})
-            self.assertEqual(arrays["spectrum/recurrent/eigenvalues"].dtype, np.complex128)
-            self.assertEqual(arrays["config"].item().decode(), file["config/yaml"].asstr()[()])
-        first = (self.root / "npz" / "results.npz").read_bytes()
-        self.call("export", self.run_, "--npz", "-o", "npz")
-        self.assertEqual((self.root / "npz" / "results.npz").read_bytes(), first)
-
     def test_tensorboard(self):
         self.assertEqual(crc32c(b"123456789"), 0xE3069283)
         file, = map(pathlib.Path, self.call("export", self.run_, "--tensorboard").split())
@@ -232,7 +215,7 @@ class RunCommands(unittest.TestCase):
         self.assertIn('1: "steps/loss"', said)
 
     def test_exports_that_cannot_be(self):
-        self.assertIn("--csv, --npz, --tensorboard", self.call("export", self.run_, code=2))
+        self.assertIn("--csv, --tensorboard or both", self.call("export", self.run_, code=2))
         (self.root / "file").write_text("", encoding="utf-8")
         self.assertIn("name another by --output", self.call("export", self.run_, "--csv", "-o", "file/x", code=2))
         broken = self.root / "broken"
@@ -267,16 +250,10 @@ class RunCommands(unittest.TestCase):
     def test_long_texts_are_cut_between_characters(self):
         def comment(number):
             def change(file):
-                file["provenance"].attrs["user_note"] = "é" * 30 + "\u00e8\u00e9"[number] * 30
+                file["provenance"].attrs["note"] = "é" * 30 + "\u00e8\u00e9"[number] * 30
             return change
         said = self.call("diff", self.changed("noted0", comment(0)), self.changed("noted1", comment(1)))
-        self.assertRegex(said, "user_note +…è{20}… +…é{20}…\n")
-
-    def test_texts_that_are_no_array(self):
-        texts = ["x"] * 20000 + ["y" * 20000]
-        copy = self.changed("unequal", lambda file: file.create_dataset("steps/labels", data=texts, dtype=h5py.string_dtype("utf-8")))
-        self.assertIn("/steps/labels cannot be an array of NumPy: 20001 texts, of which the longest has 20000 bytes",
-                      self.call("export", copy, "--npz", code=6))
+        self.assertRegex(said, "note +…è{20}… +…é{20}…\n")
 
     def test_inspect(self):
         for name, which in (("best", ()), ("last", ("--checkpoint", "last")), ("step_00000020", ("--checkpoint", 20))):

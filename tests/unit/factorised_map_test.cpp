@@ -13,15 +13,6 @@ using namespace map_plugins;
 
 namespace {
 
-std::size_t count(const std::string& map, const std::string& options, Index rows) {
-  return Sample<double>(map, options, rows).theta.numbers.size();
-}
-
-struct Values final : Recorder {
-  std::map<std::string, double> values;
-  void scalar(std::string_view name, double value) override { values.emplace(name, value); }
-};
-
 template <class T> Matrix<T> polar(Matrix<T> A) {
   const Index n = A.rows();
   Matrix<T> U(n, n), Vh(n, n);
@@ -65,9 +56,7 @@ TEST_CASE("spectral_householder: its singular values are the bounded ones of its
   sample.map->refresh(sample.theta.constant());
   const std::vector<double> values = sample.map->spectrum().singular_values;
   for (std::size_t i = 0; i < values.size(); ++i) CHECK(values[i] == doctest::Approx(expected[i]));
-  Values records;
-  sample.map->record(records);
-  CHECK(records.values.at("s_max") == doctest::Approx(expected.front()));
+  CHECK(recorded(sample).at("s_max") == doctest::Approx(expected.front()));
   CHECK_THROWS_WITH_AS(make_map<float>("spectral_householder", "{left: 8}", 8, 8), doctest::Contains("at most 7"), Error);
   CHECK_THROWS_WITH_AS(make_map<float>("spectral_householder", "{left: 2, margin: 2}", 8, 8), doctest::Contains("margin"), Error);
 }

@@ -34,7 +34,7 @@ class Letters final : public Task<double> {
 GuardedTask<double> guarded_letters(const std::function<void(Letters&)>& change) {
   auto task = std::make_unique<Letters>();
   change(*task);
-  return {std::move(task), "letters", "letters.so"};
+  return GuardedTask<double>({std::move(task), "letters", "letters.so"});
 }
 
 std::string refusal(const std::function<void(Letters&)>& change) {

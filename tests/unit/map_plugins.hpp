@@ -27,8 +27,7 @@ template <class Base, class S, class Context>
 std::unique_ptr<Base> make(Role role, const std::string& name, const std::string& options, const Context& context) {
   const Entry& entry = registry().find(role, name);
   const PluginChoice choice = choose_plugin(entry, options);
-  void* object = (std::is_same_v<S, float> ? entry.create_float : entry.create_double)(choice.options.get(), &context);
-  return std::unique_ptr<Base>(static_cast<Base*>(object));
+  return created<Base>(entry, choice.options.get(), &context);
 }
 
 template <class S>
@@ -129,6 +128,35 @@ template <class S> Matrix<S> gaussian(Index rows, Index cols, std::uint64_t seed
 template <class S> double defect(const Matrix<S>& W) {
   const Matrix<double> V = W.template cast<double>();
   return (V.transpose() * V - Matrix<double>::Identity(V.cols(), V.cols())).norm();
+}
+
+inline Index count(const std::string& map, const std::string& options, Index rows) {
+  return Index(Sample<double>(map, options, rows).theta.numbers.size());
+}
+
+inline std::map<std::string, double> recorded(Sample<double>& sample) {
+  struct Values final : Recorder {
+    std::map<std::string, double> values;
+    void scalar(std::string_view name, double value) override { values.emplace(name, value); }
+  } records;
+  sample.map->record(records);
+  return records.values;
+}
+
+/// After Adam-like steps in float: every number moves by about the rate, in a direction that persists for a while.
+inline double defect_after(const std::string& map, const std::string& options, Index rows, int steps, float rate) {
+  Sample<float> sample(map, options, rows);
+  Rng rng(7, "steps");
+  std::vector<float> moment(sample.theta.numbers.size(), 0.0F);
+  for (int step = 0; step < steps; ++step) {
+    for (std::size_t k = 0; k < moment.size(); ++k) {
+      moment[k] = 0.99F * moment[k] + 0.01F * float(rng.uniform(-1, 1)) + (step < 50 ? 0.02F * (k % 2 ? 1.0F : -1.0F) : 0.0F);
+      sample.theta.numbers[k] += rate * moment[k] * 10;
+    }
+    sample.map->after_step(sample.theta.blocks());
+  }
+  sample.map->refresh(sample.theta.constant());
+  return defect(sample.W());
 }
 
 /// tests/golden/parametrisations.txt, written by the script beside it.

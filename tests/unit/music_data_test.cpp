@@ -75,13 +75,12 @@ TEST_CASE("the four sets have the pieces, steps and notes that are known of them
   }
 }
 
-TEST_CASE("the chorales are the same in MATLAB, JSON and pickle") {
+TEST_CASE("the chorales are the same in MATLAB and JSON") {
   const char* data = data_folder();
   if (!data) return;
   const fs::path folder = fs::path(data) / "polyphonic";
   const RollSet mat = read_set(folder / "mat/JSB_Chorales.mat");
   CHECK(read_set(folder / "jsb_json/jsb-chorales-quarter.json") == mat);
-  CHECK(read_set(folder / "jsb_json/jsb-chorales-quarter.pkl") == mat);
   const std::map<std::string, std::array<std::size_t, 3>> steps = {
       {"jsb-chorales-8th", {27614, 9204, 9450}}, {"jsb-chorales-16th", {55228, 18408, 18900}}, {"Jsb16thSeparated", {55228, 18408, 18900}}};
   for (const auto& [name, known] : steps) {

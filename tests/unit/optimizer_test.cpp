@@ -24,8 +24,7 @@ const Registry& registry() {
 template <class S> std::unique_ptr<Optimizer<S>> make(const std::string& name, const std::string& options = "") {
   const Entry& entry = registry().find(Role::optimizer, name);
   const PluginChoice choice = choose_plugin(entry, options);
-  const auto create = std::is_same_v<S, float> ? entry.create_float : entry.create_double;
-  return std::unique_ptr<Optimizer<S>>(static_cast<Optimizer<S>*>(create(choice.options.get(), nullptr)));
+  return created<Optimizer<S>>(entry, choice.options.get());
 }
 
 using Numbers = std::vector<double>;

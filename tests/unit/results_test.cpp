@@ -62,8 +62,8 @@ TEST_CASE("the layout of a published file") {
   CHECK(reader.texts("/config/overrides") == Names{"seed=1", ""});
   CHECK(reader.texts("/config/origins") == Names{"name=adding.yaml:1"});
   CHECK(reader.text_attribute("/config", "hash") == "ff");
-  CHECK(reader.attributes("/provenance") == Names{"git_commit", "user_note"});
-  CHECK(reader.text_attribute("/provenance", "user_note").empty());
+  CHECK(reader.attributes("/provenance") == Names{"git_commit", "hostname"});
+  CHECK(reader.text_attribute("/provenance", "hostname").empty());
   CHECK(reader.texts("/provenance/plugins/kind") == Names{"parametrisation"});
   CHECK(reader.read("/provenance/plugins/abi").values == std::vector<double>{3});
   CHECK(reader.read("/provenance/datasets/bytes").values == std::vector<double>{9912422});
@@ -80,7 +80,6 @@ TEST_CASE("every array has units and a long name, and a scale or scales") {
   writer.define(steps_table());
   writer.define(spectrum_table(3));
   Status status;
-  status.warnings = {"w"};
   writer.publish(0, status);
   const ResultReader reader(folder.results());
   int arrays = 0;
@@ -97,7 +96,7 @@ TEST_CASE("every array has units and a long name, and a scale or scales") {
     CHECK((reader.shape(path).empty() || scale || reader.has_attribute(path, "DIMENSION_LIST")));
   };
   visit("/");
-  CHECK(arrays == 37);
+  CHECK(arrays == 35);
 }
 
 TEST_CASE("rows of several publishes follow each other") {
@@ -171,9 +170,7 @@ TEST_CASE("the status is that of the last publish") {
   const Folder folder;
   ResultWriter writer(folder.path(), small_header());
   Status status;
-  status.warnings = {"one"};
   writer.publish(0, status);
-  status.warnings = {"one", "zwei"};
   writer.publish(5, status);
   status = {.state = "diverged", .message = "NaN in block recurrent at step 7", .exit_code = 5, .best_metric = 0.25, .best_step = 4};
   writer.publish(7, status);
@@ -184,7 +181,6 @@ TEST_CASE("the status is that of the last publish") {
   CHECK(reader.number_attribute("/status", "exit_code") == 5);
   CHECK(reader.number_attribute("/status", "best_metric") == 0.25);
   CHECK(reader.number_attribute("/status", "best_step") == 4);
-  CHECK(reader.texts("/status/warnings").empty());
   CHECK(reader.read("/provenance/segments/end_step").values == std::vector<double>{7});
   CHECK(reader.texts("/provenance/segments/reason") == Names{"diverged"});
 }
@@ -360,7 +356,7 @@ TEST_CASE("SHA-256 of FIPS 180-4's examples, of texts and of files") {
 }
 
 TEST_CASE("provenance names compiler, libraries and machine; memory is measured") {
-  const auto rows = gather_provenance({"AVX2", 4, {"stiefel", "run", "a b.yaml"}, "note"});
+  const auto rows = gather_provenance({"AVX2", 4, {"stiefel", "run", "a b.yaml"}});
   const auto text = [&](const std::string& name) {
     for (const auto& [key, value] : rows)
       if (key == name) return value;
@@ -373,7 +369,6 @@ TEST_CASE("provenance names compiler, libraries and machine; memory is measured"
   CHECK(text("simd_target") == "AVX2");
   CHECK(text("threads") == "4");
   CHECK(text("command_line") == "stiefel run 'a b.yaml'");
-  CHECK(text("user_note") == "note");
   for (const char* name :
        {"git_commit", "git_dirty", "version", "cxx_flags", "blas_core", "os", "kernel", "libc", "cpu_model", "cpu_flags", "hostname"})
     CHECK_FALSE(text(name).empty());

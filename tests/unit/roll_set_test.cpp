@@ -53,24 +53,6 @@ Bytes json_of(const RollSet& rolls) {
                 }) +
          "}";
 }
-Bytes pickle_of(const RollSet& rolls) {
-  Bytes bytes = "\x80\x02}(";
-  for (std::size_t s = 0; s < 3; ++s) {
-    bytes += Bytes("X") + char(Bytes(roll_split_names[s]).size()) + zeros(3) + roll_split_names[s] + "](";
-    for (const PianoRoll& piece : rolls[s]) {
-      bytes += "](";
-      for (const Frame& frame : piece) {
-        bytes += "(";
-        for (int key = 0; key < 88; ++key)
-          if (frame[std::size_t(key)]) bytes += Bytes("K") + char(21 + key);
-        bytes += "t";
-      }
-      bytes += "e";
-    }
-    bytes += "e";
-  }
-  return bytes + "u.";
-}
 void write_midi_folder(const fs::path& folder, const RollSet& rolls) {
   for (std::size_t s = 0; s < 3; ++s) {
     fs::create_directories(folder / roll_split_names[s]);
@@ -95,19 +77,15 @@ std::string refusal_of(const Folder& folder, const std::string& name, const Byte
   return "accepted";
 }
 
-/// A pickle of one training piece whose only step is this.
-Bytes pickle_with(const Bytes& step) { return "}(U\x05train]](" + step + "eaU\x05valid]U\x04test]u."; }
-
 }  // namespace
 
 TEST_CASE("the same pieces from every kind of file") {
   const Folder folder;
   const RollSet rolls = small_set();
-  idx_files::write(folder.path / "rolls.mat", Mat{}.set(rolls));
-  idx_files::write(folder.path / "big.mat", Mat{true}.set(rolls));
+  idx_files::write(folder.path / "rolls.mat", music_files::Mat{}.set(rolls));
+  idx_files::write(folder.path / "big.mat", music_files::Mat{true}.set(rolls));
   idx_files::write(folder.path / "rolls.json", json_of(rolls));
-  for (const char* name : {"rolls.pickle", "rolls.pkl"}) idx_files::write(folder.path / name, pickle_of(rolls));
-  for (const char* name : {"rolls.mat", "big.mat", "rolls.json", "rolls.pickle", "rolls.pkl"}) {
+  for (const char* name : {"rolls.mat", "big.mat", "rolls.json"}) {
     CAPTURE(name);
     CHECK(read(folder.path / name) == rolls);
   }
@@ -122,62 +100,24 @@ TEST_CASE("the same pieces from every kind of file") {
 TEST_CASE("files whose contents are no set of piano rolls") {
   const Folder folder;
   const auto mat = [&](const Bytes& array) {
-    const Mat m;
+    const music_files::Mat m;
     return refusal_of(folder, "a.mat", m.header() + m.cell("traindata", {array}) + m.cell("validdata", {}) + m.cell("testdata", {}));
   };
-  CHECK(mat(Mat{}.array(2, 88, zeros(176))) == "accepted");
-  CHECK(mat(Mat{}.array(2, 87, zeros(174))).starts_with("traindata{1} has 87 columns, expected 88, one a key"));
-  CHECK(mat(Mat{}.array(1, 88, zeros(88))).starts_with("train, piece 1: 1 steps, at least 2 are needed. Fetch it again."));
-  CHECK(mat(Mat{}.array(0, 88, "")).starts_with("train, piece 1: 0 steps"));
-  CHECK(mat(Mat{}.array(2, 88, zeros(175) + '\x02')).starts_with("traindata{1} holds 2 at step 2, key 88; expected 0 or 1"));
-  CHECK(mat(Mat{}.array(2, 88, Bytes(704, '\xff'), 7)).starts_with("traindata{1} holds "));
-  CHECK(mat(Mat{}.array(2, 88, Bytes(1408, '\xff'), 9)).starts_with("traindata{1} holds "));
+  CHECK(mat(music_files::Mat{}.array(2, 88, zeros(176))) == "accepted");
+  CHECK(mat(music_files::Mat{}.array(2, 87, zeros(174))).starts_with("traindata{1} has 87 columns, expected 88, one a key"));
+  CHECK(mat(music_files::Mat{}.array(1, 88, zeros(88))).starts_with("train, piece 1: 1 steps, at least 2 are needed. Fetch it again."));
+  CHECK(mat(music_files::Mat{}.array(0, 88, "")).starts_with("train, piece 1: 0 steps"));
+  CHECK(mat(music_files::Mat{}.array(2, 88, zeros(175) + '\x02')).starts_with("traindata{1} holds 2 at step 2, key 88; expected 0 or 1"));
+  CHECK(mat(music_files::Mat{}.array(2, 88, Bytes(704, '\xff'), 7)).starts_with("traindata{1} holds "));
+  CHECK(mat(music_files::Mat{}.array(2, 88, Bytes(1408, '\xff'), 9)).starts_with("traindata{1} holds "));
 
   CHECK(refusal_of(folder, "a.json", json_of({})).starts_with("holds no piece to train on"));
-  CHECK(refusal_of(folder, "a.npz", "").starts_with("the name must end with .mat, .json, .pickle or .pkl"));
+  CHECK(refusal_of(folder, "a.npz", "").starts_with("the name must end with .mat or .json"));
+  for (const char* name : {"a.pkl", "a.pickle"}) CHECK(refusal_of(folder, name, "").starts_with("pickles are not read; docs/DATA.md"));
   CHECK(refusal_of(folder, "json", json_of(small_set())).starts_with("the name must end with"));
   fs::create_directories(folder.path / "folder.mat");
   CHECK_THROWS_WITH_AS(read(folder.path / "folder.mat"), doctest::Contains("not a file"), Error);
   CHECK_THROWS_WITH_AS(read(folder.path / "absent.json"), doctest::Contains("No such file or directory"), Error);
-}
-
-TEST_CASE("pickles whose data are no set of piano rolls") {
-  const Folder folder;
-  const auto says = [&](const Bytes& bytes) { return refusal_of(folder, "a.pickle", bytes); };
-  CHECK(says(pickle_of(small_set())) == "accepted");
-  CHECK(says("N.").starts_with("holds something else than a dictionary"));
-  CHECK(says("].").starts_with("holds something else than a dictionary"));
-  CHECK(says("}.").starts_with("has no key train"));
-  CHECK(says("}K\x01]s.").starts_with("the dictionary has a key that is none of train, valid, test"));
-  CHECK(says("}U\x01x]s.").starts_with("the dictionary has a key that is none"));
-  CHECK(says("}(U\x05train]U\x05train]u.").starts_with("the key train stands there twice"));
-  CHECK(says("}U\x05trainNs.").starts_with("train: a list of pieces is expected"));
-  CHECK(says("}U\x05train]Nas.").starts_with("train, piece 1: a list of steps is expected"));
-  CHECK(says(pickle_with("K<")).starts_with("train, piece 1: a list of notes is expected"));
-  for (const Bytes& note :
-       {Bytes("N"), Bytes("\x88"), Bytes("U\x02") + "60", Bytes("K\x14"), Bytes("Km"), Bytes("J\xfe\xff\xff\xff"), Bytes("]"),
-        Bytes("F60.5\n"), Bytes("Fnan\n"), Bytes("Finf\n"), Bytes("F1e300\n"), Bytes("L9223372036854775807L\n")}) {
-    CAPTURE(note);
-    CHECK(says(pickle_with("(" + note + "t)")).starts_with("train, piece 1: something is no note of a piano, 21 to 108"));
-  }
-  for (const Bytes& note : {Bytes("K<"), Bytes("F60.0\n"), Bytes("J\xff\xff\xff\xff")})
-    CHECK(says(pickle_with("(" + note + "t)")) == "accepted");
-  Bytes notes = "(";
-  for (int i = 0; i < 129; ++i) notes += "K<";
-  CHECK(says(pickle_with(notes + "t)")).starts_with("train, piece 1: 129 notes at once"));
-  CHECK(says("}q\x01(U\x05trainh\x01u.").starts_with("train: a list of pieces is expected"));
-  CHECK(says("}(U\x05train]q\x01h\x01"
-             "aU\x05valid]U\x04test]u.")
-            .starts_with("train, piece 1: something is no note of a piano"));  // a list that holds itself
-}
-
-TEST_CASE("a pickle whose pieces are one list many times is left alone") {
-  const Folder folder;
-  Bytes bytes = "}(U\x05train](](";
-  for (int i = 0; i < 1000; ++i) bytes += ")";
-  bytes += "eq\x01";
-  for (int i = 0; i < 1000; ++i) bytes += "h\x01";
-  CHECK(refusal_of(folder, "a.pickle", bytes + "eU\x05valid]U\x04test]u.").starts_with("has more steps than bytes"));
 }
 
 TEST_CASE("folders that are no set of MIDI files") {

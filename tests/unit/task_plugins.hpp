@@ -26,8 +26,7 @@ template <class S>
 std::unique_ptr<stiefel::Task<S>> make(const std::string& name, const std::string& options, const stiefel::TaskContext& context) {
   const stiefel::Entry& entry = registry().find(stiefel::Role::task, name);
   const stiefel::PluginChoice choice = stiefel::choose_plugin(entry, options);
-  void* task = (std::is_same_v<S, float> ? entry.create_float : entry.create_double)(choice.options.get(), &context);
-  return std::unique_ptr<stiefel::Task<S>>(static_cast<stiefel::Task<S>*>(task));
+  return stiefel::created<stiefel::Task<S>>(entry, choice.options.get(), &context);
 }
 
 template <class S> stiefel::Batch<S> batch_of(const stiefel::Task<S>& task, stiefel::Split split, stiefel::Index index) {

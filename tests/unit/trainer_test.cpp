@@ -594,7 +594,7 @@ train: {{batch: 7, steps: 1}}
     Session<double> c(without, registry(), {});
     const auto composite = [&] {
       c.network->refresh();
-      const Matrix<double> W = matrix_of((*c.network->model().maps)[0].plugin());
+      const Matrix<double> W = matrix_of(*(*c.network->model().maps)[0].plugin());
       return 0.3 * W.squaredNorm();
     };
     for (Index i = 0; i < layout.count(); ++i)

@@ -1,4 +1,4 @@
-/// Counter-based random numbers: a stream is (seed, name, index) and a position; nothing else is state.
+/// Counter-based random numbers: a stream is (seed, name, index); its numbers follow from these alone.
 ///
 /// Philox4x32-10 (Salmon et al., SC 2011) with distributions of our own, so that the same seed gives the same numbers with every
 /// compiler and library. Streams with another name or index are independent.
@@ -24,13 +24,10 @@ class STIEFEL_API Rng {
   std::int64_t integer(std::int64_t low, std::int64_t high);  ///< low ≤ k < high, without bias
   std::vector<std::int64_t> permutation(std::int64_t n);      ///< of 0 … n−1
 
-  std::uint64_t position() const { return position_; }  ///< numbers of 32 bits consumed
-  void seek(std::uint64_t position);                    ///< continue from an earlier position()
-
  private:
   void refill();
 
-  std::uint64_t key_, index_, position_ = 0;
+  std::uint64_t key_, index_, position_ = 0;  // numbers of 32 bits consumed
   std::uint32_t block_[4];  // the four numbers that position_ lies in
 };
 

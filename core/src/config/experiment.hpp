@@ -10,6 +10,8 @@
 #include <stiefel/entry.hpp>
 #include <stiefel/initialiser.hpp>
 #include <stiefel/schema.hpp>
+#include "host/plugin_call.hpp"
+#include "host/registry.hpp"
 
 namespace stiefel {
 
@@ -29,6 +31,11 @@ struct PluginChoice {
     } catch (const Error& error) {
       throw Error(where.empty() ? error.what() : where + ": " + error.what(), error.code());
     }
+  }
+  /// An object of the role's base class, e.g. make<Cell<float>>(registry, &context).
+  template <class T> Plugged<T> make(const Registry& registry, const void* context = nullptr) const {
+    const std::filesystem::path& file = registry.file_of(*entry).path;
+    return {guarded("create", plugin, file, [&] { return created<T>(*entry, options.get(), context); }), plugin, file};
   }
 };
 
@@ -140,7 +147,7 @@ struct CheckpointOptions {
 struct Experiment {
   std::string name;
   Index seed = 1;
-  std::string scalar = "float32";    // float32 | float64
+  std::string scalar = "float32";    // float32 | float64; see with_scalar()
   std::vector<std::string> plugins;  // further files or folders
   PluginChoice task;
   ModelOptions model;
@@ -150,6 +157,8 @@ struct Experiment {
   CheckpointOptions checkpoint;
   Index threads = 0;  // 0: all cores
 
+  /// f(S()) for the type S of all numbers of the network.
+  template <class F> decltype(auto) with_scalar(F&& f) const { return scalar == "float64" ? f(double()) : f(float()); }
   void describe(ConfigSchema& s);
 };
 

@@ -35,10 +35,10 @@ class Subject {
 
   /// An object of the role's base class, e.g. create<Cell<float>>(context).
   template <class Base, class Context> std::unique_ptr<Base> create(const Context& context) const {
-    return std::unique_ptr<Base>(call("create", [&] { return static_cast<Base*>(creator<Base>()(options.get(), &context)); }));
+    return call("create", [&] { return created<Base>(entry, options.get(), &context); });
   }
   template <class Base> std::unique_ptr<Base> create() const {
-    return std::unique_ptr<Base>(call("create", [&] { return static_cast<Base*>(creator<Base>()(options.get(), nullptr)); }));
+    return call("create", [&] { return created<Base>(entry, options.get()); });
   }
 
   template <class S> bool wants() const {
@@ -61,11 +61,6 @@ class Subject {
   std::shared_ptr<void> options;
 
  private:
-  template <class T> struct ScalarOf;
-  template <template <class> class Base, class S> struct ScalarOf<Base<S>> { using type = S; };
-  template <class Base> auto creator() const {
-    return std::is_same_v<typename ScalarOf<Base>::type, float> ? entry.create_float : entry.create_double;
-  }
   template <std::size_t N> static void write(char (&field)[N], std::string_view text) {
     const std::size_t length = std::min(text.size(), N - 1);
     std::memcpy(field, text.data(), length);

@@ -1,18 +1,18 @@
 // A task behind its plugin: each call is guarded, and what a pass relies on is checked when it comes.
 #pragma once
 
-#include <filesystem>
-#include <memory>
 #include <string>
+#include <vector>
 
 #include <stiefel/task.hpp>
+#include "host/plugin_call.hpp"
 
 namespace stiefel {
 
 /// Errors name the plugin and, where its answer is wrong, have Exit::plugin.
 template <class S> class STIEFEL_API GuardedTask final : public Task<S> {
  public:
-  GuardedTask(std::unique_ptr<Task<S>> task, std::string plugin, std::filesystem::path file);
+  explicit GuardedTask(Plugged<Task<S>> task);
 
   TaskShape shape() const override { return shape_; }
   Index batches(Split split) const override;
@@ -28,13 +28,10 @@ template <class S> class STIEFEL_API GuardedTask final : public Task<S> {
   std::vector<std::string> alphabet() const override;
 
  private:
-  template <class F> auto guard(const char* verb, F&& call) const;
   /// Throws unless `fault` is empty.
   void require(const std::string& fault) const;
 
-  std::unique_ptr<Task<S>> task_;
-  std::string plugin_;
-  std::filesystem::path file_;
+  Plugged<Task<S>> task_;
   TaskShape shape_;
   std::vector<Metric> metrics_;
 };

@@ -15,14 +15,12 @@ template <class S> bool dense_is_faster(const Parametrisation<S>& map, const Rou
 
 }  // namespace
 
-template <class S> NetworkMap<S>::NetworkMap(std::unique_ptr<Parametrisation<S>> map, std::string plugin, std::filesystem::path file,
-                                             const RouteContext& context)
-    : map_(std::move(map)), plugin_(std::move(plugin)), file_(std::move(file)) {
+template <class S> NetworkMap<S>::NetworkMap(Plugged<Parametrisation<S>> map, const RouteContext& context) : map_(std::move(map)) {
   const bool can_be_structured = map_->matrix().size() == 0;
   if (context.wanted == "structured" && !can_be_structured)
-    throw Error(plugin_ + " has no structured route, its matrix is formed explicitly; remove `route: structured`");
+    throw Error(map_.name + " has no structured route, its matrix is formed explicitly; remove `route: structured`");
   if (context.wanted == "dense" && !map_->materialises())
-    throw Error(plugin_ + " has no dense route, its matrix is never formed; remove `route: dense`");
+    throw Error(map_.name + " has no dense route, its matrix is never formed; remove `route: dense`");
   dense_ = !can_be_structured ||
            (map_->materialises() && context.wanted != "structured" && (context.wanted == "dense" || dense_is_faster(*map_, context)));
 }
@@ -33,11 +31,11 @@ template <class S> CMat<S> NetworkMap<S>::matrix() const {
 }
 
 template <class S> void NetworkMap<S>::refresh(CBlocks<S> theta) {
-  guard("refresh", [&] { map_->refresh(theta); });
+  map_.call("refresh", [&] { map_->refresh(theta); });
   if (!dense_) return;
   if (map_->matrix().size() == 0) {
     W_.resize(rows(), cols());
-    guard("materialise", [&] { map_->materialise(theta, view(W_)); });
+    map_.call("materialise", [&] { map_->materialise(theta, view(W_)); });
   }
   forward_.pack(matrix());
   adjoint_.pack_transposed(matrix());
@@ -50,35 +48,35 @@ template <class S> Index NetworkMap<S>::scratch(Index columns) const {
 template <class S> void NetworkMap<S>::apply(CMat<S> X, Mat<S> Y, Scratch<S>& scratch) const {
   if (dense_) return forward_.multiply(X, Y);
   const Index mark = scratch.used();
-  guard("apply", [&] { map_->apply(X, Y, scratch); });
+  map_.call("apply", [&] { map_->apply(X, Y, scratch); });
   scratch.release(mark);
 }
 
 template <class S> void NetworkMap<S>::add(CMat<S> X, Mat<S> Y, Scratch<S>& scratch) const {
   if (dense_) return forward_.add(X, Y);
   const Index mark = scratch.used();
-  guard("add", [&] { map_->add(X, Y, scratch); });
+  map_.call("add", [&] { map_->add(X, Y, scratch); });
   scratch.release(mark);
 }
 
 template <class S> void NetworkMap<S>::apply_adjoint(CMat<S> dY, Mat<S> dX, Scratch<S>& scratch) const {
   if (dense_) return adjoint_.multiply(dY, dX);
   const Index mark = scratch.used();
-  guard("apply_adjoint", [&] { map_->apply_adjoint(dY, dX, scratch); });
+  map_.call("apply_adjoint", [&] { map_->apply_adjoint(dY, dX, scratch); });
   scratch.release(mark);
 }
 
 template <class S> void NetworkMap<S>::add_adjoint(CMat<S> dY, Mat<S> dX, Scratch<S>& scratch) const {
   if (dense_) return adjoint_.add(dY, dX);
   const Index mark = scratch.used();
-  guard("add_adjoint", [&] { map_->add_adjoint(dY, dX, scratch); });
+  map_.call("add_adjoint", [&] { map_->add_adjoint(dY, dX, scratch); });
   scratch.release(mark);
 }
 
 template <class S> void NetworkMap<S>::accumulate(CMat<S> X, CMat<S> dY, std::span<S> sum, Scratch<S>& scratch) const {
   if (dense_) return add_outer(dY, X, as_matrix(sum, rows(), cols()));
   const Index mark = scratch.used();
-  guard("accumulate", [&] { map_->accumulate(X, dY, sum, scratch); });
+  map_.call("accumulate", [&] { map_->accumulate(X, dY, sum, scratch); });
   scratch.release(mark);
 }
 
@@ -97,8 +95,8 @@ template <class S> void NetworkMap<S>::decay(double decay, std::span<S> sum) con
 }
 
 template <class S> void NetworkMap<S>::finish(CBlocks<S> theta, std::span<const S> sum, Blocks<S> dtheta) {
-  if (!dense_) return guard("finish", [&] { map_->finish(theta, sum, dtheta); });
-  guard("pullback", [&] { map_->pullback(theta, matrix(), as_matrix(sum, rows(), cols()), dtheta); });
+  if (!dense_) return map_.call("finish", [&] { map_->finish(theta, sum, dtheta); });
+  map_.call("pullback", [&] { map_->pullback(theta, matrix(), as_matrix(sum, rows(), cols()), dtheta); });
 }
 
 template <class S> NetworkMaps<S>::NetworkMaps(std::vector<MapSpec> specs, std::vector<NetworkMap<S>> maps)

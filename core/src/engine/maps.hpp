@@ -1,7 +1,6 @@
 // The recurrent maps of one network: each with its route (structured or dense), its packed products and its gradient sums.
 #pragma once
 
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,11 +22,9 @@ struct RouteContext {
 /// One map behind its plugin.
 template <class S> class STIEFEL_API NetworkMap {
  public:
-  NetworkMap(std::unique_ptr<Parametrisation<S>> map, std::string plugin, std::filesystem::path file, const RouteContext& context);
+  NetworkMap(Plugged<Parametrisation<S>> map, const RouteContext& context);
 
-  Parametrisation<S>& plugin() const { return *map_; }
-  const std::string& plugin_name() const { return plugin_; }
-  const std::filesystem::path& plugin_file() const { return file_; }
+  const Plugged<Parametrisation<S>>& plugin() const { return map_; }
   bool dense() const { return dense_; }
   /// No block of it is trained: its gradient is neither accumulated nor finished.
   bool frozen() const { return frozen_; }
@@ -48,13 +45,8 @@ template <class S> class STIEFEL_API NetworkMap {
   void decay(double decay, std::span<S> sum) const;
   void finish(CBlocks<S> theta, std::span<const S> sum, Blocks<S> dtheta);
 
-  /// Any other call of the plugin: errors name it.
-  template <class F> auto guard(std::string_view verb, F&& call) const { return guarded(verb, plugin_, file_, std::forward<F>(call)); }
-
  private:
-  std::unique_ptr<Parametrisation<S>> map_;
-  std::string plugin_;
-  std::filesystem::path file_;
+  Plugged<Parametrisation<S>> map_;
   bool dense_, frozen_ = false;
   Matrix<S> W_;  // dense route of a structured map
   PackedProduct<S> forward_, adjoint_;

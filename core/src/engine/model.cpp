@@ -12,11 +12,6 @@
 namespace stiefel {
 namespace {
 
-template <class Base, class S> Base* make(const PluginChoice& choice, const void* context) {
-  return static_cast<Base*>(std::is_same_v<S, float> ? choice.entry->create_float(choice.options.get(), context)
-                                                     : choice.entry->create_double(choice.options.get(), context));
-}
-
 const RecurrentMap& choice_for(const ModelOptions& model, const std::string& name) {
   for (const RecurrentMap& map : model.maps)
     if (map.name == name) return map;
@@ -49,7 +44,6 @@ bool is_complex(const ModelOptions& model, const Registry& registry) {
 
 template <class S> Model<S>::Model(const Experiment& experiment, const Registry& registry, const TaskShape& shape) : task(shape) {
   const ModelOptions& model = experiment.model;
-  const auto file_of = [&](const PluginChoice& choice) { return registry.file_of(*choice.entry).path; };
   message_clip = S(experiment.train.message_clip);
   chunk = experiment.train.chunk;
   initial = model.initial_state;
@@ -59,31 +53,25 @@ template <class S> Model<S>::Model(const Experiment& experiment, const Registry&
                 " does not (task.plugin), use zero or learned");
 
   const CellContext context{model.hidden, is_complex(model, registry)};
-  cell_plugin = model.cell.plugin;
-  cell_file = file_of(model.cell);
-  cell.reset(model.cell.located(
-      [&] { return guarded("create", cell_plugin, cell_file, [&] { return make<Cell<S>, S>(model.cell, &context); }); }));
+  cell = model.cell.located([&] { return model.cell.make<Cell<S>>(registry, &context); });
 
   const std::string& wanted = experiment.train.recompute;
-  const Index saved_rows = guarded("saved_rows", cell_plugin, cell_file, [&] { return cell->saved_rows(); });
+  const Index saved_rows = cell.call("saved_rows", [&] { return cell->saved_rows(); });
   const double saved = double(saved_rows) * double(shape.steps * experiment.train.batch) * sizeof(S);
   recompute = wanted == "always" || (wanted == "auto" && saved > 0.25 * double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE)));
 
-  const std::vector<MapSpec> specs = guarded("maps", cell_plugin, cell_file, [&] { return cell->maps(); });
+  const std::vector<MapSpec> specs = cell.call("maps", [&] { return cell->maps(); });
   refuse_unknown_maps(model, specs);
   if (specs.empty() && model.recurrent.plugin != "dense")
     throw Error(fmt::format("{}: the cell {} has no recurrent map, so {} would do nothing; write `recurrent: dense`", model.recurrent.where,
-                            cell_plugin, model.recurrent.plugin));
+                            cell.name, model.recurrent.plugin));
   const Index batch_columns = (experiment.train.batch + slice_count(experiment.train.batch) - 1) / slice_count(experiment.train.batch);
   std::vector<NetworkMap<S>> made;
   for (const MapSpec& spec : specs) {
     const RecurrentMap& choice = choice_for(model, spec.name);
     const Shape map_shape{spec.rows, spec.cols, context.complex};
-    const std::filesystem::path file = file_of(choice);
     choice.located([&] {
-      std::unique_ptr<Parametrisation<S>> map(
-          guarded("create", choice.plugin, file, [&] { return make<Parametrisation<S>, S>(choice, &map_shape); }));
-      made.emplace_back(std::move(map), choice.plugin, file,
+      made.emplace_back(choice.make<Parametrisation<S>>(registry, &map_shape),
                         RouteContext{choice.route, batch_columns, experiment.train.batch * task.steps});
     });
   }
@@ -96,15 +84,15 @@ template <class S> Model<S>::Model(const Experiment& experiment, const Registry&
     return layout.add(prefix, blocks);
   };
   add("input.", input->blocks(), input_count);
-  guarded("blocks", cell_plugin, cell_file, [&] { cell_first = add("", cell->blocks(), cell_count); });
+  cell.call("blocks", [&] { cell_first = add("", cell->blocks(), cell_count); });
   readout_first = add("readout.", readout->blocks(), readout_count);
   if (learned_state()) state_block = layout.add("", {{"initial_state", cell->state_rows(), cell->state_rows(), 1}});
   for (Index i = 0; i < maps->count(); ++i) {
     Index count = 0;
     const std::string& name = maps->spec(i).name;
     const NetworkMap<S>& map = (*maps)[i];
-    map.guard("blocks",
-              [&] { map_first.push_back(add(name.empty() ? "recurrent." : "recurrent." + name + ".", map.plugin().blocks(), count)); });
+    const std::string prefix = name.empty() ? "recurrent." : "recurrent." + name + ".";
+    map.plugin().call("blocks", [&] { map_first.push_back(add(prefix, map.plugin()->blocks(), count)); });
     map_count.push_back(count);
   }
 }
@@ -113,9 +101,9 @@ template <class S> void Model<S>::initialise(S* data, std::uint64_t seed) const 
   std::fill_n(data, layout.size(), S(0));
   Rng rng(seed, "initialise/input");
   input->initialise(part(data, 0, input_count), rng);
-  guarded("initialise_bias", cell_plugin, cell_file, [&] { cell->initialise_bias(input->bias(part(data, 0, input_count))); });
+  cell.call("initialise_bias", [&] { cell->initialise_bias(input->bias(part(data, 0, input_count))); });
   Rng cell_rng(seed, "initialise/cell");
-  guarded("initialise", cell_plugin, cell_file, [&] { cell->initialise(part(data, cell_first, cell_count), cell_rng); });
+  cell.call("initialise", [&] { cell->initialise(part(data, cell_first, cell_count), cell_rng); });
   Rng readout_rng(seed, "initialise/readout");
   readout->initialise(part(data, readout_first, readout_count), readout_rng);
   if (learned_state()) {
@@ -127,7 +115,7 @@ template <class S> void Model<S>::initialise(S* data, std::uint64_t seed) const 
   for (Index i = 0; i < maps->count(); ++i) {
     const NetworkMap<S>& map = (*maps)[i];
     Rng map_rng(seed, "initialise/recurrent/" + maps->spec(i).name);
-    map.guard("initialise", [&] { map.plugin().initialise(part(data, map_first[i], map_count[i]), map_rng); });
+    map.plugin().call("initialise", [&] { map.plugin()->initialise(part(data, map_first[i], map_count[i]), map_rng); });
   }
 }
 

@@ -30,9 +30,7 @@ template <class S> struct STIEFEL_API Model {
   bool carried_state() const { return initial.kind == "carried"; }
 
   Layout layout;
-  std::string cell_plugin;
-  std::filesystem::path cell_file;
-  std::unique_ptr<Cell<S>> cell;
+  Plugged<Cell<S>> cell;
   std::unique_ptr<NetworkMaps<S>> maps;
   std::optional<InputLayer<S>> input;
   std::optional<Readout<S>> readout;

@@ -9,8 +9,6 @@
 #include <numeric>
 #include <stiefel/parallel.hpp>
 
-#include "host/plugin_call.hpp"
-
 namespace stiefel {
 namespace {
 
@@ -53,20 +51,18 @@ template <class S> Network<S>::Network(const Experiment& experiment, const Regis
       map_decay_(model_.maps->count(), 0.0) {}
 
 template <class S> template <class F> void Network<S>::each_plugin(F&& f) {
-  f("cell", model_.cell_plugin, model_.cell_file, [&](Archive& archive) { model_.cell->serialise(archive); });
+  f("cell", model_.cell);
   for (Index m = 0; m < model_.maps->count(); ++m) {
-    NetworkMap<S>& map = (*model_.maps)[m];
     const std::string& name = model_.maps->spec(m).name;
-    f(name.empty() ? "recurrent" : "recurrent." + name, map.plugin_name(), map.plugin_file(),
-      [&](Archive& archive) { map.plugin().serialise(archive); });
+    f(name.empty() ? "recurrent" : "recurrent." + name, (*model_.maps)[m].plugin());
   }
 }
 
 template <class S> NetworkState<S> Network<S>::state() {
   NetworkState<S> state{theta_, {}};
-  each_plugin([&](const std::string& name, const std::string& plugin, const std::filesystem::path& file, auto serialise) {
+  each_plugin([&](const std::string& name, const auto& plugin) {
     MemoryArchive archive;
-    guarded("serialise", plugin, file, [&] { serialise(archive); });
+    plugin.call("serialise", [&] { plugin->serialise(archive); });
     if (!archive.items().empty()) state.plugins.emplace(name, archive.items());
   });
   return state;
@@ -74,11 +70,11 @@ template <class S> NetworkState<S> Network<S>::state() {
 
 template <class S> void Network<S>::restore(const NetworkState<S>& state) {
   theta_ = state.values;
-  each_plugin([&](const std::string& name, const std::string& plugin, const std::filesystem::path& file, auto serialise) {
+  each_plugin([&](const std::string& name, const auto& plugin) {
     const auto found = state.plugins.find(name);
     if (found == state.plugins.end()) return;
     MemoryArchive archive(found->second);
-    guarded("serialise", plugin, file, [&] { serialise(archive); });
+    plugin.call("serialise", [&] { plugin->serialise(archive); });
   });
 }
 
@@ -182,7 +178,7 @@ template <class S> void Network<S>::reduce(PassResult& result) {
     if (map_decay_[m] != 0) map.decay(map_decay_[m], sum);
     const Blocks<S> dtheta = model_.part(gradient_.data(), model_.map_first[m], model_.map_count[m]);
     map.finish(model_.map_theta(m), sum, dtheta);
-    penalties[std::size_t(m)] = map.guard("penalty", [&] { return map.plugin().penalty(model_.map_theta(m), dtheta); });
+    penalties[std::size_t(m)] = map.plugin().call("penalty", [&] { return map.plugin()->penalty(model_.map_theta(m), dtheta); });
   });
   for (const double penalty : penalties) result.penalty += penalty;
 }

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <chrono>
 
-#include "host/plugin_call.hpp"
-
 namespace stiefel {
 namespace {
 
@@ -152,7 +150,7 @@ template <class S> void SlicePass<S>::compute(Chunk<S>& c) {
   Mat<S> fresh = mat(c.saved.data() + c.columns * stride_, m.cell->input_rows(), c.steps * c.columns, stride_);
   m.input->forward(window(c), fresh, panel_);
   Scratch<S> scratch{std::span<S>(scratch_)};
-  guarded("forward", m.cell_plugin, m.cell_file, [&] { m.cell->forward(c, *m.maps, m.cell_theta(), scratch); });
+  m.cell.call("forward", [&] { m.cell->forward(c, *m.maps, m.cell_theta(), scratch); });
 }
 
 template <class S> void SlicePass<S>::forward(Chunk<S>& c, Index number) {
@@ -198,7 +196,7 @@ template <class S> void SlicePass<S>::backward(Scored scored, GradientSink<S>& s
     if (norms) new (&c.dhidden) Mat<S>(mat(dhidden_.data(), cell.output_rows(), c.steps * c.columns, cell.output_rows()));
     const CMat<S> doutput = score(c, scored, scale, true, accumulate);
     Scratch<S> scratch{std::span<S>(scratch_)};
-    guarded("backward", m.cell_plugin, m.cell_file, [&] { cell.backward(c, doutput, *m.maps, m.cell_theta(), sink, scratch); });
+    m.cell.call("backward", [&] { cell.backward(c, doutput, *m.maps, m.cell_theta(), sink, scratch); });
     if (norms)
       for (Index t = 0; t < c.steps; ++t) (*norms)[c.first + t] = squares(c.step(c.dhidden, t));
     if (accumulate) m.input->accumulate(window(c), cview(rows_of(c.delta, 0, cell.input_rows())), input_sum_, panel_);

@@ -2,9 +2,13 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
+#include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
+#include <stiefel/entry.hpp>
 #include <stiefel/export.hpp>
 
 namespace stiefel {
@@ -38,5 +42,26 @@ decltype(auto) guarded(std::string_view verb, std::string_view plugin, const std
     rethrow_from_plugin(verb, plugin, file);
   }
 }
+
+template <class T> struct ScalarOf;
+template <template <class> class Base, class S> struct ScalarOf<Base<S>> { using type = S; };
+
+/// An object of the role's base class, e.g. created<Cell<float>>(entry, options, &context). Not guarded.
+template <class T> std::unique_ptr<T> created(const Entry& entry, const void* options, const void* context = nullptr) {
+  const auto create = std::is_same_v<typename ScalarOf<T>::type, float> ? entry.create_float : entry.create_double;
+  return std::unique_ptr<T>(static_cast<T*>(create(options, context)));
+}
+
+/// An object that a plugin made, with what errors say of it.
+template <class T> struct Plugged {
+  std::unique_ptr<T> object;
+  std::string name;
+  std::filesystem::path file;
+
+  T* operator->() const { return object.get(); }
+  T& operator*() const { return *object; }
+  /// f(), which calls the object; whatever is thrown there names verb, plugin and file.
+  template <class F> decltype(auto) call(std::string_view verb, F&& f) const { return guarded(verb, name, file, std::forward<F>(f)); }
+};
 
 }  // namespace stiefel

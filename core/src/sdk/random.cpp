@@ -10,7 +10,6 @@
 #include <numeric>
 
 #include <stiefel/error.hpp>
-#include "sdk/philox.hpp"
 
 namespace stiefel {
 namespace {
@@ -70,19 +69,14 @@ double cosine_of_turns(double u) {
 
 }  // namespace
 
-std::array<std::uint32_t, 4> philox(const std::array<std::uint32_t, 4>& counter, const std::array<std::uint32_t, 2>& key) {
-  using Generator = r123::Philox4x32_R<10>;
-  const Generator::ctr_type bits = Generator()({{counter[0], counter[1], counter[2], counter[3]}}, {{key[0], key[1]}});
-  return {bits[0], bits[1], bits[2], bits[3]};
-}
-
 Rng::Rng(std::uint64_t seed, std::string_view stream, std::uint64_t index)
     : key_(mixed(mixed(seed) ^ mixed(hash_of(stream)))), index_(index), block_{} {}
 
 void Rng::refill() {
   const auto half = [](std::uint64_t x, int i) { return static_cast<std::uint32_t>(x >> (32 * i)); };
   const std::uint64_t block = position_ / 4;
-  const auto bits = philox({half(block, 0), half(block, 1), half(index_, 0), half(index_, 1)}, {half(key_, 0), half(key_, 1)});
+  const auto bits = r123::Philox4x32_R<10>()({{half(block, 0), half(block, 1), half(index_, 0), half(index_, 1)}},
+                                             {{half(key_, 0), half(key_, 1)}});
   std::copy(bits.begin(), bits.end(), block_);
 }
 
@@ -103,7 +97,7 @@ double Rng::uniform(double low, double high) {
   return x < high ? x : std::nextafter(high, low);  // the sum may round up to high
 }
 
-// The cosine of each pair only: with a sine kept for the next call, position() would not be the whole state.
+// The cosine of each pair only: a call takes four numbers of 32 bits, whatever came before.
 double Rng::normal() {
   const double radius = std::sqrt(-2 * natural_logarithm(1 - uniform()));
   return radius * cosine_of_turns(uniform());
@@ -123,11 +117,6 @@ std::vector<std::int64_t> Rng::permutation(std::int64_t n) {
   std::iota(p.begin(), p.end(), 0);
   for (std::int64_t i = n - 1; i > 0; --i) std::swap(p[i], p[integer(0, i + 1)]);
   return p;
-}
-
-void Rng::seek(std::uint64_t position) {
-  position_ = position;
-  if (position_ % 4 != 0) refill();
 }
 
 }  // namespace stiefel

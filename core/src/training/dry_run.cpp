@@ -54,7 +54,7 @@ template <class S> DryRun dry(const LoadedExperiment& loaded, Registry& registry
     line(fmt::format("  {:<24} {:>9}{}", layout.block(i).name, layout.block(i).size, session.updater->moves(i) ? "" : "  frozen"));
   for (Index i = 0; i < session.network->model().maps->count(); ++i) {
     const auto& map = (*session.network->model().maps)[i];
-    line(fmt::format("map        {} {} × {}, {} route", map.plugin_name(), map.rows(), map.cols(), map.dense() ? "dense" : "structured"));
+    line(fmt::format("map        {} {} × {}, {} route", map.plugin().name, map.rows(), map.cols(), map.dense() ? "dense" : "structured"));
   }
   Batch<S> batch;
   session.task->fill(Split::train, 0, batch);
@@ -76,14 +76,11 @@ template <class S> DryRun dry(const LoadedExperiment& loaded, Registry& registry
 }  // namespace
 
 void try_to_build(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options) {
-  if (loaded.experiment.scalar == "float64")
-    Built<double>(loaded, registry, options);
-  else
-    Built<float>(loaded, registry, options);
+  loaded.experiment.with_scalar([&]<class S>(S) { Built<S>(loaded, registry, options); });
 }
 
 DryRun dry_run(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options) {
-  return loaded.experiment.scalar == "float64" ? dry<double>(loaded, registry, options) : dry<float>(loaded, registry, options);
+  return loaded.experiment.with_scalar([&]<class S>(S) { return dry<S>(loaded, registry, options); });
 }
 
 }  // namespace stiefel

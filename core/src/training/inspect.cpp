@@ -28,14 +28,14 @@ Inspection inspect_as(const LoadedExperiment& loaded, Registry& registry, const 
   for (Index i = 0; i < layout.count(); ++i) found.blocks.push_back(inspect_block<S>(layout.block(i), theta[i]));
   const NetworkMaps<S>& maps = *session.network->model().maps;
   for (Index i = 0; i < maps.count(); ++i) {
-    const Parametrisation<S>& plugin = maps[i].plugin();
+    const Plugged<Parametrisation<S>>& plugin = maps[i].plugin();
     InspectedMap map{maps.spec(i).name.empty() ? "recurrent" : maps.spec(i).name,
-                     maps[i].plugin_name(),
-                     maps[i].guard("apply", [&] { return matrix_of(plugin); }),
-                     plugin.complex_pairs(),
+                     plugin.name,
+                     plugin.call("apply", [&] { return matrix_of(*plugin); }),
+                     plugin->complex_pairs(),
                      {},
                      {}};
-    map.spectrum = maps[i].guard("spectrum", [&] { return plugin.spectrum(); });
+    map.spectrum = plugin.call("spectrum", [&] { return plugin->spectrum(); });
     map.defect = orthogonality_defect(map.W, map.complex);
     found.maps.push_back(std::move(map));
   }
@@ -45,8 +45,7 @@ Inspection inspect_as(const LoadedExperiment& loaded, Registry& registry, const 
 }  // namespace
 
 Inspection inspect(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options, const std::filesystem::path& network) {
-  return loaded.experiment.scalar == "float64" ? inspect_as<double>(loaded, registry, options, network)
-                                               : inspect_as<float>(loaded, registry, options, network);
+  return loaded.experiment.with_scalar([&]<class S>(S) { return inspect_as<S>(loaded, registry, options, network); });
 }
 
 }  // namespace stiefel

@@ -124,7 +124,7 @@ template <class S> void Recording<S>::define_epochs(const Task<S>& task) {
 template <class S> void Recording<S>::define_maps(Network<S>& network) {
   NetworkMaps<S>& maps = *network.model().maps;
   for (Index i = 0; i < maps.count(); ++i) {
-    const Parametrisation<S>& map = maps[i].plugin();
+    const Parametrisation<S>& map = *maps[i].plugin();
     const Index n = std::min(map.rows(), map.cols()) / (map.complex_pairs() ? 2 : 1);
     const bool square = map.rows() == map.cols();
     const Axis k = count_axis("k", n, "number of the value, descending modulus");
@@ -150,7 +150,7 @@ template <class S> void Recording<S>::define_maps(Network<S>& network) {
                                                      1024})
                                  : -1);
     NamedScalars scalars;
-    if (periods_.scalars > 0) maps[i].guard("record", [&] { map.record(scalars); });
+    if (periods_.scalars > 0) maps[i].plugin().call("record", [&] { map.record(scalars); });
     std::vector<Column> named;
     for (const std::string& name : scalars.names) named.push_back(number(name, "1", name + " of the map"));
     scalar_names_.push_back(std::move(scalars.names));
@@ -223,7 +223,8 @@ template <class S> bool Recording<S>::maps_due(Index step) const {
 template <class S> void Recording<S>::maps(Index step, Network<S>& network) {
   NetworkMaps<S>& maps = *network.model().maps;
   for (Index i = 0; i < maps.count(); ++i) {
-    if (map_due(periods_.spectrum, step)) spectrum(step, i, maps[i].guard("spectrum", [&] { return maps[i].plugin().spectrum(); }));
+    if (map_due(periods_.spectrum, step))
+      spectrum(step, i, maps[i].plugin().call("spectrum", [&] { return maps[i].plugin()->spectrum(); }));
     if (map_due(periods_.orthogonality, step)) orthogonality(step, i, network);
     if (map_due(periods_.scalars, step) && scalars_[i] >= 0) scalars(step, i, network);
   }
@@ -248,18 +249,18 @@ template <class S> void Recording<S>::spectrum(Index step, Index map, const Spec
 }
 
 template <class S> void Recording<S>::orthogonality(Index step, Index map, Network<S>& network) {
-  const NetworkMap<S>& shown = (*network.model().maps)[map];
-  const Matrix<double> W = shown.guard("apply", [&] { return matrix_of(shown.plugin()); });
-  const Defect defect = orthogonality_defect(W, shown.plugin().complex_pairs());
+  const Plugged<Parametrisation<S>>& shown = (*network.model().maps)[map].plugin();
+  const Matrix<double> W = shown.call("apply", [&] { return matrix_of(*shown); });
+  const Defect defect = orthogonality_defect(W, shown->complex_pairs());
   const double values[] = {defect.frobenius, defect.largest};
   recorder_.append(orthogonality_[map], double(step), values);
 }
 
 template <class S> void Recording<S>::scalars(Index step, Index map, Network<S>& network) {
   NamedScalars scalars;
-  const NetworkMap<S>& shown = (*network.model().maps)[map];
-  shown.guard("record", [&] {
-    shown.plugin().record(scalars);
+  const Plugged<Parametrisation<S>>& shown = (*network.model().maps)[map].plugin();
+  shown.call("record", [&] {
+    shown->record(scalars);
     if (scalars.names != scalar_names_[map]) throw Error("record() gives other scalars than at the beginning of the run", Exit::plugin);
   });
   recorder_.append(scalars_[map], double(step), scalars.values);

@@ -70,8 +70,7 @@ template <class S> void sample_as(const LoadedExperiment& loaded, Registry& regi
 
 void sample(const LoadedExperiment& loaded, Registry& registry, const RunOptions& run, const SampleOptions& options,
             const std::function<void(std::string_view)>& write) {
-  loaded.experiment.scalar == "float64" ? sample_as<double>(loaded, registry, run, options, write)
-                                        : sample_as<float>(loaded, registry, run, options, write);
+  loaded.experiment.with_scalar([&]<class S>(S) { sample_as<S>(loaded, registry, run, options, write); });
 }
 
 }  // namespace stiefel

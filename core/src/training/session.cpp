@@ -8,21 +8,13 @@
 #include <limits>
 
 #include "engine/guarded_task.hpp"
-#include "host/plugin_call.hpp"
 
 namespace stiefel {
 
 template <class S> Session<S>::Session(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options)
     : experiment(loaded.experiment), workers(int(experiment.threads)) {
   const TaskContext context{std::uint64_t(experiment.seed), experiment.train.batch, options.data_directory};
-  const Entry& entry = *experiment.task.entry;
-  const auto create = std::is_same_v<S, float> ? entry.create_float : entry.create_double;
-  const std::filesystem::path file = registry.file_of(entry).path;
-  experiment.task.located([&] {
-    std::unique_ptr<Task<S>> made(static_cast<Task<S>*>(
-        guarded("create", experiment.task.plugin, file, [&] { return create(experiment.task.options.get(), &context); })));
-    task = std::make_unique<GuardedTask<S>>(std::move(made), experiment.task.plugin, file);
-  });
+  experiment.task.located([&] { task = std::make_unique<GuardedTask<S>>(experiment.task.make<Task<S>>(registry, &context)); });
   if (task->batches(Split::train) < 1)
     throw Error("the task " + experiment.task.plugin + " has no training batch; make its training set at least one batch large",
                 Exit::data);

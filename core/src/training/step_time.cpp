@@ -26,9 +26,9 @@ template <class S> StepParts step_flops(Session<S>& session) {
   }
   for (Index i = 0; i < model.maps->count(); ++i) {
     const NetworkMap<S>& map = (*model.maps)[i];
-    const Cost cost = map.plugin().cost(1);
+    const Cost cost = map.plugin()->cost(1);
     const double product = 2.0 * double(map.rows() * map.cols());
-    const bool formed_apart = map.dense() && map.plugin().matrix().size() == 0;
+    const bool formed_apart = map.dense() && map.plugin()->matrix().size() == 0;
     flops.refresh += cost.refresh + (formed_apart ? cost.materialise : 0);
     flops.forward += (map.dense() ? product : cost.apply) * columns;
     flops.backward += map.dense() ? 2 * product * columns + cost.pullback : (cost.apply_adjoint + cost.accumulate) * columns + cost.finish;
@@ -100,13 +100,11 @@ KernelRate rate_of_kernel(const LoadedExperiment& loaded, Registry& registry, co
 }  // namespace
 
 StepTime measure_step(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options, double seconds) {
-  return loaded.experiment.scalar == "float64" ? measure<double>(loaded, registry, options, seconds)
-                                               : measure<float>(loaded, registry, options, seconds);
+  return loaded.experiment.with_scalar([&]<class S>(S) { return measure<S>(loaded, registry, options, seconds); });
 }
 
 KernelRate measure_kernel(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options, double seconds) {
-  return loaded.experiment.scalar == "float64" ? rate_of_kernel<double>(loaded, registry, options, seconds)
-                                               : rate_of_kernel<float>(loaded, registry, options, seconds);
+  return loaded.experiment.with_scalar([&]<class S>(S) { return rate_of_kernel<S>(loaded, registry, options, seconds); });
 }
 
 }  // namespace stiefel

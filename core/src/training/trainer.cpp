@@ -92,14 +92,12 @@ template <class S> RunSummary resume(const std::filesystem::path& path, const Lo
 RunObserver::~RunObserver() = default;
 
 RunSummary run_experiment(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options, RunObserver& observer) {
-  return loaded.experiment.scalar == "float64" ? run_in_scalar<double>(loaded, registry, options, observer)
-                                               : run_in_scalar<float>(loaded, registry, options, observer);
+  return loaded.experiment.with_scalar([&]<class S>(S) { return run_in_scalar<S>(loaded, registry, options, observer); });
 }
 
 RunSummary resume_experiment(const std::filesystem::path& directory, const LoadedExperiment& loaded, Registry& registry,
                              const RunOptions& options, const std::vector<std::string>& allowed, RunObserver& observer) {
-  return loaded.experiment.scalar == "float64" ? resume<double>(directory, loaded, registry, options, allowed, observer)
-                                               : resume<float>(directory, loaded, registry, options, allowed, observer);
+  return loaded.experiment.with_scalar([&]<class S>(S) { return resume<S>(directory, loaded, registry, options, allowed, observer); });
 }
 
 }  // namespace stiefel

@@ -8,8 +8,6 @@
 #include <cmath>
 #include <ranges>
 
-#include "host/plugin_call.hpp"
-
 namespace stiefel {
 namespace {
 
@@ -76,18 +74,17 @@ template <class S> void Updater<S>::attach(const Experiment& experiment, const R
   for (std::size_t g = 0; g < experiment.optimizer.size(); ++g) {
     const OptimizerGroup& option = experiment.optimizer[g];
     if (option.frozen) continue;
-    const std::filesystem::path file = registry.file_of(*option.entry).path;
-    const auto create = std::is_same_v<S, float> ? option.entry->create_float : option.entry->create_double;
-    std::unique_ptr<Optimizer<S>> optimizer(option.located([&] {
-      return static_cast<Optimizer<S>*>(guarded("create", option.plugin, file, [&] { return create(option.options.get(), nullptr); }));
-    }));
-    Group group{
-        std::move(optimizer), option.plugin, file, option.rate, option.weight_decay, option.composite, Schedule(option.schedule), {}};
+    Group group{option.located([&] { return option.make<Optimizer<S>>(registry); }),
+                option.rate,
+                option.weight_decay,
+                option.composite,
+                Schedule(option.schedule),
+                {}};
     std::vector<BlockSpec> specs;
     for (Index i = 0; i < layout.count(); ++i) {
       if (option_of_[i] != int(g)) continue;
       const BlockSpec& block = layout.block(i);
-      if (!guarded("moves", group.plugin, file, [&] { return group.optimizer->moves(block.manifold); }))
+      if (!group.optimizer.call("moves", [&] { return group.optimizer->moves(block.manifold); }))
         throw Error(std::string("the block ") + block.name + " lies on " + describe(block.manifold) + " and " + option.plugin +
                     " cannot move it; give it an optimizer that can, e.g. {blocks: \"" + block.name +
                     "\", plugin: " + (block.manifold == Manifold::flat ? "adam" : "geodesic_cayley") + "}");
@@ -95,7 +92,7 @@ template <class S> void Updater<S>::attach(const Experiment& experiment, const R
       group.blocks.push_back(i);
       specs.push_back(block);
     }
-    guarded("attach", group.plugin, file, [&] { group.optimizer->attach(specs); });
+    group.optimizer.call("attach", [&] { group.optimizer->attach(specs); });
     names_.push_back(option.blocks);
     groups_.push_back(std::move(group));
   }
@@ -174,7 +171,7 @@ template <class S> void Updater<S>::move(Index step, Network<S>& network, Worker
     const auto& [group, k] = moves[std::size_t(m)];
     const Index i = group->blocks[std::size_t(k)];
     const double rate = group->rate * group->schedule.factor(step) * layout.block(i).rate_scale;
-    guarded("step", group->plugin, group->file, [&] { group->optimizer->step(k, rate, network.theta()[i], network.gradient()[i]); });
+    group->optimizer.call("step", [&] { group->optimizer->step(k, rate, network.theta()[i], network.gradient()[i]); });
   });
 }
 
@@ -198,7 +195,7 @@ template <class S> UpdateNorms Updater<S>::step(Index step, Network<S>& network,
     NetworkMap<S>& map = (*model.maps)[m];
     if (map.frozen()) continue;
     const Blocks<S> theta = model.part(network.values().data(), model.map_first[m], model.map_count[m]);
-    map.guard("after_step", [&] { map.plugin().after_step(theta); });
+    map.plugin().call("after_step", [&] { map.plugin()->after_step(theta); });
   }
   for (std::size_t i = 0; i < before_.size(); ++i) before_[i] -= network.values()[i];
   norms.update = std::sqrt(squares<S>(std::span<const S>(before_)));
@@ -212,25 +209,26 @@ template <class S> void Updater<S>::evaluated(bool improved) {
 template <class S> template <class F> void Updater<S>::each_part(F&& f) {
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     Group& group = groups_[g];
-    f("optimizer_" + std::to_string(g), group.plugin, group.file, [&](Archive& archive) { group.optimizer->serialise(archive); });
-    f("schedule_" + std::to_string(g), group.plugin, group.file, [&](Archive& archive) { group.schedule.serialise(archive); });
+    f("optimizer_" + std::to_string(g),
+      [&](Archive& archive) { group.optimizer.call("serialise", [&] { group.optimizer->serialise(archive); }); });
+    f("schedule_" + std::to_string(g), [&](Archive& archive) { group.schedule.serialise(archive); });
   }
 }
 
 template <class S> std::map<std::string, StateItems> Updater<S>::state() {
   std::map<std::string, StateItems> parts;
-  each_part([&](const std::string& name, const std::string& plugin, const std::filesystem::path& file, auto serialise) {
+  each_part([&](const std::string& name, auto serialise) {
     MemoryArchive archive;
-    guarded("serialise", plugin, file, [&] { serialise(archive); });
+    serialise(archive);
     parts[name] = archive.items();
   });
   return parts;
 }
 
 template <class S> void Updater<S>::restore(const std::map<std::string, StateItems>& parts) {
-  each_part([&](const std::string& name, const std::string& plugin, const std::filesystem::path& file, auto serialise) {
+  each_part([&](const std::string& name, auto serialise) {
     MemoryArchive archive(parts.at(name));
-    guarded("serialise", plugin, file, [&] { serialise(archive); });
+    serialise(archive);
   });
 }
 

@@ -51,9 +51,7 @@ template <class S> class STIEFEL_API Updater {
 
  private:
   struct Group {
-    std::unique_ptr<Optimizer<S>> optimizer;
-    std::string plugin;
-    std::filesystem::path file;
+    Plugged<Optimizer<S>> optimizer;
     double rate, decay;
     bool composite;
     Schedule schedule;
@@ -65,7 +63,7 @@ template <class S> class STIEFEL_API Updater {
   const OptimizerGroup* composite_group(const Experiment& experiment, Network<S>& network, Index map) const;
   void decay(Network<S>& network);
   double clip(Network<S>& network, double norm);
-  /// f(name, plugin, file, call of serialise).
+  /// f(name, call of serialise).
   template <class F> void each_part(F&& f);
   void move(Index step, Network<S>& network, Workers& workers);
 
