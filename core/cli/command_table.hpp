@@ -40,7 +40,7 @@ struct Arguments {
   std::string value(const std::string& option, const std::string& otherwise = "") const;
   /// Error when it is no number above 0.
   double positive(const std::string& option, double otherwise) const;
-  /// Of an option that may be given several times.
+  /// The values of an option that can be repeated.
   std::vector<std::string> values(const std::string& option) const;
 };
 
@@ -48,7 +48,7 @@ struct Arguments {
 /// Throws Error for an option that the command does not have, with a suggestion.
 Arguments parse_arguments(std::string_view command, std::span<const std::string> words);
 
-/// A whole number from 1 that an option gives.
+/// The positive integer given by an option.
 long whole_number(const Arguments& arguments, const std::string& option, long otherwise);
 
 /// Entries of a list such as a,b,c; an empty one stands where nothing is between two commas.

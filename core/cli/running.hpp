@@ -14,7 +14,7 @@
 
 namespace stiefel::cli {
 
-/// The registry of a command; what is to be warned of goes to stderr.
+/// The registry of a command; warnings go to stderr.
 Registry found_plugins(const std::vector<std::filesystem::path>& extra = {});
 void print_warning(const std::string& sentence);
 
@@ -32,7 +32,7 @@ void catch_signals(void (*on_stop)(int), void (*on_save)(int) = nullptr);
 /// a checkpoint.
 RunOptions running_options(const Arguments& arguments, const std::string& command, std::span<const std::string> words);
 
-/// Says how it ended; returns the exit code.
+/// Prints how it ended; returns the exit code.
 int report(const RunSummary& summary);
 
 /// Calls work(observer), which trains with `options` and returns how that ended, and reports it; with --mpi together with the other

@@ -1,4 +1,4 @@
-/// Runs side by side: what each came to, and means, spreads and quantiles over those that differ in nothing but the seed.
+/// Runs side by side: the result of each, and means, spreads and quantiles over those that differ only in the seed.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ struct STIEFEL_API ComparedRun {
   double reached_step = value, reached_seconds = value;     ///< first evaluation at which the metric reaches what was asked for
 
   bool finished() const { return state == "finished"; }
-  /// Of the configuration, or of `name`, `id` and `state`; "-" when there is no such key.
+  /// The value of a key of the configuration, or of `name`, `id` and `state`; "-" if there is no such key.
   std::string text(const std::string& key) const;
 };
 
@@ -44,7 +44,7 @@ struct STIEFEL_API ComparedRun {
 STIEFEL_API RunRequest comparison_request();
 STIEFEL_API ComparedRun compared_run(const RunData& run, const ComparedQuantity& quantity);
 
-/// Of the numbers that are not NaN.
+/// Statistics of the numbers that are not NaN.
 struct Statistics {
   std::size_t count = 0;
   double mean = std::numeric_limits<double>::quiet_NaN();
@@ -90,7 +90,7 @@ STIEFEL_API std::vector<std::string> differing_keys(const std::vector<ComparedRu
 /// a key.
 STIEFEL_API Comparison compare(const std::vector<ComparedRun>& runs, const std::vector<std::string>& keys);
 
-/// By a key of the groups, or mean, std, median, best, n, parameters, steps, seconds: what is better first. Error for anything else.
+/// Sorts by a key of the groups, or by mean, std, median, best, n, parameters, steps, seconds, best first. Else throws Error.
 STIEFEL_API void sort_groups(Comparison& comparison, const std::string& by);
 
 /// Whether `a` comes before `b`: as numbers when both are.

@@ -1,6 +1,6 @@
 /// Result files of others are read by a child process with limits: a file that crashes, hangs or swells it costs one row, not the command.
 ///
-/// The child is this program again, started as `stiefel read-results`; it reads run after run and is started anew after one that ended it.
+/// The child is this program again, started as `stiefel read-results`; it reads run after run and is restarted after one that ended it.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-/// What progress.jsonl and log.txt tell of a run, read again and again while they grow, without HDF5.
+/// What progress.jsonl and log.txt say about a run, read repeatedly while they grow, without HDF5.
 #pragma once
 
 #include <cstdint>
@@ -27,11 +27,11 @@ class STIEFEL_API ProgressReader {
  public:
   explicit ProgressReader(std::filesystem::path run) : run_(std::move(run)) {}
 
-  /// Reads what was added since. Lines that are not whole yet are left for the next time, damaged ones are skipped.
+  /// Reads what was added since. Incomplete lines are left for the next call, damaged ones are skipped.
   void update();
 
   const std::filesystem::path& run() const { return run_; }
-  /// running, finished, preempted, failed, diverged, or stopped: unfinished and nobody works on it.
+  /// running, finished, preempted, failed, diverged, or stopped: unfinished, and no process works on it.
   const std::string& state() const { return state_; }
   /// The latest of each quantity.
   const ProgressLine& latest() const { return latest_; }

@@ -1,4 +1,4 @@
-/// What is known of a run, as plain data: the commands that look at many runs work with this and never open a result file themselves.
+/// A run as plain data: the commands that read many runs work with this and never open a result file themselves.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace stiefel {
 
-/// A dataset with what it says about itself: numbers in row-major order or texts.
+/// A dataset with its description: numbers in row-major order or texts.
 struct RunDataset {
   std::string path;  ///< "/epochs/valid_loss"
   std::vector<double> values;
@@ -27,10 +27,10 @@ struct STIEFEL_API RunData {
   std::filesystem::path path;  ///< the run's folder, or a result file that stands alone
   std::string unreadable;      ///< why nothing below is known; empty when it is
   RunHeader header;
-  /// As it was published; "stopped" for a run that is not finished and that no process works on.
+  /// The published state; "stopped" for an unfinished run that no process works on.
   Status status;
   std::int64_t committed_step = 0;
-  /// Of the resolved experiment: "model.recurrent.plugin" and so on, entries of lists by their number.
+  /// Keys of the resolved experiment: "model.recurrent.plugin" and so on, with entries of lists by their number.
   std::map<std::string, std::string> configuration;
   std::vector<RunDataset> datasets;  ///< what was asked for, in the order of the file
 
@@ -42,7 +42,7 @@ struct STIEFEL_API RunData {
   STIEFEL_API const std::vector<double>& column(const std::string& path) const;
 };
 
-/// What is read of each run beside its header, and how much one run may cost.
+/// What is read of each run in addition to its header, and how much one run may cost.
 struct RunRequest {
   std::vector<std::string> paths = {};  ///< datasets, or groups with everything below them
   bool provenance = true;  ///< also where the run came from: provenance, plugins, data files, segments, the source of the configuration

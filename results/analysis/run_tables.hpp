@@ -41,7 +41,7 @@ STIEFEL_API void export_npz(const RunData& run, const std::filesystem::path& fil
 /// Every column that has one number per step, as scalars named by the path of the dataset.
 STIEFEL_API void export_tensorboard(const RunData& run, const std::filesystem::path& file);
 
-/// In quotes when it needs them.
+/// Adds quotes if needed.
 STIEFEL_API std::string csv_field(const std::string& text);
 
 /// What a .npy file begins with; numbers in row-major order follow. `complex`: pairs of numbers, with the last axis of `shape` of length 2.

@@ -31,7 +31,7 @@ std::vector<Damage> damages_of_headers() {
       {"not a MATLAB file of version 5: its header does not end with IM or MI", header_with(126, "XX")},
       {"not a MATLAB file of version 5", header_with(126, "II")},
       {"not a MATLAB file of version 5", Bytes(200, 'x')},
-      {"a MATLAB 7.3 file, which is not read; save it with the option -v7", header_with(124, {'\0', '\x02'})},
+      {"a MATLAB 7.3 file, which is not supported; save it with the option -v7", header_with(124, {'\0', '\x02'})},
       {"a MATLAB file of version 0x0001, expected 0x0100", header_with(126, "MI")},
       {"a MATLAB file of version 0x0000", header_with(124, zeros(2))},
       {"a MATLAB file of version 0x0101", header_with(124, "\x01\x01")},
@@ -92,7 +92,7 @@ std::vector<Damage> damages_of_arrays() {
       {"a{1} has 6 bytes for 2 × 3 numbers of 2 bytes", one(little.array(2, 3, numbers, 3))},
       {"a{1} has 6 bytes for 2 × 3 numbers of 8 bytes", one(little.array(2, 3, numbers, 9))},
       {"a{1} has 0 bytes for 2147483647 × 2147483647 numbers", one(little.array(0x7fffffff, 0x7fffffff, ""))},
-      {"a{1} goes on after its numbers", inner(little.head(6, {2, 3}, "") + little.element(2, numbers) + little.element(2, numbers))},
+      {"a{1} continues after its numbers", inner(little.head(6, {2, 3}, "") + little.element(2, numbers) + little.element(2, numbers))},
   };
 }
 
@@ -150,10 +150,10 @@ TEST_CASE("damage to compressed data") {
   const Bytes cell = little.cell("a", {sound}), compressed = deflated(cell);
   const auto says = [](const Bytes& data) { return refusal([&] { read(file(little.element(15, data))); }); };
   CHECK(says(compressed) == "accepted");
-  CHECK(says("") == "cannot be decompressed (the compressed data end too early)");
+  CHECK(says("") == "cannot be decompressed (the compressed data ends too early)");
   CHECK(says("no zlib data") == "cannot be decompressed (incorrect header check)");
   CHECK(says(compressed + "abc") == "has 3 bytes behind the end of compressed data");
-  CHECK(says(deflated(cell + cell)) == "a compressed variable goes on after its end");
+  CHECK(says(deflated(cell + cell)) == "a compressed variable continues after its end");
   CHECK(says(deflated(cell.substr(0, 100))).starts_with("ends inside a compressed variable"));
   CHECK(says(deflated(little.element(15, compressed))) == "a variable has the type 15, expected 14, a matrix");
   for (std::size_t length = 1; length < compressed.size(); ++length)
@@ -170,5 +170,5 @@ TEST_CASE("damage to compressed data") {
 TEST_CASE("files that grow without end when they are decompressed are given up") {
   const Bytes bomb = deflated(little.word(14) + little.word(0xfffffff0) + zeros((std::size_t(1) << 28) + 1));
   CHECK(bomb.size() < 400000);
-  CHECK(refusal([&] { read(file(little.element(15, bomb))); }) == "decompresses to more than 268435456 bytes, which is not read");
+  CHECK(refusal([&] { read(file(little.element(15, bomb))); }) == "decompresses to more than the limit of 268435456 bytes");
 }

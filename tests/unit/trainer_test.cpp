@@ -348,7 +348,7 @@ TEST_CASE("a run goes on only as it began, unless the change is allowed by name"
   CHECK_THROWS_WITH(go_on(load({"train.steps=24"}), directory, quiet), doctest::Contains("--allow-change train.steps"));
   CHECK(go_on(load({"train.steps=24", "threads=2"}), directory, quiet, {"train.steps"}).state == "finished");
   CHECK(ResultReader(directory / "results.h5").read("/steps/step").values.back() == 24);
-  CHECK_THROWS_WITH(go_on(load({"train.steps=28"}), directory, quiet, {"all"}), doctest::Contains("a finished run is not changed"));
+  CHECK_THROWS_WITH(go_on(load({"train.steps=28"}), directory, quiet, {"all"}), doctest::Contains("is finished and cannot be changed"));
 }
 
 TEST_CASE("an allowed change stays when the run goes on once more") {
@@ -390,7 +390,7 @@ TEST_CASE("without the results that a checkpoint belongs to a run does not go on
   stopping.raised = &signal;
   const fs::path directory = run(load(), folder.path, stopping, &signal).directory;
   fs::remove(directory / "results.h5");
-  CHECK_THROWS_WITH(go_on(load(), directory, quiet), doctest::Contains("results.h5 is missing, to which the checkpoint of step 5 belongs"));
+  CHECK_THROWS_WITH(go_on(load(), directory, quiet), doctest::Contains("results.h5 is missing, but the checkpoint of step 5 needs it"));
   std::ifstream log(directory / "log.txt");
   const std::string text{std::istreambuf_iterator<char>(log), {}};
   CHECK(text.find("failed: " + (directory / "results.h5").string() + " is missing") != std::string::npos);

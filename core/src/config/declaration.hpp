@@ -19,7 +19,7 @@ class ConfigSchema;
 struct Declaration {
   enum class Kind {
     field,    ///< a scalar or a list of scalars
-    section,  ///< a mapping with keys of its own: inner[0]
+    section,  ///< a mapping with its own keys: inner[0]
     plugin,   ///< {plugin: name, …options}: inner[0], or in a description of everything one for each plugin
     groups,   ///< one plugin node or a list of them: inner
     named,    ///< a mapping from free names to plugin nodes: names, inner

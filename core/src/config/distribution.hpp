@@ -21,7 +21,7 @@ struct Distribution {
   Node draw(Rng& rng) const;
 };
 
-/// From the mapping at `key` of a sweep.
+/// Reads the mapping at `key` of a sweep.
 std::optional<Distribution> read_distribution(const Node& node, const std::string& key, Problems& problems);
 
 }  // namespace stiefel

@@ -1,4 +1,4 @@
-// One experiment as YAML says it: every key, its default and its meaning. The tree that is read lies in tree.hpp, the plugins' own
+// One experiment as given in YAML: every key, its default and its meaning. The tree that is read lies in tree.hpp, the plugins' own
 // options behind PluginChoice.
 #pragma once
 
@@ -19,7 +19,7 @@ class ConfigSchema;
 struct PluginChoice {
   std::string plugin;
   const Entry* entry = nullptr;
-  std::shared_ptr<void> options;  // of the plugin's type
+  std::shared_ptr<void> options;  // has the plugin's type
   std::string where;              // "file:3:5: model.cell"
 
   /// work(), whose errors begin with the place of this node.
@@ -63,7 +63,7 @@ struct InitialStateOptions {
   void describe(Schema& s);
 };
 struct ModelOptions {
-  PluginChoice cell;  // hidden: units, read beside the cell's own options
+  PluginChoice cell;  // hidden: units, read in addition to the cell's own options
   Index hidden = 0;
   RecurrentMap recurrent;
   std::vector<RecurrentMap> maps;  // overrides by the name of the map: maps: {forget: {plugin: …}}
@@ -72,14 +72,14 @@ struct ModelOptions {
   InitialStateOptions initial_state;
 
   void describe(ConfigSchema& s);
-  void describe_size(Schema& s);  // the keys beside a cell's options
+  void describe_size(Schema& s);  // the keys next to a cell's options
 };
 
 struct ScheduleOptions {  // schedule: constant | {kind: step, factor: 0.5, every: 1000} | {kind: plateau, factor: 0.3, patience: 0}
   std::string kind = "constant";
   double factor = 0.5;
   Index every = 1000;  // step: optimizer steps
-  Index patience = 0;  // plateau: evaluations without improvement that are borne
+  Index patience = 0;  // plateau: number of evaluations without improvement to tolerate
 
   void describe(Schema& s);
 };

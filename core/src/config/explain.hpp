@@ -8,7 +8,7 @@
 
 namespace stiefel {
 
-/// A whole experiment that validates, with one plugin of each role.
+/// A complete experiment that validates, with one plugin of each role.
 STIEFEL_API std::string explain_experiment(const Registry& registry);
 /// One method, under the keys where it stands in an experiment.
 STIEFEL_API std::string explain_plugin(const Registry& registry, const Entry& entry);

@@ -23,7 +23,7 @@ void check_fields(detail::Section& section);
 /// Whether the field's constraints allow the value.
 bool acceptable(const Declaration& field, const Value& value);
 
-/// True when the section's node is no mapping, nor a scalar that stands for one.
+/// True if the section's node is neither a mapping nor a scalar that abbreviates one.
 bool ill_formed(const detail::Section& section);
 
 }  // namespace stiefel

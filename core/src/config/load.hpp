@@ -1,4 +1,4 @@
-// From a file and the command line to an Experiment: composed, checked, with its plugins chosen and their options made.
+// Makes an Experiment from a file and the command line: composes, checks, chooses the plugins and creates their options.
 #pragma once
 
 #include <filesystem>
@@ -28,7 +28,7 @@ struct LoadedExperiment {
 /// One Error holds everything that is wrong, a line each.
 STIEFEL_API LoadedExperiment load_experiment(const std::filesystem::path& file, const std::vector<std::string>& overrides,
                                              Registry& registry);
-/// The same from text; `name` stands for the file in messages and for its folder in relative paths.
+/// The same from text; `name` is used as the file in messages, and its folder for relative paths.
 STIEFEL_API LoadedExperiment load_experiment_text(std::string text, const std::string& name, const std::vector<std::string>& overrides,
                                                   Registry& registry);
 

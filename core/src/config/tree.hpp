@@ -40,7 +40,7 @@ struct Member {
   Node value;
 };
 
-/// Nothing when the text cannot be made into a tree; the reasons are in `problems`. An empty `file` stands for the command line.
+/// Nothing if the text cannot be parsed; the reasons are in `problems`. An empty `file` means the command line.
 STIEFEL_API std::optional<Node> parse_yaml(std::string_view text, const std::string& file, Problems& problems);
 
 /// The text of a configuration file, or nothing and a sentence in `fault`.

@@ -1,4 +1,4 @@
-// What is wrong with what a plugin says: "…" as the rest of a sentence, empty when nothing is. Runs refuse it, `stiefel check` names it.
+// Faults in what a plugin returns, as the rest of a sentence; empty if there are none. Runs refuse it, `stiefel check` reports it.
 #pragma once
 
 #include <string>

@@ -15,10 +15,10 @@ namespace stiefel {
 
 struct PluginFile {
   std::filesystem::path path;
-  std::string version;                // of the plugin, when usable
-  std::string build_id;               // of the linker, hexadecimal; may be empty
+  std::string version;                // the plugin's version, if usable
+  std::string build_id;               // the linker's build id, hexadecimal; may be empty
   std::string unusable;               // "it …", a sentence with values and mend; empty when usable
-  std::vector<const Entry*> entries;  // of an unusable file: none
+  std::vector<const Entry*> entries;  // empty for an unusable file
 };
 
 /// $XDG_DATA_HOME/stiefel, or ~/.local/share/stiefel; empty without a home.
@@ -42,13 +42,13 @@ class STIEFEL_API Registry {
   const PluginFile& file_of(const Entry& entry) const;
   /// Which file a method comes from and which others offer its name too and are not used; empty when there is no other.
   std::string rivals_of(const Entry& entry) const;
-  /// In search order; references stay valid.
+  /// The files in search order; references stay valid.
   const std::deque<PluginFile>& files() const { return files_; }
   /// Names of all usable methods of a role, sorted.
   std::vector<std::string> names(Role role) const;
   /// Loads one more file, for `stiefel check FILE.so`; a file that is known already is returned as it is.
   const PluginFile& add(const std::filesystem::path& file);
-  /// Of a file that was named, unless it is one of rivals_of().
+  /// Warns about a file that was named and is unusable, unless it is one of rivals_of().
   void warn_if_unusable(const PluginFile& file) const;
 
  private:
@@ -70,10 +70,10 @@ class STIEFEL_API Registry {
   mutable std::set<std::string> warned_of_;
 };
 
-/// Where plugins are looked for beside the places named in a configuration, in order, with the folders that need not exist last.
+/// Where plugins are searched for in addition to the places in a configuration, in order; folders that need not exist come last.
 STIEFEL_API std::vector<std::filesystem::path> plugin_search_path();
 
-/// Sentences about a plugin file or a folder of plugins that anybody may write to; of a file, its folder counts, too.
+/// Warnings about a plugin file or folder that anybody can write to; for a file, its folder also counts.
 STIEFEL_API std::vector<std::string> warnings_about(const std::filesystem::path& place);
 
 }  // namespace stiefel

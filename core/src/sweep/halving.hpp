@@ -24,9 +24,9 @@ class STIEFEL_API Rungs {
 
   /// One for each run. Rungs that are complete are written to rungs/STEP.tsv. Without halving every run goes to its end.
   std::vector<Target> targets(const std::vector<RunLook>& looks);
-  /// Why none goes on, when that is how it is with these looks; else empty.
+  /// Why no run continues, if that is the case with these looks; else empty.
   std::string nobody(const std::vector<RunLook>& looks);
-  /// Error when a run that has come to a rung cannot be judged.
+  /// Throws Error if a run that has reached a rung cannot be ranked.
   void require_metric(const SweepRun& run) const;
 
  private:

@@ -1,4 +1,4 @@
-// What a run came to, seen from a published row.
+// The result of a run, as a published row measures it.
 #pragma once
 
 #include <filesystem>
@@ -28,7 +28,7 @@ struct Measurement {
 
 /// Groups of the result file that measure() reads for a row.
 std::vector<std::string> groups_for(const PublishedRow& row);
-/// Fills in what the run says; seed and share stay.
+/// Fills in the values from the run; seed and share are kept.
 void measure(const RunData& run, const PublishedRow& row, Measurement& measurement);
 
 }  // namespace stiefel

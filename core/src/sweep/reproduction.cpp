@@ -145,7 +145,7 @@ std::vector<ReproducedRow> Reproduction::look(const std::vector<const PublishedR
   nlohmann::json timings;
   if (const std::optional<std::string> text = timings_.empty() ? std::nullopt : content_if_there(timings_)) {
     timings = nlohmann::json::parse(*text, nullptr, false);
-    if (timings.is_discarded()) throw Error(fmt::format("{} is not JSON of tests/bench/run", timings_.string()), Exit::damaged);
+    if (timings.is_discarded()) throw Error(fmt::format("{} is not a JSON file of tests/bench/run", timings_.string()), Exit::damaged);
   }
   for (std::size_t at = 0; ReproducedRow & row : all) {
     if (row.row->timing()) {

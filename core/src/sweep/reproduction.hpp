@@ -1,6 +1,6 @@
-// Published results beside measured ones: which runs belong to a row, what they came to, and how a row is judged.
+// Compares published results with measured ones: which runs belong to a row, their results, and how a row is judged.
 //
-// A run belongs to a row and a seed when its configuration has the row's hash. A run that was planned for the row belongs to it, too, as
+// A run belongs to a row and a seed when its configuration has the row's hash. A run that was planned for the row also belongs to it, as
 // long as it agrees with every setting that the row's file gives: then a default has changed since. Runs of any build count.
 #pragma once
 

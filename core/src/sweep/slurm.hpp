@@ -11,7 +11,7 @@ namespace stiefel {
 
 struct SlurmOptions {
   Index array_limit = 500;           ///< most elements of an array: the site's MaxArraySize
-  Index jobs = 0;                    ///< elements of an array that run at a time; 0: as many as the site lets
+  Index jobs = 0;                    ///< array elements that run concurrently; 0: as many as the site allows
   std::string time;                  ///< limit of an element; empty: the site's
   int threads = 0;                   ///< cores of an element; 0: the site's
   std::string data_directory;        ///< given to the workers, if not empty

@@ -11,7 +11,7 @@ namespace stiefel {
 
 enum class SweepState {
   waiting,  ///< not begun
-  stopped,  ///< begun, and nobody works on it
+  stopped,  ///< started, and no process works on it
   at_rung,  ///< halving: waits for the others
   running,  ///< a living process holds its claim or its folder
   finished,
@@ -29,9 +29,9 @@ struct RunLook {
   bool ended() const { return state == SweepState::finished || state == SweepState::failed; }
 };
 
-/// From the run's folder and the record of its failure; claims are not asked for. Workers touch the locks of their runs, too.
+/// Reads the run's folder and the record of its failure, but not claims. Workers also touch the locks of their runs.
 STIEFEL_API RunLook look_at(const SweepFolder& folder, const SweepRun& run, const LockPatience& patience);
-/// Of all runs, with claims and halving.
+/// The states of all runs, with claims and halving.
 STIEFEL_API std::vector<RunLook> look_at_all(const SweepFolder& folder, const LockPatience& patience);
 
 /// Records that a run failed; forget_failure() lets it be tried again.

@@ -9,7 +9,7 @@
 //               failed/ID.json   how it failed
 //               rungs/STEP.tsv   halving: who went on, and by which value
 //               cancelled        there while workers are to stay away
-//               slurm/           job scripts, and what jobs said
+//               slurm/           job scripts, and the output of jobs
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// What differs between the start of a run and the process that goes on with it.
+// What differs between the start of a run and the process that resumes it.
 #pragma once
 
 #include <optional>

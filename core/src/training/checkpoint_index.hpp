@@ -1,4 +1,4 @@
-// checkpoints/index.json: which checkpoints of a run are whole, with the sizes and sums that they were written with.
+// checkpoints/index.json: which checkpoints of a run are intact, with the sizes and checksums that they were written with.
 #pragma once
 
 #include <cstdint>

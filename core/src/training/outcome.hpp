@@ -1,4 +1,4 @@
-// What a task reports at the end of a run: means of quantities, and files of its own.
+// What a task reports at the end of a run: means of quantities, and its own files.
 #pragma once
 
 #include <filesystem>

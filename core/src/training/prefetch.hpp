@@ -1,4 +1,4 @@
-// Batches of a split in order, the next ones being filled by a thread of their own.
+// Batches of a split in order; a separate thread fills the next ones.
 #pragma once
 
 #include <condition_variable>

@@ -24,8 +24,7 @@ template <class S> Session<S>::Session(const LoadedExperiment& loaded, Registry&
     task = std::make_unique<GuardedTask<S>>(std::move(made), experiment.task.plugin, file);
   });
   if (task->batches(Split::train) < 1)
-    throw Error("the task " + experiment.task.plugin + " has no training batch; make its training set at least one batch large",
-                Exit::data);
+    throw Error("the task " + experiment.task.plugin + " has no training batch; give it a training set of at least one batch", Exit::data);
   if (experiment.train.select != "loss") {
     std::string names = "loss";
     bool known = false;
@@ -55,7 +54,7 @@ template <class S> void Session<S>::require_selection() const {
                     : plateau                ? "a schedule of kind plateau"
                                              : nullptr;
   if (key)
-    throw Error(fmt::format("{} needs a {} split, and the task {} has none; give it one, or leave this out", key, name_of(split),
+    throw Error(fmt::format("{} needs a {} split, but the task {} has none; give it one, or remove this", key, name_of(split),
                             experiment.task.plugin));
 }
 

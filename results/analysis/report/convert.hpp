@@ -1,4 +1,4 @@
-/// Figures as files of their own, and the page as a document to print; other programs of the system turn SVG and HTML into PDF and PNG.
+/// Figures as separate files, and the page as a document to print; other programs of the system turn SVG and HTML into PDF and PNG.
 #pragma once
 
 #include <filesystem>

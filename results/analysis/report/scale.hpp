@@ -22,7 +22,7 @@ struct Tick {
 
 /// The axis for values between two, which may be equal or not finite.
 Scale make_scale(double least, double most, bool logarithmic, double pixels);
-/// At most about `wanted` round numbers.
+/// About `wanted` round numbers, at most.
 std::vector<Tick> ticks(const Scale& scale, int wanted);
 /// A number for reading, with up to `digits` significant digits: 0.0123, 1.2×10⁻⁵.
 std::string number_text(double value, int digits = 4);
