@@ -13,7 +13,7 @@ namespace stiefel::cli {
 struct SetFile {
   std::string name;
   std::uintmax_t bytes = 0;
-  std::string sha256, url;        ///< no url: it is not given away
+  std::string sha256, url;        ///< no url: it cannot be downloaded
   std::vector<std::string> also;  ///< other names and forms that tasks read
 };
 
@@ -26,7 +26,7 @@ struct DataSet {
 
 /// Throws Error(Exit::usage) that names `origin` and the problem.
 std::vector<DataSet> parse_data_sets(std::string_view json, const std::string& origin);
-/// The program's table, and that of the user's file, whose sets take the place of those of the same name. No file: "".
+/// The program's table, and that of the user's file, whose sets replace those of the same name. No file: "".
 std::vector<DataSet> load_data_sets(const std::string& file);
 
 /// Where a file of a set is.

@@ -18,7 +18,7 @@ namespace stiefel::cli {
 Registry found_plugins(const std::vector<std::filesystem::path>& extra = {});
 void print_warning(const std::string& sentence);
 
-/// The folder of a run, as a user names it; Error when it is none.
+/// The folder of a run, as given by a user; throws Error if it is not one.
 std::filesystem::path run_folder(const std::string& name);
 
 /// When a worker of a sweep started this process: it stops, with a checkpoint, when the worker is gone.
@@ -36,7 +36,7 @@ RunOptions running_options(const Arguments& arguments, const std::string& comman
 int report(const RunSummary& summary);
 
 /// Calls work(observer), which trains with `options` and returns how that ended, and reports it; with --mpi together with the other
-/// processes that mpirun has started, of which the first one speaks.
+/// processes that mpirun has started, of which only the first one prints.
 int train(const Arguments& arguments, RunOptions& options, const std::function<RunSummary(RunObserver&)>& work);
 
 }  // namespace stiefel::cli

@@ -9,7 +9,7 @@ namespace stiefel::cli {
 
 struct TextTable {
   std::vector<std::string> header;
-  std::vector<bool> numeric;  ///< columns set to the right
+  std::vector<bool> numeric;  ///< right-aligned columns
   std::vector<std::vector<std::string>> rows;
 };
 

@@ -14,7 +14,7 @@ namespace stiefel {
 
 class STIEFEL_API ConfigSchema final : public Schema {
  public:
-  /// The section at `path`, read from `node` (null: absent; `where` then says near what).
+  /// The section at `path`, read from `node` (null: absent; `where` is then the place nearest to it).
   ConfigSchema(Reading& reading, std::string path, const Node* node, Location where);
   ~ConfigSchema() override;
 
@@ -33,9 +33,9 @@ class STIEFEL_API ConfigSchema final : public Schema {
               const Keys& beside = {});
   /// One group or a list of groups.
   void groups(std::string_view key, std::vector<OptimizerGroup>& groups, std::string_view meaning);
-  /// Plugin nodes by free names.
+  /// Plugin nodes under arbitrary names.
   void maps(std::string_view key, std::vector<RecurrentMap>& maps, std::string_view meaning);
-  /// Periods by free names.
+  /// Periods under arbitrary names.
   void periods(std::string_view key, std::vector<std::pair<std::string, Index>>& periods, std::string_view meaning);
 
   /// The keys of a plugin node in this section.

@@ -11,7 +11,7 @@
 
 namespace stiefel::conformance {
 
-/// One number that came out otherwise than expected.
+/// One number that differs from the expected one.
 struct Mismatch {
   std::string block;
   Index index = 0;

@@ -48,7 +48,7 @@ template <class S> class STIEFEL_API NetworkMap {
   void decay(double decay, std::span<S> sum) const;
   void finish(CBlocks<S> theta, std::span<const S> sum, Blocks<S> dtheta);
 
-  /// Any other call of the plugin: errors name it.
+  /// Any other call into the plugin: errors name it.
   template <class F> auto guard(std::string_view verb, F&& call) const { return guarded(verb, plugin_, file_, std::forward<F>(call)); }
 
  private:

@@ -23,8 +23,8 @@ struct PassResult {
   std::vector<double> hidden_norm, gradient_norm, last_gradient_norm;
 };
 
-/// Parameters, and what cell and maps keep beyond them, by plugin: "cell", "recurrent", "recurrent.forget"; those that keep nothing are
-/// left out.
+/// Parameters, and what cell and maps keep beyond them, by plugin: "cell", "recurrent", "recurrent.forget"; those without state are
+/// omitted.
 template <class S> struct NetworkState {
   std::vector<S> values;
   std::map<std::string, StateItems> plugins;

@@ -1,4 +1,4 @@
-// An Archive in memory: named arrays as bytes, to be written to a checkpoint or handed to another object.
+// An Archive in memory: named arrays as bytes, to be written to a checkpoint or passed to another object.
 #pragma once
 
 #include <cstring>

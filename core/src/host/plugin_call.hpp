@@ -14,7 +14,7 @@ namespace stiefel {
 /// that already names a plugin (a map called by a cell) passes unchanged.
 [[noreturn]] STIEFEL_API void rethrow_from_plugin(std::string_view verb, std::string_view plugin, const std::filesystem::path& file);
 
-/// A call while it lasts. Those of a thread are nested: a cell calls maps.
+/// A call in progress. Calls of one thread can be nested: a cell calls maps.
 struct STIEFEL_API PluginCall {
   PluginCall(std::string_view verb, std::string_view plugin, const std::filesystem::path& file) noexcept;
   ~PluginCall();

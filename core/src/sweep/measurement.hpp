@@ -10,17 +10,17 @@
 
 namespace stiefel {
 
-/// One seed of a row: the run that tells most about it.
+/// One seed of a row: its most informative run.
 struct Measurement {
   Index seed = 1;
   std::string state;  ///< finished, running, stopped, diverged, failed, preempted; empty: there is no run
   double value = std::numeric_limits<double>::quiet_NaN();
   double share = 1;         ///< of the published number of steps or epochs
   bool fulfilled = false;   ///< a curve's criterion
-  Index reached_step = -1;  ///< reaches: where; −1: it was not
-  Index step = 0;           ///< of the last published result
+  Index reached_step = -1;  ///< reaches: the step at which it was; −1: never
+  Index step = 0;           ///< step of the last published result
   double cpu_seconds = value;
-  std::string commit;  ///< of the program, with "+" when it had changes
+  std::string commit;  ///< commit of the program, with "+" if there were local changes
   std::filesystem::path run;
 
   bool counts() const { return state == "finished" && share >= 1; }

@@ -37,7 +37,7 @@ template <class S> struct Checkpoint {
   RowCounts rows;
 };
 
-/// Of a run's directory; `which` is best, last or step_N.
+/// Path of a network in a run's directory; `which` is best, last or step_N.
 inline std::filesystem::path network_path(const std::filesystem::path& run, const std::string& which) {
   return run / "checkpoints" / (which + ".h5");
 }
@@ -47,7 +47,7 @@ STIEFEL_API void write_network(const std::filesystem::path& path, const Layout& 
 /// The network with the batch that broke it.
 template <class S> STIEFEL_API void write_diverged(const std::filesystem::path& path, const Layout& layout, const NetworkState<S>& state,
                                                    const Batch<S>& batch, Index step);
-/// Makes the network what the file says; returns the step. Error (Exit::damaged) when blocks or sizes differ.
+/// Loads the network from the file; returns the step. Error (Exit::damaged) when blocks or sizes differ.
 template <class S> STIEFEL_API Index read_network(const std::filesystem::path& path, Network<S>& network);
 
 /// step_N.h5 and its entry in the index; of the entries the last `keep` stay, and those of steps that `every` divides when it is not 0.

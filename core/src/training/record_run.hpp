@@ -27,7 +27,7 @@ RunHeader header_of(const LoadedExperiment& loaded, const Registry& registry, co
 class RunRecord {
  public:
   /// Begins a run in a fresh directory below `root`. A finished run of the same configuration and build is left as it is; one of another
-  /// build gets a neighbour; an unfinished one is an Error that says what to do.
+  /// build gets a second folder; an unfinished one is an Error that says what to do.
   RunRecord(RunHeader header, const std::filesystem::path& root);
   /// Continues the run in a directory after a step at which results.h5 had this many rows of each group.
   RunRecord(RunHeader header, RunDirectory directory, Index step, const RowCounts& kept);
