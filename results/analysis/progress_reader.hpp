@@ -13,14 +13,14 @@
 
 namespace stiefel {
 
-/// One line of progress.jsonl; NaN and −1 for what it does not hold.
+/// One line of progress.jsonl; NaN and −1 for what it does not contain.
 struct ProgressLine {
   std::int64_t step = -1, steps = -1;
   double wall_time = std::numeric_limits<double>::quiet_NaN();  ///< seconds since 1970
   double step_seconds = wall_time, loss = wall_time, best = wall_time;
 };
 
-/// Nothing for a line that is no JSON object with a step.
+/// Nothing for a line that is not a JSON object with a step.
 STIEFEL_API std::optional<ProgressLine> parse_progress(std::string_view line);
 
 class STIEFEL_API ProgressReader {
@@ -35,9 +35,9 @@ class STIEFEL_API ProgressReader {
   const std::string& state() const { return state_; }
   /// The latest of each quantity.
   const ProgressLine& latest() const { return latest_; }
-  /// Losses in the order of the steps, of a long run every second, fourth … of them: at most 1,024.
+  /// Losses in the order of the steps, thinned to every second, fourth … one in long runs: at most 1,024.
   const std::vector<double>& losses() const { return losses_; }
-  /// Until the last step at the speed of the last ones; NaN when that is not known.
+  /// Time to the last step at the current speed; NaN if unknown.
   double seconds_left() const;
 
  private:

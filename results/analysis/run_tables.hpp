@@ -26,12 +26,12 @@ struct RunTable {
   std::string group;  ///< "/spectrum/recurrent"
   std::size_t rows = 0;
   std::vector<RunColumn> columns;     ///< the row axis first
-  std::vector<std::string> left_out;  ///< paths of datasets that have too many entries in a row
+  std::vector<std::string> left_out;  ///< paths of datasets with too many entries per row
 };
 
-/// What to ask read_runs() for: everything that was recorded.
+/// What read_runs() should read: everything that was recorded.
 STIEFEL_API RunRequest export_request();
-/// The tables look into `run`, which must outlive them.
+/// The tables refer to `run`, which must outlive them.
 STIEFEL_API std::vector<RunTable> tables_of(const RunData& run);
 
 /// A file for each table, "spectrum_recurrent.csv" and so on; returns their paths.

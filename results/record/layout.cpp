@@ -26,7 +26,7 @@ void check_group(const std::string& group) {
     const std::string part = group.substr(start + 1, stop - start - 1);
     if (!is_name(part))
       throw Error(fmt::format(
-          "result group '{}': '{}' is no name for it; use lower-case letters, digits and _, starting with a letter or _", group, part));
+          "result group '{}': '{}' is not a valid name; use lower-case letters, digits and _, starting with a letter or _", group, part));
     start = stop;
   } while (start < group.size());
 }

@@ -51,7 +51,7 @@ std::size_t CsvReader::column(const std::string& name) const {
   const bool other = header_.size() == 1 && header_[0].find_first_of(",;\t|") != std::string::npos;
   std::vector<std::string> names;
   for (std::size_t i = 0; i < std::min<std::size_t>(header_.size(), 20); ++i) names.push_back(shown(header_[i]));
-  refuse(0, fmt::format("there is no column {}; the header names {}{}{}", shown(name), fmt::join(names, ", "),
+  refuse(0, fmt::format("there is no column {}; the header has {}{}{}", shown(name), fmt::join(names, ", "),
                         names.size() < header_.size() ? ", …" : "",
                         other ? fmt::format(": does the file use a separator other than '{}'?", separator_) : ""));
 }

@@ -95,7 +95,7 @@ class PickleRolls {
     const double value = note.kind == PickleKind::integer ? double(note.number) : note.kind == PickleKind::real ? note.real() : 0.5;
     if (value == -1) return;
     if (!(std::abs(value) <= 1000) || value != std::floor(value) || !add_note(frame, static_cast<std::int64_t>(value)))
-      file_.refuse(fmt::format("{}: something is no note of a piano, {} to {}", place_, lowest_note, highest_note));
+      file_.refuse(fmt::format("{}: something is not a note of a piano, {} to {}", place_, lowest_note, highest_note));
   }
 
   const Pickle& pickle_;

@@ -131,9 +131,9 @@ TEST_CASE("numbers") {
 TEST_CASE("columns by name") {
   CsvReader reader("a,b,c\n", "f", ',');
   CHECK(reader.column("c") == 2);
-  CHECK(refusal("a,b\n1,2\n", "B") == "f:1:1: there is no column \"B\"; the header names \"a\", \"b\"");
+  CHECK(refusal("a,b\n1,2\n", "B") == "f:1:1: there is no column \"B\"; the header has \"a\", \"b\"");
   CHECK(refusal("a;b\n1;2\n", "b") ==
-        "f:1:1: there is no column \"b\"; the header names \"a;b\": does the file use a separator other than ','?");
+        "f:1:1: there is no column \"b\"; the header has \"a;b\": does the file use a separator other than ','?");
 }
 
 TEST_CASE("damaged files are refused at their place") {

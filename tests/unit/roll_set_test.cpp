@@ -158,7 +158,7 @@ TEST_CASE("pickles whose data are no set of piano rolls") {
        {Bytes("N"), Bytes("\x88"), Bytes("U\x02") + "60", Bytes("K\x14"), Bytes("Km"), Bytes("J\xfe\xff\xff\xff"), Bytes("]"),
         Bytes("F60.5\n"), Bytes("Fnan\n"), Bytes("Finf\n"), Bytes("F1e300\n"), Bytes("L9223372036854775807L\n")}) {
     CAPTURE(note);
-    CHECK(says(pickle_with("(" + note + "t)")).starts_with("train, piece 1: something is no note of a piano, 21 to 108"));
+    CHECK(says(pickle_with("(" + note + "t)")).starts_with("train, piece 1: something is not a note of a piano, 21 to 108"));
   }
   for (const Bytes& note : {Bytes("K<"), Bytes("F60.0\n"), Bytes("J\xff\xff\xff\xff")})
     CHECK(says(pickle_with("(" + note + "t)")) == "accepted");
@@ -168,7 +168,7 @@ TEST_CASE("pickles whose data are no set of piano rolls") {
   CHECK(says("}q\x01(U\x05trainh\x01u.").starts_with("train: a list of pieces is expected"));
   CHECK(says("}(U\x05train]q\x01h\x01"
              "aU\x05valid]U\x04test]u.")
-            .starts_with("train, piece 1: something is no note of a piano"));  // a list that holds itself
+            .starts_with("train, piece 1: something is not a note of a piano"));  // a list that holds itself
 }
 
 TEST_CASE("a pickle whose pieces are one list many times is left alone") {

@@ -255,7 +255,7 @@ TEST_CASE("what cannot be is refused with its place") {
   const std::string columns = ", sequence: id, targets: [y]}";
   says("", "sequence_csv: no file is named; set `data: FILE.csv`");
   says("{train: good.csv}", "good.csv: no target column is named; set `targets: [NAME]`");
-  says("{train: good.csv, targets: [q]}", "good.csv:1:1: there is no column \"q\"; the header names \"id\", \"x\", \"z\", \"y\"");
+  says("{train: good.csv, targets: [q]}", "good.csv:1:1: there is no column \"q\"; the header has \"id\", \"x\", \"z\", \"y\"");
   says("{train: good.csv, targets: [y]}", "good.csv:2:1: column \"id\" holds \"s1\", expected a finite number");
   says("{train: good.csv, test: columns.csv" + columns, "the columns of columns.csv differ from those of good.csv; name the `features`");
   says("{train: good.csv, test: narrow.csv" + columns, "narrow.csv has 1 features and 1 targets, but good.csv has 2 and 1");

@@ -1,4 +1,4 @@
-/// Texts and bytes made fit for a page: nothing that a run is called can become markup.
+/// Escapes text and bytes for a page: no name in a run can become markup.
 #pragma once
 
 #include <string>

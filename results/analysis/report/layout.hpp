@@ -1,4 +1,4 @@
-/// Where the parts of a figure lie, in the units of its viewBox.
+/// Positions of the parts of a figure, in the units of its viewBox.
 #pragma once
 
 #include <string>

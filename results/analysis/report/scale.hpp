@@ -1,4 +1,4 @@
-/// Numbers on an axis: where they lie, which ones are named, and how.
+/// The scale of an axis: positions of numbers, ticks and their labels.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ struct Scale {
   bool logarithmic = false;
   double pixels = 1;
 
-  /// Distance from the beginning of the axis; not finite where the scale has no place for the value.
+  /// Distance from the beginning of the axis; not finite if the value is outside the scale.
   double at(double value) const;
 };
 
