@@ -206,7 +206,7 @@ TEST_CASE("every single bit and every length of a file of 200 kB is found" * doc
   CHECK(used == 0);
 }
 
-TEST_CASE("what is no index is refused with a way out") {
+TEST_CASE("an invalid index is refused with a remedy") {
   const scratch::Folder run;
   const auto refusal = [&](const std::string& text) {
     scratch::write(run.path / "checkpoints/index.json", text);

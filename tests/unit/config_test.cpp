@@ -239,7 +239,7 @@ TEST_CASE("an error of plugins alone has the exit code of plugins") {
   }
 }
 
-TEST_CASE("plugins are found beside the file that names them, and files that are none do no harm") {
+TEST_CASE("plugins are found next to the file that names them, and other files do no harm") {
   const Folder folder;
   const std::string so = folder.write("base/not_a_plugin.so", "text");
   folder.write("base/first.yaml", valid + "plugins: [not_a_plugin.so]\n");

@@ -114,7 +114,7 @@ TEST_CASE("names and sizes of blocks") {
     CHECK(block_fault({name, 3}).find("must be [a-z0-9_]+") != std::string::npos);
   CHECK(block_fault({"a", -1}).find("is negative") != std::string::npos);
   CHECK(block_fault({"a", 5, 2, 3}) == "block `a` is 2 × 3 but has 5 numbers");
-  CHECK(block_fault({"Q", 6, 2, 3, Manifold::orthogonal}).find("is no orthogonal matrix") != std::string::npos);
-  CHECK(block_fault({"Q", 9, 3, 3, Manifold::unitary}).find("is no unitary matrix") != std::string::npos);
+  CHECK(block_fault({"Q", 6, 2, 3, Manifold::orthogonal}).find("is not an orthogonal matrix") != std::string::npos);
+  CHECK(block_fault({"Q", 9, 3, 3, Manifold::unitary}).find("is not a unitary matrix") != std::string::npos);
   CHECK(block_fault({"a", 1, 0, 0, Manifold::flat, 0}).find("rate_scale 0") != std::string::npos);
 }

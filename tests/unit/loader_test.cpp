@@ -205,7 +205,7 @@ TEST_CASE("the tag is compared before anything is loaded") {
             rebuild);
 }
 
-TEST_CASE("what the system's loader refuses is told with its reason") {
+TEST_CASE("what the system's loader refuses is reported with its reason") {
   Folder folder;
   CHECK(reason(fixtures / "undefined_symbol.so") ==
         fmt::format("the system cannot load it ({}: undefined symbol: stiefel_fixture_nowhere); link every library that it uses and "
@@ -256,7 +256,7 @@ TEST_CASE("a name taken twice: the first file is used, the second is unusable, b
         fmt::format("the optimizer 'still' is taken from {}; {} offers it as well and is not used", first.string(), second.string()));
 }
 
-TEST_CASE("a name that cannot be had says why") {
+TEST_CASE("an unavailable name is refused with the reason") {
   Folder folder;
   Registry registry({fixtures / "sound.so", fixtures / "wrong_compiler.so"});
   CHECK(message(registry, Role::optimizer, "stil") == "there is no optimizer 'stil'; did you mean 'still'?");
@@ -298,9 +298,8 @@ TEST_CASE("what anybody may write to is warned of, once") {
   fs::create_symlink(file, link);
   std::vector<std::string> said;
   const auto warn = [&](const std::string& sentence) { said.push_back(sentence); };
-  const auto of_folder =
-      fmt::format("anybody can write to the plugin folder {0}, and its plugins run with your rights; fix this with chmod o-w '{0}'",
-                  place.string());
+  const auto of_folder = fmt::format(
+      "anybody can write to the plugin folder {0}, and its plugins run with your rights; fix this with chmod o-w '{0}'", place.string());
   const auto of_file =
       fmt::format("anybody can write to the plugin {0}, and it runs with your rights; fix this with chmod o-w '{0}'", file.string());
   const auto others = [](const fs::path& path) { fs::permissions(path, fs::perms::others_write, fs::perm_options::add); };
@@ -325,9 +324,9 @@ TEST_CASE("what a plugin throws says what was asked of whom, once") {
   };
   CHECK(use("hostile_nan").second == Exit::done);
   CHECK(use("hostile_throw_create") == std::pair("no map today, " + place("create", "hostile_throw_create"), Exit::plugin));
-  CHECK(use("hostile_throw_int") == std::pair("an exception of type int was thrown " + place("apply", "hostile_throw_int") +
-                                                  "; let the plugin throw stiefel::Error",
-                                              Exit::plugin));
+  CHECK(use("hostile_throw_int") ==
+        std::pair("an exception of type int was thrown " + place("apply", "hostile_throw_int") + "; let the plugin throw stiefel::Error",
+                  Exit::plugin));
   const auto thrown = [](auto call) {
     try {
       guarded("refresh", "map", "m.so", call);

@@ -59,7 +59,7 @@ std::vector<Damage> damages_of_variables() {
       {"the flags of a variable are not two numbers", variable(little.small(6, zeros(4)) + sizes + name)},
       {"the sizes of a variable are not numbers", variable(flags + little.element(6, zeros(8)) + name)},
       {"the sizes of a variable are not numbers", variable(flags + little.element(5, zeros(7)) + name)},
-      {"the name of a variable is no text", variable(flags + sizes + little.element(9, "a"))},
+      {"the name of a variable is not text", variable(flags + sizes + little.element(9, "a"))},
       {"the variable a is of class 6, expected 1, a cell", variable(little.head(6, {2, 3}, "a") + little.element(2, numbers))},
       {"the variable a is of class 2, expected 1, a cell", variable(little.head(2, {1, 1}, "a") + zeros(8))},
       {"the cell a has the size 1, expected rows × columns", variable(flags + little.small(5, little.word(1)) + name)},
@@ -68,8 +68,8 @@ std::vector<Damage> damages_of_variables() {
       {"the cell a has the size -1 × 1, expected", variable(little.head(1, {~0u, 1}, "a") + sound)},
       {"ends inside the tag of a{2}", variable(little.head(1, {1, 2}, "a") + sound)},
       {"ends inside the tag of a{2}", variable(little.head(1, {0x7fffffff, 0x7fffffff}, "a") + sound)},
-      {"the cell a goes on after its 1 entries", variable(little.head(1, {1, 1}, "a") + sound + sound)},
-      {"the cell a goes on after its 0 entries", variable(little.head(1, {0, 0x7fffffff}, "a") + sound)},
+      {"the cell a continues after its 1 entries", variable(little.head(1, {1, 1}, "a") + sound + sound)},
+      {"the cell a continues after its 0 entries", variable(little.head(1, {0, 0x7fffffff}, "a") + sound)},
   };
 }
 

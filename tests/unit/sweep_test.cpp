@@ -143,7 +143,7 @@ TEST_CASE("what is wrong in a sweep is said once, at the value, whatever the num
   CHECK(std::ranges::count(sweeps.refusal(rates + "]}\n"), '\n') < 12);
 }
 
-TEST_CASE("a file without seeds and sweep is no sweep, and the command line may make it one") {
+TEST_CASE("a file without seeds and sweep is not a sweep, and the command line can make it one") {
   Sweeps sweeps;
   const fs::path file = sweeps.folder.write("one.yaml", valid);
   CHECK(!load_sweep(file, {}, sweeps.registry));

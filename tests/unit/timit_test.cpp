@@ -152,7 +152,7 @@ TEST_CASE("the corpus is found in folders of every kind") {
   }
 }
 
-TEST_CASE("what is not found is told of") {
+TEST_CASE("missing files are reported") {
   const Folder folder;
   const auto find = [&](const std::string& data, const std::string& place) { return refusal([&] { find_timit(data, place, "a task"); }); };
   CHECK(find("", "").starts_with(
