@@ -69,7 +69,7 @@ const std::vector<Command>& commands() {
        "run FILE [key.path=value...] | status|resume|retry|cancel DIR",
        Word::text,
        Word::experiment,
-       "do all the runs that `seeds:` and `sweep:` describe in one file",
+       "execute all runs that `seeds:` and `sweep:` of one file describe",
        {{"--jobs", Word::text, "concurrent runs, each on its share of the cores (1)", 'j'},
         {"--fail-fast", Word::none, "stop all runs when one fails; otherwise the others continue"},
         {"--failed", Word::none, "retry: rerun the runs that failed"},

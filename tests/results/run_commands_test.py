@@ -238,7 +238,7 @@ class RunCommands(unittest.TestCase):
         broken = self.root / "broken"
         broken.mkdir()
         (broken / "results.h5").write_bytes(b"nothing")
-        self.assertIn("cannot be read", self.call("export", broken, "--csv", code=6))
+        self.assertIn("cannot read", self.call("export", broken, "--csv", code=6))
 
     def weights(self, run, name):
         with h5py.File(run / "checkpoints" / f"{name}.h5") as file:

@@ -67,8 +67,8 @@ TEST_CASE("a batch by which a pass would read beyond its memory is refused by na
         "the task letters (letters.so) is wrong: in batch 7 of train, label 2 at step 2 of sequence 1 is invalid: it must be from 0 to 1; "
         "`stiefel check` "
         "tests it");
-  CHECK(refusal_of_batch([](auto& batch) { batch.label(0, 0) = -1; }).find("the label -1 at step 0") != std::string::npos);
-  CHECK(refusal_of_batch([](auto& batch) { batch.symbol(3, 0) = 5; }).find("the symbol 5 at step 3") != std::string::npos);
+  CHECK(refusal_of_batch([](auto& batch) { batch.label(0, 0) = -1; }).find("label -1 at step 0") != std::string::npos);
+  CHECK(refusal_of_batch([](auto& batch) { batch.symbol(3, 0) = 5; }).find("symbol 5 at step 3") != std::string::npos);
   CHECK(refusal_of_batch([](auto& batch) { batch.length(1) = 5; }).find("sequence 1 has length 5 in a batch of 4 steps") !=
         std::string::npos);
   CHECK(refusal_of_batch([](auto& batch) { batch.length(1) = 0; }).find("has length 0") != std::string::npos);

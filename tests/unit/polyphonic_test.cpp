@@ -251,7 +251,7 @@ TEST_CASE("missing and unfit files are told of with the mend") {
   says(refusal(folder, "file: absent.json"), "polyphonic: there is no absent.json, and none in " + folder.path.string());
   says(refusal(folder, "folder: absent"), "polyphonic: there is no absent, and none in");
   fs::create_directories(folder.path / "empty");
-  says(refusal(folder, "folder: empty"), "empty: its folder train cannot be read (No such file or directory).");
+  says(refusal(folder, "folder: empty"), "empty: cannot read its folder train (No such file or directory).");
   says(refusal(folder, "{file: a.mat, folder: b}", Exit::usage), "give either file or folder, not both");
 }
 

@@ -186,7 +186,7 @@ TEST_CASE("folders that are no set of MIDI files") {
     std::vector<std::string> paths;
     CHECK_THROWS_WITH_AS(read_midi_folder({folder.path.string(), ""}, {}, paths), doctest::Contains(part.c_str()), Error);
   };
-  says("its folder train cannot be read (No such file or directory)");
+  says("cannot read its folder train (No such file or directory)");
   for (const char* split : roll_split_names) fs::create_directories(folder.path / split);
   says("holds no training piece");
   idx_files::write(folder.path / "train/a.mid", midi_header(0, 1) + track(note_on(0, 60) + note_off(240, 60)));
