@@ -34,7 +34,7 @@ template <class S> class GeodesicCayley final : public Optimizer<S> {
           .one_of({"none", "rms"});
       s.field("decay", decay, "ρ of the running mean of squares, for `preconditioner: rms`").at_least(0).less_than(1);
       s.field("epsilon", epsilon, "ε added to the root, for `preconditioner: rms`").more_than(0);
-      s.field("compensated", compensated, "keep what the rounding of float blocks takes away, for the next step");
+      s.field("compensated", compensated, "carry the rounding error of float blocks over to the next step");
       s.field("reorthonormalise_every", reorthonormalise_every,
               "steps after which the block is replaced by the nearest orthogonal or unitary matrix; 0: never")
           .at_least(0)

@@ -32,7 +32,7 @@ template <class S> class RiemannianAdam final : public Optimizer<S> {
       s.field("beta1", beta1, "β₁ of the running mean of tangents").at_least(0).less_than(1);
       s.field("beta2", beta2, "β₂ of the running mean of squared tangents").at_least(0).less_than(1);
       s.field("epsilon", epsilon, "ε of the denominator").more_than(0);
-      s.field("retraction", retraction, "how a step along the tangent comes back to the manifold").one_of({"cayley", "qr", "polar"});
+      s.field("retraction", retraction, "how a step along the tangent returns to the manifold").one_of({"cayley", "qr", "polar"});
       s.field("scaling", scaling, "one mean square for the whole block, or one for each entry of the tangent").one_of({"block", "entries"});
       s.field("reorthonormalise_every", reorthonormalise_every,
               "steps after which the block is replaced by the nearest orthogonal or unitary matrix, for `retraction: cayley`; 0: never")

@@ -23,7 +23,7 @@ struct AddingOptions {
             "steps of the two marks; halves: [0, T/2) and [T/2, T); sco: [0, (T−1)/2) and [(T−1)/2, T), as the code of the "
             "scaled Cayley paper; any: two steps of [0, T−2], the second one later if they are equal, as the code of the oRNN paper")
         .one_of({"halves", "sco", "any"});
-    s.field("target_scale", target_scale, "target divided by the sum; 0.5 in the code of Vorontsov et al.").more_than(0);
+    s.field("target_scale", target_scale, "ratio of the target to the sum; 0.5 in the code of Vorontsov et al.").more_than(0);
     data.describe(s);
     s.check(positions != "sco" || length >= 3, "length", "must be at least 3 with `positions: sco`, so that the first part is not empty");
   }

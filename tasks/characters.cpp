@@ -1,10 +1,10 @@
 // Characters: the next one of a text is asked for, or the one `ahead` steps on.
 //
 //   input c_t, target c_{t+s}; loss −ln p(c_{t+s} | c_1 … c_t) in nats, a mean over targets; bpc = loss / ln 2 in bits per character.
-//   sentences  every line is a sequence of its own, of its characters but the last s; its end is left out, or is a symbol (end_symbol).
+//   sentences  every line is a sequence of its characters but the last s; its end is left out, or is a symbol (end_symbol).
 //   stream     the text, line ends included, is cut into as many pieces as a batch has sequences, each into windows of `bptt` steps; batch
 //              i + 1 continues batch i, so that the state can be carried. The training text is a circle that begins at a random place;
-//              after a pass a sequence goes on with the piece of the next, which continues its own.
+//              after a pass a sequence continues with the piece of the next, which follows its own.
 //
 // Penn Treebank: sentences as Mhammedi et al. 2017 (trim: end; average.validation: sentences; ahead: 1 or 5) and as Vorontsov et al. 2017
 // (unk: symbol, end_symbol: true, longest: 75 or 300); stream as Jose, Cissé & Fleuret 2018 (trim: both).
@@ -47,12 +47,11 @@ struct CharacterOptions {
     text.describe(s);
     s.field("mode", mode, "every line a sequence, or contiguous streams over all lines").one_of({"sentences", "stream"});
     s.field("ahead", ahead, "how many characters ahead the target is").at_least(1);
-    s.field("end_symbol", end_symbol, "sentences: the end of a line is a symbol, too; in streams it always is");
-    s.field("least_targets", least_targets, "sentences: lines with fewer targets are left out; 2 in the code of the oRNN paper")
-        .at_least(1);
-    s.section("average", average, "sentences: what losses and metrics are means over");
-    s.field("bptt", bptt, "stream: steps of a batch").at_least(1);
-    s.field("evaluation_batch", evaluation_batch, "sequences of a batch in validation and test; 0: as in training").at_least(0);
+    s.field("end_symbol", end_symbol, "sentences: the end of a line is also a symbol; in streams it always is");
+    s.field("least_targets", least_targets, "sentences: skip lines with fewer targets; 2 in the code of the oRNN paper").at_least(1);
+    s.section("average", average, "sentences: what losses and metrics are averaged over");
+    s.field("bptt", bptt, "stream: steps per batch").at_least(1);
+    s.field("evaluation_batch", evaluation_batch, "sequences per batch in validation and test; 0: as in training").at_least(0);
     s.check(mode == "sentences" || !end_symbol, "end_symbol", "is for `mode: sentences`; in streams the end of a line is always a symbol");
     s.check(mode == "sentences" || (average.train == "characters" && average.validation == "characters" && average.test == "characters"),
             "mode", "must be `sentences` for averages over sentences");
@@ -167,7 +166,7 @@ template <class S> class Characters final : public Task<S> {
   /// A split of no characters is one that was not given, but for training.
   void refuse_empty(Split split, bool filled) const {
     if (filled || (codes(split).empty() && split != Split::train)) return;
-    throw Error(fmt::format("characters: the {} text has no character {} ahead of another{}; give it more text.", name_of(split),
+    throw Error(fmt::format("characters: the {} text has no character {} ahead of another{}; use a longer text.", name_of(split),
                             options_.ahead, stream_ ? "" : " in any line that is kept"),
                 Exit::data);
   }

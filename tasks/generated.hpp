@@ -13,11 +13,11 @@ struct GeneratedOptions {
   Index train_sequences = 0, validation_sequences = 1000, test_sequences = 1000, batches_per_epoch = 100;
 
   void describe(Schema& s) {
-    s.field("train_sequences", train_sequences, "size of a finite training set, shuffled anew each pass; 0: every sequence is new")
+    s.field("train_sequences", train_sequences, "size of a finite training set, reshuffled for each pass; 0: every sequence is new")
         .at_least(0);
     s.field("validation_sequences", validation_sequences, "size of the validation set; 0: none").at_least(0);
     s.field("test_sequences", test_sequences, "size of the test set; 0: none").at_least(0);
-    s.field("batches_per_epoch", batches_per_epoch, "training batches called an epoch when every sequence is new").at_least(1);
+    s.field("batches_per_epoch", batches_per_epoch, "training batches per epoch when every sequence is new").at_least(1);
   }
 };
 

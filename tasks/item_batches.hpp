@@ -15,7 +15,7 @@ class ItemBatches {
   ItemBatches(Index batch, Index training, std::uint64_t seed, Index evaluation = 0)
       : batch_(batch), evaluation_(evaluation > 0 ? evaluation : batch), shuffle_(training, seed) {}
 
-  /// Of a split with so many items; in training those of one pass.
+  /// Batches of a split with this many items; in training those of one pass.
   Index count(Split split, Index items) const {
     return split == Split::train ? std::max<Index>(items / batch_, 1) : (items + evaluation_ - 1) / evaluation_;
   }

@@ -28,14 +28,15 @@ struct PixelMnistOptions {
     s.field("permutation_seed", permutation_seed, "the order is NumPy's RandomState(seed).permutation(784): 92916, 1 or 1234 in papers")
         .at_least(0)
         .at_most(std::numeric_limits<std::uint32_t>::max());
-    s.field("scale", scale, "what pixels are divided by; 256 in the code of the oRNN paper").more_than(0);
-    s.field("split", split,
-            "which of the 60,000 training images are for validation; leaky: training and validation images are drawn independently, so "
-            "that most are both, as the code of the oRNN paper")
+    s.field("scale", scale, "number by which pixels are divided; 256 in the code of the oRNN paper").more_than(0);
+    s.field(
+         "split", split,
+         "which of the 60,000 training images are used for validation; leaky: training and validation images are drawn independently, so "
+         "that most are both, as in the code of the oRNN paper")
         .one_of({"first", "last", "leaky"});
-    s.field("validation_images", validation_images, "number of validation images; 0: train on all, no validation").at_least(0);
-    s.field("train_limit", train_limit, "use only so many training images; 0: all").at_least(0);
-    s.field("evaluation_limit", evaluation_limit, "use only so many images of each of validation and test; 0: all").at_least(0);
+    s.field("validation_images", validation_images, "number of validation images; 0: train on all, without validation").at_least(0);
+    s.field("train_limit", train_limit, "number of training images to use; 0: all").at_least(0);
+    s.field("evaluation_limit", evaluation_limit, "number of images to use for validation and for test; 0: all").at_least(0);
   }
 };
 
@@ -66,7 +67,7 @@ Digits load_digits(const std::string& directory, const std::string& what, const 
   d.labels = load(directory, "the MNIST " + what + " labels", stem + "-labels", 1, d.files);
   const std::string &images = d.files[0].path, &labels = d.files[1].path;
   if (d.count() != d.labels.sizes[0])
-    throw Error(fmt::format("{} holds {} images but {} holds {} labels: the two are not of one set. Replace the wrong one.", images,
+    throw Error(fmt::format("{} holds {} images but {} holds {} labels: they do not belong together. Replace the wrong one.", images,
                             d.count(), labels, d.labels.sizes[0]),
                 Exit::data);
   const auto wrong = std::find_if(d.labels.values.begin(), d.labels.values.end(), [](std::uint8_t label) { return label > 9; });
@@ -177,4 +178,4 @@ template <class S> class PixelMnist final : public Task<S> {
 
 }  // namespace
 
-STIEFEL_PLUGIN("1.0", stiefel::task<PixelMnist>("pixel_mnist", "MNIST digits read one pixel a step, in order or permuted"))
+STIEFEL_PLUGIN("1.0", stiefel::task<PixelMnist>("pixel_mnist", "MNIST digits read one pixel per step, in order or permuted"))

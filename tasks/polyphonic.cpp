@@ -24,14 +24,14 @@ struct PolyphonicOptions {
   Index steps_per_quarter = 0, max_length = 0;
 
   void describe(Schema& s) {
-    s.field("set", set, "JSB Chorales, Piano-midi.de, Nottingham or MuseData, which are looked for in the data directory")
+    s.field("set", set, "JSB Chorales, Piano-midi.de, Nottingham or MuseData, from the data directory")
         .one_of({"jsb", "piano_midi", "nottingham", "musedata"});
     s.field(
         "file", file,
         "instead of a known set, pieces from a file: .json with an object of train, valid and test, each a list of pieces, lists of "
         "steps, lists of MIDI notes; or .mat with cells traindata, validdata, testdata of steps × 88 matrices");
     s.field("folder", folder, "instead of a known set, a folder with the folders train, valid and test of MIDI files");
-    s.field("steps_per_quarter", steps_per_quarter, "for MIDI files: time steps of a quarter note; 0: 1 for jsb, 2 for all others")
+    s.field("steps_per_quarter", steps_per_quarter, "for MIDI files: time steps per quarter note; 0: 1 for jsb, 2 for all others")
         .at_least(0)
         .at_most(96);
     s.field(
@@ -39,9 +39,8 @@ struct PolyphonicOptions {
          "for MIDI files; nearest: notes begin and end at the nearest step and sound for at least one; sampled: a note sounds at the steps "
          "that begin while it does, which loses short ones, as in the published piano rolls")
         .one_of({"nearest", "sampled"});
-    s.field(
-         "max_length", max_length,
-         "training pieces of more steps are cut into parts of at most so many, each of which begins in the initial state; 0: none is cut")
+    s.field("max_length", max_length,
+            "split longer training pieces into parts of at most this many steps, each starting from the initial state; 0: never")
         .at_least(0)
         .units("steps");
     s.field(

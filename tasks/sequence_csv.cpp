@@ -22,9 +22,9 @@ struct SourceOptions : SequenceSource {
   void describe(Schema& s) {
     s.shorthand("file");
     s.field("file", file, "a CSV file with a header, or a .npy array of inputs, N × T × d or N × T");
-    s.field("targets", targets, "beside a .npy: array N × T × k or N × T, with `readout: last` N × k or N");
-    s.field("lengths", lengths, "beside a .npy: array of the N lengths; empty: all have T steps");
-    s.check(!file.empty() || (targets.empty() && lengths.empty()), "file", "must be given beside `targets` and `lengths`");
+    s.field("targets", targets, "with a .npy file: array N × T × k or N × T, with `readout: last` N × k or N");
+    s.field("lengths", lengths, "with a .npy file: array of the N lengths; empty: all have T steps");
+    s.check(!file.empty() || (targets.empty() && lengths.empty()), "file", "must be given with `targets` and `lengths`");
   }
 };
 
@@ -36,25 +36,25 @@ struct SequenceCsvOptions {
   Index split_seed = 1;
 
   void describe(Schema& s) {
-    s.section("data", data, "one file of all sequences, which are dealt to the splits by chance");
-    s.section("train", train, "or: sequences to train on");
-    s.section("validation", validation, "beside `train`: sequences for validation");
-    s.section("test", test, "beside `train`: sequences for the test");
-    s.field("validation_fraction", validation_fraction, "of the sequences of `data`").at_least(0).less_than(1);
-    s.field("test_fraction", test_fraction, "of the sequences of `data`").at_least(0).less_than(1);
-    s.field("split_seed", split_seed, "chance that deals the sequences of `data`, the same for every seed of a run").at_least(0);
+    s.section("data", data, "one file with all sequences, which are randomly assigned to the splits");
+    s.section("train", train, "instead of `data`: sequences to train on");
+    s.section("validation", validation, "with `train`: sequences for validation");
+    s.section("test", test, "with `train`: sequences for the test");
+    s.field("validation_fraction", validation_fraction, "fraction of the sequences of `data` for validation").at_least(0).less_than(1);
+    s.field("test_fraction", test_fraction, "fraction of the sequences of `data` for the test").at_least(0).less_than(1);
+    s.field("split_seed", split_seed, "seed of the train/validation/test split of `data`, independent of the run's seed").at_least(0);
     s.field("sequence", sequence, "CSV: column that names the sequence, whose rows are its steps; empty: the file is one sequence");
     s.field("features", features, "CSV: columns of the input; empty: all that are neither `sequence` nor targets");
     s.field("targets", targets, "CSV: columns of the target");
-    s.field("separator", separator, "CSV: what stands between fields").one_of({",", ";", "\t", "|", " "});
+    s.field("separator", separator, "CSV: separator between fields").one_of({",", ";", "\t", "|", " "});
     s.field("kind", kind, "whether targets are numbers or classes").one_of({"regression", "classification"});
     s.field("readout", readout, "which steps have a target").one_of({"last", "every"});
-    s.field("normalisation", normalisation, "of the inputs, by mean and standard deviation of the training sequences")
+    s.field("normalisation", normalisation, "standardize the inputs by mean and standard deviation of the training sequences")
         .one_of({"none", "standard"});
-    s.field("target_normalisation", target_normalisation, "regression: the same of the targets").one_of({"none", "standard"});
-    s.check(data.file.empty() || train.file.empty(), "train", "cannot stand beside `data`: name either one file or one for each split");
-    s.check(!train.file.empty() || (validation.file.empty() && test.file.empty()), "train", "must be given beside `validation` and `test`");
-    s.check(validation_fraction + test_fraction < 1, "test_fraction", "leaves nothing to train on beside `validation_fraction`");
+    s.field("target_normalisation", target_normalisation, "regression: also standardize the targets").one_of({"none", "standard"});
+    s.check(data.file.empty() || train.file.empty(), "train", "cannot be combined with `data`: name either one file or one for each split");
+    s.check(!train.file.empty() || (validation.file.empty() && test.file.empty()), "train", "must be given with `validation` and `test`");
+    s.check(validation_fraction + test_fraction < 1, "test_fraction", "leaves nothing to train on together with `validation_fraction`");
     s.check(kind == "regression" || target_normalisation == "none", "target_normalisation", "is for `kind: regression`");
     s.check(kind == "regression" || targets.size() <= 1, "targets", "must be one column for `kind: classification`");
   }
@@ -166,7 +166,7 @@ template <class S> class SequenceCsv final : public Task<S> {
   void load() {
     const bool one = !options_.data.file.empty();
     if (!one && options_.train.file.empty())
-      throw Error("sequence_csv: no file is named; say `data: FILE.csv` or `train: FILE.csv`.", Exit::data);
+      throw Error("sequence_csv: no file is named; set `data: FILE.csv` or `train: FILE.csv`.", Exit::data);
     const SequenceRules rules{options_.sequence, options_.features, options_.targets, options_.separator[0], classification_, !every_};
     const auto read = [&](const SequenceSource& source) {
       return load_sequences(source, rules, this->context().data_directory, classes_, files_);
@@ -191,7 +191,8 @@ template <class S> class SequenceCsv final : public Task<S> {
                               other.features, other.targets, options_.train.file, train.features, train.targets),
                   Exit::data);
     if (other.columns != train.columns)
-      throw Error(fmt::format("sequence_csv: {} has other columns than {}; name the `features`.", file, options_.train.file), Exit::data);
+      throw Error(fmt::format("sequence_csv: the columns of {} differ from those of {}; name the `features`.", file, options_.train.file),
+                  Exit::data);
   }
 
   void deal() {

@@ -25,8 +25,8 @@ struct GenerationOptions {
   void describe(Schema& s) {
     s.field("file", file, "recording (WAV, FLAC, OGG or SPHERE), a path, or one below the data directory");
     s.field("start", start, "where excerpt 0 begins").at_least(0).units("samples");
-    s.field("length", length, "samples of an excerpt, which are the steps").at_least(2).units("samples");
-    s.field("excerpt", excerpt, "which one of the excerpts that follow one another from `start`").at_least(0);
+    s.field("length", length, "samples per excerpt, one per step").at_least(2).units("samples");
+    s.field("excerpt", excerpt, "number of the excerpt, counted from `start`").at_least(0);
     s.field("scale", scale, "what is scaled to [−1, 1]: the excerpt, the whole file, or nothing").one_of({"excerpt", "file", "none"});
   }
 };
@@ -47,7 +47,7 @@ template <class S> class SequenceGeneration final : public Task<S> {
     const Index held = Index(audio.samples.size());
     rate_ = int(audio.rate);
     if (options_.start >= held || options_.excerpt >= (held - options_.start) / options_.length)
-      throw Error(fmt::format("{}: {} samples, too few for excerpt {} of {} samples from sample {} on. Say a smaller task.excerpt, "
+      throw Error(fmt::format("{}: {} samples, too few for excerpt {} of {} samples from sample {} on. Choose a smaller task.excerpt, "
                               "task.start or task.length.",
                               path_, held, options_.excerpt, options_.length, options_.start),
                   Exit::data);
@@ -96,7 +96,7 @@ template <class S> class SequenceGeneration final : public Task<S> {
  private:
   std::string find() const {
     if (options_.file.empty())
-      throw Error("sequence_generation needs a recording: say task.file, the path of a WAV, FLAC or OGG file.", Exit::data);
+      throw Error("sequence_generation needs a recording: set task.file to the path of a WAV, FLAC or OGG file.", Exit::data);
     return find_own_data(this->context().data_directory, "sequence_generation", options_.file);
   }
 
@@ -108,7 +108,7 @@ template <class S> class SequenceGeneration final : public Task<S> {
     if (const auto [low, high] = std::minmax_element(excerpt_.begin(), excerpt_.end()); *low == *high)
       throw Error(
           fmt::format(
-              "{}: excerpt {} of {} samples from sample {} on is constant, silence for instance. Say another task.excerpt or task.start.",
+              "{}: excerpt {} of {} samples from sample {} on is constant, for example silence. Choose another task.excerpt or task.start.",
               path_, options_.excerpt, options_.length, options_.start),
           Exit::data);
   }
@@ -123,4 +123,4 @@ template <class S> class SequenceGeneration final : public Task<S> {
 }  // namespace
 
 STIEFEL_PLUGIN("1.0",
-               stiefel::task<SequenceGeneration>("sequence_generation", "an excerpt of a recording, sample by sample, from no input"))
+               stiefel::task<SequenceGeneration>("sequence_generation", "an excerpt of a recording, sample by sample, without input"))

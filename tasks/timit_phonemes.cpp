@@ -26,7 +26,7 @@ struct PhonemesOptions {
   }
 
   void describe(Schema& s) {
-    s.field("classes", classes, "61: TIMIT's labels; 39: folded as is usual, the glottal stop q dropped").one_of({"61", "39"});
+    s.field("classes", classes, "61: TIMIT's labels; 39: the usual folding, without the glottal stop q").one_of({"61", "39"});
     timit.describe(s);
   }
 };
@@ -88,7 +88,7 @@ template <class S> class TimitPhonemes final : public TimitTask<S> {
 
   Windows windows_of(const Utterance& utterance, const std::vector<double>& sound) const {
     if (utterance.phones.empty())
-      throw Error(fmt::format("{}: there is no transcription {}.phn beside it. {}", utterance.audio, utterance.sentence, this->mend()),
+      throw Error(fmt::format("{}: there is no transcription {}.phn next to it. {}", utterance.audio, utterance.sentence, this->mend()),
                   Exit::data);
     const std::vector<Phone> phones = read_phones(utterance.phones, this->mend());
     // Some of TIMIT's transcriptions end a little behind the sound.

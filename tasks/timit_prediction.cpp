@@ -8,7 +8,7 @@
 //   (tests/golden/timit_ar1.py)
 //
 // At the end the test utterances are put together again from the predicted levels and the phases of the true frames: /outcome holds the
-// means of segsnr, stoi and, with a program of one's own, pesq (signal/*.hpp); the first `waveforms` are written, beside the true sound.
+// means of segsnr, stoi and, with an external program, pesq (signal/*.hpp); the first `waveforms` are written, next to the true sound.
 //
 // What released code does instead:
 //   mask_average: padded   every sequence counts as long as the longest one of its set, padding with no error: the loss is diluted
@@ -36,7 +36,7 @@ struct PredictionOptions {
   TimitOptions timit;
 
   void describe(Schema& s) {
-    s.field("mode", mode, "predict_next: the next frame; recall_previous: the frame before, as the instructions of expRNN's code have it")
+    s.field("mode", mode, "predict_next: the next frame; recall_previous: the previous frame, as in the instructions of expRNN's code")
         .one_of({"predict_next", "recall_previous"});
     s.field(
          "mask_average", mask_average,
@@ -46,7 +46,7 @@ struct PredictionOptions {
     s.field("last_target", last_target,
             "what follows the last frame; none: it has no target; silence: a frame of −50 dB, as the code of the full-capacity uRNN")
         .one_of({"none", "silence"});
-    s.field("waveforms", waveforms, "how many of the test utterances are written as WAV files, predicted and true, at the end").at_least(0);
+    s.field("waveforms", waveforms, "number of test utterances to write as WAV files at the end, predicted and true").at_least(0);
     timit.describe(s);
   }
 };

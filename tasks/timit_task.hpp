@@ -68,7 +68,8 @@ template <class S> class TimitTask : public Task<S> {
   std::vector<double> sound(std::size_t utterance) const {
     const std::string& path = corpus_.utterances[utterance].audio;
     Audio audio = read_audio(path, mend());
-    if (audio.rate != 16000) throw Error(fmt::format("{}: {} samples a second, TIMIT has 16000. {}", path, audio.rate, mend()), Exit::data);
+    if (audio.rate != 16000)
+      throw Error(fmt::format("{}: {} samples per second, but TIMIT has 16000. {}", path, audio.rate, mend()), Exit::data);
     return std::move(audio.samples);
   }
 

@@ -200,8 +200,8 @@ class Names(unittest.TestCase):
         for words, plugins in [(words, folder) for words in commands] + [(("validate", own), None), (("check", plugin), None)]:
             with self.subTest(words):
                 said = self.call(*words, plugins=plugins).stderr
-                self.assertEqual(said.count(b"warning: the plugin folder " + folder + b" may be written to by anybody"), 1, said)
-                self.assertEqual(said.count(b"mend it with chmod o-w '" + plugin + b"'"), 1, said)
+                self.assertEqual(said.count(b"warning: anybody can write to the plugin folder " + folder + b", and its plugins run"), 1, said)
+                self.assertEqual(said.count(b"fix this with chmod o-w '" + plugin + b"'"), 1, said)
 
 
 if __name__ == "__main__":

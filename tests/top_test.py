@@ -41,7 +41,7 @@ def read_for(terminal, seconds):
 
 
 class Top:
-    """`stiefel top` on a terminal of its own."""
+    """`stiefel top` on a separate terminal."""
 
     def __init__(self, folder, rows, columns, environment=None, ignored=()):
         self.mine, its = pty.openpty()

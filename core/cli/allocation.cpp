@@ -1,6 +1,6 @@
 // The program's malloc and its relatives: the next ones that the loader finds, and the end of the program where those give nothing.
-// Eigen, OpenSSL and HDF5 call them too, and none of these is sound after an allocation that failed: Eigen 3.4 frees a resized matrix twice
-// when the exception unwinds, the others follow null pointers.
+// Eigen, OpenSSL and HDF5 also call them, and none of these is safe to use after a failed allocation: Eigen 3.4 frees a resized matrix
+// twice when the exception unwinds, the others follow null pointers.
 #include <dlfcn.h>
 #include <malloc.h>
 

@@ -82,7 +82,7 @@ std::vector<Index> sizes(const Arguments& arguments, const char* option, const c
   for (const std::string& entry : split_at_commas(arguments.value(option, otherwise))) {
     const std::optional<Index> value = number_from<Index>(entry);
     if (!value || *value < 1)
-      throw Error(fmt::format("{}: \"{}\" is no whole number above 0; write a list such as {}", option, entry, otherwise));
+      throw Error(fmt::format("{0} must be a list of positive integers such as {2}, got \"{1}\"", option, entry, otherwise));
     found.push_back(*value);
   }
   return found;
@@ -115,7 +115,7 @@ std::vector<ComplexityMap> chosen_maps(const Arguments& arguments) {
     if (chosen.empty() || name != chosen.back().name) {
       const std::string close = suggestion(name, names);
       throw Error(
-          fmt::format("--maps: there is no '{}'{}", name, close.empty() ? fmt::format("; there are {}", fmt::join(names, ", ")) : close));
+          fmt::format("--maps: there is no '{}'{}", name, close.empty() ? fmt::format("; choose from {}", fmt::join(names, ", ")) : close));
     }
   }
   return chosen;
@@ -152,7 +152,7 @@ RunOptions run_options(const Arguments& arguments) {
 void bench_experiment(const Arguments& arguments, bool step, Report& report) {
   const std::vector<std::string>& given = arguments.positional;
   for (const char* option : {"--maps", "--hidden", "--length"})
-    if (arguments.has(option)) throw Error(fmt::format("{} is for `stiefel bench complexity`; the experiment says it here", option));
+    if (arguments.has(option)) throw Error(fmt::format("{} is only for `stiefel bench complexity`; here the experiment sets it", option));
   std::vector<std::string> threads{"1", "2"};
   if (arguments.has("--threads")) threads = {arguments.value("--threads")};
   const double seconds = arguments.positive("--seconds", 2);
@@ -196,7 +196,7 @@ int bench_command(std::span<const std::string> words) {
   const std::string what = given.empty() ? "" : given[0];
   if (what != "complexity" && (given.size() < 2 || (what != "step" && what != "kernel")))
     throw Error(
-        "say what to measure and of which experiment: stiefel bench step FILE [key.path=value...], or kernel instead of step; "
+        "choose what to measure: stiefel bench step FILE [key.path=value...], stiefel bench kernel FILE [key.path=value...] "
         "or stiefel bench complexity");
   Report report(arguments.has("--json"));
   if (what == "complexity")

@@ -57,7 +57,7 @@ class SharedProgress {
 
  private:
   [[noreturn]] static void fail() {
-    throw Error(fmt::format("memory for watching the check cannot be had: {}", std::strerror(errno)), Exit::exhausted);
+    throw Error(fmt::format("cannot allocate shared memory for the check: {}", std::strerror(errno)), Exit::exhausted);
   }
   int descriptor_;
   bool owner_;
@@ -66,7 +66,7 @@ class SharedProgress {
 
 template <class T> T count_of(const std::string& text, const std::string& option) {
   const std::optional<T> value = number_from<T>(text);
-  if (!value || *value < 1) throw Error(fmt::format("{} must be a number from 1, got '{}'", option, text));
+  if (!value || *value < 1) throw Error(fmt::format("{} must be a positive integer, got '{}'", option, text));
   return *value;
 }
 
@@ -102,7 +102,7 @@ Request read_request(std::span<const std::string> words) {
     if (request.files.empty()) throw Error("name the plugins to check: stiefel check FILE.so…, or --all");
     return request;
   }
-  if (!request.files.empty()) throw Error("--all is every plugin that is found; leave out the files");
+  if (!request.files.empty()) throw Error("--all checks every plugin that is found; do not name files as well");
   const Registry registry;
   for (const PluginFile& file : registry.files()) request.files.push_back(file.path.string());
   return request;
@@ -127,7 +127,7 @@ int check_file(const std::string& path, const Request& request, Progress& progre
   std::error_code ignored;
   for (const PluginFile& f : registry.files())
     if (f.path == path || std::filesystem::equivalent(f.path, path, ignored)) file = &f;
-  if (!file) throw Error(fmt::format("{} is no plugin: there is no such file", path), Exit::plugin);
+  if (!file) throw Error(fmt::format("there is no plugin file {}", path), Exit::plugin);
   if (!file->unusable.empty()) {
     fmt::print("{}\n  FAIL unusable: {}\n", printable(path), printable(file->unusable));
     return int(Exit::plugin);
@@ -172,7 +172,7 @@ int check_in_child(int descriptor, std::span<const std::string> words) {
   return code;
 }
 
-/// In a process group of its own, with all that the plugin starts.
+/// Runs in a separate process group, with all that the plugin starts.
 pid_t start_child(const std::vector<std::string>& words) {
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
   std::vector<char*> arguments = {const_cast<char*>(program.c_str())};
@@ -185,11 +185,11 @@ pid_t start_child(const std::vector<std::string>& words) {
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
   const int fault = posix_spawn(&child, program.c_str(), nullptr, &attributes, arguments.data(), environ);
   posix_spawnattr_destroy(&attributes);
-  if (fault != 0) throw Error(fmt::format("{} cannot be started again for the check: {}", program, std::strerror(fault)), Exit::exhausted);
+  if (fault != 0) throw Error(fmt::format("cannot restart {} for the check: {}", program, std::strerror(fault)), Exit::exhausted);
   return child;
 }
 
-/// The child's status, or nothing when it had to be stopped because one call took longer than `limit` seconds. Its group has ended, too.
+/// The child's status, or nothing if it was stopped because one call took longer than `limit` seconds. Its group has also ended.
 std::optional<int> wait_for(pid_t child, int limit, const Progress& progress) {
   using namespace std::chrono;
   auto end = steady_clock::now() + seconds(limit);
@@ -201,7 +201,7 @@ std::optional<int> wait_for(pid_t child, int limit, const Progress& progress) {
       kill(-child, SIGKILL);
       return status;
     }
-    if (ended < 0 && errno != EINTR) throw Error(fmt::format("the check was lost: {}", std::strerror(errno)), Exit::internal);
+    if (ended < 0 && errno != EINTR) throw Error(fmt::format("lost track of the check: {}", std::strerror(errno)), Exit::internal);
     if (const std::uint64_t now = progress.calls; now != calls) {
       calls = now;
       end = steady_clock::now() + seconds(limit);
@@ -222,9 +222,9 @@ int check_apart(const std::string& file, const std::vector<std::string>& rest, i
   const std::optional<int> status = wait_for(start_child(words), limit, *progress);
   if (status && WIFEXITED(*status) && progress->done) return WEXITSTATUS(*status);
 
-  std::string fate = fmt::format("did not come back within {} s (--limit)", limit);
+  std::string fate = fmt::format("did not return within {} s (--limit)", limit);
   if (status && WIFSIGNALED(*status))
-    fate = fmt::format("ended the program by signal {} ({})", WTERMSIG(*status), strsignal(WTERMSIG(*status)));
+    fate = fmt::format("ended the program with signal {} ({})", WTERMSIG(*status), strsignal(WTERMSIG(*status)));
   if (status && WIFEXITED(*status)) fate = fmt::format("ended the program with exit code {}", WEXITSTATUS(*status));
   const Progress& at = *progress;
   if (*at.method)

@@ -1,4 +1,4 @@
-// Every command of the `stiefel` program with its arguments and options: help, checking of arguments and completion come from here.
+// Every command of the `stiefel` program with its arguments and options: help, argument checks and completion use this table.
 #pragma once
 
 #include <map>
@@ -33,14 +33,14 @@ const Command& find_command(std::string_view name);
 
 struct Arguments {
   std::vector<std::string> positional;
-  std::map<std::string, std::string> options;              ///< by name with dashes; a switch has an empty value; of several the last
+  std::map<std::string, std::string> options;              ///< by name with dashes; a switch has an empty value; the last of several wins
   std::vector<std::pair<std::string, std::string>> given;  ///< all of them, in their order
 
   bool has(const std::string& option) const { return options.contains(option); }
   std::string value(const std::string& option, const std::string& otherwise = "") const;
-  /// Error when it is no number above 0.
+  /// Throws Error if it is not a positive number.
   double positive(const std::string& option, double otherwise) const;
-  /// Of an option that may be given several times.
+  /// The values of an option that can be repeated.
   std::vector<std::string> values(const std::string& option) const;
 };
 
@@ -48,10 +48,10 @@ struct Arguments {
 /// Throws Error for an option that the command does not have, with a suggestion.
 Arguments parse_arguments(std::string_view command, std::span<const std::string> words);
 
-/// A whole number from 1 that an option gives.
+/// The positive integer given by an option.
 long whole_number(const Arguments& arguments, const std::string& option, long otherwise);
 
-/// Entries of a list such as a,b,c; an empty one stands where nothing is between two commas.
+/// Entries of a list such as a,b,c; there is an empty one where nothing is between two commas.
 std::vector<std::string> split_at_commas(const std::string& text);
 /// The same without empty ones.
 std::vector<std::string> words_at_commas(const std::string& text);

@@ -1,5 +1,5 @@
 // The commands of the `stiefel` program, one file each; each takes what follows its name and returns the exit code.
-// Errors are thrown as stiefel::Error unless the command says them itself.
+// Errors are thrown as stiefel::Error unless the command prints them itself.
 #pragma once
 
 #include <span>
@@ -31,7 +31,7 @@ int sweep_command(std::span<const std::string> arguments);
 int worker_command(std::span<const std::string> arguments);
 int slurm_command(std::span<const std::string> arguments);
 
-/// Says the error that is being handled; returns its exit code.
+/// Prints the error that is being handled; returns its exit code.
 int tell_error();
 
 /// What `stiefel completion bash` prints.

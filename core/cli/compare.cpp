@@ -46,7 +46,7 @@ struct ComparableRuns {
 /// Runs that can be read and fulfil the conditions.
 ComparableRuns read_all(const Arguments& arguments) {
   const std::vector<std::filesystem::path> paths = find_runs(arguments.positional);
-  if (paths.empty()) throw Error(fmt::format("there is no run below {}", fmt::join(arguments.positional, ", ")));
+  if (paths.empty()) throw Error(fmt::format("there are no runs in {}", fmt::join(arguments.positional, ", ")));
   const ComparedQuantity quantity = quantity_of(arguments);
   ComparableRuns found;
   read_runs(paths, comparison_request(), [&](RunData&& run) {
@@ -58,12 +58,12 @@ ComparableRuns read_all(const Arguments& arguments) {
     for (const RunDataset& dataset : run.datasets) found.metrics.insert(dataset.path.substr(dataset.path.rfind('/') + 1));
   });
   for (const auto& [path, reason] : found.unreadable) say("unreadable: {}: {}\n", printable(path), printable(reason));
-  if (found.runs.empty()) throw Error(fmt::format("none of {} runs can be read", paths.size()), Exit::damaged);
+  if (found.runs.empty()) throw Error(fmt::format("none of the {} runs can be read", paths.size()), Exit::damaged);
   for (const std::string& text : arguments.values("--where")) {
     const Condition condition(text);
     demand_key(found.runs, condition.key());
     std::erase_if(found.runs, [&](const ComparedRun& run) { return !condition.holds(run); });
-    if (found.runs.empty()) throw Error(fmt::format("no run fulfils --where {}", text));
+    if (found.runs.empty()) throw Error(fmt::format("no run matches --where {}", text));
   }
   return found;
 }
@@ -74,7 +74,7 @@ void demand_metric(const Comparison& comparison, const Arguments& arguments, con
     throw Error(fmt::format("no run has the metric {}{}; name a column of /epochs, /final or /outcome", arguments.value("--metric"),
                             suggestion(arguments.value("--metric"), {known.begin(), known.end()})));
   if (arguments.has("--reach") && !comparison.metric.empty() && comparison.better == Better::unknown)
-    throw Error(fmt::format("--reach: the runs do not say whether {} is better when it is higher or lower", comparison.metric));
+    throw Error(fmt::format("--reach: the runs do not record whether a higher or a lower {} is better", comparison.metric));
 }
 
 std::string number_or_dash(double value, const char* form) { return std::isnan(value) ? "-" : fmt::format(fmt::runtime(form), value); }
@@ -90,7 +90,7 @@ std::string with_spread(const Statistics& statistics, const char* form) {
   return fmt::format("{} ± {}", number_or_dash(statistics.mean, form), number_or_dash(statistics.deviation, "{:.2g}"));
 }
 
-/// For people: few digits.
+/// Text for people: few digits.
 TextTable short_table(const Comparison& comparison, bool reach) {
   TextTable table;
   const auto column = [&](const std::string& name, bool numeric) {
@@ -128,7 +128,7 @@ TextTable short_table(const Comparison& comparison, bool reach) {
 void demand_one_form(const Arguments& arguments) {
   const std::vector<std::string> forms = {"--csv", "--json", "--markdown", "--latex"};
   if (std::count_if(forms.begin(), forms.end(), [&](const std::string& form) { return arguments.has(form); }) > 1)
-    throw Error(fmt::format("the table can be printed in one form only: name one of {}", fmt::join(forms, ", ")));
+    throw Error(fmt::format("the table has one format at a time; choose one of {}", fmt::join(forms, ", ")));
 }
 
 using Json = nlohmann::ordered_json;
@@ -144,7 +144,7 @@ Json json_of(const ComparedRun& run, bool reach) {
   return json;
 }
 
-/// For programs: every digit, every run.
+/// JSON for programs: every digit, every run.
 Json json_of(const Comparison& comparison, const std::vector<Unreadable>& unreadable, bool reach) {
   static const std::map<Better, const char*> words = {{Better::lower, "lower"}, {Better::higher, "higher"}, {Better::unknown, "unknown"}};
   Json document{{"metric", comparison.metric}, {"better", words.at(comparison.better)}, {"groups", Json::array()}};
@@ -164,7 +164,7 @@ Json json_of(const Comparison& comparison, const std::vector<Unreadable>& unread
   return document;
 }
 
-/// For spreadsheets: every digit, a column for each number.
+/// CSV for spreadsheets: every digit, a column for each number.
 TextTable long_table(const Comparison& comparison, bool reach) {
   TextTable table;
   table.header = comparison.keys;
@@ -202,7 +202,7 @@ void warn_of_equal_seeds(const Comparison& comparison) {
       if (run->finished()) by_seed[run->text("seed")].push_back(run);
     for (const auto& [seed, runs] : by_seed)
       if (runs.size() > 1)
-        print_warning(fmt::format("{} runs of one row have the seed {}, {} and {} among them, and n counts each", runs.size(), seed,
+        print_warning(fmt::format("{} runs in one row have seed {}, {} and {} among them; n counts each of them", runs.size(), seed,
                                   runs[0]->path.string(), runs[1]->path.string()));
   }
 }

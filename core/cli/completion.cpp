@@ -115,7 +115,7 @@ int completion_command(std::span<const std::string> words) {
   } else if (what == "keys") {
     for (const std::string& key : experiment_keys(Registry())) fmt::print("{}\n", key);
   } else {
-    throw Error("completion is there for bash: source <(stiefel completion bash)");
+    throw Error("completion is available for bash: source <(stiefel completion bash)");
   }
   return int(Exit::done);
 }

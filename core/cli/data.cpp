@@ -1,4 +1,4 @@
-// `stiefel data list|fetch|verify NAME`: where the data sets are looked for, what is there, and how the rest is come by.
+// `stiefel data list|fetch|verify NAME`: where the data sets are searched for, which are present, and how to obtain the others.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@ class DataCommand {
  public:
   explicit DataCommand(const Arguments& arguments)
       : arguments_(arguments), directory_(data_directory(arguments)), sets_(load_data_sets(arguments.value("--sets"))) {
-    if (directory_.empty()) throw Error("no data directory is known: say --data DIR or set STIEFEL_DATA");
+    if (directory_.empty()) throw Error("the data directory is not set; use --data DIR or set STIEFEL_DATA");
     for (std::size_t i = 1; i < arguments.positional.size(); ++i) chosen_.push_back(find_set(arguments.positional[i]));
   }
 
@@ -62,7 +62,7 @@ const DataSet* DataCommand::find_set(const std::string& name) const {
   }
   const std::string close = suggestion(name, names);
   throw Error(
-      fmt::format("there is no data set '{}'{}", name, close.empty() ? fmt::format("; there are {}", fmt::join(names, ", ")) : close));
+      fmt::format("there is no data set '{}'{}", name, close.empty() ? fmt::format("; choose from {}", fmt::join(names, ", ")) : close));
 }
 
 std::vector<std::string> DataCommand::places(const DataSet& set) const {
@@ -125,10 +125,10 @@ int DataCommand::list() const {
   return int(Exit::done);
 }
 
-/// Prints a line for each file that is there, and for absent ones if the set should be complete; true if all is well.
+/// Prints a line for each file that is present, and for missing ones if the set should be complete; true if all are fine.
 bool DataCommand::verify(const DataSet& set, bool complete) const {
   bool sound = true;
-  if (set.files.empty() && complete) fmt::print("{}: its files are not named, nothing is verified\n", set.name);
+  if (set.files.empty() && complete) fmt::print("{}: its files are not listed, so nothing is verified\n", set.name);
   for (const SetFile& file : set.files) {
     const auto found = find_file(set, file, directory_);
     if (!found && !complete) continue;
@@ -137,7 +137,7 @@ bool DataCommand::verify(const DataSet& set, bool complete) const {
     fmt::print("{}: {}\n", found ? found->path.string() : file.name,
                !fault.empty() ? fault
                : found->named ? "ok"
-                              : "another form of " + file.name + ", whose sum is not known");
+                              : "another form of " + file.name + ", with no known checksum");
   }
   return sound;
 }
@@ -147,8 +147,7 @@ int DataCommand::verify() const {
   for (const DataSet& set : sets_)
     if (chosen_.empty()) sound = verify(set, false) && sound;
   for (const DataSet* set : chosen_) sound = verify(*set, true) && sound;
-  if (!sound)
-    throw Error("files are missing or not what they should be (above); `stiefel data fetch NAME` says how to come by them", Exit::data);
+  if (!sound) throw Error("files are missing or wrong (see above); run `stiefel data fetch NAME` for how to obtain them", Exit::data);
   return int(Exit::done);
 }
 
@@ -159,24 +158,24 @@ std::string DataCommand::address(const SetFile& file) const {
 }
 
 std::string DataCommand::by_hand(const DataSet& set, const std::vector<const SetFile*>& files) const {
-  std::string text = fmt::format("To put {} there by hand: the source is {}. ", set.name, set.page);
+  std::string text = fmt::format("To install {} by hand, get it from {}. ", set.name, set.page);
   if (files.empty()) return text + fmt::format("Put it into {}", folder_of(set).string());
   text += fmt::format("Put into {}", folder_of(set).string());
   for (const SetFile* file : files)
     text +=
         fmt::format("\n  {}  {} bytes  sha256 {}{}", file->name, file->bytes, file->sha256, file->url.empty() ? "" : "\n    " + file->url);
-  return text + fmt::format("\nthen: stiefel data verify {} --data '{}'", set.name, directory_.string());
+  return text + fmt::format("\nthen run: stiefel data verify {} --data '{}'", set.name, directory_.string());
 }
 
 void DataCommand::agree(const DataSet& set) const {
   say("{}: {}\nterms: {}\n", set.name, set.title, set.terms);
   if (!set.agreement || arguments_.has("--yes")) return;
   if (!isatty(STDIN_FILENO))
-    throw Error(fmt::format("{} is fetched only if you agree to its terms (above): say --yes, or answer at a terminal", set.name));
-  say("Do you agree to these terms, and hold the licence that they speak of? [yes/no] ");
+    throw Error(fmt::format("{} can be fetched only if you agree to its terms (see above); add --yes, or answer on a terminal", set.name));
+  say("Do you agree to these terms, and do you hold any license that they require? [yes/no] ");
   std::string answer;
   std::getline(std::cin, answer);
-  if (answer != "yes") throw Error(fmt::format("{} is not fetched without your agreement", set.name));
+  if (answer != "yes") throw Error(fmt::format("{} cannot be fetched without your agreement", set.name));
 }
 
 void DataCommand::fetch(const DataSet& set, const SetFile& file) const {
@@ -185,30 +184,32 @@ void DataCommand::fetch(const DataSet& set, const SetFile& file) const {
   if (arguments_.has("--stall")) {
     const std::string& text = arguments_.value("--stall");
     const auto seconds = number_from<decltype(wanted.stall)>(text);
-    if (!seconds || !(*seconds > 0 && *seconds < 1e6)) throw Error(fmt::format("--stall: \"{}\" is no number of seconds above 0", text));
+    if (!seconds || !(*seconds > 0 && *seconds < 1e6))
+      throw Error(fmt::format("--stall must be a positive number of seconds, got \"{}\"", text));
     wanted.stall = *seconds;
   }
   if (isatty(STDERR_FILENO))
     wanted.progress = [&](std::uintmax_t have) { say("\r{} {:3} %", file.name, 100 * have / std::max<std::uintmax_t>(file.bytes, 1)); };
   std::error_code fault;
   fs::create_directories(target.parent_path(), fault);
-  if (fault) throw Error(fmt::format("{} cannot be made ({})", target.parent_path().string(), fault.message()), Exit::data);
+  if (fault) throw Error(fmt::format("cannot create {} ({})", target.parent_path().string(), fault.message()), Exit::data);
   download(wanted);
   if (wanted.progress) say("\r\x1b[K");
   if (const std::string wrong = fault_of(file, wanted.part); !wrong.empty()) {
     fs::remove(wanted.part);
-    throw Error(fmt::format("{} {}: it is another file, and is not kept", wanted.url, wrong), Exit::data);
+    throw Error(fmt::format("{} {}: it is a different file and was discarded", wanted.url, wrong), Exit::data);
   }
   fs::rename(wanted.part, target);
   fmt::print("{}\n", target.string());
 }
 
 int DataCommand::fetch() const {
-  if (chosen_.empty()) throw Error("name what to fetch: stiefel data fetch NAME; `stiefel data list` says what there is");
+  if (chosen_.empty()) throw Error("name what to fetch: stiefel data fetch NAME; `stiefel data list` shows the names");
   for (const DataSet* set : chosen_) {
     if (!verify(*set, false))
-      throw Error(fmt::format("a file of {} is there with another content (above); move it away, nothing is overwritten", set->name),
-                  Exit::data);
+      throw Error(
+          fmt::format("a file of {} exists with different content (see above); move it away, because nothing is overwritten", set->name),
+          Exit::data);
     std::vector<const SetFile*> files = missing(*set);
     if (files.empty() && (!set->files.empty() || folder_exists(*set, directory_))) {
       fmt::print("{}: nothing is missing\n", set->name);
@@ -216,7 +217,7 @@ int DataCommand::fetch() const {
     }
     const bool given =
         !files.empty() && std::none_of(files.begin(), files.end(), [&](const SetFile* file) { return address(*file).empty(); });
-    if (!given) throw Error(fmt::format("{} cannot be fetched: {} {}", set->name, set->terms, by_hand(*set, files)), Exit::data);
+    if (!given) throw Error(fmt::format("cannot fetch {}: {} {}", set->name, set->terms, by_hand(*set, files)), Exit::data);
     agree(*set);
     while (!files.empty()) {
       try {
@@ -237,7 +238,7 @@ int data_command(std::span<const std::string> words) {
   const Arguments arguments = parse_arguments("data", words);
   const std::string what = arguments.positional.empty() ? "" : arguments.positional.front();
   if (what != "list" && what != "fetch" && what != "verify")
-    throw Error("say what to do: stiefel data list [NAME...], fetch NAME... or verify [NAME...]");
+    throw Error("choose an action: stiefel data list [NAME...], fetch NAME... or verify [NAME...]");
   const DataCommand command(arguments);
   return what == "list" ? command.list() : what == "fetch" ? command.fetch() : command.verify();
 }

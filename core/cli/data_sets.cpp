@@ -13,12 +13,12 @@
 
 namespace stiefel::cli {
 
-extern const char* const data_sets_json;  // of the program itself
+extern const char* const data_sets_json;  // built into the program
 
 namespace {
 namespace fs = std::filesystem;
 
-/// The entries of a JSON object, each asked for once; what is left over is refused.
+/// The entries of a JSON object, each requested once; other entries are refused.
 class Entries {
  public:
   Entries(const nlohmann::json& object, std::string what) : object_(object), what_(std::move(what)) {
@@ -38,7 +38,7 @@ class Entries {
   void finish() const {
     for (const auto& [key, value] : object_.items())
       if (std::find(known_.begin(), known_.end(), key) == known_.end())
-        throw Error(fmt::format("{} has a \"{}\", which means nothing there", what_, key));
+        throw Error(fmt::format("{} has the unknown key \"{}\"", what_, key));
   }
 
  private:
@@ -46,7 +46,7 @@ class Entries {
     try {
       return json.get<T>();
     } catch (const nlohmann::json::exception&) {
-      throw Error(fmt::format("{}: \"{}\" is of another type than it must be", what_, key));
+      throw Error(fmt::format("{}: \"{}\" has the wrong type", what_, key));
     }
   }
   const nlohmann::json& object_;
@@ -58,7 +58,7 @@ class Entries {
 void refuse_outside(const std::string& path, const std::string& what) {
   const fs::path p(path);
   if (p.is_absolute() || std::find(p.begin(), p.end(), "..") != p.end())
-    throw Error(fmt::format("{}: \"{}\" must be a path below the data directory", what, path));
+    throw Error(fmt::format("{}: \"{}\" must be a path inside the data directory", what, path));
 }
 
 SetFile read_file(const nlohmann::json& json, const std::string& what) {
@@ -67,10 +67,10 @@ SetFile read_file(const nlohmann::json& json, const std::string& what) {
                entries.take<std::string>("url", ""), entries.take<std::vector<std::string>>("also", {})};
   entries.finish();
   refuse_outside(file.name, what);
-  if (file.name.empty() || fs::path(file.name).filename().empty()) throw Error(fmt::format("{}: \"name\" names no file", what));
+  if (file.name.empty() || fs::path(file.name).filename().empty()) throw Error(fmt::format("{}: \"name\" must name a file", what));
   const bool digits =
       std::all_of(file.sha256.begin(), file.sha256.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
-  if (file.sha256.size() != 64 || !digits) throw Error(fmt::format("{}: \"sha256\" must be 64 hexadecimal digits in lower case", what));
+  if (file.sha256.size() != 64 || !digits) throw Error(fmt::format("{}: \"sha256\" must be 64 lower-case hexadecimal digits", what));
   return file;
 }
 
@@ -87,7 +87,7 @@ DataSet read_set(const nlohmann::json& json, const std::string& origin) {
   const nlohmann::json files = entries.take<nlohmann::json>("files");
   entries.finish();
   const std::string what = fmt::format("{}: the set {}", origin, set.name);
-  if (set.folders.empty()) throw Error(fmt::format("{}: \"folders\" names no folder; [\"\"] is the data directory itself", what));
+  if (set.folders.empty()) throw Error(fmt::format("{}: \"folders\" is empty; [\"\"] is the data directory itself", what));
   for (const std::string& folder : set.folders) refuse_outside(folder, what);
   if (!files.is_array()) throw Error(fmt::format("{}: \"files\" is not a list […]", what));
   for (const nlohmann::json& file : files) set.files.push_back(read_file(file, what + ": a file"));
@@ -98,7 +98,7 @@ DataSet read_set(const nlohmann::json& json, const std::string& origin) {
 
 std::vector<DataSet> parse_data_sets(std::string_view text, const std::string& origin) {
   const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
-  if (json.is_discarded()) throw Error(fmt::format("{} is no JSON", origin));
+  if (json.is_discarded()) throw Error(fmt::format("{} is not valid JSON", origin));
   Entries entries(json, origin);
   const nlohmann::json list = entries.take<nlohmann::json>("sets");
   entries.finish();
@@ -113,7 +113,7 @@ std::vector<DataSet> load_data_sets(const std::string& file) {
   if (file.empty()) return sets;
   std::ifstream stream(file, std::ios::binary);
   const std::string text(std::istreambuf_iterator<char>(stream), {});
-  if (!stream) throw Error(fmt::format("{} cannot be read", file));
+  if (!stream) throw Error(fmt::format("cannot read {}", file));
   for (DataSet& own : parse_data_sets(text, file)) {
     const auto same = std::find_if(sets.begin(), sets.end(), [&](const DataSet& set) { return set.name == own.name; });
     if (same != sets.end())

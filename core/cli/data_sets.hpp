@@ -13,7 +13,7 @@ namespace stiefel::cli {
 struct SetFile {
   std::string name;
   std::uintmax_t bytes = 0;
-  std::string sha256, url;        ///< no url: it is not given away
+  std::string sha256, url;        ///< no url: it cannot be downloaded
   std::vector<std::string> also;  ///< other names and forms that tasks read
 };
 
@@ -24,9 +24,9 @@ struct DataSet {
   std::vector<SetFile> files;        ///< none: a set of too many files to name
 };
 
-/// Error(Exit::usage) names `origin` and what is wrong.
+/// Throws Error(Exit::usage) that names `origin` and the problem.
 std::vector<DataSet> parse_data_sets(std::string_view json, const std::string& origin);
-/// The program's table, and that of the user's file, whose sets take the place of those of the same name. No file: "".
+/// The program's table, and that of the user's file, whose sets replace those of the same name. No file: "".
 std::vector<DataSet> load_data_sets(const std::string& file);
 
 /// Where a file of a set is.
@@ -35,7 +35,7 @@ struct FoundFile {
   bool named;  ///< under its first name, so that its sum is known
 };
 std::optional<FoundFile> find_file(const DataSet& set, const SetFile& file, const std::filesystem::path& directory);
-/// Whether the set's folder is there, for sets whose files are not named.
+/// Whether the set's folder exists, for sets whose files are not listed.
 bool folder_exists(const DataSet& set, const std::filesystem::path& directory);
 
 /// What is wrong with the content of a file: empty, or its size or sum and what they should be.

@@ -30,7 +30,7 @@ std::vector<const Entry*> methods_named(const Registry& registry, const std::str
     for (const std::string& method : registry.names(role)) known.push_back(method);
   const std::string close = suggestion(name, known);
   throw Error(fmt::format("there is nothing named '{}' to describe{}", name,
-                          close.empty() ? fmt::format("; there are {}", fmt::join(known, ", ")) : close),
+                          close.empty() ? fmt::format("; choose from {}", fmt::join(known, ", ")) : close),
               Exit::plugin);
 }
 

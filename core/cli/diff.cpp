@@ -26,7 +26,7 @@ RunData read(const std::filesystem::path& path, const std::string& other) {
   request.other = other;
   request.memory = std::uint64_t(4) << 30;
   RunData run = read_runs({path}, request).at(0);
-  if (!run.unreadable.empty()) throw Error(fmt::format("{} cannot be read: {}", path.string(), printable(run.unreadable)), Exit::damaged);
+  if (!run.unreadable.empty()) throw Error(fmt::format("cannot read {}: {}", path.string(), printable(run.unreadable)), Exit::damaged);
   return run;
 }
 
@@ -42,7 +42,7 @@ Texts provenance_of(const RunData& run) {
   return texts;
 }
 
-/// What it came to: the state, and metrics of the best model.
+/// Results: the state, and metrics of the best model.
 Texts outcome_of(const RunData& run) {
   const auto number = [](double value) { return fmt::format("{:.6g}", value); };
   Texts texts{{"state", run.status.state}, {"committed_step", std::to_string(run.committed_step)}};
@@ -66,7 +66,7 @@ void add_rows(const std::string& part, const Texts& a, const Texts& b, bool equa
   }
 }
 
-/// Of texts too long for a table the part where they begin to differ.
+/// For texts too long for a table, the part where they start to differ.
 void shorten(std::string& a, std::string& b) {
   constexpr std::size_t longest = 40;
   if (a.size() <= longest && b.size() <= longest) return;
@@ -90,7 +90,7 @@ int diff_command(std::span<const std::string> words) {
   std::vector<std::filesystem::path> paths;
   for (const std::string& name : arguments.positional) {
     paths.push_back(find_run(name));
-    if (!is_directory(paths.back())) throw Error(fmt::format("{} is not the folder of a run", name));
+    if (!is_directory(paths.back())) throw Error(fmt::format("{} is not a run folder", name));
   }
   const RunData b = read(paths[1], ""), a = read(paths[0], paths[1].string());
   TextTable table{{"", "key", paths[0].string(), paths[1].string()}, {false, false, false, false}, {}};
@@ -108,9 +108,9 @@ int diff_command(std::span<const std::string> words) {
   for (auto& row : table.rows) shorten(row[2], row[3]);
   fmt::print("{}", aligned(table));
   if (a.differing.empty())
-    fmt::print("all recorded numbers and networks have the same bits\n");
+    fmt::print("all recorded numbers and networks are identical to the bit\n");
   else
-    fmt::print("{} recorded arrays have other bits: {}{}\n", a.differing.size(),
+    fmt::print("{} recorded arrays differ: {}{}\n", a.differing.size(),
                printable(fmt::format("{}", fmt::join(std::span(a.differing).first(std::min(a.differing.size(), most_places)), ", "))),
                a.differing.size() > most_places ? ", …" : "");
   return int(Exit::done);

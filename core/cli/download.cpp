@@ -1,4 +1,4 @@
-// libcurl with Range: a server that answers 206 goes on behind what is there, one that answers 200 begins anew.
+// libcurl with Range: a server that answers 206 continues after the stored bytes, one that answers 200 starts over.
 #include "cli/download.hpp"
 
 #include <curl/curl.h>
@@ -27,10 +27,10 @@ std::string reason(int code) { return std::generic_category().message(code); }
 class PartFile {
  public:
   explicit PartFile(const std::filesystem::path& path) : path_(path), file_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
-    if (file_ < 0) throw Error(fmt::format("{} cannot be written ({})", path.string(), reason(errno)), Exit::data);
+    if (file_ < 0) throw Error(fmt::format("cannot write {} ({})", path.string(), reason(errno)), Exit::data);
     if (::flock(file_, LOCK_EX | LOCK_NB) != 0) {
       ::close(file_);
-      throw Error(fmt::format("{} is being fetched by another process; wait for it", path.string()), Exit::in_use);
+      throw Error(fmt::format("another process is fetching {}; wait for it to finish", path.string()), Exit::in_use);
     }
     size_ = std::uintmax_t(::lseek(file_, 0, SEEK_END));
   }
@@ -40,7 +40,7 @@ class PartFile {
 
   std::uintmax_t size() const { return size_; }
   bool clear() { return ::ftruncate(file_, 0) == 0 && ::lseek(file_, 0, SEEK_SET) == 0 && ((size_ = 0), true); }
-  /// False when the disk does not take it: errno says why.
+  /// False if writing fails; errno has the reason.
   bool append(std::string_view bytes) {
     while (!bytes.empty()) {
       const ssize_t written = ::write(file_, bytes.data(), bytes.size());
@@ -61,7 +61,7 @@ class PartFile {
 class Transfer {
  public:
   explicit Transfer(const Download& wanted) : wanted_(wanted), part_(wanted.part), curl_(curl_easy_init(), curl_easy_cleanup) {
-    if (!curl_) throw Error("libcurl could not be started; its installation seems incomplete", Exit::internal);
+    if (!curl_) throw Error("cannot initialize libcurl; its installation seems incomplete", Exit::internal);
     if (part_.size() > wanted.bytes && !part_.clear()) fail_to_write();
   }
 
@@ -71,16 +71,16 @@ class Transfer {
     set_up();
     const CURLcode code = curl_easy_perform(curl_.get());
     if (write_error_ != 0) fail_to_write();
-    if (too_long_) fail("sends more than the {} bytes that the file has: it is another file", wanted_.bytes);
-    if (misplaced_) fail("sends another part of the file than the one that was asked for");
+    if (too_long_) fail("sends more than the {} bytes of the file: it is a different file", wanted_.bytes);
+    if (misplaced_) fail("sends a different part of the file than was requested");
     const long status = answer();
     if (status >= 400) fail("answers {} ({})", status, status == 404 || status == 410 ? "there is no such file" : "it refuses");
-    if (code == CURLE_OPERATION_TIMEDOUT) fail("sends nothing more for {:g} s; {}", wanted_.stall, progress_text());
+    if (code == CURLE_OPERATION_TIMEDOUT) fail("has sent nothing for {:g} s; {}", wanted_.stall, progress_text());
     if (code == CURLE_PARTIAL_FILE || code == CURLE_RECV_ERROR || code == CURLE_GOT_NOTHING)
-      fail("ended the connection; {}", progress_text());
-    if (code == CURLE_TOO_MANY_REDIRECTS) fail("only leads on to other addresses");
+      fail("closed the connection; {}", progress_text());
+    if (code == CURLE_TOO_MANY_REDIRECTS) fail("redirects too often");
     if (code != CURLE_OK) fail("cannot be reached ({})", *message_ ? message_ : curl_easy_strerror(code));
-    if (part_.size() < wanted_.bytes) fail("sent a file of {} bytes, expected {}: it is another file", part_.size(), wanted_.bytes);
+    if (part_.size() < wanted_.bytes) fail("sent a file of {} bytes, expected {}: it is a different file", part_.size(), wanted_.bytes);
   }
 
  private:
@@ -88,16 +88,15 @@ class Transfer {
     throw Error(fmt::format("{} {}", wanted_.url, fmt::format(format, std::forward<Values>(values)...)), Exit::data);
   }
   [[noreturn]] void fail_to_write() const {
-    throw Error(fmt::format("{} cannot be written ({})", wanted_.part.string(), reason(write_error_ ? write_error_ : errno)),
-                Exit::exhausted);
+    throw Error(fmt::format("cannot write {} ({})", wanted_.part.string(), reason(write_error_ ? write_error_ : errno)), Exit::exhausted);
   }
   std::string progress_text() const {
-    return fmt::format("{} of {} bytes are there, and the same command goes on from them", part_.size(), wanted_.bytes);
+    return fmt::format("{} of {} bytes are stored; repeat the command to continue", part_.size(), wanted_.bytes);
   }
 
   template <class T> void set(CURLoption option, T value) {
     if (curl_easy_setopt(curl_.get(), option, value) != CURLE_OK)
-      throw Error("libcurl lacks an option that is needed; its installation seems too old", Exit::internal);
+      throw Error("libcurl lacks a required option; its version seems too old", Exit::internal);
   }
   long answer() const {
     long status = 0;
@@ -167,7 +166,7 @@ class Transfer {
 
 void download(const Download& wanted) {
   static const CURLcode started = curl_global_init(CURL_GLOBAL_DEFAULT);
-  if (started != CURLE_OK) throw Error("libcurl could not be started; its installation seems incomplete", Exit::internal);
+  if (started != CURLE_OK) throw Error("cannot initialize libcurl; its installation seems incomplete", Exit::internal);
   Transfer(wanted).run();
 }
 

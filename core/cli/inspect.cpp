@@ -26,7 +26,7 @@ namespace {
 std::filesystem::path network_of(const std::filesystem::path& run, const std::string& which) {
   const bool step = !which.empty() && std::all_of(which.begin(), which.end(), [](char c) { return c >= '0' && c <= '9'; });
   if (which != "best" && which != "last" && !step)
-    throw Error(fmt::format("--checkpoint must be best, last or the number of a step, got '{}'", which));
+    throw Error(fmt::format("--checkpoint must be best, last or a step number, got '{}'", which));
   const std::string name = step ? fmt::format("step_{:0>8}", which) : which;
   const std::filesystem::path path = network_path(run, name);
   if (!exists(path)) {
@@ -36,7 +36,7 @@ std::filesystem::path network_of(const std::filesystem::path& run, const std::st
         if (entry.path().extension() == ".h5") have.push_back(entry.path().stem().string());
     std::sort(have.begin(), have.end());
     throw Error(fmt::format("there is no {}; {}", path.string(),
-                            have.empty() ? "the run has not saved a network yet" : fmt::format("there are {}", fmt::join(have, ", "))));
+                            have.empty() ? "the run has not saved a network yet" : fmt::format("choose from {}", fmt::join(have, ", "))));
   }
   demand_whole(run, name);
   return path;
@@ -140,7 +140,7 @@ std::string npy_of(const InspectedMap& map) {
   return npy(numbers, rows, cols, true);
 }
 
-/// Of several maps each to a file that has its name, too.
+/// If there are several maps, each goes to a file whose name includes the map's.
 void save_arrays(const Inspection& found, const std::filesystem::path& file) {
   for (const InspectedMap& map : found.maps) {
     std::filesystem::path target = file;

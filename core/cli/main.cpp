@@ -80,7 +80,7 @@ int dispatch(const std::vector<std::string>& words) {
   return runners.find(command.name)->second(rest);
 }
 
-/// Every step allocates the same sizes again: memory is not given back in between, so that its pages need not be cleared anew.
+/// Every step allocates the same sizes again: memory is not returned in between, so its pages need not be cleared again.
 void keep_freed_memory() {
 #ifdef __GLIBC__
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
@@ -105,7 +105,7 @@ int tell_unwritten(int error) {
   return tell(file_error("writing", "standard output", error));
 }
 
-/// The code of a command whose output is written, too.
+/// The exit code of a command, after its output has been flushed.
 int written(int code) { return std::fflush(stdout) == 0 ? code : tell_unwritten(errno); }
 
 }  // namespace
@@ -122,7 +122,8 @@ int tell_error() {
   } catch (const std::system_error& error) {
     if (std::ferror(stdout)) return tell_unwritten(error.code().value());
     const bool exhausted = error.code() == std::errc::not_enough_memory || error.code() == std::errc::resource_unavailable_try_again;
-    say("stiefel: {}{}\n", printable_lines(error.what()), exhausted ? ": no memory for another thread; use fewer with --threads" : "");
+    say("stiefel: {}{}\n", printable_lines(error.what()),
+        exhausted ? ": not enough memory for another thread; use fewer with --threads" : "");
     return int(exhausted ? Exit::exhausted : Exit::internal);
   } catch (const std::exception& error) {
     say("stiefel: {}\n", printable_lines(error.what()));

@@ -23,15 +23,15 @@ void check_name(const std::string& name) {
   const bool plain = name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == name.npos;
   if (!plain || !std::isalpha(static_cast<unsigned char>(name[0])))
     throw Error(fmt::format("the name '{}' must be made of a–z, 0–9 and _, and begin with a letter", name));
-  if (name.size() > 100) throw Error(fmt::format("the name has {} letters and may have 100", name.size()));
+  if (name.size() > 100) throw Error(fmt::format("the name has {} characters; at most 100 are allowed", name.size()));
   if (std::find(taken_by_cmake.begin(), taken_by_cmake.end(), name) != taken_by_cmake.end())
-    throw Error(fmt::format("'{}' means something to CMake; choose another name", name));
+    throw Error(fmt::format("'{}' is reserved by CMake; choose another name", name));
 }
 
 const Template& find_template(const std::string& role) {
   for (const Template& t : templates)
     if (role == t.role) return t;
-  throw Error(fmt::format("there is no role '{}'; there are parametrisation, cell, task and optimizer", role));
+  throw Error(fmt::format("there is no role '{}'; choose from parametrisation, cell, task and optimizer", role));
 }
 
 /// my_map → MyMapPlugin, which is no name of the SDK.
@@ -58,14 +58,14 @@ void write(const std::filesystem::path& file, const std::string& text) {
   std::ofstream out(file);
   out << text;
   out.close();
-  if (!out) throw Error(fmt::format("{} cannot be written; is there space, and may you write there?", file.string()), Exit::exhausted);
+  if (!out) throw Error(fmt::format("cannot write {}; check free space and permissions", file.string()), Exit::exhausted);
 }
 
 }  // namespace
 
 int new_command(std::span<const std::string> words) {
   const Arguments arguments = parse_arguments("new", words);
-  if (arguments.positional.size() != 2) throw Error("say what to write: stiefel new parametrisation|cell|task|optimizer NAME");
+  if (arguments.positional.size() != 2) throw Error("choose what to create: stiefel new parametrisation|cell|task|optimizer NAME");
   const Template& chosen = find_template(arguments.positional[0]);
   const std::string& name = arguments.positional[1];
   check_name(name);
@@ -73,18 +73,18 @@ int new_command(std::span<const std::string> words) {
   for (const PluginFile& file : registry.files())
     for (const Entry* entry : file.entries)
       if (name == entry->name && std::string(name_of(entry->role)) == chosen.role)
-        throw Error(fmt::format("there is a {} '{}' already, in {}; choose another name", chosen.role, name, file.path.string()));
+        throw Error(fmt::format("the {} '{}' already exists in {}; choose another name", chosen.role, name, file.path.string()));
 
   const std::filesystem::path folder = name;
   std::error_code fault;
-  if (std::filesystem::exists(folder)) throw Error(fmt::format("{} exists already; choose another name or move it away", folder.string()));
+  if (std::filesystem::exists(folder)) throw Error(fmt::format("{} already exists; choose another name or move it away", folder.string()));
   if (!std::filesystem::create_directory(folder, fault))
-    throw Error(fmt::format("the folder {} cannot be made: {}", folder.string(), fault.message()));
+    throw Error(fmt::format("cannot create the folder {}: {}", folder.string(), fault.message()));
   write(folder / (name + ".cpp"), filled(chosen.source, name));
   write(folder / "CMakeLists.txt", filled(cmake_template, name));
   write(folder / "example.yaml", filled(chosen.example, name));
   fmt::print(
-      "{0}/{0}.cpp, {0}/CMakeLists.txt and {0}/example.yaml are written. Next:\n\n"
+      "Created {0}/{0}.cpp, {0}/CMakeLists.txt and {0}/example.yaml. Next:\n\n"
       "  cmake -S {0} -B {0}/build && cmake --build {0}/build\n"
       "  stiefel check {0}/build/{0}.so\n"
       "  stiefel run {0}/example.yaml\n",

@@ -1,4 +1,4 @@
-// What a person sees of a run on stderr: a line that is rewritten on a terminal, a plain line now and then elsewhere.
+// Progress of a run on stderr: a line that is rewritten on a terminal, a plain line from time to time elsewhere.
 #pragma once
 
 #include <chrono>
@@ -31,7 +31,7 @@ class TerminalObserver final : public RunObserver {
 
 /// "12 s", "4 min 05 s", "3 h 20 min".
 std::string duration_text(double seconds);
-/// One line about where the run stands, at most `width` columns.
+/// One line about the progress of the run, at most `width` columns.
 std::string progress_line(const Progress& progress, int width);
 
 }  // namespace stiefel::cli

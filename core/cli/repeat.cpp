@@ -19,7 +19,7 @@ int repeat_command(std::span<const std::string> words) {
   if (arguments.positional.size() != 1) throw Error("name the folder of one run: stiefel repeat RUN");
   const std::filesystem::path original = run_folder(arguments.positional.front());
   if (arguments.has("--check") && run_state(original) != RunState::finished)
-    throw Error(fmt::format("{0} is not finished, so a whole run cannot be compared with it; `stiefel resume {0}` goes on with it",
+    throw Error(fmt::format("{0} is not finished, so a complete run cannot be compared with it; finish it with `stiefel resume {0}`",
                             original.string()),
                 Exit::in_use);
   std::vector<std::string> overrides;
@@ -29,7 +29,7 @@ int repeat_command(std::span<const std::string> words) {
   RunOptions options = running_options(arguments, "repeat", words);
   options.output = arguments.value("--output", "repeats");
   if (std::filesystem::weakly_canonical(options.output / loaded.experiment.name / loaded.id) == std::filesystem::weakly_canonical(original))
-    throw Error(fmt::format("{} is the run itself: name another folder by --output", original.string()));
+    throw Error(fmt::format("{} is the run itself; choose another folder with --output", original.string()));
   std::filesystem::path made;
   const int code = train(arguments, options, [&](RunObserver& observer) {
     RunSummary summary = run_experiment(loaded, registry, options, observer);
@@ -43,7 +43,7 @@ int repeat_command(std::span<const std::string> words) {
         fmt::format("{} and {} differ in {} places: {}{}", original.string(), made.string(), found.size(),
                     fmt::join(std::span(found).first(std::min<std::size_t>(found.size(), 10)), ", "), found.size() > 10 ? ", …" : ""),
         Exit::damaged);
-  fmt::print("the same bits as {}\n", original.string());
+  fmt::print("identical to the bit with {}\n", original.string());
   return int(Exit::done);
 }
 

@@ -1,4 +1,4 @@
-// `stiefel report`: what runs have come to, as one HTML file with figures and tables.
+// `stiefel report`: the results of runs as one HTML file with figures and tables.
 #include <fmt/format.h>
 
 #include <stiefel/error.hpp>
@@ -18,7 +18,7 @@ std::string figure_format(const Arguments& arguments) {
   const std::string format = arguments.value("--format", "svg");
   if (format != "svg" && format != "pdf" && format != "png")
     throw Error(fmt::format("--format must be svg, pdf or png, not \"{}\"", format));
-  if (!arguments.has("--figures") && arguments.has("--format")) throw Error("--format is that of the files of --figures FOLDER");
+  if (!arguments.has("--figures") && arguments.has("--format")) throw Error("--format needs --figures FOLDER");
   return format;
 }
 

@@ -1,4 +1,4 @@
-// `stiefel reproduce list|report [NAME...]` and `stiefel reproduce NAME...`: published results, run and put beside what was published.
+// `stiefel reproduce list|report [NAME...]` and `stiefel reproduce NAME...`: published results, rerun and compared with what was published.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -123,7 +123,7 @@ int run_rows(const Reproduction& reproduction, const std::vector<const Published
 int reproduce_command(std::span<const std::string> words) {
   const Arguments arguments = parse_arguments("reproduce", words);
   if (arguments.positional.empty())
-    throw Error("say what to reproduce: stiefel reproduce list, or a paper, an item or an experiment that it shows, or report");
+    throw Error("choose what to reproduce: stiefel reproduce list, or a paper, an item or an experiment that it shows, or report");
   const std::string& what = arguments.positional.front();
   const bool shows = what == "list" || what == "report";
   const PublishedResults published = read_published(experiments_folder(arguments));

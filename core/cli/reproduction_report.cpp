@@ -72,7 +72,7 @@ std::string heading(const PublishedResults& published, const Item& item) {
   return fmt::format("{} {}, {}: {}", paper.authors, paper.year, item.first->item, item.first->title);
 }
 
-/// What is told of a missed row.
+/// The description of a missed row.
 std::vector<std::string> explanations(const Item& item) {
   std::vector<std::string> lines;
   for (const ReproducedRow* row : item.rows)

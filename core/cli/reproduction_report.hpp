@@ -1,4 +1,4 @@
-// Published results beside measured ones as documents.
+// Documents that compare published results with measured ones.
 #pragma once
 
 #include <string>

@@ -57,7 +57,7 @@ void print_warning(const std::string& sentence) { say("warning: {}\n", printable
 std::filesystem::path run_folder(const std::string& name) {
   const std::filesystem::path directory = name;
   if (!exists(directory / "config.yaml"))
-    throw Error(fmt::format("{} is not the folder of a run: it has no config.yaml; runs are in runs/NAME/ID", name));
+    throw Error(fmt::format("{} is not a run folder: it has no config.yaml; runs are in runs/NAME/ID", name));
   return directory;
 }
 
@@ -101,7 +101,7 @@ int train(const Arguments& arguments, RunOptions& options, const std::function<R
     return ranks->first() ? report(summary) : summary.exit_code;
   } catch (...) {
     if (ranks->count() == 1) throw;
-    // What goes wrong everywhere is told by the first alone, whose abort ends the others: SIGKILL comes a second after SIGTERM.
+    // An error of all ranks is reported by the first alone, whose abort ends the others: SIGKILL comes a second after SIGTERM.
     if (!ranks->first()) std::this_thread::sleep_for(std::chrono::seconds(3));
     const int code = tell_error();
     ranks->abort(code);  // the others would wait for this one

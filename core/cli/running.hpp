@@ -14,11 +14,11 @@
 
 namespace stiefel::cli {
 
-/// The registry of a command; what is to be warned of goes to stderr.
+/// The registry of a command; warnings go to stderr.
 Registry found_plugins(const std::vector<std::filesystem::path>& extra = {});
 void print_warning(const std::string& sentence);
 
-/// The folder of a run, as a user names it; Error when it is none.
+/// The folder of a run, as given by a user; throws Error if it is not one.
 std::filesystem::path run_folder(const std::string& name);
 
 /// When a worker of a sweep started this process: it stops, with a checkpoint, when the worker is gone.
@@ -32,11 +32,11 @@ void catch_signals(void (*on_stop)(int), void (*on_save)(int) = nullptr);
 /// a checkpoint.
 RunOptions running_options(const Arguments& arguments, const std::string& command, std::span<const std::string> words);
 
-/// Says how it ended; returns the exit code.
+/// Prints how it ended; returns the exit code.
 int report(const RunSummary& summary);
 
 /// Calls work(observer), which trains with `options` and returns how that ended, and reports it; with --mpi together with the other
-/// processes that mpirun has started, of which the first one speaks.
+/// processes that mpirun has started, of which only the first one prints.
 int train(const Arguments& arguments, RunOptions& options, const std::function<RunSummary(RunObserver&)>& work);
 
 }  // namespace stiefel::cli

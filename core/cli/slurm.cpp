@@ -22,7 +22,7 @@ int slurm_command(std::span<const std::string> words) {
   options.further.assign(arguments.positional.begin() + 1, arguments.positional.end());
   for (const std::string& option : options.further)
     if (!option.starts_with('-') || option.find('\n') != option.npos)
-      throw Error(fmt::format("'{}' is no option of sbatch; write them as --name=value after --", option));
+      throw Error(fmt::format("'{}' is not an option of sbatch; write options as --name=value after --", option));
   const SweepFolder folder(arguments.positional.front());
   const std::vector<std::vector<std::filesystem::path>> stages = write_slurm_scripts(folder, options);
   std::string after;
@@ -37,7 +37,7 @@ int slurm_command(std::span<const std::string> words) {
       fmt::print("jobs=$({})\n", fmt::join(commands, "):$("));
     after = " --dependency=afterany:$jobs";
   }
-  if (stages.empty()) say("nothing is left to submit; `stiefel sweep status {}` says why\n", folder.path().string());
+  if (stages.empty()) say("nothing is left to submit; `stiefel sweep status {}` shows why\n", folder.path().string());
   return int(Exit::done);
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t most_parts = 12;
 
-/// In one call, so that no other line comes between.
+/// Writes with one call, so that no other output is interleaved.
 void write_line(int descriptor, std::string_view beginning, std::initializer_list<std::string_view> sentence) noexcept {
   std::array<iovec, most_parts> parts;
   std::size_t count = 0;
@@ -30,7 +30,7 @@ void write_line(int descriptor, std::string_view beginning, std::initializer_lis
   [[maybe_unused]] const auto written = writev(descriptor, parts.data(), int(count));
 }
 
-/// By the first thread that comes; others wait for its end.
+/// Only the first thread does this; the others wait for the program's end.
 void tell_the_end(std::initializer_list<std::string_view> sentence) noexcept {
   static std::atomic_flag ending;
   while (ending.test_and_set()) pause();
@@ -38,7 +38,7 @@ void tell_the_end(std::initializer_list<std::string_view> sentence) noexcept {
   if (const int log = log_of_run; log >= 0) write_line(log, "failed: ", sentence);
 }
 
-constexpr std::string_view go_on = "; a run goes on from its last checkpoint with: stiefel resume RUN";
+constexpr std::string_view go_on = "; resume a run from its last checkpoint with: stiefel resume RUN";
 
 struct Crash {
   int signal;
@@ -57,12 +57,12 @@ void on_crash(int number, siginfo_t* info, void*) {
     if (crash.signal == number) name = crash.name;
   const bool sent = info->si_code <= 0 && info->si_pid != getpid();
   if (sent)
-    tell_the_end({"the program was sent the signal of ", name, go_on});
+    tell_the_end({"another process sent the signal for ", name, go_on});
   else if (const PluginCall* call = PluginCall::innermost())
     tell_the_end({"the program crashed (", name, ") in ", call->verb, "() of ", call->plugin, " (", call->file,
-                  "): most likely the plugin's fault, which `stiefel check` looks for", go_on});
+                  "): most likely a bug in the plugin; test it with `stiefel check`", go_on});
   else
-    tell_the_end({"the program crashed (", name, "), an error of stiefel itself: please report it", go_on});
+    tell_the_end({"the program crashed (", name, "), a bug in stiefel itself: please report it", go_on});
   sigaction(number, &before[number], nullptr);
   raise(number);  // comes when this has returned
 }
@@ -87,7 +87,7 @@ void end_out_of_memory() noexcept {
 }
 
 void tell_of_crashes() {
-  static char stack[64 << 10];  // of the main thread, whose own may be what has run out
+  static char stack[64 << 10];  // for the main thread, whose own stack may have overflowed
   const stack_t alternative{stack, 0, sizeof stack};
   sigaltstack(&alternative, nullptr);
   struct sigaction action {};

@@ -27,7 +27,7 @@ SweepFolder folder_of(const Arguments& arguments) {
 /// Folders of runs stay when the plan is changed, and commands that look for runs in the folder find them all.
 void tell_other_runs(const SweepFolder& folder) {
   if (const std::size_t others = folder.other_runs().size(); others > 0)
-    say("{} has {} further {} of another plan, which `stiefel compare` and `report` show, too\n", folder.runs().string(), others,
+    say("{} has {} more {} from another plan, which `stiefel compare` and `report` also show\n", folder.runs().string(), others,
         others == 1 ? "run" : "runs");
 }
 
@@ -38,9 +38,9 @@ int plan_and_work(const Arguments& arguments, std::span<const std::string> words
   const std::string& file = arguments.positional[1];
   Registry registry = found_plugins();
   const auto sweep = load_sweep(file, {arguments.positional.begin() + 2, arguments.positional.end()}, registry);
-  if (!sweep) throw Error(fmt::format("{} describes one run, for `stiefel run`; a sweep has seeds: or sweep:", file));
+  if (!sweep) throw Error(fmt::format("{} describes one run, so use `stiefel run`; a sweep needs seeds: or sweep:", file));
   if (sweep->combinations > sweep->runs.size())
-    say("{} combinations of values are {} runs: some mean the same\n", sweep->combinations, sweep->runs.size());
+    say("{} combinations of values give {} runs: some are equivalent\n", sweep->combinations, sweep->runs.size());
   if (arguments.has("--dry-run")) {
     fmt::print("id\t{}\n", fmt::join(sweep->keys, "\t"));
     for (const SweepRun& one : sweep->runs) fmt::print("{}\t{}\n", one.id, fmt::join(one.values, "\t"));
@@ -65,7 +65,7 @@ int resume(const Arguments& arguments) {
 }
 
 int retry(const Arguments& arguments) {
-  if (!arguments.has("--failed")) throw Error("say what is to be tried again: stiefel sweep retry --failed DIR");
+  if (!arguments.has("--failed")) throw Error("choose what to retry: stiefel sweep retry --failed DIR");
   const SweepFolder folder = folder_of(arguments);
   for (const SweepRun& one : folder.sweep().runs) forget_failure(folder, one);
   forget_cancelling(folder);
@@ -113,11 +113,11 @@ int cancel(const Arguments& arguments) {
   };
   while (at_work()) {
     if (std::chrono::steady_clock::now() > end)
-      throw Error(fmt::format("runs are still being worked on; `stiefel sweep status {}` names them", folder.path().string()),
+      throw Error(fmt::format("some runs are still in progress; `stiefel sweep status {}` lists them", folder.path().string()),
                   Exit::in_use);
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
   }
-  fmt::print("{}; `stiefel sweep resume {}` goes on\n", summary(look_at_all(folder, patience)), folder.path().string());
+  fmt::print("{}; continue with `stiefel sweep resume {}`\n", summary(look_at_all(folder, patience)), folder.path().string());
   return int(Exit::done);
 }
 
@@ -131,7 +131,7 @@ int sweep_command(std::span<const std::string> words) {
   if (what == "retry") return retry(arguments);
   if (what == "status") return status(arguments);
   if (what == "cancel") return cancel(arguments);
-  throw Error("say what to do: stiefel sweep run FILE, or status, resume, retry or cancel with the folder of a sweep");
+  throw Error("choose an action: stiefel sweep run FILE, or status, resume, retry or cancel with the folder of a sweep");
 }
 
 }  // namespace stiefel::cli

@@ -9,15 +9,15 @@ namespace stiefel::cli {
 
 struct TextTable {
   std::vector<std::string> header;
-  std::vector<bool> numeric;  ///< columns set to the right
+  std::vector<bool> numeric;  ///< right-aligned columns
   std::vector<std::vector<std::string>> rows;
 };
 
 /// Columns that the text takes on a terminal; letters of East Asia take two where the locale knows them.
 std::size_t columns_of(std::string_view text);
-/// The beginning of the text, at most so many columns of it.
+/// The beginning of the text, at most this many columns.
 std::string cut(std::string_view text, std::size_t columns);
-/// Its beginning and its end with `mark` for what is left out, at most so many columns.
+/// The beginning and the end of the text with `mark` for what is omitted, at most this many columns.
 std::string shortened(std::string_view text, std::size_t columns, std::string_view mark);
 
 std::string aligned(const TextTable& table);

@@ -61,7 +61,7 @@ class Runs {
  public:
   explicit Runs(std::vector<std::string> folders) : folders_(std::move(folders)) {}
 
-  /// Reads what is new of as many as there is time for; true when that were all.
+  /// Reads what is new in as many runs as time allows; true if that was all of them.
   bool update(Clock::time_point until = Clock::time_point::max()) {
     if (next_ == readers_.end()) {
       if (const auto begin = Clock::now(); begin >= search_at_) {
@@ -77,7 +77,7 @@ class Runs {
     }
     return true;
   }
-  /// By name, or those that run first, or by what is left.
+  /// Sorts by name, by running runs first, or by the time left.
   std::vector<const ProgressReader*> sorted(int order) const {
     std::vector<const ProgressReader*> runs;
     for (const auto& item : readers_) runs.push_back(&item.second);
@@ -145,7 +145,7 @@ std::string ascii(std::string_view text) {
   return result;
 }
 
-/// Of the terminal's width names have what the numbers leave, then losses what names leave.
+/// Names get the width that the numbers leave, and losses the width that the names leave.
 TextTable fitting_table_of(std::span<const ProgressReader* const> runs, std::size_t width, bool unicode) {
   constexpr std::size_t shortest_name = 16, narrowest = 8, widest = 60, between = 2;
   TextTable table = table_of(runs);
@@ -162,7 +162,7 @@ TextTable fitting_table_of(std::span<const ProgressReader* const> runs, std::siz
   return table;
 }
 
-/// A terminal in the mode that draws whole screens; given back in any case.
+/// A terminal in full-screen mode, restored in any case.
 class Screen {
  public:
   Screen() {

@@ -60,8 +60,8 @@ int validate_command(std::span<const std::string> words) {
     if (const std::optional<Sweep> sweep = load_sweep(file, overrides, registry)) {
       for (const char* of_one : {"--resolved", "--origins"})
         if (arguments.has(of_one))
-          throw Error(fmt::format("{} describes {} runs, and {} is of one: `stiefel sweep run --plan` writes them to configs/", file,
-                                  sweep->runs.size(), of_one));
+          throw Error(fmt::format("{} describes {} runs, but {} shows only one: `stiefel sweep run --plan` writes them all to configs/",
+                                  file, sweep->runs.size(), of_one));
       fmt::print("{}: valid, {} runs that differ in {}\n", file, sweep->runs.size(), fmt::join(sweep->keys, ", "));
       return int(Exit::done);
     }
@@ -71,9 +71,9 @@ int validate_command(std::span<const std::string> words) {
     if (arguments.has("--resolved") || arguments.has("--origins")) return int(Exit::done);
     built = true;
     const std::string fault = fault_of_data(loaded, registry, arguments);
-    fmt::print("{}: valid{}\n{}", printable(file), fault.empty() ? "" : " as far as can be told without its data", summary(loaded));
+    fmt::print("{}: valid{}\n{}", printable(file), fault.empty() ? "" : " as far as can be checked without its data", summary(loaded));
     if (fault.empty()) return int(Exit::done);
-    say("{}: it could not be built: {}\n", printable(file), printable_lines(fault));
+    say("{}: cannot build it: {}\n", printable(file), printable_lines(fault));
     return int(Exit::data);
   } catch (const Error& error) {
     const std::string text = error.what();

@@ -1,4 +1,4 @@
-// `stiefel worker DIR`: works on a sweep that was planned, beside any number of others.
+// `stiefel worker DIR`: works on a planned sweep alongside any number of other workers.
 #include "cli/commands.hpp"
 #include "cli/working.hpp"
 

@@ -51,7 +51,7 @@ int do_runs(const SweepFolder& folder, const WorkerOptions& options, bool quiet)
 int work(const SweepFolder& folder, const Arguments& arguments) {
   const WorkerOptions options = worker_options(arguments);
   if (std::filesystem::exists(folder.cancelled()))
-    throw Error(fmt::format("{0} was cancelled; `stiefel sweep resume {0}` goes on with it", folder.path().string()), Exit::preempted);
+    throw Error(fmt::format("{0} was canceled; continue it with `stiefel sweep resume {0}`", folder.path().string()), Exit::preempted);
   const int code = do_runs(folder, options, arguments.has("--quiet"));
   if (!options.only.empty()) return code;
   const std::vector<RunLook> looks = look_at_all(folder, by_file_time(options.patience));

@@ -1,6 +1,6 @@
 # abi.hpp: the SDK id and the instruction set extensions that a plugin's tag names.
 
-# The SDK id is a hash of the public headers: any change of an interface makes older plugins refuse to load, by themselves.
+# The SDK id is a hash of the public headers: any change of an interface automatically makes older plugins unloadable.
 file(GLOB STIEFEL_SDK_HEADERS CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/include/stiefel/*.hpp ${CMAKE_CURRENT_SOURCE_DIR}/include/stiefel/*.in)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${STIEFEL_SDK_HEADERS})
 set(STIEFEL_SDK_TEXT "")

@@ -2,7 +2,7 @@
 # time goes into the same headers again and again.
 option(STIEFEL_UNITY "Compile several files of a folder as one" ON)
 
-# Each folder's files in batches of as many, and the generated ones alone; files with options of their own stay alone, too.
+# Compiles each folder's files in batches of this many, and generated files alone; files with their own options also stay alone.
 function(stiefel_unity target batch)
   if(NOT STIEFEL_UNITY)
     return()

@@ -7,7 +7,7 @@
 //     δ_z = g∘(h₋ − q)∘z∘(1 − z)   δ_q = φ'·(g∘(1 − z))   δ_r = δ_q∘s∘r∘(1 − r)   δ_s = δ_q∘r
 //     ∂L/∂h₋ = g∘z + W_zᵀδ_z + W_rᵀδ_r + Oᵀδ_s
 //
-// φ is the real modReLU of the paper with a bias of 0.01 at first; beside it the paper has no b_q, which `input: {bias: false}` removes
+// φ is the real modReLU of the paper with an initial bias of 0.01; the paper also has no b_q, which `input: {bias: false}` removes
 // together with the biases of the gates. Saved rows: a_q + r∘s, z, r, s, q, h; deltas in the order q, z, r, s.
 #include <stiefel/plugin.hpp>
 
@@ -29,7 +29,7 @@ template <class S> class Goru final : public Cell<S> {
   Goru(const Options& options, CellContext context) : Cell<S>(context), n_(context.rows()), reset_bias_(S(options.reset_bias)) {
     if (context.complex)
       throw Error(
-          "goru has real gates and cannot carry a complex map; choose real maps in model.recurrent and model.maps, or the cell elman");
+          "goru has real gates and cannot use a complex map; choose real maps in model.recurrent and model.maps, or the cell elman");
     activation_ = Activation<S>::make(options.activation, n_, false);
   }
 

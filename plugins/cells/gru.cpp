@@ -33,8 +33,7 @@ template <class S> class Gru final : public Cell<S> {
   Gru(const Options& options, CellContext context)
       : Cell<S>(context), n_(context.rows()), after_(options.reset == "after"), keep_(options.update == "keep"), of_state_(after_ ? 3 : 2) {
     if (context.complex)
-      throw Error(
-          "gru has real gates and cannot carry a complex map; choose real maps in model.recurrent and model.maps, or the cell elman");
+      throw Error("gru has real gates and cannot use a complex map; choose real maps in model.recurrent and model.maps, or the cell elman");
   }
 
   std::vector<MapSpec> maps() const override {
@@ -164,7 +163,7 @@ template <class S> class Gru final : public Cell<S> {
 
   Index n_;
   bool after_, keep_;
-  Index of_state_;  // the maps of h₋ are the first so many
+  Index of_state_;  // the maps of h₋ are the first of_state_ ones
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Long expressive memory (Rusch, Mishra, Erichson & Mahoney 2022, eq. 3), two states y and z with time steps of their own. a = V x + b in
+// Long expressive memory (Rusch, Mishra, Erichson & Mahoney 2022, eq. 3), two states y and z with their own time steps. a = V x + b in
 // the order step_z, step_y, z, y, with a map W for each, the last one of the new z:
 //
 //   d = Δσ(a_1 + W_1 y₋)   e = Δσ(a_2 + W_2 y₋)   q = tanh(a_z + W_z y₋)   z = (1 − d)∘z₋ + d∘q
@@ -25,8 +25,7 @@ template <class S> class Lem final : public Cell<S> {
 
   Lem(const Options& options, CellContext context) : Cell<S>(context), n_(context.rows()), step_(S(options.step)) {
     if (context.complex)
-      throw Error(
-          "lem has real gates and cannot carry a complex map; choose real maps in model.recurrent and model.maps, or the cell elman");
+      throw Error("lem has real gates and cannot use a complex map; choose real maps in model.recurrent and model.maps, or the cell elman");
   }
 
   std::vector<MapSpec> maps() const override { return {{"step_z", n_, n_, 0}, {"step_y", n_, n_, 0}, {"z", n_, n_, 0}, {"y", n_, n_, 1}}; }

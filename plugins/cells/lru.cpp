@@ -1,6 +1,6 @@
 // Linear recurrent unit (Orvieto, Smith, Gu, Fernando, Gulcehre, Pascanu & De 2023): n complex numbers, each with a decay and a frequency.
 //
-//   x_t = λ∘x_{t−1} + γ∘(V u_t + b)     λ = exp(−e^ν + i e^φ)     γ = e^κ, at first √(1 − |λ|²)
+//   x_t = λ∘x_{t−1} + γ∘(V u_t + b)     λ = exp(−e^ν + i e^φ)     γ = e^κ, initially √(1 − |λ|²)
 //
 //   backward   g = ∂L/∂x_t:   ∂L/∂(V u_t + b) = γ∘g    ∂L/∂x_{t−1} = conj(λ)∘g    λ̄ = Σ g∘conj(x_{t−1})
 //     ν̄ = Re(conj(λ̄) λ)·(−e^ν)      φ̄ = Re(conj(λ̄) iλ)·e^φ      κ̄ = Re Σ conj(g)∘γ∘(V u_t + b)
@@ -20,9 +20,9 @@ template <class S> class Lru final : public Cell<S> {
   struct Options {
     double r_min = 0, r_max = 1, max_phase = 6.28;
     void describe(Schema& s) {
-      s.field("r_min", r_min, "smallest |λ| at first").at_least(0).at_most(1);
-      s.field("r_max", r_max, "largest |λ| at first; |λ|² is uniform between").at_least(0).at_most(1);
-      s.field("max_phase", max_phase, "largest argument of λ at first").at_least(0).units("rad");
+      s.field("r_min", r_min, "smallest initial |λ|").at_least(0).at_most(1);
+      s.field("r_max", r_max, "largest initial |λ|; |λ|² is uniform between the two").at_least(0).at_most(1);
+      s.field("max_phase", max_phase, "largest initial argument of λ").at_least(0).units("rad");
       s.check(r_min < r_max, "r_min", "must be below r_max");
     }
   };

@@ -1,4 +1,4 @@
-// Long short-term memory. a = W h₋ + V x + b in the order input, forget, output, candidate, with a map W of its own for each:
+// Long short-term memory. a = W h₋ + V x + b in the order input, forget, output, candidate, with a separate map W for each:
 //
 //   i = σ(a_i + p_i∘c₋)   f = σ(a_f + p_f∘c₋ + fixed forget bias)   q = tanh a_q
 //   c = f∘c₋ + i∘q        o = σ(a_o + p_o∘c)                        h = o∘tanh c
@@ -34,7 +34,7 @@ template <class S> class Lstm final : public Cell<S> {
           .one_of({"none", "diagonal", "output_full"});
       peephole_init.describe(s, "peephole_");
       s.check(peephole_init.kind == "zero" || peepholes == "diagonal", "peephole_init",
-              "is for the vectors of `peepholes: diagonal`; set that, or remove `peephole_init`");
+              "needs `peepholes: diagonal`; set that, or remove `peephole_init`");
     }
   };
 
@@ -48,7 +48,7 @@ template <class S> class Lstm final : public Cell<S> {
         peephole_init_(options.peephole_init) {
     if (context.complex)
       throw Error(
-          "lstm has real gates and cannot carry a complex map; choose real maps in model.recurrent and model.maps, or the cell elman");
+          "lstm has real gates and cannot use a complex map; choose real maps in model.recurrent and model.maps, or the cell elman");
   }
 
   std::vector<MapSpec> maps() const override {

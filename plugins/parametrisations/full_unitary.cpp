@@ -56,11 +56,11 @@ template <class S> class FullUnitary final : public Dense<S> {
     std::string field = "complex", init = "haar", gradient = "true";
     Index reproject_every = 0;
     void describe(Schema& s) {
-      s.field("field", field, "numbers that W is made of: W is unitary, or orthogonal").one_of({"complex", "real"});
+      s.field("field", field, "type of the numbers in W: W is unitary, or orthogonal").one_of({"complex", "real"});
       s.field("init", init,
               "W at the start: Haar-distributed; identity; a random restricted-capacity matrix D₃R₂F⁻¹D₂ΠR₁FD₁ (for `field: complex`)")
           .one_of({"haar", "identity", "restricted"});
-      s.field("gradient", gradient, "of W; wisdom_topblock: the half of it that the released code uses")
+      s.field("gradient", gradient, "gradient of W; wisdom_topblock: the half of it that the released code uses")
           .one_of({"true", "wisdom_topblock"});
       s.field("reproject_every", reproject_every, "steps after which W is replaced by the nearest unitary matrix; 0: never")
           .at_least(0)

@@ -56,7 +56,7 @@ template <class S> class Givens final : public Parametrisation<S> {
       s.field("style", style, "tunable: `capacity` layers of neighbouring rows; fft: log₂ n layers, for n a power of 2")
           .one_of({"tunable", "fft"});
       s.field("capacity", capacity, "number of layers L, for `style: tunable`; n layers reach every unitary matrix").at_least(1);
-      s.field("field", field, "numbers that W is made of").one_of({"complex", "real"});
+      s.field("field", field, "type of the numbers in W").one_of({"complex", "real"});
       s.field("init", init, "angles at the start: U(±angle), or zero, which is the identity").one_of({"uniform", "zero"});
       s.field("angle", angle, "bound of the initial angles; 3.14 as in the released code").at_least(0);
     }

@@ -1,4 +1,4 @@
-// Layers of plane rotations per SIMD target. The loops are plain: the pairs of a run are disjoint, which the compiler is told, and all
+// Layers of plane rotations per SIMD target. The loops are plain: the pairs of a run are disjoint, as the compiler is informed, and all
 // numbers of a pair are read before one is written.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "parametrisations/givens_layers.cpp"

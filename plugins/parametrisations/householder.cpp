@@ -68,12 +68,11 @@ template <class S> class Householder final : public Parametrisation<S> {
     void describe(Schema& s) {
       s.field("reflections", reflections, "number m of reflections, 1 … n").at_least(1);
       s.field("normalise_columns", normalise_columns,
-              "scale every column of U to length 1 at first and after each update; W is the same, the effective rate is not");
+              "scale every column of U to length 1 initially and after each update; W is the same, the effective rate is not");
       s.field("std", std, "initial standard deviation of the entries of U without `normalise_columns`: small columns turn fast")
           .at_least(1e-6);
-      s.field(
-           "u1", u1,
-           "for m = n, the sign u₁: set to ±1 after each update, a trained number of which only the sign is used, or a number in [−1, 1]")
+      s.field("u1", u1,
+              "for m = n, the sign u₁: set to ±1 after each update, a trained number whose sign alone is used, or a number in [−1, 1]")
           .one_of({"projected", "shadow", "soft"});
       s.field(
            "init", init,

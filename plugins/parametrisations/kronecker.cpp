@@ -54,7 +54,7 @@ template <class S> class Kronecker final : public Parametrisation<S> {
       s.field("factors", factors, "rows of each factor, the slowest index first; their product is n; empty: the prime factors of n")
           .at_least(1);
       s.field("columns", columns, "columns of each factor; empty: all factors are square").at_least(1);
-      s.field("field", field, "numbers that W is made of").one_of({"complex", "real"});
+      s.field("field", field, "type of the numbers in W").one_of({"complex", "real"});
       s.field("init", init, "factors at the start: Haar-distributed unitary (orthogonal for real ones), or identity")
           .one_of({"unitary", "identity"});
       s.field("soft_unitary", soft_unitary, "λ of the penalty λ Σ_f ‖W_fᴴW_f − I‖_F² that is added to the loss").at_least(0);

@@ -55,7 +55,7 @@ template <class S> class LieExponential final : public Dense<S> {
     double scale = 0.1;
     Index rebase_every = 100, project_every = 100;
     void describe(Schema& s) {
-      s.field("field", field, "numbers that W is made of").one_of({"real", "complex"});
+      s.field("field", field, "type of the numbers in W").one_of({"real", "complex"});
       s.field("coordinates", coordinates, "order of the numbers of A: column after column, or that of Hyland and Rätsch's basis")
           .one_of({"skew", "hyland_ratsch"});
       s.field("init", init,
@@ -67,9 +67,8 @@ template <class S> class LieExponential final : public Dense<S> {
           .one_of({"eigen", "block"});
       s.field("base", base, "W = exp(A) (expRNN), or W = B exp(A) with a base B that takes A over from time to time (dtriv)")
           .one_of({"static", "moving"});
-      s.field("rebase_every", rebase_every, "K: after so many steps B ← B exp(A) and A ← 0, for `base: moving`").at_least(1).units("steps");
-      s.field("project_every", project_every, "M: every so many changes of base, B is projected to the group, for `base: moving`")
-          .at_least(1);
+      s.field("rebase_every", rebase_every, "K: steps between updates B ← B exp(A), A ← 0, for `base: moving`").at_least(1).units("steps");
+      s.field("project_every", project_every, "M: changes of base between projections of B to the group, for `base: moving`").at_least(1);
     }
   };
   static bool complex_pairs(const Options& options) { return options.field == "complex"; }

@@ -6,10 +6,10 @@
 //   projection (projUNN-D)  W ← the polar factor of W + Δ_k = W(I + B(Q − I)Bᴴ),  Q the polar factor of I + BᴴZYᴴB
 //   tangent (projUNN-T)     W ← W exp(½(ZYᴴ − YZᴴ)) = W(I + B(exp(ω) − I)Bᴴ),      ω = ½Bᴴ(ZYᴴ − YZᴴ)B
 //
-// O(kn²) a step beside the gradient. The parameter is a flat block and the projection is after_step(), which sees the optimizer's step as
-// the difference from the W of the last refresh(): any optimizer's step is projected, and that of plain SGD is the paper's, a gradient
-// of rank k. The paper samples columns at random; here the start of the subspace iteration is a fixed Gaussian matrix. Rounding errors of
-// W are removed by a polar decomposition every `project_every` steps.
+// O(kn²) a step in addition to the gradient. The parameter is a flat block and the projection is after_step(), which sees the optimizer's
+// step as the difference from the W of the last refresh(): any optimizer's step is projected, and that of plain SGD is the paper's, a
+// gradient of rank k. The paper samples columns at random; here the start of the subspace iteration is a fixed Gaussian matrix. Rounding
+// errors of W are removed by a polar decomposition every `project_every` steps.
 #include <stiefel/linear_algebra.hpp>
 #include <stiefel/plugin.hpp>
 
@@ -105,14 +105,14 @@ template <class S> class LowRankProjection final : public Dense<S> {
     std::string field = "real", init = "orthogonal", update = "projection";
     Index rank = 1, project_every = 100;
     void describe(Schema& s) {
-      s.field("field", field, "numbers that W is made of").one_of({"real", "complex"});
+      s.field("field", field, "type of the numbers in W").one_of({"real", "complex"});
       s.field("init", init,
               "W at the start: Haar-distributed orthogonal or unitary, identity, or exp of blocks [0, s; −s, 0] with s ~ U(−π, π) (henaff)")
           .one_of({"orthogonal", "identity", "henaff"});
       s.field("update", update, "nearest orthogonal matrix (projUNN-D), or a geodesic along the tangent part of the step (projUNN-T)")
           .one_of({"projection", "tangent"});
       s.field("rank", rank, "k of the approximation of the optimizer's step").at_least(1);
-      s.field("project_every", project_every, "after so many steps W is projected as a whole, against rounding errors")
+      s.field("project_every", project_every, "steps between projections of all of W, which limit rounding errors")
           .at_least(1)
           .units("steps");
     }

@@ -35,7 +35,7 @@ struct Reflections {
 };
 
 /// Householder QR of an orthogonal Q with a positive diagonal of R: each column x is reflected to +‖x‖e₁ by u = x − ‖x‖e₁, whose first
-/// entry is computed without cancellation. A column that is there already is fixed by the reflection in u = e₂.
+/// entry is computed without cancellation. A column that is already there is fixed by the reflection in u = e₂.
 inline Reflections reflections_of(Matrix<double> Q) {
   const Index n = Q.rows();
   Reflections result{Matrix<double>::Zero(n, n - 1), 1};

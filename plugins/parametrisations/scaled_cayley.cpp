@@ -4,7 +4,7 @@
 //
 // θ holds the strict lower triangle of A, or its ℓ diagonals next to the main one (`bandwidth: ℓ`, section 3.2: nℓ − ℓ(ℓ + 1)/2 numbers),
 // column after column. det W = (−1)^ρ for every θ. The eigenvalues of I + A are 1 ± iλ, so ‖M‖₂ ≤ 1; an eigenvalue of W D near −1 makes A
-// large, which the recorded ‖A‖₂ shows. M is computed in double precision: beside the time loop it costs nothing, and the defect ‖WᵀW − I‖
+// large, which the recorded ‖A‖₂ shows. M is computed in double precision: next to the time loop it costs nothing, and the defect ‖WᵀW − I‖
 // of a float W is then that of rounding W once, however large A has grown.
 #include <stiefel/plugin.hpp>
 
@@ -23,10 +23,10 @@ template <class S> class ScaledCayley final : public Dense<S> {
     std::string negatives = "last", init = "cayley";
     double scale = 0.1;
     void describe(Schema& s) {
-      s.field("rho", rho, "number ρ of entries −1 of D; −1: half of them").at_least(-1);
+      s.field("rho", rho, "number ρ of entries −1 in D; −1: half of them").at_least(-1);
       s.field("bandwidth", bandwidth, "number ℓ of diagonals of A below the main one that are not zero, 1 … n − 1; −1: all of them")
           .at_least(-1);
-      s.field("negatives", negatives, "where the entries −1 of D stand").one_of({"last", "first"});
+      s.field("negatives", negatives, "where the entries −1 of D are").one_of({"last", "first"});
       s.field(
            "init", init,
            "A at the start: blocks [0, s; −s, 0] with s = tan(t/2), t ~ U(0, π/2) (cayley) or s ~ U(−π, π) (henaff); all entries U(±scale) "

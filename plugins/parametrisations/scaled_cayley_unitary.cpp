@@ -4,7 +4,7 @@
 //   Re A_ij, Im A_ij for i > j see Re and Im of (V_ji − V_ij), (−V_ji − V_ij), and Im A_jj sees −Im V_jj
 //
 // The paper's Vᴴ − V has the derivatives above its diagonal, but twice the derivative on it. The released code uses (Vᴴ − V)/2: half the
-// derivative off the diagonal and the whole one on it, beside the whole derivative for θ. `gradient: released` does the same. A has n²
+// derivative off the diagonal and the full one on it, with the full derivative for θ. `gradient: released` does the same. A has n²
 // real numbers, in the order of skew_hermitian.hpp, θ has n. M is computed in double precision.
 #include <stiefel/plugin.hpp>
 
@@ -29,7 +29,7 @@ template <class S> class ScaledCayleyUnitary final : public Dense<S> {
           .one_of({"cayley", "henaff", "uniform", "zero"});
       s.field("scale", scale, "bound of the initial values `uniform`").at_least(0);
       s.field("phases", phases, "θ at the start: U(0, 2π), or 0, where D = I").one_of({"uniform", "zero"});
-      s.field("gradient", gradient, "of A: the derivatives, or those of the released code, half as large off the diagonal")
+      s.field("gradient", gradient, "gradient of A: the derivatives, or those of the released code, half as large off the diagonal")
           .one_of({"exact", "released"});
     }
   };

@@ -40,14 +40,14 @@ template <> class SkewExponential<double> {
   /// T ← PᵀTP with numbers on two diagonals only, of which the lower one is kept, above the vectors of the reflections in P.
   static Vector<double> tridiagonalise(Matrix<double>& T);
 
-  Matrix<double> frame_;  // n × 2⌈n/2⌉, E beside O
+  Matrix<double> frame_;  // n × 2⌈n/2⌉, E next to O
   Vector<double> sigma_;  // ⌈n/2⌉
 };
 
 /// exp(A) of any square A by scaling and squaring of the Padé approximant of degree 13 (Higham 2005, algorithm 2.3).
 template <class T> Matrix<T> pade_exponential(Matrix<T> A);
 
-/// L_exp(Aᴴ, dW) by the block form; dW is scaled to the size of A first, so that it does not ask for squarings of its own.
+/// L_exp(Aᴴ, dW) by the block form; dW is scaled to the size of A first, so that it needs no additional squarings.
 template <class T> Matrix<T> block_adjoint(const Matrix<T>& A, const Matrix<T>& dW);
 
 }  // namespace stiefel

@@ -75,7 +75,7 @@ template <class S> class SpectralHouseholder final : public Parametrisation<S> {
       s.field("margin", margin, "r: singular values lie in (s* − r, s* + r)").at_least(0);
       s.field("centre", centre, "s*, the singular values at the start").more_than(0);
       s.field("normalise_columns", normalise_columns,
-              "scale every column of U and V to length 1 at first and after each update; W is the same, the effective rate is not");
+              "scale every column of U and V to length 1 initially and after each update; W is the same, the effective rate is not");
       s.check(margin <= centre, "margin", "must not exceed `centre`, or singular values would change sign");
     }
   };

@@ -36,7 +36,7 @@ template <class S> class SvdMargin final : public Dense<S> {
       s.field("prior", prior, "λ of the penalty λ Σ (s_i − 1)² that is added to the loss").at_least(0);
       s.field("soft_orthogonality", soft_orthogonality, "λ of the penalty λ‖WᵀW − I‖_F² = λ Σ (s_i² − 1)² that is added to the loss")
           .at_least(0);
-      s.field("init", init, "W₀ whose singular vectors U and V are at the start; a free spectrum takes its singular values, too")
+      s.field("init", init, "W₀ whose singular vectors U and V are at the start; a free spectrum takes its singular values as well")
           .one_of({"orthogonal", "glorot_normal", "identity"});
       s.field("relu", relu, "use max(s, 0) for s, as the released code does");
     }

@@ -54,8 +54,9 @@ template <class S> class UnitaryHouseholder final : public Parametrisation<S> {
     void describe(Schema& s) {
       s.field("reflections", reflections, "number m of reflections, 1 … n − 1").at_least(1);
       s.field("normalise_columns", normalise_columns,
-              "scale every column of U to length 1 at first and after each update; W is the same, the effective rate is not");
-      s.field("std", std, "of the parts of the entries of U at first, for `init: gaussian` without `normalise_columns`").at_least(1e-6);
+              "scale every column of U to length 1 initially and after each update; W is the same, the effective rate is not");
+      s.field("std", std, "initial standard deviation of the parts of the entries of U, for `init: gaussian` without `normalise_columns`")
+          .at_least(1e-6);
       s.field("init", init, "random Gaussian columns, or, for m = n − 1, the factors of a Haar-distributed matrix or of the one in `file`")
           .one_of({"gaussian", "unitary", "file"});
       s.field("phases", phases, "θ at the start for `init: gaussian`: U(−π, π), or 0").one_of({"uniform", "zero"});
@@ -226,7 +227,7 @@ template <class S> class UnitaryHouseholder final : public Parametrisation<S> {
   /// Σ a bᴴ from Σ (Re a over Im a)(Re b over Im b)ᵀ.
   template <class D> static Complex complex_sum(const Eigen::MatrixBase<D>& sum) { return gradient_of_form<T>(sum); }
 
-  /// Calls visit(j, first, length): the real parts of column j stand at `first` of θ, the imaginary ones at first + length.
+  /// Calls visit(j, first, length): the real parts of column j are at `first` of θ, the imaginary ones at first + length.
   template <class F> void for_each_part(F visit) const {
     for_each_column(n_, m_, [&](Index j, Index first, Index length) { visit(j, 2 * first, length); });
   }

@@ -91,9 +91,7 @@ template <class S> class Urnn final : public Parametrisation<S> {
  public:
   struct Options {
     Index permutation_seed = 1;
-    void describe(Schema& s) {
-      s.field("permutation_seed", permutation_seed, "of the random numbers that the fixed permutation Π is drawn from").at_least(0);
-    }
+    void describe(Schema& s) { s.field("permutation_seed", permutation_seed, "seed of the fixed random permutation Π").at_least(0); }
   };
   static bool complex_pairs(const Options&) { return true; }
 

@@ -1,4 +1,4 @@
-// What one run came to.
+// The result of one run.
 #include <algorithm>
 #include <cmath>
 
@@ -42,7 +42,7 @@ double at_best(const RunData& run, const std::vector<double>& values) {
   return last_number(values);
 }
 
-/// Files written before metrics said which direction is better are silent about all but losses.
+/// Files written before metrics recorded which direction is better tell it only for losses.
 Better direction(const RunDataset& column) {
   if (column.description == "higher is better") return Better::higher;
   if (column.description == "lower is better" || column.path.ends_with("_loss")) return Better::lower;

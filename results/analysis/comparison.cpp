@@ -63,7 +63,7 @@ void summarise(ComparedGroup& group) {
   if (parameters.size() == 1) group.parameters = *parameters.begin();
 }
 
-/// Of all runs together, leaving out those that have no value yet.
+/// The values of all runs together, without those that have none yet.
 void settle_metric(const std::vector<ComparedRun>& runs, Comparison& comparison) {
   std::set<std::string> metrics;
   for (const ComparedRun& run : runs) {
@@ -73,7 +73,7 @@ void settle_metric(const std::vector<ComparedRun>& runs, Comparison& comparison)
   }
   if (metrics.size() > 1)
     throw Error(
-        fmt::format("the runs select their best model by different metrics ({}): name one by --metric, or leave runs out by --where",
+        fmt::format("the runs select their best model by different metrics ({}): choose one with --metric, or exclude runs with --where",
                     fmt::join(metrics, ", ")));
   if (!metrics.empty()) comparison.metric = *metrics.begin();
 }
@@ -112,7 +112,7 @@ Condition::Condition(const std::string& text) {
   const std::size_t at = text.find_first_of("=<>!");
   const bool two = at != text.npos && text[at] != '=' && text.substr(at + 1).starts_with('=');
   if (at == text.npos || at == 0 || (text[at] == '!' && !two))
-    throw Error(fmt::format("--where {}: a condition is key=value, or has !=, <, <=, > or >= instead of =", text));
+    throw Error(fmt::format("--where {}: a condition must be key=value, or have !=, <, <=, > or >= instead of =", text));
   key_ = text.substr(0, at);
   sign_ = text.substr(at, two ? 2 : 1);
   value_ = text.substr(at + sign_.size());

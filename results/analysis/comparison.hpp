@@ -1,4 +1,4 @@
-/// Runs side by side: what each came to, and means, spreads and quantiles over those that differ in nothing but the seed.
+/// Runs side by side: the result of each, and means, spreads and quantiles over those that differ only in the seed.
 #pragma once
 
 #include <cstdint>
@@ -18,33 +18,33 @@ namespace stiefel {
 /// Which of two values of a quantity is better.
 enum class Better { unknown, lower, higher };
 
-/// What is compared.
+/// The quantity to compare.
 struct ComparedQuantity {
   std::string metric;           ///< "valid_loss", "test_accuracy", …; empty: what the run selects its best model by
-  std::optional<double> reach;  ///< a value that it is to reach
+  std::optional<double> reach;  ///< a value that it should reach
 };
 
-/// One run of a comparison; numbers that are not there are NaN.
+/// One run of a comparison; missing numbers are NaN.
 struct STIEFEL_API ComparedRun {
   std::filesystem::path path;
   std::string state;
   std::map<std::string, std::string> configuration;
-  std::int64_t parameters = 0;  ///< 0: not told
-  std::string metric;           ///< as the file names it; empty while there is none
+  std::int64_t parameters = 0;  ///< 0: unknown
+  std::string metric;           ///< its name in the file; empty while there is none
   Better better = Better::unknown;
   double value = std::numeric_limits<double>::quiet_NaN();  ///< at the best evaluation
-  double reached_step = value, reached_seconds = value;     ///< first evaluation at which the metric reaches what was asked for
+  double reached_step = value, reached_seconds = value;     ///< first evaluation at which the metric reaches the requested value
 
   bool finished() const { return state == "finished"; }
-  /// Of the configuration, or of `name`, `id` and `state`; "-" when there is no such key.
+  /// The value of a key of the configuration, or of `name`, `id` and `state`; "-" if there is no such key.
   std::string text(const std::string& key) const;
 };
 
-/// What to ask read_runs() for.
+/// What read_runs() should read.
 STIEFEL_API RunRequest comparison_request();
 STIEFEL_API ComparedRun compared_run(const RunData& run, const ComparedQuantity& quantity);
 
-/// Of the numbers that are not NaN.
+/// Statistics of the numbers that are not NaN.
 struct Statistics {
   std::size_t count = 0;
   double mean = std::numeric_limits<double>::quiet_NaN();
@@ -59,7 +59,7 @@ struct STIEFEL_API ComparedGroup {
   std::vector<const ComparedRun*> runs;
   Statistics value, steps, seconds;  ///< over finished runs
   std::map<std::string, std::size_t> states;
-  std::int64_t parameters = 0;  ///< 0: not told, or not the same in all runs
+  std::int64_t parameters = 0;  ///< 0: unknown, or not the same in all runs
 
   double best(Better better) const;
 };
@@ -71,7 +71,7 @@ struct Comparison {
   std::vector<ComparedGroup> groups;  ///< sorted by the values of the keys
 };
 
-/// "key=value", and with !=, <, <=, > or >= instead of =. Error when it is nothing of that kind.
+/// "key=value", and with !=, <, <=, > or >= instead of =. Throws Error for anything else.
 class STIEFEL_API Condition {
  public:
   explicit Condition(const std::string& text);
@@ -82,21 +82,21 @@ class STIEFEL_API Condition {
   std::string key_, sign_, value_;
 };
 
-/// Keys in which runs differ without the seed and what changes no result: methods, then keys that all runs have, then others, without
-/// those that tell no more runs apart than the ones before.
+/// Keys in which runs differ, except the seed and keys that change no result: methods, then keys that all runs have, then others,
+/// except those that distinguish no more runs than the previous ones.
 STIEFEL_API std::vector<std::string> differing_keys(const std::vector<ComparedRun>& runs);
 
-/// Groups of equal values of `keys`. `runs` must outlive what is returned. Error when the runs are not of one metric, or when no run has
-/// a key.
+/// Groups of equal values of `keys`. `runs` must outlive what is returned. Throws Error if the runs have different metrics, or if no run
+/// has a key.
 STIEFEL_API Comparison compare(const std::vector<ComparedRun>& runs, const std::vector<std::string>& keys);
 
-/// By a key of the groups, or mean, std, median, best, n, parameters, steps, seconds: what is better first. Error for anything else.
+/// Sorts by a key of the groups, or by mean, std, median, best, n, parameters, steps, seconds, best first. Else throws Error.
 STIEFEL_API void sort_groups(Comparison& comparison, const std::string& by);
 
 /// Whether `a` comes before `b`: as numbers when both are.
 STIEFEL_API bool comes_before(const std::string& a, const std::string& b);
 
-/// Error with the nearest names when no run has the key.
+/// Throws Error with the nearest names if no run has the key.
 STIEFEL_API void demand_key(const std::vector<ComparedRun>& runs, const std::string& key);
 
 }  // namespace stiefel

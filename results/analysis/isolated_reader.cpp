@@ -103,7 +103,7 @@ std::string out_of_memory(const RunRequest& request) {
   return fmt::format("reading it needs more than {} MB of memory", request.memory >> 20);
 }
 
-/// Of processor time that reading a run may take: libhdf5 loops for ever in some damaged files.
+/// Limit of the processor time for reading a run: libhdf5 loops forever on some damaged files.
 int seconds_for(const fs::path& run, const RunRequest& request) {
   std::uintmax_t bytes = 0;
   for (const fs::path& file : {run, run / "results.h5", network_path(run, "best"), network_path(run, "last")}) {
@@ -115,7 +115,7 @@ int seconds_for(const fs::path& run, const RunRequest& request) {
   return 10 + int(std::min((request.other.empty() ? 1 : 2) * bytes / bytes_a_second, most));
 }
 
-constexpr int busy_machine = 3;  // seconds on the clock for one of processor time; disks may be far away, too
+constexpr int busy_machine = 3;  // seconds on the clock for one of processor time; disks may also be remote
 
 // ---- the child
 
@@ -135,7 +135,7 @@ void limit_memory(std::uint64_t bytes) {
 #endif
 }
 
-/// Of processor time from now on; the parent looks at the clock on the wall.
+/// Limits processor time from now on; the parent checks wall time.
 void limit_time(int seconds) {
   rusage used{};
   getrusage(RUSAGE_SELF, &used);
@@ -196,7 +196,7 @@ class Child {
     const int status = stop();
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
       return fmt::format("reading it takes more than {} s of processor time", seconds);
-    if (WIFSIGNALED(status)) return fmt::format("it ends the process that reads it by signal {}", strsignal(WTERMSIG(status)));
+    if (WIFSIGNALED(status)) return fmt::format("it ends the process that reads it with signal {}", strsignal(WTERMSIG(status)));
     if (WIFEXITED(status) && WEXITSTATUS(status) == int(Exit::exhausted)) return out_of_memory(request_);
     return fmt::format("it ends the process that reads it with exit code {}", WEXITSTATUS(status));
   }
@@ -239,7 +239,7 @@ class Child {
   }
 
   [[noreturn]] static void fail() {
-    throw Error(fmt::format("the process that reads result files cannot be started: {}", std::strerror(errno)), Exit::internal);
+    throw Error(fmt::format("cannot start the process that reads result files: {}", std::strerror(errno)), Exit::internal);
   }
 
   const RunRequest& request_;

@@ -1,6 +1,6 @@
-/// Result files of others are read by a child process with limits: a file that crashes, hangs or swells it costs one row, not the command.
+/// Reads untrusted result files in a child process with limits: a file that crashes, hangs or bloats it costs one row, not the command.
 ///
-/// The child is this program again, started as `stiefel read-results`; it reads run after run and is started anew after one that ended it.
+/// The child is this program again, started as `stiefel read-results`; it reads run after run and is restarted after one that ended it.
 #pragma once
 
 #include <functional>
@@ -13,15 +13,15 @@
 
 namespace stiefel {
 
-/// The word by which the program is started as the child.
+/// The argument that starts the program as the child.
 constexpr const char* reading_command = "read-results";
 
-/// Calls `use` with each run, in order; those that cannot be read say why in `unreadable`. This process opens none of the files.
+/// Calls `use` with each run, in order; for those that cannot be read, `unreadable` has the reason. This process opens none of the files.
 STIEFEL_API void read_runs(const std::vector<std::filesystem::path>& paths, const RunRequest& request,
                            const std::function<void(RunData&&)>& use);
 STIEFEL_API std::vector<RunData> read_runs(const std::vector<std::filesystem::path>& paths, const RunRequest& request);
 
-/// What the child does: answers until there are no more questions. Returns the exit code.
+/// The child's main loop: answers requests until there are no more. Returns the exit code.
 STIEFEL_API int serve_reads();
 
 }  // namespace stiefel

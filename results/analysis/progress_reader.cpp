@@ -1,4 +1,4 @@
-// Reading behind a writer that appends whole lines.
+// Reads behind a writer that appends complete lines.
 #include "results/analysis/progress_reader.hpp"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ std::string tail_of(const std::filesystem::path& path) {
   return text;
 }
 
-/// How the run ended, by the line that says so, after which it did not go on.
+/// How the run ended, from the line that says so if no progress follows it.
 std::string ending_in(const std::string& log) {
   static constexpr std::array endings = {"finished", "preempted", "failed", "diverged"};
   std::string ending;

@@ -1,4 +1,4 @@
-/// What progress.jsonl and log.txt tell of a run, read again and again while they grow, without HDF5.
+/// What progress.jsonl and log.txt say about a run, read repeatedly while they grow, without HDF5.
 #pragma once
 
 #include <cstdint>
@@ -13,31 +13,31 @@
 
 namespace stiefel {
 
-/// One line of progress.jsonl; NaN and −1 for what it does not hold.
+/// One line of progress.jsonl; NaN and −1 for what it does not contain.
 struct ProgressLine {
   std::int64_t step = -1, steps = -1;
   double wall_time = std::numeric_limits<double>::quiet_NaN();  ///< seconds since 1970
   double step_seconds = wall_time, loss = wall_time, best = wall_time;
 };
 
-/// Nothing for a line that is no JSON object with a step.
+/// Nothing for a line that is not a JSON object with a step.
 STIEFEL_API std::optional<ProgressLine> parse_progress(std::string_view line);
 
 class STIEFEL_API ProgressReader {
  public:
   explicit ProgressReader(std::filesystem::path run) : run_(std::move(run)) {}
 
-  /// Reads what was added since. Lines that are not whole yet are left for the next time, damaged ones are skipped.
+  /// Reads what was added since. Incomplete lines are left for the next call, damaged ones are skipped.
   void update();
 
   const std::filesystem::path& run() const { return run_; }
-  /// running, finished, preempted, failed, diverged, or stopped: unfinished and nobody works on it.
+  /// running, finished, preempted, failed, diverged, or stopped: unfinished, and no process works on it.
   const std::string& state() const { return state_; }
   /// The latest of each quantity.
   const ProgressLine& latest() const { return latest_; }
-  /// Losses in the order of the steps, of a long run every second, fourth … of them: at most 1,024.
+  /// Losses in the order of the steps, thinned to every second, fourth … one in long runs: at most 1,024.
   const std::vector<double>& losses() const { return losses_; }
-  /// Until the last step at the speed of the last ones; NaN when that is not known.
+  /// Time to the last step at the current speed; NaN if unknown.
   double seconds_left() const;
 
  private:

@@ -62,7 +62,7 @@ void flatten(const Node& node, const std::string& path, std::map<std::string, st
   }
 }
 
-/// Reads what is asked for and counts what it takes.
+/// Reads what is requested and counts what it takes.
 class DatasetReader {
  public:
   DatasetReader(std::uint64_t most, std::vector<RunDataset>& datasets) : left_(most), datasets_(datasets) {}
@@ -102,7 +102,7 @@ class DatasetReader {
   }
 
   void take(std::uint64_t count, const std::string& path) {
-    if (count > left_) throw Error(fmt::format("{} and what was read before it are larger than expected of a run", path), Exit::damaged);
+    if (count > left_) throw Error(fmt::format("{} and what was read before it are larger than a run should be", path), Exit::damaged);
     left_ -= count;
   }
 
@@ -151,7 +151,7 @@ std::vector<fs::path> find_runs(const std::vector<std::string>& paths) {
     else if (fs::exists(path))
       found.push_back(path);
     else
-      throw Error(fmt::format("there is no {}: name folders of runs, such as runs or runs/NAME/ID", name));
+      throw Error(fmt::format("{} does not exist; name folders of runs, such as runs or runs/NAME/ID", name));
   }
   return found;
 }
@@ -159,7 +159,7 @@ std::vector<fs::path> find_runs(const std::vector<std::string>& paths) {
 fs::path find_run(const std::string& path) {
   const std::vector<fs::path> found = find_runs({path});
   if (found.size() != 1)
-    throw Error(fmt::format("{} holds {} runs: name the folder of one, such as runs/NAME/ID", path,
+    throw Error(fmt::format("{} has {} runs; name the folder of one, such as runs/NAME/ID", path,
                             found.empty() ? "no" : std::to_string(found.size())));
   return found[0];
 }

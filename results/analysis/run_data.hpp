@@ -1,4 +1,4 @@
-/// What is known of a run, as plain data: the commands that look at many runs work with this and never open a result file themselves.
+/// A run as plain data: the commands that read many runs work with this and never open a result file themselves.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace stiefel {
 
-/// A dataset with what it says about itself: numbers in row-major order or texts.
+/// A dataset with its description: numbers in row-major order or texts.
 struct RunDataset {
   std::string path;  ///< "/epochs/valid_loss"
   std::vector<double> values;
@@ -25,24 +25,24 @@ struct RunDataset {
 
 struct STIEFEL_API RunData {
   std::filesystem::path path;  ///< the run's folder, or a result file that stands alone
-  std::string unreadable;      ///< why nothing below is known; empty when it is
+  std::string unreadable;      ///< why nothing below is known; empty if it could be read
   RunHeader header;
-  /// As it was published; "stopped" for a run that is not finished and that no process works on.
+  /// The published state; "stopped" for an unfinished run that no process works on.
   Status status;
   std::int64_t committed_step = 0;
-  /// Of the resolved experiment: "model.recurrent.plugin" and so on, entries of lists by their number.
+  /// Keys of the resolved experiment: "model.recurrent.plugin" and so on, with entries of lists by their number.
   std::map<std::string, std::string> configuration;
-  std::vector<RunDataset> datasets;  ///< what was asked for, in the order of the file
+  std::vector<RunDataset> datasets;  ///< the requested ones, in the order of the file
 
   std::vector<std::string> differing;  ///< places whose bits are not those of RunRequest::other
 
-  /// Nothing when the run has no such dataset.
+  /// Nothing if the run has no such dataset.
   STIEFEL_API const RunDataset* find(const std::string& path) const;
   /// Numbers of a dataset; none when there is none.
   STIEFEL_API const std::vector<double>& column(const std::string& path) const;
 };
 
-/// What is read of each run beside its header, and how much one run may cost.
+/// What is read of each run in addition to its header, and how much one run may cost.
 struct RunRequest {
   std::vector<std::string> paths = {};  ///< datasets, or groups with everything below them
   bool provenance = true;  ///< also where the run came from: provenance, plugins, data files, segments, the source of the configuration
@@ -52,12 +52,13 @@ struct RunRequest {
 };
 
 /// Folders of runs (with config.yaml or results.h5) below each path, in order of their names; a path may be such a folder or a result
-/// file itself. Symbolic links below are not followed, and nothing is looked for within a run. Error when a path is not there.
+/// file itself. Symbolic links below are not followed, and the folders inside a run are not searched. Throws Error if a path does not
+/// exist.
 STIEFEL_API std::vector<std::filesystem::path> find_runs(const std::vector<std::string>& paths);
-/// The only run there; Error when there is none or more than one.
+/// The only run there; throws Error if there is none or more than one.
 STIEFEL_API std::filesystem::path find_run(const std::string& path);
 
-/// Leaves of a YAML document by their path; Error (Exit::damaged) when it is none.
+/// Leaves of a YAML document by their path; throws Error (Exit::damaged) if it is not one.
 STIEFEL_API std::map<std::string, std::string> flat_configuration(const std::string& yaml, const std::string& file);
 
 /// Reads a run in this process, with libhdf5: for results that are trusted, and for the child of read_runs(). Error when it cannot be read.

@@ -54,7 +54,7 @@ class Receiver {
   }
 
  private:
-  [[noreturn]] static void fail() { throw Error("what was sent of a run is not whole", Exit::damaged); }
+  [[noreturn]] static void fail() { throw Error("the data sent for a run is incomplete", Exit::damaged); }
   std::string_view bytes_;
 };
 
@@ -161,7 +161,7 @@ RunData decode_run(std::string_view bytes) {
   for (const RunDataset& dataset : run.datasets) {
     const bool pairs = !dataset.complex || (!dataset.shape.empty() && dataset.shape.back() == 2);
     if (!pairs || hdf5::element_count(dataset.shape) != (dataset.is_text ? dataset.texts.size() : dataset.values.size()))
-      throw Error(dataset.path + " has other numbers than its shape has room for", Exit::damaged);
+      throw Error(dataset.path + " has more or fewer numbers than its shape", Exit::damaged);
   }
   return run;
 }

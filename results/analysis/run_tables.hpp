@@ -26,12 +26,12 @@ struct RunTable {
   std::string group;  ///< "/spectrum/recurrent"
   std::size_t rows = 0;
   std::vector<RunColumn> columns;     ///< the row axis first
-  std::vector<std::string> left_out;  ///< paths of datasets that have too many entries in a row
+  std::vector<std::string> left_out;  ///< paths of datasets with too many entries per row
 };
 
-/// What to ask read_runs() for: everything that was recorded.
+/// What read_runs() should read: everything that was recorded.
 STIEFEL_API RunRequest export_request();
-/// The tables look into `run`, which must outlive them.
+/// The tables refer to `run`, which must outlive them.
 STIEFEL_API std::vector<RunTable> tables_of(const RunData& run);
 
 /// A file for each table, "spectrum_recurrent.csv" and so on; returns their paths.
@@ -39,7 +39,7 @@ STIEFEL_API std::vector<std::filesystem::path> export_csv(const std::vector<RunT
 /// Every column that has one number per step, as scalars named by the path of the dataset.
 STIEFEL_API void export_tensorboard(const RunData& run, const std::filesystem::path& file);
 
-/// In quotes when it needs them.
+/// Adds quotes if needed.
 STIEFEL_API std::string csv_field(const std::string& text);
 
 }  // namespace stiefel

@@ -40,7 +40,7 @@ herr_t collect(unsigned, const H5E_error2_t* error, void* stack) {
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, collect, &stack);
   H5Eclear2(H5E_DEFAULT);
   throw Error(fmt::format("HDF5 could not {} {} ({}){}", doing, where, stack.text.empty() ? "no reason given" : stack.text,
-                          stack.exhausted ? "; free some space there, or see to the disk" : ""),
+                          stack.exhausted ? "; free some space there, or check the disk" : ""),
               stack.exhausted ? Exit::exhausted : Exit::damaged);
 }
 
@@ -135,7 +135,7 @@ std::uint64_t element_count(const Shape& shape) {
   std::uint64_t count = 1;
   for (std::uint64_t size : shape)
     if (__builtin_mul_overflow(count, size, &count))
-      throw Error("an HDF5 array has more elements than can be counted; the file is damaged", Exit::damaged);
+      throw Error("an HDF5 array has an impossible number of elements; the file is damaged", Exit::damaged);
   return count;
 }
 

@@ -13,7 +13,7 @@ class ResultReader;
 void write_header(hdf5::Group& root, const RunHeader& header);
 /// What write_header() wrote, with all segments; without `provenance` only title, id, number of parameters and resolved document.
 RunHeader read_header(const ResultReader& file, bool provenance = true);
-/// Writes the rows of /provenance/segments anew, of which there may be more than before.
+/// Rewrites the rows of /provenance/segments, of which there may be more than before.
 void write_segments(const hdf5::Group& root, const std::vector<Segment>& segments);
 /// Root attributes, /status and the end of the last row of /provenance/segments.
 void write_status(hdf5::Group& root, std::int64_t committed_step, const Status& status);

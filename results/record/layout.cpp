@@ -25,8 +25,8 @@ void check_group(const std::string& group) {
     const std::size_t stop = std::min(group.find('/', start + 1), group.size());
     const std::string part = group.substr(start + 1, stop - start - 1);
     if (!is_name(part))
-      throw Error(fmt::format("result group '{}': '{}' is no name for it; use lower-case letters, digits and _, not starting with a digit",
-                              group, part));
+      throw Error(fmt::format(
+          "result group '{}': '{}' is not a valid name; use lower-case letters, digits and _, starting with a letter or _", group, part));
     start = stop;
   } while (start < group.size());
 }
@@ -56,8 +56,8 @@ void check(const Table& table) {
   std::set<std::string> taken;
   const auto claim = [&](const std::string& name) {
     if (!is_name(name))
-      throw Error(
-          fmt::format("'{}' cannot be recorded in {}: use lower-case letters, digits and _, not starting with a digit", name, table.group));
+      throw Error(fmt::format("'{}' cannot be recorded in {}: use lower-case letters, digits and _, starting with a letter or _", name,
+                              table.group));
     if (!taken.insert(name).second) throw Error(fmt::format("'{}' is recorded twice in {}; rename one of them", name, table.group));
   };
   claim(table.row.name);

@@ -54,7 +54,7 @@ std::string value_in_file(const char* path, std::string_view key, char separator
   return "unknown";
 }
 
-/// As it can be pasted.
+/// The command line in a form that can be pasted.
 std::string as_shell_line(const std::vector<std::string>& words) {
   std::string line;
   for (const std::string& word : words) line += (line.empty() ? "" : " ") + shell_word(word);

@@ -71,7 +71,7 @@ void RecorderThread::push(Command command) {
 }
 
 int RecorderThread::define(Table table) {
-  check(table);  // a name that is not fit is told to the caller who chose it
+  check(table);  // an invalid name is reported to the caller who chose it
   const auto kept = kept_.find(table.group);
   tables_.emplace_back(table.group, kept == kept_.end() ? 0 : kept->second);
   push([table = std::move(table)](ResultWriter& writer) { writer.define(table); });

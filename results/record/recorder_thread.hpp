@@ -27,7 +27,7 @@ class ResultWriter;
 class STIEFEL_API RecorderThread {
  public:
   RecorderThread(const std::filesystem::path& run_directory, RunHeader header, std::size_t capacity = 1024);
-  /// Goes on with a results.h5 after so many rows of each group.
+  /// Continues a results.h5 after this many rows of each group.
   RecorderThread(const std::filesystem::path& run_directory, RunHeader header, const RowCounts& kept, std::size_t capacity = 1024);
   /// Records nothing.
   RecorderThread() : capacity_(0) {}

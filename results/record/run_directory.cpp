@@ -21,11 +21,12 @@ void refuse_place(const std::filesystem::path& root, const std::filesystem::path
   constexpr std::size_t longest = PATH_MAX - 96;
   for (const std::filesystem::path& place : {path.parent_path(), path})
     if (std::error_code ignored; std::filesystem::is_symlink(place, ignored))
-      throw Error(fmt::format("{} is a link, and a run must stay in {}: remove the link, or name the folder that it leads to by --output",
-                              place.string(), root.string()));
+      throw Error(fmt::format("{} is a link, but a run must stay in {}: remove the link, or name its target with --output", place.string(),
+                              root.string()));
   if (path.native().size() > longest)
     throw Error(
-        fmt::format("the path of the run has {} bytes and may have {}; name a nearer folder by --output", path.native().size(), longest));
+        fmt::format("the path of the run has {} bytes, but at most {} are allowed; choose a folder with a shorter path with --output",
+                    path.native().size(), longest));
 }
 
 /// What create_directories() would make, the innermost first.
@@ -63,7 +64,7 @@ RunState run_state(const std::filesystem::path& directory) {
   return begun ? RunState::unfinished : RunState::none;
 }
 
-/// Files get their names when they are whole.
+/// Files get their names when they are complete.
 RunDirectory::RunDirectory(std::filesystem::path path, RunLock lock) : path_(std::move(path)), lock_(std::move(lock)) {
   constexpr auto readable = std::filesystem::directory_options::skip_permission_denied;
   std::error_code ignored;
@@ -79,11 +80,11 @@ RunDirectory RunDirectory::create(const std::filesystem::path& root, std::string
   try {
     std::error_code error;
     std::filesystem::create_directories(path, error);
-    if (error) throw file_error("making the run directory", path, error.value());
+    if (error) throw file_error("creating the run directory", path, error.value());
     RunLock lock(path);
     for (const char* file : {"config.yaml", "results.h5"})
       if (std::filesystem::exists(path / file))
-        throw Error(fmt::format("{} holds a run already, and nothing is overwritten", path.string()));
+        throw Error(fmt::format("{} already holds a run, and nothing is overwritten", path.string()));
     replace_file(path / "config.yaml", config_yaml);
     return {std::move(path), std::move(lock)};
   } catch (...) {
@@ -95,7 +96,7 @@ RunDirectory RunDirectory::create(const std::filesystem::path& root, std::string
 
 RunDirectory RunDirectory::open(const std::filesystem::path& directory) {
   if (!std::filesystem::exists(directory / "config.yaml"))
-    throw Error(fmt::format("{} is not the directory of a run: it has no config.yaml", directory.string()));
+    throw Error(fmt::format("{} is not a run directory: it has no config.yaml", directory.string()));
   return {directory, RunLock(directory)};
 }
 

@@ -13,7 +13,7 @@ namespace stiefel {
 
 enum class RunState {
   none,        ///< nothing there
-  unfinished,  ///< begun, and nobody works on it
+  unfinished,  ///< started, and no process works on it
   finished,
   running,  ///< a living process holds the lock
 };
@@ -21,7 +21,7 @@ enum class RunState {
 /// root/name/id; Error when name or id cannot be a folder's name.
 STIEFEL_API std::filesystem::path run_path(const std::filesystem::path& root, std::string_view name, std::string_view id);
 STIEFEL_API RunState run_state(const std::filesystem::path& directory);
-/// By results.h5, whoever holds the lock.
+/// Reads results.h5, no matter who holds the lock.
 STIEFEL_API bool is_finished(const std::filesystem::path& directory);
 
 /// The lock on an existing directory: a file `lock` that names host, process, boot and start of the process.

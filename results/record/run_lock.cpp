@@ -107,7 +107,7 @@ Life life_of(const Owner& owner) {
   return !owner.start.empty() && start == owner.start ? Life::living : Life::dead;
 }
 
-/// The whole lock appears at once: written beside it, then linked. False when there is one already.
+/// The lock appears atomically: written next to it, then linked. False if there already is one.
 bool make_lock(const std::filesystem::path& path, const std::string& content, long pid) {
   const std::filesystem::path draft = fmt::format("{}.{}.tmp", path.string(), pid);
   std::ofstream stream(draft, std::ios::binary | std::ios::trunc);
@@ -121,10 +121,9 @@ bool make_lock(const std::filesystem::path& path, const std::string& content, lo
   const int result = ::link(draft.c_str(), path.c_str()), error = errno;
   ::unlink(draft.c_str());
   if (result != 0 && (error == EPERM || error == EOPNOTSUPP || error == ENOSYS))
-    throw Error(fmt::format(
-        "making the lock {} failed: its file system has no hard links; the folders of runs must be on one that has them", path.string()));
+    throw Error(fmt::format("creating the lock {} failed: its file system has no hard links; store runs on one that does", path.string()));
   // The draft is missing when whoever has just got the lock has tidied up (RunDirectory).
-  if (result != 0 && error != EEXIST && error != ENOENT) throw file_error("making the lock", path, error);
+  if (result != 0 && error != EEXIST && error != ENOENT) throw file_error("creating the lock", path, error);
   return result == 0;
 }
 

@@ -13,7 +13,7 @@ namespace stiefel {
 /// Whether the owner of a lock file, which cannot be asked, counts as dead; empty: never.
 using LockPatience = std::function<bool(const std::filesystem::path&)>;
 
-/// Of workers of sweeps, which touch their locks several times within it.
+/// Patience of workers of sweeps, which touch their locks several times within it.
 constexpr std::chrono::seconds usual_patience{60};
 
 /// Judges by the time of the file and the clock of this host, at once. The clocks of two hosts may differ: good enough to show.
@@ -23,11 +23,11 @@ STIEFEL_API LockPatience by_file_time(std::chrono::seconds patience);
 /// what was seen. For one thread.
 STIEFEL_API LockPatience by_watching(std::chrono::seconds patience);
 
-/// "process 123 on host since 2024-05-17T09:30:00Z" of the process that holds the lock; empty when nobody does or it is dead.
+/// "process 123 on host since 2024-05-17T09:30:00Z" of the process that holds the lock; empty if no process holds it or it is dead.
 /// A process of another host or container cannot be asked: its patience decides.
 STIEFEL_API std::string living_owner(const std::filesystem::path& lock_file, const LockPatience& patience = {});
 
-/// Says that the owner of a lock lives, by the clock of the file server.
+/// Shows that the owner of a lock is alive, by the clock of the file server.
 STIEFEL_API void touch(const std::filesystem::path& lock_file);
 
 /// Removes a lock whose owner is dead or lost our patience.

@@ -11,7 +11,7 @@
 namespace stiefel {
 namespace {
 
-// A chunk that is not full yet is written anew at each publish: small ones keep that cheap.
+// A chunk that is not full yet is rewritten at each publish: small ones keep that cheap.
 constexpr std::uint64_t largest_chunk_bytes = std::uint64_t(1) << 17;
 
 hdf5::Type stored(ColumnType type) {
@@ -161,15 +161,15 @@ void verify_table(const hdf5::Group& root, const Table& table, std::uint64_t row
     const hdf5::Dataset dataset = group.dataset(column.name);
     const std::uint64_t stored_rows = dataset.shape().at(0);
     if (stored_rows != rows)
-      throw Error(fmt::format("{} has {} rows just after {} were written; the disk or its file system cannot be trusted", dataset.where(),
+      throw Error(fmt::format("{} has {} rows right after {} were written; the disk or its file system cannot be trusted", dataset.where(),
                               stored_rows, rows),
                   Exit::damaged);
     if (pending.count() == 0) return;
     const std::vector<double> last = dataset.read(rows - 1, 1);
     if (!std::equal(last.begin(), last.end(), written.end() - std::ptrdiff_t(last.size()), written.end(), same))
-      throw Error(
-          fmt::format("{} reads back other numbers than were written; the disk or its file system cannot be trusted", dataset.where()),
-          Exit::damaged);
+      throw Error(fmt::format("{} does not read back the numbers that were written; the disk or its file system cannot be trusted",
+                              dataset.where()),
+                  Exit::damaged);
   };
   verify(table.row, pending.row);
   for (std::size_t i = 0; i < table.columns.size(); ++i) verify(table.columns[i], pending.columns[i]);

@@ -47,7 +47,7 @@ void begin_segment(RunHeader& header) {
 ResultWriter::ResultWriter(std::filesystem::path run_directory, RunHeader header)
     : path_(std::move(run_directory) / "results.h5"), header_(std::move(header)) {
   if (std::filesystem::exists(path_))
-    throw Error(fmt::format("{} exists already and is never overwritten; choose another name or move it away", path_.string()));
+    throw Error(fmt::format("{} already exists and is never overwritten; choose another name or move it away", path_.string()));
   begin_segment(header_);
 }
 
@@ -64,7 +64,7 @@ void ResultWriter::check_rows() const {
     const std::uint64_t have = there ? row_count(file.root(), group) : 0;
     if (have < rows)
       throw Error(
-          fmt::format("{} has {} rows in {} where its checkpoint has {}: they are not of one run", path_.string(), have, group, rows),
+          fmt::format("{} has {} rows in {}, but its checkpoint has {}: they are not from the same run", path_.string(), have, group, rows),
           Exit::damaged);
   }
 }
@@ -136,7 +136,7 @@ void ResultWriter::verify(const std::filesystem::path& target, std::int64_t comm
   hdf5::File file = hdf5::File::open(target);
   for (const Stored& stored : tables_) verify_table(file.root(), stored.table, stored.published + stored.pending.count(), stored.pending);
   if (file.root().number_attribute("committed_step") != double(committed_step))
-    throw Error(target.string() + " reads back another committed_step than was written; the disk or its file system cannot be trusted",
+    throw Error(target.string() + " does not read back the committed_step that was written; the disk or its file system cannot be trusted",
                 Exit::damaged);
 }
 

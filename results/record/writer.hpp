@@ -22,7 +22,7 @@ class STIEFEL_API ResultWriter {
  public:
   /// Writes nothing yet; Error when the directory holds a results.h5 already.
   ResultWriter(std::filesystem::path run_directory, RunHeader header);
-  /// Goes on with the results.h5 of the directory after so many rows of each group; what lies beyond them, and tables that are not
+  /// Continues the results.h5 of the directory after this many rows of each group; what lies beyond them, and tables that are not
   /// named, are cut off by the next publish. The header but for its segments is that of the file.
   /// Error (Exit::damaged) when the file has fewer rows.
   ResultWriter(std::filesystem::path run_directory, RunHeader header, RowCounts kept);

@@ -67,11 +67,11 @@ std::vector<double> decode(SNDFILE* sound, const SF_INFO& info, const std::funct
   while (true) {
     const sf_count_t got = sf_readf_double(sound, piece.data(), block);
     if (got <= 0) break;
-    if (std::int64_t(all.size()) + got > most_frames) refuse(fmt::format("longer than {} samples, the most that is read", most_frames));
+    if (std::int64_t(all.size()) + got > most_frames) refuse(fmt::format("longer than the limit of {} samples", most_frames));
     for (sf_count_t i = 0; i < got; ++i) {
       double sum = 0;
       for (int c = 0; c < info.channels; ++c) sum += piece[std::size_t(i * info.channels + c)];
-      if (!std::isfinite(sum)) refuse(fmt::format("sample {} is no finite number", all.size()));
+      if (!std::isfinite(sum)) refuse(fmt::format("sample {} is not a finite number", all.size()));
       all.push_back(sum / info.channels);
     }
   }

@@ -13,19 +13,19 @@ void CorpusOptions::describe(Schema& s) {
   s.field("set", set, "published text, unless `train` or `file` names your own: ptb, the Penn Treebank as Mikolov prepared it")
       .one_of({"ptb"});
   s.field("train", train, "UTF-8 text to train on, from the current folder or the data directory");
-  s.field("validation", validation, "UTF-8 text for validation, beside `train`");
-  s.field("test", test, "UTF-8 text for the test, beside `train`");
-  s.field("file", file, "one UTF-8 text for all: its end is for the test, what lies before that for validation");
-  s.field("validation_fraction", validation_fraction, "of `file`").at_least(0).less_than(1);
-  s.field("test_fraction", test_fraction, "of `file`").at_least(0).less_than(1);
-  s.field("trim", trim, "blanks left out of every line: none, those at its end, those at both ends").one_of({"none", "end", "both"});
+  s.field("validation", validation, "UTF-8 text for validation, used with `train`");
+  s.field("test", test, "UTF-8 text for the test, used with `train`");
+  s.field("file", file, "one UTF-8 text for all: its end is the test text, and the part before that the validation text");
+  s.field("validation_fraction", validation_fraction, "fraction of `file` for validation").at_least(0).less_than(1);
+  s.field("test_fraction", test_fraction, "fraction of `file` for the test").at_least(0).less_than(1);
+  s.field("trim", trim, "spaces to strip from every line: none, those at its end, or those at both ends").one_of({"none", "end", "both"});
   s.field("unk", unk, "whether `<unk>` is five letters or one symbol").one_of({"letters", "symbol"});
-  s.field("unknown", unknown, "characters that the training text has not: an error, or all of them the symbol `<unk>`")
+  s.field("unknown", unknown, "what to do with characters missing from the training text: report an error, or use the symbol `<unk>`")
       .one_of({"error", "symbol"});
-  s.field("longest", longest, "lines of more characters, counted as in the file with their end, are left out; 0: none").at_least(0);
-  s.check(train.empty() || file.empty(), "file", "cannot stand beside `train`: name either one file or one for each split");
-  s.check(!train.empty() || (validation.empty() && test.empty()), "train", "must be given beside `validation` and `test`");
-  s.check(validation_fraction + test_fraction < 1, "test_fraction", "leaves nothing to train on beside `validation_fraction`");
+  s.field("longest", longest, "skip lines of more characters than this, line end included; 0: none").at_least(0);
+  s.check(train.empty() || file.empty(), "file", "cannot be combined with `train`: name either one file or one for each split");
+  s.check(!train.empty() || (validation.empty() && test.empty()), "train", "must be given with `validation` and `test`");
+  s.check(validation_fraction + test_fraction < 1, "test_fraction", "leaves nothing to train on together with `validation_fraction`");
 }
 
 std::string text_of(char32_t point) { return point == unk_symbol ? "<unk>" : encode_utf8(point); }
@@ -79,11 +79,12 @@ std::vector<char32_t> alphabet_of(const Source& train, bool unk) {
 [[noreturn]] void refuse_unknown(char32_t point, const Source& source) {
   const std::u32string text = read_text(source.path);
   const std::size_t place = std::min(text.find(point), text.size());
-  throw Error(fmt::format("{}: line {} holds U+{:04X} ({}), which the training text has not. Say `unknown: symbol` to take such characters "
-                          "as the symbol <unk>.",
-                          source.path, std::count(text.begin(), text.begin() + std::ptrdiff_t(place), U'\n') + 1, std::uint32_t(point),
-                          point < 0x20 ? "a control character" : encode_utf8(point)),
-              Exit::data);
+  throw Error(
+      fmt::format("{}: line {} holds U+{:04X} ({}), which the training text does not have. Use `unknown: symbol` to read such characters "
+                  "as the symbol <unk>.",
+                  source.path, std::count(text.begin(), text.begin() + std::ptrdiff_t(place), U'\n') + 1, std::uint32_t(point),
+                  point < 0x20 ? "a control character" : encode_utf8(point)),
+      Exit::data);
 }
 
 Corpus::Part encode(const Source& source, const std::vector<char32_t>& alphabet, bool unknown) {

@@ -34,13 +34,13 @@ std::string shown(std::string_view text) {
 
 CsvReader::CsvReader(std::string_view bytes, std::string file, char separator)
     : bytes_(bytes), file_(std::move(file)), separator_(separator), next_(bytes.starts_with("\xef\xbb\xbf") ? 3 : 0) {
-  if (const std::size_t zero = bytes.find('\0'); zero != bytes.npos) refuse(zero, "a zero byte, which no CSV file holds");
+  if (const std::size_t zero = bytes.find('\0'); zero != bytes.npos) refuse(zero, "a zero byte, which a CSV file cannot have");
   std::vector<CsvField> row;
   if (!fields(row)) refuse(0, "no header: the first line must name the columns");
   std::set<std::string_view> names;
   for (const CsvField& field : row) {
-    if (field.text.empty()) refuse(field.offset, fmt::format("the header names no column {}", header_.size() + 1));
-    if (!names.insert(field.text).second) refuse(field.offset, fmt::format("the header names column {} twice", shown(field.text)));
+    if (field.text.empty()) refuse(field.offset, fmt::format("the header has no column {}", header_.size() + 1));
+    if (!names.insert(field.text).second) refuse(field.offset, fmt::format("the header has column {} twice", shown(field.text)));
     header_.emplace_back(field.text);
   }
 }
@@ -51,15 +51,15 @@ std::size_t CsvReader::column(const std::string& name) const {
   const bool other = header_.size() == 1 && header_[0].find_first_of(",;\t|") != std::string::npos;
   std::vector<std::string> names;
   for (std::size_t i = 0; i < std::min<std::size_t>(header_.size(), 20); ++i) names.push_back(shown(header_[i]));
-  refuse(0, fmt::format("there is no column {}; the header names {}{}{}", shown(name), fmt::join(names, ", "),
+  refuse(0, fmt::format("there is no column {}; the header has {}{}{}", shown(name), fmt::join(names, ", "),
                         names.size() < header_.size() ? ", …" : "",
-                        other ? fmt::format(": does it have another separator than '{}'?", separator_) : ""));
+                        other ? fmt::format(": does the file use a separator other than '{}'?", separator_) : ""));
 }
 
 bool CsvReader::next(std::vector<CsvField>& row) {
   if (!fields(row)) return false;
   if (row.size() != header_.size())
-    refuse(row.front().offset, fmt::format("{} fields, but the header names {} columns", row.size(), header_.size()));
+    refuse(row.front().offset, fmt::format("{} fields, but the header has {} columns", row.size(), header_.size()));
   return true;
 }
 
@@ -87,7 +87,7 @@ bool CsvReader::fields(std::vector<CsvField>& row) {
 CsvField CsvReader::plain() {
   const std::size_t first = next_;
   while (!ended() && bytes_[next_] != separator_ && bytes_[next_] != '\n' && bytes_.substr(next_, 2) != "\r\n") {
-    if (bytes_[next_] == '\r') refuse(next_, "a carriage return that ends no line; convert the file's line ends");
+    if (bytes_[next_] == '\r') refuse(next_, "a carriage return inside a line; convert the file's line ends");
     ++next_;
   }
   return {bytes_.substr(first, next_ - first), first};

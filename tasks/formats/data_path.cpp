@@ -36,7 +36,7 @@ std::string existing_data_file(const std::string& directory, const DataQuery& qu
 
 std::string find_data_file(const std::string& directory, const DataQuery& query) {
   if (directory.empty())
-    throw Error(fmt::format("{} needs {} ({}), but no data directory is known. Say --data DIR or set STIEFEL_DATA. {}", query.task,
+    throw Error(fmt::format("{} needs {} ({}), but the data directory is not set. Use --data DIR or set STIEFEL_DATA. {}", query.task,
                             query.what, query.names.front(), mend_of(directory, query)),
                 Exit::data);
   const std::string path = existing_data_file(directory, query);
@@ -65,9 +65,11 @@ std::string find_own_data(const std::string& directory, const std::string& task,
   const std::filesystem::path below = std::filesystem::path(directory) / path;
   if (!directory.empty() && std::filesystem::exists(below, ignored)) return below.string();
   const bool elsewhere = !directory.empty() && std::filesystem::path(path).is_relative();
-  throw Error(fmt::format("{}: there is no {}{}. Name it from the current folder, from the data directory (--data DIR) or from the root.",
-                          task, path, elsewhere ? fmt::format(", and none in {}", directory) : ""),
-              Exit::data);
+  throw Error(
+      fmt::format(
+          "{}: there is no {}{}. Give its path relative to the current folder or the data directory (--data DIR), or an absolute path.",
+          task, path, elsewhere ? fmt::format(", and none in {}", directory) : ""),
+      Exit::data);
 }
 
 }  // namespace stiefel

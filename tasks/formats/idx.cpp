@@ -54,9 +54,9 @@ std::vector<std::int64_t> read_header(Reader& file, std::size_t dimensions) {
 std::uint64_t checked_total(const Reader& file, const std::vector<std::int64_t>& sizes) {
   std::uint64_t total = 1;
   for (const std::int64_t size : sizes) {
-    if (size == 0) file.refuse(fmt::format("an array of {} values: nothing is in it", fmt::join(sizes, " × ")));
+    if (size == 0) file.refuse(fmt::format("an empty array of {} values", fmt::join(sizes, " × ")));
     if (static_cast<std::uint64_t>(size) > largest / total)
-      file.refuse(fmt::format("the header speaks of {} values, more than can be meant", fmt::join(sizes, " × ")));
+      file.refuse(fmt::format("the header names {} values, which is impossible", fmt::join(sizes, " × ")));
     total *= static_cast<std::uint64_t>(size);
   }
   return total;
@@ -75,7 +75,7 @@ Idx read_idx(const std::string& path, std::size_t dimensions, const std::string&
     if (got < wanted) file.refuse(fmt::format("ends after {} of the {} values that its header names", before + got, total));
   }
   std::uint8_t beyond = 0;
-  if (file.read(&beyond, 1) != 0) file.refuse(fmt::format("goes on after the {} values that its header names", total));
+  if (file.read(&beyond, 1) != 0) file.refuse(fmt::format("continues after the {} values that its header names", total));
   return idx;
 }
 

@@ -24,8 +24,8 @@ class Events final : public nlohmann::json_sax<nlohmann::json> {
   bool key(string_t& name) override {
     if (name == "validation") name = "valid";
     split_ = static_cast<std::size_t>(std::find(roll_split_names.begin(), roll_split_names.end(), name) - roll_split_names.begin());
-    if (split_ == rolls_.size()) file_.refuse("the object has a key that is none of train, valid, test");
-    if (std::exchange(seen_[split_], true)) file_.refuse(fmt::format("the key {} stands there twice", name));
+    if (split_ == rolls_.size()) file_.refuse("the object has a key other than train, valid and test");
+    if (std::exchange(seen_[split_], true)) file_.refuse(fmt::format("the key {} is given twice", name));
     return true;
   }
 
@@ -46,12 +46,12 @@ class Events final : public nlohmann::json_sax<nlohmann::json> {
     return note(static_cast<std::int64_t>(std::min<number_unsigned_t>(value, 1000)));
   }
   bool number_float(number_float_t value, const string_t&) override {
-    if (std::abs(value) > 1000 || value != std::floor(value)) file_.refuse(fmt::format("{}: {} is no MIDI note", place(), value));
+    if (std::abs(value) > 1000 || value != std::floor(value)) file_.refuse(fmt::format("{}: {} is not a MIDI note", place(), value));
     return note(static_cast<std::int64_t>(value));
   }
 
   bool null() override { return unexpected("null"); }
-  bool boolean(bool) override { return unexpected("a truth value"); }
+  bool boolean(bool) override { return unexpected("a boolean"); }
   bool string(string_t&) override { return unexpected("text"); }
   bool binary(binary_t&) override { return unexpected("bytes"); }
   bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception&) override {
@@ -80,7 +80,7 @@ class Events final : public nlohmann::json_sax<nlohmann::json> {
   bool note(std::int64_t value) {
     if (depth_ != step) unexpected("a number");
     if (value != -1 && !add_note(rolls_[split_].back().back(), value))
-      file_.refuse(fmt::format("{}: {} is no note of a piano, {} to {}", place(), value, lowest_note, highest_note));
+      file_.refuse(fmt::format("{}: {} is not a note of a piano, {} to {}", place(), value, lowest_note, highest_note));
     return true;
   }
 

@@ -72,7 +72,7 @@ class Elements {
  private:
   Element small(std::uint64_t first, std::string_view what) {
     const std::uint64_t size = first >> 16;
-    if (size > 4) file_.refuse(fmt::format("{} is a small element of {} bytes, where at most 4 have room", what, size));
+    if (size > 4) file_.refuse(fmt::format("{} is a small element of {} bytes, which can have at most 4", what, size));
     const Element element{static_cast<std::uint32_t>(first & 0xffff), rest_.substr(4, size)};
     rest_.remove_prefix(8);
     return element;
@@ -86,7 +86,7 @@ class Elements {
 /// At most `most` bytes, which must be all.
 std::string inflate_all(std::string_view compressed, std::size_t most, const NamedFile& file) {
   z_stream stream{};
-  if (inflateInit(&stream) != Z_OK) file.refuse("cannot be decompressed: zlib does not start");
+  if (inflateInit(&stream) != Z_OK) file.refuse("cannot be decompressed: cannot initialize zlib");
   const std::unique_ptr<z_stream, int (*)(z_stream*)> closer(&stream, &inflateEnd);
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(compressed.data()));
   stream.avail_in = static_cast<uInt>(compressed.size());
@@ -94,7 +94,7 @@ std::string inflate_all(std::string_view compressed, std::size_t most, const Nam
   int code = Z_OK;
   while (code == Z_OK) {
     const std::size_t before = bytes.size();
-    if (before >= most) file.refuse(fmt::format("decompresses to more than {} bytes, which is not read", most_inflated));
+    if (before >= most) file.refuse(fmt::format("decompresses to more than the limit of {} bytes", most_inflated));
     bytes.resize(std::min(most, before + std::max(first_piece, before)));
     stream.next_out = reinterpret_cast<Bytef*>(bytes.data() + before);
     stream.avail_out = static_cast<uInt>(bytes.size() - before);
@@ -102,7 +102,7 @@ std::string inflate_all(std::string_view compressed, std::size_t most, const Nam
     bytes.resize(bytes.size() - stream.avail_out);
   }
   if (code != Z_STREAM_END)
-    file.refuse(fmt::format("cannot be decompressed ({})", stream.msg ? stream.msg : "the compressed data end too early"));
+    file.refuse(fmt::format("cannot be decompressed ({})", stream.msg ? stream.msg : "the compressed data ends too early"));
   if (stream.avail_in > 0) file.refuse(fmt::format("has {} bytes behind the end of compressed data", stream.avail_in));
   return bytes;
 }
@@ -128,7 +128,7 @@ StoredMatrix open_matrix(const Element& element, bool big_endian, const std::str
   if (sizes.type != type_int32 || sizes.data.size() % 4 != 0) file.refuse(fmt::format("the sizes of {} are not numbers of 4 bytes", what));
   for (std::size_t i = 0; i < sizes.data.size(); i += 4)
     matrix.sizes.push_back(static_cast<std::int32_t>(static_cast<std::uint32_t>(in.word(sizes.data.substr(i, 4)))));
-  if (width_of(name.type) != 1) file.refuse(fmt::format("the name of {} is no text", what));
+  if (width_of(name.type) != 1) file.refuse(fmt::format("the name of {} is not text", what));
   matrix.name = std::string(name.data);
   return matrix;
 }
@@ -149,7 +149,7 @@ MatArray read_array(const Element& element, bool big_endian, const std::string& 
   const auto rows = static_cast<std::uint64_t>(matrix.sizes[0]), columns = static_cast<std::uint64_t>(matrix.sizes[1]);
   if (numbers.data.size() % width != 0 || rows * columns != numbers.data.size() / width)  // below 2⁶²
     file.refuse(fmt::format("{} has {} bytes for {} × {} numbers of {} bytes", what, numbers.data.size(), rows, columns, width));
-  if (!matrix.content.done()) file.refuse(fmt::format("{} goes on after its numbers", what));
+  if (!matrix.content.done()) file.refuse(fmt::format("{} continues after its numbers", what));
   return {matrix.sizes[0], matrix.sizes[1], numbers.type, big_endian, std::string(numbers.data)};
 }
 
@@ -163,7 +163,7 @@ MatCell read_cell(StoredMatrix& matrix, const NamedFile& file) {
     const std::string what = fmt::format("{}{{{}}}", matrix.name, i + 1);
     cell.push_back(read_array(matrix.content.next(what), matrix.content.big_endian(), what, file));
   }
-  if (!matrix.content.done()) file.refuse(fmt::format("the cell {} goes on after its {} entries", matrix.name, count));
+  if (!matrix.content.done()) file.refuse(fmt::format("the cell {} continues after its {} entries", matrix.name, count));
   return cell;
 }
 
@@ -173,7 +173,7 @@ bool check_header(std::string_view bytes, const NamedFile& file) {
   const std::string_view order = bytes.substr(126, 2);
   if (order != "IM" && order != "MI") file.refuse("not a MATLAB file of version 5: its header does not end with IM or MI");
   const std::uint64_t version = number(bytes.substr(124, 2), order == "MI");
-  if (version == 0x0200) file.refuse("a MATLAB 7.3 file, which is not read; save it with the option -v7 of MATLAB's save");
+  if (version == 0x0200) file.refuse("a MATLAB 7.3 file, which is not supported; save it with the option -v7 of MATLAB's save");
   if (version != 0x0100) file.refuse(fmt::format("a MATLAB file of version {:#06x}, expected 0x0100", version));
   return order == "MI";
 }
@@ -215,7 +215,7 @@ std::vector<MatCell> read_mat_cells(std::string_view bytes, const std::vector<st
       room -= inflated.size();
       Elements inner(file, inflated, big_endian);
       element = inner.next("a compressed variable");
-      if (!inner.done()) file.refuse("a compressed variable goes on after its end");
+      if (!inner.done()) file.refuse("a compressed variable continues after its end");
     }
     StoredMatrix matrix = open_matrix(element, big_endian, "a variable", file);
     const auto place = static_cast<std::size_t>(std::find(names.begin(), names.end(), matrix.name) - names.begin());

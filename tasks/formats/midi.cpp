@@ -39,7 +39,7 @@ class Track {
         channel_event(lead, notes);
       }
     }
-    if (!rest_.empty()) refuse(fmt::format("goes on for {} bytes after its end", rest_.size()));
+    if (!rest_.empty()) refuse(fmt::format("continues for {} bytes after its end", rest_.size()));
     for (auto note = notes.begin() + static_cast<std::ptrdiff_t>(first); note != notes.end(); ++note)
       if (note->end < 0) note->end = time_;
   }
@@ -55,7 +55,7 @@ class Track {
   }
   std::uint8_t data() {
     const std::uint8_t value = byte();
-    if (value >= 0x80) refuse(fmt::format("has the byte {:#04x} where data below 0x80 are expected", value));
+    if (value >= 0x80) refuse(fmt::format("has the byte {:#04x} where data below 0x80 is expected", value));
     return value;
   }
   std::uint32_t variable_length() {
@@ -75,9 +75,9 @@ class Track {
   void channel_event(std::uint8_t lead, std::vector<MidiNote>& notes) {
     const bool repeated = lead < 0x80;
     const std::uint8_t status = repeated ? running_ : lead;
-    if (status == 0) refuse("has data without a status before them");
+    if (status == 0) refuse("has data without a status before it");
     const std::uint8_t kind = status >> 4, channel = status & 0xf;
-    if (kind == system) refuse(fmt::format("has the status {:#04x}, which no file may have", status));
+    if (kind == system) refuse(fmt::format("has the status {:#04x}, which files cannot have", status));
     running_ = status;
     const std::uint8_t first = repeated ? lead : data();
     if (kind == program_change || kind == channel_pressure) return;
@@ -153,7 +153,7 @@ Midi read_midi(std::string_view bytes, const NamedFile& file) {
   if (midi.format > 1) file.refuse(fmt::format("a MIDI file of format {}, expected 0 or 1", midi.format));
   if (midi.format == 0 && tracks != 1) file.refuse(fmt::format("a MIDI file of format 0 with {} tracks, expected one", tracks));
   if (tracks == 0) file.refuse("a MIDI file without tracks");
-  if (division & 0x8000) file.refuse("counts time in frames of film, expected fractions of a quarter note");
+  if (division & 0x8000) file.refuse("counts time in SMPTE frames, expected fractions of a quarter note");
   if (division == 0) file.refuse("divides a quarter note into 0 ticks");
   for (std::uint32_t i = 1; i <= tracks; ++i)
     Track(chunks.next("MTrk", fmt::format("track {} of {}", i, tracks)), i, file).read(midi.notes);

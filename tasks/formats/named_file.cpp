@@ -21,7 +21,7 @@ std::string bytes_of(const NamedFile& file, std::uint64_t largest) {
   const std::uint64_t size = std::filesystem::file_size(file.path, error);
   std::ifstream stream(file.path, std::ios::binary);
   if (error || !stream) file.refuse(fmt::format("cannot be opened ({})", std::generic_category().message(errno)));
-  if (size > largest) file.refuse(fmt::format("has {} bytes, more than the {} that such a file may have", size, largest));
+  if (size > largest) file.refuse(fmt::format("has {} bytes, but such a file can have at most {}", size, largest));
   std::string bytes(size, '\0');
   stream.read(bytes.data(), static_cast<std::streamsize>(size));
   if (static_cast<std::uint64_t>(stream.gcount()) != size) file.refuse(fmt::format("gave {} of its {} bytes", stream.gcount(), size));

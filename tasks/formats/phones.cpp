@@ -85,13 +85,13 @@ std::vector<Phone> parse_phones(std::string_view text, const std::string& name, 
     if (!start || !end || label_word.empty() || !next_word(line).empty())
       refuse(fmt::format("line {} is {}, expected `start end label` with two sample numbers", number, quoted(whole)));
     const std::int32_t label = place_of(phone_labels, label_word);
-    if (label < 0) refuse(fmt::format("line {} has the label {}, which is none of TIMIT's 61", number, quoted(label_word)));
-    if (*end <= *start) refuse(fmt::format("line {}: the phone ends at sample {}, not behind its start at {}", number, *end, *start));
+    if (label < 0) refuse(fmt::format("line {} has the label {}, which is not one of TIMIT's 61", number, quoted(label_word)));
+    if (*end <= *start) refuse(fmt::format("line {}: the phone ends at sample {}, not after its start at {}", number, *end, *start));
     if (!phones.empty() && *start < phones.back().end)
-      refuse(fmt::format("line {}: the phone starts at sample {}, before the one before it ends at {}", number, *start, phones.back().end));
+      refuse(fmt::format("line {}: the phone starts at sample {}, before the previous one ends at {}", number, *start, phones.back().end));
     phones.push_back({*start, *end, label});
   }
-  if (phones.empty()) refuse("no phone is in it");
+  if (phones.empty()) refuse("it has no phones");
   return phones;
 }
 

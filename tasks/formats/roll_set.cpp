@@ -17,7 +17,7 @@ constexpr std::uint64_t largest_file = std::uint64_t(1) << 28, largest_midi = st
 
 PianoRoll roll_from(const MatArray& array, const std::string& what, const NamedFile& file) {
   constexpr auto keys = std::int64_t(Frame().size());
-  if (array.columns != keys) file.refuse(fmt::format("{} has {} columns, expected {}, one a key", what, array.columns, keys));
+  if (array.columns != keys) file.refuse(fmt::format("{} has {} columns, expected {}, one per key", what, array.columns, keys));
   PianoRoll roll(static_cast<std::size_t>(array.rows));
   for (std::int64_t t = 0; t < array.rows; ++t)
     for (std::int64_t key = 0; key < keys; ++key) {
@@ -44,7 +44,7 @@ RollSet checked(RollSet rolls, const NamedFile& file) {
     for (std::size_t i = 0; i < rolls[s].size(); ++i)
       if (rolls[s][i].size() < 2)
         file.refuse(fmt::format("{}, piece {}: {} steps, at least 2 are needed", roll_split_names[s], i + 1, rolls[s][i].size()));
-  if (rolls[0].empty()) file.refuse("holds no piece to train on");
+  if (rolls[0].empty()) file.refuse("holds no training piece");
   return rolls;
 }
 
@@ -64,7 +64,7 @@ std::vector<fs::path> midi_files(const fs::path& folder, const NamedFile& named)
     const std::string ending = entry->path().extension().string();
     if (ending == ".mid" || ending == ".midi" || ending == ".MID") files.push_back(entry->path());
   }
-  if (error) named.refuse(fmt::format("its folder {} cannot be read ({})", folder.filename().string(), error.message()));
+  if (error) named.refuse(fmt::format("cannot read its folder {} ({})", folder.filename().string(), error.message()));
   std::sort(files.begin(), files.end());
   return files;
 }

@@ -112,7 +112,7 @@ class NpySequences {
       : rules_(rules), classes_(classes), directory_(directory), files_(files) {
     inputs_ = read(source.file);
     if (source.targets.empty())
-      throw Error(fmt::format("{}: targets are missing; say {{file: {}, targets: FILE.npy}}", path_, source.file), Exit::data);
+      throw Error(fmt::format("{}: targets are missing; use {{file: {}, targets: FILE.npy}}", path_, source.file), Exit::data);
     const std::vector<std::size_t>& shape = inputs_.shape;
     if ((shape.size() != 2 && shape.size() != 3) || inputs_.values.empty())
       refuse(inputs_, "inputs must be N × T × d or N × T, with at least one number");
@@ -160,14 +160,14 @@ class NpySequences {
       refuse(targets_, rules_.last ? fmt::format("targets at the last step must be {} or {} × k", count_, count_)
                                    : fmt::format("targets at every step must be {} × {} or {} × {} × k", count_, steps_, count_, steps_));
     width_ = shape.size() == fixed ? 1 : shape[fixed];
-    if (rules_.classes && width_ != 1) refuse(targets_, "classes need one number a target");
+    if (rules_.classes && width_ != 1) refuse(targets_, "classes need one number per target");
   }
   void read_lengths(const std::string& name) {
     const Npy lengths = read(name);
     if (lengths.shape.size() != 1 || lengths.shape[0] != count_) refuse(lengths, fmt::format("lengths must be {} numbers", count_));
     for (const double length : lengths.values) {
       if (!(length >= 1 && length <= double(steps_)) || length != std::floor(length))
-        throw Error(fmt::format("{}: the length {} is no whole number from 1 to {}", path_, length, steps_), Exit::data);
+        throw Error(fmt::format("{}: the length {} is not an integer from 1 to {}", path_, length, steps_), Exit::data);
       lengths_.push_back(std::size_t(length));
     }
   }
@@ -201,7 +201,7 @@ SequenceSet load_sequences(const SequenceSource& source, const SequenceRules& ru
                            std::vector<DataFile>& files) {
   if (source.file.ends_with(".npy")) return NpySequences(source, rules, directory, classes, files).take();
   const std::string path = find_own_data(directory, "sequence_csv", source.file);
-  if (rules.targets.empty()) throw Error(fmt::format("{}: no target column is named; say `targets: [NAME]`", path), Exit::data);
+  if (rules.targets.empty()) throw Error(fmt::format("{}: no target column is named; set `targets: [NAME]`", path), Exit::data);
   if (!source.targets.empty() || !source.lengths.empty())
     throw Error(
         fmt::format("{}: `targets` and `lengths` go with .npy files; the columns of a CSV file are named in the task's `targets`", path),

@@ -31,7 +31,7 @@ Form form_of(unsigned char first) {
 
 /// The code point at `place`, which moves behind it.
 char32_t decode(std::string_view bytes, std::size_t& place, const std::string& file) {
-  constexpr const char* mend = "where UTF-8 is broken. Convert the file: iconv -f ENCODING -t UTF-8 FILE";
+  constexpr const char* mend = "which is not valid UTF-8. Convert the file: iconv -f ENCODING -t UTF-8 FILE";
   const Form form = form_of(static_cast<unsigned char>(bytes[place]));
   if (form.length == 0 || form.length > bytes.size() - place) refuse(bytes, place, file, mend);
   char32_t point = form.bits;
@@ -41,7 +41,7 @@ char32_t decode(std::string_view bytes, std::size_t& place, const std::string& f
     point = point << 6 | (next & 0x3fu);
   }
   if (point < form.least || point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) refuse(bytes, place, file, mend);
-  if (point == 0) refuse(bytes, place, file, "which no text holds: this is another kind of file");
+  if (point == 0) refuse(bytes, place, file, "which text cannot have: this is not a text file");
   place += form.length;
   return point;
 }

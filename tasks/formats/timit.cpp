@@ -44,7 +44,7 @@ std::vector<fs::path> entries(const fs::path& folder) {
   std::vector<fs::path> all;
   std::error_code fault;
   for (fs::directory_iterator i(folder, fault), end; !fault && i != end; i.increment(fault)) all.push_back(i->path());
-  if (fault) throw Error(fmt::format("{}: cannot be listed ({}). See to its permissions.", folder.string(), fault.message()), Exit::data);
+  if (fault) throw Error(fmt::format("{}: cannot be listed ({}). Check its permissions.", folder.string(), fault.message()), Exit::data);
   std::sort(all.begin(), all.end());
   return all;
 }
@@ -126,7 +126,7 @@ std::string timit_mend(const std::string& data_directory) {
 
 TimitCorpus find_timit(const std::string& data_directory, const std::string& folder, const std::string& task) {
   if (data_directory.empty())
-    throw Error(fmt::format("{} needs the TIMIT corpus, but no data directory is known. Say --data DIR or set STIEFEL_DATA. {}", task,
+    throw Error(fmt::format("{} needs the TIMIT corpus, but the data directory is not set. Use --data DIR or set STIEFEL_DATA. {}", task,
                             timit_mend(data_directory)),
                 Exit::data);
   std::vector<std::string> places = {"timit", "TIMIT", "timit/TIMIT", "timit/timit", "timit/data", "timit_sample/timit", ""};

@@ -17,7 +17,7 @@ struct Utterance {
   std::string part;               ///< train, test, or empty where the folders do not say
   std::string speaker, sentence;  ///< fcjf0, sa1: lower case
   int dialect = 0;                ///< 1 … 8
-  std::string audio, phones;      ///< paths; phones is empty if there is no .phn beside the sound
+  std::string audio, phones;      ///< paths; phones is empty if there is no .phn next to the sound
 
   bool female() const { return speaker[0] == 'f'; }
   bool read_by_all() const { return sentence.starts_with("sa"); }

@@ -79,10 +79,11 @@ TimitSplits by_speakers(const TimitCorpus& corpus, const TimitOptions& options) 
   for (const Utterance& u : corpus.utterances) (u.female() ? women : men).insert(u.speaker);
   const std::size_t test = std::size_t(options.test_speakers / 2), validation = std::size_t(options.validation_speakers / 2);
   if (std::min(women.size(), men.size()) <= test + validation)
-    throw Error(fmt::format("{} holds {} women and {} men: too few for {} test and {} validation speakers with some left for training. Say "
-                            "fewer with task.test_speakers and task.validation_speakers.",
-                            corpus.folder, women.size(), men.size(), options.test_speakers, options.validation_speakers),
-                Exit::data);
+    throw Error(
+        fmt::format("{} holds {} women and {} men: too few for {} test and {} validation speakers with some left for training. Ask for "
+                    "fewer with task.test_speakers and task.validation_speakers.",
+                    corpus.folder, women.size(), men.size(), options.test_speakers, options.validation_speakers),
+        Exit::data);
   NumpyRandomState random(std::uint32_t(options.split_seed));
   std::set<std::string> for_test, for_validation;
   for (const std::set<std::string>* sex : {&women, &men}) {
@@ -101,28 +102,27 @@ TimitSplits by_speakers(const TimitCorpus& corpus, const TimitOptions& options) 
 }  // namespace
 
 void TimitOptions::describe(Schema& s) {
-  s.field("folder", folder, "the corpus's folder in the data directory; empty: where it usually lies, timit or TIMIT");
-  s.field(
-       "split", split,
-       "published: the usual sets, from the whole corpus; speakers: the speakers that are there are divided, both sexes in each set; auto: "
-       "published where there are the folders TRAIN and TEST")
+  s.field("folder", folder, "the corpus's folder in the data directory; empty: its usual place, timit or TIMIT");
+  s.field("split", split,
+          "published: the usual sets, from the whole corpus; speakers: divide the speakers that are present, both sexes in each set; auto: "
+          "published if the folders TRAIN and TEST are present")
       .one_of({"auto", "published", "speakers"});
   s.field("test", test, "published: the core test set of 24 speakers or the complete one of 168").one_of({"core", "complete"});
-  s.field("validation", validation, "published: the development set of 50 speakers, or utterances held out of the training set")
+  s.field("validation", validation, "published: the development set of 50 speakers, or utterances held out from the training set")
       .one_of({"development", "held_out"});
   s.field("held_out", held_out, "published: number of training utterances held out for validation")
       .at_least(0)
       .less_than(double(train_count));
-  s.field("test_speakers", test_speakers, "speakers: how many are for test, an even number").at_least(2);
-  s.field("validation_speakers", validation_speakers, "speakers: how many are for validation, an even number").at_least(0);
+  s.field("test_speakers", test_speakers, "speakers: number of test speakers, an even number").at_least(2);
+  s.field("validation_speakers", validation_speakers, "speakers: number of validation speakers, an even number").at_least(0);
   s.field("split_seed", split_seed, "seed of the choice of speakers or of held-out utterances, the same for every seed of a run")
       .at_least(0)
       .at_most(std::numeric_limits<std::uint32_t>::max());
-  s.field("sa", sa, "use the two SA sentences too, which every speaker has read");
+  s.field("sa", sa, "also use the two SA sentences, which every speaker read");
   s.check(test_speakers % 2 == 0, "test_speakers", "must be even: as many women as men");
   s.check(validation_speakers % 2 == 0, "validation_speakers", "must be even: as many women as men");
   s.check(test != "complete" || validation != "development", "validation",
-          "must be held_out with `test: complete`, which holds the development set");
+          "must be held_out with `test: complete`, which contains the development set");
 }
 
 TimitSplits split_timit(const TimitCorpus& corpus, const TimitOptions& options, const std::string& data_directory) {
@@ -132,8 +132,8 @@ TimitSplits split_timit(const TimitCorpus& corpus, const TimitOptions& options, 
     return by_speakers(corpus, options);
   const std::string reason = missing(corpus);
   if (reason.empty()) return published(corpus, options);
-  throw Error(fmt::format("the published sets of TIMIT need the whole corpus, but {}. {} Or say task.split=speakers to divide the speakers "
-                          "that are there.",
+  throw Error(fmt::format("the published sets of TIMIT need the whole corpus, but {}. {} Or set task.split=speakers to divide the speakers "
+                          "that are present.",
                           reason, timit_mend(data_directory)),
               Exit::data);
 }

@@ -17,7 +17,7 @@ namespace stiefel {
 
 constexpr Eigen::Index mfcc_features = 26;
 
-/// Whole windows in so many samples.
+/// Complete windows in this many samples.
 Eigen::Index mfcc_frames(Eigen::Index samples, std::int64_t rate);
 /// Sample in the middle of a window.
 Eigen::Index mfcc_centre(Eigen::Index frame, std::int64_t rate);

@@ -1,4 +1,4 @@
-// Runs the program that STIEFEL_PESQ names on two files in a folder of their own.
+// Runs the program that STIEFEL_PESQ names on two files in a temporary folder.
 #include "tasks/signal/pesq.hpp"
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ struct Folder {
   fs::path path;
   Folder() {
     std::string pattern = (fs::temp_directory_path() / "stiefel-pesq-XXXXXX").string();
-    if (!mkdtemp(pattern.data())) throw Error("no folder can be made for PESQ in " + fs::temp_directory_path().string(), Exit::exhausted);
+    if (!mkdtemp(pattern.data())) throw Error("cannot create a folder for PESQ in " + fs::temp_directory_path().string(), Exit::exhausted);
     path = pattern;
   }
   ~Folder() {

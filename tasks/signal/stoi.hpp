@@ -1,4 +1,4 @@
-/// Short-time objective intelligibility of processed speech y beside clean speech x: Taal, Hendriks, Heusdens & Jensen, IEEE Trans. Audio,
+/// Short-time objective intelligibility of processed speech y against clean speech x: Taal, Hendriks, Heusdens & Jensen, IEEE Trans. Audio,
 /// Speech and Language Processing 19 (2011).
 ///
 ///   both at 10 kHz; frames of 256 samples every 128, w[n] = sin²(π(n + 1)/257) (Hann without its zeros)

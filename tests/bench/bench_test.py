@@ -86,7 +86,7 @@ with tempfile.TemporaryDirectory() as folder:
     for experiment in shown:
         (folder / "shown.yaml").write_text(experiment)
         valid = subprocess.run([program, "validate", folder / "shown.yaml"], capture_output=True, text=True, check=False)
-        assert valid.returncode == 0 or "as far as can be told without its data" in valid.stdout, valid.stderr
+        assert valid.returncode == 0 or "as far as can be checked without its data" in valid.stdout, valid.stderr
 
 sys.dont_write_bytecode = True
 run = importlib.machinery.SourceFileLoader("run", str(here / "run")).load_module()

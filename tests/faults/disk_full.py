@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""A disk that is full ends a run with a sentence, harms nothing that is there, and the run goes on once there is space.
+"""A disk that is full ends a run with a message, harms no existing file, and the run resumes once there is space.
 
 usage: disk_full.py STIEFEL [--times 100] [--rounds 1]
 
 At --times free sizes, from nothing to somewhat more than the run needs, of a file system in memory: exit code 8 with a sentence that names the
 file and says what to do, or a good end. Rows of results.h5 equal those of the run that had space, as far as they go, and checkpoints have their
-sums. Then space is freed, and the run goes on to the same bits. Without the right to mount the test is skipped (exit code 77).
+sums. Then space is freed, and the run resumes to the same bits. Without the right to mount the test is skipped (exit code 77).
 """
 import argparse
 import collections

@@ -1,4 +1,4 @@
-"""One small experiment, its undisturbed outcome, and disturbed runs of it, each in a folder of its own."""
+"""One small experiment, its undisturbed outcome, and disturbed runs of it, each in its own folder."""
 import concurrent.futures
 import itertools
 import os
@@ -27,7 +27,7 @@ class Disturbed:
         return self.runner.start("run", file or self.file, "--output", parts, "--threads", 1, environment=environment)
 
     def check(self, parts, where):
-        """What is there can be read, and the run goes on to the bits of the undisturbed one."""
+        """What is there can be read, and the run resumes to the bits of the undisturbed one."""
         for made in parts.rglob("config.yaml"):
             check_opens(made.parent)
         expect_equal(outcome(self.runner.go_on(self.file, parts)), self.expected, where)

@@ -155,10 +155,10 @@ def repeat(settings, folder, _):
     runner.end(runner.start("run", file, "--output", folder / "part", "--until", 20), code=75)
     part = next((folder / "part").rglob("results.h5")).parent
     said = runner.end(runner.start("repeat", part, "--check", "--output", folder / "again"), code=7)
-    assert "is not finished, so a whole run cannot be compared with it" in said, said
+    assert "is not finished, so a complete run cannot be compared with it" in said, said
     whole = next((folder / "whole").rglob("results.h5")).parent
     said = runner.finish("repeat", whole, "--check", "--output", folder / "again", "--threads", 2)
-    assert "the same bits as" in said, said
+    assert "identical to the bit with" in said, said
     with h5py.File(whole / "checkpoints/last.h5", "r+") as file:
         weights = file["weights/readout.weight"]
         weights[0, 0] = weights[0, 0] * (1 + 2**-20)
@@ -189,7 +189,7 @@ def stuck(settings, folder, _):
     file = folder / "experiment.yaml"
     runner = Runner(settings.program, folder)
     cases = (("adding, length: 10", "hostile_loop", 10, "step 1"), ("hostile_task, stuck_at: 2", "dense", 10, "step 3"),
-             ("hostile_task, stuck_at: 2", "dense", 2, "the filling of a batch after step 2"),
+             ("hostile_task, stuck_at: 2", "dense", 2, "filling a batch after step 2"),
              ("hostile_task, stuck_at: 2, stuck_in: validation", "dense", 10, "a validation batch after step 10"),
              ("hostile_task, stuck_at: 0, stuck_in: test", "dense", 10, "a test batch after step 10"))
     for number, (task, recurrent, until, where) in enumerate(cases):

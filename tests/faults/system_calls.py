@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""A run whose system calls are stopped, made to fail, or lost: it goes on with the same bits, and nothing that was there is harmed.
+"""A run whose system calls are stopped, made to fail, or lost: it resumes with the same bits, and no existing file is harmed.
 
 usage: system_calls.py STIEFEL INJECT.so kill|fail|memory|cut [--rounds 1] [--times N] [--first N] [--seed 1]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""One run trained by 1, 2 and 4 processes: every number and weight is the same, and a run goes on with another number of processes.
+"""One run trained by 1, 2 and 4 processes: every number and weight is the same, and a run resumes with another number of processes.
 
 usage: ranks_test.py STIEFEL; STIEFEL is built with -DSTIEFEL_MPI=ON.
 """

@@ -91,7 +91,7 @@ SWEEP_FIGURES = {
     "boxes": ("validation loss", None), "singular_values_recurrent": ("optimizer step", "singular value"),
     "defect_recurrent": ("optimizer step", "‖WᴴW − I‖, Frobenius norm"), "eigenvalues_1": ("real part", "imaginary part"),
     "grad_norm": ("optimizer step", "norm of the gradient, before clipping"), "hidden_grad_norm_first": ("time step t", "‖∂L/∂hₜ‖"),
-    "hidden_grad_norm_last": ("time step t", "‖∂L/∂hₜ‖"), "gradient_map_1": ("optimizer step", "time step t"), "timing": ("wall time a step (ms)", None)}
+    "hidden_grad_norm_last": ("time step t", "‖∂L/∂hₜ‖"), "gradient_map_1": ("optimizer step", "time step t"), "timing": ("wall time per step (ms)", None)}
 
 
 def report(*words, folder, expected=0):

@@ -77,7 +77,7 @@ def make_copies(original, folder, count):
 
 
 def make_long(original, folder, steps, seed):
-    """A run of so many steps; returns its losses."""
+    """A run of this many steps; returns its losses."""
     folder.mkdir(parents=True)
     shutil.copy(original / "results.h5", folder)
     losses = numpy.exp(-numpy.arange(steps) / (steps / 5) + 0.3 * numpy.random.default_rng(seed).normal(size=steps))

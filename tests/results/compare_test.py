@@ -116,7 +116,7 @@ class Compare(unittest.TestCase):
         found = self.read(self.root / "a")
         self.assertEqual((found["metric"], found["groups"][0]["value"]["mean"]), ("valid_accuracy", 0.9))
         write_run(self.root / "a" / "loss", columns)
-        self.assertIn("name one by --metric", self.call(self.root, code=2))
+        self.assertIn("choose one with --metric", self.call(self.root, code=2))
         self.assertEqual(self.read(self.root, "--where", "train.select=loss")["groups"][0]["value"]["mean"], 0.1)
         # without a validation split nothing selects: the training loss of the last evaluation
         write_run(self.root / "b" / "none", {**columns, "valid_loss": [np.nan] * 3, "is_best": np.uint8([0, 0, 0])})
@@ -143,7 +143,7 @@ class Compare(unittest.TestCase):
         write_run(self.root / "old", columns, better=False)
         self.assertEqual(self.read(self.root)["better"], "lower")
         self.assertIsNone(self.read(self.root, "--metric", "snr")["groups"][0]["best"])
-        self.assertIn("higher or lower", self.call(self.root, "--metric", "snr", "--reach", 4, code=2))
+        self.assertIn("higher or a lower", self.call(self.root, "--metric", "snr", "--reach", 4, code=2))
 
     def test_every_state_is_shown(self):
         self.make(("dense",), 2)
@@ -182,8 +182,8 @@ class Compare(unittest.TestCase):
         self.assertEqual([group["keys"]["model.recurrent.plugin"] for group in self.read(self.root, "--sort", "mean", "--metric", "accuracy")["groups"]],
                          ["householder", "dense"])
         self.assertIn("no such column", self.call(self.root, "--sort", "beauty", code=2))
-        self.assertIn("no run fulfils", self.call(self.root, "--where", "seed=77", code=2))
-        self.assertIn("a condition is", self.call(self.root, "--where", "seed", code=2))
+        self.assertIn("no run matches", self.call(self.root, "--where", "seed=77", code=2))
+        self.assertIn("a condition must be", self.call(self.root, "--where", "seed", code=2))
 
     def test_tables(self):
         columns = {"step": [10, 20], "train_loss": [1., 1.], "valid_loss": [.5, .25], "is_best": np.uint8([1, 1]), "seconds": [1., 1.]}
@@ -203,7 +203,7 @@ class Compare(unittest.TestCase):
         self.assertIn("\\begin{tabular}{lrrrrrrl}\n\\toprule\n", latex)
         self.assertIn("\na\\textbar{}b\\_c & 0.125 & ", latex)
         self.assertIn("0.01 & 0.5 $\\pm$ 0.35 & ", latex)
-        self.assertIn("one form only", self.call(self.root, "--csv", "--json", code=2))
+        self.assertIn("one format at a time", self.call(self.root, "--csv", "--json", code=2))
         write_run(self.root / "u", {**columns, "valid_loss": [2., 4.]}, rate="[1, 2, '<b>*x*']")
         self.assertIn("\n{[}1, 2, \\textless{}b\\textgreater{}*x*] & 4 &", self.call(self.root, "--by", "optimizer.rate", "--latex"))
         self.assertIn("| [1, 2, \\<b>\\*x\\*] | 4 |", self.call(self.root, "--by", "optimizer.rate", "--markdown"))
@@ -221,7 +221,7 @@ class Compare(unittest.TestCase):
         for path in (self.root, run, run / "results.h5"):
             self.assertEqual(len(self.read(path)["groups"][0]["runs"]), 1, path)
         (self.root / "empty").mkdir()
-        self.assertIn("there is no run below", self.call(self.root / "empty", code=2))
+        self.assertIn("there are no runs in", self.call(self.root / "empty", code=2))
         self.assertIn("there is no", self.call(self.root / "nowhere", code=2))
 
     def test_a_file_that_is_read_for_ever(self):

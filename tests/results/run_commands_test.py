@@ -156,9 +156,9 @@ class RunCommands(unittest.TestCase):
         self.assertTrue(any(place.startswith("checkpoints/best.h5 /weights/recurrent") for place in found["differing"]))
         said = self.call("diff", self.run_, self.other)
         self.assertRegex(said, r"configuration +optimizer\.rate +0\.01 +0\.02\n")
-        self.assertRegex(said, r"\d+ recorded arrays have other bits: results\.h5 /")
+        self.assertRegex(said, r"\d+ recorded arrays differ: results\.h5 /")
         self.call("repeat", self.run_, "--output", "again", "--threads", 1, "--no-progress")
-        self.assertIn("the same bits", self.call("diff", self.run_, "again"))
+        self.assertIn("identical to the bit", self.call("diff", self.run_, "again"))
         self.assertIn("holds 2 runs", self.call("diff", "real", "again", code=2))
 
     def test_diff_of_plugins(self):
@@ -217,11 +217,11 @@ class RunCommands(unittest.TestCase):
     def test_exports_that_cannot_be(self):
         self.assertIn("--csv, --tensorboard or both", self.call("export", self.run_, code=2))
         (self.root / "file").write_text("", encoding="utf-8")
-        self.assertIn("name another by --output", self.call("export", self.run_, "--csv", "-o", "file/x", code=2))
+        self.assertIn("choose another with --output", self.call("export", self.run_, "--csv", "-o", "file/x", code=2))
         broken = self.root / "broken"
         broken.mkdir()
         (broken / "results.h5").write_bytes(b"nothing")
-        self.assertIn("cannot be read", self.call("export", broken, "--csv", code=6))
+        self.assertIn("cannot read", self.call("export", broken, "--csv", code=6))
 
     def weights(self, run, name):
         with h5py.File(run / "checkpoints" / f"{name}.h5") as file:

@@ -223,7 +223,7 @@ def at_once(settings, folder, _):
     sweep.end(worker, 143)
     sweep.describe(10**6, RATES)
     said = sweep.run("--plan")
-    assert " has 1 further run of another plan" in said, said
+    assert " has 1 more run from another plan" in said, said
     return "six planners; a run in use is left to its worker; a hang-up after nohup ends nothing"
 
 

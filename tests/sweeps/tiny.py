@@ -36,7 +36,7 @@ def children(process):
 
 
 class Sweep:
-    """One sweep in a folder of its own; `words` of the methods are those of the command line."""
+    """One sweep in its own folder; `words` of the methods are those of the command line."""
 
     def __init__(self, program, folder, steps, many, plugins=""):
         self.program, self.path = program, pathlib.Path(folder) / "sweep"
@@ -48,7 +48,7 @@ class Sweep:
         self.file.write_text(experiment(steps, many, plugins), encoding="utf-8")
 
     def start(self, *words, before=()):
-        """A process in a session of its own, so that nothing here is hit by its end."""
+        """A process in its own session, so that nothing here is hit by its end."""
         return subprocess.Popen([*before, self.program, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                 start_new_session=True)
 
@@ -85,12 +85,12 @@ class Sweep:
             time.sleep(0.05)
 
     def nobody_at_work(self):
-        """What a killed scheduler leaves behind ends by itself."""
+        """What a killed scheduler leaves behind ends automatically."""
         self.wait_for(lambda: "running" not in self.states())
 
 
 def starts(run):
-    """How often a run was begun or gone on with, as its results say."""
+    """How often a run was started or resumed, according to its results."""
     with h5py.File(pathlib.Path(run["folder"]) / "results.h5") as file:
         return len(file["provenance/segments/start_step"])
 

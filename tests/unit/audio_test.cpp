@@ -95,8 +95,8 @@ std::vector<Damage> damaged_wav() {
       {"cannot be read as sound", riff(wav_format(0x7777, 1, 16000, 16) + data)},
       {"cannot be read as sound", riff(wav_format(1, 1, 0, 16) + data)},
       {"cannot be read as sound", riff(wav_format(1, 2000, 16000, 8) + chunk("data", std::string(2000, '\1')))},
-      {"sample 1 is no finite number", riff(wav_format(3, 1, 16000, 32) + chunk("data", little(0, 4) + little(0x7fc00000, 4)))},
-      {"sample 0 is no finite number", riff(wav_format(3, 1, 16000, 32) + chunk("data", little(0x7f800000, 4)))},
+      {"sample 1 is not a finite number", riff(wav_format(3, 1, 16000, 32) + chunk("data", little(0, 4) + little(0x7fc00000, 4)))},
+      {"sample 0 is not a finite number", riff(wav_format(3, 1, 16000, 32) + chunk("data", little(0x7f800000, 4)))},
   };
 }
 

@@ -226,10 +226,10 @@ TEST_CASE("what cannot be is refused with the mend") {
   says("", "characters needs the Penn Treebank's training text, but there is no ptb.train.txt in");
   says("", "Fetch it with: stiefel data fetch ptb --data '" + folder.path.string() + "'");
   says("{train: absent.txt}", "characters: there is no absent.txt, and none in " + folder.path.string());
-  says("{train: /absent.txt}", "characters: there is no /absent.txt. Name it from");
+  says("{train: /absent.txt}", "characters: there is no /absent.txt. Give its path");
   scratch::write(folder.path / "other.txt", "abc\nab\xc3\xa4\n");
   says("{train: train.txt, test: other.txt}",
-       "other.txt: line 2 holds U+00E4 (\xc3\xa4), which the training text has not. Say `unknown: symbol`");
+       "other.txt: line 2 holds U+00E4 (\xc3\xa4), which the training text does not have. Use `unknown: symbol`");
   scratch::write(folder.path / "latin1.txt", "abc\nab\xe4\n");
   says("{train: latin1.txt}", "latin1.txt: byte 6 (line 2) is e4");
   scratch::write(folder.path / "empty.txt", "");
@@ -239,8 +239,8 @@ TEST_CASE("what cannot be is refused with the mend") {
   says("{train: train.txt, validation: short.txt}", "the validation text has no character 1 ahead");
   says("{least_targets: 3, " + files + "}", "the validation text has no character 1 ahead");
   says("{train: train.txt, longest: 1}", "the train text has no character");
-  says("{train: train.txt, file: train.txt}", "cannot stand beside `train`", Exit::usage);
-  says("{test: test.txt}", "must be given beside", Exit::usage);
+  says("{train: train.txt, file: train.txt}", "cannot be combined with `train`", Exit::usage);
+  says("{test: test.txt}", "must be given with", Exit::usage);
   says("{file: train.txt, test_fraction: 0.6, validation_fraction: 0.4}", "leaves nothing to train on", Exit::usage);
   says("{mode: stream, end_symbol: true}", "is for `mode: sentences`", Exit::usage);
   says("{mode: stream, average: {test: sentences}}", "must be `sentences`", Exit::usage);

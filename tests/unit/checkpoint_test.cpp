@@ -107,7 +107,8 @@ TEST_CASE("another network's checkpoint is refused") {
   larger.add("readout.", {{"U", 2}});
   Checkpoint<double> read = blank();
   read.network.values.resize(19);
-  CHECK_THROWS_WITH_AS(read_checkpoint(file, larger, read), doctest::Contains("/weights/readout.U: it is of another network"), Error);
+  CHECK_THROWS_WITH_AS(read_checkpoint(file, larger, read), doctest::Contains("/weights/readout.U: it belongs to a different network"),
+                       Error);
   read = blank();
   read.parts["optimizer_0"];
   read.parts["optimizer_0"]["moment"] = {StateItem::float64, std::vector<char>(8)};
@@ -205,7 +206,7 @@ TEST_CASE("every single bit and every length of a file of 200 kB is found" * doc
   CHECK(used == 0);
 }
 
-TEST_CASE("what is no index is refused with a way out") {
+TEST_CASE("an invalid index is refused with a remedy") {
   const scratch::Folder run;
   const auto refusal = [&](const std::string& text) {
     scratch::write(run.path / "checkpoints/index.json", text);
@@ -221,18 +222,18 @@ TEST_CASE("what is no index is refused with a way out") {
     return "{\"file\": \"" + file + "\", \"step\": " + step + ", \"bytes\": 1, \"sha256\": \"" + sum + "\"}";
   };
   const auto index = [](const std::string& entries) { return "{\"format_version\": 1, \"checkpoints\": [" + entries + "]}"; };
-  CHECK(refusal("").find("is no JSON document") != std::string::npos);
+  CHECK(refusal("").find("is not a JSON document") != std::string::npos);
   CHECK(refusal("[]").find("is damaged") != std::string::npos);
   CHECK(refusal("{\"format_version\": 99, \"checkpoints\": []}").find("newer stiefel") != std::string::npos);
   const std::string whole = "step_00000001.h5";
   CHECK(refusal(index(entry(whole))).find("no checkpoint of") == 0);
   for (const char* name : {"../x.h5", "/etc/passwd", "a/b.h5", ".", "..", "", "step_1.h5", "step_00000002.h5", "\\u001b[2J"})
-    CHECK(refusal(index(entry(name))).find("a file that is no checkpoint") != std::string::npos);
+    CHECK(refusal(index(entry(name))).find("a file that is not a checkpoint") != std::string::npos);
   for (const char* step : {"-1", "1.0", "1e300", "18446744073709551615", "null", "\"1\""})
-    CHECK(refusal(index(entry(whole, step))).find("its step is no number") != std::string::npos);
-  CHECK(refusal(index(entry(whole, "1", "00"))).find("no SHA-256") != std::string::npos);
-  CHECK(refusal(index(entry(whole) + "," + entry(whole))).find("do not grow") != std::string::npos);
-  CHECK(refusal("{\"format_version\": 1, \"checkpoints\": {}}").find("no list") != std::string::npos);
+    CHECK(refusal(index(entry(whole, step))).find("its step is not a valid number") != std::string::npos);
+  CHECK(refusal(index(entry(whole, "1", "00"))).find("not a SHA-256") != std::string::npos);
+  CHECK(refusal(index(entry(whole) + "," + entry(whole))).find("do not increase") != std::string::npos);
+  CHECK(refusal("{\"format_version\": 1, \"checkpoints\": {}}").find("not a list") != std::string::npos);
   CHECK(refusal(std::string(100000, '[')).find("index.json") != std::string::npos);
 }
 

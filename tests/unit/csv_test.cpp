@@ -50,14 +50,14 @@ std::vector<Damage> damaged_files() {
       {"f:1:1: no header", ""},
       {"f:1:1: no header", "\n\n\r\n"},
       {"f:1:1: no header", "\xef\xbb\xbf"},
-      {"f:1:1: the header names no column 1", ",a\n"},
-      {"f:1:3: the header names no column 2", "a,\n"},
-      {"f:1:3: the header names no column 2", "a,,b\n"},
-      {"f:1:1: the header names no column 1", "\"\",b\n"},
-      {"f:1:3: the header names column \"a\" twice", "a,a\n"},
-      {"f:1:5: the header names column \"a\" twice", "a,b,\"a\"\n1,2,3\n"},
-      {"f:2:1: 1 fields, but the header names 2 columns", "a,b\n1\n"},
-      {"f:2:1: 3 fields, but the header names 2 columns", "a,b\n1,2,3\n"},
+      {"f:1:1: the header has no column 1", ",a\n"},
+      {"f:1:3: the header has no column 2", "a,\n"},
+      {"f:1:3: the header has no column 2", "a,,b\n"},
+      {"f:1:1: the header has no column 1", "\"\",b\n"},
+      {"f:1:3: the header has column \"a\" twice", "a,a\n"},
+      {"f:1:5: the header has column \"a\" twice", "a,b,\"a\"\n1,2,3\n"},
+      {"f:2:1: 1 fields, but the header has 2 columns", "a,b\n1\n"},
+      {"f:2:1: 3 fields, but the header has 2 columns", "a,b\n1,2,3\n"},
       {"f:3:1: 3 fields", "a,b\n1,2\n1,2,\n"},
       {"f:4:1: 1 fields", "a,b\n1,2\n\n1"},
       {"f:3:1: 2 fields", "a\n1\n1;2,3\n"},
@@ -83,7 +83,7 @@ std::vector<Damage> damaged_files() {
       {"f:2:1: column \"a\" holds \"1?2\"", "a\n\"1\n2\"\n"},
       {"f:2:1: column \"a\" holds \"????????????????????????????????????????…\"", "a\n" + std::string(100, '\x01') + "\n"},
       {"f:2:1: column \"a\" holds \"1\"2\"", "a\n1\"2\n"},
-      {"f:1:3: the header names column \"\u00e4\" twice", "\xc3\xa4,\xc3\xa4\n"},
+      {"f:1:3: the header has column \"\u00e4\" twice", "\xc3\xa4,\xc3\xa4\n"},
       {"f:2:1: a quote that is never closed", "a\n\"1\n2\n3\n"},
       {"f:2:3: a quote that is never closed", "a,b\n1,\"\n"},
       {"f:2:1: a quote that is never closed", "a\n\"\"\"\n"},
@@ -92,8 +92,8 @@ std::vector<Damage> damaged_files() {
       {"f:2:4: characters between a field's closing quote", "a,b\n\"1\" ,2\n"},
       {"f:1:4: characters between a field's closing quote", "\"a\"b\n"},
       {"f:2:4: characters between a field's closing quote", "a\n\"1\"\r"},
-      {"f:2:2: a carriage return that ends no line", "a\n1\r"},
-      {"f:1:2: a carriage return that ends no line", "a\rb\r1\r"},
+      {"f:2:2: a carriage return inside a line", "a\n1\r"},
+      {"f:1:2: a carriage return inside a line", "a\rb\r1\r"},
       {"f:1:2: a zero byte", "a\0,b\n"s},
       {"f:2:3: a zero byte", "a\n12\0"s},
       {"f:1:1: a zero byte", "\0\0\0\0"s},
@@ -131,9 +131,9 @@ TEST_CASE("numbers") {
 TEST_CASE("columns by name") {
   CsvReader reader("a,b,c\n", "f", ',');
   CHECK(reader.column("c") == 2);
-  CHECK(refusal("a,b\n1,2\n", "B") == "f:1:1: there is no column \"B\"; the header names \"a\", \"b\"");
+  CHECK(refusal("a,b\n1,2\n", "B") == "f:1:1: there is no column \"B\"; the header has \"a\", \"b\"");
   CHECK(refusal("a;b\n1;2\n", "b") ==
-        "f:1:1: there is no column \"b\"; the header names \"a;b\": does it have another separator than ','?");
+        "f:1:1: there is no column \"b\"; the header has \"a;b\": does the file use a separator other than ','?");
 }
 
 TEST_CASE("damaged files are refused at their place") {

@@ -63,25 +63,29 @@ TEST_CASE("a sound batch passes, with labels that do not count and steps that ar
 }
 
 TEST_CASE("a batch by which a pass would read beyond its memory is refused by name, split and number") {
-  CHECK(
-      refusal_of_batch([](auto& batch) { batch.label(2, 1) = 2; }) ==
-      "the task letters (letters.so) is wrong: in batch 7 of train, the label 2 at step 2 of sequence 1 is none of 0 … 1; `stiefel check` "
-      "tests it");
-  CHECK(refusal_of_batch([](auto& batch) { batch.label(0, 0) = -1; }).find("the label -1 at step 0") != std::string::npos);
-  CHECK(refusal_of_batch([](auto& batch) { batch.symbol(3, 0) = 5; }).find("the symbol 5 at step 3") != std::string::npos);
-  CHECK(refusal_of_batch([](auto& batch) { batch.length(1) = 5; }).find("sequence 1 has the length 5 of 4") != std::string::npos);
-  CHECK(refusal_of_batch([](auto& batch) { batch.length(1) = 0; }).find("has the length 0") != std::string::npos);
+  CHECK(refusal_of_batch([](auto& batch) { batch.label(2, 1) = 2; }) ==
+        "the task letters (letters.so) is wrong: in batch 7 of train, label 2 at step 2 of sequence 1 is invalid: it must be from 0 to 1; "
+        "`stiefel check` "
+        "tests it");
+  CHECK(refusal_of_batch([](auto& batch) { batch.label(0, 0) = -1; }).find("label -1 at step 0") != std::string::npos);
+  CHECK(refusal_of_batch([](auto& batch) { batch.symbol(3, 0) = 5; }).find("symbol 5 at step 3") != std::string::npos);
+  CHECK(refusal_of_batch([](auto& batch) { batch.length(1) = 5; }).find("sequence 1 has length 5 in a batch of 4 steps") !=
+        std::string::npos);
+  CHECK(refusal_of_batch([](auto& batch) { batch.length(1) = 0; }).find("has length 0") != std::string::npos);
   for (const double weight : {-1.0, std::nan(""), std::numeric_limits<double>::infinity()})
-    CHECK(refusal_of_batch([&](auto& batch) { batch.weight(1, 1) = weight; }).find("is no weight") != std::string::npos);
+    CHECK(refusal_of_batch([&](auto& batch) { batch.weight(1, 1) = weight; }).find("is invalid: it must be finite and ≥ 0") !=
+          std::string::npos);
   const TaskShape last{
       .input = InputKind::symbols, .input_size = 5, .output_size = 2, .readout = ReadoutKind::last, .labels = true, .steps = 4};
-  CHECK(refusal_of_batch([&](auto& batch) { batch.resize(last, 3, 4); }).find("resized for another shape") != std::string::npos);
-  CHECK(refusal_of_batch([](auto& batch) { batch.resize({.input_size = 1, .output_size = 1, .steps = 4}, 3, 4); }).find("another shape") !=
+  CHECK(refusal_of_batch([&](auto& batch) { batch.resize(last, 3, 4); }).find("resized the batch for a shape other than") !=
         std::string::npos);
+  CHECK(refusal_of_batch([](auto& batch) {
+          batch.resize({.input_size = 1, .output_size = 1, .steps = 4}, 3, 4);
+        }).find("a shape other than") != std::string::npos);
   CHECK(refusal_of_batch([](auto& batch) { batch = Batch<double>(); }).find("without sequences") != std::string::npos);
   CHECK(refusal([](Letters& task) {
           task.spoil = [shape = task.shape_](auto& batch) { batch.resize(shape, 3, 9); };
-        }).find("a batch has 9 steps, shape() says 4") != std::string::npos);
+        }).find("a batch has 9 steps, but shape() says 4") != std::string::npos);
 }
 
 TEST_CASE("shapes, metrics and counts that cannot be are refused") {
@@ -89,8 +93,8 @@ TEST_CASE("shapes, metrics and counts that cannot be are refused") {
   CHECK(refusal([](Letters& task) { task.shape_.input_size = -1; }).find("input_size is -1") != std::string::npos);
   CHECK(refusal([](Letters& task) { task.shape_.steps = 0; }).find("steps is 0") != std::string::npos);
   for (const char* name : {"loss", "", "Accuracy", "a/b"})
-    CHECK(refusal([&](Letters& task) { task.metrics_ = {{name}}; }).find("is no good name of a metric") != std::string::npos);
-  CHECK(refusal([](Letters& task) { task.metrics_ = {{"a"}, {"a"}}; }).find("is no good name of a metric") != std::string::npos);
+    CHECK(refusal([&](Letters& task) { task.metrics_ = {{name}}; }).find("is not a valid metric name") != std::string::npos);
+  CHECK(refusal([](Letters& task) { task.metrics_ = {{"a"}, {"a"}}; }).find("is not a valid metric name") != std::string::npos);
   const GuardedTask<double> task = guarded_letters([](Letters&) {});
   CHECK(task.batches(Split::train) == 5);
   CHECK_THROWS_WITH_AS(task.batches(Split::test), doctest::Contains("batches(test) is -1"), Error);
@@ -110,7 +114,7 @@ TEST_CASE("names and sizes of blocks") {
     CHECK(block_fault({name, 3}).find("must be [a-z0-9_]+") != std::string::npos);
   CHECK(block_fault({"a", -1}).find("is negative") != std::string::npos);
   CHECK(block_fault({"a", 5, 2, 3}) == "block `a` is 2 × 3 but has 5 numbers");
-  CHECK(block_fault({"Q", 6, 2, 3, Manifold::orthogonal}).find("is no orthogonal matrix") != std::string::npos);
-  CHECK(block_fault({"Q", 9, 3, 3, Manifold::unitary}).find("is no unitary matrix") != std::string::npos);
+  CHECK(block_fault({"Q", 6, 2, 3, Manifold::orthogonal}).find("is not an orthogonal matrix") != std::string::npos);
+  CHECK(block_fault({"Q", 9, 3, 3, Manifold::unitary}).find("is not a unitary matrix") != std::string::npos);
   CHECK(block_fault({"a", 1, 0, 0, Manifold::flat, 0}).find("rate_scale 0") != std::string::npos);
 }

@@ -1,4 +1,4 @@
-/// IDX files for tests, plain and compressed, in a folder of their own.
+/// IDX files for tests, plain and compressed, in a temporary folder.
 #pragma once
 
 #include <zlib.h>

@@ -50,24 +50,24 @@ std::vector<Damage> damaged_files() {
       {"an IDX array of 2 dimensions, expected 3", header({3, 4}) + values},
       {"an IDX array of 4 dimensions, expected 3", header({3, 2, 2, 1}) + values},
       {"an IDX array of 0 dimensions, expected 3", header({}) + values},
-      {"an array of 0 × 28 × 28 values: nothing is in it", header({0, 28, 28})},
-      {"an array of 3 × 0 × 4 values", header({3, 0, 4}) + values},
-      {"an array of 3 × 4 × 0 values", header({3, 4, 0}) + values},
-      {"the header speaks of 2147483648 × 28 × 28 values, more than can be meant", header({1u << 31, 28, 28}) + values},
-      {"the header speaks of 4294967295 × 2 × 2", header({~0u, 2, 2}) + values},
-      {"the header speaks of 3 × 4294967294 × 2", header({3, ~0u - 1, 2}) + values},
-      {"the header speaks of 3 × 2 × 4294967295", header({3, 2, ~0u}) + values},
-      {"the header speaks of 4294967295 × 4294967295 × 4294967295", header({~0u, ~0u, ~0u}) + values},
-      {"the header speaks of 65536 × 65536 × 65536", header({1u << 16, 1u << 16, 1u << 16}) + values},
-      {"the header speaks of 2147483648 × 2147483648 × 4", header({1u << 31, 1u << 31, 4}) + values},  // 2⁶⁴
-      {"the header speaks of 1073741825 × 1 × 1", header({(1u << 30) + 1, 1, 1}) + values},
+      {"an empty array of 0 × 28 × 28 values", header({0, 28, 28})},
+      {"an empty array of 3 × 0 × 4 values", header({3, 0, 4}) + values},
+      {"an empty array of 3 × 4 × 0 values", header({3, 4, 0}) + values},
+      {"the header names 2147483648 × 28 × 28 values, which is impossible", header({1u << 31, 28, 28}) + values},
+      {"the header names 4294967295 × 2 × 2", header({~0u, 2, 2}) + values},
+      {"the header names 3 × 4294967294 × 2", header({3, ~0u - 1, 2}) + values},
+      {"the header names 3 × 2 × 4294967295", header({3, 2, ~0u}) + values},
+      {"the header names 4294967295 × 4294967295 × 4294967295", header({~0u, ~0u, ~0u}) + values},
+      {"the header names 65536 × 65536 × 65536", header({1u << 16, 1u << 16, 1u << 16}) + values},
+      {"the header names 2147483648 × 2147483648 × 4", header({1u << 31, 1u << 31, 4}) + values},  // 2⁶⁴
+      {"the header names 1073741825 × 1 × 1", header({(1u << 30) + 1, 1, 1}) + values},
       {"ends after 12 of the 1073741824 values", header({1u << 30, 1, 1}) + values},
       {"ends after 12 of the 47040000 values", header({60000, 28, 28}) + values},
       {"ends after 11 of the 12 values that its header names", good.substr(0, good.size() - 1)},
       {"ends after 0 of the 12 values", good.substr(0, 16)},
-      {"goes on after the 12 values that its header names", good + '\0'},
-      {"goes on after the 12 values", good + good},
-      {"goes on after the 8 values", header({2, 2, 2}) + values},
+      {"continues after the 12 values that its header names", good + '\0'},
+      {"continues after the 12 values", good + good},
+      {"continues after the 8 values", header({2, 2, 2}) + values},
   };
   for (const char type : {0x00, 0x07, 0x09, 0x0b, 0x0c, 0x0d, 0x0e, 0x7f})
     all.push_back({"an IDX file of values of type ", std::string{'\0', '\0', type, '\x03'} + good.substr(4)});
@@ -145,5 +145,5 @@ TEST_CASE("a compressed file that grows without end is left alone after the valu
   const fs::path file = folder.path / "bomb.gz";
   write_gzip(file, good + std::string(std::size_t(64) << 20, '\0'));
   CHECK(fs::file_size(file) < 100000);
-  CHECK(refusal(file) == "goes on after the 12 values that its header names");
+  CHECK(refusal(file) == "continues after the 12 values that its header names");
 }

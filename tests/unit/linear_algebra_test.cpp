@@ -134,7 +134,7 @@ TEST_CASE_TEMPLATE("Hermitian matrices: ascending eigenvalues, and vectors that 
   CHECK((V * d.template cast<T>().asDiagonal() * V.adjoint() - A).norm() < 1e-13);
 }
 
-TEST_CASE("a matrix with NaN is told, not handed to LAPACK") {
+TEST_CASE("a matrix with NaN is reported, not passed to LAPACK") {
   Matrix<double> A = Matrix<double>::Identity(3, 3);
   A(1, 2) = std::numeric_limits<double>::quiet_NaN();
   std::vector<double> s(3);

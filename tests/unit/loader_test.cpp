@@ -205,7 +205,7 @@ TEST_CASE("the tag is compared before anything is loaded") {
             rebuild);
 }
 
-TEST_CASE("what the system's loader refuses is told with its reason") {
+TEST_CASE("what the system's loader refuses is reported with its reason") {
   Folder folder;
   CHECK(reason(fixtures / "undefined_symbol.so") ==
         fmt::format("the system cannot load it ({}: undefined symbol: stiefel_fixture_nowhere); link every library that it uses and "
@@ -227,7 +227,7 @@ TEST_CASE("the table and its entries are checked") {
                     sizeof(Entry), rebuild));
   CHECK(reason(fixtures / "no_entries.so") == "its table has 0 entries and a plugin has at least 1; list one in STIEFEL_PLUGIN(...)");
   CHECK(reason(fixtures / "twice.so") ==
-        "it lists the optimizer 'still' twice and a name stands for one method; rename one in STIEFEL_PLUGIN(...)");
+        "it lists the optimizer 'still' twice, but names must be unique; rename one in STIEFEL_PLUGIN(...)");
   CHECK(reason(fixtures / "bad_name.so") ==
         "entry 1 has the name 'Still-1' and names are [a-z][a-z0-9_]*; rename it in STIEFEL_PLUGIN(...)");
   CHECK(reason(fixtures / "bad_role.so") ==
@@ -249,14 +249,14 @@ TEST_CASE("a name taken twice: the first file is used, the second is unusable, b
   CHECK(warnings == std::vector<std::string>{registry.rivals_of(entry)});
   CHECK(registry.file_of(entry).path == first);
   CHECK(registry.files()[1].path == second);
-  CHECK(registry.files()[1].unusable == fmt::format("it offers the optimizer 'still', which {} offers too and which is taken from there; "
+  CHECK(registry.files()[1].unusable == fmt::format("it offers the optimizer 'still', which {} also offers and which is taken from there; "
                                                     "rename one or remove one of the files",
                                                     first.string()));
   CHECK(registry.rivals_of(entry) ==
-        fmt::format("the optimizer 'still' is taken from {}; {} offers it too and is not used", first.string(), second.string()));
+        fmt::format("the optimizer 'still' is taken from {}; {} offers it as well and is not used", first.string(), second.string()));
 }
 
-TEST_CASE("a name that cannot be had says why") {
+TEST_CASE("an unavailable name is refused with the reason") {
   Folder folder;
   Registry registry({fixtures / "sound.so", fixtures / "wrong_compiler.so"});
   CHECK(message(registry, Role::optimizer, "stil") == "there is no optimizer 'stil'; did you mean 'still'?");
@@ -265,11 +265,11 @@ TEST_CASE("a name that cannot be had says why") {
         "'still' is an optimizer and a cell is needed here; `stiefel list` shows the names of each");
   const std::string known = fmt::format("{}", fmt::join(registry.names(Role::optimizer), ", "));
   CHECK(message(registry, Role::optimizer, "conjugate_gradient") ==
-        fmt::format("there is no optimizer 'conjugate_gradient'; there are {}, and STIEFEL_PLUGIN_PATH adds folders to search", known));
+        fmt::format("there is no optimizer 'conjugate_gradient'; choose from {}, or add a folder to STIEFEL_PLUGIN_PATH", known));
   const fs::path unusable = fixtures / "wrong_compiler.so";
   const std::string why = fmt::format("{} is unusable: {}", unusable.string(), reason(unusable));
-  CHECK(message(registry, Role::cell, "wrong_compiler") == "the cell 'wrong_compiler' cannot be had: " + why);
-  CHECK(message(registry, Role::cell, "foreign") == "the cell 'foreign' cannot be had: " + why);
+  CHECK(message(registry, Role::cell, "wrong_compiler") == "cannot load cell 'wrong_compiler': " + why);
+  CHECK(message(registry, Role::cell, "foreign") == "cannot load cell 'foreign': " + why);
 }
 
 TEST_CASE("the search path: named places, the environment, the user's folder") {
@@ -298,11 +298,10 @@ TEST_CASE("what anybody may write to is warned of, once") {
   fs::create_symlink(file, link);
   std::vector<std::string> said;
   const auto warn = [&](const std::string& sentence) { said.push_back(sentence); };
-  const auto of_folder =
-      fmt::format("the plugin folder {0} may be written to by anybody, and its plugins run with your rights; mend it with chmod o-w '{0}'",
-                  place.string());
+  const auto of_folder = fmt::format(
+      "anybody can write to the plugin folder {0}, and its plugins run with your rights; fix this with chmod o-w '{0}'", place.string());
   const auto of_file =
-      fmt::format("the plugin {0} may be written to by anybody, and it runs with your rights; mend it with chmod o-w '{0}'", file.string());
+      fmt::format("anybody can write to the plugin {0}, and it runs with your rights; fix this with chmod o-w '{0}'", file.string());
   const auto others = [](const fs::path& path) { fs::permissions(path, fs::perms::others_write, fs::perm_options::add); };
   Registry({file}, warn);
   CHECK(said.empty());
@@ -325,9 +324,9 @@ TEST_CASE("what a plugin throws says what was asked of whom, once") {
   };
   CHECK(use("hostile_nan").second == Exit::done);
   CHECK(use("hostile_throw_create") == std::pair("no map today, " + place("create", "hostile_throw_create"), Exit::plugin));
-  CHECK(use("hostile_throw_int") == std::pair("an exception of the type int was thrown " + place("apply", "hostile_throw_int") +
-                                                  "; let the plugin throw stiefel::Error",
-                                              Exit::plugin));
+  CHECK(use("hostile_throw_int") ==
+        std::pair("an exception of type int was thrown " + place("apply", "hostile_throw_int") + "; let the plugin throw stiefel::Error",
+                  Exit::plugin));
   const auto thrown = [](auto call) {
     try {
       guarded("refresh", "map", "m.so", call);

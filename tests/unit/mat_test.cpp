@@ -31,7 +31,7 @@ std::vector<Damage> damages_of_headers() {
       {"not a MATLAB file of version 5: its header does not end with IM or MI", header_with(126, "XX")},
       {"not a MATLAB file of version 5", header_with(126, "II")},
       {"not a MATLAB file of version 5", Bytes(200, 'x')},
-      {"a MATLAB 7.3 file, which is not read; save it with the option -v7", header_with(124, {'\0', '\x02'})},
+      {"a MATLAB 7.3 file, which is not supported; save it with the option -v7", header_with(124, {'\0', '\x02'})},
       {"a MATLAB file of version 0x0001, expected 0x0100", header_with(126, "MI")},
       {"a MATLAB file of version 0x0000", header_with(124, zeros(2))},
       {"a MATLAB file of version 0x0101", header_with(124, "\x01\x01")},
@@ -59,7 +59,7 @@ std::vector<Damage> damages_of_variables() {
       {"the flags of a variable are not two numbers", variable(little.small(6, zeros(4)) + sizes + name)},
       {"the sizes of a variable are not numbers", variable(flags + little.element(6, zeros(8)) + name)},
       {"the sizes of a variable are not numbers", variable(flags + little.element(5, zeros(7)) + name)},
-      {"the name of a variable is no text", variable(flags + sizes + little.element(9, "a"))},
+      {"the name of a variable is not text", variable(flags + sizes + little.element(9, "a"))},
       {"the variable a is of class 6, expected 1, a cell", variable(little.head(6, {2, 3}, "a") + little.element(2, numbers))},
       {"the variable a is of class 2, expected 1, a cell", variable(little.head(2, {1, 1}, "a") + zeros(8))},
       {"the cell a has the size 1, expected rows × columns", variable(flags + little.small(5, little.word(1)) + name)},
@@ -68,8 +68,8 @@ std::vector<Damage> damages_of_variables() {
       {"the cell a has the size -1 × 1, expected", variable(little.head(1, {~0u, 1}, "a") + sound)},
       {"ends inside the tag of a{2}", variable(little.head(1, {1, 2}, "a") + sound)},
       {"ends inside the tag of a{2}", variable(little.head(1, {0x7fffffff, 0x7fffffff}, "a") + sound)},
-      {"the cell a goes on after its 1 entries", variable(little.head(1, {1, 1}, "a") + sound + sound)},
-      {"the cell a goes on after its 0 entries", variable(little.head(1, {0, 0x7fffffff}, "a") + sound)},
+      {"the cell a continues after its 1 entries", variable(little.head(1, {1, 1}, "a") + sound + sound)},
+      {"the cell a continues after its 0 entries", variable(little.head(1, {0, 0x7fffffff}, "a") + sound)},
   };
 }
 
@@ -92,7 +92,7 @@ std::vector<Damage> damages_of_arrays() {
       {"a{1} has 6 bytes for 2 × 3 numbers of 2 bytes", one(little.array(2, 3, numbers, 3))},
       {"a{1} has 6 bytes for 2 × 3 numbers of 8 bytes", one(little.array(2, 3, numbers, 9))},
       {"a{1} has 0 bytes for 2147483647 × 2147483647 numbers", one(little.array(0x7fffffff, 0x7fffffff, ""))},
-      {"a{1} goes on after its numbers", inner(little.head(6, {2, 3}, "") + little.element(2, numbers) + little.element(2, numbers))},
+      {"a{1} continues after its numbers", inner(little.head(6, {2, 3}, "") + little.element(2, numbers) + little.element(2, numbers))},
   };
 }
 
@@ -150,10 +150,10 @@ TEST_CASE("damage to compressed data") {
   const Bytes cell = little.cell("a", {sound}), compressed = deflated(cell);
   const auto says = [](const Bytes& data) { return refusal([&] { read(file(little.element(15, data))); }); };
   CHECK(says(compressed) == "accepted");
-  CHECK(says("") == "cannot be decompressed (the compressed data end too early)");
+  CHECK(says("") == "cannot be decompressed (the compressed data ends too early)");
   CHECK(says("no zlib data") == "cannot be decompressed (incorrect header check)");
   CHECK(says(compressed + "abc") == "has 3 bytes behind the end of compressed data");
-  CHECK(says(deflated(cell + cell)) == "a compressed variable goes on after its end");
+  CHECK(says(deflated(cell + cell)) == "a compressed variable continues after its end");
   CHECK(says(deflated(cell.substr(0, 100))).starts_with("ends inside a compressed variable"));
   CHECK(says(deflated(little.element(15, compressed))) == "a variable has the type 15, expected 14, a matrix");
   for (std::size_t length = 1; length < compressed.size(); ++length)
@@ -170,5 +170,5 @@ TEST_CASE("damage to compressed data") {
 TEST_CASE("files that grow without end when they are decompressed are given up") {
   const Bytes bomb = deflated(little.word(14) + little.word(0xfffffff0) + zeros((std::size_t(1) << 28) + 1));
   CHECK(bomb.size() < 400000);
-  CHECK(refusal([&] { read(file(little.element(15, bomb))); }) == "decompresses to more than 268435456 bytes, which is not read");
+  CHECK(refusal([&] { read(file(little.element(15, bomb))); }) == "decompresses to more than the limit of 268435456 bytes");
 }

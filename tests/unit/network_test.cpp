@@ -186,7 +186,7 @@ TEST_CASE("gated cells refuse complex maps, and a forget bias where there is no 
     s.cell = fmt::format("{{plugin: {}, hidden: 4}}", cell);
     s.recurrent = "complex_rotation";
     const LoadedExperiment loaded = experiment(s);
-    CHECK_THROWS_WITH_AS(Network<double>(loaded.experiment, registry(), task), doctest::Contains("cannot carry a complex map; choose real"),
+    CHECK_THROWS_WITH_AS(Network<double>(loaded.experiment, registry(), task), doctest::Contains("cannot use a complex map; choose real"),
                          Error);
   }
   const auto without_bias = [&](const char* options) {

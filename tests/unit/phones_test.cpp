@@ -90,9 +90,9 @@ TEST_CASE("labels") {
 TEST_CASE("damaged transcriptions are refused") {
   const std::string form = "expected `start end label` with two sample numbers";
   const std::vector<std::pair<std::string, std::string>> all = {
-      {"no phone is in it", ""},
-      {"no phone is in it", "\n\n\r\n"},
-      {"no phone is in it", "   \t "},
+      {"it has no phones", ""},
+      {"it has no phones", "\n\n\r\n"},
+      {"it has no phones", "   \t "},
       {form, "0"},
       {form, "0 10"},
       {form, "0 10\nh#"},
@@ -127,12 +127,12 @@ TEST_CASE("damaged transcriptions are refused") {
       {"line 2 has the label \"aaa\"", "0 10 h#\n10 20 aaa"},
       {"line 1 has the label \"a\"", "0 10 a"},
       {"line 1 has the label \"?\"", "0 10 \x7f"},
-      {"line 1 has the label \"h#;\", which is none of TIMIT's 61", "0 10 h#;"},
+      {"line 1 has the label \"h#;\", which is not one of TIMIT's 61", "0 10 h#;"},
       {"line 1 has the label \"" + std::string(40, 'z') + "…\"", "0 10 " + std::string(5000, 'z')},
-      {"line 1: the phone ends at sample 10, not behind its start at 10", "10 10 h#"},
-      {"line 1: the phone ends at sample 0, not behind its start at 10", "10 0 h#"},
-      {"line 3: the phone ends at sample 25, not behind its start at 30", "0 10 h#\n10 20 sh\n30 25 iy"},
-      {"line 2: the phone starts at sample 9, before the one before it ends at 10", "0 10 h#\n9 20 sh"},
+      {"line 1: the phone ends at sample 10, not after its start at 10", "10 10 h#"},
+      {"line 1: the phone ends at sample 0, not after its start at 10", "10 0 h#"},
+      {"line 3: the phone ends at sample 25, not after its start at 30", "0 10 h#\n10 20 sh\n30 25 iy"},
+      {"line 2: the phone starts at sample 9, before the previous one ends at 10", "0 10 h#\n9 20 sh"},
       {"line 2: the phone starts at sample 0, before", "0 10 h#\n0 10 h#"},
       {"line 4: the phone starts at sample 0, before", "0 10 h#\n\n\n0 20 sh"},
   };
@@ -160,6 +160,5 @@ TEST_CASE("files") {
   CHECK(read_phones((folder.path / "a.phn").string(), mend).size() == 1);
   CHECK(refused(folder.path / "b.phn").ends_with("b.phn: No such file or directory. Fetch it again."));
   write(folder.path / "large.phn", std::string((1 << 24) + 1, '\n'));
-  CHECK(refused(folder.path / "large.phn")
-            .ends_with("has 16777217 bytes, more than the 16777216 that such a file may have. Fetch it again."));
+  CHECK(refused(folder.path / "large.phn").ends_with("has 16777217 bytes, but such a file can have at most 16777216. Fetch it again."));
 }

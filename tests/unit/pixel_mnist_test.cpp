@@ -206,7 +206,7 @@ TEST_CASE("missing and unfit files are told of with the mend") {
   } catch (const Error& error) {
     CHECK(error.code() == Exit::data);
     says(error.what(),
-         "no data directory is known. Say --data DIR or set STIEFEL_DATA. Fetch it with: stiefel data fetch mnist --data 'DIR'");
+         "the data directory is not set. Use --data DIR or set STIEFEL_DATA. Fetch it with: stiefel data fetch mnist --data 'DIR'");
   }
   says(refusal(folder),
        "pixel_mnist needs the MNIST training images, but there is no train-images-idx3-ubyte.gz or train-images-idx3-ubyte or ");

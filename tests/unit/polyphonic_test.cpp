@@ -244,14 +244,14 @@ TEST_CASE("missing and unfit files are told of with the mend") {
     make<float>("polyphonic", "", {1, 1, ""});
     CHECK(false);
   } catch (const Error& error) {
-    says(error.what(), "no data directory is known. Say --data DIR or set STIEFEL_DATA. Fetch it with: stiefel data fetch polyphonic");
+    says(error.what(), "the data directory is not set. Use --data DIR or set STIEFEL_DATA. Fetch it with: stiefel data fetch polyphonic");
   }
   idx_files::write(folder.path / "JSB_Chorales.mat", "damaged");
   says(refusal(folder), "JSB_Chorales.mat: not a MATLAB file: 7 bytes, where the header alone has 128. " + fetch);
   says(refusal(folder, "file: absent.json"), "polyphonic: there is no absent.json, and none in " + folder.path.string());
   says(refusal(folder, "folder: absent"), "polyphonic: there is no absent, and none in");
   fs::create_directories(folder.path / "empty");
-  says(refusal(folder, "folder: empty"), "empty: its folder train cannot be read (No such file or directory).");
+  says(refusal(folder, "folder: empty"), "empty: cannot read its folder train (No such file or directory).");
   says(refusal(folder, "{file: a.mat, folder: b}", Exit::usage), "give either file or folder, not both");
 }
 

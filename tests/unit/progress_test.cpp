@@ -18,7 +18,7 @@ void append(const std::filesystem::path& path, const std::string& text) { std::o
 
 }  // namespace
 
-TEST_CASE("a line of progress.jsonl: what it holds, and what is no line") {
+TEST_CASE("a line of progress.jsonl: its content, and invalid lines") {
   const auto line = parse_progress(R"({"step":5,"wall_time":1.5e9,"step_seconds":0.25,"steps":20.0,"loss":null,"best":-1})");
   REQUIRE(line);
   CHECK(line->step == 5);

@@ -208,7 +208,7 @@ TEST_CASE("names that cannot be recorded are refused with a sentence") {
   CHECK(refusal(steps_table()) == "/steps is recorded twice; rename one of the two");
   CHECK(refusal({.group = "/status"}) == "nothing can be recorded in /status: it belongs to the result file itself");
   CHECK(refusal({.group = "steps"}) == "result group 'steps' must be an absolute path such as /steps");
-  CHECK(refusal({.group = "/a/../b"}).find("'..' is no name for it") != std::string::npos);
+  CHECK(refusal({.group = "/a/../b"}).find("'..' is not a valid name") != std::string::npos);
   CHECK(refusal({.group = "/a", .row = {.name = "2d"}}).find("'2d' cannot be recorded in /a") != std::string::npos);
   CHECK(refusal({.group = "/a", .row = {.name = "x"}, .columns = {{.name = "x"}}}) == "'x' is recorded twice in /a; rename one of them");
   CHECK(refusal({.group = "/a", .row = {.name = "x"}, .columns = {{.name = "y", .axes = {"t"}}}}) == "result group /a has no axis 't'");

@@ -104,14 +104,14 @@ TEST_CASE("files whose contents are no set of piano rolls") {
     return refusal_of(folder, "a.mat", m.header() + m.cell("traindata", {array}) + m.cell("validdata", {}) + m.cell("testdata", {}));
   };
   CHECK(mat(music_files::Mat{}.array(2, 88, zeros(176))) == "accepted");
-  CHECK(mat(music_files::Mat{}.array(2, 87, zeros(174))).starts_with("traindata{1} has 87 columns, expected 88, one a key"));
+  CHECK(mat(music_files::Mat{}.array(2, 87, zeros(174))).starts_with("traindata{1} has 87 columns, expected 88, one per key"));
   CHECK(mat(music_files::Mat{}.array(1, 88, zeros(88))).starts_with("train, piece 1: 1 steps, at least 2 are needed. Fetch it again."));
   CHECK(mat(music_files::Mat{}.array(0, 88, "")).starts_with("train, piece 1: 0 steps"));
   CHECK(mat(music_files::Mat{}.array(2, 88, zeros(175) + '\x02')).starts_with("traindata{1} holds 2 at step 2, key 88; expected 0 or 1"));
   CHECK(mat(music_files::Mat{}.array(2, 88, Bytes(704, '\xff'), 7)).starts_with("traindata{1} holds "));
   CHECK(mat(music_files::Mat{}.array(2, 88, Bytes(1408, '\xff'), 9)).starts_with("traindata{1} holds "));
 
-  CHECK(refusal_of(folder, "a.json", json_of({})).starts_with("holds no piece to train on"));
+  CHECK(refusal_of(folder, "a.json", json_of({})).starts_with("holds no training piece"));
   CHECK(refusal_of(folder, "a.npz", "").starts_with("the name must end with .mat or .json"));
   for (const char* name : {"a.pkl", "a.pickle"}) CHECK(refusal_of(folder, name, "").starts_with("pickles are not read; docs/DATA.md"));
   CHECK(refusal_of(folder, "json", json_of(small_set())).starts_with("the name must end with"));
@@ -126,9 +126,9 @@ TEST_CASE("folders that are no set of MIDI files") {
     std::vector<std::string> paths;
     CHECK_THROWS_WITH_AS(read_midi_folder({folder.path.string(), ""}, {}, paths), doctest::Contains(part.c_str()), Error);
   };
-  says("its folder train cannot be read (No such file or directory)");
+  says("cannot read its folder train (No such file or directory)");
   for (const char* split : roll_split_names) fs::create_directories(folder.path / split);
-  says("holds no piece to train on");
+  says("holds no training piece");
   idx_files::write(folder.path / "train/a.mid", midi_header(0, 1) + track(note_on(0, 60) + note_off(240, 60)));
   says("a.mid: has fewer than two steps with notes");
   idx_files::write(folder.path / "train/a.mid", "MThd");

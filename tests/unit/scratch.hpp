@@ -1,4 +1,4 @@
-/// Files for tests in a folder of their own, which goes with the object.
+/// Files for tests in a temporary folder, which is removed with the object.
 #pragma once
 
 #include <unistd.h>

@@ -217,13 +217,13 @@ TEST_CASE("NumPy arrays") {
     CAPTURE(text);
     CHECK(text.find(part) != std::string::npos);
   };
-  says("{train: x.npy}", "targets are missing; say {file: x.npy, targets: FILE.npy}");
+  says("{train: x.npy}", "targets are missing; use {file: x.npy, targets: FILE.npy}");
   says("{train: {file: x.npy, targets: absent.npy}}", "there is no absent.npy");
   says("{train: {file: last.npy, targets: last.npy}}", "an array of 3; inputs must be N × T × d or N × T");
   says("{train: {file: x.npy, targets: y.npy}, kind: classification}", "an array of 3 × 4; classes need one number");
   says("{train: {file: x.npy, targets: last.npy}, readout: every}", "an array of 3; targets at every step must be 3 × 4 or 3 × 4 × k");
   says("{train: {file: x.npy, targets: last.npy, lengths: y.npy}}", "an array of 3 × 4; lengths must be 3 numbers");
-  says("{train: {file: x.npy, targets: last.npy, lengths: last.npy}}", "the length 0 is no whole number from 1 to 4");
+  says("{train: {file: x.npy, targets: last.npy, lengths: last.npy}}", "the length 0 is not an integer from 1 to 4");
   scratch::write(folder.path / "infinite.npy", npy("<f8", "(1, 2)", doubles({1, INFINITY})));
   scratch::write(folder.path / "one.npy", npy("<f8", "(1,)", doubles({1})));
   says("{train: {file: infinite.npy, targets: one.npy}}", "the input [0, 1, 0] is not finite");
@@ -253,11 +253,11 @@ TEST_CASE("what cannot be is refused with its place") {
     CHECK(text.find(part) != std::string::npos);
   };
   const std::string columns = ", sequence: id, targets: [y]}";
-  says("", "sequence_csv: no file is named; say `data: FILE.csv`");
-  says("{train: good.csv}", "good.csv: no target column is named; say `targets: [NAME]`");
-  says("{train: good.csv, targets: [q]}", "good.csv:1:1: there is no column \"q\"; the header names \"id\", \"x\", \"z\", \"y\"");
+  says("", "sequence_csv: no file is named; set `data: FILE.csv`");
+  says("{train: good.csv}", "good.csv: no target column is named; set `targets: [NAME]`");
+  says("{train: good.csv, targets: [q]}", "good.csv:1:1: there is no column \"q\"; the header has \"id\", \"x\", \"z\", \"y\"");
   says("{train: good.csv, targets: [y]}", "good.csv:2:1: column \"id\" holds \"s1\", expected a finite number");
-  says("{train: good.csv, test: columns.csv" + columns, "columns.csv has other columns than good.csv; name the `features`");
+  says("{train: good.csv, test: columns.csv" + columns, "the columns of columns.csv differ from those of good.csv; name the `features`");
   says("{train: good.csv, test: narrow.csv" + columns, "narrow.csv has 1 features and 1 targets, but good.csv has 2 and 1");
   says("{train: last.csv" + columns, "last.csv:3:1: the last row of a sequence has no target; `readout: last` needs it");
   says("{train: word.csv" + columns, "word.csv:3:3: column \"x\" holds \"two\", expected a finite number");
@@ -265,9 +265,9 @@ TEST_CASE("what cannot be is refused with its place") {
   says("{train: large.csv" + columns, "a number is too large for `scalar: float32`");
   says("{train: none.csv, readout: every" + columns, "no step of a training sequence has a target");
   says("{train: {file: good.csv, targets: y.npy}" + columns, "`targets` and `lengths` go with .npy files");
-  says("{train: good.csv, data: good.csv" + columns, "cannot stand beside `data`", Exit::usage);
-  says("{test: good.csv" + columns, "must be given beside", Exit::usage);
-  says("{train: {targets: y.npy}" + columns, "must be given beside `targets`", Exit::usage);
+  says("{train: good.csv, data: good.csv" + columns, "cannot be combined with `data`", Exit::usage);
+  says("{test: good.csv" + columns, "must be given with", Exit::usage);
+  says("{train: {targets: y.npy}" + columns, "must be given with `targets`", Exit::usage);
   says("{train: good.csv, kind: classification, targets: [x, y]}", "must be one column", Exit::usage);
   says("{train: good.csv, kind: classification, target_normalisation: standard" + columns, "is for `kind: regression`", Exit::usage);
 }

@@ -114,9 +114,9 @@ TEST_CASE("recordings that do not fit") {
     CAPTURE(text);
     CHECK(text.find(part) != std::string::npos);
   };
-  says("length: 7", "sequence_generation needs a recording: say task.file");
+  says("length: 7", "sequence_generation needs a recording: set task.file");
   says("{length: 7, file: song/b.wav}", "sequence_generation: there is no song/b.wav, and none in " + song.path.string());
-  says("{length: 7, file: /nowhere/b.wav}", "there is no /nowhere/b.wav. Name it from the current folder");
+  says("{length: 7, file: /nowhere/b.wav}", "there is no /nowhere/b.wav. Give its path relative to the current folder");
   says("file: song/a.wav", "100 samples, too few for excerpt 0 of 800 samples from sample 0 on");
   says("{file: song/a.wav, length: 20, excerpt: 5}", "too few for excerpt 5 of 20 samples");
   says("{file: song/a.wav, length: 20, excerpt: 4}", "accepted");

@@ -99,7 +99,7 @@ TEST_CASE("a sweep over files that are extended: each run is the ordinary run of
   sweeps.folder.write("many.yaml", valid + "seeds: 0..9\n");
   sweeps.folder.write("other.yaml", "extends: [plain.yaml]\nsweep: {optimizer.rate: [0.1, 0.2]}\n");
   for (const char* base : {"many.yaml", "other.yaml"})
-    CHECK(contains(refusal("name: table\nsweep: {extends: [" + std::string(base) + "]}\n"), "has seeds: or sweep: of its own"));
+    CHECK(contains(refusal("name: table\nsweep: {extends: [" + std::string(base) + "]}\n"), "has its own seeds: or sweep:"));
   sweeps.folder.write("named.yaml", "extends: [plain.yaml]\nname: named\n");
   CHECK(contains(refusal("sweep: {extends: [plain.yaml, named.yaml]}\n"), "give the sweep a name"));
 }
@@ -143,7 +143,7 @@ TEST_CASE("what is wrong in a sweep is said once, at the value, whatever the num
   CHECK(std::ranges::count(sweeps.refusal(rates + "]}\n"), '\n') < 12);
 }
 
-TEST_CASE("a file without seeds and sweep is no sweep, and the command line may make it one") {
+TEST_CASE("a file without seeds and sweep is not a sweep, and the command line can make it one") {
   Sweeps sweeps;
   const fs::path file = sweeps.folder.write("one.yaml", valid);
   CHECK(!load_sweep(file, {}, sweeps.registry));
@@ -160,13 +160,13 @@ TEST_CASE("a range of seeds ends where it says") {
 TEST_CASE("halving demands what rungs need") {
   Sweeps sweeps;
   const std::string sweep = "sweep: {optimizer.rate: [0.1, 0.2], halving: {first: 10}";
-  CHECK(contains(sweeps.refusal(sweep + "}\n"), "sweep.yaml:9:37: sweep.halving: runs are judged by their evaluations"));
+  CHECK(contains(sweeps.refusal(sweep + "}\n"), "sweep.yaml:9:37: sweep.halving: runs are ranked by their evaluations"));
   CHECK(contains(sweeps.refusal("sweep: {optimizer.rate: [0.1, 0.2], halving: {first: 100}}\n"), "must be below train.steps = 100"));
   CHECK(sweeps.load("sweep: {optimizer.rate: [0.1, 0.2], halving: {first: 10, factor: 4000000000000000000}, train.evaluate_every: [5]}\n")
             .halving->rungs == std::vector<Index>{10});
   const Sweep loaded = sweeps.load(sweep + ", train.evaluate_every: [5]}\n");
   CHECK(loaded.halving->rungs == std::vector<Index>{10, 30, 90});
-  CHECK(contains(sweeps.refusal(sweep + ", train.evaluate_every: [5], train.steps: [100, 10000]}\n"), "other numbers of steps"));
+  CHECK(contains(sweeps.refusal(sweep + ", train.evaluate_every: [5], train.steps: [100, 10000]}\n"), "different numbers of steps"));
 }
 
 TEST_CASE("the best of a rung") {
@@ -204,7 +204,7 @@ TEST_CASE("a plan is read as it was written, and a damaged one is refused") {
   const fs::path table = path / "runs.tsv";
   fs::resize_file(table, fs::file_size(table) - 4);
   CHECK_THROWS_WITH_AS(SweepFolder{path}, doctest::Contains("runs.tsv is damaged"), Error);
-  CHECK_THROWS_WITH_AS(SweepFolder{sweeps.folder.path}, doctest::Contains("is not the folder of a sweep"), Error);
+  CHECK_THROWS_WITH_AS(SweepFolder{sweeps.folder.path}, doctest::Contains("is not a sweep folder"), Error);
 }
 
 TEST_CASE("other rungs or other runs make the old comparisons void, the same plan leaves them") {
@@ -290,7 +290,7 @@ TEST_CASE("a rung is decided by what its runs stored up to it, also while one of
   fs::remove_all(path / "rungs");
   for (std::size_t i = 0; i < 4; ++i) store(i, 20, std::nan(""));
   for (const Target& target : targets()) CHECK(target.left_out);
-  CHECK(Rungs(folder).nobody(looks()).find("none goes on: no run has a value of valid_loss where they are compared") == 0);
+  CHECK(Rungs(folder).nobody(looks()).find("no run continues: none has a value of valid_loss where they are compared") == 0);
 }
 
 TEST_CASE("a lock of another host is taken over when it was not seen to change for so long, whatever the clock there says") {

@@ -132,7 +132,7 @@ TEST_CASE("bytes that are no UTF-8 are refused with their place") {
     CAPTURE(damage.place);
     CHECK(text.starts_with("file: byte " + std::to_string(damage.place) + " (line "));
   }
-  CHECK(refusal("one\ntwo\n\xe4").starts_with("file: byte 8 (line 3) is e4, where UTF-8 is broken. Convert the file: iconv"));
+  CHECK(refusal("one\ntwo\n\xe4").starts_with("file: byte 8 (line 3) is e4, which is not valid UTF-8. Convert the file: iconv"));
 }
 
 TEST_CASE("what is not a file") {

@@ -129,7 +129,7 @@ TEST_CASE("transcriptions that are missing, damaged, of another sound, or end a 
   write(phones, "0 1000 h\n");
   CHECK(refusal(sample).find("sx1.phn: line 1 has the label \"h\"") != std::string::npos);
   fs::remove(phones);
-  CHECK(refusal(sample).find("sx1.wav: there is no transcription sx1.phn beside it. The corpus is") != std::string::npos);
+  CHECK(refusal(sample).find("sx1.wav: there is no transcription sx1.phn next to it. The corpus is") != std::string::npos);
   write(phones, "0 100 h#\n");
   write(sample.path / "timit/dr1-faaa0/sx1.wav", wav(std::vector<int>(399, 5)));
   CHECK(refusal(sample).find("sx1.wav: shorter than a window of 25 ms") != std::string::npos);

@@ -181,7 +181,7 @@ TEST_CASE("files, and files that do not fit") {
   CHECK(refusal(sample, "folder: elsewhere").starts_with("timit_prediction needs the TIMIT corpus, but there is no"));
   CHECK(refusal(sample, "test_speakers: 12").find("too few for 12 test and 2 validation speakers") != std::string::npos);
   write(sample.path / "timit/dr1-faaa0/sx1.wav", wav({1, 2, 3}, 8000));
-  CHECK(refusal(sample).find("sx1.wav: 8000 samples a second, TIMIT has 16000. The corpus is") != std::string::npos);
+  CHECK(refusal(sample).find("sx1.wav: 8000 samples per second, but TIMIT has 16000. The corpus is") != std::string::npos);
   write(sample.path / "timit/dr1-faaa0/sx1.wav", wav({1, 2, 3}).substr(0, 49));
   CHECK(refusal(sample).find("its header names 6 bytes of sound, 5 are there. The corpus is") != std::string::npos);
   write(sample.path / "timit/dr1-faaa0/sx1.wav", wav({1, 2, 3}));

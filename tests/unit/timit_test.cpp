@@ -152,11 +152,11 @@ TEST_CASE("the corpus is found in folders of every kind") {
   }
 }
 
-TEST_CASE("what is not found is told of") {
+TEST_CASE("missing files are reported") {
   const Folder folder;
   const auto find = [&](const std::string& data, const std::string& place) { return refusal([&] { find_timit(data, place, "a task"); }); };
   CHECK(find("", "").starts_with(
-      "a task needs the TIMIT corpus, but no data directory is known. Say --data DIR or set STIEFEL_DATA. The corpus"));
+      "a task needs the TIMIT corpus, but the data directory is not set. Use --data DIR or set STIEFEL_DATA. The corpus"));
   CHECK(find("", "").find("put its folders TRAIN and TEST into DIR/timit") != std::string::npos);
   const std::string text = find(folder.path.string(), "");
   CHECK(text.starts_with("a task needs the TIMIT corpus, but there is no TRAIN/DR1/FCJF0/SA1.WAV or dr1-fvmh0/sa1.wav in " +

@@ -250,7 +250,7 @@ TEST_CASE("checkpoints are kept as often and as many as asked") {
   CHECK(kept({"checkpoint.every=0", "seed=3"}) == std::vector<std::string>{"best.h5", "index.json", "last.h5"});
 }
 
-TEST_CASE("early stopping: so many evaluations without improvement") {
+TEST_CASE("early stopping: a number of evaluations without improvement") {
   Folder folder;
   Quiet quiet;
   // With a rate of nothing the first evaluation stays the best.
@@ -311,7 +311,7 @@ void check_resumed(const LoadedExperiment& loaded) {
   CHECK(go_on(loaded, stopped.directory, quiet).state == "existing");
 }
 
-TEST_CASE("a run that was stopped goes on with the same bits") {
+TEST_CASE("a stopped run resumes with the same bits") {
   check_resumed(load());
   check_resumed(load({"scalar=float64", "train.weight_noise=0.01", "train.patience=2"}));
   check_resumed(load({"optimizer.schedule.kind=plateau", "optimizer.plugin=rmsprop", "train.evaluate_every=3", "checkpoint.every=4"}));
@@ -338,7 +338,7 @@ TEST_CASE("what a checkpoint does not know of is cut off and made again; damaged
   CHECK(ResultReader(directory / "results.h5").read("/provenance/segments/start_step").values == std::vector<double>{0, 4});
 }
 
-TEST_CASE("a run goes on only as it began, unless the change is allowed by name") {
+TEST_CASE("a run resumes only as it began, unless the change is allowed by name") {
   Folder folder;
   Quiet quiet, stopping;
   std::atomic<int> signal{0};
@@ -348,10 +348,10 @@ TEST_CASE("a run goes on only as it began, unless the change is allowed by name"
   CHECK_THROWS_WITH(go_on(load({"train.steps=24"}), directory, quiet), doctest::Contains("--allow-change train.steps"));
   CHECK(go_on(load({"train.steps=24", "threads=2"}), directory, quiet, {"train.steps"}).state == "finished");
   CHECK(ResultReader(directory / "results.h5").read("/steps/step").values.back() == 24);
-  CHECK_THROWS_WITH(go_on(load({"train.steps=28"}), directory, quiet, {"all"}), doctest::Contains("a finished run is not changed"));
+  CHECK_THROWS_WITH(go_on(load({"train.steps=28"}), directory, quiet, {"all"}), doctest::Contains("is finished and cannot be changed"));
 }
 
-TEST_CASE("an allowed change stays when the run goes on once more") {
+TEST_CASE("an allowed change stays when the run is resumed again") {
   Folder folder;
   Quiet quiet, stopping;
   std::atomic<int> signal{0};
@@ -390,7 +390,7 @@ TEST_CASE("without the results that a checkpoint belongs to a run does not go on
   stopping.raised = &signal;
   const fs::path directory = run(load(), folder.path, stopping, &signal).directory;
   fs::remove(directory / "results.h5");
-  CHECK_THROWS_WITH(go_on(load(), directory, quiet), doctest::Contains("results.h5 is missing, to which the checkpoint of step 5 belongs"));
+  CHECK_THROWS_WITH(go_on(load(), directory, quiet), doctest::Contains("results.h5 is missing, but the checkpoint of step 5 needs it"));
   std::ifstream log(directory / "log.txt");
   const std::string text{std::istreambuf_iterator<char>(log), {}};
   CHECK(text.find("failed: " + (directory / "results.h5").string() + " is missing") != std::string::npos);
@@ -405,7 +405,7 @@ TEST_CASE("what depends on evaluations is refused without a split for them, and 
                     doctest::Contains("more steps than can be counted"));
 }
 
-TEST_CASE("a task reports on the best model: means in /outcome, files beside the results") {
+TEST_CASE("a task reports on the best model: means in /outcome, files next to the results") {
   Folder folder;
   Quiet quiet;
   const RunSummary summary = run(load({}, text), folder.path, quiet);

@@ -52,7 +52,7 @@ class Upgrade(unittest.TestCase):
             index = json.loads((run / "checkpoints/index.json").read_text(encoding="utf-8"))
             done = self.call("resume", run, "--allow-change", "all")
             self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertIn(f"goes on after step {index['checkpoints'][-1]['step']} of 200", done.stderr)
+            self.assertIn(f"resumes after step {index['checkpoints'][-1]['step']} of 200", done.stderr)
             with h5py.File(run / "results.h5") as file:
                 self.assertEqual(file.attrs["state"], "finished")
                 self.assertEqual(list(file["provenance/segments/reason"].asstr()), ["preempted", "finished"])
@@ -94,7 +94,7 @@ class Upgrade(unittest.TestCase):
                 (run / "checkpoints/index.json").write_text(json.dumps(index), encoding="utf-8")
                 done = self.call("resume", run, "--allow-change", "all")
                 self.assertEqual(done.returncode, 6, done.stderr)
-                self.assertEqual(done.stderr.splitlines()[-1], f"stiefel: {run / damaged} has format version {number + 1}, this stiefel knows "
+                self.assertEqual(done.stderr.splitlines()[-1], f"stiefel: {run / damaged} has format version {number + 1}, but this stiefel reads only up to "
                                                                f"{number}; use a newer stiefel")
 
     def test_damaged_configuration(self):

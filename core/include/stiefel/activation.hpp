@@ -1,7 +1,7 @@
 /// Activations h = φ(a), column by column, with their pullbacks and parameters.
 ///
-/// Not elementwise in general: OPLU looks at pairs of rows, complex modReLU at Re and Im (rows i and i + n/2), PReLU and modReLU
-/// have parameters. Formulas and variants beside each in activation.cpp.
+/// Not elementwise in general: OPLU looks at pairs of rows, complex modReLU at Re and Im (rows i and i + n/2), PReLU
+/// and modReLU have parameters. The formulas and variants are next to the implementations.
 #pragma once
 
 #include <memory>
@@ -32,21 +32,23 @@ struct STIEFEL_API ActivationOptions {
 
 template <class S> class STIEFEL_API Activation {
  public:
-  /// `rows` real rows; `complex` when they are Re over Im pairs. Throws Error when the kind does not fit (odd rows for oplu, …).
+  /// `rows` real rows; `complex` when they are Re over Im pairs. Throws Error when the kind does not fit (odd rows for
+  /// oplu, …).
   static std::unique_ptr<Activation> make(const ActivationOptions& options, Index rows, bool complex);
   virtual ~Activation();
 
   virtual std::vector<BlockSpec> blocks() const;
   virtual void initialise(Blocks<S> theta, Rng& rng) const;
-  /// True when backward() needs a, not only h.
+  /// True when backward() needs a in addition to h.
   virtual bool keeps_input() const = 0;
   /// h = φ(a); h may be the same memory as a when keeps_input() is false.
   virtual void forward(CMat<S> a, Mat<S> h, CBlocks<S> theta) const = 0;
-  /// da = pullback of dh; da may be the same memory as dh. dtheta += gradient of the parameters, unless dtheta.count() is 0.
-  /// `a` is 0 × 0 when keeps_input() is false.
+  /// da = pullback of dh; da may be the same memory as dh. dtheta += gradient of the parameters, unless dtheta.count()
+  /// is 0. `a` is 0 × 0 when keeps_input() is false.
   virtual void backward(CMat<S> a, CMat<S> h, CMat<S> dh, Mat<S> da, CBlocks<S> theta, Blocks<S> dtheta) const = 0;
-  /// Smallest distance of an entry of `a` from a point where φ has no derivative; infinity when there is none. When keeps_input()
-  /// is false it is found from h (`a` is 0 × 0), and entries that φ has cut to zero count only from the side that is still visible.
+  /// Smallest distance of an entry of `a` from a point where φ has no derivative; infinity when there is none. When
+  /// keeps_input() is false it is found from h (`a` is 0 × 0), and entries that φ has set to zero count only from the
+  /// side that is still visible.
   virtual double kink_distance(CMat<S> a, CMat<S> h, CBlocks<S> theta) const;
 };
 

@@ -1,4 +1,4 @@
-/// Saving and restoring a plugin's state beyond its parameters: one function, called for both directions.
+/// Saves and restores a plugin's state beyond its parameters: one function serves both directions.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace stiefel {
 
-/// Named arrays, written or read in the order of the calls. On reading, a missing name or another size throws Error (Exit::damaged).
-/// The names become dataset names in the checkpoint: [a-z0-9_]+, unique within one serialise().
+/// Named arrays, written or read in the order of the calls. When reading, a missing name or a different size throws
+/// Error (Exit::damaged). The names become dataset names in the checkpoint: [a-z0-9_]+, unique within one serialise().
 class STIEFEL_API Archive {
  public:
   virtual ~Archive();

@@ -1,5 +1,5 @@
-/// Subnormal numbers count as zero while a DenormalsOff lives: they are up to a hundred times slower, and vanishing gradients are full of
-/// them.
+/// Subnormal numbers count as zero while a DenormalsOff exists: they are up to a hundred times slower, and vanishing
+/// gradients produce many of them.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace stiefel {
 
-/// For the calling thread only: results are flushed to zero and arguments read as zero. Destroy it on the same thread, in reverse order.
-/// x86-64 and AArch64; elsewhere it does nothing.
+/// For the calling thread only: results are flushed to zero and arguments read as zero. Destroy it on the same thread,
+/// in reverse order. x86-64 and AArch64; elsewhere it does nothing.
 class STIEFEL_API DenormalsOff {
  public:
   DenormalsOff();

@@ -12,7 +12,8 @@ class Schema;
 enum class Role : std::uint32_t { parametrisation, cell, task, optimizer };
 STIEFEL_API const char* name_of(Role role);
 
-/// One named method. Objects come from `create_*` as the role's base class and are deleted through its virtual destructor.
+/// One named method. Objects come from `create_*` as the role's base class and are deleted through its virtual
+/// destructor.
 struct Entry {
   Role role;
   const char* name;  ///< [a-z][a-z0-9_]*

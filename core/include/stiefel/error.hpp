@@ -1,4 +1,5 @@
-/// The two kinds of failure: Error is a user's mistake and carries a sentence for the user; STIEFEL_ASSERT guards against bugs of ours.
+/// The two kinds of failure: Error is a user's mistake and carries a message for the user; STIEFEL_ASSERT guards
+/// against bugs in stiefel.
 #pragma once
 
 #include <stdexcept>
@@ -22,7 +23,7 @@ enum class Exit : int {
   preempted = 75,
 };
 
-/// A mistake that the user can mend: the text says what was wrong, where, and what to do.
+/// A mistake that the user can fix: the message says what is wrong, where, and what to do.
 /// Exported with an out-of-line destructor, so that it is caught by type across library boundaries.
 class STIEFEL_API Error : public std::runtime_error {
  public:

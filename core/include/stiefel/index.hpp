@@ -1,4 +1,4 @@
-/// The type of sizes and indices: Eigen's, here without Eigen.
+/// The type of sizes and indices: the same as Eigen's, without including Eigen.
 #pragma once
 
 #include <cstddef>

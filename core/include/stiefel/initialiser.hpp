@@ -26,7 +26,7 @@ struct STIEFEL_API Initialiser {
 
   /// Adds the fields `<prefix>init`, `<prefix>scale`, `<prefix>file` to the section being described.
   void describe(Schema& s, const std::string& prefix = "");
-  /// Throws Error when a file cannot be read or has another shape.
+  /// Throws Error if a file cannot be read or has a different shape.
   template <class S> void fill(Mat<S> values, Rng& rng) const;
 };
 

@@ -1,7 +1,7 @@
-/// Numbers: matrices that are owned, views that are borrowed, and parameters as named blocks.
+/// Owned matrices, borrowed views, and parameters as named blocks.
 ///
-/// Only views cross a library boundary, by value: an object that owns Eigen memory must be freed by the library that made it.
-/// Everything is column-major; a column is one sequence at one time step.
+/// Only views cross a library boundary, by value: an object that owns Eigen memory must be freed by the library that
+/// allocated it. Everything is column-major; a column is one sequence at one time step.
 #pragma once
 
 #include <Eigen/Core>
@@ -14,13 +14,13 @@ namespace stiefel {
 
 static_assert(std::is_same_v<Index, Eigen::Index>);
 
-/// Owning; for locals and members only.
+/// Owns its memory; for locals and members only.
 template <class S> using Matrix = Eigen::Matrix<S, Eigen::Dynamic, Eigen::Dynamic>;
 template <class S> using Vector = Eigen::Matrix<S, Eigen::Dynamic, 1>;
 
-/// Borrowed, writable: rows × cols, column j starts at data() + j·outerStride().
+/// A writable view: rows × cols, column j starts at data() + j·outerStride().
 template <class S> using Mat = Eigen::Map<Matrix<S>, Eigen::Unaligned, Eigen::OuterStride<>>;
-/// Borrowed, read-only.
+/// A read-only view.
 template <class S> using CMat = Eigen::Map<const Matrix<S>, Eigen::Unaligned, Eigen::OuterStride<>>;
 
 template <class S> Mat<S> mat(S* data, Index rows, Index cols, Index stride) { return {data, rows, cols, Eigen::OuterStride<>(stride)}; }
@@ -67,7 +67,8 @@ template <class S> class Blocks {
 };
 template <class S> using CBlocks = Blocks<const S>;
 
-/// Working memory of one concurrent call: `take` hands out the next numbers, uninitialised, until the object that made it is reset.
+/// Working memory of one concurrent call: `take` returns the next scalars, uninitialised, until the object that created
+/// it is reset.
 template <class S> class Scratch {
  public:
   explicit Scratch(std::span<S> memory) : memory_(memory) {}

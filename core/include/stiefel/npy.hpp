@@ -1,4 +1,5 @@
-/// NumPy's .npy files: arrays of up to four dimensions of real or whole numbers, little-endian, in C or Fortran order.
+/// NumPy's .npy files: arrays of up to four dimensions of floating-point numbers or integers, little-endian, in C or
+/// Fortran order.
 ///
 ///   "\x93NUMPY", version, length of the header, {'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }, numbers
 #pragma once
@@ -18,7 +19,7 @@ struct Npy {
   std::vector<double> values;  ///< last index fastest
 };
 
-/// Error(Exit::data) names the file. Takes at most eight times the memory of the bytes.
+/// Throws Error(Exit::data) that names the file. Takes at most eight times the memory of the bytes.
 STIEFEL_API Npy parse_npy(std::span<const std::byte> bytes, const std::string& file);
 STIEFEL_API Npy read_npy(const std::filesystem::path& path);
 

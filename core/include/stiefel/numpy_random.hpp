@@ -9,7 +9,8 @@
 
 namespace stiefel {
 
-/// The permutation and draws of NumPy's legacy RandomState(seed): the published pixel orders of permuted MNIST are defined by it.
+/// The permutation and draws of NumPy's legacy RandomState(seed): they define the published pixel orders of permuted
+/// MNIST.
 class STIEFEL_API NumpyRandomState {
  public:
   explicit NumpyRandomState(std::uint32_t seed);

@@ -1,4 +1,4 @@
-/// An optimizer: moves blocks of parameters along their gradients.
+/// An optimizer: updates blocks of parameters along their gradients.
 #pragma once
 
 #include <span>
@@ -12,7 +12,7 @@
 
 namespace stiefel {
 
-/// One object serves all blocks that its group matches. Rates, schedules, weight decay and clipping are the engine's:
+/// One object serves all blocks that its group matches. The engine handles rates, schedules, weight decay and clipping:
 /// `rate` is already η · schedule · rate_scale of the block.
 template <class S> class STIEFEL_API Optimizer {
  public:
@@ -21,13 +21,13 @@ template <class S> class STIEFEL_API Optimizer {
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
-  /// Which blocks it can move; a block on another manifold is a configuration error. Default: flat only.
+  /// Which blocks it can update; a block on another manifold is a configuration error. Default: flat only.
   virtual bool moves(Manifold manifold) const;
-  /// Once, before the first step: makes the state of each block.
+  /// Called once, before the first step: creates the state of each block.
   virtual void attach(const std::vector<BlockSpec>& blocks) = 0;
-  /// One step of block number `block` of attach(). Different blocks may be moved concurrently.
+  /// One step of block number `block` of attach(). Different blocks may be updated concurrently.
   virtual void step(Index block, double rate, std::span<S> theta, std::span<const S> gradient) = 0;
-  /// All state: moments, counters.
+  /// Saves or restores all state: moments, counters.
   virtual void serialise(Archive& archive) = 0;
 };
 

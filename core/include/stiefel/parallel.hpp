@@ -1,4 +1,4 @@
-/// Threads for what a map does once per step.
+/// Threads for the work that a map does once per step.
 #pragma once
 
 #include <algorithm>
@@ -9,13 +9,13 @@
 
 namespace stiefel {
 
-/// job(0) … job(count − 1), each once and in any order, on the run's threads where they are idle: in refresh, materialise, finish and
-/// pullback of a map, if its network has one. Elsewhere, and within a job, one after the other. No result may depend on which thread did
-/// what. The exception of the lowest number is thrown again when all are done.
+/// Runs job(0) … job(count − 1), each once and in any order, on the run's threads where they are idle: in refresh,
+/// materialise, finish and pullback of a map. Elsewhere, and within a job, the jobs run one after the other. No result
+/// may depend on which thread ran which job. After all jobs, the exception of the lowest number is rethrown.
 STIEFEL_API void in_parallel(Index count, const std::function<void(Index)>& job);
 
-/// work(first, width) for panels of 0 … columns − 1, in parallel: a product of large matrices has the same bits for any number of threads
-/// when each panel of its columns is computed by itself.
+/// work(first, width) for panels of 0 … columns − 1, in parallel: a product of large matrices has the same bits for any
+/// number of threads if each panel of its columns is computed separately.
 template <class F> void for_each_panel(Index columns, F&& work) {
   constexpr Index width = 256;
   in_parallel((columns + width - 1) / width, [&](Index i) { work(i * width, std::min(width, columns - i * width)); });

@@ -1,16 +1,17 @@
 /// A parametrisation: a linear operator with parameters, the recurrent map of a cell.
 ///
-/// W(θ) is rows × cols and acts on columns. Between two refresh() calls W is constant, and the implementation owes three identities,
-/// all tested by `stiefel check`:
+/// W(θ) is rows × cols and acts on columns. Between two refresh() calls W is constant, and the implementation must
+/// satisfy three identities, which `stiefel check` tests:
 ///
 ///   ⟨apply(X), Y⟩ = ⟨X, apply_adjoint(Y)⟩
 ///   finish(Σ accumulate(X, dY)): dθ += ∂⟨dY, W(θ) X⟩ / ∂θ
 ///   accumulate over all columns = sum of accumulate over any parts of them
 ///
-/// Complex maps: a complex vector of n entries is stored as 2n real rows, Re over Im; W = A + iB acts as [[A, −B], [B, A]]
-/// (Mhammedi et al. 2017, section 3), and rows(), cols() count real rows.
+/// Complex maps: a complex vector of n entries is stored as 2n real rows, Re over Im; W = A + iB acts as [[A, −B], [B,
+/// A]] (Mhammedi et al. 2017, section 3), and rows(), cols() count real rows.
 ///
-/// Errors: constructors throw stiefel::Error for options that do not fit the shape. Any exception names the plugin on its way up.
+/// Constructors throw stiefel::Error for options that do not fit the shape. The runtime adds the plugin's name to any
+/// exception.
 #pragma once
 
 #include <complex>
@@ -26,33 +27,35 @@
 
 namespace stiefel {
 
-/// What an optimizer may do with a block. orthogonal: an n × n matrix M with MᵀM = I. unitary: 2n × n, Re over Im, MᴴM = I.
+/// What an optimizer may do with a block. orthogonal: an n × n matrix M with MᵀM = I. unitary: 2n × n, Re over Im, MᴴM
+/// = I.
 enum class Manifold { flat, orthogonal, unitary };
 
 /// A block of parameters: `size` numbers, seen as rows × cols by columns (0 × 0 means size × 1).
 struct BlockSpec {
-  std::string name;  ///< [a-z0-9_]+ or upper case letters of the paper
+  std::string name;  ///< [a-z0-9_]+, or the upper-case letters of the paper
   Index size = 0;
   Index rows = 0, cols = 0;
   Manifold manifold = Manifold::flat;
   double rate_scale = 1;  ///< the optimizer's rate is multiplied by it, e.g. 1/(2m) for a spectral margin
 };
 
-/// Size of the map in real rows and columns; `complex` says that they are Re over Im pairs, 2n rows for n complex entries.
+/// Size of the map in real rows and columns; `complex` means that they are Re over Im pairs, 2n rows for n complex
+/// entries.
 struct Shape {
   Index rows = 0, cols = 0;
   bool complex = false;
-  /// This shape, or an Error saying that `plugin` needs a square map.
+  /// Returns this shape, or throws an Error saying that `plugin` needs a square map.
   STIEFEL_API Shape square(const char* plugin) const;
 };
 
 /// Singular values in descending order, eigenvalues by descending modulus. Complex maps give n of each, not 2n.
 struct Spectrum {
   std::vector<double> singular_values;
-  std::vector<std::complex<double>> eigenvalues;  ///< empty when the map is not square
+  std::vector<std::complex<double>> eigenvalues;  ///< empty if the map is not square
 };
 
-/// What a map promises of W for every θ that an optimizer can reach.
+/// What a map guarantees about W for every θ that an optimizer can reach.
 struct Claim {
   enum Kind { none, orthogonal, unitary, bounded } kind = none;
   double low = 0, high = 0;  ///< bounded: every singular value lies in [low, high]
@@ -62,7 +65,7 @@ struct Claim {
 struct Cost {
   double refresh = 0, apply = 0, apply_adjoint = 0, accumulate = 0, finish = 0;
   double materialise = 0, pullback = 0;  ///< dense route only
-  /// Rate of apply, apply_adjoint and accumulate as part of the rate of a dense product: they move more memory per operation.
+  /// Rate of apply, apply_adjoint and accumulate relative to a dense product: they move more memory per operation.
   double efficiency = 0.75;
 };
 
@@ -79,47 +82,54 @@ template <class S> class STIEFEL_API Parametrisation {
 
   /// The parameters, in the order in which every Blocks argument holds them. Called once.
   virtual std::vector<BlockSpec> blocks() const = 0;
-  /// θ at step 0. All blocks arrive as zeros.
+  /// Writes θ of step 0. All blocks are zero on entry.
   virtual void initialise(Blocks<S> theta, Rng& rng) const = 0;
 
-  /// Once per optimizer step and before every evaluation, from one thread; may allocate. Idempotent.
+  /// Called once per optimizer step and before every evaluation, from one thread; may allocate. Idempotent.
   virtual void refresh(CBlocks<S> theta) = 0;
 
-  /// Numbers that one concurrent apply, apply_adjoint or accumulate of that many columns takes from its Scratch.
+  /// Number of scalars that one concurrent apply, apply_adjoint or accumulate of that many columns takes from its
+  /// Scratch.
   virtual Index scratch(Index columns) const;
-  /// Y = W X, Y is rows × c, X is cols × c. Y never aliases X. Concurrent with itself on other columns. No allocation.
+  /// Y = W X, Y is rows × c, X is cols × c. Y never aliases X. May run concurrently on other columns. No allocation.
   virtual void apply(CMat<S> X, Mat<S> Y, Scratch<S>& scratch) const = 0;
-  /// dX = Wᵀ dY, under the same terms.
+  /// dX = Wᵀ dY, with the same guarantees.
   virtual void apply_adjoint(CMat<S> dY, Mat<S> dX, Scratch<S>& scratch) const = 0;
-  /// Y += W X and dX += Wᵀ dY, under the same terms; they may take max(rows, cols)·c numbers more. Default: apply, then a sum.
+  /// Y += W X and dX += Wᵀ dY, with the same guarantees; they may take max(rows, cols)·c more scalars. Default: apply,
+  /// then a sum.
   virtual void add(CMat<S> X, Mat<S> Y, Scratch<S>& scratch) const;
   virtual void add_adjoint(CMat<S> dY, Mat<S> dX, Scratch<S>& scratch) const;
 
   /// Size of the running sum that accumulate() adds to: n² dense, m² + 2nm Householder, ΣP_f Q_f Kronecker.
   virtual Index accumulator() const = 0;
-  /// sum += contribution of these columns (one chunk of one slice). Concurrent with other sums; additive in the columns.
+  /// sum += contribution of these columns (one chunk of one slice). May run concurrently on other sums; additive in the
+  /// columns.
   virtual void accumulate(CMat<S> X, CMat<S> dY, std::span<S> sum, Scratch<S>& scratch) const = 0;
-  /// dθ += the gradient that `sum` stands for. Once a step, from one thread, with the sums added in slice order.
+  /// dθ += the gradient that `sum` represents. Called once per step, from one thread, with the sums added in slice
+  /// order.
   virtual void finish(CBlocks<S> theta, std::span<const S> sum, Blocks<S> dtheta) = 0;
 
-  /// A soft constraint: its value, its gradient added to dθ. Once a step, after refresh(θ). Default: 0.
+  /// A soft constraint: returns its value and adds its gradient to dθ. Called once per step, after refresh(θ). Default:
+  /// 0.
   virtual double penalty(CBlocks<S> theta, Blocks<S> dtheta);
-  /// After every optimizer step: projection, re-centring; W may change only as documented by the map. Default: nothing.
+  /// Called after every optimizer step, e.g. to project or re-center; W may change only as the map documents. Default:
+  /// nothing.
   virtual void after_step(Blocks<S> theta);
 
-  /// The dense route of a structured map: materialises() true, W(θ) written to `W` after refresh(θ), and
-  /// dθ += ∂⟨dW, W(θ)⟩ / ∂θ. Which route is used is the engine's choice (`route:` overrides).
+  /// The dense route of a structured map: materialises() is true, materialise() writes W(θ) to `W` after refresh(θ),
+  /// and pullback() does dθ += ∂⟨dW, W(θ)⟩ / ∂θ. The engine chooses the route (`route:` overrides it).
   virtual bool materialises() const;
   virtual void materialise(CBlocks<S> theta, Mat<S> W);
   virtual void pullback(CBlocks<S> theta, CMat<S> W, CMat<S> dW, Blocks<S> dtheta);
-  /// W of the last refresh() when the map keeps it, else 0 × 0.
+  /// W of the last refresh() if the map keeps it, else 0 × 0.
   virtual CMat<S> matrix() const;
 
-  /// In double precision, of the W of the last refresh(). Default: from apply(I) by LAPACK; override when it is cheaper or exact.
+  /// Spectrum of the W of the last refresh(), in double precision. Default: LAPACK on apply(I); override if cheaper or
+  /// exact.
   virtual Spectrum spectrum() const;
   virtual Claim claim() const;
   virtual Cost cost(Index columns) const;
-  /// Named scalars worth a curve, e.g. ‖A‖₂. Called at the steps of `record.scalars`.
+  /// Records named scalars, e.g. ‖A‖₂. Called at the steps of `record.scalars`.
   virtual void record(Recorder& recorder) const;
   /// State beyond θ (base points, counters). Default: none.
   virtual void serialise(Archive& archive);
@@ -128,7 +138,7 @@ template <class S> class STIEFEL_API Parametrisation {
   Shape shape_;
 };
 
-/// A map that is formed explicitly once per step: an author writes blocks, initialise, materialise, pullback.
+/// A map that is formed explicitly once per step: the author writes blocks, initialise, materialise and pullback.
 /// All products run inside libstiefel.
 template <class S> class STIEFEL_API Dense : public Parametrisation<S> {
  public:

@@ -2,9 +2,10 @@
 ///
 ///   STIEFEL_PLUGIN("1.0", stiefel::parametrisation<Cayley>("cayley", "Cayley transform of a skew-symmetric matrix"))
 ///
-/// The class is a template over the scalar with a nested `Options` (a default-constructible struct with describe(Schema&)) and a
-/// constructor (const Options&, Shape | CellContext | TaskContext) or, for an optimizer, (const Options&). A parametrisation or cell that
-/// can be complex says so with `static bool complex_pairs(const Options&)`. Nothing runs when the library is loaded.
+/// The class is a template over the scalar with a nested `Options` (a default-constructible struct with
+/// describe(Schema&)) and a constructor (const Options&, Shape | CellContext | TaskContext) or, for an optimizer,
+/// (const Options&). A parametrisation or cell that can be complex declares `static bool complex_pairs(const
+/// Options&)`. No code runs when the library is loaded.
 #pragma once
 
 #include <iterator>

@@ -1,7 +1,8 @@
-/// Y = W·X, Y += W·X, Y −= W·X with a matrix W that is packed once and multiplied many times with few columns.
+/// Y = W·X, Y += W·X, Y −= W·X with a matrix W that is packed once and multiplied many times by few columns.
 ///
-/// This is the product of the time loop: W changes once per optimizer step, X holds one time step of a slice (1 … 64 columns).
-/// The code is compiled for several SIMD instruction sets and the best one that this CPU has is chosen when the program runs.
+/// This is the product of the time loop: W changes once per optimizer step, X holds one time step of a slice (1 … 64
+/// columns). The code is compiled for several SIMD instruction sets and the best one that this CPU supports is chosen
+/// at run time.
 #pragma once
 
 #include <memory>
@@ -15,9 +16,10 @@ namespace stiefel {
 
 template <class S> struct ProductKernel;
 
-/// For every element of Y, s = Σ_k W(i,k)·X(k,j) is summed from zero in the order k = 0, 1, …; then Y = s, Y + s or Y − s, rounded once.
-/// The bits of an element therefore depend on row i of W and column j of X alone: not on the number of columns in the call, on strides,
-/// on alignment or on the thread. Another SIMD target may give other bits (with and without fused multiply-add).
+/// For every element of Y, s = Σ_k W(i,k)·X(k,j) is summed from zero in the order k = 0, 1, …; then Y = s, Y + s or Y −
+/// s, rounded once. The bits of an element therefore depend on row i of W and column j of X alone: not on the number of
+/// columns in the call, on strides, on alignment or on the thread. A different SIMD target may give different bits
+/// (with and without fused multiply-add).
 template <class S> class STIEFEL_API PackedProduct {
  public:
   PackedProduct();
@@ -25,7 +27,8 @@ template <class S> class STIEFEL_API PackedProduct {
   PackedProduct(PackedProduct&&) noexcept;
   PackedProduct& operator=(PackedProduct&&) noexcept;
 
-  /// Copies W (rows × cols). May be called again with any size; allocates only when the copy grows. Not concurrent with products.
+  /// Copies W (rows × cols). May be called again with any size; allocates only when the copy grows. Must not run
+  /// concurrently with products.
   void pack(CMat<S> W);
   /// Copies Wᵀ: afterwards rows() == W.cols().
   void pack_transposed(CMat<S> W);
@@ -33,8 +36,8 @@ template <class S> class STIEFEL_API PackedProduct {
   Index rows() const { return rows_; }
   Index cols() const { return cols_; }
 
-  /// X: cols() × any, Y: rows() × the same, both with any outer stride; nothing outside the rows of Y is written, Y must not overlap X.
-  /// Any number of threads may call these at once. They do not allocate. `multiply` does not read Y.
+  /// X: cols() × any, Y: rows() × the same, both with any outer stride; nothing outside the rows of Y is written, Y
+  /// must not overlap X. These are thread-safe and do not allocate. `multiply` does not read Y.
   void multiply(CMat<S> X, Mat<S> Y) const;  ///< Y = W·X
   void add(CMat<S> X, Mat<S> Y) const;       ///< Y += W·X
   void subtract(CMat<S> X, Mat<S> Y) const;  ///< Y −= W·X
@@ -51,17 +54,19 @@ template <class S> class STIEFEL_API PackedProduct {
   std::unique_ptr<S[], Release> packed_;
 };
 
-/// C += A·Bᵀ, the gradient of a matrix from many columns: by BLAS, or, if A or B has few rows, by a kernel that packs nothing.
-/// A: rows × n, B: cols × n, C: rows × cols, any outer strides; C overlaps neither. Any thread; no allocation. The bits depend on the
-/// numbers and the shapes alone.
+/// C += A·Bᵀ, the gradient of a matrix from many columns: by BLAS, or, if A or B has few rows, by a kernel that packs
+/// nothing. A: rows × n, B: cols × n, C: rows × cols, any outer strides; C overlaps neither. Thread-safe; no
+/// allocation. The bits depend only on the numbers and the shapes.
 template <class S> STIEFEL_API void add_outer(CMat<S> A, CMat<S> B, Mat<S> C);
 
-/// The SIMD target that packs, products and vector_* functions use from now on, e.g. "AVX2": part of a run's provenance.
+/// The SIMD target that packs, products and vector_* functions use from now on, e.g. "AVX2": part of a run's
+/// provenance.
 STIEFEL_API const char* product_target();
-/// Every target that was compiled and that this CPU supports, best first.
+/// All targets that were compiled and that this CPU supports, best first.
 STIEFEL_API std::vector<const char*> product_targets();
-/// Restricts the program to one of product_targets(), "" restores the free choice; false if there is no such target.
-/// Matrices packed before keep theirs. Not to be called while other threads use this library.
+/// Restricts the program to one of product_targets(); "" restores the automatic choice. Returns false if there is no
+/// such target. Matrices that are already packed keep their target. Do not call this while other threads use this
+/// library.
 STIEFEL_API bool select_product_target(std::string_view name);
 
 extern template class PackedProduct<float>;

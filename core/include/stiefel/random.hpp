@@ -1,7 +1,7 @@
 /// Counter-based random numbers: a stream is (seed, name, index); its numbers follow from these alone.
 ///
-/// Philox4x32-10 (Salmon et al., SC 2011) with distributions of our own, so that the same seed gives the same numbers with every
-/// compiler and library. Streams with another name or index are independent.
+/// Philox4x32-10 (Salmon et al., SC 2011) with its own distributions, so that the same seed gives the same numbers with
+/// every compiler and library. Streams with different names or indices are independent.
 #pragma once
 
 #include <cstdint>

@@ -10,7 +10,7 @@ namespace stiefel {
 class STIEFEL_API Recorder {
  public:
   virtual ~Recorder();
-  /// `name` is [a-z0-9_]+; the same names at every call.
+  /// `name` is [a-z0-9_]+; use the same names at every call.
   virtual void scalar(std::string_view name, double value) = 0;
 };
 

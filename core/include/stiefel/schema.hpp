@@ -1,12 +1,12 @@
-/// Options are described once: `describe(Schema&)` reads them from YAML, checks them, explains them, archives them.
+/// Options are described once: `describe(Schema&)` reads them from YAML, checks them, documents them and archives them.
 ///
 ///   struct Options {
 ///     Index reflections = 16;
 ///     void describe(Schema& s) { s.field("reflections", reflections, "number of reflections m").at_least(1); }
 ///   };
 ///
-/// The default is the member's initialiser. A key that no field names, a key given twice, a value of another type or outside
-/// its range is an error with file:line:column; all errors are collected before any is reported.
+/// The default is the member's initialiser. An unknown key, a duplicate key, and a value of the wrong type or outside
+/// its range are errors with file:line:column; all errors are collected before any is reported.
 #pragma once
 
 #include <initializer_list>
@@ -25,7 +25,7 @@ namespace detail {
 struct Section;
 }
 
-/// What may be said of a field just declared; every call checks the value read and adds to the explanation.
+/// Constraints on a field just declared; every call checks the value that was read and adds to the documentation.
 template <class T> class STIEFEL_API Field {
  public:
   Field& at_least(double low);
@@ -33,7 +33,7 @@ template <class T> class STIEFEL_API Field {
   Field& at_most(double high);
   Field& less_than(double high);
   Field& one_of(std::initializer_list<std::string_view> values);  ///< for text, and for every entry of a list of text
-  Field& required();                                              ///< absent is an error; there is no default
+  Field& required();                                              ///< the key must be given; there is no default
   Field& units(std::string_view units);
 
  private:
@@ -65,7 +65,7 @@ class STIEFEL_API Schema {
   /// `key: text` is accepted for `key: {first: text}` of the section being described. Call it first.
   void shorthand(std::string_view first);
 
-  /// A condition over several fields; `key` is where the sentence points to.
+  /// A condition over several fields; `key` is the field that the error message points to.
   void check(bool holds, std::string_view key, std::string_view sentence);
 
  protected:

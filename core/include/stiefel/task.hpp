@@ -1,6 +1,7 @@
-/// A task: sequences, targets, a loss on them, and what is measured.
+/// A task: sequences, targets, a loss, and metrics.
 ///
-/// fill() is pure in (seed, split, index), so batches can be prepared ahead, runs resumed and ranks numbered without any state.
+/// fill() is pure in (seed, split, index), so batches can be prepared ahead, runs resumed and work split among ranks
+/// without any state.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,8 @@ namespace stiefel {
 enum class Split { train, validation, test };
 STIEFEL_API const char* name_of(Split split);
 
-/// dense: input_size numbers a step; symbols: one of input_size symbols a step, or −1 for a zero vector; none: no input at all.
+/// dense: input_size numbers per step; symbols: one of input_size symbols per step, or −1 for a zero vector; none: no
+/// input at all.
 enum class InputKind { dense, symbols, none };
 /// every: an output is scored at each step; last: only at the last step of each sequence.
 enum class ReadoutKind { every, last };
@@ -33,13 +35,14 @@ struct TaskShape {
   ReadoutKind readout = ReadoutKind::every;
   bool labels = false;   ///< targets are class numbers, else output_size numbers
   Index steps = 0;       ///< longest sequence
-  bool streams = false;  ///< batch i + 1 continues the sequences of batch i: the state may be carried
+  bool streams = false;  ///< batch i + 1 continues the sequences of batch i, so the state may be carried over
 };
 
 /// One batch, filled by the task. Sequence b has length(b) steps; entries beyond are ignored.
 template <class S> class STIEFEL_API Batch {
  public:
-  /// Room for `sequences` sequences of up to `steps` steps; inputs, symbols, targets and labels 0, weights 1, lengths `steps`.
+  /// Room for `sequences` sequences of up to `steps` steps; inputs, symbols, targets and labels 0, weights 1, lengths
+  /// `steps`.
   void resize(const TaskShape& shape, Index sequences, Index steps);
 
   Index sequences() const { return sequences_; }
@@ -68,23 +71,23 @@ template <class S> class STIEFEL_API Batch {
   Index sequences_ = 0, steps_ = 0, input_rows_ = 0, target_rows_ = 0;
   bool every_ = true;
   std::vector<Index> lengths_;
-  std::vector<S> inputs_, targets_, weights_;  // no memory of Eigen's: a batch may cross a library boundary
+  std::vector<S> inputs_, targets_, weights_;  // not Eigen types: a batch may cross a library boundary
   std::vector<std::int32_t> symbols_, labels_;
 };
 
-/// What a task is made for.
+/// What a task is created for.
 struct TaskContext {
   std::uint64_t seed = 0;
-  Index batch = 1;             ///< sequences a training batch
+  Index batch = 1;             ///< sequences per training batch
   std::string data_directory;  ///< --data, STIEFEL_DATA or the cache; may be empty
 };
 
-/// A file that the task read, for the record.
+/// A file that the task read; it is recorded in the run's provenance.
 struct DataFile {
   std::string name, path;
 };
 
-/// A quantity beside the loss; its value is sum / weight over the split.
+/// A quantity in addition to the loss; its value is sum / weight over the split.
 struct Metric {
   std::string name;  ///< [a-z0-9_]+
   bool higher_is_better = true;
@@ -94,7 +97,7 @@ struct Ratio {
   double sum = 0, weight = 0;
 };
 
-/// What a task says about a trained network beside loss and metrics.
+/// What a task reports about a trained network in addition to loss and metrics.
 class STIEFEL_API Outcome {
  public:
   virtual ~Outcome();
@@ -114,13 +117,14 @@ template <class S> class STIEFEL_API Task {
   const TaskContext& context() const { return context_; }
 
   virtual TaskShape shape() const = 0;
-  /// Batches in a pass over the split; for fresh data, whatever an epoch is taken to be. 0: the split does not exist.
+  /// Batches in a pass over the split; for fresh data, any choice of an epoch. 0: the split does not exist.
   virtual Index batches(Split split) const = 0;
-  /// Batch number `index` = 0, 1, 2, … of the split (training goes on past batches(train): the next epoch). Pure; concurrent.
+  /// Batch number `index` = 0, 1, 2, … of the split (training continues past batches(train): the next epoch). Pure;
+  /// thread-safe.
   virtual void fill(Split split, Index index, Batch<S>& batch) const = 0;
 
-  /// Σ weight · loss over the columns of `output` (k × c), and its gradient into `doutput` (k × c, or 0 columns when not wanted).
-  /// The engine divides both by the batch's weight. Concurrent.
+  /// Σ weight · loss over the columns of `output` (k × c), and its gradient into `doutput` (k × c, or 0 columns if it
+  /// is not needed). The engine divides both by the batch's weight. Thread-safe.
   virtual double loss(CMat<S> output, const Targets<S>& targets, Mat<S> doutput) const = 0;
   virtual std::vector<Metric> metrics() const;
   /// Adds the columns' contribution to each metric, in the order of metrics().
@@ -131,20 +135,22 @@ template <class S> class STIEFEL_API Task {
   virtual void trivial(Index t, std::span<S> output) const;
   virtual std::vector<DataFile> files() const;
 
-  /// Whether report() is wanted: once for each batch of the test split, in their order, with the best network at the end of a run.
+  /// Whether to call report(): once for each batch of the test split, in order, with the best network at the end of a
+  /// run.
   virtual bool reports() const;
   /// `outputs`: k × columns, column batch.scored(t, b); columns of steps beyond a sequence's length are zero.
   virtual void report(Index index, const Batch<S>& batch, CMat<S> outputs, Outcome& outcome) const;
-  /// UTF-8 text of every class, of tasks whose classes are also their input symbols and say what comes next: such a network can be sampled.
-  /// Default: none.
+  /// UTF-8 text of every class, for tasks whose classes are their input symbols and predict the next one: such a
+  /// network can be sampled. Default: none.
   virtual std::vector<std::string> alphabet() const;
 
  private:
   TaskContext context_;
 };
 
-/// Batch `index` of a data set of `size` items that is passed through again and again, shuffled anew each pass: item number `i` of
-/// the running count index·batch + i. Pure in its arguments; remembers the order of the pass last asked for. Concurrent.
+/// Batch `index` of a data set of `size` items that is traversed repeatedly and reshuffled for each pass: item number
+/// `i` of the running count index·batch + i. Pure in its arguments; remembers the order of the last requested pass.
+/// Thread-safe.
 class STIEFEL_API Shuffle {
  public:
   Shuffle(Index size, std::uint64_t seed);

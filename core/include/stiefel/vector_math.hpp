@@ -1,7 +1,8 @@
-/// Elementary functions of many numbers at once, by the SIMD target that product_target() names.
+/// Elementary functions of many numbers at once, on the SIMD target that product_target() names.
 ///
-/// y may be x itself; otherwise the two do not overlap, and both have the same length. The result for a number depends on that number and
-/// the SIMD target alone, never on its place or on the length. Threads may call these at once. NaN gives NaN; ±∞ give the limits.
+/// y may be x itself; otherwise the two do not overlap, and both have the same length. The result for a number depends
+/// on that number and the SIMD target alone, never on its position or on the length. These functions are thread-safe.
+/// NaN gives NaN; ±∞ give the limits.
 ///
 /// Largest errors in units in the last place, of float and double alike and including subnormal results:
 ///   vector_exp 2, vector_sigmoid 3, vector_tanh 4.

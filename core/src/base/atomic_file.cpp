@@ -1,4 +1,4 @@
-// Replacing a file as a whole: temporary file beside it, fsync, rename, fsync of the directory; every return is checked.
+// Replaces a file atomically: temporary file next to it, fsync, rename, fsync of the directory; every return is checked.
 #include "base/atomic_file.hpp"
 
 #include <fcntl.h>
@@ -43,7 +43,7 @@ class OpenFile {
 }  // namespace
 
 AtomicFile::AtomicFile(std::filesystem::path target) : target_(std::move(target)), temporary_(target_.string() + ".tmp") {
-  // A killed process may have left one; a new file also means that nobody else still writes to it.
+  // A killed process may have left one; a new file also ensures that no other process still writes to it.
   if (::unlink(temporary_.c_str()) != 0 && errno != ENOENT) throw file_error("removing", temporary_, errno);
   file_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (file_ < 0) throw file_error("creating", temporary_, errno);

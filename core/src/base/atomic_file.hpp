@@ -1,4 +1,4 @@
-/// Replacing a file as a whole: the new content is written to PATH.tmp and renamed over PATH only once all of it is on the disk.
+/// Replaces a file atomically: the new content is written to PATH.tmp and renamed over PATH only once all of it is on the disk.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ class STIEFEL_API AtomicFile {
 
 /// Puts `bytes` in the place of the file, all of it or, with an Error, nothing.
 STIEFEL_API void replace_file(const std::filesystem::path& target, std::string_view bytes);
-/// The same unless they are there already: then false, and the file keeps its time.
+/// The same unless the file already has this content: then returns false, and the file keeps its time.
 STIEFEL_API bool replace_when_new(const std::filesystem::path& target, std::string_view bytes);
 
 }  // namespace stiefel

@@ -1,4 +1,4 @@
-// By the system's calls: a stream throws of its own accord, and without the path, when reading fails.
+// Uses system calls: a stream throws its own exception, without the path, when reading fails.
 #include "base/file_content.hpp"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/// Files that are read as a whole.
+/// Reads complete files.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// What is said beside the output of a command.
+// Messages in addition to the output of a command.
 #pragma once
 
 #include <fmt/format.h>
@@ -8,7 +8,7 @@
 
 namespace stiefel {
 
-/// On stderr. That nobody hears it, e.g. because a pipe's reader has gone, ends no training.
+/// Prints to stderr. A failure to print, e.g. because a pipe's reader is gone, does not end the training.
 template <class... T> void say(fmt::format_string<T...> text, T&&... values) {
   std::fputs(fmt::format(text, std::forward<T>(values)...).c_str(), stderr);
 }

@@ -1,4 +1,4 @@
-// "did you mean …": names that a mistyped one may stand for.
+// "did you mean …": the names closest to a mistyped one.
 #pragma once
 
 #include <string>

@@ -40,7 +40,7 @@ class Composer {
       return std::nullopt;
     }
     if (tree->kind != Node::Kind::map) {
-      problems_.add(tree->where, fmt::format("an experiment is a mapping of keys to values, got {}", shown_kind(*tree)));
+      problems_.add(tree->where, fmt::format("an experiment must be a mapping of keys to values, got {}", shown_kind(*tree)));
       return std::nullopt;
     }
     return extend(std::move(*tree), name);
@@ -49,7 +49,7 @@ class Composer {
   std::vector<fs::path> open_files;  // from the experiment's own file down to the one being read
 
  private:
-  static const char* shown_kind(const Node& node) { return node.kind == Node::Kind::sequence ? "a list" : "one text"; }
+  static const char* shown_kind(const Node& node) { return node.kind == Node::Kind::sequence ? "a list" : "plain text"; }
 
   std::optional<Node> extend(Node tree, const std::string& name) {
     std::optional<Node> base;
@@ -96,7 +96,7 @@ class Composer {
       return std::nullopt;
     }
     if (sources.size() >= most_files) {
-      problems_.add(entry.where, fmt::format("more than {} files are read by extends", most_files));
+      problems_.add(entry.where, fmt::format("extends reads more than {} files", most_files));
       return std::nullopt;
     }
     std::string fault;
@@ -108,8 +108,9 @@ class Composer {
     std::size_t bytes = text->size();
     for (const SourceFile& source : sources) bytes += source.text.size();
     if (bytes > largest_configuration) {
-      problems_.add(entry.where, fmt::format("with {} there are {} bytes; a configuration may have at most {}, with all that it extends",
-                                             path.string(), bytes, largest_configuration));
+      problems_.add(entry.where,
+                    fmt::format("with {} the configuration has {} bytes; at most {} are allowed, including all that it extends",
+                                path.string(), bytes, largest_configuration));
       return std::nullopt;
     }
     open_files.push_back(identity);

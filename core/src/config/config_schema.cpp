@@ -113,10 +113,10 @@ void ConfigSchema::refuse_unknown_keys() {
   for (const auto& declaration : section_->declarations) known.push_back(declaration->key);
   for (const Member& member : section_->node->members) {
     if (std::ranges::find(known, member.key) != known.end()) continue;
-    const std::string close = member.key == "extends" ? "; it stands at the top of a file" : suggestion(member.key, known);
+    const std::string close = member.key == "extends" ? "; it belongs at the top level of a file" : suggestion(member.key, known);
     section_->reading->problems->add(member.where,
                                      fmt::format("{} is not {}{}", section_->path_of(shortened(member.key)), section_->noun,
-                                                 close.empty() ? fmt::format("; there are {}", fmt::join(known, ", ")) : close));
+                                                 close.empty() ? fmt::format("; choose from {}", fmt::join(known, ", ")) : close));
   }
 }
 

@@ -1,4 +1,4 @@
-// The runtime's Schema: sections of its own kind, and what only the runtime knows of: plugins, lists of them, free names.
+// The runtime's Schema: its own kind of sections, and what only the runtime knows: plugins, lists of them, free names.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@ namespace stiefel {
 
 class STIEFEL_API ConfigSchema final : public Schema {
  public:
-  /// The section at `path`, read from `node` (null: absent; `where` then says near what).
+  /// The section at `path`, read from `node` (null: absent; `where` is then the place nearest to it).
   ConfigSchema(Reading& reading, std::string path, const Node* node, Location where);
   ~ConfigSchema() override;
 
@@ -28,14 +28,14 @@ class STIEFEL_API ConfigSchema final : public Schema {
   }
   void mapping(std::string_view key, std::string_view meaning, const Keys& keys);
 
-  /// `key: {plugin: name, …}`; `beside` declares the keys that stand there but are not the plugin's. `example` is shown by describe.
+  /// `key: {plugin: name, …}`; `beside` declares the keys next to it that are not the plugin's. `example` is shown by describe.
   void plugin(std::string_view key, PluginChoice& choice, Role role, std::string_view meaning, const char* example,
               const Keys& beside = {});
   /// One group or a list of groups.
   void groups(std::string_view key, std::vector<OptimizerGroup>& groups, std::string_view meaning);
-  /// Plugin nodes by free names.
+  /// Plugin nodes under arbitrary names.
   void maps(std::string_view key, std::vector<RecurrentMap>& maps, std::string_view meaning);
-  /// Periods by free names.
+  /// Periods under arbitrary names.
   void periods(std::string_view key, std::vector<std::pair<std::string, Index>>& periods, std::string_view meaning);
 
   /// The keys of a plugin node in this section.
@@ -45,7 +45,7 @@ class STIEFEL_API ConfigSchema final : public Schema {
   /// The options of `entry`, read from this section.
   void describe_options(PluginChoice& choice, const Entry& entry);
 
-  /// Checks what is left to be checked: constraints, unknown keys. To be called once all keys are declared.
+  /// Checks the rest: constraints and unknown keys. Call it once all keys are declared.
   void finish();
   /// A fault of the value at `key`.
   void fault(std::string_view key, std::string sentence, Exit code = Exit::usage);

@@ -1,5 +1,5 @@
-// What describe() says of a key and what was read for it: the record that errors, resolved YAML, explanations and the JSON schema come
-// from.
+// What describe() declares for a key and what was read for it: the source of errors, resolved YAML, explanations and the JSON
+// schema.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,7 @@ class ConfigSchema;
 struct Declaration {
   enum class Kind {
     field,    ///< a scalar or a list of scalars
-    section,  ///< a mapping with keys of its own: inner[0]
+    section,  ///< a mapping with its own keys: inner[0]
     plugin,   ///< {plugin: name, …options}: inner[0], or in a description of everything one for each plugin
     groups,   ///< one plugin node or a list of them: inner
     named,    ///< a mapping from free names to plugin nodes: names, inner
@@ -34,9 +34,9 @@ struct Declaration {
   bool required = false;
 
   bool given = false;
-  bool sound = true;  ///< false once something was wrong with it
+  bool sound = true;  ///< false once an error was found in it
   const Node* node = nullptr;
-  Location where;  ///< of the value that was given
+  Location where;  ///< place of the given value
 
   std::vector<std::unique_ptr<ConfigSchema>> inner;
   std::vector<std::string> names;
@@ -46,24 +46,24 @@ struct Declaration {
   std::string constraint() const;
 };
 
-/// What all sections of one reading share.
+/// State shared by all sections while reading one configuration.
 struct Reading {
   const Registry* registry = nullptr;
   Problems* problems = nullptr;  ///< null: nothing is read, keys are only described
-  bool alternatives = false;     ///< describe every plugin where one may stand
+  bool alternatives = false;     ///< describe every plugin wherever one is allowed
 };
 
 struct detail::Section {
   Reading* reading = nullptr;
   std::string path;            ///< "model.recurrent"; empty at the top
-  std::string noun;            ///< of unknown keys: "an option of the cell elman"
-  std::string shorthand;       ///< key that a bare scalar stands for
+  std::string noun;            ///< describes keys in errors: "an option of the cell elman"
+  std::string shorthand;       ///< key that a bare scalar abbreviates
   std::string plugin;          ///< name of the plugin whose options these are
   std::string meaning;         ///< of that plugin
   const Node* node = nullptr;  ///< null when absent
-  std::unique_ptr<Node> bare;  ///< the scalar that stands for the mapping, where one does
+  std::unique_ptr<Node> bare;  ///< the scalar that abbreviates the mapping, if any
   Location where;              ///< of the node, or of the nearest one around it
-  bool open = false;           ///< unknown keys pass, because what is known could not be found out
+  bool open = false;           ///< accept unknown keys, because the known ones could not be determined
   std::vector<std::unique_ptr<Declaration>> declarations;
   std::size_t checked = 0;  ///< declarations before this one have been checked against their constraints
 

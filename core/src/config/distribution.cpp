@@ -58,7 +58,7 @@ std::optional<Distribution> read_distribution(const Node& node, const std::strin
   if (std::ranges::find(distribution_kinds, member.key) == distribution_kinds.end()) {
     const std::string close = suggestion(member.key, distribution_kinds);
     problems.add(member.where, fmt::format("{} is not a distribution{}", path,
-                                           close.empty() ? fmt::format("; there are {}; a node alone is written in a list: [{{…}}]",
+                                           close.empty() ? fmt::format("; choose from {}; write a single node in a list: [{{…}}]",
                                                                        fmt::join(distribution_kinds, ", "))
                                                          : close));
     return std::nullopt;

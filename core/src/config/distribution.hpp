@@ -17,11 +17,12 @@ struct Distribution {
   std::vector<Node> choices;
   Location where;
 
-  /// A scalar as it could stand in a file. Numbers of log_uniform are rounded to six digits, so that no library's exp shows.
+  /// A scalar as it could be written in a file. Numbers of log_uniform are rounded to six digits, so that they do not depend on the
+  /// library's exp.
   Node draw(Rng& rng) const;
 };
 
-/// From the mapping at `key` of a sweep.
+/// Reads the mapping at `key` of a sweep.
 std::optional<Distribution> read_distribution(const Node& node, const std::string& key, Problems& problems);
 
 }  // namespace stiefel

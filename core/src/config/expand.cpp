@@ -63,8 +63,8 @@ void read_seeds(const Member& seeds, Axes& axes, Problems& problems) {
   if (value.kind == Node::Kind::sequence) axis.values = value.items;
   if (value.kind == Node::Kind::scalar && !value.quoted) axis.values = range(value);
   if (axis.values.empty()) {
-    problems.add(value.where,
-                 fmt::format("seeds must be a list or a range of at most {}, such as [1, 2, 3] or 0..9, got {}", most_runs, shown(value)));
+    problems.add(value.where, fmt::format("seeds must be a list or a range of at most {} seeds, such as [1, 2, 3] or 0..9, got {}",
+                                          most_runs, shown(value)));
     return;
   }
   axes.list.push_back(std::move(axis));
@@ -72,13 +72,13 @@ void read_seeds(const Member& seeds, Axes& axes, Problems& problems) {
 
 std::string shown_list(const Node& node) { return node.kind == Node::Kind::sequence ? "an empty list" : shown(node); }
 
-/// Keys of which there is one for the whole sweep.
+/// Keys that must be the same for the whole sweep.
 bool may_differ(const std::string& key) { return key != "name" && key != "plugins" && key != "seeds" && key != "sweep"; }
 
 void read_axis(const Member& member, Axes& axes, Problems& problems) {
   SweptAxis axis(member, member.key);
   if (axis.key.keys.empty()) {
-    problems.add(member.where, fmt::format("sweep: '{}' is not the path of a key, such as model.cell.hidden", shortened(member.key)));
+    problems.add(member.where, fmt::format("sweep: '{}' is not the path of a key such as model.cell.hidden", shortened(member.key)));
     return;
   }
   if (!may_differ(axis.key.keys.front())) {
@@ -132,8 +132,8 @@ void refuse_overlaps(const Axes& axes, Problems& problems) {
       if (&outer == &inner || a.size() > b.size() || !std::equal(a.begin(), a.end(), b.begin())) continue;
       if (a.size() == b.size() && &outer > &inner) continue;
       problems.add(inner.key.where, a.size() == b.size()
-                                        ? fmt::format("{} and {} are one key; give it once", outer.key.text, inner.key.text)
-                                        : fmt::format("sweep: {} lies inside {}, which differs as well; write it into the nodes there",
+                                        ? fmt::format("{} and {} are the same key; give only one", outer.key.text, inner.key.text)
+                                        : fmt::format("sweep: {} is inside {}, which also varies; write it into the nodes there",
                                                       inner.key.path, outer.key.path));
     }
 }
@@ -141,7 +141,7 @@ void refuse_overlaps(const Axes& axes, Problems& problems) {
 void check_samples(const Axes& axes, const Location& sweep, Problems& problems) {
   const bool drawn = std::ranges::any_of(axes.list, [](const SweptAxis& axis) { return axis.distribution.has_value(); });
   if (drawn && axes.samples == 0)
-    problems.add(sweep, "sweep: keys are drawn from distributions; say how often by samples, such as samples: 20");
+    problems.add(sweep, "sweep: keys are drawn from distributions; set the number of draws, such as samples: 20");
   if (!drawn && axes.samples > 0)
     problems.add(axes.samples_where, "sweep.samples: no key is drawn from a distribution, such as {log_uniform: [1e-5, 1e-2]}");
 }
@@ -165,7 +165,7 @@ std::vector<std::vector<Override>> product(std::vector<SweptAxis> axes, Index sa
   double count = double(std::max<Index>(samples, 1));
   for (const SweptAxis& axis : axes) count *= double(std::max<std::size_t>(axis.values.size(), 1));
   if (count > double(most_runs)) {
-    problems.add(axes.front().key.where, fmt::format("the sweep has {:.0f} runs; at most {} are possible", count, most_runs));
+    problems.add(axes.front().key.where, fmt::format("the sweep has {:.0f} runs; at most {} are allowed", count, most_runs));
     return {};
   }
   std::vector<std::vector<Override>> runs(1);
@@ -197,9 +197,9 @@ std::vector<std::vector<Override>> product(std::vector<SweptAxis> axes, Index sa
 }  // namespace
 
 void HalvingOptions::describe(Schema& s) {
-  s.field("metric", metric, "what runs are judged by, a column of /epochs in results.h5, at their last evaluation up to the rung");
+  s.field("metric", metric, "metric that ranks the runs: a column of /epochs in results.h5, at their last evaluation up to the rung");
   s.field("first", first, "steps of the first rung").at_least(1).required().units("steps");
-  s.field("factor", factor, "one of so many runs goes on to the next rung, which is so many times as long").at_least(2);
+  s.field("factor", factor, "one in this many runs continues to the next rung, which is this many times as long").at_least(2);
 }
 
 SweepDescription describe_sweep(const Composed& composed, Problems& problems) {
@@ -214,7 +214,7 @@ SweepDescription describe_sweep(const Composed& composed, Problems& problems) {
   SweepDescription description;
   if (!problems.empty() || axes.list.empty()) {
     if (problems.empty() && !composed.many.empty())
-      problems.add(composed.many.front().where, "sweep names no key that differs between runs");
+      problems.add(composed.many.front().where, "sweep must name at least one key that differs between runs");
     return description;
   }
   description.halving = axes.halving;

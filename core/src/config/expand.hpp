@@ -7,8 +7,8 @@
 //     samples: 20
 //     halving: {metric: valid_loss, first: 500, factor: 3}
 //
-// Lists make a grid; files of `extends` are laid beneath this one. Keys are drawn by log_uniform, uniform, integer or choice, all of them
-// `samples` times at each point of the grid. With halving the better third goes on at steps 500, 1500, 4500, …
+// Lists make a grid; files of `extends` are merged beneath this one. Keys are drawn by log_uniform, uniform, integer or choice, all of them
+// `samples` times at each point of the grid. With halving the better third continues at steps 500, 1500, 4500, …
 //
 // Draw i of a key is a function of the experiment's `seed`, of the key and of i: more samples leave the first ones as they are.
 #pragma once
@@ -24,7 +24,7 @@
 
 namespace stiefel {
 
-/// Successive halving: the runs that are among the best at a rung go on to the next.
+/// Successive halving: the best runs at a rung continue to the next.
 struct HalvingOptions {
   std::string metric = "valid_loss";
   Index first = 0, factor = 3;
@@ -33,12 +33,12 @@ struct HalvingOptions {
 };
 
 struct SweepDescription {
-  std::vector<std::string> keys;            ///< that differ between runs: as in the file, then `seed`
+  std::vector<std::string> keys;            ///< keys that differ between runs: as in the file, then `seed`
   std::vector<std::vector<Override>> runs;  ///< the values of a run, one for each key
   std::optional<HalvingOptions> halving;
 };
 
-/// From what `seeds:` and `sweep:` say; no run and problems when they are not in order.
+/// Expands `seeds:` and `sweep:`; reports problems and returns no run if they are invalid.
 STIEFEL_API SweepDescription describe_sweep(const Composed& composed, Problems& problems);
 
 /// A node as YAML in one line.

@@ -1,4 +1,4 @@
-// One experiment as YAML says it: every key, its default and its meaning. The tree that is read lies in tree.hpp, the plugins' own
+// One experiment as given in YAML: every key, its default and its meaning. The tree that is read is in tree.hpp, the plugins' own
 // options behind PluginChoice.
 #pragma once
 
@@ -17,14 +17,14 @@ namespace stiefel {
 
 class ConfigSchema;
 
-/// A node `{plugin: name, …options…}`, read, checked, and its options made.
+/// A node `{plugin: name, …options…}`, read and checked, with its options created.
 struct PluginChoice {
   std::string plugin;
   const Entry* entry = nullptr;
-  std::shared_ptr<void> options;  // of the plugin's type
+  std::shared_ptr<void> options;  // has the plugin's type
   std::string where;              // "file:3:5: model.cell"
 
-  /// work(), whose errors begin with the place of this node.
+  /// Runs work(), whose errors begin with the place of this node.
   template <class F> decltype(auto) located(F&& work) const {
     try {
       return std::forward<F>(work)();
@@ -70,7 +70,7 @@ struct InitialStateOptions {
   void describe(Schema& s);
 };
 struct ModelOptions {
-  PluginChoice cell;  // hidden: units, read beside the cell's own options
+  PluginChoice cell;  // hidden: units, read in addition to the cell's own options
   Index hidden = 0;
   RecurrentMap recurrent;
   std::vector<RecurrentMap> maps;  // overrides by the name of the map: maps: {forget: {plugin: …}}
@@ -79,14 +79,14 @@ struct ModelOptions {
   InitialStateOptions initial_state;
 
   void describe(ConfigSchema& s);
-  void describe_size(Schema& s);  // the keys beside a cell's options
+  void describe_size(Schema& s);  // the keys next to a cell's options
 };
 
 struct ScheduleOptions {  // schedule: constant | {kind: step, factor: 0.5, every: 1000} | {kind: plateau, factor: 0.3, patience: 0}
   std::string kind = "constant";
   double factor = 0.5;
   Index every = 1000;  // step: optimizer steps
-  Index patience = 0;  // plateau: evaluations without improvement that are borne
+  Index patience = 0;  // plateau: number of evaluations without improvement to tolerate
 
   void describe(Schema& s);
 };
@@ -110,7 +110,7 @@ struct ClipOptions {  // clip: none | {kind: elementwise, bound: 1} | {kind: nor
 struct TrainOptions {
   Index batch = 50;
   Index steps = 0;           // optimizer steps; or
-  Index epochs = 0;          // passes over the training split; exactly one of both
+  Index epochs = 0;          // passes over the training split; exactly one of the two
   Index evaluate_every = 0;  // steps; 0: once an epoch
   ClipOptions clip;
   double message_clip = 0;               // elementwise bound of the back-propagated message; 0: none
@@ -118,7 +118,7 @@ struct TrainOptions {
   Index patience = 0;                    // early stopping: evaluations without improvement; 0: off
   double target = 0;                     // early stopping: value of the quantity below that is good enough; 0: off
   double step_limit = 0;                 // s; 0: none
-  std::string select = "loss";           // validation quantity that chooses the best model and stops early: loss or a metric
+  std::string select = "loss";           // validation quantity that selects the best model and stops early: loss or a metric
   std::string select_on = "validation";  // validation | best_test
   Index chunk = 0;                       // steps of a chunk; 0: from the shape
   std::string recompute = "auto";        // auto | always | never

@@ -127,7 +127,7 @@ std::string explain_experiment(const Registry& registry) {
   ConfigSchema schema(reading, "", nullptr, {});
   Experiment experiment = sample();
   experiment.describe(schema);
-  std::string text = "# A whole experiment: every key with its default. Keys that keep their default may be left out.\n";
+  std::string text = "# A complete experiment: every key with its default. Keys that keep their default can be omitted.\n";
   write(schema, "", text);
   return text;
 }

@@ -8,9 +8,9 @@
 
 namespace stiefel {
 
-/// A whole experiment that validates, with one plugin of each role.
+/// A complete experiment that validates, with one plugin of each role.
 STIEFEL_API std::string explain_experiment(const Registry& registry);
-/// One method, under the keys where it stands in an experiment.
+/// One method, under the keys where it appears in an experiment.
 STIEFEL_API std::string explain_plugin(const Registry& registry, const Entry& entry);
 /// All keys of an experiment as paths for the command line.
 STIEFEL_API std::vector<std::string> experiment_keys(const Registry& registry);

@@ -64,9 +64,11 @@ bool detail::Section::sound() const {
 void check_declared(const detail::Section& section, std::string_view key) {
   for (const auto& declaration : section.declarations)
     if (declaration->key == key)
-      throw Error(fmt::format("the option '{}' is declared twice{}; give it another name in describe()", section.path_of(key),
-                              section.plugin.empty() ? "" : fmt::format(", once by '{}' and once by stiefel or by itself", section.plugin)),
-                  Exit::plugin);
+      throw Error(
+          fmt::format(
+              "the option '{}' is declared twice{}; give it another name in describe()", section.path_of(key),
+              section.plugin.empty() ? "" : fmt::format(", once by '{}' and once by stiefel or by the same plugin", section.plugin)),
+          Exit::plugin);
 }
 
 bool ill_formed(const detail::Section& section) {

@@ -8,10 +8,10 @@
 
 namespace stiefel {
 
-/// Error when the section declares the key already: a plugin's option that clashes with a key of stiefel's.
+/// Throws Error if the section already declares the key: a plugin's option that clashes with a key of stiefel's.
 void check_declared(const detail::Section& section, std::string_view key);
 
-/// The value at `key` of the section, and where it stands; null when it is absent.
+/// The value at `key` of the section, and its place; null if it is absent.
 const Node* find_value(const detail::Section& section, std::string_view key, Location& where);
 
 /// Reads the declaration's node into its value.
@@ -23,7 +23,7 @@ void check_fields(detail::Section& section);
 /// Whether the field's constraints allow the value.
 bool acceptable(const Declaration& field, const Value& value);
 
-/// True when the section's node is no mapping, nor a scalar that stands for one.
+/// True if the section's node is neither a mapping nor a scalar that abbreviates one.
 bool ill_formed(const detail::Section& section);
 
 }  // namespace stiefel

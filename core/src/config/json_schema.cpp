@@ -120,10 +120,10 @@ Json sweep_schema() {
   Json distribution = {{"type", "object"}, {"minProperties", 1}, {"maxProperties", 1}, {"additionalProperties", false}};
   for (const char* kind : {"uniform", "log_uniform", "integer"}) distribution["properties"][kind] = bounds;
   distribution["properties"]["choice"] = {{"type", "array"}, {"minItems", 1}};
-  return {{"description", "many runs: lists of values or distributions by the paths of their keys"},
+  return {{"description", "several runs: lists of values or distributions, by the paths of their keys"},
           {"type", "object"},
           {"properties",
-           {{"samples", {{"description", "draws from the distributions"}, {"type", "integer"}, {"minimum", 1}}},
+           {{"samples", {{"description", "number of draws from the distributions"}, {"type", "integer"}, {"minimum", 1}}},
             {"halving", object_schema(schema)}}},
           {"additionalProperties", {{"anyOf", {{{"type", "array"}, {"minItems", 1}}, distribution}}}}};
 }
@@ -139,7 +139,7 @@ std::string json_schema(const Registry& registry) {
   Json json = {{"$schema", "http://json-schema.org/draft-07/schema#"}, {"title", "stiefel experiment"}};
   json.update(object_schema(schema));
   const Json file = {{"type", "string"}};
-  json["properties"]["extends"] = {{"description", "files whose keys stand unless they are given here; the later wins"},
+  json["properties"]["extends"] = {{"description", "files whose keys apply unless they are given here; the later file wins"},
                                    {"anyOf", {file, {{"type", "array"}, {"items", file}}}}};
   json["properties"]["seeds"] = seeds_schema();
   json["properties"]["sweep"] = sweep_schema();

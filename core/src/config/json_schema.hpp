@@ -1,4 +1,4 @@
-// `stiefel schema`: the keys of an experiment as a JSON schema (draft-07), by which editors complete and check YAML.
+// `stiefel schema`: the keys of an experiment as a JSON schema (draft-07), with which editors complete and check YAML.
 #pragma once
 
 #include <string>

@@ -54,8 +54,8 @@ void refuse_many(const Composed& composed, Problems& problems) {
   const SweepDescription sweep = describe_sweep(composed, problems);
   problems.raise();
   const Member& first = composed.many.front();
-  problems.add(first.where,
-               fmt::format("{}: this describes {} runs and not one; `stiefel sweep run FILE` does them all", first.key, sweep.runs.size()));
+  problems.add(first.where, fmt::format("{}: this describes {} runs, not one; run them all with `stiefel sweep run FILE`", first.key,
+                                        sweep.runs.size()));
   problems.raise();
 }
 

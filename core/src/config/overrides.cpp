@@ -13,7 +13,7 @@
 namespace stiefel {
 namespace {
 
-/// Keys that stand beside a plugin's options but are not the plugin's.
+/// Keys next to a plugin's options that are not the plugin's.
 constexpr std::array kept_keys = {"hidden", "route", "blocks", "rate", "weight_decay", "composite", "schedule"};
 
 /// Keys of the path at the front of `text`, which then begins with '='; empty when the grammar is violated.
@@ -65,7 +65,7 @@ std::optional<Override> parse(const std::string& text, Problems& problems) {
     return std::nullopt;
   }
   if (result.keys.size() > deepest_level) {
-    problems.add({}, fmt::format("'{}' has {} keys and may have {}", shortened(result.path), result.keys.size(), deepest_level));
+    problems.add({}, fmt::format("'{}' has {} keys; at most {} are allowed", shortened(result.path), result.keys.size(), deepest_level));
     return std::nullopt;
   }
   if (result.keys[0] == "extends") {
@@ -82,8 +82,8 @@ Node* list_entry(Node& list, const std::string& key, const Override& override, P
   const auto [end, code] = std::from_chars(key.data(), key.data() + key.size(), index);
   if (code == std::errc() && end == key.data() + key.size() && index < list.items.size()) return &list.items[index];
   problems.add(override.where, list.items.empty() ? fmt::format("{}: the list is empty", override.path)
-                                                  : fmt::format("{}: this is a list with entries 0 to {}, there is no '{}'", override.path,
-                                                                list.items.size() - 1, key));
+                                                  : fmt::format("{}: this is a list with entries 0 to {}; there is no entry '{}'",
+                                                                override.path, list.items.size() - 1, key));
   return nullptr;
 }
 

@@ -1,4 +1,4 @@
-// `key.path=value` from the command line, and values that a sweep lays over an experiment.
+// `key.path=value` from the command line, and values that a sweep merges over an experiment.
 #pragma once
 
 #include <span>
@@ -11,13 +11,13 @@
 namespace stiefel {
 
 struct Override {
-  std::string text, path;  ///< as written; the path alone
+  std::string text, path;  ///< as written; only the path
   std::vector<std::string> keys;
   Node value;
   Location where;  ///< of the path
 };
 
-/// Keys of `model.cell.hidden`; a key that holds dots is written in quotes: record.blocks."activation.slope". Empty when it is no path.
+/// Keys of `model.cell.hidden`; a key that contains dots is written in quotes: record.blocks."activation.slope". Empty if it is not a path.
 STIEFEL_API std::vector<std::string> keys_of_path(std::string_view path);
 
 /// Sets each value in the tree.

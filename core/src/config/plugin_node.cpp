@@ -15,7 +15,7 @@ const char* article(Role role) { return role == Role::optimizer ? "an" : "a"; }
 
 std::string known_names(const Registry* registry, Role role) {
   const std::vector<std::string> names = registry ? registry->names(role) : std::vector<std::string>();
-  return names.empty() ? fmt::format("no {} was found", name_of(role)) : fmt::format("there are {}", fmt::join(names, ", "));
+  return names.empty() ? fmt::format("no {} was found", name_of(role)) : fmt::format("choose from {}", fmt::join(names, ", "));
 }
 
 }  // namespace
@@ -50,7 +50,7 @@ void ConfigSchema::describe_plugin(PluginChoice& choice, Role role, const char* 
   field("plugin", choice.plugin, fmt::format("name of the {}", name_of(role)));
   Declaration& name = *section_->declarations.back();
   name.required = name.given;
-  section_->noun = "a key beside plugin";
+  section_->noun = "a key next to `plugin`";
   if (beside) beside(*this);
   section_->open = true;
   if (reads() && (!name.given || !name.sound)) {
@@ -104,10 +104,10 @@ void ConfigSchema::group(OptimizerGroup& group, const char* example) {
   }
   shorthand("plugin");
   group.plugin = "frozen";
-  section_->noun = "a key beside `plugin: frozen`";
+  section_->noun = "a key next to `plugin: frozen`";
   section_->plugin = "frozen";
-  section_->meaning = "leaves the blocks as they are initialised";
-  field("plugin", group.plugin, "leaves the blocks as they are initialised");
+  section_->meaning = "keeps the blocks at their initial values";
+  field("plugin", group.plugin, "keeps the blocks at their initial values");
   group.describe(*this);
 }
 

@@ -1,4 +1,4 @@
-// Places in configuration files, and the list of everything that is wrong with a configuration: collected first, reported at once.
+// Places in configuration files, and the list of all errors in a configuration: collected first, reported together.
 #pragma once
 
 #include <string>
@@ -21,13 +21,13 @@ struct Location {
 
 class STIEFEL_API Problems {
  public:
-  /// The same sentence about the same place counts once.
+  /// The same message about the same place counts once.
   void add(const Location& where, std::string sentence, Exit code = Exit::usage);
   bool empty() const { return list_.empty(); }
   std::size_t count() const { return list_.size(); }
   /// One line each, "file:line:column: sentence": by file in the order of first mention, then by line; the command line last.
   std::string text() const;
-  /// Throws one Error that holds all lines, if there are any.
+  /// Throws one Error with all lines, if there are any.
   void raise() const;
 
  private:

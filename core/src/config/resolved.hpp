@@ -1,4 +1,4 @@
-// What was read, written out again: every key with its effective value, and where each came from.
+// Writes what was read: every key with its effective value, and the origin of each.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@ namespace stiefel {
 /// YAML of all keys in the order of their declaration; read again it gives the same values and the same text.
 std::string resolved_yaml(const ConfigSchema& schema);
 
-/// The same without the keys that change no bit of a result: threads, where plugins lie, train.recompute, train.step_limit, when
+/// The same without the keys that change no bit of a result: threads, the places of plugins, train.recompute, train.step_limit, when
 /// checkpoints are made.
 std::string result_yaml(const ConfigSchema& schema);
 
-/// Whether a result may depend on the key, a path such as "train.batch"; on those below a key it does as on the key.
+/// Whether a result may depend on the key, a path such as "train.batch"; keys below a key count like that key.
 bool affects_results(const std::string& key);
 
 /// "key=file:line", "key=command line" or "key=default" for each value of resolved_yaml().

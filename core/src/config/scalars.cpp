@@ -14,8 +14,8 @@
 namespace stiefel {
 namespace {
 
-constexpr std::array type_names = {"true or false",      "an integer",        "a number",       "a text",
-                                   "a list of integers", "a list of numbers", "a list of texts"};
+constexpr std::array type_names = {"true or false",      "an integer",        "a number",         "a string",
+                                   "a list of integers", "a list of numbers", "a list of strings"};
 
 std::string_view unsigned_part(std::string_view text) { return text.substr(!text.empty() && (text[0] == '-' || text[0] == '+')); }
 
@@ -69,7 +69,7 @@ double to_double(std::string_view text, bool& fits) {
   return value;
 }
 
-/// Why the node is no number of the kind asked for, as far as something helpful can be said.
+/// A hint on why the node is not a number of the requested kind, if there is a helpful one.
 std::string number_hint(const Node& node, bool integer) {
   const std::string& text = node.text;
   if (node.quoted && looks_like_number(text)) return "; remove the quotes";
@@ -135,7 +135,7 @@ template <> bool read_one(const Node& node, std::string& value, std::string& sen
     value = node.text;
     return true;
   }
-  sentence = "must be a text, got " + shown(node);
+  sentence = "must be a string, got " + shown(node);
   return false;
 }
 

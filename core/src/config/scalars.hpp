@@ -1,4 +1,4 @@
-// Values of one type from nodes of the tree, strictly: what a number looks like decides whether it is one; and back to YAML text.
+// Converts nodes of the tree to values of one type, strictly by the grammar of numbers, and values back to YAML text.
 #pragma once
 
 #include <string>
@@ -22,17 +22,17 @@ struct Fault {
   std::string sentence;  ///< what follows the key: `must be an integer, got "x"`
 };
 
-/// Reads `node` as the type that `value` already holds; false and faults when it is something else, `value` then unchanged.
+/// Reads `node` as the type that `value` already holds; false and faults if it is something else; `value` is then unchanged.
 STIEFEL_API bool read_value(const Node& node, Value& value, std::vector<Fault>& faults);
 
 /// `'abc'`, `a list`, `a mapping`, `nothing`.
 STIEFEL_API std::string shown(const Node& node);
-/// The beginning of a text in one line, as it may stand in a sentence.
+/// The beginning of a text in one line, for use in a message.
 STIEFEL_API std::string shortened(std::string_view text);
 
-/// A double as the shortest decimal that reads back to the same bits.
+/// The shortest decimal that reads back to the same bits.
 STIEFEL_API std::string number_text(double value);
-/// Text as a YAML scalar, in quotes only where it needs them.
+/// Text as a YAML scalar, in quotes only if needed.
 STIEFEL_API std::string quoted_text(std::string_view text);
 /// A value as YAML in one line.
 STIEFEL_API std::string yaml_text(const Value& value);

@@ -56,7 +56,7 @@ class TreeBuilder final : public YAML::EventHandler {
 
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, const std::string& value) override {
     refuse_tag(mark, tag, /*plain_marks=*/true);
-    if (value.find('\0') != std::string::npos) throw Refused{place(mark), "the text holds a NUL character; remove it"};
+    if (value.find('\0') != std::string::npos) throw Refused{place(mark), "the text contains a NUL character; remove it"};
     Node node = leaf(Node::Kind::scalar, mark);
     node.text = value;
     node.quoted = tag == "!";
@@ -65,7 +65,7 @@ class TreeBuilder final : public YAML::EventHandler {
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchors_.find(anchor);
-    if (found == anchors_.end()) throw Refused{place(mark), "this alias refers to the value that it is a part of; write the value out"};
+    if (found == anchors_.end()) throw Refused{place(mark), "this alias refers to a value that contains it; write the value out"};
     if (open_.size() + depth_of(found->second) > deepest_level) refuse_depth(mark);
     count(count_nodes(found->second), place(mark));
     add(found->second, 0);
@@ -113,7 +113,7 @@ class TreeBuilder final : public YAML::EventHandler {
   }
 
   [[noreturn]] void refuse_depth(const YAML::Mark& mark) const {
-    throw Refused{place(mark), fmt::format("nested deeper than {} levels; no key of an experiment lies that deep", deepest_level)};
+    throw Refused{place(mark), fmt::format("nested deeper than {} levels; no key of an experiment is that deep", deepest_level)};
   }
 
   void open(Node::Kind kind, const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
@@ -187,7 +187,7 @@ Location place_of_byte(std::string_view text, std::size_t byte, const std::strin
 /// What yaml-cpp would let pass: size, control characters, bytes that are no UTF-8, tabs as indentation.
 void check_characters(std::string_view text, const std::string& file) {
   if (text.size() > largest_configuration)
-    throw Refused{{file, 0, 0}, fmt::format("{} bytes; a configuration may have at most {}", text.size(), largest_configuration)};
+    throw Refused{{file, 0, 0}, fmt::format("{} bytes; a configuration can have at most {}", text.size(), largest_configuration)};
   bool indentation = true;
   for (std::size_t i = 0; i < text.size();) {
     const unsigned char c = static_cast<unsigned char>(text[i]);
@@ -195,7 +195,7 @@ void check_characters(std::string_view text, const std::string& file) {
     if (length == 0) throw Refused{place_of_byte(text, i, file), fmt::format("byte 0x{:02X} is not UTF-8; save the file as UTF-8", c)};
     if ((c < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7F)
       throw Refused{place_of_byte(text, i, file), fmt::format("control character 0x{:02X}; remove it", c)};
-    if (c == '\t' && indentation) throw Refused{place_of_byte(text, i, file), "a tab as indentation; YAML is indented by spaces"};
+    if (c == '\t' && indentation) throw Refused{place_of_byte(text, i, file), "a tab in the indentation; YAML is indented with spaces"};
     indentation = c == '\n' || (indentation && (c == ' ' || c == '\r'));
     i += length;
   }
@@ -203,13 +203,13 @@ void check_characters(std::string_view text, const std::string& file) {
 
 std::string in_plain_words(const std::string& message) {
   static const std::map<std::string, std::string> words = {
-      {"illegal EOF in scalar", "a quotation mark is opened and never closed"},
-      {"end of sequence flow not found", "a [ is opened and never closed"},
-      {"end of map flow not found", "a { is opened and never closed"},
-      {"illegal flow end", "this bracket closes another kind than was opened, or nothing"},
-      {"end of map not found", "this line is indented like none above it, or a ':' is missing"},
-      {"end of sequence not found", "this line is indented like none above it, or a '-' is missing"},
-      {"illegal map value", "a ':' where no value can begin; put text with ': ' in quotes"},
+      {"illegal EOF in scalar", "a quotation mark is never closed"},
+      {"end of sequence flow not found", "a [ is never closed"},
+      {"end of map flow not found", "a { is never closed"},
+      {"illegal flow end", "this bracket does not match an open one"},
+      {"end of map not found", "the indentation of this line matches no line above it, or a ':' is missing"},
+      {"end of sequence not found", "the indentation of this line matches no line above it, or a '-' is missing"},
+      {"illegal map value", "unexpected ':'; put text that contains ': ' in quotes"},
   };
   const auto found = words.find(message);
   return found == words.end() ? message : found->second;
@@ -227,7 +227,7 @@ std::optional<Node> parse_yaml(std::string_view text, const std::string& file, P
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // byte order mark
   try {
     check_characters(text, file);
-    // yaml-cpp closes an open quotation by itself when the file ends with a line end.
+    // yaml-cpp closes an open quotation automatically when the file ends with a line end.
     text = text.substr(0, text.find_last_not_of(" \t\r\n") + 1);
     std::istringstream stream{std::string(text)};
     YAML::Parser parser(stream);
@@ -250,9 +250,9 @@ std::optional<std::string> read_configuration(const std::filesystem::path& file,
   if (!std::filesystem::exists(status)) {
     fault = "there is no such file";
   } else if (!std::filesystem::is_regular_file(status)) {
-    fault = std::filesystem::is_directory(status) ? "it is a folder; name the YAML file in it" : "it is not a plain file";
+    fault = std::filesystem::is_directory(status) ? "it is a folder; name the YAML file in it" : "it is not a regular file";
   } else if (const auto size = std::filesystem::file_size(file, code); !code && size > largest_configuration) {
-    fault = fmt::format("it has {} bytes; a configuration may have at most {}", size, largest_configuration);
+    fault = fmt::format("it has {} bytes; a configuration can have at most {}", size, largest_configuration);
   } else {
     std::ifstream stream(file, std::ios::binary);
     std::ostringstream text;
@@ -260,7 +260,7 @@ std::optional<std::string> read_configuration(const std::filesystem::path& file,
     if (stream && !stream.bad()) return std::move(text).str();
     // An empty file makes operator<< fail although nothing is wrong with it.
     if (stream.is_open() && !stream.bad() && !code && size == 0) return std::string();
-    fault = "it cannot be read; look at its permissions";
+    fault = "it cannot be read; check its permissions";
   }
   return std::nullopt;
 }

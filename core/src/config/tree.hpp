@@ -1,6 +1,6 @@
-// A YAML document as a tree of our own: every key and value knows its file, line and column. The only part that knows yaml-cpp.
+// Our own tree of a YAML document: every key and value knows its file, line and column. The only part that uses yaml-cpp.
 //
-// Accepted is the tame part of YAML: one document, string keys, no tags, no merge keys, no duplicate keys, aliases only where they stay
+// It accepts a safe subset of YAML: one document, string keys, no tags, no merge keys, no duplicate keys, aliases only while they stay
 // small; at most 1 MB, 64 levels and 100,000 nodes after aliases are expanded.
 #pragma once
 
@@ -24,8 +24,8 @@ struct Node {
   Kind kind = Kind::null;
   Location where;
   std::string text;             ///< of a scalar; of a map that was merged over a scalar: that scalar, an abbreviation
-  bool quoted = false;          ///< the scalar stood in quotes or in a block: it is text
-  bool abbreviated = false;     ///< the map holds `text` as well
+  bool quoted = false;          ///< the scalar was in quotes or in a block: it is text
+  bool abbreviated = false;     ///< the map also holds `text`
   Location text_where;          ///< of that text
   std::vector<Node> items;      ///< of a sequence
   std::vector<Member> members;  ///< of a map, in order
@@ -40,10 +40,10 @@ struct Member {
   Node value;
 };
 
-/// Nothing when the text cannot be made into a tree; the reasons are in `problems`. An empty `file` stands for the command line.
+/// Nothing if the text cannot be parsed; the reasons are in `problems`. An empty `file` means the command line.
 STIEFEL_API std::optional<Node> parse_yaml(std::string_view text, const std::string& file, Problems& problems);
 
-/// The text of a configuration file, or nothing and a sentence in `fault`.
+/// The text of a configuration file, or nothing and a message in `fault`.
 STIEFEL_API std::optional<std::string> read_configuration(const std::filesystem::path& file, std::string& fault);
 
 }  // namespace stiefel

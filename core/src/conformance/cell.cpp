@@ -57,7 +57,7 @@ std::optional<Start<double>> find_start(const Subject& subject, CheckReport& rep
     if (!finite) return std::nullopt;
     if (outcome.kink_distance >= smallest_distance) return Start<double>{std::move(network), problem};
   }
-  report.fail("gradient", fmt::format("in {} random points kink_distance() was never above {}", attempts, smallest_distance));
+  report.fail("gradient", fmt::format("at {} random points kink_distance() was never above {}", attempts, smallest_distance));
   return std::nullopt;
 }
 
@@ -251,7 +251,7 @@ void check_cell(const Subject& subject, CheckReport& report) {
     for (const Index units : {1, 2, 3, 6, 8, 17}) try_units(units, complex);
     for (const Index units : {4, 5, 9, 10, 12, 16, 20, 24})
       if (accepted.size() < sizes_needed) try_units(units, complex);
-    // A cell that is real by itself may have to carry a complex map; some can do nothing else.
+    // A real cell may need to work with a complex map; some cells support nothing else.
     if (!complex) try_units(3, true);
     for (const Index units : {1, 2, 6, 8})
       if (!complex && accepted.size() < sizes_needed) try_units(units, true);
@@ -259,8 +259,8 @@ void check_cell(const Subject& subject, CheckReport& report) {
     return report.fail("sizes", e.what());
   }
   report.require("sizes", accepted.size() >= sizes_needed,
-                 fmt::format("only {} of the numbers of units tried were accepted, {} are needed; the last refusal: {}", accepted.size(),
-                             sizes_needed, refusal));
+                 fmt::format("only {} of the tried numbers of units were accepted, but {} are needed; the last refusal: {}",
+                             accepted.size(), sizes_needed, refusal));
   report.note("sizes", tried);
   for (const CellContext context : accepted)
     for (const std::uint64_t seed : subject.seeds(context.units > 8 ? 1 : 2)) check_context(subject, report, context, seed);

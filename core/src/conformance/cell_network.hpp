@@ -1,4 +1,4 @@
-// A little network around a cell, with plain matrices for its maps: everything that a gradient check needs and nothing else.
+// A small network around a cell, with plain matrices for its maps: everything that a gradient check needs and nothing else.
 //
 //   z_t = V x_t + b,  the cell over chunks and slices,  L = Σ_t ⟨C_t, output_t⟩ + …   with random C: every output matters.
 #pragma once
@@ -26,7 +26,7 @@ struct Problem {
   std::vector<Real> inputs;   // x_t: d × sequences
   std::vector<Real> readout;  // C_t: output_rows × sequences; 0 columns: nothing is read out at t
   double message_clip = 0;
-  bool want_blocks = true;                                             // false: the sink asks for no block gradients
+  bool want_blocks = true;                                             // false: the sink requests no block gradients
   Index perturbed_step = -1, perturbed_row = 0, perturbed_column = 0;  // an output h_t to which `perturbation` is added
   double perturbation = 0;
 };

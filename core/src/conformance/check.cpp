@@ -96,7 +96,7 @@ void check_options(const Subject& subject, CheckReport& report, const Registry& 
     // What a run archives reads back as itself, and what `stiefel describe` prints is YAML.
     const std::string archived = ReadOptions(registry, entry, tree_of(subject.settings.options)).yaml();
     const std::string again = archived.empty() ? archived : ReadOptions(registry, entry, parsed(archived, "resolved options")).yaml();
-    report.require("options", again == archived, fmt::format("the options read back otherwise:\n{}instead of\n{}", again, archived));
+    report.require("options", again == archived, fmt::format("the options read back differently:\n{}instead of\n{}", again, archived));
     parsed(explain_plugin(registry, entry), "stiefel describe");
   });
 }

@@ -1,4 +1,4 @@
-// The conformance kit behind `stiefel check`: what the SDK's headers promise, tried on one method of a plugin.
+// The conformance kit behind `stiefel check`: tests the contract in the SDK's headers on one method of a plugin.
 #pragma once
 
 #include <atomic>
@@ -20,16 +20,16 @@ struct CheckSettings {
   Index rows = 0, cols = 0;  // of a parametrisation, complex ones counted once; 0: several
 };
 
-/// Where a check is, so that somebody else can tell when it never comes back. Texts end with 0.
+/// Where a check is, so that another process can report a call that never returns. Texts end with 0.
 struct Progress {
   char method[64] = "";
   char check[64] = "";
   char verb[64] = "";
-  std::atomic<std::uint64_t> calls = 0;  ///< begun so far
+  std::atomic<std::uint64_t> calls = 0;  ///< started so far
   bool done = false;
 };
 
-/// Every check of the method's role. What goes wrong is in the report; throws Error only when `options` cannot be read.
+/// Runs every check of the method's role. Failures are in the report; throws Error only if `options` cannot be read.
 STIEFEL_API CheckReport check_method(const Registry& registry, const Entry& entry, const CheckSettings& settings, Progress& progress);
 
 }  // namespace stiefel::conformance

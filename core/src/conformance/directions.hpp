@@ -1,4 +1,4 @@
-// Ways in which parameters may move: along an axis of a flat block, by a rotation of two rows of an orthogonal or unitary one.
+// Directions in which parameters can move: along an axis of a flat block, by a rotation of two rows of an orthogonal or unitary one.
 #pragma once
 
 #include <functional>

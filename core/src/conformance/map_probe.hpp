@@ -138,7 +138,7 @@ void compare_gradients(Comparison& comparison, const std::vector<BlockSpec>& blo
                        std::span<const double> expected);
 
 // Parts of check_parametrisation, each for one object at one seed.
-/// False when W has NaN or Inf: nothing else can then be said.
+/// False if W has NaN or Inf: nothing else can then be checked.
 template <class S> bool check_identities(MapProbe<S>& probe, CheckReport& report, std::uint64_t seed);
 template <class S> void check_claim(MapProbe<S>& probe, CheckReport& report, std::uint64_t seed);
 template <class S> void check_sums(MapProbe<S>& probe, CheckReport& report, std::uint64_t seed);

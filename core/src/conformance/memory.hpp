@@ -1,4 +1,4 @@
-// Memory that notices being written where it should not: numbers with sentinels before, after and between the columns.
+// Memory that detects writes where there should be none: numbers with sentinels before, after and between the columns.
 #pragma once
 
 #include <algorithm>

@@ -151,7 +151,7 @@ template <class S> void check_bowl(const Subject& subject, CheckReport& report, 
     on_manifold = true;
     report.measure("stays on manifold", defect(bowl.numbers(Index(b)), bowl.blocks()[b]), unit<S>(40), {}, "‖MᴴM − I‖");
   }
-  if (!on_manifold) report.skip("stays on manifold", "it moves flat blocks only");
+  if (!on_manifold) report.skip("stays on manifold", "it updates flat blocks only");
 }
 
 template <class S> void check_extremes(const Subject& subject, CheckReport& report, std::uint64_t seed) {

@@ -60,7 +60,7 @@ template <class S> void check_start(MapProbe<S>& probe, CheckReport& report, std
   probe.initialise(seed);
   const bool finite = std::all_of(theta.begin(), theta.end(), [](double x) { return std::isfinite(x); });
   report.require("initialise", finite, "θ has NaN or Inf");
-  report.require("initialise", probe.theta() == theta, "the same random stream gave another θ");
+  report.require("initialise", probe.theta() == theta, "the same random stream gave a different θ");
   probe.refresh();
 }
 
@@ -133,9 +133,10 @@ void check_parametrisation(const Subject& subject, CheckReport& report) {
   }
   report.require("memory", true, "");
   const std::size_t needed = subject.settings.rows > 0 ? 1 : shapes_needed;
-  report.require("shapes", shapes.accepted.size() >= needed,
-                 fmt::format("{} of the sizes tried were accepted and {} needed (--shape ROWSxCOLUMNS asks for one); the last refusal: {}",
-                             shapes.accepted.size(), needed, shapes.refusal));
+  report.require(
+      "shapes", shapes.accepted.size() >= needed,
+      fmt::format("{} of the tried sizes were accepted, but {} are needed (--shape ROWSxCOLUMNS requests one); the last refusal: {}",
+                  shapes.accepted.size(), needed, shapes.refusal));
   std::string tried;
   for (const auto* list : {&shapes.accepted, &shapes.rectangular})
     for (const Shape shape : *list) tried += (tried.empty() ? "" : ", ") + shape_text(shape);

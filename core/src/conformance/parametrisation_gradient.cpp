@@ -17,7 +17,7 @@ double step_of(std::span<const double> block, const BlockSpec& spec) {
   return relative * (size > 0 ? std::clamp(size, 1e-4, 1e4) : 1.);
 }
 
-// Differences of f(θ) along every direction against the slopes that `gradient` says, block by block.
+// Compares differences of f(θ) along every direction with the slopes from `gradient`, block by block.
 void compare_slopes(MapProbe<double>& probe, CheckReport& report, std::string_view check, const std::vector<double>& gradient, double floor,
                     std::uint64_t seed, const std::function<double()>& f) {
   const std::vector<double> theta = probe.theta();

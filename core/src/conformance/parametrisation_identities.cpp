@@ -46,7 +46,7 @@ template <class S> void check_routes(MapProbe<S>& probe, CheckReport& report, co
   const CMat<S> kept = probe.subject().call("matrix", [&] { return map.matrix(); });
   if (kept.size()) {
     Comparison comparison;
-    report.require("matrix()", kept.rows() == W.rows() && kept.cols() == W.cols(), "matrix() has another shape than the map");
+    report.require("matrix()", kept.rows() == W.rows() && kept.cols() == W.cols(), "the shape of matrix() differs from that of the map");
     if (kept.rows() == W.rows() && kept.cols() == W.cols()) comparison.matrices("W", kept.template cast<double>(), W);
     report.measure("matrix()", comparison, bound);
   }
@@ -124,7 +124,7 @@ template <class S> void check_claim(MapProbe<S>& probe, CheckReport& report, std
     report.skip("claim", "the map claims nothing");
   } else if (claim.kind == Claim::bounded) {
     report.require("claim", claim.low >= 0 && claim.low <= claim.high,
-                   fmt::format("[{}, {}] is no interval of singular values", claim.low, claim.high));
+                   fmt::format("[{}, {}] is not an interval of singular values", claim.low, claim.high));
     double outside = 0;
     for (const double s : singular_values(W, probe.shape.complex)) outside = std::max({outside, claim.low - s, s - claim.high});
     report.measure("claim", std::isfinite(W.sum()) ? outside : W.sum(), largest_c * unit * std::max(1., claim.high), {},
@@ -168,7 +168,7 @@ template <class S> void check_spectrum(MapProbe<S>& probe, CheckReport& report) 
     left.erase(nearest);
     if (i > 0)
       report.require("spectrum", std::abs(value) <= std::abs(spectrum.eigenvalues[i - 1]) + rounding<S>(W.rows()) * norm,
-                     "eigenvalues do not come by descending modulus");
+                     "eigenvalues are not in the order of descending modulus");
   }
   // Eigenvalues of a matrix far from normal are ill-conditioned: the root of the rounding is what a double eigenvalue may lose.
   report.measure("spectrum", distances, 4 * std::sqrt(rounding<S>(W.rows())) * norm);

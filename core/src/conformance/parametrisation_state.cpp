@@ -71,7 +71,7 @@ template <class S> void follow_both(MapProbe<S>& probe, MapProbe<S>& copy, Check
       each->after_step();
     }
     const bool same = probe.theta() == copy.theta();
-    report.require("save and load", same, fmt::format("after_step() number {} after loading moves θ otherwise", step + 1));
+    report.require("save and load", same, fmt::format("after_step() number {} after loading moves θ differently", step + 1));
     if (!same) break;
   }
   copy.refresh();
@@ -94,7 +94,7 @@ template <class S> void check_map_archive(MapProbe<S>& probe, CheckReport& repor
   require_same_bits(report, "save and load", copy.matrix(), probe.matrix(), "W of a new object that was loaded");
   MemoryArchive resaved;
   subject.call("serialise", [&] { copy.map().serialise(resaved); });
-  report.require("save and load", resaved.items() == saved.items(), "saving what was loaded gives other bytes");
+  report.require("save and load", resaved.items() == saved.items(), "saving what was loaded gives different bytes");
   if (many_steps) follow_both(probe, copy, report);
 }
 

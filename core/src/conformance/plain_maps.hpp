@@ -1,4 +1,4 @@
-// Maps of a cell as plain matrices, for networks that are to be checked and not to be fast.
+// Maps of a cell as plain matrices, for networks that are made for checks, not for speed.
 #pragma once
 
 #include <vector>

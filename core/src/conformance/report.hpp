@@ -11,7 +11,7 @@
 
 namespace stiefel::conformance {
 
-/// One number that came out otherwise than expected.
+/// One number that differs from the expected one.
 struct Mismatch {
   std::string block;
   Index index = 0;
@@ -58,7 +58,7 @@ class STIEFEL_API CheckReport {
   CheckReport(std::string method, std::string role, std::string file)
       : method_(std::move(method)), role_(std::move(role)), file_(std::move(file)) {}
 
-  /// The circumstances of what is reported from now on.
+  /// Sets the context of what is reported from now on.
   void at(Case now) { now_ = std::move(now); }
   const Case& now() const { return now_; }
 
@@ -72,14 +72,14 @@ class STIEFEL_API CheckReport {
   void fail(std::string_view check, const std::string& sentence) { require(check, false, sentence); }
   /// A check that does not apply; a line of the same name that was measured stays.
   void skip(std::string_view check, const std::string& why);
-  /// Adds to what the line says when it passes.
+  /// Adds to the line that is printed when it passes.
   void note(std::string_view check, const std::string& note);
 
   bool passed() const;
   const std::vector<Line>& lines() const { return lines_; }
   const std::string& method() const { return method_; }
 
-  /// For people. `command` is what repeats a failure, without --seed and --scalar.
+  /// Prints the report for people. `command` repeats a failure, without --seed and --scalar.
   std::string text(const std::string& command) const;
 
  private:

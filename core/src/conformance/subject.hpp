@@ -18,7 +18,7 @@ class Subject {
       : entry(entry), file(std::move(file)), settings(settings), progress_(progress) {
     write(progress_.method, entry.name);
   }
-  /// The same method watched elsewhere, for another thread.
+  /// The same method with separate observers, for another thread.
   Subject(const Subject& other, Progress& progress)
       : entry(other.entry), file(other.file), settings(other.settings), options(other.options), progress_(progress) {}
 

@@ -54,7 +54,7 @@ template <class S> void check_disjoint(const TaskProbe<S>& probe, CheckReport& r
     const double shared = double(std::count_if(other.begin(), other.end(), [&](const std::string& s) { return distinct.contains(s); })) /
                           double(other.size());
     report.measure("splits disjoint", shared, 2 * chance + 0.01, {},
-                   fmt::format("share of {} sequences that stand in train too", name_of(split)));
+                   fmt::format("share of {} sequences that are also in train", name_of(split)));
   }
 }
 
@@ -111,7 +111,7 @@ template <class S> std::vector<std::string> contents(Batch<S>& batch, const Task
 }
 
 template <class S> void check_batches(const TaskProbe<S>& probe, CheckReport& report, std::uint64_t seed) {
-  report.require("batches", probe.batches(Split::train) > 0, "there is no batch to train on");
+  report.require("batches", probe.batches(Split::train) > 0, "there is no training batch");
   const TaskProbe<S> twin(probe.subject, seed), other(probe.subject, seed + 1000);
   for (const Split split : splits) {
     const Index count = probe.batches(split);
@@ -166,14 +166,14 @@ template <class S> void check_report(const TaskProbe<S>& probe, CheckReport& rep
       "alphabet",
       alphabet.empty() || (Index(alphabet.size()) == probe.shape.output_size && probe.shape.input_size == probe.shape.output_size &&
                            probe.shape.input == InputKind::symbols),
-      fmt::format("alphabet() has {} texts; it needs one for each of the classes, which must be the input symbols", alphabet.size()));
-  report.require("alphabet", distinct.size() == alphabet.size() && !distinct.contains(""), "a text of alphabet() is empty or there twice");
+      fmt::format("alphabet() has {} entries; it needs one for each class, and the classes must be the input symbols", alphabet.size()));
+  report.require("alphabet", distinct.size() == alphabet.size() && !distinct.contains(""), "an entry of alphabet() is empty or duplicate");
   if (!probe.subject.call("reports", [&] { return probe.task->reports(); }) || probe.batches(Split::test) <= 0) return;
   Counted outcome;
   const Batch<S> batch = probe.fill(Split::test, 0);
   const Panel<S> outputs(probe.shape.output_size, Index(batch.weights().size()));
   probe.subject.call("report", [&] { probe.task->report(0, batch, outputs.read(), outcome); });
-  report.require("report", outcome.scalars + outcome.files > 0, "report() says nothing of the first test batch");
+  report.require("report", outcome.scalars + outcome.files > 0, "report() reports nothing for the first test batch");
   report.require("report", outcome.wrong.empty(), outcome.wrong);
 }
 
@@ -204,7 +204,7 @@ void check_task_scalars(const Subject& subject, CheckReport& report, std::uint64
   Comparison comparison;
   report.require("float as double",
                  f.sequences() == d.sequences() && f.steps() == d.steps() && f.labels() == d.labels() && f.symbols() == d.symbols(),
-                 "the batch of a seed has other sequences, labels or symbols in the other scalar");
+                 "a seed gives different sequences, labels or symbols in the other scalar type");
   if (f.sequences() != d.sequences() || f.steps() != d.steps()) return;
   comparison.matrices("inputs", f.inputs(), d.inputs());
   comparison.matrices("targets", f.targets(), d.targets());

@@ -13,7 +13,7 @@ template <class S> void check_loss_gradient(const TaskProbe<S>& probe, CheckRepo
   Real gradient;
   const double value = probe.loss(output, scored.targets(), &gradient);
   report.require("loss", std::isfinite(value) && gradient.allFinite(), "the loss or its gradient has NaN or Inf");
-  report.require("loss", probe.loss(output, scored.targets()) == value, "the loss is another one when no gradient is wanted");
+  report.require("loss", probe.loss(output, scored.targets()) == value, "the loss differs when no gradient is requested");
   if constexpr (std::is_same_v<S, double>) {
     Comparison comparison;
     for (Index c = 0; c < std::min<Index>(output.cols(), 12); ++c) {

@@ -1,4 +1,4 @@
-// A task under test: batches as they come, and their scored columns as the engine hands them to loss().
+// A task under test: its batches, and their scored columns as the engine passes them to loss().
 #pragma once
 
 #include "conformance/memory.hpp"

@@ -1,4 +1,4 @@
-// A task behind its plugin: each call is guarded, and what a pass relies on is checked when it comes.
+// A task behind its plugin: each call is guarded, and everything that a pass relies on is checked on arrival.
 #pragma once
 
 #include <string>

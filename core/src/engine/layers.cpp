@@ -8,7 +8,7 @@ template <class S> InputLayer<S>::InputLayer(const InputOptions& options, const 
   if (options.embedding_size > 0 && kind_ != InputKind::symbols)
     throw Error("model.input.embedding needs a task whose input is symbols; remove it or choose another task");
   if (kind_ == InputKind::none && !options.bias)
-    throw Error("the task has no input: model.input.bias: false would leave the cell without anything to read; set it to true");
+    throw Error("the task has no input, so the cell would read nothing with model.input.bias: false; set it to true");
 }
 
 template <class S> std::vector<BlockSpec> InputLayer<S>::blocks() const {

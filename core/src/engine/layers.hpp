@@ -1,4 +1,4 @@
-// What surrounds the recurrence: V x + b before it and o = Y h + c behind it. Shapes: V rows × d, Y k × r.
+// The layers around the recurrence: V x + b before it and o = Y h + c after it. Shapes: V rows × d, Y k × r.
 #pragma once
 
 #include <stiefel/cell.hpp>

@@ -12,7 +12,7 @@
 
 namespace stiefel {
 
-/// What is known of the work, for the choice of a route.
+/// Sizes of the work, for choosing a route.
 struct RouteContext {
   std::string wanted = "auto";  // auto structured dense
   Index columns = 1;            // of a product in the time loop

@@ -82,12 +82,12 @@ template <class S> PassResult Network<S>::run(const Batch<S>& batch, Workers& wo
   if (model_.carried_state() && carried_.size() > 0 && carried_.cols() < batch.sequences())
     throw Error(
         fmt::format("the state of {} sequences is carried into a batch of {}: with model.initial_state.kind: carried all batches "
-                    "have the same number, which train.batch must not change",
+                    "must have the same number of sequences, so do not change train.batch",
                     carried_.cols(), batch.sequences()));
   slices_ = deal(lengths_of(batch));
   while (passes_.size() < slices_.size()) passes_.push_back(std::make_unique<SlicePass<S>>());
   const auto [weight, last_weight] = weights_of(batch, model_.task.readout);
-  const bool shared = ranks_ && ranks_->count() > 1 && !outputs;  // outputs are wanted whole by every rank
+  const bool shared = ranks_ && ranks_->count() > 1 && !outputs;  // every rank needs all outputs
   workers.run(int(slices_.size()), [&, weight = weight, last_weight = last_weight](int s) {
     if (shared && s % ranks_->count() != ranks_->rank()) return passes_[s]->expect(model_, task_, slices_[s], request);
     passes_[s]->run(model_, task_, batch, slices_[s], request, inverse(weight), inverse(last_weight), carried_, outputs);

@@ -14,17 +14,17 @@
 
 namespace stiefel {
 
-/// Of a whole batch. Norms are (Σ over batch and rows of squares)^½ per time step, losses batch means.
+/// Results of a whole batch. Norms are (Σ over batch and rows of squares)^½ per time step, losses are batch means.
 struct PassResult {
   double loss = 0, penalty = 0;
-  double weight = 0;           // of the batch's scored outputs
-  double forward_seconds = 0;  // of the slowest slice: its time loop, without the loss
+  double weight = 0;           // total weight of the batch's scored outputs
+  double forward_seconds = 0;  // time loop of the slowest slice, without the loss
   std::vector<Ratio> metrics;
   std::vector<double> hidden_norm, gradient_norm, last_gradient_norm;
 };
 
-/// Parameters, and what cell and maps keep beyond them, by plugin: "cell", "recurrent", "recurrent.forget"; those that keep nothing are
-/// left out.
+/// Parameters, and what cell and maps keep beyond them, by plugin: "cell", "recurrent", "recurrent.forget"; those without state are
+/// omitted.
 template <class S> struct NetworkState {
   std::vector<S> values;
   std::map<std::string, StateItems> plugins;
@@ -47,7 +47,7 @@ template <class S> class STIEFEL_API Network {
   void refresh(const std::vector<S>& theta) { model_.refresh(theta.data()); }
   void refresh() { refresh(theta_); }
 
-  /// From now on all of them compute a batch together.
+  /// From now on all ranks compute a batch together.
   void share(Ranks& ranks) { ranks_ = &ranks; }
   /// Composite decay λ of λ‖W‖_F² of each map.
   void set_map_decay(Index map, double decay) { map_decay_[map] = decay; }
@@ -60,7 +60,7 @@ template <class S> class STIEFEL_API Network {
   Matrix<S> take_state() { return std::exchange(carried_, Matrix<S>()); }
   void give_state(const Matrix<S>& state) { carried_ = state; }
   const Matrix<S>& carried() const { return carried_; }
-  /// Of the last train(): for gradient checks.
+  /// Kink distance of the last train(), for gradient checks.
   double kink_distance() const;
 
  private:

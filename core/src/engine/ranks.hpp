@@ -1,5 +1,5 @@
-// The processes that train one network together: each computes some slices of every batch, and all do the rest alike, in the same order and
-// with the same bits.
+// The processes that train one network together: each computes some slices of every batch, and all do the rest identically, in the same
+// order and with the same bits.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace stiefel {
 
-/// One process alone; the ranks of MPI override everything. Every function but rank() and count() is to be called by all ranks in the same
-/// order, from the thread that made the object.
+/// One process alone; the ranks of MPI override everything. Every function except rank() and count() must be called by all ranks in the
+/// same order, from the thread that made the object.
 class STIEFEL_API Ranks {
  public:
   virtual ~Ranks();
@@ -21,13 +21,13 @@ class STIEFEL_API Ranks {
   bool first() const { return rank() == 0; }
   /// What every rank has in `own` becomes `all`, rank after rank; `sizes` are the bytes of each.
   virtual void gather(std::span<const std::byte> own, std::span<std::byte> all, const std::vector<int>& sizes);
-  /// The largest of what the ranks have; also a barrier.
+  /// The maximum over the ranks; also a barrier.
   virtual int largest(int own) { return own; }
   /// Ends the processes of all ranks.
   virtual void abort(int exit_code);
 };
 
-/// The ranks that mpirun has started; Error when this library was built without MPI.
+/// The ranks that mpirun has started; throws Error if this library was built without MPI.
 STIEFEL_API std::unique_ptr<Ranks> mpi_ranks();
 
 }  // namespace stiefel

@@ -9,7 +9,7 @@
 
 namespace stiefel {
 
-/// What is wanted beside loss and gradient.
+/// Results to compute in addition to loss and gradient.
 struct PassRequest {
   bool gradient = true;  // false: forward and loss only, panels are not kept
   bool metrics = false;

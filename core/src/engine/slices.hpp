@@ -1,4 +1,4 @@
-// How a batch is cut: a formula of its size and of the lengths, never of the machine, so that sums over sequences have one order.
+// How a batch is split: depends on its size and the lengths, never on the machine, so that sums over sequences have one order.
 #pragma once
 
 #include <vector>
@@ -18,12 +18,12 @@ STIEFEL_API Index chunk_steps(Index columns, Index steps, Index chosen);
 struct Slice {
   std::vector<Index> sequences;  // numbers in the batch
   std::vector<Index> lengths;
-  std::vector<Index> active;  // per step: how many columns are alive, a prefix
+  std::vector<Index> active;  // per step: number of active columns, a prefix
   Index columns() const { return Index(sequences.size()); }
   Index steps() const { return Index(active.size()); }
 };
 
-/// Sequences sorted longest first (ties by number) and dealt to slice_count() slices in turn.
+/// Sequences sorted longest first (ties by number) and assigned to slice_count() slices in turn.
 STIEFEL_API std::vector<Slice> deal(const std::vector<Index>& lengths);
 
 }  // namespace stiefel

@@ -1,4 +1,4 @@
-// An Archive in memory: named arrays as bytes, to be written to a checkpoint or handed to another object.
+// An Archive in memory: named arrays as bytes, to be written to a checkpoint or passed to another object.
 #pragma once
 
 #include <cstring>
@@ -24,9 +24,9 @@ class MemoryArchive final : public Archive {
  public:
   using Item = StateItem;
 
-  /// To be filled by serialise().
+  /// An archive for serialise() to fill.
   MemoryArchive() = default;
-  /// To be read by serialise(). The names that it does not ask for are in unread().
+  /// An archive for serialise() to read. Names that it does not request are in unread().
   explicit MemoryArchive(StateItems items) : items_(std::move(items)), loading_(true) {}
 
   bool loading() const override { return loading_; }

@@ -1,4 +1,4 @@
-// What is thrown in a plugin, made into one Error that says where.
+// Turns whatever a plugin throws into one Error that says where it was thrown.
 #include <cxxabi.h>
 #include <fmt/format.h>
 
@@ -27,7 +27,7 @@ std::string type_in_flight() {
   return status == 0 ? name.get() : type->name();
 }
 
-/// Of the initial-exec model, so that a signal handler may read it: nothing is allocated for it later.
+/// Uses the initial-exec model, so that a signal handler can read it: nothing is allocated for it later.
 [[gnu::tls_model("initial-exec")]] thread_local const PluginCall* innermost_call = nullptr;
 
 }  // namespace
@@ -48,13 +48,12 @@ void rethrow_from_plugin(std::string_view verb, std::string_view plugin, const s
   } catch (const Error& error) {
     throw LocatedError(fmt::format("{}, {}", error.what(), place), error.code() == Exit::internal ? Exit::plugin : error.code());
   } catch (const std::bad_alloc&) {
-    throw LocatedError(fmt::format("memory ran out {}; choose smaller sizes or free memory", place), Exit::exhausted);
+    throw LocatedError(fmt::format("out of memory {}; choose smaller sizes or free memory", place), Exit::exhausted);
   } catch (const std::exception& error) {
     throw LocatedError(fmt::format("{}, {}", error.what(), place), Exit::plugin);
   } catch (...) {
-    throw LocatedError(
-        fmt::format("an exception of the type {} was thrown {}; let the plugin throw stiefel::Error", type_in_flight(), place),
-        Exit::plugin);
+    throw LocatedError(fmt::format("an exception of type {} was thrown {}; let the plugin throw stiefel::Error", type_in_flight(), place),
+                       Exit::plugin);
   }
 }
 

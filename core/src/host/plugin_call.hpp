@@ -1,4 +1,4 @@
-// Every call into a plugin goes through guarded(), so that whatever is thrown there says what was asked of whom.
+// Every call into a plugin goes through guarded(), so that every exception names the call and the plugin.
 #pragma once
 
 #include <filesystem>
@@ -14,17 +14,17 @@
 namespace stiefel {
 
 /// Rethrows the exception being handled as an Error "… in <verb>() of <plugin> (<file>)". An Error keeps its exit code, unless that
-/// is Exit::internal; memory that cannot be had is Exit::exhausted; everything else, of whatever type, is Exit::plugin. An exception
+/// is Exit::internal; a failed allocation is Exit::exhausted; everything else, of any type, is Exit::plugin. An exception
 /// that already names a plugin (a map called by a cell) passes unchanged.
 [[noreturn]] STIEFEL_API void rethrow_from_plugin(std::string_view verb, std::string_view plugin, const std::filesystem::path& file);
 
-/// A call while it lasts. Those of a thread are nested: a cell calls maps.
+/// A call in progress. Calls of one thread can be nested: a cell calls maps.
 struct STIEFEL_API PluginCall {
   PluginCall(std::string_view verb, std::string_view plugin, const std::filesystem::path& file) noexcept;
   ~PluginCall();
   PluginCall(const PluginCall&) = delete;
   PluginCall& operator=(const PluginCall&) = delete;
-  /// Of the calling thread, or null; also in a signal handler.
+  /// The call of the calling thread, or null; also safe in a signal handler.
   static const PluginCall* innermost() noexcept;
 
   std::string_view verb, plugin, file;

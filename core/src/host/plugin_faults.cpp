@@ -30,7 +30,7 @@ template <class S> std::string room_fault(const Batch<S>& batch, const TaskShape
       (!dense || (inputs.rows() == shape.input_size && inputs.cols() == columns)) &&
       (!symbols || Index(batch.symbols().size()) == columns) && Index(batch.weights().size()) == scored &&
       (shape.labels ? Index(batch.labels().size()) == scored : targets.rows() == shape.output_size && targets.cols() == scored);
-  return fits ? "" : "fill() left a batch that was resized for another shape than that of shape()";
+  return fits ? "" : "fill() resized the batch for a shape other than that of shape()";
 }
 
 }  // namespace
@@ -40,14 +40,14 @@ bool plain_name(std::string_view name) {
 }
 
 std::string block_fault(const BlockSpec& b) {
-  if (!block_name(b.name)) return fmt::format("the block name `{}` must be [a-z0-9_]+ or capitals, parts joined by dots", b.name);
+  if (!block_name(b.name)) return fmt::format("the block name `{}` must be [a-z0-9_]+ or capitals, with parts joined by dots", b.name);
   if (b.size < 0) return fmt::format("the size {} of block `{}` is negative", b.size, b.name);
   if ((b.rows != 0 || b.cols != 0) && b.rows * b.cols != b.size)
     return fmt::format("block `{}` is {} × {} but has {} numbers", b.name, b.rows, b.cols, b.size);
   const Index wanted = b.manifold == Manifold::unitary ? 2 * b.cols : b.cols;
   if (b.manifold != Manifold::flat && (b.rows != wanted || b.rows * b.cols != b.size))
-    return fmt::format("block `{}` of {} × {} is no {}", b.name, b.rows, b.cols,
-                       b.manifold == Manifold::unitary ? "unitary matrix (2n × n)" : "orthogonal matrix (n × n)");
+    return fmt::format("block `{}` of {} × {} is not {}", b.name, b.rows, b.cols,
+                       b.manifold == Manifold::unitary ? "a unitary matrix (2n × n)" : "an orthogonal matrix (n × n)");
   if (!(std::isfinite(b.rate_scale) && b.rate_scale > 0))
     return fmt::format("rate_scale {} of block `{}` must be above 0", b.rate_scale, b.name);
   return {};
@@ -64,29 +64,30 @@ std::string metrics_fault(const std::vector<Metric>& metrics) {
   std::set<std::string> names;
   for (const Metric& metric : metrics)
     if (!plain_name(metric.name) || metric.name == "loss" || !names.insert(metric.name).second)
-      return fmt::format("`{}` is no good name of a metric: [a-z0-9_]+, unique, not `loss`", metric.name);
+      return fmt::format("`{}` is not a valid metric name: it must be [a-z0-9_]+, unique, and not `loss`", metric.name);
   return {};
 }
 
 template <class S> std::string batch_fault(const Batch<S>& batch, const TaskShape& shape) {
   if (batch.sequences() < 1) return "fill() left a batch without sequences";
-  if (batch.steps() > shape.steps) return fmt::format("a batch has {} steps, shape() says {}", batch.steps(), shape.steps);
+  if (batch.steps() > shape.steps) return fmt::format("a batch has {} steps, but shape() says {}", batch.steps(), shape.steps);
   if (std::string fault = room_fault(batch, shape); !fault.empty()) return fault;
   for (Index b = 0; b < batch.sequences(); ++b) {
     const Index length = batch.length(b);
-    if (length < 1 || length > batch.steps()) return fmt::format("sequence {} has the length {} of {}", b, length, batch.steps());
+    if (length < 1 || length > batch.steps())
+      return fmt::format("sequence {} has length {} in a batch of {} steps", b, length, batch.steps());
     for (Index t = 0; t < length; ++t) {
       const auto place = [&] { return fmt::format("at step {} of sequence {}", t, b); };
       if (shape.input == InputKind::symbols)
         if (const std::int32_t symbol = batch.symbols()[t * batch.sequences() + b]; symbol < -1 || symbol >= shape.input_size)
-          return fmt::format("the symbol {} {} is none of −1 … {}", symbol, place(), shape.input_size - 1);
+          return fmt::format("symbol {} {} is invalid: it must be from −1 to {}", symbol, place(), shape.input_size - 1);
       if (shape.readout == ReadoutKind::last && t < length - 1) continue;
       const Index column = batch.scored(t, b);
       const S weight = batch.weights()[column];
-      if (!std::isfinite(weight) || weight < 0) return fmt::format("the weight {} {} is no weight", weight, place());
+      if (!std::isfinite(weight) || weight < 0) return fmt::format("weight {} {} is invalid: it must be finite and ≥ 0", weight, place());
       if (shape.labels && weight > 0)
         if (const std::int32_t label = batch.labels()[column]; label < 0 || label >= shape.output_size)
-          return fmt::format("the label {} {} is none of 0 … {}", label, place(), shape.output_size - 1);
+          return fmt::format("label {} {} is invalid: it must be from 0 to {}", label, place(), shape.output_size - 1);
     }
   }
   return {};

@@ -1,4 +1,4 @@
-// What is wrong with what a plugin says: "…" as the rest of a sentence, empty when nothing is. Runs refuse it, `stiefel check` names it.
+// Faults in what a plugin returns, as the rest of a sentence; empty if there are none. Runs refuse it, `stiefel check` reports it.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ STIEFEL_API bool plain_name(std::string_view name);
 STIEFEL_API std::string block_fault(const BlockSpec& block);
 STIEFEL_API std::string shape_fault(const TaskShape& shape);
 STIEFEL_API std::string metrics_fault(const std::vector<Metric>& metrics);
-/// Everything by which a pass could read or write where it must not, and weights that are no weights.
+/// Everything that could make a pass read or write out of bounds, and invalid weights.
 template <class S> STIEFEL_API std::string batch_fault(const Batch<S>& batch, const TaskShape& shape);
 
 }  // namespace stiefel

@@ -1,4 +1,4 @@
-// Finding plugin files, keeping one owner for each name, and saying why a name cannot be had.
+// Finds plugin files, keeps one owner for each name, and reports why a name is unavailable.
 #include <fmt/format.h>
 #include <sys/stat.h>
 
@@ -37,7 +37,7 @@ std::vector<fs::path> default_folders() {
   return places;
 }
 
-/// The *.so in a folder, of any kind, sorted: what is no regular file is refused with a reason later, not passed over.
+/// The *.so in a folder, of any kind, sorted: what is not a regular file is refused with a reason later, not skipped.
 std::vector<fs::path> candidates(const fs::path& folder, std::error_code& failure) {
   std::vector<fs::path> found;
   for (fs::directory_iterator entry(folder, failure), end; !failure && entry != end; entry.increment(failure))
@@ -86,7 +86,7 @@ std::vector<std::string> warnings_about(const fs::path& place) {
   std::vector<std::string> sentences;
   for (std::size_t i = 0; i < looked_at.size(); ++i)
     if (writable_by_anybody(looked_at[i]))
-      sentences.push_back(fmt::format("the plugin {0} may be written to by anybody, and {1} with your rights; mend it with chmod o-w '{2}'",
+      sentences.push_back(fmt::format("anybody can write to the plugin {0}, and {1} with your rights; fix this with chmod o-w '{2}'",
                                       (is_folder || i > 0 ? "folder " : "") + looked_at[i].string(),
                                       is_folder || i > 0 ? "its plugins run" : "it runs", looked_at[i].string()));
   return sentences;
@@ -156,14 +156,14 @@ std::vector<const Entry*> Registry::refuse_taken_names(PluginFile& file) const {
   std::set<std::pair<Role, std::string>> own;
   for (const Entry* entry : file.entries) {
     if (!own.emplace(entry->role, entry->name).second)
-      file.unusable = fmt::format("it lists the {} '{}' twice and a name stands for one method; rename one in STIEFEL_PLUGIN(...)",
+      file.unusable = fmt::format("it lists the {} '{}' twice, but names must be unique; rename one in STIEFEL_PLUGIN(...)",
                                   name_of(entry->role), entry->name);
     const Entry* owner = lookup(entry->role, entry->name);
     if (!owner) continue;
     taken.push_back(owner);
     if (file.unusable.empty())
       file.unusable =
-          fmt::format("it offers the {} '{}', which {} offers too and which is taken from there; rename one or remove one of the files",
+          fmt::format("it offers the {} '{}', which {} also offers and which is taken from there; rename one or remove one of the files",
                       name_of(entry->role), entry->name, file_of(*owner).path.string());
   }
   if (!file.unusable.empty()) file.entries.clear();
@@ -184,25 +184,25 @@ const Entry& Registry::find(Role role, const std::string& name) const {
   }
   for (const PluginFile& file : files_)
     if (!file.unusable.empty() && may_hold(file, name))
-      throw Error(fmt::format("the {} '{}' cannot be had: {} is unusable: {}", name_of(role), name, file.path.string(), file.unusable),
+      throw Error(fmt::format("cannot load {} '{}': {} is unusable: {}", name_of(role), name, file.path.string(), file.unusable),
                   Exit::plugin);
   for (const Role other : {Role::parametrisation, Role::cell, Role::task, Role::optimizer})
     if (lookup(other, name))
-      throw Error(fmt::format("'{}' is {} {} and {} {} is needed here; `stiefel list` shows the names of each", name, article(other),
+      throw Error(fmt::format("'{}' is {} {}, but {} {} is needed here; `stiefel list` shows the names of each", name, article(other),
                               name_of(other), article(role), name_of(role)),
                   Exit::plugin);
   const std::vector<std::string> known = names(role);
   const std::string close = suggestion(name, known);
-  const std::string have = known.empty() ? "there is none" : fmt::format("there are {}", fmt::join(known, ", "));
+  const std::string have = known.empty() ? "none was found" : fmt::format("choose from {}", fmt::join(known, ", "));
   throw Error(fmt::format("there is no {} '{}'{}", name_of(role), name,
-                          close.empty() ? fmt::format("; {}, and STIEFEL_PLUGIN_PATH adds folders to search", have) : close),
+                          close.empty() ? fmt::format("; {}, or add a folder to STIEFEL_PLUGIN_PATH", have) : close),
               Exit::plugin);
 }
 
 const PluginFile& Registry::file_of(const Entry& entry) const {
   for (const PluginFile& file : files_)
     if (std::find(file.entries.begin(), file.entries.end(), &entry) != file.entries.end()) return file;
-  throw Error(fmt::format("the {} '{}' comes from no plugin of this registry", name_of(entry.role), entry.name), Exit::internal);
+  throw Error(fmt::format("the {} '{}' does not come from a plugin of this registry", name_of(entry.role), entry.name), Exit::internal);
 }
 
 std::string Registry::rivals_of(const Entry& entry) const {
@@ -210,7 +210,7 @@ std::string Registry::rivals_of(const Entry& entry) const {
   for (const Rival& rival : rivals_)
     if (rival.used == &entry) refused.push_back(rival.refused->path.string());
   if (refused.empty()) return {};
-  return fmt::format("the {} '{}' is taken from {}; {} {} it too and {} not used", name_of(entry.role), entry.name,
+  return fmt::format("the {} '{}' is taken from {}; {} {} it as well and {} not used", name_of(entry.role), entry.name,
                      file_of(entry).path.string(), fmt::join(refused, ", "), refused.size() == 1 ? "offers" : "offer",
                      refused.size() == 1 ? "is" : "are");
 }

@@ -1,4 +1,4 @@
-// The plugins that can be had: found on the search path, checked, loaded once, never unloaded.
+// The available plugins: found on the search path, checked, loaded once, never unloaded.
 #pragma once
 
 #include <deque>
@@ -15,10 +15,10 @@ namespace stiefel {
 
 struct PluginFile {
   std::filesystem::path path;
-  std::string version;                // of the plugin, when usable
-  std::string build_id;               // of the linker, hexadecimal; may be empty
-  std::string unusable;               // "it …", a sentence with values and mend; empty when usable
-  std::vector<const Entry*> entries;  // of an unusable file: none
+  std::string version;                // the plugin's version, if usable
+  std::string build_id;               // the linker's build id, hexadecimal; may be empty
+  std::string unusable;               // "it …", a sentence with values and a remedy; empty if usable
+  std::vector<const Entry*> entries;  // empty for an unusable file
 };
 
 /// $XDG_DATA_HOME/stiefel, or ~/.local/share/stiefel; empty without a home.
@@ -28,7 +28,7 @@ class STIEFEL_API Registry {
  public:
   /// Search order: `extra` (files or folders), STIEFEL_PLUGIN_PATH, $XDG_DATA_HOME/stiefel/plugins, the installation's plugins.
   /// A folder is searched for *.so, in the order of the names. Never throws for a bad plugin: it is kept as unusable.
-  /// `warn` is given the sentences of warnings_about() of all that is looked at, now and later, each once.
+  /// `warn` gets the warnings_about() every file and folder that is searched, now and later, each once.
   explicit Registry(const std::vector<std::filesystem::path>& extra = {}, std::function<void(const std::string&)> warn = {});
 
   /// A registry without files, for add_builtin().
@@ -36,19 +36,20 @@ class STIEFEL_API Registry {
   /// A method that is part of the program itself, not of a file.
   void add_builtin(const Entry& entry);
 
-  /// A method of a role by name, or an Error (Exit::plugin): unknown with suggestions, or unusable with the reason. Warns of rivals_of().
+  /// A method of a role by name, or an Error (Exit::plugin): unknown with suggestions, or unusable with the reason. Warns about
+  /// rivals_of().
   const Entry& find(Role role, const std::string& name) const;
   /// The file that a method comes from.
   const PluginFile& file_of(const Entry& entry) const;
-  /// Which file a method comes from and which others offer its name too and are not used; empty when there is no other.
+  /// Which file a method comes from, and which unused files also offer its name; empty if there are none.
   std::string rivals_of(const Entry& entry) const;
-  /// In search order; references stay valid.
+  /// The files in search order; references stay valid.
   const std::deque<PluginFile>& files() const { return files_; }
   /// Names of all usable methods of a role, sorted.
   std::vector<std::string> names(Role role) const;
-  /// Loads one more file, for `stiefel check FILE.so`; a file that is known already is returned as it is.
+  /// Loads one more file, for `stiefel check FILE.so`; a file that is already known is returned unchanged.
   const PluginFile& add(const std::filesystem::path& file);
-  /// Of a file that was named, unless it is one of rivals_of().
+  /// Warns about a file that was named and is unusable, unless it is one of rivals_of().
   void warn_if_unusable(const PluginFile& file) const;
 
  private:
@@ -70,10 +71,10 @@ class STIEFEL_API Registry {
   mutable std::set<std::string> warned_of_;
 };
 
-/// Where plugins are looked for beside the places named in a configuration, in order, with the folders that need not exist last.
+/// Where plugins are searched for in addition to the places in a configuration, in order; folders that need not exist come last.
 STIEFEL_API std::vector<std::filesystem::path> plugin_search_path();
 
-/// Sentences about a plugin file or a folder of plugins that anybody may write to; of a file, its folder counts, too.
+/// Warnings about a plugin file or folder that anybody can write to; for a file, its folder also counts.
 STIEFEL_API std::vector<std::string> warnings_about(const std::filesystem::path& place);
 
 }  // namespace stiefel

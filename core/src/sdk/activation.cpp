@@ -244,7 +244,7 @@ template <class S> std::unique_ptr<Activation<S>> make_modrelu(const ActivationO
   const bool pairs = complex || options.pairs || options.form == "squared";
   if (pairs && rows % 2 != 0)
     throw Error("modrelu takes rows i and i + n/2 as one complex number and needs an even number of rows, not " + std::to_string(rows) +
-                "; change `units` by one");
+                "; change `hidden` by one");
   if (pairs && options.form == "goru") throw Error("the form goru of modrelu is for real states; choose exact, arj, wis or eu");
   if (!pairs && (options.form == "arj" || options.form == "wis"))
     throw Error("the form " + options.form + " of modrelu is for complex states; choose exact, eu, goru or squared, or set `pairs: true`");

@@ -1,4 +1,4 @@
-// What is measured of a map while it is trained, in double precision whatever the scalar of the run.
+// Measurements of a map during training, in double precision whatever the scalar of the run.
 #pragma once
 
 #include <stiefel/parametrisation.hpp>

@@ -30,7 +30,7 @@ std::string shown(std::string_view text) {
   return fmt::format("\"{}{}\"", shown, text.size() > 40 ? "…" : "");
 }
 
-/// From left to right; what is not as expected is refused with the file's name.
+/// Parses from left to right; anything unexpected is refused with the file's name.
 class HeaderReader {
  public:
   HeaderReader(std::string_view text, const std::string& file) : text_(text), file_(file) {}
@@ -49,17 +49,17 @@ class HeaderReader {
       else if (key == "shape" && ++shape == 1)
         header.shape = tuple();
       else
-        fail(fmt::format("its key {} is unknown or there twice", shown(key)));
+        fail(fmt::format("its key {} is unknown or duplicate", shown(key)));
       if (!accept(',') && peek() != '}') fail("a comma is missing");
     }
     if (descr + order + shape != 3) fail("descr, fortran_order or shape is missing");
-    if (peek() != '\0') fail("something follows it");
+    if (peek() != '\0') fail("it has trailing characters");
     return header;
   }
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
-    throw Error(fmt::format("{}: its .npy header does not read as one: {}", file_, what), Exit::data);
+    throw Error(fmt::format("{}: invalid .npy header: {}", file_, what), Exit::data);
   }
 
   char peek() {
@@ -72,12 +72,12 @@ class HeaderReader {
     return true;
   }
   void expect(char c) {
-    if (!accept(c)) fail(fmt::format("no {} where there should be one", c));
+    if (!accept(c)) fail(fmt::format("expected {}", c));
   }
   std::string_view quoted() {
     const char mark = peek();
     const std::size_t end = mark == '\'' || mark == '"' ? text_.find(mark, next_ + 1) : text_.npos;
-    if (end == text_.npos) fail("a text in quotes is missing; arrays of records are not read");
+    if (end == text_.npos) fail("expected a quoted string; structured arrays are not supported");
     const std::string_view inside = text_.substr(next_ + 1, end - next_ - 1);
     next_ = end + 1;
     return inside;
@@ -90,7 +90,7 @@ class HeaderReader {
       next_ += word.size();
       return value;
     }
-    fail("fortran_order is neither True nor False");
+    fail("fortran_order must be True or False");
   }
   std::vector<std::size_t> tuple() {
     std::vector<std::size_t> numbers;
@@ -99,8 +99,8 @@ class HeaderReader {
       peek();
       std::uint64_t number = 0;
       const auto [end, error] = std::from_chars(text_.data() + next_, text_.data() + text_.size(), number);
-      if (error != std::errc()) fail("shape holds no number where there should be one");
-      if (numbers.size() == 4) throw Error(fmt::format("{}: an array of more than four dimensions", file_), Exit::data);
+      if (error != std::errc()) fail("expected a number in shape");
+      if (numbers.size() == 4) throw Error(fmt::format("{}: arrays of more than four dimensions are not supported", file_), Exit::data);
       next_ = std::size_t(end - text_.data());
       numbers.push_back(number);
       if (!accept(',') && peek() != ')') fail("a comma is missing in shape");
@@ -115,16 +115,16 @@ class HeaderReader {
 
 /// Where the header starts and ends; versions 2 and 3 have a length of four bytes instead of two.
 std::pair<std::size_t, std::size_t> header_range(std::string_view bytes, const std::string& file) {
-  if (!bytes.starts_with("\x93NUMPY")) throw Error(fmt::format("{}: no .npy file; save it with numpy.save", file), Exit::data);
+  if (!bytes.starts_with("\x93NUMPY")) throw Error(fmt::format("{}: not an .npy file; save it with numpy.save", file), Exit::data);
   const int version = bytes.size() > 6 ? bytes[6] : 0;
   const std::size_t start = version == 1 ? 10 : 12;
   if (version < 1 || version > 3 || (bytes.size() > 7 && bytes[7] != 0))
-    throw Error(fmt::format("{}: a .npy version other than 1.0, 2.0 and 3.0", file), Exit::data);
+    throw Error(fmt::format("{}: unsupported .npy version; it must be 1.0, 2.0 or 3.0", file), Exit::data);
   std::size_t length = 0;
   if (bytes.size() >= start)
     for (std::size_t i = start; i-- > 8;) length = length << 8 | static_cast<std::uint8_t>(bytes[i]);
   if (bytes.size() < start || length > bytes.size() - start)
-    throw Error(fmt::format("{}: cut off within its .npy header", file), Exit::data);
+    throw Error(fmt::format("{}: truncated within its .npy header", file), Exit::data);
   return {start, start + length};
 }
 
@@ -156,13 +156,13 @@ std::size_t checked_count(const Header& header, std::size_t size, std::size_t pr
     count *= fits ? extent : 1;
   }
   if (!fits || count * size != present)
-    throw Error(fmt::format("{}: should hold {} numbers of {} bytes after its header, but {} bytes follow", file,
-                            fmt::join(header.shape, " × "), size, present),
+    throw Error(fmt::format("{}: the header describes {} numbers of {} bytes, but {} bytes follow it", file, fmt::join(header.shape, " × "),
+                            size, present),
                 Exit::data);
   return count;
 }
 
-/// From Fortran's order, first index fastest, to C's.
+/// Converts Fortran order, first index fastest, to C order.
 void reorder(Npy& array) {
   const std::vector<double> given = array.values;
   std::vector<std::size_t> index(array.shape.size(), 0);
@@ -182,7 +182,7 @@ Npy parse_npy(std::span<const std::byte> given, const std::string& file) {
   const Header header = HeaderReader(bytes.substr(start, end - start), file).read();
   const Type* type = std::find_if(std::begin(types), std::end(types), [&](const Type& t) { return t.name == header.type; });
   if (type == std::end(types))
-    throw Error(fmt::format("{}: holds numbers of type {}; save array.astype('<f8') or '<i8'", file, shown(header.type)), Exit::data);
+    throw Error(fmt::format("{}: unsupported numbers of type {}; save array.astype('<f8') or '<i8'", file, shown(header.type)), Exit::data);
   const std::size_t size = type->size;
   Npy array{header.shape, std::vector<double>(checked_count(header, size, bytes.size() - end, file))};
   for (std::size_t i = 0; i < array.values.size(); ++i) array.values[i] = type->convert(bytes.data() + end + i * size);
@@ -194,7 +194,7 @@ Npy read_npy(const std::filesystem::path& path) {
   if (!std::filesystem::is_regular_file(path)) throw Error(fmt::format("there is no file {}", path.string()), Exit::data);
   std::ifstream stream(path, std::ios::binary);
   const std::string bytes(std::istreambuf_iterator<char>(stream), {});
-  if (!stream) throw Error(fmt::format("{} cannot be read", path.string()), Exit::data);
+  if (!stream) throw Error(fmt::format("cannot read {}", path.string()), Exit::data);
   return parse_npy(std::as_bytes(std::span(bytes)), path.string());
 }
 

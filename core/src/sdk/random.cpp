@@ -106,7 +106,7 @@ double Rng::normal() {
 std::int64_t Rng::integer(std::int64_t low, std::int64_t high) {
   STIEFEL_ASSERT(low < high);
   const std::uint64_t range = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
-  const std::uint64_t surplus = (0 - range) % range;  // 2⁶⁴ mod range: as many values must go, the others are shared out evenly
+  const std::uint64_t surplus = (0 - range) % range;  // 2⁶⁴ mod range: this many values are rejected, the others are divided evenly
   std::uint64_t bits = bits64();
   while (bits < surplus) bits = bits64();
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(low) + bits % range);

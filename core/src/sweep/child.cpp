@@ -1,4 +1,4 @@
-// Processes by posix_spawn, which is safe beside other threads.
+// Starts processes with posix_spawn, which is safe with other threads.
 #include "sweep/child.hpp"
 
 #include <fcntl.h>
@@ -113,7 +113,7 @@ pid_t start_child(const std::vector<std::string>& words, const std::filesystem::
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&files);
   if (fault != 0)
-    throw Error(fmt::format("a run cannot be started, with its output in {}: {}", log.string(), std::strerror(fault)), Exit::exhausted);
+    throw Error(fmt::format("cannot start a run with its output in {}: {}", log.string(), std::strerror(fault)), Exit::exhausted);
   return child;
 }
 

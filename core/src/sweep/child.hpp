@@ -1,4 +1,4 @@
-// A run of a sweep as a process of its own: this program again, on cores of its own, ending with the worker that started it.
+// A run of a sweep as a separate process: this program again, on its own cores, ending with the worker that started it.
 #pragma once
 
 #include <sched.h>
@@ -11,8 +11,8 @@
 
 namespace stiefel {
 
-/// The cores of this process, shared out among the places of its workers. Beside other processes of `mpirun` on this host, their cores
-/// are left to them.
+/// The cores of this process, divided among the places of its workers. With other processes of `mpirun` on this host, their cores
+/// are not used.
 class CoreShares {
  public:
   /// `threads` of each place; 0: an equal share of the cores.
@@ -25,11 +25,11 @@ class CoreShares {
   int threads_, first_;
 };
 
-/// Starts `stiefel WORDS…` in a process group of its own, its output added to a file. It is told by the environment variable
-/// STIEFEL_PARENT that it is to stop, with a checkpoint, when this process ends.
+/// Starts `stiefel WORDS…` in its own process group, with its output appended to a file. The environment variable
+/// STIEFEL_PARENT tells it to stop, with a checkpoint, when this process ends.
 pid_t start_child(const std::vector<std::string>& words, const std::filesystem::path& log, const cpu_set_t& cores);
 
-/// The last line after so many bytes of a log that is not empty, without "stiefel: " at its beginning; "nothing" when there is none.
+/// The last non-empty line after this many bytes of a log, without a leading "stiefel: "; "nothing" if there is none.
 std::string last_line(const std::filesystem::path& log, std::uintmax_t begin);
 
 }  // namespace stiefel

@@ -39,7 +39,7 @@ std::string description(const Sweep& sweep) {
 }
 
 [[noreturn]] void damaged(const fs::path& path, const std::string& reason) {
-  throw Error(fmt::format("{} is damaged: {}; `stiefel sweep run` with the sweep's file writes it again", path.string(), reason),
+  throw Error(fmt::format("{} is damaged: {}; `stiefel sweep run` with the sweep's file rewrites it", path.string(), reason),
               Exit::damaged);
 }
 
@@ -47,14 +47,15 @@ void read_description(const fs::path& path, const std::string& text, Sweep& swee
   try {
     const nlohmann::json json = nlohmann::json::parse(text);
     if (json.at("format") != 1)
-      throw Error(fmt::format("{} has format {}, and this stiefel knows format 1", path.string(), json.at("format").dump()), Exit::damaged);
+      throw Error(fmt::format("{} has format {}, but this stiefel reads only format 1", path.string(), json.at("format").dump()),
+                  Exit::damaged);
     sweep.name = json.at("name");
     if (!json.contains("halving")) return;
     const nlohmann::json& halving = json.at("halving");
     sweep.halving = Halving{halving.at("metric"), halving.at("factor"), halving.at("rungs")};
     const std::vector<Index>& rungs = sweep.halving->rungs;
     if (sweep.halving->factor < 2 || std::ranges::adjacent_find(rungs, std::greater_equal()) != rungs.end() || rungs.front() < 1)
-      damaged(path, "its halving has a factor below 2, or rungs that do not grow");
+      damaged(path, "its halving has a factor below 2, or rungs that do not increase");
   } catch (const nlohmann::json::exception& error) {
     damaged(path, error.what());
   }
@@ -63,7 +64,7 @@ void read_description(const fs::path& path, const std::string& text, Sweep& swee
 void read_table(const fs::path& path, const std::string& text, Sweep& sweep) {
   std::vector<std::string> lines, cells;
   boost::split(lines, text, boost::is_any_of("\n"));
-  if (!lines.back().empty() || lines.size() < 3) damaged(path, "it does not end with a whole line of a run");
+  if (!lines.back().empty() || lines.size() < 3) damaged(path, "it does not end with a complete line");
   lines.pop_back();
   for (const std::string& line : lines) {
     boost::split(cells, line, boost::is_any_of("\t"));
@@ -74,7 +75,7 @@ void read_table(const fs::path& path, const std::string& text, Sweep& sweep) {
       continue;
     }
     if (cells.size() != sweep.keys.size() || id.empty() || id.find_first_not_of("0123456789abcdef") != id.npos)
-      damaged(path, fmt::format("the line of '{}' is not that of a run", id));
+      damaged(path, fmt::format("the line of '{}' does not describe a run", id));
     sweep.runs.push_back({id, cells, {}});
   }
 }
@@ -120,8 +121,8 @@ void add_to_sweep(const fs::path& folder, const Sweep& sweep, const std::string&
 SweepFolder::SweepFolder(fs::path folder) : folder_(std::move(folder)) {
   const std::optional<std::string> runs = content_if_there(folder_ / "runs.tsv"), json = content_if_there(folder_ / "sweep.json");
   if (!runs || !json)
-    throw Error(fmt::format("{} is not the folder of a sweep: it has no {}; `stiefel sweep run FILE` makes one, sweeps/NAME",
-                            folder_.string(), json ? "runs.tsv" : "sweep.json"));
+    throw Error(fmt::format("{} is not a sweep folder: it has no {}; `stiefel sweep run FILE` creates one, sweeps/NAME", folder_.string(),
+                            json ? "runs.tsv" : "sweep.json"));
   read_description(folder_ / "sweep.json", *json, sweep_);
   read_table(folder_ / "runs.tsv", *runs, sweep_);
   sweep_.combinations = sweep_.runs.size();

@@ -36,19 +36,19 @@ Judged judged(const SweepFolder& folder, const SweepRun& run) {
     std::vector<std::string> metrics = reader.children("/epochs");
     std::erase_if(metrics, [&](const std::string& name) { return !direction(name).ends_with("is better"); });
     throw Error(
-        fmt::format("sweep.halving.metric: {} has no {}; its evaluations have {}: correct the file, and `stiefel sweep run` goes on",
+        fmt::format("sweep.halving.metric: {} has no {}; its evaluations have {}: correct the file and continue with `stiefel sweep run`",
                     path.string(), metric, fmt::join(metrics, ", ")));
   }
   return {reader.read("/epochs/step").values, reader.read("/epochs/" + metric).values, highest};
 }
 
-/// At the last evaluation up to a step; NaN when there is none.
+/// The metric at the last evaluation up to a step; NaN if there is none.
 double value_at(const Judged& run, Index step) {
   const auto rows = std::size_t(std::ranges::upper_bound(run.steps, double(step)) - run.steps.begin());
   return rows == 0 || rows > run.values.size() ? std::numeric_limits<double>::quiet_NaN() : run.values[rows - 1];
 }
 
-/// Also of a run that goes on already: what it stored up to the step stays as it is.
+/// Also for a run that already continues: what it stored up to the step does not change.
 bool complete(const RunLook& look, Index step) { return look.ended() || look.step >= step; }
 
 void write_rung(const SweepFolder& folder, Index step, const std::vector<std::size_t>& runs, const std::vector<double>& values,
@@ -102,7 +102,7 @@ std::vector<std::size_t> Rungs::going_on(Index step, const std::vector<std::size
 std::string Rungs::nobody(const std::vector<RunLook>& looks) {
   const std::vector<Target> all = targets(looks);
   if (std::ranges::count(all, true, &Target::left_out) != std::ssize(all)) return {};
-  return fmt::format("none goes on: no run has a value of {} where they are compared (NaN, or it failed before), see {}",
+  return fmt::format("no run continues: none has a value of {} where they are compared (NaN, or it failed earlier); see {}",
                      folder_.sweep().halving->metric, (folder_.path() / "rungs").string());
 }
 

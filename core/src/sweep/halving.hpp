@@ -1,5 +1,5 @@
 // Successive halving with synchronous rungs (Jamieson & Talwalkar 2016; sizes as in ASHA, Li et al. 2020): when all runs of a rung have
-// reached its step, the best ⌊n/factor⌋ of n, at least one, go on. Which ones is a function of the runs' results alone, so it is the
+// reached its step, the best ⌊n/factor⌋ of n, at least one, continue. The choice depends only on the runs' results, so it is the
 // same for any number of workers, in any order, and after any interruption.
 #pragma once
 
@@ -11,22 +11,22 @@
 
 namespace stiefel {
 
-/// How far a run may go for now.
+/// How far a run may train for now.
 struct Target {
   Index step = 0;         ///< 0: to its end
   bool left_out = false;  ///< it was not among the best
 };
 
-/// The rungs of a sweep; a decision is made once, by the results of the runs that have come so far.
+/// The rungs of a sweep; a decision is made once, from the results of the runs that have reached it.
 class STIEFEL_API Rungs {
  public:
   explicit Rungs(const SweepFolder& folder) : folder_(folder) {}
 
-  /// One for each run. Rungs that are complete are written to rungs/STEP.tsv. Without halving every run goes to its end.
+  /// One target per run. Complete rungs are written to rungs/STEP.tsv. Without halving every run trains to its end.
   std::vector<Target> targets(const std::vector<RunLook>& looks);
-  /// Why none goes on, when that is how it is with these looks; else empty.
+  /// Why no run continues, if that is the case with these looks; else empty.
   std::string nobody(const std::vector<RunLook>& looks);
-  /// Error when a run that has come to a rung cannot be judged.
+  /// Throws Error if a run that has reached a rung cannot be ranked.
   void require_metric(const SweepRun& run) const;
 
  private:
@@ -41,8 +41,8 @@ class STIEFEL_API Rungs {
 
 /// ⌊runs/factor⌋, at least one.
 std::size_t number_going_on(std::size_t runs, Index factor);
-/// Indices of the best ⌊n/factor⌋ of n values, at least one, in the order of the runs. NaN is worst and does not go on; of equal values the
-/// first does.
+/// Indices of the best ⌊n/factor⌋ of n values, at least one, in the order of the runs. NaN is worst and does not continue; of equal values
+/// the first one does.
 STIEFEL_API std::vector<std::size_t> best_of(const std::vector<double>& values, Index factor, bool highest);
 
 }  // namespace stiefel

@@ -18,11 +18,11 @@ std::optional<Halving> halving_of(const HalvingOptions& options, const Experimen
   Halving halving{options.metric, options.factor, {}};
   const TrainOptions& train = experiment.train;
   if (train.steps == 0)
-    problems.add(where, "sweep.halving: rungs are counted in steps; give train.steps and not train.epochs");
+    problems.add(where, "sweep.halving: rungs are counted in steps; give train.steps instead of train.epochs");
   else if (options.first >= train.steps)
     problems.add(where, fmt::format("sweep.halving.first must be below train.steps = {}, got {}", train.steps, options.first));
   else if (train.evaluate_every == 0 || train.evaluate_every > options.first)
-    problems.add(where, fmt::format("sweep.halving: runs are judged by their evaluations; give a train.evaluate_every from 1 to first = {}",
+    problems.add(where, fmt::format("sweep.halving: runs are ranked by their evaluations; give a train.evaluate_every from 1 to first = {}",
                                     options.first));
   else
     for (Index rung = options.first;; rung *= options.factor) {
@@ -51,7 +51,7 @@ class Bases {
       composed = compose_file(file_, overrides_, problems, files.kind == Node::Kind::sequence ? files.items : std::vector{files});
       if (composed && !same(composed->many, alone_.many))
         problems.add(files.where,
-                     fmt::format("sweep.extends: {} has seeds: or sweep: of its own; only the sweep's file may", flow_text(files)));
+                     fmt::format("sweep.extends: {} has its own seeds: or sweep:; only the sweep's file can have them", flow_text(files)));
     }
     return composed ? &*composed : nullptr;
   }
@@ -91,8 +91,9 @@ Sweep load_runs(const Composed& composed, Bases& bases, const SweepDescription& 
     if (description.halving) {
       std::optional<Halving> halving = halving_of(*description.halving, loaded->experiment, place_of_halving(composed), problems);
       if (sweep.halving && sweep.halving->rungs != halving->rungs)
-        problems.add(place_of_halving(composed),
-                     "sweep.halving: the runs have other numbers of steps and so other rungs; give all the same");
+        problems.add(
+            place_of_halving(composed),
+            "sweep.halving: the runs have different numbers of steps and therefore different rungs; give them all the same number");
       sweep.halving = std::move(halving);
     }
     if (!ids.insert(loaded->id).second) continue;

@@ -1,4 +1,4 @@
-// What a run came to, seen from a published row.
+// The result of a run, as a published row measures it.
 #pragma once
 
 #include <filesystem>
@@ -11,7 +11,7 @@
 
 namespace stiefel {
 
-/// One seed of a row: the run that tells most about it.
+/// One seed of a row: its most informative run.
 struct Measurement {
   Index seed = 1;
   std::string state{};  ///< finished, running, stopped, diverged, failed, preempted; empty: there is no run
@@ -30,7 +30,7 @@ struct Measurement {
 
 /// Groups of the result file that measure() reads for a row.
 std::vector<std::string> groups_for(const PublishedRow& row);
-/// Fills in what the run says; seed and share stay.
+/// Fills in the values from the run; seed and share are kept.
 void measure(const RunData& run, const PublishedRow& row, Measurement& measurement);
 
 /// Everything but the folder of the run and `fulfilled`.

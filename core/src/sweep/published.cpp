@@ -19,7 +19,7 @@ constexpr std::array row_keys = {"paper", "item",      "title", "row",   "file",
                                  "kind",  "certainty", "judge", "needs", "note", "unit", "bench", "explanation"};
 constexpr std::array published_kinds = {"best test", "test", "validation", "curve", "seconds"};
 
-/// Reads members of a mapping into variables; what is wrong goes to the list of problems.
+/// Reads members of a mapping into variables; errors go to the list of problems.
 class Reader {
  public:
   explicit Reader(Problems& problems) : problems_(problems) {}

@@ -1,4 +1,4 @@
-// Published results as data: experiments/published.yaml, whose first lines say what its keys mean.
+// Published results as data: experiments/published.yaml, whose first lines explain its keys.
 #pragma once
 
 #include <filesystem>
@@ -15,7 +15,7 @@
 
 namespace stiefel {
 
-/// What a curve is judged by.
+/// The criterion of a curve.
 struct Criterion {
   enum class Kind { reaches, never, better_than, within };
   Kind kind = Kind::reaches;
@@ -27,8 +27,8 @@ struct Criterion {
 
 struct STIEFEL_API PublishedRow {
   std::string paper, item, title, row;
-  std::string file;                    ///< of the experiment, in the folder of the list
-  std::vector<std::string> overrides;  ///< laid over the file
+  std::string file;                    ///< file of the experiment, in the folder of the list
+  std::vector<std::string> overrides;  ///< merged over the file
   std::vector<Index> seeds{1};
   std::string metric, kind, certainty = "printed", needs, note, unit, bench, explanation;
   double value = std::numeric_limits<double>::quiet_NaN();
@@ -36,7 +36,7 @@ struct STIEFEL_API PublishedRow {
   Location where;
 
   bool timing() const { return kind == "seconds"; }
-  /// Of the metrics that the papers report, accuracy alone.
+  /// The papers report one metric that is better when higher: accuracy.
   bool higher_is_better() const { return metric == "accuracy"; }
   /// "scornn/table-1": what `stiefel reproduce` calls the item.
   std::string item_name() const;
@@ -50,15 +50,15 @@ struct PublishedPaper {
 struct STIEFEL_API PublishedResults {
   std::filesystem::path folder;
   std::map<std::string, PublishedPaper> papers;
-  std::map<std::string, double> tolerances;  ///< by metric: what a measured value may be worse by
+  std::map<std::string, double> tolerances;  ///< by metric: how much worse a measured value may be
   std::vector<PublishedRow> rows;            ///< in the order of the file
 
-  /// Rows of a paper ("scornn"), an item ("scornn/table-1") or an experiment ("scornn/mnist_170"); every row without names. Error with
-  /// the nearest name for one that there is not.
+  /// Rows of a paper ("scornn"), an item ("scornn/table-1") or an experiment ("scornn/mnist_170"); every row if no names are given. Throws
+  /// Error with the nearest name for an unknown one.
   std::vector<const PublishedRow*> choose(const std::vector<std::string>& names) const;
 };
 
-/// Reads FOLDER/published.yaml. One Error holds everything that is wrong with it, a line each.
+/// Reads FOLDER/published.yaml. A single Error contains all problems, one line each.
 STIEFEL_API PublishedResults read_published(const std::filesystem::path& folder);
 
 }  // namespace stiefel

@@ -38,7 +38,7 @@ std::string runs_after(Index step, std::size_t first) {
   return fmt::format(R"bash("$stiefel" sweep status "$sweep" > /dev/null
 rung="$sweep/rungs/{0}.tsv"
 if [[ ! -e $rung ]]; then
-  echo "some runs have not come to step {0}: stiefel sweep status names them, stiefel slurm writes scripts for what is left" >&2
+  echo "some runs have not reached step {0}: stiefel sweep status lists them, and stiefel slurm writes scripts for the rest" >&2
   exit {1}
 fi
 mapfile -t runs < <(awk -F '\t' '$3 == 1 {{print $1}}' "$rung" | tail -n +{2})
@@ -56,7 +56,7 @@ class Scripts {
     if (error) throw file_error("making", folder.path() / "slurm", error.value());
   }
 
-  /// Arrays NAME_0.sh, NAME_1.sh, … of so many elements in all; `runs` writes the lines that make the variable of that name.
+  /// Arrays NAME_0.sh, NAME_1.sh, … with this many elements in total; `runs` writes the lines that make the variable of that name.
   std::vector<fs::path> write(const std::string& name, std::size_t elements,
                               const std::function<std::string(std::size_t first, std::size_t last)>& runs) const {
     std::vector<fs::path> written;

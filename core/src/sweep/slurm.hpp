@@ -10,17 +10,17 @@
 namespace stiefel {
 
 struct SlurmOptions {
-  Index array_limit = 500;           ///< most elements of an array: the site's MaxArraySize
-  Index jobs = 0;                    ///< elements of an array that run at a time; 0: as many as the site lets
-  std::string time;                  ///< limit of an element; empty: the site's
-  int threads = 0;                   ///< cores of an element; 0: the site's
+  Index array_limit = 500;           ///< maximum number of elements of an array: the site's MaxArraySize
+  Index jobs = 0;                    ///< array elements that run concurrently; 0: as many as the site allows
+  std::string time;                  ///< time limit of an element; empty: the site's
+  int threads = 0;                   ///< cores per element; 0: the site's
   std::string data_directory;        ///< given to the workers, if not empty
   std::vector<std::string> further;  ///< options of sbatch
 };
 
-/// Writes slurm/*.sh for all runs that are to be begun or to go on: the scripts that may be submitted together, and with halving for each
-/// further rung those that are to wait until the ones before have ended. Elements of a further rung take the runs that rungs/STEP.tsv
-/// names by then.
+/// Writes slurm/*.sh for all runs that must be started or resumed: scripts that can be submitted together, and with halving, for each
+/// later rung, scripts that must wait until the previous ones have ended. Elements of a later rung take the runs that rungs/STEP.tsv
+/// lists by then.
 STIEFEL_API std::vector<std::vector<std::filesystem::path>> write_slurm_scripts(const SweepFolder& folder, const SlurmOptions& options);
 
 }  // namespace stiefel

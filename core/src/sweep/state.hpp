@@ -1,4 +1,4 @@
-// How the runs of a sweep stand: what their folders say, who has claimed them, which ones failed.
+// The states of the runs of a sweep: from their folders, claims and failures.
 #pragma once
 
 #include <string>
@@ -10,31 +10,31 @@
 namespace stiefel {
 
 enum class SweepState {
-  waiting,  ///< not begun
-  stopped,  ///< begun, and nobody works on it
+  waiting,  ///< not started
+  stopped,  ///< started, and no process works on it
   at_rung,  ///< halving: waits for the others
   running,  ///< a living process holds its claim or its folder
   finished,
   failed,    ///< see message
-  left_out,  ///< by halving
+  left_out,  ///< excluded by halving
 };
 STIEFEL_API const char* name_of(SweepState state);
 
 struct RunLook {
   SweepState state = SweepState::waiting;
-  Index step = 0;       ///< up to which the run's results are stored
+  Index step = 0;       ///< step up to which the run's results are stored
   std::string message;  ///< how it ended
-  int exit_code = 0;    ///< of a failed run
+  int exit_code = 0;    ///< exit code of a failed run
 
   bool ended() const { return state == SweepState::finished || state == SweepState::failed; }
 };
 
-/// From the run's folder and the record of its failure; claims are not asked for. Workers touch the locks of their runs, too.
+/// Reads the run's folder and the record of its failure, but not claims. Workers also touch the locks of their runs.
 STIEFEL_API RunLook look_at(const SweepFolder& folder, const SweepRun& run, const LockPatience& patience);
-/// Of all runs, with claims and halving.
+/// The states of all runs, with claims and halving.
 STIEFEL_API std::vector<RunLook> look_at_all(const SweepFolder& folder, const LockPatience& patience);
 
-/// Records that a run failed; forget_failure() lets it be tried again.
+/// Records that a run failed; forget_failure() allows another attempt.
 void record_failure(const SweepFolder& folder, const SweepRun& run, int exit_code, const std::string& message);
 STIEFEL_API bool forget_failure(const SweepFolder& folder, const SweepRun& run);
 

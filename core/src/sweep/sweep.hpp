@@ -4,12 +4,12 @@
 //               sweep.json       name, halving
 //               runs.tsv         a line for each run: id, and the values of the keys that differ
 //               configs/ID.yaml  every key of a run
-//               runs/NAME/ID/    the run's folder, as `stiefel run configs/ID.yaml` makes it
-//               claims/ID/lock   who works on it
+//               runs/NAME/ID/    the run's folder, as `stiefel run configs/ID.yaml` creates it
+//               claims/ID/lock   the process that works on it
 //               failed/ID.json   how it failed
-//               rungs/STEP.tsv   halving: who went on, and by which value
-//               cancelled        there while workers are to stay away
-//               slurm/           job scripts, and what jobs said
+//               rungs/STEP.tsv   halving: which runs continued, and their values
+//               cancelled        present while workers must not take runs
+//               slurm/           job scripts, and the output of jobs
 #pragma once
 
 #include <filesystem>
@@ -38,7 +38,7 @@ struct Sweep {
   std::string name, source;
   std::vector<std::string> keys;
   std::vector<SweepRun> runs;    ///< each once
-  std::size_t combinations = 0;  ///< of values, of which several may mean the same run
+  std::size_t combinations = 0;  ///< number of combinations of values, of which several may mean the same run
   std::optional<Halving> halving;
 };
 

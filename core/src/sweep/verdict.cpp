@@ -32,7 +32,7 @@ Verdict verdict_of_curve(const ReproducedRow& row, const ReproducedRow* other) {
 
 }  // namespace
 
-/// Of the finished runs those with the largest share of the budget.
+/// The finished runs with the largest share of the budget.
 void summarise(ReproducedRow& row) {
   double most = 0;
   for (const Measurement& seed : row.seeds)

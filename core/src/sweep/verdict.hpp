@@ -40,7 +40,7 @@ STIEFEL_API std::string measured_text(const ReproducedRow& row);
 
 /// Fills in mean, deviation, difference, count and share from the seeds.
 void summarise(ReproducedRow& row);
-/// By the rules of published.yaml; `all` has the rows of the same item.
+/// Judges by the rules of published.yaml; `all` has the rows of the same item.
 void judge(ReproducedRow& row, const std::vector<ReproducedRow>& all, const std::map<std::string, double>& tolerances);
 
 }  // namespace stiefel

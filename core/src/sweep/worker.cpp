@@ -96,7 +96,7 @@ class Worker {
   std::vector<RunLook> looks_;
   Rungs rungs_;
   std::vector<Target> targets_;
-  std::vector<bool> given_up_;  // for this worker: killed by somebody, in use, or not wanted
+  std::vector<bool> given_up_;  // for this worker: killed from outside, in use, or not needed
   std::optional<std::size_t> only_;
   std::list<Child> children_;
   bool stopping_ = false, told_to_stop_ = false, cancelled_ = false, in_use_ = false;
@@ -187,7 +187,7 @@ bool Worker::start(std::size_t run, int place) {
   try {
     RunLock lock(claim, patience_);
     remove_lost_lock(directory / "lock", patience_);
-    look(run);  // only now is it certain that nobody else changes it
+    look(run);  // only now is it certain that no other process changes it
     if (!ready(run)) return false;
     const std::uintmax_t log_begin = fs::exists(log) ? fs::file_size(log) : 0;
     const pid_t process = start_child(command(looks_[run], run), log, shares_.of(place));
@@ -219,7 +219,7 @@ void Worker::reap() {
       ++child;
       continue;
     }
-    if (found < 0) throw Error(fmt::format("a run was lost: {}", std::strerror(errno)), Exit::internal);
+    if (found < 0) throw Error(fmt::format("lost track of a run: {}", std::strerror(errno)), Exit::internal);
     ended(*child, status);
     child = children_.erase(child);  // gives the claim back
     looked_ = {};
@@ -230,31 +230,31 @@ void Worker::ended(const Child& child, int status) {
   const std::size_t run = child.run;
   if (child.taken_away) {
     given_up_[run] = true;
-    return say_(fmt::format("{} was taken over by another worker, because this one did not touch its claim in time", label(run)));
+    return say_(fmt::format("{} was taken over by another worker, because this one did not renew its claim in time", label(run)));
   }
   if (const int number = stopped_by(status)) {
     given_up_[run] = true;
     if (!stopping_ && !cancelled_)
-      say_(fmt::format("{} was stopped by signal {}; `stiefel sweep resume` goes on with it", label(run), number));
+      say_(fmt::format("{} was stopped by signal {}; continue it with `stiefel sweep resume`", label(run), number));
     return;
   }
   const std::string said = last_line(folder_.run(runs_[run]) / "worker.log", child.log_begin);
   if (WIFSIGNALED(status)) {
     const int number = WTERMSIG(status);
-    return fail(run, int(Exit::plugin), fmt::format("crashed: signal {} ({}); it had said: {}", number, ::strsignal(number), said));
+    return fail(run, int(Exit::plugin), fmt::format("crashed: signal {} ({}); its last message: {}", number, ::strsignal(number), said));
   }
   const int code = WEXITSTATUS(status);
   look(run);
   if (looks_[run].state == SweepState::finished) return say_(fmt::format("{} finished: {}", label(run), looks_[run].message));
   if (code == int(Exit::in_use)) {
     given_up_[run] = true;
-    say_(fmt::format("{} is left alone: {}", label(run), said));
+    say_(fmt::format("{} is skipped: {}", label(run), said));
   } else if (code == int(Exit::done) || code == int(Exit::preempted)) {
     // The run's target may be that of the next rung by now.
     if (looks_[run].state == SweepState::stopped && child.target > 0 && looks_[run].step >= child.target)
       rungs_.require_metric(runs_[run]);
     else
-      fail(run, int(Exit::plugin), fmt::format("ended with exit code {} before it was finished, as if a plugin had ended it", code));
+      fail(run, int(Exit::plugin), fmt::format("ended with exit code {} before it was finished, as if a plugin had called exit()", code));
   } else {
     fail(run, code, code == int(Exit::diverged) ? looks_[run].message : said);
   }

@@ -1,4 +1,4 @@
-// A worker takes runs of a sweep that nobody works on, as many at a time as it has places, until none is left. Any number of workers, on
+// A worker takes free runs of a sweep, as many at a time as it has places, until none is left. Any number of workers, on
 // any hosts that share the folder, may work on a sweep: each run is claimed by a lock in claims/ID, which names its owner and is touched
 // while the owner lives. The claim of a dead process, or of one on another host that has not touched it for a time, is taken over.
 #pragma once

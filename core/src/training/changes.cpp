@@ -103,7 +103,7 @@ std::string allowed_changes(const RunHeader& before, const RunHeader& now, const
     list += (list.empty() ? "" : ",") + change.name;
   }
   if (!lines.empty())
-    throw Error(fmt::format("the run would not go on as it began:{}\nUndo what has changed, or go on with other bits: --allow-change {}",
+    throw Error(fmt::format("the run would not continue as it began:{}\nUndo the changes, or accept different bits with --allow-change {}",
                             lines, list));
   return values.empty() ? "" : values.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }

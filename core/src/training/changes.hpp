@@ -1,4 +1,4 @@
-// What differs between the start of a run and the process that goes on with it.
+// What differs between the start of a run and the process that resumes it.
 #pragma once
 
 #include <optional>
@@ -15,10 +15,10 @@ struct Change {
 };
 
 /// Only what can change a bit of the results: keys of the configuration but for threads, places and periods of saving; contents of plugins
-/// and data; the build, instruction set and BLAS kernels of the program. What an earlier segment was allowed to change is as before.
+/// and data; the build, instruction set and BLAS kernels of the program. Changes that were allowed in an earlier segment do not count.
 STIEFEL_API std::vector<Change> changes(const RunHeader& before, const RunHeader& now);
 
-/// The changes, as Segment::changes; Error that lists all that `allowed` does not name ("all" names every one), and how to allow them.
+/// The changes, as Segment::changes; throws Error that lists those not in `allowed` ("all" allows every one), and how to allow them.
 STIEFEL_API std::string allowed_changes(const RunHeader& before, const RunHeader& now, const std::vector<std::string>& allowed);
 
 }  // namespace stiefel

@@ -96,7 +96,8 @@ template <class F> std::string replace_hdf5(const fs::path& path, Index step, co
   file.close();
   const ResultReader back(target.temporary());
   if (back.number_attribute("/", "step") != double(step))
-    throw Error(path.string() + " reads back another step than was written; the disk or its file system cannot be trusted", Exit::damaged);
+    throw Error(path.string() + " does not read back the step that was written; the disk or its file system cannot be trusted",
+                Exit::damaged);
   const std::string sum = sha256_of_file(target.temporary());
   target.replace();
   target.sync_directory();
@@ -109,10 +110,10 @@ template <class S> constexpr const char* float_type = sizeof(S) == 4 ? "float32"
 
 /// Numbers of a dataset that must be as many as `count`.
 std::vector<double> read_numbers(const ResultReader& file, const fs::path& path, const std::string& name, std::size_t count) {
-  if (!file.exists(name)) throw Error(fmt::format("{} holds no {}: it is of another network", path.string(), name), Exit::damaged);
+  if (!file.exists(name)) throw Error(fmt::format("{} has no {}: it belongs to a different network", path.string(), name), Exit::damaged);
   std::vector<double> values = file.read(name).values;
   if (values.size() != count)
-    throw Error(fmt::format("{}: {} has {} numbers, {} are needed", path.string(), name, values.size(), count), Exit::damaged);
+    throw Error(fmt::format("{}: {} has {} numbers, but {} are needed", path.string(), name, values.size(), count), Exit::damaged);
   return values;
 }
 
@@ -241,7 +242,7 @@ void read_rows(const ResultReader& file, const std::string& group, RowCounts& ro
 template <class S> void read_checkpoint(const fs::path& path, const Layout& layout, Checkpoint<S>& checkpoint) {
   const ResultReader file(path);
   if (file.text_attribute("/", "float_type") != float_type<S>)
-    throw Error(path.string() + " is of a network in another precision", Exit::damaged);
+    throw Error(path.string() + " belongs to a network of a different precision", Exit::damaged);
   checkpoint.step = Index(file.number_attribute("/", "step"));
   if (file.exists("/best/weights")) {
     checkpoint.best = checkpoint.network;
@@ -288,7 +289,7 @@ std::optional<fs::path> newest_checkpoint(const fs::path& run, const std::functi
     else
       return path;
   }
-  throw Error(fmt::format("no checkpoint of {} is whole; move the folder away and run again", run.string()), Exit::damaged);
+  throw Error(fmt::format("no checkpoint of {} is intact; move the folder away and run again", run.string()), Exit::damaged);
 }
 
 #define STIEFEL_INSTANTIATE(S)                                                                                              \

@@ -1,4 +1,4 @@
-// checkpoints/: networks, and everything else that the rest of a run depends on, each in an HDF5 file of its own.
+// checkpoints/: networks, and everything else that the rest of a run depends on, each in its own HDF5 file.
 //
 //   best.h5 last.h5 step_N.h5
 //     /                   attributes format_version, step, float_type
@@ -13,7 +13,7 @@
 //   index.json            file, step, bytes and SHA-256 of each step_N.h5, the newest last
 //
 // A file is written aside, closed, read back, synced and renamed before it enters the index, which is replaced in the same way: whatever
-// kills the process, the index names files that are whole. They are read only after their sums have been compared.
+// kills the process, the index names intact files. They are read only after their sums have been compared.
 #pragma once
 
 #include <filesystem>
@@ -37,7 +37,7 @@ template <class S> struct Checkpoint {
   RowCounts rows;
 };
 
-/// Of a run's directory; `which` is best, last or step_N.
+/// Path of a network in a run's directory; `which` is best, last or step_N.
 inline std::filesystem::path network_path(const std::filesystem::path& run, const std::string& which) {
   return run / "checkpoints" / (which + ".h5");
 }
@@ -47,7 +47,7 @@ STIEFEL_API void write_network(const std::filesystem::path& path, const Layout& 
 /// The network with the batch that broke it.
 template <class S> STIEFEL_API void write_diverged(const std::filesystem::path& path, const Layout& layout, const NetworkState<S>& state,
                                                    const Batch<S>& batch, Index step);
-/// Makes the network what the file says; returns the step. Error (Exit::damaged) when blocks or sizes differ.
+/// Loads the network from the file; returns the step. Error (Exit::damaged) when blocks or sizes differ.
 template <class S> STIEFEL_API Index read_network(const std::filesystem::path& path, Network<S>& network);
 
 /// step_N.h5 and its entry in the index; of the entries the last `keep` stay, and those of steps that `every` divides when it is not 0.
@@ -59,8 +59,8 @@ STIEFEL_API void remove_unlisted_checkpoints(const std::filesystem::path& run);
 /// Reads what write_checkpoint() wrote into `checkpoint`, whose network and parts say what is expected.
 template <class S> STIEFEL_API void read_checkpoint(const std::filesystem::path& path, const Layout& layout, Checkpoint<S>& checkpoint);
 
-/// The newest entry of the index whose file has its sum; `damaged` is told of every newer one. None: it has no entry.
-/// Error (Exit::damaged) when the index is lost or cannot be read, or no file of it is whole.
+/// The newest entry of the index whose file has its sum; `damaged` is called for every newer one. None: it has no entry.
+/// Error (Exit::damaged) if the index is missing or cannot be read, or none of its files is intact.
 STIEFEL_API std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& run,
                                                                    const std::function<void(const std::string&)>& damaged);
 /// Error (Exit::damaged) when the index of the run has another sum for checkpoints/WHICH.h5; best.h5 and last.h5 have none.

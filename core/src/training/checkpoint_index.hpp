@@ -1,4 +1,4 @@
-// checkpoints/index.json: which checkpoints of a run are whole, with the sizes and sums that they were written with.
+// checkpoints/index.json: which checkpoints of a run are intact, with the sizes and checksums that they were written with.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@ struct CheckpointEntry {
   std::string file() const;  // step_N.h5
 };
 
-/// A run has an index from its beginning on: one that is missing has been lost.
+/// A run has an index from its start: a missing one has been lost.
 bool has_checkpoint_index(const std::filesystem::path& run);
-/// By steps, each larger than the one before; empty when there is no index. Error (Exit::damaged) when it cannot be read.
+/// Entries in increasing order of steps; empty if there is no index. Error (Exit::damaged) when it cannot be read.
 std::vector<CheckpointEntry> read_checkpoint_index(const std::filesystem::path& run);
 /// The same from the text of the file at `path`.
 std::vector<CheckpointEntry> parse_checkpoint_index(std::string_view text, const std::filesystem::path& path);

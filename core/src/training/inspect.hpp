@@ -1,4 +1,4 @@
-// What is in the network of a run: its blocks of parameters, and each recurrent map as a matrix.
+// The contents of the network of a run: its blocks of parameters, and each recurrent map as a matrix.
 #pragma once
 
 #include <filesystem>

@@ -11,7 +11,7 @@ namespace stiefel {
 
 void RunOutcome::scalar(const std::string& name, double value, double weight) {
   if (!plain_name(name))
-    throw Error(fmt::format("'{}' cannot name a quantity: use small letters, digits and _", shortened(name)), Exit::plugin);
+    throw Error(fmt::format("'{}' cannot name a quantity: use lower-case letters, digits and _", shortened(name)), Exit::plugin);
   Ratio& ratio = quantities_[name];
   ratio.sum += weight * value;
   ratio.weight += weight;

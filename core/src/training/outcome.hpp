@@ -1,4 +1,4 @@
-// What a task reports at the end of a run: means of quantities, and files of its own.
+// What a task reports at the end of a run: means of quantities, and its own files.
 #pragma once
 
 #include <filesystem>
@@ -11,11 +11,11 @@ namespace stiefel {
 
 class STIEFEL_API RunOutcome final : public Outcome {
  public:
-  /// The folder is made with the first file; with an empty one files are not kept.
+  /// The folder is created with the first file; if its name is empty, files are not kept.
   explicit RunOutcome(std::filesystem::path folder) : folder_(std::move(folder)) {}
-  /// Error for a name that is not [a-z][a-z0-9_]*.
+  /// Throws Error for a name that is not [a-z][a-z0-9_]*.
   void scalar(const std::string& name, double value, double weight) override;
-  /// Error for a name that is no plain file name.
+  /// Throws Error for a name that is not a plain file name.
   void file(const std::string& name, std::string_view bytes) override;
   const std::map<std::string, Ratio>& quantities() const { return quantities_; }
 

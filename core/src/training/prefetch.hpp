@@ -1,4 +1,4 @@
-// Batches of a split in order, the next ones being filled by a thread of their own.
+// Batches of a split in order; a separate thread fills the next ones.
 #pragma once
 
 #include <condition_variable>
@@ -13,7 +13,7 @@ namespace stiefel {
 
 template <class S> class Prefetch {
  public:
-  /// Batches first, first + 1, …, until `end` (−1: without end). The watchdog waits for the last one, when no more is wanted.
+  /// Batches first, first + 1, …, until `end` (−1: without end). The watchdog watches the wait for the last one.
   Prefetch(const Task<S>& task, Split split, Index first, Index end, Watchdog& watchdog)
       : watchdog_(watchdog), task_(task), split_(split), next_(first), end_(end), thread_([this](std::stop_token stop) { work(stop); }) {}
   ~Prefetch() {

@@ -1,4 +1,4 @@
-// Where a run is stored, and what is written beside its tables.
+// Where a run is stored, and what is written in addition to its tables.
 #include "training/record_run.hpp"
 
 #include <fmt/format.h>
@@ -85,7 +85,7 @@ RunRecord::RunRecord(RunHeader header, const std::filesystem::path& root) {
   const std::string build = header.provenance.back().second;
   path_ = run_path(root, header.title, header.run_id);
   if (run_state(path_) == RunState::finished && stored_build(path_) != build) {
-    message_ = fmt::format("{} was made by another build of stiefel or of a plugin; this run is stored beside it", path_.string());
+    message_ = fmt::format("{} was made by a different build of stiefel or of a plugin; this run is stored next to it", path_.string());
     header.run_id += "-" + build;
     path_ = run_path(root, header.title, header.run_id);
   }
@@ -93,18 +93,17 @@ RunRecord::RunRecord(RunHeader header, const std::filesystem::path& root) {
     case RunState::none:
       break;
     case RunState::finished:
-      message_ = fmt::format("{} is finished already; change the configuration or the seed for another run", path_.string());
+      message_ = fmt::format("{} is already finished; change the configuration or the seed for another run", path_.string());
       return;
     case RunState::running: {
       const RunLock refused(path_);
     }
       [[fallthrough]];  // names the owner; falls through when it ended just now
     case RunState::unfinished:
-      throw Error(
-          fmt::format("{} holds a run that was not finished: go on with `stiefel resume {}`, or move or delete the folder to run it "
-                      "again",
-                      path_.string(), path_.string()),
-          Exit::in_use);
+      throw Error(fmt::format("{} holds an unfinished run: continue with `stiefel resume {}`, or move or delete the folder to run it "
+                              "again",
+                              path_.string(), path_.string()),
+                  Exit::in_use);
   }
   directory_.emplace(RunDirectory::create(root, header.title, header.run_id, header.yaml));
   open(std::make_unique<RecorderThread>(path_, std::move(header)));
@@ -116,7 +115,7 @@ RunRecord::RunRecord(RunHeader header, RunDirectory directory, Index step, const
   committed_ = step;
   if (!std::filesystem::exists(path_ / "results.h5")) {
     if (std::ranges::any_of(kept, [](const auto& table) { return table.second > 0; }))
-      throw Error(fmt::format("{} is missing, to which the checkpoint of step {} belongs; restore it, or remove {} to begin again",
+      throw Error(fmt::format("{} is missing, but the checkpoint of step {} needs it; restore it, or remove {} to start over",
                               (path_ / "results.h5").string(), step, (path_ / "checkpoints").string()),
                   Exit::damaged);
     open(std::make_unique<RecorderThread>(path_, std::move(header)));

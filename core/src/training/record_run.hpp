@@ -20,19 +20,19 @@
 
 namespace stiefel {
 
-/// What the result file says of a run before its first row.
+/// What the result file records about a run before its first row.
 RunHeader header_of(const LoadedExperiment& loaded, const Registry& registry, const RunOptions& options, const std::vector<DataFile>& data,
                     int threads);
 
 class RunRecord {
  public:
   /// Begins a run in a fresh directory below `root`. A finished run of the same configuration and build is left as it is; one of another
-  /// build gets a neighbour; an unfinished one is an Error that says what to do.
+  /// build gets a second folder; an unfinished one is an Error that says what to do.
   RunRecord(RunHeader header, const std::filesystem::path& root);
-  /// Goes on with the run in a directory after a step at which results.h5 had so many rows of each group.
+  /// Continues the run in a directory after a step at which results.h5 had this many rows of each group.
   RunRecord(RunHeader header, RunDirectory directory, Index step, const RowCounts& kept);
 
-  /// Of a process that writes nothing, the run being another one's.
+  /// For a process that writes nothing, because the run belongs to another one.
   RunRecord() { recorder_ = std::make_unique<RecorderThread>(); }
 
   bool finished_before() const { return !recorder_; }
@@ -52,7 +52,7 @@ class RunRecord {
   template <class S> void network(const std::string& which, const Layout& layout, const NetworkState<S>& state, Index step) const;
   /// The same of the network with the batch that broke it.
   template <class S> void diverged(const Layout& layout, const NetworkState<S>& state, const Batch<S>& batch, Index step) const;
-  /// Writes the checkpoint, which is told the rows that were recorded so far.
+  /// Writes the checkpoint, which stores the number of rows recorded so far.
   template <class S> void save(const Layout& layout, Checkpoint<S> checkpoint, const CheckpointOptions& options);
   void finish(Index step, const Status& status);
   void fail(const std::string& message, int exit_code) noexcept;
@@ -71,7 +71,7 @@ class RunRecord {
   std::unique_ptr<ProgressLog> progress_;
   std::ofstream log_;
   Index committed_ = 0;
-  double cpu_before_ = 0;  // of earlier processes of the run, s
+  double cpu_before_ = 0;  // CPU time of earlier processes of the run, s
 };
 
 }  // namespace stiefel

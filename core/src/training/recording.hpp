@@ -1,4 +1,4 @@
-// What a run leaves in results.h5: the tables, and a row of each when its period comes round.
+// What a run records in results.h5: the tables, and a row of each when it is due.
 #pragma once
 
 #include <map>

@@ -53,7 +53,7 @@ template <class S> void sample_as(const LoadedExperiment& loaded, Registry& regi
   session.network->refresh();
 
   std::vector<std::int32_t> next = symbols_of(options.prime, alphabet);
-  if (next.empty()) throw Error("give the network something to begin with: --prime TEXT");
+  if (next.empty()) throw Error("give the network some text to start from: --prime TEXT");
   write(options.prime);
   Rng rng(options.seed, "sample");
   for (Index i = 0; i < options.length; ++i) {

@@ -16,8 +16,7 @@ template <class S> Session<S>::Session(const LoadedExperiment& loaded, Registry&
   const TaskContext context{std::uint64_t(experiment.seed), experiment.train.batch, options.data_directory};
   experiment.task.located([&] { task = std::make_unique<GuardedTask<S>>(experiment.task.make<Task<S>>(registry, &context)); });
   if (task->batches(Split::train) < 1)
-    throw Error("the task " + experiment.task.plugin + " has no training batch; make its training set at least one batch large",
-                Exit::data);
+    throw Error("the task " + experiment.task.plugin + " has no training batch; give it a training set of at least one batch", Exit::data);
   if (experiment.train.select != "loss") {
     std::string names = "loss";
     bool known = false;
@@ -47,7 +46,7 @@ template <class S> void Session<S>::require_selection() const {
                     : plateau                ? "a schedule of kind plateau"
                                              : nullptr;
   if (key)
-    throw Error(fmt::format("{} needs a {} split, and the task {} has none; give it one, or leave this out", key, name_of(split),
+    throw Error(fmt::format("{} needs a {} split, but the task {} has none; give it one, or remove this", key, name_of(split),
                             experiment.task.plugin));
 }
 

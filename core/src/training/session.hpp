@@ -20,19 +20,19 @@ template <class S> struct STIEFEL_API Session {
   Index total_steps() const;
   Index evaluation_period() const;
   Index batches(Split split) const { return task->batches(split); }
-  /// Whose evaluations choose the best model.
+  /// The split whose evaluations select the best model.
   Split selecting_split() const { return experiment.train.select_on == "best_test" ? Split::test : Split::validation; }
   /// Makes the maps and tables of the parameters, or, with weight noise, of the noisy ones of this step.
   void refresh(Index step);
   /// One training step with a batch, without moving the parameters: refresh, then forward and back.
   PassResult pass(const Batch<S>& batch, Index step, const PassRequest& request);
   struct Evaluation {
-    std::function<bool()> stopped = {};                                 // asked before each batch
-    std::function<void(const Batch<S>&, double loss)> not_finite = {};  // told of a loss that is NaN or infinite
+    std::function<bool()> stopped = {};                                 // called before each batch
+    std::function<void(const Batch<S>&, double loss)> not_finite = {};  // called for a loss that is NaN or infinite
     Outcome* outcome = nullptr;                                         // the task reports every batch to it
   };
-  /// Loss and metrics over a whole split, weighted means; the carried state is set aside. Each batch is watched. Nothing when there is no
-  /// batch, when it was stopped, and after a loss that is not finite.
+  /// Loss and metrics over a whole split, weighted means; the carried state is saved and restored. Each batch is watched. Nothing when
+  /// there is no batch, when it was stopped, and after a loss that is not finite.
   std::vector<double> evaluate(Split split, Watchdog& watchdog, const Evaluation& evaluation);
   /// Name of the first block with a number that is not finite, in gradients or else in parameters; empty when there is none.
   std::string broken_block();

@@ -33,7 +33,7 @@ struct KernelRate {
   Index repeats = 0;
 };
 
-/// As many threads as the experiment has multiply at once, each with columns of its own, for about `seconds`.
+/// As many threads as the experiment has multiply at once, each with its own columns, for about `seconds`.
 STIEFEL_API KernelRate measure_kernel(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options, double seconds);
 
 }  // namespace stiefel

@@ -1,4 +1,4 @@
-// Beginning a run, and going on with one.
+// Starts and resumes runs.
 #include "training/trainer.hpp"
 
 #include <fmt/format.h>
@@ -51,15 +51,15 @@ template <class S> RunSummary go_on(const std::filesystem::path& path, const Loa
   Checkpoint<S> checkpoint{0, session.network->state(), {}, session.updater->state(), {}, {}};
   checkpoint.parts["trainer"] = state_of_training();
   const auto file = newest_checkpoint(path, [&](const std::string& line) {
-    observer.note(line + "; going back to the one before it");
-    if (directory) log(path, line + "; going back to the one before it");
+    observer.note(line + "; falling back to the previous one");
+    if (directory) log(path, line + "; falling back to the previous one");
   });
   if (file) read_checkpoint(*file, session.network->layout(), checkpoint);
   if (options.ranks) options.ranks->largest(0);
   if (directory) remove_unlisted_checkpoints(path);
   if (directory && !changed.empty()) replace_file(path / "config.yaml", loaded.resolved_yaml);
   RunRecord record = directory ? RunRecord(std::move(header), std::move(*directory), checkpoint.step, checkpoint.rows) : RunRecord();
-  observer.note(fmt::format("{} goes on after step {} of {}, {} threads", path.string(), checkpoint.step, session.total_steps(),
+  observer.note(fmt::format("{} resumes after step {} of {}, {} threads", path.string(), checkpoint.step, session.total_steps(),
                             session.workers.threads()));
   training = true;
   return train<S>(loaded, session, record, options, observer, file ? &checkpoint : nullptr);
@@ -69,8 +69,8 @@ template <class S> RunSummary resume(const std::filesystem::path& path, const Lo
                                      const RunOptions& options, const std::vector<std::string>& allowed, RunObserver& observer) {
   const auto existing = [&]() -> RunSummary {
     if (!allowed.empty())
-      throw Error(path.string() + " is finished, and a finished run is not changed; `stiefel run` with the other values makes another one");
-    return {"existing", path.string() + " is finished already", path, 0};
+      throw Error(path.string() + " is finished and cannot be changed; start another run with `stiefel run` and the new values");
+    return {"existing", path.string() + " is already finished", path, 0};
   };
   if (run_state(path) == RunState::finished) return existing();
   if (options.ranks) options.ranks->largest(0);

@@ -55,7 +55,7 @@ struct DryRun {
 
 /// Runs in the scalar that the experiment names. Throws Error.
 STIEFEL_API RunSummary run_experiment(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options, RunObserver& observer);
-/// Goes on with a run from its newest checkpoint that is whole, or from the start when it has none; `loaded` is its config.yaml.
+/// Resumes a run from its newest intact checkpoint, or from the start if it has none; `loaded` is its config.yaml.
 /// `allowed` names what may differ from the start of the run: "config", "plugin NAME", "data NAME" or a name of /provenance; "all".
 /// Anything else that differs is an Error that lists it.
 STIEFEL_API RunSummary resume_experiment(const std::filesystem::path& directory, const LoadedExperiment& loaded, Registry& registry,

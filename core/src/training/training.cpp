@@ -77,7 +77,7 @@ template <class S> class Trainer {
     if (from) restore(*from);
   }
 
-  ~Trainer() { watched_ = fmt::format("the filling of a batch after step {}", progress_.step); }
+  ~Trainer() { watched_ = fmt::format("filling a batch after step {}", progress_.step); }
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
@@ -149,7 +149,7 @@ template <class S> RunSummary Trainer<S>::run() {
     }
     if (stopped_by_signal()) break;
     if (options_.until > 0 && progress_.step >= options_.until) {
-      stop(int(Exit::preempted), "stopped as asked for by --until");
+      stop(int(Exit::preempted), "stopped as requested by --until");
       break;
     }
     if (!step()) break;
@@ -170,12 +170,12 @@ template <class S> bool Trainer<S>::stopped_by_signal() {
   return number != 0;
 }
 
-/// With all that is needed to go on.
+/// Writes a checkpoint with all that is needed to resume.
 template <class S> void Trainer<S>::stop(int exit_code, const std::string& reason) {
   if (progress_.step != saved_) save();
   status_.state = "preempted";
   status_.exit_code = exit_code;
-  status_.message = fmt::format("{} after step {} of {}; go on with: stiefel resume {}", reason, progress_.step, steps_,
+  status_.message = fmt::format("{} after step {} of {}; resume with: stiefel resume {}", reason, progress_.step, steps_,
                                 shell_word(record_.directory().string()));
 }
 
@@ -222,7 +222,7 @@ template <class S> bool Trainer<S>::step() {
 }
 
 template <class S> void Trainer<S>::record_maps() {
-  watched_ = fmt::format("recording of the maps after step {}", progress_.step);
+  watched_ = fmt::format("recording the maps after step {}", progress_.step);
   watchdog_.watch([&] {
     session_.network->refresh();
     recording_.maps(progress_.step, *session_.network);
@@ -277,13 +277,13 @@ template <class S> void Trainer<S>::restore(const Checkpoint<S>& from) {
   progress_.step = saved_ = from.step;
 }
 
-/// In the watchdog's thread: the training's own will not come back.
+/// Runs in the watchdog's thread: the training's own will not return.
 template <class S> void Trainer<S>::overdue() {
   const std::string message = fmt::format(
-      "{} has not ended within train.step_limit = {} s: a plugin hangs, or the limit is too small; go on with: stiefel resume {}", watched_,
-      experiment_.train.step_limit, shell_word(record_.directory().string()));
+      "{} has not ended within train.step_limit = {} s: a plugin hangs, or the limit is too small; resume with: stiefel resume {}",
+      watched_, experiment_.train.step_limit, shell_word(record_.directory().string()));
   say("stiefel: {}\n", message);
-  std::thread([] {  // the disk may hang, too
+  std::thread([] {  // the disk may also hang
     std::this_thread::sleep_for(std::chrono::seconds(10));
     std::_Exit(int(Exit::plugin));
   })

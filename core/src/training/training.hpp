@@ -6,7 +6,7 @@
 
 namespace stiefel {
 
-/// Trains from a checkpoint on, or from the beginning when `from` is null. What goes wrong is told to the run's files before it is thrown.
+/// Trains from a checkpoint, or from the beginning if `from` is null. Errors are recorded in the run's files before they are thrown.
 template <class S> RunSummary train(const LoadedExperiment& loaded, Session<S>& session, RunRecord& record, const RunOptions& options,
                                     RunObserver& observer, const Checkpoint<S>* from);
 

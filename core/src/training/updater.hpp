@@ -1,4 +1,4 @@
-// From gradients to parameters: groups of blocks with their optimizers, rates, schedules, decay and clipping.
+// Updates parameters from gradients: groups of blocks with their optimizers, rates, schedules, decay and clipping.
 #pragma once
 
 #include <map>
@@ -42,7 +42,7 @@ template <class S> class STIEFEL_API Updater {
   /// One step with the gradient of network.gradient(): decay, clip, move, after_step. `step` counts from 1. Blocks are moved side by side.
   UpdateNorms step(Index step, Network<S>& network, Workers& workers);
   void evaluated(bool improved);
-  /// Of every group's optimizer and schedule, "optimizer_0", "schedule_0", …
+  /// The state of every group's optimizer and schedule, "optimizer_0", "schedule_0", …
   std::map<std::string, StateItems> state();
   void restore(const std::map<std::string, StateItems>& parts);
   std::vector<double> rates(Index step) const;  ///< of each group that moves

@@ -1,4 +1,4 @@
-/// Style sheets and script of the page, which become a part of the program.
+/// Style sheets and script of the page, which are embedded in the program.
 #pragma once
 
 #include <string>

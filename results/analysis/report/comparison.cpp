@@ -1,4 +1,4 @@
-// Runs beside one another: the spread of the metric, and the metric against a key of the configuration.
+// Comparison of runs: the spread of the metric, and the metric against a key of the configuration.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -31,12 +31,12 @@ void start(std::vector<std::string> words, const std::string& package) {
   pid_t child = 0;
   const int fault = posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
-  if (fault) throw Error(fmt::format("{} cannot be started ({}): it is in Debian's package {}", words[0], std::strerror(fault), package));
+  if (fault) throw Error(fmt::format("cannot start {} ({}): it is in Debian's package {}", words[0], std::strerror(fault), package));
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-    throw Error(fmt::format("{} failed; by hand it says why: {}", words[0], fmt::join(words, " ")), Exit::internal);
+    throw Error(fmt::format("{} failed; run it by hand to see why: {}", words[0], fmt::join(words, " ")), Exit::internal);
 }
 
 /// A folder that goes away with everything in it.
@@ -44,7 +44,7 @@ struct ScratchFolder {
   fs::path path;
   ScratchFolder() {
     std::string pattern = (fs::temp_directory_path() / "stiefel-report-XXXXXX").string();
-    if (!mkdtemp(pattern.data())) throw Error("no folder can be made in " + fs::temp_directory_path().string(), Exit::exhausted);
+    if (!mkdtemp(pattern.data())) throw Error("cannot create a folder in " + fs::temp_directory_path().string(), Exit::exhausted);
     path = pattern;
   }
   ~ScratchFolder() {

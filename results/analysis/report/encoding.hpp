@@ -1,4 +1,4 @@
-/// Texts and bytes made fit for a page: nothing that a run is called can become markup.
+/// Escapes text and bytes for a page: no name in a run can become markup.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace stiefel::report {
 
-/// For text and for attributes in double quotes, of HTML and of XML; what is not UTF-8 or may not stand in XML becomes U+FFFD.
+/// For text and for attributes in double quotes, of HTML and of XML; what is not UTF-8 or not allowed in XML becomes U+FFFD.
 std::string escape(std::string_view text);
 std::string base64(std::string_view bytes);
 /// What a Content-Security-Policy names a script or a style sheet by: 'sha256-…'.
@@ -17,11 +17,11 @@ std::string csv_line(const std::vector<std::string>& fields);
 /// A link for downloading, with all of the content in it.
 std::string download_link(std::string_view content, std::string_view type, std::string_view file, std::string_view label);
 
-/// With a large first letter, if that is one of ASCII.
+/// Capitalizes the first letter if it is ASCII.
 std::string capitalised(std::string text);
-/// The text cut to so many characters, with … for the rest.
+/// The text truncated to this many characters, with … for the rest.
 std::string shortened(std::string_view text, std::size_t most);
-/// The text in lines of no more than so many characters, broken after spaces where there are any; … stands for what a last line has no room
+/// The text in lines of at most this many characters, broken after spaces where possible; … replaces what a last line has no room
 /// for.
 std::vector<std::string> wrapped(std::string_view text, std::size_t most, std::size_t lines);
 std::size_t characters(std::string_view text);

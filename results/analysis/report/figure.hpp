@@ -50,7 +50,7 @@ struct HeatMap {
 struct Figure {
   std::string id;           ///< a name for files and links: [a-z0-9_]+
   std::string title;        ///< one line
-  std::string description;  ///< what a listener must know who does not see it
+  std::string description;  ///< alternative text for readers who cannot see it
   std::string caption;      ///< below the figure
   Axis x, y;
   std::vector<Series> series = {};
@@ -59,7 +59,7 @@ struct Figure {
   bool unit_circle = false;  ///< drawn, and both axes have one scale
 };
 
-/// Colours that can be told apart; series beyond begin again.
+/// Number of distinguishable colors; further series start over.
 constexpr int colours = 8;
 
 }  // namespace stiefel::report

@@ -34,7 +34,7 @@ std::string labels_text(const Study& study) {
 
 namespace {
 
-/// Of single runs there is nothing to be said of seeds.
+/// Captions of single runs do not mention seeds.
 void leave_out_band(Figure& figure) {
   const auto has_band = [](const Series& series) { return !series.low.empty(); };
   const std::size_t at = figure.caption.find(band_caption);
@@ -55,12 +55,10 @@ void make_ids_safe(std::vector<Section>& sections) {
 }  // namespace
 
 std::vector<Section> figures_of(const Study& study, const std::vector<std::string>& against) {
-  std::vector<Section> sections = {{"learning", "Learning", learning_figures(study)},
-                                   {"comparison", "Comparison", comparison_figures(study, against)},
-                                   {"maps", "Recurrent maps", map_figures(study)},
-                                   {"gradients", "Gradients", gradient_figures(study)},
-                                   {"outcome", "What the networks put out", outcome_figures(study)},
-                                   {"timing", "Time", timing_figures(study)}};
+  std::vector<Section> sections = {
+      {"learning", "Learning", learning_figures(study)},      {"comparison", "Comparison", comparison_figures(study, against)},
+      {"maps", "Recurrent maps", map_figures(study)},         {"gradients", "Gradients", gradient_figures(study)},
+      {"outcome", "Network outputs", outcome_figures(study)}, {"timing", "Time", timing_figures(study)}};
   for (Section& section : sections)
     for (Figure& figure : section.figures) leave_out_band(figure);
   std::erase_if(sections, [](const Section& section) { return section.figures.empty(); });

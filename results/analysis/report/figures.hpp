@@ -1,4 +1,4 @@
-/// The figures of a report, made of the runs of a study; those that have nothing to show are left out.
+/// The figures of a report, made of the runs of a study; those with nothing to show are omitted.
 #pragma once
 
 #include <string>
@@ -24,13 +24,13 @@ std::vector<Figure> gradient_figures(const Study& study);
 std::vector<Figure> outcome_figures(const Study& study);
 std::vector<Figure> timing_figures(const Study& study);
 
-/// What several of them say.
+/// Text shared by several of them.
 constexpr const char* band_caption = "Line: median over seeds; band: 25 to 75 %.";
-/// Small letters, digits and _ of a text.
+/// Lower-case letters, digits and _ of a text.
 std::string identifier(const std::string& text);
 /// Names below a group of the result file, of any run that is shown: maps below /spectrum.
 std::vector<std::string> names_below(const Study& study, const std::string& group);
-/// For descriptions: the labels of the groups that are shown.
+/// The labels of the groups that are shown, for descriptions.
 std::string labels_text(const Study& study);
 
 }  // namespace stiefel::report

@@ -61,7 +61,7 @@ const RunData* run_with_course(const Group& group) {
   return found;
 }
 
-/// As figure 2 of Vorontsov et al. 2017.
+/// Like figure 2 of Vorontsov et al. 2017.
 std::vector<Figure> heat_map(const Group& group, std::size_t number) {
   const RunData* run = run_with_course(group);
   if (!run) return {};
@@ -69,9 +69,9 @@ std::vector<Figure> heat_map(const Group& group, std::size_t number) {
   Figure figure{
       fmt::format("gradient_map_{}", number),
       "Gradient norm: " + group.label,
-      fmt::format("Norm of the loss's gradient with respect to the hidden state, as colours over optimizer steps and time steps, of {}.",
+      fmt::format("Norm of the loss gradient with respect to the hidden state, as colors over optimizer steps and time steps, of {}.",
                   group.label),
-      fmt::format("Colours: {} on a logarithmic scale, from dark (small) to light. Seed {}.", norm, value_of(*run, "seed")),
+      fmt::format("Colors: {} on a logarithmic scale, from dark (small) to light. Seed {}.", norm, value_of(*run, "seed")),
       {"optimizer step"},
       {"time step t"}};
   figure.x.range = {norms.snapshots.front(), norms.snapshots.back()};
@@ -91,7 +91,7 @@ void give_one_scale(std::vector<Figure>& maps) {
   if (maps.size() < 2 || least > most) return;
   for (Figure& map : maps) {
     map.heat->scale.range = {least, most};
-    map.caption += " The scale is that of all groups.";
+    map.caption += " All groups share the scale.";
   }
 }
 
@@ -109,7 +109,7 @@ Curve profile(const RunData& run, const std::string& name, bool last) {
   return curve;
 }
 
-/// As figure 5 of Helfrich et al. 2018.
+/// Like figure 5 of Helfrich et al. 2018.
 std::vector<Figure> profiles(const Study& study, const std::string& name, bool last) {
   const std::string of_loss = name == "last_step_grad_norm" ? ", loss of the last step alone" : "";
   Figure figure{fmt::format("{}_{}", name, last ? "last" : "first"),

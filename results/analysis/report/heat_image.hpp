@@ -8,10 +8,10 @@
 
 namespace stiefel::report {
 
-/// The first row of values at the bottom; what has no place on the scale (which has one pixel) is transparent. `enlarged`: pixels a value
+/// The first row of values at the bottom; values outside the scale (which has one pixel) are transparent. `enlarged`: pixels a value
 /// on each axis, for programs that smooth pictures.
 std::string heat_png(const HeatMap& map, const Scale& scale, std::size_t enlarged);
-/// The colours themselves, from the least at the bottom to the largest.
+/// The color scale, from the smallest value at the bottom to the largest.
 std::string colour_bar_png();
 
 }  // namespace stiefel::report

@@ -1,4 +1,4 @@
-/// Where the parts of a figure lie, in the units of its viewBox.
+/// Positions of the parts of a figure, in the units of its viewBox.
 #pragma once
 
 #include <string>
@@ -28,7 +28,7 @@ struct Placement {
 };
 
 Placement place(const Figure& figure);
-/// The name of a row, as it is written beside the axis.
+/// The name of a row, as it is written next to the axis.
 std::vector<std::string> name_of_row(const std::string& name);
 /// "label (units)".
 std::string title_of(const Axis& axis);

@@ -13,7 +13,7 @@ namespace {
 
 std::string of_map(const std::string& map) { return map == "recurrent" ? "the recurrent map" : "the recurrent map of " + map; }
 
-/// As figure 3 of Vorontsov et al. 2017.
+/// Like figure 3 of Vorontsov et al. 2017.
 std::vector<Figure> singular_values(const Study& study, const std::string& map) {
   const std::string base = "/spectrum/" + map + "/";
   Figure figure{"singular_values_" + map,
@@ -86,13 +86,13 @@ std::vector<Figure> unit_circle(const Group& group, std::size_t number) {
     figure.x.range = figure.y.range = {-reach, reach};
     figure.caption = fmt::format("Open: the first snapshot; filled: the last. Seed {}; the circle has radius 1.", value_of(run, "seed"));
     figure.description =
-        fmt::format("Eigenvalues in the complex plane beside the unit circle, first and last snapshot, of {}.", group.label);
+        fmt::format("Eigenvalues in the complex plane next to the unit circle, first and last snapshot, of {}.", group.label);
     return {figure};
   }
   return {};
 }
 
-/// As figure 4 of Helfrich et al. 2018.
+/// Like figure 4 of Helfrich et al. 2018.
 std::vector<Figure> defect(const Study& study, const std::string& map) {
   const std::string base = "/orthogonality/" + map + "/";
   Figure figure{"defect_" + map,

@@ -12,7 +12,7 @@
 namespace stiefel::report {
 namespace {
 
-/// Amplitudes over milliseconds; none when the file is not whole.
+/// Amplitudes over milliseconds; none if the file is incomplete.
 Series series_of(const std::filesystem::path& path, Series series) {
   SndfileHandle file(path.string());
   std::error_code unknown;
@@ -33,7 +33,7 @@ std::vector<Figure> waveform(const RunData& run, const std::string& label, std::
   for (const auto& [path, name] : {std::pair(excerpt, "true"), std::pair(generated, "generated")}) {
     figure.series.push_back(series_of(path, {name, int(figure.series.size())}));
     if (figure.series.back().y.empty()) {
-      say("stiefel: {} is not a whole sound file of one channel; it is left out of the report\n", printable(path.string()));
+      say("stiefel: {} is not a complete sound file of one channel; the report omits it\n", printable(path.string()));
       return {};
     }
   }

@@ -64,8 +64,9 @@ std::string document(const std::string& title, const std::string& lead, const st
       "content=\"{}\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, "
       "initial-scale=1\">\n<title>{}</title>\n<style>{}{}</style>\n</head>\n<body>\n<main>\n"
-      "<header><h1>{}</h1><p class=\"lead\">{}</p><p class=\"note keys\" hidden>Figures with lines: the mouse or arrow keys read values, "
-      "dragging or + and − enlarge a part, a double click or Escape shows "
+      "<header><h1>{}</h1><p class=\"lead\">{}</p><p class=\"note keys\" hidden>Figures with lines: read values with the mouse or the "
+      "arrow keys, "
+      "drag or press + and − to zoom, double-click or press Escape to show "
       "all.</p>{}</header>\n{}</main>\n<script>{}</script>\n</body>\n</html>\n",
       policy(), escape(title), page_css, figure_css, escape(title), escape(lead), further, content, script);
 }

@@ -1,4 +1,4 @@
-/// Figures with fewer points, which look the same.
+/// Reduces the points of figures without a visible difference.
 #pragma once
 
 #include "results/analysis/report/figure.hpp"

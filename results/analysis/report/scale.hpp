@@ -1,4 +1,4 @@
-/// Numbers on an axis: where they lie, which ones are named, and how.
+/// The scale of an axis: positions of numbers, ticks and their labels.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ struct Scale {
   bool logarithmic = false;
   double pixels = 1;
 
-  /// Distance from the beginning of the axis; not finite where the scale has no place for the value.
+  /// Distance from the beginning of the axis; not finite if the value is outside the scale.
   double at(double value) const;
 };
 
@@ -22,7 +22,7 @@ struct Tick {
 
 /// The axis for values between two, which may be equal or not finite.
 Scale make_scale(double least, double most, bool logarithmic, double pixels);
-/// At most about `wanted` round numbers.
+/// About `wanted` round numbers, at most.
 std::vector<Tick> ticks(const Scale& scale, int wanted);
 /// A number for reading, with up to `digits` significant digits: 0.0123, 1.2×10⁻⁵.
 std::string number_text(double value, int digits = 4);

@@ -9,7 +9,7 @@
 
 namespace stiefel::report {
 
-/// At a position between the sorted values, as numpy's; NaN are left out, and NaN is found when nothing is left.
+/// At a position between the sorted values, as numpy's; NaN are skipped; the result is NaN if nothing is left.
 double quantile(std::vector<double> values, double share);
 
 struct Curve {
@@ -18,7 +18,7 @@ struct Curve {
 
 /// The first value of each row of a dataset; empty when the run has none.
 std::vector<double> rows_of(const RunData& run, const std::string& path);
-/// At each x that any of the runs has.
+/// Statistics at each x of any of the runs.
 Curve over_seeds(const Group& group, const std::string& x, const std::string& y);
 Curve over_seeds(std::span<const Curve> curves);
 /// The metric's values in the finished runs of a group, without those that have none.

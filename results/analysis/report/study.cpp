@@ -57,7 +57,7 @@ Metric metric_of(const std::vector<RunData>& runs, const Comparison& comparison)
   return metric;
 }
 
-/// With as much of their paths as tells the keys apart.
+/// Shortens keys to the part of their paths that distinguishes them.
 std::map<std::string, std::string> short_names(const std::vector<std::string>& keys) {
   std::map<std::string, std::string> names;
   for (const std::string& key : keys) {
@@ -142,7 +142,7 @@ void StudyBuilder::take(RunData&& run) {
 }
 
 Study StudyBuilder::finish() {
-  if (runs_.empty() && unreadable_.empty()) throw Error("there are no runs in what was named; runs are in runs/NAME/ID");
+  if (runs_.empty() && unreadable_.empty()) throw Error("there are no runs in the given folders; runs are in runs/NAME/ID");
   if (runs_.empty()) throw Error(fmt::format("{}: {}", unreadable_.front().path.string(), unreadable_.front().unreadable), Exit::damaged);
   const bool by_path = metric_.find('/') != metric_.npos;
   std::vector<ComparedRun> compared;

@@ -1,4 +1,4 @@
-/// Runs put together for a report, in the groups of `stiefel compare`: what tells groups apart is their label.
+/// Runs put together for a report, in the groups of `stiefel compare`: the label of a group has the keys that distinguish it.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace stiefel::report {
 
-/// What runs are ranked by: as `stiefel compare` has it, or the last value of a dataset that is named by its path.
+/// What runs are ranked by: as in `stiefel compare`, or the last value of a dataset that is named by its path.
 struct Metric {
   std::string name, label, units = "1";
   Better better = Better::unknown;
@@ -21,7 +21,7 @@ struct Metric {
   bool is_path() const { return name.find('/') != std::string::npos; }
   /// NaN when the run has none.
   double of(const RunData& run) const;
-  /// Where its course is recorded.
+  /// Path of the dataset with its values over time.
   std::string path() const { return !is_path() ? "/epochs/" + name : name.starts_with('/') ? name : "/" + name; }
 };
 
@@ -31,8 +31,8 @@ struct Group {
 };
 
 struct Study {
-  std::vector<Group> groups;      ///< in the order of their labels, or the best first when they are more than can be drawn
-  std::vector<std::string> keys;  ///< of the configuration, that tell groups apart
+  std::vector<Group> groups;      ///< in the order of their labels, or the best first if there are too many to draw
+  std::vector<std::string> keys;  ///< keys of the configuration that distinguish the groups
   std::vector<RunData> unreadable;
   Metric metric;
 
@@ -48,9 +48,9 @@ class StudyBuilder {
  public:
   /// An empty metric: what the runs select by; no keys: those in which they differ.
   StudyBuilder(std::string metric, std::vector<std::string> keys) : metric_(std::move(metric)), keys_(std::move(keys)) {}
-  /// Keeps of the run what figures need.
+  /// Keeps the parts of the run that figures need.
   void take(RunData&& run);
-  /// Error when nothing can be read, or when there is no such metric or key.
+  /// Throws Error if nothing can be read, or if there is no such metric or key.
   Study finish();
 
  private:

@@ -111,7 +111,7 @@ std::string range_text(const Scale& scale) {
   return fmt::format("{:.17g} {:.17g} {}", scale.from, scale.to, scale.logarithmic ? "log" : "linear");
 }
 
-/// What lies inside the frame, and the frame; a script may show a part of it larger.
+/// The content of the frame, and the frame; a script may enlarge a part of it.
 std::string draw_plot(const Figure& figure, const Placement& place) {
   const std::string frame =
       fmt::format("x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\"", place.left, place.top, place.width, place.height);

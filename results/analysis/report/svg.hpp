@@ -12,7 +12,7 @@ constexpr std::size_t pixel_columns = 430;
 
 /// For a page that has the style sheet of figures: its colours follow the page's.
 std::string draw(const Figure& figure);
-/// A file of its own, in the light colours.
+/// A standalone file, in the light colors.
 std::string standalone_svg(const Figure& figure);
 /// The figure's numbers, one line for each: `series,x,y` with `low,high` for bands and bars; guides are the last series. Of
 /// heat maps a table.

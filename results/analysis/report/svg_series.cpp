@@ -53,7 +53,7 @@ std::string lonely(const Series& series, const Placement& place) {
 }
 
 std::string band(const Series& series, const Placement& place) {
-  // a bound that the axis has no place for lies on the frame, as 0 does below a logarithmic axis
+  // a bound outside the axis is drawn on the frame, as 0 does below a logarithmic axis
   const double floor = place.y.logarithmic ? place.y.from : -INFINITY;
   std::vector<double> low = series.low;
   for (double& value : low) value = std::isnan(value) ? value : std::max(value, floor);

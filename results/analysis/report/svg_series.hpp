@@ -1,4 +1,4 @@
-/// What lies inside the frame of a figure, in pixels of the plot.
+/// The content of a figure's frame, in pixels of the plot.
 #pragma once
 
 #include <string>

@@ -164,7 +164,7 @@ std::string configuration_tables(const Study& study) {
     for (const auto& [key, value] : run->configuration) values[key].insert(value);
   std::string html;
   if (!study.keys.empty()) {
-    Table table{"Keys that tell groups apart.", {"group"}};
+    Table table{"Keys that distinguish the groups.", {"group"}};
     table.titles.insert(table.titles.end(), study.keys.begin(), study.keys.end());
     table.swatches = true;
     for (const Group& group : study.groups) {

@@ -1,4 +1,4 @@
-/// Tables of a report: what was run, how it ended, by which configuration and with what.
+/// Tables of a report: the runs, how they ended, their configuration and their provenance.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ std::string counted(const Study& study);
 /// Version, machine and days.
 std::string origin(const Study& study);
 
-/// Texts under their titles; columns of numbers are set to the right.
+/// Texts under their titles; columns of numbers are right-aligned.
 std::string plain_table(const std::vector<std::string>& titles, const std::vector<bool>& numeric,
                         const std::vector<std::vector<std::string>>& rows);
 

@@ -1,4 +1,4 @@
-/// What a figure cannot show of a run is let go as soon as the run has been read, so that a report of hundreds fits into memory.
+/// Drops what figures do not show as soon as a run has been read, so that a report of hundreds of runs fits into memory.
 #pragma once
 
 #include "results/analysis/run_data.hpp"

@@ -37,9 +37,9 @@ std::vector<Figure> timing_figures(const Study& study) {
   const std::vector<std::string> phases = phases_of(study);
   Figure figure{"timing",
                 "Wall time of a training step by phase",
-                fmt::format("Bars of the milliseconds that each phase of a training step takes, for: {}.", labels_text(study)),
-                "All that happened over the steps made, evaluation and recording too; medians over seeds.",
-                {"wall time a step", "ms"},
+                fmt::format("Bars with the milliseconds of each phase of a training step, for: {}.", labels_text(study)),
+                "All activity divided by the number of steps, including evaluation and recording; medians over seeds.",
+                {"wall time per step", "ms"},
                 {"", "1"}};
   for (std::size_t phase = 0; phase < phases.size(); ++phase) {
     std::string label = phases[phase];

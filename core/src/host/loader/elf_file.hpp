@@ -8,7 +8,7 @@ namespace stiefel {
 
 struct ElfFile {
   std::string bytes;
-  std::string refusal;   // why dlopen must not see it; empty when the headers are sound
+  std::string refusal;   // why dlopen must not see it; empty if the headers are valid
   std::string build_id;  // hexadecimal, empty when the linker wrote none
 };
 

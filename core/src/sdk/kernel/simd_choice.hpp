@@ -1,4 +1,4 @@
-// The SIMD target of the whole program, chosen from outside.
+// The SIMD target of the whole program, chosen by the environment.
 #pragma once
 
 #include <stiefel/export.hpp>

@@ -43,7 +43,7 @@ struct Tanh {
   template <class D, class V> HWY_INLINE V operator()(D d, V x) const { return hn::Tanh(d, x); }
 };
 
-/// y = f(x); the rest that fills no vector passes through a vector of its own.
+/// y = f(x); the remainder that does not fill a vector passes through a separate one.
 template <class S, class Function> HWY_INLINE void map(const S* x, S* y, Index size, Function function) {
   const hn::ScalableTag<S> d;
   const Index lanes = Index(hn::Lanes(d)), body = size - size % lanes;
