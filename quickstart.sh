@@ -39,5 +39,5 @@ Next:
   export PATH="$root/build/release/bin:\$PATH"
   stiefel run experiments/quickstart.yaml seed=2 model.recurrent.reflections=32
   stiefel describe experiment
-README.md continues from here: an experiment, your own map, and reading the result in Python.
+README.md continues from here with your own experiment, plugin and analysis.
 END
