@@ -8,7 +8,7 @@
     ```text            is the standard output of the sh block before it; a line ... stands for any lines
     anything else      is not tested, and counted in UNTESTED
 
-Links to files of the source tree must lead somewhere, and README.md may have no more than 190 lines.
+Links to files of the source tree must lead somewhere. README.md must be short and have the counts of REPRODUCTION.md.
 """
 import os
 import pathlib
@@ -94,8 +94,15 @@ def main(source, document, scratch, program_folder):
     for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text) + re.findall(r'(?:src|href)="([^"#]+)"', text):
         if "://" not in target and not ((source / document).parent / target).exists():
             faults.append(f"{document} links to {target}, which does not exist")
-    if document == "README.md" and text.count("\n") > 190:
-        faults.append(f"README.md has {text.count(chr(10))} lines: move what only some readers need to docs/")
+    if document == "README.md":
+        if text.count("\n") > 190:
+            faults.append(f"README.md has {text.count(chr(10))} lines: move what only some readers need to docs/")
+        counted = re.search(r"(\d+) printed results: (\d+) measured.*\n(\d+) curves with a criterion: (\d+) measured[^(]*\((\d+) matched",
+                            (source / "results/measured/REPRODUCTION.md").read_text())
+        sentence = (f"Of {counted[3]} published curves with a criterion, {counted[4]} have been run at the full published budget, "
+                    f"and {counted[5]} match; of {counted[1]} printed results, {counted[2]} have been run so far")
+        if sentence not in " ".join(text.split()):
+            faults.append(f"README.md does not have the counts of results/measured/REPRODUCTION.md: {sentence}")
 
     copy = scratch / "copy of the source"  # blanks in a path are part of the test
     for folder in ("home", "output"):
