@@ -116,7 +116,9 @@ const std::vector<Command>& commands() {
         {"--experiments", Word::folder, "folder with published.yaml, instead of experiments or the installed one"},
         {"--timings", Word::text,
          "file that `tests/bench/run epochs --json` wrote, instead of results/measured/timings.json next to the experiments"},
-        {"--to", Word::folder, "report: folder for REPRODUCTION.md, instead of results/measured next to the experiments"},
+        {"--to", Word::folder,
+         "folder of REPRODUCTION.md and reproduction.json, which keeps what was measured, instead of results/measured next to the "
+         "experiments"},
         {"--threads", Word::text, "worker threads of each run, instead of a share of the cores"},
         patience,
         data,

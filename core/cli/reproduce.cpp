@@ -19,6 +19,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// What was measured, as data: `report` writes it next to REPRODUCTION.md, and reads it where the runs themselves are gone.
+constexpr const char* record_name = "reproduction.json";
+
 fs::path experiments_folder(const Arguments& arguments) {
   if (arguments.has("--experiments")) return arguments.value("--experiments");
   if (fs::exists("experiments/published.yaml")) return "experiments";
@@ -47,16 +50,10 @@ double budget_of(const Arguments& arguments) {
 nlohmann::ordered_json json_of(const ReproducedRow& row) {
   nlohmann::ordered_json seeds = nlohmann::ordered_json::array();
   for (const Measurement& seed : row.seeds)
-    if (!seed.state.empty())
-      seeds.push_back({{"seed", seed.seed},
-                       {"state", seed.state},
-                       {"value", seed.value},
-                       {"share", seed.share},
-                       {"step", seed.step},
-                       {"reached_step", seed.reached_step},
-                       {"cpu_seconds", seed.cpu_seconds},
-                       {"commit", seed.commit},
-                       {"run", seed.run.string()}});
+    if (!seed.state.empty()) {
+      seeds.push_back(json_of(seed));
+      seeds.back()["run"] = seed.run.string();
+    }
   const PublishedRow& published = *row.row;
   return {{"paper", published.paper},   {"item", published.item},
           {"row", published.row},       {"file", published.file},
@@ -78,15 +75,20 @@ int list_rows(const std::vector<ReproducedRow>& rows, const Arguments& arguments
   return int(Exit::done);
 }
 
-int report(const PublishedResults& published, const std::vector<ReproducedRow>& rows, const fs::path& output, const Arguments& arguments) {
+fs::path report_folder(const PublishedResults& published, const Arguments& arguments) {
   const fs::path results = published.folder / "../results";
-  const fs::path to = arguments.has("--to") ? fs::path(arguments.value("--to"))
-                      : fs::exists(results) ? results / "measured"
-                                            : fs::path(".");
+  return arguments.has("--to") ? fs::path(arguments.value("--to")) : fs::exists(results) ? results / "measured" : fs::path(".");
+}
+
+int report(const PublishedResults& published, const Reproduction& reproduction, const std::vector<const PublishedRow*>& chosen,
+           const fs::path& output, const fs::path& to) {
+  const std::vector<ReproducedRow> all = reproduction.look(published.choose({}), to / record_name),
+                                   rows = reproduction.look(chosen, to / record_name);
   fs::create_directories(to);
   fs::create_directories(output);
   const fs::path document = (to / "REPRODUCTION.md").lexically_normal(), page = output / "reproduction.html";
   replace_file(document, reproduction_markdown(published, rows));
+  replace_file(to / record_name, record_of(all));
   replace_file(page, reproduction_page(published, rows));
   fmt::print("{}\n{}\n", document.string(), page.string());
   return int(Exit::done);
@@ -131,8 +133,9 @@ int reproduce_command(std::span<const std::string> words) {
   const fs::path timings = arguments.value("--timings", (published.folder / "../results/measured/timings.json").string());
   Registry registry = found_plugins();
   const Reproduction reproduction(published, output, timings, registry);
-  if (what == "list") return list_rows(reproduction.look(rows), arguments);
-  if (what == "report") return report(published, reproduction.look(rows), output, arguments);
+  const fs::path to = report_folder(published, arguments);
+  if (what == "list") return list_rows(reproduction.look(rows, to / record_name), arguments);
+  if (what == "report") return report(published, reproduction, rows, output, to);
   return run_rows(reproduction, rows, output, words, arguments);
 }
 

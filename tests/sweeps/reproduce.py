@@ -6,6 +6,7 @@ usage: reproduce.py STIEFEL
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -187,6 +188,43 @@ def check_report(reproduce):
         assert f"| {name} |" not in first[0] or f"| {state} |" in next(l for l in first[0].splitlines() if l.startswith(f"| {name} |")), name
 
 
+def check_record(reproduce):
+    """The record next to REPRODUCTION.md keeps what was measured when the runs are gone, as long as settings and criterion are the same."""
+    to = reproduce.folder / "documents"
+    listed = lambda: {row["row"]: row for row in json.loads(reproduce("list", "--json", "--to", to))}
+    with_runs, document = listed(), (to / "REPRODUCTION.md").read_text()
+    record = (to / "reproduction.json").read_text()
+    assert record.count('"settings"') == sum(run["state"] in ("finished", "diverged") for row in with_runs.values() for run in row["runs"]
+                                           if row["kind"] != "seconds")
+    gone = reproduce.output.with_name("gone")
+    reproduce.output.rename(gone)
+    without = listed()
+    for name, row in with_runs.items():
+        assert (row["state"], row["measured"]) == (without[name]["state"], without[name]["measured"]), (row, without[name])
+        assert all(run["run"] == "" for run in without[name]["runs"])
+    assert sum(row["measured"] is not None for row in without.values()) >= 5
+    reproduce("report", "--to", to)
+    assert ((to / "REPRODUCTION.md").read_text(), (to / "reproduction.json").read_text()) == (document, record)
+    reproduce("report", "tiny/table-3", "--to", to)
+    assert (to / "reproduction.json").read_text() == record, "a report of one item loses the record of the others"
+    assert reproduce("tiny/first", "--dry-run").count("\n") > 1, "a record must not keep anyone from running"
+    assert set(reproduce.states().values()) >= {"not run"}, "the record of another folder counts"
+    published = reproduce.folder / "experiments/published.yaml"
+    published.write_text(published.read_text().replace("reaches: 1e6, by: 40", "reaches: 2e6, by: 40"))
+    assert listed()["reaches"]["state"] == "not run" and listed()["shown"]["state"] == "measured"
+    reproduce.experiment("first", 60, more="record: {spectrum: 10}\n")
+    assert {listed()[name]["state"] for name in ("first", "shown", "never")} == {"not run"}
+    reproduce.experiment("first", 60)
+    (to / "reproduction.json").write_text("{")
+    assert "reproduction.json is not JSON from" in reproduce("list", "--to", to, code=6)
+    (to / "reproduction.json").write_text(record.replace('"share"', '"sare"'))
+    assert "reproduction.json" in reproduce("list", "--to", to, code=6)
+    (to / "reproduction.json").write_text(record)
+    shutil.rmtree(reproduce.output)
+    gone.rename(reproduce.output)
+    reproduce.publish()
+
+
 def check_errors(reproduce):
     assert "did you mean 'tiny/table-1'" in reproduce("tiny/tabel-1", code=2)
     assert "--budget must be a number above 0 and at most 1, got \"2\"" in reproduce("tiny", "--budget", "2", code=2)
@@ -203,7 +241,7 @@ def main():
         reproduce = Reproduction(pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(folder))
         assert set(reproduce.states().values()) == {"not run", "not measured", "needs a closed corpus"}, reproduce.states()
         for check in (check_budget, check_whole, check_values, check_others_runs, check_changed_default, check_kill, check_timings, check_report,
-                      check_errors):
+                      check_record, check_errors):
             check(reproduce)
             print(check.__name__)
 

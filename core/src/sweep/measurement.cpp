@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "results/analysis/comparison.hpp"
 
@@ -127,6 +128,33 @@ void measure(const RunData& run, const PublishedRow& row, Measurement& measureme
   if (!row.judge) return;
   measurement.reached_step = first_reached(run, row);
   measurement.fulfilled = fulfils(row, measurement);
+}
+
+nlohmann::ordered_json json_of(const Measurement& measurement) {
+  return {{"seed", measurement.seed},
+          {"state", measurement.state},
+          {"value", measurement.value},
+          {"share", measurement.share},
+          {"step", measurement.step},
+          {"reached_step", measurement.reached_step},
+          {"cpu_seconds", measurement.cpu_seconds},
+          {"commit", measurement.commit},
+          {"settings", measurement.settings}};
+}
+
+Measurement measurement_from(const nlohmann::json& json, const PublishedRow& row) {
+  const auto number = [&](const char* key) { return json.at(key).is_null() ? nothing : json.at(key).get<double>(); };
+  Measurement measurement{.seed = json.at("seed"),
+                          .state = json.at("state"),
+                          .value = number("value"),
+                          .share = number("share"),
+                          .reached_step = json.at("reached_step"),
+                          .step = json.at("step"),
+                          .cpu_seconds = number("cpu_seconds"),
+                          .commit = json.at("commit"),
+                          .settings = json.at("settings")};
+  measurement.fulfilled = row.judge && fulfils(row, measurement);
+  return measurement;
 }
 
 }  // namespace stiefel

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -13,15 +14,16 @@ namespace stiefel {
 /// One seed of a row: the run that tells most about it.
 struct Measurement {
   Index seed = 1;
-  std::string state;  ///< finished, running, stopped, diverged, failed, preempted; empty: there is no run
+  std::string state{};  ///< finished, running, stopped, diverged, failed, preempted; empty: there is no run
   double value = std::numeric_limits<double>::quiet_NaN();
   double share = 1;         ///< of the published number of steps or epochs
-  bool fulfilled = false;   ///< a curve's criterion
+  bool fulfilled = false;   ///< a curve's criterion, except `better_than`
   Index reached_step = -1;  ///< reaches: where; −1: it was not
   Index step = 0;           ///< of the last published result
   double cpu_seconds = value;
-  std::string commit;  ///< of the program, with "+" when it had changes
-  std::filesystem::path run;
+  std::string commit{};         ///< of the program, with "+" when it had changes
+  std::filesystem::path run{};  ///< empty when only the record of an earlier report has it
+  std::string settings{};       ///< digest of the settings that the row's file gives
 
   bool counts() const { return state == "finished" && share >= 1; }
 };
@@ -30,5 +32,10 @@ struct Measurement {
 std::vector<std::string> groups_for(const PublishedRow& row);
 /// Fills in what the run says; seed and share stay.
 void measure(const RunData& run, const PublishedRow& row, Measurement& measurement);
+
+/// Everything but the folder of the run and `fulfilled`.
+STIEFEL_API nlohmann::ordered_json json_of(const Measurement& measurement);
+/// Throws nlohmann::json::exception when `json` does not hold a measurement.
+Measurement measurement_from(const nlohmann::json& json, const PublishedRow& row);
 
 }  // namespace stiefel

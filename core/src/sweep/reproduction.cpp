@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/file_content.hpp"
+#include "base/sha256.hpp"
 #include "results/analysis/isolated_reader.hpp"
 
 namespace stiefel {
@@ -33,6 +34,23 @@ void read_timing(const nlohmann::json& document, ReproducedRow& row) {
   }
 }
 
+/// Which of two measurements of a seed tells more.
+std::tuple<bool, bool, double, Index> rank(const Measurement& m) { return {m.state == "finished", !m.state.empty(), m.share, m.step}; }
+
+/// What a record calls a seed of a row: a changed criterion makes it another one.
+std::string recorded_name(const ReproducedRow& row, Index seed) {
+  return fmt::format("{}: {}, {}, seed {}", row.row->item_name(), row.row->row, row.row->judge ? published_text(row) : row.row->metric,
+                     seed);
+}
+
+nlohmann::json read_json(const std::filesystem::path& path, const char* writer) {
+  const std::optional<std::string> text = path.empty() ? std::nullopt : content_if_there(path);
+  if (!text) return {};
+  nlohmann::json document = nlohmann::json::parse(*text, nullptr, false);
+  if (document.is_discarded()) throw Error(fmt::format("{} is not JSON from {}", path.string(), writer), Exit::damaged);
+  return document;
+}
+
 std::string joined(const std::vector<std::string>& words) { return fmt::format("{}", fmt::join(words, " ")); }
 
 }  // namespace
@@ -55,6 +73,13 @@ struct Reproduction::Planned {
     const auto found = configuration.find(length_key());
     const TrainOptions& train = loaded.experiment.train;
     return found == configuration.end() ? 0 : std::atof(found->second.c_str()) / double(std::max(train.steps, train.epochs));
+  }
+  /// Of all that is given but the length of the training.
+  std::string digest() const {
+    std::string text;
+    for (const auto& [key, value] : given)
+      if (key != length_key()) text += fmt::format("{}={}\n", key, value);
+    return sha256(text).substr(0, 12);
   }
   std::string length_key() const { return loaded.experiment.train.steps > 0 ? "train.steps" : "train.epochs"; }
 };
@@ -92,8 +117,8 @@ std::vector<Measurement> Reproduction::measurements_of(const std::vector<std::pa
   const bool planned_here = folder && folder->sweep().keys == plan_keys;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const auto& [row, seed] = wanted[i];
-    measurements.emplace_back().seed = seed;
     plans.push_back(plan(*row, seed, 1));
+    measurements.push_back({.seed = seed, .settings = plans.back().digest()});
     candidates.insert({plans[i].loaded.id, i});
     if (!planned_here) continue;
     for (const SweepRun& run : folder->sweep().runs)
@@ -114,8 +139,7 @@ std::vector<Measurement> Reproduction::measurements_of(const std::vector<std::pa
     const auto [first, end] = candidates.equal_range(id_of(run.path));
     for (auto candidate = first; candidate != end; ++candidate) {
       const std::size_t i = candidate->second;
-      Measurement found;
-      found.seed = wanted[i].second;
+      Measurement found{.seed = wanted[i].second, .settings = measurements[i].settings};
       found.share = plans[i].share_of(run.configuration);
       if (!run.unreadable.empty())
         found.state = "unreadable", found.run = run.path;
@@ -123,14 +147,13 @@ std::vector<Measurement> Reproduction::measurements_of(const std::vector<std::pa
         measure(run, *wanted[i].first, found);
       else
         continue;
-      const auto rank = [](const Measurement& m) { return std::tuple(m.state == "finished", !m.state.empty(), m.share, m.step); };
       if (rank(found) > rank(measurements[i])) measurements[i] = found;
     }
   });
   return measurements;
 }
 
-std::vector<ReproducedRow> Reproduction::look(const std::vector<const PublishedRow*>& rows) const {
+std::vector<ReproducedRow> Reproduction::look(const std::vector<const PublishedRow*>& rows, const fs::path& record) const {
   std::set<std::string> items;
   for (const PublishedRow* row : rows) items.insert(row->item_name());
   std::vector<std::pair<const PublishedRow*, Index>> wanted;  // with the rows that others are compared with
@@ -142,22 +165,37 @@ std::vector<ReproducedRow> Reproduction::look(const std::vector<const PublishedR
       for (const Index seed : row.seeds) wanted.emplace_back(&row, seed);
   }
   const std::vector<Measurement> measurements = measurements_of(wanted);
-  nlohmann::json timings;
-  if (const std::optional<std::string> text = timings_.empty() ? std::nullopt : content_if_there(timings_)) {
-    timings = nlohmann::json::parse(*text, nullptr, false);
-    if (timings.is_discarded()) throw Error(fmt::format("{} is not JSON of tests/bench/run", timings_.string()), Exit::damaged);
-  }
+  const nlohmann::json timings = read_json(timings_, "tests/bench/run"), recorded = read_json(record, "`stiefel reproduce report`");
   for (std::size_t at = 0; ReproducedRow & row : all) {
     if (row.row->timing()) {
       read_timing(timings, row);
       continue;
     }
-    for (Measurement& seed : row.seeds) seed = measurements[at++];
+    for (Measurement& seed : row.seeds) {
+      seed = measurements[at++];
+      const std::string name = recorded_name(row, seed.seed);
+      if (!recorded.contains(name)) continue;
+      try {
+        const Measurement earlier = measurement_from(recorded.at(name), *row.row);
+        if (earlier.settings == seed.settings && rank(earlier) > rank(seed)) seed = earlier;
+      } catch (const nlohmann::json::exception& error) {
+        throw Error(fmt::format("{}: \"{}\" is damaged: {}", record.string(), name, error.what()), Exit::damaged);
+      }
+    }
     summarise(row);
   }
   for (ReproducedRow& row : all) judge(row, all, published_.tolerances);
   std::erase_if(all, [&](const ReproducedRow& row) { return std::ranges::find(rows, row.row) == rows.end(); });
   return all;
+}
+
+std::string record_of(const std::vector<ReproducedRow>& rows) {
+  std::vector<std::string> lines;
+  for (const ReproducedRow& row : rows)
+    for (const Measurement& seed : row.seeds)
+      if (!row.row->timing() && (seed.state == "finished" || seed.state == "diverged"))
+        lines.push_back(fmt::format("  {}: {}", nlohmann::json(recorded_name(row, seed.seed)).dump(), json_of(seed).dump()));
+  return fmt::format("{{\n{}\n}}\n", fmt::join(lines, ",\n"));
 }
 
 Sweep Reproduction::missing(const std::vector<const PublishedRow*>& rows, double budget) const {

@@ -21,7 +21,9 @@ class STIEFEL_API Reproduction {
   Reproduction(const PublishedResults& published, std::filesystem::path output, std::filesystem::path timings, Registry& registry)
       : published_(published), output_(std::move(output)), timings_(std::move(timings)), registry_(registry) {}
 
-  std::vector<ReproducedRow> look(const std::vector<const PublishedRow*>& rows) const;
+  /// What the runs of the folder came to. `record`: what record_of() wrote earlier, perhaps on another machine; it counts for a seed where
+  /// the folder has no run that tells more, as long as the row's file gives the same settings and the row has the same criterion.
+  std::vector<ReproducedRow> look(const std::vector<const PublishedRow*>& rows, const std::filesystem::path& record = {}) const;
 
   /// The runs that rows still need with this part of the published budget, each once; a finished run with as much or more is none of them.
   Sweep missing(const std::vector<const PublishedRow*>& rows, double budget) const;
@@ -35,5 +37,8 @@ class STIEFEL_API Reproduction {
   std::filesystem::path output_, timings_;
   Registry& registry_;
 };
+
+/// Every run of these rows that has ended, as JSON with one line for each.
+STIEFEL_API std::string record_of(const std::vector<ReproducedRow>& rows);
 
 }  // namespace stiefel
