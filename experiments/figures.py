@@ -14,7 +14,7 @@ A line of each table is a run; FILE is a results.h5 or a folder with runs, such 
   figures.py spread    FILE...  at the end: ‖W‖₂, spectral radius and condition number of W, smallest validation loss, training loss then
   figures.py clock     FILE...  seconds per epoch, and the smallest validation loss so far against wall time
 
-examples, with `stiefel run` before (MNIST is found as README.md says):
+examples, with `stiefel run` before (docs/DATA.md says where MNIST belongs):
   for m in m0.001 m0.01 m0.1 m1 free; do stiefel run experiments/vorontsov/mnist_$m.yaml train.epochs=5; done
   experiments/figures.py spectra runs/vorontsov-mnist-*
   experiments/figures.py drift runs/scornn-figure4 runs/scornn-figure4-fc-urnn

@@ -1,0 +1,153 @@
+#!/usr/bin/python3
+"""Does what a document says, in a copy of the source tree, and compares what it prints with what the document shows.
+
+    document.py SOURCE DOCUMENT SCRATCH PROGRAM_FOLDER
+
+    ```sh              runs; all of a document in one shell, in their order
+    ```LANG folder/x   becomes the file folder/x
+    ```text            is the standard output of the sh block before it; a line ... stands for any lines
+    anything else      is not tested, and counted in UNTESTED
+
+Links to files of the source tree must lead somewhere. README.md must be short and have the counts of REPRODUCTION.md.
+"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+# Blocks that no test can run, or that are fragments: document -> how many, and why.
+UNTESTED = {
+    "docs/RUNNING.md": (1, "mpirun needs a build with MPI"),
+    "docs/SWEEPS.md": (1, "submitting needs Slurm and mpirun an allocation"),
+    "docs/DATA.md": (1, "downloads"),
+    "docs/PLUGINS.md": (2, "fragments of a plugin"),
+    "docs/PERFORMANCE.md": (1, "takes an hour"),
+    "docs/CONTRIBUTING.md": (1, "runs every test, this one among them"),
+}
+
+# What differs from machine to machine: measured times and sizes, ids, numbers that training ends with, drawn curves.
+MASKS = [
+    (r"\b(?=[a-z]*\d)[0-9a-f]{10}\b", "ID"),
+    (r"-?\b\d+\.\d+(e[-+]?\d+)?\b", "#"),
+    (r"\b\d+e-\d+\b", "#"),
+    (r"\b\d+(?= (s|ms|MB|GB)\b)", "#"),
+    (r"(?<=model of step )\d+", "#"),
+    (r"(?<=accuracy )\S+", "#"),
+    (r"(?<=worst ).*", "#"),
+    (r"[▁▂▃▄▅▆▇█]+", "~"),
+    (r"\s+", " "),
+]
+
+
+def blocks(text):
+    """(line number, info string, content) of each fenced block."""
+    found, start, info, lines = [], None, None, []
+    for number, line in enumerate(text.splitlines(), 1):
+        if start is None and line.startswith("```"):
+            start, info, lines = number, line[3:].strip(), []
+        elif start is not None and line == "```":
+            found.append((start, info, "\n".join(lines) + "\n"))
+            start = None
+        elif start is not None:
+            lines.append(line)
+    if start is not None:
+        sys.exit(f"the block of line {start} is not closed")
+    return found
+
+
+def masked(line):
+    for pattern, replacement in MASKS:
+        line = re.sub(pattern, replacement, line)
+    return line.strip()
+
+
+def shows(shown, printed):
+    """Whether the printed lines are the shown ones, where ... stands for any number of lines."""
+    if not shown:
+        return not printed
+    if shown[0] == "...":
+        return any(shows(shown[1:], printed[skip:]) for skip in range(len(printed) + 1))
+    return bool(printed) and shown[0] == printed[0] and shows(shown[1:], printed[1:])
+
+
+def copy_of(source, copy):
+    shutil.rmtree(copy, ignore_errors=True)
+    listed = subprocess.run(["git", "-C", source, "ls-files", "-z", "--cached", "--others", "--exclude-standard"], capture_output=True)
+    if listed.returncode:
+        ignored = shutil.ignore_patterns("build", "runs", ".git", "__pycache__")
+        shutil.copytree(source, copy, ignore=ignored, symlinks=True)
+        return
+    for name in filter(None, os.fsdecode(listed.stdout).split("\0")):
+        if (source / name).is_file():
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source / name, copy / name)
+
+
+def main(source, document, scratch, program_folder):
+    source, scratch = pathlib.Path(source).resolve(), pathlib.Path(scratch).resolve()
+    text = (source / document).read_text()
+    parts = blocks(text)
+    faults = []
+
+    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text) + re.findall(r'(?:src|href)="([^"#]+)"', text):
+        if "://" not in target and not ((source / document).parent / target).exists():
+            faults.append(f"{document} links to {target}, which does not exist")
+    if document == "README.md":
+        if text.count("\n") > 190:
+            faults.append(f"README.md has {text.count(chr(10))} lines: move what only some readers need to docs/")
+        counted = re.search(r"(\d+) printed results: (\d+) measured.*\n(\d+) curves with a criterion: (\d+) measured[^(]*\((\d+) matched",
+                            (source / "results/measured/REPRODUCTION.md").read_text())
+        sentence = (f"Of {counted[3]} published curves with a criterion, {counted[4]} have been run at the full published budget, "
+                    f"and {counted[5]} match; of {counted[1]} printed results, {counted[2]} have been run so far")
+        if sentence not in " ".join(text.split()):
+            faults.append(f"README.md does not have the counts of results/measured/REPRODUCTION.md: {sentence}")
+
+    copy = scratch / "copy of the source"  # blanks in a path are part of the test
+    for folder in ("home", "output"):
+        shutil.rmtree(scratch / folder, ignore_errors=True)
+        (scratch / folder).mkdir(parents=True)
+    copy_of(source, copy)
+
+    # The compiler's cache may be shared; nothing else of the user may be seen or touched.
+    environment = {name: value for name, value in os.environ.items()
+                   if not name.startswith(("XDG_", "STIEFEL_")) and name != "CMAKE_PREFIX_PATH"}
+    if shutil.which("ccache"):
+        environment["CCACHE_DIR"] = subprocess.run(["ccache", "-k", "cache_dir"], capture_output=True, text=True).stdout.strip()
+    # python3 is the one that has Debian's packages.
+    environment.update(HOME=str(scratch / "home"), PATH=f"{program_folder}:/usr/bin:{os.environ['PATH']}", PS4="$ ")
+
+    script = ["exec 9>&2", "BASH_XTRACEFD=9", "set -euxo pipefail"]
+    expected, previous, untested = {}, None, 0
+    for number, (line, info, content) in enumerate(parts):
+        words = info.split()
+        file = scratch / "output" / str(number)
+        if info == "sh":
+            script += [f": '{document}:{line}'", f"exec >'{file}'", content]
+            previous = file
+        elif info == "text" and previous:
+            expected[line] = (content, previous)
+            previous = None
+        elif len(words) == 2 and words[1] != "not-run":
+            file.write_text(content)
+            script += [f"mkdir -p \"$(dirname '{words[1]}')\"", f"cp '{file}' '{words[1]}'"]
+        else:
+            untested += 1
+    ended = subprocess.run(["bash", "-c", "\n".join(script)], cwd=copy, env=environment, stdin=subprocess.DEVNULL)
+    if ended.returncode:
+        sys.exit(f"the last command above, of {document}, failed with exit code {ended.returncode}")
+
+    for line, (content, file) in expected.items():
+        printed = file.read_text().replace(str(copy), "/home/you/stiefel").replace(str(scratch / "home"), "/home/you").splitlines()
+        if not shows([masked(shown) for shown in content.splitlines()], [masked(was) for was in printed]):
+            faults.append(f"{document}:{line} does not show what its command prints:\n" + "\n".join(printed))
+    if untested != UNTESTED.get(document, (0, ""))[0]:
+        faults.append(f"{document} has {untested} blocks that are not tested: run them, or count them in {pathlib.Path(__file__).name}")
+    if faults:
+        sys.exit("\n".join(faults))
+    commands = sum(info == "sh" for _, info, _ in parts)
+    print(f"{document}: {commands} blocks of commands ran, {len(expected)} outputs are as shown, {untested} blocks are not tested")
+
+
+main(*sys.argv[1:])
