@@ -26,10 +26,9 @@ struct PolyphonicOptions {
   void describe(Schema& s) {
     s.field("set", set, "JSB Chorales, Piano-midi.de, Nottingham or MuseData, from the data directory")
         .one_of({"jsb", "piano_midi", "nottingham", "musedata"});
-    s.field(
-        "file", file,
-        "instead of a known set, pieces from a file: .json with an object of train, valid and test, each a list of pieces, lists of "
-        "steps, lists of MIDI notes; or .mat with cells traindata, validdata, testdata of steps × 88 matrices");
+    s.field("file", file,
+            "instead of a known set, pieces from a file: .json with an object of train, valid and test, each a list of pieces, lists of "
+            "steps, lists of MIDI notes; or .mat with cells traindata, validdata, testdata of steps × 88 matrices");
     s.field("folder", folder, "instead of a known set, a folder with the folders train, valid and test of MIDI files");
     s.field("steps_per_quarter", steps_per_quarter, "for MIDI files: time steps per quarter note; 0: 1 for jsb, 2 for all others")
         .at_least(0)

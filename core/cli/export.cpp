@@ -33,8 +33,7 @@ int export_command(std::span<const std::string> words) {
     const std::vector<RunTable> tables = tables_of(run);
     files = export_csv(tables, folder);
     for (const RunTable& table : tables)
-      for (const std::string& path : table.left_out)
-        say("{} has too many columns for a CSV file and is left out\n", printable(path));
+      for (const std::string& path : table.left_out) say("{} has too many columns for a CSV file and is left out\n", printable(path));
   }
   // TensorBoard looks for "tfevents" in names.
   if (tensorboard) export_tensorboard(run, files.emplace_back(folder / "events.out.tfevents.stiefel"));

@@ -28,7 +28,7 @@ class STIEFEL_API Rng {
   void refill();
 
   std::uint64_t key_, index_, position_ = 0;  // numbers of 32 bits consumed
-  std::uint32_t block_[4];  // the four numbers that position_ lies in
+  std::uint32_t block_[4];                    // the four numbers that position_ lies in
 };
 
 }  // namespace stiefel

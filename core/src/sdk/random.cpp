@@ -75,8 +75,8 @@ Rng::Rng(std::uint64_t seed, std::string_view stream, std::uint64_t index)
 void Rng::refill() {
   const auto half = [](std::uint64_t x, int i) { return static_cast<std::uint32_t>(x >> (32 * i)); };
   const std::uint64_t block = position_ / 4;
-  const auto bits = r123::Philox4x32_R<10>()({{half(block, 0), half(block, 1), half(index_, 0), half(index_, 1)}},
-                                             {{half(key_, 0), half(key_, 1)}});
+  const auto bits =
+      r123::Philox4x32_R<10>()({{half(block, 0), half(block, 1), half(index_, 0), half(index_, 1)}}, {{half(key_, 0), half(key_, 1)}});
   std::copy(bits.begin(), bits.end(), block_);
 }
 
