@@ -159,7 +159,7 @@ class RunCommands(unittest.TestCase):
         self.assertRegex(said, r"\d+ recorded arrays differ: results\.h5 /")
         self.call("repeat", self.run_, "--output", "again", "--threads", 1, "--no-progress")
         self.assertIn("identical to the bit", self.call("diff", self.run_, "again"))
-        self.assertIn("holds 2 runs", self.call("diff", "real", "again", code=2))
+        self.assertIn("has 2 runs", self.call("diff", "real", "again", code=2))
 
     def test_diff_of_plugins(self):
         """Another build of a plugin shows by its build id."""
@@ -289,7 +289,7 @@ class RunCommands(unittest.TestCase):
         self.assertAlmostEqual(found["maps"][0]["defect_fro"], np.linalg.norm(W.conj().T @ W - np.eye(len(W))), places=12)
 
     def test_inspect_of_what_is_not_whole(self):
-        self.assertIn("there are best, last, step_00000020", self.call("inspect", self.run_, "--checkpoint", 7, code=2))
+        self.assertIn("choose from best, last, step_00000020", self.call("inspect", self.run_, "--checkpoint", 7, code=2))
         self.assertIn("must be best, last", self.call("inspect", self.run_, "--checkpoint", "../x", code=2))
         path = self.other / "checkpoints" / "step_00000020.h5"
         data = bytearray(path.read_bytes())
