@@ -36,7 +36,6 @@ std::filesystem::path network_of(const std::filesystem::path& run, const std::st
     throw Error(fmt::format("there is no {}; {}", path.string(),
                             have.empty() ? "the run has not saved a network yet" : fmt::format("there are {}", fmt::join(have, ", "))));
   }
-  demand_whole(run, name);
   return path;
 }
 
