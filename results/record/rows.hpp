@@ -11,6 +11,7 @@
 #pragma once
 
 #include <complex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
