@@ -38,7 +38,6 @@ std::filesystem::path network_of(const std::filesystem::path& run, const std::st
     throw Error(fmt::format("there is no {}; {}", path.string(),
                             have.empty() ? "the run has not saved a network yet" : fmt::format("choose from {}", fmt::join(have, ", "))));
   }
-  demand_whole(run, name);
   return path;
 }
 

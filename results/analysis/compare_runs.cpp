@@ -6,6 +6,7 @@
 
 #include <stiefel/error.hpp>
 
+#include "results/record/hdf5.hpp"
 #include "results/record/reader.hpp"
 #include "training/checkpoint.hpp"
 
@@ -21,9 +22,19 @@ bool depends_on_the_moment(const std::string& path) {
          std::any_of(columns.begin(), columns.end(), [&](const char* column) { return path.ends_with(column); });
 }
 
-/// Numbers as they are, NaN included.
-bool same(const Array& a, const Array& b) {
-  return a.shape == b.shape && (a.values.empty() || std::memcmp(a.values.data(), b.values.data(), a.values.size() * sizeof(double)) == 0);
+template <class T> bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
+  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
+}
+
+/// Numbers as they are, NaN included, whether a float is stored as float or, as in format 1, as double.
+bool same(const hdf5::Dataset& a, const hdf5::Dataset& b) {
+  using hdf5::Type;
+  const Type type = a.type(), other = b.type();
+  if (a.shape() != b.shape() || (type == Type::text) != (other == Type::text) || (type == Type::complex) != (other == Type::complex))
+    return false;
+  if (type == Type::text) return a.read_text() == b.read_text();
+  if (type == Type::i8 && other == Type::i8) return same_bits(a.read<std::int64_t>(), b.read<std::int64_t>());
+  return same_bits(a.read(), b.read());
 }
 
 void compare_group(const ResultReader& a, const ResultReader& b, const std::string& group, const std::string& file,
@@ -40,8 +51,7 @@ void compare_group(const ResultReader& a, const ResultReader& b, const std::stri
       found.push_back(file + " " + path);
     else if (a.is_group(path))
       compare_group(a, b, path, file, found);
-    else if (a.shape(path) != b.shape(path) || a.is_text(path) != b.is_text(path) ||
-             (a.is_text(path) ? a.texts(path) != b.texts(path) : !same(a.read(path), b.read(path))))
+    else if (!same(a.root().dataset(path), b.root().dataset(path)))
       found.push_back(file + " " + path);
   }
 }

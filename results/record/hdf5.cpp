@@ -91,6 +91,8 @@ Handle disk_type(Type type) {
       return text_type();
     case Type::f8:
       return {ok(H5Tcopy(H5T_IEEE_F64LE), "make", "a type"), H5Tclose};
+    case Type::f4:
+      return {ok(H5Tcopy(H5T_IEEE_F32LE), "make", "a type"), H5Tclose};
     case Type::i8:
       return {ok(H5Tcopy(H5T_STD_I64LE), "make", "a type"), H5Tclose};
     case Type::i4:
@@ -101,16 +103,16 @@ Handle disk_type(Type type) {
   std::abort();
 }
 
-Handle memory_type(Type type) {
-  if (type == Type::text) return text_type();
+Handle memory_type(Type type, Type number) {
   if (type == Type::complex) return complex_type(H5T_NATIVE_DOUBLE);
-  return {ok(H5Tcopy(H5T_NATIVE_DOUBLE), "make", "a type"), H5Tclose};
+  const hid_t native = number == Type::f8 ? H5T_NATIVE_DOUBLE : number == Type::f4 ? H5T_NATIVE_FLOAT : H5T_NATIVE_INT64;
+  return {ok(H5Tcopy(native), "make", "a type"), H5Tclose};
 }
 
 Type type_of(hid_t type, const std::string& where) {
   switch (H5Tget_class(type)) {
     case H5T_FLOAT:
-      return Type::f8;
+      return H5Tget_size(type) == 4 ? Type::f4 : Type::f8;
     case H5T_STRING:
       return Type::text;
     case H5T_INTEGER:
@@ -192,8 +194,8 @@ Dataset Group::create_dataset(const std::string& name, const Layout& layout) con
       ok(H5Pset_fletcher32(creation.id()), "set the filters of", where);
     }
     const double missing[2] = {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::quiet_NaN()};
-    if (layout.type == Type::f8 || layout.type == Type::complex)
-      ok(H5Pset_fill_value(creation.id(), memory_type(layout.type).id(), missing), "set the fill value of", where);
+    if (layout.type == Type::f8 || layout.type == Type::f4 || layout.type == Type::complex)
+      ok(H5Pset_fill_value(creation.id(), memory_type(layout.type, Type::f8).id(), missing), "set the fill value of", where);
   }
   return {
       Handle(ok(H5Dcreate2(id(), name.c_str(), type.id(), space.id(), H5P_DEFAULT, creation.id(), H5P_DEFAULT), "create", where), H5Dclose),

@@ -1,7 +1,7 @@
 /// A thin layer over the HDF5 C library: handles that close themselves, every return checked, failures as Error in HDF5's own words.
 ///
-/// All calls of one file from one thread. Numbers travel as double and are converted by HDF5 to the type on the disk
-/// (integers are exact up to 2^53); arrays are row-major; text is UTF-8 of variable length.
+/// All calls of one file from one thread. Numbers are written from and read as double, float or std::int64_t, and HDF5 converts them where
+/// the type on the disk is another one; arrays are row-major; text is UTF-8 of variable length.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <stiefel/export.hpp>
@@ -16,11 +17,13 @@
 namespace stiefel::hdf5 {
 
 /// Types on the disk, little-endian; complex is the compound {r, i} of two f8 and travels as two doubles.
-enum class Type { f8, i8, i4, u1, complex, text };
+enum class Type { f8, f4, i8, i4, u1, complex, text };
 using Shape = std::vector<std::uint64_t>;
 
 STIEFEL_API std::uint64_t element_count(const Shape& shape);
-/// Doubles per element: 2 for complex, else 1.
+/// The type on the disk that holds a T as it is.
+template <class T> constexpr Type type_for = std::is_same_v<T, double> ? Type::f8 : std::is_same_v<T, float> ? Type::f4 : Type::i8;
+/// Numbers per element: 2 for complex, else 1.
 constexpr std::uint64_t width(Type type) { return type == Type::complex ? 2 : 1; }
 /// Version of the library in use, as "1.10.8".
 STIEFEL_API std::string library_version();
@@ -76,11 +79,14 @@ class STIEFEL_API Dataset : public Object {
   /// Changes the extent; only the first axis of an extendible dataset can change.
   void resize(const Shape& shape);
   /// Overwrites rows [first, first + rows) of the first axis; a scalar is one row.
-  void write(std::uint64_t first, std::uint64_t rows, std::span<const double> values);
+  void write(std::uint64_t first, std::uint64_t rows, std::span<const double> values) { write_numbers(first, rows, values); }
+  void write(std::uint64_t first, std::uint64_t rows, std::span<const float> values) { write_numbers(first, rows, values); }
+  void write(std::uint64_t first, std::uint64_t rows, std::span<const std::int64_t> values) { write_numbers(first, rows, values); }
   void write(std::uint64_t first, std::span<const std::string> texts);
 
-  std::vector<double> read(std::uint64_t first, std::uint64_t rows) const;
-  std::vector<double> read() const;
+  /// T is double, float or std::int64_t; complex numbers are read as double.
+  template <class T = double> std::vector<T> read(std::uint64_t first, std::uint64_t rows) const;
+  template <class T = double> std::vector<T> read() const;
   std::vector<std::string> read_text() const;
 
   /// Makes this the dimension scale called `name`.
@@ -88,9 +94,12 @@ class STIEFEL_API Dataset : public Object {
   void attach_scale(unsigned axis, const Dataset& scale);
   /// Bytes of the compressed chunks on the disk.
   std::uint64_t stored_bytes() const;
+
+ private:
+  template <class T> void write_numbers(std::uint64_t first, std::uint64_t rows, std::span<const T> values);
 };
 
-/// How a new dataset is stored. Chunked numbers are shuffled, deflated and carry a checksum; unwritten f8 and complex are NaN.
+/// How a new dataset is stored. Chunked numbers are shuffled, deflated and carry a checksum; unwritten f8, f4 and complex are NaN.
 struct Layout {
   Type type = Type::f8;
   Shape shape;  ///< empty: a scalar

@@ -139,12 +139,13 @@ void Dataset::resize(const Shape& shape) {
   ok(H5Dset_extent(id(), size.data()), "resize", where_);
 }
 
-void Dataset::write(std::uint64_t first, std::uint64_t rows, std::span<const double> values) {
+template <class T> void Dataset::write_numbers(std::uint64_t first, std::uint64_t rows, std::span<const T> values) {
   const Shape size = shape();
   const Type kind = type();
-  STIEFEL_ASSERT(kind != Type::text && values.size() == rows * row_width(size) * width(kind));
+  STIEFEL_ASSERT(kind != Type::text && (kind != Type::complex || type_for<T> == Type::f8));
+  STIEFEL_ASSERT(values.size() == rows * row_width(size) * width(kind));
   if (values.empty()) return;
-  const Handle memory = memory_type(kind);
+  const Handle memory = memory_type(kind, type_for<T>);
   const Selection selection = select(handle_, size, first, rows, where_);
   ok(H5Dwrite(id(), memory.id(), selection.memory.id(), selection.file.id(), H5P_DEFAULT, values.data()), "write", where_);
 }
@@ -160,7 +161,7 @@ void Dataset::write(std::uint64_t first, std::span<const std::string> texts) {
   ok(H5Dwrite(id(), memory.id(), selection.memory.id(), selection.file.id(), H5P_DEFAULT, pointers.data()), "write", where_);
 }
 
-std::vector<double> Dataset::read(std::uint64_t first, std::uint64_t rows) const {
+template <class T> std::vector<T> Dataset::read(std::uint64_t first, std::uint64_t rows) const {
   const Shape size = shape();
   const Type kind = type();
   if (kind == Type::text) throw Error(where_ + " holds text, not numbers", Exit::damaged);
@@ -169,18 +170,28 @@ std::vector<double> Dataset::read(std::uint64_t first, std::uint64_t rows) const
     throw Error(fmt::format("{} has {} rows; rows up to {} were asked for", where_, available, first + rows), Exit::damaged);
   if (rows != 0 && per_row > most_elements_read / rows)
     throw Error(where_ + " claims an impossible size; the file is damaged", Exit::damaged);
-  std::vector<double> values(rows * per_row * width(kind));
+  if (kind == Type::complex && type_for<T> != Type::f8) throw Error(where_ + " holds complex numbers, not real ones", Exit::damaged);
+  std::vector<T> values(rows * per_row * width(kind));
   if (values.empty()) return values;
-  const Handle memory = memory_type(kind);
+  const Handle memory = memory_type(kind, type_for<T>);
   const Selection selection = select(handle_, size, first, rows, where_);
   ok(H5Dread(id(), memory.id(), selection.memory.id(), selection.file.id(), H5P_DEFAULT, values.data()), "read", where_);
   return values;
 }
 
-std::vector<double> Dataset::read() const {
+template <class T> std::vector<T> Dataset::read() const {
   const Shape size = shape();
-  return read(0, size.empty() ? 1 : size[0]);
+  return read<T>(0, size.empty() ? 1 : size[0]);
 }
+
+#define STIEFEL_INSTANTIATE(T)                                                                        \
+  template STIEFEL_API void Dataset::write_numbers(std::uint64_t, std::uint64_t, std::span<const T>); \
+  template STIEFEL_API std::vector<T> Dataset::read<T>(std::uint64_t, std::uint64_t) const;           \
+  template STIEFEL_API std::vector<T> Dataset::read<T>() const;
+STIEFEL_INSTANTIATE(double)
+STIEFEL_INSTANTIATE(float)
+STIEFEL_INSTANTIATE(std::int64_t)
+#undef STIEFEL_INSTANTIATE
 
 std::vector<std::string> Dataset::read_text() const {
   const Handle stored(ok(H5Dget_type(id()), "examine", where_), H5Tclose), space(ok(H5Dget_space(id()), "examine", where_), H5Sclose);

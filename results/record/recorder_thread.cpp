@@ -70,6 +70,10 @@ void RecorderThread::push(Command command) {
   changed_.notify_all();
 }
 
+void RecorderThread::before_replacing(std::function<void(const std::filesystem::path&)> call) {
+  push([call = std::move(call)](ResultWriter& writer) { writer.before_replacing(call); });
+}
+
 int RecorderThread::define(Table table) {
   check(table);  // an invalid name is reported to the caller who chose it
   const auto kept = kept_.find(table.group);

@@ -36,6 +36,7 @@ class STIEFEL_API RecorderThread {
   RecorderThread(const RecorderThread&) = delete;
   RecorderThread& operator=(const RecorderThread&) = delete;
 
+  void before_replacing(std::function<void(const std::filesystem::path&)> call);
   int define(Table table);
   void append(int table, double row, std::span<const double> values);
   /// Rows of each group, those included that are still queued.

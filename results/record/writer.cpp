@@ -149,6 +149,7 @@ void ResultWriter::publish(std::int64_t committed_step, const Status& status) {
   if (published_ && !rebuild) file.copy_target();
   write(file.temporary(), committed_step, status, rebuild);
   verify(file.temporary(), committed_step);
+  if (before_replacing_) before_replacing_(file.temporary());
   file.replace();
   for (Stored& stored : tables_) {
     stored.published += stored.pending.count();

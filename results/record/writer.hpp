@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -26,6 +27,9 @@ class STIEFEL_API ResultWriter {
   /// named, are cut off by the next publish. The header but for its segments is that of the file.
   /// Error (Exit::damaged) when the file has fewer rows.
   ResultWriter(std::filesystem::path run_directory, RunHeader header, RowCounts kept);
+
+  /// What is called at each publish with the complete file before it is renamed to results.h5; an Error of it leaves the former file.
+  void before_replacing(std::function<void(const std::filesystem::path&)> call) { before_replacing_ = std::move(call); }
 
   /// A new table, before or between rows; returns its number: 0, 1, 2, … Error when its names are not fit or its group is taken.
   int define(Table table);
@@ -52,6 +56,7 @@ class STIEFEL_API ResultWriter {
   void verify(const std::filesystem::path& file, std::int64_t committed_step) const;
 
   std::filesystem::path path_;
+  std::function<void(const std::filesystem::path&)> before_replacing_;
   RunHeader header_;
   std::vector<Stored> tables_;
   std::optional<RowCounts> kept_;  // until the first publish

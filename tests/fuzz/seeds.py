@@ -138,7 +138,9 @@ def overrides():
 
 def index():
     entries = [{"file": f"step_{step:08}.h5", "step": step, "bytes": 12345, "sha256": f"{step:064x}"} for step in (10, 20, 123456789)]
-    return [json.dumps({"format_version": 1, "checkpoints": entries[:count]}, indent=1) for count in range(4)] + ["[" * 1000, "{}"]
+    files = [{"file": file, "bytes": 12345, "sha256": "0" * 64} for file in ("best.h5", "best.h5", "results.h5")]
+    whole = [json.dumps({"format_version": 2, "checkpoints": entries, "files": files[:count]}, indent=1) for count in range(4)]
+    return [json.dumps({"format_version": 1, "checkpoints": entries[:count]}, indent=1) for count in range(4)] + whole + ["[" * 1000, "{}"]
 
 
 def progress():

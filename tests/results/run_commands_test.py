@@ -263,7 +263,7 @@ class RunCommands(unittest.TestCase):
             for block in found["blocks"]:
                 array = weights[block["name"]]
                 self.assertEqual((tuple(block["shape"]), block["min"], block["max"]), (array.shape, array.min(), array.max()))
-                self.assertAlmostEqual(block["norm"], np.linalg.norm(array), places=12)
+                self.assertAlmostEqual(block["norm"], np.linalg.norm(array.astype(float)), places=12)
             W = np.load(self.root / "W.npy")
             self.assertEqual(W.shape, (8, 8))
             map_, = found["maps"]

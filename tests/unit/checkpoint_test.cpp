@@ -8,8 +8,10 @@
 #include <stiefel/error.hpp>
 #include <stiefel/random.hpp>
 
+#include "results/record/hdf5.hpp"
 #include "scratch.hpp"
 #include "training/checkpoint.hpp"
+#include "training/checkpoint_index.hpp"
 
 using namespace stiefel;
 namespace fs = std::filesystem;
@@ -234,15 +236,100 @@ TEST_CASE("an invalid index is refused with a remedy") {
   CHECK(refusal(index(entry(whole, "1", "00"))).find("not a SHA-256") != std::string::npos);
   CHECK(refusal(index(entry(whole) + "," + entry(whole))).find("do not increase") != std::string::npos);
   CHECK(refusal("{\"format_version\": 1, \"checkpoints\": {}}").find("not a list") != std::string::npos);
+  CHECK(refusal("{\"format_version\": 2, \"checkpoints\": []}").find("is damaged") != std::string::npos);
+  for (const char* name : {"../x.h5", "/etc/passwd", "step_00000001.h5", "config.yaml", ""})
+    CHECK(refusal("{\"format_version\": 2, \"checkpoints\": [], \"files\": [" + entry(name) + "]}").find("not a network") !=
+          std::string::npos);
   CHECK(refusal(std::string(100000, '[')).find("index.json") != std::string::npos);
 }
 
-TEST_CASE("whole numbers that a checkpoint cannot hold are refused") {
+TEST_CASE("numbers are stored in their own type") {
   const scratch::Folder run;
-  Checkpoint<double> checkpoint = checkpoint_of(1);
+  Checkpoint<float> checkpoint;
+  checkpoint.step = 1;
+  checkpoint.network.values.assign(17, 0.1f);
+  std::int64_t huge = (std::int64_t(1) << 60) + 1, least = std::numeric_limits<std::int64_t>::min();
+  std::vector<float> single = {1.0f / 3, -0.0f};
   MemoryArchive archive;
-  std::int64_t huge = (std::int64_t(1) << 60) + 1;
   archive.value("huge", huge);
+  archive.value("least", least);
+  archive.array("single", single);
   checkpoint.parts["optimizer_0"] = archive.items();
-  CHECK_THROWS_WITH_AS(write_checkpoint(run.path, layout_of_two(), checkpoint, 1, 0), doctest::Contains("2⁵³"), Error);
+  checkpoint.carried = Matrix<float>::Random(3, 2);
+  write_checkpoint(run.path, layout_of_two(), checkpoint, 1, 0);
+  const fs::path file = network_path(run.path, "step_00000001");
+  {
+    const hdf5::File stored = hdf5::File::open(file);
+    CHECK(stored.root().dataset("/weights/recurrent.A").type() == hdf5::Type::f4);
+    CHECK(stored.root().dataset("/run/carried").type() == hdf5::Type::f4);
+    CHECK(stored.root().dataset("/run/optimizer_0/single").type() == hdf5::Type::f4);
+    CHECK(stored.root().dataset("/run/optimizer_0/huge").read<std::int64_t>() == std::vector{huge});
+  }
+  Checkpoint<float> read = checkpoint;
+  read.network.values.assign(17, 0);
+  for (auto& [name, item] : read.parts["optimizer_0"]) std::fill(item.bytes.begin(), item.bytes.end(), 0);
+  read.carried.resize(0, 0);
+  read_checkpoint(file, layout_of_two(), read);
+  CHECK(read.network.values == checkpoint.network.values);
+  CHECK(read.parts == checkpoint.parts);
+  CHECK(read.carried == checkpoint.carried);
+}
+
+TEST_CASE("a file whose name stays is refused unless it is the one that was listed, or the one before") {
+  const scratch::Folder run;
+  const NetworkState<double> first = checkpoint_of(1).network, second = checkpoint_of(2).network;
+  const auto is_whole = [&](const std::string& file) {
+    try {
+      demand_whole(run.path, file);
+      return true;
+    } catch (const Error& error) {
+      CHECK(error.code() == Exit::damaged);
+      CHECK(std::string(error.what()).find(listed_path(run.path, file).string() + " is damaged") == 0);
+      return false;
+    }
+  };
+  write_network(run.path, "best", layout_of_two(), first, 1);
+  const std::string before = scratch::read(network_path(run.path, "best"));
+  CHECK(is_whole("best.h5"));
+  write_network(run.path, "best", layout_of_two(), second, 2);
+  const std::string after = scratch::read(network_path(run.path, "best"));
+  REQUIRE(before != after);
+  scratch::write(network_path(run.path, "best"), before);  // as a kill between the entry and the renaming leaves it
+  CHECK(is_whole("best.h5"));
+  settle_files(run.path);
+  CHECK(is_whole("best.h5"));
+  scratch::write(network_path(run.path, "best"), after);
+  CHECK_FALSE(is_whole("best.h5"));
+
+  write_network(run.path, "last", layout_of_two(), second, 2);
+  scratch::write(run.path / "results.h5.new", "rows");
+  list_file(run.path, "results.h5", run.path / "results.h5.new");
+  fs::rename(run.path / "results.h5.new", run.path / "results.h5");
+  scratch::write(network_path(run.path, "best"), before);
+  Rng rng(1, "flips");
+  Index refused = 0;
+  for (int round = 0; round < 300; ++round) {
+    const std::string file = std::vector<std::string>{"best.h5", "last.h5", "results.h5"}[std::size_t(rng.integer(0, 3))];
+    const std::string good = scratch::read(listed_path(run.path, file));
+    std::string bad = good;
+    const auto place = std::size_t(rng.integer(0, std::int64_t(good.size())));
+    bad[place] = char(bad[place] ^ (1 << rng.integer(0, 8)));
+    CHECK(is_whole(file));
+    scratch::write(listed_path(run.path, file), bad);
+    refused += !is_whole(file);
+    scratch::write(listed_path(run.path, file), good);
+  }
+  CHECK(refused == 300);
+}
+
+TEST_CASE("files of format 1 have no sums until they are replaced") {
+  const scratch::Folder run;
+  write_network(run.path, "best", layout_of_two(), checkpoint_of(1).network, 1);
+  const std::string before = scratch::read(network_path(run.path, "best"));
+  scratch::write(run.path / "checkpoints/index.json", R"({"format_version": 1, "checkpoints": []})");
+  demand_whole(run.path, "best.h5");
+  write_network(run.path, "best", layout_of_two(), checkpoint_of(2).network, 2);
+  CHECK(read_checkpoint_index(run.path).entries_of("best.h5").size() == 2);
+  scratch::write(network_path(run.path, "best"), before);
+  demand_whole(run.path, "best.h5");
 }

@@ -49,7 +49,7 @@ TEST_CASE("the layout of a published file") {
 
   CHECK(reader.children("/") == Names{"config", "provenance", "steps", "status"});
   CHECK(reader.text_attribute("/", "Conventions") == "stiefel-run-1");
-  CHECK(reader.number_attribute("/", "format_version") == 1);
+  CHECK(reader.number_attribute("/", "format_version") == 2);
   CHECK(reader.text_attribute("/", "title") == "adding, größer");
   CHECK(reader.text_attribute("/", "run_id") == "0123abcd");
   CHECK(reader.text_attribute("/", "created").size() == 20);

@@ -493,19 +493,19 @@ TEST_CASE("the state of a network: parameters and what maps keep beyond them, in
   for (Index k = 1; k <= 3; ++k) step(session, k);
   const NetworkState<float> state = session.network->state();
   REQUIRE(state.plugins.contains("recurrent"));
-  write_network(folder.path / "network.h5", session.network->layout(), state, 3);
+  write_network(folder.path, "best", session.network->layout(), state, 3);
   for (Index k = 4; k <= 6; ++k) step(session, k);
   CHECK(session.network->state().plugins != state.plugins);
 
   Session<float> other(loaded, registry(), {});
-  CHECK(read_network(folder.path / "network.h5", *other.network) == 3);
+  CHECK(read_network(network_path(folder.path, "best"), *other.network) == 3);
   CHECK(other.network->state().values == state.values);
   CHECK(other.network->state().plugins == state.plugins);
   session.network->restore(state);
   CHECK(session.network->state().plugins == state.plugins);
 
   Session<float> stranger(load({"model.cell.hidden=9"}), registry(), {});
-  CHECK_THROWS_WITH(read_network(folder.path / "network.h5", *stranger.network), doctest::Contains("network.h5"));
+  CHECK_THROWS_WITH(read_network(network_path(folder.path, "best"), *stranger.network), doctest::Contains("best.h5"));
 }
 
 TEST_CASE("schedules") {

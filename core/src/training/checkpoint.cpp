@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
+#include <mutex>
+#include <span>
+#include <utility>
 
 #include "base/atomic_file.hpp"
 #include "base/file_error.hpp"
+#include "base/say.hpp"
 #include "base/sha256.hpp"
 #include "results/record/hdf5.hpp"
 #include "results/record/reader.hpp"
@@ -36,56 +39,40 @@ template <class F> auto with_type(StateItem::Type type, F&& f) {
   }
 }
 
-std::vector<double> numbers_of(const StateItem& item) {
-  return with_type(item.type, [&]<class T>(T) {
-    std::vector<T> values(item.bytes.size() / sizeof(T));
-    if (!values.empty()) std::memcpy(values.data(), item.bytes.data(), item.bytes.size());
-    return std::vector<double>(values.begin(), values.end());
-  });
-}
-
-void set_numbers(StateItem& item, const std::vector<double>& numbers) {
-  with_type(item.type, [&]<class T>(T) {
-    for (std::size_t i = 0; i < numbers.size(); ++i) {
-      const T value = T(numbers[i]);
-      std::memcpy(item.bytes.data() + i * sizeof(T), &value, sizeof(T));
-    }
-  });
-}
-
 // ---- writing
 
-void write_numbers(const hdf5::Group& group, const std::string& name, hdf5::Type type, const hdf5::Shape& shape,
-                   const std::vector<double>& numbers) {
-  hdf5::Dataset dataset = group.create_dataset(name, {type, shape, {}});
+template <class T>
+void write_numbers(const hdf5::Group& group, const std::string& name, const hdf5::Shape& shape, std::span<const T> numbers) {
+  hdf5::Dataset dataset = group.create_dataset(name, {hdf5::type_for<T>, shape, {}});
   if (!numbers.empty()) dataset.write(0, shape[0], numbers);
   dataset.close();
 }
 
 void write_items(const hdf5::Group& group, const StateItems& items) {
-  for (const auto& [name, item] : items) {
-    const std::vector<double> numbers = numbers_of(item);
-    if (item.type == StateItem::int64 && std::any_of(numbers.begin(), numbers.end(), [](double x) { return std::abs(x) > 0x1p53; }))
-      throw Error("the state `" + name + "` has a whole number beyond ±2⁵³, which a checkpoint does not hold", Exit::plugin);
-    write_numbers(group, name, item.type == StateItem::int64 ? hdf5::Type::i8 : hdf5::Type::f8, {numbers.size()}, numbers);
-  }
+  for (const auto& [name, item] : items)
+    with_type(item.type, [&]<class T>(T) {
+      std::vector<T> numbers(item.bytes.size() / sizeof(T));
+      if (!numbers.empty()) std::memcpy(numbers.data(), item.bytes.data(), item.bytes.size());
+      write_numbers<T>(group, name, {numbers.size()}, numbers);
+    });
 }
+
+template <class S> std::span<const S> numbers_of(const Matrix<S>& matrix) { return {matrix.data(), std::size_t(matrix.size())}; }
 
 template <class S> void write_state(const hdf5::Group& group, const Layout& layout, const NetworkState<S>& state) {
   hdf5::Group weights = group.make_group("weights");
   const auto blocks = layout.all(state.values.data());
   for (Index i = 0; i < blocks.count(); ++i) {
     const BlockShape shape(layout.block(i));
-    const Matrix<double> row_major = as_matrix(blocks[i], shape.rows, shape.cols).transpose().template cast<double>();
-    write_numbers(weights, layout.block(i).name, hdf5::Type::f8, {std::uint64_t(shape.rows), std::uint64_t(shape.cols)},
-                  {row_major.data(), row_major.data() + row_major.size()});
+    const Matrix<S> row_major = as_matrix(blocks[i], shape.rows, shape.cols).transpose();
+    write_numbers<S>(weights, layout.block(i).name, {std::uint64_t(shape.rows), std::uint64_t(shape.cols)}, numbers_of(row_major));
   }
   weights.close();
   for (const auto& [plugin, items] : state.plugins) write_items(group.make_group("state/" + plugin), items);
 }
 
-/// A new file in place of `path`, with the root group filled by `fill`; returns its sum.
-template <class F> std::string replace_hdf5(const fs::path& path, Index step, const char* float_type, F&& fill) {
+/// A new file in place of `path`, with the root group filled by `fill`; `list` is called with it before it gets its name.
+template <class F, class L> void replace_hdf5(const fs::path& path, Index step, const char* float_type, F&& fill, L&& list) {
   fs::create_directories(path.parent_path());
   AtomicFile target(path);
   hdf5::File file = hdf5::File::create(target.temporary());
@@ -98,10 +85,14 @@ template <class F> std::string replace_hdf5(const fs::path& path, Index step, co
   if (back.number_attribute("/", "step") != double(step))
     throw Error(path.string() + " does not read back the step that was written; the disk or its file system cannot be trusted",
                 Exit::damaged);
-  const std::string sum = sha256_of_file(target.temporary());
+  list(target.temporary());
   target.replace();
   target.sync_directory();
-  return sum;
+}
+
+template <class F> void replace_network(const fs::path& run, const std::string& which, Index step, const char* float_type, F&& fill) {
+  const fs::path path = network_path(run, which);
+  replace_hdf5(path, step, float_type, fill, [&](const fs::path& content) { list_file(run, path.filename(), content); });
 }
 
 template <class S> constexpr const char* float_type = sizeof(S) == 4 ? "float32" : "float64";
@@ -109,16 +100,20 @@ template <class S> constexpr const char* float_type = sizeof(S) == 4 ? "float32"
 // ---- reading
 
 /// Numbers of a dataset that must be as many as `count`.
-std::vector<double> read_numbers(const ResultReader& file, const fs::path& path, const std::string& name, std::size_t count) {
+template <class T> std::vector<T> read_numbers(const ResultReader& file, const fs::path& path, const std::string& name, std::size_t count) {
   if (!file.exists(name)) throw Error(fmt::format("{} has no {}: it belongs to a different network", path.string(), name), Exit::damaged);
-  std::vector<double> values = file.read(name).values;
+  std::vector<T> values = file.root().dataset(name).template read<T>();
   if (values.size() != count)
     throw Error(fmt::format("{}: {} has {} numbers, but {} are needed", path.string(), name, values.size(), count), Exit::damaged);
   return values;
 }
 
 void read_items(const ResultReader& file, const fs::path& path, const std::string& group, StateItems& items) {
-  for (auto& [name, item] : items) set_numbers(item, read_numbers(file, path, group + "/" + name, numbers_of(item).size()));
+  for (auto& [name, item] : items)
+    with_type(item.type, [&]<class T>(T) {
+      const std::vector<T> numbers = read_numbers<T>(file, path, group + "/" + name, item.bytes.size() / sizeof(T));
+      if (!numbers.empty()) std::memcpy(item.bytes.data(), numbers.data(), item.bytes.size());
+    });
 }
 
 template <class S>
@@ -126,38 +121,37 @@ void read_state(const ResultReader& file, const fs::path& path, const std::strin
   const auto blocks = layout.all(state.values.data());
   for (Index i = 0; i < blocks.count(); ++i) {
     const BlockShape shape(layout.block(i));
-    const auto values = read_numbers(file, path, group + "/weights/" + layout.block(i).name, blocks[i].size());
-    as_matrix(blocks[i], shape.rows, shape.cols) =
-        as_matrix(std::span<const double>(values), shape.cols, shape.rows).transpose().template cast<S>();
+    const auto values = read_numbers<S>(file, path, group + "/weights/" + layout.block(i).name, blocks[i].size());
+    as_matrix(blocks[i], shape.rows, shape.cols) = as_matrix(std::span<const S>(values), shape.cols, shape.rows).transpose();
   }
   for (auto& [plugin, items] : state.plugins) read_items(file, path, group + "/state/" + plugin, items);
 }
 
 }  // namespace
 
-template <class S> void write_network(const fs::path& path, const Layout& layout, const NetworkState<S>& state, Index step) {
-  replace_hdf5(path, step, float_type<S>, [&](const hdf5::Group& root) { write_state(root, layout, state); });
+template <class S>
+void write_network(const fs::path& run, const std::string& which, const Layout& layout, const NetworkState<S>& state, Index step) {
+  replace_network(run, which, step, float_type<S>, [&](const hdf5::Group& root) { write_state(root, layout, state); });
 }
 
 template <class S>
-void write_diverged(const fs::path& path, const Layout& layout, const NetworkState<S>& state, const Batch<S>& batch, Index step) {
-  replace_hdf5(path, step, float_type<S>, [&](const hdf5::Group& root) {
+void write_diverged(const fs::path& run, const Layout& layout, const NetworkState<S>& state, const Batch<S>& batch, Index step) {
+  replace_network(run, "diverged", step, float_type<S>, [&](const hdf5::Group& root) {
     write_state(root, layout, state);
     const hdf5::Group group = root.make_group("batch");
-    const auto list = [&](const std::string& name, const auto& values) {
-      if (!values.empty()) write_numbers(group, name, hdf5::Type::f8, {values.size()}, {values.begin(), values.end()});
+    const auto list = [&]<class T>(const std::string& name, const std::vector<T>& values) {
+      if (!values.empty()) write_numbers<T>(group, name, {values.size()}, values);
     };
+    const auto integers = [](const std::vector<std::int32_t>& values) { return std::vector<std::int64_t>(values.begin(), values.end()); };
     const auto columns = [&](const std::string& name, CMat<S> values) {
-      const Matrix<double> copy = values.template cast<double>();
-      if (copy.size() > 0)
-        write_numbers(group, name, hdf5::Type::f8, {std::uint64_t(copy.cols()), std::uint64_t(copy.rows())},
-                      {copy.data(), copy.data() + copy.size()});
+      const Matrix<S> copy = values;
+      if (copy.size() > 0) write_numbers<S>(group, name, {std::uint64_t(copy.cols()), std::uint64_t(copy.rows())}, numbers_of(copy));
     };
-    std::vector<double> lengths;
-    for (Index b = 0; b < batch.sequences(); ++b) lengths.push_back(double(batch.length(b)));
+    std::vector<std::int64_t> lengths;
+    for (Index b = 0; b < batch.sequences(); ++b) lengths.push_back(batch.length(b));
     list("lengths", lengths);
-    list("symbols", batch.symbols());
-    list("labels", batch.labels());
+    list("symbols", integers(batch.symbols()));
+    list("labels", integers(batch.labels()));
     list("weights", batch.weights());
     columns("inputs", batch.inputs());
     columns("targets", batch.targets());
@@ -165,6 +159,7 @@ void write_diverged(const fs::path& path, const Layout& layout, const NetworkSta
 }
 
 template <class S> Index read_network(const fs::path& path, Network<S>& network) {
+  demand_whole(path.parent_path().parent_path(), path.filename());
   const ResultReader file(path);
   NetworkState<S> state = network.state();
   read_state(file, path, "", network.layout(), state);
@@ -174,16 +169,14 @@ template <class S> Index read_network(const fs::path& path, Network<S>& network)
 
 template <class S>
 void write_checkpoint(const fs::path& run, const Layout& layout, const Checkpoint<S>& checkpoint, Index keep, Index every) {
-  CheckpointEntry entry{checkpoint.step, 0, ""};
-  const fs::path path = run / "checkpoints" / entry.file();
-  entry.sum = replace_hdf5(path, checkpoint.step, float_type<S>, [&](const hdf5::Group& root) {
+  ListedFile entry{step_file(checkpoint.step), checkpoint.step, 0, ""};
+  const auto fill = [&](const hdf5::Group& root) {
     write_state(root, layout, checkpoint.network);
     if (!checkpoint.best.values.empty()) write_state(root.make_group("best"), layout, checkpoint.best);
     for (const auto& [part, items] : checkpoint.parts) write_items(root.make_group("run/" + part), items);
     const hdf5::Group rest = root.make_group("run");
-    const std::vector<double> carried(checkpoint.carried.data(), checkpoint.carried.data() + checkpoint.carried.size());
-    write_numbers(rest, "carried", hdf5::Type::f8, {std::uint64_t(checkpoint.carried.cols()), std::uint64_t(checkpoint.carried.rows())},
-                  carried);
+    write_numbers<S>(rest, "carried", {std::uint64_t(checkpoint.carried.cols()), std::uint64_t(checkpoint.carried.rows())},
+                     numbers_of(checkpoint.carried));
     hdf5::Group rows = root.make_group("rows");
     for (const auto& [group, count] : checkpoint.rows) {
       hdf5::Group table = rows.make_group(group.substr(1));
@@ -191,17 +184,21 @@ void write_checkpoint(const fs::path& run, const Layout& layout, const Checkpoin
       table.close();
     }
     rows.close();
+  };
+  replace_hdf5(listed_path(run, entry.file), checkpoint.step, float_type<S>, fill, [&](const fs::path& content) {
+    entry.bytes = fs::file_size(content);
+    entry.sum = sha256_of_file(content);
   });
-  entry.bytes = fs::file_size(path);
 
-  std::vector<CheckpointEntry> entries = read_checkpoint_index(run), kept;
-  std::erase_if(entries, [&](const CheckpointEntry& other) { return other.step >= entry.step; });
+  CheckpointIndex index = read_checkpoint_index(run);
+  std::vector<ListedFile> entries = std::exchange(index.checkpoints, {});
+  std::erase_if(entries, [&](const ListedFile& other) { return other.step >= entry.step; });
   entries.push_back(entry);
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const bool stays = i + std::size_t(keep) >= entries.size() || (every > 0 && entries[i].step % every == 0);
-    if (stays) kept.push_back(entries[i]);
+    if (stays) index.checkpoints.push_back(entries[i]);
   }
-  write_checkpoint_index(run, kept);
+  write_checkpoint_index(run, index);
   remove_unlisted_checkpoints(run);
 }
 
@@ -223,9 +220,9 @@ std::vector<fs::path> files_of_steps(const fs::path& run) {
 
 void remove_unlisted_checkpoints(const fs::path& run) {
   if (!has_checkpoint_index(run)) return;
-  const std::vector<CheckpointEntry> listed = read_checkpoint_index(run);
+  const std::vector<ListedFile> listed = read_checkpoint_index(run).checkpoints;
   for (const fs::path& file : files_of_steps(run))
-    if (std::ranges::find(listed, file.filename().string(), &CheckpointEntry::file) == listed.end()) fs::remove(file);
+    if (std::ranges::find(listed, file.filename().string(), &ListedFile::file) == listed.end()) fs::remove(file);
 }
 
 namespace {
@@ -250,27 +247,32 @@ template <class S> void read_checkpoint(const fs::path& path, const Layout& layo
   }
   read_state(file, path, "", layout, checkpoint.network);
   for (auto& [part, items] : checkpoint.parts) read_items(file, path, "/run/" + part, items);
-  const Array carried = file.read("/run/carried");
-  checkpoint.carried =
-      as_matrix(std::span<const double>(carried.values), Index(carried.shape.at(1)), Index(carried.shape.at(0))).template cast<S>();
+  const hdf5::Dataset carried = file.root().dataset("/run/carried");
+  const std::vector<S> numbers = carried.template read<S>();
+  checkpoint.carried = as_matrix(std::span<const S>(numbers), Index(carried.shape().at(1)), Index(carried.shape().at(0)));
   checkpoint.rows.clear();
   for (const std::string& child : file.children("/rows")) read_rows(file, "/" + child, checkpoint.rows);
 }
 
-namespace {
-
-/// A regular file that is what the index says.
-bool is_whole(const fs::path& path, const CheckpointEntry& entry) {
-  return fs::file_size(path) == entry.bytes && sha256_of_file(path) == entry.sum;
-}
-
-}  // namespace
-
-void demand_whole(const fs::path& run, const std::string& which) {
-  const fs::path path = network_path(run, which);
-  for (const CheckpointEntry& entry : read_checkpoint_index(run))
-    if (entry.file() == path.filename() && !is_whole(path, entry))
-      throw Error(fmt::format("{} is damaged: it is not what was written", path.string()), Exit::damaged);
+void demand_whole(const fs::path& run, const std::string& file) {
+  const fs::path path = listed_path(run, file);
+  if (!fs::is_regular_file(path)) return;  // whoever opens it says so
+  std::vector<ListedFile> before;
+  while (true) {
+    const std::vector<ListedFile> entries = read_checkpoint_index(run).entries_of(file);
+    if (entries.empty()) {
+      static std::once_flag said;
+      std::call_once(said,
+                     [&] { say("{} has no checksum: it was written by an earlier stiefel, and damage may stay unseen\n", path.string()); });
+      return;
+    }
+    if (std::ranges::any_of(entries, [&](const ListedFile& entry) { return entry.is_content_of(path); })) return;
+    if (entries == before) break;  // else a process that works on the run may have replaced it just now
+    before = entries;
+  }
+  throw Error(fmt::format("{} is damaged: it is not what was written; restore it from a copy, or {}", path.string(),
+                          file == "results.h5" ? "move the run's folder away and run again" : "name another network of the run"),
+              Exit::damaged);
 }
 
 std::optional<fs::path> newest_checkpoint(const fs::path& run, const std::function<void(const std::string&)>& damaged) {
@@ -278,13 +280,13 @@ std::optional<fs::path> newest_checkpoint(const fs::path& run, const std::functi
     throw Error(fmt::format("{} is missing, without which {} cannot be trusted; restore it, or move the run's folder away and run again",
                             (run / "checkpoints/index.json").string(), files.back().filename().string()),
                 Exit::damaged);
-  const std::vector<CheckpointEntry> entries = read_checkpoint_index(run);
+  const std::vector<ListedFile> entries = read_checkpoint_index(run).checkpoints;
   if (entries.empty()) return std::nullopt;
   for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
-    const fs::path path = run / "checkpoints" / entry->file();
+    const fs::path path = listed_path(run, entry->file);
     if (!fs::is_regular_file(path))
       damaged(fmt::format("{} is missing", path.string()));
-    else if (!is_whole(path, *entry))
+    else if (!entry->is_content_of(path))
       damaged(fmt::format("{} is damaged: it is not what was written", path.string()));
     else
       return path;
@@ -292,11 +294,11 @@ std::optional<fs::path> newest_checkpoint(const fs::path& run, const std::functi
   throw Error(fmt::format("no checkpoint of {} is intact; move the folder away and run again", run.string()), Exit::damaged);
 }
 
-#define STIEFEL_INSTANTIATE(S)                                                                                              \
-  template STIEFEL_API void write_network(const fs::path&, const Layout&, const NetworkState<S>&, Index);                   \
-  template STIEFEL_API void write_diverged(const fs::path&, const Layout&, const NetworkState<S>&, const Batch<S>&, Index); \
-  template STIEFEL_API Index read_network(const fs::path&, Network<S>&);                                                    \
-  template STIEFEL_API void write_checkpoint(const fs::path&, const Layout&, const Checkpoint<S>&, Index, Index);           \
+#define STIEFEL_INSTANTIATE(S)                                                                                                \
+  template STIEFEL_API void write_network(const fs::path&, const std::string&, const Layout&, const NetworkState<S>&, Index); \
+  template STIEFEL_API void write_diverged(const fs::path&, const Layout&, const NetworkState<S>&, const Batch<S>&, Index);   \
+  template STIEFEL_API Index read_network(const fs::path&, Network<S>&);                                                      \
+  template STIEFEL_API void write_checkpoint(const fs::path&, const Layout&, const Checkpoint<S>&, Index, Index);             \
   template STIEFEL_API void read_checkpoint(const fs::path&, const Layout&, Checkpoint<S>&);
 STIEFEL_INSTANTIATE(float)
 STIEFEL_INSTANTIATE(double)

@@ -3,14 +3,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <stiefel/error.hpp>
 
 #include "base/atomic_file.hpp"
 #include "base/file_content.hpp"
 #include "base/file_error.hpp"
+#include "base/sha256.hpp"
 
 namespace stiefel {
 namespace {
@@ -33,31 +36,67 @@ std::uint64_t whole_number_of(const nlohmann::json& item, const char* key, const
   return value.get<std::uint64_t>();
 }
 
-CheckpointEntry entry_of(const nlohmann::json& item, const fs::path& path) {
-  CheckpointEntry entry{Index(whole_number_of(item, "step", path)), whole_number_of(item, "bytes", path), item.at("sha256")};
-  if (item.at("file").get<std::string>() != entry.file()) refuse(path, "is damaged (it names a file that is not a checkpoint)");
+constexpr std::array replaced_files = {"best.h5", "last.h5", "diverged.h5", "results.h5"};
+
+ListedFile entry_of(const nlohmann::json& item, const fs::path& path) {
+  ListedFile entry{item.at("file"), 0, whole_number_of(item, "bytes", path), item.at("sha256")};
   const auto digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
   if (entry.sum.size() != 64 || !std::ranges::all_of(entry.sum, digit)) refuse(path, "is damaged (a sum is not a SHA-256)");
   return entry;
 }
 
+ListedFile checkpoint_of(const nlohmann::json& item, const fs::path& path) {
+  ListedFile entry = entry_of(item, path);
+  entry.step = Index(whole_number_of(item, "step", path));
+  if (entry.file != step_file(entry.step)) refuse(path, "is damaged (it names a file that is not a checkpoint)");
+  return entry;
+}
+
+ListedFile entry_for(const std::string& file, const fs::path& content) {
+  return {file, 0, fs::file_size(content), sha256_of_file(content)};
+}
+
+nlohmann::ordered_json json_of(const ListedFile& entry) { return {{"file", entry.file}, {"bytes", entry.bytes}, {"sha256", entry.sum}}; }
+
 }  // namespace
 
-std::string CheckpointEntry::file() const { return fmt::format("step_{:08}.h5", step); }
+bool ListedFile::is_content_of(const fs::path& path) const { return fs::file_size(path) == bytes && sha256_of_file(path) == sum; }
 
-std::vector<CheckpointEntry> parse_checkpoint_index(std::string_view text, const fs::path& path) {
+std::vector<ListedFile> CheckpointIndex::entries_of(const std::string& file) const {
+  std::vector<ListedFile> found;
+  for (const auto* list : {&checkpoints, &files})
+    std::ranges::copy_if(*list, std::back_inserter(found), [&](const ListedFile& entry) { return entry.file == file; });
+  return found;
+}
+
+std::string step_file(Index step) { return fmt::format("step_{:08}.h5", step); }
+
+fs::path listed_path(const fs::path& run, const std::string& file) {
+  return file == "results.h5" ? run / file : run / "checkpoints" / file;
+}
+
+CheckpointIndex parse_checkpoint_index(std::string_view text, const fs::path& path) {
   const nlohmann::json document = nlohmann::json::parse(text, nullptr, false);
   if (document.is_discarded()) refuse(path, "is not a JSON document");
   try {
-    refuse_later_format(path, double(whole_number_of(document, "format_version", path)));
+    const std::uint64_t version = whole_number_of(document, "format_version", path);
+    refuse_later_format(path, double(version));
+    CheckpointIndex index;
     if (!document.at("checkpoints").is_array()) refuse(path, "is damaged (checkpoints is not a list)");
-    std::vector<CheckpointEntry> entries;
     for (const auto& item : document["checkpoints"]) {
-      entries.push_back(entry_of(item, path));
-      if (entries.size() > 1 && entries[entries.size() - 2].step >= entries.back().step)
+      if (const ListedFile entry = checkpoint_of(item, path); index.checkpoints.empty() || index.checkpoints.back().step < entry.step)
+        index.checkpoints.push_back(entry);
+      else
         refuse(path, "is damaged (its steps do not increase)");
     }
-    return entries;
+    if (version == 1) return index;
+    if (!document.at("files").is_array()) refuse(path, "is damaged (files is not a list)");
+    for (const auto& item : document["files"]) {
+      index.files.push_back(entry_of(item, path));
+      if (std::ranges::find(replaced_files, index.files.back().file) == replaced_files.end())
+        refuse(path, "is damaged (it names a file that is not a network)");
+    }
+    return index;
   } catch (const nlohmann::json::exception& error) {
     refuse(path, fmt::format("is damaged ({})", error.what()));
   }
@@ -65,17 +104,48 @@ std::vector<CheckpointEntry> parse_checkpoint_index(std::string_view text, const
 
 bool has_checkpoint_index(const fs::path& run) { return fs::exists(index_path(run)); }
 
-std::vector<CheckpointEntry> read_checkpoint_index(const fs::path& run) {
+CheckpointIndex read_checkpoint_index(const fs::path& run) {
   const std::optional<std::string> text = content_if_there(index_path(run));
-  return text ? parse_checkpoint_index(*text, index_path(run)) : std::vector<CheckpointEntry>();
+  return text ? parse_checkpoint_index(*text, index_path(run)) : CheckpointIndex();
 }
 
-void write_checkpoint_index(const fs::path& run, const std::vector<CheckpointEntry>& entries) {
-  nlohmann::ordered_json document{{"format_version", format_version}, {"checkpoints", nlohmann::ordered_json::array()}};
-  for (const CheckpointEntry& entry : entries)
-    document["checkpoints"].push_back({{"file", entry.file()}, {"step", entry.step}, {"bytes", entry.bytes}, {"sha256", entry.sum}});
+void write_checkpoint_index(const fs::path& run, const CheckpointIndex& index) {
+  nlohmann::ordered_json document{
+      {"format_version", format_version}, {"checkpoints", nlohmann::ordered_json::array()}, {"files", nlohmann::ordered_json::array()}};
+  for (const ListedFile& entry : index.checkpoints) {
+    document["checkpoints"].push_back(json_of(entry));
+    document["checkpoints"].back()["step"] = entry.step;
+  }
+  for (const ListedFile& entry : index.files) document["files"].push_back(json_of(entry));
   fs::create_directories(index_path(run).parent_path());
   replace_file(index_path(run), document.dump(1) + "\n");
+}
+
+void list_file(const fs::path& run, const std::string& file, const fs::path& content) {
+  CheckpointIndex index = read_checkpoint_index(run);
+  const std::vector<ListedFile> before = index.entries_of(file);
+  std::erase_if(index.files, [&](const ListedFile& entry) { return entry.file == file; });
+  if (const fs::path present = listed_path(run, file); !before.empty())
+    index.files.push_back(before.back());
+  else if (fs::is_regular_file(present))  // of format 1
+    index.files.push_back(entry_for(file, present));
+  index.files.push_back(entry_for(file, content));
+  write_checkpoint_index(run, index);
+}
+
+void settle_files(const fs::path& run) {
+  CheckpointIndex index = read_checkpoint_index(run);
+  const auto listed = index.files.size();
+  for (const char* file : replaced_files) {
+    const fs::path path = listed_path(run, file);
+    if (index.entries_of(file).size() < 2 || !fs::is_regular_file(path)) continue;
+    const auto present =
+        std::ranges::find_if(index.files, [&](const ListedFile& entry) { return entry.file == file && entry.is_content_of(path); });
+    if (present == index.files.end()) continue;
+    const ListedFile kept = *present;
+    std::erase_if(index.files, [&](const ListedFile& entry) { return entry.file == file && entry != kept; });
+  }
+  if (index.files.size() != listed) write_checkpoint_index(run, index);
 }
 
 }  // namespace stiefel

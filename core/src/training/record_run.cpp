@@ -112,6 +112,7 @@ RunRecord::RunRecord(RunHeader header, const std::filesystem::path& root) {
 RunRecord::RunRecord(RunHeader header, RunDirectory directory, Index step, const RowCounts& kept) {
   path_ = directory.path();
   directory_.emplace(std::move(directory));
+  settle_files(path_);
   committed_ = step;
   if (!std::filesystem::exists(path_ / "results.h5")) {
     if (std::ranges::any_of(kept, [](const auto& table) { return table.second > 0; }))
@@ -133,6 +134,7 @@ RunRecord::RunRecord(RunHeader header, RunDirectory directory, Index step, const
 void RunRecord::open(std::unique_ptr<RecorderThread> recorder) {
   if (!has_checkpoint_index(path_)) write_checkpoint_index(path_, {});
   recorder_ = std::move(recorder);
+  recorder_->before_replacing([run = path_](const std::filesystem::path& content) { list_file(run, "results.h5", content); });
   progress_ = std::make_unique<ProgressLog>(path_ / "progress.jsonl");
   log_.open(path_ / "log.txt", std::ios::app);
 }
@@ -152,11 +154,11 @@ void RunRecord::publish(Index step, Status status) {
 }
 
 template <class S> void RunRecord::network(const std::string& which, const Layout& layout, const NetworkState<S>& state, Index step) const {
-  call([path = network_path(path_, which), layout, state, step] { write_network(path, layout, state, step); });
+  call([run = path_, which, layout, state, step] { write_network(run, which, layout, state, step); });
 }
 
 template <class S> void RunRecord::diverged(const Layout& layout, const NetworkState<S>& state, const Batch<S>& batch, Index step) const {
-  call([path = network_path(path_, "diverged"), layout, state, batch, step] { write_diverged(path, layout, state, batch, step); });
+  call([run = path_, layout, state, batch, step] { write_diverged(run, layout, state, batch, step); });
 }
 
 template <class S> void RunRecord::save(const Layout& layout, Checkpoint<S> checkpoint, const CheckpointOptions& options) {

@@ -72,6 +72,7 @@ template <class S> RunSummary resume(const std::filesystem::path& path, const Lo
       throw Error(path.string() + " is finished and cannot be changed; start another run with `stiefel run` and the new values");
     return {"existing", path.string() + " is already finished", path, 0};
   };
+  if (exists(path / "results.h5")) demand_whole(path, "results.h5");  // before libhdf5 looks at it
   if (run_state(path) == RunState::finished) return existing();
   if (options.ranks) options.ranks->largest(0);
   std::optional<RunDirectory> directory;

@@ -1,0 +1,197 @@
+// The rows of each table that a run leaves in results.h5, with the names, units and explanations of their columns.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <stiefel/parametrisation.hpp>
+#include <stiefel/task.hpp>
+
+#include "results/record/header_file.hpp"
+#include "results/record/provenance.hpp"
+#include "results/record/rows.hpp"
+#include "sdk/diagnostics.hpp"
+#include "training/updater.hpp"
+
+namespace stiefel {
+
+/// /steps
+struct StepRow {
+  Index step = 0;
+  double loss = 0, penalty = 0;
+  UpdateNorms norms;
+  std::vector<double> rates;
+  double seconds = 0, wall_time = seconds_since_1970();
+  std::int64_t rss_bytes = std::int64_t(current_rss_bytes());
+
+  template <class V> void each(V&& column) const {
+    column({"step", "1", "optimizer step"}, step);
+    column({"loss", "1", "training loss, batch mean"}, loss);
+    column({"penalty", "1", "value of soft constraints"}, penalty);
+    column({"grad_norm", "1", "norm of the gradient of all trained parameters, before clipping"}, norms.gradient);
+    column({"clipped_grad_norm", "1", "the same after clipping"}, norms.clipped);
+    column({"recurrent_grad_norm", "1", "norm of the gradient of the recurrent maps' parameters"}, norms.recurrent_gradient);
+    column({"param_update_norm", "1", "norm of the change of all parameters in the step"}, norms.update);
+    column({"lr", "1", "learning rate", "group"}, rates);
+    column({"wall_time", "seconds since 1970-01-01T00:00:00Z", "end of the step"}, wall_time);
+    column({"step_seconds", "s", "median duration of the training steps since the last row or evaluation"}, seconds);
+    column({"rss_bytes", "B", "resident memory"}, rss_bytes);
+  }
+};
+
+/// The description by which commands that compare runs know which of two is better.
+inline const char* direction(bool higher_is_better) { return higher_is_better ? "higher is better" : "lower is better"; }
+
+/// Loss and metrics of a split; no values: it was not evaluated.
+template <class V>
+void each_quantity(V&& column, const std::string& split, std::span<const Metric> metrics, const std::vector<double>& values) {
+  const auto value = [&](std::size_t i) { return values.empty() ? std::numeric_limits<double>::quiet_NaN() : values[i]; };
+  column({split + "_loss", "1", split + " loss", "", direction(false)}, value(0));
+  for (std::size_t i = 0; i < metrics.size(); ++i)
+    column({split + "_" + metrics[i].name, metrics[i].units, split + " " + metrics[i].name, "", direction(metrics[i].higher_is_better)},
+           value(i + 1));
+}
+
+/// /epochs: an evaluation.
+struct EvaluationRow {
+  std::span<const Metric> metrics = {};
+  Index step = 0;
+  double epoch = 0, train_loss = 0, seconds = 0;
+  std::vector<double> validation = {}, test = {};  // loss, then the metrics; empty when not evaluated
+  bool best = false;
+
+  template <class V> void each(V&& column) const {
+    column({"epoch", "1", "passes over the training split"}, epoch);
+    column({"step", "1", "optimizer step of the evaluation"}, step);
+    column({"train_loss", "1", "mean training loss since the row before", "", direction(false)}, train_loss);
+    each_quantity(column, "valid", metrics, validation);
+    each_quantity(column, "test", metrics, test);
+    column({"is_best", "1", "best so far on the selecting split"}, best);
+    column({"seconds", "s", "wall time since the row before"}, seconds);
+  }
+};
+
+/// /final
+struct TestRow {
+  std::span<const Metric> metrics;
+  Index step = 0;
+  std::vector<double> values = {};
+
+  template <class V> void each(V&& column) const {
+    column({"step", "1", "optimizer step of the best model"}, step);
+    each_quantity(column, "test", metrics, values);
+  }
+};
+
+/// /outcome
+struct OutcomeRow {
+  Index step;
+  const std::map<std::string, Ratio>& quantities;
+
+  template <class V> void each(V&& column) const {
+    column({"step", "1", "optimizer step of the best model"}, step);
+    for (const auto& [name, ratio] : quantities)
+      column({name, "1", "what the task says of the best model: mean"}, ratio.sum / ratio.weight);
+  }
+};
+
+struct SnapshotRow {
+  Index step = 0;
+  template <class V> void each(V&& column) const { column({"snapshot", "1", "optimizer step of the snapshot"}, step); }
+};
+
+/// /gradient: norms per time step.
+struct NormRow : SnapshotRow {
+  std::vector<double> hidden_gradient = {}, last_gradient = {}, hidden = {};
+
+  template <class V> void each(V&& column) const {
+    SnapshotRow::each(column);
+    column({"hidden_grad_norm", "1", "norm over batch and units of dL/dh_t, L the batch mean", "t"}, hidden_gradient);
+    column({"last_step_grad_norm", "1", "the same for the loss of the last step alone", "t"}, last_gradient);
+    column({"hidden_norm", "1", "norm over batch and units of h_t", "t"}, hidden);
+  }
+};
+
+/// /spectrum/<map>; a map that is not square has no eigenvalues.
+struct SpectrumRow : SnapshotRow {
+  SpectrumRow(Index at, Spectrum of) : SnapshotRow{at}, spectrum(std::move(of)) {
+    const auto& s = spectrum.singular_values;
+    for (const auto& z : spectrum.eigenvalues) moduli.push_back(std::abs(z)), phases.push_back(std::arg(z));
+    mean = std::accumulate(s.begin(), s.end(), 0.0) / double(s.size());
+    double variance = 0;
+    for (double x : s) variance += (x - mean) * (x - mean) / double(s.size()), log_det += std::log(x);
+    deviation = std::sqrt(variance);
+  }
+  Spectrum spectrum;
+  std::vector<double> moduli, phases;
+  double mean = 0, deviation = 0, log_det = 0;
+
+  template <class V> void each(V&& column) const {
+    const double least = spectrum.singular_values.back(), largest = spectrum.singular_values.front();
+    SnapshotRow::each(column);
+    column({"singular_values", "1", "singular values of W, descending", "k"}, spectrum.singular_values);
+    if (!spectrum.eigenvalues.empty()) {
+      column({"eigenvalues", "1", "eigenvalues of W, descending modulus", "k"}, spectrum.eigenvalues);
+      column({"eigenvalue_modulus", "1", "modulus of the eigenvalues", "k"}, moduli);
+      column({"eigenvalue_phase", "rad", "argument of the eigenvalues", "k"}, phases);
+    }
+    column({"singular_min", "1", "min of the singular values"}, least);
+    column({"singular_max", "1", "max of the singular values"}, largest);
+    column({"singular_mean", "1", "mean of the singular values"}, mean);
+    column({"singular_std", "1", "std of the singular values"}, deviation);
+    column({"condition_number", "1", "largest over smallest singular value"}, largest / least);
+    column({"log_abs_det", "1", "sum of the logarithms of the singular values"}, log_det);
+  }
+};
+
+/// /orthogonality/<map>
+struct OrthogonalityRow : SnapshotRow {
+  Defect defect;
+
+  template <class V> void each(V&& column) const {
+    SnapshotRow::each(column);
+    column({"defect_fro", "1", "Frobenius norm of W^H W - I", "block"}, defect.frobenius);
+    column({"defect_max", "1", "largest modulus of an entry of W^H W - I", "block"}, defect.largest);
+  }
+};
+
+/// /scalars/<map>: names and values that the map's plugin gives.
+struct ScalarsRow : SnapshotRow {
+  std::vector<std::string> names = {};
+  std::vector<double> values = {};
+
+  template <class V> void each(V&& column) const {
+    SnapshotRow::each(column);
+    for (std::size_t i = 0; i < names.size(); ++i) column({names[i], "1", names[i] + " of the map"}, values[i]);
+  }
+};
+
+/// /blocks/<block>
+template <class S> struct BlockRow : SnapshotRow {
+  std::string_view name;
+  std::span<const S> values = {};
+
+  template <class V> void each(V&& column) const {
+    SnapshotRow::each(column);
+    column({"values", "1", name, "i"}, values);
+  }
+};
+
+/// /timing
+struct TimingRow {
+  Index step = 0;
+  std::vector<double> seconds = {};
+
+  template <class V> void each(V&& column) const {
+    column({"step", "1", "optimizer step"}, step);
+    column({"seconds", "s", "wall time since the row before", "phase"}, seconds);
+  }
+};
+
+}  // namespace stiefel
