@@ -26,8 +26,7 @@ PHRASES = {
 PATTERN = re.compile(rf"\b(?:{'|'.join(PHRASES)})\b".replace(" ", r"\s+"), re.I)
 
 # Where such a phrase is right: (end of the file's name, text around it, why). Ten at most.
-ALLOWED = [
-]
+ALLOWED = []
 
 TOKEN = re.compile(
     r"""(?P<comment>//[^\n]*|/\*.*?\*/)|R"(?P<mark>\w*)\((?P<raw>.*?)\)(?P=mark)"|(?P<text>"(?:\\.|[^"\\\n])*")|\d[\d']*|'(?:\\.|[^'\\\n])*'""", re.S)

@@ -29,10 +29,11 @@ UNTESTED = {
 
 # What differs from machine to machine: measured times and sizes, ids, numbers that training ends with, drawn curves.
 MASKS = [
+    (r"\b\d[\d.]*(e[-+]?\d+)? (ms|s|min|h)\b( \d+ (s|min)\b)*", "TIME"),
+    (r"\b\d[\d.]* [kMGT]?B\b", "SIZE"),
     (r"\b(?=[a-z]*\d)[0-9a-f]{10}\b", "ID"),
     (r"-?\b\d+\.\d+(e[-+]?\d+)?\b", "#"),
     (r"\b\d+e-\d+\b", "#"),
-    (r"\b\d+(?= (s|ms|MB|GB)\b)", "#"),
     (r"(?<=model of step )\d+", "#"),
     (r"(?<=accuracy )\S+", "#"),
     (r"(?<=worst ).*", "#"),
