@@ -127,7 +127,8 @@ template <class S> void Recording<S>::maps(Index step, Network<S>& network) {
   NetworkMaps<S>& maps = *network.model().maps;
   for (Index i = 0; i < maps.count(); ++i) {
     if (map_due(periods_.spectrum, step))
-      append_row(recorder_, spectrum_[i], SpectrumRow(step, maps[i].plugin().call("spectrum", [&] { return maps[i].plugin()->spectrum(); })));
+      append_row(recorder_, spectrum_[i],
+                 SpectrumRow(step, maps[i].plugin().call("spectrum", [&] { return maps[i].plugin()->spectrum(); })));
     if (map_due(periods_.orthogonality, step)) orthogonality(step, i, network);
     if (map_due(periods_.scalars, step) && scalars_[i] >= 0) scalars(step, i, network);
   }
