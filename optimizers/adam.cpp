@@ -1,7 +1,8 @@
 // Adam (Kingma & Ba 2015): m ← β₁ m + (1 − β₁) g, v ← β₂ v + (1 − β₂) g², and at step t = 1, 2, …
 //
 //   bias_corrected   m̂ = m/(1 − β₁ᵗ), v̂ = v/(1 − β₂ᵗ):    θ ← θ − η m̂ / (√v̂ + ε)               (the paper, algorithm 1)
-//   epsilon_hat      η_t = η √(1 − β₂ᵗ) / (1 − β₁ᵗ):        θ ← θ − η_t m / (√v + ε)             (TensorFlow 1, Lasagne)
+//   epsilon_hat      η_t = η √(1 − β₂ᵗ) / (1 − β₁ᵗ):        θ ← θ − η_t m / (√v + ε)             (TensorFlow 1,
+//   Lasagne)
 //
 // The forms differ in what ε is compared with: √v̂, or √v, which is smaller by √(1 − β₂ᵗ) in the first steps.
 #include <cmath>
@@ -21,7 +22,8 @@ template <class S> class Adam final : public Optimizer<S> {
     void describe(Schema& s) {
       s.field("beta1", beta1, "β₁ of the running mean of gradients").at_least(0).less_than(1);
       s.field("beta2", beta2, "β₂ of the running mean of squared gradients").at_least(0).less_than(1);
-      s.field("epsilon", epsilon, "ε of the denominator; with 0 an entry whose mean square is 0 does not move").at_least(0);
+      s.field("epsilon", epsilon, "ε of the denominator; with 0 an entry whose mean square is 0 does not move")
+          .at_least(0);
       s.field("form", form, "bias_corrected: √v̂ + ε (the paper); epsilon_hat: √v + ε (TensorFlow 1, Lasagne)")
           .one_of({"bias_corrected", "epsilon_hat"});
     }
@@ -75,4 +77,5 @@ template <class S> class Adam final : public Optimizer<S> {
 
 }  // namespace
 
-STIEFEL_PLUGIN("1.0", stiefel::optimizer<Adam>("adam", "Adam: bias-corrected running means of the gradient and of its square"))
+STIEFEL_PLUGIN("1.0",
+               stiefel::optimizer<Adam>("adam", "Adam: bias-corrected running means of the gradient and of its square"))

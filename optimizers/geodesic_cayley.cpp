@@ -1,20 +1,23 @@
-// Gradient descent along the orthogonal or unitary matrices by Cayley transforms (Tagare 2011; Wisdom, Powers, Hershey, Le Roux & Atlas
-// 2016; Vorontsov, Trabelsi, Kadoury & Pal 2017, eq. 8 and 9). M is the block, G its gradient, ∂L/∂Re M + i ∂L/∂Im M:
+// Gradient descent along the orthogonal or unitary matrices by Cayley transforms (Tagare 2011; Wisdom, Powers, Hershey,
+// Le Roux & Atlas 2016; Vorontsov, Trabelsi, Kadoury & Pal 2017, eq. 8 and 9). M is the block, G its gradient, ∂L/∂Re M
+// + i ∂L/∂Im M:
 //
 //   A = G Mᴴ − M Gᴴ     M ← (I + η/2 A)⁻¹(I − η/2 A) M     dL = −η/2 ‖A‖² to first order
 //
-// Vorontsov's equation 9 prints a sum, M + (…), which leaves the manifold; the product is meant. The form that multiplies from the right,
-// with A = MᴴG − GᴴM, is the same map for a square M. `preconditioner: rms` (natGradRMS of the code of Wisdom et al.) divides every
-// entry of G by the root of its running mean square, r ← ρ r + (1 − ρ) g², g / (√r + ε), Re and Im apart, before A is formed. Their code
-// divides the four blocks of the gradient of the real 2n × 2n form one by one, before they are added to G = G₁₁ + G₂₂ + i(G₂₁ − G₁₂); here
-// G is divided.
+// Vorontsov's equation 9 prints a sum, M + (…), which leaves the manifold; the product is meant. The form that
+// multiplies from the right, with A = MᴴG − GᴴM, is the same map for a square M. `preconditioner: rms` (natGradRMS of
+// the code of Wisdom et al.) divides every entry of G by the root of its running mean square, r ← ρ r + (1 − ρ) g², g /
+// (√r + ε), Re and Im apart, before A is formed. Their code divides the four blocks of the gradient of the real 2n × 2n
+// form one by one, before they are added to G = G₁₁ + G₂₂ + i(G₂₁ − G₁₂); here G is divided.
 //
-// At rates such as 1e-6 a step changes most entries of a float block by less than half a unit in the last place. `compensated` keeps what
-// rounding takes away, for the next step (Kahan 1965), so that the block moves as one in double precision. Published code does not.
+// At rates such as 1e-6 a step changes most entries of a float block by less than half a unit in the last place.
+// `compensated` keeps what rounding takes away, for the next step (Kahan 1965), so that the block moves as one in
+// double precision. Published code does not.
 //
-// A float block drifts from the manifold by rounding, as a random walk of some 4e-8 √n a step: every `reorthonormalise_every` steps the
-// nearest matrix of the manifold, found in double precision, takes its place. 100 steps keep the defect within ten times that of one
-// step and cost less than 1 % of the steps; 0 shows the drift as published.
+// A float block drifts from the manifold by rounding, as a random walk of some 4e-8 √n a step: every
+// `reorthonormalise_every` steps the nearest matrix of the manifold, found in double precision, takes its place. 100
+// steps keep the defect within ten times that of one step and cost less than 1 % of the steps; 0 shows the drift as
+// published.
 #include "manifold_block.hpp"
 
 #include <stiefel/plugin.hpp>
@@ -30,7 +33,8 @@ template <class S> class GeodesicCayley final : public Optimizer<S> {
     bool compensated = true;
     Index reorthonormalise_every = 100;
     void describe(Schema& s) {
-      s.field("preconditioner", preconditioner, "none; rms: divide each entry of the gradient by the root of its running mean square")
+      s.field("preconditioner", preconditioner,
+              "none; rms: divide each entry of the gradient by the root of its running mean square")
           .one_of({"none", "rms"});
       s.field("decay", decay, "ρ of the running mean of squares, for `preconditioner: rms`").at_least(0).less_than(1);
       s.field("epsilon", epsilon, "ε added to the root, for `preconditioner: rms`").more_than(0);
@@ -69,7 +73,8 @@ template <class S> class GeodesicCayley final : public Optimizer<S> {
     manifold::with_numbers_of<S>(spec.manifold, [&]<class T>(T) {
       const Matrix<T> M = manifold::load<T, S>(theta, spec.cols);
       const Matrix<T> G = manifold::load<T, S>({g.data(), std::size_t(g.size())}, spec.cols);
-      manifold::store<T, S>(manifold::cayley_change<T>(manifold::tangent<T>(G, M), rate, M), {g.data(), std::size_t(g.size())});
+      manifold::store<T, S>(manifold::cayley_change<T>(manifold::tangent<T>(G, M), rate, M),
+                            {g.data(), std::size_t(g.size())});
     });
     add(g, i, theta);
     if (options_.reorthonormalise_every > 0 && ++steps_[i] % options_.reorthonormalise_every == 0)
@@ -121,5 +126,6 @@ template <class S> class GeodesicCayley final : public Optimizer<S> {
 
 }  // namespace
 
-STIEFEL_PLUGIN("1.0", stiefel::optimizer<GeodesicCayley>("geodesic_cayley",
-                                                         "gradient descent along orthogonal and unitary matrices by Cayley transforms"))
+STIEFEL_PLUGIN("1.0",
+               stiefel::optimizer<GeodesicCayley>(
+                   "geodesic_cayley", "gradient descent along orthogonal and unitary matrices by Cayley transforms"))

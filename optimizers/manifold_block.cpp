@@ -12,8 +12,8 @@ template <class T> Matrix<T> tangent(const Matrix<T>& G, const Matrix<T>& M) {
   return P - P.adjoint();
 }
 
-// X is the fixed point of X ← M − η/2 AX, begun with M, where so few iterations reach the precision of T that they are cheaper than a
-// factorization.
+// X is the fixed point of X ← M − η/2 AX, begun with M, where so few iterations reach the precision of T that they are
+// cheaper than a factorization.
 template <class T> Matrix<T> cayley_change(Matrix<T> A, double eta, const Matrix<T>& M) {
   A *= RealOf<T>(eta / 2);
   const double contraction = A.norm(), enough = double(Eigen::NumTraits<RealOf<T>>::epsilon()) / 8;
@@ -63,8 +63,10 @@ template Matrix<std::complex<float>> tangent(const Matrix<std::complex<float>>&,
 template Matrix<std::complex<double>> tangent(const Matrix<std::complex<double>>&, const Matrix<std::complex<double>>&);
 template Matrix<float> cayley_change(Matrix<float>, double, const Matrix<float>&);
 template Matrix<double> cayley_change(Matrix<double>, double, const Matrix<double>&);
-template Matrix<std::complex<float>> cayley_change(Matrix<std::complex<float>>, double, const Matrix<std::complex<float>>&);
-template Matrix<std::complex<double>> cayley_change(Matrix<std::complex<double>>, double, const Matrix<std::complex<double>>&);
+template Matrix<std::complex<float>> cayley_change(Matrix<std::complex<float>>, double,
+                                                   const Matrix<std::complex<float>>&);
+template Matrix<std::complex<double>> cayley_change(Matrix<std::complex<double>>, double,
+                                                    const Matrix<std::complex<double>>&);
 template void project(Matrix<double>&);
 template void project(Matrix<std::complex<double>>&);
 

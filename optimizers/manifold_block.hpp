@@ -1,7 +1,7 @@
 /// Blocks on the orthogonal and unitary manifolds as n × n matrices, and moves along these manifolds.
 ///
-/// T is real for Manifold::orthogonal and complex for Manifold::unitary, whose blocks are 2n × n, Re over Im; its precision R need not
-/// be that of the block.
+/// T is real for Manifold::orthogonal and complex for Manifold::unitary, whose blocks are 2n × n, Re over Im; its
+/// precision R need not be that of the block.
 #pragma once
 
 #include <complex>
@@ -36,7 +36,8 @@ template <class T, class S> void store(const Matrix<T>& M, std::span<S> block) {
 /// A = G Mᴴ − M Gᴴ: skew, and −A M is the direction of steepest descent at M for the gradient G.
 template <class T> Matrix<T> tangent(const Matrix<T>& G, const Matrix<T>& M);
 
-/// The change −ηAX of M by the step M ← (I + η/2 A)⁻¹(I − η/2 A)M, with X = (I + η/2 A)⁻¹M: the rounding of X is multiplied by the step.
+/// The change −ηAX of M by the step M ← (I + η/2 A)⁻¹(I − η/2 A)M, with X = (I + η/2 A)⁻¹M: the rounding of X is
+/// multiplied by the step.
 template <class T> Matrix<T> cayley_change(Matrix<T> A, double eta, const Matrix<T>& M);
 
 /// M ← UVᴴ of M = U S Vᴴ, the nearest matrix of the manifold. In double precision.

@@ -1,17 +1,20 @@
-// Adam along the orthogonal or unitary matrices (Bécigneul & Ganea 2019; with the Cayley transform Li, Fuxin & Todorovic 2020).
+// Adam along the orthogonal or unitary matrices (Bécigneul & Ganea 2019; with the Cayley transform Li, Fuxin &
+// Todorovic 2020).
 //
-// Tangents at M are −A M with A skew; A lives in the same space for every M, so that the running mean needs no transport. G is the
-// gradient:
+// Tangents at M are −A M with A skew; A lives in the same space for every M, so that the running mean needs no
+// transport. G is the gradient:
 //
 //   A = G Mᴴ − M Gᴴ     m ← β₁ m + (1 − β₁) A     v ← β₂ v + (1 − β₂) |A|²     m̂ = m/(1 − β₁ᵗ), v̂ = v/(1 − β₂ᵗ)
-//   D = m̂ / (√v̂ + ε)    scaling block: |A|² is the mean of its squared entries, one number v a block; entries: v of each, Re and Im apart
+//   D = m̂ / (√v̂ + ε)    scaling block: |A|² is the mean of its squared entries, one number v a block; entries: v of
+//   each, Re and Im apart
 //
 //   retraction cayley   M ← (I + η/2 D)⁻¹(I − η/2 D) M
 //   retraction qr       M ← Q of (I − ηD) M = QR with a positive diagonal of R
 //   retraction polar    M ← U Vᴴ of (I − ηD) M = U S Vᴴ
 //
-// |A_ij| = |A_ji|, so D is skew in both scalings; one v a block does not depend on the basis in which M is written. cayley keeps M on the
-// manifold but for rounding, which the projection of every `reorthonormalise_every` steps removes; qr and polar need none.
+// |A_ij| = |A_ji|, so D is skew in both scalings; one v a block does not depend on the basis in which M is written.
+// cayley keeps M on the manifold but for rounding, which the projection of every `reorthonormalise_every` steps
+// removes; qr and polar need none.
 #include "manifold_block.hpp"
 
 #include <stiefel/linear_algebra.hpp>
@@ -32,10 +35,13 @@ template <class S> class RiemannianAdam final : public Optimizer<S> {
       s.field("beta1", beta1, "β₁ of the running mean of tangents").at_least(0).less_than(1);
       s.field("beta2", beta2, "β₂ of the running mean of squared tangents").at_least(0).less_than(1);
       s.field("epsilon", epsilon, "ε of the denominator").more_than(0);
-      s.field("retraction", retraction, "how a step along the tangent returns to the manifold").one_of({"cayley", "qr", "polar"});
-      s.field("scaling", scaling, "one mean square for the whole block, or one for each entry of the tangent").one_of({"block", "entries"});
+      s.field("retraction", retraction, "how a step along the tangent returns to the manifold")
+          .one_of({"cayley", "qr", "polar"});
+      s.field("scaling", scaling, "one mean square for the whole block, or one for each entry of the tangent")
+          .one_of({"block", "entries"});
       s.field("reorthonormalise_every", reorthonormalise_every,
-              "steps after which the block is replaced by the nearest orthogonal or unitary matrix, for `retraction: cayley`; 0: never")
+              "steps after which the block is replaced by the nearest orthogonal or unitary matrix, for `retraction: "
+              "cayley`; 0: never")
           .at_least(0)
           .units("steps");
     }
@@ -47,7 +53,8 @@ template <class S> class RiemannianAdam final : public Optimizer<S> {
   void attach(const std::vector<BlockSpec>& blocks) override {
     states_.clear();
     for (const BlockSpec& block : blocks)
-      states_.push_back({block, Vector<double>::Zero(block.size), Vector<double>::Zero(options_.scaling == "block" ? 1 : block.size)});
+      states_.push_back({block, Vector<double>::Zero(block.size),
+                         Vector<double>::Zero(options_.scaling == "block" ? 1 : block.size)});
   }
 
   void step(Index block, double rate, std::span<S> theta, std::span<const S> gradient) override {
@@ -89,7 +96,8 @@ template <class S> class RiemannianAdam final : public Optimizer<S> {
 
     const double t = double(++state.steps);
     const double first = 1 - std::pow(options_.beta1, t), second = std::sqrt(1 - std::pow(options_.beta2, t));
-    if (options_.scaling == "block") return state.mean / (first * (std::sqrt(state.square[0]) / second + options_.epsilon));
+    if (options_.scaling == "block")
+      return state.mean / (first * (std::sqrt(state.square[0]) / second + options_.epsilon));
     return (state.mean.array() / first / (state.square.array().sqrt() / second + options_.epsilon)).matrix();
   }
 
@@ -114,5 +122,5 @@ template <class S> class RiemannianAdam final : public Optimizer<S> {
 
 }  // namespace
 
-STIEFEL_PLUGIN("1.0", stiefel::optimizer<RiemannianAdam>("riemannian_adam",
-                                                         "Adam along orthogonal and unitary matrices with a choice of retractions"))
+STIEFEL_PLUGIN("1.0", stiefel::optimizer<RiemannianAdam>(
+                          "riemannian_adam", "Adam along orthogonal and unitary matrices with a choice of retractions"))

@@ -2,7 +2,8 @@
 //
 //   v ← μ v − η g;   θ ← θ + v   or, with nesterov,   θ ← θ + μ v − η g
 //
-// The second form is the one written for the parameters at the look-ahead point, so that the gradient is taken where θ is.
+// The second form is the one written for the parameters at the look-ahead point, so that the gradient is taken where θ
+// is.
 #include <stiefel/plugin.hpp>
 
 namespace {
@@ -53,4 +54,5 @@ template <class S> class Sgd final : public Optimizer<S> {
 
 }  // namespace
 
-STIEFEL_PLUGIN("1.0", stiefel::optimizer<Sgd>("sgd", "stochastic gradient descent, with momentum or Nesterov's momentum"))
+STIEFEL_PLUGIN("1.0",
+               stiefel::optimizer<Sgd>("sgd", "stochastic gradient descent, with momentum or Nesterov's momentum"))

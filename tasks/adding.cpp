@@ -1,4 +1,5 @@
-// The adding problem: the sum of the two marked numbers among T, asked for at the last step (Hochreiter & Schmidhuber 1997).
+// The adding problem: the sum of the two marked numbers among T, asked for at the last step (Hochreiter & Schmidhuber
+// 1997).
 //
 //   input (value ~ U[0, 1), mark ∈ {0, 1})      target = scale · (value₁ + value₂)      loss = (o − target)²
 //   Predicting the mean `scale` costs scale² Var(value₁ + value₂) = scale² / 6.
@@ -20,12 +21,16 @@ struct AddingOptions {
   void describe(Schema& s) {
     s.field("length", length, "number of steps T").at_least(2);
     s.field("positions", positions,
-            "steps of the two marks; halves: [0, T/2) and [T/2, T); sco: [0, (T−1)/2) and [(T−1)/2, T), as the code of the "
-            "scaled Cayley paper; any: two steps of [0, T−2], the second one later if they are equal, as the code of the oRNN paper")
+            "steps of the two marks; halves: [0, T/2) and [T/2, T); sco: [0, (T−1)/2) and [(T−1)/2, T), as the code of "
+            "the "
+            "scaled Cayley paper; any: two steps of [0, T−2], the second one later if they are equal, as the code of "
+            "the oRNN paper")
         .one_of({"halves", "sco", "any"});
-    s.field("target_scale", target_scale, "ratio of the target to the sum; 0.5 in the code of Vorontsov et al.").more_than(0);
+    s.field("target_scale", target_scale, "ratio of the target to the sum; 0.5 in the code of Vorontsov et al.")
+        .more_than(0);
     data.describe(s);
-    s.check(positions != "sco" || length >= 3, "length", "must be at least 3 with `positions: sco`, so that the first part is not empty");
+    s.check(positions != "sco" || length >= 3, "length",
+            "must be at least 3 with `positions: sco`, so that the first part is not empty");
   }
 };
 
@@ -35,10 +40,16 @@ template <class S> class Adding final : public Generated<S> {
   Adding(const Options& options, const TaskContext& context) : Generated<S>(options.data, context), options_(options) {}
 
   TaskShape shape() const override {
-    return {.input = InputKind::dense, .input_size = 2, .output_size = 1, .readout = ReadoutKind::last, .steps = options_.length};
+    return {.input = InputKind::dense,
+            .input_size = 2,
+            .output_size = 1,
+            .readout = ReadoutKind::last,
+            .steps = options_.length};
   }
 
-  double loss(CMat<S> output, const Targets<S>& targets, Mat<S> doutput) const override { return mean_square(output, targets, doutput); }
+  double loss(CMat<S> output, const Targets<S>& targets, Mat<S> doutput) const override {
+    return mean_square(output, targets, doutput);
+  }
 
   std::vector<Metric> metrics() const override { return {{"accuracy"}}; }
   /// An answer is right when it is within 0.04 of the target.

@@ -1,13 +1,15 @@
 // Characters: the next one of a text is asked for, or the one `ahead` steps on.
 //
-//   input c_t, target c_{t+s}; loss −ln p(c_{t+s} | c_1 … c_t) in nats, a mean over targets; bpc = loss / ln 2 in bits per character.
-//   sentences  every line is a sequence of its characters but the last s; its end is left out, or is a symbol (end_symbol).
-//   stream     the text, line ends included, is cut into as many pieces as a batch has sequences, each into windows of `bptt` steps; batch
-//              i + 1 continues batch i, so that the state can be carried. The training text is a circle that begins at a random place;
-//              after a pass a sequence continues with the piece of the next, which follows its own.
+//   input c_t, target c_{t+s}; loss −ln p(c_{t+s} | c_1 … c_t) in nats, a mean over targets; bpc = loss / ln 2 in bits
+//   per character. sentences  every line is a sequence of its characters but the last s; its end is left out, or is a
+//   symbol (end_symbol). stream     the text, line ends included, is cut into as many pieces as a batch has sequences,
+//   each into windows of `bptt` steps; batch
+//              i + 1 continues batch i, so that the state can be carried. The training text is a circle that begins at
+//              a random place; after a pass a sequence continues with the piece of the next, which follows its own.
 //
-// Penn Treebank: sentences as Mhammedi et al. 2017 (trim: end; average.validation: sentences; ahead: 1 or 5) and as Vorontsov et al. 2017
-// (unk: symbol, end_symbol: true, longest: 75 or 300); stream as Jose, Cissé & Fleuret 2018 (trim: both).
+// Penn Treebank: sentences as Mhammedi et al. 2017 (trim: end; average.validation: sentences; ahead: 1 or 5) and as
+// Vorontsov et al. 2017 (unk: symbol, end_symbol: true, longest: 75 or 300); stream as Jose, Cissé & Fleuret 2018
+// (trim: both).
 //
 // A predictor without memory says the frequencies of the training targets.
 #include <fmt/format.h>
@@ -30,8 +32,10 @@ struct AverageOptions {
     const auto field = [&](const char* key, std::string& value, const char* meaning) {
       s.field(key, value, meaning).one_of({"characters", "sentences"});
     };
-    field("train", train, "over all characters of a batch, or over its sentences, each with the mean of its characters");
-    field("validation", validation, "over all characters of the split, or over its sentences as the code of the oRNN paper");
+    field("train", train,
+          "over all characters of a batch, or over its sentences, each with the mean of its characters");
+    field("validation", validation,
+          "over all characters of the split, or over its sentences as the code of the oRNN paper");
     field("test", test, "over all characters of the split, or over its sentences");
   }
 };
@@ -45,15 +49,20 @@ struct CharacterOptions {
 
   void describe(Schema& s) {
     text.describe(s);
-    s.field("mode", mode, "every line a sequence, or contiguous streams over all lines").one_of({"sentences", "stream"});
+    s.field("mode", mode, "every line a sequence, or contiguous streams over all lines")
+        .one_of({"sentences", "stream"});
     s.field("ahead", ahead, "how many characters ahead the target is").at_least(1);
     s.field("end_symbol", end_symbol, "sentences: the end of a line is also a symbol; in streams it always is");
-    s.field("least_targets", least_targets, "sentences: skip lines with fewer targets; 2 in the code of the oRNN paper").at_least(1);
+    s.field("least_targets", least_targets, "sentences: skip lines with fewer targets; 2 in the code of the oRNN paper")
+        .at_least(1);
     s.section("average", average, "sentences: what losses and metrics are averaged over");
     s.field("bptt", bptt, "stream: steps per batch").at_least(1);
-    s.field("evaluation_batch", evaluation_batch, "sequences per batch in validation and test; 0: as in training").at_least(0);
-    s.check(mode == "sentences" || !end_symbol, "end_symbol", "is for `mode: sentences`; in streams the end of a line is always a symbol");
-    s.check(mode == "sentences" || (average.train == "characters" && average.validation == "characters" && average.test == "characters"),
+    s.field("evaluation_batch", evaluation_batch, "sequences per batch in validation and test; 0: as in training")
+        .at_least(0);
+    s.check(mode == "sentences" || !end_symbol, "end_symbol",
+            "is for `mode: sentences`; in streams the end of a line is always a symbol");
+    s.check(mode == "sentences" ||
+                (average.train == "characters" && average.validation == "characters" && average.test == "characters"),
             "mode", "must be `sentences` for averages over sentences");
   }
 };
@@ -66,21 +75,27 @@ template <class S> class Characters final : public Task<S> {
         options_(options),
         stream_(options.mode == "stream"),
         corpus_(load_corpus(options.text, context.data_directory, stream_ || options.end_symbol, !stream_, !stream_)) {
-    for (const Split split : {Split::train, Split::validation, Split::test}) stream_ ? arrange_stream(split) : arrange_sentences(split);
+    for (const Split split : {Split::train, Split::validation, Split::test})
+      stream_ ? arrange_stream(split) : arrange_sentences(split);
     if (!stream_)
-      batches_ =
-          std::make_unique<ItemBatches>(context.batch, Index(plan(Split::train).sentences.size()), context.seed, options.evaluation_batch);
+      batches_ = std::make_unique<ItemBatches>(context.batch, Index(plan(Split::train).sentences.size()), context.seed,
+                                               options.evaluation_batch);
     measure_frequencies();
   }
 
   TaskShape shape() const override {
     const Index classes = Index(corpus_.alphabet.size());
-    return {
-        .input = InputKind::symbols, .input_size = classes, .output_size = classes, .labels = true, .steps = longest_, .streams = stream_};
+    return {.input = InputKind::symbols,
+            .input_size = classes,
+            .output_size = classes,
+            .labels = true,
+            .steps = longest_,
+            .streams = stream_};
   }
 
   Index batches(Split split) const override {
-    return stream_ ? (plan(split).piece + options_.bptt - 1) / options_.bptt : batches_->count(split, Index(plan(split).sentences.size()));
+    return stream_ ? (plan(split).piece + options_.bptt - 1) / options_.bptt
+                   : batches_->count(split, Index(plan(split).sentences.size()));
   }
 
   void fill(Split split, Index index, Batch<S>& batch) const override {
@@ -102,7 +117,9 @@ template <class S> class Characters final : public Task<S> {
 
   /// On the test split, or on the last one that there is.
   double baseline() const override {
-    const Split split = batches(Split::test) > 0 ? Split::test : batches(Split::validation) > 0 ? Split::validation : Split::train;
+    const Split split = batches(Split::test) > 0         ? Split::test
+                        : batches(Split::validation) > 0 ? Split::validation
+                                                         : Split::train;
     double sum = 0, weights = 0;
     for_targets(split, [&](std::uint16_t code, double weight) {
       sum -= weight * log_frequency_[code];
@@ -166,8 +183,8 @@ template <class S> class Characters final : public Task<S> {
   /// A split of no characters is one that was not given, but for training.
   void refuse_empty(Split split, bool filled) const {
     if (filled || (codes(split).empty() && split != Split::train)) return;
-    throw Error(fmt::format("characters: the {} text has no character {} ahead of another{}; use a longer text.", name_of(split),
-                            options_.ahead, stream_ ? "" : " in any line that is kept"),
+    throw Error(fmt::format("characters: the {} text has no character {} ahead of another{}; use a longer text.",
+                            name_of(split), options_.ahead, stream_ ? "" : " in any line that is kept"),
                 Exit::data);
   }
 
@@ -216,8 +233,10 @@ template <class S> class Characters final : public Task<S> {
   template <class F> void for_targets(Split split, F&& f) const {
     const std::vector<std::uint16_t>& text = codes(split);
     for (const Sentence& sentence : plan(split).sentences)
-      for (Index t = 0; t < sentence.targets; ++t) f(text[sentence.begin + std::size_t(t + options_.ahead)], weight(split, sentence));
-    for (Index place = 0; place < plan(split).targets; ++place) f(text[std::size_t(place + options_.ahead) % text.size()], 1.0);
+      for (Index t = 0; t < sentence.targets; ++t)
+        f(text[sentence.begin + std::size_t(t + options_.ahead)], weight(split, sentence));
+    for (Index place = 0; place < plan(split).targets; ++place)
+      f(text[std::size_t(place + options_.ahead) % text.size()], 1.0);
   }
 
   /// Classes that are never a training target, but may be one of another split, count as one target.
@@ -240,4 +259,5 @@ template <class S> class Characters final : public Task<S> {
 
 }  // namespace
 
-STIEFEL_PLUGIN("1.0", stiefel::task<Characters>("characters", "the next character of a text, by sentences or in a stream"))
+STIEFEL_PLUGIN("1.0",
+               stiefel::task<Characters>("characters", "the next character of a text, by sentences or in a stream"))

@@ -1,12 +1,14 @@
-// Copy memory: S symbols of an alphabet of K, T steps later to be repeated (Hochreiter & Schmidhuber 1997; Arjovsky et al. 2016).
+// Copy memory: S symbols of an alphabet of K, T steps later to be repeated (Hochreiter & Schmidhuber 1997; Arjovsky et
+// al. 2016).
 //
 //   Symbols: 0 blank, 1 … K data, K + 1 delimiter. T + 2S steps; S = 10, K = 8 in the literature. s: the data.
-//   A         input s, 0 × (T − 1), delimiter, 0 × S          target 0 × (T + S), s: recall begins a step after the delimiter
-//   B         input s, 0 × T, delimiter, 0 × (S − 1)          target the same: recall begins at the delimiter
+//   A         input s, 0 × (T − 1), delimiter, 0 × S          target 0 × (T + S), s: recall begins a step after the
+//   delimiter B         input s, 0 × T, delimiter, 0 × (S − 1)          target the same: recall begins at the delimiter
 //   C         input s, 0 × (T − 1), delimiter × (S + 1)       target the same
 //   variable  A with the delimiter at a random step of S + 1 … T + S − 1, recall right after it, 0 from then on
 //
-// A predictor that knows the step but not the past meets a blank with probability 1 − q_t, each datum with q_t / K; its loss
+// A predictor that knows the step but not the past meets a blank with probability 1 − q_t, each datum with q_t / K; its
+// loss
 //   1/(T + 2S) Σ_t [−q_t ln(q_t / K) − (1 − q_t) ln(1 − q_t)]  is  S ln K / (T + 2S) where the delimiter stands still.
 #include <algorithm>
 #include <cmath>
@@ -28,12 +30,15 @@ struct CopyOptions {
     s.field("symbols", symbols, "number of symbols to remember").at_least(1);
     s.field("alphabet", alphabet, "number of different symbols").at_least(2);
     s.field("variant", variant,
-            "A: recall begins one step after the delimiter; B: at the delimiter; C: the delimiter is shown during the whole recall; "
+            "A: recall begins one step after the delimiter; B: at the delimiter; C: the delimiter is shown during the "
+            "whole recall; "
             "variable: A with the delimiter at a random step")
         .one_of({"A", "B", "C", "variable"});
-    s.field("encoding", encoding, "onehot: a unit vector a step; scalar: one number, data 1, 2, …, blank 0, delimiter −1")
+    s.field("encoding", encoding,
+            "onehot: a unit vector a step; scalar: one number, data 1, 2, …, blank 0, delimiter −1")
         .one_of({"onehot", "scalar"});
-    s.field("delimiter_output", delimiter_output, "also an output for the delimiter, which is never a target (10 outputs, not 9)");
+    s.field("delimiter_output", delimiter_output,
+            "also an output for the delimiter, which is never a target (10 outputs, not 9)");
     data.describe(s);
     s.check(variant != "variable" || length >= 2, "length", "must be at least 2 with `variant: variable`");
   }
@@ -101,7 +106,8 @@ template <class S> class Copy final : public Generated<S> {
       batch.label(recall + i, b) = symbol;
     }
     const Index delimiters = options_.variant == "C" ? S0 + 1 : 1;
-    for (Index i = 0; i < delimiters; ++i) show(batch, delimiter + i, b, static_cast<std::int32_t>(options_.alphabet + 1));
+    for (Index i = 0; i < delimiters; ++i)
+      show(batch, delimiter + i, b, static_cast<std::int32_t>(options_.alphabet + 1));
   }
 
  private:
@@ -116,7 +122,8 @@ template <class S> class Copy final : public Generated<S> {
   double recalled(Index t) const {
     const Index S0 = options_.symbols, T = options_.length;
     if (options_.variant != "variable") return t >= T + S0 ? 1 : 0;
-    const Index earliest = std::max(t - S0, S0 + 1), latest = std::min(t - 1, T + S0 - 1);  // delimiters that put t into the recall
+    const Index earliest = std::max(t - S0, S0 + 1),
+                latest = std::min(t - 1, T + S0 - 1);  // delimiters that put t into the recall
     return double(std::max<Index>(latest - earliest + 1, 0)) / double(T - 1);
   }
 

@@ -1,4 +1,5 @@
-/// Tasks whose sequences are made from random numbers: drawn anew for ever, or a finite set that is passed through again and again.
+/// Tasks whose sequences are made from random numbers: drawn anew for ever, or a finite set that is passed through
+/// again and again.
 ///
 /// Sequence number q of a split comes from the random stream (seed, name of the split, q), whatever the batch size.
 #pragma once
@@ -13,11 +14,13 @@ struct GeneratedOptions {
   Index train_sequences = 0, validation_sequences = 1000, test_sequences = 1000, batches_per_epoch = 100;
 
   void describe(Schema& s) {
-    s.field("train_sequences", train_sequences, "size of a finite training set, reshuffled for each pass; 0: every sequence is new")
+    s.field("train_sequences", train_sequences,
+            "size of a finite training set, reshuffled for each pass; 0: every sequence is new")
         .at_least(0);
     s.field("validation_sequences", validation_sequences, "size of the validation set; 0: none").at_least(0);
     s.field("test_sequences", test_sequences, "size of the test set; 0: none").at_least(0);
-    s.field("batches_per_epoch", batches_per_epoch, "training batches per epoch when every sequence is new").at_least(1);
+    s.field("batches_per_epoch", batches_per_epoch, "training batches per epoch when every sequence is new")
+        .at_least(1);
   }
 };
 
@@ -29,7 +32,8 @@ template <class S> class Generated : public Task<S> {
   Index batches(Split split) const override {
     const Index batch = this->context().batch;
     if (split == Split::train)
-      return options_.train_sequences > 0 ? std::max<Index>(options_.train_sequences / batch, 1) : options_.batches_per_epoch;
+      return options_.train_sequences > 0 ? std::max<Index>(options_.train_sequences / batch, 1)
+                                          : options_.batches_per_epoch;
     return (size(split) + batch - 1) / batch;
   }
 
@@ -53,7 +57,9 @@ template <class S> class Generated : public Task<S> {
   virtual void make(Rng& rng, Batch<S>& batch, Index b) const = 0;
 
  private:
-  Index size(Split split) const { return split == Split::validation ? options_.validation_sequences : options_.test_sequences; }
+  Index size(Split split) const {
+    return split == Split::validation ? options_.validation_sequences : options_.test_sequences;
+  }
 
   GeneratedOptions options_;
   Shuffle shuffle_;

@@ -25,18 +25,21 @@ struct PixelMnistOptions {
 
   void describe(Schema& s) {
     s.field("permuted", permuted, "pixels in a fixed random order");
-    s.field("permutation_seed", permutation_seed, "the order is NumPy's RandomState(seed).permutation(784): 92916, 1 or 1234 in papers")
+    s.field("permutation_seed", permutation_seed,
+            "the order is NumPy's RandomState(seed).permutation(784): 92916, 1 or 1234 in papers")
         .at_least(0)
         .at_most(std::numeric_limits<std::uint32_t>::max());
     s.field("scale", scale, "number by which pixels are divided; 256 in the code of the oRNN paper").more_than(0);
-    s.field(
-         "split", split,
-         "which of the 60,000 training images are used for validation; leaky: training and validation images are drawn independently, so "
-         "that most are both, as in the code of the oRNN paper")
+    s.field("split", split,
+            "which of the 60,000 training images are used for validation; leaky: training and validation images are "
+            "drawn independently, so "
+            "that most are both, as in the code of the oRNN paper")
         .one_of({"first", "last", "leaky"});
-    s.field("validation_images", validation_images, "number of validation images; 0: train on all, without validation").at_least(0);
+    s.field("validation_images", validation_images, "number of validation images; 0: train on all, without validation")
+        .at_least(0);
     s.field("train_limit", train_limit, "number of training images to use; 0: all").at_least(0);
-    s.field("evaluation_limit", evaluation_limit, "number of images to use for validation and for test; 0: all").at_least(0);
+    s.field("evaluation_limit", evaluation_limit, "number of images to use for validation and for test; 0: all")
+        .at_least(0);
   }
 };
 
@@ -49,8 +52,10 @@ struct Digits {
   Index pixels() const { return images.sizes[1] * images.sizes[2]; }
 };
 
-Idx load(const std::string& directory, const std::string& what, const std::string& stem, int dimensions, std::vector<DataFile>& files) {
-  const std::string name = fmt::format("{}-idx{}-ubyte", stem, dimensions), dotted = fmt::format("{}.idx{}-ubyte", stem, dimensions);
+Idx load(const std::string& directory, const std::string& what, const std::string& stem, int dimensions,
+         std::vector<DataFile>& files) {
+  const std::string name = fmt::format("{}-idx{}-ubyte", stem, dimensions),
+                    dotted = fmt::format("{}.idx{}-ubyte", stem, dimensions);
   const DataQuery query{"pixel_mnist",
                         what,
                         {"mnist", "", "MNIST/raw"},
@@ -67,10 +72,12 @@ Digits load_digits(const std::string& directory, const std::string& what, const 
   d.labels = load(directory, "the MNIST " + what + " labels", stem + "-labels", 1, d.files);
   const std::string &images = d.files[0].path, &labels = d.files[1].path;
   if (d.count() != d.labels.sizes[0])
-    throw Error(fmt::format("{} holds {} images but {} holds {} labels: they do not belong together. Replace the wrong one.", images,
-                            d.count(), labels, d.labels.sizes[0]),
-                Exit::data);
-  const auto wrong = std::find_if(d.labels.values.begin(), d.labels.values.end(), [](std::uint8_t label) { return label > 9; });
+    throw Error(
+        fmt::format("{} holds {} images but {} holds {} labels: they do not belong together. Replace the wrong one.",
+                    images, d.count(), labels, d.labels.sizes[0]),
+        Exit::data);
+  const auto wrong =
+      std::find_if(d.labels.values.begin(), d.labels.values.end(), [](std::uint8_t label) { return label > 9; });
   if (wrong != d.labels.values.end())
     throw Error(fmt::format("{}: label number {} is {}, expected a digit 0 to 9. Replace the file.", labels,
                             wrong - d.labels.values.begin(), *wrong),
@@ -88,18 +95,20 @@ template <class S> class PixelMnist final : public Task<S> {
         test_(load_digits(context.data_directory, "test", "t10k")),
         order_(pixel_order()) {
     if (test_.pixels() != training_.pixels())
-      throw Error(fmt::format("{} holds images of {} pixels, {} of {}: they must agree. Replace the wrong one.", training_.files[0].path,
-                              training_.pixels(), test_.files[0].path, test_.pixels()),
+      throw Error(fmt::format("{} holds images of {} pixels, {} of {}: they must agree. Replace the wrong one.",
+                              training_.files[0].path, training_.pixels(), test_.files[0].path, test_.pixels()),
                   Exit::data);
     if (options_.validation_images >= training_.count())
-      throw Error(fmt::format("pixel_mnist: validation_images is {}, but {} holds only {} images and some are needed for training.",
-                              options_.validation_images, training_.files[0].path, training_.count()));
+      throw Error(fmt::format(
+          "pixel_mnist: validation_images is {}, but {} holds only {} images and some are needed for training.",
+          options_.validation_images, training_.files[0].path, training_.count()));
     choose();
     batches_ = std::make_unique<ItemBatches>(context.batch, Index(train_.size()), context.seed);
   }
 
   TaskShape shape() const override {
-    return {.input_size = 1, .output_size = 10, .readout = ReadoutKind::last, .labels = true, .steps = training_.pixels()};
+    return {
+        .input_size = 1, .output_size = 10, .readout = ReadoutKind::last, .labels = true, .steps = training_.pixels()};
   }
 
   Index batches(Split split) const override { return batches_->count(split, Index(items(split).size())); }
@@ -142,7 +151,8 @@ template <class S> class PixelMnist final : public Task<S> {
   }
 
   std::vector<std::int64_t> pixel_order() const {
-    if (options_.permuted) return NumpyRandomState(static_cast<std::uint32_t>(options_.permutation_seed)).permutation(training_.pixels());
+    if (options_.permuted)
+      return NumpyRandomState(static_cast<std::uint32_t>(options_.permutation_seed)).permutation(training_.pixels());
     std::vector<std::int64_t> order(static_cast<std::size_t>(training_.pixels()));
     std::iota(order.begin(), order.end(), 0);
     return order;
@@ -178,4 +188,5 @@ template <class S> class PixelMnist final : public Task<S> {
 
 }  // namespace
 
-STIEFEL_PLUGIN("1.0", stiefel::task<PixelMnist>("pixel_mnist", "MNIST digits read one pixel per step, in order or permuted"))
+STIEFEL_PLUGIN("1.0",
+               stiefel::task<PixelMnist>("pixel_mnist", "MNIST digits read one pixel per step, in order or permuted"))

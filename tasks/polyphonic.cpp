@@ -2,10 +2,11 @@
 //
 //   A piece is a sequence of frames y_1 … y_T in {0, 1}⁸⁸. At step t the input is y_t, the target y_{t+1}:
 //   loss = −Σ_k [y_k ln σ(o_k) + (1 − y_k) ln(1 − σ(o_k))], in nats per frame; a piece of T frames has T − 1 of them.
-//   Accuracy of frames (Bay, Ehmann & Downie 2009): Σ TP / Σ (TP + FP + FN), a key being expected to sound where o_k > 0.
+//   Accuracy of frames (Bay, Ehmann & Downie 2009): Σ TP / Σ (TP + FP + FN), a key being expected to sound where o_k >
+//   0.
 //
-// Papers average over all frames of a split, or take the mean over pieces of the means of their frames: the option `average`. A predictor
-// without memory expects each key as often as it sounds in the training frames.
+// Papers average over all frames of a split, or take the mean over pieces of the means of their frames: the option
+// `average`. A predictor without memory expects each key as often as it sounds in the training frames.
 #include <fmt/format.h>
 #include <algorithm>
 #include <array>
@@ -27,25 +28,28 @@ struct PolyphonicOptions {
     s.field("set", set, "JSB Chorales, Piano-midi.de, Nottingham or MuseData, from the data directory")
         .one_of({"jsb", "piano_midi", "nottingham", "musedata"});
     s.field("file", file,
-            "instead of a known set, pieces from a file: .json with an object of train, valid and test, each a list of pieces, lists of "
+            "instead of a known set, pieces from a file: .json with an object of train, valid and test, each a list of "
+            "pieces, lists of "
             "steps, lists of MIDI notes; or .mat with cells traindata, validdata, testdata of steps × 88 matrices");
     s.field("folder", folder, "instead of a known set, a folder with the folders train, valid and test of MIDI files");
-    s.field("steps_per_quarter", steps_per_quarter, "for MIDI files: time steps per quarter note; 0: 1 for jsb, 2 for all others")
+    s.field("steps_per_quarter", steps_per_quarter,
+            "for MIDI files: time steps per quarter note; 0: 1 for jsb, 2 for all others")
         .at_least(0)
         .at_most(96);
-    s.field(
-         "quantisation", quantisation,
-         "for MIDI files; nearest: notes begin and end at the nearest step and sound for at least one; sampled: a note sounds at the steps "
-         "that begin while it does, which loses short ones, as in the published piano rolls")
+    s.field("quantisation", quantisation,
+            "for MIDI files; nearest: notes begin and end at the nearest step and sound for at least one; sampled: a "
+            "note sounds at the steps "
+            "that begin while it does, which loses short ones, as in the published piano rolls")
         .one_of({"nearest", "sampled"});
     s.field("max_length", max_length,
-            "split longer training pieces into parts of at most this many steps, each starting from the initial state; 0: never")
+            "split longer training pieces into parts of at most this many steps, each starting from the initial state; "
+            "0: never")
         .at_least(0)
         .units("steps");
-    s.field(
-         "average", average,
-         "frames: loss of all frames by their number; sequences: mean over pieces of the means of their frames, a short piece counting as "
-         "much as a long one")
+    s.field("average", average,
+            "frames: loss of all frames by their number; sequences: mean over pieces of the means of their frames, a "
+            "short piece counting as "
+            "much as a long one")
         .one_of({"frames", "sequences"});
     s.check(file.empty() || folder.empty(), "folder", "give either file or folder, not both");
   }
@@ -63,10 +67,11 @@ KnownSet known_set(const std::string& set) {
   return {"the MuseData pieces", {"MuseData"}};
 }
 
-RollSet load_folder(const NamedFile& folder, const std::string& name, const PolyphonicOptions& options, Index usual_steps,
-                    std::vector<DataFile>& files) {
+RollSet load_folder(const NamedFile& folder, const std::string& name, const PolyphonicOptions& options,
+                    Index usual_steps, std::vector<DataFile>& files) {
   std::vector<std::string> paths;
-  const MidiGrid grid{options.steps_per_quarter > 0 ? options.steps_per_quarter : usual_steps, options.quantisation == "sampled"};
+  const MidiGrid grid{options.steps_per_quarter > 0 ? options.steps_per_quarter : usual_steps,
+                      options.quantisation == "sampled"};
   RollSet rolls = read_midi_folder(folder, grid, paths);
   for (const std::string& path : paths) files.push_back({name + path.substr(folder.path.size()), path});
   return rolls;
@@ -85,7 +90,8 @@ RollSet load_known(const PolyphonicOptions& options, const std::string& director
   for (const char* ending : {".mat", ".json"})
     for (const std::string& name : known.names) query.names.push_back(name + ending);
   const std::string mend = mend_of(directory, query), name = "polyphonic/" + known.names.front();
-  const std::string folder = existing_data_file(directory, query).empty() ? find_data_folder(directory, folders, "train") : "";
+  const std::string folder =
+      existing_data_file(directory, query).empty() ? find_data_folder(directory, folders, "train") : "";
   if (!folder.empty()) return load_folder({folder, mend}, name, options, options.set == "jsb" ? 1 : 2, files);
   files.push_back({name, find_data_file(directory, query)});
   return read_roll_file({files.back().path, mend});
@@ -141,7 +147,9 @@ template <class S> class Polyphonic final : public Task<S> {
     for (std::size_t b = 0; b < chosen.size(); ++b) write(all[chosen[b]], batch, Index(b));
   }
 
-  double loss(CMat<S> output, const Targets<S>& targets, Mat<S> doutput) const override { return bernoulli(output, targets, doutput); }
+  double loss(CMat<S> output, const Targets<S>& targets, Mat<S> doutput) const override {
+    return bernoulli(output, targets, doutput);
+  }
 
   std::vector<Metric> metrics() const override {
     std::vector<Metric> all = {{"accuracy"}, {"nll_per_frame", false, "nat"}};
@@ -177,7 +185,9 @@ template <class S> class Polyphonic final : public Task<S> {
   std::vector<DataFile> files() const override { return files_; }
 
  private:
-  const std::vector<Part>& parts(Split split) const { return parts_[split == Split::train ? 0 : split == Split::validation ? 1 : 2]; }
+  const std::vector<Part>& parts(Split split) const {
+    return parts_[split == Split::train ? 0 : split == Split::validation ? 1 : 2];
+  }
   bool by_sequences() const { return options_.average == "sequences"; }
   double weight_of(const Part& part) const { return by_sequences() ? 1 / double(part.steps) : 1; }
 
@@ -211,7 +221,8 @@ template <class S> class Polyphonic final : public Task<S> {
     for (Index k = 0; k < keys; ++k) marginals_[k] = (counts[k] + 0.01) / (frames + 0.02);
     double sum = 0, weights = 0;
     each_target(parts(Split::test).empty() ? Split::train : Split::test, [&](const Frame& frame, double weight) {
-      for (Index k = 0; k < keys; ++k) sum -= weight * (frame[k] ? std::log(marginals_[k]) : std::log1p(-marginals_[k]));
+      for (Index k = 0; k < keys; ++k)
+        sum -= weight * (frame[k] ? std::log(marginals_[k]) : std::log1p(-marginals_[k]));
       weights += weight;
     });
     baseline_ = sum / weights;
@@ -229,4 +240,5 @@ template <class S> class Polyphonic final : public Task<S> {
 
 }  // namespace
 
-STIEFEL_PLUGIN("1.0", stiefel::task<Polyphonic>("polyphonic", "piano rolls of polyphonic music, the next frame from those before"))
+STIEFEL_PLUGIN("1.0", stiefel::task<Polyphonic>("polyphonic",
+                                                "piano rolls of polyphonic music, the next frame from those before"))

@@ -1,11 +1,13 @@
-// A user's own sequences, from CSV files or NumPy arrays: numbers or classes to be predicted at every step or at the last one.
+// A user's own sequences, from CSV files or NumPy arrays: numbers or classes to be predicted at every step or at the
+// last one.
 //
-//   regression      mean square, 1/k Σ_j (o_j − y_j)² a mean over targets; mae: the mean of |o_j − y_j|, in the units of the file
-//   classification  −ln softmax(o)[y], and accuracy; the classes are the different values of the training targets, in order
-//   standard        (x − mean) / standard deviation of each column over the training steps; columns that never change are only shifted
+//   regression      mean square, 1/k Σ_j (o_j − y_j)² a mean over targets; mae: the mean of |o_j − y_j|, in the units
+//   of the file classification  −ln softmax(o)[y], and accuracy; the classes are the different values of the training
+//   targets, in order standard        (x − mean) / standard deviation of each column over the training steps; columns
+//   that never change are only shifted
 //
-// Steps without a target (an empty field, NaN) are not scored. A predictor without memory says the mean of the training targets, or the
-// frequencies of the training classes.
+// Steps without a target (an empty field, NaN) are not scored. A predictor without memory says the mean of the training
+// targets, or the frequencies of the training classes.
 #include <fmt/format.h>
 #include <algorithm>
 #include <array>
@@ -24,13 +26,15 @@ struct SourceOptions : SequenceSource {
     s.field("file", file, "a CSV file with a header, or a .npy array of inputs, N × T × d or N × T");
     s.field("targets", targets, "with a .npy file: array N × T × k or N × T, with `readout: last` N × k or N");
     s.field("lengths", lengths, "with a .npy file: array of the N lengths; empty: all have T steps");
-    s.check(!file.empty() || (targets.empty() && lengths.empty()), "file", "must be given with `targets` and `lengths`");
+    s.check(!file.empty() || (targets.empty() && lengths.empty()), "file",
+            "must be given with `targets` and `lengths`");
   }
 };
 
 struct SequenceCsvOptions {
   SourceOptions data, train, validation, test;
-  std::string sequence, separator = ",", kind = "regression", readout = "last", normalisation = "none", target_normalisation = "none";
+  std::string sequence, separator = ",", kind = "regression", readout = "last", normalisation = "none",
+                        target_normalisation = "none";
   std::vector<std::string> features, targets;
   double validation_fraction = 0.1, test_fraction = 0.1;
   Index split_seed = 1;
@@ -40,22 +44,35 @@ struct SequenceCsvOptions {
     s.section("train", train, "instead of `data`: sequences to train on");
     s.section("validation", validation, "with `train`: sequences for validation");
     s.section("test", test, "with `train`: sequences for the test");
-    s.field("validation_fraction", validation_fraction, "fraction of the sequences of `data` for validation").at_least(0).less_than(1);
-    s.field("test_fraction", test_fraction, "fraction of the sequences of `data` for the test").at_least(0).less_than(1);
-    s.field("split_seed", split_seed, "seed of the train/validation/test split of `data`, independent of the run's seed").at_least(0);
-    s.field("sequence", sequence, "CSV: column that names the sequence, whose rows are its steps; empty: the file is one sequence");
+    s.field("validation_fraction", validation_fraction, "fraction of the sequences of `data` for validation")
+        .at_least(0)
+        .less_than(1);
+    s.field("test_fraction", test_fraction, "fraction of the sequences of `data` for the test")
+        .at_least(0)
+        .less_than(1);
+    s.field("split_seed", split_seed,
+            "seed of the train/validation/test split of `data`, independent of the run's seed")
+        .at_least(0);
+    s.field("sequence", sequence,
+            "CSV: column that names the sequence, whose rows are its steps; empty: the file is one sequence");
     s.field("features", features, "CSV: columns of the input; empty: all that are neither `sequence` nor targets");
     s.field("targets", targets, "CSV: columns of the target");
     s.field("separator", separator, "CSV: separator between fields").one_of({",", ";", "\t", "|", " "});
     s.field("kind", kind, "whether targets are numbers or classes").one_of({"regression", "classification"});
     s.field("readout", readout, "which steps have a target").one_of({"last", "every"});
-    s.field("normalisation", normalisation, "standardize the inputs by mean and standard deviation of the training sequences")
+    s.field("normalisation", normalisation,
+            "standardize the inputs by mean and standard deviation of the training sequences")
         .one_of({"none", "standard"});
-    s.field("target_normalisation", target_normalisation, "regression: also standardize the targets").one_of({"none", "standard"});
-    s.check(data.file.empty() || train.file.empty(), "train", "cannot be combined with `data`: name either one file or one for each split");
-    s.check(!train.file.empty() || (validation.file.empty() && test.file.empty()), "train", "must be given with `validation` and `test`");
-    s.check(validation_fraction + test_fraction < 1, "test_fraction", "leaves nothing to train on together with `validation_fraction`");
-    s.check(kind == "regression" || target_normalisation == "none", "target_normalisation", "is for `kind: regression`");
+    s.field("target_normalisation", target_normalisation, "regression: also standardize the targets")
+        .one_of({"none", "standard"});
+    s.check(data.file.empty() || train.file.empty(), "train",
+            "cannot be combined with `data`: name either one file or one for each split");
+    s.check(!train.file.empty() || (validation.file.empty() && test.file.empty()), "train",
+            "must be given with `validation` and `test`");
+    s.check(validation_fraction + test_fraction < 1, "test_fraction",
+            "leaves nothing to train on together with `validation_fraction`");
+    s.check(kind == "regression" || target_normalisation == "none", "target_normalisation",
+            "is for `kind: regression`");
     s.check(kind == "regression" || targets.size() <= 1, "targets", "must be one column for `kind: classification`");
   }
 };
@@ -84,7 +101,8 @@ struct Scaling {
     return {mean, squares};
   }
   void apply(std::vector<double>& numbers) const {
-    for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = (numbers[i] - mean[i % mean.size()]) / deviation[i % mean.size()];
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+      numbers[i] = (numbers[i] - mean[i % mean.size()]) / deviation[i % mean.size()];
   }
 };
 
@@ -92,11 +110,15 @@ template <class S> class SequenceCsv final : public Task<S> {
  public:
   using Options = SequenceCsvOptions;
   SequenceCsv(const Options& options, const TaskContext& context)
-      : Task<S>(context), options_(options), classification_(options.kind == "classification"), every_(options.readout == "every") {
+      : Task<S>(context),
+        options_(options),
+        classification_(options.kind == "classification"),
+        every_(options.readout == "every") {
     load();
     outputs_ = classification_ ? Index(classes_.names().size()) : parts_[0].targets;
     if (classification_ && outputs_ < 2)
-      throw Error("sequence_csv: the training targets are all of one class; classification needs two or more.", Exit::data);
+      throw Error("sequence_csv: the training targets are all of one class; classification needs two or more.",
+                  Exit::data);
     normalise();
     check_numbers();
     batches_ = std::make_unique<ItemBatches>(context.batch, Index(parts_[0].sequences.size()), context.seed);
@@ -146,7 +168,9 @@ template <class S> class SequenceCsv final : public Task<S> {
 
   /// On the test split, or on the last one that there is.
   double baseline() const override {
-    const Split split = batches(Split::test) > 0 ? Split::test : batches(Split::validation) > 0 ? Split::validation : Split::train;
+    const Split split = batches(Split::test) > 0         ? Split::test
+                        : batches(Split::validation) > 0 ? Split::validation
+                                                         : Split::train;
     double sum = 0, count = 0;
     for (const Sequence& s : part(split).sequences)
       for (std::size_t i = 0; i < s.targets.size(); i += width())
@@ -167,7 +191,8 @@ template <class S> class SequenceCsv final : public Task<S> {
     const bool one = !options_.data.file.empty();
     if (!one && options_.train.file.empty())
       throw Error("sequence_csv: no file is named; set `data: FILE.csv` or `train: FILE.csv`.", Exit::data);
-    const SequenceRules rules{options_.sequence, options_.features, options_.targets, options_.separator[0], classification_, !every_};
+    const SequenceRules rules{options_.sequence,     options_.features, options_.targets,
+                              options_.separator[0], classification_,   !every_};
     const auto read = [&](const SequenceSource& source) {
       return load_sequences(source, rules, this->context().data_directory, classes_, files_);
     };
@@ -187,11 +212,12 @@ template <class S> class SequenceCsv final : public Task<S> {
   void refuse_other(const SequenceSet& other, const std::string& file) const {
     const SequenceSet& train = parts_[0];
     if (other.features != train.features || other.targets != train.targets)
-      throw Error(fmt::format("sequence_csv: {} has {} features and {} targets, but {} has {} and {}; they must agree.", file,
-                              other.features, other.targets, options_.train.file, train.features, train.targets),
+      throw Error(fmt::format("sequence_csv: {} has {} features and {} targets, but {} has {} and {}; they must agree.",
+                              file, other.features, other.targets, options_.train.file, train.features, train.targets),
                   Exit::data);
     if (other.columns != train.columns)
-      throw Error(fmt::format("sequence_csv: the columns of {} differ from those of {}; name the `features`.", file, options_.train.file),
+      throw Error(fmt::format("sequence_csv: the columns of {} differ from those of {}; name the `features`.", file,
+                              options_.train.file),
                   Exit::data);
   }
 
@@ -199,11 +225,16 @@ template <class S> class SequenceCsv final : public Task<S> {
     std::vector<Sequence> all = std::move(parts_[0].sequences);
     const Index count = Index(all.size());
     const auto share = [count](double fraction) { return static_cast<Index>(fraction * double(count)); };
-    const Index test = share(options_.test_fraction), validation = share(options_.validation_fraction), train = count - test - validation;
+    const Index test = share(options_.test_fraction), validation = share(options_.validation_fraction),
+                train = count - test - validation;
     parts_[1] = parts_[2] = parts_[0] = {parts_[0].features, parts_[0].targets, parts_[0].columns, {}};
-    const std::vector<std::int64_t> order = Rng(static_cast<std::uint64_t>(options_.split_seed), "split").permutation(count);
+    const std::vector<std::int64_t> order =
+        Rng(static_cast<std::uint64_t>(options_.split_seed), "split").permutation(count);
     for (Index i = 0; i < count; ++i)
-      parts_[i < train ? 0 : i < train + validation ? 1 : 2].sequences.push_back(std::move(all[std::size_t(order[std::size_t(i)])]));
+      parts_[i < train                ? 0
+             : i < train + validation ? 1
+                                      : 2]
+          .sequences.push_back(std::move(all[std::size_t(order[std::size_t(i)])]));
   }
 
   /// Scales what is to be scaled, and finds what a predictor without memory says.
@@ -211,8 +242,8 @@ template <class S> class SequenceCsv final : public Task<S> {
     const std::vector<Sequence>& train = parts_[0].sequences;
     const auto targets = [](const Sequence& s) -> const std::vector<double>& { return s.targets; };
     if (options_.normalisation == "standard") {
-      const Scaling inputs =
-          Scaling::of(parts_[0].features, train, [](const Sequence& s) -> const std::vector<double>& { return s.inputs; });
+      const Scaling inputs = Scaling::of(parts_[0].features, train,
+                                         [](const Sequence& s) -> const std::vector<double>& { return s.inputs; });
       for (SequenceSet& part : parts_)
         for (Sequence& s : part.sequences) inputs.apply(s.inputs);
     }
@@ -239,14 +270,19 @@ template <class S> class SequenceCsv final : public Task<S> {
     Index targets = 0;
     for (const SequenceSet& part : parts_)
       for (const Sequence& s : part.sequences) {
-        if (std::any_of(s.inputs.begin(), s.inputs.end(), unfit) || std::any_of(s.targets.begin(), s.targets.end(), unfit))
-          throw Error("sequence_csv: a number is too large for `scalar: float32`; scale the data down or use float64.", Exit::data);
-        for (std::size_t i = 0; &part == &parts_[0] && i < s.targets.size(); i += width()) targets += Index(scored(s, i));
+        if (std::any_of(s.inputs.begin(), s.inputs.end(), unfit) ||
+            std::any_of(s.targets.begin(), s.targets.end(), unfit))
+          throw Error("sequence_csv: a number is too large for `scalar: float32`; scale the data down or use float64.",
+                      Exit::data);
+        for (std::size_t i = 0; &part == &parts_[0] && i < s.targets.size(); i += width())
+          targets += Index(scored(s, i));
       }
     if (targets == 0) throw Error("sequence_csv: no step of a training sequence has a target.", Exit::data);
   }
 
-  double target_deviation(std::size_t row) const { return target_scaling_.deviation.empty() ? 1 : target_scaling_.deviation[row]; }
+  double target_deviation(std::size_t row) const {
+    return target_scaling_.deviation.empty() ? 1 : target_scaling_.deviation[row];
+  }
 
   bool scored(const Sequence& s, std::size_t first) const {
     return std::none_of(s.targets.begin() + std::ptrdiff_t(first), s.targets.begin() + std::ptrdiff_t(first + width()),
@@ -264,7 +300,8 @@ template <class S> class SequenceCsv final : public Task<S> {
     batch.length(b) = s.steps;
     const Index d = parts_[0].features;
     for (Index t = 0; t < s.steps; ++t)
-      std::transform(s.inputs.begin() + t * d, s.inputs.begin() + (t + 1) * d, batch.input(t, b).begin(), [](double x) { return S(x); });
+      std::transform(s.inputs.begin() + t * d, s.inputs.begin() + (t + 1) * d, batch.input(t, b).begin(),
+                     [](double x) { return S(x); });
     for (Index t = 0; t < (every_ ? s.steps : 1); ++t) {
       const std::size_t first = std::size_t(t) * width();
       if (!scored(s, first))
@@ -290,4 +327,5 @@ template <class S> class SequenceCsv final : public Task<S> {
 
 }  // namespace
 
-STIEFEL_PLUGIN("1.0", stiefel::task<SequenceCsv>("sequence_csv", "a user's own sequences, from CSV files or NumPy arrays"))
+STIEFEL_PLUGIN("1.0",
+               stiefel::task<SequenceCsv>("sequence_csv", "a user's own sequences, from CSV files or NumPy arrays"))

@@ -1,11 +1,12 @@
-// Generation of a waveform: without any input, a network puts out an excerpt of a recording sample by sample (Koutník et al. 2014; Mhammedi
-// et al. 2017, section 5.1).
+// Generation of a waveform: without any input, a network puts out an excerpt of a recording sample by sample (Koutník
+// et al. 2014; Mhammedi et al. 2017, section 5.1).
 //
 //   excerpt e: samples start + e·length … start + (e + 1)·length − 1 of the mean of the channels, scaled to [−1, 1]
 //   loss = mean of (o − y)²      NMSE = Σ(o − y)² / Σ(y − ȳ)²: predicting the mean has 1
 //
-// A network without input puts out the same in every sequence of a batch, so one network learns one excerpt. Train, validation and test are
-// all that excerpt: what is measured is how well it is stored. The authors take five excerpts of 800 samples of a song at 44.1 kHz.
+// A network without input puts out the same in every sequence of a batch, so one network learns one excerpt. Train,
+// validation and test are all that excerpt: what is measured is how well it is stored. The authors take five excerpts
+// of 800 samples of a song at 44.1 kHz.
 #include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
@@ -27,7 +28,8 @@ struct GenerationOptions {
     s.field("start", start, "where excerpt 0 begins").at_least(0).units("samples");
     s.field("length", length, "samples per excerpt, one per step").at_least(2).units("samples");
     s.field("excerpt", excerpt, "number of the excerpt, counted from `start`").at_least(0);
-    s.field("scale", scale, "what is scaled to [−1, 1]: the excerpt, the whole file, or nothing").one_of({"excerpt", "file", "none"});
+    s.field("scale", scale, "what is scaled to [−1, 1]: the excerpt, the whole file, or nothing")
+        .one_of({"excerpt", "file", "none"});
   }
 };
 
@@ -42,15 +44,18 @@ double largest(std::span<const double> x) {
 template <class S> class SequenceGeneration final : public Task<S> {
  public:
   using Options = GenerationOptions;
-  SequenceGeneration(const Options& options, const TaskContext& context) : Task<S>(context), options_(options), path_(find()) {
+  SequenceGeneration(const Options& options, const TaskContext& context)
+      : Task<S>(context), options_(options), path_(find()) {
     const Audio audio = read_audio(path_, mend);
     const Index held = Index(audio.samples.size());
     rate_ = int(audio.rate);
     if (options_.start >= held || options_.excerpt >= (held - options_.start) / options_.length)
-      throw Error(fmt::format("{}: {} samples, too few for excerpt {} of {} samples from sample {} on. Choose a smaller task.excerpt, "
-                              "task.start or task.length.",
-                              path_, held, options_.excerpt, options_.length, options_.start),
-                  Exit::data);
+      throw Error(
+          fmt::format(
+              "{}: {} samples, too few for excerpt {} of {} samples from sample {} on. Choose a smaller task.excerpt, "
+              "task.start or task.length.",
+              path_, held, options_.excerpt, options_.length, options_.start),
+          Exit::data);
     const auto first = audio.samples.begin() + options_.start + options_.excerpt * options_.length;
     excerpt_.assign(first, first + options_.length);
     scale_and_measure(options_.scale == "file" ? largest(audio.samples) : largest(excerpt_));
@@ -67,7 +72,9 @@ template <class S> class SequenceGeneration final : public Task<S> {
       for (Index t = 0; t < options_.length; ++t) batch.target(t, b)[0] = S(excerpt_[std::size_t(t)]);
   }
 
-  double loss(CMat<S> output, const Targets<S>& targets, Mat<S> doutput) const override { return mean_square(output, targets, doutput); }
+  double loss(CMat<S> output, const Targets<S>& targets, Mat<S> doutput) const override {
+    return mean_square(output, targets, doutput);
+  }
 
   std::vector<Metric> metrics() const override { return {{"nmse", false}}; }
   void measure(CMat<S> output, const Targets<S>& targets, std::span<Ratio> metrics) const override {
@@ -91,12 +98,15 @@ template <class S> class SequenceGeneration final : public Task<S> {
     outcome.file("excerpt.wav", wav_of(excerpt_, rate_));
   }
 
-  std::vector<DataFile> files() const override { return {{std::filesystem::path(options_.file).filename().string(), path_}}; }
+  std::vector<DataFile> files() const override {
+    return {{std::filesystem::path(options_.file).filename().string(), path_}};
+  }
 
  private:
   std::string find() const {
     if (options_.file.empty())
-      throw Error("sequence_generation needs a recording: set task.file to the path of a WAV, FLAC or OGG file.", Exit::data);
+      throw Error("sequence_generation needs a recording: set task.file to the path of a WAV, FLAC or OGG file.",
+                  Exit::data);
     return find_own_data(this->context().data_directory, "sequence_generation", options_.file);
   }
 
@@ -106,11 +116,10 @@ template <class S> class SequenceGeneration final : public Task<S> {
     for (const double x : excerpt_) mean_ += x / double(options_.length);
     for (const double x : excerpt_) variance_ += (x - mean_) * (x - mean_) / double(options_.length);
     if (const auto [low, high] = std::minmax_element(excerpt_.begin(), excerpt_.end()); *low == *high)
-      throw Error(
-          fmt::format(
-              "{}: excerpt {} of {} samples from sample {} on is constant, for example silence. Choose another task.excerpt or task.start.",
-              path_, options_.excerpt, options_.length, options_.start),
-          Exit::data);
+      throw Error(fmt::format("{}: excerpt {} of {} samples from sample {} on is constant, for example silence. Choose "
+                              "another task.excerpt or task.start.",
+                              path_, options_.excerpt, options_.length, options_.start),
+                  Exit::data);
   }
 
   Options options_;
@@ -122,5 +131,5 @@ template <class S> class SequenceGeneration final : public Task<S> {
 
 }  // namespace
 
-STIEFEL_PLUGIN("1.0",
-               stiefel::task<SequenceGeneration>("sequence_generation", "an excerpt of a recording, sample by sample, without input"))
+STIEFEL_PLUGIN("1.0", stiefel::task<SequenceGeneration>("sequence_generation",
+                                                        "an excerpt of a recording, sample by sample, without input"))

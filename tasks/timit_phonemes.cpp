@@ -1,8 +1,9 @@
 // Framewise phoneme classification on TIMIT (Graves & Schmidhuber 2005; Jose et al. 2018).
 //
-//   input: 12 MFCC, log energy and their derivatives, every 10 ms from 25 ms (signal/mfcc.hpp), each of the 26 with the mean 0 and the
-//   variance 1 over the training set; target: the phone at the middle of the window, of TIMIT's 61 or folded to 39 (formats/phones.hpp)
-//   loss: softmax cross-entropy; the predictor without memory knows how often each class occurs in the training set
+//   input: 12 MFCC, log energy and their derivatives, every 10 ms from 25 ms (signal/mfcc.hpp), each of the 26 with the
+//   mean 0 and the variance 1 over the training set; target: the phone at the middle of the window, of TIMIT's 61 or
+//   folded to 39 (formats/phones.hpp) loss: softmax cross-entropy; the predictor without memory knows how often each
+//   class occurs in the training set
 //
 // Without weight are windows in a gap of the transcription and, among the 39, the glottal stop q, which is dropped.
 #include <cmath>
@@ -26,7 +27,8 @@ struct PhonemesOptions {
   }
 
   void describe(Schema& s) {
-    s.field("classes", classes, "61: TIMIT's labels; 39: the usual folding, without the glottal stop q").one_of({"61", "39"});
+    s.field("classes", classes, "61: TIMIT's labels; 39: the usual folding, without the glottal stop q")
+        .one_of({"61", "39"});
     timit.describe(s);
   }
 };
@@ -45,14 +47,18 @@ template <class S> class TimitPhonemes final : public TimitTask<S> {
  public:
   using Options = PhonemesOptions;
   TimitPhonemes(const Options& options, const TaskContext& context)
-      : TimitTask<S>(options.timit, context, "timit_phonemes"), options_(options), windows_(this->corpus().utterances.size()) {
+      : TimitTask<S>(options.timit, context, "timit_phonemes"),
+        options_(options),
+        windows_(this->corpus().utterances.size()) {
     for (const std::size_t i : this->used()) windows_[i] = windows_of(this->corpus().utterances[i], this->sound(i));
     normalise();
     count_labels();
     longest_ = this->longest(this->used());
   }
 
-  TaskShape shape() const override { return {.input_size = mfcc_features, .output_size = classes(), .labels = true, .steps = longest_}; }
+  TaskShape shape() const override {
+    return {.input_size = mfcc_features, .output_size = classes(), .labels = true, .steps = longest_};
+  }
 
   double loss(CMat<S> output, const Targets<S>& targets, Mat<S> doutput) const override {
     return softmax_cross_entropy(output, targets, doutput);
@@ -66,7 +72,9 @@ template <class S> class TimitPhonemes final : public TimitTask<S> {
   }
 
   double baseline() const override { return baseline_; }
-  void trivial(Index, std::span<S> output) const override { std::copy(log_share_.begin(), log_share_.end(), output.begin()); }
+  void trivial(Index, std::span<S> output) const override {
+    std::copy(log_share_.begin(), log_share_.end(), output.begin());
+  }
 
  protected:
   bool reads_phones() const override { return true; }
@@ -84,20 +92,24 @@ template <class S> class TimitPhonemes final : public TimitTask<S> {
   }
 
  private:
-  Index classes() const { return options_.classes == "61" ? Index(phone_labels.size()) : Index(folded_phone_labels.size()); }
+  Index classes() const {
+    return options_.classes == "61" ? Index(phone_labels.size()) : Index(folded_phone_labels.size());
+  }
 
   Windows windows_of(const Utterance& utterance, const std::vector<double>& sound) const {
     if (utterance.phones.empty())
-      throw Error(fmt::format("{}: there is no transcription {}.phn next to it. {}", utterance.audio, utterance.sentence, this->mend()),
+      throw Error(fmt::format("{}: there is no transcription {}.phn next to it. {}", utterance.audio,
+                              utterance.sentence, this->mend()),
                   Exit::data);
     const std::vector<Phone> phones = read_phones(utterance.phones, this->mend());
     // Some of TIMIT's transcriptions end a little behind the sound.
     if (phones.back().end > std::int64_t(sound.size()) + rate / 10)
-      throw Error(fmt::format("{}: the transcription ends at sample {}, but {} has only {}. {}", utterance.phones, phones.back().end,
-                              utterance.audio, sound.size(), this->mend()),
+      throw Error(fmt::format("{}: the transcription ends at sample {}, but {} has only {}. {}", utterance.phones,
+                              phones.back().end, utterance.audio, sound.size(), this->mend()),
                   Exit::data);
     const Eigen::MatrixXf features = mfcc(sound, rate).cast<float>();
-    if (features.cols() == 0) throw Error(fmt::format("{}: shorter than a window of 25 ms. {}", utterance.audio, this->mend()), Exit::data);
+    if (features.cols() == 0)
+      throw Error(fmt::format("{}: shorter than a window of 25 ms. {}", utterance.audio, this->mend()), Exit::data);
     Windows windows{{features.data(), features.data() + features.size()}, {}};
     for (Index t = 0; t < features.cols(); ++t) {
       const std::int32_t label = phone_at(phones, mfcc_centre(t, rate));

@@ -1,20 +1,23 @@
-// Prediction of speech frame by frame: the levels of the next frame of a TIMIT utterance from those up to now (Wisdom et al. 2016;
-// Helfrich et al. 2018).
+// Prediction of speech frame by frame: the levels of the next frame of a TIMIT utterance from those up to now (Wisdom
+// et al. 2016; Helfrich et al. 2018).
 //
 //   16 kHz sound → 8 kHz, 16 bit (signal/resample.hpp) → X[k, t], k = 0 … 128, 62.5 frames a second (signal/stft.hpp)
 //   x[k, t] = 10 log₁₀(10⁻⁵ + |X[k, t]|²) dB, not normalised; input x[·, t], target x[·, t + 1], t = 0 … frames − 2
-//   loss = mean over the 129 bins and all steps of (o − y)²; the predictor without memory is the mean of the training targets. On the test
-//   speakers of NLTK's sample it has 124.8 dB², the frame before 47.5 and a first-order autoregression of each bin 42.7
-//   (tests/golden/timit_ar1.py)
+//   loss = mean over the 129 bins and all steps of (o − y)²; the predictor without memory is the mean of the training
+//   targets. On the test speakers of NLTK's sample it has 124.8 dB², the frame before 47.5 and a first-order
+//   autoregression of each bin 42.7 (tests/golden/timit_ar1.py)
 //
-// At the end the test utterances are put together again from the predicted levels and the phases of the true frames: /outcome holds the
-// means of segsnr, stoi and, with an external program, pesq (signal/*.hpp); the first `waveforms` are written, next to the true sound.
+// At the end the test utterances are put together again from the predicted levels and the phases of the true frames:
+// /outcome holds the means of segsnr, stoi and, with an external program, pesq (signal/*.hpp); the first `waveforms`
+// are written, next to the true sound.
 //
 // What released code does instead:
-//   mask_average: padded   every sequence counts as long as the longest one of its set, padding with no error: the loss is diluted
+//   mask_average: padded   every sequence counts as long as the longest one of its set, padding with no error: the loss
+//   is diluted
 //                          (Wisdom et al.; the longest of all test utterances there, of the split here)
-//   last_target: silence   one more step, from the last frame to a frame of −50 dB (Wisdom et al.: shifted after padding)
-//   mode: recall_previous  input x[·, t + 1], target x[·, t], no prediction at all (Lezcano-Casado & Martínez-Rubio's instructions)
+//   last_target: silence   one more step, from the last frame to a frame of −50 dB (Wisdom et al.: shifted after
+//   padding) mode: recall_previous  input x[·, t + 1], target x[·, t], no prediction at all (Lezcano-Casado &
+//   Martínez-Rubio's instructions)
 #include <cmath>
 #include <limits>
 #include <mutex>
@@ -36,17 +39,21 @@ struct PredictionOptions {
   TimitOptions timit;
 
   void describe(Schema& s) {
-    s.field("mode", mode, "predict_next: the next frame; recall_previous: the previous frame, as in the instructions of expRNN's code")
-        .one_of({"predict_next", "recall_previous"});
     s.field(
-         "mask_average", mask_average,
-         "steps that the loss is a mean over; valid: those of the utterances; padded: as many for each utterance as the longest one of its "
-         "split has, without error beyond its end, as the code of the full-capacity uRNN")
+         "mode", mode,
+         "predict_next: the next frame; recall_previous: the previous frame, as in the instructions of expRNN's code")
+        .one_of({"predict_next", "recall_previous"});
+    s.field("mask_average", mask_average,
+            "steps that the loss is a mean over; valid: those of the utterances; padded: as many for each utterance as "
+            "the longest one of its "
+            "split has, without error beyond its end, as the code of the full-capacity uRNN")
         .one_of({"valid", "padded"});
     s.field("last_target", last_target,
-            "what follows the last frame; none: it has no target; silence: a frame of −50 dB, as the code of the full-capacity uRNN")
+            "what follows the last frame; none: it has no target; silence: a frame of −50 dB, as the code of the "
+            "full-capacity uRNN")
         .one_of({"none", "silence"});
-    s.field("waveforms", waveforms, "number of test utterances to write as WAV files at the end, predicted and true").at_least(0);
+    s.field("waveforms", waveforms, "number of test utterances to write as WAV files at the end, predicted and true")
+        .at_least(0);
     timit.describe(s);
   }
 };
@@ -58,15 +65,20 @@ template <class S> class TimitPrediction final : public TimitTask<S> {
  public:
   using Options = PredictionOptions;
   TimitPrediction(const Options& options, const TaskContext& context)
-      : TimitTask<S>(options.timit, context, "timit_prediction"), options_(options), sounds_(this->corpus().utterances.size()) {
+      : TimitTask<S>(options.timit, context, "timit_prediction"),
+        options_(options),
+        sounds_(this->corpus().utterances.size()) {
     for (const std::size_t i : this->used())
       for (const double x : resample(this->sound(i), 1, 2))
         sounds_[i].push_back(std::int16_t(std::lround(std::clamp(x * 32768, -32768., 32767.))));
-    for (const Split split : {Split::train, Split::validation, Split::test}) longest_[int(split)] = this->longest(this->places(split));
+    for (const Split split : {Split::train, Split::validation, Split::test})
+      longest_[int(split)] = this->longest(this->places(split));
   }
 
   TaskShape shape() const override {
-    return {.input_size = stft_bins, .output_size = stft_bins, .steps = *std::max_element(std::begin(longest_), std::end(longest_))};
+    return {.input_size = stft_bins,
+            .output_size = stft_bins,
+            .steps = *std::max_element(std::begin(longest_), std::end(longest_))};
   }
 
   double loss(CMat<S> output, const Targets<S>& targets, Mat<S> doutput) const override {
@@ -102,7 +114,8 @@ template <class S> class TimitPrediction final : public TimitTask<S> {
       const std::vector<double> clean = samples_of(utterance);
       const Eigen::MatrixXcd truth = stft(clean);
       Eigen::MatrixXd predicted(stft_bins, truth.cols() - 1);
-      for (Index t = 0; t < predicted.cols(); ++t) predicted.col(t) = outputs.col(batch.scored(t, b)).template cast<double>();
+      for (Index t = 0; t < predicted.cols(); ++t)
+        predicted.col(t) = outputs.col(batch.scored(t, b)).template cast<double>();
       const std::vector<double> sound = sound_of_levels(predicted, truth, Index(clean.size()));
       outcome.scalar("segsnr", segmental_snr(clean, sound, rate));
       if (const double score = stoi(clean, sound, rate); std::isfinite(score)) outcome.scalar("stoi", score);
@@ -170,7 +183,8 @@ template <class S> class TimitPrediction final : public TimitTask<S> {
       const std::vector<std::size_t>& training = this->places(Split::train);
       for (const std::size_t i : training) {
         Eigen::MatrixXd x = levels_of(i);
-        const Index first = options_.mode == "predict_next" ? 1 : 0, count = steps_of(i), there = std::min(count, x.cols() - first);
+        const Index first = options_.mode == "predict_next" ? 1 : 0, count = steps_of(i),
+                    there = std::min(count, x.cols() - first);
         const auto y = x.middleCols(first, there);
         const double beyond = double(count - there);
         sum += y.rowwise().sum() + Eigen::VectorXd::Constant(stft_bins, beyond * silence);
@@ -192,4 +206,5 @@ template <class S> class TimitPrediction final : public TimitTask<S> {
 
 }  // namespace
 
-STIEFEL_PLUGIN("1.0", stiefel::task<TimitPrediction>("timit_prediction", "TIMIT: levels of the next short-time spectrum of speech"))
+STIEFEL_PLUGIN("1.0", stiefel::task<TimitPrediction>("timit_prediction",
+                                                     "TIMIT: levels of the next short-time spectrum of speech"))

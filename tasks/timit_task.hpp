@@ -38,7 +38,8 @@ template <class S> class TimitTask : public Task<S> {
     std::vector<DataFile> all;
     for (const std::size_t i : used()) {
       const Utterance& u = corpus_.utterances[i];
-      const std::string name = fmt::format("timit/{}dr{}/{}/{}", u.part.empty() ? "" : u.part + "/", u.dialect, u.speaker, u.sentence);
+      const std::string name =
+          fmt::format("timit/{}dr{}/{}/{}", u.part.empty() ? "" : u.part + "/", u.dialect, u.speaker, u.sentence);
       all.push_back({name + ".wav", u.audio});
       if (reads_phones()) all.push_back({name + ".phn", u.phones});
     }
@@ -69,7 +70,8 @@ template <class S> class TimitTask : public Task<S> {
     const std::string& path = corpus_.utterances[utterance].audio;
     Audio audio = read_audio(path, mend());
     if (audio.rate != 16000)
-      throw Error(fmt::format("{}: {} samples per second, but TIMIT has 16000. {}", path, audio.rate, mend()), Exit::data);
+      throw Error(fmt::format("{}: {} samples per second, but TIMIT has 16000. {}", path, audio.rate, mend()),
+                  Exit::data);
     return std::move(audio.samples);
   }
 

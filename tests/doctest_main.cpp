@@ -1,4 +1,5 @@
-// doctest's implementation and main(), compiled once for all unit tests. A SIMD target that this CPU lacks skips the test.
+// doctest's implementation and main(), compiled once for all unit tests. A SIMD target that this CPU lacks skips the
+// test.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
-// The program's malloc and its relatives: the next ones that the loader finds, and the end of the program where those give nothing.
-// Eigen, OpenSSL and HDF5 also call them, and none of these is safe to use after a failed allocation: Eigen 3.4 frees a resized matrix
-// twice when the exception unwinds, the others follow null pointers.
+// The program's malloc and its relatives: the next ones that the loader finds, and the end of the program where those
+// give nothing. Eigen, OpenSSL and HDF5 also call them, and none of these is safe to use after a failed allocation:
+// Eigen 3.4 frees a resized matrix twice when the exception unwinds, the others follow null pointers.
 #include <dlfcn.h>
 #include <malloc.h>
 
@@ -37,7 +37,9 @@ void* given(void* block) {
 #define STIEFEL_ALLOCATION extern "C" [[gnu::visibility("default")]]
 
 STIEFEL_ALLOCATION void* malloc(std::size_t bytes) noexcept { return given(allocator().malloc(bytes)); }
-STIEFEL_ALLOCATION void* calloc(std::size_t count, std::size_t bytes) noexcept { return given(allocator().calloc(count, bytes)); }
+STIEFEL_ALLOCATION void* calloc(std::size_t count, std::size_t bytes) noexcept {
+  return given(allocator().calloc(count, bytes));
+}
 STIEFEL_ALLOCATION void* aligned_alloc(std::size_t alignment, std::size_t bytes) noexcept {
   return given(allocator().aligned_alloc(alignment, bytes));
 }

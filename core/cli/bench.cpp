@@ -1,5 +1,6 @@
-// `stiefel bench step|kernel FILE`: median seconds and GFLOP/s of a training step of an experiment, or GFLOP/s of its packed product alone.
-// `stiefel bench complexity`: how the parts of a step of one sequence grow with steps and hidden units, for each kind of recurrent map.
+// `stiefel bench step|kernel FILE`: median seconds and GFLOP/s of a training step of an experiment, or GFLOP/s of its
+// packed product alone. `stiefel bench complexity`: how the parts of a step of one sequence grow with steps and hidden
+// units, for each kind of recurrent map.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -23,7 +24,8 @@ namespace {
 nlohmann::json circumstances() {
   nlohmann::json found;
   for (const auto& [name, value] : gather_provenance({.simd_target = product_target(), .command_line = {}}))
-    for (const char* wanted : {"version", "git_commit", "git_dirty", "compiler", "simd_target", "blas", "os", "cpu_model", "cpu_count"})
+    for (const char* wanted :
+         {"version", "git_commit", "git_dirty", "compiler", "simd_target", "blas", "os", "cpu_model", "cpu_count"})
       if (name == wanted) found[name] = value;
   return found;
 }
@@ -82,7 +84,8 @@ std::vector<Index> sizes(const Arguments& arguments, const char* option, const c
   for (const std::string& entry : split_at_commas(arguments.value(option, otherwise))) {
     const std::optional<Index> value = number_from<Index>(entry);
     if (!value || *value < 1)
-      throw Error(fmt::format("{0} must be a list of positive integers such as {2}, got \"{1}\"", option, entry, otherwise));
+      throw Error(
+          fmt::format("{0} must be a list of positive integers such as {2}, got \"{1}\"", option, entry, otherwise));
     found.push_back(*value);
   }
   return found;
@@ -114,8 +117,8 @@ std::vector<ComplexityMap> chosen_maps(const Arguments& arguments) {
     }
     if (chosen.empty() || name != chosen.back().name) {
       const std::string close = suggestion(name, names);
-      throw Error(
-          fmt::format("--maps: there is no '{}'{}", name, close.empty() ? fmt::format("; choose from {}", fmt::join(names, ", ")) : close));
+      throw Error(fmt::format("--maps: there is no '{}'{}", name,
+                              close.empty() ? fmt::format("; choose from {}", fmt::join(names, ", ")) : close));
     }
   }
   return chosen;
@@ -126,7 +129,8 @@ std::string complexity_experiment(const ComplexityMap& map, Index hidden, Index 
   return fmt::format(
       "name: complexity\ntask: {{plugin: adding, length: {}}}\nmodel:\n"
       "  cell: {{plugin: elman, hidden: {}, activation: modrelu}}\n  recurrent: {}\n  input: {{bias: false}}\n"
-      "optimizer:\n  - {{blocks: \"recurrent.*\", plugin: {}, rate: 1e-4}}\n  - {{blocks: \"*\", plugin: adam, rate: 1e-4}}\n"
+      "optimizer:\n  - {{blocks: \"recurrent.*\", plugin: {}, rate: 1e-4}}\n  - {{blocks: \"*\", plugin: adam, rate: "
+      "1e-4}}\n"
       "train: {{batch: 1, steps: 1}}\n",
       length, hidden, fmt::format(fmt::runtime(map.recurrent), fmt::arg("n", hidden)), map.optimizer);
 }
@@ -152,7 +156,8 @@ RunOptions run_options(const Arguments& arguments) {
 void bench_experiment(const Arguments& arguments, bool step, Report& report) {
   const std::vector<std::string>& given = arguments.positional;
   for (const char* option : {"--maps", "--hidden", "--length"})
-    if (arguments.has(option)) throw Error(fmt::format("{} is only for `stiefel bench complexity`; here the experiment sets it", option));
+    if (arguments.has(option))
+      throw Error(fmt::format("{} is only for `stiefel bench complexity`; here the experiment sets it", option));
   std::vector<std::string> threads{"1", "2"};
   if (arguments.has("--threads")) threads = {arguments.value("--threads")};
   const double seconds = arguments.positive("--seconds", 2);
@@ -162,8 +167,8 @@ void bench_experiment(const Arguments& arguments, bool step, Report& report) {
     std::vector<std::string> overrides(given.begin() + 2, given.end());
     overrides.push_back("threads=" + count);
     const LoadedExperiment loaded = load_experiment(given[1], overrides, registry);
-    Row row =
-        step ? step_row(measure_step(loaded, registry, options, seconds)) : kernel_row(measure_kernel(loaded, registry, options, seconds));
+    Row row = step ? step_row(measure_step(loaded, registry, options, seconds))
+                   : kernel_row(measure_kernel(loaded, registry, options, seconds));
     row["threads"] = loaded.experiment.threads;
     report.add(std::move(row));
   }
@@ -196,7 +201,8 @@ int bench_command(std::span<const std::string> words) {
   const std::string what = given.empty() ? "" : given[0];
   if (what != "complexity" && (given.size() < 2 || (what != "step" && what != "kernel")))
     throw Error(
-        "choose what to measure: stiefel bench step FILE [key.path=value...], stiefel bench kernel FILE [key.path=value...] "
+        "choose what to measure: stiefel bench step FILE [key.path=value...], stiefel bench kernel FILE "
+        "[key.path=value...] "
         "or stiefel bench complexity");
   Report report(arguments.has("--json"));
   if (what == "complexity")

@@ -1,5 +1,5 @@
-// `stiefel check FILE.so…`: what plugins promise, tried file by file in a child of this program, so that a plugin that crashes, hangs or
-// ends the program is a failed check like any other.
+// `stiefel check FILE.so…`: what plugins promise, tried file by file in a child of this program, so that a plugin that
+// crashes, hangs or ends the program is a failed check like any other.
 #include <fmt/format.h>
 #include <spawn.h>
 #include <sys/mman.h>
@@ -109,7 +109,8 @@ Request read_request(std::span<const std::string> words) {
 }
 
 /// What repeats the check of one method.
-std::string repeat_command(const std::string& file, const Entry& entry, std::size_t methods, const CheckSettings& settings) {
+std::string repeat_command(const std::string& file, const Entry& entry, std::size_t methods,
+                           const CheckSettings& settings) {
   std::string command = "stiefel check " + file;
   if (settings.rows) command += fmt::format(" --shape {}x{}", settings.rows, settings.cols);
   if (methods > 1) command += std::string(" --method ") + entry.name;
@@ -185,11 +186,13 @@ pid_t start_child(const std::vector<std::string>& words) {
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
   const int fault = posix_spawn(&child, program.c_str(), nullptr, &attributes, arguments.data(), environ);
   posix_spawnattr_destroy(&attributes);
-  if (fault != 0) throw Error(fmt::format("cannot restart {} for the check: {}", program, std::strerror(fault)), Exit::exhausted);
+  if (fault != 0)
+    throw Error(fmt::format("cannot restart {} for the check: {}", program, std::strerror(fault)), Exit::exhausted);
   return child;
 }
 
-/// The child's status, or nothing if it was stopped because one call took longer than `limit` seconds. Its group has also ended.
+/// The child's status, or nothing if it was stopped because one call took longer than `limit` seconds. Its group has
+/// also ended.
 std::optional<int> wait_for(pid_t child, int limit, const Progress& progress) {
   using namespace std::chrono;
   auto end = steady_clock::now() + seconds(limit);
@@ -201,7 +204,8 @@ std::optional<int> wait_for(pid_t child, int limit, const Progress& progress) {
       kill(-child, SIGKILL);
       return status;
     }
-    if (ended < 0 && errno != EINTR) throw Error(fmt::format("lost track of the check: {}", std::strerror(errno)), Exit::internal);
+    if (ended < 0 && errno != EINTR)
+      throw Error(fmt::format("lost track of the check: {}", std::strerror(errno)), Exit::internal);
     if (const std::uint64_t now = progress.calls; now != calls) {
       calls = now;
       end = steady_clock::now() + seconds(limit);
@@ -228,7 +232,8 @@ int check_apart(const std::string& file, const std::vector<std::string>& rest, i
   if (status && WIFEXITED(*status)) fate = fmt::format("ended the program with exit code {}", WEXITSTATUS(*status));
   const Progress& at = *progress;
   if (*at.method)
-    fmt::print("{} of {}\n  FAIL {:<22} {} {}\n  FAILED\n", at.method, file, at.check, *at.verb ? at.verb : "the method", fate);
+    fmt::print("{} of {}\n  FAIL {:<22} {} {}\n  FAILED\n", at.method, file, at.check,
+               *at.verb ? at.verb : "the method", fate);
   else
     fmt::print("{}\n  FAIL loading it {}\n  FAILED\n", file, fate);
   return int(Exit::plugin);
@@ -237,7 +242,8 @@ int check_apart(const std::string& file, const std::vector<std::string>& rest, i
 }  // namespace
 
 int check_command(std::span<const std::string> words) {
-  if (words.size() > 1 && words[0] == "--in-child") return check_in_child(count_of<int>(words[1], words[0]), words.subspan(2));
+  if (words.size() > 1 && words[0] == "--in-child")
+    return check_in_child(count_of<int>(words[1], words[0]), words.subspan(2));
   const Request request = read_request(words);
   std::vector<std::string> rest;
   for (const std::string& option : request.settings.options) rest.push_back(option);
@@ -253,7 +259,8 @@ int check_command(std::span<const std::string> words) {
     failed += code != 0;
     if (worst == 0 || code == int(Exit::plugin)) worst = code;
   }
-  if (request.files.size() > 1) fmt::print("{} of {} files passed\n", int(request.files.size()) - failed, request.files.size());
+  if (request.files.size() > 1)
+    fmt::print("{} of {} files passed\n", int(request.files.size()) - failed, request.files.size());
   return worst;
 }
 

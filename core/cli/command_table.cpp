@@ -21,20 +21,24 @@ namespace style = options::command_line_style;
 
 const std::vector<Command>& commands() {
   static const Option threads = {"--threads", Word::text, "worker threads; 0: one for each core"};
-  static const Option data = {"--data", Word::folder, "folder with the data sets, instead of STIEFEL_DATA or the cache"};
+  static const Option data = {"--data", Word::folder,
+                              "folder with the data sets, instead of STIEFEL_DATA or the cache"};
   static const Option mpi = {"--mpi", Word::none, "train jointly with the other processes that mpirun started"};
   static const Option json = {"--json", Word::none, "machine-readable output"};
   static const Option quiet = {"--quiet", Word::none, "print errors only"};
-  static const Option until = {"--until", Word::text, "save a checkpoint after this step and stop there (exit code 75)"};
-  static const Option patience = {"--patience", Word::text,
-                                  "seconds of silence after which the claim of a worker on another host is taken over (60)"};
+  static const Option until = {"--until", Word::text,
+                               "save a checkpoint after this step and stop there (exit code 75)"};
+  static const Option patience = {
+      "--patience", Word::text,
+      "seconds of silence after which the claim of a worker on another host is taken over (60)"};
   static const std::vector<Command> table = {
       {"run",
        "FILE [key.path=value...]",
        Word::experiment,
        Word::key,
        "train the network of an experiment and record the results",
-       {{"--dry-run", Word::none, "resolve everything, load the data, do one step, print sizes and times; store nothing", 'n'},
+       {{"--dry-run", Word::none,
+         "resolve everything, load the data, do one step, print sizes and times; store nothing", 'n'},
         data,
         threads,
         mpi,
@@ -47,7 +51,8 @@ const std::vector<Command>& commands() {
        Word::folder,
        Word::key,
        "resume a stopped run from its newest checkpoint",
-       {{"--allow-change", Word::text, "differences from the start of the run to accept: comma-separated names, or all"},
+       {{"--allow-change", Word::text,
+         "differences from the start of the run to accept: comma-separated names, or all"},
         until,
         data,
         threads,
@@ -100,7 +105,8 @@ const std::vector<Command>& commands() {
        "write job scripts for the runs of a sweep, and print the commands that submit them",
        {{"--array-limit", Word::text, "maximum number of elements in a job array (500)"},
         {"--jobs", Word::text, "array elements that run concurrently (as many as the site allows)", 'j'},
-        {"--time", Word::text, "time limit of a run in the format of sbatch; a run that is unfinished by then is requeued"},
+        {"--time", Word::text,
+         "time limit of a run in the format of sbatch; a run that is unfinished by then is requeued"},
         {"--threads", Word::text, "cores per run"},
         data}},
       {"reproduce",
@@ -115,9 +121,11 @@ const std::vector<Command>& commands() {
         {"--output", Word::folder, "folder of the runs, instead of ~/.local/share/stiefel/reproduction", 'o'},
         {"--experiments", Word::folder, "folder with published.yaml, instead of experiments or the installed one"},
         {"--timings", Word::text,
-         "file that `tests/bench/run epochs --json` wrote, instead of results/measured/timings.json next to the experiments"},
+         "file that `tests/bench/run epochs --json` wrote, instead of results/measured/timings.json next to the "
+         "experiments"},
         {"--to", Word::folder,
-         "folder of REPRODUCTION.md and reproduction.json, which keeps what was measured, instead of results/measured next to the "
+         "folder of REPRODUCTION.md and reproduction.json, which keeps what was measured, instead of results/measured "
+         "next to the "
          "experiments"},
         {"--threads", Word::text, "worker threads per run, instead of a share of the cores"},
         patience,
@@ -141,15 +149,22 @@ const std::vector<Command>& commands() {
        Word::folder,
        "print a table of the runs in the folders, with one row for runs that differ only in the seed",
        {{"--by", Word::key, "comma-separated keys that define the rows (those in which the runs differ)"},
-        {"--metric", Word::text, "quantity to compare, such as test_loss (the one by which the runs select their best model)"},
+        {"--metric", Word::text,
+         "quantity to compare, such as test_loss (the one by which the runs select their best model)"},
         {"--reach", Word::text, "also show the steps and seconds until the metric is at least this good"},
         {"--where", Word::text, "only runs with key=value, or with !=, <, <=, >, >= instead of =; can be repeated"},
-        {"--sort", Word::text, "column to sort by: a key of the rows, or mean, std, median, best, n, parameters, steps, seconds"},
+        {"--sort", Word::text,
+         "column to sort by: a key of the rows, or mean, std, median, best, n, parameters, steps, seconds"},
         {"--csv", Word::none, "print CSV, with every digit"},
         json,
         {"--markdown", Word::none, "print Markdown"},
         {"--latex", Word::none, "print LaTeX that uses the booktabs package"}}},
-      {"diff", "A B", Word::folder, Word::folder, "print how two runs differ: configuration, provenance, results, bits", {json}},
+      {"diff",
+       "A B",
+       Word::folder,
+       Word::folder,
+       "print how two runs differ: configuration, provenance, results, bits",
+       {json}},
       {"export",
        "RUN",
        Word::folder,
@@ -194,7 +209,12 @@ const std::vector<Command>& commands() {
        Word::none,
        "print a method's options, or a whole experiment, as YAML to start from",
        {}},
-      {"list", "", Word::none, Word::none, "list the available methods and the plugin files that cannot be used", {json}},
+      {"list",
+       "",
+       Word::none,
+       Word::none,
+       "list the available methods and the plugin files that cannot be used",
+       {json}},
       {"schema", "", Word::none, Word::none, "print the JSON schema of experiments for editors", {}},
       {"check",
        "FILE.so... [option=value...]",
@@ -251,8 +271,8 @@ const Command& find_command(std::string_view name) {
     names.emplace_back(command.name);
   }
   const std::string close = suggestion(name, names);
-  throw Error(
-      fmt::format("there is no command '{}'{}", name, close.empty() ? fmt::format("; choose from {}", fmt::join(names, ", ")) : close));
+  throw Error(fmt::format("there is no command '{}'{}", name,
+                          close.empty() ? fmt::format("; choose from {}", fmt::join(names, ", ")) : close));
 }
 
 std::string Arguments::value(const std::string& option, const std::string& otherwise) const {
@@ -265,7 +285,8 @@ double Arguments::positive(const std::string& option, double otherwise) const {
   if (found == options.end()) return otherwise;
   const std::string& text = found->second;
   const std::optional<double> value = number_from<double>(text);
-  if (!value || !(*value > 0 && std::isfinite(*value))) throw Error(fmt::format("{} must be a positive number, got \"{}\"", option, text));
+  if (!value || !(*value > 0 && std::isfinite(*value)))
+    throw Error(fmt::format("{} must be a positive number, got \"{}\"", option, text));
   return *value;
 }
 
@@ -285,7 +306,8 @@ const Option& find_option(const Command& command, const std::string& name) {
     names.emplace_back(option.name);
   }
   const std::string close = suggestion(name, names);
-  const std::string have = names.empty() ? "; it has no options" : fmt::format("; its options are {}", fmt::join(names, ", "));
+  const std::string have =
+      names.empty() ? "; it has no options" : fmt::format("; its options are {}", fmt::join(names, ", "));
   throw Error(fmt::format("`stiefel {}` has no option {}{}", command.name, name, close.empty() ? have : close));
 }
 
@@ -328,7 +350,8 @@ long whole_number(const Arguments& arguments, const std::string& option, long ot
   if (!arguments.has(option)) return otherwise;
   const std::string text = arguments.value(option);
   const std::optional<long> value = number_from<long>(text);
-  if (!value || *value < 1 || *value > 1'000'000'000) throw Error(fmt::format("{} must be a whole number from 1, got '{}'", option, text));
+  if (!value || *value < 1 || *value > 1'000'000'000)
+    throw Error(fmt::format("{} must be a whole number from 1, got '{}'", option, text));
   return *value;
 }
 
@@ -357,8 +380,9 @@ std::string data_directory(const Arguments& arguments) {
 }
 
 std::string help_text(const Command& command) {
-  std::string text = fmt::format("usage: stiefel {}{}{}{}\n\n{}.\n", command.name, command.options.empty() ? "" : " [options]",
-                                 *command.arguments ? " " : "", command.arguments, command.meaning);
+  std::string text =
+      fmt::format("usage: stiefel {}{}{}{}\n\n{}.\n", command.name, command.options.empty() ? "" : " [options]",
+                  *command.arguments ? " " : "", command.arguments, command.meaning);
   if (!command.options.empty()) text += "\noptions:\n";
   for (const Option& option : command.options) {
     const std::string letter = option.letter ? fmt::format("-{}, ", option.letter) : "";

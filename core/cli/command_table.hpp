@@ -1,4 +1,5 @@
-// Every command of the `stiefel` program with its arguments and options: help, argument checks and completion use this table.
+// Every command of the `stiefel` program with its arguments and options: help, argument checks and completion use this
+// table.
 #pragma once
 
 #include <map>
@@ -33,7 +34,8 @@ const Command& find_command(std::string_view name);
 
 struct Arguments {
   std::vector<std::string> positional;
-  std::map<std::string, std::string> options;              ///< by name with dashes; a switch has an empty value; the last of several wins
+  std::map<std::string, std::string>
+      options;  ///< by name with dashes; a switch has an empty value; the last of several wins
   std::vector<std::pair<std::string, std::string>> given;  ///< all of them, in their order
 
   bool has(const std::string& option) const { return options.contains(option); }

@@ -55,7 +55,8 @@ ComparableRuns read_all(const Arguments& arguments) {
       return;
     }
     found.runs.push_back(compared_run(run, quantity));
-    for (const RunDataset& dataset : run.datasets) found.metrics.insert(dataset.path.substr(dataset.path.rfind('/') + 1));
+    for (const RunDataset& dataset : run.datasets)
+      found.metrics.insert(dataset.path.substr(dataset.path.rfind('/') + 1));
   });
   for (const auto& [path, reason] : found.unreadable) say("unreadable: {}: {}\n", printable(path), printable(reason));
   if (found.runs.empty()) throw Error(fmt::format("none of the {} runs can be read", paths.size()), Exit::damaged);
@@ -71,17 +72,22 @@ ComparableRuns read_all(const Arguments& arguments) {
 /// A metric that no run has is a slip of the pen.
 void demand_metric(const Comparison& comparison, const Arguments& arguments, const std::set<std::string>& known) {
   if (arguments.has("--metric") && comparison.metric.empty())
-    throw Error(fmt::format("no run has the metric {}{}; name a column of /epochs, /final or /outcome", arguments.value("--metric"),
+    throw Error(fmt::format("no run has the metric {}{}; name a column of /epochs, /final or /outcome",
+                            arguments.value("--metric"),
                             suggestion(arguments.value("--metric"), {known.begin(), known.end()})));
   if (arguments.has("--reach") && !comparison.metric.empty() && comparison.better == Better::unknown)
-    throw Error(fmt::format("--reach: the runs do not record whether a higher or a lower {} is better", comparison.metric));
+    throw Error(
+        fmt::format("--reach: the runs do not record whether a higher or a lower {} is better", comparison.metric));
 }
 
-std::string number_or_dash(double value, const char* form) { return std::isnan(value) ? "-" : fmt::format(fmt::runtime(form), value); }
+std::string number_or_dash(double value, const char* form) {
+  return std::isnan(value) ? "-" : fmt::format(fmt::runtime(form), value);
+}
 
 std::string states_text(const ComparedGroup& group) {
   std::string text;
-  for (const auto& [state, count] : group.states) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, state);
+  for (const auto& [state, count] : group.states)
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, state);
   return text;
 }
 
@@ -134,8 +140,9 @@ void demand_one_form(const Arguments& arguments) {
 using Json = nlohmann::ordered_json;
 
 Json json_of(const Statistics& statistics) {
-  return {{"n", statistics.count},       {"mean", statistics.mean}, {"std", statistics.deviation}, {"q25", statistics.lower},
-          {"median", statistics.median}, {"q75", statistics.upper}, {"min", statistics.least},     {"max", statistics.largest}};
+  return {{"n", statistics.count},   {"mean", statistics.mean},     {"std", statistics.deviation},
+          {"q25", statistics.lower}, {"median", statistics.median}, {"q75", statistics.upper},
+          {"min", statistics.least}, {"max", statistics.largest}};
 }
 
 Json json_of(const ComparedRun& run, bool reach) {
@@ -146,7 +153,8 @@ Json json_of(const ComparedRun& run, bool reach) {
 
 /// JSON for programs: every digit, every run.
 Json json_of(const Comparison& comparison, const std::vector<Unreadable>& unreadable, bool reach) {
-  static const std::map<Better, const char*> words = {{Better::lower, "lower"}, {Better::higher, "higher"}, {Better::unknown, "unknown"}};
+  static const std::map<Better, const char*> words = {
+      {Better::lower, "lower"}, {Better::higher, "higher"}, {Better::unknown, "unknown"}};
   Json document{{"metric", comparison.metric}, {"better", words.at(comparison.better)}, {"groups", Json::array()}};
   for (const ComparedGroup& group : comparison.groups) {
     Json keys = Json::object(), runs = Json::array();
@@ -168,9 +176,11 @@ Json json_of(const Comparison& comparison, const std::vector<Unreadable>& unread
 TextTable long_table(const Comparison& comparison, bool reach) {
   TextTable table;
   table.header = comparison.keys;
-  for (const char* name : {"metric", "n", "mean", "std", "q25", "median", "q75", "best"}) table.header.emplace_back(name);
+  for (const char* name : {"metric", "n", "mean", "std", "q25", "median", "q75", "best"})
+    table.header.emplace_back(name);
   if (reach)
-    for (const char* name : {"reached", "steps_mean", "steps_std", "steps_median", "seconds_mean", "seconds_std", "seconds_median"})
+    for (const char* name :
+         {"reached", "steps_mean", "steps_std", "steps_median", "seconds_mean", "seconds_std", "seconds_median"})
       table.header.emplace_back(name);
   for (const char* name : {"parameters", "runs", "states"}) table.header.emplace_back(name);
   const auto exact = [](double value) { return std::isnan(value) ? std::string() : fmt::format("{}", value); };
@@ -179,7 +189,8 @@ TextTable long_table(const Comparison& comparison, bool reach) {
     const Statistics& value = group.value;
     row.push_back(comparison.metric);
     row.push_back(std::to_string(value.count));
-    for (double x : {value.mean, value.deviation, value.lower, value.median, value.upper, group.best(comparison.better)})
+    for (double x :
+         {value.mean, value.deviation, value.lower, value.median, value.upper, group.best(comparison.better)})
       row.push_back(exact(x));
     if (reach) {
       row.push_back(std::to_string(group.steps.count));
@@ -202,8 +213,8 @@ void warn_of_equal_seeds(const Comparison& comparison) {
       if (run->finished()) by_seed[run->text("seed")].push_back(run);
     for (const auto& [seed, runs] : by_seed)
       if (runs.size() > 1)
-        print_warning(fmt::format("{} runs in one row have seed {}, {} and {} among them; n counts each of them", runs.size(), seed,
-                                  runs[0]->path.string(), runs[1]->path.string()));
+        print_warning(fmt::format("{} runs in one row have seed {}, {} and {} among them; n counts each of them",
+                                  runs.size(), seed, runs[0]->path.string(), runs[1]->path.string()));
   }
 }
 
@@ -214,14 +225,15 @@ int compare_command(std::span<const std::string> words) {
   if (arguments.positional.empty()) throw Error("name folders of runs: stiefel compare DIR...");
   demand_one_form(arguments);
   const ComparableRuns found = read_all(arguments);
-  Comparison comparison =
-      compare(found.runs, arguments.has("--by") ? words_at_commas(arguments.value("--by")) : differing_keys(found.runs));
+  Comparison comparison = compare(
+      found.runs, arguments.has("--by") ? words_at_commas(arguments.value("--by")) : differing_keys(found.runs));
   demand_metric(comparison, arguments, found.metrics);
   if (!arguments.has("--by")) warn_of_equal_seeds(comparison);
   if (arguments.has("--sort")) sort_groups(comparison, arguments.value("--sort"));
   const bool reach = arguments.has("--reach");
   if (arguments.has("--json"))
-    fmt::print("{}\n", json_of(comparison, found.unreadable, reach).dump(2, ' ', false, Json::error_handler_t::replace));
+    fmt::print("{}\n",
+               json_of(comparison, found.unreadable, reach).dump(2, ' ', false, Json::error_handler_t::replace));
   else if (arguments.has("--csv"))
     fmt::print("{}", csv(long_table(comparison, reach)));
   else if (arguments.has("--markdown"))

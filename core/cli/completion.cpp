@@ -91,14 +91,17 @@ std::string bash_completion() {
     std::string options = "--help", valued;
     for (const Option& option : command.options) {
       options += std::string(" ") + option.name;
-      if (option.argument != Word::none) valued += fmt::format("{}{}:{}", valued.empty() ? "" : " ", option.name, kind_of(option.argument));
+      if (option.argument != Word::none)
+        valued += fmt::format("{}{}:{}", valued.empty() ? "" : " ", option.name, kind_of(option.argument));
     }
     cases += fmt::format("    {}) options=\"{}\" valued=\"{}\" first={} further={} ;;\n", command.name, options, valued,
                          kind_of(command.first), kind_of(command.further));
   }
   std::string script = head;
   script += fmt::format(
-      "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n    mapfile -t COMPREPLY < <(compgen -W \"{}\" -- \"$current\")\n    return\n  fi\n", names);
+      "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n    mapfile -t COMPREPLY < <(compgen -W \"{}\" -- \"$current\")\n    "
+      "return\n  fi\n",
+      names);
   script += "  case \"${COMP_WORDS[1]}\" in\n" + cases + "  esac";
   return script + tail;
 }

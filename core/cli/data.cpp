@@ -1,4 +1,5 @@
-// `stiefel data list|fetch|verify NAME`: where the data sets are searched for, which are present, and how to obtain the others.
+// `stiefel data list|fetch|verify NAME`: where the data sets are searched for, which are present, and how to obtain the
+// others.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -61,13 +62,14 @@ const DataSet* DataCommand::find_set(const std::string& name) const {
     names.push_back(set.name);
   }
   const std::string close = suggestion(name, names);
-  throw Error(
-      fmt::format("there is no data set '{}'{}", name, close.empty() ? fmt::format("; choose from {}", fmt::join(names, ", ")) : close));
+  throw Error(fmt::format("there is no data set '{}'{}", name,
+                          close.empty() ? fmt::format("; choose from {}", fmt::join(names, ", ")) : close));
 }
 
 std::vector<std::string> DataCommand::places(const DataSet& set) const {
   std::vector<std::string> places;
-  for (const std::string& folder : set.folders) places.push_back((folder.empty() ? directory_ : directory_ / folder).string());
+  for (const std::string& folder : set.folders)
+    places.push_back((folder.empty() ? directory_ : directory_ / folder).string());
   return places;
 }
 
@@ -86,8 +88,8 @@ std::string DataCommand::state(const DataSet& set) const {
 }
 
 void DataCommand::describe(const DataSet& set) const {
-  fmt::print("{}: {}\n  state      {}\n  task       {}\n  terms      {}\n  source     {}\n  looked for in {}\n", set.name, set.title,
-             state(set), set.task, set.terms, set.page, fmt::join(places(set), ", "));
+  fmt::print("{}: {}\n  state      {}\n  task       {}\n  terms      {}\n  source     {}\n  looked for in {}\n",
+             set.name, set.title, state(set), set.task, set.terms, set.page, fmt::join(places(set), ", "));
   for (const SetFile& file : set.files) {
     const auto found = find_file(set, file, directory_);
     fmt::print("  {:<28} {:>9} bytes  {}\n", file.name, file.bytes, found ? found->path.string() : "missing");
@@ -125,7 +127,8 @@ int DataCommand::list() const {
   return int(Exit::done);
 }
 
-/// Prints a line for each file that is present, and for missing ones if the set should be complete; true if all are fine.
+/// Prints a line for each file that is present, and for missing ones if the set should be complete; true if all are
+/// fine.
 bool DataCommand::verify(const DataSet& set, bool complete) const {
   bool sound = true;
   if (set.files.empty() && complete) fmt::print("{}: its files are not listed, so nothing is verified\n", set.name);
@@ -147,7 +150,9 @@ int DataCommand::verify() const {
   for (const DataSet& set : sets_)
     if (chosen_.empty()) sound = verify(set, false) && sound;
   for (const DataSet* set : chosen_) sound = verify(*set, true) && sound;
-  if (!sound) throw Error("files are missing or wrong (see above); run `stiefel data fetch NAME` for how to obtain them", Exit::data);
+  if (!sound)
+    throw Error("files are missing or wrong (see above); run `stiefel data fetch NAME` for how to obtain them",
+                Exit::data);
   return int(Exit::done);
 }
 
@@ -162,8 +167,8 @@ std::string DataCommand::by_hand(const DataSet& set, const std::vector<const Set
   if (files.empty()) return text + fmt::format("Put it into {}", folder_of(set).string());
   text += fmt::format("Put into {}", folder_of(set).string());
   for (const SetFile* file : files)
-    text +=
-        fmt::format("\n  {}  {} bytes  sha256 {}{}", file->name, file->bytes, file->sha256, file->url.empty() ? "" : "\n    " + file->url);
+    text += fmt::format("\n  {}  {} bytes  sha256 {}{}", file->name, file->bytes, file->sha256,
+                        file->url.empty() ? "" : "\n    " + file->url);
   return text + fmt::format("\nthen run: stiefel data verify {} --data '{}'", set.name, directory_.string());
 }
 
@@ -171,7 +176,8 @@ void DataCommand::agree(const DataSet& set) const {
   say("{}: {}\nterms: {}\n", set.name, set.title, set.terms);
   if (!set.agreement || arguments_.has("--yes")) return;
   if (!isatty(STDIN_FILENO))
-    throw Error(fmt::format("{} can be fetched only if you agree to its terms (see above); add --yes, or answer on a terminal", set.name));
+    throw Error(fmt::format(
+        "{} can be fetched only if you agree to its terms (see above); add --yes, or answer on a terminal", set.name));
   say("Do you agree to these terms, and do you hold any license that they require? [yes/no] ");
   std::string answer;
   std::getline(std::cin, answer);
@@ -189,10 +195,13 @@ void DataCommand::fetch(const DataSet& set, const SetFile& file) const {
     wanted.stall = *seconds;
   }
   if (isatty(STDERR_FILENO))
-    wanted.progress = [&](std::uintmax_t have) { say("\r{} {:3} %", file.name, 100 * have / std::max<std::uintmax_t>(file.bytes, 1)); };
+    wanted.progress = [&](std::uintmax_t have) {
+      say("\r{} {:3} %", file.name, 100 * have / std::max<std::uintmax_t>(file.bytes, 1));
+    };
   std::error_code fault;
   fs::create_directories(target.parent_path(), fault);
-  if (fault) throw Error(fmt::format("cannot create {} ({})", target.parent_path().string(), fault.message()), Exit::data);
+  if (fault)
+    throw Error(fmt::format("cannot create {} ({})", target.parent_path().string(), fault.message()), Exit::data);
   download(wanted);
   if (wanted.progress) say("\r\x1b[K");
   if (const std::string wrong = fault_of(file, wanted.part); !wrong.empty()) {
@@ -208,16 +217,19 @@ int DataCommand::fetch() const {
   for (const DataSet* set : chosen_) {
     if (!verify(*set, false))
       throw Error(
-          fmt::format("a file of {} exists with different content (see above); move it away, because nothing is overwritten", set->name),
+          fmt::format(
+              "a file of {} exists with different content (see above); move it away, because nothing is overwritten",
+              set->name),
           Exit::data);
     std::vector<const SetFile*> files = missing(*set);
     if (files.empty() && (!set->files.empty() || folder_exists(*set, directory_))) {
       fmt::print("{}: nothing is missing\n", set->name);
       continue;
     }
-    const bool given =
-        !files.empty() && std::none_of(files.begin(), files.end(), [&](const SetFile* file) { return address(*file).empty(); });
-    if (!given) throw Error(fmt::format("cannot fetch {}: {} {}", set->name, set->terms, by_hand(*set, files)), Exit::data);
+    const bool given = !files.empty() && std::none_of(files.begin(), files.end(),
+                                                      [&](const SetFile* file) { return address(*file).empty(); });
+    if (!given)
+      throw Error(fmt::format("cannot fetch {}: {} {}", set->name, set->terms, by_hand(*set, files)), Exit::data);
     agree(*set);
     while (!files.empty()) {
       try {

@@ -63,14 +63,17 @@ void refuse_outside(const std::string& path, const std::string& what) {
 
 SetFile read_file(const nlohmann::json& json, const std::string& what) {
   Entries entries(json, what);
-  SetFile file{entries.take<std::string>("name"), entries.take<std::uintmax_t>("bytes"), entries.take<std::string>("sha256"),
-               entries.take<std::string>("url", ""), entries.take<std::vector<std::string>>("also", {})};
+  SetFile file{entries.take<std::string>("name"), entries.take<std::uintmax_t>("bytes"),
+               entries.take<std::string>("sha256"), entries.take<std::string>("url", ""),
+               entries.take<std::vector<std::string>>("also", {})};
   entries.finish();
   refuse_outside(file.name, what);
-  if (file.name.empty() || fs::path(file.name).filename().empty()) throw Error(fmt::format("{}: \"name\" must name a file", what));
-  const bool digits =
-      std::all_of(file.sha256.begin(), file.sha256.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
-  if (file.sha256.size() != 64 || !digits) throw Error(fmt::format("{}: \"sha256\" must be 64 lower-case hexadecimal digits", what));
+  if (file.name.empty() || fs::path(file.name).filename().empty())
+    throw Error(fmt::format("{}: \"name\" must name a file", what));
+  const bool digits = std::all_of(file.sha256.begin(), file.sha256.end(),
+                                  [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+  if (file.sha256.size() != 64 || !digits)
+    throw Error(fmt::format("{}: \"sha256\" must be 64 lower-case hexadecimal digits", what));
   return file;
 }
 
@@ -87,7 +90,8 @@ DataSet read_set(const nlohmann::json& json, const std::string& origin) {
   const nlohmann::json files = entries.take<nlohmann::json>("files");
   entries.finish();
   const std::string what = fmt::format("{}: the set {}", origin, set.name);
-  if (set.folders.empty()) throw Error(fmt::format("{}: \"folders\" is empty; [\"\"] is the data directory itself", what));
+  if (set.folders.empty())
+    throw Error(fmt::format("{}: \"folders\" is empty; [\"\"] is the data directory itself", what));
   for (const std::string& folder : set.folders) refuse_outside(folder, what);
   if (!files.is_array()) throw Error(fmt::format("{}: \"files\" is not a list […]", what));
   for (const nlohmann::json& file : files) set.files.push_back(read_file(file, what + ": a file"));

@@ -19,9 +19,10 @@ struct SetFile {
 
 struct DataSet {
   std::string name, title, task, terms, page;
-  bool agreement = false;            ///< the terms must be agreed to before anything is fetched
-  std::vector<std::string> folders;  ///< below the data directory, in the order in which tasks look there; fetched into the first
-  std::vector<SetFile> files;        ///< none: a set of too many files to name
+  bool agreement = false;  ///< the terms must be agreed to before anything is fetched
+  std::vector<std::string>
+      folders;  ///< below the data directory, in the order in which tasks look there; fetched into the first
+  std::vector<SetFile> files;  ///< none: a set of too many files to name
 };
 
 /// Throws Error(Exit::usage) that names `origin` and the problem.

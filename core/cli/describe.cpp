@@ -38,7 +38,8 @@ std::vector<const Entry*> methods_named(const Registry& registry, const std::str
 
 int describe_command(std::span<const std::string> words) {
   const Arguments arguments = parse_arguments("describe", words);
-  if (arguments.positional.size() != 1) throw Error("name one thing to describe: stiefel describe NAME, FILE.so or experiment");
+  if (arguments.positional.size() != 1)
+    throw Error("name one thing to describe: stiefel describe NAME, FILE.so or experiment");
   const std::string& name = arguments.positional.front();
   Registry registry = found_plugins();
   if (name == "experiment") {
@@ -54,7 +55,8 @@ int describe_command(std::span<const std::string> words) {
     found = methods_named(registry, name);
   }
   if (found.empty()) refuse(registry, name);
-  for (std::size_t i = 0; i < found.size(); ++i) fmt::print("{}{}", i == 0 ? "" : "---\n", explain_plugin(registry, *found[i]));
+  for (std::size_t i = 0; i < found.size(); ++i)
+    fmt::print("{}{}", i == 0 ? "" : "---\n", explain_plugin(registry, *found[i]));
   return int(Exit::done);
 }
 

@@ -26,7 +26,8 @@ RunData read(const std::filesystem::path& path, const std::string& other) {
   request.other = other;
   request.memory = std::uint64_t(4) << 30;
   RunData run = read_runs({path}, request).at(0);
-  if (!run.unreadable.empty()) throw Error(fmt::format("cannot read {}: {}", path.string(), printable(run.unreadable)), Exit::damaged);
+  if (!run.unreadable.empty())
+    throw Error(fmt::format("cannot read {}: {}", path.string(), printable(run.unreadable)), Exit::damaged);
   return run;
 }
 
@@ -61,7 +62,9 @@ void add_rows(const std::string& part, const Texts& a, const Texts& b, bool equa
   Texts both = a;
   both.insert(b.begin(), b.end());
   for (const auto& [key, ignored] : both) {
-    const auto text = [&, &name = key](const Texts& texts) { return texts.contains(name) ? texts.at(name) : std::string("-"); };
+    const auto text = [&, &name = key](const Texts& texts) {
+      return texts.contains(name) ? texts.at(name) : std::string("-");
+    };
     if (equal_too || text(a) != text(b)) table.rows.push_back({part, key, text(a), text(b)});
   }
 }
@@ -70,7 +73,9 @@ void add_rows(const std::string& part, const Texts& a, const Texts& b, bool equa
 void shorten(std::string& a, std::string& b) {
   constexpr std::size_t longest = 40;
   if (a.size() <= longest && b.size() <= longest) return;
-  const auto begins_character = [](const std::string& text, std::size_t i) { return i >= text.size() || (text[i] & 0xC0) != 0x80; };
+  const auto begins_character = [](const std::string& text, std::size_t i) {
+    return i >= text.size() || (text[i] & 0xC0) != 0x80;
+  };
   std::size_t same = std::size_t(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
   while (same > 0 && !(begins_character(a, same) && begins_character(b, same))) --same;
   for (std::string* text : {&a, &b}) {
@@ -111,7 +116,8 @@ int diff_command(std::span<const std::string> words) {
     fmt::print("all recorded numbers and networks are identical to the bit\n");
   else
     fmt::print("{} recorded arrays differ: {}{}\n", a.differing.size(),
-               printable(fmt::format("{}", fmt::join(std::span(a.differing).first(std::min(a.differing.size(), most_places)), ", "))),
+               printable(fmt::format(
+                   "{}", fmt::join(std::span(a.differing).first(std::min(a.differing.size(), most_places)), ", "))),
                a.differing.size() > most_places ? ", …" : "");
   return int(Exit::done);
 }

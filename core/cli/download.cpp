@@ -26,7 +26,8 @@ std::string reason(int code) { return std::generic_category().message(code); }
 /// The part file, kept from other processes as long as the object lives.
 class PartFile {
  public:
-  explicit PartFile(const std::filesystem::path& path) : path_(path), file_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
+  explicit PartFile(const std::filesystem::path& path)
+      : path_(path), file_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
     if (file_ < 0) throw Error(fmt::format("cannot write {} ({})", path.string(), reason(errno)), Exit::data);
     if (::flock(file_, LOCK_EX | LOCK_NB) != 0) {
       ::close(file_);
@@ -60,7 +61,8 @@ class PartFile {
 
 class Transfer {
  public:
-  explicit Transfer(const Download& wanted) : wanted_(wanted), part_(wanted.part), curl_(curl_easy_init(), curl_easy_cleanup) {
+  explicit Transfer(const Download& wanted)
+      : wanted_(wanted), part_(wanted.part), curl_(curl_easy_init(), curl_easy_cleanup) {
     if (!curl_) throw Error("cannot initialize libcurl; its installation seems incomplete", Exit::internal);
     if (part_.size() > wanted.bytes && !part_.clear()) fail_to_write();
   }
@@ -74,13 +76,15 @@ class Transfer {
     if (too_long_) fail("sends more than the {} bytes of the file: it is a different file", wanted_.bytes);
     if (misplaced_) fail("sends a different part of the file than was requested");
     const long status = answer();
-    if (status >= 400) fail("answers {} ({})", status, status == 404 || status == 410 ? "there is no such file" : "it refuses");
+    if (status >= 400)
+      fail("answers {} ({})", status, status == 404 || status == 410 ? "there is no such file" : "it refuses");
     if (code == CURLE_OPERATION_TIMEDOUT) fail("has sent nothing for {:g} s; {}", wanted_.stall, progress_text());
     if (code == CURLE_PARTIAL_FILE || code == CURLE_RECV_ERROR || code == CURLE_GOT_NOTHING)
       fail("closed the connection; {}", progress_text());
     if (code == CURLE_TOO_MANY_REDIRECTS) fail("redirects too often");
     if (code != CURLE_OK) fail("cannot be reached ({})", *message_ ? message_ : curl_easy_strerror(code));
-    if (part_.size() < wanted_.bytes) fail("sent a file of {} bytes, expected {}: it is a different file", part_.size(), wanted_.bytes);
+    if (part_.size() < wanted_.bytes)
+      fail("sent a file of {} bytes, expected {}: it is a different file", part_.size(), wanted_.bytes);
   }
 
  private:
@@ -88,7 +92,8 @@ class Transfer {
     throw Error(fmt::format("{} {}", wanted_.url, fmt::format(format, std::forward<Values>(values)...)), Exit::data);
   }
   [[noreturn]] void fail_to_write() const {
-    throw Error(fmt::format("cannot write {} ({})", wanted_.part.string(), reason(write_error_ ? write_error_ : errno)), Exit::exhausted);
+    throw Error(fmt::format("cannot write {} ({})", wanted_.part.string(), reason(write_error_ ? write_error_ : errno)),
+                Exit::exhausted);
   }
   std::string progress_text() const {
     return fmt::format("{} of {} bytes are stored; repeat the command to continue", part_.size(), wanted_.bytes);
@@ -130,7 +135,8 @@ class Transfer {
   static std::size_t on_header(const char* bytes, std::size_t, std::size_t size, void* self) {
     constexpr std::string_view name = "content-range: bytes ";
     std::string line(bytes, size);
-    std::transform(line.begin(), line.end(), line.begin(), [](unsigned char c) { return char(c >= 'A' && c <= 'Z' ? c + 32 : c); });
+    std::transform(line.begin(), line.end(), line.begin(),
+                   [](unsigned char c) { return char(c >= 'A' && c <= 'Z' ? c + 32 : c); });
     if (line.starts_with(name)) static_cast<Transfer*>(self)->range_sent_ = line.substr(name.size());
     return size;
   }

@@ -24,7 +24,8 @@ namespace {
 
 /// best, last, or the number of a step.
 std::filesystem::path network_of(const std::filesystem::path& run, const std::string& which) {
-  const bool step = !which.empty() && std::all_of(which.begin(), which.end(), [](char c) { return c >= '0' && c <= '9'; });
+  const bool step =
+      !which.empty() && std::all_of(which.begin(), which.end(), [](char c) { return c >= '0' && c <= '9'; });
   if (which != "best" && which != "last" && !step)
     throw Error(fmt::format("--checkpoint must be best, last or a step number, got '{}'", which));
   const std::string name = step ? fmt::format("step_{:0>8}", which) : which;
@@ -35,8 +36,9 @@ std::filesystem::path network_of(const std::filesystem::path& run, const std::st
       for (const auto& entry : std::filesystem::directory_iterator(path.parent_path()))
         if (entry.path().extension() == ".h5") have.push_back(entry.path().stem().string());
     std::sort(have.begin(), have.end());
-    throw Error(fmt::format("there is no {}; {}", path.string(),
-                            have.empty() ? "the run has not saved a network yet" : fmt::format("choose from {}", fmt::join(have, ", "))));
+    throw Error(fmt::format(
+        "there is no {}; {}", path.string(),
+        have.empty() ? "the run has not saved a network yet" : fmt::format("choose from {}", fmt::join(have, ", "))));
   }
   return path;
 }
@@ -69,19 +71,23 @@ std::vector<std::string> range_of(const std::vector<double>& values) {
 
 void print_tables(const Inspection& found) {
   fmt::print("step {}, {} parameters\n\n", found.step, found.parameters);
-  TextTable blocks{{"block", "shape", "norm", "min", "mean", "max", "manifold"}, {false, true, true, true, true, true, false}, {}};
+  TextTable blocks{
+      {"block", "shape", "norm", "min", "mean", "max", "manifold"}, {false, true, true, true, true, true, false}, {}};
   for (const InspectedBlock& block : found.blocks)
-    blocks.rows.push_back({block.name, fmt::format("{} × {}", block.rows, block.cols), fmt::format("{:.6g}", block.norm),
-                           fmt::format("{:.6g}", block.least), fmt::format("{:.6g}", block.mean), fmt::format("{:.6g}", block.largest),
+    blocks.rows.push_back({block.name, fmt::format("{} × {}", block.rows, block.cols),
+                           fmt::format("{:.6g}", block.norm), fmt::format("{:.6g}", block.least),
+                           fmt::format("{:.6g}", block.mean), fmt::format("{:.6g}", block.largest),
                            name_of(block.manifold)});
   fmt::print("{}\n", aligned(blocks));
-  TextTable maps{{"map", "plugin", "W", "singular min", "mean", "max", "|eigenvalue| min", "mean", "max", "|W*W - I|", "max"},
-                 {false, false, true, true, true, true, true, true, true, true, true},
-                 {}};
+  TextTable maps{
+      {"map", "plugin", "W", "singular min", "mean", "max", "|eigenvalue| min", "mean", "max", "|W*W - I|", "max"},
+      {false, false, true, true, true, true, true, true, true, true, true},
+      {}};
   for (const InspectedMap& map : found.maps) {
     const Index parts = map.complex ? 2 : 1;
-    std::vector<std::string> row = {map.name, map.plugin,
-                                    fmt::format("{} × {}{}", map.W.rows() / parts, map.W.cols() / parts, map.complex ? " complex" : "")};
+    std::vector<std::string> row = {
+        map.name, map.plugin,
+        fmt::format("{} × {}{}", map.W.rows() / parts, map.W.cols() / parts, map.complex ? " complex" : "")};
     for (const auto& values : {map.spectrum.singular_values, moduli_of(map.spectrum)})
       for (const std::string& text : range_of(values)) row.push_back(text);
     row.push_back(fmt::format("{:.3g}", map.defect.frobenius));
@@ -93,7 +99,8 @@ void print_tables(const Inspection& found) {
 
 void print_json(const Inspection& found) {
   using Json = nlohmann::ordered_json;
-  Json document{{"step", found.step}, {"parameters", found.parameters}, {"blocks", Json::array()}, {"maps", Json::array()}};
+  Json document{
+      {"step", found.step}, {"parameters", found.parameters}, {"blocks", Json::array()}, {"maps", Json::array()}};
   for (const InspectedBlock& block : found.blocks)
     document["blocks"].push_back({{"name", block.name},
                                   {"shape", {block.rows, block.cols}},
@@ -119,7 +126,8 @@ void print_json(const Inspection& found) {
 /// A NumPy file of a matrix given row by row; `complex`: of pairs of numbers.
 std::string npy(std::span<const double> values, Index rows, Index cols, bool complex) {
   constexpr std::size_t before = 10;  // "\x93NUMPY", version 1.0, length; the numbers begin at a multiple of 64 bytes
-  std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}, {}), }}", complex ? "<c16" : "<f8", rows, cols);
+  std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}, {}), }}",
+                                 complex ? "<c16" : "<f8", rows, cols);
   text.append(63 - (before + text.size()) % 64, ' ') += '\n';
   std::string file("\x93NUMPY\x01\0", 8);
   file.append({char(text.size() & 0xFF), char(text.size() >> 8)}).append(text);
@@ -143,7 +151,8 @@ std::string npy_of(const InspectedMap& map) {
 void save_arrays(const Inspection& found, const std::filesystem::path& file) {
   for (const InspectedMap& map : found.maps) {
     std::filesystem::path target = file;
-    if (found.maps.size() > 1) target.replace_filename(fmt::format("{}_{}{}", file.stem().string(), map.name, file.extension().string()));
+    if (found.maps.size() > 1)
+      target.replace_filename(fmt::format("{}_{}{}", file.stem().string(), map.name, file.extension().string()));
     replace_file(target, npy_of(map));
     say("W of {}: {}\n", map.name, target.string());
   }

@@ -24,11 +24,13 @@ int list_command(std::span<const std::string> words) {
                       {"file", file.path.string()},
                       {"meaning", entry->meaning}});
       if (!arguments.has("--json"))
-        fmt::print("{:<22} {:<16} {:<8} {}\n", entry->name, name_of(entry->role), printable(file.version), printable(file.path.string()));
+        fmt::print("{:<22} {:<16} {:<8} {}\n", entry->name, name_of(entry->role), printable(file.version),
+                   printable(file.path.string()));
     }
     if (file.unusable.empty()) continue;
     rows.push_back({{"file", file.path.string()}, {"unusable", file.unusable}});
-    if (!arguments.has("--json")) fmt::print("{}\n", printable(fmt::format("{}: unusable: {}", file.path.string(), file.unusable)));
+    if (!arguments.has("--json"))
+      fmt::print("{}\n", printable(fmt::format("{}: unusable: {}", file.path.string(), file.unusable)));
   }
   if (arguments.has("--json")) fmt::print("{}\n", rows.dump(2, ' ', true, nlohmann::json::error_handler_t::replace));
   return int(Exit::done);

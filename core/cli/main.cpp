@@ -65,7 +65,8 @@ int dispatch(const std::vector<std::string>& words) {
     return int(words.empty() ? Exit::usage : Exit::done);
   }
   if (words[0] == "--version") {
-    fmt::print("stiefel {}\nBLAS: {} kernels of {}\nSIMD: {}\n", STIEFEL_VERSION, blas_core(), blas_configuration(), product_target());
+    fmt::print("stiefel {}\nBLAS: {} kernels of {}\nSIMD: {}\n", STIEFEL_VERSION, blas_core(), blas_configuration(),
+               product_target());
     return int(Exit::done);
   }
   if (words[0] == reading_command) return serve_reads();
@@ -80,7 +81,8 @@ int dispatch(const std::vector<std::string>& words) {
   return runners.find(command.name)->second(rest);
 }
 
-/// Every step allocates the same sizes again: memory is not returned in between, so its pages need not be cleared again.
+/// Every step allocates the same sizes again: memory is not returned in between, so its pages need not be cleared
+/// again.
 void keep_freed_memory() {
 #ifdef __GLIBC__
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
@@ -121,7 +123,8 @@ int tell_error() {
     return tell(file_error("working on", error.path1(), error.code().value()));
   } catch (const std::system_error& error) {
     if (std::ferror(stdout)) return tell_unwritten(error.code().value());
-    const bool exhausted = error.code() == std::errc::not_enough_memory || error.code() == std::errc::resource_unavailable_try_again;
+    const bool exhausted =
+        error.code() == std::errc::not_enough_memory || error.code() == std::errc::resource_unavailable_try_again;
     say("stiefel: {}{}\n", printable_lines(error.what()),
         exhausted ? ": not enough memory for another thread; use fewer with --threads" : "");
     return int(exhausted ? Exit::exhausted : Exit::internal);

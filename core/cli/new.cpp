@@ -47,7 +47,8 @@ std::string class_name(const std::string& name) {
 
 std::string filled(std::string text, const std::string& name) {
   const auto replace = [&](const std::string& word, const std::string& by) {
-    for (std::size_t at = text.find(word); at != text.npos; at = text.find(word, at + by.size())) text.replace(at, word.size(), by);
+    for (std::size_t at = text.find(word); at != text.npos; at = text.find(word, at + by.size()))
+      text.replace(at, word.size(), by);
   };
   replace("CLASS", class_name(name));
   replace("NAME", name);
@@ -58,14 +59,16 @@ void write(const std::filesystem::path& file, const std::string& text) {
   std::ofstream out(file);
   out << text;
   out.close();
-  if (!out) throw Error(fmt::format("cannot write {}; check free space and permissions", file.string()), Exit::exhausted);
+  if (!out)
+    throw Error(fmt::format("cannot write {}; check free space and permissions", file.string()), Exit::exhausted);
 }
 
 }  // namespace
 
 int new_command(std::span<const std::string> words) {
   const Arguments arguments = parse_arguments("new", words);
-  if (arguments.positional.size() != 2) throw Error("choose what to create: stiefel new parametrisation|cell|task|optimizer NAME");
+  if (arguments.positional.size() != 2)
+    throw Error("choose what to create: stiefel new parametrisation|cell|task|optimizer NAME");
   const Template& chosen = find_template(arguments.positional[0]);
   const std::string& name = arguments.positional[1];
   check_name(name);
@@ -73,11 +76,13 @@ int new_command(std::span<const std::string> words) {
   for (const PluginFile& file : registry.files())
     for (const Entry* entry : file.entries)
       if (name == entry->name && std::string(name_of(entry->role)) == chosen.role)
-        throw Error(fmt::format("the {} '{}' already exists in {}; choose another name", chosen.role, name, file.path.string()));
+        throw Error(fmt::format("the {} '{}' already exists in {}; choose another name", chosen.role, name,
+                                file.path.string()));
 
   const std::filesystem::path folder = name;
   std::error_code fault;
-  if (std::filesystem::exists(folder)) throw Error(fmt::format("{} already exists; choose another name or move it away", folder.string()));
+  if (std::filesystem::exists(folder))
+    throw Error(fmt::format("{} already exists; choose another name or move it away", folder.string()));
   if (!std::filesystem::create_directory(folder, fault))
     throw Error(fmt::format("cannot create the folder {}: {}", folder.string(), fault.message()));
   write(folder / (name + ".cpp"), filled(chosen.source, name));

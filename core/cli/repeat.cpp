@@ -19,16 +19,19 @@ int repeat_command(std::span<const std::string> words) {
   if (arguments.positional.size() != 1) throw Error("name the folder of one run: stiefel repeat RUN");
   const std::filesystem::path original = run_folder(arguments.positional.front());
   if (arguments.has("--check") && run_state(original) != RunState::finished)
-    throw Error(fmt::format("{0} is not finished, so a complete run cannot be compared with it; finish it with `stiefel resume {0}`",
-                            original.string()),
-                Exit::in_use);
+    throw Error(
+        fmt::format(
+            "{0} is not finished, so a complete run cannot be compared with it; finish it with `stiefel resume {0}`",
+            original.string()),
+        Exit::in_use);
   std::vector<std::string> overrides;
   if (arguments.has("--threads")) overrides.push_back("threads=" + arguments.value("--threads"));
   Registry registry = found_plugins();
   const LoadedExperiment loaded = load_experiment(original / "config.yaml", overrides, registry);
   RunOptions options = running_options(arguments, "repeat", words);
   options.output = arguments.value("--output", "repeats");
-  if (std::filesystem::weakly_canonical(options.output / loaded.experiment.name / loaded.id) == std::filesystem::weakly_canonical(original))
+  if (std::filesystem::weakly_canonical(options.output / loaded.experiment.name / loaded.id) ==
+      std::filesystem::weakly_canonical(original))
     throw Error(fmt::format("{} is the run itself; choose another folder with --output", original.string()));
   std::filesystem::path made;
   const int code = train(arguments, options, [&](RunObserver& observer) {
@@ -39,10 +42,10 @@ int repeat_command(std::span<const std::string> words) {
   if (code != 0 || !arguments.has("--check")) return code;
   const std::vector<std::string> found = differing(original, made);
   if (!found.empty())
-    throw Error(
-        fmt::format("{} and {} differ in {} places: {}{}", original.string(), made.string(), found.size(),
-                    fmt::join(std::span(found).first(std::min<std::size_t>(found.size(), 10)), ", "), found.size() > 10 ? ", …" : ""),
-        Exit::damaged);
+    throw Error(fmt::format("{} and {} differ in {} places: {}{}", original.string(), made.string(), found.size(),
+                            fmt::join(std::span(found).first(std::min<std::size_t>(found.size(), 10)), ", "),
+                            found.size() > 10 ? ", …" : ""),
+                Exit::damaged);
   fmt::print("identical to the bit with {}\n", original.string());
   return int(Exit::done);
 }

@@ -29,10 +29,12 @@ int report_command(std::span<const std::string> words) {
   if (arguments.positional.empty()) throw Error("name folders of runs: stiefel report runs/NAME");
   const std::string format = figure_format(arguments);
   report::StudyBuilder builder(arguments.value("--metric"), words_at_commas(arguments.value("--by")));
-  read_runs(find_runs(arguments.positional), report::report_request(), [&](RunData&& run) { builder.take(std::move(run)); });
+  read_runs(find_runs(arguments.positional), report::report_request(),
+            [&](RunData&& run) { builder.take(std::move(run)); });
   const report::Study study = builder.finish();
   for (const RunData& run : study.unreadable) say("stiefel: {}: {}\n", run.path.string(), run.unreadable);
-  const std::vector<report::Section> sections = report::figures_of(study, words_at_commas(arguments.value("--against")));
+  const std::vector<report::Section> sections =
+      report::figures_of(study, words_at_commas(arguments.value("--against")));
   const std::string html = report::page(study, sections, arguments.value("--title"));
   const bool other = arguments.has("--figures") || arguments.has("--pdf");
   if (arguments.has("--figures")) report::write_figures(sections, arguments.value("--figures"), format);

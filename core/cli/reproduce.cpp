@@ -1,4 +1,5 @@
-// `stiefel reproduce list|report [NAME...]` and `stiefel reproduce NAME...`: published results, rerun and compared with what was published.
+// `stiefel reproduce list|report [NAME...]` and `stiefel reproduce NAME...`: published results, rerun and compared with
+// what was published.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -19,7 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What was measured, as data: `report` writes it next to REPRODUCTION.md, and reads it where the runs themselves are gone.
+/// What was measured, as data: `report` writes it next to REPRODUCTION.md, and reads it where the runs themselves are
+/// gone.
 constexpr const char* record_name = "reproduction.json";
 
 fs::path experiments_folder(const Arguments& arguments) {
@@ -27,7 +29,8 @@ fs::path experiments_folder(const Arguments& arguments) {
   if (fs::exists("experiments/published.yaml")) return "experiments";
   // Installed next to lib or lib/TRIPLET; in a build tree, a link to the sources.
   for (fs::path folder = library_folder(); folder.has_relative_path(); folder = folder.parent_path())
-    if (const fs::path installed = folder / "share/stiefel/experiments"; fs::exists(installed / "published.yaml")) return installed;
+    if (const fs::path installed = folder / "share/stiefel/experiments"; fs::exists(installed / "published.yaml"))
+      return installed;
   throw Error("there is no experiments/published.yaml here; name the folder that holds it with --experiments");
 }
 
@@ -43,7 +46,8 @@ double budget_of(const Arguments& arguments) {
   if (!arguments.has("--budget")) return 1;
   const std::optional<double> budget = number_from<double>(arguments.value("--budget"));
   if (!budget || !(*budget > 0) || !(*budget <= 1))
-    throw Error(fmt::format("--budget must be a number above 0 and at most 1, got \"{}\"", arguments.value("--budget")));
+    throw Error(
+        fmt::format("--budget must be a number above 0 and at most 1, got \"{}\"", arguments.value("--budget")));
   return *budget;
 }
 
@@ -77,11 +81,13 @@ int list_rows(const std::vector<ReproducedRow>& rows, const Arguments& arguments
 
 fs::path report_folder(const PublishedResults& published, const Arguments& arguments) {
   const fs::path results = published.folder / "../results";
-  return arguments.has("--to") ? fs::path(arguments.value("--to")) : fs::exists(results) ? results / "measured" : fs::path(".");
+  return arguments.has("--to") ? fs::path(arguments.value("--to"))
+         : fs::exists(results) ? results / "measured"
+                               : fs::path(".");
 }
 
-int report(const PublishedResults& published, const Reproduction& reproduction, const std::vector<const PublishedRow*>& chosen,
-           const fs::path& output, const fs::path& to) {
+int report(const PublishedResults& published, const Reproduction& reproduction,
+           const std::vector<const PublishedRow*>& chosen, const fs::path& output, const fs::path& to) {
   const std::vector<ReproducedRow> all = reproduction.look(published.choose({}), to / record_name),
                                    rows = reproduction.look(chosen, to / record_name);
   fs::create_directories(to);
@@ -123,14 +129,17 @@ int run_rows(const Reproduction& reproduction, const std::vector<const Published
 int reproduce_command(std::span<const std::string> words) {
   const Arguments arguments = parse_arguments("reproduce", words);
   if (arguments.positional.empty())
-    throw Error("choose what to reproduce: stiefel reproduce list, or a paper, an item or an experiment that it shows, or report");
+    throw Error(
+        "choose what to reproduce: stiefel reproduce list, or a paper, an item or an experiment that it shows, or "
+        "report");
   const std::string& what = arguments.positional.front();
   const bool shows = what == "list" || what == "report";
   const PublishedResults published = read_published(experiments_folder(arguments));
   const std::vector<const PublishedRow*> rows =
       published.choose({arguments.positional.begin() + (shows ? 1 : 0), arguments.positional.end()});
   const fs::path output = output_folder(arguments);
-  const fs::path timings = arguments.value("--timings", (published.folder / "../results/measured/timings.json").string());
+  const fs::path timings =
+      arguments.value("--timings", (published.folder / "../results/measured/timings.json").string());
   Registry registry = found_plugins();
   const Reproduction reproduction(published, output, timings, registry);
   const fs::path to = report_folder(published, arguments);

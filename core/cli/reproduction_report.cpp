@@ -15,7 +15,9 @@
 namespace stiefel::cli {
 namespace {
 
-std::string number_or_nothing(double value, const char* form) { return std::isnan(value) ? "" : fmt::format(fmt::runtime(form), value); }
+std::string number_or_nothing(double value, const char* form) {
+  return std::isnan(value) ? "" : fmt::format(fmt::runtime(form), value);
+}
 
 std::string seeds_text(const ReproducedRow& row) {
   return row.row->timing() || row.row->seeds.size() == 1 ? "" : fmt::format("{}/{}", row.count, row.row->seeds.size());
@@ -50,7 +52,9 @@ std::vector<Item> items_with_runs(const std::vector<ReproducedRow>& rows) {
     if (items.empty() || items.back().first->item_name() != row.row->item_name()) items.push_back({row.row, {}});
     items.back().rows.push_back(&row);
   }
-  std::erase_if(items, [](const Item& item) { return std::ranges::none_of(item.rows, [](const auto* row) { return has_run(*row); }); });
+  std::erase_if(items, [](const Item& item) {
+    return std::ranges::none_of(item.rows, [](const auto* row) { return has_run(*row); });
+  });
   return items;
 }
 
@@ -60,8 +64,8 @@ TextTable item_table(const Item& item) {
                   {}};
   for (const ReproducedRow* row : item.rows) {
     const std::string share = row->count == 0 || row->row->timing() ? "" : fmt::format("{:.3g} %", 100 * row->share);
-    table.rows.push_back({row->row->row, published_text(*row), measured_text(*row), number_or_nothing(row->difference, "{:+.4g}"),
-                          seeds_text(*row), share, processor_time(*row),
+    table.rows.push_back({row->row->row, published_text(*row), measured_text(*row),
+                          number_or_nothing(row->difference, "{:+.4g}"), seeds_text(*row), share, processor_time(*row),
                           over_seeds(*row, [](const Measurement& seed) { return seed.commit; }), state_of(*row)});
   }
   return table;
@@ -77,7 +81,8 @@ std::vector<std::string> explanations(const Item& item) {
   std::vector<std::string> lines;
   for (const ReproducedRow* row : item.rows)
     if (row->verdict == Verdict::missed)
-      lines.push_back(fmt::format("{}: {}", row->row->row, row->row->explanation.empty() ? "unexplained." : row->row->explanation));
+      lines.push_back(
+          fmt::format("{}: {}", row->row->row, row->row->explanation.empty() ? "unexplained." : row->row->explanation));
   return lines;
 }
 
@@ -106,9 +111,11 @@ std::string curves(const Item& item) {
 }  // namespace
 
 TextTable reproduction_table(const std::vector<ReproducedRow>& rows) {
-  TextTable table{{"item", "row", "published", "measured", "seeds", "state"}, {false, false, true, true, true, false}, {}};
+  TextTable table{
+      {"item", "row", "published", "measured", "seeds", "state"}, {false, false, true, true, true, false}, {}};
   for (const ReproducedRow& row : rows)
-    table.rows.push_back({row.row->item_name(), row.row->row, published_text(row), measured_text(row), seeds_text(row), state_of(row)});
+    table.rows.push_back(
+        {row.row->item_name(), row.row->row, published_text(row), measured_text(row), seeds_text(row), state_of(row)});
   return table;
 }
 
@@ -129,20 +136,24 @@ std::string reproduction_summary(const std::vector<ReproducedRow>& rows) {
   }
   const auto counts = [](std::map<Verdict, int>& of) {
     const int sum = of[Verdict::matched] + of[Verdict::better] + of[Verdict::missed] + of[Verdict::diverged];
-    return fmt::format("{} measured at the published budget ({} matched, {} better, {} missed, {} diverged), {} with part of it", sum,
-                       of[Verdict::matched], of[Verdict::better], of[Verdict::missed], of[Verdict::diverged], of[Verdict::part]);
+    return fmt::format(
+        "{} measured at the published budget ({} matched, {} better, {} missed, {} diverged), {} with part of it", sum,
+        of[Verdict::matched], of[Verdict::better], of[Verdict::missed], of[Verdict::diverged], of[Verdict::part]);
   };
-  return fmt::format("{} printed results: {}.\n{} curves with a criterion: {}.\n{} printed times: {} measured.\n", printed, counts(values),
-                     criteria, counts(judged), timings, timed);
+  return fmt::format("{} printed results: {}.\n{} curves with a criterion: {}.\n{} printed times: {} measured.\n",
+                     printed, counts(values), criteria, counts(judged), timings, timed);
 }
 
 std::string reproduction_markdown(const PublishedResults& published, const std::vector<ReproducedRow>& rows) {
   std::vector<std::string> tolerances;
-  for (const auto& [metric, tolerance] : published.tolerances) tolerances.push_back(fmt::format("{} ({})", tolerance, metric));
+  for (const auto& [metric, tolerance] : published.tolerances)
+    tolerances.push_back(fmt::format("{} ({})", tolerance, metric));
   std::string text = fmt::format(
-      "# Reproduction\n\nPublished results next to measured ones, written by `stiefel reproduce report`. `experiments/published.yaml` has\n"
+      "# Reproduction\n\nPublished results next to measured ones, written by `stiefel reproduce report`. "
+      "`experiments/published.yaml` has\n"
       "what was published and the criterion of each curve. A value matches when it is worse by no more than\n{}.\n"
-      "A question mark follows a published value that is not certain. A commit with + had changes. CPU seconds are those of all seeds "
+      "A question mark follows a published value that is not certain. A commit with + had changes. CPU seconds are "
+      "those of all seeds "
       "together.\n\n{}",
       fmt::join(tolerances, ", "), reproduction_summary(rows));
   for (const Item& item : items_with_runs(rows)) {
@@ -159,9 +170,9 @@ std::string reproduction_page(const PublishedResults& published, const std::vect
   std::string html;
   for (const Item& item : items_with_runs(rows)) {
     const TextTable table = item_table(item);
-    html +=
-        fmt::format("<section><h2>{}</h2><p class=\"note\">{}</p><div class=\"panel\">{}</div>\n", report::escape(heading(published, item)),
-                    report::escape(note_of(item)), report::plain_table(table.header, table.numeric, table.rows));
+    html += fmt::format("<section><h2>{}</h2><p class=\"note\">{}</p><div class=\"panel\">{}</div>\n",
+                        report::escape(heading(published, item)), report::escape(note_of(item)),
+                        report::plain_table(table.header, table.numeric, table.rows));
     for (const std::string& line : explanations(item)) html += "<p>" + report::escape(line) + "</p>\n";
     html += curves(item) + "</section>\n";
   }

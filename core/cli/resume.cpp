@@ -23,8 +23,9 @@ int resume_command(std::span<const std::string> words) {
   Registry registry = found_plugins();
   const LoadedExperiment loaded = load_experiment(directory / "config.yaml", overrides, registry);
   RunOptions options = running_options(arguments, "resume", words);
-  return train(arguments, options,
-               [&](RunObserver& observer) { return resume_experiment(directory, loaded, registry, options, allowed, observer); });
+  return train(arguments, options, [&](RunObserver& observer) {
+    return resume_experiment(directory, loaded, registry, options, allowed, observer);
+  });
 }
 
 }  // namespace stiefel::cli

@@ -23,7 +23,8 @@ int run_command(std::span<const std::string> words) {
     for (const std::string& line : dry_run(loaded, registry, options).lines) fmt::print("{}\n", line);
     return int(Exit::done);
   }
-  return train(arguments, options, [&](RunObserver& observer) { return run_experiment(loaded, registry, options, observer); });
+  return train(arguments, options,
+               [&](RunObserver& observer) { return run_experiment(loaded, registry, options, observer); });
 }
 
 }  // namespace stiefel::cli

@@ -94,14 +94,17 @@ int report(const RunSummary& summary) {
 int train(const Arguments& arguments, RunOptions& options, const std::function<RunSummary(RunObserver&)>& work) {
   const std::unique_ptr<Ranks> ranks = arguments.has("--mpi") ? mpi_ranks() : std::make_unique<Ranks>();
   options.ranks = ranks.get();
-  if (const std::string slow = blas_warning(); !slow.empty() && ranks->first() && !arguments.has("--quiet")) print_warning(slow);
+  if (const std::string slow = blas_warning(); !slow.empty() && ranks->first() && !arguments.has("--quiet"))
+    print_warning(slow);
   try {
-    TerminalObserver observer(choose_verbosity(arguments.has("--quiet") || !ranks->first(), !arguments.has("--no-progress")));
+    TerminalObserver observer(
+        choose_verbosity(arguments.has("--quiet") || !ranks->first(), !arguments.has("--no-progress")));
     const RunSummary summary = work(observer);
     return ranks->first() ? report(summary) : summary.exit_code;
   } catch (...) {
     if (ranks->count() == 1) throw;
-    // An error of all ranks is reported by the first alone, whose abort ends the others: SIGKILL comes a second after SIGTERM.
+    // An error of all ranks is reported by the first alone, whose abort ends the others: SIGKILL comes a second after
+    // SIGTERM.
     if (!ranks->first()) std::this_thread::sleep_for(std::chrono::seconds(3));
     const int code = tell_error();
     ranks->abort(code);  // the others would wait for this one

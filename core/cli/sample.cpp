@@ -19,7 +19,8 @@ template <class T> T number_option(const Arguments& arguments, const std::string
   if (!arguments.has(option)) return otherwise;
   const std::string text = arguments.value(option);
   const std::optional<T> value = number_from<T>(text);
-  if (!value || !(*value >= least)) throw Error(fmt::format("{} must be a number of at least {}, got \"{}\"", option, least, text));
+  if (!value || !(*value >= least))
+    throw Error(fmt::format("{} must be a number of at least {}, got \"{}\"", option, least, text));
   return *value;
 }
 
@@ -35,8 +36,9 @@ int sample_command(std::span<const std::string> words) {
     throw Error(fmt::format("--network must be best, last or step_N, got '{}'", which));
   options.network = network_path(directory, which);
   if (!exists(options.network))
-    throw Error(fmt::format("there is no {}: the run has not been evaluated yet; or choose another network with --network",
-                            options.network.string()));
+    throw Error(
+        fmt::format("there is no {}: the run has not been evaluated yet; or choose another network with --network",
+                    options.network.string()));
   options.length = number_option<Index>(arguments, "--length", options.length, 0);
   options.temperature = number_option<double>(arguments, "--temperature", options.temperature, 0);
   options.seed = number_option<std::uint64_t>(arguments, "--seed", options.seed, 0);

@@ -34,7 +34,8 @@ void write_line(int descriptor, std::string_view beginning, std::initializer_lis
 void tell_the_end(std::initializer_list<std::string_view> sentence) noexcept {
   static std::atomic_flag ending;
   while (ending.test_and_set()) pause();
-  write_line(STDERR_FILENO, isatty(STDERR_FILENO) ? "\nstiefel: " : "stiefel: ", sentence);  // there may be a progress line on a terminal
+  write_line(STDERR_FILENO, isatty(STDERR_FILENO) ? "\nstiefel: " : "stiefel: ",
+             sentence);  // there may be a progress line on a terminal
   if (const int log = log_of_run; log >= 0) write_line(log, "failed: ", sentence);
 }
 
@@ -72,8 +73,8 @@ const pid_t process = getpid();
 void on_exit_call(int, void*) {
   const PluginCall* call = PluginCall::innermost();
   if (!call || getpid() != process) return;
-  tell_the_end(
-      {"exit() was called in ", call->verb, "() of ", call->plugin, " (", call->file, "); let the plugin throw stiefel::Error", go_on});
+  tell_the_end({"exit() was called in ", call->verb, "() of ", call->plugin, " (", call->file,
+                "); let the plugin throw stiefel::Error", go_on});
   _exit(int(Exit::plugin));
 }
 

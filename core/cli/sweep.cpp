@@ -27,8 +27,8 @@ SweepFolder folder_of(const Arguments& arguments) {
 /// Folders of runs stay when the plan is changed, and commands that look for runs in the folder find them all.
 void tell_other_runs(const SweepFolder& folder) {
   if (const std::size_t others = folder.other_runs().size(); others > 0)
-    say("{} has {} more {} from another plan, which `stiefel compare` and `report` also show\n", folder.runs().string(), others,
-        others == 1 ? "run" : "runs");
+    say("{} has {} more {} from another plan, which `stiefel compare` and `report` also show\n", folder.runs().string(),
+        others, others == 1 ? "run" : "runs");
 }
 
 void forget_cancelling(const SweepFolder& folder) { fs::remove(folder.cancelled()); }
@@ -38,7 +38,8 @@ int plan_and_work(const Arguments& arguments, std::span<const std::string> words
   const std::string& file = arguments.positional[1];
   Registry registry = found_plugins();
   const auto sweep = load_sweep(file, {arguments.positional.begin() + 2, arguments.positional.end()}, registry);
-  if (!sweep) throw Error(fmt::format("{} describes one run, so use `stiefel run`; a sweep needs seeds: or sweep:", file));
+  if (!sweep)
+    throw Error(fmt::format("{} describes one run, so use `stiefel run`; a sweep needs seeds: or sweep:", file));
   if (sweep->combinations > sweep->runs.size())
     say("{} combinations of values give {} runs: some are equivalent\n", sweep->combinations, sweep->runs.size());
   if (arguments.has("--dry-run")) {
@@ -80,8 +81,8 @@ int status(const Arguments& arguments) {
     fmt::print("{}\n", summary(looks));
     if (const std::string nobody = Rungs(folder).nobody(looks); !nobody.empty()) fmt::print("{}\n", nobody);
     for (std::size_t i = 0; i < runs.size(); ++i)
-      fmt::print("{}  {:<8}  step {:<7}  {}{}\n", runs[i].id, name_of(looks[i].state), looks[i].step, folder.values(runs[i]),
-                 looks[i].state == SweepState::failed ? ": " + looks[i].message : "");
+      fmt::print("{}  {:<8}  step {:<7}  {}{}\n", runs[i].id, name_of(looks[i].state), looks[i].step,
+                 folder.values(runs[i]), looks[i].state == SweepState::failed ? ": " + looks[i].message : "");
     return int(Exit::done);
   }
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
@@ -113,11 +114,13 @@ int cancel(const Arguments& arguments) {
   };
   while (at_work()) {
     if (std::chrono::steady_clock::now() > end)
-      throw Error(fmt::format("some runs are still in progress; `stiefel sweep status {}` lists them", folder.path().string()),
-                  Exit::in_use);
+      throw Error(
+          fmt::format("some runs are still in progress; `stiefel sweep status {}` lists them", folder.path().string()),
+          Exit::in_use);
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
   }
-  fmt::print("{}; continue with `stiefel sweep resume {}`\n", summary(look_at_all(folder, patience)), folder.path().string());
+  fmt::print("{}; continue with `stiefel sweep resume {}`\n", summary(look_at_all(folder, patience)),
+             folder.path().string());
   return int(Exit::done);
 }
 
@@ -131,7 +134,8 @@ int sweep_command(std::span<const std::string> words) {
   if (what == "retry") return retry(arguments);
   if (what == "status") return status(arguments);
   if (what == "cancel") return cancel(arguments);
-  throw Error("choose an action: stiefel sweep run FILE, or status, resume, retry or cancel with the folder of a sweep");
+  throw Error(
+      "choose an action: stiefel sweep run FILE, or status, resume, retry or cancel with the folder of a sweep");
 }
 
 }  // namespace stiefel::cli

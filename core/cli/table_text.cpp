@@ -24,13 +24,15 @@ std::size_t columns_of_character(std::string_view bytes) {
 }
 
 /// `row` as one line, its cells written by `write` with `between` in between.
-std::string line(const std::vector<std::string>& row, const std::string& between, const std::function<std::string(std::size_t)>& write) {
+std::string line(const std::vector<std::string>& row, const std::string& between,
+                 const std::function<std::string(std::size_t)>& write) {
   std::string text;
   for (std::size_t i = 0; i < row.size(); ++i) text += (i ? between : "") + write(i);
   return text;
 }
 
-std::string all_lines(const TextTable& table, const std::function<std::string(const std::vector<std::string>&)>& write) {
+std::string all_lines(const TextTable& table,
+                      const std::function<std::string(const std::vector<std::string>&)>& write) {
   std::string text;
   for (const auto& row : table.rows) text += write(row);
   return text;
@@ -140,11 +142,13 @@ std::string markdown(const TextTable& table) {
     return "| " +
            line(row, " | ",
                 [&](std::size_t i) {
-                  return escaped(row[i], [](char c) { return (std::strchr("|\\`*<", c) ? "\\" : "") + std::string(1, c); });
+                  return escaped(row[i],
+                                 [](char c) { return (std::strchr("|\\`*<", c) ? "\\" : "") + std::string(1, c); });
                 }) +
            " |\n";
   };
-  return write(table.header) + "|" + line(table.header, "", [&](std::size_t i) { return table.numeric[i] ? "---:|" : "---|"; }) + "\n" +
+  return write(table.header) + "|" +
+         line(table.header, "", [&](std::size_t i) { return table.numeric[i] ? "---:|" : "---|"; }) + "\n" +
          all_lines(table, write);
 }
 
@@ -152,8 +156,9 @@ std::string latex(const TextTable& table) {
   const auto write = [](const std::vector<std::string>& row) {
     return line(row, " & ", [&](std::size_t i) { return latex_cell(row[i]); }) + " \\\\\n";
   };
-  return "\\begin{tabular}{" + line(table.header, "", [&](std::size_t i) { return table.numeric[i] ? "r" : "l"; }) + "}\n\\toprule\n" +
-         write(table.header) + "\\midrule\n" + all_lines(table, write) + "\\bottomrule\n\\end{tabular}\n";
+  return "\\begin{tabular}{" + line(table.header, "", [&](std::size_t i) { return table.numeric[i] ? "r" : "l"; }) +
+         "}\n\\toprule\n" + write(table.header) + "\\midrule\n" + all_lines(table, write) +
+         "\\bottomrule\n\\end{tabular}\n";
 }
 
 }  // namespace stiefel::cli

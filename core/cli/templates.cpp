@@ -52,7 +52,8 @@ template <class S> class CLASS final : public Dense<S> {
 STIEFEL_PLUGIN("1.0", stiefel::parametrisation<CLASS>("NAME", "Cayley transform of a skew-symmetric matrix"))
 )";
 
-constexpr char cell_source[] = R"(// A leaky cell: h_t = (1 − α) h_{t−1} + α u_t, u_t = tanh(a_t), a_t = W h_{t−1} + V x_t + b.
+constexpr char cell_source[] =
+    R"(// A leaky cell: h_t = (1 − α) h_{t−1} + α u_t, u_t = tanh(a_t), a_t = W h_{t−1} + V x_t + b.
 //
 //   backward   g = ∂L/∂h_t      δ = α g (1 − u²), clipped      ∂L/∂h_{t−1} = (1 − α) g + Wᵀ δ      dW = Σ δ h_{t−1}ᵀ
 #include <stiefel/plugin.hpp>
@@ -154,7 +155,8 @@ template <class S> class CLASS final : public Task<S> {
 STIEFEL_PLUGIN("1.0", stiefel::task<CLASS>("NAME", "recall the first of many random numbers"))
 )";
 
-constexpr char optimizer_source[] = R"(// Momentum of normalised gradients: v ← μ v + (1 − μ) g, θ ← θ − η v / (√(mean v²) + ε).
+constexpr char optimizer_source[] =
+    R"(// Momentum of normalised gradients: v ← μ v + (1 − μ) g, θ ← θ − η v / (√(mean v²) + ε).
 #include <stiefel/plugin.hpp>
 
 namespace {

@@ -1,4 +1,5 @@
-// `stiefel top DIR…`: the runs below some folders while they go on, as a table that is drawn again, or as lines in a log.
+// `stiefel top DIR…`: the runs below some folders while they go on, as a table that is drawn again, or as lines in a
+// log.
 #define NCURSES_WIDECHAR 1
 #include <curses.h>
 #include <fmt/format.h>
@@ -42,8 +43,10 @@ std::string sparkline(const std::vector<double>& losses, std::size_t width, bool
   const bool logarithmic = *low > 0 && *high > 10 * *low;
   std::vector<double> heights(std::min(width, losses.size()));
   for (std::size_t i = 0; i < heights.size(); ++i) {
-    const std::size_t first = i * losses.size() / heights.size(), end = std::max(first + 1, (i + 1) * losses.size() / heights.size());
-    for (std::size_t k = first; k < end; ++k) heights[i] += (logarithmic ? std::log(losses[k]) : losses[k]) / double(end - first);
+    const std::size_t first = i * losses.size() / heights.size(),
+                      end = std::max(first + 1, (i + 1) * losses.size() / heights.size());
+    for (std::size_t k = first; k < end; ++k)
+      heights[i] += (logarithmic ? std::log(losses[k]) : losses[k]) / double(end - first);
   }
   const auto [bottom, top] = std::minmax_element(heights.begin(), heights.end());
   std::string text;
@@ -81,10 +84,15 @@ class Runs {
   std::vector<const ProgressReader*> sorted(int order) const {
     std::vector<const ProgressReader*> runs;
     for (const auto& item : readers_) runs.push_back(&item.second);
-    const auto left = [](const ProgressReader* run) { return std::isfinite(run->seconds_left()) ? run->seconds_left() : 1e300; };
-    const auto loss = [](const ProgressReader* run) { return std::isfinite(run->latest().loss) ? run->latest().loss : 1e300; };
+    const auto left = [](const ProgressReader* run) {
+      return std::isfinite(run->seconds_left()) ? run->seconds_left() : 1e300;
+    };
+    const auto loss = [](const ProgressReader* run) {
+      return std::isfinite(run->latest().loss) ? run->latest().loss : 1e300;
+    };
     if (order == 1)
-      std::stable_sort(runs.begin(), runs.end(), [](auto* a, auto* b) { return (a->state() == "running") > (b->state() == "running"); });
+      std::stable_sort(runs.begin(), runs.end(),
+                       [](auto* a, auto* b) { return (a->state() == "running") > (b->state() == "running"); });
     if (order == 2) std::stable_sort(runs.begin(), runs.end(), [&](auto* a, auto* b) { return left(a) < left(b); });
     if (order == 3) std::stable_sort(runs.begin(), runs.end(), [&](auto* a, auto* b) { return loss(a) < loss(b); });
     return runs;
@@ -93,11 +101,13 @@ class Runs {
     std::map<std::string, int> counts;
     for (const auto& item : readers_) ++counts[item.second.state()];
     std::string text = fmt::format("{} runs", readers_.size());
-    for (const auto& [state, count] : counts) text += fmt::format(", {} {}", count, state.empty() ? "not read yet" : state);
+    for (const auto& [state, count] : counts)
+      text += fmt::format(", {} {}", count, state.empty() ? "not read yet" : state);
     return text;
   }
   bool running() const {
-    return std::any_of(readers_.begin(), readers_.end(), [](const auto& item) { return item.second.state() == "running"; });
+    return std::any_of(readers_.begin(), readers_.end(),
+                       [](const auto& item) { return item.second.state() == "running"; });
   }
 
  private:
@@ -107,7 +117,9 @@ class Runs {
   Clock::time_point search_at_ = Clock::now();
 };
 
-std::string folder_name(const ProgressReader& run) { return (run.run().parent_path().filename() / run.run().filename()).string(); }
+std::string folder_name(const ProgressReader& run) {
+  return (run.run().parent_path().filename() / run.run().filename()).string();
+}
 
 const std::vector<std::string> header{"run", "state", "step", "done", "loss", "best", "steps/s", "left", "losses"};
 
@@ -155,8 +167,10 @@ TextTable fitting_table_of(std::span<const ProgressReader* const> runs, std::siz
     row[0] = unicode ? printable(row[0]) : ascii(printable(row[0]));
     for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], columns_of(row[i]));
   }
-  const std::size_t names = widths[0], numbers = std::accumulate(widths.begin() + 1, widths.end() - 1, between * (header.size() - 1));
-  const std::size_t left = std::max(width, numbers + narrowest + shortest_name) - numbers, name = std::min(names, left - narrowest);
+  const std::size_t names = widths[0],
+                    numbers = std::accumulate(widths.begin() + 1, widths.end() - 1, between * (header.size() - 1));
+  const std::size_t left = std::max(width, numbers + narrowest + shortest_name) - numbers,
+                    name = std::min(names, left - narrowest);
   for (auto& row : table.rows) row[0] = shortened(row[0], name, unicode ? "…" : "~");
   add_losses(table, runs, std::min(left - name, widest), unicode);
   return table;
@@ -166,7 +180,8 @@ TextTable fitting_table_of(std::span<const ProgressReader* const> runs, std::siz
 class Screen {
  public:
   Screen() {
-    if (!newterm(nullptr, stdout, stdin)) throw Error("this terminal cannot be drawn on (TERM); use --once or pipe the output");
+    if (!newterm(nullptr, stdout, stdin))
+      throw Error("this terminal cannot be drawn on (TERM); use --once or pipe the output");
     cbreak(), noecho(), curs_set(0), keypad(stdscr, TRUE);
     coloured_ = !std::getenv("NO_COLOR") && has_colors();
     if (coloured_) {
@@ -207,7 +222,8 @@ int watch(Runs& runs, double interval, bool unicode) {
     if (const auto now = Clock::now(); now >= due && runs.update(now + std::chrono::milliseconds(250)))
       due = now + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(interval));
     const auto sorted = runs.sorted(order);
-    const int count = int(sorted.size()), height = getmaxy(stdscr), width = getmaxx(stdscr), rows = std::max(height - 3, 0);
+    const int count = int(sorted.size()), height = getmaxy(stdscr), width = getmaxx(stdscr),
+              rows = std::max(height - 3, 0);
     top = std::clamp(top, 0, std::max(count - rows, 0));
     const std::span shown = std::span(sorted).subspan(std::size_t(top), std::size_t(std::min(rows, count - top)));
     const auto line = [&](int row, std::string_view text, attr_t attributes) {
@@ -217,11 +233,12 @@ int watch(Runs& runs, double interval, bool unicode) {
     line(0, runs.summary(), A_BOLD);
     std::istringstream text(aligned(fitting_table_of(shown, std::size_t(width), unicode)));
     std::string row;
-    for (int i = -1; std::getline(text, row); ++i) line(2 + i, row, i < 0 ? A_UNDERLINE : screen.of_state(shown[std::size_t(i)]->state()));
+    for (int i = -1; std::getline(text, row); ++i)
+      line(2 + i, row, i < 0 ? A_UNDERLINE : screen.of_state(shown[std::size_t(i)]->state()));
     line(height - 1,
          fmt::format("{}-{} of {}, by {}   q quit   s sort by {}   {} PgUp PgDn Home End", shown.empty() ? 0 : top + 1,
-                     top + int(shown.size()), count, orders[std::size_t(order)], orders[std::size_t(order + 1) % orders.size()],
-                     unicode ? "↑ ↓" : "Up Down"),
+                     top + int(shown.size()), count, orders[std::size_t(order)],
+                     orders[std::size_t(order + 1) % orders.size()], unicode ? "↑ ↓" : "Up Down"),
          A_DIM);
     refresh();
     timeout(int(std::max<std::int64_t>(0, std::chrono::ceil<std::chrono::milliseconds>(due - Clock::now()).count())));
@@ -286,7 +303,8 @@ int top_command(std::span<const std::string> words) {
   if (arguments.positional.empty()) throw Error("name folders with runs: stiefel top DIR...");
   std::setlocale(LC_CTYPE, "");
   const bool unicode = std::string(nl_langinfo(CODESET)) == "UTF-8";
-  const bool terminal = choose_verbosity(false, true) == Verbosity::live && isatty(STDOUT_FILENO) && isatty(STDIN_FILENO);
+  const bool terminal =
+      choose_verbosity(false, true) == Verbosity::live && isatty(STDOUT_FILENO) && isatty(STDIN_FILENO);
   const double interval = arguments.positive("--interval", terminal ? 1 : 30);
   Runs runs(arguments.positional);
   if (arguments.has("--once")) {

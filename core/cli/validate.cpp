@@ -27,11 +27,13 @@ std::string summary(const LoadedExperiment& loaded) {
     if (!group.frozen) optimizers += fmt::format(" rate {}", group.rate);
     if (e.optimizer.size() > 1) optimizers += fmt::format(" for {}", group.blocks);
   }
-  const std::string length = e.train.steps > 0 ? fmt::format("{} steps", e.train.steps) : fmt::format("{} epochs", e.train.epochs);
+  const std::string length =
+      e.train.steps > 0 ? fmt::format("{} steps", e.train.steps) : fmt::format("{} epochs", e.train.epochs);
   const auto line = [](const char* key, const std::string& value) { return fmt::format("  {:<11}{}\n", key, value); };
   return line("run", fmt::format("{}/{}", e.name, loaded.id)) + line("task", e.task.plugin) +
-         line("cell", fmt::format("{}, {} hidden units, {}", e.model.cell.plugin, e.model.hidden, e.scalar)) + line("recurrent", maps) +
-         line("optimizer", optimizers) + line("training", fmt::format("{}, batches of {}, seed {}", length, e.train.batch, e.seed));
+         line("cell", fmt::format("{}, {} hidden units, {}", e.model.cell.plugin, e.model.hidden, e.scalar)) +
+         line("recurrent", maps) + line("optimizer", optimizers) +
+         line("training", fmt::format("{}, batches of {}, seed {}", length, e.train.batch, e.seed));
 }
 
 /// Why the network cannot be built to see whether all fits, when that is because of the data.
@@ -60,8 +62,9 @@ int validate_command(std::span<const std::string> words) {
     if (const std::optional<Sweep> sweep = load_sweep(file, overrides, registry)) {
       for (const char* of_one : {"--resolved", "--origins"})
         if (arguments.has(of_one))
-          throw Error(fmt::format("{} describes {} runs, but {} shows only one: `stiefel sweep run --plan` writes them all to configs/",
-                                  file, sweep->runs.size(), of_one));
+          throw Error(fmt::format(
+              "{} describes {} runs, but {} shows only one: `stiefel sweep run --plan` writes them all to configs/",
+              file, sweep->runs.size(), of_one));
       fmt::print("{}: valid, {} runs that differ in {}\n", file, sweep->runs.size(), fmt::join(sweep->keys, ", "));
       return int(Exit::done);
     }
@@ -71,7 +74,8 @@ int validate_command(std::span<const std::string> words) {
     if (arguments.has("--resolved") || arguments.has("--origins")) return int(Exit::done);
     built = true;
     const std::string fault = fault_of_data(loaded, registry, arguments);
-    fmt::print("{}: valid{}\n{}", printable(file), fault.empty() ? "" : " as far as can be checked without its data", summary(loaded));
+    fmt::print("{}: valid{}\n{}", printable(file), fault.empty() ? "" : " as far as can be checked without its data",
+               summary(loaded));
     if (fault.empty()) return int(Exit::done);
     say("{}: cannot build it: {}\n", printable(file), printable_lines(fault));
     return int(Exit::data);

@@ -35,9 +35,10 @@ std::string summary(const std::vector<RunLook>& looks) {
   std::map<SweepState, int> counts;
   for (const RunLook& look : looks) ++counts[look.state];
   std::string text = fmt::format("{} {}:", looks.size(), looks.size() == 1 ? "run" : "runs");
-  for (const SweepState state : {SweepState::finished, SweepState::running, SweepState::stopped, SweepState::waiting, SweepState::at_rung,
-                                 SweepState::left_out, SweepState::failed})
-    if (counts[state] > 0) text += fmt::format("{} {} {}", text.back() == ':' ? "" : ",", counts[state], name_of(state));
+  for (const SweepState state : {SweepState::finished, SweepState::running, SweepState::stopped, SweepState::waiting,
+                                 SweepState::at_rung, SweepState::left_out, SweepState::failed})
+    if (counts[state] > 0)
+      text += fmt::format("{} {} {}", text.back() == ':' ? "" : ",", counts[state], name_of(state));
   return text;
 }
 
@@ -51,14 +52,16 @@ int do_runs(const SweepFolder& folder, const WorkerOptions& options, bool quiet)
 int work(const SweepFolder& folder, const Arguments& arguments) {
   const WorkerOptions options = worker_options(arguments);
   if (std::filesystem::exists(folder.cancelled()))
-    throw Error(fmt::format("{0} was canceled; continue it with `stiefel sweep resume {0}`", folder.path().string()), Exit::preempted);
+    throw Error(fmt::format("{0} was canceled; continue it with `stiefel sweep resume {0}`", folder.path().string()),
+                Exit::preempted);
   const int code = do_runs(folder, options, arguments.has("--quiet"));
   if (!options.only.empty()) return code;
   const std::vector<RunLook> looks = look_at_all(folder, by_file_time(options.patience));
   fmt::print("{}\n", summary(looks));
   for (std::size_t i = 0; i < looks.size(); ++i)
     if (looks[i].state == SweepState::failed)
-      fmt::print("failed: {} ({}): {}\n", folder.sweep().runs[i].id, folder.values(folder.sweep().runs[i]), looks[i].message);
+      fmt::print("failed: {} ({}): {}\n", folder.sweep().runs[i].id, folder.values(folder.sweep().runs[i]),
+                 looks[i].message);
   return code;
 }
 

@@ -1,11 +1,13 @@
-// Coupled oscillatory recurrent network (Rusch & Mishra 2021, eq. 3): positions y and velocities z of n damped, driven oscillators.
+// Coupled oscillatory recurrent network (Rusch & Mishra 2021, eq. 3): positions y and velocities z of n damped, driven
+// oscillators.
 //
 //   u = tanh(W y₋ + 𝒲 z₋ + V x + b)    z = z₋ + Δ(u − γ y₋ − ε z₋)    y = y₋ + Δ z
 //
 //   backward   g_y = ∂L/∂y, G = ∂L/∂z + Δ g_y:   δ = Δ G∘(1 − u²), clipped
 //     ∂L/∂y₋ = g_y − Δγ G + Wᵀδ       ∂L/∂z₋ = (1 − Δε) G + 𝒲ᵀδ       dW = Σ δ y₋ᵀ, d𝒲 = Σ δ z₋ᵀ
 //
-// W and 𝒲 are the maps position and velocity. The damping is explicit in z₋, as in the authors' code. Saved rows: u, y, z; the output is y.
+// W and 𝒲 are the maps position and velocity. The damping is explicit in z₋, as in the authors' code. Saved rows: u, y,
+// z; the output is y.
 #include <stiefel/plugin.hpp>
 
 namespace {
@@ -24,9 +26,15 @@ template <class S> class Cornn final : public Cell<S> {
   };
 
   Cornn(const Options& options, CellContext context)
-      : Cell<S>(context), n_(context.rows()), step_(S(options.step)), gamma_(S(options.gamma)), epsilon_(S(options.epsilon)) {
+      : Cell<S>(context),
+        n_(context.rows()),
+        step_(S(options.step)),
+        gamma_(S(options.gamma)),
+        epsilon_(S(options.epsilon)) {
     if (context.complex)
-      throw Error("cornn has real oscillators and cannot use a complex map; choose real maps in model.recurrent and model.maps");
+      throw Error(
+          "cornn has real oscillators and cannot use a complex map; choose real maps in model.recurrent and "
+          "model.maps");
   }
 
   std::vector<MapSpec> maps() const override { return {{"position", n_, n_, 0}, {"velocity", n_, n_, 1}}; }
@@ -54,7 +62,8 @@ template <class S> class Cornn final : public Cell<S> {
       Mat<S> g_y = part(dstate, 0), g_z = part(dstate, 1);
       if (doutput.cols() > 0) g_y += chunk.step(doutput, t);
       if (chunk.dhidden.cols() > 0) chunk.step(chunk.dhidden, t) = g_y;
-      for (Index j = 0; j < saved.cols(); ++j) move_back(saved.col(j).data(), dstate.col(j).data(), delta.col(j).data(), chunk.bound());
+      for (Index j = 0; j < saved.cols(); ++j)
+        move_back(saved.col(j).data(), dstate.col(j).data(), delta.col(j).data(), chunk.bound());
       maps.add_adjoint(0, 1, cview(delta), g_y, scratch);
       maps.add_adjoint(1, 1, cview(delta), g_z, scratch);
     }

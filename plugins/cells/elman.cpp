@@ -2,7 +2,8 @@
 //
 //   standard   a_t = W h_{t−1} + V x_t + b    h_t = φ(a_t)
 //   outside    a_t = V x_t + b                h_t = W h_{t−1} + φ(a_t)      (Henaff, Szlam & LeCun 2016)
-//   residual   a_t = W h_{t−1} + V x_t + b    h_t = h_{t−1} + ε φ(a_t)      (Chang, Chen, Haber & Chi 2019, with W = A − Aᵀ − γI)
+//   residual   a_t = W h_{t−1} + V x_t + b    h_t = h_{t−1} + ε φ(a_t)      (Chang, Chen, Haber & Chi 2019, with W = A
+//   − Aᵀ − γI)
 //
 //   backward   g_t = ∂L/∂h_t, ∂L/∂(V x_t + b) = δ_t, clipped
 //     standard   δ_t = φ'(a_t)·g_t        ∂L/∂h_{t−1} = Wᵀδ_t           dW = Σ δ_t h_{t−1}ᵀ
@@ -25,7 +26,8 @@ template <class S> class Elman final : public Cell<S> {
     std::string transition = "standard";
     double gain = 1, step = 0.01;
     void describe(Schema& s) {
-      s.section("activation", activation, "the function φ, by its kind or with its own options; identity makes the transition linear");
+      s.section("activation", activation,
+                "the function φ, by its kind or with its own options; identity makes the transition linear");
       s.field("transition", transition,
               "h' = φ(W h + V x + b) (standard), W h + φ(V x + b) (outside), or h + step·φ(W h + V x + b) (residual)")
           .one_of({"standard", "outside", "residual"});
@@ -83,7 +85,8 @@ template <class S> class Elman final : public Cell<S> {
       if (chunk.dhidden.cols() > 0) chunk.step(chunk.dhidden, t) = g;
       if (outside_) clip(g, chunk.message_clip);
       if (residual_) delta = step_ * g;
-      activation_->backward(input(saved), cview(value(saved)), residual_ ? cview(delta) : cview(g), delta, theta, dtheta);
+      activation_->backward(input(saved), cview(value(saved)), residual_ ? cview(delta) : cview(g), delta, theta,
+                            dtheta);
       if (gain_ != 1) delta *= gain_;
       clip(delta, chunk.message_clip);
       if (outside_) {

@@ -1,5 +1,6 @@
-// Gated orthogonal recurrent unit (Jing, Gulcehre, Peurifoy, Shen, Tegmark, Soljačić & Bengio 2019). a = V x + b in the order candidate,
-// update, reset; W_z and W_r are the maps update and reset, O is the map candidate, orthogonal in the paper:
+// Gated orthogonal recurrent unit (Jing, Gulcehre, Peurifoy, Shen, Tegmark, Soljačić & Bengio 2019). a = V x + b in the
+// order candidate, update, reset; W_z and W_r are the maps update and reset, O is the map candidate, orthogonal in the
+// paper:
 //
 //   z = σ(a_z + W_z h₋)   r = σ(a_r + W_r h₋)   s = O h₋   q = φ(a_q + r∘s)   h = z∘h₋ + (1 − z)∘q
 //
@@ -7,8 +8,9 @@
 //     δ_z = g∘(h₋ − q)∘z∘(1 − z)   δ_q = φ'·(g∘(1 − z))   δ_r = δ_q∘s∘r∘(1 − r)   δ_s = δ_q∘r
 //     ∂L/∂h₋ = g∘z + W_zᵀδ_z + W_rᵀδ_r + Oᵀδ_s
 //
-// φ is the real modReLU of the paper with an initial bias of 0.01; the paper also has no b_q, which `input: {bias: false}` removes
-// together with the biases of the gates. Saved rows: a_q + r∘s, z, r, s, q, h; deltas in the order q, z, r, s.
+// φ is the real modReLU of the paper with an initial bias of 0.01; the paper also has no b_q, which `input: {bias:
+// false}` removes together with the biases of the gates. Saved rows: a_q + r∘s, z, r, s, q, h; deltas in the order q,
+// z, r, s.
 #include <stiefel/plugin.hpp>
 
 namespace {
@@ -22,18 +24,23 @@ template <class S> class Goru final : public Cell<S> {
     double reset_bias = 2;
     void describe(Schema& s) {
       s.section("activation", activation, "the function φ of the candidate, by its kind or with its own options");
-      s.field("reset_bias", reset_bias, "initial value of the trained bias of the reset gate, on top of `input.bias_init`");
+      s.field("reset_bias", reset_bias,
+              "initial value of the trained bias of the reset gate, on top of `input.bias_init`");
     }
   };
 
-  Goru(const Options& options, CellContext context) : Cell<S>(context), n_(context.rows()), reset_bias_(S(options.reset_bias)) {
+  Goru(const Options& options, CellContext context)
+      : Cell<S>(context), n_(context.rows()), reset_bias_(S(options.reset_bias)) {
     if (context.complex)
       throw Error(
-          "goru has real gates and cannot use a complex map; choose real maps in model.recurrent and model.maps, or the cell elman");
+          "goru has real gates and cannot use a complex map; choose real maps in model.recurrent and model.maps, or "
+          "the cell elman");
     activation_ = Activation<S>::make(options.activation, n_, false);
   }
 
-  std::vector<MapSpec> maps() const override { return {{"update", n_, n_, 0}, {"reset", n_, n_, 0}, {"candidate", n_, n_, 0}}; }
+  std::vector<MapSpec> maps() const override {
+    return {{"update", n_, n_, 0}, {"reset", n_, n_, 0}, {"candidate", n_, n_, 0}};
+  }
   Index input_rows() const override { return 3 * n_; }
   Index saved_rows() const override { return 6 * n_; }
   Index delta_rows() const override { return 4 * n_; }

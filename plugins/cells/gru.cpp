@@ -1,4 +1,5 @@
-// Gated recurrent unit. a = V x + b in the order candidate, update, reset; W_z, W_r, W_q are the maps update, reset, candidate:
+// Gated recurrent unit. a = V x + b in the order candidate, update, reset; W_z, W_r, W_q are the maps update, reset,
+// candidate:
 //
 //   z = σ(a_z + W_z h₋)   r = σ(a_r + W_r h₋)
 //   q = tanh(a_q + W_q(r∘h₋))             reset: before  (Cho et al. 2014)
@@ -8,9 +9,11 @@
 //   backward   g = ∂L/∂h, each δ clipped before it is used:
 //     δ_q = g∘(1 − w)∘(1 − q²)   δ_z = ±g∘(h₋ − q)∘z∘(1 − z), + for keep
 //     before: d = W_qᵀδ_q, δ_r = d∘h₋∘r∘(1 − r), ∂L/∂h₋ = g∘w + d∘r + W_zᵀδ_z + W_rᵀδ_r,        dW_q = Σ δ_q (r∘h₋)ᵀ
-//     after: δ_r = δ_q∘s∘r∘(1 − r), δ_s = δ_q∘r, ∂L/∂h₋ = g∘w + W_zᵀδ_z + W_rᵀδ_r + W_qᵀδ_s,     dW_q = Σ δ_s h₋ᵀ, db_q = Σ δ_s
+//     after: δ_r = δ_q∘s∘r∘(1 − r), δ_s = δ_q∘r, ∂L/∂h₋ = g∘w + W_zᵀδ_z + W_rᵀδ_r + W_qᵀδ_s,     dW_q = Σ δ_s h₋ᵀ, db_q
+//     = Σ δ_s
 //
-// Saved rows: q, z, r over r∘h₋ or s, over h; so for `after` the three results of the maps are neighbours, and so are their δ.
+// Saved rows: q, z, r over r∘h₋ or s, over h; so for `after` the three results of the maps are neighbours, and so are
+// their δ.
 #include <stiefel/plugin.hpp>
 
 namespace {
@@ -23,17 +26,25 @@ template <class S> class Gru final : public Cell<S> {
     std::string reset = "before", update = "keep";
     void describe(Schema& s) {
       s.field("reset", reset,
-              "where the reset gate acts: before the candidate's product, W(r∘h), or after it, r∘(W h + b_q) with a trained b_q")
+              "where the reset gate acts: before the candidate's product, W(r∘h), or after it, r∘(W h + b_q) with a "
+              "trained b_q")
           .one_of({"before", "after"});
-      s.field("update", update, "what an open update gate z does: keep the state, z∘h + (1 − z)∘q, or take the new one, (1 − z)∘h + z∘q")
+      s.field("update", update,
+              "what an open update gate z does: keep the state, z∘h + (1 − z)∘q, or take the new one, (1 − z)∘h + z∘q")
           .one_of({"keep", "new"});
     }
   };
 
   Gru(const Options& options, CellContext context)
-      : Cell<S>(context), n_(context.rows()), after_(options.reset == "after"), keep_(options.update == "keep"), of_state_(after_ ? 3 : 2) {
+      : Cell<S>(context),
+        n_(context.rows()),
+        after_(options.reset == "after"),
+        keep_(options.update == "keep"),
+        of_state_(after_ ? 3 : 2) {
     if (context.complex)
-      throw Error("gru has real gates and cannot use a complex map; choose real maps in model.recurrent and model.maps, or the cell elman");
+      throw Error(
+          "gru has real gates and cannot use a complex map; choose real maps in model.recurrent and model.maps, or the "
+          "cell elman");
   }
 
   std::vector<MapSpec> maps() const override {
@@ -84,14 +95,17 @@ template <class S> class Gru final : public Cell<S> {
         Mat<S> d = scratch.take(n_, saved.cols());
         maps.apply_adjoint(2, cview(rows_of(delta, 0, n_)), d, scratch);
         for (Index j = 0; j < saved.cols(); ++j)
-          reset_before_back(saved.col(j).data(), last.col(j).data(), d.col(j).data(), g.col(j).data(), delta.col(j).data(), bound);
+          reset_before_back(saved.col(j).data(), last.col(j).data(), d.col(j).data(), g.col(j).data(),
+                            delta.col(j).data(), bound);
         scratch.release(mark);
       }
       maps.add_adjoint(0, of_state_, cview(rows_of(delta, n_, of_state_ * n_)), g, scratch);
     }
     const Index columns = chunk.steps * chunk.columns;
-    sink.map(0, of_state_, cview(hidden(chunk.saved).leftCols(columns)), cview(rows_of(chunk.delta, n_, of_state_ * n_)));
-    if (!after_) sink.map(2, 1, cview(rows_of(chunk.saved, 3 * n_, n_).rightCols(columns)), cview(rows_of(chunk.delta, 0, n_)));
+    sink.map(0, of_state_, cview(hidden(chunk.saved).leftCols(columns)),
+             cview(rows_of(chunk.delta, n_, of_state_ * n_)));
+    if (!after_)
+      sink.map(2, 1, cview(rows_of(chunk.saved, 3 * n_, n_).rightCols(columns)), cview(rows_of(chunk.delta, 0, n_)));
   }
 
   /// Every elementary function counts as one.

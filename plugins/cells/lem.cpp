@@ -1,5 +1,5 @@
-// Long expressive memory (Rusch, Mishra, Erichson & Mahoney 2022, eq. 3), two states y and z with their own time steps. a = V x + b in
-// the order step_z, step_y, z, y, with a map W for each, the last one of the new z:
+// Long expressive memory (Rusch, Mishra, Erichson & Mahoney 2022, eq. 3), two states y and z with their own time steps.
+// a = V x + b in the order step_z, step_y, z, y, with a map W for each, the last one of the new z:
 //
 //   d = Δσ(a_1 + W_1 y₋)   e = Δσ(a_2 + W_2 y₋)   q = tanh(a_z + W_z y₋)   z = (1 − d)∘z₋ + d∘q
 //                                                 p = tanh(a_y + W_y z)    y = (1 − e)∘y₋ + e∘p
@@ -25,10 +25,14 @@ template <class S> class Lem final : public Cell<S> {
 
   Lem(const Options& options, CellContext context) : Cell<S>(context), n_(context.rows()), step_(S(options.step)) {
     if (context.complex)
-      throw Error("lem has real gates and cannot use a complex map; choose real maps in model.recurrent and model.maps, or the cell elman");
+      throw Error(
+          "lem has real gates and cannot use a complex map; choose real maps in model.recurrent and model.maps, or the "
+          "cell elman");
   }
 
-  std::vector<MapSpec> maps() const override { return {{"step_z", n_, n_, 0}, {"step_y", n_, n_, 0}, {"z", n_, n_, 0}, {"y", n_, n_, 1}}; }
+  std::vector<MapSpec> maps() const override {
+    return {{"step_z", n_, n_, 0}, {"step_y", n_, n_, 0}, {"z", n_, n_, 0}, {"y", n_, n_, 1}};
+  }
   Index input_rows() const override { return 4 * n_; }
   Index saved_rows() const override { return 6 * n_; }
   Index output_row() const override { return 4 * n_; }
@@ -57,7 +61,8 @@ template <class S> class Lem final : public Cell<S> {
         move_y_back(saved.col(j).data(), last.col(j).data(), g_y.col(j).data(), delta.col(j).data(), chunk.bound());
       maps.add_adjoint(3, 1, cview(part(delta, 3)), part(dstate, 1), scratch);
       for (Index j = 0; j < saved.cols(); ++j)
-        move_z_back(saved.col(j).data(), last.col(j).data(), dstate.col(j).data() + n_, delta.col(j).data(), chunk.bound());
+        move_z_back(saved.col(j).data(), last.col(j).data(), dstate.col(j).data() + n_, delta.col(j).data(),
+                    chunk.bound());
       maps.add_adjoint(0, 3, cview(rows_of(delta, 0, 3 * n_)), g_y, scratch);
     }
     const Index columns = chunk.steps * chunk.columns;

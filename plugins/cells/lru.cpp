@@ -1,12 +1,14 @@
-// Linear recurrent unit (Orvieto, Smith, Gu, Fernando, Gulcehre, Pascanu & De 2023): n complex numbers, each with a decay and a frequency.
+// Linear recurrent unit (Orvieto, Smith, Gu, Fernando, Gulcehre, Pascanu & De 2023): n complex numbers, each with a
+// decay and a frequency.
 //
 //   x_t = λ∘x_{t−1} + γ∘(V u_t + b)     λ = exp(−e^ν + i e^φ)     γ = e^κ, initially √(1 − |λ|²)
 //
 //   backward   g = ∂L/∂x_t:   ∂L/∂(V u_t + b) = γ∘g    ∂L/∂x_{t−1} = conj(λ)∘g    λ̄ = Σ g∘conj(x_{t−1})
 //     ν̄ = Re(conj(λ̄) λ)·(−e^ν)      φ̄ = Re(conj(λ̄) iλ)·e^φ      κ̄ = Re Σ conj(g)∘γ∘(V u_t + b)
 //
-// |λ| < 1 for every ν. There is no recurrent map and no activation: what follows the recurrence in the paper's blocks is left to the
-// readout, which sees Re x over Im x; model.recurrent has no effect. Saved rows: V u + b, x, each Re over Im.
+// |λ| < 1 for every ν. There is no recurrent map and no activation: what follows the recurrence in the paper's blocks
+// is left to the readout, which sees Re x over Im x; model.recurrent has no effect. Saved rows: V u + b, x, each Re
+// over Im.
 #include <stiefel/plugin.hpp>
 
 #include <cmath>
@@ -78,7 +80,8 @@ template <class S> class Lru final : public Cell<S> {
       if (dtheta.count() > 0)
         for (Index j = 0; j < saved.cols(); ++j)
           add_gradient(constants, theta, saved.col(j).data(), last.col(j).data() + 2 * n_, g.col(j).data(), dtheta);
-      for (Index j = 0; j < saved.cols(); ++j) step_back(constants, g.col(j).data(), delta.col(j).data(), chunk.bound());
+      for (Index j = 0; j < saved.cols(); ++j)
+        step_back(constants, g.col(j).data(), delta.col(j).data(), chunk.bound());
     }
   }
 
@@ -98,7 +101,8 @@ template <class S> class Lru final : public Cell<S> {
     return constants;
   }
 
-  void add_gradient(const Mat<S>& constants, CBlocks<S> theta, const S* u, const S* last, const S* g, Blocks<S> dtheta) const {
+  void add_gradient(const Mat<S>& constants, CBlocks<S> theta, const S* u, const S* last, const S* g,
+                    Blocks<S> dtheta) const {
     for (Index k = 0; k < n_; ++k) {
       const auto j = std::size_t(k);
       const S re = constants(k, 0), im = constants(k, 1);

@@ -1,14 +1,17 @@
-// Long short-term memory. a = W h₋ + V x + b in the order input, forget, output, candidate, with a separate map W for each:
+// Long short-term memory. a = W h₋ + V x + b in the order input, forget, output, candidate, with a separate map W for
+// each:
 //
 //   i = σ(a_i + p_i∘c₋)   f = σ(a_f + p_f∘c₋ + fixed forget bias)   q = tanh a_q
 //   c = f∘c₋ + i∘q        o = σ(a_o + p_o∘c)                        h = o∘tanh c
 //
-// Peepholes p: none (p = 0), diagonal (trained vectors), or output_full: p_i = p_f = 0, and P c with a fifth map P for p_o∘c.
+// Peepholes p: none (p = 0), diagonal (trained vectors), or output_full: p_i = p_f = 0, and P c with a fifth map P for
+// p_o∘c.
 //
 //   backward   g = ∂L/∂h, e = ∂L/∂c, each δ clipped before it is used:
 //     δ_o = g∘tanh c∘o∘(1 − o)   e += g∘o∘(1 − tanh² c) + p_o∘δ_o   (P: Pᵀδ_o)
 //     δ_i = e∘q∘i∘(1 − i)        δ_f = e∘c₋∘f∘(1 − f)               δ_q = e∘i∘(1 − q²)
-//     ∂L/∂c₋ = e∘f + p_i∘δ_i + p_f∘δ_f     ∂L/∂h₋ = Wᵀδ     dp_i = Σ δ_i∘c₋   dp_f = Σ δ_f∘c₋   dp_o = Σ δ_o∘c   dP = Σ δ_o cᵀ
+//     ∂L/∂c₋ = e∘f + p_i∘δ_i + p_f∘δ_f     ∂L/∂h₋ = Wᵀδ     dp_i = Σ δ_i∘c₋   dp_f = Σ δ_f∘c₋   dp_o = Σ δ_o∘c   dP = Σ
+//     δ_o cᵀ
 //
 // Saved rows: i, f, o, q over h over c over tanh c. The state is h over c.
 #include <stiefel/plugin.hpp>
@@ -25,11 +28,14 @@ template <class S> class Lstm final : public Cell<S> {
     std::string peepholes = "none";
     Initialiser peephole_init{"zero"};
     void describe(Schema& s) {
-      s.field("forget_bias", forget_bias, "initial value of the trained bias of the forget gate, on top of `input.bias_init`");
-      s.field("forget_bias_fixed", forget_bias_fixed,
-              "add forget_bias to the forget gate in every step and never train it, as TensorFlow's BasicLSTMCell does");
+      s.field("forget_bias", forget_bias,
+              "initial value of the trained bias of the forget gate, on top of `input.bias_init`");
+      s.field(
+          "forget_bias_fixed", forget_bias_fixed,
+          "add forget_bias to the forget gate in every step and never train it, as TensorFlow's BasicLSTMCell does");
       s.field("peepholes", peepholes,
-              "what the gates see of c: none; diagonal: input and forget gate the last c, output gate the new one, by vectors; "
+              "what the gates see of c: none; diagonal: input and forget gate the last c, output gate the new one, by "
+              "vectors; "
               "output_full: the output gate the new c by a matrix, the map output_peephole")
           .one_of({"none", "diagonal", "output_full"});
       peephole_init.describe(s, "peephole_");
@@ -48,7 +54,8 @@ template <class S> class Lstm final : public Cell<S> {
         peephole_init_(options.peephole_init) {
     if (context.complex)
       throw Error(
-          "lstm has real gates and cannot use a complex map; choose real maps in model.recurrent and model.maps, or the cell elman");
+          "lstm has real gates and cannot use a complex map; choose real maps in model.recurrent and model.maps, or "
+          "the cell elman");
   }
 
   std::vector<MapSpec> maps() const override {
@@ -73,7 +80,8 @@ template <class S> class Lstm final : public Cell<S> {
     if (forget_bias_fixed_ || forget_bias_ == 0) return;
     if (bias.empty())
       throw Error(
-          "model.cell.forget_bias is the initial value of a bias, but model.input.bias is false and there is none; set one of "
+          "model.cell.forget_bias is the initial value of a bias, but model.input.bias is false and there is none; set "
+          "one of "
           "input.bias: true, cell.forget_bias_fixed: true, cell.forget_bias: 0");
     as_vector(bias).segment(n_, n_).array() += forget_bias_;
   }
@@ -105,7 +113,8 @@ template <class S> class Lstm final : public Cell<S> {
         emit_back(saved.col(j).data(), g.col(j).data(), e.col(j).data(), delta.col(j).data(), bound, theta, dtheta);
       if (full_) maps.add_adjoint(4, 1, cview(rows_of(delta, 2 * n_, n_)), e, scratch);
       for (Index j = 0; j < saved.cols(); ++j)
-        update_cell_back(saved.col(j).data(), before.col(j).data(), e.col(j).data(), delta.col(j).data(), bound, theta, dtheta);
+        update_cell_back(saved.col(j).data(), before.col(j).data(), e.col(j).data(), delta.col(j).data(), bound, theta,
+                         dtheta);
       g.setZero();
       maps.add_adjoint(0, 4, cview(delta), g, scratch);
     }
@@ -120,7 +129,9 @@ template <class S> class Lstm final : public Cell<S> {
  private:
   template <class P> P hidden(const P& panel) const { return rows_of(panel, 4 * n_, n_); }
   template <class P> P cell(const P& panel) const { return rows_of(panel, 5 * n_, n_); }
-  CMat<S> entering(const Chunk<S>& chunk, Index t) const { return cview(chunk.saved.middleCols(t * chunk.columns, chunk.active[t])); }
+  CMat<S> entering(const Chunk<S>& chunk, Index t) const {
+    return cview(chunk.saved.middleCols(t * chunk.columns, chunk.active[t]));
+  }
 
   // One column each; `column` and `before` are saved rows of a step and of the step before it.
 
@@ -159,7 +170,8 @@ template <class S> class Lstm final : public Cell<S> {
     if (dtheta.count() > 0) add_product(delta_o, c, dtheta[2].data());
   }
 
-  void update_cell_back(const S* column, const S* before, S* e, S* delta, S bound, CBlocks<S> theta, Blocks<S> dtheta) const {
+  void update_cell_back(const S* column, const S* before, S* e, S* delta, S bound, CBlocks<S> theta,
+                        Blocks<S> dtheta) const {
     const S *i = column, *f = i + n_, *q = i + 3 * n_, *last = before + 5 * n_;
     S *delta_i = delta, *delta_f = delta + n_, *delta_q = delta + 3 * n_;
 #pragma GCC ivdep

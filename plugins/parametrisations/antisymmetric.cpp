@@ -2,8 +2,8 @@
 //
 //   pullback   of θ, the strict lower triangle of A: W̄_ij − W̄_ji for i > j
 //
-// The paper's W' − W'ᵀ − γI with all n² numbers of W' trained is the same map: only W' − W'ᵀ counts. Its AntisymmetricRNN is this map in
-// the cell elman with `transition: residual`.
+// The paper's W' − W'ᵀ − γI with all n² numbers of W' trained is the same map: only W' − W'ᵀ counts. Its
+// AntisymmetricRNN is this map in the cell elman with `transition: residual`.
 #include <stiefel/plugin.hpp>
 
 #include <algorithm>
@@ -49,4 +49,5 @@ template <class S> class Antisymmetric final : public Dense<S> {
 
 }  // namespace
 
-STIEFEL_PLUGIN("1.0", stiefel::parametrisation<Antisymmetric>("antisymmetric", "skew-symmetric matrix with damping, A − γI"))
+STIEFEL_PLUGIN("1.0",
+               stiefel::parametrisation<Antisymmetric>("antisymmetric", "skew-symmetric matrix with damping, A − γI"))

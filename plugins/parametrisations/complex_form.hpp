@@ -1,5 +1,5 @@
-// Matrices that are real or complex, seen as the real maps of the SDK: W = A + iB acts on Re over Im as [[A, −B], [B, A]]
-// (Mhammedi et al. 2017, section 3). The gradient of a complex W is ∂L/∂Re W + i ∂L/∂Im W.
+// Matrices that are real or complex, seen as the real maps of the SDK: W = A + iB acts on Re over Im as [[A, −B], [B,
+// A]] (Mhammedi et al. 2017, section 3). The gradient of a complex W is ∂L/∂Re W + i ∂L/∂Im W.
 #pragma once
 
 #include <complex>

@@ -14,13 +14,16 @@ template <class S> class DenseMap final : public Dense<S> {
     double soft_orthogonality = 0;
     void describe(Schema& s) {
       initialiser.describe(s);
-      s.field("soft_orthogonality", soft_orthogonality, "λ of the penalty λ‖WᵀW − I‖_F² that is added to the loss").at_least(0);
+      s.field("soft_orthogonality", soft_orthogonality, "λ of the penalty λ‖WᵀW − I‖_F² that is added to the loss")
+          .at_least(0);
     }
   };
 
   DenseMap(const Options& options, Shape shape) : Dense<S>(shape), options_(options) {}
 
-  std::vector<BlockSpec> blocks() const override { return {{"W", this->rows() * this->cols(), this->rows(), this->cols()}}; }
+  std::vector<BlockSpec> blocks() const override {
+    return {{"W", this->rows() * this->cols(), this->rows(), this->cols()}};
+  }
   void initialise(Blocks<S> theta, Rng& rng) const override { options_.initialiser.fill(parameter(theta), rng); }
 
   void materialise(CBlocks<S> theta, Mat<S> W) override { W = parameter(theta); }
@@ -44,4 +47,5 @@ template <class S> class DenseMap final : public Dense<S> {
 
 }  // namespace
 
-STIEFEL_PLUGIN("1.0", stiefel::parametrisation<DenseMap>("dense", "unconstrained matrix; all of its entries are parameters"))
+STIEFEL_PLUGIN("1.0",
+               stiefel::parametrisation<DenseMap>("dense", "unconstrained matrix; all of its entries are parameters"))

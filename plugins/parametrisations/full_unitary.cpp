@@ -1,13 +1,16 @@
-// The full-capacity unitary matrix (Wisdom, Powers, Hershey, Le Roux & Atlas 2016): W itself is the parameter, on its manifold.
+// The full-capacity unitary matrix (Wisdom, Powers, Hershey, Le Roux & Atlas 2016): W itself is the parameter, on its
+// manifold.
 //
-//   field complex   W = A + iB ∈ U(n), the block is [A; B], 2n × n; Ā = G₁₁ + G₂₂, B̄ = G₂₁ − G₁₂ of the gradient G of [[A, −B], [B, A]]
-//   field real      W ∈ O(n), n × n: the geodesic network of Vorontsov, Trabelsi, Kadoury & Pal 2017 without a spectrum
+//   field complex   W = A + iB ∈ U(n), the block is [A; B], 2n × n; Ā = G₁₁ + G₂₂, B̄ = G₂₁ − G₁₂ of the gradient G of
+//   [[A, −B], [B, A]] field real      W ∈ O(n), n × n: the geodesic network of Vorontsov, Trabelsi, Kadoury & Pal 2017
+//   without a spectrum
 //
-// An optimizer that multiplies W by unitary matrices has to move it (geodesic_cayley, riemannian_adam). W is as far from unitary as
-// rounding has taken it; `defect` records ‖WᴴW − I‖, `reproject_every` replaces W by its polar factor. det W of a real W keeps its sign.
+// An optimizer that multiplies W by unitary matrices has to move it (geodesic_cayley, riemannian_adam). W is as far
+// from unitary as rounding has taken it; `defect` records ‖WᴴW − I‖, `reproject_every` replaces W by its polar factor.
+// det W of a real W keeps its sign.
 //
-// The released code reads only half of the gradient, Ā = G₁₁ and B̄ = G₂₁: `gradient: wisdom_topblock`. It is the top block row there, where
-// states are rows. That direction is no gradient of W, so `stiefel check` finds it wrong.
+// The released code reads only half of the gradient, Ā = G₁₁ and B̄ = G₂₁: `gradient: wisdom_topblock`. It is the top
+// block row there, where states are rows. That direction is no gradient of W, so `stiefel check` finds it wrong.
 #include <stiefel/plugin.hpp>
 
 #include <cmath>
@@ -39,7 +42,8 @@ Complex restricted_capacity(Index n, Rng& rng) {
   };
   Complex F(n, n);
   for (Index j = 0; j < n; ++j)
-    for (Index i = 0; i < n; ++i) F(i, j) = std::polar(1 / std::sqrt(double(n)), -2 * pi * double(i * j % n) / double(n));
+    for (Index i = 0; i < n; ++i)
+      F(i, j) = std::polar(1 / std::sqrt(double(n)), -2 * pi * double(i * j % n) / double(n));
 
   Complex W = F * phases().asDiagonal();
   reflect(W);
@@ -58,21 +62,28 @@ template <class S> class FullUnitary final : public Dense<S> {
     void describe(Schema& s) {
       s.field("field", field, "type of the numbers in W: W is unitary, or orthogonal").one_of({"complex", "real"});
       s.field("init", init,
-              "W at the start: Haar-distributed; identity; a random restricted-capacity matrix D₃R₂F⁻¹D₂ΠR₁FD₁ (for `field: complex`)")
+              "W at the start: Haar-distributed; identity; a random restricted-capacity matrix D₃R₂F⁻¹D₂ΠR₁FD₁ (for "
+              "`field: complex`)")
           .one_of({"haar", "identity", "restricted"});
       s.field("gradient", gradient, "gradient of W; wisdom_topblock: the half of it that the released code uses")
           .one_of({"true", "wisdom_topblock"});
-      s.field("reproject_every", reproject_every, "steps after which W is replaced by the nearest unitary matrix; 0: never")
+      s.field("reproject_every", reproject_every,
+              "steps after which W is replaced by the nearest unitary matrix; 0: never")
           .at_least(0)
           .units("steps");
-      s.check(field == "complex" || init != "restricted", "init", "the restricted-capacity matrix is complex; choose haar or identity");
-      s.check(field == "complex" || gradient == "true", "gradient", "only a complex W has a top block; choose `field: complex`");
+      s.check(field == "complex" || init != "restricted", "init",
+              "the restricted-capacity matrix is complex; choose haar or identity");
+      s.check(field == "complex" || gradient == "true", "gradient",
+              "only a complex W has a top block; choose `field: complex`");
     }
   };
   static bool complex_pairs(const Options& options) { return options.field == "complex"; }
 
   FullUnitary(const Options& options, Shape shape)
-      : Dense<S>(shape.square("full_unitary")), options_(options), complex_(shape.complex), n_(complex_ ? shape.rows / 2 : shape.rows) {}
+      : Dense<S>(shape.square("full_unitary")),
+        options_(options),
+        complex_(shape.complex),
+        n_(complex_ ? shape.rows / 2 : shape.rows) {}
 
   std::vector<BlockSpec> blocks() const override {
     return {{"W", this->rows() * n_, this->rows(), n_, complex_ ? Manifold::unitary : Manifold::orthogonal}};
@@ -144,4 +155,5 @@ template <class S> class FullUnitary final : public Dense<S> {
 
 }  // namespace
 
-STIEFEL_PLUGIN("1.0", stiefel::parametrisation<FullUnitary>("full_unitary", "unitary or orthogonal matrix that is its own parameter"))
+STIEFEL_PLUGIN("1.0", stiefel::parametrisation<FullUnitary>("full_unitary",
+                                                            "unitary or orthogonal matrix that is its own parameter"))

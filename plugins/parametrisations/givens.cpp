@@ -1,15 +1,18 @@
-// Products of plane rotations, the EURNN (Jing, Shen, Dubček, Peurifoy, Skirlo, LeCun, Tegmark & Soljačić 2017): W = D G_L … G_2 G_1.
+// Products of plane rotations, the EURNN (Jing, Shen, Dubček, Peurifoy, Skirlo, LeCun, Tegmark & Soljačić 2017): W = D
+// G_L … G_2 G_1.
 //
-// A layer G rotates disjoint pairs of rows i, j by angles θ and φ, D = diag(e^{iω}); in the real case φ = 0 and there is no D:
+// A layer G rotates disjoint pairs of rows i, j by angles θ and φ, D = diag(e^{iω}); in the real case φ = 0 and there
+// is no D:
 //
 //   y_i = cos θ x_i − e^{iφ} sin θ x_j         x = Gᴴy, x̄ = Gᴴȳ, u = e^{iφ}x_j = cos θ y_j − sin θ y_i, ū likewise:
 //   y_j = sin θ x_i + e^{iφ} cos θ x_j         θ̄ = Re(conj(ȳ_j) y_i − conj(ȳ_i) y_j)     φ̄ = Im(ū conj(u))
 //
-//   style tunable   L layers with the pairs (0,1), (2,3), … and (1,2), (3,4), … in turn; for even n and L: L(n − 1)/2 pairs; U(n) at L = n
-//   style fft       n = 2^k, k layers: layer l pairs rows i and i + n/2^{l+1}; (n/2) log₂ n pairs
+//   style tunable   L layers with the pairs (0,1), (2,3), … and (1,2), (3,4), … in turn; for even n and L: L(n − 1)/2
+//   pairs; U(n) at L = n style fft       n = 2^k, k layers: layer l pairs rows i and i + n/2^{l+1}; (n/2) log₂ n pairs
 //
-// A complex map has 2 parameters a pair and n phases ω: L(n − 1) + n or n log₂ n + n; a real one 1 a pair. The paper puts the phase on the
-// first row, its code on the second: the same matrices. Nothing is kept for the backward pass: layers are undone by their inverses.
+// A complex map has 2 parameters a pair and n phases ω: L(n − 1) + n or n log₂ n + n; a real one 1 a pair. The paper
+// puts the phase on the first row, its code on the second: the same matrices. Nothing is kept for the backward pass:
+// layers are undone by their inverses.
 #include "givens_layers.hpp"
 
 #include <stiefel/plugin.hpp>
@@ -55,19 +58,24 @@ template <class S> class Givens final : public Parametrisation<S> {
     void describe(Schema& s) {
       s.field("style", style, "tunable: `capacity` layers of neighbouring rows; fft: log₂ n layers, for n a power of 2")
           .one_of({"tunable", "fft"});
-      s.field("capacity", capacity, "number of layers L, for `style: tunable`; n layers reach every unitary matrix").at_least(1);
+      s.field("capacity", capacity, "number of layers L, for `style: tunable`; n layers reach every unitary matrix")
+          .at_least(1);
       s.field("field", field, "type of the numbers in W").one_of({"complex", "real"});
-      s.field("init", init, "angles at the start: U(±angle), or zero, which is the identity").one_of({"uniform", "zero"});
+      s.field("init", init, "angles at the start: U(±angle), or zero, which is the identity")
+          .one_of({"uniform", "zero"});
       s.field("angle", angle, "bound of the initial angles; 3.14 as in the released code").at_least(0);
     }
   };
   static bool complex_pairs(const Options& options) { return options.field == "complex"; }
 
   Givens(const Options& options, Shape shape)
-      : Parametrisation<S>(shape.square("givens")), options_(options), complex_(shape.complex), n_(complex_ ? shape.rows / 2 : shape.rows) {
+      : Parametrisation<S>(shape.square("givens")),
+        options_(options),
+        complex_(shape.complex),
+        n_(complex_ ? shape.rows / 2 : shape.rows) {
     if (options.style == "fft" && !std::has_single_bit(std::size_t(n_)))
-      throw Error("givens: `style: fft` needs a size n that is a power of 2, but n is " + std::to_string(n_) + "; choose " +
-                  std::to_string(std::bit_ceil(std::size_t(n_))) + " or `style: tunable`");
+      throw Error("givens: `style: fft` needs a size n that is a power of 2, but n is " + std::to_string(n_) +
+                  "; choose " + std::to_string(std::bit_ceil(std::size_t(n_))) + " or `style: tunable`");
     layers_.n = n_;
     layers_.runs = options.style == "fft" ? fft_layers(n_) : tunable_layers(n_, options.capacity);
     for (const GivensRun& run : layers_.runs) pairs_ += run.count;
@@ -85,8 +93,12 @@ template <class S> class Givens final : public Parametrisation<S> {
   }
 
   void refresh(CBlocks<S> theta) override {
-    const auto cosine = [](std::span<const S> x) { return as_vector(x).template cast<double>().array().cos().template cast<S>(); };
-    const auto sine = [](std::span<const S> x) { return as_vector(x).template cast<double>().array().sin().template cast<S>(); };
+    const auto cosine = [](std::span<const S> x) {
+      return as_vector(x).template cast<double>().array().cos().template cast<S>();
+    };
+    const auto sine = [](std::span<const S> x) {
+      return as_vector(x).template cast<double>().array().sin().template cast<S>();
+    };
     layers_.c = cosine(theta[0]);
     layers_.s = sine(theta[0]);
     if (!complex_) return;
@@ -192,4 +204,5 @@ template <class S> class Givens final : public Parametrisation<S> {
 
 }  // namespace
 
-STIEFEL_PLUGIN("1.0", stiefel::parametrisation<Givens>("givens", "layers of plane rotations: EURNN, tunable or FFT style"))
+STIEFEL_PLUGIN("1.0",
+               stiefel::parametrisation<Givens>("givens", "layers of plane rotations: EURNN, tunable or FFT style"))

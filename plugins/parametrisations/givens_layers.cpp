@@ -1,5 +1,5 @@
-// Layers of plane rotations per SIMD target. The loops are plain: the pairs of a run are disjoint, as the compiler is informed, and all
-// numbers of a pair are read before one is written.
+// Layers of plane rotations per SIMD target. The loops are plain: the pairs of a run are disjoint, as the compiler is
+// informed, and all numbers of a pair are read before one is written.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "parametrisations/givens_layers.cpp"
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
@@ -12,7 +12,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace stiefel::HWY_NAMESPACE {
 
-template <bool Pairs, Index Stride, class S> HWY_INLINE void rotate(const GivensLayers<S>& layers, const GivensRun& run, S* x) {
+template <bool Pairs, Index Stride, class S>
+HWY_INLINE void rotate(const GivensLayers<S>& layers, const GivensRun& run, S* x) {
   const Index n = layers.n;
   const S *c = layers.c.data() + run.first, *s = layers.s.data() + run.first;
   [[maybe_unused]] const S* er = Pairs ? layers.e_re.data() + run.first : nullptr;
@@ -36,7 +37,8 @@ template <bool Pairs, Index Stride, class S> HWY_INLINE void rotate(const Givens
   }
 }
 
-template <bool Pairs, Index Stride, class S> HWY_INLINE void rotate_back(const GivensLayers<S>& layers, const GivensRun& run, S* y) {
+template <bool Pairs, Index Stride, class S>
+HWY_INLINE void rotate_back(const GivensLayers<S>& layers, const GivensRun& run, S* y) {
   const Index n = layers.n;
   const S *c = layers.c.data() + run.first, *s = layers.s.data() + run.first;
   [[maybe_unused]] const S* er = Pairs ? layers.e_re.data() + run.first : nullptr;
@@ -58,8 +60,9 @@ template <bool Pairs, Index Stride, class S> HWY_INLINE void rotate_back(const G
   }
 }
 
-template <bool Pairs, Index Stride, class S>
-HWY_INLINE void add_gradient(const GivensLayers<S>& layers, const GivensRun& run, const S* y, const S* g, S* dtheta, S* dphi) {
+template <bool Pairs, Index Stride, class S> HWY_INLINE void add_gradient(const GivensLayers<S>& layers,
+                                                                          const GivensRun& run, const S* y, const S* g,
+                                                                          S* dtheta, S* dphi) {
   const Index n = layers.n;
   const S *c = layers.c.data() + run.first, *s = layers.s.data() + run.first;
   const Index apart = Stride == 2 ? 1 : run.j - run.i;  // known neighbours are loaded together
@@ -110,15 +113,16 @@ template <bool Pairs, class S> void pullback_of(const GivensLayers<S>& layers, S
 }
 #undef STIEFEL_RUN
 
-#define STIEFEL_FOR(S)                                                                                                   \
-  void forward_##S(const GivensLayers<S>& layers, S* x) {                                                                \
-    layers.e_re.size() ? forward_of<true>(layers, x) : forward_of<false>(layers, x);                                     \
-  }                                                                                                                      \
-  void inverse_##S(const GivensLayers<S>& layers, S* y) {                                                                \
-    layers.e_re.size() ? inverse_of<true>(layers, y) : inverse_of<false>(layers, y);                                     \
-  }                                                                                                                      \
-  void pullback_##S(const GivensLayers<S>& layers, S* y, S* g, S* dtheta, S* dphi) {                                     \
-    layers.e_re.size() ? pullback_of<true>(layers, y, g, dtheta, dphi) : pullback_of<false>(layers, y, g, dtheta, dphi); \
+#define STIEFEL_FOR(S)                                                               \
+  void forward_##S(const GivensLayers<S>& layers, S* x) {                            \
+    layers.e_re.size() ? forward_of<true>(layers, x) : forward_of<false>(layers, x); \
+  }                                                                                  \
+  void inverse_##S(const GivensLayers<S>& layers, S* y) {                            \
+    layers.e_re.size() ? inverse_of<true>(layers, y) : inverse_of<false>(layers, y); \
+  }                                                                                  \
+  void pullback_##S(const GivensLayers<S>& layers, S* y, S* g, S* dtheta, S* dphi) { \
+    layers.e_re.size() ? pullback_of<true>(layers, y, g, dtheta, dphi)               \
+                       : pullback_of<false>(layers, y, g, dtheta, dphi);             \
   }
 STIEFEL_FOR(float)
 STIEFEL_FOR(double)
@@ -130,14 +134,18 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace stiefel {
 
-#define STIEFEL_DISPATCH(S)                                                                                              \
-  HWY_EXPORT(forward_##S);                                                                                               \
-  HWY_EXPORT(inverse_##S);                                                                                               \
-  HWY_EXPORT(pullback_##S);                                                                                              \
-  template <> void givens_forward(const GivensLayers<S>& layers, S* x) { HWY_DYNAMIC_DISPATCH(forward_##S)(layers, x); } \
-  template <> void givens_inverse(const GivensLayers<S>& layers, S* y) { HWY_DYNAMIC_DISPATCH(inverse_##S)(layers, y); } \
-  template <> void givens_pullback(const GivensLayers<S>& layers, S* y, S* g, S* dtheta, S* dphi) {                      \
-    HWY_DYNAMIC_DISPATCH(pullback_##S)(layers, y, g, dtheta, dphi);                                                      \
+#define STIEFEL_DISPATCH(S)                                                                         \
+  HWY_EXPORT(forward_##S);                                                                          \
+  HWY_EXPORT(inverse_##S);                                                                          \
+  HWY_EXPORT(pullback_##S);                                                                         \
+  template <> void givens_forward(const GivensLayers<S>& layers, S* x) {                            \
+    HWY_DYNAMIC_DISPATCH(forward_##S)(layers, x);                                                   \
+  }                                                                                                 \
+  template <> void givens_inverse(const GivensLayers<S>& layers, S* y) {                            \
+    HWY_DYNAMIC_DISPATCH(inverse_##S)(layers, y);                                                   \
+  }                                                                                                 \
+  template <> void givens_pullback(const GivensLayers<S>& layers, S* y, S* g, S* dtheta, S* dphi) { \
+    HWY_DYNAMIC_DISPATCH(pullback_##S)(layers, y, g, dtheta, dphi);                                 \
   }
 STIEFEL_DISPATCH(float)
 STIEFEL_DISPATCH(double)

@@ -14,8 +14,8 @@ struct GivensRun {
   Index i, j, stride, count, first;
 };
 
-/// Runs in the order in which they act, and cos θ, sin θ, cos φ, sin φ of every pair. `e_re` and `e_im` are empty for real rotations;
-/// complex columns hold n numbers Re over n numbers Im.
+/// Runs in the order in which they act, and cos θ, sin θ, cos φ, sin φ of every pair. `e_re` and `e_im` are empty for
+/// real rotations; complex columns hold n numbers Re over n numbers Im.
 template <class S> struct GivensLayers {
   std::vector<GivensRun> runs;
   Vector<S> c, s, e_re, e_im;
@@ -26,9 +26,11 @@ template <class S> struct GivensLayers {
 template <class S> void givens_forward(const GivensLayers<S>& layers, S* x);
 /// y ← x, the inverse and adjoint.
 template <class S> void givens_inverse(const GivensLayers<S>& layers, S* y);
-/// From y and its gradient g back to x and its gradient, both in place; θ̄ and φ̄ of every pair are added to dtheta and dphi, on the way:
+/// From y and its gradient g back to x and its gradient, both in place; θ̄ and φ̄ of every pair are added to dtheta and
+/// dphi, on the way:
 ///
-///   u = e^{iφ}x_j = cos θ y_j − sin θ y_i, ū likewise of g     θ̄ = Re(conj(g_j) y_i − conj(g_i) y_j)     φ̄ = Im(ū conj(u))
+///   u = e^{iφ}x_j = cos θ y_j − sin θ y_i, ū likewise of g     θ̄ = Re(conj(g_j) y_i − conj(g_i) y_j)     φ̄ = Im(ū
+///   conj(u))
 template <class S> void givens_pullback(const GivensLayers<S>& layers, S* y, S* g, S* dtheta, S* dphi);
 
 }  // namespace stiefel

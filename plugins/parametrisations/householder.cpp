@@ -1,11 +1,13 @@
 // Orthogonal matrices as products of m Householder reflections (Mhammedi, Hellicar, Rahman & Bailey 2017).
 //
 //   W = H(U_0) H(U_1) … H(U_{r−1}) H₁        r = m and H₁ = I for m < n; r = n − 1 and H₁ = diag(1, …, 1, u₁) for m = n
-//   compact WY (eq. 12, 13)                  T = striu(UᵀU) + ½diag(UᵀU),  P = T⁻¹Uᵀ,  R = T⁻ᵀUᵀ:  W = (I − UP)H₁,  Wᵀ = H₁(I − UR)
-//   pullback (theorem 2), columns x, dy      h = P H₁x,  c = R dy:  Ū = U·K − Σ dy hᵀ − Σ H₁x cᵀ,  ū₁ = Σ x_n (dy − Uc)_n
+//   compact WY (eq. 12, 13)                  T = striu(UᵀU) + ½diag(UᵀU),  P = T⁻¹Uᵀ,  R = T⁻ᵀUᵀ:  W = (I − UP)H₁,  Wᵀ
+//   = H₁(I − UR) pullback (theorem 2), columns x, dy      h = P H₁x,  c = R dy:  Ū = U·K − Σ dy hᵀ − Σ H₁x cᵀ,  ū₁ = Σ
+//   x_n (dy − Uc)_n
 //
-// K is symmetric with the lower triangle of Σ h cᵀ. `apply: sequential` (algorithm 1) reflects one vector after another and needs no T.
-// P and R are computed in double precision: their errors are then those of one rounding even for ill-conditioned T.
+// K is symmetric with the lower triangle of Σ h cᵀ. `apply: sequential` (algorithm 1) reflects one vector after another
+// and needs no T. P and R are computed in double precision: their errors are then those of one rounding even for
+// ill-conditioned T.
 #include <stiefel/plugin.hpp>
 
 #include <cmath>
@@ -17,8 +19,8 @@ namespace {
 
 using namespace stiefel;
 
-/// Calls visit(first, end) for blocks of the r columns of U: U is zero above row `first` there, and rows first … end − 1, or to n − 1 for
-/// the last block, are zero right of column end − 1.
+/// Calls visit(first, end) for blocks of the r columns of U: U is zero above row `first` there, and rows first … end −
+/// 1, or to n − 1 for the last block, are zero right of column end − 1.
 template <class F> void visit_blocks(Index r, F visit) {
   constexpr Index width = 64;
   for (Index first = 0; first < r; first += width) visit(first, std::min(first + width, r));
@@ -28,7 +30,8 @@ template <class F> void visit_blocks(Index r, F visit) {
 struct CompactForm {
   Matrix<double> U, T, P;
 
-  explicit CompactForm(Matrix<double> columns) : U(std::move(columns)), T(U.cols(), U.cols()), P(Matrix<double>::Zero(U.cols(), U.rows())) {
+  explicit CompactForm(Matrix<double> columns)
+      : U(std::move(columns)), T(U.cols(), U.cols()), P(Matrix<double>::Zero(U.cols(), U.rows())) {
     const Index n = U.rows(), r = U.cols();
     visit_blocks(r, [&](Index first, Index end) {
       T.block(0, first, end, end - first).noalias() =
@@ -54,7 +57,8 @@ Matrix<double> orthogonal_matrix(Index n, const std::string& init, const std::st
   source.fill(view(Q), rng);
   const double defect = (Q.transpose() * Q - Matrix<double>::Identity(n, n)).norm();
   if (!(defect < 1e-3))
-    throw Error("householder: the matrix Q in " + file + " is not orthogonal: ‖QᵀQ − I‖ = " + std::to_string(defect), Exit::data);
+    throw Error("householder: the matrix Q in " + file + " is not orthogonal: ‖QᵀQ − I‖ = " + std::to_string(defect),
+                Exit::data);
   return Q;
 }
 
@@ -68,19 +72,23 @@ template <class S> class Householder final : public Parametrisation<S> {
     void describe(Schema& s) {
       s.field("reflections", reflections, "number m of reflections, 1 … n").at_least(1);
       s.field("normalise_columns", normalise_columns,
-              "scale every column of U to length 1 initially and after each update; W is the same, the effective rate is not");
-      s.field("std", std, "initial standard deviation of the entries of U without `normalise_columns`: small columns turn fast")
+              "scale every column of U to length 1 initially and after each update; W is the same, the effective rate "
+              "is not");
+      s.field("std", std,
+              "initial standard deviation of the entries of U without `normalise_columns`: small columns turn fast")
           .at_least(1e-6);
       s.field("u1", u1,
-              "for m = n, the sign u₁: set to ±1 after each update, a trained number whose sign alone is used, or a number in [−1, 1]")
+              "for m = n, the sign u₁: set to ±1 after each update, a trained number whose sign alone is used, or a "
+              "number in [−1, 1]")
           .one_of({"projected", "shadow", "soft"});
-      s.field(
-           "init", init,
-           "random columns with Gaussian or uniform entries, or, for m = n, the reflections of a Haar-distributed matrix or of the one in "
-           "`file`")
+      s.field("init", init,
+              "random columns with Gaussian or uniform entries, or, for m = n, the reflections of a Haar-distributed "
+              "matrix or of the one in "
+              "`file`")
           .one_of({"gaussian", "uniform", "orthogonal", "file"});
       s.field("file", file, "orthogonal n × n matrix for `init: file`, a .npy of float32 or float64");
-      s.field("apply", apply, "products by the compact WY form or by one reflection after another").one_of({"wy", "sequential"});
+      s.field("apply", apply, "products by the compact WY form or by one reflection after another")
+          .one_of({"wy", "sequential"});
       s.check(init != "file" || !file.empty(), "file", "names the .npy file that `init: file` reads");
     }
   };
@@ -95,11 +103,11 @@ template <class S> class Householder final : public Parametrisation<S> {
     const std::string n = std::to_string(n_);
     if (n_ < 2) throw Error("householder needs at least 2 rows, but the map has " + n);
     if (options.reflections > n_)
-      throw Error("householder: `reflections` is " + std::to_string(options.reflections) + ", but a map of " + n + " rows has at most " +
-                  n + "; lower it");
+      throw Error("householder: `reflections` is " + std::to_string(options.reflections) + ", but a map of " + n +
+                  " rows has at most " + n + "; lower it");
     if (!random_columns(options) && !signed_)
-      throw Error("householder: `init: " + options.init + "` decomposes an orthogonal matrix into n reflections; set `reflections: " + n +
-                  "`");
+      throw Error("householder: `init: " + options.init +
+                  "` decomposes an orthogonal matrix into n reflections; set `reflections: " + n + "`");
   }
 
   std::vector<BlockSpec> blocks() const override {
@@ -111,7 +119,9 @@ template <class S> class Householder final : public Parametrisation<S> {
   void initialise(Blocks<S> theta, Rng& rng) const override {
     Reflections initial{Matrix<double>::Zero(n_, r_), 1};
     if (random_columns(options_)) {
-      const auto entry = [&] { return options_.init == "uniform" ? rng.uniform(-std::sqrt(3.0), std::sqrt(3.0)) : rng.normal(); };
+      const auto entry = [&] {
+        return options_.init == "uniform" ? rng.uniform(-std::sqrt(3.0), std::sqrt(3.0)) : rng.normal();
+      };
       for_each_column(n_, r_, [&](Index j, Index, Index length) {
         for (Index i = n_ - length; i < n_; ++i) initial.U(i, j) = options_.std * entry();
       });
@@ -185,7 +195,8 @@ template <class S> class Householder final : public Parametrisation<S> {
     add_lower(sums.left, dY, cview(h));
     add_lower(sums.right, X, cview(c));
     if (!signed_) return;
-    for (Index j = 0; j < X.cols(); ++j) sums.u1 += X(n_ - 1, j) * (dY(n_ - 1, j) - U_.row(n_ - 1).transpose().dot(c.col(j)));
+    for (Index j = 0; j < X.cols(); ++j)
+      sums.u1 += X(n_ - 1, j) * (dY(n_ - 1, j) - U_.row(n_ - 1).transpose().dot(c.col(j)));
   }
 
   void finish(CBlocks<S>, std::span<const S> sum, Blocks<S> dtheta) override {
@@ -196,7 +207,8 @@ template <class S> class Householder final : public Parametrisation<S> {
       dU.row(n_ - 1) += (1 - u1_) * sums.right.row(n_ - 1);  // H₁x in place of x
       for_each_block([&](Index first, Index end) {
         dU.block(first, 0, rows_in(first, end), end).noalias() +=
-            U_.block(first, 0, rows_in(first, end), end) * sums.hc.topLeftCorner(end, end).template selfadjointView<Eigen::Lower>();
+            U_.block(first, 0, rows_in(first, end), end) *
+            sums.hc.topLeftCorner(end, end).template selfadjointView<Eigen::Lower>();
       });
     }
     add_trapezoid(dtheta[0], dU);
@@ -255,7 +267,8 @@ template <class S> class Householder final : public Parametrisation<S> {
   Cost cost(Index columns) const override {
     const double n = double(n_), r = double(r_), count = double(columns), stored = double(trapezoid_size(n_, r_));
     if (sequential_) {  // table 2 of the paper
-      const double sign = signed_ ? 1 : 0, states = (4 * n - r + 2) * r, adjoint = (4 * n - 2 * r + 3) * r, gradient = 3 * n * r + states;
+      const double sign = signed_ ? 1 : 0, states = (4 * n - r + 2) * r, adjoint = (4 * n - 2 * r + 3) * r,
+                   gradient = 3 * n * r + states;
       const double finish = stored + sign;
       return {2 * stored,
               (states + sign) * count,
@@ -267,12 +280,14 @@ template <class S> class Householder final : public Parametrisation<S> {
     }
     const double square = n * r * r - r * r * r * 2 / 3, finish = 2 * square;
     const double product = 4 * n * r, gradient = 8 * n * r + 2 * r * r;
-    return {2 * square + n * r * r, product * count, product * count, gradient * count, finish, product * n / 2, product * n + finish};
+    return {2 * square + n * r * r, product * count,     product * count, gradient * count, finish,
+            product * n / 2,        product * n + finish};
   }
 
  private:
   static bool random_columns(const Options& options) { return options.init == "gaussian" || options.init == "uniform"; }
-  /// The running sums Σ h cᵀ, r × r, Σ dy hᵀ and Σ x cᵀ, n × r, and Σ x_n (dy − Uc)_n; sequentially, `left` is the gradient of U itself.
+  /// The running sums Σ h cᵀ, r × r, Σ dy hᵀ and Σ x cᵀ, n × r, and Σ x_n (dy − Uc)_n; sequentially, `left` is the
+  /// gradient of U itself.
   template <class T> struct Sums {
     Eigen::Map<std::conditional_t<std::is_const_v<T>, const Matrix<S>, Matrix<S>>> hc, left, right;
     T& u1;
@@ -286,7 +301,8 @@ template <class S> class Householder final : public Parametrisation<S> {
   template <class M> void add_lower(M& sum, CMat<S> A, CMat<S> B) const {
     for_each_block([&](Index first, Index end) {
       const Index rows = sum.rows() - first;
-      add_outer(cview(A.bottomRows(rows)), cview(B.middleRows(first, end - first)), view(sum.block(first, first, rows, end - first)));
+      add_outer(cview(A.bottomRows(rows)), cview(B.middleRows(first, end - first)),
+                view(sum.block(first, first, rows, end - first)));
     });
   }
   template <class F> void for_each_block(F visit) const { visit_blocks(r_, visit); }
@@ -326,4 +342,6 @@ template <class S> class Householder final : public Parametrisation<S> {
 
 }  // namespace
 
-STIEFEL_PLUGIN("1.0", stiefel::parametrisation<Householder>("householder", "orthogonal matrix as a product of m Householder reflections"))
+STIEFEL_PLUGIN("1.0",
+               stiefel::parametrisation<Householder>("householder",
+                                                     "orthogonal matrix as a product of m Householder reflections"))

@@ -1,12 +1,14 @@
-// Kronecker products (Jose, Cissé & Fleuret 2018): W = W_0 ⊗ W_1 ⊗ … ⊗ W_{F−1}, factor 0 the slowest index, applied without forming W.
+// Kronecker products (Jose, Cissé & Fleuret 2018): W = W_0 ⊗ W_1 ⊗ … ⊗ W_{F−1}, factor 0 the slowest index, applied
+// without forming W.
 //
 //   forward    Z_0 = x, Z_{f+1} = W_f applied to one index of Z_f, y = Z_F
-//   pullback   G_F = ȳ, W̄_f = Σ G_{f+1} Z_fᴴ over the other indices, G_f = W_fᴴ applied to that index of G_{f+1}, x̄ = G_0
+//   pullback   G_F = ȳ, W̄_f = Σ G_{f+1} Z_fᴴ over the other indices, G_f = W_fᴴ applied to that index of G_{f+1}, x̄ =
+//   G_0
 //
-// These are the paper's algorithms 1 and 2 with their indices put right, and with the indices of a column rotated by one place at each
-// factor, so that all numbers of a stage are contiguous (kronecker_stages.hpp). Singular values and eigenvalues of W are all products of
-// those of the factors: a factor that is off by ε puts W off by (1 + ε)^F. The soft constraint is λ Σ_f ‖W_fᴴW_f − I‖_F² (eq. 7),
-// with the gradient 4λ W_f(W_fᴴW_f − I).
+// These are the paper's algorithms 1 and 2 with their indices put right, and with the indices of a column rotated by
+// one place at each factor, so that all numbers of a stage are contiguous (kronecker_stages.hpp). Singular values and
+// eigenvalues of W are all products of those of the factors: a factor that is off by ε puts W off by (1 + ε)^F. The
+// soft constraint is λ Σ_f ‖W_fᴴW_f − I‖_F² (eq. 7), with the gradient 4λ W_f(W_fᴴW_f − I).
 #include "kronecker_stages.hpp"
 
 #include <stiefel/plugin.hpp>
@@ -29,7 +31,9 @@ std::vector<Index> prime_factors(Index n) {
   return factors;
 }
 
-Index product(const std::vector<Index>& numbers) { return std::accumulate(numbers.begin(), numbers.end(), Index(1), std::multiplies<>()); }
+Index product(const std::vector<Index>& numbers) {
+  return std::accumulate(numbers.begin(), numbers.end(), Index(1), std::multiplies<>());
+}
 
 /// Every product of one number of each list.
 template <class T> std::vector<T> all_products(const std::vector<std::vector<T>>& lists) {
@@ -51,24 +55,30 @@ template <class S> class Kronecker final : public Parametrisation<S> {
     std::string field = "complex", init = "unitary";
     double soft_unitary = 0;
     void describe(Schema& s) {
-      s.field("factors", factors, "rows of each factor, the slowest index first; their product is n; empty: the prime factors of n")
+      s.field("factors", factors,
+              "rows of each factor, the slowest index first; their product is n; empty: the prime factors of n")
           .at_least(1);
       s.field("columns", columns, "columns of each factor; empty: all factors are square").at_least(1);
       s.field("field", field, "type of the numbers in W").one_of({"complex", "real"});
       s.field("init", init, "factors at the start: Haar-distributed unitary (orthogonal for real ones), or identity")
           .one_of({"unitary", "identity"});
-      s.field("soft_unitary", soft_unitary, "λ of the penalty λ Σ_f ‖W_fᴴW_f − I‖_F² that is added to the loss").at_least(0);
+      s.field("soft_unitary", soft_unitary, "λ of the penalty λ Σ_f ‖W_fᴴW_f − I‖_F² that is added to the loss")
+          .at_least(0);
     }
   };
   static bool complex_pairs(const Options& options) { return options.field == "complex"; }
 
   Kronecker(const Options& options, Shape shape)
-      : Parametrisation<S>(shape), options_(options), complex_(shape.complex), N_(shape.rows / parts()), K_(shape.cols / parts()) {
+      : Parametrisation<S>(shape),
+        options_(options),
+        complex_(shape.complex),
+        N_(shape.rows / parts()),
+        K_(shape.cols / parts()) {
     const std::vector<Index> P = options.factors.empty() ? prime_factors(N_) : options.factors;
     const std::vector<Index> Q = options.columns.empty() ? P : options.columns;
     if (Q.size() != P.size())
-      throw Error("kronecker: `columns` has " + std::to_string(Q.size()) + " sizes and `factors` " + std::to_string(P.size()) +
-                  "; give one for each factor");
+      throw Error("kronecker: `columns` has " + std::to_string(Q.size()) + " sizes and `factors` " +
+                  std::to_string(P.size()) + "; give one for each factor");
     demand_product("factors", P, N_, "rows");
     demand_product("columns", options.columns.empty() ? P : Q, K_, "columns");
     Index length = K_;
@@ -160,8 +170,11 @@ template <class S> class Kronecker final : public Parametrisation<S> {
       const auto kept_after = [&](std::size_t f) {  // stage f
         return split(kept.data() + stages_[f].first, stages_[f].factor.P * stages_[f].M);
       };
-      const auto operand = [&](std::size_t f) { return f == 0 ? split(X.col(c).data(), K_) : Parts<const S>(kept_after(f - 1)); };
-      for (std::size_t f = 0; f + 1 < stages_.size(); ++f) kronecker_stage(stages_[f].factor, stages_[f].M, operand(f), kept_after(f));
+      const auto operand = [&](std::size_t f) {
+        return f == 0 ? split(X.col(c).data(), K_) : Parts<const S>(kept_after(f - 1));
+      };
+      for (std::size_t f = 0; f + 1 < stages_.size(); ++f)
+        kronecker_stage(stages_[f].factor, stages_[f].M, operand(f), kept_after(f));
       Parts<const S> g = split(dY.col(c).data(), N_);
       S* dW = lanes.data() + lanes_;
       for (std::size_t f = stages_.size(); f-- > 0;) {
@@ -215,7 +228,8 @@ template <class S> class Kronecker final : public Parametrisation<S> {
   }
 
   Spectrum spectrum() const override {
-    const bool square = std::all_of(stages_.begin(), stages_.end(), [](const Stage& s) { return s.factor.P == s.factor.Q; });
+    const bool square =
+        std::all_of(stages_.begin(), stages_.end(), [](const Stage& s) { return s.factor.P == s.factor.Q; });
     if (!square) return Parametrisation<S>::spectrum();
     std::vector<std::vector<double>> singular;
     std::vector<std::vector<std::complex<double>>> eigen;
@@ -232,7 +246,8 @@ template <class S> class Kronecker final : public Parametrisation<S> {
     double flops = 0;
     bool in_registers = true;
     for (const Stage& s : stages_) in_registers = in_registers && s.factor.P == 2 && s.factor.Q == 2;
-    for (const Stage& s : stages_) flops += (complex_ ? 8.0 : 2.0) * double(s.factor.P * s.factor.Q * s.M) * double(columns);
+    for (const Stage& s : stages_)
+      flops += (complex_ ? 8.0 : 2.0) * double(s.factor.P * s.factor.Q * s.M) * double(columns);
     const double whole = flops * double(this->cols()) / double(columns);
     return {0, flops, flops, 3 * flops, 0, whole, 3 * whole, in_registers ? 0.5 : 0.15};
   }
@@ -254,12 +269,15 @@ template <class S> class Kronecker final : public Parametrisation<S> {
 
   Index parts() const { return complex_ ? 2 : 1; }
   Parts<S> split(S* numbers, Index length) const { return {numbers, complex_ ? numbers + length : nullptr}; }
-  Parts<const S> split(const S* numbers, Index length) const { return {numbers, complex_ ? numbers + length : nullptr}; }
+  Parts<const S> split(const S* numbers, Index length) const {
+    return {numbers, complex_ ? numbers + length : nullptr};
+  }
 
   void demand_product(const char* key, const std::vector<Index>& sizes, Index wanted, const char* what) const {
     if (product(sizes) != wanted)
-      throw Error(std::string("kronecker: the product of `") + key + "` is " + std::to_string(product(sizes)) + ", but W has " +
-                  std::to_string(wanted) + " " + what + "; choose sizes whose product is " + std::to_string(wanted));
+      throw Error(std::string("kronecker: the product of `") + key + "` is " + std::to_string(product(sizes)) +
+                  ", but W has " + std::to_string(wanted) + " " + what + "; choose sizes whose product is " +
+                  std::to_string(wanted));
   }
 
   Complex factor(CBlocks<S> theta, Index f) const {
@@ -287,4 +305,5 @@ template <class S> class Kronecker final : public Parametrisation<S> {
 
 }  // namespace
 
-STIEFEL_PLUGIN("1.0", stiefel::parametrisation<Kronecker>("kronecker", "Kronecker product of small complex or real factors"))
+STIEFEL_PLUGIN("1.0",
+               stiefel::parametrisation<Kronecker>("kronecker", "Kronecker product of small complex or real factors"))

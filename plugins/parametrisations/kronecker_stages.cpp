@@ -37,12 +37,14 @@ template <class D, bool complex> struct Field {
   /// sum + a·b
   HWY_INLINE N add(const N& sum, const N& a, const N& b) const {
     if constexpr (!complex) return {hn::MulAdd(a.re, b.re, sum.re), sum.im};
-    return {hn::NegMulAdd(a.im, b.im, hn::MulAdd(a.re, b.re, sum.re)), hn::MulAdd(a.im, b.re, hn::MulAdd(a.re, b.im, sum.im))};
+    return {hn::NegMulAdd(a.im, b.im, hn::MulAdd(a.re, b.re, sum.re)),
+            hn::MulAdd(a.im, b.re, hn::MulAdd(a.re, b.im, sum.im))};
   }
   /// sum + conj(a)·b
   HWY_INLINE N add_conjugate(const N& sum, const N& a, const N& b) const {
     if constexpr (!complex) return {hn::MulAdd(a.re, b.re, sum.re), sum.im};
-    return {hn::MulAdd(a.im, b.im, hn::MulAdd(a.re, b.re, sum.re)), hn::NegMulAdd(a.im, b.re, hn::MulAdd(a.re, b.im, sum.im))};
+    return {hn::MulAdd(a.im, b.im, hn::MulAdd(a.re, b.re, sum.re)),
+            hn::NegMulAdd(a.im, b.re, hn::MulAdd(a.re, b.im, sum.im))};
   }
 };
 
@@ -67,7 +69,8 @@ HWY_INLINE void store_pair(const F& f, const N& x0, const N& x1, const Parts<S>&
     if (complex) hn::StoreInterleaved2(x0.im, x1.im, f.d, out.im + 2 * j);
   }
 }
-template <class F, class N, class S> HWY_INLINE void load_pair(const F& f, const Parts<const S>& in, Index j, N& x0, N& x1, bool complex) {
+template <class F, class N, class S>
+HWY_INLINE void load_pair(const F& f, const Parts<const S>& in, Index j, N& x0, N& x1, bool complex) {
   if constexpr (hn::MaxLanes(decltype(f.d)()) == 1) {
     x0 = f.load(in, 2 * j);
     x1 = f.load(in, 2 * j + 1);
@@ -78,7 +81,8 @@ template <class F, class N, class S> HWY_INLINE void load_pair(const F& f, const
   }
 }
 
-template <bool complex, class S> HWY_INLINE void stage_2(const Parts<const S>& W, Index M, const Parts<const S>& in, const Parts<S>& out) {
+template <bool complex, class S>
+HWY_INLINE void stage_2(const Parts<const S>& W, Index M, const Parts<const S>& in, const Parts<S>& out) {
   for_each<complex, S>(M, [&](auto f, Index j) HWY_ATTR {
     const auto x0 = f.load(in, j), x1 = f.load(in, M + j);
     const auto y0 = f.add(f.add(f.zero(), f.constant(W, 0), x0), f.constant(W, 1), x1);
@@ -98,7 +102,8 @@ HWY_INLINE void adjoint_2(const Parts<const S>& W, Index M, const Parts<const S>
 }
 
 /// The entries' partial sums stay in registers over the whole column.
-template <bool complex, class S> HWY_INLINE void gradient_2(Index M, const Parts<const S>& in, const Parts<const S>& dout, S* dW) {
+template <bool complex, class S>
+HWY_INLINE void gradient_2(Index M, const Parts<const S>& in, const Parts<const S>& dout, S* dW) {
   constexpr Index L = kronecker_lanes<S>;
   const Parts<S> sums{dW, dW + 4 * L};
   const hn::ScalableTag<S> d;
@@ -125,7 +130,8 @@ template <bool complex, class S> HWY_INLINE void gradient_2(Index M, const Parts
     for (Index p = 0; p < 2; ++p)
       for (Index q = 0; q < 2; ++q) {
         const Index entry = (2 * p + q) * L;
-        one.store(one.add_conjugate(one.load(sums, entry), one.load(in, q * M + j), one.load(dout, 2 * j + p)), sums, entry);
+        one.store(one.add_conjugate(one.load(sums, entry), one.load(in, q * M + j), one.load(dout, 2 * j + p)), sums,
+                  entry);
       }
 }
 
@@ -139,7 +145,8 @@ HWY_INLINE void scatter(const F& f, const N& x, const Parts<S>& out, Index j, In
   for (Index k = 0; k < lanes; ++k) out.re[(j + k) * P + p] = re[k];
   for (Index k = 0; complex && k < lanes; ++k) out.im[(j + k) * P + p] = im[k];
 }
-template <class F, class S> HWY_INLINE auto gather(const F& f, const Parts<const S>& in, Index j, Index P, Index p, bool complex) {
+template <class F, class S>
+HWY_INLINE auto gather(const F& f, const Parts<const S>& in, Index j, Index P, Index p, bool complex) {
   constexpr Index lanes = Index(hn::MaxLanes(decltype(f.d)()));
   HWY_ALIGN S re[lanes], im[lanes] = {};
   for (Index k = 0; k < lanes; ++k) re[k] = in.re[(j + k) * P + p];
@@ -150,7 +157,8 @@ template <class F, class S> HWY_INLINE auto gather(const F& f, const Parts<const
   return x;
 }
 
-template <bool complex, class S> void stage(const KroneckerFactor<S>& factor, Index M, const Parts<const S>& in, const Parts<S>& out) {
+template <bool complex, class S>
+void stage(const KroneckerFactor<S>& factor, Index M, const Parts<const S>& in, const Parts<S>& out) {
   const auto [P, Q, W] = factor;
   if (P == 2 && Q == 2) return stage_2<complex>(W, M, in, out);
   for (Index p = 0; p < P; ++p)
@@ -161,14 +169,16 @@ template <bool complex, class S> void stage(const KroneckerFactor<S>& factor, In
     });
 }
 
-template <bool complex, class S> void adjoint(const KroneckerFactor<S>& factor, Index M, const Parts<const S>& dout, const Parts<S>& din) {
+template <bool complex, class S>
+void adjoint(const KroneckerFactor<S>& factor, Index M, const Parts<const S>& dout, const Parts<S>& din) {
   const auto [P, Q, W] = factor;
   if (P == 2 && Q == 2) return adjoint_2<complex>(W, M, dout, din);
   for (Index p = 0; p < P; ++p)
     for_each<complex, S>(M, [&, P = P, Q = Q, &W = W](auto f, Index j) HWY_ATTR {
       const auto g = gather(f, dout, j, P, p, complex);
       for (Index q = 0; q < Q; ++q)
-        f.store(f.add_conjugate(p == 0 ? f.zero() : f.load(din, q * M + j), f.constant(W, p * Q + q), g), din, q * M + j);
+        f.store(f.add_conjugate(p == 0 ? f.zero() : f.load(din, q * M + j), f.constant(W, p * Q + q), g), din,
+                q * M + j);
     });
 }
 
@@ -194,17 +204,22 @@ template <class S> void stage_of(const KroneckerFactor<S>& factor, Index M, Part
 template <class S> void adjoint_of(const KroneckerFactor<S>& factor, Index M, Parts<const S> dout, Parts<S> din) {
   dout.im ? adjoint<true>(factor, M, dout, din) : adjoint<false>(factor, M, dout, din);
 }
-template <class S>
-void pullback_of(const KroneckerFactor<S>& factor, Index M, Parts<const S> in, Parts<const S> dout, Parts<S> din, S* dW) {
+template <class S> void pullback_of(const KroneckerFactor<S>& factor, Index M, Parts<const S> in, Parts<const S> dout,
+                                    Parts<S> din, S* dW) {
   dout.im ? gradient<true>(factor, M, in, dout, dW) : gradient<false>(factor, M, in, dout, dW);
   if (din.re) adjoint_of(factor, M, dout, din);
 }
 
-#define STIEFEL_FOR(S)                                                                                                                 \
-  void stage_##S(const KroneckerFactor<S>& factor, Index M, Parts<const S> in, Parts<S> out) { stage_of(factor, M, in, out); }         \
-  void adjoint_##S(const KroneckerFactor<S>& factor, Index M, Parts<const S> dout, Parts<S> din) { adjoint_of(factor, M, dout, din); } \
-  void pullback_##S(const KroneckerFactor<S>& factor, Index M, Parts<const S> in, Parts<const S> dout, Parts<S> din, S* dW) {          \
-    pullback_of(factor, M, in, dout, din, dW);                                                                                         \
+#define STIEFEL_FOR(S)                                                                                               \
+  void stage_##S(const KroneckerFactor<S>& factor, Index M, Parts<const S> in, Parts<S> out) {                       \
+    stage_of(factor, M, in, out);                                                                                    \
+  }                                                                                                                  \
+  void adjoint_##S(const KroneckerFactor<S>& factor, Index M, Parts<const S> dout, Parts<S> din) {                   \
+    adjoint_of(factor, M, dout, din);                                                                                \
+  }                                                                                                                  \
+  void pullback_##S(const KroneckerFactor<S>& factor, Index M, Parts<const S> in, Parts<const S> dout, Parts<S> din, \
+                    S* dW) {                                                                                         \
+    pullback_of(factor, M, in, dout, din, dW);                                                                       \
   }
 STIEFEL_FOR(float)
 STIEFEL_FOR(double)
@@ -216,19 +231,19 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace stiefel {
 
-#define STIEFEL_DISPATCH(S)                                                                                                         \
-  HWY_EXPORT(stage_##S);                                                                                                            \
-  HWY_EXPORT(adjoint_##S);                                                                                                          \
-  HWY_EXPORT(pullback_##S);                                                                                                         \
-  template <> void kronecker_stage(const KroneckerFactor<S>& factor, Index M, Parts<const S> in, Parts<S> out) {                    \
-    HWY_DYNAMIC_DISPATCH(stage_##S)(factor, M, in, out);                                                                            \
-  }                                                                                                                                 \
-  template <> void kronecker_adjoint(const KroneckerFactor<S>& factor, Index M, Parts<const S> dout, Parts<S> din) {                \
-    HWY_DYNAMIC_DISPATCH(adjoint_##S)(factor, M, dout, din);                                                                        \
-  }                                                                                                                                 \
-  template <>                                                                                                                       \
-  void kronecker_pullback(const KroneckerFactor<S>& factor, Index M, Parts<const S> in, Parts<const S> dout, Parts<S> din, S* dW) { \
-    HWY_DYNAMIC_DISPATCH(pullback_##S)(factor, M, in, dout, din, dW);                                                               \
+#define STIEFEL_DISPATCH(S)                                                                                          \
+  HWY_EXPORT(stage_##S);                                                                                             \
+  HWY_EXPORT(adjoint_##S);                                                                                           \
+  HWY_EXPORT(pullback_##S);                                                                                          \
+  template <> void kronecker_stage(const KroneckerFactor<S>& factor, Index M, Parts<const S> in, Parts<S> out) {     \
+    HWY_DYNAMIC_DISPATCH(stage_##S)(factor, M, in, out);                                                             \
+  }                                                                                                                  \
+  template <> void kronecker_adjoint(const KroneckerFactor<S>& factor, Index M, Parts<const S> dout, Parts<S> din) { \
+    HWY_DYNAMIC_DISPATCH(adjoint_##S)(factor, M, dout, din);                                                         \
+  }                                                                                                                  \
+  template <> void kronecker_pullback(const KroneckerFactor<S>& factor, Index M, Parts<const S> in,                  \
+                                      Parts<const S> dout, Parts<S> din, S* dW) {                                    \
+    HWY_DYNAMIC_DISPATCH(pullback_##S)(factor, M, in, dout, din, dW);                                                \
   }
 STIEFEL_DISPATCH(float)
 STIEFEL_DISPATCH(double)

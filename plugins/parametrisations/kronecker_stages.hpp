@@ -30,9 +30,10 @@ template <class S> constexpr Index kronecker_lanes = 64 / Index(sizeof(S));
 template <class S> void kronecker_stage(const KroneckerFactor<S>& factor, Index M, Parts<const S> in, Parts<S> out);
 
 /// Pullback of a stage: dW(p, q) += Σ_j dout[j·P + p]·conj(in[q·M + j]) and, unless `din.re` is null,
-/// din[q·M + j] = Σ_p conj(W(p, q)) dout[j·P + p]. `dW` has kronecker_lanes numbers for each entry, by rows, all Re before all Im.
-template <class S>
-void kronecker_pullback(const KroneckerFactor<S>& factor, Index M, Parts<const S> in, Parts<const S> dout, Parts<S> din, S* dW);
+/// din[q·M + j] = Σ_p conj(W(p, q)) dout[j·P + p]. `dW` has kronecker_lanes numbers for each entry, by rows, all Re
+/// before all Im.
+template <class S> void kronecker_pullback(const KroneckerFactor<S>& factor, Index M, Parts<const S> in,
+                                           Parts<const S> dout, Parts<S> din, S* dW);
 
 /// din alone.
 template <class S> void kronecker_adjoint(const KroneckerFactor<S>& factor, Index M, Parts<const S> dout, Parts<S> din);

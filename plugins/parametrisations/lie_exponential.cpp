@@ -1,15 +1,16 @@
-// The exponential of a skew-symmetric or skew-Hermitian matrix: W = exp(A) ∈ SO(n) or U(n) (Hyland & Rätsch 2017), with a base W = B
-// exp(A).
+// The exponential of a skew-symmetric or skew-Hermitian matrix: W = exp(A) ∈ SO(n) or U(n) (Hyland & Rätsch 2017), with
+// a base W = B exp(A).
 //
 //   base: static   W = exp(A), expRNN (Lezcano-Casado & Martínez-Rubio 2019)
-//   base: moving   W = B exp(A); every K steps B ← B exp(A), A ← 0, dtriv (Lezcano-Casado 2019). B is projected to the group by its
-//   singular
-//                  vectors, B = UΣVᴴ ← UVᴴ, at every M-th of these changes. Neither changes W; the state of the optimizer is kept, as in
-//                  the released code.
+//   base: moving   W = B exp(A); every K steps B ← B exp(A), A ← 0, dtriv (Lezcano-Casado 2019). B is projected to the
+//   group by its singular
+//                  vectors, B = UΣVᴴ ← UVᴴ, at every M-th of these changes. Neither changes W; the state of the
+//                  optimizer is kept, as in the released code.
 //   pullback       Ā = L_exp(Aᴴ, BᴴW̄), of which θ sees the derivatives along the basis elements of the Lie algebra
 //
-// The formulas of exp and of Ā, and why the eigenvalue form divides by no eigenvalue gap, stand in skew_exponential.hpp; all of it is
-// double precision. Coordinates `hyland_ratsch` are those of `skew` in the order of that paper's basis, e = n·i + j.
+// The formulas of exp and of Ā, and why the eigenvalue form divides by no eigenvalue gap, stand in
+// skew_exponential.hpp; all of it is double precision. Coordinates `hyland_ratsch` are those of `skew` in the order of
+// that paper's basis, e = n·i + j.
 #include "skew_exponential.hpp"
 
 #include <stiefel/linear_algebra.hpp>
@@ -56,19 +57,27 @@ template <class S> class LieExponential final : public Dense<S> {
     Index rebase_every = 100, project_every = 100;
     void describe(Schema& s) {
       s.field("field", field, "type of the numbers in W").one_of({"real", "complex"});
-      s.field("coordinates", coordinates, "order of the numbers of A: column after column, or that of Hyland and Rätsch's basis")
+      s.field("coordinates", coordinates,
+              "order of the numbers of A: column after column, or that of Hyland and Rätsch's basis")
           .one_of({"skew", "hyland_ratsch"});
       s.field("init", init,
-              "A at the start: real blocks [0, s; −s, 0] with s ~ U(−π, π) (henaff) or s = tan(t/2), t ~ U(0, π/2) (cayley); all numbers "
+              "A at the start: real blocks [0, s; −s, 0] with s ~ U(−π, π) (henaff) or s = tan(t/2), t ~ U(0, π/2) "
+              "(cayley); all numbers "
               "U(±scale) (uniform); zero")
           .one_of({"henaff", "cayley", "uniform", "zero"});
       s.field("scale", scale, "bound of the initial values `uniform`").at_least(0);
-      s.field("pullback", pullback, "exp(A) and its derivative by the eigenvalues of A, or by Padé approximants, of a 2n × 2n block matrix")
+      s.field("pullback", pullback,
+              "exp(A) and its derivative by the eigenvalues of A, or by Padé approximants, of a 2n × 2n block matrix")
           .one_of({"eigen", "block"});
-      s.field("base", base, "W = exp(A) (expRNN), or W = B exp(A) with a base B that takes A over from time to time (dtriv)")
+      s.field("base", base,
+              "W = exp(A) (expRNN), or W = B exp(A) with a base B that takes A over from time to time (dtriv)")
           .one_of({"static", "moving"});
-      s.field("rebase_every", rebase_every, "K: steps between updates B ← B exp(A), A ← 0, for `base: moving`").at_least(1).units("steps");
-      s.field("project_every", project_every, "M: changes of base between projections of B to the group, for `base: moving`").at_least(1);
+      s.field("rebase_every", rebase_every, "K: steps between updates B ← B exp(A), A ← 0, for `base: moving`")
+          .at_least(1)
+          .units("steps");
+      s.field("project_every", project_every,
+              "M: changes of base between projections of B to the group, for `base: moving`")
+          .at_least(1);
     }
   };
   static bool complex_pairs(const Options& options) { return options.field == "complex"; }
@@ -90,7 +99,9 @@ template <class S> class LieExponential final : public Dense<S> {
   }
 
   void initialise(Blocks<S> theta, Rng& rng) const override {
-    std::visit([&]<class T>(const Point<T>&) { initialise_skew<T>(theta[0], n_, order_, options_.init, options_.scale, rng); }, point_);
+    std::visit(
+        [&]<class T>(const Point<T>&) { initialise_skew<T>(theta[0], n_, order_, options_.init, options_.scale, rng); },
+        point_);
   }
 
   void materialise(CBlocks<S> theta, Mat<S> W) override {
@@ -102,7 +113,9 @@ template <class S> class LieExponential final : public Dense<S> {
   }
 
   void pullback(CBlocks<S>, CMat<S>, CMat<S> dW, Blocks<S> dtheta) override {
-    visit([&]<class T>(Point<T>& point) { add_skew_gradient(dtheta[0], point.adjoint(eigen_, gradient_of_form<T>(dW)), order_); });
+    visit([&]<class T>(Point<T>& point) {
+      add_skew_gradient(dtheta[0], point.adjoint(eigen_, gradient_of_form<T>(dW)), order_);
+    });
   }
 
   void after_step(Blocks<S> theta) override {
@@ -136,8 +149,8 @@ template <class S> class LieExponential final : public Dense<S> {
     archive.value("rebases", rebases_);
     visit([&]<class T>(Point<T>& point) {
       // A complex number is two doubles, real part first.
-      archive.array("base",
-                    std::span(reinterpret_cast<double*>(point.base.data()), std::size_t(point.base.size()) * sizeof(T) / sizeof(double)));
+      archive.array("base", std::span(reinterpret_cast<double*>(point.base.data()),
+                                      std::size_t(point.base.size()) * sizeof(T) / sizeof(double)));
     });
   }
 
@@ -164,5 +177,5 @@ template <class S> class LieExponential final : public Dense<S> {
 }  // namespace
 
 STIEFEL_PLUGIN("1.0",
-               stiefel::parametrisation<LieExponential>("lie_exponential",
-                                                        "orthogonal or unitary matrix exp(A) of a skew-symmetric or skew-Hermitian A"))
+               stiefel::parametrisation<LieExponential>(
+                   "lie_exponential", "orthogonal or unitary matrix exp(A) of a skew-symmetric or skew-Hermitian A"))

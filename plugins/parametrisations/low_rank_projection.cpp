@@ -1,15 +1,16 @@
-// Orthogonal or unitary W itself as the parameter, moved by projected updates of low rank, projUNN (Kiani, Balestriero, LeCun & Lloyd
-// 2022).
+// Orthogonal or unitary W itself as the parameter, moved by projected updates of low rank, projUNN (Kiani, Balestriero,
+// LeCun & Lloyd 2022).
 //
-//   Δ = what the optimizer added to W     Δ_k = XYᴴ, its best approximation of rank k (of the range found by subspace iteration)
-//   I + WᴴΔ_k = I + ZYᴴ, Z = WᴴX, differs from I only on span B, B (n × 2k) orthonormal columns of [Z, Y]:
+//   Δ = what the optimizer added to W     Δ_k = XYᴴ, its best approximation of rank k (of the range found by subspace
+//   iteration) I + WᴴΔ_k = I + ZYᴴ, Z = WᴴX, differs from I only on span B, B (n × 2k) orthonormal columns of [Z, Y]:
 //   projection (projUNN-D)  W ← the polar factor of W + Δ_k = W(I + B(Q − I)Bᴴ),  Q the polar factor of I + BᴴZYᴴB
 //   tangent (projUNN-T)     W ← W exp(½(ZYᴴ − YZᴴ)) = W(I + B(exp(ω) − I)Bᴴ),      ω = ½Bᴴ(ZYᴴ − YZᴴ)B
 //
-// O(kn²) a step in addition to the gradient. The parameter is a flat block and the projection is after_step(), which sees the optimizer's
-// step as the difference from the W of the last refresh(): any optimizer's step is projected, and that of plain SGD is the paper's, a
-// gradient of rank k. The paper samples columns at random; here the start of the subspace iteration is a fixed Gaussian matrix. Rounding
-// errors of W are removed by a polar decomposition every `project_every` steps.
+// O(kn²) a step in addition to the gradient. The parameter is a flat block and the projection is after_step(), which
+// sees the optimizer's step as the difference from the W of the last refresh(): any optimizer's step is projected, and
+// that of plain SGD is the paper's, a gradient of rank k. The paper samples columns at random; here the start of the
+// subspace iteration is a fixed Gaussian matrix. Rounding errors of W are removed by a polar decomposition every
+// `project_every` steps.
 #include <stiefel/linear_algebra.hpp>
 #include <stiefel/plugin.hpp>
 
@@ -107,9 +108,11 @@ template <class S> class LowRankProjection final : public Dense<S> {
     void describe(Schema& s) {
       s.field("field", field, "type of the numbers in W").one_of({"real", "complex"});
       s.field("init", init,
-              "W at the start: Haar-distributed orthogonal or unitary, identity, or exp of blocks [0, s; −s, 0] with s ~ U(−π, π) (henaff)")
+              "W at the start: Haar-distributed orthogonal or unitary, identity, or exp of blocks [0, s; −s, 0] with s "
+              "~ U(−π, π) (henaff)")
           .one_of({"orthogonal", "identity", "henaff"});
-      s.field("update", update, "nearest orthogonal matrix (projUNN-D), or a geodesic along the tangent part of the step (projUNN-T)")
+      s.field("update", update,
+              "nearest orthogonal matrix (projUNN-D), or a geodesic along the tangent part of the step (projUNN-T)")
           .one_of({"projection", "tangent"});
       s.field("rank", rank, "k of the approximation of the optimizer's step").at_least(1);
       s.field("project_every", project_every, "steps between projections of all of W, which limit rounding errors")
@@ -127,7 +130,9 @@ template <class S> class LowRankProjection final : public Dense<S> {
     if (complex_) W_.template emplace<Complex>();
   }
 
-  std::vector<BlockSpec> blocks() const override { return {{"W", (complex_ ? 2 : 1) * n_ * n_, (complex_ ? 2 : 1) * n_, n_}}; }
+  std::vector<BlockSpec> blocks() const override {
+    return {{"W", (complex_ ? 2 : 1) * n_ * n_, (complex_ ? 2 : 1) * n_, n_}};
+  }
 
   void initialise(Blocks<S> theta, Rng& rng) const override {
     std::visit(
@@ -170,8 +175,9 @@ template <class S> class LowRankProjection final : public Dense<S> {
       const Matrix<T> wanted = load<T>(theta);
       const bool known = current.size() != 0;
       if (known && wanted == current && in_group(current)) return;
-      current = known && wanted != current ? moved<T>(current, wanted - current, options_.rank, options_.update == "tangent")
-                                           : polar_factor(wanted);
+      current = known && wanted != current
+                    ? moved<T>(current, wanted - current, options_.rank, options_.update == "tangent")
+                    : polar_factor(wanted);
       if (steps_ % options_.project_every == 0) current = polar_factor(current);
       store(current, theta);
       current = load<T>(theta);
@@ -182,7 +188,11 @@ template <class S> class LowRankProjection final : public Dense<S> {
   void serialise(Archive& archive) override { archive.value("steps", steps_); }
 
   void record(Recorder& recorder) const override {
-    std::visit([&]<class T>(const Matrix<T>& W) { recorder.scalar("defect", (W.adjoint() * W - Matrix<T>::Identity(n_, n_)).norm()); }, W_);
+    std::visit(
+        [&]<class T>(const Matrix<T>& W) {
+          recorder.scalar("defect", (W.adjoint() * W - Matrix<T>::Identity(n_, n_)).norm());
+        },
+        W_);
   }
 
  private:
@@ -210,6 +220,6 @@ template <class S> class LowRankProjection final : public Dense<S> {
 
 }  // namespace
 
-STIEFEL_PLUGIN("1.0",
-               stiefel::parametrisation<LowRankProjection>("low_rank_projection",
-                                                           "orthogonal or unitary matrix moved by projected updates of low rank (projUNN)"))
+STIEFEL_PLUGIN("1.0", stiefel::parametrisation<LowRankProjection>(
+                          "low_rank_projection",
+                          "orthogonal or unitary matrix moved by projected updates of low rank (projUNN)"))

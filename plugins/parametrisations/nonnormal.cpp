@@ -1,11 +1,13 @@
-// Schur form of a real matrix with trained eigenvalues, nnRNN (Kerg, Goyette, Puelma Touzel, Gidel, Vorontsov, Bengio & Lajoie 2019):
+// Schur form of a real matrix with trained eigenvalues, nnRNN (Kerg, Goyette, Puelma Touzel, Gidel, Vorontsov, Bengio &
+// Lajoie 2019):
 //
-//   W = PΘPᵀ     P = exp(A), A skew-symmetric     Θ = blockdiag(γ_j R(θ_j)) + T     R(θ) = [cos θ, −sin θ; sin θ, cos θ]
-//   pullback     P̄ = W̄PΘᵀ + W̄ᵀPΘ,   Θ̄ = PᵀW̄P,   γ̄_j = ⟨R(θ_j), Θ̄_jj⟩,   θ̄_j = γ_j⟨R′(θ_j), Θ̄_jj⟩,   Ā as in skew_exponential.hpp
+//   W = PΘPᵀ     P = exp(A), A skew-symmetric     Θ = blockdiag(γ_j R(θ_j)) + T     R(θ) = [cos θ, −sin θ; sin θ, cos
+//   θ] pullback     P̄ = W̄PΘᵀ + W̄ᵀPΘ,   Θ̄ = PᵀW̄P,   γ̄_j = ⟨R(θ_j), Θ̄_jj⟩,   θ̄_j = γ_j⟨R′(θ_j), Θ̄_jj⟩,   Ā as in
+//   skew_exponential.hpp
 //
-// T is strictly upper triangular outside the 2 × 2 blocks: with T = 0 and γ = 1 the map is orthogonal, T alone makes it non-normal. The
-// eigenvalues are γ_j e^{±iθ_j}. An odd n has a last block [γ_j]. The penalty δ Σ_j (γ_j − 1)² keeps the moduli near 1; weight decay of
-// T is the optimizer's, by a group for the block T. T starts from zero.
+// T is strictly upper triangular outside the 2 × 2 blocks: with T = 0 and γ = 1 the map is orthogonal, T alone makes it
+// non-normal. The eigenvalues are γ_j e^{±iθ_j}. An odd n has a last block [γ_j]. The penalty δ Σ_j (γ_j − 1)² keeps
+// the moduli near 1; weight decay of T is the optimizer's, by a group for the block T. T starts from zero.
 #include <stiefel/linear_algebra.hpp>
 #include <stiefel/plugin.hpp>
 
@@ -25,16 +27,19 @@ template <class S> class Nonnormal final : public Dense<S> {
     double scale = 0.1, gamma_penalty = 0;
     void describe(Schema& s) {
       s.field("init", init,
-              "A at the start: blocks [0, s; −s, 0] with s ~ U(−π, π) (henaff) or s = tan(t/2), t ~ U(0, π/2) (cayley); all entries "
+              "A at the start: blocks [0, s; −s, 0] with s ~ U(−π, π) (henaff) or s = tan(t/2), t ~ U(0, π/2) "
+              "(cayley); all entries "
               "U(±scale) (uniform); zero")
           .one_of({"henaff", "cayley", "uniform", "zero"});
       s.field("scale", scale, "bound of the initial values `uniform` of A").at_least(0);
       s.field("angles", angles, "θ at the start: U(−π, π), or 0, where W = I").one_of({"uniform", "zero"});
-      s.field("gamma_penalty", gamma_penalty, "δ of the penalty δ Σ_j (γ_j − 1)² that is added to the loss").at_least(0);
+      s.field("gamma_penalty", gamma_penalty, "δ of the penalty δ Σ_j (γ_j − 1)² that is added to the loss")
+          .at_least(0);
     }
   };
 
-  Nonnormal(const Options& options, Shape shape) : Dense<S>(shape.square("nonnormal")), options_(options), n_(shape.rows) {}
+  Nonnormal(const Options& options, Shape shape)
+      : Dense<S>(shape.square("nonnormal")), options_(options), n_(shape.rows) {}
 
   std::vector<BlockSpec> blocks() const override {
     return {{"A", n_ * (n_ - 1) / 2}, {"gamma", n_ - n_ / 2}, {"theta", n_ / 2}, {"T", n_ * (n_ - 1) / 2 - n_ / 2}};
@@ -119,5 +124,5 @@ template <class S> class Nonnormal final : public Dense<S> {
 
 }  // namespace
 
-STIEFEL_PLUGIN("1.0", stiefel::parametrisation<Nonnormal>("nonnormal",
-                                                          "Schur form of rotations with trained moduli and a non-normal part (nnRNN)"))
+STIEFEL_PLUGIN("1.0", stiefel::parametrisation<Nonnormal>(
+                          "nonnormal", "Schur form of rotations with trained moduli and a non-normal part (nnRNN)"))

@@ -1,7 +1,8 @@
-// Householder vectors: their packed storage, and the factors of a given orthogonal matrix (Mhammedi et al. 2017, algorithm 2).
+// Householder vectors: their packed storage, and the factors of a given orthogonal matrix (Mhammedi et al. 2017,
+// algorithm 2).
 //
-//   H(u) = I − 2uuᵀ/‖u‖². Column j of U (n × r, lower-trapezoidal) is (0_j; u), so θ holds n, n − 1, … numbers column after column.
-//   Q = H(U_0) H(U_1) … H(U_{n−2}) diag(1, …, 1, u₁)
+//   H(u) = I − 2uuᵀ/‖u‖². Column j of U (n × r, lower-trapezoidal) is (0_j; u), so θ holds n, n − 1, … numbers column
+//   after column. Q = H(U_0) H(U_1) … H(U_{n−2}) diag(1, …, 1, u₁)
 #pragma once
 
 #include <cmath>
@@ -12,21 +13,24 @@ namespace stiefel {
 /// Numbers of the first r columns.
 inline Index trapezoid_size(Index n, Index r) { return n * r - r * (r - 1) / 2; }
 
-/// Calls visit(j, first, length) for each of the r columns: entries first … first + length − 1 of θ are its rows j … n − 1.
+/// Calls visit(j, first, length) for each of the r columns: entries first … first + length − 1 of θ are its rows j … n
+/// − 1.
 template <class F> void for_each_column(Index n, Index r, F visit) {
   for (Index j = 0, first = 0; j < r; first += n - j, ++j) visit(j, first, n - j);
 }
 
 template <class S> void unpack_trapezoid(std::span<const S> theta, Mat<S> U) {
   U.setZero();
-  for_each_column(U.rows(), U.cols(),
-                  [&](Index j, Index first, Index length) { U.col(j).tail(length) = as_vector(theta).segment(first, length); });
+  for_each_column(U.rows(), U.cols(), [&](Index j, Index first, Index length) {
+    U.col(j).tail(length) = as_vector(theta).segment(first, length);
+  });
 }
 
 /// dθ += the entries of dU that are stored.
 template <class S> void add_trapezoid(std::span<S> dtheta, const Matrix<S>& dU) {
-  for_each_column(dU.rows(), dU.cols(),
-                  [&](Index j, Index first, Index length) { as_vector(dtheta).segment(first, length) += dU.col(j).tail(length); });
+  for_each_column(dU.rows(), dU.cols(), [&](Index j, Index first, Index length) {
+    as_vector(dtheta).segment(first, length) += dU.col(j).tail(length);
+  });
 }
 
 struct Reflections {
@@ -34,8 +38,9 @@ struct Reflections {
   double u1;
 };
 
-/// Householder QR of an orthogonal Q with a positive diagonal of R: each column x is reflected to +‖x‖e₁ by u = x − ‖x‖e₁, whose first
-/// entry is computed without cancellation. A column that is already there is fixed by the reflection in u = e₂.
+/// Householder QR of an orthogonal Q with a positive diagonal of R: each column x is reflected to +‖x‖e₁ by u = x −
+/// ‖x‖e₁, whose first entry is computed without cancellation. A column that is already there is fixed by the reflection
+/// in u = e₂.
 inline Reflections reflections_of(Matrix<double> Q) {
   const Index n = Q.rows();
   Reflections result{Matrix<double>::Zero(n, n - 1), 1};

@@ -1,11 +1,13 @@
-// Scaled Cayley transform (Helfrich, Willmott & Ye 2018): W = (I + A)⁻¹(I − A)D, A skew-symmetric, D = diag(±1) with ρ entries −1.
+// Scaled Cayley transform (Helfrich, Willmott & Ye 2018): W = (I + A)⁻¹(I − A)D, A skew-symmetric, D = diag(±1) with ρ
+// entries −1.
 //
 //   M = (I + A)⁻¹     W = (2M − I)D     pullback V = 2MᵀW̄DMᵀ, of which θ sees Vᵀ − V (theorem 3.2)
 //
-// θ holds the strict lower triangle of A, or its ℓ diagonals next to the main one (`bandwidth: ℓ`, section 3.2: nℓ − ℓ(ℓ + 1)/2 numbers),
-// column after column. det W = (−1)^ρ for every θ. The eigenvalues of I + A are 1 ± iλ, so ‖M‖₂ ≤ 1; an eigenvalue of W D near −1 makes A
-// large, which the recorded ‖A‖₂ shows. M is computed in double precision: next to the time loop it costs nothing, and the defect ‖WᵀW − I‖
-// of a float W is then that of rounding W once, however large A has grown.
+// θ holds the strict lower triangle of A, or its ℓ diagonals next to the main one (`bandwidth: ℓ`, section 3.2: nℓ −
+// ℓ(ℓ + 1)/2 numbers), column after column. det W = (−1)^ρ for every θ. The eigenvalues of I + A are 1 ± iλ, so ‖M‖₂ ≤
+// 1; an eigenvalue of W D near −1 makes A large, which the recorded ‖A‖₂ shows. M is computed in double precision: next
+// to the time loop it costs nothing, and the defect ‖WᵀW − I‖ of a float W is then that of rounding W once, however
+// large A has grown.
 #include <stiefel/plugin.hpp>
 
 #include <cmath>
@@ -24,13 +26,14 @@ template <class S> class ScaledCayley final : public Dense<S> {
     double scale = 0.1;
     void describe(Schema& s) {
       s.field("rho", rho, "number ρ of entries −1 in D; −1: half of them").at_least(-1);
-      s.field("bandwidth", bandwidth, "number ℓ of diagonals of A below the main one that are not zero, 1 … n − 1; −1: all of them")
+      s.field("bandwidth", bandwidth,
+              "number ℓ of diagonals of A below the main one that are not zero, 1 … n − 1; −1: all of them")
           .at_least(-1);
       s.field("negatives", negatives, "where the entries −1 of D are").one_of({"last", "first"});
-      s.field(
-           "init", init,
-           "A at the start: blocks [0, s; −s, 0] with s = tan(t/2), t ~ U(0, π/2) (cayley) or s ~ U(−π, π) (henaff); all entries U(±scale) "
-           "(uniform); zero")
+      s.field("init", init,
+              "A at the start: blocks [0, s; −s, 0] with s = tan(t/2), t ~ U(0, π/2) (cayley) or s ~ U(−π, π) "
+              "(henaff); all entries U(±scale) "
+              "(uniform); zero")
           .one_of({"cayley", "henaff", "uniform", "zero"});
       s.field("scale", scale, "bound of the initial values `uniform`").at_least(0);
     }
@@ -44,8 +47,8 @@ template <class S> class ScaledCayley final : public Dense<S> {
         D_(n_) {
     const Index rho = options.rho < 0 ? n_ / 2 : options.rho;
     if (rho > n_)
-      throw Error("scaled_cayley: `rho` is " + std::to_string(rho) + ", but D has only " + std::to_string(n_) + " entries; choose 0 … " +
-                  std::to_string(n_));
+      throw Error("scaled_cayley: `rho` is " + std::to_string(rho) + ", but D has only " + std::to_string(n_) +
+                  " entries; choose 0 … " + std::to_string(n_));
     if (l_ >= n_ || (l_ == 0 && n_ > 1))
       throw Error("scaled_cayley: `bandwidth` is " + std::to_string(l_) + ", but A has " + std::to_string(n_ - 1) +
                   " diagonals below the main one; choose 1 … " + std::to_string(n_ - 1) + ", or -1 for all");
@@ -63,8 +66,8 @@ template <class S> class ScaledCayley final : public Dense<S> {
     }
     for_each_entry([&](Index i, Index j, std::size_t k) {
       if (i != j + 1 || j % 2 != 0) return;
-      const double s =
-          options_.init == "cayley" ? std::tan(rng.uniform(0, std::numbers::pi / 2) / 2) : rng.uniform(-std::numbers::pi, std::numbers::pi);
+      const double s = options_.init == "cayley" ? std::tan(rng.uniform(0, std::numbers::pi / 2) / 2)
+                                                 : rng.uniform(-std::numbers::pi, std::numbers::pi);
       theta[0][k] = S(-s);
     });
   }
@@ -136,4 +139,6 @@ template <class S> class ScaledCayley final : public Dense<S> {
 
 }  // namespace
 
-STIEFEL_PLUGIN("1.0", stiefel::parametrisation<ScaledCayley>("scaled_cayley", "orthogonal matrix (I + A)⁻¹(I − A)D of a skew-symmetric A"))
+STIEFEL_PLUGIN("1.0",
+               stiefel::parametrisation<ScaledCayley>("scaled_cayley",
+                                                      "orthogonal matrix (I + A)⁻¹(I − A)D of a skew-symmetric A"))

@@ -1,11 +1,13 @@
-// Scaled Cayley transform in U(n), scuRNN (Maduranga, Helfrich & Ye 2019): W = (I + A)⁻¹(I − A)D, A skew-Hermitian, D = diag(e^{iθ}).
+// Scaled Cayley transform in U(n), scuRNN (Maduranga, Helfrich & Ye 2019): W = (I + A)⁻¹(I − A)D, A skew-Hermitian, D =
+// diag(e^{iθ}).
 //
 //   M = (I + A)⁻¹     Z = 2M − I     W = ZD     pullback V = 2MᴴW̄DᴴMᴴ     θ̄_j = Re(ie^{iθ_j}(W̄ᴴZ)_jj)
 //   Re A_ij, Im A_ij for i > j see Re and Im of (V_ji − V_ij), (−V_ji − V_ij), and Im A_jj sees −Im V_jj
 //
-// The paper's Vᴴ − V has the derivatives above its diagonal, but twice the derivative on it. The released code uses (Vᴴ − V)/2: half the
-// derivative off the diagonal and the full one on it, with the full derivative for θ. `gradient: released` does the same. A has n²
-// real numbers, in the order of skew_hermitian.hpp, θ has n. M is computed in double precision.
+// The paper's Vᴴ − V has the derivatives above its diagonal, but twice the derivative on it. The released code uses (Vᴴ
+// − V)/2: half the derivative off the diagonal and the full one on it, with the full derivative for θ. `gradient:
+// released` does the same. A has n² real numbers, in the order of skew_hermitian.hpp, θ has n. M is computed in double
+// precision.
 #include <stiefel/plugin.hpp>
 
 #include <stiefel/linear_algebra.hpp>
@@ -24,12 +26,14 @@ template <class S> class ScaledCayleyUnitary final : public Dense<S> {
     double scale = 0.1;
     void describe(Schema& s) {
       s.field("init", init,
-              "A at the start: real blocks [0, s; −s, 0] with s = tan(t/2), t ~ U(0, π/2) (cayley) or s ~ U(−π, π) (henaff); all numbers "
+              "A at the start: real blocks [0, s; −s, 0] with s = tan(t/2), t ~ U(0, π/2) (cayley) or s ~ U(−π, π) "
+              "(henaff); all numbers "
               "U(±scale) (uniform); zero")
           .one_of({"cayley", "henaff", "uniform", "zero"});
       s.field("scale", scale, "bound of the initial values `uniform`").at_least(0);
       s.field("phases", phases, "θ at the start: U(0, 2π), or 0, where D = I").one_of({"uniform", "zero"});
-      s.field("gradient", gradient, "gradient of A: the derivatives, or those of the released code, half as large off the diagonal")
+      s.field("gradient", gradient,
+              "gradient of A: the derivatives, or those of the released code, half as large off the diagonal")
           .one_of({"exact", "released"});
     }
   };
@@ -93,7 +97,8 @@ template <class S> class ScaledCayleyUnitary final : public Dense<S> {
       hermitian_eigenvalues(view(hermitian), values);
     }
     double largest = 0, smallest = std::numeric_limits<double>::infinity();
-    for (const double value : values) largest = std::max(largest, std::abs(value)), smallest = std::min(smallest, std::abs(value));
+    for (const double value : values)
+      largest = std::max(largest, std::abs(value)), smallest = std::min(smallest, std::abs(value));
     recorder.scalar("a_norm", largest);
     recorder.scalar("condition", std::sqrt((1 + largest * largest) / (1 + smallest * smallest)));
   }
@@ -107,5 +112,5 @@ template <class S> class ScaledCayleyUnitary final : public Dense<S> {
 
 }  // namespace
 
-STIEFEL_PLUGIN("1.0", stiefel::parametrisation<ScaledCayleyUnitary>("scaled_cayley_unitary",
-                                                                    "unitary matrix (I + A)⁻¹(I − A)D, A skew-Hermitian, D of phases"))
+STIEFEL_PLUGIN("1.0", stiefel::parametrisation<ScaledCayleyUnitary>(
+                          "scaled_cayley_unitary", "unitary matrix (I + A)⁻¹(I − A)D, A skew-Hermitian, D of phases"))

@@ -10,7 +10,9 @@ namespace {
 
 double sinc(double x) { return std::abs(x) < 1e-8 ? 1 : std::sin(x) / x; }
 /// conj(Φ) of two eigenvalues iμ, iν.
-std::complex<double> conjugate_quotient(double mu, double nu) { return std::polar(1.0, -(mu + nu) / 2) * sinc((mu - nu) / 2); }
+std::complex<double> conjugate_quotient(double mu, double nu) {
+  return std::polar(1.0, -(mu + nu) / 2) * sinc((mu - nu) / 2);
+}
 
 }  // namespace
 
@@ -73,8 +75,10 @@ Matrix<double> SkewExponential<double>::adjoint(const Matrix<double>& dW) const 
     for (Index j = 0; j < half; ++j) {
       double &ee = inner(j, k), &oe = inner(half + j, k), &eo = inner(j, half + k), &oo = inner(half + j, half + k);
       // Entries of Qᴴ dW Q for the eigenvalues iσ_j, iσ_k and iσ_j, −iσ_k; the other two are their conjugates.
-      const std::complex<double> same = conjugate_quotient(sigma_[j], sigma_[k]) * std::complex<double>(ee + oo, oe - eo) / 2.0;
-      const std::complex<double> other = conjugate_quotient(sigma_[j], -sigma_[k]) * std::complex<double>(ee - oo, oe + eo) / 2.0;
+      const std::complex<double> same =
+          conjugate_quotient(sigma_[j], sigma_[k]) * std::complex<double>(ee + oo, oe - eo) / 2.0;
+      const std::complex<double> other =
+          conjugate_quotient(sigma_[j], -sigma_[k]) * std::complex<double>(ee - oo, oe + eo) / 2.0;
       ee = (same + other).real();
       oo = (same - other).real();
       oe = (same + other).imag();

@@ -1,10 +1,13 @@
-// Skew-symmetric and skew-Hermitian matrices A by their free real numbers, and the matrices that published recipes start from.
+// Skew-symmetric and skew-Hermitian matrices A by their free real numbers, and the matrices that published recipes
+// start from.
 //
 //   real     n(n − 1)/2 numbers: A_ij for i > j, A_ji = −A_ij
-//   complex  n² numbers, an n × n table: Re A_ij at (i, j) and Im A_ij at (j, i) for i > j, Im A_jj at (j, j); A_ji = −conj(A_ij)
+//   complex  n² numbers, an n × n table: Re A_ij at (i, j) and Im A_ij at (j, i) for i > j, Im A_jj at (j, j); A_ji =
+//   −conj(A_ij)
 //
-// The table, or the strict lower triangle, is read column after column, or row after row. Each number multiplies one element of the basis
-// E_ij − E_ji, i(E_ij + E_ji), iE_jj of the Lie algebra, which Hyland & Rätsch (2017) number row after row.
+// The table, or the strict lower triangle, is read column after column, or row after row. Each number multiplies one
+// element of the basis E_ij − E_ji, i(E_ij + E_ji), iE_jj of the Lie algebra, which Hyland & Rätsch (2017) number row
+// after row.
 #pragma once
 
 #include <cmath>
@@ -48,7 +51,8 @@ template <class T, class S> Matrix<T> skew_matrix(std::span<const S> theta, Inde
 }
 
 /// dθ += ∂ Re tr(dAᴴ A(θ)) / ∂θ.
-template <class T, class S> void add_skew_gradient(std::span<S> dtheta, const Matrix<T>& dA, Order order = Order::columns) {
+template <class T, class S>
+void add_skew_gradient(std::span<S> dtheta, const Matrix<T>& dA, Order order = Order::columns) {
   for_each_coordinate<T>(dA.rows(), order, [&](Index i, Index j, Index k) {
     S& sum = dtheta[std::size_t(k)];
     if constexpr (is_complex<T>) {
@@ -62,8 +66,9 @@ template <class T, class S> void add_skew_gradient(std::span<S> dtheta, const Ma
   });
 }
 
-/// θ at the start. `cayley`, `henaff`: blocks [0, s; −s, 0] along the diagonal, s = tan(t/2) with t ~ U(0, π/2) (Helfrich et al. 2018) or
-/// s ~ U(−π, π) (Henaff et al. 2016), imaginary parts 0; `uniform`: every number U(±scale); `zero`.
+/// θ at the start. `cayley`, `henaff`: blocks [0, s; −s, 0] along the diagonal, s = tan(t/2) with t ~ U(0, π/2)
+/// (Helfrich et al. 2018) or s ~ U(−π, π) (Henaff et al. 2016), imaginary parts 0; `uniform`: every number U(±scale);
+/// `zero`.
 template <class T, class S>
 void initialise_skew(std::span<S> theta, Index n, Order order, const std::string& kind, double scale, Rng& rng) {
   if (kind == "uniform")
@@ -71,7 +76,8 @@ void initialise_skew(std::span<S> theta, Index n, Order order, const std::string
   if (kind != "cayley" && kind != "henaff") return;
   Vector<double> s = Vector<double>::Zero(n / 2);
   for (double& x : s)
-    x = kind == "cayley" ? std::tan(rng.uniform(0, std::numbers::pi / 2) / 2) : rng.uniform(-std::numbers::pi, std::numbers::pi);
+    x = kind == "cayley" ? std::tan(rng.uniform(0, std::numbers::pi / 2) / 2)
+                         : rng.uniform(-std::numbers::pi, std::numbers::pi);
   for_each_coordinate<T>(n, order, [&](Index i, Index j, Index k) {
     if (i == j + 1 && j % 2 == 0) theta[std::size_t(k)] = S(-s[j / 2]);
   });

@@ -1,10 +1,12 @@
-// Singular value decompositions with bounded singular values, svdRNN (Zhang, Lei & Dhillon 2018, section 3): W = P_u diag(s) P_vᵀ.
+// Singular value decompositions with bounded singular values, svdRNN (Zhang, Lei & Dhillon 2018, section 3): W = P_u
+// diag(s) P_vᵀ.
 //
-//   P_u = H(U_0) … H(U_{m₁−1}),   P_v = H(V_0) … H(V_{m₂−1}),   H(u) = I − 2uuᵀ/‖u‖²,   s_i = s* + 2r(σ(ŝ_i) − ½) = s* + r tanh(ŝ_i/2)
+//   P_u = H(U_0) … H(U_{m₁−1}),   P_v = H(V_0) … H(V_{m₂−1}),   H(u) = I − 2uuᵀ/‖u‖²,   s_i = s* + 2r(σ(ŝ_i) − ½) = s*
+//   + r tanh(ŝ_i/2)
 //
-// n(m₁ + m₂) − m₁(m₁ − 1)/2 − m₂(m₂ − 1)/2 + n parameters. Each product is the compact WY form P = I − U(T⁻¹Uᵀ), Pᵀ = I − U(T⁻ᵀUᵀ) with T =
-// striu(UᵀU) + ½diag(UᵀU). With z = P_vᵀx and g = P_uᵀdy, s̄ = Σ g ∘ z, U sees the pullback of P_u(s ∘ z) for dy, and V that of P_v(s ∘ g)
-// for x.
+// n(m₁ + m₂) − m₁(m₁ − 1)/2 − m₂(m₂ − 1)/2 + n parameters. Each product is the compact WY form P = I − U(T⁻¹Uᵀ), Pᵀ = I
+// − U(T⁻ᵀUᵀ) with T = striu(UᵀU) + ½diag(UᵀU). With z = P_vᵀx and g = P_uᵀdy, s̄ = Σ g ∘ z, U sees the pullback of P_u(s
+// ∘ z) for dy, and V that of P_v(s ∘ g) for x.
 #include <stiefel/plugin.hpp>
 
 #include "reflections.hpp"
@@ -13,7 +15,8 @@ namespace {
 
 using namespace stiefel;
 
-/// A product of r reflections, with the sums over columns from which Ū = U·K − Σ dy hᵀ − Σ x cᵀ, K symmetric, lower triangle Σ h cᵀ.
+/// A product of r reflections, with the sums over columns from which Ū = U·K − Σ dy hᵀ − Σ x cᵀ, K symmetric, lower
+/// triangle Σ h cᵀ.
 template <class S> class Chain {
  public:
   Chain(Index n, Index r) : n_(n), r_(r) {}
@@ -49,14 +52,17 @@ template <class S> class Chain {
     add_outer(h, c, part(sum, 2 * n_ * r_, r_));
   }
   void finish(std::span<const S> sum, std::span<S> dtheta) const {
-    Matrix<S> dU = -as_matrix(sum.subspan(0, std::size_t(n_ * r_)), n_, r_) - as_matrix(sum.subspan(std::size_t(n_ * r_)), n_, r_);
+    Matrix<S> dU =
+        -as_matrix(sum.subspan(0, std::size_t(n_ * r_)), n_, r_) - as_matrix(sum.subspan(std::size_t(n_ * r_)), n_, r_);
     const CMat<S> hc = as_matrix(sum.subspan(std::size_t(2 * n_ * r_)), r_, r_);
     dU.noalias() += U_ * hc.template selfadjointView<Eigen::Lower>();
     add_trapezoid(dtheta, dU);
   }
 
  private:
-  Mat<S> part(std::span<S> sum, Index first, Index rows) const { return as_matrix(sum.subspan(std::size_t(first)), rows, r_); }
+  Mat<S> part(std::span<S> sum, Index first, Index rows) const {
+    return as_matrix(sum.subspan(std::size_t(first)), rows, r_);
+  }
 
   Index n_, r_;
   Matrix<S> U_;  // n × r
@@ -75,7 +81,8 @@ template <class S> class SpectralHouseholder final : public Parametrisation<S> {
       s.field("margin", margin, "r: singular values lie in (s* − r, s* + r)").at_least(0);
       s.field("centre", centre, "s*, the singular values at the start").more_than(0);
       s.field("normalise_columns", normalise_columns,
-              "scale every column of U and V to length 1 initially and after each update; W is the same, the effective rate is not");
+              "scale every column of U and V to length 1 initially and after each update; W is the same, the effective "
+              "rate is not");
       s.check(margin <= centre, "margin", "must not exceed `centre`, or singular values would change sign");
     }
   };
@@ -99,7 +106,8 @@ template <class S> class SpectralHouseholder final : public Parametrisation<S> {
       for_each_column(n_, count(block), [&](Index, Index first, Index length) {
         Vector<double> u(length);
         for (double& entry : u) entry = rng.normal();
-        as_vector(theta[block]).segment(first, length) = (options_.normalise_columns ? u.normalized() : u).template cast<S>();
+        as_vector(theta[block]).segment(first, length) =
+            (options_.normalise_columns ? u.normalized() : u).template cast<S>();
       });
   }
 
@@ -111,17 +119,22 @@ template <class S> class SpectralHouseholder final : public Parametrisation<S> {
     slope_ = (options_.margin / 2 * (1 - tanh.square())).template cast<S>();
   }
 
-  Index scratch(Index columns) const override { return (4 * n_ + 2 * (left_.reflections() + right_.reflections())) * columns; }
+  Index scratch(Index columns) const override {
+    return (4 * n_ + 2 * (left_.reflections() + right_.reflections())) * columns;
+  }
 
   void apply(CMat<S> X, Mat<S> Y, Scratch<S>& scratch) const override { transform(right_, left_, X, Y, scratch); }
-  void apply_adjoint(CMat<S> dY, Mat<S> dX, Scratch<S>& scratch) const override { transform(left_, right_, dY, dX, scratch); }
+  void apply_adjoint(CMat<S> dY, Mat<S> dX, Scratch<S>& scratch) const override {
+    transform(left_, right_, dY, dX, scratch);
+  }
 
   Index accumulator() const override { return left_.sums() + right_.sums() + n_; }
 
   void accumulate(CMat<S> X, CMat<S> dY, std::span<S> sum, Scratch<S>& scratch) const override {
     const Index c = X.cols(), m1 = left_.reflections(), m2 = right_.reflections();
     Mat<S> z = scratch.take(n_, c), g = scratch.take(n_, c), sz = scratch.take(n_, c), sg = scratch.take(n_, c);
-    const Mat<S> of_x = scratch.take(m2, c), of_dy = scratch.take(m1, c), of_sz = scratch.take(m1, c), of_sg = scratch.take(m2, c);
+    const Mat<S> of_x = scratch.take(m2, c), of_dy = scratch.take(m1, c), of_sz = scratch.take(m1, c),
+                 of_sg = scratch.take(m2, c);
     rotate_back(right_, X, z, of_x);
     rotate_back(left_, dY, g, of_dy);
     sz = s_.asDiagonal() * z;
@@ -164,7 +177,9 @@ template <class S> class SpectralHouseholder final : public Parametrisation<S> {
     finish(theta, sum, dtheta);
   }
 
-  Claim claim() const override { return {Claim::bounded, options_.centre - options_.margin, options_.centre + options_.margin}; }
+  Claim claim() const override {
+    return {Claim::bounded, options_.centre - options_.margin, options_.centre + options_.margin};
+  }
 
   Cost cost(Index columns) const override {
     const double n = double(n_), m = double(left_.reflections() + right_.reflections()), c = double(columns);
@@ -208,4 +223,5 @@ template <class S> class SpectralHouseholder final : public Parametrisation<S> {
 }  // namespace
 
 STIEFEL_PLUGIN("1.0", stiefel::parametrisation<SpectralHouseholder>(
-                          "spectral_householder", "bounded singular values between two products of Householder reflections (svdRNN)"))
+                          "spectral_householder",
+                          "bounded singular values between two products of Householder reflections (svdRNN)"))

@@ -1,17 +1,20 @@
-// Factorised map with a bounded spectrum (Vorontsov, Trabelsi, Kadoury & Pal 2017): W = U diag(s) Vᵀ, U and V orthogonal.
+// Factorised map with a bounded spectrum (Vorontsov, Trabelsi, Kadoury & Pal 2017): W = U diag(s) Vᵀ, U and V
+// orthogonal.
 //
-//   spectrum sigmoidal   s_i = 2m(σ(p_i) − ½) + 1 = 1 + m tanh(p_i/2)  (eq. 10): singular values within the margin m of 1
-//   spectrum free        s_i are parameters: no margin
-//   pullback             s̄ = diag(UᵀW̄V), p̄_i = m/2 (1 − tanh²(p_i/2)) s̄_i, Ū = W̄V diag(s), V̄ = W̄ᵀU diag(s)
+//   spectrum sigmoidal   s_i = 2m(σ(p_i) − ½) + 1 = 1 + m tanh(p_i/2)  (eq. 10): singular values within the margin m of
+//   1 spectrum free        s_i are parameters: no margin pullback             s̄ = diag(UᵀW̄V), p̄_i = m/2 (1 −
+//   tanh²(p_i/2)) s̄_i, Ū = W̄V diag(s), V̄ = W̄ᵀU diag(s)
 //
-// U and V are blocks on the orthogonal manifold, moved by geodesic_cayley (equation 9, of which the sign + is a misprint). The rate of p is
-// multiplied by 1/(2m), so that an optimizer with steps of constant size moves s as fast for every margin; for m = 0, s = 1 and p rests.
-// `prior` adds λ Σ (s_i − 1)² to the loss: a Gaussian prior of variance 1/(2λ) on the singular values, free or sigmoidal.
-// `soft_orthogonality` adds λ‖WᵀW − I‖_F², which is λ Σ (s_i² − 1)².
-// The start is the singular value decomposition of a random W₀; its singular values are taken over by a free spectrum alone.
+// U and V are blocks on the orthogonal manifold, moved by geodesic_cayley (equation 9, of which the sign + is a
+// misprint). The rate of p is multiplied by 1/(2m), so that an optimizer with steps of constant size moves s as fast
+// for every margin; for m = 0, s = 1 and p rests. `prior` adds λ Σ (s_i − 1)² to the loss: a Gaussian prior of variance
+// 1/(2λ) on the singular values, free or sigmoidal. `soft_orthogonality` adds λ‖WᵀW − I‖_F², which is λ Σ (s_i² − 1)².
+// The start is the singular value decomposition of a random W₀; its singular values are taken over by a free spectrum
+// alone.
 //
-// What the released code does otherwise: W = U diag(max(s, 0)) Vᵀ, which matters for m > 1 (`relu: true`), and bases that never leave their
-// initial value, since their update starts from a constant (freeze the blocks U and V: an optimizer entry with `plugin: frozen`).
+// What the released code does otherwise: W = U diag(max(s, 0)) Vᵀ, which matters for m > 1 (`relu: true`), and bases
+// that never leave their initial value, since their update starts from a constant (freeze the blocks U and V: an
+// optimizer entry with `plugin: frozen`).
 #include <stiefel/plugin.hpp>
 
 #include <algorithm>
@@ -30,20 +33,28 @@ template <class S> class SvdMargin final : public Dense<S> {
     std::string spectrum = "sigmoidal", init = "orthogonal";
     bool relu = false;
     void describe(Schema& s) {
-      s.field("spectrum", spectrum, "singular values within `margin` of 1 (sigmoidal), or parameters without a bound (free)")
+      s.field("spectrum", spectrum,
+              "singular values within `margin` of 1 (sigmoidal), or parameters without a bound (free)")
           .one_of({"sigmoidal", "free"});
       s.field("margin", margin, "m, for `spectrum: sigmoidal`; 0: all singular values are 1").at_least(0);
       s.field("prior", prior, "λ of the penalty λ Σ (s_i − 1)² that is added to the loss").at_least(0);
-      s.field("soft_orthogonality", soft_orthogonality, "λ of the penalty λ‖WᵀW − I‖_F² = λ Σ (s_i² − 1)² that is added to the loss")
+      s.field("soft_orthogonality", soft_orthogonality,
+              "λ of the penalty λ‖WᵀW − I‖_F² = λ Σ (s_i² − 1)² that is added to the loss")
           .at_least(0);
-      s.field("init", init, "W₀ whose singular vectors U and V are at the start; a free spectrum takes its singular values as well")
+      s.field("init", init,
+              "W₀ whose singular vectors U and V are at the start; a free spectrum takes its singular values as well")
           .one_of({"orthogonal", "glorot_normal", "identity"});
       s.field("relu", relu, "use max(s, 0) for s, as the released code does");
     }
   };
 
   SvdMargin(const Options& options, Shape shape)
-      : Dense<S>(shape.square("svd_margin")), options_(options), free_(options.spectrum == "free"), n_(shape.rows), s_(n_), slope_(n_) {}
+      : Dense<S>(shape.square("svd_margin")),
+        options_(options),
+        free_(options.spectrum == "free"),
+        n_(shape.rows),
+        s_(n_),
+        slope_(n_) {}
 
   std::vector<BlockSpec> blocks() const override {
     const double scale = options_.margin > 0 && !free_ ? 1 / (2 * options_.margin) : 1;
@@ -92,7 +103,8 @@ template <class S> class SvdMargin final : public Dense<S> {
       Matrix<S> P(n_, width);
       P.noalias() = dW * panel(square(theta[1]));
       as_vector(dtheta[2]).segment(first, width) +=
-          slope_.segment(first, width).cwiseProduct(panel(square(theta[0])).cwiseProduct(P).colwise().sum().transpose());
+          slope_.segment(first, width)
+              .cwiseProduct(panel(square(theta[0])).cwiseProduct(P).colwise().sum().transpose());
       square(dtheta[0]).middleCols(first, width) += P * s_.segment(first, width).asDiagonal();
       square(dtheta[1]).middleCols(first, width).noalias() += dW.transpose() * panel(scaled_);
     });
@@ -158,4 +170,6 @@ template <class S> class SvdMargin final : public Dense<S> {
 
 }  // namespace
 
-STIEFEL_PLUGIN("1.0", stiefel::parametrisation<SvdMargin>("svd_margin", "U diag(s) Vᵀ with singular values within a margin of 1, or free"))
+STIEFEL_PLUGIN("1.0",
+               stiefel::parametrisation<SvdMargin>("svd_margin",
+                                                   "U diag(s) Vᵀ with singular values within a margin of 1, or free"))

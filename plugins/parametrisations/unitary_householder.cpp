@@ -1,15 +1,17 @@
-// Unitary matrices as products of m complex reflections and a diagonal of phases (Mhammedi, Hellicar, Rahman & Bailey 2017, corollary 1).
+// Unitary matrices as products of m complex reflections and a diagonal of phases (Mhammedi, Hellicar, Rahman & Bailey
+// 2017, corollary 1).
 //
-//   W = H(U_0) H(U_1) … H(U_{m−1}) D     H(u) = I − 2uuᴴ/‖u‖²     D = diag(e^{iθ})     m ≤ n − 1; every unitary matrix for m = n − 1
-//   compact WY     T = striu(UᴴU) + ½diag(UᴴU),  P = T⁻¹UᴴD,  R = T⁻ᴴUᴴ:   W = D − UP,  Wᴴ = Dᴴ(I − UR)
+//   W = H(U_0) H(U_1) … H(U_{m−1}) D     H(u) = I − 2uuᴴ/‖u‖²     D = diag(e^{iθ})     m ≤ n − 1; every unitary matrix
+//   for m = n − 1 compact WY     T = striu(UᴴU) + ½diag(UᴴU),  P = T⁻¹UᴴD,  R = T⁻ᴴUᴴ:   W = D − UP,  Wᴴ = Dᴴ(I − UR)
 //   pullback, columns x, dy     h = Px,  c = R dy:   Ū = U·K − Σ dy hᴴ − Σ Dx cᴴ,   θ̄ = Im Σ conj(Dx) ∘ (dy − Uc)
 //
-// K is Hermitian with the upper triangle of Σ c hᴴ and the real part of its diagonal. This is the whole gradient of each reflection
-// C = h − αu, −conj(α)g − conj(β)h + Re(conj(α)β)u with α = 2uᴴh/‖u‖², β = 2uᴴg/‖u‖². The paper's algorithm 1 taken over to complex
-// numbers lacks a part along iu: W does not change in that direction, but the moments of an adaptive optimizer would see it.
+// K is Hermitian with the upper triangle of Σ c hᴴ and the real part of its diagonal. This is the whole gradient of
+// each reflection C = h − αu, −conj(α)g − conj(β)h + Re(conj(α)β)u with α = 2uᴴh/‖u‖², β = 2uᴴg/‖u‖². The paper's
+// algorithm 1 taken over to complex numbers lacks a part along iu: W does not change in that direction, but the moments
+// of an adaptive optimizer would see it.
 //
-// U and W act on Re over Im as real matrices, so the products and the sums over columns are real ones. P and R are computed in double
-// precision.
+// U and W act on Re over Im as real matrices, so the products and the sums over columns are real ones. P and R are
+// computed in double precision.
 #include <stiefel/plugin.hpp>
 
 #include <numbers>
@@ -28,7 +30,8 @@ struct UnitaryFactors {
   Vector<double> phases;  // n
 };
 
-/// Algorithm 2 for a unitary Q: column x is reflected to −e^{iφ}‖x‖e₁, φ = arg x₁, by u = x + e^{iφ}‖x‖e₁; what is left of Q is D.
+/// Algorithm 2 for a unitary Q: column x is reflected to −e^{iφ}‖x‖e₁, φ = arg x₁, by u = x + e^{iφ}‖x‖e₁; what is left
+/// of Q is D.
 UnitaryFactors factors_of(Complex Q) {
   const Index n = Q.rows();
   UnitaryFactors result{Complex::Zero(n, n - 1), Vector<double>(n)};
@@ -54,10 +57,15 @@ template <class S> class UnitaryHouseholder final : public Parametrisation<S> {
     void describe(Schema& s) {
       s.field("reflections", reflections, "number m of reflections, 1 … n − 1").at_least(1);
       s.field("normalise_columns", normalise_columns,
-              "scale every column of U to length 1 initially and after each update; W is the same, the effective rate is not");
-      s.field("std", std, "initial standard deviation of the parts of the entries of U, for `init: gaussian` without `normalise_columns`")
+              "scale every column of U to length 1 initially and after each update; W is the same, the effective rate "
+              "is not");
+      s.field("std", std,
+              "initial standard deviation of the parts of the entries of U, for `init: gaussian` without "
+              "`normalise_columns`")
           .at_least(1e-6);
-      s.field("init", init, "random Gaussian columns, or, for m = n − 1, the factors of a Haar-distributed matrix or of the one in `file`")
+      s.field("init", init,
+              "random Gaussian columns, or, for m = n − 1, the factors of a Haar-distributed matrix or of the one in "
+              "`file`")
           .one_of({"gaussian", "unitary", "file"});
       s.field("phases", phases, "θ at the start for `init: gaussian`: U(−π, π), or 0").one_of({"uniform", "zero"});
       s.field("file", file, "unitary n × n matrix for `init: file`, a .npy of 2n × n numbers, Re over Im");
@@ -67,15 +75,20 @@ template <class S> class UnitaryHouseholder final : public Parametrisation<S> {
   static bool complex_pairs(const Options&) { return true; }
 
   UnitaryHouseholder(const Options& options, Shape shape)
-      : Parametrisation<S>(shape.square("unitary_householder")), options_(options), n_(shape.rows / 2), m_(options.reflections) {
+      : Parametrisation<S>(shape.square("unitary_householder")),
+        options_(options),
+        n_(shape.rows / 2),
+        m_(options.reflections) {
     if (n_ < 2) throw Error("unitary_householder needs at least 2 complex rows, but the map has " + std::to_string(n_));
     const std::string most = std::to_string(n_ - 1);
     if (m_ >= n_)
-      throw Error("unitary_householder: `reflections` is " + std::to_string(m_) + ", but " + most + " and the phases give every unitary " +
-                  "matrix of " + std::to_string(n_) + " rows; choose 1 … " + most);
+      throw Error("unitary_householder: `reflections` is " + std::to_string(m_) + ", but " + most +
+                  " and the phases give every unitary " + "matrix of " + std::to_string(n_) + " rows; choose 1 … " +
+                  most);
     if (options.init != "gaussian" && m_ != n_ - 1)
-      throw Error("unitary_householder: `init: " + options.init + "` decomposes a unitary matrix into n − 1 reflections and phases; set " +
-                  "`reflections: " + most + "`");
+      throw Error("unitary_householder: `init: " + options.init +
+                  "` decomposes a unitary matrix into n − 1 reflections and phases; set " + "`reflections: " + most +
+                  "`");
   }
 
   /// Column after column of U, the real parts of one and then its imaginary parts.
@@ -176,7 +189,8 @@ template <class S> class UnitaryHouseholder final : public Parametrisation<S> {
     dU -= complex_sum(sums.left) + right;
     add_columns(dtheta[0], dU);
     for (Index j = 0; j < n_; ++j) {
-      const T direct = std::conj(D_[j]) * T(double(sums.phases[j]), double(sums.phases[n_ + j])), through = right.row(j).dot(U_.row(j));
+      const T direct = std::conj(D_[j]) * T(double(sums.phases[j]), double(sums.phases[n_ + j])),
+              through = right.row(j).dot(U_.row(j));
       dtheta[1][std::size_t(j)] += S((direct - through).imag());
     }
   }
@@ -208,7 +222,8 @@ template <class S> class UnitaryHouseholder final : public Parametrisation<S> {
   Claim claim() const override { return {Claim::unitary}; }
 
   Cost cost(Index columns) const override {
-    const double n = double(n_), m = double(m_), c = double(columns), product = 16 * n * m, gradient = 32 * n * m + 8 * m * m;
+    const double n = double(n_), m = double(m_), c = double(columns), product = 16 * n * m,
+                 gradient = 32 * n * m + 8 * m * m;
     const double refresh = 16 * n * m * m, finish = 8 * n * m * m;
     return {refresh, product * c, product * c, gradient * c, finish, 2 * n * product, 2 * n * gradient + finish};
   }
@@ -221,13 +236,15 @@ template <class S> class UnitaryHouseholder final : public Parametrisation<S> {
   template <class V> Sums<V> parts(std::span<V> sum) const {
     const Index N = 2 * n_, M = 2 * m_;
     const auto at = [&](Index first) { return sum.subspan(std::size_t(first)); };
-    return {as_matrix(at(0), N, M), as_matrix(at(N * M), N, M), as_matrix(at(2 * N * M), M, M), at(2 * N * M + M * M).data()};
+    return {as_matrix(at(0), N, M), as_matrix(at(N * M), N, M), as_matrix(at(2 * N * M), M, M),
+            at(2 * N * M + M * M).data()};
   }
 
   /// Σ a bᴴ from Σ (Re a over Im a)(Re b over Im b)ᵀ.
   template <class D> static Complex complex_sum(const Eigen::MatrixBase<D>& sum) { return gradient_of_form<T>(sum); }
 
-  /// Calls visit(j, first, length): the real parts of column j are at `first` of θ, the imaginary ones at first + length.
+  /// Calls visit(j, first, length): the real parts of column j are at `first` of θ, the imaginary ones at first +
+  /// length.
   template <class F> void for_each_part(F visit) const {
     for_each_column(n_, m_, [&](Index j, Index first, Index length) { visit(j, 2 * first, length); });
   }
@@ -271,7 +288,8 @@ template <class S> class UnitaryHouseholder final : public Parametrisation<S> {
     Q = from_re_over_im(rows);
     const double defect = (Q.adjoint() * Q - Complex::Identity(n_, n_)).norm();
     if (!(defect < 1e-3))
-      throw Error("unitary_householder: the matrix Q in " + options_.file + " is not unitary: ‖QᴴQ − I‖ = " + std::to_string(defect),
+      throw Error("unitary_householder: the matrix Q in " + options_.file +
+                      " is not unitary: ‖QᴴQ − I‖ = " + std::to_string(defect),
                   Exit::data);
     return Q;
   }
@@ -286,5 +304,5 @@ template <class S> class UnitaryHouseholder final : public Parametrisation<S> {
 
 }  // namespace
 
-STIEFEL_PLUGIN("1.0", stiefel::parametrisation<UnitaryHouseholder>("unitary_householder",
-                                                                   "unitary matrix as a product of m complex reflections and phases"))
+STIEFEL_PLUGIN("1.0", stiefel::parametrisation<UnitaryHouseholder>(
+                          "unitary_householder", "unitary matrix as a product of m complex reflections and phases"))

@@ -1,18 +1,21 @@
-// The restricted-capacity unitary matrix of the uRNN (Arjovsky, Shah & Bengio 2016, eq. 6), applied without forming it in O(n log n):
+// The restricted-capacity unitary matrix of the uRNN (Arjovsky, Shah & Bengio 2016, eq. 6), applied without forming it
+// in O(n log n):
 //
-//   W = D₃ R₂ F⁻¹ D₂ Π R₁ F D₁     D_k = diag(e^{iθ_k}), R_k = I − 2 v_k v_kᴴ/‖v_k‖², F the unitary Fourier transform, (Πx)_i = x_{perm(i)}
+//   W = D₃ R₂ F⁻¹ D₂ Π R₁ F D₁     D_k = diag(e^{iθ_k}), R_k = I − 2 v_k v_kᴴ/‖v_k‖², F the unitary Fourier transform,
+//   (Πx)_i = x_{perm(i)}
 //
-// 7n parameters: θ₁, θ₂, θ₃ and v₁, v₂ as Re over Im. Every n is allowed; products of small primes are fast, and with prime factors above
-// 40 FFTW takes working memory at every transform. Pullbacks of one factor, with g the gradient of what leaves it:
+// 7n parameters: θ₁, θ₂, θ₃ and v₁, v₂ as Re over Im. Every n is allowed; products of small primes are fast, and with
+// prime factors above 40 FFTW takes working memory at every transform. Pullbacks of one factor, with g the gradient of
+// what leaves it:
 //
-//   y = e^{iθ}x    x̄ = e^{−iθ}g, θ̄ = Im(x̄ conj x) = Im(g conj y)          permutation, Fourier transform: their inverses
-//   y = h − αv     α = 2vᴴh/N, β = 2vᴴg/N, N = ‖v‖²: h̄ = g − βv, v̄ = P(−conj(α) g − conj(β) h)
+//   y = e^{iθ}x    x̄ = e^{−iθ}g, θ̄ = Im(x̄ conj x) = Im(g conj y)          permutation, Fourier transform: their
+//   inverses y = h − αv     α = 2vᴴh/N, β = 2vᴴg/N, N = ‖v‖²: h̄ = g − βv, v̄ = P(−conj(α) g − conj(β) h)
 //
-// P takes away the multiples of v: neither length nor phase of v matters. It is applied once a step to the sum over columns and in double
-// precision, for it is all that is left of cancelling terms.
+// P takes away the multiples of v: neither length nor phase of v matters. It is applied once a step to the sum over
+// columns and in double precision, for it is all that is left of cancelling terms.
 //
-// The released code reflects rows, which for columns is the reflection in conj(v): a convention, for v is drawn from a symmetric
-// distribution. The transform is FFTW's, without scale; D₁ and D₂ carry 1/√n each.
+// The released code reflects rows, which for columns is the reflection in conj(v): a convention, for v is drawn from a
+// symmetric distribution. The transform is FFTW's, without scale; D₁ and D₂ carry 1/√n each.
 #include "urnn_columns.hpp"
 
 #include <stiefel/plugin.hpp>
@@ -91,7 +94,9 @@ template <class S> class Urnn final : public Parametrisation<S> {
  public:
   struct Options {
     Index permutation_seed = 1;
-    void describe(Schema& s) { s.field("permutation_seed", permutation_seed, "seed of the fixed random permutation Π").at_least(0); }
+    void describe(Schema& s) {
+      s.field("permutation_seed", permutation_seed, "seed of the fixed random permutation Π").at_least(0);
+    }
   };
   static bool complex_pairs(const Options&) { return true; }
 
@@ -123,7 +128,8 @@ template <class S> class Urnn final : public Parametrisation<S> {
       const auto v = as_vector(theta[3 + k]);
       const double square = v.template cast<double>().squaredNorm();
       if (square == 0)
-        throw Error("urnn: v_" + std::to_string(k + 1) + " has become zero and defines no reflection; lower the rate", Exit::diverged);
+        throw Error("urnn: v_" + std::to_string(k + 1) + " has become zero and defines no reflection; lower the rate",
+                    Exit::diverged);
       UrnnReflection<S>& R = reflections_[k];
       R = {Vector<S>(2 * n_), Vector<S>(2 * n_), S(2 / square)};
       for (Index i = 0; i < n_; ++i) {
@@ -263,4 +269,5 @@ template <class S> class Urnn final : public Parametrisation<S> {
 
 }  // namespace
 
-STIEFEL_PLUGIN("1.0", stiefel::parametrisation<Urnn>("urnn", "unitary matrix of Fourier transforms, phases, reflections and a permutation"))
+STIEFEL_PLUGIN("1.0", stiefel::parametrisation<Urnn>(
+                          "urnn", "unitary matrix of Fourier transforms, phases, reflections and a permutation"))

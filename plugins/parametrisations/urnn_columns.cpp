@@ -48,7 +48,8 @@ template <class S, class Body> HWY_INLINE void for_each(Index count, Body body) 
   for (; k < count; ++k) body(one, k);
 }
 
-template <bool Adjoint, class S, class From, class To> HWY_INLINE void multiply(const UrnnPhases<S>& D, From from, To to) {
+template <bool Adjoint, class S, class From, class To>
+HWY_INLINE void multiply(const UrnnPhases<S>& D, From from, To to) {
   for_each<S>(D.c.size(), [&](auto d, Index k) HWY_ATTR {
     const auto c = hn::LoadU(d, D.c.data() + k), s = hn::LoadU(d, D.s.data() + k);
     const auto x = from.load(d, k);
@@ -103,11 +104,12 @@ template <class S> HWY_INLINE UrnnCoefficient<S> reflect(const UrnnReflection<S>
   return alpha;
 }
 
-template <class S>
-HWY_INLINE void pull_back(const UrnnReflection<S>& R, const S* h_pairs, UrnnCoefficient<S> alpha, S* g_pairs, S* sum_pairs) {
+template <class S> HWY_INLINE void pull_back(const UrnnReflection<S>& R, const S* h_pairs, UrnnCoefficient<S> alpha,
+                                             S* g_pairs, S* sum_pairs) {
   const auto beta = coefficient(R, g_pairs);
   for_each<S>(R.v.size() / 2, [&](auto d, Index k) HWY_ATTR {
-    const auto a_re = hn::Set(d, alpha.re), a_im = hn::Set(d, alpha.im), b_re = hn::Set(d, beta.re), b_im = hn::Set(d, beta.im);
+    const auto a_re = hn::Set(d, alpha.re), a_im = hn::Set(d, alpha.im), b_re = hn::Set(d, beta.re),
+               b_im = hn::Set(d, beta.im);
     const auto h = Pairs<const S>{h_pairs}.load(d, k);
     const auto g = Pairs<S>{g_pairs}.load(d, k);
     auto sum = Pairs<S>{sum_pairs}.load(d, k);
@@ -120,16 +122,26 @@ HWY_INLINE void pull_back(const UrnnReflection<S>& R, const S* h_pairs, UrnnCoef
   subtract(R, beta, g_pairs);
 }
 
-#define STIEFEL_FOR(S)                                                                                                                 \
-  void enter_##S(const UrnnPhases<S>& D, const S* x, S* y) { multiply<false>(D, Column<const S>{x, D.c.size()}, Pairs<S>{y}); }        \
-  void enter_adjoint_##S(const UrnnPhases<S>& D, const S* x, S* y) { multiply<true>(D, Column<const S>{x, D.c.size()}, Pairs<S>{y}); } \
-  void leave_##S(const UrnnPhases<S>& D, const S* x, S* y) { multiply<false>(D, Pairs<const S>{x}, Column<S>{y, D.c.size()}); }        \
-  void leave_adjoint_##S(const UrnnPhases<S>& D, const S* x, S* y) { multiply<true>(D, Pairs<const S>{x}, Column<S>{y, D.c.size()}); } \
-  void turn_##S(const UrnnPhases<S>& D, S* x) { multiply<false>(D, Pairs<S>{x}, Pairs<S>{x}); }                                        \
-  void turn_adjoint_##S(const UrnnPhases<S>& D, S* x) { multiply<true>(D, Pairs<S>{x}, Pairs<S>{x}); }                                 \
-  void add_phases_##S(Index n, const S* x, const S* g, S* total) { add_phases(n, x, g, total); }                                       \
-  UrnnCoefficient<S> reflect_##S(const UrnnReflection<S>& R, S* h) { return reflect(R, h); }                                           \
-  void pull_back_##S(const UrnnReflection<S>& R, const S* h, UrnnCoefficient<S> alpha, S* g, S* sum) { pull_back(R, h, alpha, g, sum); }
+#define STIEFEL_FOR(S)                                                                                 \
+  void enter_##S(const UrnnPhases<S>& D, const S* x, S* y) {                                           \
+    multiply<false>(D, Column<const S>{x, D.c.size()}, Pairs<S>{y});                                   \
+  }                                                                                                    \
+  void enter_adjoint_##S(const UrnnPhases<S>& D, const S* x, S* y) {                                   \
+    multiply<true>(D, Column<const S>{x, D.c.size()}, Pairs<S>{y});                                    \
+  }                                                                                                    \
+  void leave_##S(const UrnnPhases<S>& D, const S* x, S* y) {                                           \
+    multiply<false>(D, Pairs<const S>{x}, Column<S>{y, D.c.size()});                                   \
+  }                                                                                                    \
+  void leave_adjoint_##S(const UrnnPhases<S>& D, const S* x, S* y) {                                   \
+    multiply<true>(D, Pairs<const S>{x}, Column<S>{y, D.c.size()});                                    \
+  }                                                                                                    \
+  void turn_##S(const UrnnPhases<S>& D, S* x) { multiply<false>(D, Pairs<S>{x}, Pairs<S>{x}); }        \
+  void turn_adjoint_##S(const UrnnPhases<S>& D, S* x) { multiply<true>(D, Pairs<S>{x}, Pairs<S>{x}); } \
+  void add_phases_##S(Index n, const S* x, const S* g, S* total) { add_phases(n, x, g, total); }       \
+  UrnnCoefficient<S> reflect_##S(const UrnnReflection<S>& R, S* h) { return reflect(R, h); }           \
+  void pull_back_##S(const UrnnReflection<S>& R, const S* h, UrnnCoefficient<S> alpha, S* g, S* sum) { \
+    pull_back(R, h, alpha, g, sum);                                                                    \
+  }
 STIEFEL_FOR(float)
 STIEFEL_FOR(double)
 #undef STIEFEL_FOR
@@ -143,22 +155,26 @@ namespace stiefel {
 #define STIEFEL_PHASES(S, NAME, FROM) \
   HWY_EXPORT(NAME##_##S);             \
   template <> void urnn_##NAME(const UrnnPhases<S>& D, FROM x, S* y) { HWY_DYNAMIC_DISPATCH(NAME##_##S)(D, x, y); }
-#define STIEFEL_DISPATCH(S)                                                                                                             \
-  STIEFEL_PHASES(S, enter, const S*)                                                                                                    \
-  STIEFEL_PHASES(S, enter_adjoint, const S*)                                                                                            \
-  STIEFEL_PHASES(S, leave, const S*)                                                                                                    \
-  STIEFEL_PHASES(S, leave_adjoint, const S*)                                                                                            \
-  HWY_EXPORT(turn_##S);                                                                                                                 \
-  HWY_EXPORT(turn_adjoint_##S);                                                                                                         \
-  HWY_EXPORT(add_phases_##S);                                                                                                           \
-  HWY_EXPORT(reflect_##S);                                                                                                              \
-  HWY_EXPORT(pull_back_##S);                                                                                                            \
-  template <> void urnn_turn(const UrnnPhases<S>& D, S* x) { HWY_DYNAMIC_DISPATCH(turn_##S)(D, x); }                                    \
-  template <> void urnn_turn_adjoint(const UrnnPhases<S>& D, S* x) { HWY_DYNAMIC_DISPATCH(turn_adjoint_##S)(D, x); }                    \
-  template <> void urnn_add_phases(Index n, const S* x, const S* g, S* total) { HWY_DYNAMIC_DISPATCH(add_phases_##S)(n, x, g, total); } \
-  template <> UrnnCoefficient<S> urnn_reflect(const UrnnReflection<S>& R, S* h) { return HWY_DYNAMIC_DISPATCH(reflect_##S)(R, h); }     \
-  template <> void urnn_pull_back(const UrnnReflection<S>& R, const S* h, UrnnCoefficient<S> alpha, S* g, S* sum) {                     \
-    HWY_DYNAMIC_DISPATCH(pull_back_##S)(R, h, alpha, g, sum);                                                                           \
+#define STIEFEL_DISPATCH(S)                                                                                          \
+  STIEFEL_PHASES(S, enter, const S*)                                                                                 \
+  STIEFEL_PHASES(S, enter_adjoint, const S*)                                                                         \
+  STIEFEL_PHASES(S, leave, const S*)                                                                                 \
+  STIEFEL_PHASES(S, leave_adjoint, const S*)                                                                         \
+  HWY_EXPORT(turn_##S);                                                                                              \
+  HWY_EXPORT(turn_adjoint_##S);                                                                                      \
+  HWY_EXPORT(add_phases_##S);                                                                                        \
+  HWY_EXPORT(reflect_##S);                                                                                           \
+  HWY_EXPORT(pull_back_##S);                                                                                         \
+  template <> void urnn_turn(const UrnnPhases<S>& D, S* x) { HWY_DYNAMIC_DISPATCH(turn_##S)(D, x); }                 \
+  template <> void urnn_turn_adjoint(const UrnnPhases<S>& D, S* x) { HWY_DYNAMIC_DISPATCH(turn_adjoint_##S)(D, x); } \
+  template <> void urnn_add_phases(Index n, const S* x, const S* g, S* total) {                                      \
+    HWY_DYNAMIC_DISPATCH(add_phases_##S)(n, x, g, total);                                                            \
+  }                                                                                                                  \
+  template <> UrnnCoefficient<S> urnn_reflect(const UrnnReflection<S>& R, S* h) {                                    \
+    return HWY_DYNAMIC_DISPATCH(reflect_##S)(R, h);                                                                  \
+  }                                                                                                                  \
+  template <> void urnn_pull_back(const UrnnReflection<S>& R, const S* h, UrnnCoefficient<S> alpha, S* g, S* sum) {  \
+    HWY_DYNAMIC_DISPATCH(pull_back_##S)(R, h, alpha, g, sum);                                                        \
   }
 STIEFEL_DISPATCH(float)
 STIEFEL_DISPATCH(double)

@@ -1,7 +1,7 @@
 /// Factors of the uRNN's matrix on one column, by the SIMD target that stiefel::product_target() names.
 ///
-/// The engine's columns hold n numbers Re over n numbers Im. Fourier transforms are several times as fast on pairs (Re, Im), one after the
-/// other: the outermost factors change from one to the other on the way.
+/// The engine's columns hold n numbers Re over n numbers Im. Fourier transforms are several times as fast on pairs (Re,
+/// Im), one after the other: the outermost factors change from one to the other on the way.
 #pragma once
 
 #include <stiefel/matrix.hpp>

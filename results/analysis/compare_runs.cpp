@@ -30,7 +30,8 @@ template <class T> bool same_bits(const std::vector<T>& a, const std::vector<T>&
 bool same(const hdf5::Dataset& a, const hdf5::Dataset& b) {
   using hdf5::Type;
   const Type type = a.type(), other = b.type();
-  if (a.shape() != b.shape() || (type == Type::text) != (other == Type::text) || (type == Type::complex) != (other == Type::complex))
+  if (a.shape() != b.shape() || (type == Type::text) != (other == Type::text) ||
+      (type == Type::complex) != (other == Type::complex))
     return false;
   if (type == Type::text) return a.read_text() == b.read_text();
   if (type == Type::i8 && other == Type::i8) return same_bits(a.read<std::int64_t>(), b.read<std::int64_t>());
@@ -39,7 +40,8 @@ bool same(const hdf5::Dataset& a, const hdf5::Dataset& b) {
 
 void compare_group(const ResultReader& a, const ResultReader& b, const std::string& group, const std::string& file,
                    std::vector<std::string>& found) {
-  std::vector<std::string> names = a.children(group.empty() ? "/" : group), others = b.children(group.empty() ? "/" : group);
+  std::vector<std::string> names = a.children(group.empty() ? "/" : group),
+                           others = b.children(group.empty() ? "/" : group);
   std::sort(names.begin(), names.end());
   std::sort(others.begin(), others.end());
   std::vector<std::string> all;

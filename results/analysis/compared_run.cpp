@@ -7,7 +7,9 @@
 namespace stiefel {
 namespace {
 
-double last_number(const std::vector<double>& values) { return values.empty() ? std::numeric_limits<double>::quiet_NaN() : values.back(); }
+double last_number(const std::vector<double>& values) {
+  return values.empty() ? std::numeric_limits<double>::quiet_NaN() : values.back();
+}
 
 bool has_numbers(const std::vector<double>& values) {
   return std::any_of(values.begin(), values.end(), [](double x) { return !std::isnan(x); });
@@ -23,7 +25,8 @@ std::string selecting_metric(const RunData& run) {
   const std::string selected = configured(run, "train.select");
   const std::string name =
       (configured(run, "train.select_on") == "best_test" ? "test_" : "valid_") + (selected.empty() ? "loss" : selected);
-  return has_numbers(run.column("/epochs/" + name)) || !has_numbers(run.column("/epochs/train_loss")) ? name : "train_loss";
+  return has_numbers(run.column("/epochs/" + name)) || !has_numbers(run.column("/epochs/train_loss")) ? name
+                                                                                                      : "train_loss";
 }
 
 /// A metric may be named without its split; then it is that of the validation set.
@@ -85,7 +88,8 @@ ComparedRun compared_run(const RunData& run, const ComparedQuantity& quantity) {
   found.metric = path.substr(path.rfind('/') + 1);
   found.better = direction(*column);
   found.value = path.starts_with("/epochs/") ? at_best(run, column->values) : last_number(column->values);
-  if (quantity.reach && found.better != Better::unknown) find_reached(run, run.column("/epochs/" + found.metric), *quantity.reach, found);
+  if (quantity.reach && found.better != Better::unknown)
+    find_reached(run, run.column("/epochs/" + found.metric), *quantity.reach, found);
   return found;
 }
 

@@ -42,7 +42,8 @@ double rank(const ComparedGroup& group, const std::string& by, Better better) {
   if (by == "best") return sign * group.best(better);
   if (by == "std") return group.value.deviation;
   if (by == "n") return double(group.value.count);
-  if (by == "parameters") return group.parameters > 0 ? double(group.parameters) : std::numeric_limits<double>::quiet_NaN();
+  if (by == "parameters")
+    return group.parameters > 0 ? double(group.parameters) : std::numeric_limits<double>::quiet_NaN();
   return by == "steps" ? group.steps.mean : group.seconds.mean;
 }
 
@@ -73,7 +74,8 @@ void settle_metric(const std::vector<ComparedRun>& runs, Comparison& comparison)
   }
   if (metrics.size() > 1)
     throw Error(
-        fmt::format("the runs select their best model by different metrics ({}): choose one with --metric, or exclude runs with --where",
+        fmt::format("the runs select their best model by different metrics ({}): choose one with --metric, or exclude "
+                    "runs with --where",
                     fmt::join(metrics, ", ")));
   if (!metrics.empty()) comparison.metric = *metrics.begin();
 }
@@ -112,11 +114,13 @@ Condition::Condition(const std::string& text) {
   const std::size_t at = text.find_first_of("=<>!");
   const bool two = at != text.npos && text[at] != '=' && text.substr(at + 1).starts_with('=');
   if (at == text.npos || at == 0 || (text[at] == '!' && !two))
-    throw Error(fmt::format("--where {}: a condition must be key=value, or have !=, <, <=, > or >= instead of =", text));
+    throw Error(
+        fmt::format("--where {}: a condition must be key=value, or have !=, <, <=, > or >= instead of =", text));
   key_ = text.substr(0, at);
   sign_ = text.substr(at, two ? 2 : 1);
   value_ = text.substr(at + sign_.size());
-  if ((sign_[0] == '<' || sign_[0] == '>') && !number_of(value_)) throw Error(fmt::format("--where {}: {} is not a number", text, value_));
+  if ((sign_[0] == '<' || sign_[0] == '>') && !number_of(value_))
+    throw Error(fmt::format("--where {}: {} is not a number", text, value_));
 }
 
 bool Condition::holds(const ComparedRun& run) const {
@@ -134,10 +138,12 @@ std::vector<std::string> differing_keys(const std::vector<ComparedRun>& runs) {
     for (const auto& [key, value] : run.configuration) differing.insert(key);
   std::erase_if(differing, [&](const std::string& key) {
     return key == "seed" || key == "name" || key.starts_with("record.") || !affects_results(key) ||
-           std::all_of(runs.begin(), runs.end(), [&](const ComparedRun& run) { return run.text(key) == runs.front().text(key); });
+           std::all_of(runs.begin(), runs.end(),
+                       [&](const ComparedRun& run) { return run.text(key) == runs.front().text(key); });
   });
   const auto everywhere = [&](const std::string& key) {
-    return std::all_of(runs.begin(), runs.end(), [&](const ComparedRun& run) { return run.configuration.contains(key); });
+    return std::all_of(runs.begin(), runs.end(),
+                       [&](const ComparedRun& run) { return run.configuration.contains(key); });
   };
   std::vector<std::string> keys(differing.begin(), differing.end());
   std::stable_partition(keys.begin(), keys.end(), everywhere);
@@ -158,7 +164,8 @@ void demand_key(const std::vector<ComparedRun>& runs, const std::string& key) {
   for (const ComparedRun& run : runs)
     for (const auto& [have, value] : run.configuration) keys.insert(have);
   if (!keys.contains(key))
-    throw Error(fmt::format("no run has the key {}{}", key, suggestion(key, std::vector<std::string>(keys.begin(), keys.end()))));
+    throw Error(fmt::format("no run has the key {}{}", key,
+                            suggestion(key, std::vector<std::string>(keys.begin(), keys.end()))));
 }
 
 Comparison compare(const std::vector<ComparedRun>& runs, const std::vector<std::string>& keys) {
@@ -179,7 +186,8 @@ Comparison compare(const std::vector<ComparedRun>& runs, const std::vector<std::
     comparison.groups.push_back(std::move(group));
   }
   std::sort(comparison.groups.begin(), comparison.groups.end(), [](const ComparedGroup& a, const ComparedGroup& b) {
-    return std::lexicographical_compare(a.values.begin(), a.values.end(), b.values.begin(), b.values.end(), comes_before);
+    return std::lexicographical_compare(a.values.begin(), a.values.end(), b.values.begin(), b.values.end(),
+                                        comes_before);
   });
   return comparison;
 }
@@ -188,13 +196,15 @@ void sort_groups(Comparison& comparison, const std::string& by) {
   const auto key = std::find(comparison.keys.begin(), comparison.keys.end(), by);
   const auto place = std::size_t(key - comparison.keys.begin());
   if (key == comparison.keys.end() && std::find(sortable.begin(), sortable.end(), by) == sortable.end())
-    throw Error(fmt::format("--sort {}: the table has no such column; sort by {}{}{}", by, fmt::join(comparison.keys, ", "),
-                            comparison.keys.empty() ? "" : ", ", fmt::join(sortable, ", ")));
-  std::stable_sort(comparison.groups.begin(), comparison.groups.end(), [&](const ComparedGroup& a, const ComparedGroup& b) {
-    if (key != comparison.keys.end()) return comes_before(a.values[place], b.values[place]);
-    const double x = rank(a, by, comparison.better), y = rank(b, by, comparison.better);
-    return std::isnan(y) ? !std::isnan(x) : x < y;
-  });
+    throw Error(fmt::format("--sort {}: the table has no such column; sort by {}{}{}", by,
+                            fmt::join(comparison.keys, ", "), comparison.keys.empty() ? "" : ", ",
+                            fmt::join(sortable, ", ")));
+  std::stable_sort(comparison.groups.begin(), comparison.groups.end(),
+                   [&](const ComparedGroup& a, const ComparedGroup& b) {
+                     if (key != comparison.keys.end()) return comes_before(a.values[place], b.values[place]);
+                     const double x = rank(a, by, comparison.better), y = rank(b, by, comparison.better);
+                     return std::isnan(y) ? !std::isnan(x) : x < y;
+                   });
 }
 
 }  // namespace stiefel

@@ -33,7 +33,8 @@ struct STIEFEL_API ComparedRun {
   std::string metric;           ///< its name in the file; empty while there is none
   Better better = Better::unknown;
   double value = std::numeric_limits<double>::quiet_NaN();  ///< at the best evaluation
-  double reached_step = value, reached_seconds = value;     ///< first evaluation at which the metric reaches the requested value
+  double reached_step = value,
+         reached_seconds = value;  ///< first evaluation at which the metric reaches the requested value
 
   bool finished() const { return state == "finished"; }
   /// The value of a key of the configuration, or of `name`, `id` and `state`; "-" if there is no such key.
@@ -82,15 +83,16 @@ class STIEFEL_API Condition {
   std::string key_, sign_, value_;
 };
 
-/// Keys in which runs differ, except the seed and keys that change no result: methods, then keys that all runs have, then others,
-/// except those that distinguish no more runs than the previous ones.
+/// Keys in which runs differ, except the seed and keys that change no result: methods, then keys that all runs have,
+/// then others, except those that distinguish no more runs than the previous ones.
 STIEFEL_API std::vector<std::string> differing_keys(const std::vector<ComparedRun>& runs);
 
-/// Groups of equal values of `keys`. `runs` must outlive what is returned. Throws Error if the runs have different metrics, or if no run
-/// has a key.
+/// Groups of equal values of `keys`. `runs` must outlive what is returned. Throws Error if the runs have different
+/// metrics, or if no run has a key.
 STIEFEL_API Comparison compare(const std::vector<ComparedRun>& runs, const std::vector<std::string>& keys);
 
-/// Sorts by a key of the groups, or by mean, std, median, best, n, parameters, steps, seconds, best first. Else throws Error.
+/// Sorts by a key of the groups, or by mean, std, median, best, n, parameters, steps, seconds, best first. Else throws
+/// Error.
 STIEFEL_API void sort_groups(Comparison& comparison, const std::string& by);
 
 /// Whether `a` comes before `b`: as numbers when both are.

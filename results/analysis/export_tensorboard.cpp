@@ -1,6 +1,7 @@
 // TensorBoard's event files: records of a length, its checksum, a message and its checksum.
 //
-//   Event {1: double wall_time, 2: int64 step, 3: string file_version, 5: Summary}   Summary {1: Value…}   Value {1: string tag, 2: float}
+//   Event {1: double wall_time, 2: int64 step, 3: string file_version, 5: Summary}   Summary {1: Value…}   Value {1:
+//   string tag, 2: float}
 #include <boost/crc.hpp>
 
 #include <algorithm>
@@ -43,8 +44,12 @@ std::string varint_text(std::uint64_t value) {
 std::string key(unsigned number, Kind kind) { return varint_text(number << 3 | kind); }
 std::string field(unsigned number, double value) { return key(number, eight_bytes) + plain(value); }
 std::string field(unsigned number, float value) { return key(number, four_bytes) + plain(value); }
-std::string field(unsigned number, std::int64_t value) { return key(number, varint) + varint_text(std::uint64_t(value)); }
-std::string field(unsigned number, const std::string& bytes) { return key(number, counted) + varint_text(bytes.size()) + bytes; }
+std::string field(unsigned number, std::int64_t value) {
+  return key(number, varint) + varint_text(std::uint64_t(value));
+}
+std::string field(unsigned number, const std::string& bytes) {
+  return key(number, counted) + varint_text(bytes.size()) + bytes;
+}
 
 constexpr std::size_t event_bytes_at_once = 1 << 20;
 
@@ -76,7 +81,8 @@ struct Row {
 std::string values_of(const Row& row) {
   std::string values;
   for (const auto& [tag, column] : row.curves->scalars)
-    if (const double value = (*column)[row.number]; !std::isnan(value)) values += field(1, field(1, tag) + field(2, float(value)));
+    if (const double value = (*column)[row.number]; !std::isnan(value))
+      values += field(1, field(1, tag) + field(2, float(value)));
   return values;
 }
 
@@ -106,7 +112,8 @@ void export_tensorboard(const RunData& run, const std::filesystem::path& file) {
   for (const RunTable& table : tables) {
     const Curves& curves = all.emplace_back(curves_of(table, run));
     for (std::size_t i = 0; curves.steps && i < table.rows; ++i)
-      if (const double step = (*curves.steps)[i]; std::abs(step) < 0x1p53) rows.push_back({std::int64_t(step), &curves, i});
+      if (const double step = (*curves.steps)[i]; std::abs(step) < 0x1p53)
+        rows.push_back({std::int64_t(step), &curves, i});
   }
   std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.step < b.step; });
 

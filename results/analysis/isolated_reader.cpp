@@ -68,7 +68,8 @@ bool send_bytes(int to, const char* bytes, std::size_t count) {
 
 bool send(int to, const std::string& message) {
   const std::uint64_t length = message.size();
-  return send_bytes(to, reinterpret_cast<const char*>(&length), sizeof length) && send_bytes(to, message.data(), message.size());
+  return send_bytes(to, reinterpret_cast<const char*>(&length), sizeof length) &&
+         send_bytes(to, message.data(), message.size());
 }
 
 enum class Came { whole, ended, late };
@@ -93,7 +94,8 @@ Came read_all(int from, char* to, std::size_t count, std::optional<Clock::time_p
 /// A message of at most `most` bytes; a longer one counts as the sender's end.
 Came receive(int from, std::string& message, std::uint64_t most, std::optional<Clock::time_point> end) {
   std::uint64_t length = 0;
-  if (const Came came = read_all(from, reinterpret_cast<char*>(&length), sizeof length, end); came != Came::whole) return came;
+  if (const Came came = read_all(from, reinterpret_cast<char*>(&length), sizeof length, end); came != Came::whole)
+    return came;
   if (length > most) return Came::ended;
   message.resize(length);
   return read_all(from, message.data(), length, end);
@@ -185,7 +187,8 @@ class Child {
     const auto end = Clock::now() + std::chrono::seconds(seconds);
     std::string answer;
     Came came = send(*questions_, path.string()) ? Came::whole : Came::ended;
-    if (came == Came::whole) came = receive(*answers_, answer, 16 * request_.most_values + (std::uint64_t(64) << 20), end);
+    if (came == Came::whole)
+      came = receive(*answers_, answer, 16 * request_.most_values + (std::uint64_t(64) << 20), end);
     if (came == Came::late) throw Error(fmt::format("reading it takes longer than {} s", seconds), Exit::damaged);
     if (came == Came::ended) throw Error(fate(allowed), Exit::damaged);
     return decode_run(answer);
@@ -196,7 +199,8 @@ class Child {
     const int status = stop();
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
       return fmt::format("reading it takes more than {} s of processor time", seconds);
-    if (WIFSIGNALED(status)) return fmt::format("it ends the process that reads it with signal {}", strsignal(WTERMSIG(status)));
+    if (WIFSIGNALED(status))
+      return fmt::format("it ends the process that reads it with signal {}", strsignal(WTERMSIG(status)));
     if (WIFEXITED(status) && WEXITSTATUS(status) == int(Exit::exhausted)) return out_of_memory(request_);
     return fmt::format("it ends the process that reads it with exit code {}", WEXITSTATUS(status));
   }
@@ -214,7 +218,8 @@ class Child {
     posix_spawn_file_actions_adddup2(&actions, *reads, STDIN_FILENO);
     posix_spawn_file_actions_adddup2(&actions, *writes, answer_descriptor);
     // Libraries that die of a file would talk over the command's own words.
-    for (int descriptor : {STDOUT_FILENO, STDERR_FILENO}) posix_spawn_file_actions_addopen(&actions, descriptor, "/dev/null", O_WRONLY, 0);
+    for (int descriptor : {STDOUT_FILENO, STDERR_FILENO})
+      posix_spawn_file_actions_addopen(&actions, descriptor, "/dev/null", O_WRONLY, 0);
     const char* words[] = {"stiefel", reading_command, nullptr};
     errno = posix_spawn(&process_, "/proc/self/exe", &actions, nullptr, const_cast<char**>(words), environ);
     const int fault = errno;
@@ -239,7 +244,8 @@ class Child {
   }
 
   [[noreturn]] static void fail() {
-    throw Error(fmt::format("cannot start the process that reads result files: {}", std::strerror(errno)), Exit::internal);
+    throw Error(fmt::format("cannot start the process that reads result files: {}", std::strerror(errno)),
+                Exit::internal);
   }
 
   const RunRequest& request_;
@@ -264,7 +270,8 @@ int serve_reads() {
   return int(Exit::done);
 }
 
-void read_runs(const std::vector<fs::path>& paths, const RunRequest& request, const std::function<void(RunData&&)>& use) {
+void read_runs(const std::vector<fs::path>& paths, const RunRequest& request,
+               const std::function<void(RunData&&)>& use) {
   Child child(request);
   for (const fs::path& path : paths) use(child.read(path));
 }

@@ -1,6 +1,8 @@
-/// Reads untrusted result files in a child process with limits: a file that crashes, hangs or bloats it costs one row, not the command.
+/// Reads untrusted result files in a child process with limits: a file that crashes, hangs or bloats it costs one row,
+/// not the command.
 ///
-/// The child is this program again, started as `stiefel read-results`; it reads run after run and is restarted after one that ended it.
+/// The child is this program again, started as `stiefel read-results`; it reads run after run and is restarted after
+/// one that ended it.
 #pragma once
 
 #include <functional>
@@ -16,7 +18,8 @@ namespace stiefel {
 /// The argument that starts the program as the child.
 constexpr const char* reading_command = "read-results";
 
-/// Calls `use` with each run, in order; for those that cannot be read, `unreadable` has the reason. This process opens none of the files.
+/// Calls `use` with each run, in order; for those that cannot be read, `unreadable` has the reason. This process opens
+/// none of the files.
 STIEFEL_API void read_runs(const std::vector<std::filesystem::path>& paths, const RunRequest& request,
                            const std::function<void(RunData&&)>& use);
 STIEFEL_API std::vector<RunData> read_runs(const std::vector<std::filesystem::path>& paths, const RunRequest& request);

@@ -125,7 +125,9 @@ void ProgressReader::read_state() {
 }
 
 double ProgressReader::seconds_left() const {
-  return latest_.steps >= latest_.step && latest_.step >= 0 ? double(latest_.steps - latest_.step) * latest_.step_seconds : std::nan("");
+  return latest_.steps >= latest_.step && latest_.step >= 0
+             ? double(latest_.steps - latest_.step) * latest_.step_seconds
+             : std::nan("");
 }
 
 }  // namespace stiefel

@@ -47,7 +47,9 @@ void flatten(const Node& node, const std::string& path, std::map<std::string, st
       for (const Member& member : node.members) flatten(member.value, below + member.key, leaves);
       return;
     case Node::Kind::sequence: {
-      const auto is_leaf = [](const Node& item) { return item.kind == Node::Kind::scalar || item.kind == Node::Kind::null; };
+      const auto is_leaf = [](const Node& item) {
+        return item.kind == Node::Kind::scalar || item.kind == Node::Kind::null;
+      };
       if (std::all_of(node.items.begin(), node.items.end(), is_leaf)) {
         std::string text;
         for (const Node& item : node.items) text += (text.empty() ? "" : ", ") + item.text;
@@ -77,7 +79,8 @@ class DatasetReader {
 
  private:
   void read_dataset(const hdf5::Dataset& file, const std::string& path) {
-    if (datasets_.size() == most_datasets) throw Error(fmt::format("there are more than {} datasets", most_datasets), Exit::damaged);
+    if (datasets_.size() == most_datasets)
+      throw Error(fmt::format("there are more than {} datasets", most_datasets), Exit::damaged);
     RunDataset& dataset = datasets_.emplace_back();
     dataset.path = path;
     dataset.shape = file.shape();
@@ -102,7 +105,8 @@ class DatasetReader {
   }
 
   void take(std::uint64_t count, const std::string& path) {
-    if (count > left_) throw Error(fmt::format("{} and what was read before it are larger than a run should be", path), Exit::damaged);
+    if (count > left_)
+      throw Error(fmt::format("{} and what was read before it are larger than a run should be", path), Exit::damaged);
     left_ -= count;
   }
 
@@ -119,7 +123,8 @@ void read_status(const ResultReader& file, RunData& run) {
   run.status.exit_code = int(whole_number(file.number_attribute("/status", "exit_code")));
   run.status.best_metric = file.number_attribute("/status", "best_metric");
   run.status.best_step = whole_number(file.number_attribute("/status", "best_step"));
-  if (file.has_attribute("/status", "cpu_seconds")) run.status.cpu_seconds = file.number_attribute("/status", "cpu_seconds");
+  if (file.has_attribute("/status", "cpu_seconds"))
+    run.status.cpu_seconds = file.number_attribute("/status", "cpu_seconds");
 }
 
 std::string content(const fs::path& path) {
@@ -132,7 +137,8 @@ std::string content(const fs::path& path) {
 }  // namespace
 
 const RunDataset* RunData::find(const std::string& path) const {
-  const auto found = std::find_if(datasets.begin(), datasets.end(), [&](const RunDataset& dataset) { return dataset.path == path; });
+  const auto found =
+      std::find_if(datasets.begin(), datasets.end(), [&](const RunDataset& dataset) { return dataset.path == path; });
   return found == datasets.end() ? nullptr : &*found;
 }
 

@@ -45,15 +45,16 @@ struct STIEFEL_API RunData {
 /// What is read of each run in addition to its header, and how much one run may cost.
 struct RunRequest {
   std::vector<std::string> paths = {};  ///< datasets, or groups with everything below them
-  bool provenance = true;  ///< also where the run came from: provenance, plugins, data files, segments, the source of the configuration
+  bool provenance = true;  ///< also where the run came from: provenance, plugins, data files, segments, the source of
+                           ///< the configuration
   std::string other = {};  ///< folder of a run that is compared bit by bit; empty: none
   std::uint64_t most_values = 1 << 22;            ///< numbers, or bytes of text, of one run
   std::uint64_t memory = std::uint64_t(1) << 30;  ///< bytes that reading one run may take
 };
 
-/// Folders of runs (with config.yaml or results.h5) below each path, in order of their names; a path may be such a folder or a result
-/// file itself. Symbolic links below are not followed, and the folders inside a run are not searched. Throws Error if a path does not
-/// exist.
+/// Folders of runs (with config.yaml or results.h5) below each path, in order of their names; a path may be such a
+/// folder or a result file itself. Symbolic links below are not followed, and the folders inside a run are not
+/// searched. Throws Error if a path does not exist.
 STIEFEL_API std::vector<std::filesystem::path> find_runs(const std::vector<std::string>& paths);
 /// The only run there; throws Error if there is none or more than one.
 STIEFEL_API std::filesystem::path find_run(const std::string& path);
@@ -61,7 +62,8 @@ STIEFEL_API std::filesystem::path find_run(const std::string& path);
 /// Leaves of a YAML document by their path; throws Error (Exit::damaged) if it is not one.
 STIEFEL_API std::map<std::string, std::string> flat_configuration(const std::string& yaml, const std::string& file);
 
-/// Reads a run in this process, with libhdf5: for results that are trusted, and for the child of read_runs(). Error when it cannot be read.
+/// Reads a run in this process, with libhdf5: for results that are trusted, and for the child of read_runs(). Error
+/// when it cannot be read.
 STIEFEL_API RunData read_run(const std::filesystem::path& path, const RunRequest& request);
 
 }  // namespace stiefel

@@ -69,21 +69,24 @@ template <class Way, class T> void fields(Way& way, T& value) {
   if constexpr (std::is_same_v<Plain, RunRequest>)
     pass_all(way, value.paths, value.provenance, value.other, value.most_values, value.memory);
   else if constexpr (std::is_same_v<Plain, RunDataset>)
-    pass_all(way, value.path, value.values, value.texts, value.shape, value.is_text, value.complex, value.units, value.long_name,
-             value.description);
+    pass_all(way, value.path, value.values, value.texts, value.shape, value.is_text, value.complex, value.units,
+             value.long_name, value.description);
   else if constexpr (std::is_same_v<Plain, PluginRow>)
     pass_all(way, value.name, value.kind, value.path, value.version, value.abi, value.build_id, value.sha256);
   else if constexpr (std::is_same_v<Plain, DatasetRow>)
     pass_all(way, value.name, value.path, value.bytes, value.sha256);
   else if constexpr (std::is_same_v<Plain, Segment>)
-    pass_all(way, value.start_step, value.end_step, value.started, value.ended, value.host, value.reason, value.changes);
+    pass_all(way, value.start_step, value.end_step, value.started, value.ended, value.host, value.reason,
+             value.changes);
   else if constexpr (std::is_same_v<Plain, RunHeader>)
-    pass_all(way, value.title, value.run_id, value.parameters, value.baseline, value.yaml, value.source, value.overrides, value.hash,
-             value.origins, value.provenance, value.plugins, value.datasets, value.segments);
+    pass_all(way, value.title, value.run_id, value.parameters, value.baseline, value.yaml, value.source,
+             value.overrides, value.hash, value.origins, value.provenance, value.plugins, value.datasets,
+             value.segments);
   else if constexpr (std::is_same_v<Plain, Status>)
     pass_all(way, value.state, value.message, value.exit_code, value.best_metric, value.best_step, value.cpu_seconds);
   else
-    pass_all(way, value.unreadable, value.header, value.status, value.committed_step, value.configuration, value.datasets, value.differing);
+    pass_all(way, value.unreadable, value.header, value.status, value.committed_step, value.configuration,
+             value.datasets, value.differing);
 }
 
 template <class T> struct IsVector : std::false_type {};
@@ -160,7 +163,8 @@ RunData decode_run(std::string_view bytes) {
   RunData run = decode<RunData>(bytes);
   for (const RunDataset& dataset : run.datasets) {
     const bool pairs = !dataset.complex || (!dataset.shape.empty() && dataset.shape.back() == 2);
-    if (!pairs || hdf5::element_count(dataset.shape) != (dataset.is_text ? dataset.texts.size() : dataset.values.size()))
+    if (!pairs ||
+        hdf5::element_count(dataset.shape) != (dataset.is_text ? dataset.texts.size() : dataset.values.size()))
       throw Error(dataset.path + " has more or fewer numbers than its shape", Exit::damaged);
   }
   return run;

@@ -57,10 +57,10 @@ std::string csv_field(const std::string& text) {
 }
 
 RunRequest export_request() {
-  return {
-      .paths = {"/steps", "/epochs", "/final", "/outcome", "/spectrum", "/gradient", "/orthogonality", "/scalars", "/blocks", "/timing"},
-      .most_values = std::uint64_t(1) << 27,
-      .memory = std::uint64_t(4) << 30};
+  return {.paths = {"/steps", "/epochs", "/final", "/outcome", "/spectrum", "/gradient", "/orthogonality", "/scalars",
+                    "/blocks", "/timing"},
+          .most_values = std::uint64_t(1) << 27,
+          .memory = std::uint64_t(4) << 30};
 }
 
 std::vector<RunTable> tables_of(const RunData& run) {
@@ -80,12 +80,14 @@ std::vector<RunTable> tables_of(const RunData& run) {
   return tables;
 }
 
-std::vector<std::filesystem::path> export_csv(const std::vector<RunTable>& tables, const std::filesystem::path& folder) {
+std::vector<std::filesystem::path> export_csv(const std::vector<RunTable>& tables,
+                                              const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> files;
   for (const RunTable& table : tables) {
     AtomicFile file(files.emplace_back(folder / file_name(table.group)));
     std::string text;
-    for (const RunColumn& column : table.columns) text += (&column == &table.columns[0] ? "" : ",") + csv_field(column.name);
+    for (const RunColumn& column : table.columns)
+      text += (&column == &table.columns[0] ? "" : ",") + csv_field(column.name);
     text += '\n';
     for (std::size_t i = 0; i < table.rows; ++i) {
       for (const RunColumn& column : table.columns)

@@ -15,7 +15,8 @@ namespace stiefel {
 
 /// One entry of each row of a dataset.
 struct RunColumn {
-  std::string name;  ///< of an array with further axes a column for each entry: "singular_values_0", "eigenvalues_0_re", "seconds_forward"
+  std::string name;  ///< of an array with further axes a column for each entry: "singular_values_0",
+                     ///< "eigenvalues_0_re", "seconds_forward"
   const double* first;
   std::size_t stride;
   double operator[](std::size_t row) const { return first[row * stride]; }
@@ -35,7 +36,8 @@ STIEFEL_API RunRequest export_request();
 STIEFEL_API std::vector<RunTable> tables_of(const RunData& run);
 
 /// A file for each table, "spectrum_recurrent.csv" and so on; returns their paths.
-STIEFEL_API std::vector<std::filesystem::path> export_csv(const std::vector<RunTable>& tables, const std::filesystem::path& folder);
+STIEFEL_API std::vector<std::filesystem::path> export_csv(const std::vector<RunTable>& tables,
+                                                          const std::filesystem::path& folder);
 /// Every column that has one number per step, as scalars named by the path of the dataset.
 STIEFEL_API void export_tensorboard(const RunData& run, const std::filesystem::path& file);
 

@@ -27,8 +27,10 @@ herr_t collect(unsigned, const H5E_error2_t* error, void* stack) {
   auto& [text, exhausted] = *static_cast<Stack*>(stack);
   const std::string description = error->desc ? error->desc : "";
   text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", error->func_name ? error->func_name : "?", description);
-  if (error->maj_num == H5E_RESOURCE || error->min_num == H5E_NOSPACE || error->min_num == H5E_CANTALLOC) exhausted = true;
-  for (int number : {ENOSPC, EDQUOT, EFBIG, EIO, EROFS, ENOMEM})  // it tells why the operating system refused only in words
+  if (error->maj_num == H5E_RESOURCE || error->min_num == H5E_NOSPACE || error->min_num == H5E_CANTALLOC)
+    exhausted = true;
+  for (int number :
+       {ENOSPC, EDQUOT, EFBIG, EIO, EROFS, ENOMEM})  // it tells why the operating system refused only in words
     if (description.find(fmt::format("errno = {},", number)) != std::string::npos) exhausted = true;
   return 0;
 }
@@ -39,9 +41,10 @@ herr_t collect(unsigned, const H5E_error2_t* error, void* stack) {
   Stack stack;
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, collect, &stack);
   H5Eclear2(H5E_DEFAULT);
-  throw Error(fmt::format("HDF5 could not {} {} ({}){}", doing, where, stack.text.empty() ? "no reason given" : stack.text,
-                          stack.exhausted ? "; free some space there, or check the disk" : ""),
-              stack.exhausted ? Exit::exhausted : Exit::damaged);
+  throw Error(
+      fmt::format("HDF5 could not {} {} ({}){}", doing, where, stack.text.empty() ? "no reason given" : stack.text,
+                  stack.exhausted ? "; free some space there, or check the disk" : ""),
+      stack.exhausted ? Exit::exhausted : Exit::damaged);
 }
 
 void prepare_thread() {
@@ -55,7 +58,8 @@ Handle property_list(hid_t kind) { return {ok(H5Pcreate(kind), "make", "a proper
 
 namespace {
 
-/// Without locks of the file, which some network file systems refuse: what is written has another name until it is complete.
+/// Without locks of the file, which some network file systems refuse: what is written has another name until it is
+/// complete.
 Handle file_access() {
   Handle list = property_list(H5P_FILE_ACCESS);
   ok(H5Pset_file_locking(list.id(), false, true), "leave out locks in", "a property list");
@@ -105,7 +109,9 @@ Handle disk_type(Type type) {
 
 Handle memory_type(Type type, Type number) {
   if (type == Type::complex) return complex_type(H5T_NATIVE_DOUBLE);
-  const hid_t native = number == Type::f8 ? H5T_NATIVE_DOUBLE : number == Type::f4 ? H5T_NATIVE_FLOAT : H5T_NATIVE_INT64;
+  const hid_t native = number == Type::f8   ? H5T_NATIVE_DOUBLE
+                       : number == Type::f4 ? H5T_NATIVE_FLOAT
+                                            : H5T_NATIVE_INT64;
   return {ok(H5Tcopy(native), "make", "a type"), H5Tclose};
 }
 
@@ -118,7 +124,8 @@ Type type_of(hid_t type, const std::string& where) {
     case H5T_INTEGER:
       return H5Tget_size(type) == 1 ? Type::u1 : H5Tget_size(type) == 4 ? Type::i4 : Type::i8;
     case H5T_COMPOUND:
-      if (H5Tget_nmembers(type) == 2 && H5Tget_member_index(type, "r") == 0 && H5Tget_member_index(type, "i") == 1) return Type::complex;
+      if (H5Tget_nmembers(type) == 2 && H5Tget_member_index(type, "r") == 0 && H5Tget_member_index(type, "i") == 1)
+        return Type::complex;
       break;
     default:
       break;
@@ -172,7 +179,9 @@ Group Group::make_group(const std::string& path) const {
     const std::size_t stop = std::min(path.find('/', start), path.size());
     prefix = path.substr(0, stop);
     if (!exists(prefix)) {
-      Handle made(ok(H5Gcreate2(id(), prefix.c_str(), H5P_DEFAULT, groups.id(), H5P_DEFAULT), "create a group in", where_), H5Gclose);
+      Handle made(
+          ok(H5Gcreate2(id(), prefix.c_str(), H5P_DEFAULT, groups.id(), H5P_DEFAULT), "create a group in", where_),
+          H5Gclose);
       if (!made.reset()) fail("close a group in", where_);
     }
     start = path.find_first_not_of('/', stop);
@@ -195,24 +204,28 @@ Dataset Group::create_dataset(const std::string& name, const Layout& layout) con
     }
     const double missing[2] = {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::quiet_NaN()};
     if (layout.type == Type::f8 || layout.type == Type::f4 || layout.type == Type::complex)
-      ok(H5Pset_fill_value(creation.id(), memory_type(layout.type, Type::f8).id(), missing), "set the fill value of", where);
+      ok(H5Pset_fill_value(creation.id(), memory_type(layout.type, Type::f8).id(), missing), "set the fill value of",
+         where);
   }
-  return {
-      Handle(ok(H5Dcreate2(id(), name.c_str(), type.id(), space.id(), H5P_DEFAULT, creation.id(), H5P_DEFAULT), "create", where), H5Dclose),
-      where};
+  return {Handle(ok(H5Dcreate2(id(), name.c_str(), type.id(), space.id(), H5P_DEFAULT, creation.id(), H5P_DEFAULT),
+                    "create", where),
+                 H5Dclose),
+          where};
 }
 
 namespace {
 
 std::string child(const std::string& where, const std::string& path) {
-  return path.starts_with('/') ? where.substr(0, where.find(":/") + 1) + path : where + (where.ends_with('/') ? "" : "/") + path;
+  return path.starts_with('/') ? where.substr(0, where.find(":/") + 1) + path
+                               : where + (where.ends_with('/') ? "" : "/") + path;
 }
 
 /// Its numbers must lie in the file itself.
 void refuse_data_elsewhere(const Handle& dataset, const std::string& where) {
   const Handle creation(ok(H5Dget_create_plist(dataset.id()), "examine", where), H5Pclose);
   if (H5Pget_layout(creation.id()) == H5D_VIRTUAL || H5Pget_external_count(creation.id()) > 0)
-    throw Error(where + " takes its numbers from another file, which stiefel neither writes nor follows", Exit::damaged);
+    throw Error(where + " takes its numbers from another file, which stiefel neither writes nor follows",
+                Exit::damaged);
 }
 
 }  // namespace
@@ -226,7 +239,8 @@ bool Group::exists(const std::string& path) const {
     H5L_info_t link;
     ok(H5Lget_info(id(), step.c_str(), &link, H5P_DEFAULT), "look into", where_);
     if (link.type != H5L_TYPE_HARD)
-      throw Error(fmt::format("{} is a link to another place or file, which stiefel neither writes nor follows", child(where_, path)),
+      throw Error(fmt::format("{} is a link to another place or file, which stiefel neither writes nor follows",
+                              child(where_, path)),
                   Exit::damaged);
     start = path.find_first_not_of('/', stop);
   }
@@ -263,20 +277,25 @@ std::vector<std::string> Group::children() const {
     return 0;
   };
   hsize_t position = 0;
-  ok(H5Literate(id(), order & H5P_CRT_ORDER_INDEXED ? H5_INDEX_CRT_ORDER : H5_INDEX_NAME, H5_ITER_INC, &position, add, &names), "list",
-     where_);
+  ok(H5Literate(id(), order & H5P_CRT_ORDER_INDEXED ? H5_INDEX_CRT_ORDER : H5_INDEX_NAME, H5_ITER_INC, &position, add,
+                &names),
+     "list", where_);
   return names;
 }
 
 File::File(Handle handle, const std::filesystem::path& path) : handle_(std::move(handle)), path_(path.string()) {
-  root_ = std::make_unique<Group>(Handle(ok(H5Gopen2(handle_.id(), "/", H5P_DEFAULT), "open the root of", path_), H5Gclose), path_ + ":/");
+  root_ = std::make_unique<Group>(
+      Handle(ok(H5Gopen2(handle_.id(), "/", H5P_DEFAULT), "open the root of", path_), H5Gclose), path_ + ":/");
 }
 
 File File::create(const std::filesystem::path& path) {
   prepare_thread();
   const Handle creation = property_list(H5P_FILE_CREATE);
-  ok(H5Pset_link_creation_order(creation.id(), H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED), "prepare", path.string());
-  return {Handle(ok(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation.id(), file_access().id()), "create", path.string()), H5Fclose), path};
+  ok(H5Pset_link_creation_order(creation.id(), H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED), "prepare",
+     path.string());
+  return {Handle(ok(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation.id(), file_access().id()), "create", path.string()),
+                 H5Fclose),
+          path};
 }
 
 File File::open_for_writing(const std::filesystem::path& path) {

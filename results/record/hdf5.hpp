@@ -1,7 +1,8 @@
-/// A thin layer over the HDF5 C library: handles that close themselves, every return checked, failures as Error in HDF5's own words.
+/// A thin layer over the HDF5 C library: handles that close themselves, every return checked, failures as Error in
+/// HDF5's own words.
 ///
-/// All calls of one file from one thread. Numbers are written from and read as double, float or std::int64_t, and HDF5 converts them where
-/// the type on the disk is another one; arrays are row-major; text is UTF-8 of variable length.
+/// All calls of one file from one thread. Numbers are written from and read as double, float or std::int64_t, and HDF5
+/// converts them where the type on the disk is another one; arrays are row-major; text is UTF-8 of variable length.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,9 @@ using Shape = std::vector<std::uint64_t>;
 
 STIEFEL_API std::uint64_t element_count(const Shape& shape);
 /// The type on the disk that holds a T as it is.
-template <class T> constexpr Type type_for = std::is_same_v<T, double> ? Type::f8 : std::is_same_v<T, float> ? Type::f4 : Type::i8;
+template <class T> constexpr Type type_for = std::is_same_v<T, double>  ? Type::f8
+                                             : std::is_same_v<T, float> ? Type::f4
+                                                                        : Type::i8;
 /// Numbers per element: 2 for complex, else 1.
 constexpr std::uint64_t width(Type type) { return type == Type::complex ? 2 : 1; }
 /// Version of the library in use, as "1.10.8".
@@ -79,9 +82,15 @@ class STIEFEL_API Dataset : public Object {
   /// Changes the extent; only the first axis of an extendible dataset can change.
   void resize(const Shape& shape);
   /// Overwrites rows [first, first + rows) of the first axis; a scalar is one row.
-  void write(std::uint64_t first, std::uint64_t rows, std::span<const double> values) { write_numbers(first, rows, values); }
-  void write(std::uint64_t first, std::uint64_t rows, std::span<const float> values) { write_numbers(first, rows, values); }
-  void write(std::uint64_t first, std::uint64_t rows, std::span<const std::int64_t> values) { write_numbers(first, rows, values); }
+  void write(std::uint64_t first, std::uint64_t rows, std::span<const double> values) {
+    write_numbers(first, rows, values);
+  }
+  void write(std::uint64_t first, std::uint64_t rows, std::span<const float> values) {
+    write_numbers(first, rows, values);
+  }
+  void write(std::uint64_t first, std::uint64_t rows, std::span<const std::int64_t> values) {
+    write_numbers(first, rows, values);
+  }
   void write(std::uint64_t first, std::span<const std::string> texts);
 
   /// T is double, float or std::int64_t; complex numbers are read as double.
@@ -99,7 +108,8 @@ class STIEFEL_API Dataset : public Object {
   template <class T> void write_numbers(std::uint64_t first, std::uint64_t rows, std::span<const T> values);
 };
 
-/// How a new dataset is stored. Chunked numbers are shuffled, deflated and carry a checksum; unwritten f8, f4 and complex are NaN.
+/// How a new dataset is stored. Chunked numbers are shuffled, deflated and carry a checksum; unwritten f8, f4 and
+/// complex are NaN.
 struct Layout {
   Type type = Type::f8;
   Shape shape;  ///< empty: a scalar

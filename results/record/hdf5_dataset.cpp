@@ -16,21 +16,25 @@ struct Selection {
   Handle file, memory;
 };
 
-Selection select(const Handle& dataset, Shape shape, std::uint64_t first, std::uint64_t rows, const std::string& where) {
+Selection select(const Handle& dataset, Shape shape, std::uint64_t first, std::uint64_t rows,
+                 const std::string& where) {
   Selection selection;
   selection.file = {ok(H5Dget_space(dataset.id()), "examine", where), H5Sclose};
   if (!shape.empty()) {
     std::vector<hsize_t> start(shape.size(), 0), count(shape.begin(), shape.end());
     start[0] = first;
     count[0] = rows;
-    ok(H5Sselect_hyperslab(selection.file.id(), H5S_SELECT_SET, start.data(), nullptr, count.data(), nullptr), "select rows of", where);
+    ok(H5Sselect_hyperslab(selection.file.id(), H5S_SELECT_SET, start.data(), nullptr, count.data(), nullptr),
+       "select rows of", where);
     shape[0] = rows;
   }
   selection.memory = space_of(shape, false, where);
   return selection;
 }
 
-std::uint64_t row_width(const Shape& shape) { return shape.empty() ? 1 : element_count(Shape(shape.begin() + 1, shape.end())); }
+std::uint64_t row_width(const Shape& shape) {
+  return shape.empty() ? 1 : element_count(Shape(shape.begin() + 1, shape.end()));
+}
 
 /// Strings of fixed or variable length, from a reader that fills memory of the given type.
 template <class Read>
@@ -66,9 +70,10 @@ void Object::close() {
 
 void Object::set_text(const std::string& name, const std::string& value) {
   const Handle type = text_type(), space = space_of({}, false, where_);
-  const Handle attribute(has_attribute(name) ? ok(H5Aopen(id(), name.c_str(), H5P_DEFAULT), "open an attribute of", where_)
-                                             : ok(H5Acreate2(id(), name.c_str(), type.id(), space.id(), H5P_DEFAULT, H5P_DEFAULT),
-                                                  "add an attribute to", where_),
+  const Handle attribute(has_attribute(name)
+                             ? ok(H5Aopen(id(), name.c_str(), H5P_DEFAULT), "open an attribute of", where_)
+                             : ok(H5Acreate2(id(), name.c_str(), type.id(), space.id(), H5P_DEFAULT, H5P_DEFAULT),
+                                  "add an attribute to", where_),
                          H5Aclose);
   const char* text = value.c_str();
   ok(H5Awrite(attribute.id(), type.id(), &text), "write an attribute of", where_);
@@ -76,9 +81,10 @@ void Object::set_text(const std::string& name, const std::string& value) {
 
 void Object::set_number(const std::string& name, double value, Type type) {
   const Handle stored = disk_type(type), space = space_of({}, false, where_);
-  const Handle attribute(has_attribute(name) ? ok(H5Aopen(id(), name.c_str(), H5P_DEFAULT), "open an attribute of", where_)
-                                             : ok(H5Acreate2(id(), name.c_str(), stored.id(), space.id(), H5P_DEFAULT, H5P_DEFAULT),
-                                                  "add an attribute to", where_),
+  const Handle attribute(has_attribute(name)
+                             ? ok(H5Aopen(id(), name.c_str(), H5P_DEFAULT), "open an attribute of", where_)
+                             : ok(H5Acreate2(id(), name.c_str(), stored.id(), space.id(), H5P_DEFAULT, H5P_DEFAULT),
+                                  "add an attribute to", where_),
                          H5Aclose);
   ok(H5Awrite(attribute.id(), H5T_NATIVE_DOUBLE, &value), "write an attribute of", where_);
 }
@@ -94,7 +100,8 @@ std::string Object::text_attribute(const std::string& name) const {
   const Handle space(ok(H5Aget_space(attribute.id()), "examine an attribute of", where_), H5Sclose);
   if (H5Tget_class(type.id()) != H5T_STRING || H5Sget_simple_extent_npoints(space.id()) != 1)
     throw Error(fmt::format("attribute '{}' of {} is not one text", name, where_), Exit::damaged);
-  return read_strings(type.id(), space.id(), 1, where_, [&](hid_t memory, void* to) { return H5Aread(attribute.id(), memory, to); })[0];
+  return read_strings(type.id(), space.id(), 1, where_,
+                      [&](hid_t memory, void* to) { return H5Aread(attribute.id(), memory, to); })[0];
 }
 
 double Object::number_attribute(const std::string& name) const {
@@ -147,7 +154,8 @@ template <class T> void Dataset::write_numbers(std::uint64_t first, std::uint64_
   if (values.empty()) return;
   const Handle memory = memory_type(kind, type_for<T>);
   const Selection selection = select(handle_, size, first, rows, where_);
-  ok(H5Dwrite(id(), memory.id(), selection.memory.id(), selection.file.id(), H5P_DEFAULT, values.data()), "write", where_);
+  ok(H5Dwrite(id(), memory.id(), selection.memory.id(), selection.file.id(), H5P_DEFAULT, values.data()), "write",
+     where_);
 }
 
 void Dataset::write(std::uint64_t first, std::span<const std::string> texts) {
@@ -158,7 +166,8 @@ void Dataset::write(std::uint64_t first, std::span<const std::string> texts) {
   for (const std::string& text : texts) pointers.push_back(text.c_str());
   const Handle memory = text_type();
   const Selection selection = select(handle_, size, first, texts.size() / row_width(size), where_);
-  ok(H5Dwrite(id(), memory.id(), selection.memory.id(), selection.file.id(), H5P_DEFAULT, pointers.data()), "write", where_);
+  ok(H5Dwrite(id(), memory.id(), selection.memory.id(), selection.file.id(), H5P_DEFAULT, pointers.data()), "write",
+     where_);
 }
 
 template <class T> std::vector<T> Dataset::read(std::uint64_t first, std::uint64_t rows) const {
@@ -167,15 +176,18 @@ template <class T> std::vector<T> Dataset::read(std::uint64_t first, std::uint64
   if (kind == Type::text) throw Error(where_ + " holds text, not numbers", Exit::damaged);
   const std::uint64_t per_row = row_width(size), available = size.empty() ? 1 : size[0];
   if (first > available || rows > available - first)
-    throw Error(fmt::format("{} has {} rows; rows up to {} were asked for", where_, available, first + rows), Exit::damaged);
+    throw Error(fmt::format("{} has {} rows; rows up to {} were asked for", where_, available, first + rows),
+                Exit::damaged);
   if (rows != 0 && per_row > most_elements_read / rows)
     throw Error(where_ + " claims an impossible size; the file is damaged", Exit::damaged);
-  if (kind == Type::complex && type_for<T> != Type::f8) throw Error(where_ + " holds complex numbers, not real ones", Exit::damaged);
+  if (kind == Type::complex && type_for<T> != Type::f8)
+    throw Error(where_ + " holds complex numbers, not real ones", Exit::damaged);
   std::vector<T> values(rows * per_row * width(kind));
   if (values.empty()) return values;
   const Handle memory = memory_type(kind, type_for<T>);
   const Selection selection = select(handle_, size, first, rows, where_);
-  ok(H5Dread(id(), memory.id(), selection.memory.id(), selection.file.id(), H5P_DEFAULT, values.data()), "read", where_);
+  ok(H5Dread(id(), memory.id(), selection.memory.id(), selection.file.id(), H5P_DEFAULT, values.data()), "read",
+     where_);
   return values;
 }
 
@@ -194,16 +206,20 @@ STIEFEL_INSTANTIATE(std::int64_t)
 #undef STIEFEL_INSTANTIATE
 
 std::vector<std::string> Dataset::read_text() const {
-  const Handle stored(ok(H5Dget_type(id()), "examine", where_), H5Tclose), space(ok(H5Dget_space(id()), "examine", where_), H5Sclose);
+  const Handle stored(ok(H5Dget_type(id()), "examine", where_), H5Tclose),
+      space(ok(H5Dget_space(id()), "examine", where_), H5Sclose);
   if (type_of(stored.id(), where_) != Type::text) throw Error(where_ + " holds numbers, not text", Exit::damaged);
   const std::uint64_t count = element_count(shape());
-  if (count > most_elements_read) throw Error(where_ + " claims an impossible size; the file is damaged", Exit::damaged);
+  if (count > most_elements_read)
+    throw Error(where_ + " claims an impossible size; the file is damaged", Exit::damaged);
   if (count == 0) return {};
   return read_strings(stored.id(), space.id(), count, where_,
                       [&](hid_t memory, void* to) { return H5Dread(id(), memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, to); });
 }
 
-void Dataset::make_scale(const std::string& name) { ok(H5DSset_scale(id(), name.c_str()), "make a dimension scale of", where_); }
+void Dataset::make_scale(const std::string& name) {
+  ok(H5DSset_scale(id(), name.c_str()), "make a dimension scale of", where_);
+}
 
 void Dataset::attach_scale(unsigned axis, const Dataset& scale) {
   ok(H5DSattach_scale(id(), scale.id(), axis), "attach a dimension scale to", where_);

@@ -19,7 +19,8 @@ template <class T> T ok(T result, const char* doing, const std::string& where) {
   return result;
 }
 
-/// Before the first call of every thread: HDF5 keeps one error stack per thread, and its exit handler may crash after a full disk.
+/// Before the first call of every thread: HDF5 keeps one error stack per thread, and its exit handler may crash after a
+/// full disk.
 void prepare_thread();
 
 Handle property_list(hid_t kind);

@@ -15,7 +15,8 @@ namespace {
 
 constexpr const char* time_units = "seconds since 1970-01-01T00:00:00Z";
 
-void write_text(const hdf5::Group& group, const std::string& name, const std::string& text, const std::string& long_name) {
+void write_text(const hdf5::Group& group, const std::string& name, const std::string& text,
+                const std::string& long_name) {
   hdf5::Dataset dataset = group.create_dataset(name, {hdf5::Type::text, {}, {}});
   dataset.write(0, std::span(&text, 1));
   describe(dataset, "1", long_name);
@@ -29,8 +30,9 @@ Axis numbered(const std::string& name, std::size_t length, const std::string& lo
 }
 
 /// A one-dimensional dataset on a scale of its group.
-hdf5::Dataset make_list(const hdf5::Group& group, const std::string& scale, const std::string& name, hdf5::Type type, std::size_t length,
-                        const std::string& long_name, const std::string& units = "1", std::uint64_t chunk = 0) {
+hdf5::Dataset make_list(const hdf5::Group& group, const std::string& scale, const std::string& name, hdf5::Type type,
+                        std::size_t length, const std::string& long_name, const std::string& units = "1",
+                        std::uint64_t chunk = 0) {
   hdf5::Dataset dataset = group.create_dataset(name, {type, {length}, chunk ? hdf5::Shape{chunk} : hdf5::Shape{}});
   describe(dataset, units, long_name);
   hdf5::Dataset axis = group.dataset(scale);
@@ -55,7 +57,8 @@ template <class Row> class RowWriter {
     dataset.write(0, texts);
     dataset.close();
   }
-  void integer(const std::string& name, std::int64_t Row::*field, hdf5::Type type, const std::string& units, const std::string& long_name) {
+  void integer(const std::string& name, std::int64_t Row::*field, hdf5::Type type, const std::string& units,
+               const std::string& long_name) {
     if (rows_.empty()) return;
     std::vector<double> values;
     for (const Row& row : rows_) values.push_back(double(row.*field));
@@ -71,8 +74,8 @@ template <class Row> class RowWriter {
   const std::vector<Row>& rows_;
 };
 
-void write_texts(const hdf5::Group& group, const std::string& scale, const std::string& name, const std::vector<std::string>& texts,
-                 const std::string& long_name) {
+void write_texts(const hdf5::Group& group, const std::string& scale, const std::string& name,
+                 const std::vector<std::string>& texts, const std::string& long_name) {
   if (texts.empty()) return;
   write_axis(group, numbered(scale, texts.size(), "index of the " + scale));
   hdf5::Dataset dataset = make_list(group, scale, name, hdf5::Type::text, texts.size(), long_name);
@@ -91,7 +94,9 @@ void write_config(hdf5::Group& root, const RunHeader& header) {
 }
 
 void create_changes(hdf5::Group& segments) {
-  make_list(segments, "segment", "changes", hdf5::Type::text, 0, "what was allowed to differ from before, as JSON", "1", 16).close();
+  make_list(segments, "segment", "changes", hdf5::Type::text, 0, "what was allowed to differ from before, as JSON", "1",
+            16)
+      .close();
 }
 
 /// Lists that grow by a row at each start.
@@ -141,7 +146,8 @@ void write_provenance(hdf5::Group& root, const RunHeader& header) {
 }
 
 /// Overwrites the last row of a dataset of /provenance/segments.
-void end_segment(const hdf5::Group& group, const std::string& name, const std::function<void(hdf5::Dataset&, std::uint64_t)>& write) {
+void end_segment(const hdf5::Group& group, const std::string& name,
+                 const std::function<void(hdf5::Dataset&, std::uint64_t)>& write) {
   hdf5::Dataset dataset = group.dataset(name);
   write(dataset, dataset.shape().at(0) - 1);
   dataset.close();
@@ -149,7 +155,9 @@ void end_segment(const hdf5::Group& group, const std::string& name, const std::f
 
 }  // namespace
 
-double seconds_since_1970() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+double seconds_since_1970() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
 
 std::string iso_8601(double seconds_since_1970) {
   const std::time_t time = std::time_t(seconds_since_1970);
@@ -199,8 +207,12 @@ void write_header(hdf5::Group& root, const RunHeader& header) {
 }
 
 RunHeader read_header(const ResultReader& file, bool provenance) {
-  const auto texts = [&](const std::string& path) { return file.exists(path) ? file.texts(path) : std::vector<std::string>(); };
-  const auto numbers = [&](const std::string& path) { return file.exists(path) ? file.read(path).values : std::vector<double>(); };
+  const auto texts = [&](const std::string& path) {
+    return file.exists(path) ? file.texts(path) : std::vector<std::string>();
+  };
+  const auto numbers = [&](const std::string& path) {
+    return file.exists(path) ? file.read(path).values : std::vector<double>();
+  };
   RunHeader header;
   header.title = file.text_attribute("/", "title");
   header.run_id = file.text_attribute("/", "run_id");
@@ -238,9 +250,9 @@ RunHeader read_header(const ResultReader& file, bool provenance) {
        field("build_id", &PluginRow::build_id), field("sha256", &PluginRow::sha256));
   fill(header.datasets, "/provenance/datasets", field("name", &DatasetRow::name), field("path", &DatasetRow::path),
        field("bytes", &DatasetRow::bytes), field("sha256", &DatasetRow::sha256));
-  fill(header.segments, "/provenance/segments", field("start_step", &Segment::start_step), field("end_step", &Segment::end_step),
-       field("started", &Segment::started), field("ended", &Segment::ended), field("host", &Segment::host),
-       field("reason", &Segment::reason), field("changes", &Segment::changes));
+  fill(header.segments, "/provenance/segments", field("start_step", &Segment::start_step),
+       field("end_step", &Segment::end_step), field("started", &Segment::started), field("ended", &Segment::ended),
+       field("host", &Segment::host), field("reason", &Segment::reason), field("changes", &Segment::changes));
   return header;
 }
 
@@ -270,7 +282,8 @@ std::uint64_t header_bytes(const RunHeader& header) {
   for (const auto& text : header.overrides) texts += text.size() + 64;
   for (const auto& text : header.origins) texts += text.size() + 64;
   for (const auto& [name, text] : header.provenance) texts += name.size() + text.size() + 128;
-  for (const PluginRow& row : header.plugins) texts += row.name.size() + row.kind.size() + row.path.size() + row.version.size() + 1024;
+  for (const PluginRow& row : header.plugins)
+    texts += row.name.size() + row.kind.size() + row.path.size() + row.version.size() + 1024;
   for (const DatasetRow& row : header.datasets) texts += row.name.size() + row.path.size() + 1024;
   return 2 * texts + (std::uint64_t(1) << 18);  // global heaps are filled in blocks
 }

@@ -21,12 +21,15 @@ bool is_name(std::string_view text) {
 void check_group(const std::string& group) {
   std::size_t start = 0;
   do {
-    if (group.empty() || group[start] != '/') throw Error(fmt::format("result group '{}' must be an absolute path such as /steps", group));
+    if (group.empty() || group[start] != '/')
+      throw Error(fmt::format("result group '{}' must be an absolute path such as /steps", group));
     const std::size_t stop = std::min(group.find('/', start + 1), group.size());
     const std::string part = group.substr(start + 1, stop - start - 1);
     if (!is_name(part))
-      throw Error(fmt::format(
-          "result group '{}': '{}' is not a valid name; use lower-case letters, digits and _, starting with a letter or _", group, part));
+      throw Error(
+          fmt::format("result group '{}': '{}' is not a valid name; use lower-case letters, digits and _, starting "
+                      "with a letter or _",
+                      group, part));
     start = stop;
   } while (start < group.size());
 }
@@ -56,9 +59,11 @@ void check(const Table& table) {
   std::set<std::string> taken;
   const auto claim = [&](const std::string& name) {
     if (!is_name(name))
-      throw Error(fmt::format("'{}' cannot be recorded in {}: use lower-case letters, digits and _, starting with a letter or _", name,
-                              table.group));
-    if (!taken.insert(name).second) throw Error(fmt::format("'{}' is recorded twice in {}; rename one of them", name, table.group));
+      throw Error(fmt::format(
+          "'{}' cannot be recorded in {}: use lower-case letters, digits and _, starting with a letter or _", name,
+          table.group));
+    if (!taken.insert(name).second)
+      throw Error(fmt::format("'{}' is recorded twice in {}; rename one of them", name, table.group));
   };
   claim(table.row.name);
   for (const Axis& axis : table.axes) {
@@ -67,15 +72,16 @@ void check(const Table& table) {
     if (!axis.labels.empty() && !axis.values.empty()) {
       claim(axis.name + "_name");
       if (axis.labels.size() != axis.values.size())
-        throw Error(
-            fmt::format("axis '{}' of {} has {} values and {} labels", axis.name, table.group, axis.values.size(), axis.labels.size()));
+        throw Error(fmt::format("axis '{}' of {} has {} values and {} labels", axis.name, table.group,
+                                axis.values.size(), axis.labels.size()));
     }
   }
   for (const Column& column : table.columns) {
     claim(column.name);
     for (const std::string& name : column.axes) table.axis(name);
   }
-  if (table.chunk_rows < 1) throw Error(fmt::format("{} asks for chunks of {} rows; at least 1 is needed", table.group, table.chunk_rows));
+  if (table.chunk_rows < 1)
+    throw Error(fmt::format("{} asks for chunks of {} rows; at least 1 is needed", table.group, table.chunk_rows));
 }
 
 }  // namespace stiefel

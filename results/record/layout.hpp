@@ -13,7 +13,8 @@
 
 namespace stiefel {
 
-/// Types on the disk. Missing f8 and complex are NaN; u1 is a boolean, 0 or 1; complex is {r, i}, two doubles per value.
+/// Types on the disk. Missing f8 and complex are NaN; u1 is a boolean, 0 or 1; complex is {r, i}, two doubles per
+/// value.
 enum class ColumnType { f8, i8, u1, complex };
 
 /// An axis of fixed length and its coordinates, written as a dimension scale in the table's group.
@@ -68,19 +69,21 @@ struct Segment {
   std::int64_t start_step = 0, end_step = 0;
   double started = 0, ended = 0;  ///< seconds since 1970
   std::string host, reason = "running";
-  std::string changes = {};  ///< what was allowed to differ from before: a JSON object of the new values; empty: nothing
+  std::string changes =
+      {};  ///< what was allowed to differ from before: a JSON object of the new values; empty: nothing
 };
 
 /// Written once, before the first row.
 struct RunHeader {
   std::string title, run_id;
-  std::int64_t parameters = 0;                                 ///< numbers that are trained; 0: not told
-  double baseline = std::numeric_limits<double>::quiet_NaN();  ///< loss that a trivial predictor reaches; NaN: not known
-  std::string yaml;                                            ///< the resolved document
-  std::string source;                                          ///< the document as written
-  std::vector<std::string> overrides;                          ///< of the command line
-  std::string hash;                                            ///< sha256 of the canonical configuration
-  std::vector<std::string> origins;                            ///< "key=file:line"
+  std::int64_t parameters = 0;  ///< numbers that are trained; 0: not told
+  double baseline =
+      std::numeric_limits<double>::quiet_NaN();  ///< loss that a trivial predictor reaches; NaN: not known
+  std::string yaml;                              ///< the resolved document
+  std::string source;                            ///< the document as written
+  std::vector<std::string> overrides;            ///< of the command line
+  std::string hash;                              ///< sha256 of the canonical configuration
+  std::vector<std::string> origins;              ///< "key=file:line"
   std::vector<std::pair<std::string, std::string>> provenance;
   std::vector<PluginRow> plugins;
   std::vector<DatasetRow> datasets;
@@ -97,7 +100,8 @@ struct Status {
   int exit_code = 0;
   double best_metric = std::numeric_limits<double>::quiet_NaN();  ///< NaN: none yet
   std::int64_t best_step = -1;                                    ///< -1: none yet
-  double cpu_seconds = std::numeric_limits<double>::quiet_NaN();  ///< processor time of all processes of the run; NaN: not known
+  double cpu_seconds =
+      std::numeric_limits<double>::quiet_NaN();  ///< processor time of all processes of the run; NaN: not known
 };
 
 }  // namespace stiefel

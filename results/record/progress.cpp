@@ -28,7 +28,8 @@ ProgressLog::ProgressLog(std::filesystem::path path) : path_(std::move(path)) {
 
 ProgressLog::~ProgressLog() { ::close(file_); }
 
-void ProgressLog::write(std::int64_t step, double step_seconds, std::span<const std::pair<std::string, double>> values) {
+void ProgressLog::write(std::int64_t step, double step_seconds,
+                        std::span<const std::pair<std::string, double>> values) {
   nlohmann::ordered_json line = {{"step", step}, {"wall_time", seconds_since_1970()}, {"step_seconds", step_seconds}};
   for (const auto& [name, value] : values) line[name] = value;
   const std::string text = line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
@@ -39,7 +40,8 @@ void ProgressLog::write(std::int64_t step, double step_seconds, std::span<const 
   if (written == ssize_t(text.size())) return;
   const int error = written < 0 ? errno : ENOSPC;
   if (written > 0 && ::ftruncate(file_, before) != 0) throw file_error("trimming", path_, errno);
-  throw is_out_of_space(error) ? out_of_space(path_, text.size(), "disk full or limit reached") : file_error("writing", path_, error);
+  throw is_out_of_space(error) ? out_of_space(path_, text.size(), "disk full or limit reached")
+                               : file_error("writing", path_, error);
 }
 
 }  // namespace stiefel

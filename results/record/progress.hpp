@@ -1,4 +1,5 @@
-/// progress.jsonl: one JSON object per line, complete as soon as it is written, for `tail -f` and for the last minutes before a crash.
+/// progress.jsonl: one JSON object per line, complete as soon as it is written, for `tail -f` and for the last minutes
+/// before a crash.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +20,8 @@ class STIEFEL_API ProgressLog {
   ProgressLog(const ProgressLog&) = delete;
   ProgressLog& operator=(const ProgressLog&) = delete;
 
-  /// {"step", "wall_time" (seconds since 1970), "step_seconds", then the values by name}; NaN and infinities become null.
-  /// A line that does not fit on the disk is taken back whole, and Error (Exit::exhausted) thrown.
+  /// {"step", "wall_time" (seconds since 1970), "step_seconds", then the values by name}; NaN and infinities become
+  /// null. A line that does not fit on the disk is taken back whole, and Error (Exit::exhausted) thrown.
   void write(std::int64_t step, double step_seconds, std::span<const std::pair<std::string, double>> values);
 
  private:

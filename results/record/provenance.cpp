@@ -1,4 +1,5 @@
-// Where a result came from: facts of the build as macros of the build system, facts of the machine from the kernel's files.
+// Where a result came from: facts of the build as macros of the build system, facts of the machine from the kernel's
+// files.
 #include "results/record/provenance.hpp"
 
 #include <fmt/format.h>
@@ -67,7 +68,8 @@ std::string slurm_job() {
     const char* value = std::getenv(name);
     return std::string(value ? value : "");
   };
-  const std::string job = variable("SLURM_JOB_ID"), array = variable("SLURM_ARRAY_JOB_ID"), task = variable("SLURM_ARRAY_TASK_ID");
+  const std::string job = variable("SLURM_JOB_ID"), array = variable("SLURM_ARRAY_JOB_ID"),
+                    task = variable("SLURM_ARRAY_TASK_ID");
   if (job.empty()) return "none";
   return array.empty() ? job : fmt::format("{} ({}_{})", job, array, task);
 }

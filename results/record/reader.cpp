@@ -15,10 +15,12 @@ namespace stiefel {
 struct ResultReader::Open {
   hdf5::File file;
   /// Attributes belong to groups and datasets alike.
-  template <class Result> Result with(const std::string& path, const std::function<Result(const hdf5::Object&)>& use) const {
+  template <class Result>
+  Result with(const std::string& path, const std::function<Result(const hdf5::Object&)>& use) const {
     const hdf5::Group& root = file.root();
     if (path == "/") return use(root);
-    if (!root.exists(path)) throw Error(fmt::format("there is no {}{}", root.where(), path.substr(path.starts_with('/'))), Exit::damaged);
+    if (!root.exists(path))
+      throw Error(fmt::format("there is no {}{}", root.where(), path.substr(path.starts_with('/'))), Exit::damaged);
     return root.is_group(path) ? use(root.group(path)) : use(root.dataset(path));
   }
 };
@@ -43,7 +45,8 @@ std::vector<std::string> ResultReader::children(const std::string& group) const 
 }
 
 std::vector<std::string> ResultReader::attributes(const std::string& path) const {
-  return open_->with<std::vector<std::string>>(path, [](const hdf5::Object& object) { return object.attribute_names(); });
+  return open_->with<std::vector<std::string>>(path,
+                                               [](const hdf5::Object& object) { return object.attribute_names(); });
 }
 
 bool ResultReader::has_attribute(const std::string& path, const std::string& name) const {
@@ -58,7 +61,9 @@ double ResultReader::number_attribute(const std::string& path, const std::string
   return open_->with<double>(path, [&](const hdf5::Object& object) { return object.number_attribute(name); });
 }
 
-std::vector<std::uint64_t> ResultReader::shape(const std::string& path) const { return open_->file.root().dataset(path).shape(); }
+std::vector<std::uint64_t> ResultReader::shape(const std::string& path) const {
+  return open_->file.root().dataset(path).shape();
+}
 
 Array ResultReader::read(const std::string& path) const {
   const hdf5::Dataset dataset = open_->file.root().dataset(path);
@@ -67,9 +72,13 @@ Array ResultReader::read(const std::string& path) const {
   return array;
 }
 
-bool ResultReader::is_text(const std::string& path) const { return open_->file.root().dataset(path).type() == hdf5::Type::text; }
+bool ResultReader::is_text(const std::string& path) const {
+  return open_->file.root().dataset(path).type() == hdf5::Type::text;
+}
 
-std::vector<std::string> ResultReader::texts(const std::string& path) const { return open_->file.root().dataset(path).read_text(); }
+std::vector<std::string> ResultReader::texts(const std::string& path) const {
+  return open_->file.root().dataset(path).read_text();
+}
 
 std::string ResultReader::text(const std::string& path) const {
   const std::vector<std::string> all = texts(path);

@@ -1,6 +1,7 @@
 /// Reading result files: attributes, texts and arrays by path.
 ///
-/// The whole file is not trusted: types and sizes are checked before memory is taken, and every failure is Error (Exit::damaged).
+/// The whole file is not trusted: types and sizes are checked before memory is taken, and every failure is Error
+/// (Exit::damaged).
 #pragma once
 
 #include <cstdint>

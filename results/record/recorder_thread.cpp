@@ -11,11 +11,13 @@
 
 namespace stiefel {
 
-RecorderThread::RecorderThread(const std::filesystem::path& run_directory, RunHeader header, std::size_t capacity) : capacity_(capacity) {
+RecorderThread::RecorderThread(const std::filesystem::path& run_directory, RunHeader header, std::size_t capacity)
+    : capacity_(capacity) {
   start(std::make_unique<ResultWriter>(run_directory, std::move(header)));
 }
 
-RecorderThread::RecorderThread(const std::filesystem::path& run_directory, RunHeader header, const RowCounts& kept, std::size_t capacity)
+RecorderThread::RecorderThread(const std::filesystem::path& run_directory, RunHeader header, const RowCounts& kept,
+                               std::size_t capacity)
     : capacity_(capacity), kept_(kept) {
   start(std::make_unique<ResultWriter>(run_directory, std::move(header), kept));
 }
@@ -83,7 +85,9 @@ int RecorderThread::define(Table table) {
 }
 
 void RecorderThread::append(int table, double row, std::span<const double> values) {
-  push([table, row, copy = std::vector<double>(values.begin(), values.end())](ResultWriter& writer) { writer.append(table, row, copy); });
+  push([table, row, copy = std::vector<double>(values.begin(), values.end())](ResultWriter& writer) {
+    writer.append(table, row, copy);
+  });
   ++tables_[std::size_t(table)].second;
 }
 

@@ -28,7 +28,8 @@ class STIEFEL_API RecorderThread {
  public:
   RecorderThread(const std::filesystem::path& run_directory, RunHeader header, std::size_t capacity = 1024);
   /// Continues a results.h5 after this many rows of each group.
-  RecorderThread(const std::filesystem::path& run_directory, RunHeader header, const RowCounts& kept, std::size_t capacity = 1024);
+  RecorderThread(const std::filesystem::path& run_directory, RunHeader header, const RowCounts& kept,
+                 std::size_t capacity = 1024);
   /// Records nothing.
   RecorderThread() : capacity_(0) {}
   /// Without finish(): waits for the call in progress and drops what is queued.
@@ -42,8 +43,8 @@ class STIEFEL_API RecorderThread {
   /// Rows of each group, those included that are still queued.
   RowCounts rows() const;
   void publish(std::int64_t committed_step, Status status);
-  /// Runs `work` in the thread, in its turn: for other files that are written through HDF5. A third one waits for the first: each may hold
-  /// a whole network.
+  /// Runs `work` in the thread, in its turn: for other files that are written through HDF5. A third one waits for the
+  /// first: each may hold a whole network.
   void call(std::function<void()> work);
   /// Returns when all calls so far are done; a checkpoint waits here for its publish.
   void wait();

@@ -42,8 +42,10 @@ template <class T> constexpr ColumnType column_type() {
     return column_type<typename T::value_type>();
 }
 
-/// Shows the columns of rows to define their table. `like` has the names and types of all rows; its values do not matter.
-template <class Row> Table table_of(std::string group, std::vector<Axis> axes, const Row& like, Index chunk_rows = 1024) {
+/// Shows the columns of rows to define their table. `like` has the names and types of all rows; its values do not
+/// matter.
+template <class Row>
+Table table_of(std::string group, std::vector<Axis> axes, const Row& like, Index chunk_rows = 1024) {
   Table table{std::move(group), {}, std::move(axes), {}, chunk_rows};
   like.each([&]<class T>(const ColumnText& text, const T&) {
     Column column{std::string(text.name),        std::string(text.units), std::string(text.long_name),

@@ -21,11 +21,13 @@ void refuse_place(const std::filesystem::path& root, const std::filesystem::path
   constexpr std::size_t longest = PATH_MAX - 96;
   for (const std::filesystem::path& place : {path.parent_path(), path})
     if (std::error_code ignored; std::filesystem::is_symlink(place, ignored))
-      throw Error(fmt::format("{} is a link, but a run must stay in {}: remove the link, or name its target with --output", place.string(),
-                              root.string()));
+      throw Error(
+          fmt::format("{} is a link, but a run must stay in {}: remove the link, or name its target with --output",
+                      place.string(), root.string()));
   if (path.native().size() > longest)
     throw Error(
-        fmt::format("the path of the run has {} bytes, but at most {} are allowed; choose a folder with a shorter path with --output",
+        fmt::format("the path of the run has {} bytes, but at most {} are allowed; choose a folder with a shorter path "
+                    "with --output",
                     path.native().size(), longest));
 }
 
@@ -60,7 +62,8 @@ RunState run_state(const std::filesystem::path& directory) {
   if (!living_owner(directory / "lock").empty()) return RunState::running;
   if (is_finished(directory)) return RunState::finished;
   // A process that died between making the directory and writing config.yaml left nothing worth keeping.
-  const bool begun = std::filesystem::exists(directory / "config.yaml") || std::filesystem::exists(directory / "results.h5");
+  const bool begun =
+      std::filesystem::exists(directory / "config.yaml") || std::filesystem::exists(directory / "results.h5");
   return begun ? RunState::unfinished : RunState::none;
 }
 
@@ -68,8 +71,10 @@ RunState run_state(const std::filesystem::path& directory) {
 RunDirectory::RunDirectory(std::filesystem::path path, RunLock lock) : path_(std::move(path)), lock_(std::move(lock)) {
   constexpr auto readable = std::filesystem::directory_options::skip_permission_denied;
   std::error_code ignored;
-  for (std::filesystem::recursive_directory_iterator place(path_, readable, ignored), end; place != end; place.increment(ignored))
-    if (place->path().extension() == ".tmp" && place->is_regular_file(ignored)) std::filesystem::remove(place->path(), ignored);
+  for (std::filesystem::recursive_directory_iterator place(path_, readable, ignored), end; place != end;
+       place.increment(ignored))
+    if (place->path().extension() == ".tmp" && place->is_regular_file(ignored))
+      std::filesystem::remove(place->path(), ignored);
 }
 
 RunDirectory RunDirectory::create(const std::filesystem::path& root, std::string_view name, std::string_view id,
@@ -103,8 +108,8 @@ RunDirectory RunDirectory::open(const std::filesystem::path& directory) {
 void RunDirectory::require_lock() const {
   if (lock_.held()) return;
   const std::string owner = living_owner(path_ / "lock");
-  throw Error(fmt::format("{} is no longer held by this process: its lock was {}; nothing more is written here", path_.string(),
-                          owner.empty() ? "removed" : "taken over by " + owner),
+  throw Error(fmt::format("{} is no longer held by this process: its lock was {}; nothing more is written here",
+                          path_.string(), owner.empty() ? "removed" : "taken over by " + owner),
               Exit::in_use);
 }
 

@@ -19,14 +19,15 @@ enum class RunState {
 };
 
 /// root/name/id; Error when name or id cannot be a folder's name.
-STIEFEL_API std::filesystem::path run_path(const std::filesystem::path& root, std::string_view name, std::string_view id);
+STIEFEL_API std::filesystem::path run_path(const std::filesystem::path& root, std::string_view name,
+                                           std::string_view id);
 STIEFEL_API RunState run_state(const std::filesystem::path& directory);
 /// Reads results.h5, no matter who holds the lock.
 STIEFEL_API bool is_finished(const std::filesystem::path& directory);
 
 /// The lock on an existing directory: a file `lock` that names host, process, boot and start of the process.
-/// The lock of a dead process is taken over; of a living one, or one on another host that has not lost our patience, Error (Exit::in_use)
-/// names the owner.
+/// The lock of a dead process is taken over; of a living one, or one on another host that has not lost our patience,
+/// Error (Exit::in_use) names the owner.
 class STIEFEL_API RunLock {
  public:
   explicit RunLock(const std::filesystem::path& directory, const LockPatience& patience = {});
@@ -46,7 +47,8 @@ class STIEFEL_API RunLock {
 class STIEFEL_API RunDirectory {
  public:
   /// Makes the directory, locks it and writes config.yaml; Error when a run was begun there before.
-  static RunDirectory create(const std::filesystem::path& root, std::string_view name, std::string_view id, std::string_view config_yaml);
+  static RunDirectory create(const std::filesystem::path& root, std::string_view name, std::string_view id,
+                             std::string_view config_yaml);
   /// Locks the directory of a run that was begun before.
   static RunDirectory open(const std::filesystem::path& directory);
 

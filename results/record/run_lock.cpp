@@ -1,4 +1,5 @@
-// The lock of a run directory: a JSON file {host, pid, boot, namespace, start, since}, made by link(2), which fails if there is one.
+// The lock of a run directory: a JSON file {host, pid, boot, namespace, start, since}, made by link(2), which fails if
+// there is one.
 #include "results/record/run_lock.hpp"
 
 #include <fcntl.h>
@@ -83,7 +84,8 @@ std::string written(const Owner& owner) {
 std::optional<Owner> parsed(const std::string& text) {
   try {
     const nlohmann::json json = nlohmann::json::parse(text);
-    return Owner{json.at("host"), json.at("pid"), json.at("boot"), json.at("namespace"), json.at("start"), json.at("since")};
+    return Owner{json.at("host"),      json.at("pid"),   json.at("boot"),
+                 json.at("namespace"), json.at("start"), json.at("since")};
   } catch (const nlohmann::json::exception&) {
     return std::nullopt;
   }
@@ -92,7 +94,8 @@ std::optional<Owner> parsed(const std::string& text) {
 /// A process of somebody else where /proc shows one's own alone (hidepid).
 bool is_hidden(long pid) {
   std::error_code ignored;
-  return !std::filesystem::exists(fmt::format("/proc/{}", pid), ignored) && ::kill(pid_t(pid), 0) != 0 && errno == EPERM;
+  return !std::filesystem::exists(fmt::format("/proc/{}", pid), ignored) && ::kill(pid_t(pid), 0) != 0 &&
+         errno == EPERM;
 }
 
 enum class Life { dead, living, elsewhere };
@@ -121,7 +124,8 @@ bool make_lock(const std::filesystem::path& path, const std::string& content, lo
   const int result = ::link(draft.c_str(), path.c_str()), error = errno;
   ::unlink(draft.c_str());
   if (result != 0 && (error == EPERM || error == EOPNOTSUPP || error == ENOSYS))
-    throw Error(fmt::format("creating the lock {} failed: its file system has no hard links; store runs on one that does", path.string()));
+    throw Error(fmt::format(
+        "creating the lock {} failed: its file system has no hard links; store runs on one that does", path.string()));
   // The draft is missing when whoever has just got the lock has tidied up (RunDirectory).
   if (result != 0 && error != EEXIST && error != ENOENT) throw file_error("creating the lock", path, error);
   return result == 0;
@@ -172,7 +176,8 @@ LockPatience by_watching(std::chrono::seconds patience) {
 }
 
 std::string living_owner(const std::filesystem::path& lock_file, const LockPatience& patience) {
-  const std::optional<std::string> text = content_if_there(lock_file);  // opened, it is as the file server has it, and so is its time
+  const std::optional<std::string> text =
+      content_if_there(lock_file);  // opened, it is as the file server has it, and so is its time
   const std::optional<Owner> owner = text ? parsed(*text) : std::nullopt;
   if (!owner) return {};
   const Life life = life_of(*owner);
@@ -194,14 +199,15 @@ RunLock::RunLock(const std::filesystem::path& directory, const LockPatience& pat
   content_ = written(self);
   while (!make_lock(path_, content_, self.pid)) {
     if (const std::string owner = living_owner(path_, patience); !owner.empty())
-      throw Error(
-          fmt::format("{} is in use by {}; wait for it, or remove {} if that host is gone", directory.string(), owner, path_.string()),
-          Exit::in_use);
+      throw Error(fmt::format("{} is in use by {}; wait for it, or remove {} if that host is gone", directory.string(),
+                              owner, path_.string()),
+                  Exit::in_use);
     unlink_lock(path_);
   }
 }
 
-RunLock::RunLock(RunLock&& other) noexcept : path_(std::move(other.path_)), content_(std::exchange(other.content_, {})) {}
+RunLock::RunLock(RunLock&& other) noexcept
+    : path_(std::move(other.path_)), content_(std::exchange(other.content_, {})) {}
 
 bool RunLock::held() const { return content_if_there(path_) == content_; }
 

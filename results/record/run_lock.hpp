@@ -16,15 +16,16 @@ using LockPatience = std::function<bool(const std::filesystem::path&)>;
 /// Patience of workers of sweeps, which touch their locks several times within it.
 constexpr std::chrono::seconds usual_patience{60};
 
-/// Judges by the time of the file and the clock of this host, at once. The clocks of two hosts may differ: good enough to show.
+/// Judges by the time of the file and the clock of this host, at once. The clocks of two hosts may differ: good enough
+/// to show.
 STIEFEL_API LockPatience by_file_time(std::chrono::seconds patience);
-/// Judges by what was seen of the file so far: unchanged for so long by a clock of this process, which looks again and again. No two
-/// clocks are compared, and a time without looks, as when the file server hangs, counts as a sixth of the patience at most. Copies share
-/// what was seen. For one thread.
+/// Judges by what was seen of the file so far: unchanged for so long by a clock of this process, which looks again and
+/// again. No two clocks are compared, and a time without looks, as when the file server hangs, counts as a sixth of the
+/// patience at most. Copies share what was seen. For one thread.
 STIEFEL_API LockPatience by_watching(std::chrono::seconds patience);
 
-/// "process 123 on host since 2024-05-17T09:30:00Z" of the process that holds the lock; empty if no process holds it or it is dead.
-/// A process of another host or container cannot be asked: its patience decides.
+/// "process 123 on host since 2024-05-17T09:30:00Z" of the process that holds the lock; empty if no process holds it or
+/// it is dead. A process of another host or container cannot be asked: its patience decides.
 STIEFEL_API std::string living_owner(const std::filesystem::path& lock_file, const LockPatience& patience = {});
 
 /// Shows that the owner of a lock is alive, by the clock of the file server.

@@ -51,7 +51,8 @@ hdf5::Shape shape_of(const Table& table, const Column& column, std::uint64_t row
 
 bool same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
-void append(const hdf5::Group& group, const Table& table, const Column& column, std::span<const double> values, std::uint64_t count) {
+void append(const hdf5::Group& group, const Table& table, const Column& column, std::span<const double> values,
+            std::uint64_t count) {
   hdf5::Dataset dataset = group.dataset(column.name);
   const std::uint64_t before = dataset.shape().at(0);
   dataset.resize(shape_of(table, column, before + count));
@@ -66,7 +67,8 @@ void PendingRows::clear() {
   for (auto& column : columns) column.clear();
 }
 
-void describe(hdf5::Object& object, const std::string& units, const std::string& long_name, const std::string& description) {
+void describe(hdf5::Object& object, const std::string& units, const std::string& long_name,
+              const std::string& description) {
   object.set_text("units", units);
   object.set_text("long_name", long_name);
   if (!description.empty()) object.set_text("description", description);
@@ -95,13 +97,15 @@ void write_axis(const hdf5::Group& group, const Axis& axis) {
 
 void create_table(const hdf5::Group& root, const Table& table) {
   hdf5::Group group = root.make_group(table.group);
-  hdf5::Dataset row = group.create_dataset(table.row.name, {stored(table.row.type), {0}, chunk_shape(table, table.row)});
-  describe(row, table.row.units, table.row.long_name.empty() ? table.row.name : table.row.long_name, table.row.description);
+  hdf5::Dataset row =
+      group.create_dataset(table.row.name, {stored(table.row.type), {0}, chunk_shape(table, table.row)});
+  describe(row, table.row.units, table.row.long_name.empty() ? table.row.name : table.row.long_name,
+           table.row.description);
   row.make_scale(table.row.name);
   for (const Axis& axis : table.axes) write_axis(group, axis);
   for (const Column& column : table.columns) {
-    hdf5::Dataset dataset =
-        group.create_dataset(column.name, {stored(column.type), shape_of(table, column, 0), chunk_shape(table, column)});
+    hdf5::Dataset dataset = group.create_dataset(
+        column.name, {stored(column.type), shape_of(table, column, 0), chunk_shape(table, column)});
     describe(dataset, column.units, column.long_name.empty() ? column.name : column.long_name, column.description);
     dataset.attach_scale(0, row);
     for (std::size_t i = 0; i < column.axes.size(); ++i) {
@@ -119,7 +123,8 @@ void append_rows(const hdf5::Group& root, const Table& table, const PendingRows&
   if (rows.count() == 0) return;
   hdf5::Group group = root.group(table.group);
   append(group, table, table.row, rows.row, rows.count());
-  for (std::size_t i = 0; i < table.columns.size(); ++i) append(group, table, table.columns[i], rows.columns[i], rows.count());
+  for (std::size_t i = 0; i < table.columns.size(); ++i)
+    append(group, table, table.columns[i], rows.columns[i], rows.count());
   group.close();
 }
 
@@ -161,15 +166,18 @@ void verify_table(const hdf5::Group& root, const Table& table, std::uint64_t row
     const hdf5::Dataset dataset = group.dataset(column.name);
     const std::uint64_t stored_rows = dataset.shape().at(0);
     if (stored_rows != rows)
-      throw Error(fmt::format("{} has {} rows right after {} were written; the disk or its file system cannot be trusted", dataset.where(),
-                              stored_rows, rows),
-                  Exit::damaged);
+      throw Error(
+          fmt::format("{} has {} rows right after {} were written; the disk or its file system cannot be trusted",
+                      dataset.where(), stored_rows, rows),
+          Exit::damaged);
     if (pending.count() == 0) return;
     const std::vector<double> last = dataset.read(rows - 1, 1);
     if (!std::equal(last.begin(), last.end(), written.end() - std::ptrdiff_t(last.size()), written.end(), same))
-      throw Error(fmt::format("{} does not read back the numbers that were written; the disk or its file system cannot be trusted",
-                              dataset.where()),
-                  Exit::damaged);
+      throw Error(
+          fmt::format(
+              "{} does not read back the numbers that were written; the disk or its file system cannot be trusted",
+              dataset.where()),
+          Exit::damaged);
   };
   verify(table.row, pending.row);
   for (std::size_t i = 0; i < table.columns.size(); ++i) verify(table.columns[i], pending.columns[i]);

@@ -47,12 +47,16 @@ void begin_segment(RunHeader& header) {
 ResultWriter::ResultWriter(std::filesystem::path run_directory, RunHeader header)
     : path_(std::move(run_directory) / "results.h5"), header_(std::move(header)) {
   if (std::filesystem::exists(path_))
-    throw Error(fmt::format("{} already exists and is never overwritten; choose another name or move it away", path_.string()));
+    throw Error(
+        fmt::format("{} already exists and is never overwritten; choose another name or move it away", path_.string()));
   begin_segment(header_);
 }
 
 ResultWriter::ResultWriter(std::filesystem::path run_directory, RunHeader header, RowCounts kept)
-    : path_(std::move(run_directory) / "results.h5"), header_(std::move(header)), kept_(std::move(kept)), published_(true) {
+    : path_(std::move(run_directory) / "results.h5"),
+      header_(std::move(header)),
+      kept_(std::move(kept)),
+      published_(true) {
   begin_segment(header_);
   check_rows();
 }
@@ -63,9 +67,9 @@ void ResultWriter::check_rows() const {
     const bool there = file.root().exists(group);
     const std::uint64_t have = there ? row_count(file.root(), group) : 0;
     if (have < rows)
-      throw Error(
-          fmt::format("{} has {} rows in {}, but its checkpoint has {}: they are not from the same run", path_.string(), have, group, rows),
-          Exit::damaged);
+      throw Error(fmt::format("{} has {} rows in {}, but its checkpoint has {}: they are not from the same run",
+                              path_.string(), have, group, rows),
+                  Exit::damaged);
   }
 }
 
@@ -75,7 +79,8 @@ int ResultWriter::define(Table table) {
     if (table.group == group || table.group.starts_with(std::string(group) + "/"))
       throw Error(fmt::format("nothing can be recorded in {}: it belongs to the result file itself", table.group));
   for (const Stored& other : tables_)
-    if (other.table.group == table.group) throw Error(fmt::format("{} is recorded twice; rename one of the two", table.group));
+    if (other.table.group == table.group)
+      throw Error(fmt::format("{} is recorded twice; rename one of the two", table.group));
   check(table);
   PendingRows pending;
   pending.columns.resize(table.columns.size());
@@ -101,8 +106,9 @@ std::uint64_t ResultWriter::bytes_needed() const {
   return bytes + (std::uint64_t(1) << 16);
 }
 
-/// Chunks that were not full leave holes when they are rewritten; copying the rows to a new file closes them. What the chunks take is
-/// looked up when the file is twice as large as when that was done last: it costs HDF5's whole index of chunks.
+/// Chunks that were not full leave holes when they are rewritten; copying the rows to a new file closes them. What the
+/// chunks take is looked up when the file is twice as large as when that was done last: it costs HDF5's whole index of
+/// chunks.
 bool ResultWriter::worth_rebuilding() {
   constexpr std::uint64_t small = std::uint64_t(1) << 20;
   if (!published_ || file_bytes_ <= std::max(small, 2 * chunk_bytes_)) return false;
@@ -112,7 +118,8 @@ bool ResultWriter::worth_rebuilding() {
   return file_bytes_ > 2 * chunk_bytes_;
 }
 
-void ResultWriter::write(const std::filesystem::path& target, std::int64_t committed_step, const Status& status, bool rebuild) const {
+void ResultWriter::write(const std::filesystem::path& target, std::int64_t committed_step, const Status& status,
+                         bool rebuild) const {
   const bool fresh = rebuild || !published_;
   hdf5::File file = fresh ? hdf5::File::create(target) : hdf5::File::open_for_writing(target);
   if (fresh) write_header(file.root(), header_);
@@ -134,10 +141,13 @@ void ResultWriter::write(const std::filesystem::path& target, std::int64_t commi
 
 void ResultWriter::verify(const std::filesystem::path& target, std::int64_t committed_step) const {
   hdf5::File file = hdf5::File::open(target);
-  for (const Stored& stored : tables_) verify_table(file.root(), stored.table, stored.published + stored.pending.count(), stored.pending);
+  for (const Stored& stored : tables_)
+    verify_table(file.root(), stored.table, stored.published + stored.pending.count(), stored.pending);
   if (file.root().number_attribute("committed_step") != double(committed_step))
-    throw Error(target.string() + " does not read back the committed_step that was written; the disk or its file system cannot be trusted",
-                Exit::damaged);
+    throw Error(
+        target.string() +
+            " does not read back the committed_step that was written; the disk or its file system cannot be trusted",
+        Exit::damaged);
 }
 
 void ResultWriter::publish(std::int64_t committed_step, const Status& status) {

@@ -1,7 +1,8 @@
 /// The result file of a run: rows are collected in memory and published as a whole.
 ///
-/// publish = reserve room, copy results.h5 to results.h5.tmp, append, check every return, close, re-open and verify, fsync, rename:
-/// at any moment results.h5 is absent or a complete file that any HDF5 reader opens, whatever kills the process.
+/// publish = reserve room, copy results.h5 to results.h5.tmp, append, check every return, close, re-open and verify,
+/// fsync, rename: at any moment results.h5 is absent or a complete file that any HDF5 reader opens, whatever kills the
+/// process.
 #pragma once
 
 #include <cstdint>
@@ -23,20 +24,22 @@ class STIEFEL_API ResultWriter {
  public:
   /// Writes nothing yet; Error when the directory holds a results.h5 already.
   ResultWriter(std::filesystem::path run_directory, RunHeader header);
-  /// Continues the results.h5 of the directory after this many rows of each group; what lies beyond them, and tables that are not
-  /// named, are cut off by the next publish. The header but for its segments is that of the file.
-  /// Error (Exit::damaged) when the file has fewer rows.
+  /// Continues the results.h5 of the directory after this many rows of each group; what lies beyond them, and tables
+  /// that are not named, are cut off by the next publish. The header but for its segments is that of the file. Error
+  /// (Exit::damaged) when the file has fewer rows.
   ResultWriter(std::filesystem::path run_directory, RunHeader header, RowCounts kept);
 
-  /// What is called at each publish with the complete file before it is renamed to results.h5; an Error of it leaves the former file.
+  /// What is called at each publish with the complete file before it is renamed to results.h5; an Error of it leaves
+  /// the former file.
   void before_replacing(std::function<void(const std::filesystem::path&)> call) { before_replacing_ = std::move(call); }
 
-  /// A new table, before or between rows; returns its number: 0, 1, 2, … Error when its names are not fit or its group is taken.
+  /// A new table, before or between rows; returns its number: 0, 1, 2, … Error when its names are not fit or its group
+  /// is taken.
   int define(Table table);
   /// One row: all columns flattened in order, row-major, complex as r, i. Kept in memory until the next publish.
   void append(int table, double row, std::span<const double> values);
-  /// Makes all rows so far, and the status, part of results.h5. On Error the former results.h5 is untouched and the rows are kept,
-  /// so that a later publish may succeed; Exit::exhausted when there is no room.
+  /// Makes all rows so far, and the status, part of results.h5. On Error the former results.h5 is untouched and the
+  /// rows are kept, so that a later publish may succeed; Exit::exhausted when there is no room.
   void publish(std::int64_t committed_step, const Status& status);
 
   const std::filesystem::path& path() const { return path_; }

@@ -56,7 +56,8 @@ sf_count_t write(const void* data, sf_count_t count, void* user) {
 using Sound = std::unique_ptr<SNDFILE, int (*)(SNDFILE*)>;
 
 Sound open(MemoryFile& file, int mode, SF_INFO& info) {
-  SF_VIRTUAL_IO io{[](void* user) { return memory(user).size(); }, &seek, &read, &write, [](void* user) { return memory(user).place; }};
+  SF_VIRTUAL_IO io{[](void* user) { return memory(user).size(); }, &seek, &read, &write,
+                   [](void* user) { return memory(user).place; }};
   return {sf_open_virtual(&io, mode, &info, &file), &sf_close};
 }
 
@@ -67,7 +68,8 @@ std::vector<double> decode(SNDFILE* sound, const SF_INFO& info, const std::funct
   while (true) {
     const sf_count_t got = sf_readf_double(sound, piece.data(), block);
     if (got <= 0) break;
-    if (std::int64_t(all.size()) + got > most_frames) refuse(fmt::format("longer than the limit of {} samples", most_frames));
+    if (std::int64_t(all.size()) + got > most_frames)
+      refuse(fmt::format("longer than the limit of {} samples", most_frames));
     for (sf_count_t i = 0; i < got; ++i) {
       double sum = 0;
       for (int c = 0; c < info.channels; ++c) sum += piece[std::size_t(i * info.channels + c)];
@@ -75,14 +77,17 @@ std::vector<double> decode(SNDFILE* sound, const SF_INFO& info, const std::funct
       all.push_back(sum / info.channels);
     }
   }
-  if (sf_error(sound) != SF_ERR_NO_ERROR) refuse(fmt::format("damaged after {} samples ({})", all.size(), sf_strerror(sound)));
+  if (sf_error(sound) != SF_ERR_NO_ERROR)
+    refuse(fmt::format("damaged after {} samples ({})", all.size(), sf_strerror(sound)));
   return all;
 }
 
 }  // namespace
 
 Audio parse_audio(std::span<const std::byte> bytes, const std::string& name, const std::string& mend) {
-  const auto refuse = [&](const std::string& what) { throw Error(fmt::format("{}: {}. {}", name, what, mend), Exit::data); };
+  const auto refuse = [&](const std::string& what) {
+    throw Error(fmt::format("{}: {}. {}", name, what, mend), Exit::data);
+  };
   check_audio_header(bytes, refuse);
   MemoryFile file{bytes};
   SF_INFO info{};
@@ -111,9 +116,11 @@ std::string wav_of(std::span<const double> samples, int rate) {
   Sound sound = open(file, SFM_WRITE, info);
   STIEFEL_ASSERT(sound);
   std::vector<short> rounded(samples.size());
-  std::transform(samples.begin(), samples.end(), rounded.begin(),
-                 [](double x) { return std::isfinite(x) ? short(std::lround(std::clamp(x * 32768, -32768., 32767.))) : short(0); });
-  STIEFEL_ASSERT(sf_writef_short(sound.get(), rounded.data(), sf_count_t(rounded.size())) == sf_count_t(rounded.size()));
+  std::transform(samples.begin(), samples.end(), rounded.begin(), [](double x) {
+    return std::isfinite(x) ? short(std::lround(std::clamp(x * 32768, -32768., 32767.))) : short(0);
+  });
+  STIEFEL_ASSERT(sf_writef_short(sound.get(), rounded.data(), sf_count_t(rounded.size())) ==
+                 sf_count_t(rounded.size()));
   sound.reset();
   return bytes;
 }

@@ -10,22 +10,29 @@
 namespace stiefel {
 
 void CorpusOptions::describe(Schema& s) {
-  s.field("set", set, "published text, unless `train` or `file` names your own: ptb, the Penn Treebank as Mikolov prepared it")
+  s.field("set", set,
+          "published text, unless `train` or `file` names your own: ptb, the Penn Treebank as Mikolov prepared it")
       .one_of({"ptb"});
   s.field("train", train, "UTF-8 text to train on, from the current folder or the data directory");
   s.field("validation", validation, "UTF-8 text for validation, used with `train`");
   s.field("test", test, "UTF-8 text for the test, used with `train`");
-  s.field("file", file, "one UTF-8 text for all: its end is the test text, and the part before that the validation text");
+  s.field("file", file,
+          "one UTF-8 text for all: its end is the test text, and the part before that the validation text");
   s.field("validation_fraction", validation_fraction, "fraction of `file` for validation").at_least(0).less_than(1);
   s.field("test_fraction", test_fraction, "fraction of `file` for the test").at_least(0).less_than(1);
-  s.field("trim", trim, "spaces to strip from every line: none, those at its end, or those at both ends").one_of({"none", "end", "both"});
+  s.field("trim", trim, "spaces to strip from every line: none, those at its end, or those at both ends")
+      .one_of({"none", "end", "both"});
   s.field("unk", unk, "whether `<unk>` is five letters or one symbol").one_of({"letters", "symbol"});
-  s.field("unknown", unknown, "what to do with characters missing from the training text: report an error, or use the symbol `<unk>`")
+  s.field("unknown", unknown,
+          "what to do with characters missing from the training text: report an error, or use the symbol `<unk>`")
       .one_of({"error", "symbol"});
   s.field("longest", longest, "skip lines of more characters than this, line end included; 0: none").at_least(0);
-  s.check(train.empty() || file.empty(), "file", "cannot be combined with `train`: name either one file or one for each split");
-  s.check(!train.empty() || (validation.empty() && test.empty()), "train", "must be given with `validation` and `test`");
-  s.check(validation_fraction + test_fraction < 1, "test_fraction", "leaves nothing to train on together with `validation_fraction`");
+  s.check(train.empty() || file.empty(), "file",
+          "cannot be combined with `train`: name either one file or one for each split");
+  s.check(!train.empty() || (validation.empty() && test.empty()), "train",
+          "must be given with `validation` and `test`");
+  s.check(validation_fraction + test_fraction < 1, "test_fraction",
+          "leaves nothing to train on together with `validation_fraction`");
 }
 
 std::string text_of(char32_t point) { return point == unk_symbol ? "<unk>" : encode_utf8(point); }
@@ -58,7 +65,8 @@ Lines cut(const Lines& lines, std::size_t first, std::size_t last, bool by_lines
 std::array<Source, 3> cut_by_fractions(const Source& whole, const CorpusOptions& options, bool by_lines) {
   const std::size_t all = by_lines ? whole.lines.begins.size() - 1 : whole.lines.points.size();
   const auto test = static_cast<std::size_t>(options.test_fraction * double(all)),
-             validation = static_cast<std::size_t>(options.validation_fraction * double(all)), train = all - test - validation;
+             validation = static_cast<std::size_t>(options.validation_fraction * double(all)),
+             train = all - test - validation;
   return {{{cut(whole.lines, 0, train, by_lines), whole.path},
            {cut(whole.lines, train, train + validation, by_lines), whole.path},
            {cut(whole.lines, train + validation, all, by_lines), whole.path}}};
@@ -72,19 +80,20 @@ std::vector<char32_t> alphabet_of(const Source& train, bool unk) {
   for (char32_t point = 0; point <= unk_symbol; ++point)
     if (seen[point]) alphabet.push_back(point);
   if (alphabet.size() >= std::numeric_limits<std::uint16_t>::max())
-    throw Error(fmt::format("{}: {} different characters are too many to predict", train.path, alphabet.size()), Exit::data);
+    throw Error(fmt::format("{}: {} different characters are too many to predict", train.path, alphabet.size()),
+                Exit::data);
   return alphabet;
 }
 
 [[noreturn]] void refuse_unknown(char32_t point, const Source& source) {
   const std::u32string text = read_text(source.path);
   const std::size_t place = std::min(text.find(point), text.size());
-  throw Error(
-      fmt::format("{}: line {} holds U+{:04X} ({}), which the training text does not have. Use `unknown: symbol` to read such characters "
-                  "as the symbol <unk>.",
-                  source.path, std::count(text.begin(), text.begin() + std::ptrdiff_t(place), U'\n') + 1, std::uint32_t(point),
-                  point < 0x20 ? "a control character" : encode_utf8(point)),
-      Exit::data);
+  throw Error(fmt::format("{}: line {} holds U+{:04X} ({}), which the training text does not have. Use `unknown: "
+                          "symbol` to read such characters "
+                          "as the symbol <unk>.",
+                          source.path, std::count(text.begin(), text.begin() + std::ptrdiff_t(place), U'\n') + 1,
+                          std::uint32_t(point), point < 0x20 ? "a control character" : encode_utf8(point)),
+              Exit::data);
 }
 
 Corpus::Part encode(const Source& source, const std::vector<char32_t>& alphabet, bool unknown) {
@@ -102,7 +111,8 @@ Corpus::Part encode(const Source& source, const std::vector<char32_t>& alphabet,
 
 class Loader {
  public:
-  Loader(const CorpusOptions& options, const std::string& directory, bool ends, bool last_end) : options_(options), directory_(directory) {
+  Loader(const CorpusOptions& options, const std::string& directory, bool ends, bool last_end)
+      : options_(options), directory_(directory) {
     rules_ = {options.trim == "none"  ? LineRules::Trim::none
               : options.trim == "end" ? LineRules::Trim::end
                                       : LineRules::Trim::both,
@@ -135,7 +145,8 @@ class Loader {
 
 }  // namespace
 
-Corpus load_corpus(const CorpusOptions& options, const std::string& directory, bool ends, bool last_end, bool by_lines) {
+Corpus load_corpus(const CorpusOptions& options, const std::string& directory, bool ends, bool last_end,
+                   bool by_lines) {
   Loader loader(options, directory, ends, last_end);
   const std::array<Source, 3> sources = loader.load(by_lines);
   Corpus corpus;

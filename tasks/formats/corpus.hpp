@@ -30,7 +30,8 @@ struct Corpus {
   std::vector<DataFile> files;
 };
 
-/// `ends`, `last_end`: whether lines keep their ends, as in LineRules; `by_lines`: fractions of one file are cut between lines.
+/// `ends`, `last_end`: whether lines keep their ends, as in LineRules; `by_lines`: fractions of one file are cut
+/// between lines.
 Corpus load_corpus(const CorpusOptions& options, const std::string& directory, bool ends, bool last_end, bool by_lines);
 
 /// As UTF-8; unk_symbol is `<unk>`.

@@ -34,13 +34,15 @@ std::string shown(std::string_view text) {
 
 CsvReader::CsvReader(std::string_view bytes, std::string file, char separator)
     : bytes_(bytes), file_(std::move(file)), separator_(separator), next_(bytes.starts_with("\xef\xbb\xbf") ? 3 : 0) {
-  if (const std::size_t zero = bytes.find('\0'); zero != bytes.npos) refuse(zero, "a zero byte, which a CSV file cannot have");
+  if (const std::size_t zero = bytes.find('\0'); zero != bytes.npos)
+    refuse(zero, "a zero byte, which a CSV file cannot have");
   std::vector<CsvField> row;
   if (!fields(row)) refuse(0, "no header: the first line must name the columns");
   std::set<std::string_view> names;
   for (const CsvField& field : row) {
     if (field.text.empty()) refuse(field.offset, fmt::format("the header has no column {}", header_.size() + 1));
-    if (!names.insert(field.text).second) refuse(field.offset, fmt::format("the header has column {} twice", shown(field.text)));
+    if (!names.insert(field.text).second)
+      refuse(field.offset, fmt::format("the header has column {} twice", shown(field.text)));
     header_.emplace_back(field.text);
   }
 }
@@ -112,7 +114,8 @@ CsvField CsvReader::quoted() {
 double CsvReader::number(const CsvField& field, std::size_t column) const {
   double value = 0;
   if (!parse_number(field.text, value))
-    refuse(field.offset, fmt::format("column {} holds {}, expected a finite number", shown(header_[column]), shown(field.text)));
+    refuse(field.offset,
+           fmt::format("column {} holds {}, expected a finite number", shown(header_[column]), shown(field.text)));
   return value;
 }
 

@@ -1,4 +1,5 @@
-/// CSV files as of RFC 4180: a header, then rows of as many fields; fields with the separator, quotes or line ends in them are quoted.
+/// CSV files as of RFC 4180: a header, then rows of as many fields; fields with the separator, quotes or line ends in
+/// them are quoted.
 #pragma once
 
 #include <deque>
@@ -13,8 +14,8 @@ struct CsvField {
   std::size_t offset = 0;  ///< of its first byte in the file
 };
 
-/// Row by row from bytes that outlive it. Blank lines are passed over, "\r\n" ends a line like "\n", a byte order mark is left out.
-/// Error(Exit::data) names file:line:column.
+/// Row by row from bytes that outlive it. Blank lines are passed over, "\r\n" ends a line like "\n", a byte order mark
+/// is left out. Error(Exit::data) names file:line:column.
 class CsvReader {
  public:
   CsvReader(std::string_view bytes, std::string file, char separator);

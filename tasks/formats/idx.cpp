@@ -16,18 +16,22 @@ constexpr std::size_t piece = std::size_t(1) << 20;
 
 class Reader {
  public:
-  Reader(const std::string& path, const std::string& mend) : path_(path), mend_(mend), file_(gzopen(path.c_str(), "rb"), &gzclose) {
+  Reader(const std::string& path, const std::string& mend)
+      : path_(path), mend_(mend), file_(gzopen(path.c_str(), "rb"), &gzclose) {
     if (!file_) refuse("cannot be opened");
   }
 
-  [[noreturn]] void refuse(const std::string& what) const { throw Error(fmt::format("{}: {}. {}", path_, what, mend_), Exit::data); }
+  [[noreturn]] void refuse(const std::string& what) const {
+    throw Error(fmt::format("{}: {}. {}", path_, what, mend_), Exit::data);
+  }
 
   /// Up to `count` bytes, fewer at the end of the file; damage to the compressed data is refused.
   std::size_t read(std::uint8_t* bytes, std::size_t count) {
     const int got = gzread(file_.get(), bytes, static_cast<unsigned>(count));
     int code = Z_OK;
     const char* message = gzerror(file_.get(), &code);
-    if (got < 0 || (code != Z_OK && code != Z_STREAM_END)) refuse(fmt::format("cannot be read or decompressed ({})", message));
+    if (got < 0 || (code != Z_OK && code != Z_STREAM_END))
+      refuse(fmt::format("cannot be read or decompressed ({})", message));
     return static_cast<std::size_t>(got);
   }
 
@@ -41,13 +45,17 @@ std::vector<std::int64_t> read_header(Reader& file, std::size_t dimensions) {
   const std::size_t got = file.read(header.data(), header.size());
   if (got < 4 || header[0] != 0 || header[1] != 0)
     file.refuse(fmt::format("not an IDX file: it begins with {:02x}, expected 00 00 08 {:02x}",
-                            fmt::join(header.begin(), header.begin() + std::min<std::size_t>(got, 4), " "), dimensions));
-  if (header[2] != 8) file.refuse(fmt::format("an IDX file of values of type {:02x}, expected 08, unsigned bytes", header[2]));
-  if (header[3] != dimensions) file.refuse(fmt::format("an IDX array of {} dimensions, expected {}", header[3], dimensions));
+                            fmt::join(header.begin(), header.begin() + std::min<std::size_t>(got, 4), " "),
+                            dimensions));
+  if (header[2] != 8)
+    file.refuse(fmt::format("an IDX file of values of type {:02x}, expected 08, unsigned bytes", header[2]));
+  if (header[3] != dimensions)
+    file.refuse(fmt::format("an IDX array of {} dimensions, expected {}", header[3], dimensions));
   if (got < header.size()) file.refuse(fmt::format("ends inside the header, after {} bytes of {}", got, header.size()));
   std::vector<std::int64_t> sizes;
   for (std::size_t i = 4; i < header.size(); i += 4)
-    sizes.push_back(std::int64_t(header[i]) << 24 | std::int64_t(header[i + 1]) << 16 | std::int64_t(header[i + 2]) << 8 | header[i + 3]);
+    sizes.push_back(std::int64_t(header[i]) << 24 | std::int64_t(header[i + 1]) << 16 |
+                    std::int64_t(header[i + 2]) << 8 | header[i + 3]);
   return sizes;
 }
 
@@ -72,10 +80,12 @@ Idx read_idx(const std::string& path, std::size_t dimensions, const std::string&
     const std::size_t before = idx.values.size(), wanted = std::min<std::size_t>(piece, total - before);
     idx.values.resize(before + wanted);
     const std::size_t got = file.read(idx.values.data() + before, wanted);
-    if (got < wanted) file.refuse(fmt::format("ends after {} of the {} values that its header names", before + got, total));
+    if (got < wanted)
+      file.refuse(fmt::format("ends after {} of the {} values that its header names", before + got, total));
   }
   std::uint8_t beyond = 0;
-  if (file.read(&beyond, 1) != 0) file.refuse(fmt::format("continues after the {} values that its header names", total));
+  if (file.read(&beyond, 1) != 0)
+    file.refuse(fmt::format("continues after the {} values that its header names", total));
   return idx;
 }
 

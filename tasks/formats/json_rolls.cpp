@@ -1,4 +1,5 @@
-// Reads piano rolls from the events of a JSON parser, which has no recursion; lists may be nested as deeply as rolls are, no deeper.
+// Reads piano rolls from the events of a JSON parser, which has no recursion; lists may be nested as deeply as rolls
+// are, no deeper.
 #include "tasks/formats/json_rolls.hpp"
 
 #include <fmt/format.h>
@@ -23,7 +24,8 @@ class Events final : public nlohmann::json_sax<nlohmann::json> {
 
   bool key(string_t& name) override {
     if (name == "validation") name = "valid";
-    split_ = static_cast<std::size_t>(std::find(roll_split_names.begin(), roll_split_names.end(), name) - roll_split_names.begin());
+    split_ = static_cast<std::size_t>(std::find(roll_split_names.begin(), roll_split_names.end(), name) -
+                                      roll_split_names.begin());
     if (split_ == rolls_.size()) file_.refuse("the object has a key other than train, valid and test");
     if (std::exchange(seen_[split_], true)) file_.refuse(fmt::format("the key {} is given twice", name));
     return true;
@@ -46,7 +48,8 @@ class Events final : public nlohmann::json_sax<nlohmann::json> {
     return note(static_cast<std::int64_t>(std::min<number_unsigned_t>(value, 1000)));
   }
   bool number_float(number_float_t value, const string_t&) override {
-    if (std::abs(value) > 1000 || value != std::floor(value)) file_.refuse(fmt::format("{}: {} is not a MIDI note", place(), value));
+    if (std::abs(value) > 1000 || value != std::floor(value))
+      file_.refuse(fmt::format("{}: {} is not a MIDI note", place(), value));
     return note(static_cast<std::int64_t>(value));
   }
 
@@ -68,7 +71,8 @@ class Events final : public nlohmann::json_sax<nlohmann::json> {
   enum Depth { outside, object, pieces, piece, step };
 
   std::string place() const {
-    static constexpr std::array names = {"an object", "a list of pieces", "a list of steps", "a list of notes", "a MIDI note"};
+    static constexpr std::array names = {"an object", "a list of pieces", "a list of steps", "a list of notes",
+                                         "a MIDI note"};
     std::string text = depth_ > outside ? roll_split_names[split_] : "at the beginning";
     if (depth_ > pieces) text += fmt::format(", piece {}", rolls_[split_].size());
     if (depth_ > piece) text += fmt::format(", step {}", rolls_[split_].back().size());

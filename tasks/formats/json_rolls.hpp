@@ -1,6 +1,8 @@
-/// Piano rolls as JSON: {"train": [piece, …], "valid": […], "test": […]}, a piece a list of steps, a step a list of MIDI notes.
+/// Piano rolls as JSON: {"train": [piece, …], "valid": […], "test": […]}, a piece a list of steps, a step a list of
+/// MIDI notes.
 ///
-/// Whole numbers may be written with a fraction (60.0); the note −1 is silence. Notes must be those of a piano, 21 to 108.
+/// Whole numbers may be written with a fraction (60.0); the note −1 is silence. Notes must be those of a piano, 21 to
+/// 108.
 #pragma once
 
 #include <string_view>

@@ -50,7 +50,8 @@ struct Element {
 /// Elements one after another.
 class Elements {
  public:
-  Elements(const NamedFile& file, std::string_view bytes, bool big_endian) : file_(file), rest_(bytes), big_endian_(big_endian) {}
+  Elements(const NamedFile& file, std::string_view bytes, bool big_endian)
+      : file_(file), rest_(bytes), big_endian_(big_endian) {}
 
   bool done() const { return rest_.empty(); }
 
@@ -102,7 +103,8 @@ std::string inflate_all(std::string_view compressed, std::size_t most, const Nam
     bytes.resize(bytes.size() - stream.avail_out);
   }
   if (code != Z_STREAM_END)
-    file.refuse(fmt::format("cannot be decompressed ({})", stream.msg ? stream.msg : "the compressed data ends too early"));
+    file.refuse(
+        fmt::format("cannot be decompressed ({})", stream.msg ? stream.msg : "the compressed data ends too early"));
   if (stream.avail_in > 0) file.refuse(fmt::format("has {} bytes behind the end of compressed data", stream.avail_in));
   return bytes;
 }
@@ -116,16 +118,20 @@ struct StoredMatrix {
 };
 
 StoredMatrix open_matrix(const Element& element, bool big_endian, const std::string& what, const NamedFile& file) {
-  if (element.type != type_matrix) file.refuse(fmt::format("{} has the type {}, expected {}, a matrix", what, element.type, +type_matrix));
+  if (element.type != type_matrix)
+    file.refuse(fmt::format("{} has the type {}, expected {}, a matrix", what, element.type, +type_matrix));
   if (element.data.empty()) file.refuse(fmt::format("{} is empty", what));
   StoredMatrix matrix{0, false, {}, {}, Elements(file, element.data, big_endian)};
   Elements& in = matrix.content;
-  const Element flags = in.next("the flags of " + what), sizes = in.next("the sizes of " + what), name = in.next("the name of " + what);
-  if (flags.type != type_uint32 || flags.data.size() != 8) file.refuse(fmt::format("the flags of {} are not two numbers", what));
+  const Element flags = in.next("the flags of " + what), sizes = in.next("the sizes of " + what),
+                name = in.next("the name of " + what);
+  if (flags.type != type_uint32 || flags.data.size() != 8)
+    file.refuse(fmt::format("the flags of {} are not two numbers", what));
   const std::uint64_t word = in.word(flags.data.substr(0, 4));
   matrix.kind = static_cast<std::uint32_t>(word & 0xff);
   matrix.complex = (word & flag_complex) != 0;
-  if (sizes.type != type_int32 || sizes.data.size() % 4 != 0) file.refuse(fmt::format("the sizes of {} are not numbers of 4 bytes", what));
+  if (sizes.type != type_int32 || sizes.data.size() % 4 != 0)
+    file.refuse(fmt::format("the sizes of {} are not numbers of 4 bytes", what));
   for (std::size_t i = 0; i < sizes.data.size(); i += 4)
     matrix.sizes.push_back(static_cast<std::int32_t>(static_cast<std::uint32_t>(in.word(sizes.data.substr(i, 4)))));
   if (width_of(name.type) != 1) file.refuse(fmt::format("the name of {} is not text", what));
@@ -141,21 +147,24 @@ void demand_two_sizes(const StoredMatrix& matrix, const std::string& what, const
 MatArray read_array(const Element& element, bool big_endian, const std::string& what, const NamedFile& file) {
   StoredMatrix matrix = open_matrix(element, big_endian, what, file);
   if (matrix.kind < first_numeric_class || matrix.kind > last_numeric_class || matrix.complex)
-    file.refuse(fmt::format("{} is of class {}{}, expected real numbers", what, matrix.kind, matrix.complex ? ", complex" : ""));
+    file.refuse(fmt::format("{} is of class {}{}, expected real numbers", what, matrix.kind,
+                            matrix.complex ? ", complex" : ""));
   demand_two_sizes(matrix, what, file);
   const Element numbers = matrix.content.next("the numbers of " + what);
   const std::size_t width = width_of(numbers.type);
   if (width == 0) file.refuse(fmt::format("the numbers of {} have the unknown type {}", what, numbers.type));
   const auto rows = static_cast<std::uint64_t>(matrix.sizes[0]), columns = static_cast<std::uint64_t>(matrix.sizes[1]);
   if (numbers.data.size() % width != 0 || rows * columns != numbers.data.size() / width)  // below 2⁶²
-    file.refuse(fmt::format("{} has {} bytes for {} × {} numbers of {} bytes", what, numbers.data.size(), rows, columns, width));
+    file.refuse(fmt::format("{} has {} bytes for {} × {} numbers of {} bytes", what, numbers.data.size(), rows, columns,
+                            width));
   if (!matrix.content.done()) file.refuse(fmt::format("{} continues after its numbers", what));
   return {matrix.sizes[0], matrix.sizes[1], numbers.type, big_endian, std::string(numbers.data)};
 }
 
 MatCell read_cell(StoredMatrix& matrix, const NamedFile& file) {
   if (matrix.kind != class_cell)
-    file.refuse(fmt::format("the variable {} is of class {}, expected {}, a cell", matrix.name, matrix.kind, class_cell));
+    file.refuse(
+        fmt::format("the variable {} is of class {}, expected {}, a cell", matrix.name, matrix.kind, class_cell));
   demand_two_sizes(matrix, "the cell " + matrix.name, file);
   const auto count = static_cast<std::uint64_t>(matrix.sizes[0]) * static_cast<std::uint64_t>(matrix.sizes[1]);
   MatCell cell;
@@ -163,7 +172,8 @@ MatCell read_cell(StoredMatrix& matrix, const NamedFile& file) {
     const std::string what = fmt::format("{}{{{}}}", matrix.name, i + 1);
     cell.push_back(read_array(matrix.content.next(what), matrix.content.big_endian(), what, file));
   }
-  if (!matrix.content.done()) file.refuse(fmt::format("the cell {} continues after its {} entries", matrix.name, count));
+  if (!matrix.content.done())
+    file.refuse(fmt::format("the cell {} continues after its {} entries", matrix.name, count));
   return cell;
 }
 
@@ -171,9 +181,11 @@ bool check_header(std::string_view bytes, const NamedFile& file) {
   if (bytes.size() < header_size)
     file.refuse(fmt::format("not a MATLAB file: {} bytes, where the header alone has {}", bytes.size(), header_size));
   const std::string_view order = bytes.substr(126, 2);
-  if (order != "IM" && order != "MI") file.refuse("not a MATLAB file of version 5: its header does not end with IM or MI");
+  if (order != "IM" && order != "MI")
+    file.refuse("not a MATLAB file of version 5: its header does not end with IM or MI");
   const std::uint64_t version = number(bytes.substr(124, 2), order == "MI");
-  if (version == 0x0200) file.refuse("a MATLAB 7.3 file, which is not supported; save it with the option -v7 of MATLAB's save");
+  if (version == 0x0200)
+    file.refuse("a MATLAB 7.3 file, which is not supported; save it with the option -v7 of MATLAB's save");
   if (version != 0x0100) file.refuse(fmt::format("a MATLAB file of version {:#06x}, expected 0x0100", version));
   return order == "MI";
 }
@@ -202,7 +214,8 @@ double MatArray::at(std::int64_t row, std::int64_t column) const {
   }
 }
 
-std::vector<MatCell> read_mat_cells(std::string_view bytes, const std::vector<std::string>& names, const NamedFile& file) {
+std::vector<MatCell> read_mat_cells(std::string_view bytes, const std::vector<std::string>& names,
+                                    const NamedFile& file) {
   const bool big_endian = check_header(bytes, file);
   std::vector<MatCell> cells(names.size());
   std::vector<bool> found(names.size());

@@ -10,7 +10,8 @@
 namespace stiefel {
 namespace {
 
-constexpr std::uint8_t percussion = 9, note_off = 8, note_on = 9, program_change = 12, channel_pressure = 13, system = 15;
+constexpr std::uint8_t percussion = 9, note_off = 8, note_on = 9, program_change = 12, channel_pressure = 13,
+                       system = 15;
 constexpr std::uint8_t exclusive = 0xf0, exclusive_rest = 0xf7, meta = 0xff, end_of_track = 0x2f;
 constexpr std::int64_t most_steps = std::int64_t(1) << 20;
 
@@ -23,7 +24,8 @@ std::uint32_t big_endian(std::string_view bytes) {
 /// The events of one track.
 class Track {
  public:
-  Track(std::string_view bytes, std::uint32_t number, const NamedFile& file) : rest_(bytes), number_(number), file_(file) {}
+  Track(std::string_view bytes, std::uint32_t number, const NamedFile& file)
+      : rest_(bytes), number_(number), file_(file) {}
 
   void read(std::vector<MidiNote>& notes) {
     const std::size_t first = notes.size();
@@ -135,8 +137,12 @@ struct Steps {
   std::int64_t first, end;
 };
 Steps steps_of(const MidiNote& note, std::int64_t division, const MidiGrid& grid) {
-  const auto first_not_before = [&](std::int64_t ticks) { return (ticks * grid.steps_per_quarter + division - 1) / division; };
-  const auto nearest = [&](std::int64_t ticks) { return (2 * ticks * grid.steps_per_quarter + division) / (2 * division); };
+  const auto first_not_before = [&](std::int64_t ticks) {
+    return (ticks * grid.steps_per_quarter + division - 1) / division;
+  };
+  const auto nearest = [&](std::int64_t ticks) {
+    return (2 * ticks * grid.steps_per_quarter + division) / (2 * division);
+  };
   if (grid.sampled) return {first_not_before(note.start), first_not_before(note.end)};
   return {nearest(note.start), std::max(nearest(note.start) + 1, nearest(note.end))};
 }
@@ -151,7 +157,8 @@ Midi read_midi(std::string_view bytes, const NamedFile& file) {
   const std::uint32_t tracks = big_endian(header.substr(2, 2)), division = big_endian(header.substr(4, 2));
   Midi midi{static_cast<int>(big_endian(header.substr(0, 2))), static_cast<int>(tracks), division, {}};
   if (midi.format > 1) file.refuse(fmt::format("a MIDI file of format {}, expected 0 or 1", midi.format));
-  if (midi.format == 0 && tracks != 1) file.refuse(fmt::format("a MIDI file of format 0 with {} tracks, expected one", tracks));
+  if (midi.format == 0 && tracks != 1)
+    file.refuse(fmt::format("a MIDI file of format 0 with {} tracks, expected one", tracks));
   if (tracks == 0) file.refuse("a MIDI file without tracks");
   if (division & 0x8000) file.refuse("counts time in SMPTE frames, expected fractions of a quarter note");
   if (division == 0) file.refuse("divides a quarter note into 0 ticks");
@@ -164,14 +171,17 @@ PianoRoll roll_of(const Midi& midi, const MidiGrid& grid, const NamedFile& file)
   std::vector<MidiNote> notes = midi.notes;
   std::stable_sort(notes.begin(), notes.end(), [](const MidiNote& a, const MidiNote& b) { return a.start < b.start; });
   PianoRoll roll;
-  std::array<std::int64_t, 128> filled{};  // of each key the step until which the roll is right: no step is written twice
+  std::array<std::int64_t, 128>
+      filled{};  // of each key the step until which the roll is right: no step is written twice
   for (const MidiNote& note : notes) {
     if (note.channel == percussion || note.key < lowest_note || note.key > highest_note) continue;
     const auto [first, end] = steps_of(note, midi.division, grid);
     if (end > most_steps)
-      file.refuse(fmt::format("is {} steps long, {} to a quarter note; at most {} are read", end, grid.steps_per_quarter, most_steps));
+      file.refuse(fmt::format("is {} steps long, {} to a quarter note; at most {} are read", end,
+                              grid.steps_per_quarter, most_steps));
     if (static_cast<std::size_t>(end) > roll.size()) roll.resize(static_cast<std::size_t>(end));
-    for (std::int64_t t = std::max(first, filled[note.key]); t < end; ++t) add_note(roll[static_cast<std::size_t>(t)], note.key);
+    for (std::int64_t t = std::max(first, filled[note.key]); t < end; ++t)
+      add_note(roll[static_cast<std::size_t>(t)], note.key);
     filled[note.key] = std::max(filled[note.key], end);
   }
   return roll;

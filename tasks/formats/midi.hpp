@@ -1,8 +1,9 @@
 /// Standard MIDI files of format 0 and 1: their notes, and piano rolls of them.
 ///
-///   "MThd", size, format, number of tracks, ticks of a quarter note; then tracks: "MTrk", size, events. An event: ticks since the last
-///   one (7 bits a byte, most significant first, the top bit set in all but the last byte), status, data. A status ≥ 0x80 may be left out
-///   where it is that of the event before (running status); a note-on of velocity 0 is a note-off.
+///   "MThd", size, format, number of tracks, ticks of a quarter note; then tracks: "MTrk", size, events. An event:
+///   ticks since the last one (7 bits a byte, most significant first, the top bit set in all but the last byte),
+///   status, data. A status ≥ 0x80 may be left out where it is that of the event before (running status); a note-on of
+///   velocity 0 is a note-off.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +25,8 @@ struct Midi {
   std::vector<MidiNote> notes;
 };
 
-/// Error(Exit::data) for a damaged file, for format 2 and for times that are not in fractions of a quarter note. A note that is never
-/// released ends with its track. Memory is bounded by the size of the file.
+/// Error(Exit::data) for a damaged file, for format 2 and for times that are not in fractions of a quarter note. A note
+/// that is never released ends with its track. Memory is bounded by the size of the file.
 Midi read_midi(std::string_view bytes, const NamedFile& file);
 
 /// The time steps of a piano roll.
@@ -34,9 +35,9 @@ struct MidiGrid {
   bool sampled = false;  ///< else nearest
 };
 
-/// nearest: a note sounds from the step nearest to its start until the step nearest to its end, at least for one. sampled: it sounds at the
-/// steps that begin while it does, which loses short notes. Percussion (channel 10) and notes that a piano has not are left out. Refused
-/// when that is more than 2²⁰ steps.
+/// nearest: a note sounds from the step nearest to its start until the step nearest to its end, at least for one.
+/// sampled: it sounds at the steps that begin while it does, which loses short notes. Percussion (channel 10) and notes
+/// that a piano has not are left out. Refused when that is more than 2²⁰ steps.
 PianoRoll roll_of(const Midi& midi, const MidiGrid& grid, const NamedFile& file);
 
 }  // namespace stiefel

@@ -12,7 +12,8 @@
 namespace stiefel {
 
 void NamedFile::refuse(std::string_view what) const {
-  throw Error(mend.empty() ? fmt::format("{}: {}.", path, what) : fmt::format("{}: {}. {}", path, what, mend), Exit::data);
+  throw Error(mend.empty() ? fmt::format("{}: {}.", path, what) : fmt::format("{}: {}. {}", path, what, mend),
+              Exit::data);
 }
 
 std::string bytes_of(const NamedFile& file, std::uint64_t largest) {
@@ -24,7 +25,8 @@ std::string bytes_of(const NamedFile& file, std::uint64_t largest) {
   if (size > largest) file.refuse(fmt::format("has {} bytes, but such a file can have at most {}", size, largest));
   std::string bytes(size, '\0');
   stream.read(bytes.data(), static_cast<std::streamsize>(size));
-  if (static_cast<std::uint64_t>(stream.gcount()) != size) file.refuse(fmt::format("gave {} of its {} bytes", stream.gcount(), size));
+  if (static_cast<std::uint64_t>(stream.gcount()) != size)
+    file.refuse(fmt::format("gave {} of its {} bytes", stream.gcount(), size));
   return bytes;
 }
 

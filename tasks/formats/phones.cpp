@@ -19,17 +19,19 @@ const std::array<std::string_view, 61> phone_labels = {
     "iy", "jh", "k",  "kcl", "l",   "m",   "n",    "ng",  "nx", "ow", "oy",  "p",  "pau", "pcl", "q",  "r",
     "s",  "sh", "t",  "tcl", "th",  "uh",  "uw",   "ux",  "v",  "w",  "y",   "z",  "zh"};
 
-const std::array<std::string_view, 39> folded_phone_labels = {"aa", "ae", "ah", "aw", "ay",  "b",  "ch", "d",  "dh", "dx", "eh", "er", "ey",
-                                                              "f",  "g",  "hh", "ih", "iy",  "jh", "k",  "l",  "m",  "n",  "ng", "ow", "oy",
-                                                              "p",  "r",  "s",  "sh", "sil", "t",  "th", "uh", "uw", "v",  "w",  "y",  "z"};
+const std::array<std::string_view, 39> folded_phone_labels = {
+    "aa", "ae", "ah", "aw", "ay",  "b",  "ch", "d",  "dh", "dx", "eh", "er", "ey",
+    "f",  "g",  "hh", "ih", "iy",  "jh", "k",  "l",  "m",  "n",  "ng", "ow", "oy",
+    "p",  "r",  "s",  "sh", "sil", "t",  "th", "uh", "uw", "v",  "w",  "y",  "z"};
 
 namespace {
 
 // Labels whose class has another name.
 constexpr std::pair<std::string_view, std::string_view> foldings[] = {
-    {"ao", "aa"},   {"ax", "ah"},   {"ax-h", "ah"}, {"axr", "er"}, {"hv", "hh"},   {"ix", "ih"},   {"el", "l"},    {"em", "m"},
-    {"en", "n"},    {"nx", "n"},    {"eng", "ng"},  {"zh", "sh"},  {"ux", "uw"},   {"pcl", "sil"}, {"tcl", "sil"}, {"kcl", "sil"},
-    {"bcl", "sil"}, {"dcl", "sil"}, {"gcl", "sil"}, {"h#", "sil"}, {"pau", "sil"}, {"epi", "sil"}, {"q", ""}};
+    {"ao", "aa"},   {"ax", "ah"},   {"ax-h", "ah"}, {"axr", "er"},  {"hv", "hh"},   {"ix", "ih"},
+    {"el", "l"},    {"em", "m"},    {"en", "n"},    {"nx", "n"},    {"eng", "ng"},  {"zh", "sh"},
+    {"ux", "uw"},   {"pcl", "sil"}, {"tcl", "sil"}, {"kcl", "sil"}, {"bcl", "sil"}, {"dcl", "sil"},
+    {"gcl", "sil"}, {"h#", "sil"},  {"pau", "sil"}, {"epi", "sil"}, {"q", ""}};
 
 template <class Labels> std::int32_t place_of(const Labels& labels, std::string_view label) {
   const auto found = std::lower_bound(labels.begin(), labels.end(), label);
@@ -65,14 +67,17 @@ std::string quoted(std::string_view text) {
 
 std::int32_t folded_phone(std::int32_t label) {
   const std::string_view name = phone_labels.at(std::size_t(label));
-  const auto found = std::find_if(std::begin(foldings), std::end(foldings), [&](const auto& pair) { return pair.first == name; });
+  const auto found =
+      std::find_if(std::begin(foldings), std::end(foldings), [&](const auto& pair) { return pair.first == name; });
   return place_of(folded_phone_labels, found == std::end(foldings) ? name : found->second);
 }
 
 std::vector<Phone> parse_phones(std::string_view text, const std::string& name, const std::string& mend) {
   std::vector<Phone> phones;
   std::size_t number = 0;
-  const auto refuse = [&](const std::string& what) { throw Error(fmt::format("{}: {}. {}", name, what, mend), Exit::data); };
+  const auto refuse = [&](const std::string& what) {
+    throw Error(fmt::format("{}: {}. {}", name, what, mend), Exit::data);
+  };
   while (!text.empty()) {
     const std::size_t length = std::min(text.find('\n'), text.size());
     const std::string_view whole = text.substr(0, length);
@@ -85,10 +90,13 @@ std::vector<Phone> parse_phones(std::string_view text, const std::string& name, 
     if (!start || !end || label_word.empty() || !next_word(line).empty())
       refuse(fmt::format("line {} is {}, expected `start end label` with two sample numbers", number, quoted(whole)));
     const std::int32_t label = place_of(phone_labels, label_word);
-    if (label < 0) refuse(fmt::format("line {} has the label {}, which is not one of TIMIT's 61", number, quoted(label_word)));
-    if (*end <= *start) refuse(fmt::format("line {}: the phone ends at sample {}, not after its start at {}", number, *end, *start));
+    if (label < 0)
+      refuse(fmt::format("line {} has the label {}, which is not one of TIMIT's 61", number, quoted(label_word)));
+    if (*end <= *start)
+      refuse(fmt::format("line {}: the phone ends at sample {}, not after its start at {}", number, *end, *start));
     if (!phones.empty() && *start < phones.back().end)
-      refuse(fmt::format("line {}: the phone starts at sample {}, before the previous one ends at {}", number, *start, phones.back().end));
+      refuse(fmt::format("line {}: the phone starts at sample {}, before the previous one ends at {}", number, *start,
+                         phones.back().end));
     phones.push_back({*start, *end, label});
   }
   if (phones.empty()) refuse("it has no phones");
@@ -100,7 +108,8 @@ std::vector<Phone> read_phones(const std::string& path, const std::string& mend)
 }
 
 std::int32_t phone_at(std::span<const Phone> phones, std::int64_t sample) {
-  const auto after = std::upper_bound(phones.begin(), phones.end(), sample, [](std::int64_t s, const Phone& p) { return s < p.start; });
+  const auto after = std::upper_bound(phones.begin(), phones.end(), sample,
+                                      [](std::int64_t s, const Phone& p) { return s < p.start; });
   if (after == phones.begin()) return -1;
   const Phone& phone = *(after - 1);
   return sample < phone.end || after == phones.end() ? phone.label : -1;

@@ -22,8 +22,8 @@ struct Phone {
   std::int32_t label;       ///< place in phone_labels
 };
 
-/// The phones of a transcription, in order and without overlap. Error(Exit::data) that begins with `name`, says which line is wrong and
-/// why, and ends with `mend`.
+/// The phones of a transcription, in order and without overlap. Error(Exit::data) that begins with `name`, says which
+/// line is wrong and why, and ends with `mend`.
 std::vector<Phone> parse_phones(std::string_view text, const std::string& name, const std::string& mend);
 std::vector<Phone> read_phones(const std::string& path, const std::string& mend);
 

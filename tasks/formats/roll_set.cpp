@@ -17,7 +17,8 @@ constexpr std::uint64_t largest_file = std::uint64_t(1) << 28, largest_midi = st
 
 PianoRoll roll_from(const MatArray& array, const std::string& what, const NamedFile& file) {
   constexpr auto keys = std::int64_t(Frame().size());
-  if (array.columns != keys) file.refuse(fmt::format("{} has {} columns, expected {}, one per key", what, array.columns, keys));
+  if (array.columns != keys)
+    file.refuse(fmt::format("{} has {} columns, expected {}, one per key", what, array.columns, keys));
   PianoRoll roll(static_cast<std::size_t>(array.rows));
   for (std::int64_t t = 0; t < array.rows; ++t)
     for (std::int64_t key = 0; key < keys; ++key) {
@@ -43,7 +44,8 @@ RollSet checked(RollSet rolls, const NamedFile& file) {
   for (std::size_t s = 0; s < rolls.size(); ++s)
     for (std::size_t i = 0; i < rolls[s].size(); ++i)
       if (rolls[s][i].size() < 2)
-        file.refuse(fmt::format("{}, piece {}: {} steps, at least 2 are needed", roll_split_names[s], i + 1, rolls[s][i].size()));
+        file.refuse(fmt::format("{}, piece {}: {} steps, at least 2 are needed", roll_split_names[s], i + 1,
+                                rolls[s][i].size()));
   if (rolls[0].empty()) file.refuse("holds no training piece");
   return rolls;
 }
@@ -52,7 +54,8 @@ RollSet checked(RollSet rolls, const NamedFile& file) {
 bool is_mat(const NamedFile& file) {
   const std::string ending = fs::path(file.path).extension().string();
   if (ending == ".pkl" || ending == ".pickle")
-    file.refuse("pickles are not read; docs/DATA.md, section \"Piano rolls from a pickle\", shows how to turn one into JSON");
+    file.refuse(
+        "pickles are not read; docs/DATA.md, section \"Piano rolls from a pickle\", shows how to turn one into JSON");
   if (ending != ".mat" && ending != ".json") file.refuse("the name must end with .mat or .json");
   return ending == ".mat";
 }

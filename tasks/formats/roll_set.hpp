@@ -11,14 +11,15 @@
 
 namespace stiefel {
 
-/// A file by the ending of its name: .mat (cells traindata, validdata, testdata of steps × 88 arrays of 0 and 1) or .json (object of
-/// train, valid, test). Error(Exit::data) for damage, for pieces of fewer than two steps and for a set without training pieces.
+/// A file by the ending of its name: .mat (cells traindata, validdata, testdata of steps × 88 arrays of 0 and 1) or
+/// .json (object of train, valid, test). Error(Exit::data) for damage, for pieces of fewer than two steps and for a set
+/// without training pieces.
 RollSet read_roll_file(const NamedFile& file);
 /// The same of its bytes.
 RollSet read_rolls(std::string_view bytes, const NamedFile& file);
 
-/// A folder with the folders train, valid, test of MIDI files (.mid, .midi), which are taken in the order of their names; `paths` receives
-/// those of the files. The folders valid and test may be empty.
+/// A folder with the folders train, valid, test of MIDI files (.mid, .midi), which are taken in the order of their
+/// names; `paths` receives those of the files. The folders valid and test may be empty.
 RollSet read_midi_folder(const NamedFile& folder, const MidiGrid& grid, std::vector<std::string>& paths);
 
 }  // namespace stiefel

@@ -75,7 +75,8 @@ class CsvSequences {
     if (set.sequences.empty()) reader_.refuse(0, "a header, but no rows");
     for (std::size_t i = 0; rules_.last && i < set.sequences.size(); ++i)
       for (const double value : set.sequences[i].targets)
-        if (std::isnan(value)) reader_.refuse(last_rows[i], "the last row of a sequence has no target; `readout: last` needs it");
+        if (std::isnan(value))
+          reader_.refuse(last_rows[i], "the last row of a sequence has no target; `readout: last` needs it");
     return set;
   }
 
@@ -112,7 +113,8 @@ class NpySequences {
       : rules_(rules), classes_(classes), directory_(directory), files_(files) {
     inputs_ = read(source.file);
     if (source.targets.empty())
-      throw Error(fmt::format("{}: targets are missing; use {{file: {}, targets: FILE.npy}}", path_, source.file), Exit::data);
+      throw Error(fmt::format("{}: targets are missing; use {{file: {}, targets: FILE.npy}}", path_, source.file),
+                  Exit::data);
     const std::vector<std::size_t>& shape = inputs_.shape;
     if ((shape.size() != 2 && shape.size() != 3) || inputs_.values.empty())
       refuse(inputs_, "inputs must be N × T × d or N × T, with at least one number");
@@ -133,7 +135,9 @@ class NpySequences {
       s.inputs.assign(x, x + steps * features_);
       for (std::size_t i = 0; i < s.inputs.size(); ++i)
         if (!std::isfinite(x[i]))
-          throw Error(fmt::format("{}: the input [{}, {}, {}] is not finite", inputs_path_, n, i / features_, i % features_), Exit::data);
+          throw Error(
+              fmt::format("{}: the input [{}, {}, {}] is not finite", inputs_path_, n, i / features_, i % features_),
+              Exit::data);
       const std::size_t rows = rules_.last ? 1 : steps;
       const double* y = targets_.values.data() + n * (rules_.last ? 1 : steps_) * width_;
       for (std::size_t i = 0; i < rows * width_; ++i) s.targets.push_back(target(y[i], n));
@@ -155,16 +159,19 @@ class NpySequences {
     targets_ = read(name);
     const std::vector<std::size_t>& shape = targets_.shape;
     const std::size_t fixed = rules_.last ? 1 : 2;
-    const bool fits = (shape.size() == fixed || shape.size() == fixed + 1) && shape[0] == count_ && (rules_.last || shape[1] == steps_);
+    const bool fits = (shape.size() == fixed || shape.size() == fixed + 1) && shape[0] == count_ &&
+                      (rules_.last || shape[1] == steps_);
     if (!fits || targets_.values.empty())
       refuse(targets_, rules_.last ? fmt::format("targets at the last step must be {} or {} × k", count_, count_)
-                                   : fmt::format("targets at every step must be {} × {} or {} × {} × k", count_, steps_, count_, steps_));
+                                   : fmt::format("targets at every step must be {} × {} or {} × {} × k", count_, steps_,
+                                                 count_, steps_));
     width_ = shape.size() == fixed ? 1 : shape[fixed];
     if (rules_.classes && width_ != 1) refuse(targets_, "classes need one number per target");
   }
   void read_lengths(const std::string& name) {
     const Npy lengths = read(name);
-    if (lengths.shape.size() != 1 || lengths.shape[0] != count_) refuse(lengths, fmt::format("lengths must be {} numbers", count_));
+    if (lengths.shape.size() != 1 || lengths.shape[0] != count_)
+      refuse(lengths, fmt::format("lengths must be {} numbers", count_));
     for (const double length : lengths.values) {
       if (!(length >= 1 && length <= double(steps_)) || length != std::floor(length))
         throw Error(fmt::format("{}: the length {} is not an integer from 1 to {}", path_, length, steps_), Exit::data);
@@ -173,11 +180,14 @@ class NpySequences {
   }
   double target(double value, std::size_t n) {
     if (std::isnan(value) && !rules_.last) return none;
-    if (!std::isfinite(value)) throw Error(fmt::format("{}: a target of sequence {} is not finite", targets_path_, n), Exit::data);
+    if (!std::isfinite(value))
+      throw Error(fmt::format("{}: a target of sequence {} is not finite", targets_path_, n), Exit::data);
     if (!rules_.classes) return value;
     const Index number = classes_.number(fmt::format("{}", value));
     if (number < 0)
-      throw Error(fmt::format("{}: sequence {} has the class {}, which no training sequence has", targets_path_, n, value), Exit::data);
+      throw Error(
+          fmt::format("{}: sequence {} has the class {}, which no training sequence has", targets_path_, n, value),
+          Exit::data);
     return double(number);
   }
 
@@ -193,19 +203,22 @@ class NpySequences {
 
 }  // namespace
 
-SequenceSet parse_csv_sequences(std::string_view bytes, const std::string& file, const SequenceRules& rules, Classes& classes) {
+SequenceSet parse_csv_sequences(std::string_view bytes, const std::string& file, const SequenceRules& rules,
+                                Classes& classes) {
   return CsvSequences(bytes, file, rules, classes).read();
 }
 
-SequenceSet load_sequences(const SequenceSource& source, const SequenceRules& rules, const std::string& directory, Classes& classes,
-                           std::vector<DataFile>& files) {
+SequenceSet load_sequences(const SequenceSource& source, const SequenceRules& rules, const std::string& directory,
+                           Classes& classes, std::vector<DataFile>& files) {
   if (source.file.ends_with(".npy")) return NpySequences(source, rules, directory, classes, files).take();
   const std::string path = find_own_data(directory, "sequence_csv", source.file);
-  if (rules.targets.empty()) throw Error(fmt::format("{}: no target column is named; set `targets: [NAME]`", path), Exit::data);
+  if (rules.targets.empty())
+    throw Error(fmt::format("{}: no target column is named; set `targets: [NAME]`", path), Exit::data);
   if (!source.targets.empty() || !source.lengths.empty())
-    throw Error(
-        fmt::format("{}: `targets` and `lengths` go with .npy files; the columns of a CSV file are named in the task's `targets`", path),
-        Exit::data);
+    throw Error(fmt::format("{}: `targets` and `lengths` go with .npy files; the columns of a CSV file are named in "
+                            "the task's `targets`",
+                            path),
+                Exit::data);
   files.push_back({source.file, path});
   return parse_csv_sequences(bytes_of({path, ""}), path, rules, classes);
 }

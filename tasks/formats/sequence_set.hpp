@@ -49,12 +49,13 @@ struct SequenceSet {
   std::vector<Sequence> sequences;
 };
 
-/// Reads a source whose files are looked for from the current folder and then in the data directory. Error(Exit::data) names
-/// file:line:column, or the array and the index. Adds what was read to `files`.
-SequenceSet load_sequences(const SequenceSource& source, const SequenceRules& rules, const std::string& directory, Classes& classes,
-                           std::vector<DataFile>& files);
+/// Reads a source whose files are looked for from the current folder and then in the data directory. Error(Exit::data)
+/// names file:line:column, or the array and the index. Adds what was read to `files`.
+SequenceSet load_sequences(const SequenceSource& source, const SequenceRules& rules, const std::string& directory,
+                           Classes& classes, std::vector<DataFile>& files);
 
 /// From bytes, for `file` in messages.
-SequenceSet parse_csv_sequences(std::string_view bytes, const std::string& file, const SequenceRules& rules, Classes& classes);
+SequenceSet parse_csv_sequences(std::string_view bytes, const std::string& file, const SequenceRules& rules,
+                                Classes& classes);
 
 }  // namespace stiefel

@@ -1,4 +1,5 @@
-// UTF-8 as of RFC 3629: one to four bytes a code point, each in the shortest form, no surrogates, nothing above U+10FFFF.
+// UTF-8 as of RFC 3629: one to four bytes a code point, each in the shortest form, no surrogates, nothing above
+// U+10FFFF.
 #include "tasks/formats/text.hpp"
 
 #include <fmt/format.h>
@@ -25,7 +26,8 @@ Form form_of(unsigned char first) {
 
 [[noreturn]] void refuse(std::string_view bytes, std::size_t place, const std::string& file, const char* what) {
   const auto line = std::count(bytes.begin(), bytes.begin() + std::ptrdiff_t(place), '\n') + 1;
-  throw Error(fmt::format("{}: byte {} (line {}) is {:02x}, {}", file, place, line, static_cast<unsigned char>(bytes[place]), what),
+  throw Error(fmt::format("{}: byte {} (line {}) is {:02x}, {}", file, place, line,
+                          static_cast<unsigned char>(bytes[place]), what),
               Exit::data);
 }
 

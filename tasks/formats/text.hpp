@@ -7,8 +7,8 @@
 
 namespace stiefel {
 
-/// A byte order mark at the beginning is left out, "\r\n" becomes "\n". Error(Exit::data) names the file, the byte and its line where
-/// the bytes are no UTF-8 (overlong forms and surrogates included) or are zero.
+/// A byte order mark at the beginning is left out, "\r\n" becomes "\n". Error(Exit::data) names the file, the byte and
+/// its line where the bytes are no UTF-8 (overlong forms and surrogates included) or are zero.
 std::u32string decode_text(std::string_view bytes, const std::string& file);
 std::u32string read_text(const std::string& path);
 
@@ -22,7 +22,7 @@ struct LineRules {
   bool unk = false;                                       ///< `<unk>` becomes unk_symbol
   bool ends = false;                                      ///< a line is followed by "\n", the last one if it was so
   bool last_end = false;                                  ///< the last one in any case
-  std::size_t longest = 0;                                ///< lines of more characters, the end counted, are left out; 0: none
+  std::size_t longest = 0;  ///< lines of more characters, the end counted, are left out; 0: none
 };
 
 /// Lines one after another.

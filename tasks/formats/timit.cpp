@@ -26,16 +26,19 @@ std::string lower(std::string_view text) {
 }
 
 bool is_part(std::string_view name) { return name == "train" || name == "test"; }
-bool is_dialect(std::string_view name) { return name.size() == 3 && name.starts_with("dr") && name[2] >= '1' && name[2] <= '8'; }
+bool is_dialect(std::string_view name) {
+  return name.size() == 3 && name.starts_with("dr") && name[2] >= '1' && name[2] <= '8';
+}
 bool is_speaker(std::string_view name) {
-  return name.size() == 5 && (name[0] == 'f' || name[0] == 'm') && is_letter(name[1]) && is_letter(name[2]) && is_letter(name[3]) &&
-         is_digit(name[4]);
+  return name.size() == 5 && (name[0] == 'f' || name[0] == 'm') && is_letter(name[1]) && is_letter(name[2]) &&
+         is_letter(name[3]) && is_digit(name[4]);
 }
 bool is_flat_speaker(std::string_view name) {
   return name.size() == 9 && is_dialect(name.substr(0, 3)) && name[3] == '-' && is_speaker(name.substr(4));
 }
 bool is_sentence(std::string_view name) {
-  return name.size() >= 3 && name.size() <= 6 && (name.starts_with("sa") || name.starts_with("si") || name.starts_with("sx")) &&
+  return name.size() >= 3 && name.size() <= 6 &&
+         (name.starts_with("sa") || name.starts_with("si") || name.starts_with("sx")) &&
          std::all_of(name.begin() + 2, name.end(), is_digit);
 }
 
@@ -44,7 +47,9 @@ std::vector<fs::path> entries(const fs::path& folder) {
   std::vector<fs::path> all;
   std::error_code fault;
   for (fs::directory_iterator i(folder, fault), end; !fault && i != end; i.increment(fault)) all.push_back(i->path());
-  if (fault) throw Error(fmt::format("{}: cannot be listed ({}). Check its permissions.", folder.string(), fault.message()), Exit::data);
+  if (fault)
+    throw Error(fmt::format("{}: cannot be listed ({}). Check its permissions.", folder.string(), fault.message()),
+                Exit::data);
   std::sort(all.begin(), all.end());
   return all;
 }
@@ -81,7 +86,8 @@ auto place(const Utterance& u) { return std::tie(u.part, u.dialect, u.speaker, u
 void refuse_twice(const std::vector<Utterance>& utterances) {
   for (std::size_t i = 1; i < utterances.size(); ++i)
     if (place(utterances[i - 1]) == place(utterances[i]))
-      throw Error(fmt::format("{} and {} are the same utterance. Remove one of them.", utterances[i - 1].audio, utterances[i].audio),
+      throw Error(fmt::format("{} and {} are the same utterance. Remove one of them.", utterances[i - 1].audio,
+                              utterances[i].audio),
                   Exit::data);
 }
 
@@ -118,18 +124,23 @@ std::optional<Utterance> utterance_at(std::string_view path) {
 std::string timit_mend(const std::string& data_directory) {
   const std::string folder = data_directory.empty() ? "DIR" : data_directory;
   return fmt::format(
-      "The corpus is licensed by the Linguistic Data Consortium (LDC93S1): put its folders TRAIN and TEST into {0}/timit. A sample of 16 "
+      "The corpus is licensed by the Linguistic Data Consortium (LDC93S1): put its folders TRAIN and TEST into "
+      "{0}/timit. A sample of 16 "
       "speakers is free for non-commercial use: curl -f -L -o '{0}/timit.zip' "
-      "https://raw.githubusercontent.com/nltk/nltk_data/gh-pages/packages/corpora/timit.zip && unzip -d '{0}' '{0}/timit.zip'",
+      "https://raw.githubusercontent.com/nltk/nltk_data/gh-pages/packages/corpora/timit.zip && unzip -d '{0}' "
+      "'{0}/timit.zip'",
       folder);
 }
 
 TimitCorpus find_timit(const std::string& data_directory, const std::string& folder, const std::string& task) {
   if (data_directory.empty())
-    throw Error(fmt::format("{} needs the TIMIT corpus, but the data directory is not set. Use --data DIR or set STIEFEL_DATA. {}", task,
-                            timit_mend(data_directory)),
-                Exit::data);
-  std::vector<std::string> places = {"timit", "TIMIT", "timit/TIMIT", "timit/timit", "timit/data", "timit_sample/timit", ""};
+    throw Error(
+        fmt::format(
+            "{} needs the TIMIT corpus, but the data directory is not set. Use --data DIR or set STIEFEL_DATA. {}",
+            task, timit_mend(data_directory)),
+        Exit::data);
+  std::vector<std::string> places = {"timit", "TIMIT", "timit/TIMIT", "timit/timit", "timit/data", "timit_sample/timit",
+                                     ""};
   if (!folder.empty()) places = {folder};
   std::vector<std::string> looked_in;
   for (const std::string& name : places) {
@@ -146,9 +157,10 @@ TimitCorpus find_timit(const std::string& data_directory, const std::string& fol
     refuse_twice(corpus.utterances);
     return corpus;
   }
-  throw Error(fmt::format("{} needs the TIMIT corpus, but there is no TRAIN/DR1/FCJF0/SA1.WAV or dr1-fvmh0/sa1.wav in {}. {}", task,
-                          fmt::join(looked_in, " or "), timit_mend(data_directory)),
-              Exit::data);
+  throw Error(
+      fmt::format("{} needs the TIMIT corpus, but there is no TRAIN/DR1/FCJF0/SA1.WAV or dr1-fvmh0/sa1.wav in {}. {}",
+                  task, fmt::join(looked_in, " or "), timit_mend(data_directory)),
+      Exit::data);
 }
 
 }  // namespace stiefel

@@ -28,11 +28,12 @@ struct TimitCorpus {
   std::vector<Utterance> utterances;  ///< by part, dialect, speaker, sentence
 };
 
-/// What the path of a sound file below the corpus's folder says, without `audio` and `phones`; nothing if it is none of TIMIT's.
+/// What the path of a sound file below the corpus's folder says, without `audio` and `phones`; nothing if it is none of
+/// TIMIT's.
 std::optional<Utterance> utterance_at(std::string_view path);
 
-/// Looks in `folder` of the data directory or, if `folder` is empty, where TIMIT usually lies there. Error(Exit::data) that says what was
-/// looked for, where, and how to get it. `task` is named in it.
+/// Looks in `folder` of the data directory or, if `folder` is empty, where TIMIT usually lies there. Error(Exit::data)
+/// that says what was looked for, where, and how to get it. `task` is named in it.
 TimitCorpus find_timit(const std::string& data_directory, const std::string& folder, const std::string& task);
 
 /// What to do about a missing or damaged file of TIMIT.

@@ -43,15 +43,18 @@ struct Part {
 };
 constexpr Part training = {"training", train_count, [](const Utterance& u) { return u.part == "train"; }};
 constexpr Part complete = {"test", complete_count, [](const Utterance& u) { return u.part == "test"; }};
-constexpr Part core = {"core test", core_count, [](const Utterance& u) { return u.part == "test" && among(core_speakers, u.speaker); }};
-constexpr Part development = {"development", development_count,
-                              [](const Utterance& u) { return u.part == "test" && among(development_speakers, u.speaker); }};
+constexpr Part core = {"core test", core_count,
+                       [](const Utterance& u) { return u.part == "test" && among(core_speakers, u.speaker); }};
+constexpr Part development = {"development", development_count, [](const Utterance& u) {
+                                return u.part == "test" && among(development_speakers, u.speaker);
+                              }};
 
 /// What keeps the corpus from being whole, or nothing.
 std::string missing(const TimitCorpus& corpus) {
   for (const Part& part : {training, complete, core, development}) {
     const std::size_t there = chosen(corpus, false, part.fits).size();
-    if (there != part.expected) return fmt::format("{} of the {} {} utterances are in {}", there, part.expected, part.name, corpus.folder);
+    if (there != part.expected)
+      return fmt::format("{} of the {} {} utterances are in {}", there, part.expected, part.name, corpus.folder);
   }
   return "";
 }
@@ -77,10 +80,12 @@ TimitSplits published(const TimitCorpus& corpus, const TimitOptions& options) {
 TimitSplits by_speakers(const TimitCorpus& corpus, const TimitOptions& options) {
   std::set<std::string> women, men;
   for (const Utterance& u : corpus.utterances) (u.female() ? women : men).insert(u.speaker);
-  const std::size_t test = std::size_t(options.test_speakers / 2), validation = std::size_t(options.validation_speakers / 2);
+  const std::size_t test = std::size_t(options.test_speakers / 2),
+                    validation = std::size_t(options.validation_speakers / 2);
   if (std::min(women.size(), men.size()) <= test + validation)
     throw Error(
-        fmt::format("{} holds {} women and {} men: too few for {} test and {} validation speakers with some left for training. Ask for "
+        fmt::format("{} holds {} women and {} men: too few for {} test and {} validation speakers with some left for "
+                    "training. Ask for "
                     "fewer with task.test_speakers and task.validation_speakers.",
                     corpus.folder, women.size(), men.size(), options.test_speakers, options.validation_speakers),
         Exit::data);
@@ -89,13 +94,15 @@ TimitSplits by_speakers(const TimitCorpus& corpus, const TimitOptions& options) 
   for (const std::set<std::string>* sex : {&women, &men}) {
     const std::vector<std::string> names(sex->begin(), sex->end());
     const std::vector<std::int64_t> order = random.permutation(std::int64_t(names.size()));
-    for (std::size_t i = 0; i < test + validation; ++i) (i < test ? for_test : for_validation).insert(names[std::size_t(order[i])]);
+    for (std::size_t i = 0; i < test + validation; ++i)
+      (i < test ? for_test : for_validation).insert(names[std::size_t(order[i])]);
   }
   const auto of = [&](const std::set<std::string>& speakers) {
     return chosen(corpus, options.sa, [&](const Utterance& u) { return speakers.contains(u.speaker); });
   };
   return {
-      chosen(corpus, options.sa, [&](const Utterance& u) { return !for_test.contains(u.speaker) && !for_validation.contains(u.speaker); }),
+      chosen(corpus, options.sa,
+             [&](const Utterance& u) { return !for_test.contains(u.speaker) && !for_validation.contains(u.speaker); }),
       of(for_validation), of(for_test)};
 }
 
@@ -104,18 +111,23 @@ TimitSplits by_speakers(const TimitCorpus& corpus, const TimitOptions& options) 
 void TimitOptions::describe(Schema& s) {
   s.field("folder", folder, "the corpus's folder in the data directory; empty: its usual place, timit or TIMIT");
   s.field("split", split,
-          "published: the usual sets, from the whole corpus; speakers: divide the speakers that are present, both sexes in each set; auto: "
+          "published: the usual sets, from the whole corpus; speakers: divide the speakers that are present, both "
+          "sexes in each set; auto: "
           "published if the folders TRAIN and TEST are present")
       .one_of({"auto", "published", "speakers"});
-  s.field("test", test, "published: the core test set of 24 speakers or the complete one of 168").one_of({"core", "complete"});
-  s.field("validation", validation, "published: the development set of 50 speakers, or utterances held out from the training set")
+  s.field("test", test, "published: the core test set of 24 speakers or the complete one of 168")
+      .one_of({"core", "complete"});
+  s.field("validation", validation,
+          "published: the development set of 50 speakers, or utterances held out from the training set")
       .one_of({"development", "held_out"});
   s.field("held_out", held_out, "published: number of training utterances held out for validation")
       .at_least(0)
       .less_than(double(train_count));
   s.field("test_speakers", test_speakers, "speakers: number of test speakers, an even number").at_least(2);
-  s.field("validation_speakers", validation_speakers, "speakers: number of validation speakers, an even number").at_least(0);
-  s.field("split_seed", split_seed, "seed of the choice of speakers or of held-out utterances, the same for every seed of a run")
+  s.field("validation_speakers", validation_speakers, "speakers: number of validation speakers, an even number")
+      .at_least(0);
+  s.field("split_seed", split_seed,
+          "seed of the choice of speakers or of held-out utterances, the same for every seed of a run")
       .at_least(0)
       .at_most(std::numeric_limits<std::uint32_t>::max());
   s.field("sa", sa, "also use the two SA sentences, which every speaker read");
@@ -132,7 +144,8 @@ TimitSplits split_timit(const TimitCorpus& corpus, const TimitOptions& options, 
     return by_speakers(corpus, options);
   const std::string reason = missing(corpus);
   if (reason.empty()) return published(corpus, options);
-  throw Error(fmt::format("the published sets of TIMIT need the whole corpus, but {}. {} Or set task.split=speakers to divide the speakers "
+  throw Error(fmt::format("the published sets of TIMIT need the whole corpus, but {}. {} Or set task.split=speakers to "
+                          "divide the speakers "
                           "that are present.",
                           reason, timit_mend(data_directory)),
               Exit::data);

@@ -39,8 +39,8 @@ Eigen::MatrixXd cepstral_transform() {
   Eigen::MatrixXd transform(coefficients, filters);
   for (Index i = 1; i <= coefficients; ++i)
     for (Index j = 1; j <= filters; ++j)
-      transform(i - 1, j - 1) =
-          (1 + 11 * std::sin(pi * double(i) / 22)) * std::sqrt(2. / filters) * std::cos(pi * double(i) / filters * (double(j) - 0.5));
+      transform(i - 1, j - 1) = (1 + 11 * std::sin(pi * double(i) / 22)) * std::sqrt(2. / filters) *
+                                std::cos(pi * double(i) / filters * (double(j) - 0.5));
   return transform;
 }
 
@@ -54,7 +54,8 @@ Eigen::VectorXd hamming(Index size) {
 void add_derivatives(Eigen::MatrixXd& features) {
   const Index frames = features.cols();
   const auto at = [&](Index t) { return features.col(std::clamp<Index>(t, 0, frames - 1)).head(statics); };
-  for (Index t = 0; t < frames; ++t) features.col(t).tail(statics) = (at(t + 1) - at(t - 1) + 2 * (at(t + 2) - at(t - 2))) / 10;
+  for (Index t = 0; t < frames; ++t)
+    features.col(t).tail(statics) = (at(t + 1) - at(t - 1) + 2 * (at(t + 2) - at(t - 2))) / 10;
 }
 
 }  // namespace

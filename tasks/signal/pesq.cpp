@@ -22,7 +22,8 @@ struct Folder {
   fs::path path;
   Folder() {
     std::string pattern = (fs::temp_directory_path() / "stiefel-pesq-XXXXXX").string();
-    if (!mkdtemp(pattern.data())) throw Error("cannot create a folder for PESQ in " + fs::temp_directory_path().string(), Exit::exhausted);
+    if (!mkdtemp(pattern.data()))
+      throw Error("cannot create a folder for PESQ in " + fs::temp_directory_path().string(), Exit::exhausted);
     path = pattern;
   }
   ~Folder() {
@@ -35,7 +36,9 @@ struct Folder {
   }
 };
 
-std::string in_quotes(const std::string& word) { return "'" + std::regex_replace(word, std::regex("'"), "'\\''") + "'"; }
+std::string in_quotes(const std::string& word) {
+  return "'" + std::regex_replace(word, std::regex("'"), "'\\''") + "'";
+}
 
 }  // namespace
 
@@ -43,8 +46,9 @@ std::optional<double> pesq(std::span<const double> clean, std::span<const double
   const char* program = std::getenv("STIEFEL_PESQ");
   if (!program || !*program) return std::nullopt;
   const Folder folder;
-  const std::string command = fmt::format("{} +{} {} {}", in_quotes(program), rate, in_quotes(folder.write("clean.wav", clean, rate)),
-                                          in_quotes(folder.write("processed.wav", processed, rate)));
+  const std::string command =
+      fmt::format("{} +{} {} {}", in_quotes(program), rate, in_quotes(folder.write("clean.wav", clean, rate)),
+                  in_quotes(folder.write("processed.wav", processed, rate)));
   std::FILE* output = popen(("cd " + in_quotes(folder.path.string()) + " && " + command).c_str(), "r");
   std::string text;
   std::array<char, 4096> piece;
@@ -58,9 +62,9 @@ std::optional<double> pesq(std::span<const double> clean, std::span<const double
   std::optional<double> score;
   for (std::sregex_iterator at(text.begin(), text.end(), number), end; at != end; ++at) score = std::stod(at->str());
   if (status != 0 || !score)
-    throw Error(
-        fmt::format("STIEFEL_PESQ: {} {}; run it by hand, or unset the variable", command, status != 0 ? "failed" : "printed no number"),
-        Exit::data);
+    throw Error(fmt::format("STIEFEL_PESQ: {} {}; run it by hand, or unset the variable", command,
+                            status != 0 ? "failed" : "printed no number"),
+                Exit::data);
   return score;
 }
 

@@ -1,4 +1,5 @@
-/// Perceptual evaluation of speech quality (ITU-T P.862) by a program of the user's own, which may not be passed on with this one.
+/// Perceptual evaluation of speech quality (ITU-T P.862) by a program of the user's own, which may not be passed on
+/// with this one.
 ///
 ///   $STIEFEL_PESQ +8000 clean.wav processed.wav
 ///

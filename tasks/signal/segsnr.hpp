@@ -2,8 +2,8 @@
 ///
 ///   mean over segments of 10 ms of 10 log₁₀(Σ s² / Σ (s − s')²), each first brought into [−10, 35] dB
 ///
-/// Every whole segment counts: there is no detection of voice activity and no alignment, which the MATLAB toolbox voicebox adds (snrseg). A
-/// segment without error has 35 dB, one of silence with an error −10 dB.
+/// Every whole segment counts: there is no detection of voice activity and no alignment, which the MATLAB toolbox
+/// voicebox adds (snrseg). A segment without error has 35 dB, one of silence with an error −10 dB.
 #pragma once
 
 #include <cstdint>

@@ -16,7 +16,8 @@ using Eigen::Index;
 
 std::array<double, stft_window> hann() {
   std::array<double, stft_window> w{};
-  for (Index n = 0; n < stft_window; ++n) w[std::size_t(n)] = 0.5 - 0.5 * std::cos(2 * std::numbers::pi * double(n) / stft_window);
+  for (Index n = 0; n < stft_window; ++n)
+    w[std::size_t(n)] = 0.5 - 0.5 * std::cos(2 * std::numbers::pi * double(n) / stft_window);
   return w;
 }
 

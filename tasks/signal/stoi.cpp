@@ -22,7 +22,8 @@ constexpr Index window = 256, hop = 128, transform = 512, bands = 15, segment = 
 
 Eigen::ArrayXd hann() {
   Eigen::ArrayXd w(window);
-  for (Index n = 0; n < window; ++n) w(n) = std::pow(std::sin(std::numbers::pi * double(n + 1) / double(window + 1)), 2);
+  for (Index n = 0; n < window; ++n)
+    w(n) = std::pow(std::sin(std::numbers::pi * double(n + 1) / double(window + 1)), 2);
   return w;
 }
 
@@ -35,7 +36,8 @@ std::pair<Signal, Signal> without_silence(const Signal& x, const Signal& y) {
   const Eigen::ArrayXd w = hann();
   const Index frames = frames_of(x);
   Eigen::ArrayXd level(frames);
-  for (Index t = 0; t < frames; ++t) level(t) = 20 * std::log10((w * x.segment(t * hop, window)).matrix().norm() + 1e-300);
+  for (Index t = 0; t < frames; ++t)
+    level(t) = 20 * std::log10((w * x.segment(t * hop, window)).matrix().norm() + 1e-300);
   const double loudest = frames > 0 ? level.maxCoeff() : 0;
   std::vector<Index> kept;
   for (Index t = 0; t < frames; ++t)

@@ -1,5 +1,6 @@
-// What gathering slice sums costs against a plain all-reduce: mpirun -n 2 gather_bench. A line for each size of a slice's sums: numbers,
-// microseconds of gathering 8 slices and adding them in their order, of all_reduce of the ranks' own sums, and the ratio.
+// What gathering slice sums costs against a plain all-reduce: mpirun -n 2 gather_bench. A line for each size of a
+// slice's sums: numbers, microseconds of gathering 8 slices and adding them in their order, of all_reduce of the ranks'
+// own sums, and the ratio.
 #include <fmt/format.h>
 
 #include <boost/mpi.hpp>
@@ -38,8 +39,10 @@ int main() {
   const int own_slices = slices / ranks->count();
   for (const std::size_t size : {1'000u, 10'000u, 100'000u, 1'000'000u}) {
     const std::vector<float> slice(size, float(ranks->rank() + 1));
-    std::vector<float> own(size * std::size_t(own_slices)), all(size * std::size_t(own_slices * ranks->count())), sum(size), total(size);
-    for (int s = 0; s < own_slices; ++s) std::copy(slice.begin(), slice.end(), own.begin() + std::ptrdiff_t(std::size_t(s) * size));
+    std::vector<float> own(size * std::size_t(own_slices)), all(size * std::size_t(own_slices * ranks->count())),
+        sum(size), total(size);
+    for (int s = 0; s < own_slices; ++s)
+      std::copy(slice.begin(), slice.end(), own.begin() + std::ptrdiff_t(std::size_t(s) * size));
     const std::vector<int> sizes(std::size_t(ranks->count()), int(own.size() * sizeof(float)));
     const auto gather = [&] {
       ranks->gather(std::as_bytes(std::span(own)), std::as_writable_bytes(std::span(all)), sizes);

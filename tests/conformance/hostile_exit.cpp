@@ -1,5 +1,5 @@
-// A map that ends the program: by exit(0) in the call that HOSTILE_EXIT_CALL numbers, else without its handlers, with the exit code that
-// HOSTILE_EXIT_CODE names, or leaving a process behind with 0.
+// A map that ends the program: by exit(0) in the call that HOSTILE_EXIT_CALL numbers, else without its handlers, with
+// the exit code that HOSTILE_EXIT_CODE names, or leaving a process behind with 0.
 #include <unistd.h>
 
 #include <cstdlib>

@@ -1,4 +1,5 @@
-// A task whose loss has a gradient that is 1 % too long, and which never fills a batch, or fills it with NaN, when asked to.
+// A task whose loss has a gradient that is 1 % too long, and which never fills a batch, or fills it with NaN, when
+// asked to.
 #include <chrono>
 #include <limits>
 #include <thread>
@@ -21,15 +22,19 @@ template <class S> class HostileTask final : public Task<S> {
   };
   HostileTask(const Options& options, const TaskContext& context) : Task<S>(context), options_(options) {}
 
-  TaskShape shape() const override { return {.input_size = 1, .output_size = 2, .readout = ReadoutKind::last, .steps = 4}; }
+  TaskShape shape() const override {
+    return {.input_size = 1, .output_size = 2, .readout = ReadoutKind::last, .steps = 4};
+  }
   Index batches(Split) const override { return 10; }
   void fill(Split split, Index index, Batch<S>& batch) const override {
-    while (index == options_.stuck_at && name_of(split) == options_.stuck_in) std::this_thread::sleep_for(std::chrono::seconds(1));
+    while (index == options_.stuck_at && name_of(split) == options_.stuck_in)
+      std::this_thread::sleep_for(std::chrono::seconds(1));
     Rng rng(this->context().seed, name_of(split), std::uint64_t(index));
     batch.resize(shape(), this->context().batch, 4);
     for (Index b = 0; b < batch.sequences(); ++b) {
       for (Index t = 0; t < 4; ++t)
-        batch.input(t, b)[0] = name_of(split) == options_.nan_in ? std::numeric_limits<S>::quiet_NaN() : S(rng.uniform());
+        batch.input(t, b)[0] =
+            name_of(split) == options_.nan_in ? std::numeric_limits<S>::quiet_NaN() : S(rng.uniform());
       batch.target(3, b)[0] = batch.input(0, b)[0];
     }
   }

@@ -1,16 +1,19 @@
-// Preloaded into a program: system calls on the files below a folder are counted, stopped, made to fail, or written down.
+// Preloaded into a program: system calls on the files below a folder are counted, stopped, made to fail, or written
+// down.
 //
 //   STIEFEL_FAULT_FOLDER   the folder; nothing happens without it
 //   STIEFEL_FAULT_MODE     count   the number of calls goes to STIEFEL_FAULT_LOG when the program ends
 //                          kill    SIGKILL just before call number STIEFEL_FAULT_AT, the first being 1
-//                          fail    from that call on every one that could takes STIEFEL_FAULT_ERRNO (ENOSPC, EIO, EDQUOT, EROFS)
-//                          record  every call that changes a file or folder is appended to STIEFEL_FAULT_LOG
-//                          memory  allocation number STIEFEL_FAULT_AT fails (inject_memory.cpp). With 0 none does, and STIEFEL_FAULT_LOG
-//                                  gets lines `number what path`, what being read, create, rename or end: how many there had been by then
+//                          fail    from that call on every one that could takes STIEFEL_FAULT_ERRNO (ENOSPC, EIO,
+//                          EDQUOT, EROFS) record  every call that changes a file or folder is appended to
+//                          STIEFEL_FAULT_LOG memory  allocation number STIEFEL_FAULT_AT fails (inject_memory.cpp). With
+//                          0 none does, and STIEFEL_FAULT_LOG
+//                                  gets lines `number what path`, what being read, create, rename or end: how many
+//                                  there had been by then
 //
 // Calls: open for writing, write, writev, pwrite, ftruncate, fallocate, fsync, fdatasync, rename, unlink, mkdir, close.
-// A record is a line `name path [number…]`, with paths relative to the folder and in hexadecimal; of writes the bytes follow, as many as
-// the second number says.
+// A record is a line `name path [number…]`, with paths relative to the folder and in hexadecimal; of writes the bytes
+// follow, as many as the second number says.
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -45,7 +48,8 @@ State& state() {
                 : mode == "memory" ? Mode::memory
                                    : Mode::none;
     if (s->mode == Mode::record || (s->mode == Mode::memory && s->at == 0))
-      s->log_file = real<int (*)(const char*, int, ...)>("open")(s->log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+      s->log_file =
+          real<int (*)(const char*, int, ...)>("open")(s->log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     return s;
   }();
   return *made;
@@ -141,7 +145,9 @@ int opened(const char* call, int folder, const char* path, int flags, mode_t mod
   return file;
 }
 
-off_t position(int file) { return (fcntl(file, F_GETFL) & O_APPEND) ? lseek(file, 0, SEEK_END) : lseek(file, 0, SEEK_CUR); }
+off_t position(int file) {
+  return (fcntl(file, F_GETFL) & O_APPEND) ? lseek(file, 0, SEEK_END) : lseek(file, 0, SEEK_CUR);
+}
 
 }  // namespace
 
@@ -218,7 +224,8 @@ ssize_t write(int file, const void* data, size_t count) {
   const off_t where = name.empty() ? 0 : position(file);
   const ssize_t done = real<ssize_t (*)(int, const void*, size_t)>("write")(file, data, count);
   if (!name.empty() && done > 0)
-    record("write " + hexadecimal(name) + " " + std::to_string(where) + " " + std::to_string(done), data, std::size_t(done));
+    record("write " + hexadecimal(name) + " " + std::to_string(where) + " " + std::to_string(done), data,
+           std::size_t(done));
   return done;
 }
 
@@ -230,7 +237,8 @@ ssize_t writev(int file, const iovec* parts, int count) {
   if (!name.empty() && done > 0) {
     std::string all;
     for (int i = 0; i < count; ++i) all.append(static_cast<const char*>(parts[i].iov_base), parts[i].iov_len);
-    record("write " + hexadecimal(name) + " " + std::to_string(where) + " " + std::to_string(done), all.data(), std::size_t(done));
+    record("write " + hexadecimal(name) + " " + std::to_string(where) + " " + std::to_string(done), all.data(),
+           std::size_t(done));
   }
   return done;
 }
@@ -240,11 +248,16 @@ static ssize_t placed(const char* call, int file, const void* data, size_t count
   if (!name.empty() && stopped()) return -1;
   const ssize_t done = real<ssize_t (*)(int, const void*, size_t, off_t)>(call)(file, data, count, where);
   if (!name.empty() && done > 0)
-    record("write " + hexadecimal(name) + " " + std::to_string(where) + " " + std::to_string(done), data, std::size_t(done));
+    record("write " + hexadecimal(name) + " " + std::to_string(where) + " " + std::to_string(done), data,
+           std::size_t(done));
   return done;
 }
-ssize_t pwrite(int file, const void* data, size_t count, off_t where) { return placed("pwrite", file, data, count, where); }
-ssize_t pwrite64(int file, const void* data, size_t count, off64_t where) { return placed("pwrite64", file, data, count, where); }
+ssize_t pwrite(int file, const void* data, size_t count, off_t where) {
+  return placed("pwrite", file, data, count, where);
+}
+ssize_t pwrite64(int file, const void* data, size_t count, off64_t where) {
+  return placed("pwrite64", file, data, count, where);
+}
 
 static int cut(const char* call, int file, off_t length) {
   const std::string name = name_of(file);

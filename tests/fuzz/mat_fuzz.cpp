@@ -10,7 +10,8 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
     for (const MatCell& cell : read_mat_cells({reinterpret_cast<const char*>(data), size}, {"traindata"}, {"f", ""}))
       for (const MatArray& array : cell) {
         if (array.rows > 0 && array.columns > 0) array.at(array.rows - 1, array.columns - 1);
-        if (array.rows < 0 || array.columns < 0 || std::size_t(array.rows * array.columns) > array.stored.size()) std::abort();
+        if (array.rows < 0 || array.columns < 0 || std::size_t(array.rows * array.columns) > array.stored.size())
+          std::abort();
       }
   } catch (const Error& error) {
     if (error.code() != Exit::data) std::abort();

@@ -1,4 +1,5 @@
-// A MIDI file is refused, or has notes in the order of time, fewer than bytes, and a piano roll that ends with the last of them.
+// A MIDI file is refused, or has notes in the order of time, fewer than bytes, and a piano roll that ends with the last
+// of them.
 #include <cstdlib>
 
 #include <stiefel/error.hpp>

@@ -11,7 +11,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::int64_t last = 0;
     for (const stiefel::Phone& phone : phones) {
       if (phone.start < last || phone.end <= phone.start || stiefel::folded_phone(phone.label) >= 39) std::abort();
-      if (stiefel::phone_at(phones, phone.start) != phone.label || stiefel::phone_at(phones, phone.end - 1) != phone.label) std::abort();
+      if (stiefel::phone_at(phones, phone.start) != phone.label ||
+          stiefel::phone_at(phones, phone.end - 1) != phone.label)
+        std::abort();
       last = phone.end;
     }
     if (phones.empty() || stiefel::phone_at(phones, last + 1) != phones.back().label) std::abort();

@@ -1,4 +1,5 @@
-// Whatever a crash left of progress.jsonl stays, the next line stands for itself, and a reader of the whole file gets to it.
+// Whatever a crash left of progress.jsonl stays, the next line stands for itself, and a reader of the whole file gets
+// to it.
 #include <unistd.h>
 
 #include <cstdlib>

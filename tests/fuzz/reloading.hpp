@@ -1,4 +1,5 @@
-// An experiment is refused in words that a terminal can show, or it is the same when it is read from what is written out of it.
+// An experiment is refused in words that a terminal can show, or it is the same when it is read from what is written
+// out of it.
 #pragma once
 
 #include <cstdlib>

@@ -8,7 +8,8 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   using namespace stiefel;
   if (size == 0) return 0;
   try {
-    const RollSet rolls = read_rolls({reinterpret_cast<const char*>(data) + 1, size - 1}, {data[0] % 2 == 0 ? "f.json" : "f.mat", ""});
+    const RollSet rolls =
+        read_rolls({reinterpret_cast<const char*>(data) + 1, size - 1}, {data[0] % 2 == 0 ? "f.json" : "f.mat", ""});
     for (const auto& pieces : rolls)
       for (const PianoRoll& piece : pieces)
         if (piece.size() < 2) std::abort();

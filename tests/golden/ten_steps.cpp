@@ -1,5 +1,5 @@
-// The training steps of an experiment, ten in most, as JSON on stdout: initial parameters, batches, and the loss before each step.
-// ten_steps.py computes the losses again from the first two alone.
+// The training steps of an experiment, ten in most, as JSON on stdout: initial parameters, batches, and the loss before
+// each step. ten_steps.py computes the losses again from the first two alone.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -29,7 +29,8 @@ nlohmann::json batch_json(const Batch<double>& batch, const TaskShape& shape) {
 int main(int count, char** words) {
   start_blas();
   Registry registry({STIEFEL_PLUGINS});
-  const LoadedExperiment loaded = load_experiment(words[1], std::vector<std::string>(words + 2, words + count), registry);
+  const LoadedExperiment loaded =
+      load_experiment(words[1], std::vector<std::string>(words + 2, words + count), registry);
   Session<double> session(loaded, registry, {});
   nlohmann::json json;
   for (Index i = 0; i < session.network->layout().count(); ++i) {

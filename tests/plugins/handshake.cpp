@@ -50,8 +50,12 @@ constexpr char tag[] = FIXTURE_TAG;
 }  // namespace
 
 extern "C" STIEFEL_API const PluginTable FIXTURE_SYMBOL;
-extern "C" const PluginTable FIXTURE_SYMBOL = {
-    sizeof(PluginTable) + FIXTURE_TABLE_EXCESS, sizeof(Entry) + FIXTURE_ENTRY_EXCESS, "1.0", entries, FIXTURE_COUNT, tag};
+extern "C" const PluginTable FIXTURE_SYMBOL = {sizeof(PluginTable) + FIXTURE_TABLE_EXCESS,
+                                               sizeof(Entry) + FIXTURE_ENTRY_EXCESS,
+                                               "1.0",
+                                               entries,
+                                               FIXTURE_COUNT,
+                                               tag};
 
 #if defined(FIXTURE_CALLS)
 extern "C" void FIXTURE_CALLS();

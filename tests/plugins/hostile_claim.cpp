@@ -9,4 +9,5 @@ template <class S> class HostileClaim final : public PlainMap<S> {
 };
 }  // namespace
 
-STIEFEL_PLUGIN("1.0", stiefel::parametrisation<HostileClaim>("hostile_claim", "dense map that claims orthogonality and is not"))
+STIEFEL_PLUGIN("1.0", stiefel::parametrisation<HostileClaim>("hostile_claim",
+                                                             "dense map that claims orthogonality and is not"))

@@ -12,4 +12,5 @@ template <class S> class HostileGradient final : public PlainMap<S> {
 };
 }  // namespace
 
-STIEFEL_PLUGIN("1.0", stiefel::parametrisation<HostileGradient>("hostile_gradient", "dense map with a wrong entry in its gradient"))
+STIEFEL_PLUGIN("1.0", stiefel::parametrisation<HostileGradient>("hostile_gradient",
+                                                                "dense map with a wrong entry in its gradient"))

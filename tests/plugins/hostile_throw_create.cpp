@@ -12,4 +12,5 @@ template <class S> class HostileThrowCreate final : public PlainMap<S> {
 };
 }  // namespace
 
-STIEFEL_PLUGIN("1.0", stiefel::parametrisation<HostileThrowCreate>("hostile_throw_create", "dense map whose constructor throws"))
+STIEFEL_PLUGIN("1.0", stiefel::parametrisation<HostileThrowCreate>("hostile_throw_create",
+                                                                   "dense map whose constructor throws"))

@@ -9,4 +9,5 @@ template <class S> class HostileThrowInt final : public PlainMap<S> {
 };
 }  // namespace
 
-STIEFEL_PLUGIN("1.0", stiefel::parametrisation<HostileThrowInt>("hostile_throw_int", "dense map whose product throws an int"))
+STIEFEL_PLUGIN("1.0",
+               stiefel::parametrisation<HostileThrowInt>("hostile_throw_int", "dense map whose product throws an int"))

@@ -19,7 +19,9 @@ template <class S> class PlainMap : public stiefel::Parametrisation<S> {
     for (S& entry : theta[0]) entry = S(0.2 * rng.normal());
   }
   void refresh(stiefel::CBlocks<S> theta) override { W_ = stiefel::as_matrix(theta[0], W_.rows(), W_.cols()); }
-  void apply(stiefel::CMat<S> X, stiefel::Mat<S> Y, stiefel::Scratch<S>&) const override { Y.noalias() = W_.lazyProduct(X); }
+  void apply(stiefel::CMat<S> X, stiefel::Mat<S> Y, stiefel::Scratch<S>&) const override {
+    Y.noalias() = W_.lazyProduct(X);
+  }
   void apply_adjoint(stiefel::CMat<S> dY, stiefel::Mat<S> dX, stiefel::Scratch<S>&) const override {
     dX.noalias() = W_.transpose().lazyProduct(dY);
   }

@@ -32,8 +32,10 @@ template <class S> class ComplexRotation final : public Parametrisation<S> {
   Index accumulator() const override { return 2 * n_; }
   void accumulate(CMat<S> X, CMat<S> dY, std::span<S> sum, Scratch<S>&) const override {
     auto P = as_vector(sum).head(n_), Q = as_vector(sum).tail(n_);
-    P += (dY.topRows(n_).cwiseProduct(X.topRows(n_)) + dY.bottomRows(n_).cwiseProduct(X.bottomRows(n_))).rowwise().sum();
-    Q += (dY.bottomRows(n_).cwiseProduct(X.topRows(n_)) - dY.topRows(n_).cwiseProduct(X.bottomRows(n_))).rowwise().sum();
+    P +=
+        (dY.topRows(n_).cwiseProduct(X.topRows(n_)) + dY.bottomRows(n_).cwiseProduct(X.bottomRows(n_))).rowwise().sum();
+    Q +=
+        (dY.bottomRows(n_).cwiseProduct(X.topRows(n_)) - dY.topRows(n_).cwiseProduct(X.bottomRows(n_))).rowwise().sum();
   }
   void finish(CBlocks<S>, std::span<const S> sum, Blocks<S> dtheta) override {
     as_vector(dtheta[0]) += cos_.cwiseProduct(as_vector(sum).tail(n_)) - sin_.cwiseProduct(as_vector(sum).head(n_));

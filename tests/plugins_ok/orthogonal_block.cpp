@@ -21,10 +21,13 @@ template <class S> class OrthogonalBlock final : public Dense<S> {
     Initialiser("orthogonal").fill<S>(as_matrix(theta[0], this->rows(), this->cols()), rng);
   }
   void materialise(CBlocks<S> theta, Mat<S> W) override { W = as_matrix(theta[0], this->rows(), this->cols()); }
-  void pullback(CBlocks<S>, CMat<S>, CMat<S> dW, Blocks<S> dtheta) override { as_matrix(dtheta[0], this->rows(), this->cols()) += dW; }
+  void pullback(CBlocks<S>, CMat<S>, CMat<S> dW, Blocks<S> dtheta) override {
+    as_matrix(dtheta[0], this->rows(), this->cols()) += dW;
+  }
   Claim claim() const override { return {Claim::orthogonal}; }
 };
 
 }  // namespace
 
-STIEFEL_PLUGIN("1.0", stiefel::parametrisation<OrthogonalBlock>("orthogonal_block", "an orthogonal matrix as its own parameter"))
+STIEFEL_PLUGIN("1.0", stiefel::parametrisation<OrthogonalBlock>("orthogonal_block",
+                                                                "an orthogonal matrix as its own parameter"))

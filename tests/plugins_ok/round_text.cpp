@@ -53,7 +53,8 @@ template <class S> class RoundText final : public Task<S> {
         text += characters[std::size_t(likeliest)];
         outcome.scalar("right", likeliest == (batch.symbols()[std::size_t(t * batch.sequences() + b)] + 1) % 4);
       }
-      for (Index t = batch.length(b); t < batch.steps(); ++t) outcome.scalar("padding", double(outputs.col(batch.scored(t, b)).norm()));
+      for (Index t = batch.length(b); t < batch.steps(); ++t)
+        outcome.scalar("padding", double(outputs.col(batch.scored(t, b)).norm()));
       text += "\n";
     }
     outcome.file("written_" + std::to_string(index) + ".txt", text);

@@ -2,7 +2,8 @@
 //
 //   z = σ(W_z h + V_z x + b_z)   c = tanh(W_c h + V_c x + b_c)   h' = z ∘ h + (1 − z) ∘ c
 //
-//   backward   g = ∂L/∂h'   δ_z = g ∘ (h − c) ∘ z ∘ (1 − z)   δ_c = g ∘ (1 − z) ∘ (1 − c²)   ∂L/∂h = g ∘ z + W_zᵀδ_z + W_cᵀδ_c
+//   backward   g = ∂L/∂h'   δ_z = g ∘ (h − c) ∘ z ∘ (1 − z)   δ_c = g ∘ (1 − z) ∘ (1 − c²)   ∂L/∂h = g ∘ z + W_zᵀδ_z +
+//   W_cᵀδ_c
 #include <stiefel/plugin.hpp>
 
 namespace {
@@ -12,9 +13,12 @@ template <class S> class TwoMapGated final : public Cell<S> {
  public:
   struct Options {
     double gate_bias = 1;
-    void describe(Schema& s) { s.field("gate_bias", gate_bias, "initial bias of the gate; above 0 the state is kept at first"); }
+    void describe(Schema& s) {
+      s.field("gate_bias", gate_bias, "initial bias of the gate; above 0 the state is kept at first");
+    }
   };
-  TwoMapGated(const Options& options, CellContext context) : Cell<S>(context), n_(context.rows()), gate_bias_(S(options.gate_bias)) {}
+  TwoMapGated(const Options& options, CellContext context)
+      : Cell<S>(context), n_(context.rows()), gate_bias_(S(options.gate_bias)) {}
 
   std::vector<MapSpec> maps() const override { return {{"gate", n_, n_, 0}, {"candidate", n_, n_, 0}}; }
   Index input_rows() const override { return 2 * n_; }

@@ -51,21 +51,23 @@ Table steps_table() {
 }
 
 Table epochs_table() {
-  return {.group = "/epochs",
-          .row = {.name = "epoch", .type = ColumnType::i8},
-          .columns = {{.name = "valid_loss", .long_name = "validation loss"},
-                      {.name = "is_best", .long_name = "1 where the model was the best so far", .type = ColumnType::u1}}};
+  return {
+      .group = "/epochs",
+      .row = {.name = "epoch", .type = ColumnType::i8},
+      .columns = {{.name = "valid_loss", .long_name = "validation loss"},
+                  {.name = "is_best", .long_name = "1 where the model was the best so far", .type = ColumnType::u1}}};
 }
 
 Table spectrum_table() {
   return {.group = "/spectrum/recurrent",
           .row = snapshot,
           .axes = {numbered("k", hidden, "index of the value")},
-          .columns = {{.name = "singular_values", .long_name = "singular values, descending", .axes = {"k"}},
-                      {.name = "eigenvalues", .long_name = "eigenvalues", .type = ColumnType::complex, .axes = {"k"}},
-                      {.name = "eigenvalue_phase", .units = "radian", .long_name = "phase of the eigenvalues", .axes = {"k"}},
-                      {.name = "eigenvalue_modulus", .long_name = "modulus of the eigenvalues", .axes = {"k"}},
-                      {.name = "condition_number", .long_name = "largest over smallest singular value"}},
+          .columns =
+              {{.name = "singular_values", .long_name = "singular values, descending", .axes = {"k"}},
+               {.name = "eigenvalues", .long_name = "eigenvalues", .type = ColumnType::complex, .axes = {"k"}},
+               {.name = "eigenvalue_phase", .units = "radian", .long_name = "phase of the eigenvalues", .axes = {"k"}},
+               {.name = "eigenvalue_modulus", .long_name = "modulus of the eigenvalues", .axes = {"k"}},
+               {.name = "condition_number", .long_name = "largest over smallest singular value"}},
           .chunk_rows = 16};
 }
 
@@ -87,10 +89,11 @@ Table orthogonality_table() {
 }
 
 Table timing_table() {
-  return {.group = "/timing",
-          .row = {.name = "epoch", .type = ColumnType::i8},
-          .axes = {{.name = "phase", .long_name = "phase of a training step", .labels = {"data", "forward", "backward"}}},
-          .columns = {{.name = "seconds", .units = "s", .long_name = "time spent", .axes = {"phase"}}}};
+  return {
+      .group = "/timing",
+      .row = {.name = "epoch", .type = ColumnType::i8},
+      .axes = {{.name = "phase", .long_name = "phase of a training step", .labels = {"data", "forward", "backward"}}},
+      .columns = {{.name = "seconds", .units = "s", .long_name = "time spent", .axes = {"phase"}}}};
 }
 
 void record(RecorderThread& recorder) {
@@ -100,7 +103,8 @@ void record(RecorderThread& recorder) {
   const int timing = recorder.define(timing_table());
   for (Index step = 1; step <= steps; ++step) {
     const double loss = 0.167 * std::exp(-double(step) / 100);
-    recorder.append(steps_id, double(step), std::array{step == 7 ? std::nan("") : loss, time_zero + double(step), 1e8 + double(step)});
+    recorder.append(steps_id, double(step),
+                    std::array{step == 7 ? std::nan("") : loss, time_zero + double(step), 1e8 + double(step)});
     if (step % 50 == 0) {
       std::vector<double> row;
       for (Index k = 0; k < hidden; ++k) row.push_back(1 + 1e-3 * double(hidden - k));

@@ -27,7 +27,8 @@ struct Case {
 
 std::vector<Case> cases() {
   std::vector<Case> all;
-  for (const std::string kind : {"identity", "tanh", "relu", "leaky_relu", "prelu"}) all.push_back({kind, options(kind)});
+  for (const std::string kind : {"identity", "tanh", "relu", "leaky_relu", "prelu"})
+    all.push_back({kind, options(kind)});
   all.back().options.slope = 0.25;
   for (const std::string pairing : {"halves", "adjacent"}) {
     all.push_back({"oplu_" + pairing, options("oplu")});
@@ -76,7 +77,8 @@ TEST_CASE_TEMPLATE("values are those of NumPy", S, float, double) {
   for (const Case& c : cases()) {
     INFO(c.golden);
     Sample6<S> sample(c);
-    const double error = (sample.forward(a).template cast<double>() - golden("activation." + c.golden)).cwiseAbs().maxCoeff();
+    const double error =
+        (sample.forward(a).template cast<double>() - golden("activation." + c.golden)).cwiseAbs().maxCoeff();
     CHECK(error < 20 * double(std::numeric_limits<S>::epsilon()));
   }
 }
@@ -88,10 +90,11 @@ TEST_CASE("pullbacks against central differences, with the gradients of the para
     Matrix<double> a = gaussian<double>(6, 9, 5), dh = gaussian<double>(6, 9, 6), da(6, 9);
     const Matrix<double> h = sample.forward(a);
     const Matrix<double> none(0, 0);
-    REQUIRE(sample.phi->kink_distance(cview(sample.phi->keeps_input() ? a : none), cview(h), sample.theta.constant()) > 1e-3);
+    REQUIRE(sample.phi->kink_distance(cview(sample.phi->keeps_input() ? a : none), cview(h), sample.theta.constant()) >
+            1e-3);
     Parameters<double> dtheta(sample.phi->blocks());
-    sample.phi->backward(cview(sample.phi->keeps_input() ? a : none), cview(h), cview(dh), view(da), sample.theta.constant(),
-                         dtheta.blocks());
+    sample.phi->backward(cview(sample.phi->keeps_input() ? a : none), cview(h), cview(dh), view(da),
+                         sample.theta.constant(), dtheta.blocks());
     const double scale = da.cwiseAbs().maxCoeff();
     for (Index k = 0; k < a.size(); ++k) CHECK(std::abs(difference(sample, a(k), a, dh) - da(k)) < 1e-7 * scale);
     for (std::size_t k = 0; k < dtheta.numbers.size(); ++k)
@@ -108,7 +111,8 @@ TEST_CASE("slopes of prelu: one for all rows, one each, or none to learn") {
   for (std::size_t k = 0; k < 6; ++k) sample.theta.numbers[k] = 0.2 * double(k) - 0.3;
   Matrix<double> a = gaussian<double>(6, 9, 5), dh = gaussian<double>(6, 9, 6), da(6, 9);
   Parameters<double> dtheta(sample.phi->blocks());
-  sample.phi->backward(cview(a), cview(sample.forward(a)), cview(dh), view(da), sample.theta.constant(), dtheta.blocks());
+  sample.phi->backward(cview(a), cview(sample.forward(a)), cview(dh), view(da), sample.theta.constant(),
+                       dtheta.blocks());
   for (Index k = 0; k < a.size(); ++k) CHECK(difference(sample, a(k), a, dh) == doctest::Approx(da(k)).epsilon(1e-7));
   for (std::size_t k = 0; k < 6; ++k)
     CHECK(difference(sample, sample.theta.numbers[k], a, dh) == doctest::Approx(dtheta.numbers[k]).epsilon(1e-7));
@@ -186,9 +190,12 @@ TEST_CASE("modReLU: initial biases, and oplu keeps norms") {
 }
 
 TEST_CASE("activations that do not fit the state") {
-  CHECK_THROWS_WITH_AS(Activation<float>::make(options("oplu"), 7, false), doctest::Contains("even number of rows, not 7"), Error);
-  CHECK_THROWS_WITH_AS(Activation<float>::make(options("modrelu", "exact", true), 7, false), doctest::Contains("even number"), Error);
-  CHECK_THROWS_WITH_AS(Activation<float>::make(options("modrelu", "arj"), 6, false), doctest::Contains("complex"), Error);
+  CHECK_THROWS_WITH_AS(Activation<float>::make(options("oplu"), 7, false),
+                       doctest::Contains("even number of rows, not 7"), Error);
+  CHECK_THROWS_WITH_AS(Activation<float>::make(options("modrelu", "exact", true), 7, false),
+                       doctest::Contains("even number"), Error);
+  CHECK_THROWS_WITH_AS(Activation<float>::make(options("modrelu", "arj"), 6, false), doctest::Contains("complex"),
+                       Error);
   CHECK_THROWS_WITH_AS(Activation<float>::make(options("modrelu", "goru"), 6, true), doctest::Contains("real"), Error);
   CHECK_THROWS_WITH_AS(Activation<float>::make(options("swish"), 6, false), doctest::Contains("swish"), Error);
 }

@@ -1,4 +1,5 @@
-// A training step allocates the same number of times however many time steps it has: cells, maps and panels allocate nothing in the loop.
+// A training step allocates the same number of times however many time steps it has: cells, maps and panels allocate
+// nothing in the loop.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -23,10 +24,12 @@ using namespace stiefel;
 
 namespace {
 
-long allocations_of_a_step(const std::string& cell, const std::string& recurrent, int length, const std::string& recompute) {
+long allocations_of_a_step(const std::string& cell, const std::string& recurrent, int length,
+                           const std::string& recompute) {
   Registry registry({STIEFEL_PLUGINS});
   const LoadedExperiment loaded = load_experiment_text(
-      fmt::format("name: probe\nthreads: 2\ntask: {{plugin: adding, length: {}}}\nmodel: {{cell: {}, recurrent: {}}}\noptimizer: {{plugin: "
+      fmt::format("name: probe\nthreads: 2\ntask: {{plugin: adding, length: {}}}\nmodel: {{cell: {}, recurrent: "
+                  "{}}}\noptimizer: {{plugin: "
                   "adam, rate: 1.0e-3}}\ntrain: {{batch: 13, steps: 1, chunk: 8, recompute: {}}}\n",
                   length, cell, recurrent, recompute),
       "probe", {}, registry);
@@ -42,13 +45,15 @@ long allocations_of_a_step(const std::string& cell, const std::string& recurrent
 }  // namespace
 
 TEST_CASE("the time loop allocates nothing") {
-  for (const std::string cell : {"{plugin: elman, hidden: 24, activation: modrelu}", "{plugin: elman, hidden: 24, activation: tanh}",
-                                 "{plugin: lstm, hidden: 24, peepholes: diagonal}", "{plugin: gru, hidden: 24}"})
-    for (const std::string map :
-         {"dense", "{plugin: householder, reflections: 4, route: structured}", "{plugin: householder, reflections: 23, route: structured}",
-          "{plugin: householder, reflections: 4, apply: sequential, route: structured}",
-          "{plugin: spectral_householder, left: 4, right: 3, route: structured}", "{plugin: kronecker, field: real, route: structured}",
-          "{plugin: givens, field: real, route: structured}", "scaled_cayley"})
+  for (const std::string cell :
+       {"{plugin: elman, hidden: 24, activation: modrelu}", "{plugin: elman, hidden: 24, activation: tanh}",
+        "{plugin: lstm, hidden: 24, peepholes: diagonal}", "{plugin: gru, hidden: 24}"})
+    for (const std::string map : {"dense", "{plugin: householder, reflections: 4, route: structured}",
+                                  "{plugin: householder, reflections: 23, route: structured}",
+                                  "{plugin: householder, reflections: 4, apply: sequential, route: structured}",
+                                  "{plugin: spectral_householder, left: 4, right: 3, route: structured}",
+                                  "{plugin: kronecker, field: real, route: structured}",
+                                  "{plugin: givens, field: real, route: structured}", "scaled_cayley"})
       for (const std::string recompute : {"never", "always"}) {
         INFO(cell << " " << map << " recompute: " << recompute);
         CHECK(allocations_of_a_step(cell, map, 200, recompute) == allocations_of_a_step(cell, map, 40, recompute));

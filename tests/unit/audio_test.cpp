@@ -58,7 +58,9 @@ std::string encoded(const std::vector<double>& samples, int format, int channels
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-std::string with(std::string bytes, std::size_t place, const std::string& other) { return bytes.replace(place, other.size(), other); }
+std::string with(std::string bytes, std::size_t place, const std::string& other) {
+  return bytes.replace(place, other.size(), other);
+}
 
 struct Damage {
   const char* sentence;
@@ -83,26 +85,31 @@ std::vector<Damage> damaged_wav() {
       {"a WAV file of 1 channels of 16 bits, but with 65535 bytes a frame", with(good_wav, 32, little(65535, 2))},
       {"a WAV file of 65535 channels of 16 bits, but with", with(good_wav, 22, little(65535, 2))},
       {"a WAV file cut short: its header names 17 bytes of sound, 16 are there", with(good_wav, 40, little(17, 4))},
-      {"a WAV file cut short: its header names 16 bytes of sound, 15 are there", good_wav.substr(0, good_wav.size() - 1)},
+      {"a WAV file cut short: its header names 16 bytes of sound, 15 are there",
+       good_wav.substr(0, good_wav.size() - 1)},
       {"a WAV file cut short: its header names 16 bytes of sound, 0 are there", good_wav.substr(0, 44)},
       {"a WAV file cut short: its header names 4294967295 bytes of sound", with(good_wav, 40, little(0xffffffff, 4))},
       {"a WAV file cut short: its header names 2147483648 bytes of sound", with(good_wav, 40, little(0x80000000, 4))},
       {"a WAV file cut short: a chunk of 4294967295 bytes", riff(format + "LIST" + little(0xffffffff, 4) + data)},
       {"a WAV file cut short: a chunk of 4294967295 bytes", riff("fmt " + little(0xffffffff, 4) + format + data)},
-      {"a WAV file whose 15 bytes of sound are no multiple of the 2 bytes of a frame", riff(format + chunk("data", sound.substr(1)))},
+      {"a WAV file whose 15 bytes of sound are no multiple of the 2 bytes of a frame",
+       riff(format + chunk("data", sound.substr(1)))},
       {"no sample is in it", riff(format + chunk("data", "") + sound)},
       {"no sample is in it", riff(format + chunk("data", ""))},
       {"cannot be read as sound", riff(wav_format(0x7777, 1, 16000, 16) + data)},
       {"cannot be read as sound", riff(wav_format(1, 1, 0, 16) + data)},
       {"cannot be read as sound", riff(wav_format(1, 2000, 16000, 8) + chunk("data", std::string(2000, '\1')))},
-      {"sample 1 is not a finite number", riff(wav_format(3, 1, 16000, 32) + chunk("data", little(0, 4) + little(0x7fc00000, 4)))},
+      {"sample 1 is not a finite number",
+       riff(wav_format(3, 1, 16000, 32) + chunk("data", little(0, 4) + little(0x7fc00000, 4)))},
       {"sample 0 is not a finite number", riff(wav_format(3, 1, 16000, 32) + chunk("data", little(0x7f800000, 4)))},
   };
 }
 
 std::vector<Damage> damaged_sphere() {
   const std::string fields = sphere_fields(8);
-  const auto without = [&](const std::string& line) { return std::string(fields).replace(fields.find(line), line.size(), ""); };
+  const auto without = [&](const std::string& line) {
+    return std::string(fields).replace(fields.find(line), line.size(), "");
+  };
   const auto changed = [&](const std::string& line, const std::string& other) {
     return sphere(std::string(fields).replace(fields.find(line), line.size(), other), sound);
   };
@@ -118,17 +125,22 @@ std::vector<Damage> damaged_sphere() {
       {"a SPHERE file whose header has no `end_head`", with(good_sphere, good_sphere.find("end_head"), "END_HEAD")},
       {"a SPHERE file whose header does not say sample_count", sphere(without("sample_count -i 8\n"), sound)},
       {"a SPHERE file whose header does not say sample_n_bytes", sphere(without("sample_n_bytes -i 2\n"), sound)},
-      {"a SPHERE file whose header does not say sample_count, or not as a number", changed("sample_count -i 8", "sample_count -i")},
-      {"a SPHERE file whose header does not say sample_count, or not as a number", changed("sample_count -i 8", "sample_count -i -8")},
-      {"a SPHERE file whose header does not say sample_count, or not as a number", changed("sample_count -i 8", "sample_count -i 8x")},
-      {"a SPHERE file whose header does not say sample_count, or not as a number", changed("sample_count -i 8", "sample_count -i 0")},
+      {"a SPHERE file whose header does not say sample_count, or not as a number",
+       changed("sample_count -i 8", "sample_count -i")},
+      {"a SPHERE file whose header does not say sample_count, or not as a number",
+       changed("sample_count -i 8", "sample_count -i -8")},
+      {"a SPHERE file whose header does not say sample_count, or not as a number",
+       changed("sample_count -i 8", "sample_count -i 8x")},
+      {"a SPHERE file whose header does not say sample_count, or not as a number",
+       changed("sample_count -i 8", "sample_count -i 0")},
       {"a SPHERE file whose header does not say sample_count, or not as a number",
        changed("sample_count -i 8", "sample_count -i 99999999999999999999")},
       {"a SPHERE file whose header names 18446744073709551615 samples, but 8 are there",
        changed("sample_count -i 8", "sample_count -i 18446744073709551615")},
       {"a SPHERE file of 1 channels of 9 bytes a sample", changed("sample_n_bytes -i 2", "sample_n_bytes -i 9")},
       {"a SPHERE file of 99999 channels", changed("channel_count -i 1", "channel_count -i 99999")},
-      {"a SPHERE file of 18446744073709551615 channels", changed("channel_count -i 1", "channel_count -i 18446744073709551615")},
+      {"a SPHERE file of 18446744073709551615 channels",
+       changed("channel_count -i 1", "channel_count -i 18446744073709551615")},
       {"a SPHERE file whose header names 8 samples, but 7 are there", good_sphere.substr(0, good_sphere.size() - 2)},
       {"a SPHERE file whose header names 8 samples, but 7 are there", good_sphere.substr(0, good_sphere.size() - 1)},
       {"a SPHERE file whose header names 8 samples, but 9 are there", good_sphere + "ab"},
@@ -136,7 +148,8 @@ std::vector<Damage> damaged_sphere() {
       {"a SPHERE file whose header names 8 samples, but 0 are there", good_sphere.substr(0, 1024)},
       {"a SPHERE file compressed by shorten, which cannot be read here; decompress it",
        sphere(fields + "sample_coding -s26 pcm,embedded-shorten-v2.00\n", "ajkg\2" + sound)},
-      {"a SPHERE file whose sample_coding is neither pcm nor ulaw nor alaw", sphere(fields + "sample_coding -s7 wavpack\n", sound)},
+      {"a SPHERE file whose sample_coding is neither pcm nor ulaw nor alaw",
+       sphere(fields + "sample_coding -s7 wavpack\n", sound)},
   };
 }
 
@@ -149,7 +162,8 @@ std::vector<Damage> damaged_compressed() {
       {"a FLAC file that ends inside its header", "fLaC"},
       {"a FLAC file that does not begin with the STREAMINFO block", with(flac, 4, "\x01")},
       {"a FLAC file that does not begin with the STREAMINFO block", with(flac, 5, big(35, 3))},
-      {"a FLAC file that does not say how many samples it holds", with(flac, 21, little(std::uint8_t(flac[21]) & 0xf0, 1) + little(0, 4))},
+      {"a FLAC file that does not say how many samples it holds",
+       with(flac, 21, little(std::uint8_t(flac[21]) & 0xf0, 1) + little(0, 4))},
       {"its header names 2001 samples, but 2000 are there", with(flac, 22, big(2001, 4))},
       {"its header names 4294967295 samples, but 2000 are there", with(flac, 22, big(0xffffffff, 4))},
       {"an OGG file cut short or damaged at byte 0", "OggS"},
@@ -167,8 +181,10 @@ std::vector<Damage> damaged_compressed() {
       {"neither a WAV nor a FLAC, OGG or NIST SPHERE file", with(good_wav, 8, "AVI ")},
       {"neither a WAV nor a FLAC, OGG or NIST SPHERE file", "<!DOCTYPE html><html>Not found</html>"},
       {"neither a WAV nor a FLAC, OGG or NIST SPHERE file", "ID3" + std::string(100, '\0')},
-      {"neither a WAV nor a FLAC, OGG or NIST SPHERE file", encoded(speech(100, 8000, 1), SF_FORMAT_AIFF | SF_FORMAT_PCM_16)},
-      {"neither a WAV nor a FLAC, OGG or NIST SPHERE file", encoded(speech(100, 8000, 1), SF_FORMAT_AU | SF_FORMAT_PCM_16)},
+      {"neither a WAV nor a FLAC, OGG or NIST SPHERE file",
+       encoded(speech(100, 8000, 1), SF_FORMAT_AIFF | SF_FORMAT_PCM_16)},
+      {"neither a WAV nor a FLAC, OGG or NIST SPHERE file",
+       encoded(speech(100, 8000, 1), SF_FORMAT_AU | SF_FORMAT_PCM_16)},
   };
 }
 
@@ -179,14 +195,18 @@ TEST_CASE("WAV files of every width, with other chunks, and of several channels"
   CHECK(scaled(parse(good_wav)) == expected);
   CHECK((parse(good_wav).rate == 16000 && parse(good_wav).channels == 1));
   const std::string format = wav_format(1, 1, 44100, 16), data = chunk("data", sound);
-  const Audio chunks = parse(riff(chunk("LIST", "odd") + format + chunk("fact", little(8, 4)) + data + chunk("id3 ", "more")));
+  const Audio chunks =
+      parse(riff(chunk("LIST", "odd") + format + chunk("fact", little(8, 4)) + data + chunk("id3 ", "more")));
   CHECK(scaled(chunks) == expected);
   CHECK(chunks.rate == 44100);
   CHECK(scaled(parse(riff(wav_format(1, 1, 16000, 24) + chunk("data", pcm({256, -512, 8388352}, 3))))) ==
         std::vector<double>{1, -2, 32767});
-  CHECK(scaled(parse(riff(wav_format(1, 1, 16000, 32) + chunk("data", pcm({65536, -131072}, 4))))) == std::vector<double>{1, -2});
-  CHECK(scaled(parse(riff(wav_format(1, 1, 16000, 8) + chunk("data", pcm({128, 0, 255}, 1))))) == std::vector<double>{0, -32768, 32512});
-  CHECK(parse(riff(wav_format(3, 1, 16000, 32) + chunk("data", little(0x3f000000, 4)))).samples == std::vector<double>{0.5});
+  CHECK(scaled(parse(riff(wav_format(1, 1, 16000, 32) + chunk("data", pcm({65536, -131072}, 4))))) ==
+        std::vector<double>{1, -2});
+  CHECK(scaled(parse(riff(wav_format(1, 1, 16000, 8) + chunk("data", pcm({128, 0, 255}, 1))))) ==
+        std::vector<double>{0, -32768, 32512});
+  CHECK(parse(riff(wav_format(3, 1, 16000, 32) + chunk("data", little(0x3f000000, 4)))).samples ==
+        std::vector<double>{0.5});
   for (const int coding : {SF_FORMAT_ULAW, SF_FORMAT_ALAW, SF_FORMAT_IMA_ADPCM, SF_FORMAT_MS_ADPCM, SF_FORMAT_GSM610})
     CHECK(parse(encoded(speech(1000, 8000, 1), SF_FORMAT_WAV | coding)).samples.size() >= 1000);
   const Audio stereo = parse(wav({10, 20, -5, 6, 1, 2}, 8000, 2));
@@ -200,8 +220,9 @@ TEST_CASE("SPHERE files of both byte orders and of µ-law") {
   std::string swapped = sound;
   for (std::size_t i = 0; i < swapped.size(); i += 2) std::swap(swapped[i], swapped[i + 1]);
   CHECK(scaled(parse(sphere(sphere_fields(8, "10"), swapped))) == expected);
-  const Audio law = parse(
-      sphere("channel_count -i 1\nsample_count -i 3\nsample_n_bytes -i 1\nsample_rate -i 8000\nsample_coding -s4 ulaw\n", "\xff\x80\x01"));
+  const Audio law = parse(sphere(
+      "channel_count -i 1\nsample_count -i 3\nsample_n_bytes -i 1\nsample_rate -i 8000\nsample_coding -s4 ulaw\n",
+      "\xff\x80\x01"));
   CHECK((law.samples.size() == 3 && law.rate == 8000));
   CHECK(scaled(law)[1] == 32124);
 }
@@ -247,8 +268,9 @@ TEST_CASE("damaged files are refused") {
 }
 
 TEST_CASE("a file of any format that is cut anywhere is refused") {
-  for (const std::string& whole : {good_wav, good_sphere, encoded(speech(300, 8000, 1), SF_FORMAT_FLAC | SF_FORMAT_PCM_16),
-                                   encoded(speech(300, 8000, 1), SF_FORMAT_OGG | SF_FORMAT_VORBIS)}) {
+  for (const std::string& whole :
+       {good_wav, good_sphere, encoded(speech(300, 8000, 1), SF_FORMAT_FLAC | SF_FORMAT_PCM_16),
+        encoded(speech(300, 8000, 1), SF_FORMAT_OGG | SF_FORMAT_VORBIS)}) {
     REQUIRE(refusal(whole) == "accepted");
     std::size_t accepted = 0;
     for (std::size_t size = 0; size < whole.size(); ++size) accepted += refusal(whole.substr(0, size)) == "accepted";
@@ -257,7 +279,8 @@ TEST_CASE("a file of any format that is cut anywhere is refused") {
 }
 
 TEST_CASE("a changed bit is refused, or changes a little") {
-  for (const std::string& whole : {good_wav, good_sphere, encoded(speech(300, 8000, 1), SF_FORMAT_FLAC | SF_FORMAT_PCM_16)}) {
+  for (const std::string& whole :
+       {good_wav, good_sphere, encoded(speech(300, 8000, 1), SF_FORMAT_FLAC | SF_FORMAT_PCM_16)}) {
     const std::size_t samples = parse(whole).samples.size();
     for (std::size_t place = 0; place < whole.size(); ++place)
       for (int bit = 0; bit < 8; ++bit) {
@@ -296,7 +319,8 @@ TEST_CASE("what is not a file") {
     }
     return std::string();
   };
-  CHECK(refused(folder.path / "absent").find("absent: No such file or directory. Fetch it again.") != std::string::npos);
+  CHECK(refused(folder.path / "absent").find("absent: No such file or directory. Fetch it again.") !=
+        std::string::npos);
   CHECK(refused(folder.path).ends_with(": not a file. Fetch it again."));
   CHECK(refused("/dev/zero") == "/dev/zero: not a file. Fetch it again.");
 }
@@ -325,7 +349,8 @@ TEST_CASE("real recordings") {
   CHECK(range(tabla) == std::pair(-9315., 10657.));
   CHECK(range(guitar) == std::pair(-18936., 20166.));
   double most = 0;
-  for (std::size_t i = 0; i < tabla.samples.size(); ++i) most = std::max(most, std::abs(tabla.samples[i] - flac.samples[i]));
+  for (std::size_t i = 0; i < tabla.samples.size(); ++i)
+    most = std::max(most, std::abs(tabla.samples[i] - flac.samples[i]));
   CHECK(most <= 0.5 / 32768);
   const std::pair<const char*, double> seconds[] = {{"librivox/sense_and_sensibility_01_austen_64kb-0870.wav", 7.10},
                                                     {"librivox/sense_and_sensibility_01_austen_64kb-0880.wav", 2.99},

@@ -43,7 +43,8 @@ TEST_CASE("products from 8 threads at once are right, every one") {
 TEST_CASE("only the pthread flavor is accepted, and its kernels are named") {
   CHECK(blas_refusal(1) == "");
   CHECK(blas_refusal(0) ==
-        "OpenBLAS is loaded in its serial flavor and stiefel needs the pthread one, because the others give wrong products when several "
+        "OpenBLAS is loaded in its serial flavor and stiefel needs the pthread one, because the others give wrong "
+        "products when several "
         "threads call them; install it with: apt-get install libopenblas0-pthread && update-alternatives --config "
         "libopenblas.so.0-x86_64-linux-gnu");
   CHECK(blas_refusal(2).starts_with("OpenBLAS is loaded in its OpenMP flavor"));
@@ -60,7 +61,8 @@ TEST_CASE("kernels without the CPU's vector instructions are replaced, others st
   CHECK(better_blas_core("Haswell", VectorUnit::avx512) == "SkylakeX");
   CHECK(better_blas_core("Zen", VectorUnit::avx2) == "");
   for (const char* core : {"SkylakeX", "Cooperlake", "SapphireRapids"})
-    for (const VectorUnit unit : {VectorUnit::other, VectorUnit::avx2, VectorUnit::avx512}) CHECK(better_blas_core(core, unit) == "");
+    for (const VectorUnit unit : {VectorUnit::other, VectorUnit::avx2, VectorUnit::avx512})
+      CHECK(better_blas_core(core, unit) == "");
 }
 
 TEST_CASE("the kernels that OpenBLAS chose for an unknown CPU are replaced unless OPENBLAS_CORETYPE is set") {

@@ -19,7 +19,8 @@ namespace {
 
 constexpr Split splits[] = {Split::train, Split::validation, Split::test};
 
-template <class S = float> auto characters(const Folder& folder, const std::string& options, Index batch = 1, std::uint64_t seed = 1) {
+template <class S = float>
+auto characters(const Folder& folder, const std::string& options, Index batch = 1, std::uint64_t seed = 1) {
   return make<S>("characters", options, {seed, batch, folder.path.string()});
 }
 
@@ -67,7 +68,8 @@ TEST_CASE("sentences: inputs, targets, classes") {
   const Small folder;
   const auto task = characters(folder, "{" + files + "}");
   const TaskShape shape = task->shape();
-  CHECK((shape.input == InputKind::symbols && shape.input_size == 4 && shape.output_size == 4 && shape.labels && !shape.streams));
+  CHECK((shape.input == InputKind::symbols && shape.input_size == 4 && shape.output_size == 4 && shape.labels &&
+         !shape.streams));
   CHECK((shape.readout == ReadoutKind::every && shape.steps == 5));
   CHECK(all_of(*task, Split::train, " abc") == Texts{" abca>abca ", " bb>bb "});
   CHECK(all_of(*task, Split::validation, " abc") == Texts{"ab>bc", "ca>ab"});
@@ -97,12 +99,14 @@ TEST_CASE("sentences: batches of unequal lengths, epochs, weights") {
   for (Index b = 0; b < 2; ++b)
     for (Index t = 0; t < test.length(b); ++t) CHECK(test.weight(t, b) == 1);
   const auto larger = characters(folder, "{evaluation_batch: 2, " + files + "}");
-  CHECK((larger->batches(Split::train) == 2 && larger->batches(Split::test) == 1 && batch_of(*larger, Split::test, 0).sequences() == 2));
+  CHECK((larger->batches(Split::train) == 2 && larger->batches(Split::test) == 1 &&
+         batch_of(*larger, Split::test, 0).sequences() == 2));
   std::string text;
   for (int i = 0; i < 40; ++i) text += fmt::format("{} {}\n", i, 'a' + i);
   scratch::write(folder.path / "many.txt", text);
   const auto many = characters(folder, "{train: many.txt}", 4), other = characters(folder, "{train: many.txt}", 4, 2);
-  CHECK((many->batches(Split::train) == 10 && many->batches(Split::validation) == 0 && many->batches(Split::test) == 0));
+  CHECK(
+      (many->batches(Split::train) == 10 && many->batches(Split::validation) == 0 && many->batches(Split::test) == 0));
   std::vector<std::vector<std::int32_t>> epochs(2);
   for (Index i = 0; i < 20; ++i) {
     const Batch<float> batch = batch_of(*many, Split::train, i);
@@ -144,7 +148,8 @@ TEST_CASE("streams continue from batch to batch and from pass to pass") {
   bool other_origin = false;
   for (std::uint64_t seed = 2; seed < 6; ++seed) {
     const auto again = characters(folder, "{mode: stream, bptt: 3, train: train.txt}", 3, seed);
-    other_origin = other_origin || batch_of(*again, Split::train, 0).symbols() != batch_of(*task, Split::train, 0).symbols();
+    other_origin =
+        other_origin || batch_of(*again, Split::train, 0).symbols() != batch_of(*task, Split::train, 0).symbols();
   }
   CHECK(other_origin);
 }
@@ -167,12 +172,15 @@ TEST_CASE("one file is cut by fractions") {
   for (int i = 0; i < 20; ++i) (lines += char('a' + i)) += "!\n", letters += char('a' + i % 3);
   scratch::write(folder.path / "lines.txt", lines);
   scratch::write(folder.path / "letters.txt", letters);
-  const auto sentences = characters(folder, "{file: lines.txt, test_fraction: 0.2, validation_fraction: 0.1, unknown: symbol}");
-  CHECK((sentences->batches(Split::train) == 14 && sentences->batches(Split::validation) == 2 && sentences->batches(Split::test) == 4));
+  const auto sentences =
+      characters(folder, "{file: lines.txt, test_fraction: 0.2, validation_fraction: 0.1, unknown: symbol}");
+  CHECK((sentences->batches(Split::train) == 14 && sentences->batches(Split::validation) == 2 &&
+         sentences->batches(Split::test) == 4));
   CHECK(sentences->shape().output_size == 16);  // ! and 14 letters and the symbol
   CHECK(all_of(*sentences, Split::test, "!abcdefghijklmn?") == Texts{"?>!", "?>!", "?>!", "?>!"});
   CHECK(sentences->files().size() == 1);
-  const auto stream = characters(folder, "{mode: stream, file: letters.txt, test_fraction: 0.25, validation_fraction: 0.25, bptt: 100}");
+  const auto stream = characters(
+      folder, "{mode: stream, file: letters.txt, test_fraction: 0.25, validation_fraction: 0.25, bptt: 100}");
   CHECK(all_of(*stream, Split::validation, "abc") == Texts{"bcab>cabc"});
   CHECK(all_of(*stream, Split::test, "abc") == Texts{"abca>bcab"});
 }
@@ -213,7 +221,8 @@ TEST_CASE("the frequencies of the training targets reach the baseline on the tes
   const Matrix<double> output = trivial_output(*task, batch);
   task->measure(cview(output), targets_of(batch), ratios);
   CHECK(ratios[0].sum / ratios[0].weight == doctest::Approx(trivial_loss(*task, batch) / std::log(2.)));
-  CHECK((task->metrics()[0].name == "bpc" && !task->metrics()[0].higher_is_better && task->metrics()[1].name == "accuracy"));
+  CHECK((task->metrics()[0].name == "bpc" && !task->metrics()[0].higher_is_better &&
+         task->metrics()[1].name == "accuracy"));
 }
 
 TEST_CASE("what cannot be is refused with the mend") {
@@ -252,7 +261,9 @@ TEST_CASE("the Penn Treebank") {
     std::cout << "skipped: the Penn Treebank; STIEFEL_DATA names no folder with ptb/\n";
     return;
   }
-  const auto task = [&](const std::string& options, Index batch = 1) { return make<float>("characters", options, {1, batch, data}); };
+  const auto task = [&](const std::string& options, Index batch = 1) {
+    return make<float>("characters", options, {1, batch, data});
+  };
   const auto characters_in = [](const Task<float>& made, Split split) {
     double count = 0;
     for (Index i = 0; i < made.batches(split); ++i) count += total_weight(targets_of(batch_of(made, split, i)));
@@ -272,7 +283,8 @@ TEST_CASE("the Penn Treebank") {
   CHECK(task("{trim: both}")->shape().output_size == 49);
   CHECK(task("{trim: both, unk: symbol}")->shape().output_size == 48);
 
-  // Lines with a blank before them and none behind: as many targets as the trimmed line has characters, on 42,068 lines.
+  // Lines with a blank before them and none behind: as many targets as the trimmed line has characters, on 42,068
+  // lines.
   const auto ornn = task("{trim: end}");
   CHECK(ornn->shape().output_size == 49);
   const Index lines[] = {42068, 3370, 3761}, without_ends[] = {4975414, 389672, 438662};

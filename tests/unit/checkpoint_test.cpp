@@ -38,7 +38,8 @@ Checkpoint<double> checkpoint_of(Index step) {
   std::int64_t count = 1234567890123;
   archive.value("number", number);
   archive.value("count", count);
-  checkpoint.network.plugins["recurrent"] = checkpoint.best.plugins["recurrent"] = checkpoint.parts["trainer"] = archive.items();
+  checkpoint.network.plugins["recurrent"] = checkpoint.best.plugins["recurrent"] = checkpoint.parts["trainer"] =
+      archive.items();
   checkpoint.carried = Matrix<double>::Random(3, 2);
   checkpoint.rows = {{"/steps", 40}, {"/spectrum/recurrent", 2}};
   return checkpoint;
@@ -97,8 +98,8 @@ TEST_CASE("checkpoints without their index are not taken for none") {
   scratch::write(run.path / "checkpoints/index.json", R"({"format_version": 1, "checkpoints": []})");
   CHECK_FALSE(newest_checkpoint(run.path, ignored));  // as a kill between the first checkpoint and its entry leaves it
   fs::remove(run.path / "checkpoints/index.json");
-  CHECK_THROWS_WITH_AS(newest_checkpoint(run.path, ignored), doctest::Contains("index.json is missing, without which step_00000020.h5"),
-                       Error);
+  CHECK_THROWS_WITH_AS(newest_checkpoint(run.path, ignored),
+                       doctest::Contains("index.json is missing, without which step_00000020.h5"), Error);
 }
 
 TEST_CASE("another network's checkpoint is refused") {
@@ -109,12 +110,13 @@ TEST_CASE("another network's checkpoint is refused") {
   larger.add("readout.", {{"U", 2}});
   Checkpoint<double> read = blank();
   read.network.values.resize(19);
-  CHECK_THROWS_WITH_AS(read_checkpoint(file, larger, read), doctest::Contains("/weights/readout.U: it belongs to a different network"),
-                       Error);
+  CHECK_THROWS_WITH_AS(read_checkpoint(file, larger, read),
+                       doctest::Contains("/weights/readout.U: it belongs to a different network"), Error);
   read = blank();
   read.parts["optimizer_0"];
   read.parts["optimizer_0"]["moment"] = {StateItem::float64, std::vector<char>(8)};
-  CHECK_THROWS_WITH_AS(read_checkpoint(file, layout_of_two(), read), doctest::Contains("/run/optimizer_0/moment"), Error);
+  CHECK_THROWS_WITH_AS(read_checkpoint(file, layout_of_two(), read), doctest::Contains("/run/optimizer_0/moment"),
+                       Error);
   Checkpoint<float> single;
   single.network.values.resize(17);
   CHECK_THROWS_WITH_AS(read_checkpoint(file, layout_of_two(), single), doctest::Contains("precision"), Error);
@@ -220,16 +222,20 @@ TEST_CASE("an invalid index is refused with a remedy") {
     }
     return std::string("accepted");
   };
-  const auto entry = [](const std::string& file, const std::string& step = "1", const std::string& sum = std::string(64, '0')) {
+  const auto entry = [](const std::string& file, const std::string& step = "1",
+                        const std::string& sum = std::string(64, '0')) {
     return "{\"file\": \"" + file + "\", \"step\": " + step + ", \"bytes\": 1, \"sha256\": \"" + sum + "\"}";
   };
-  const auto index = [](const std::string& entries) { return "{\"format_version\": 1, \"checkpoints\": [" + entries + "]}"; };
+  const auto index = [](const std::string& entries) {
+    return "{\"format_version\": 1, \"checkpoints\": [" + entries + "]}";
+  };
   CHECK(refusal("").find("is not a JSON document") != std::string::npos);
   CHECK(refusal("[]").find("is damaged") != std::string::npos);
   CHECK(refusal("{\"format_version\": 99, \"checkpoints\": []}").find("newer stiefel") != std::string::npos);
   const std::string whole = "step_00000001.h5";
   CHECK(refusal(index(entry(whole))).find("no checkpoint of") == 0);
-  for (const char* name : {"../x.h5", "/etc/passwd", "a/b.h5", ".", "..", "", "step_1.h5", "step_00000002.h5", "\\u001b[2J"})
+  for (const char* name :
+       {"../x.h5", "/etc/passwd", "a/b.h5", ".", "..", "", "step_1.h5", "step_00000002.h5", "\\u001b[2J"})
     CHECK(refusal(index(entry(name))).find("a file that is not a checkpoint") != std::string::npos);
   for (const char* step : {"-1", "1.0", "1e300", "18446744073709551615", "null", "\"1\""})
     CHECK(refusal(index(entry(whole, step))).find("its step is not a valid number") != std::string::npos);
@@ -238,8 +244,8 @@ TEST_CASE("an invalid index is refused with a remedy") {
   CHECK(refusal("{\"format_version\": 1, \"checkpoints\": {}}").find("not a list") != std::string::npos);
   CHECK(refusal("{\"format_version\": 2, \"checkpoints\": []}").find("is damaged") != std::string::npos);
   for (const char* name : {"../x.h5", "/etc/passwd", "step_00000001.h5", "config.yaml", ""})
-    CHECK(refusal("{\"format_version\": 2, \"checkpoints\": [], \"files\": [" + entry(name) + "]}").find("not a network") !=
-          std::string::npos);
+    CHECK(refusal("{\"format_version\": 2, \"checkpoints\": [], \"files\": [" + entry(name) + "]}")
+              .find("not a network") != std::string::npos);
   CHECK(refusal(std::string(100000, '[')).find("index.json") != std::string::npos);
 }
 
@@ -309,7 +315,8 @@ TEST_CASE("a file whose name stays is refused unless it is the one that was list
   Rng rng(1, "flips");
   Index refused = 0;
   for (int round = 0; round < 300; ++round) {
-    const std::string file = std::vector<std::string>{"best.h5", "last.h5", "results.h5"}[std::size_t(rng.integer(0, 3))];
+    const std::string file =
+        std::vector<std::string>{"best.h5", "last.h5", "results.h5"}[std::size_t(rng.integer(0, 3))];
     const std::string good = scratch::read(listed_path(run.path, file));
     std::string bad = good;
     const auto place = std::size_t(rng.integer(0, std::int64_t(good.size())));

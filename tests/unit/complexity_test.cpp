@@ -1,5 +1,6 @@
-// Operations counted by a number that counts: algorithm 1 as published gives the polynomials of its paper's table 2 (Mhammedi et al. 2017),
-// which cost() of `householder` gives, and the reflections of this library, which compute the same, differ from them as said here.
+// Operations counted by a number that counts: algorithm 1 as published gives the polynomials of its paper's table 2
+// (Mhammedi et al. 2017), which cost() of `householder` gives, and the reflections of this library, which compute the
+// same, differ from them as said here.
 #include <doctest/doctest.h>
 
 #include <vector>
@@ -50,8 +51,8 @@ namespace {
 
 using Numbers = std::vector<Counted>;
 
-/// Algorithm 1 as printed, for one sample and step: vectors of n rows, ‖U_k‖² known. Products UᵀH leave out the zeros of U; of the
-/// backward pass, whose table gives the sum alone, so does the difference for g.
+/// Algorithm 1 as printed, for one sample and step: vectors of n rows, ‖U_k‖² known. Products UᵀH leave out the zeros
+/// of U; of the backward pass, whose table gives the sum alone, so does the difference for g.
 struct Algorithm1 {
   Index n, m;
   std::vector<Numbers> U;       // m columns, column k zero above row k
@@ -59,7 +60,8 @@ struct Algorithm1 {
   std::vector<Numbers> states;  // m + 1: H_1 … H_{m+1}
   Numbers factors;              // m: of the forward pass
 
-  Algorithm1(const Matrix<double>& vectors) : n(vectors.rows()), m(vectors.cols()), states(std::size_t(m + 1)), factors(std::size_t(m)) {
+  Algorithm1(const Matrix<double>& vectors)
+      : n(vectors.rows()), m(vectors.cols()), states(std::size_t(m + 1)), factors(std::size_t(m)) {
     for (Index k = 0; k < m; ++k) {
       U.emplace_back(vectors.col(k).begin(), vectors.col(k).end());
       squares.emplace_back(vectors.col(k).squaredNorm());
@@ -106,14 +108,16 @@ const std::vector<std::pair<Index, Index>> sizes{{2, 1}, {5, 1}, {5, 3}, {8, 7},
 }  // namespace
 
 TEST_CASE(
-    "algorithm 1 as published: (4n − m + 2)m operations forward, (7n − 2m + 3)m backward, (11n − 3m + 5)m with the states made again") {
+    "algorithm 1 as published: (4n − m + 2)m operations forward, (7n − 2m + 3)m backward, (11n − 3m + 5)m with the "
+    "states made again") {
   std::vector<std::pair<Index, Index>> all = sizes;
   all.insert(all.end(), {{4, 4}, {32, 32}});
   for (const auto& [n, m] : all) {
     Algorithm1 published(trapezoid(n, m));
     const Numbers h = numbers(gaussian<double>(n, 1, 2));
     Numbers g = numbers(gaussian<double>(n, 1, 3));
-    const Index forward = operations_of([&] { published.forward(h); }), backward = operations_of([&] { published.backward(g); });
+    const Index forward = operations_of([&] { published.forward(h); }),
+                backward = operations_of([&] { published.backward(g); });
     CHECK(forward == (4 * n - m + 2) * m);
     CHECK(backward == (7 * n - 2 * m + 3) * m);
     CHECK(forward + backward == (11 * n - 3 * m + 5) * m);
@@ -122,7 +126,8 @@ TEST_CASE(
 
 TEST_CASE("householder one by one computes what algorithm 1 computes") {
   for (const auto& [n, m] : sizes) {
-    Sample<double> sample("householder", "{apply: sequential, normalise_columns: false, reflections: " + std::to_string(m) + "}", n);
+    Sample<double> sample("householder",
+                          "{apply: sequential, normalise_columns: false, reflections: " + std::to_string(m) + "}", n);
     Matrix<double> U = Matrix<double>::Zero(n, m);
     for (Index j = 0, first = 0; j < m; first += n - j, ++j)
       U.col(j).tail(n - j) = as_vector(sample.theta.blocks()[0]).segment(first, n - j);
@@ -152,7 +157,8 @@ TEST_CASE("cost() of householder one by one is the published count, and how what
     const Cost cost = make_map<float>("householder", options, n, n)->cost(1),
                three = make_map<float>("householder", options, n, n)->cost(3);
     Matrix<Counted> U = trapezoid(n, m).cast<Counted>(), dU = U;
-    Vector<Counted> twice(m), x = gaussian<double>(n, 1, 2).cast<Counted>(), g = gaussian<double>(n, 1, 3).cast<Counted>(), h(m);
+    Vector<Counted> twice(m), x = gaussian<double>(n, 1, 2).cast<Counted>(),
+                              g = gaussian<double>(n, 1, 3).cast<Counted>(), h(m);
 
     Algorithm1 published(trapezoid(n, m));
     Numbers gradient = numbers(gaussian<double>(n, 1, 3));
@@ -163,19 +169,22 @@ TEST_CASE("cost() of householder one by one is the published count, and how what
     CHECK(cost.apply == (4 * n - m + 2) * m);
     CHECK(cost.apply_adjoint + cost.accumulate == (11 * n - 3 * m + 5) * m);
     CHECK(cost.apply_adjoint + cost.accumulate - cost.apply == (7 * n - 2 * m + 3) * m);
-    CHECK(three.apply + three.apply_adjoint + three.accumulate == 3 * (cost.apply + cost.apply_adjoint + cost.accumulate));
+    CHECK(three.apply + three.apply_adjoint + three.accumulate ==
+          3 * (cost.apply + cost.apply_adjoint + cost.accumulate));
 
     const SequentialReflections<Counted> reflections{U, twice};
     CHECK(cost.refresh == operations_of([&] {
             for (Index j = 0; j < m; ++j) twice[j] = Counted(2) / U.col(j).tail(n - j).squaredNorm();
           }));
-    const Index apply = operations_of([&] { reflections.apply(x); }), adjoint = operations_of([&] { reflections.apply_adjoint(g); }),
+    const Index apply = operations_of([&] { reflections.apply(x); }),
+                adjoint = operations_of([&] { reflections.apply_adjoint(g); }),
                 accumulate = operations_of([&] { reflections.accumulate(x, g, h, dU); });
     // Forward the published count has n rows in each difference, ours n − k, and two operations for 2/‖u‖², ours one.
     const Index zeros = m * (m - 1) / 2, stored = n * m - zeros;
     CHECK(apply == forward - 2 * zeros - m);
-    // Backward Wᵀ is applied in the time loop and again behind it (4 for each number of U), reflections of the state are undone (2), Ū is
-    // added to a sum (1); five operations on each zero and a factor of 2 twice in each reflection are saved.
+    // Backward Wᵀ is applied in the time loop and again behind it (4 for each number of U), reflections of the state
+    // are undone (2), Ū is added to a sum (1); five operations on each zero and a factor of 2 twice in each reflection
+    // are saved.
     CHECK(adjoint + accumulate == forward + backward + 7 * stored - 5 * zeros - 2 * m);
   }
 }
@@ -183,7 +192,8 @@ TEST_CASE("cost() of householder one by one is the published count, and how what
 TEST_CASE("cost() of n reflections has the sign u₁ beside those of n − 1") {
   for (const Index n : {2, 5, 16}) {
     const auto cost = [&](Index m) {
-      return make_map<double>("householder", "{apply: sequential, reflections: " + std::to_string(m) + "}", n, n)->cost(1);
+      return make_map<double>("householder", "{apply: sequential, reflections: " + std::to_string(m) + "}", n, n)
+          ->cost(1);
     };
     CHECK(cost(n).apply == cost(n - 1).apply + 1);
     CHECK(cost(n).apply_adjoint == cost(n - 1).apply_adjoint + 1);

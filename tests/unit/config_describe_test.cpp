@@ -22,7 +22,8 @@ TEST_CASE("the description of an experiment is a valid experiment") {
   CHECK(contains(text, "reflections: 16                 # number of reflections m (an integer, at least 1)\n"));
   // Taking the description and taking the defaults is the same.
   const std::string few =
-      "name: my-experiment\ntask: {plugin: adding, length: 2}\nmodel: {cell: {plugin: elman, hidden: 128}, recurrent: householder}\n"
+      "name: my-experiment\ntask: {plugin: adding, length: 2}\nmodel: {cell: {plugin: elman, hidden: 128}, recurrent: "
+      "householder}\n"
       "optimizer: adam\ntrain: {steps: 5000}\n";
   CHECK(load(few).resolved_yaml == loaded.resolved_yaml);
 }
@@ -46,7 +47,8 @@ TEST_CASE("the JSON schema names every plugin, its options and their ranges") {
   CHECK(schema["properties"]["scalar"]["enum"] == nlohmann::json({"float32", "float64"}));
   const auto& recurrent = schema["properties"]["model"]["properties"]["recurrent"]["oneOf"];
   CHECK(recurrent[0]["enum"] == nlohmann::json({"dense", "householder", "scaled_cayley"}));
-  const auto householder = std::ranges::find_if(recurrent, [](const auto& choice) { return choice.value("title", "") == "householder"; });
+  const auto householder =
+      std::ranges::find_if(recurrent, [](const auto& choice) { return choice.value("title", "") == "householder"; });
   REQUIRE(householder != recurrent.end());
   CHECK((*householder)["properties"]["plugin"]["const"] == "householder");
   CHECK((*householder)["properties"]["reflections"]["minimum"] == 1);
@@ -66,7 +68,8 @@ TEST_CASE("command lines are read by the table") {
   const std::vector<std::string> short_form = {"runs", "-o", "x.html"};
   CHECK(parse_arguments("report", short_form).value("--output") == "x.html");
   const std::vector<std::string> misspelt = {"--dry-rn"};
-  CHECK_THROWS_WITH_AS(parse_arguments("run", misspelt), "`stiefel run` has no option --dry-rn; did you mean '--dry-run'?", Error);
+  CHECK_THROWS_WITH_AS(parse_arguments("run", misspelt),
+                       "`stiefel run` has no option --dry-rn; did you mean '--dry-run'?", Error);
   const std::vector<std::string> short_of_value = {"--threads"};
   CHECK_THROWS_AS(parse_arguments("run", short_of_value), Error);
   CHECK_THROWS_WITH_AS(find_command("validat"), "there is no command 'validat'; did you mean 'validate'?", Error);
@@ -78,7 +81,8 @@ TEST_CASE("bash completes commands, options and files") {
   folder.write("other.txt", "");
   const std::string script = folder.write("completion.bash", stiefel::cli::bash_completion());
   const auto complete = [&](const std::string& words) {
-    const std::string command = "cd '" + folder.path.string() + "' && bash -c 'source \"" + script + "\"; COMP_WORDS=(" + words +
+    const std::string command = "cd '" + folder.path.string() + "' && bash -c 'source \"" + script +
+                                "\"; COMP_WORDS=(" + words +
                                 "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _stiefel; echo \"${COMPREPLY[*]}\"'";
     std::string output;
     FILE* pipe = popen(command.c_str(), "r");

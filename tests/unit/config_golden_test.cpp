@@ -5,8 +5,9 @@
 //     -----
 //     the expected message
 //
-// Lines `# with: key=value` at the top of an experiment are command-line overrides, and <0xHH> stands for a byte that a text
-// file cannot show. STIEFEL_WRITE_GOLDEN=1 rewrites the expected messages; review the difference before you commit it.
+// Lines `# with: key=value` at the top of an experiment are command-line overrides, and <0xHH> stands for a byte that a
+// text file cannot show. STIEFEL_WRITE_GOLDEN=1 rewrites the expected messages; review the difference before you commit
+// it.
 #include <doctest/doctest.h>
 #include <algorithm>
 #include <cstdlib>
@@ -127,7 +128,8 @@ TEST_CASE("every invalid experiment is refused with the expected message") {
   for (auto& [area, cases] : all.areas) {
     for (Case& c : cases) {
       const std::string message = refusal(c.name + ".yaml", arguments_in(c.input), registry);
-      CHECK_MESSAGE((write || message == c.expected), area.filename().string(), ": ", c.name, difference(c.expected, message));
+      CHECK_MESSAGE((write || message == c.expected), area.filename().string(), ": ", c.name,
+                    difference(c.expected, message));
       c.expected = message;
     }
     count += cases.size();
@@ -145,7 +147,8 @@ TEST_CASE("malformed YAML is refused with the same message through extends, and 
       if (!c.name.starts_with("yaml_") && !c.name.starts_with("key_duplicate")) continue;
       CAPTURE(c.name);
       const std::string text = with_bytes(c.input);
-      const std::string extending = all.folder.write("extending.yaml", "extends: " + fs::absolute(c.name + ".yaml").string() + "\n");
+      const std::string extending =
+          all.folder.write("extending.yaml", "extends: " + fs::absolute(c.name + ".yaml").string() + "\n");
       CHECK(refusal(extending, {}, registry) == c.expected);
       CHECK_THROWS_AS(load_experiment("base/valid.yaml", {"task=" + text}, registry), Error);
       CHECK_THROWS_AS(choose_plugin(config_test::entries[0], text), Error);

@@ -1,5 +1,5 @@
-// For tests of the configuration: methods with options and nothing else (no object of them can be made), a valid experiment, files for a
-// while.
+// For tests of the configuration: methods with options and nothing else (no object of them can be made), a valid
+// experiment, files for a while.
 #pragma once
 
 #include <unistd.h>
@@ -96,8 +96,14 @@ struct SgdOptions {
 };
 
 template <class Options> constexpr Entry entry(Role role, const char* name, const char* meaning) {
-  return {role,    name,   meaning, &detail::make_options<Options>, &detail::free_options<Options>, [](const void*) { return false; },
-          nullptr, nullptr};
+  return {role,
+          name,
+          meaning,
+          &detail::make_options<Options>,
+          &detail::free_options<Options>,
+          [](const void*) { return false; },
+          nullptr,
+          nullptr};
 }
 
 inline constexpr Entry entries[] = {

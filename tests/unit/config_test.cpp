@@ -98,7 +98,8 @@ TEST_CASE("the resolved text reads back to itself, and names the run") {
   CHECK(load(valid, {"threads=2", "train.recompute=always"}).hash == load(valid).hash);
   CHECK(load(valid, {"seed=2"}).hash != load(valid).hash);
 
-  const std::string many = load(valid, {"optimizer=[{blocks: \"a*\", plugin: sgd}, frozen]", "name=\"yes\""}).resolved_yaml;
+  const std::string many =
+      load(valid, {"optimizer=[{blocks: \"a*\", plugin: sgd}, frozen]", "name=\"yes\""}).resolved_yaml;
   CHECK(load(many).resolved_yaml == many);
   CHECK(contains(many, "name: \"yes\"\n"));
 }
@@ -118,7 +119,8 @@ TEST_CASE("extends lays files over one another, the later over the earlier") {
   folder.write("base/second.yaml", "train: {batch: 20, steps: 200}\nseed: 5\n");
   folder.write("base/deep.yaml", "extends: first.yaml\nseed: 4\n");
   const std::string file = folder.write(
-      "top.yaml", "extends: [base/deep.yaml, base/second.yaml]\ntrain: {batch: 30}\nmodel: {cell: {activation: {slope: 0.3}}}\n");
+      "top.yaml",
+      "extends: [base/deep.yaml, base/second.yaml]\ntrain: {batch: 30}\nmodel: {cell: {activation: {slope: 0.3}}}\n");
   Registry registry = config_test::registry();
   const LoadedExperiment loaded = load_experiment(file, {}, registry);
   CHECK(loaded.experiment.train.batch == 30);
@@ -143,15 +145,17 @@ TEST_CASE("another plugin starts from a fresh node, the same one is merged") {
   };
   CHECK(load_over("model: {recurrent: {plugin: scaled_cayley}}").model.recurrent.plugin == "scaled_cayley");
   CHECK(load_over("model: {recurrent: scaled_cayley}").model.recurrent.plugin == "scaled_cayley");
-  CHECK(options_of<config_test::HouseholderOptions>(load_over("model: {recurrent: householder}").model.recurrent).reflections == 4);
+  CHECK(options_of<config_test::HouseholderOptions>(load_over("model: {recurrent: householder}").model.recurrent)
+            .reflections == 4);
   CHECK(load_over("optimizer: {plugin: sgd}").optimizer[0].rate == 1e-3);
   CHECK(load_over("optimizer: {plugin: adam, epsilon: 1e-4}").optimizer[0].rate == 1e-2);
 }
 
 TEST_CASE("overrides are typed by YAML and reach lists, quoted keys and new sections") {
-  const Experiment e = load(valid, {"train.weight_noise=1e-3", "record.blocks.\"a.b\"=3", "checkpoint.keep=9", "plugins=[]",
-                                    "name=two words", "model.cell.activation.slope=0.5", "optimizer.betas=[0.1, 0.2]"})
-                           .experiment;
+  const Experiment e =
+      load(valid, {"train.weight_noise=1e-3", "record.blocks.\"a.b\"=3", "checkpoint.keep=9", "plugins=[]",
+                   "name=two words", "model.cell.activation.slope=0.5", "optimizer.betas=[0.1, 0.2]"})
+          .experiment;
   CHECK(e.train.weight_noise == 1e-3);
   CHECK(e.record.blocks.back() == std::pair<std::string, Index>("a.b", 3));
   CHECK(e.checkpoint.keep == 9);
@@ -159,14 +163,16 @@ TEST_CASE("overrides are typed by YAML and reach lists, quoted keys and new sect
   CHECK(options_of<config_test::ElmanOptions>(e.model.cell).activation.slope == 0.5);
   CHECK(options_of<config_test::AdamOptions>(e.optimizer[0]).betas == std::vector<double>{0.1, 0.2});
   CHECK(options_of<config_test::AdamOptions>(
-            load(valid + "plugins: [a]\n", {"plugins=[]", "optimizer={plugin: adam, betas: [0, 0.5]}", "optimizer.betas.1=0.7"})
+            load(valid + "plugins: [a]\n",
+                 {"plugins=[]", "optimizer={plugin: adam, betas: [0, 0.5]}", "optimizer.betas.1=0.7"})
                 .experiment.optimizer[0])
             .betas[1] == 0.7);
 }
 
 TEST_CASE("a plugin chosen on the command line keeps what is not the other's, in any order") {
   const Experiment e =
-      load(valid, {"model.cell.hidden=7", "model.cell.plugin=lstm", "optimizer.plugin=sgd", "optimizer.momentum=0.5"}).experiment;
+      load(valid, {"model.cell.hidden=7", "model.cell.plugin=lstm", "optimizer.plugin=sgd", "optimizer.momentum=0.5"})
+          .experiment;
   CHECK(e.model.hidden == 7);
   CHECK(e.model.cell.plugin == "lstm");
   CHECK(e.optimizer[0].rate == 0.01);
@@ -192,7 +198,8 @@ TEST_CASE("files that no case of the golden texts can hold") {
   };
   CHECK(contains(error_of(folder.write("large.yaml", "name: " + std::string(1'100'000, 'x'))),
                  "1100006 bytes; a configuration can have at most 1000000"));
-  CHECK(contains(error_of((folder.path / "absent.yaml").string()), "absent.yaml: cannot be read: there is no such file"));
+  CHECK(
+      contains(error_of((folder.path / "absent.yaml").string()), "absent.yaml: cannot be read: there is no such file"));
   CHECK(contains(error_of(folder.path.string()), "it is a folder"));
   CHECK(contains(error_of("/dev/zero"), "it is not a regular file"));
   std::string wide = "plugins: [";
@@ -206,8 +213,10 @@ TEST_CASE("files that no case of the golden texts can hold") {
   for (int i = 0; i < 20'000; ++i) anchored += "a,";
   CHECK(contains(error_of(folder.write("anchored.yaml", anchored + std::string(60, ']'))), "more than 100000 values"));
   folder.write("half.yaml", "# " + std::string(600'000, 'x') + "\n" + valid);
-  CHECK(contains(error_of(folder.write("twice.yaml", "extends: [half.yaml, half.yaml]\n")), "at most 1000000 are allowed, including"));
-  CHECK_THROWS_WITH_AS(load(valid, {"record.blocks.\"slope\xff\"=100"}), doctest::Contains("slope\\xff\"' must be UTF-8"), Error);
+  CHECK(contains(error_of(folder.write("twice.yaml", "extends: [half.yaml, half.yaml]\n")),
+                 "at most 1000000 are allowed, including"));
+  CHECK_THROWS_WITH_AS(load(valid, {"record.blocks.\"slope\xff\"=100"}),
+                       doctest::Contains("slope\\xff\"' must be UTF-8"), Error);
   std::string path = "task";
   for (int i = 0; i < 60'000; ++i) path += ".a";
   CHECK_THROWS_WITH_AS(load(valid, {path + "=1"}), doctest::Contains("has 60001 keys; at most 64 are allowed"), Error);
@@ -254,7 +263,8 @@ TEST_CASE("options of one plugin from text") {
   const Entry& copy = *std::ranges::find(config_test::entries, std::string("copy"), &Entry::name);
   CHECK(options_of<config_test::CopyOptions>(choose_plugin(copy)).delay == 100);
   CHECK(options_of<config_test::CopyOptions>(choose_plugin(copy, "delay: 30\nlength: 20")).delay == 30);
-  CHECK_THROWS_WITH_AS(choose_plugin(copy, "{delay: 0}", "text"), "text:1:9: copy.delay must be at least 1, got 0", Error);
+  CHECK_THROWS_WITH_AS(choose_plugin(copy, "{delay: 0}", "text"), "text:1:9: copy.delay must be at least 1, got 0",
+                       Error);
 }
 
 TEST_CASE("numbers keep their bits and texts their characters") {
@@ -270,8 +280,8 @@ TEST_CASE("numbers keep their bits and texts their characters") {
     CHECK(std::signbit(std::get<double>(read)) == std::signbit(value));
   }
   CHECK(number_text(1e-5) == "1.0e-05");
-  for (const std::string text :
-       {"", "true", "null", "1e3", "a: b", " x", "#x", "*", "two words", "\"q\"\\", "line\nend", "Löwdin", "-", "@x", "{", "y"}) {
+  for (const std::string text : {"", "true", "null", "1e3", "a: b", " x", "#x", "*", "two words", "\"q\"\\",
+                                 "line\nend", "Löwdin", "-", "@x", "{", "y"}) {
     Problems problems;
     const std::optional<Node> node = parse_yaml("k: " + quoted_text(text), "t", problems);
     REQUIRE(problems.empty());
@@ -282,7 +292,8 @@ TEST_CASE("numbers keep their bits and texts their characters") {
 }
 
 TEST_CASE("names of runs") {
-  for (const char* name : {"a", "adding-400", "two words", "Löwdin", "v1.2", "x_y"}) CHECK(file_name_fault(name).empty());
+  for (const char* name : {"a", "adding-400", "two words", "Löwdin", "v1.2", "x_y"})
+    CHECK(file_name_fault(name).empty());
   for (const char* name : {"", ".", "..", "a/b", "../a", "a..b", "-x", ".hidden", "a\nb", " a", "a ", "/abs"})
     CHECK(!file_name_fault(name).empty());
 }

@@ -34,7 +34,8 @@ TEST_CASE("a wrong gradient is named with its worst entries") {
   CHECK(line->worst[0].block == "W");
   CHECK(line->worst[0].got != line->worst[0].expected);
   CHECK(line->at.seed == 1);
-  CHECK(report.text("stiefel check x.so").find("again: stiefel check x.so --scalar float64 --seed 1") != std::string::npos);
+  CHECK(report.text("stiefel check x.so").find("again: stiefel check x.so --scalar float64 --seed 1") !=
+        std::string::npos);
   CHECK_FALSE(failed(report, "adjoint"));
 }
 
@@ -84,7 +85,8 @@ TEST_CASE("extrapolated differences reach ten digits") {
 }
 
 TEST_CASE("directions stay on their manifold and slopes are the derivatives along them") {
-  const std::vector<BlockSpec> blocks = {{"f", 3}, {"o", 16, 4, 4, Manifold::orthogonal}, {"u", 18, 6, 3, Manifold::unitary}};
+  const std::vector<BlockSpec> blocks = {
+      {"f", 3}, {"o", 16, 4, 4, Manifold::orthogonal}, {"u", 18, 6, 3, Manifold::unitary}};
   const std::vector<Index> offsets = {0, 3, 19, 37};
   std::vector<double> theta(37), weights(37);
   Blocks<double> all(theta.data(), offsets.data(), 3);
@@ -93,7 +95,8 @@ TEST_CASE("directions stay on their manifold and slopes are the derivatives alon
   Rng rng(1);
   scatter(all, blocks, 0.4, rng);
   for (double& w : weights) w = rng.normal();
-  const CMat<double> O = as_matrix(std::span<const double>(all[1]), 4, 4), U = as_matrix(std::span<const double>(all[2]), 6, 3);
+  const CMat<double> O = as_matrix(std::span<const double>(all[1]), 4, 4),
+                     U = as_matrix(std::span<const double>(all[2]), 6, 3);
   CHECK((O.transpose() * O - Matrix<double>::Identity(4, 4)).norm() < 1e-14);
   CHECK((U.transpose() * U - Matrix<double>::Identity(3, 3)).norm() < 1e-14);  // the real part of UᴴU
   const auto directions = directions_of(blocks, 100, 1);

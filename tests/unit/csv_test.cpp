@@ -81,7 +81,8 @@ std::vector<Damage> damaged_files() {
       {"f:2:1: column \"a\" holds \"1,5\"", "a\n\"1,5\"\n"},
       {"f:2:1: column \"a\" holds \"\u0661\"", "a\n\u0661\n"},
       {"f:2:1: column \"a\" holds \"1?2\"", "a\n\"1\n2\"\n"},
-      {"f:2:1: column \"a\" holds \"????????????????????????????????????????…\"", "a\n" + std::string(100, '\x01') + "\n"},
+      {"f:2:1: column \"a\" holds \"????????????????????????????????????????…\"",
+       "a\n" + std::string(100, '\x01') + "\n"},
       {"f:2:1: column \"a\" holds \"1\"2\"", "a\n1\"2\n"},
       {"f:1:3: the header has column \"\u00e4\" twice", "\xc3\xa4,\xc3\xa4\n"},
       {"f:2:1: a quote that is never closed", "a\n\"1\n2\n3\n"},
@@ -107,7 +108,8 @@ TEST_CASE("fields, quotes, separators and line ends") {
   CHECK(rows_of("\xef\xbb\xbf"
                 "a;b\r\n1; 2 \r\n\r\n\n3;4\r\n",
                 ';') == Rows{{"a", "b"}, {"1", " 2 "}, {"3", "4"}});
-  CHECK(rows_of("\"a b\",\"c,d\"\n\"1\"\"2\"\"\",\"x\ny\"\n\"\",\n") == Rows{{"a b", "c,d"}, {"1\"2\"", "x\ny"}, {"", ""}});
+  CHECK(rows_of("\"a b\",\"c,d\"\n\"1\"\"2\"\"\",\"x\ny\"\n\"\",\n") ==
+        Rows{{"a b", "c,d"}, {"1\"2\"", "x\ny"}, {"", ""}});
   CHECK(rows_of("a\tb\n\"\t\"\t2\n", '\t') == Rows{{"a", "b"}, {"\t", "2"}});
   CHECK(rows_of("a,b\n5\" pipe,\"\"\"\"\n") == Rows{{"a", "b"}, {"5\" pipe", "\""}});
   CHECK(rows_of("only") == Rows{{"only"}});

@@ -1,4 +1,5 @@
-// Bounded singular values, the non-normal Schur form and low-rank projected updates: golden numbers and what each promises.
+// Bounded singular values, the non-normal Schur form and low-rank projected updates: golden numbers and what each
+// promises.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -33,7 +34,8 @@ Complex complex_part(const Matrix<double>& form) { return from_re_over_im(form.l
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("maps and gradients are those of their definitions, by an independent NumPy script", S, float, double) {
+TEST_CASE_TEMPLATE("maps and gradients are those of their definitions, by an independent NumPy script", S, float,
+                   double) {
   check_golden<S>("spectral_householder", "{left: 2, right: 4, margin: 0.3}", "spectral_householder_6");
   check_golden<S>("nonnormal", "{}", "nonnormal_5");
   check_golden<S>("nonnormal", "{}", "nonnormal_6");
@@ -41,7 +43,8 @@ TEST_CASE_TEMPLATE("maps and gradients are those of their definitions, by an ind
 
 TEST_CASE("numbers of parameters") {
   CHECK(count("spectral_householder", "{left: 3, right: 5}", 9) == 9 * (3 + 5) - 3 * 2 / 2 - 5 * 4 / 2 + 9);
-  for (const Index n : {1, 2, 7, 8}) CHECK(count("nonnormal", "{}", n) == n * (n - 1) / 2 + n + n * (n - 1) / 2 - n / 2);
+  for (const Index n : {1, 2, 7, 8})
+    CHECK(count("nonnormal", "{}", n) == n * (n - 1) / 2 + n + n * (n - 1) / 2 - n / 2);
   CHECK(count("low_rank_projection", "{}", 7) == 49);
   CHECK(count("low_rank_projection", "{field: complex}", 14) == 98);
 }
@@ -51,14 +54,17 @@ TEST_CASE("spectral_householder: its singular values are the bounded ones of its
   for (const double value : sample.map->spectrum().singular_values) CHECK(value == doctest::Approx(1.5));
   Rng rng(2, "away");
   std::vector<double> expected;
-  for (double& x : sample.theta.blocks()[1]) expected.push_back(1.5 + 0.8 * (1 / (1 + std::exp(-(x = 3 * rng.normal()))) - 0.5));
+  for (double& x : sample.theta.blocks()[1])
+    expected.push_back(1.5 + 0.8 * (1 / (1 + std::exp(-(x = 3 * rng.normal()))) - 0.5));
   std::sort(expected.rbegin(), expected.rend());
   sample.map->refresh(sample.theta.constant());
   const std::vector<double> values = sample.map->spectrum().singular_values;
   for (std::size_t i = 0; i < values.size(); ++i) CHECK(values[i] == doctest::Approx(expected[i]));
   CHECK(recorded(sample).at("s_max") == doctest::Approx(expected.front()));
-  CHECK_THROWS_WITH_AS(make_map<float>("spectral_householder", "{left: 8}", 8, 8), doctest::Contains("at most 7"), Error);
-  CHECK_THROWS_WITH_AS(make_map<float>("spectral_householder", "{left: 2, margin: 2}", 8, 8), doctest::Contains("margin"), Error);
+  CHECK_THROWS_WITH_AS(make_map<float>("spectral_householder", "{left: 8}", 8, 8), doctest::Contains("at most 7"),
+                       Error);
+  CHECK_THROWS_WITH_AS(make_map<float>("spectral_householder", "{left: 2, margin: 2}", 8, 8),
+                       doctest::Contains("margin"), Error);
 }
 
 TEST_CASE("nonnormal: orthogonal at the start, eigenvalues of its blocks whatever T is") {
@@ -71,8 +77,8 @@ TEST_CASE("nonnormal: orthogonal at the start, eigenvalues of its blocks whateve
   CHECK(defect(sample.W()) > 0.1);
   std::vector<std::complex<double>> left = sample.map->spectrum().eigenvalues;
   const auto take = [&](std::complex<double> value) {
-    const auto nearest =
-        std::min_element(left.begin(), left.end(), [&](auto a, auto b) { return std::abs(a - value) < std::abs(b - value); });
+    const auto nearest = std::min_element(left.begin(), left.end(),
+                                          [&](auto a, auto b) { return std::abs(a - value) < std::abs(b - value); });
     CHECK(std::abs(*nearest - value) < 1e-10);
     left.erase(nearest);
   };
@@ -107,8 +113,10 @@ TEST_CASE("low_rank_projection: the same for unitary matrices") {
     Sample<double> projected("low_rank_projection", "{field: complex}", 2 * n),
         tangent("low_rank_projection", "{field: complex, update: tangent}", 2 * n);
     const Complex W = complex_part(projected.W()), A = W.adjoint() * step;
-    CHECK((complex_part(after(projected, re_over_im<double>(step))) - polar<std::complex<double>>(W + step)).norm() < 1e-12);
-    CHECK((complex_part(after(tangent, re_over_im<double>(step))) - W * pade_exponential<std::complex<double>>((A - A.adjoint()) / 2))
+    CHECK((complex_part(after(projected, re_over_im<double>(step))) - polar<std::complex<double>>(W + step)).norm() <
+          1e-12);
+    CHECK((complex_part(after(tangent, re_over_im<double>(step))) -
+           W * pade_exponential<std::complex<double>>((A - A.adjoint()) / 2))
               .norm() < 1e-12);
   }
 }

@@ -1,4 +1,5 @@
-// Gradients in float32 against float64 at sizes around those of vectors, tiles, slices and chunks, with sequences of unequal lengths.
+// Gradients in float32 against float64 at sizes around those of vectors, tiles, slices and chunks, with sequences of
+// unequal lengths.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -24,7 +25,8 @@ struct Size {
 
 Experiment experiment(const std::string& cell, const std::string& recurrent, const Size& size, const char* scalar) {
   const std::string text = fmt::format(
-      "name: probe\nscalar: {}\ntask: {{plugin: adding, length: {}}}\nmodel:\n  cell: {{hidden: {}, {}}}\n  recurrent: {{{}}}\n"
+      "name: probe\nscalar: {}\ntask: {{plugin: adding, length: {}}}\nmodel:\n  cell: {{hidden: {}, {}}}\n  recurrent: "
+      "{{{}}}\n"
       "  input: {{bias_init: uniform}}\n  initial_state: {{kind: learned, init: uniform, scale: 0.5}}\n"
       "optimizer: {{plugin: sgd, rate: 0.1}}\ntrain: {{batch: {}, steps: 1}}\n",
       scalar, std::max<Index>(size.steps, 3), size.units, cell, recurrent, size.batch);
@@ -55,8 +57,8 @@ void compare(const std::string& cell, const std::string& recurrent, const Size& 
       worst = std::max(worst, std::abs(got[std::size_t(k)] - expected[std::size_t(k)]));
       largest = std::max(largest, std::abs(expected[std::size_t(k)]));
     }
-    INFO(exact.layout().block(i).name << " of " << cell << " " << recurrent << ", n = " << size.units << ", B = " << size.batch
-                                      << ", T = " << size.steps);
+    INFO(exact.layout().block(i).name << " of " << cell << " " << recurrent << ", n = " << size.units
+                                      << ", B = " << size.batch << ", T = " << size.steps);
     CHECK(worst <= 1e-4 * largest);
   }
 }
@@ -84,11 +86,14 @@ TEST_CASE("float32 gradients are those of float64: elman with an exponential") {
   compare_all_sizes("plugin: elman, activation: tanh", "plugin: lie_exponential, base: moving");
 }
 TEST_CASE("float32 gradients are those of float64: elman with complex reflections, structured and dense") {
-  compare_all_sizes("plugin: elman, activation: modrelu", "plugin: unitary_householder, reflections: 2, route: structured", 3);
-  compare_all_sizes("plugin: elman, activation: modrelu", "plugin: unitary_householder, reflections: 2, route: dense", 3);
+  compare_all_sizes("plugin: elman, activation: modrelu",
+                    "plugin: unitary_householder, reflections: 2, route: structured", 3);
+  compare_all_sizes("plugin: elman, activation: modrelu", "plugin: unitary_householder, reflections: 2, route: dense",
+                    3);
 }
 TEST_CASE("float32 gradients are those of float64: elman with bounded singular values") {
-  compare_all_sizes("plugin: elman, activation: tanh", "plugin: spectral_householder, left: 2, right: 1, route: structured", 3);
+  compare_all_sizes("plugin: elman, activation: tanh",
+                    "plugin: spectral_householder, left: 2, right: 1, route: structured", 3);
 }
 TEST_CASE("float32 gradients are those of float64: elman with Kronecker factors") {
   compare_all_sizes("plugin: elman, activation: modrelu", "plugin: kronecker");

@@ -17,10 +17,13 @@ template <class S> void check_golden(const std::string& map, const std::string& 
   REQUIRE(Index(sample.theta.numbers.size()) == theta.size());
   for (Index k = 0; k < theta.size(); ++k) sample.theta.numbers[std::size_t(k)] = S(theta(k));
   sample.map->refresh(sample.theta.constant());
-  const double tolerance = 100 * double(std::numeric_limits<S>::epsilon()), of_W = tolerance * std::max(1.0, W.cwiseAbs().maxCoeff());
+  const double tolerance = 100 * double(std::numeric_limits<S>::epsilon()),
+               of_W = tolerance * std::max(1.0, W.cwiseAbs().maxCoeff());
   const Matrix<S> I = Matrix<S>::Identity(W.cols(), W.cols()), dW = G.cast<S>();
   CHECK((sample.W().template cast<double>() - W).cwiseAbs().maxCoeff() < of_W);
-  CHECK((sample.adjoint(Matrix<S>::Identity(W.rows(), W.rows())).template cast<double>() - W.transpose()).cwiseAbs().maxCoeff() < of_W);
+  CHECK((sample.adjoint(Matrix<S>::Identity(W.rows(), W.rows())).template cast<double>() - W.transpose())
+            .cwiseAbs()
+            .maxCoeff() < of_W);
   const std::vector<S> gradient = sample.gradient(I, dW);
   Parameters<S> dense(sample.map->blocks());
   Matrix<S> materialised(W.rows(), W.cols());

@@ -64,21 +64,29 @@ TEST_CASE("a sound batch passes, with labels that do not count and steps that ar
 
 TEST_CASE("a batch by which a pass would read beyond its memory is refused by name, split and number") {
   CHECK(refusal_of_batch([](auto& batch) { batch.label(2, 1) = 2; }) ==
-        "the task letters (letters.so) is wrong: in batch 7 of train, label 2 at step 2 of sequence 1 is invalid: it must be from 0 to 1; "
+        "the task letters (letters.so) is wrong: in batch 7 of train, label 2 at step 2 of sequence 1 is invalid: it "
+        "must be from 0 to 1; "
         "`stiefel check` "
         "tests it");
   CHECK(refusal_of_batch([](auto& batch) { batch.label(0, 0) = -1; }).find("label -1 at step 0") != std::string::npos);
   CHECK(refusal_of_batch([](auto& batch) { batch.symbol(3, 0) = 5; }).find("symbol 5 at step 3") != std::string::npos);
-  CHECK(refusal_of_batch([](auto& batch) { batch.length(1) = 5; }).find("sequence 1 has length 5 in a batch of 4 steps") !=
-        std::string::npos);
+  CHECK(refusal_of_batch([](auto& batch) {
+          batch.length(1) = 5;
+        }).find("sequence 1 has length 5 in a batch of 4 steps") != std::string::npos);
   CHECK(refusal_of_batch([](auto& batch) { batch.length(1) = 0; }).find("has length 0") != std::string::npos);
   for (const double weight : {-1.0, std::nan(""), std::numeric_limits<double>::infinity()})
-    CHECK(refusal_of_batch([&](auto& batch) { batch.weight(1, 1) = weight; }).find("is invalid: it must be finite and ≥ 0") !=
-          std::string::npos);
-  const TaskShape last{
-      .input = InputKind::symbols, .input_size = 5, .output_size = 2, .readout = ReadoutKind::last, .labels = true, .steps = 4};
-  CHECK(refusal_of_batch([&](auto& batch) { batch.resize(last, 3, 4); }).find("resized the batch for a shape other than") !=
-        std::string::npos);
+    CHECK(refusal_of_batch([&](auto& batch) {
+            batch.weight(1, 1) = weight;
+          }).find("is invalid: it must be finite and ≥ 0") != std::string::npos);
+  const TaskShape last{.input = InputKind::symbols,
+                       .input_size = 5,
+                       .output_size = 2,
+                       .readout = ReadoutKind::last,
+                       .labels = true,
+                       .steps = 4};
+  CHECK(refusal_of_batch([&](auto& batch) {
+          batch.resize(last, 3, 4);
+        }).find("resized the batch for a shape other than") != std::string::npos);
   CHECK(refusal_of_batch([](auto& batch) {
           batch.resize({.input_size = 1, .output_size = 1, .steps = 4}, 3, 4);
         }).find("a shape other than") != std::string::npos);
@@ -89,12 +97,16 @@ TEST_CASE("a batch by which a pass would read beyond its memory is refused by na
 }
 
 TEST_CASE("shapes, metrics and counts that cannot be are refused") {
-  CHECK(refusal([](Letters& task) { task.shape_.output_size = 0; }).find("is wrong: output_size is 0") != std::string::npos);
+  CHECK(refusal([](Letters& task) { task.shape_.output_size = 0; }).find("is wrong: output_size is 0") !=
+        std::string::npos);
   CHECK(refusal([](Letters& task) { task.shape_.input_size = -1; }).find("input_size is -1") != std::string::npos);
   CHECK(refusal([](Letters& task) { task.shape_.steps = 0; }).find("steps is 0") != std::string::npos);
   for (const char* name : {"loss", "", "Accuracy", "a/b"})
-    CHECK(refusal([&](Letters& task) { task.metrics_ = {{name}}; }).find("is not a valid metric name") != std::string::npos);
-  CHECK(refusal([](Letters& task) { task.metrics_ = {{"a"}, {"a"}}; }).find("is not a valid metric name") != std::string::npos);
+    CHECK(refusal([&](Letters& task) { task.metrics_ = {{name}}; }).find("is not a valid metric name") !=
+          std::string::npos);
+  CHECK(refusal([](Letters& task) {
+          task.metrics_ = {{"a"}, {"a"}};
+        }).find("is not a valid metric name") != std::string::npos);
   const GuardedTask<double> task = guarded_letters([](Letters&) {});
   CHECK(task.batches(Split::train) == 5);
   CHECK_THROWS_WITH_AS(task.batches(Split::test), doctest::Contains("batches(test) is -1"), Error);
@@ -103,8 +115,9 @@ TEST_CASE("shapes, metrics and counts that cannot be are refused") {
 TEST_CASE("whatever a task throws names it") {
   const GuardedTask<double> task = guarded_letters([](Letters&) {});
   CHECK_THROWS_WITH_AS(task.baseline(), "no baseline, in baseline() of letters (letters.so)", Error);
-  CHECK_THROWS_WITH_AS(task.loss(CMat<double>(nullptr, 0, 0, Eigen::OuterStride<>(0)), {}, mat<double>(nullptr, 0, 0, 0)),
-                       doctest::Contains("type int was thrown in loss() of letters"), Error);
+  CHECK_THROWS_WITH_AS(
+      task.loss(CMat<double>(nullptr, 0, 0, Eigen::OuterStride<>(0)), {}, mat<double>(nullptr, 0, 0, 0)),
+      doctest::Contains("type int was thrown in loss() of letters"), Error);
 }
 
 TEST_CASE("names and sizes of blocks") {

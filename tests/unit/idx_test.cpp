@@ -16,7 +16,8 @@ const std::string mend = "Fetch it again.";
 const std::string values = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, char(255)};
 const std::string good = header({3, 2, 2}) + values;
 
-/// The sentence without the file's name, which must stand at its beginning, and without the mend, which must stand at its end.
+/// The sentence without the file's name, which must stand at its beginning, and without the mend, which must stand at
+/// its end.
 std::string refusal(const fs::path& file, std::size_t dimensions = 3) {
   try {
     read_idx(file.string(), dimensions, mend);
@@ -71,7 +72,8 @@ std::vector<Damage> damaged_files() {
   };
   for (const char type : {0x00, 0x07, 0x09, 0x0b, 0x0c, 0x0d, 0x0e, 0x7f})
     all.push_back({"an IDX file of values of type ", std::string{'\0', '\0', type, '\x03'} + good.substr(4)});
-  for (std::size_t length = 4; length < 16; ++length) all.push_back({"ends inside the header, after ", good.substr(0, length)});
+  for (std::size_t length = 4; length < 16; ++length)
+    all.push_back({"ends inside the header, after ", good.substr(0, length)});
   return all;
 }
 
@@ -91,7 +93,8 @@ TEST_CASE("arrays are read, plain, compressed, and compressed in two parts") {
   }
   const std::string large(3000001, '\x05');
   write_gzip(folder.path / "large", header({3000001}) + large);
-  CHECK(read_idx((folder.path / "large").string(), 1, mend).values == std::vector<std::uint8_t>(large.begin(), large.end()));
+  CHECK(read_idx((folder.path / "large").string(), 1, mend).values ==
+        std::vector<std::uint8_t>(large.begin(), large.end()));
 }
 
 TEST_CASE("damaged files are refused, plain and compressed") {

@@ -11,7 +11,8 @@ using namespace stiefel;
 
 namespace {
 
-template <class S = double> Matrix<S> filled(const Initialiser& initialiser, Index rows, Index cols, std::uint64_t seed = 3) {
+template <class S = double>
+Matrix<S> filled(const Initialiser& initialiser, Index rows, Index cols, std::uint64_t seed = 3) {
   Rng rng(seed, "initial");
   Matrix<S> values(rows, cols);
   initialiser.fill(view(values), rng);
@@ -68,7 +69,8 @@ TEST_CASE_TEMPLATE("orthogonal initial values are orthogonal, whichever side is 
 }
 
 TEST_CASE("orthogonal initial values follow the Haar measure") {
-  // For Haar Q in O(n): E Q_ij² = 1/n, E tr Q = 0 and E (tr Q)² = 1; without the sign correction of QR the trace is biased.
+  // For Haar Q in O(n): E Q_ij² = 1/n, E tr Q = 0 and E (tr Q)² = 1; without the sign correction of QR the trace is
+  // biased.
   const int samples = 3000;
   double trace = 0, square = 0, corner = 0;
   int positive = 0;

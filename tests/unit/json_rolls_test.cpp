@@ -13,7 +13,8 @@ RollSet read(const Bytes& bytes) { return read_json_rolls(bytes, named); }
 /// A file whose training pieces are these.
 Bytes with(const Bytes& train) { return "{\"train\": " + train + ", \"valid\": [], \"test\": []}"; }
 
-const Bytes good = "{\"test\": [[[60]]], \"train\": [[[60, 64, 67], [], [21, 108]], [[72.0], [-1, 72]]], \"valid\": []}";
+const Bytes good =
+    "{\"test\": [[[60]]], \"train\": [[[60, 64, 67], [], [21, 108]], [[72.0], [-1, 72]]], \"valid\": []}";
 
 std::vector<Damage> damages_of_syntax() {
   return {
@@ -71,14 +72,17 @@ std::vector<Damage> damages_of_structure() {
       {"train, piece 1, step 1, where a MIDI note is expected: there is a boolean", with("[[[true]]]")},
       {"train, piece 1, step 1, where a MIDI note is expected: there is null", with("[[[null]]]")},
       {"train, piece 1, step 1, where a MIDI note is expected: there is an object", with("[[[{\"train\": []}]]]")},
-      {"train, piece 1, step 1, where a MIDI note is expected: 20 is not a note of a piano, 21 to 108", with("[[[20]]]")},
+      {"train, piece 1, step 1, where a MIDI note is expected: 20 is not a note of a piano, 21 to 108",
+       with("[[[20]]]")},
       {"train, piece 1, step 1, where a MIDI note is expected: 109 is not a note", with("[[[109]]]")},
       {"train, piece 1, step 1, where a MIDI note is expected: -2 is not a note", with("[[[-2]]]")},
       {"train, piece 1, step 1, where a MIDI note is expected: 1000 is not a note", with("[[[18446744073709551615]]]")},
-      {"train, piece 1, step 1, where a MIDI note is expected: -9223372036854775808 is not a note", with("[[[-9223372036854775808]]]")},
+      {"train, piece 1, step 1, where a MIDI note is expected: -9223372036854775808 is not a note",
+       with("[[[-9223372036854775808]]]")},
       {"train, piece 1, step 1, where a MIDI note is expected: 60.5 is not a MIDI note", with("[[[60.5]]]")},
       {"train, piece 1, step 1, where a MIDI note is expected: 1e+300 is not a MIDI note", with("[[[1e300]]]")},
-      {"train, piece 1, step 1, where a MIDI note is expected: 1e+100 is not a MIDI note", with("[[[1" + Bytes(100, '0') + "]]]")},
+      {"train, piece 1, step 1, where a MIDI note is expected: 1e+100 is not a MIDI note",
+       with("[[[1" + Bytes(100, '0') + "]]]")},
   };
 }
 

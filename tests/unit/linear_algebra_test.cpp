@@ -65,7 +65,8 @@ TEST_CASE_TEMPLATE("inverse and solution, also of a block of a larger matrix", T
     CHECK((A * X - B).norm() < 1e-12);
   }
   Matrix<T> singular = Matrix<T>::Zero(2, 2);
-  CHECK_THROWS_WITH_AS(invert(view(singular)), "a matrix to be inverted is singular: pivot 1 is zero; lower the rate", Error);
+  CHECK_THROWS_WITH_AS(invert(view(singular)), "a matrix to be inverted is singular: pivot 1 is zero; lower the rate",
+                       Error);
 }
 
 TEST_CASE_TEMPLATE("singular values, and the factors that give the matrix back", T, double, C) {
@@ -108,7 +109,8 @@ TEST_CASE("complex matrices: the discrete Fourier transform is unitary, a phase 
   const Index n = 6;
   Matrix<C> F(n, n), P = Matrix<C>::Zero(n, n);
   for (Index i = 0; i < n; ++i)
-    for (Index j = 0; j < n; ++j) F(i, j) = std::polar(1 / std::sqrt(double(n)), -2 * std::numbers::pi * double(i * j) / double(n));
+    for (Index j = 0; j < n; ++j)
+      F(i, j) = std::polar(1 / std::sqrt(double(n)), -2 * std::numbers::pi * double(i * j) / double(n));
   for (Index i = 0; i < n; ++i) P(i, i) = std::polar(double(n - i), 0.4 * double(i));
   Matrix<C> A = F * P * F.adjoint();
   std::vector<double> s(n);
@@ -139,9 +141,9 @@ TEST_CASE("a matrix with NaN is reported, not passed to LAPACK") {
   A(1, 2) = std::numeric_limits<double>::quiet_NaN();
   std::vector<double> s(3);
   std::vector<C> values(3);
-  for (const auto& call : std::vector<std::function<void()>>{[&] { singular_values(view(A), s); }, [&] { eigenvalues(view(A), values); },
-                                                             [&] { hermitian_eigen(view(A), s); }, [&] { invert(view(A)); },
-                                                             [&] { orthonormalise(view(A)); }}) {
+  for (const auto& call : std::vector<std::function<void()>>{
+           [&] { singular_values(view(A), s); }, [&] { eigenvalues(view(A), values); },
+           [&] { hermitian_eigen(view(A), s); }, [&] { invert(view(A)); }, [&] { orthonormalise(view(A)); }}) {
     try {
       call();
       FAIL("no error");

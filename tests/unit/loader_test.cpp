@@ -22,8 +22,9 @@ using namespace stiefel;
 namespace {
 
 const fs::path fixtures = STIEFEL_FIXTURES;
-const std::string rebuild = "find_package(stiefel) of this installation: cmake --fresh -S SOURCE -B BUILD -Dstiefel_DIR=" STIEFEL_LIBRARIES
-                            "/cmake/stiefel && cmake --build BUILD";
+const std::string rebuild =
+    "find_package(stiefel) of this installation: cmake --fresh -S SOURCE -B BUILD -Dstiefel_DIR=" STIEFEL_LIBRARIES
+    "/cmake/stiefel && cmake --build BUILD";
 
 /// A folder of its own, also used as HOME, so that no plugin of the person who runs the tests takes part.
 struct Folder {
@@ -74,11 +75,13 @@ std::pair<std::string, Exit> use(const std::string& name) {
   void* options = entry.make_options(schema);
   try {
     const Shape shape{3, 3};
-    std::unique_ptr<Parametrisation<double>> map(
-        guarded("create", entry.name, file, [&] { return static_cast<Parametrisation<double>*>(entry.create_double(options, &shape)); }));
+    std::unique_ptr<Parametrisation<double>> map(guarded("create", entry.name, file, [&] {
+      return static_cast<Parametrisation<double>*>(entry.create_double(options, &shape));
+    }));
     Matrix<double> X = Matrix<double>::Ones(3, 2), Y(3, 2);
     Scratch<double> scratch{std::span<double>()};
-    guarded("forward", "a_cell", "cell.so", [&] { guarded("apply", entry.name, file, [&] { map->apply(cview(X), view(Y), scratch); }); });
+    guarded("forward", "a_cell", "cell.so",
+            [&] { guarded("apply", entry.name, file, [&] { map->apply(cview(X), view(Y), scratch); }); });
   } catch (const Error& error) {
     entry.free_options(options);
     return {error.what(), error.code()};
@@ -105,28 +108,35 @@ TEST_CASE("a sound plugin is loaded once and found by name") {
 TEST_CASE("files that are no plugins are refused before anything of them runs") {
   Folder folder;
   const fs::path x = folder.path / "x.so";
-  CHECK(reason(x) ==
-        fmt::format("it cannot be opened (No such file or directory); check the path and its permissions with ls -l '{}'", x.string()));
+  CHECK(
+      reason(x) ==
+      fmt::format("it cannot be opened (No such file or directory); check the path and its permissions with ls -l '{}'",
+                  x.string()));
   SUBCASE("folder") {
     fs::create_directory(x);
-    CHECK(reason(x) == "it is a folder where a plugin is a regular file; remove it, or name the .so that stiefel_add_plugin() builds");
+    CHECK(
+        reason(x) ==
+        "it is a folder where a plugin is a regular file; remove it, or name the .so that stiefel_add_plugin() builds");
     Registry registry({folder.path});
     CHECK(registry.files().front().path == x);
     CHECK(registry.files().front().unusable.starts_with("it is a folder"));
   }
   SUBCASE("FIFO") {
     REQUIRE(mkfifo(x.c_str(), 0600) == 0);
-    CHECK(reason(x) == "it is a FIFO where a plugin is a regular file; remove it, or name the .so that stiefel_add_plugin() builds");
+    CHECK(reason(x) ==
+          "it is a FIFO where a plugin is a regular file; remove it, or name the .so that stiefel_add_plugin() builds");
   }
   SUBCASE("text") {
     write(x, "hello, world\n");
     CHECK(reason(x) ==
-          "it starts with \"hell\" where a shared library starts with \"\\x7fELF\"; name the .so that stiefel_add_plugin() builds");
+          "it starts with \"hell\" where a shared library starts with \"\\x7fELF\"; name the .so that "
+          "stiefel_add_plugin() builds");
   }
   SUBCASE("empty") {
     write(x, "");
     CHECK(reason(x) ==
-          "it starts with \"\" where a shared library starts with \"\\x7fELF\"; name the .so that stiefel_add_plugin() builds");
+          "it starts with \"\" where a shared library starts with \"\\x7fELF\"; name the .so that stiefel_add_plugin() "
+          "builds");
   }
 }
 
@@ -146,7 +156,8 @@ TEST_CASE("headers of another kind of machine are refused") {
         "it is a 32-bit library and this program is 64-bit; rebuild the plugin on this machine");
   CHECK(with([](auto& h) { h.e_ident[EI_DATA] = ELFDATA2MSB; }) ==
         "it is a big-endian library and this machine is little-endian; rebuild the plugin on this machine");
-  CHECK(with([](auto& h) { h.e_machine = EM_PPC64; }).starts_with("it is built for the machine PowerPC64 and this is "));
+  CHECK(
+      with([](auto& h) { h.e_machine = EM_PPC64; }).starts_with("it is built for the machine PowerPC64 and this is "));
   CHECK(with([](auto& h) { h.e_type = ET_REL; }) ==
         "its ELF type is 1 and that of a shared library is 3; name the .so that stiefel_add_plugin() builds");
   CHECK(with([](auto& h) { h.e_phentsize = 12; }).starts_with("it is damaged: it has "));
@@ -161,12 +172,14 @@ TEST_CASE("a file cut anywhere never reaches dlopen") {
   const std::size_t sections = std::size_t(header.e_shnum) * header.e_shentsize;
   for (const std::size_t size : {bytes.size() - 1, bytes.size() / 2, std::size_t(4096), sizeof(Elf64_Ehdr)}) {
     const fs::path x = write(folder.path / fmt::format("cut{}.so", size), bytes.substr(0, size));
-    CHECK(reason(x) == fmt::format("it is cut off or damaged: its section table takes {} bytes from byte {} on and the file has {}; "
-                                   "copy or build the file again",
-                                   sections, header.e_shoff, size));
+    CHECK(reason(x) ==
+          fmt::format("it is cut off or damaged: its section table takes {} bytes from byte {} on and the file has {}; "
+                      "copy or build the file again",
+                      sections, header.e_shoff, size));
   }
   CHECK(reason(write(folder.path / "head.so", bytes.substr(0, 20))) ==
-        "it is cut off or damaged: its header takes 64 bytes from byte 0 on and the file has 20; copy or build the file again");
+        "it is cut off or damaged: its header takes 64 bytes from byte 0 on and the file has 20; copy or build the "
+        "file again");
   std::string long_segment = bytes;
   for (unsigned i = 0; i < header.e_phnum; ++i) {
     Elf64_Phdr segment;
@@ -175,8 +188,9 @@ TEST_CASE("a file cut anywhere never reaches dlopen") {
     if (segment.p_type != PT_LOAD) continue;
     segment.p_filesz = ~std::uint64_t(0) - 8;  // the sum with its offset wraps around
     std::memcpy(place, &segment, sizeof segment);
-    CHECK(reason(write(folder.path / "long.so", long_segment))
-              .starts_with(fmt::format("it is cut off or damaged: its segment {} takes 18446744073709551607 bytes", i)));
+    CHECK(
+        reason(write(folder.path / "long.so", long_segment))
+            .starts_with(fmt::format("it is cut off or damaged: its segment {} takes 18446744073709551607 bytes", i)));
     break;
   }
 }
@@ -184,23 +198,33 @@ TEST_CASE("a file cut anywhere never reaches dlopen") {
 TEST_CASE("the tag is compared before anything is loaded") {
   Folder folder;
   CHECK(reason(fixtures / "untagged.so") ==
-        "it carries 0 stiefel-abi tags and a plugin carries 1; end its source with STIEFEL_PLUGIN(...) and build it with " + rebuild);
+        "it carries 0 stiefel-abi tags and a plugin carries 1; end its source with STIEFEL_PLUGIN(...) and build it "
+        "with " +
+            rebuild);
   CHECK(reason(fixtures / "wrong_sdk.so") ==
-        "it was built with SDK headers 0000000000000000 and this stiefel with SDK headers " STIEFEL_SDK_ID "; rebuild it with " + rebuild);
+        "it was built with SDK headers 0000000000000000 and this stiefel with SDK headers " STIEFEL_SDK_ID
+        "; rebuild it with " +
+            rebuild);
   CHECK(reason(fixtures / "wrong_compiler.so") ==
-        "it was built with compiler clang-14 and this stiefel with compiler " STIEFEL_COMPILER "; rebuild it with " + rebuild);
+        "it was built with compiler clang-14 and this stiefel with compiler " STIEFEL_COMPILER "; rebuild it with " +
+            rebuild);
   CHECK(reason(fixtures / "wrong_isa.so") ==
-        "it was built for x86-64+sse3+avx4096 and this CPU has no avx4096; rebuild it on this machine or without -march, with " + rebuild);
+        "it was built for x86-64+sse3+avx4096 and this CPU has no avx4096; rebuild it on this machine or without "
+        "-march, with " +
+            rebuild);
   std::string bytes = bytes_of(fixtures / "sound.so");
   const std::string tag = STIEFEL_ABI_TAG;
   std::string other = tag;
   other.replace(other.find("sdk="), 4, "SDK=");
   CHECK(reason(write(folder.path / "two.so", bytes + other)) ==
-        "it carries 2 stiefel-abi tags and a plugin carries 1; write STIEFEL_PLUGIN(...) once per library and rebuild it with " + rebuild);
+        "it carries 2 stiefel-abi tags and a plugin carries 1; write STIEFEL_PLUGIN(...) once per library and rebuild "
+        "it with " +
+            rebuild);
   const std::size_t place = bytes.find("containers=release");
   REQUIRE(place != bytes.npos);
   CHECK(reason(write(folder.path / "fields.so", bytes.replace(place, 18, "novelty=very-large"))) ==
-        "it was built with containers (not stated), novelty very-large and this stiefel with containers release, novelty (not stated); "
+        "it was built with containers (not stated), novelty very-large and this stiefel with containers release, "
+        "novelty (not stated); "
         "rebuild it with " +
             rebuild);
 }
@@ -208,32 +232,40 @@ TEST_CASE("the tag is compared before anything is loaded") {
 TEST_CASE("what the system's loader refuses is reported with its reason") {
   Folder folder;
   CHECK(reason(fixtures / "undefined_symbol.so") ==
-        fmt::format("the system cannot load it ({}: undefined symbol: stiefel_fixture_nowhere); link every library that it uses and "
+        fmt::format("the system cannot load it ({}: undefined symbol: stiefel_fixture_nowhere); link every library "
+                    "that it uses and "
                     "rebuild it with {}",
                     (fixtures / "undefined_symbol.so").string(), rebuild));
   CHECK(reason(fixtures / "no_dependency.so") ==
-        "the system cannot load it (libstiefel_fixture_departed.so: cannot open shared object file: No such file or directory); "
+        "the system cannot load it (libstiefel_fixture_departed.so: cannot open shared object file: No such file or "
+        "directory); "
         "install the library that it names, or add that library's folder to LD_LIBRARY_PATH");
 }
 
 TEST_CASE("the table and its entries are checked") {
   Folder folder;
   CHECK(reason(fixtures / "no_symbol.so") ==
-        "it has no symbol stiefel_plugin, and STIEFEL_PLUGIN(...) exports one; rebuild it without hiding that symbol, with " + rebuild);
-  CHECK(reason(fixtures / "wrong_table.so") == fmt::format("its plugin table has {} bytes and that of this stiefel {}; rebuild it with {}",
-                                                           sizeof(PluginTable) + 8, sizeof(PluginTable), rebuild));
+        "it has no symbol stiefel_plugin, and STIEFEL_PLUGIN(...) exports one; rebuild it without hiding that symbol, "
+        "with " +
+            rebuild);
+  CHECK(reason(fixtures / "wrong_table.so") ==
+        fmt::format("its plugin table has {} bytes and that of this stiefel {}; rebuild it with {}",
+                    sizeof(PluginTable) + 8, sizeof(PluginTable), rebuild));
   CHECK(reason(fixtures / "wrong_entry.so") ==
-        fmt::format("an entry of its plugin table has {} bytes and one of this stiefel {}; rebuild it with {}", sizeof(Entry) + 8,
-                    sizeof(Entry), rebuild));
-  CHECK(reason(fixtures / "no_entries.so") == "its table has 0 entries and a plugin has at least 1; list one in STIEFEL_PLUGIN(...)");
+        fmt::format("an entry of its plugin table has {} bytes and one of this stiefel {}; rebuild it with {}",
+                    sizeof(Entry) + 8, sizeof(Entry), rebuild));
+  CHECK(reason(fixtures / "no_entries.so") ==
+        "its table has 0 entries and a plugin has at least 1; list one in STIEFEL_PLUGIN(...)");
   CHECK(reason(fixtures / "twice.so") ==
         "it lists the optimizer 'still' twice, but names must be unique; rename one in STIEFEL_PLUGIN(...)");
   CHECK(reason(fixtures / "bad_name.so") ==
         "entry 1 has the name 'Still-1' and names are [a-z][a-z0-9_]*; rename it in STIEFEL_PLUGIN(...)");
   CHECK(reason(fixtures / "bad_role.so") ==
-        "entry 1 has the role number 7 and the largest is 3; list entries by parametrisation<>, cell<>, task<> or optimizer<>");
+        "entry 1 has the role number 7 and the largest is 3; list entries by parametrisation<>, cell<>, task<> or "
+        "optimizer<>");
   CHECK(reason(fixtures / "null_function.so") ==
-        "the optimizer 'still' has a null function where all five are needed; list it by optimizer<Class>(...) in STIEFEL_PLUGIN(...)");
+        "the optimizer 'still' has a null function where all five are needed; list it by optimizer<Class>(...) in "
+        "STIEFEL_PLUGIN(...)");
 }
 
 TEST_CASE("a name taken twice: the first file is used, the second is unusable, both are named") {
@@ -249,11 +281,13 @@ TEST_CASE("a name taken twice: the first file is used, the second is unusable, b
   CHECK(warnings == std::vector<std::string>{registry.rivals_of(entry)});
   CHECK(registry.file_of(entry).path == first);
   CHECK(registry.files()[1].path == second);
-  CHECK(registry.files()[1].unusable == fmt::format("it offers the optimizer 'still', which {} also offers and which is taken from there; "
-                                                    "rename one or remove one of the files",
-                                                    first.string()));
+  CHECK(registry.files()[1].unusable ==
+        fmt::format("it offers the optimizer 'still', which {} also offers and which is taken from there; "
+                    "rename one or remove one of the files",
+                    first.string()));
   CHECK(registry.rivals_of(entry) ==
-        fmt::format("the optimizer 'still' is taken from {}; {} offers it as well and is not used", first.string(), second.string()));
+        fmt::format("the optimizer 'still' is taken from {}; {} offers it as well and is not used", first.string(),
+                    second.string()));
 }
 
 TEST_CASE("an unavailable name is refused with the reason") {
@@ -264,8 +298,10 @@ TEST_CASE("an unavailable name is refused with the reason") {
   CHECK(message(registry, Role::cell, "still") ==
         "'still' is an optimizer and a cell is needed here; `stiefel list` shows the names of each");
   const std::string known = fmt::format("{}", fmt::join(registry.names(Role::optimizer), ", "));
-  CHECK(message(registry, Role::optimizer, "conjugate_gradient") ==
-        fmt::format("there is no optimizer 'conjugate_gradient'; choose from {}, or add a folder to STIEFEL_PLUGIN_PATH", known));
+  CHECK(
+      message(registry, Role::optimizer, "conjugate_gradient") ==
+      fmt::format("there is no optimizer 'conjugate_gradient'; choose from {}, or add a folder to STIEFEL_PLUGIN_PATH",
+                  known));
   const fs::path unusable = fixtures / "wrong_compiler.so";
   const std::string why = fmt::format("{} is unusable: {}", unusable.string(), reason(unusable));
   CHECK(message(registry, Role::cell, "wrong_compiler") == "cannot load cell 'wrong_compiler': " + why);
@@ -299,10 +335,14 @@ TEST_CASE("what anybody may write to is warned of, once") {
   std::vector<std::string> said;
   const auto warn = [&](const std::string& sentence) { said.push_back(sentence); };
   const auto of_folder = fmt::format(
-      "anybody can write to the plugin folder {0}, and its plugins run with your rights; fix this with chmod o-w '{0}'", place.string());
+      "anybody can write to the plugin folder {0}, and its plugins run with your rights; fix this with chmod o-w '{0}'",
+      place.string());
   const auto of_file =
-      fmt::format("anybody can write to the plugin {0}, and it runs with your rights; fix this with chmod o-w '{0}'", file.string());
-  const auto others = [](const fs::path& path) { fs::permissions(path, fs::perms::others_write, fs::perm_options::add); };
+      fmt::format("anybody can write to the plugin {0}, and it runs with your rights; fix this with chmod o-w '{0}'",
+                  file.string());
+  const auto others = [](const fs::path& path) {
+    fs::permissions(path, fs::perms::others_write, fs::perm_options::add);
+  };
   Registry({file}, warn);
   CHECK(said.empty());
   others(place);
@@ -323,9 +363,11 @@ TEST_CASE("what a plugin throws says what was asked of whom, once") {
     return fmt::format("in {}() of {} ({}/{}.so)", verb, name, fixtures.string(), name);
   };
   CHECK(use("hostile_nan").second == Exit::done);
-  CHECK(use("hostile_throw_create") == std::pair("no map today, " + place("create", "hostile_throw_create"), Exit::plugin));
+  CHECK(use("hostile_throw_create") ==
+        std::pair("no map today, " + place("create", "hostile_throw_create"), Exit::plugin));
   CHECK(use("hostile_throw_int") ==
-        std::pair("an exception of type int was thrown " + place("apply", "hostile_throw_int") + "; let the plugin throw stiefel::Error",
+        std::pair("an exception of type int was thrown " + place("apply", "hostile_throw_int") +
+                      "; let the plugin throw stiefel::Error",
                   Exit::plugin));
   const auto thrown = [](auto call) {
     try {
@@ -338,7 +380,8 @@ TEST_CASE("what a plugin throws says what was asked of whom, once") {
   CHECK(thrown([] { throw Error("the slope is 2 and may be 1", Exit::data); }) ==
         std::pair<std::string, Exit>("the slope is 2 and may be 1, in refresh() of map (m.so)", Exit::data));
   CHECK(thrown([] { throw std::bad_alloc(); }) ==
-        std::pair<std::string, Exit>("memory ran out in refresh() of map (m.so); choose smaller sizes or free memory", Exit::exhausted));
+        std::pair<std::string, Exit>("memory ran out in refresh() of map (m.so); choose smaller sizes or free memory",
+                                     Exit::exhausted));
   CHECK(thrown([] { STIEFEL_ASSERT(1 == 2); }).second == Exit::plugin);
   CHECK(guarded("refresh", "map", "m.so", [] { return 7; }) == 7);
 }

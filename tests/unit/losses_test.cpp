@@ -82,7 +82,8 @@ TEST_CASE("values by the formulas") {
     square += p.weights[c] * (o - y).square().mean();
     coins -= p.weights[c] * (y * sigma.log() + (1 - y) * (1 - sigma).log()).sum();
   }
-  CHECK(softmax_cross_entropy(p.output(), p.targets(), nothing<double>()) == doctest::Approx(cross_entropy).epsilon(1e-13));
+  CHECK(softmax_cross_entropy(p.output(), p.targets(), nothing<double>()) ==
+        doctest::Approx(cross_entropy).epsilon(1e-13));
   CHECK(mean_square(p.output(), p.targets(), nothing<double>()) == doctest::Approx(square).epsilon(1e-13));
   CHECK(bernoulli(p.output(), p.targets(), nothing<double>()) == doctest::Approx(coins).epsilon(1e-13));
 }
@@ -116,7 +117,8 @@ TEST_CASE("huge logits neither overflow nor lose the small part") {
   p.panel.setZero();
   p.panel.row(2).setConstant(30);
   std::fill(p.labels.begin(), p.labels.end(), 2);
-  CHECK(softmax_cross_entropy(p.output(), p.targets(), nothing<float>()) == doctest::Approx(4 * std::exp(-30.0) * columns).epsilon(1e-5));
+  CHECK(softmax_cross_entropy(p.output(), p.targets(), nothing<float>()) ==
+        doctest::Approx(4 * std::exp(-30.0) * columns).epsilon(1e-5));
 }
 
 TEST_CASE("a column of weight 0 takes no part, even when it is not a number") {

@@ -1,4 +1,5 @@
-/// Parametrisations made from the plugins that were built, their parameters in memory, and the matrices in tests/golden.
+/// Parametrisations made from the plugins that were built, their parameters in memory, and the matrices in
+/// tests/golden.
 #pragma once
 
 #include <fstream>
@@ -30,8 +31,8 @@ std::unique_ptr<Base> make(Role role, const std::string& name, const std::string
   return created<Base>(entry, choice.options.get(), &context);
 }
 
-template <class S>
-std::unique_ptr<Parametrisation<S>> make_map(const std::string& name, const std::string& options, Index rows, Index cols) {
+template <class S> std::unique_ptr<Parametrisation<S>> make_map(const std::string& name, const std::string& options,
+                                                                Index rows, Index cols) {
   const Entry& entry = registry().find(Role::parametrisation, name);
   const bool complex = entry.complex_pairs(choose_plugin(entry, options).options.get());
   return make<Parametrisation<S>, S>(Role::parametrisation, name, options, Shape{rows, cols, complex});
@@ -65,7 +66,8 @@ template <class S> struct Sample {
     map->initialise(theta.blocks(), rng);
     map->refresh(theta.constant());
   }
-  Sample(const std::string& name, const std::string& options, Index n, Seed seed = {}) : Sample(name, options, n, n, seed) {}
+  Sample(const std::string& name, const std::string& options, Index n, Seed seed = {})
+      : Sample(name, options, n, n, seed) {}
 
   Matrix<S> apply(const Matrix<S>& X) { return product(X, map->rows(), &Parametrisation<S>::apply); }
   Matrix<S> adjoint(const Matrix<S>& Y) { return product(Y, map->cols(), &Parametrisation<S>::apply_adjoint); }
@@ -100,7 +102,8 @@ template <class S> struct Sample {
     const std::vector<S> gradient = this->gradient(X, dY);
     double worst = 0, largest = 0;
     for (std::size_t k = 0; k < gradient.size(); ++k) {
-      const double difference = (value(theta.numbers, k, S(1e-5), X, dY) - value(theta.numbers, k, S(-1e-5), X, dY)) / 2e-5;
+      const double difference =
+          (value(theta.numbers, k, S(1e-5), X, dY) - value(theta.numbers, k, S(-1e-5), X, dY)) / 2e-5;
       worst = std::max(worst, std::abs(difference - double(gradient[k])));
       largest = std::max(largest, std::abs(double(gradient[k])));
     }
@@ -150,7 +153,8 @@ inline double defect_after(const std::string& map, const std::string& options, I
   std::vector<float> moment(sample.theta.numbers.size(), 0.0F);
   for (int step = 0; step < steps; ++step) {
     for (std::size_t k = 0; k < moment.size(); ++k) {
-      moment[k] = 0.99F * moment[k] + 0.01F * float(rng.uniform(-1, 1)) + (step < 50 ? 0.02F * (k % 2 ? 1.0F : -1.0F) : 0.0F);
+      moment[k] =
+          0.99F * moment[k] + 0.01F * float(rng.uniform(-1, 1)) + (step < 50 ? 0.02F * (k % 2 ? 1.0F : -1.0F) : 0.0F);
       sample.theta.numbers[k] += rate * moment[k] * 10;
     }
     sample.map->after_step(sample.theta.blocks());

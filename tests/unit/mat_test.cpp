@@ -1,4 +1,5 @@
-// MATLAB files: cells that are read in both byte orders, plain and compressed, and that damaged ones are refused with a sentence.
+// MATLAB files: cells that are read in both byte orders, plain and compressed, and that damaged ones are refused with a
+// sentence.
 #include "music_files.hpp"
 
 #include "tasks/formats/mat.hpp"
@@ -11,7 +12,9 @@ namespace {
 const Mat little, big{true};
 const Bytes numbers = {1, 2, 3, 4, 5, 6};
 
-std::vector<MatCell> read(const Bytes& bytes, const std::vector<std::string>& names = {"a"}) { return read_mat_cells(bytes, names, named); }
+std::vector<MatCell> read(const Bytes& bytes, const std::vector<std::string>& names = {"a"}) {
+  return read_mat_cells(bytes, names, named);
+}
 
 Bytes file(const Bytes& content) { return little.header() + content; }
 Bytes one(const Bytes& array) { return file(little.cell("a", {array})); }
@@ -51,7 +54,8 @@ std::vector<Damage> damages_of_headers() {
 }
 
 std::vector<Damage> damages_of_variables() {
-  const Bytes flags = little.element(6, little.word(1) + little.word(0)), name = little.element(1, "a"), sizes = little.sizes({1, 1});
+  const Bytes flags = little.element(6, little.word(1) + little.word(0)), name = little.element(1, "a"),
+              sizes = little.sizes({1, 1});
   return {
       {"ends inside the tag of the sizes of a variable", variable(flags)},
       {"ends inside the tag of the name of a variable", variable(flags + sizes)},
@@ -60,7 +64,8 @@ std::vector<Damage> damages_of_variables() {
       {"the sizes of a variable are not numbers", variable(flags + little.element(6, zeros(8)) + name)},
       {"the sizes of a variable are not numbers", variable(flags + little.element(5, zeros(7)) + name)},
       {"the name of a variable is not text", variable(flags + sizes + little.element(9, "a"))},
-      {"the variable a is of class 6, expected 1, a cell", variable(little.head(6, {2, 3}, "a") + little.element(2, numbers))},
+      {"the variable a is of class 6, expected 1, a cell",
+       variable(little.head(6, {2, 3}, "a") + little.element(2, numbers))},
       {"the variable a is of class 2, expected 1, a cell", variable(little.head(2, {1, 1}, "a") + zeros(8))},
       {"the cell a has the size 1, expected rows × columns", variable(flags + little.small(5, little.word(1)) + name)},
       {"the cell a has the size , expected", variable(flags + little.element(5, "") + name)},
@@ -92,7 +97,8 @@ std::vector<Damage> damages_of_arrays() {
       {"a{1} has 6 bytes for 2 × 3 numbers of 2 bytes", one(little.array(2, 3, numbers, 3))},
       {"a{1} has 6 bytes for 2 × 3 numbers of 8 bytes", one(little.array(2, 3, numbers, 9))},
       {"a{1} has 0 bytes for 2147483647 × 2147483647 numbers", one(little.array(0x7fffffff, 0x7fffffff, ""))},
-      {"a{1} continues after its numbers", inner(little.head(6, {2, 3}, "") + little.element(2, numbers) + little.element(2, numbers))},
+      {"a{1} continues after its numbers",
+       inner(little.head(6, {2, 3}, "") + little.element(2, numbers) + little.element(2, numbers))},
   };
 }
 
@@ -142,7 +148,8 @@ TEST_CASE("numbers of every type that they may be stored in") {
 
 TEST_CASE("damaged files are refused") {
   std::vector<Damage> all = damages_of_headers();
-  for (const auto& more : {damages_of_variables(), damages_of_arrays()}) all.insert(all.end(), more.begin(), more.end());
+  for (const auto& more : {damages_of_variables(), damages_of_arrays()})
+    all.insert(all.end(), more.begin(), more.end());
   check_damages(all, one(sound), [](const Bytes& bytes) { read(bytes); });
 }
 
@@ -170,5 +177,6 @@ TEST_CASE("damage to compressed data") {
 TEST_CASE("files that grow without end when they are decompressed are given up") {
   const Bytes bomb = deflated(little.word(14) + little.word(0xfffffff0) + zeros((std::size_t(1) << 28) + 1));
   CHECK(bomb.size() < 400000);
-  CHECK(refusal([&] { read(file(little.element(15, bomb))); }) == "decompresses to more than the limit of 268435456 bytes");
+  CHECK(refusal([&] { read(file(little.element(15, bomb))); }) ==
+        "decompresses to more than the limit of 268435456 bytes");
 }

@@ -22,12 +22,13 @@ using Notes = std::vector<std::vector<std::int64_t>>;
 
 std::string roll_text(const Bytes& bytes, std::int64_t steps_per_quarter, bool sampled = false) {
   std::string text;
-  for (const Frame& frame : roll_of(read(bytes), {steps_per_quarter, sampled}, named)) text += frame[60 - 21] ? 'x' : '.';
+  for (const Frame& frame : roll_of(read(bytes), {steps_per_quarter, sampled}, named))
+    text += frame[60 - 21] ? 'x' : '.';
   return text;
 }
 
-const Bytes good =
-    midi_header(1, 2) + track(note_on(0, 60) + note_off(480, 60)) + track(note_on(10, 64) + Bytes{20, 64, 0} + Bytes{0, char(0xc0), 5});
+const Bytes good = midi_header(1, 2) + track(note_on(0, 60) + note_off(480, 60)) +
+                   track(note_on(10, 64) + Bytes{20, 64, 0} + Bytes{0, char(0xc0), 5});
 
 std::vector<Damage> damages_of_chunks() {
   const Bytes header = midi_header(0, 1), whole = track("");
@@ -104,19 +105,22 @@ TEST_CASE("notes of format 0 and 1, with running status and a velocity of 0 for 
   CHECK(notes_of(good) == Notes{{0, 480, 60, 0}, {10, 30, 64, 0}});
   CHECK(notes_of(one(note_on(0, 60, 64, 3) + Bytes{5, 62, 64} + Bytes{5, 60, 0} + Bytes{5, 62, 0})) ==
         Notes{{0, 10, 60, 3}, {5, 15, 62, 3}});
-  CHECK(notes_of(one(ticks(0x0fffffff) + Bytes{char(0x90), 60, 1} + note_off(200, 60))) == Notes{{0x0fffffff, 0x0fffffff + 200, 60, 0}});
+  CHECK(notes_of(one(ticks(0x0fffffff) + Bytes{char(0x90), 60, 1} + note_off(200, 60))) ==
+        Notes{{0x0fffffff, 0x0fffffff + 200, 60, 0}});
 }
 
 TEST_CASE("other events, other chunks and a longer header are passed over") {
-  const Bytes others = Bytes{0, char(0xff), 0x51, 3, 0, 0, 0} + Bytes{0, char(0xf0), 2, 1, char(0xf7)} + Bytes{0, char(0xf7), 1, 0} +
-                       Bytes{0, char(0xa0), 60, 1} + Bytes{0, char(0xb0), 7, 100} + Bytes{0, char(0xc0), 1} + Bytes{0, char(0xd0), 1} +
-                       Bytes{1, char(0xe0), 0, 64};
+  const Bytes others = Bytes{0, char(0xff), 0x51, 3, 0, 0, 0} + Bytes{0, char(0xf0), 2, 1, char(0xf7)} +
+                       Bytes{0, char(0xf7), 1, 0} + Bytes{0, char(0xa0), 60, 1} + Bytes{0, char(0xb0), 7, 100} +
+                       Bytes{0, char(0xc0), 1} + Bytes{0, char(0xd0), 1} + Bytes{1, char(0xe0), 0, 64};
   const Bytes header = chunk("MThd", midi_header(0, 1).substr(8) + "more");
-  CHECK(notes_of(header + chunk("XFIH", "abc") + track(others + note_on(1, 60) + note_off(2, 60))) == Notes{{2, 4, 60, 0}});
+  CHECK(notes_of(header + chunk("XFIH", "abc") + track(others + note_on(1, 60) + note_off(2, 60))) ==
+        Notes{{2, 4, 60, 0}});
 }
 
 TEST_CASE("notes that overlap, that are never released, and releases without a note") {
-  CHECK(notes_of(one(note_on(0, 60) + note_on(5, 60) + note_off(5, 60) + note_off(5, 60))) == Notes{{0, 10, 60, 0}, {5, 15, 60, 0}});
+  CHECK(notes_of(one(note_on(0, 60) + note_on(5, 60) + note_off(5, 60) + note_off(5, 60))) ==
+        Notes{{0, 10, 60, 0}, {5, 15, 60, 0}});
   CHECK(notes_of(one(note_on(0, 60) + note_on(7, 61) + note_off(1, 61))) == Notes{{0, 8, 60, 0}, {7, 8, 61, 0}});
   CHECK(notes_of(one(note_off(3, 60) + note_off(0, 61, 1))) == Notes{});
   CHECK(notes_of(one(note_on(0, 60, 64, 0) + note_off(4, 60, 1) + note_off(4, 60, 0))) == Notes{{0, 8, 60, 0}});
@@ -129,7 +133,8 @@ TEST_CASE("a note sounds from the step nearest to its start to the one nearest t
   CHECK(roll_text(one(note_on(119, 60) + note_off(242, 60) + note_on(119, 60) + note_off(1, 60)), 2) == "xxx");
   CHECK(roll_text(one(note_on(120, 60) + note_off(1, 60)), 2) == ".x");
   CHECK(roll_text(one(note_on(0, 60) + note_on(960, 60) + note_off(1, 60) + note_off(959, 60)), 1) == "xxxx");
-  CHECK(roll_text(midi_header(0, 1, 100) + track(note_on(50, 60) + note_off(17, 60)), 3) == "..x");  // 1.5 and 2.01 thirds of a quarter
+  CHECK(roll_text(midi_header(0, 1, 100) + track(note_on(50, 60) + note_off(17, 60)), 3) ==
+        "..x");  // 1.5 and 2.01 thirds of a quarter
 }
 
 TEST_CASE("a note that is sampled sounds at the steps that begin while it does") {

@@ -1,5 +1,5 @@
-// The real sets of polyphonic music, where STIEFEL_DATA names a folder with them: their counts, one set from three kinds of files, and what
-// predictors without and with a memory of one step reach.
+// The real sets of polyphonic music, where STIEFEL_DATA names a folder with them: their counts, one set from three
+// kinds of files, and what predictors without and with a memory of one step reach.
 #include "idx_files.hpp"
 
 #include <doctest/doctest.h>
@@ -38,19 +38,22 @@ TEST_CASE("the four sets have the pieces, steps and notes that are known of them
     std::size_t most;
     double mean;
   };
-  const std::map<std::string, std::array<Known, 3>> all = {
-      {"JSB_Chorales",
-       {{{229, 13807, 25, 129, 43, 96, 4, 3.898}, {76, 4602, 32, 144, 48, 96, 4, 3.870}, {77, 4725, 32, 160, 45, 96, 4, 3.887}}}},
-      {"Nottingham",
-       {{{694, 176561, 40, 1788, 31, 93, 9, 3.961}, {173, 45513, 96, 1473, 34, 91, 8, 3.959}, {170, 44463, 63, 1793, 36, 89, 9, 3.990}}}},
-      {"Piano_midi",
-       {{{87, 75911, 111, 3857, 21, 108, 12, 3.044},
-         {12, 8540, 209, 1637, 24, 104, 11, 3.235},
-         {25, 19036, 65, 2645, 21, 108, 10, 2.945}}}},
-      {"MuseData",
-       {{{524, 245202, 9, 3457, 21, 96, 14, 3.493},
-         {135, 82755, 63, 3723, 21, 100, 15, 3.479},
-         {124, 64339, 45, 4273, 21, 105, 14, 3.293}}}}};
+  const std::map<std::string, std::array<Known, 3>> all = {{"JSB_Chorales",
+                                                            {{{229, 13807, 25, 129, 43, 96, 4, 3.898},
+                                                              {76, 4602, 32, 144, 48, 96, 4, 3.870},
+                                                              {77, 4725, 32, 160, 45, 96, 4, 3.887}}}},
+                                                           {"Nottingham",
+                                                            {{{694, 176561, 40, 1788, 31, 93, 9, 3.961},
+                                                              {173, 45513, 96, 1473, 34, 91, 8, 3.959},
+                                                              {170, 44463, 63, 1793, 36, 89, 9, 3.990}}}},
+                                                           {"Piano_midi",
+                                                            {{{87, 75911, 111, 3857, 21, 108, 12, 3.044},
+                                                              {12, 8540, 209, 1637, 24, 104, 11, 3.235},
+                                                              {25, 19036, 65, 2645, 21, 108, 10, 2.945}}}},
+                                                           {"MuseData",
+                                                            {{{524, 245202, 9, 3457, 21, 96, 14, 3.493},
+                                                              {135, 82755, 63, 3723, 21, 100, 15, 3.479},
+                                                              {124, 64339, 45, 4273, 21, 105, 14, 3.293}}}}};
   for (const auto& [name, splits] : all) {
     const RollSet rolls = read_set(fs::path(data) / "polyphonic/mat" / (name + ".mat"));
     for (std::size_t s = 0; s < 3; ++s) {
@@ -81,13 +84,15 @@ TEST_CASE("the chorales are the same in MATLAB and JSON") {
   const fs::path folder = fs::path(data) / "polyphonic";
   const RollSet mat = read_set(folder / "mat/JSB_Chorales.mat");
   CHECK(read_set(folder / "jsb_json/jsb-chorales-quarter.json") == mat);
-  const std::map<std::string, std::array<std::size_t, 3>> steps = {
-      {"jsb-chorales-8th", {27614, 9204, 9450}}, {"jsb-chorales-16th", {55228, 18408, 18900}}, {"Jsb16thSeparated", {55228, 18408, 18900}}};
+  const std::map<std::string, std::array<std::size_t, 3>> steps = {{"jsb-chorales-8th", {27614, 9204, 9450}},
+                                                                   {"jsb-chorales-16th", {55228, 18408, 18900}},
+                                                                   {"Jsb16thSeparated", {55228, 18408, 18900}}};
   for (const auto& [name, known] : steps) {
     const RollSet rolls = read_set(folder / "jsb_json" / (name + ".json"));
     for (std::size_t s = 0; s < 3; ++s) {
-      const std::size_t count = std::accumulate(rolls[s].begin(), rolls[s].end(), std::size_t(0),
-                                                [](std::size_t sum, const PianoRoll& piece) { return sum + piece.size(); });
+      const std::size_t count =
+          std::accumulate(rolls[s].begin(), rolls[s].end(), std::size_t(0),
+                          [](std::size_t sum, const PianoRoll& piece) { return sum + piece.size(); });
       CHECK((rolls[s].size() == mat[s].size() && count == known[s]));
     }
   }
@@ -97,11 +102,14 @@ TEST_CASE("the MIDI folders have the files and notes that are known of them") {
   const char* data = data_folder();
   if (!data) return;
   const std::map<std::string, std::array<std::array<std::size_t, 2>, 3>> all = {
-      {"Nottingham", {{{694, 208194}, {173, 53654}, {170, 52127}}}}, {"Piano-midi.de", {{{87, 205468}, {12, 26505}, {25, 43333}}}}};
+      {"Nottingham", {{{694, 208194}, {173, 53654}, {170, 52127}}}},
+      {"Piano-midi.de", {{{87, 205468}, {12, 26505}, {25, 43333}}}}};
   for (const auto& [name, splits] : all) {
     const Folder folder;
     const fs::path zip = fs::path(data) / "polyphonic/midi_zip" / (name + ".zip");
-    REQUIRE(std::system(fmt::format("/usr/bin/python3 -m zipfile -e '{}' '{}'", zip.string(), folder.path.string()).c_str()) == 0);
+    REQUIRE(std::system(
+                fmt::format("/usr/bin/python3 -m zipfile -e '{}' '{}'", zip.string(), folder.path.string()).c_str()) ==
+            0);
     const NamedFile named_folder{(folder.path / name).string(), ""};
     std::vector<std::string> paths;
     const RollSet rolls = read_midi_folder(named_folder, {}, paths);
@@ -134,8 +142,10 @@ TEST_CASE("the MIDI folders have the files and notes that are known of them") {
 TEST_CASE("what a predictor reaches that knows how often keys sound, or how often after the step before") {
   const char* data = data_folder();
   if (!data) return;
-  const std::map<std::string, std::array<double, 2>> known = {
-      {"JSB_Chorales", {11.09, 10.49}}, {"Piano_midi", {11.05, 8.27}}, {"Nottingham", {10.26, 5.15}}, {"MuseData", {11.52, 8.56}}};
+  const std::map<std::string, std::array<double, 2>> known = {{"JSB_Chorales", {11.09, 10.49}},
+                                                              {"Piano_midi", {11.05, 8.27}},
+                                                              {"Nottingham", {10.26, 5.15}},
+                                                              {"MuseData", {11.52, 8.56}}};
   for (const auto& [name, expected] : known) {
     CAPTURE(name);
     const RollSet rolls = read_set(fs::path(data) / "polyphonic/mat" / (name + ".mat"));

@@ -23,7 +23,8 @@ struct Damage {
 
 inline const stiefel::NamedFile named{"the file", "Fetch it again."};
 
-/// What `read` is refused with, without the file's name, which must stand at the beginning, and the mend, which must stand at the end.
+/// What `read` is refused with, without the file's name, which must stand at the beginning, and the mend, which must
+/// stand at the end.
 template <class F> std::string refusal(F&& read) {
   try {
     read();
@@ -37,7 +38,8 @@ template <class F> std::string refusal(F&& read) {
   return "accepted";
 }
 
-/// Every damaged file is refused with its sentence; so is every beginning of the good one; one with a changed byte is refused or read.
+/// Every damaged file is refused with its sentence; so is every beginning of the good one; one with a changed byte is
+/// refused or read.
 template <class F> void check_damages(const std::vector<Damage>& damages, const Bytes& good, F&& read) {
   CHECK(damages.size() >= 40);
   for (const Damage& damage : damages) {
@@ -69,7 +71,8 @@ inline Bytes zeros(std::size_t count) { return Bytes(count, '\0'); }
 inline Bytes deflated(const Bytes& bytes) {
   uLongf size = compressBound(uLong(bytes.size()));
   Bytes out(size, '\0');
-  compress(reinterpret_cast<Bytef*>(out.data()), &size, reinterpret_cast<const Bytef*>(bytes.data()), uLong(bytes.size()));
+  compress(reinterpret_cast<Bytef*>(out.data()), &size, reinterpret_cast<const Bytef*>(bytes.data()),
+           uLong(bytes.size()));
   return out.substr(0, size);
 }
 
@@ -81,7 +84,9 @@ struct Mat {
   Bytes element(std::uint32_t type, const Bytes& data) const {
     return word(type) + word(data.size()) + data + zeros(type == 15 ? 0 : (8 - data.size() % 8) % 8);
   }
-  Bytes small(std::uint32_t type, const Bytes& data) const { return word(data.size() << 16 | type) + data + zeros(4 - data.size()); }
+  Bytes small(std::uint32_t type, const Bytes& data) const {
+    return word(data.size() << 16 | type) + data + zeros(4 - data.size());
+  }
   Bytes sizes(const std::vector<std::uint32_t>& sizes) const {
     Bytes bytes;
     for (const std::uint32_t size : sizes) bytes += word(size);
@@ -125,8 +130,8 @@ struct Mat {
 /// MIDI chunks and events.
 inline Bytes chunk(const Bytes& name, const Bytes& data) { return name + number(data.size(), 4, true) + data; }
 inline Bytes midi_header(int format, int tracks, int division = 480) {
-  return chunk("MThd",
-               number(std::uint64_t(format), 2, true) + number(std::uint64_t(tracks), 2, true) + number(std::uint64_t(division), 2, true));
+  return chunk("MThd", number(std::uint64_t(format), 2, true) + number(std::uint64_t(tracks), 2, true) +
+                           number(std::uint64_t(division), 2, true));
 }
 inline Bytes ticks(std::uint32_t value) {
   Bytes bytes(1, char(value & 0x7f));
@@ -136,7 +141,9 @@ inline Bytes ticks(std::uint32_t value) {
 inline Bytes note_on(std::uint32_t after, int key, int velocity = 64, int channel = 0) {
   return ticks(after) + Bytes{char(0x90 | channel), char(key), char(velocity)};
 }
-inline Bytes note_off(std::uint32_t after, int key, int channel = 0) { return ticks(after) + Bytes{char(0x80 | channel), char(key), 64}; }
+inline Bytes note_off(std::uint32_t after, int key, int channel = 0) {
+  return ticks(after) + Bytes{char(0x80 | channel), char(key), 64};
+}
 inline const Bytes end_of_track{'\0', '\xff', '\x2f', '\0'};
 inline Bytes track(const Bytes& events) { return chunk("MTrk", events + end_of_track); }
 

@@ -1,4 +1,5 @@
-// Random sequences of unequal lengths, with every kind of input and readout: the task of tests that look at a network's gradients.
+// Random sequences of unequal lengths, with every kind of input and readout: the task of tests that look at a network's
+// gradients.
 #pragma once
 
 #include <stiefel/losses.hpp>
@@ -9,13 +10,21 @@ namespace stiefel {
 
 enum class Input { dense, symbols, embedded, none };
 
-/// Targets are numbers or classes, some outputs are masked. The numbers are the same in float and double but for rounding.
+/// Targets are numbers or classes, some outputs are masked. The numbers are the same in float and double but for
+/// rounding.
 template <class S> class Probe final : public Task<S> {
  public:
   Probe(Input input, ReadoutKind readout, bool labels, Index steps = 9, Index sequences = 13)
-      : Task<S>(TaskContext{7, sequences, ""}), input_(input), readout_(readout), labels_(labels), steps_(steps), sequences_(sequences) {}
+      : Task<S>(TaskContext{7, sequences, ""}),
+        input_(input),
+        readout_(readout),
+        labels_(labels),
+        steps_(steps),
+        sequences_(sequences) {}
   TaskShape shape() const override {
-    const InputKind kind = input_ == Input::dense ? InputKind::dense : input_ == Input::none ? InputKind::none : InputKind::symbols;
+    const InputKind kind = input_ == Input::dense  ? InputKind::dense
+                           : input_ == Input::none ? InputKind::none
+                                                   : InputKind::symbols;
     return {kind, input_ == Input::none ? 0 : 3, 4, readout_, labels_, steps_, true};
   }
   Index batches(Split) const override { return 4; }

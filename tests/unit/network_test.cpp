@@ -1,4 +1,5 @@
-// The whole network: gradients against central differences, chunks and slices against the whole, the same bits for any threads.
+// The whole network: gradients against central differences, chunks and slices against the whole, the same bits for any
+// threads.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -36,16 +37,17 @@ struct Setting {
 };
 
 LoadedExperiment experiment(const Setting& s) {
-  const std::string embedding = s.input == Input::embedded ? "{embedding: {size: 5, init: normal, scale: 0.7}, bias_init: uniform}"
-                                : s.bias                   ? "{bias_init: uniform}"
-                                                           : "{bias: false}";
-  return load_experiment_text(
-      fmt::format(
-          "name: probe\nscalar: float64\ntask: {{plugin: adding, length: 9}}\nmodel:\n  cell: {}\n  recurrent: {}\n  maps: {}\n  "
-          "input: {}\n"
-          "  initial_state: {}\n  readout: {}\noptimizer: {{plugin: sgd, rate: 0.1}}\ntrain: {{batch: 13, steps: 1, chunk: {}{}}}\n",
-          s.cell, s.recurrent, s.maps, embedding, s.state, s.readout, s.chunk, s.train),
-      "probe", {}, registry());
+  const std::string embedding = s.input == Input::embedded
+                                    ? "{embedding: {size: 5, init: normal, scale: 0.7}, bias_init: uniform}"
+                                : s.bias ? "{bias_init: uniform}"
+                                         : "{bias: false}";
+  return load_experiment_text(fmt::format("name: probe\nscalar: float64\ntask: {{plugin: adding, length: 9}}\nmodel:\n "
+                                          " cell: {}\n  recurrent: {}\n  maps: {}\n  "
+                                          "input: {}\n"
+                                          "  initial_state: {}\n  readout: {}\noptimizer: {{plugin: sgd, rate: "
+                                          "0.1}}\ntrain: {{batch: 13, steps: 1, chunk: {}{}}}\n",
+                                          s.cell, s.recurrent, s.maps, embedding, s.state, s.readout, s.chunk, s.train),
+                              "probe", {}, registry());
 }
 
 /// Loss alone, without touching anything else.
@@ -94,8 +96,8 @@ void check_gradient(const Setting& setting) {
       worst = std::max(worst, std::abs(numeric - gradient[std::size_t(network.layout().offset(i) + k)]));
       largest = std::max(largest, std::abs(numeric));
     }
-    INFO(block.name << " of " << setting.cell << " " << setting.recurrent << " input " << int(setting.input) << " readout "
-                    << int(setting.kind));
+    INFO(block.name << " of " << setting.cell << " " << setting.recurrent << " input " << int(setting.input)
+                    << " readout " << int(setting.kind));
     CHECK(worst <= 1e-7 * largest + 1e-11);
   }
 }
@@ -112,11 +114,11 @@ const char* const real_activations[] = {"identity",
                                         "{kind: modrelu, form: eu, bias_init: uniform}",
                                         "{kind: modrelu, form: goru, bias_init: uniform}",
                                         "{kind: modrelu, form: squared, bias_init: uniform, bias_scale: 0.1}"};
-const char* const real_maps[] = {"{plugin: dense, init: orthogonal, scale: 0.9}",
-                                 "{plugin: householder, reflections: 3, normalise_columns: false, std: 1, route: structured}",
-                                 "{plugin: householder, reflections: 3, normalise_columns: false, std: 1, route: dense}",
-                                 "{plugin: householder, reflections: 6, normalise_columns: false, std: 1}",
-                                 "{plugin: scaled_cayley, rho: 3}"};
+const char* const real_maps[] = {
+    "{plugin: dense, init: orthogonal, scale: 0.9}",
+    "{plugin: householder, reflections: 3, normalise_columns: false, std: 1, route: structured}",
+    "{plugin: householder, reflections: 3, normalise_columns: false, std: 1, route: dense}",
+    "{plugin: householder, reflections: 6, normalise_columns: false, std: 1}", "{plugin: scaled_cayley, rho: 3}"};
 
 }  // namespace
 
@@ -142,10 +144,12 @@ TEST_CASE("gradients: every input with every readout and every map") {
 }
 
 TEST_CASE("gradients: a complex map, its activations and a real readout") {
-  for (const char* activation : {"identity", "{kind: modrelu, bias_init: uniform}", "{kind: modrelu, form: arj, bias_init: uniform}",
-                                 "{kind: modrelu, form: wis, bias_init: uniform}", "{kind: modrelu, form: eu, bias_init: uniform}"})
+  for (const char* activation :
+       {"identity", "{kind: modrelu, bias_init: uniform}", "{kind: modrelu, form: arj, bias_init: uniform}",
+        "{kind: modrelu, form: wis, bias_init: uniform}", "{kind: modrelu, form: eu, bias_init: uniform}"})
     for (const char* rows : {"{rows: all}", "{rows: real}"})
-      for (const char* map : {"complex_rotation", "{plugin: kronecker, route: structured}", "{plugin: kronecker, route: dense}"}) {
+      for (const char* map :
+           {"complex_rotation", "{plugin: kronecker, route: structured}", "{plugin: kronecker, route: dense}"}) {
         Setting s;
         s.cell = fmt::format("{{plugin: elman, hidden: 4, activation: {}}}", activation);
         s.recurrent = map, s.readout = rows;
@@ -164,10 +168,10 @@ TEST_CASE("gradients: two maps in one cell, the same or different ones") {
 }
 
 TEST_CASE("gradients: lstm and gru, every variant, with fused, structured and mixed maps") {
-  for (const char* cell :
-       {"plugin: lstm", "plugin: lstm, forget_bias_fixed: true", "plugin: lstm, peepholes: diagonal, peephole_init: normal",
-        "plugin: lstm, peepholes: output_full", "plugin: gru", "plugin: gru, update: new", "plugin: gru, reset: after",
-        "plugin: gru, reset: after, update: new"}) {
+  for (const char* cell : {"plugin: lstm", "plugin: lstm, forget_bias_fixed: true",
+                           "plugin: lstm, peepholes: diagonal, peephole_init: normal",
+                           "plugin: lstm, peepholes: output_full", "plugin: gru", "plugin: gru, update: new",
+                           "plugin: gru, reset: after", "plugin: gru, reset: after, update: new"}) {
     Setting s;
     s.cell = fmt::format("{{{}, hidden: 5}}", cell);
     check_gradient(s);
@@ -186,8 +190,8 @@ TEST_CASE("gated cells refuse complex maps, and a forget bias where there is no 
     s.cell = fmt::format("{{plugin: {}, hidden: 4}}", cell);
     s.recurrent = "complex_rotation";
     const LoadedExperiment loaded = experiment(s);
-    CHECK_THROWS_WITH_AS(Network<double>(loaded.experiment, registry(), task), doctest::Contains("cannot use a complex map; choose real"),
-                         Error);
+    CHECK_THROWS_WITH_AS(Network<double>(loaded.experiment, registry(), task),
+                         doctest::Contains("cannot use a complex map; choose real"), Error);
   }
   const auto without_bias = [&](const char* options) {
     Setting s;
@@ -264,7 +268,8 @@ TEST_CASE("the chunk length changes no gradient by more than rounding") {
     gradients.emplace_back(network.gradient().data(), network.gradient().data() + network.layout().size());
   }
   for (std::size_t k = 1; k < gradients.size(); ++k)
-    for (std::size_t i = 0; i < gradients[k].size(); ++i) CHECK(gradients[k][i] == doctest::Approx(gradients[0][i]).epsilon(1e-11));
+    for (std::size_t i = 0; i < gradients[k].size(); ++i)
+      CHECK(gradients[k][i] == doctest::Approx(gradients[0][i]).epsilon(1e-11));
 }
 
 TEST_CASE("computing hidden states again changes no bit, with unequal lengths and with gradient norms") {
@@ -295,8 +300,9 @@ TEST_CASE("computing hidden states again changes no bit, with unequal lengths an
 }
 
 TEST_CASE("the number of threads changes no bit") {
-  for (const char* cell : {"{plugin: elman, hidden: 6}", "{plugin: lstm, hidden: 6, peepholes: diagonal}", "{plugin: lstm, hidden: 6}",
-                           "{plugin: gru, hidden: 6}", "{plugin: gru, hidden: 6, reset: after}"}) {
+  for (const char* cell :
+       {"{plugin: elman, hidden: 6}", "{plugin: lstm, hidden: 6, peepholes: diagonal}", "{plugin: lstm, hidden: 6}",
+        "{plugin: gru, hidden: 6}", "{plugin: gru, hidden: 6, reset: after}"}) {
     for (const char* recurrent : {real_maps[0], real_maps[1]}) {
       std::vector<std::vector<double>> gradients;
       for (int threads : {1, 2, 8}) {
@@ -369,13 +375,13 @@ TEST_CASE("a carried state makes two short batches one long one") {
   CHECK((state - one.take_state()).norm() <= 1e-12 * state.norm());
 
   two.give_state(state.leftCols(12));
-  CHECK_THROWS_WITH_AS(two.train(parts[0], workers, {}), doctest::Contains("the state of 12 sequences is carried into a batch of 13"),
-                       Error);
+  CHECK_THROWS_WITH_AS(two.train(parts[0], workers, {}),
+                       doctest::Contains("the state of 12 sequences is carried into a batch of 13"), Error);
 }
 
 TEST_CASE("gradient norms per step are those of the hidden states") {
-  // With a learned state added before step 0 and identity maps, ‖∂L/∂h_t‖ follows from the recursion; here: the sum of squares at the
-  // last scored step equals the gradient of the readout alone.
+  // With a learned state added before step 0 and identity maps, ‖∂L/∂h_t‖ follows from the recursion; here: the sum of
+  // squares at the last scored step equals the gradient of the readout alone.
   Setting s;
   s.cell = "{plugin: elman, hidden: 6, activation: identity}";
   s.recurrent = "{plugin: dense, init: identity}";
@@ -390,7 +396,8 @@ TEST_CASE("gradient norms per step are those of the hidden states") {
   network.refresh();
   const PassResult pass = network.train(batch, workers, {.gradient_norms = true});
   // W = I keeps every message: the norm at t is that of all sequences that are at least t + 1 long.
-  for (std::size_t t = 1; t < pass.gradient_norm.size(); ++t) CHECK(pass.gradient_norm[t] <= pass.gradient_norm[t - 1] + 1e-15);
+  for (std::size_t t = 1; t < pass.gradient_norm.size(); ++t)
+    CHECK(pass.gradient_norm[t] <= pass.gradient_norm[t - 1] + 1e-15);
   CHECK(pass.gradient_norm == pass.last_gradient_norm);
   CHECK(pass.gradient_norm[0] > 0);
 }

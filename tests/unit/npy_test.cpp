@@ -140,11 +140,13 @@ TEST_CASE("arrays of every type, version and order") {
   // Element (i, j, k) of a 2 × 3 × 2 array is 100 i + 10 j + k.
   const Values cube = {0, 1, 10, 11, 20, 21, 100, 101, 110, 111, 120, 121};
   CHECK(parse(npy(header("|u1", "(2, 3, 2)"), "\x00\x01\x0a\x0b\x14\x15\x64\x65\x6e\x6f\x78\x79"s)).values == cube);
-  CHECK(parse(npy(header("|u1", "(2, 3, 2)", "True"), "\x00\x64\x0a\x6e\x14\x78\x01\x65\x0b\x6f\x15\x79"s)).values == cube);
+  CHECK(parse(npy(header("|u1", "(2, 3, 2)", "True"), "\x00\x64\x0a\x6e\x14\x78\x01\x65\x0b\x6f\x15\x79"s)).values ==
+        cube);
 }
 
 TEST_CASE("arrays that NumPy wrote") {
-  const Npy c = read_npy(STIEFEL_GOLDEN "/npy/c_float64.npy"), fortran = read_npy(STIEFEL_GOLDEN "/npy/fortran_float64.npy");
+  const Npy c = read_npy(STIEFEL_GOLDEN "/npy/c_float64.npy"),
+            fortran = read_npy(STIEFEL_GOLDEN "/npy/fortran_float64.npy");
   CHECK((c.shape == fortran.shape && c.values == fortran.values && c.shape.size() == 2));
   CHECK(read_npy(STIEFEL_GOLDEN "/npy/cube.npy").shape.size() == 3);
   CHECK_THROWS_AS(read_npy(STIEFEL_GOLDEN "/npy"), Error);

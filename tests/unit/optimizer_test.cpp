@@ -46,7 +46,9 @@ struct Point {
     if (spec.manifold == Manifold::unitary) C.imag() = M.bottomRows(n);
     return C;
   }
-  double defect() const { return (complex().adjoint() * complex() - Eigen::MatrixXcd::Identity(spec.cols, spec.cols)).norm(); }
+  double defect() const {
+    return (complex().adjoint() * complex() - Eigen::MatrixXcd::Identity(spec.cols, spec.cols)).norm();
+  }
 };
 
 BlockSpec manifold_block(const std::string& manifold, Index n) {
@@ -137,13 +139,15 @@ TEST_CASE_TEMPLATE("twenty steps along the orthogonal and unitary matrices", S, 
       const Numbers g = run["gradients"][k], expected = run["theta"][k];
       const std::vector<S> gradient(g.begin(), g.end());
       optimizer->step(0, run["rate"], theta, gradient);
-      for (std::size_t i = 0; i < theta.size(); ++i) largest = std::max(largest, std::abs(double(theta[i]) - expected[i]));
+      for (std::size_t i = 0; i < theta.size(); ++i)
+        largest = std::max(largest, std::abs(double(theta[i]) - expected[i]));
     }
     CHECK(largest < 50 * double(std::numeric_limits<S>::epsilon()));
   }
 }
 
-TEST_CASE("geodesic_cayley: multiplying from the left and from the right are the same step, and it descends as it should") {
+TEST_CASE(
+    "geodesic_cayley: multiplying from the left and from the right are the same step, and it descends as it should") {
   for (const std::string manifold : {"orthogonal", "unitary"}) {
     CAPTURE(manifold);
     Point point = random_point(manifold, 7, 1);
@@ -182,7 +186,8 @@ TEST_CASE("geodesic_cayley: float blocks drift without re-orthonormalisation and
     end.M = as_vector(std::span<const float>(theta)).cast<double>().reshaped(32, 32);
     return end.defect();
   };
-  const double drifting = defect_after("{reorthonormalise_every: 0, compensated: false}"), kept = defect_after("compensated: false");
+  const double drifting = defect_after("{reorthonormalise_every: 0, compensated: false}"),
+               kept = defect_after("compensated: false");
   CHECK(kept < 2e-6);
   CHECK(drifting > 4 * kept);
   CHECK(defect_after("reorthonormalise_every: 0") < 2e-6);

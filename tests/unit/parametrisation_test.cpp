@@ -1,4 +1,5 @@
-// Parametrisations in the tree against their definitions: golden matrices and gradients from NumPy, and what each promises alone.
+// Parametrisations in the tree against their definitions: golden matrices and gradients from NumPy, and what each
+// promises alone.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -17,7 +18,8 @@ double determinant(Sample<double>& sample) { return sample.W().determinant(); }
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("maps and gradients are those of their definitions, by an independent NumPy script", S, float, double) {
+TEST_CASE_TEMPLATE("maps and gradients are those of their definitions, by an independent NumPy script", S, float,
+                   double) {
   for (const std::string apply : {"wy", "sequential"}) {
     const std::string rest = ", apply: " + apply + "}";
     check_golden<S>("householder", "{reflections: 1" + rest, "householder_5_1");
@@ -54,7 +56,8 @@ TEST_CASE("dense: any shape, its initial values, no claim") {
   CHECK(sample.map->blocks()[0].cols == 5);
   CHECK(sample.map->spectrum().eigenvalues.empty());
   CHECK(sample.map->spectrum().singular_values[0] == doctest::Approx(2 * std::sqrt(15.0)));
-  CHECK(Sample<double>("dense", "{init: file, file: " STIEFEL_GOLDEN "/npy/orthogonal_4.npy}", 4).W().norm() == doctest::Approx(2));
+  CHECK(Sample<double>("dense", "{init: file, file: " STIEFEL_GOLDEN "/npy/orthogonal_4.npy}", 4).W().norm() ==
+        doctest::Approx(2));
 }
 
 TEST_CASE("dense: the soft constraint's value and gradient") {
@@ -138,11 +141,12 @@ TEST_CASE("householder: a vanished column is refused by name") {
 TEST_CASE("householder: options that do not fit the shape") {
   CHECK_THROWS_WITH_AS(make_map<float>("householder", "{reflections: 9}", 8, 8), doctest::Contains("at most 8"), Error);
   CHECK_THROWS_WITH_AS(make_map<float>("householder", "{reflections: 4}", 8, 6), doctest::Contains("square"), Error);
-  CHECK_THROWS_WITH_AS(make_map<float>("householder", "{reflections: 7, init: orthogonal}", 8, 8), doctest::Contains("reflections: 8"),
-                       Error);
+  CHECK_THROWS_WITH_AS(make_map<float>("householder", "{reflections: 7, init: orthogonal}", 8, 8),
+                       doctest::Contains("reflections: 8"), Error);
   CHECK_THROWS_WITH_AS(make_map<float>("scaled_cayley", "{rho: 9}", 8, 8), doctest::Contains("rho"), Error);
-  CHECK_THROWS_WITH_AS(Sample<float>("householder", "{reflections: 3, init: file, file: " STIEFEL_GOLDEN "/npy/c_float32.npy}", 3),
-                       doctest::Contains("2 × 3"), Error);
+  CHECK_THROWS_WITH_AS(
+      Sample<float>("householder", "{reflections: 3, init: file, file: " STIEFEL_GOLDEN "/npy/c_float32.npy}", 3),
+      doctest::Contains("2 × 3"), Error);
 }
 
 TEST_CASE("algorithm 2: reflections of a given orthogonal matrix") {
@@ -169,11 +173,13 @@ TEST_CASE("algorithm 2: reflections of a given orthogonal matrix") {
   Matrix<double> flip = Matrix<double>::Identity(2, 2);
   flip(1, 1) = -1;
   CHECK((rebuilt(flip) - flip).norm() < 1e-15);
-  for (const Index n : {2, 5, 8}) CHECK((rebuilt(Matrix<double>::Identity(n, n)) - Matrix<double>::Identity(n, n)).norm() < 1e-14);
+  for (const Index n : {2, 5, 8})
+    CHECK((rebuilt(Matrix<double>::Identity(n, n)) - Matrix<double>::Identity(n, n)).norm() < 1e-14);
 }
 
 TEST_CASE("householder starts from a given matrix") {
-  Sample<double> from_file("householder", "{reflections: 4, init: file, file: " STIEFEL_GOLDEN "/npy/orthogonal_4.npy}", 4);
+  Sample<double> from_file("householder", "{reflections: 4, init: file, file: " STIEFEL_GOLDEN "/npy/orthogonal_4.npy}",
+                           4);
   Sample<double> dense("dense", "{init: file, file: " STIEFEL_GOLDEN "/npy/orthogonal_4.npy}", 4);
   CHECK((from_file.W() - dense.W()).norm() < 1e-14);
   Sample<double> haar("householder", "{reflections: 12, init: orthogonal}", 12, Seed{4}),
@@ -196,7 +202,8 @@ TEST_CASE("scaled_cayley: eigenvalues of the initial W, and its determinant") {
     Sample<double> other("scaled_cayley", "{init: uniform, scale: 2, rho: " + std::to_string(rho) + "}", 7);
     CHECK(determinant(other) == doctest::Approx(rho % 2 == 0 ? 1 : -1));
   }
-  CHECK(determinant(*std::make_unique<Sample<double>>("scaled_cayley", "{}", 6)) == doctest::Approx(-1));  // ρ = n/2 = 3
+  CHECK(determinant(*std::make_unique<Sample<double>>("scaled_cayley", "{}", 6)) ==
+        doctest::Approx(-1));  // ρ = n/2 = 3
 }
 
 TEST_CASE("urnn and givens: parameter counts, starts, sizes") {
@@ -214,11 +221,13 @@ TEST_CASE("urnn and givens: parameter counts, starts, sizes") {
   Sample<double> one("urnn", "{}", 20), other("urnn", "{permutation_seed: 2}", 20);
   CHECK(one.theta.numbers == other.theta.numbers);
   CHECK((one.W() - other.W()).norm() > 0.1);
-  for (const Index n : {1, 2, 7, 30, 127, 128}) CHECK(defect(Sample<double>("urnn", "{}", 2 * n).W()) < 1e-14 * double(n + 10));
+  for (const Index n : {1, 2, 7, 30, 127, 128})
+    CHECK(defect(Sample<double>("urnn", "{}", 2 * n).W()) < 1e-14 * double(n + 10));
 }
 
 TEST_CASE("svd_margin: the start, the rate of the spectrum, the margin") {
-  Sample<double> start("svd_margin", "{margin: 0.001}", 6), free("svd_margin", "{spectrum: free, init: glorot_normal}", 6);
+  Sample<double> start("svd_margin", "{margin: 0.001}", 6),
+      free("svd_margin", "{spectrum: free, init: glorot_normal}", 6);
   CHECK(defect(start.W()) < 1e-13);
   CHECK(start.map->blocks()[2].rate_scale == 500);
   CHECK(start.theta.numbers.size() == 2 * 6 * 6 + 6);
@@ -250,7 +259,8 @@ TEST_CASE("full_unitary: parameters, starts, the released code's gradient, proje
   CHECK(Sample<double>("full_unitary", "{field: real}", 10).theta.numbers.size() == 10 * 10);
   for (const std::string init : {"haar", "identity", "restricted"})
     CHECK(defect(Sample<double>("full_unitary", "{init: " + init + "}", 14).W()) < 1e-13);
-  CHECK_THROWS_WITH_AS(make_map<double>("full_unitary", "{field: real, init: restricted}", 4, 4), doctest::Contains("complex"), Error);
+  CHECK_THROWS_WITH_AS(make_map<double>("full_unitary", "{field: real, init: restricted}", 4, 4),
+                       doctest::Contains("complex"), Error);
 
   // W̄ = [[P, Q], [R, T]]: the whole gradient is (P + T, R − Q), the released code's (P, R).
   Sample<double> whole("full_unitary", "{}", 6), half("full_unitary", "{gradient: wisdom_topblock}", 6);
@@ -308,7 +318,9 @@ TEST_CASE("a complex map gives n singular values and eigenvalues") {
     Turned() : Dense<double>(Shape{4, 4, true}) {}
     std::vector<BlockSpec> blocks() const override { return {}; }
     void initialise(Blocks<double>, Rng&) const override {}
-    void materialise(CBlocks<double>, Mat<double> W) override { W << 0, 0, -2, 0, 0, -1, 0, 0, 2, 0, 0, 0, 0, 0, 0, -1; }
+    void materialise(CBlocks<double>, Mat<double> W) override {
+      W << 0, 0, -2, 0, 0, -1, 0, 0, 2, 0, 0, 0, 0, 0, 0, -1;
+    }
     void pullback(CBlocks<double>, CMat<double>, CMat<double>, Blocks<double>) override {}
   };
   Turned map;

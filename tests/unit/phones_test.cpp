@@ -80,10 +80,10 @@ TEST_CASE("labels") {
     CAPTURE(name);
     CHECK(size == (expected.contains(name) ? expected.at(name) : 1));
   }
-  const std::map<std::string, std::string> some = {{"ao", "aa"},   {"ax", "ah"},   {"ax-h", "ah"}, {"axr", "er"}, {"hv", "hh"},
-                                                   {"ix", "ih"},   {"el", "l"},    {"em", "m"},    {"en", "n"},   {"nx", "n"},
-                                                   {"eng", "ng"},  {"zh", "sh"},   {"ux", "uw"},   {"h#", "sil"}, {"pau", "sil"},
-                                                   {"epi", "sil"}, {"tcl", "sil"}, {"dx", "dx"},   {"iy", "iy"},  {"dh", "dh"}};
+  const std::map<std::string, std::string> some = {
+      {"ao", "aa"},   {"ax", "ah"},   {"ax-h", "ah"}, {"axr", "er"}, {"hv", "hh"}, {"ix", "ih"}, {"el", "l"},
+      {"em", "m"},    {"en", "n"},    {"nx", "n"},    {"eng", "ng"}, {"zh", "sh"}, {"ux", "uw"}, {"h#", "sil"},
+      {"pau", "sil"}, {"epi", "sil"}, {"tcl", "sil"}, {"dx", "dx"},  {"iy", "iy"}, {"dh", "dh"}};
   for (const auto& [label, folded] : some) CHECK(class_of(label) == folded);
 }
 
@@ -160,5 +160,6 @@ TEST_CASE("files") {
   CHECK(read_phones((folder.path / "a.phn").string(), mend).size() == 1);
   CHECK(refused(folder.path / "b.phn").ends_with("b.phn: No such file or directory. Fetch it again."));
   write(folder.path / "large.phn", std::string((1 << 24) + 1, '\n'));
-  CHECK(refused(folder.path / "large.phn").ends_with("has 16777217 bytes, but such a file can have at most 16777216. Fetch it again."));
+  CHECK(refused(folder.path / "large.phn")
+            .ends_with("has 16777217 bytes, but such a file can have at most 16777216. Fetch it again."));
 }

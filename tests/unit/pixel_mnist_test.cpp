@@ -1,4 +1,5 @@
-// The pixel-by-pixel MNIST task on small files made here and, where STIEFEL_DATA names a folder with them, on the real ones.
+// The pixel-by-pixel MNIST task on small files made here and, where STIEFEL_DATA names a folder with them, on the real
+// ones.
 #include "idx_files.hpp"
 #include "task_plugins.hpp"
 
@@ -42,7 +43,8 @@ void write_small(const fs::path& folder) {
   idx_files::write(folder / "t10k-labels-idx1-ubyte", test.labels);
 }
 
-template <class S = float> auto small(const Folder& folder, const std::string& options, Index batch = 10, std::uint64_t seed = 1) {
+template <class S = float>
+auto small(const Folder& folder, const std::string& options, Index batch = 10, std::uint64_t seed = 1) {
   return make<S>("pixel_mnist", options, {seed, batch, folder.path.string()});
 }
 
@@ -100,7 +102,8 @@ TEST_CASE("splits") {
   const Folder folder;
   write_small(folder.path / "mnist");
   const auto first = small(folder, "{validation_images: 10}");
-  CHECK((first->batches(Split::train) == 3 && first->batches(Split::validation) == 1 && first->batches(Split::test) == 2));
+  CHECK((first->batches(Split::train) == 3 && first->batches(Split::validation) == 1 &&
+         first->batches(Split::test) == 2));
   CHECK(images_of(*first, Split::validation) == range(0, 10));
   CHECK(images_of(*first, Split::train) == range(10, 40));
   CHECK(images_of(*first, Split::test) == range(0, 15));
@@ -152,7 +155,8 @@ TEST_CASE("the pixel order is NumPy's") {
   const Folder folder;
   write_small(folder.path / "mnist");
   for (const std::uint32_t seed : {92916u, 1u}) {
-    const auto task = small(folder, "{validation_images: 10, permuted: true, permutation_seed: " + std::to_string(seed) + "}");
+    const auto task =
+        small(folder, "{validation_images: 10, permuted: true, permutation_seed: " + std::to_string(seed) + "}");
     const auto order = NumpyRandomState(seed).permutation(steps);
     Batch<float> batch = batch_of(*task, Split::test, 0);
     for (Index t = 0; t < steps; ++t) CHECK(batch.input(t, 3)[0] == float((20 * order[t] + 3) / 255.0));
@@ -206,10 +210,12 @@ TEST_CASE("missing and unfit files are told of with the mend") {
   } catch (const Error& error) {
     CHECK(error.code() == Exit::data);
     says(error.what(),
-         "the data directory is not set. Use --data DIR or set STIEFEL_DATA. Fetch it with: stiefel data fetch mnist --data 'DIR'");
+         "the data directory is not set. Use --data DIR or set STIEFEL_DATA. Fetch it with: stiefel data fetch mnist "
+         "--data 'DIR'");
   }
   says(refusal(folder),
-       "pixel_mnist needs the MNIST training images, but there is no train-images-idx3-ubyte.gz or train-images-idx3-ubyte or ");
+       "pixel_mnist needs the MNIST training images, but there is no train-images-idx3-ubyte.gz or "
+       "train-images-idx3-ubyte or ");
   says(refusal(folder), " in " + mnist.string() + " or " + folder.path.string());
   says(refusal(folder), fetch);
 
@@ -222,9 +228,11 @@ TEST_CASE("missing and unfit files are told of with the mend") {
     idx_files::write(mnist / file, bytes);
     return refusal(folder);
   };
-  says(with("train-images-idx3-ubyte", training.images.substr(0, 100)), "ends after 84 of the 360 values that its header names. " + fetch);
+  says(with("train-images-idx3-ubyte", training.images.substr(0, 100)),
+       "ends after 84 of the 360 values that its header names. " + fetch);
   says(with("train-labels-idx1-ubyte", test.labels), "holds 40 images but");
-  says(with("t10k-labels-idx1-ubyte", test.labels.substr(0, 22) + '\x0a'), "label number 14 is 10, expected a digit 0 to 9");
+  says(with("t10k-labels-idx1-ubyte", test.labels.substr(0, 22) + '\x0a'),
+       "label number 14 is 10, expected a digit 0 to 9");
   says(with("t10k-images-idx3-ubyte", SmallSet(test_images, 2).images), "images of 9 pixels");
   says(with("t10k-images-idx3-ubyte", test.labels), "an IDX array of 1 dimensions, expected 3");
 }
@@ -257,5 +265,6 @@ TEST_CASE("the real digits") {
   const std::vector<int> known = {7, 2, 1, 0, 4, 1, 4, 9, 5, 9};
   for (Index b = 0; b < 10; ++b) CHECK(first.label(0, b) == known[std::size_t(b)]);
   const auto split = make<float>("pixel_mnist", "", {1, 50, data});
-  CHECK((split->batches(Split::train) == 1100 && split->batches(Split::validation) == 100 && split->batches(Split::test) == 200));
+  CHECK((split->batches(Split::train) == 1100 && split->batches(Split::validation) == 100 &&
+         split->batches(Split::test) == 200));
 }

@@ -1,4 +1,5 @@
-// The task of polyphonic music on small sets made here and, where STIEFEL_DATA names a folder with them, on the real ones.
+// The task of polyphonic music on small sets made here and, where STIEFEL_DATA names a folder with them, on the real
+// ones.
 #include "idx_files.hpp"
 #include "music_files.hpp"
 #include "task_plugins.hpp"
@@ -18,7 +19,8 @@ namespace {
 
 constexpr Index keys = 88;
 
-/// Piece i of a split has 4 + 2i frames; frame t of it sounds key t mod 7, key 10 + i + 20·split, and in every second frame key 60.
+/// Piece i of a split has 4 + 2i frames; frame t of it sounds key t mod 7, key 10 + i + 20·split, and in every second
+/// frame key 60.
 PianoRoll piece(std::size_t split, std::size_t i) {
   PianoRoll roll(4 + 2 * i);
   for (std::size_t t = 0; t < roll.size(); ++t) roll[t].set(t % 7).set(10 + i + 20 * split).set(60, t % 2 == 0);
@@ -35,7 +37,8 @@ void write_set(const Folder& folder, const std::string& name, const RollSet& rol
   idx_files::write(folder.path / name, music_files::Mat{}.set(rolls));
 }
 
-template <class S = float> auto small(const Folder& folder, const std::string& options = "", Index batch = 3, std::uint64_t seed = 1) {
+template <class S = float>
+auto small(const Folder& folder, const std::string& options = "", Index batch = 3, std::uint64_t seed = 1) {
   return make<S>("polyphonic", options, {seed, batch, folder.path.string()});
 }
 
@@ -103,7 +106,8 @@ TEST_CASE("every pass shows every training piece once, in another order; fill is
   CHECK((passes[0] != passes[1] || passes[1] != passes[2]));
   Batch<float> again = batch_of(*task, Split::train, 1);
   for (Index b = 0; b < 3; ++b) CHECK(piece_in(again, b, 0) == passes[0][std::size_t(3 + b)]);
-  CHECK((small(folder, "", 10)->batches(Split::train) == 1 && batch_of(*small(folder, "", 10), Split::train, 0).sequences() == 10));
+  CHECK((small(folder, "", 10)->batches(Split::train) == 1 &&
+         batch_of(*small(folder, "", 10), Split::train, 0).sequences() == 10));
 }
 
 TEST_CASE("long training pieces are cut into parts, those of the other splits are not") {
@@ -196,13 +200,14 @@ TEST_CASE("the baseline is what the training frequencies of the keys reach on th
 }
 
 TEST_CASE("places and names under which known sets are found, and files and folders of the user's own") {
-  const std::vector<std::pair<std::string, std::string>> places = {{"jsb", "polyphonic/mat/JSB_Chorales.mat"},
-                                                                   {"jsb", "JSB Chorales.mat"},
-                                                                   {"jsb", "polyphonic/jsb_json/jsb-chorales-quarter.mat"},
-                                                                   {"piano_midi", "polyphonic/Piano_midi.mat"},
-                                                                   {"piano_midi", "Piano-midi.de.mat"},
-                                                                   {"nottingham", "polyphonic/mat/Nottingham.mat"},
-                                                                   {"musedata", "polyphonic/mat/MuseData.mat"}};
+  const std::vector<std::pair<std::string, std::string>> places = {
+      {"jsb", "polyphonic/mat/JSB_Chorales.mat"},
+      {"jsb", "JSB Chorales.mat"},
+      {"jsb", "polyphonic/jsb_json/jsb-chorales-quarter.mat"},
+      {"piano_midi", "polyphonic/Piano_midi.mat"},
+      {"piano_midi", "Piano-midi.de.mat"},
+      {"nottingham", "polyphonic/mat/Nottingham.mat"},
+      {"musedata", "polyphonic/mat/MuseData.mat"}};
   for (const auto& [set, place] : places) {
     CAPTURE(place);
     const Folder folder;
@@ -214,7 +219,8 @@ TEST_CASE("places and names under which known sets are found, and files and fold
   for (auto& pieces : rolls)
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       const char* split = roll_split_names[std::size_t(&pieces - rolls.data())];
-      idx_files::write(folder.path / "polyphonic/Nottingham" / split / fmt::format("{}.mid", i), music_files::midi_of(pieces[i], 480, 2));
+      idx_files::write(folder.path / "polyphonic/Nottingham" / split / fmt::format("{}.mid", i),
+                       music_files::midi_of(pieces[i], 480, 2));
     }
   const auto known = small(folder, "set: nottingham"), own = small(folder, "folder: polyphonic/Nottingham");
   const auto finer = small(folder, "{folder: polyphonic/Nottingham, steps_per_quarter: 4}");
@@ -244,11 +250,14 @@ TEST_CASE("missing and unfit files are told of with the mend") {
     make<float>("polyphonic", "", {1, 1, ""});
     CHECK(false);
   } catch (const Error& error) {
-    says(error.what(), "the data directory is not set. Use --data DIR or set STIEFEL_DATA. Fetch it with: stiefel data fetch polyphonic");
+    says(error.what(),
+         "the data directory is not set. Use --data DIR or set STIEFEL_DATA. Fetch it with: stiefel data fetch "
+         "polyphonic");
   }
   idx_files::write(folder.path / "JSB_Chorales.mat", "damaged");
   says(refusal(folder), "JSB_Chorales.mat: not a MATLAB file: 7 bytes, where the header alone has 128. " + fetch);
-  says(refusal(folder, "file: absent.json"), "polyphonic: there is no absent.json, and none in " + folder.path.string());
+  says(refusal(folder, "file: absent.json"),
+       "polyphonic: there is no absent.json, and none in " + folder.path.string());
   says(refusal(folder, "folder: absent"), "polyphonic: there is no absent, and none in");
   fs::create_directories(folder.path / "empty");
   says(refusal(folder, "folder: empty"), "empty: cannot read its folder train (No such file or directory).");
@@ -266,10 +275,11 @@ TEST_CASE("the real sets: sequences, predicted frames and baselines") {
     Index longest;
     double marginal, by_piece;
   };
-  const std::map<std::string, Known> all = {{"jsb", {{229, 76, 77}, {13578, 4526, 4648}, 160, 11.09, 11.04}},
-                                            {"piano_midi", {{87, 12, 25}, {75824, 8528, 19011}, 3857, 11.05, 11.39}},
-                                            {"nottingham", {{694, 173, 170}, {175867, 45340, 44293}, 1793, 10.26, 10.13}},
-                                            {"musedata", {{524, 135, 124}, {244678, 82620, 64215}, 4273, 11.52, 10.56}}};
+  const std::map<std::string, Known> all = {
+      {"jsb", {{229, 76, 77}, {13578, 4526, 4648}, 160, 11.09, 11.04}},
+      {"piano_midi", {{87, 12, 25}, {75824, 8528, 19011}, 3857, 11.05, 11.39}},
+      {"nottingham", {{694, 173, 170}, {175867, 45340, 44293}, 1793, 10.26, 10.13}},
+      {"musedata", {{524, 135, 124}, {244678, 82620, 64215}, 4273, 11.52, 10.56}}};
   for (const auto& [set, known] : all) {
     CAPTURE(set);
     const auto task = make<float>("polyphonic", "set: " + set, {1, 1, data});
@@ -281,6 +291,7 @@ TEST_CASE("the real sets: sequences, predicted frames and baselines") {
       CHECK(frames == known.frames[std::size_t(split)]);
     }
     CHECK(std::abs(task->baseline() - known.marginal) < 0.005);
-    CHECK(std::abs(make<float>("polyphonic", "{average: sequences, set: " + set + "}", {1, 1, data})->baseline() - known.by_piece) < 0.005);
+    CHECK(std::abs(make<float>("polyphonic", "{average: sequences, set: " + set + "}", {1, 1, data})->baseline() -
+                   known.by_piece) < 0.005);
   }
 }

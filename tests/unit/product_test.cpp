@@ -1,4 +1,5 @@
-// PackedProduct against a plain sum in long double: every SIMD target of this CPU, shapes, strides, guards, bits and threads.
+// PackedProduct against a plain sum in long double: every SIMD target of this CPU, shapes, strides, guards, bits and
+// threads.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -58,13 +59,15 @@ template <class S> struct Guarded {
 
 template <class S> bool same_bits(const Guarded<S>& a, const Guarded<S>& b) {
   for (Index j = 0; j < a.cols; ++j)
-    if (std::memcmp(&a.numbers[std::size_t(j * a.stride)], &b.numbers[std::size_t(j * b.stride)], std::size_t(a.rows) * sizeof(S)) != 0)
+    if (std::memcmp(&a.numbers[std::size_t(j * a.stride)], &b.numbers[std::size_t(j * b.stride)],
+                    std::size_t(a.rows) * sizeof(S)) != 0)
       return false;
   return true;
 }
 
 /// Largest |Y − (old + sign·W·X)| over the bound (depth + 2)·ε·(|old| + |W|·|X|).
-template <class S> double excess(const Guarded<S>& W, const Guarded<S>& X, const Guarded<S>* old, int sign, const Guarded<S>& Y) {
+template <class S>
+double excess(const Guarded<S>& W, const Guarded<S>& X, const Guarded<S>* old, int sign, const Guarded<S>& Y) {
   double worst = 0;
   for (Index j = 0; j < Y.cols; ++j) {
     for (Index i = 0; i < Y.rows; ++i) {
@@ -75,9 +78,11 @@ template <class S> double excess(const Guarded<S>& W, const Guarded<S>& X, const
         size += std::abs(term);
       }
       const long double before = old ? static_cast<long double>(old->at(i, j)) : 0;
-      const long double bound = (X.rows + 2) * static_cast<long double>(std::numeric_limits<S>::epsilon()) * (size + std::abs(before));
+      const long double bound =
+          (X.rows + 2) * static_cast<long double>(std::numeric_limits<S>::epsilon()) * (size + std::abs(before));
       const long double error = std::abs(Y.at(i, j) - (before + sign * sum));
-      if (!(error <= bound)) worst = std::max(worst, std::isnan(error) ? 1e30 : double(error / std::max(bound, 1e-300L)));
+      if (!(error <= bound))
+        worst = std::max(worst, std::isnan(error) ? 1e30 : double(error / std::max(bound, 1e-300L)));
     }
   }
   return worst;
@@ -137,11 +142,13 @@ TEST_CASE_TEMPLATE("products of the sizes in use are right", S, float, double) {
     Rng rng(2, "sizes");
     PackedProduct<S> product;
     for (const Index rows : {64, 100, 170, 257})
-      for (const Index columns : {1, 2, 3, 7, 17, 50}) check_shape<S>(rng, product, rows, rows == 100 ? 16 : 170, columns);
+      for (const Index columns : {1, 2, 3, 7, 17, 50})
+        check_shape<S>(rng, product, rows, rows == 100 ? 16 : 170, columns);
   });
 }
 
-TEST_CASE_TEMPLATE("C += A·Bᵀ is right, stays inside its rows and keeps its bits, whichever of the two has few rows", S, float, double) {
+TEST_CASE_TEMPLATE("C += A·Bᵀ is right, stays inside its rows and keeps its bits, whichever of the two has few rows", S,
+                   float, double) {
   on_every_target([] {
     Rng rng(8, "outer");
     const auto check = [&](Index rows, Index cols, Index columns) {

@@ -19,14 +19,16 @@ void append(const std::filesystem::path& path, const std::string& text) { std::o
 }  // namespace
 
 TEST_CASE("a line of progress.jsonl: its content, and invalid lines") {
-  const auto line = parse_progress(R"({"step":5,"wall_time":1.5e9,"step_seconds":0.25,"steps":20.0,"loss":null,"best":-1})");
+  const auto line =
+      parse_progress(R"({"step":5,"wall_time":1.5e9,"step_seconds":0.25,"steps":20.0,"loss":null,"best":-1})");
   REQUIRE(line);
   CHECK(line->step == 5);
   CHECK(line->steps == 20);
   CHECK(line->step_seconds == 0.25);
   CHECK(std::isnan(line->loss));
   CHECK(line->best == -1);
-  for (const std::string text : {"", "{", "5", "[]", R"({"loss":1})", R"({"step":-1})", R"({"step":1e300})", R"({"step":"5"})"}) {
+  for (const std::string text :
+       {"", "{", "5", "[]", R"({"loss":1})", R"({"step":-1})", R"({"step":1e300})", R"({"step":"5"})"}) {
     CAPTURE(text);
     CHECK_FALSE(parse_progress(text));
   }
@@ -75,7 +77,8 @@ TEST_CASE("a growing run: what is new, torn lines, a resumed run, and how it end
 TEST_CASE("a long run keeps at most 1,024 losses, from all of it") {
   Folder folder;
   std::string text;
-  for (int step = 1; step <= 100'000; ++step) text += "{\"step\":" + std::to_string(step) + ",\"loss\":" + std::to_string(step) + "}\n";
+  for (int step = 1; step <= 100'000; ++step)
+    text += "{\"step\":" + std::to_string(step) + ",\"loss\":" + std::to_string(step) + "}\n";
   append(folder.path / "progress.jsonl", text);
   ProgressReader reader(folder.path);
   reader.update();

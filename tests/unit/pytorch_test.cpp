@@ -1,4 +1,5 @@
-// Losses and gradients of elman, lstm and gru against PyTorch's own cells with the same weights (tests/golden/pytorch.py).
+// Losses and gradients of elman, lstm and gru against PyTorch's own cells with the same weights
+// (tests/golden/pytorch.py).
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -18,9 +19,16 @@ using Numbers = std::vector<double>;
 /// The recorded batch; the loss is the mean square over steps, sequences and outputs.
 class Recorded final : public Task<double> {
  public:
-  explicit Recorded(const nlohmann::json& golden) : Task<double>(TaskContext{1, golden["sequences"], ""}), golden_(golden) {}
+  explicit Recorded(const nlohmann::json& golden)
+      : Task<double>(TaskContext{1, golden["sequences"], ""}), golden_(golden) {}
   TaskShape shape() const override {
-    return {InputKind::dense, golden_["input_size"], golden_["output_size"], ReadoutKind::every, false, golden_["steps"], false};
+    return {InputKind::dense,
+            golden_["input_size"],
+            golden_["output_size"],
+            ReadoutKind::every,
+            false,
+            golden_["steps"],
+            false};
   }
   Index batches(Split) const override { return 1; }
   void fill(Split, Index, Batch<double>& batch) const override {
@@ -54,9 +62,10 @@ TEST_CASE("losses and gradients are PyTorch's") {
     const std::string model = cell["model"];
     CAPTURE(model);
     const LoadedExperiment loaded = load_experiment_text(
-        fmt::format("name: probe\nscalar: float64\ntask: {{plugin: adding}}\nmodel:\n  {}\n  recurrent: {{plugin: dense}}\n"
-                    "optimizer: {{plugin: sgd}}\ntrain: {{batch: {}, steps: 1}}\n",
-                    model, golden["sequences"].get<Index>()),
+        fmt::format(
+            "name: probe\nscalar: float64\ntask: {{plugin: adding}}\nmodel:\n  {}\n  recurrent: {{plugin: dense}}\n"
+            "optimizer: {{plugin: sgd}}\ntrain: {{batch: {}, steps: 1}}\n",
+            model, golden["sequences"].get<Index>()),
         "probe", {}, registry);
     Network<double> network(loaded.experiment, registry, task);
     REQUIRE(network.layout().count() == Index(cell["parameters"].size()));
@@ -74,7 +83,8 @@ TEST_CASE("losses and gradients are PyTorch's") {
       CAPTURE(network.layout().block(i).name);
       const Numbers expected = cell["gradient"].at(network.layout().block(i).name);
       double worst = 0;
-      for (std::size_t k = 0; k < expected.size(); ++k) worst = std::max(worst, std::abs(network.gradient()[i][k] - expected[k]));
+      for (std::size_t k = 0; k < expected.size(); ++k)
+        worst = std::max(worst, std::abs(network.gradient()[i][k] - expected[k]));
       CHECK(worst < 1e-14);
     }
   }

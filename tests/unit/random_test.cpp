@@ -16,10 +16,12 @@ using namespace stiefel;
 
 namespace {
 
-// Σ (observed − expected)² / expected, in standard deviations from its mean: the sum has mean and half its variance k − 1.
+// Σ (observed − expected)² / expected, in standard deviations from its mean: the sum has mean and half its variance k
+// − 1.
 double chi_square_deviation(const std::vector<double>& counts, const std::vector<double>& expected) {
   double sum = 0;
-  for (std::size_t i = 0; i < counts.size(); ++i) sum += (counts[i] - expected[i]) * (counts[i] - expected[i]) / expected[i];
+  for (std::size_t i = 0; i < counts.size(); ++i)
+    sum += (counts[i] - expected[i]) * (counts[i] - expected[i]) / expected[i];
   const double freedom = double(counts.size() - 1);
   return (sum - freedom) / std::sqrt(2 * freedom);
 }
@@ -42,8 +44,8 @@ TEST_CASE("a stream is the same numbers everywhere") {
         Words{0x629c9c0e, 0x53b9bee0, 0xf5d98e46, 0x011791e3, 0xfc297e3e, 0xf24e169b});
   Rng u(5, "u"), n(5, "n");
   for (const double x : {0x1.f2c1fefa614e8p-2, 0x1.cf357855b38d0p-4, 0x1.b8d335c1635dcp-1}) CHECK(u.uniform() == x);
-  for (const double x : {0x1.9b878c2b463abp+0, 0x1.7ea38a878b4d0p-1, -0x1.a02ff66f63d83p+0, 0x1.32d778d773d8cp+0, 0x1.9b71dcfc5fb0cp-1,
-                         0x1.730ab9217f9ffp+0})
+  for (const double x : {0x1.9b878c2b463abp+0, 0x1.7ea38a878b4d0p-1, -0x1.a02ff66f63d83p+0, 0x1.32d778d773d8cp+0,
+                         0x1.9b71dcfc5fb0cp-1, 0x1.730ab9217f9ffp+0})
     CHECK(n.normal() == x);
 }
 
@@ -145,7 +147,9 @@ TEST_CASE("permutations: every order equally often") {
 }
 
 TEST_CASE("NumPy's RandomState") {
-  const auto digest = [](std::uint32_t seed) { return sha256(fmt::format("{}", fmt::join(NumpyRandomState(seed).permutation(784), ","))); };
+  const auto digest = [](std::uint32_t seed) {
+    return sha256(fmt::format("{}", fmt::join(NumpyRandomState(seed).permutation(784), ",")));
+  };
   CHECK(digest(92916) == "b5c4665c0096a8f46ca2065aaeb8c1d9479ab73a0cf1f1b2bf6522ceb9d52323");
   CHECK(digest(1) == "d842ea782a7a5a6bbdf744d57db8dfe521b72d3fb4277d7336d3034339a77977");
   CHECK(digest(1234) == "6aed8f13d3e3defbdca739b718257b43787cc127480b46e71a5e22852be2d734");

@@ -1,4 +1,5 @@
-// What is left of the result file when the process is killed, the disk is full or a system call fails: always the last published whole.
+// What is left of the result file when the process is killed, the disk is full or a system call fails: always the last
+// published whole.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -68,7 +69,9 @@ constexpr Index n = 20;
 class Run {
  public:
   explicit Run(const std::filesystem::path& folder)
-      : writer_(folder, small_header()), steps_(writer_.define(steps_table())), spectrum_(writer_.define(spectrum_table(n))) {}
+      : writer_(folder, small_header()),
+        steps_(writer_.define(steps_table())),
+        spectrum_(writer_.define(spectrum_table(n))) {}
   void append(Index rows) {
     for (Index i = 0; i < rows; ++i) {
       ++row_;
@@ -106,7 +109,8 @@ const char* const folder_variable = "STIEFEL_TEST_FOLDER";
 /// This program again, as the child that publishes until it is killed.
 pid_t start_publisher(const std::filesystem::path& folder) {
   ::setenv(folder_variable, folder.c_str(), 1);
-  char program[] = "results_faults_test", which[] = "--test-case=publish for ever", all[] = "--no-skip", quiet[] = "--minimal";
+  char program[] = "results_faults_test", which[] = "--test-case=publish for ever", all[] = "--no-skip",
+       quiet[] = "--minimal";
   char* words[] = {program, which, all, quiet, nullptr};
   pid_t child = 0;
   const int result = ::posix_spawn(&child, "/proc/self/exe", nullptr, nullptr, words, environ);
@@ -176,15 +180,17 @@ TEST_CASE("a reader that opens the file all the time always finds it whole") {
   for (int i = 0; i < 100; ++i) {
     const ResultReader reader(folder.results());
     const auto step = Index(reader.number_attribute("/", "committed_step"));
-    wrong +=
-        step < last || reader.shape("/steps/loss")[0] != std::uint64_t(step) || Index(reader.read("/steps/step").values.back()) != step;
+    wrong += step < last || reader.shape("/steps/loss")[0] != std::uint64_t(step) ||
+             Index(reader.read("/steps/step").values.back()) != step;
     last = step;
   }
   kill_and_wait(child);
   CHECK(wrong == 0);
 }
 
-TEST_CASE("a disk that fills up at any write of HDF5 leaves the file byte-equal, and publishing goes on when there is room again") {
+TEST_CASE(
+    "a disk that fills up at any write of HDF5 leaves the file byte-equal, and publishing goes on when there is room "
+    "again") {
   const Folder folder;
   Run run(folder.path());
   run.append(20);
@@ -338,7 +344,8 @@ TEST_CASE("while the disk is slow the recorder's callers go on until the queue i
   recorder.wait();
   fsync_held = true;
   recorder.publish(1, {});
-  while (!std::filesystem::exists(folder.results().string() + ".tmp")) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  while (!std::filesystem::exists(folder.results().string() + ".tmp"))
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   for (double row : {2.0, 3.0, 4.0}) append(row);  // returns although nothing moves
   std::atomic<bool> returned = false;
   std::thread caller([&] {
@@ -362,7 +369,8 @@ TEST_CASE("a recorder that is left without finish drops what is queued and publi
     const int steps = recorder.define(steps_table());
     fsync_held = true;
     recorder.publish(0, {});
-    while (!std::filesystem::exists(folder.results().string() + ".tmp")) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    while (!std::filesystem::exists(folder.results().string() + ".tmp"))
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     recorder.append(steps, 1, std::array{0.5, 1.0});
     recorder.publish(1, {});
     release = std::thread([] {

@@ -1,4 +1,5 @@
-// What the tests of the result file share: a folder of their own, a small header, two tables with values that can be told again.
+// What the tests of the result file share: a folder of their own, a small header, two tables with values that can be
+// told again.
 #pragma once
 
 #include <stdlib.h>
@@ -91,11 +92,14 @@ inline void append_spectrum(ResultWriter& writer, int table, Index n, double row
   writer.append(table, row, values);
 }
 
-/// Number of entries that are not what append_step and append_spectrum wrote for rows 1, 2, …, count; or -1 for a wrong shape.
+/// Number of entries that are not what append_step and append_spectrum wrote for rows 1, 2, …, count; or -1 for a wrong
+/// shape.
 inline Index wrong_entries(const std::filesystem::path& path, Index count, Index n) {
   const ResultReader reader(path);
-  const Array loss = reader.read("/steps/loss"), step = reader.read("/steps/step"), rss = reader.read("/steps/rss_bytes");
-  const Array values = reader.read("/spectrum/recurrent/singular_values"), pairs = reader.read("/spectrum/recurrent/eigenvalues");
+  const Array loss = reader.read("/steps/loss"), step = reader.read("/steps/step"),
+              rss = reader.read("/steps/rss_bytes");
+  const Array values = reader.read("/spectrum/recurrent/singular_values"),
+              pairs = reader.read("/spectrum/recurrent/eigenvalues");
   const Array best = reader.read("/spectrum/recurrent/is_best");
   using Shape = std::vector<std::uint64_t>;
   const auto rows = std::uint64_t(count), width = std::uint64_t(n);
@@ -106,8 +110,8 @@ inline Index wrong_entries(const std::filesystem::path& path, Index count, Index
   for (Index i = 0; i < count; ++i) {
     const double row = double(i + 1);
     const auto at = std::size_t(i);
-    wrong +=
-        step.values[at] != row || loss.values[at] != told(0, row) || rss.values[at] != 1e9 + row || best.values[at] != std::fmod(row, 2);
+    wrong += step.values[at] != row || loss.values[at] != told(0, row) || rss.values[at] != 1e9 + row ||
+             best.values[at] != std::fmod(row, 2);
     for (Index j = 0; j < n; ++j) wrong += values.values[std::size_t(i * n + j)] != told(j, row);
     for (Index j = 0; j < 2 * n; ++j) wrong += pairs.values[std::size_t(i * 2 * n + j)] != told(n + j, row);
   }

@@ -1,4 +1,5 @@
-// The result file as it is written and read back: layout, rows, texts, complex numbers, the recorder's thread, progress lines, SHA-256.
+// The result file as it is written and read back: layout, rows, texts, complex numbers, the recorder's thread, progress
+// lines, SHA-256.
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -154,8 +155,8 @@ TEST_CASE("axes with labels, axes of texts, two axes, rows longer than a chunk")
   writer.append(timing, 1, std::array{1.0, 2.0, 3.0, 4.0, 5.0, 6.0});
   Axis t{.name = "t"};
   for (Index i = 0; i < 1500000; ++i) t.values.push_back(double(i));
-  const int gradient =
-      writer.define({.group = "/gradient", .row = {.name = "snapshot"}, .axes = {t}, .columns = {{.name = "norm", .axes = {"t"}}}});
+  const int gradient = writer.define(
+      {.group = "/gradient", .row = {.name = "snapshot"}, .axes = {t}, .columns = {{.name = "norm", .axes = {"t"}}}});
   writer.append(gradient, 1, t.values);
   writer.publish(1, {});
   const ResultReader reader(folder.results());
@@ -172,7 +173,11 @@ TEST_CASE("the status is that of the last publish") {
   Status status;
   writer.publish(0, status);
   writer.publish(5, status);
-  status = {.state = "diverged", .message = "NaN in block recurrent at step 7", .exit_code = 5, .best_metric = 0.25, .best_step = 4};
+  status = {.state = "diverged",
+            .message = "NaN in block recurrent at step 7",
+            .exit_code = 5,
+            .best_metric = 0.25,
+            .best_step = 4};
   writer.publish(7, status);
   const ResultReader reader(folder.results());
   CHECK(reader.text_attribute("/", "state") == "diverged");
@@ -210,8 +215,10 @@ TEST_CASE("names that cannot be recorded are refused with a sentence") {
   CHECK(refusal({.group = "steps"}) == "result group 'steps' must be an absolute path such as /steps");
   CHECK(refusal({.group = "/a/../b"}).find("'..' is not a valid name") != std::string::npos);
   CHECK(refusal({.group = "/a", .row = {.name = "2d"}}).find("'2d' cannot be recorded in /a") != std::string::npos);
-  CHECK(refusal({.group = "/a", .row = {.name = "x"}, .columns = {{.name = "x"}}}) == "'x' is recorded twice in /a; rename one of them");
-  CHECK(refusal({.group = "/a", .row = {.name = "x"}, .columns = {{.name = "y", .axes = {"t"}}}}) == "result group /a has no axis 't'");
+  CHECK(refusal({.group = "/a", .row = {.name = "x"}, .columns = {{.name = "x"}}}) ==
+        "'x' is recorded twice in /a; rename one of them");
+  CHECK(refusal({.group = "/a", .row = {.name = "x"}, .columns = {{.name = "y", .axes = {"t"}}}}) ==
+        "result group /a has no axis 't'");
   CHECK(refusal({.group = "/a", .row = {.name = "x"}, .axes = {{.name = "t"}}}) == "axis 't' of /a is empty");
   CHECK(refusal({.group = "/a", .row = {.name = "x"}, .axes = {{.name = "t", .values = {0, 1}, .labels = {"u"}}}}) ==
         "axis 't' of /a has 2 values and 1 labels");
@@ -221,7 +228,8 @@ TEST_CASE("a result file is never overwritten") {
   const Folder folder;
   ResultWriter(folder.path(), small_header()).publish(0, {});
   const std::string before = bytes_of(folder.results());
-  CHECK(error_text([&] { ResultWriter(folder.path(), small_header()); }).find("never overwritten") != std::string::npos);
+  CHECK(error_text([&] { ResultWriter(folder.path(), small_header()); }).find("never overwritten") !=
+        std::string::npos);
   CHECK(bytes_of(folder.results()) == before);
 }
 
@@ -266,7 +274,8 @@ TEST_CASE("a damaged file gives an error and never a crash") {
   // One bit of each compressed chunk: the checksum tells. They begin with zlib's two bytes for level 4.
   std::string flipped = whole;
   int chunks = 0;
-  for (std::size_t place = 0; (place = flipped.find("\x78\x5e", place)) != std::string::npos && place + 12 < flipped.size();
+  for (std::size_t place = 0;
+       (place = flipped.find("\x78\x5e", place)) != std::string::npos && place + 12 < flipped.size();
        place += 12, ++chunks)
     flipped[place + 12] ^= 1;
   CHECK(chunks > 5);
@@ -369,8 +378,8 @@ TEST_CASE("provenance names compiler, libraries and machine; memory is measured"
   CHECK(text("simd_target") == "AVX2");
   CHECK(text("threads") == "4");
   CHECK(text("command_line") == "stiefel run 'a b.yaml'");
-  for (const char* name :
-       {"git_commit", "git_dirty", "version", "cxx_flags", "blas_core", "os", "kernel", "libc", "cpu_model", "cpu_flags", "hostname"})
+  for (const char* name : {"git_commit", "git_dirty", "version", "cxx_flags", "blas_core", "os", "kernel", "libc",
+                           "cpu_model", "cpu_flags", "hostname"})
     CHECK_FALSE(text(name).empty());
   CHECK(text("kernel").starts_with("Linux"));
 

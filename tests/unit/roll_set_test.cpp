@@ -47,7 +47,9 @@ Bytes json_of(const RollSet& rolls) {
                          joined(rolls[s].size(), ", ",
                                 [&](std::size_t i) {
                                   const PianoRoll& piece = rolls[s][i];
-                                  return "[" + joined(piece.size(), ", ", [&](std::size_t t) { return step(piece[t]); }) + "]";
+                                  return "[" +
+                                         joined(piece.size(), ", ", [&](std::size_t t) { return step(piece[t]); }) +
+                                         "]";
                                 }) +
                          "]";
                 }) +
@@ -101,19 +103,24 @@ TEST_CASE("files whose contents are no set of piano rolls") {
   const Folder folder;
   const auto mat = [&](const Bytes& array) {
     const music_files::Mat m;
-    return refusal_of(folder, "a.mat", m.header() + m.cell("traindata", {array}) + m.cell("validdata", {}) + m.cell("testdata", {}));
+    return refusal_of(folder, "a.mat",
+                      m.header() + m.cell("traindata", {array}) + m.cell("validdata", {}) + m.cell("testdata", {}));
   };
   CHECK(mat(music_files::Mat{}.array(2, 88, zeros(176))) == "accepted");
-  CHECK(mat(music_files::Mat{}.array(2, 87, zeros(174))).starts_with("traindata{1} has 87 columns, expected 88, one per key"));
-  CHECK(mat(music_files::Mat{}.array(1, 88, zeros(88))).starts_with("train, piece 1: 1 steps, at least 2 are needed. Fetch it again."));
+  CHECK(mat(music_files::Mat{}.array(2, 87, zeros(174)))
+            .starts_with("traindata{1} has 87 columns, expected 88, one per key"));
+  CHECK(mat(music_files::Mat{}.array(1, 88, zeros(88)))
+            .starts_with("train, piece 1: 1 steps, at least 2 are needed. Fetch it again."));
   CHECK(mat(music_files::Mat{}.array(0, 88, "")).starts_with("train, piece 1: 0 steps"));
-  CHECK(mat(music_files::Mat{}.array(2, 88, zeros(175) + '\x02')).starts_with("traindata{1} holds 2 at step 2, key 88; expected 0 or 1"));
+  CHECK(mat(music_files::Mat{}.array(2, 88, zeros(175) + '\x02'))
+            .starts_with("traindata{1} holds 2 at step 2, key 88; expected 0 or 1"));
   CHECK(mat(music_files::Mat{}.array(2, 88, Bytes(704, '\xff'), 7)).starts_with("traindata{1} holds "));
   CHECK(mat(music_files::Mat{}.array(2, 88, Bytes(1408, '\xff'), 9)).starts_with("traindata{1} holds "));
 
   CHECK(refusal_of(folder, "a.json", json_of({})).starts_with("holds no training piece"));
   CHECK(refusal_of(folder, "a.npz", "").starts_with("the name must end with .mat or .json"));
-  for (const char* name : {"a.pkl", "a.pickle"}) CHECK(refusal_of(folder, name, "").starts_with("pickles are not read; docs/DATA.md"));
+  for (const char* name : {"a.pkl", "a.pickle"})
+    CHECK(refusal_of(folder, name, "").starts_with("pickles are not read; docs/DATA.md"));
   CHECK(refusal_of(folder, "json", json_of(small_set())).starts_with("the name must end with"));
   fs::create_directories(folder.path / "folder.mat");
   CHECK_THROWS_WITH_AS(read(folder.path / "folder.mat"), doctest::Contains("not a file"), Error);
@@ -124,7 +131,8 @@ TEST_CASE("folders that are no set of MIDI files") {
   const Folder folder;
   const auto says = [&](const std::string& part) {
     std::vector<std::string> paths;
-    CHECK_THROWS_WITH_AS(read_midi_folder({folder.path.string(), ""}, {}, paths), doctest::Contains(part.c_str()), Error);
+    CHECK_THROWS_WITH_AS(read_midi_folder({folder.path.string(), ""}, {}, paths), doctest::Contains(part.c_str()),
+                         Error);
   };
   says("cannot read its folder train (No such file or directory)");
   for (const char* split : roll_split_names) fs::create_directories(folder.path / split);

@@ -33,7 +33,8 @@ pid_t start_child(const std::filesystem::path& folder, const std::string& test) 
 }
 
 void wait_for(const std::filesystem::path& path) {
-  for (int i = 0; i < 2000 && !std::filesystem::exists(path); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  for (int i = 0; i < 2000 && !std::filesystem::exists(path); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
   REQUIRE(std::filesystem::exists(path));
 }
 
@@ -85,13 +86,13 @@ TEST_CASE("a run's directory is made once, with its configuration, and has a sta
     CHECK(run.path() == path);
     CHECK(bytes_of(path / "config.yaml") == "name: adding\n");
     CHECK(run_state(path) == RunState::running);
-    CHECK(refusal([&] { RunDirectory::create(folder.path(), "adding", "0123abcd", ""); }, Exit::in_use).find("is in use by process") !=
-          std::string::npos);
+    CHECK(refusal([&] { RunDirectory::create(folder.path(), "adding", "0123abcd", ""); }, Exit::in_use)
+              .find("is in use by process") != std::string::npos);
   }
   CHECK(run_state(path) == RunState::unfinished);
   CHECK_FALSE(std::filesystem::exists(path / "lock"));
-  CHECK(refusal([&] { RunDirectory::create(folder.path(), "adding", "0123abcd", ""); }, Exit::usage).find("nothing is overwritten") !=
-        std::string::npos);
+  CHECK(refusal([&] { RunDirectory::create(folder.path(), "adding", "0123abcd", ""); }, Exit::usage)
+            .find("nothing is overwritten") != std::string::npos);
   CHECK(bytes_of(path / "config.yaml") == "name: adding\n");
   for (const char* half_written : {"results.h5.tmp", "lock.12.tmp", "outcome/sound.wav.tmp"}) {
     std::filesystem::create_directories((path / half_written).parent_path());
@@ -115,8 +116,8 @@ TEST_CASE("a run's directory is made once, with its configuration, and has a sta
 
 TEST_CASE("names that would leave the folder of the runs are refused") {
   for (const std::string& name :
-       {std::string(), std::string("."), std::string(".."), std::string("a/b"), std::string("../x"), std::string("/tmp"),
-        std::string("a\nb"), std::string("a\0b", 3), std::string(201, 'a'), std::string("-x")}) {
+       {std::string(), std::string("."), std::string(".."), std::string("a/b"), std::string("../x"),
+        std::string("/tmp"), std::string("a\nb"), std::string("a\0b", 3), std::string(201, 'a'), std::string("-x")}) {
     CAPTURE(name);
     CHECK(refusal([&] { run_path("runs", name, "id"); }, Exit::usage).find(" of a run must ") != std::string::npos);
     CHECK(refusal([&] { run_path("runs", "name", name); }, Exit::usage).find("the id ") != std::string::npos);
@@ -128,10 +129,12 @@ TEST_CASE("names that would leave the folder of the runs are refused") {
 TEST_CASE("files of an outcome stay in its folder") {
   const Folder folder;
   RunOutcome outcome(folder.path() / "outcome");
-  for (const char* name :
-       {"", ".", "..", "../x", "/absolute", "a/b", ".hidden", "-dash", "new\nline", "esc\x1b[2J", "c1\xc2\x9b", "caf\xe9"})
-    CHECK(refusal([&] { outcome.file(name, "x"); }, Exit::plugin).find("cannot name a file of the outcome") != std::string::npos);
-  CHECK(refusal([&] { outcome.file(std::string(201, 'x'), "x"); }, Exit::plugin).find("at most 200 bytes") != std::string::npos);
+  for (const char* name : {"", ".", "..", "../x", "/absolute", "a/b", ".hidden", "-dash", "new\nline", "esc\x1b[2J",
+                           "c1\xc2\x9b", "caf\xe9"})
+    CHECK(refusal([&] { outcome.file(name, "x"); }, Exit::plugin).find("cannot name a file of the outcome") !=
+          std::string::npos);
+  CHECK(refusal([&] { outcome.file(std::string(201, 'x'), "x"); }, Exit::plugin).find("at most 200 bytes") !=
+        std::string::npos);
   CHECK_FALSE(std::filesystem::exists(folder.path() / "outcome"));
   for (const std::string name : {"two words.wav", "it's", "Löwdin", "x"}) {
     outcome.file(name, "bytes");
@@ -143,12 +146,14 @@ TEST_CASE("a folder that cannot be a run's is not left behind") {
   const Folder folder;
   std::filesystem::create_directory(folder.path() / "elsewhere");
   std::filesystem::create_directory_symlink(folder.path() / "elsewhere", folder.path() / "linked");
-  CHECK(refusal([&] { RunDirectory::create(folder.path(), "linked", "0123abcd", ""); }, Exit::usage).find("is a link") !=
-        std::string::npos);
+  CHECK(
+      refusal([&] { RunDirectory::create(folder.path(), "linked", "0123abcd", ""); }, Exit::usage).find("is a link") !=
+      std::string::npos);
   CHECK(std::filesystem::is_empty(folder.path() / "elsewhere"));
   const std::filesystem::path root = folder.path() / "new" / std::string(256, 'x');
-  CHECK(refusal([&] { RunDirectory::create(root, "adding", "0123abcd", ""); }, Exit::usage).find("File name too long") !=
-        std::string::npos);
+  CHECK(
+      refusal([&] { RunDirectory::create(root, "adding", "0123abcd", ""); }, Exit::usage).find("File name too long") !=
+      std::string::npos);
   CHECK_FALSE(std::filesystem::exists(folder.path() / "new"));
 }
 
@@ -182,7 +187,8 @@ TEST_CASE("who was taken for dead and has lost the lock is told to write nothing
   replace(other, "\"host\":\"", "\"host\":\"elsewhere-");
   replace(other, "\"boot\":\"", "\"boot\":\"x");
   std::ofstream(lock, std::ios::trunc) << other;
-  CHECK(refusal([&] { run.require_lock(); }, Exit::in_use).find("its lock was taken over by process ") != std::string::npos);
+  CHECK(refusal([&] { run.require_lock(); }, Exit::in_use).find("its lock was taken over by process ") !=
+        std::string::npos);
   std::filesystem::remove(lock);
   CHECK(refusal([&] { run.require_lock(); }, Exit::in_use).find("its lock was removed") != std::string::npos);
 }
@@ -221,7 +227,8 @@ TEST_CASE("a lock from before a restart, of a used-again pid or without sense is
 TEST_CASE("a lock that cannot be read is an error that names it, and no end of the program") {
   const Folder folder;
   std::filesystem::create_directory(folder.path() / "lock");
-  CHECK(refusal([&] { RunLock lock(folder.path()); }, Exit::usage).find("lock failed: Is a directory") != std::string::npos);
+  CHECK(refusal([&] { RunLock lock(folder.path()); }, Exit::usage).find("lock failed: Is a directory") !=
+        std::string::npos);
   std::filesystem::remove(folder.path() / "lock");
   {
     const RunLock lock(folder.path());

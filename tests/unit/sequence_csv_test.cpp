@@ -15,7 +15,8 @@ using scratch::Folder;
 
 namespace {
 
-template <class S = float> auto sequences(const Folder& folder, const std::string& options, Index batch = 1, std::uint64_t seed = 1) {
+template <class S = float>
+auto sequences(const Folder& folder, const std::string& options, Index batch = 1, std::uint64_t seed = 1) {
   return make<S>("sequence_csv", options, {seed, batch, folder.path.string()});
 }
 
@@ -34,7 +35,8 @@ std::string doubles(const std::vector<double>& values) {
 /// Sequence `name` of `steps` rows; its rows are (10 n + t, −t), its target is n at the last row and t/2 at the others.
 std::string rows(int name, int steps) {
   std::string text;
-  for (int t = 0; t < steps; ++t) text += fmt::format("s{},{},{},{}\n", name, 10 * name + t, -t, t + 1 < steps ? t / 2.0 : name);
+  for (int t = 0; t < steps; ++t)
+    text += fmt::format("s{},{},{},{}\n", name, 10 * name + t, -t, t + 1 < steps ? t / 2.0 : name);
   return text;
 }
 const std::string header = "id,x,z,y\n";
@@ -58,14 +60,16 @@ TEST_CASE("regression at the last step and at every one") {
   const std::string files = "train: train.csv, test: {file: test.csv}, sequence: id, targets: [y]";
   const auto task = sequences(folder, "{" + files + "}", 2);
   const TaskShape shape = task->shape();
-  CHECK((shape.input == InputKind::dense && shape.input_size == 2 && shape.output_size == 1 && !shape.labels && shape.steps == 4));
+  CHECK((shape.input == InputKind::dense && shape.input_size == 2 && shape.output_size == 1 && !shape.labels &&
+         shape.steps == 4));
   CHECK(shape.readout == ReadoutKind::last);
   CHECK((task->batches(Split::train) == 1 && task->batches(Split::validation) == 0 && task->batches(Split::test) == 1));
   Batch<float> batch = batch_of(*task, Split::train, 0);
   for (Index b = 0; b < 2; ++b) {
     const float name = batch.target(0, b)[0];
     CHECK(batch.length(b) == (name == 1 ? 3 : 2));
-    for (Index t = 0; t < batch.length(b); ++t) CHECK((batch.input(t, b)[0] == 10 * name + float(t) && batch.input(t, b)[1] == -float(t)));
+    for (Index t = 0; t < batch.length(b); ++t)
+      CHECK((batch.input(t, b)[0] == 10 * name + float(t) && batch.input(t, b)[1] == -float(t)));
   }
   CHECK(task->files().size() == 2);
   CHECK(task->metrics().at(0).name == "mae");
@@ -80,7 +84,8 @@ TEST_CASE("regression at the last step and at every one") {
 TEST_CASE("rows of sequences may alternate, targets be missing, a file be one sequence") {
   const Folder folder;
   scratch::write(folder.path / "mixed.csv", "t;id;x\n1;a;10\n5;b;50\n;a;20\n6;b;60\n2;a;30\n");
-  const auto task = sequences(folder, "{train: mixed.csv, sequence: id, targets: [t], readout: every, separator: \";\"}", 2);
+  const auto task =
+      sequences(folder, "{train: mixed.csv, sequence: id, targets: [t], readout: every, separator: \";\"}", 2);
   Batch<float> batch = batch_of(*task, Split::train, 0);
   for (Index b = 0; b < 2; ++b) {
     const bool a = batch.input(0, b)[0] == 10;
@@ -91,8 +96,8 @@ TEST_CASE("rows of sequences may alternate, targets be missing, a file be one se
   }
   const auto whole = sequences(folder, "{train: mixed.csv, targets: [x], features: [x], separator: \";\"}");
   CHECK((whole->shape().steps == 5 && batch_of(*whole, Split::train, 0).targets()(0, 0) == 30));
-  CHECK(refusal(folder, "{train: mixed.csv, sequence: id, targets: [t, x], separator: \";\"}").find("no column is left for the features") !=
-        std::string::npos);
+  CHECK(refusal(folder, "{train: mixed.csv, sequence: id, targets: [t, x], separator: \";\"}")
+            .find("no column is left for the features") != std::string::npos);
 }
 
 TEST_CASE("classes by name and by number") {
@@ -115,8 +120,9 @@ TEST_CASE("classes by name and by number") {
   CHECK(refusal(folder, "{train: names.csv, validation: other.csv, sequence: id, targets: [y], kind: classification}")
             .ends_with("other.csv:3:5: column \"y\" holds the class \"never\", which no training sequence has"));
   scratch::write(folder.path / "one.csv", "id,x,y\n1,1,no\n");
-  CHECK(refusal(folder, "{train: one.csv, sequence: id, targets: [y], kind: classification}").find("all of one class") !=
-        std::string::npos);
+  CHECK(
+      refusal(folder, "{train: one.csv, sequence: id, targets: [y], kind: classification}").find("all of one class") !=
+      std::string::npos);
 }
 
 TEST_CASE("sequences of one file are dealt by chance, the same for every seed of a run") {
@@ -124,7 +130,8 @@ TEST_CASE("sequences of one file are dealt by chance, the same for every seed of
   std::string text = header;
   for (int i = 0; i < 20; ++i) text += rows(i, 2);
   scratch::write(folder.path / "all.csv", text);
-  const std::string options = "data: all.csv, sequence: id, targets: [y], validation_fraction: 0.25, test_fraction: 0.2";
+  const std::string options =
+      "data: all.csv, sequence: id, targets: [y], validation_fraction: 0.25, test_fraction: 0.2";
   const auto task = sequences(folder, "{" + options + "}", 5), other = sequences(folder, "{" + options + "}", 5, 2),
              dealt = sequences(folder, "{split_seed: 2, " + options + "}", 5);
   std::multiset<double> all;
@@ -195,7 +202,8 @@ TEST_CASE("NumPy arrays") {
   scratch::write(folder.path / "y.npy", npy("<f8", "(3, 4)", doubles(y)));
   scratch::write(folder.path / "last.npy", npy("<f8", "(3,)", doubles(last)));
   scratch::write(folder.path / "lengths.npy", npy("|u1", "(3,)", "\x04\x01\x02"));
-  const auto every = sequences(folder, "{train: {file: x.npy, targets: y.npy, lengths: lengths.npy}, readout: every}", 3);
+  const auto every =
+      sequences(folder, "{train: {file: x.npy, targets: y.npy, lengths: lengths.npy}, readout: every}", 3);
   CHECK((every->shape().input_size == 2 && every->shape().output_size == 1 && every->shape().steps == 4));
   Batch<float> batch = batch_of(*every, Split::train, 0);
   for (Index b = 0; b < 3; ++b) {
@@ -221,7 +229,8 @@ TEST_CASE("NumPy arrays") {
   says("{train: {file: x.npy, targets: absent.npy}}", "there is no absent.npy");
   says("{train: {file: last.npy, targets: last.npy}}", "an array of 3; inputs must be N × T × d or N × T");
   says("{train: {file: x.npy, targets: y.npy}, kind: classification}", "an array of 3 × 4; classes need one number");
-  says("{train: {file: x.npy, targets: last.npy}, readout: every}", "an array of 3; targets at every step must be 3 × 4 or 3 × 4 × k");
+  says("{train: {file: x.npy, targets: last.npy}, readout: every}",
+       "an array of 3; targets at every step must be 3 × 4 or 3 × 4 × k");
   says("{train: {file: x.npy, targets: last.npy, lengths: y.npy}}", "an array of 3 × 4; lengths must be 3 numbers");
   says("{train: {file: x.npy, targets: last.npy, lengths: last.npy}}", "the length 0 is not an integer from 1 to 4");
   scratch::write(folder.path / "infinite.npy", npy("<f8", "(1, 2)", doubles({1, INFINITY})));
@@ -255,11 +264,15 @@ TEST_CASE("what cannot be is refused with its place") {
   const std::string columns = ", sequence: id, targets: [y]}";
   says("", "sequence_csv: no file is named; set `data: FILE.csv`");
   says("{train: good.csv}", "good.csv: no target column is named; set `targets: [NAME]`");
-  says("{train: good.csv, targets: [q]}", "good.csv:1:1: there is no column \"q\"; the header has \"id\", \"x\", \"z\", \"y\"");
+  says("{train: good.csv, targets: [q]}",
+       "good.csv:1:1: there is no column \"q\"; the header has \"id\", \"x\", \"z\", \"y\"");
   says("{train: good.csv, targets: [y]}", "good.csv:2:1: column \"id\" holds \"s1\", expected a finite number");
-  says("{train: good.csv, test: columns.csv" + columns, "the columns of columns.csv differ from those of good.csv; name the `features`");
-  says("{train: good.csv, test: narrow.csv" + columns, "narrow.csv has 1 features and 1 targets, but good.csv has 2 and 1");
-  says("{train: last.csv" + columns, "last.csv:3:1: the last row of a sequence has no target; `readout: last` needs it");
+  says("{train: good.csv, test: columns.csv" + columns,
+       "the columns of columns.csv differ from those of good.csv; name the `features`");
+  says("{train: good.csv, test: narrow.csv" + columns,
+       "narrow.csv has 1 features and 1 targets, but good.csv has 2 and 1");
+  says("{train: last.csv" + columns,
+       "last.csv:3:1: the last row of a sequence has no target; `readout: last` needs it");
   says("{train: word.csv" + columns, "word.csv:3:3: column \"x\" holds \"two\", expected a finite number");
   says("{train: rows.csv" + columns, "rows.csv:1:1: a header, but no rows");
   says("{train: large.csv" + columns, "a number is too large for `scalar: float32`");
@@ -269,5 +282,6 @@ TEST_CASE("what cannot be is refused with its place") {
   says("{test: good.csv" + columns, "must be given with", Exit::usage);
   says("{train: {targets: y.npy}" + columns, "must be given with `targets`", Exit::usage);
   says("{train: good.csv, kind: classification, targets: [x, y]}", "must be one column", Exit::usage);
-  says("{train: good.csv, kind: classification, target_normalisation: standard" + columns, "is for `kind: regression`", Exit::usage);
+  says("{train: good.csv, kind: classification, target_normalisation: standard" + columns, "is for `kind: regression`",
+       Exit::usage);
 }

@@ -55,8 +55,9 @@ TEST_CASE("the target is the excerpt, scaled, in every split") {
   CHECK(targets(*none)[0] == doctest::Approx(-200. / 32768));
   CHECK(task->files().size() == 1);
   CHECK((task->files()[0].name == "a.wav" && task->files()[0].path == (song.path / "song/a.wav").string()));
-  CHECK(make<double>("sequence_generation", "{length: 7, file: " + (song.path / "song/a.wav").string() + "}", {1, 1, ""})
-            ->batches(Split::train) == 1);
+  CHECK(
+      make<double>("sequence_generation", "{length: 7, file: " + (song.path / "song/a.wav").string() + "}", {1, 1, ""})
+          ->batches(Split::train) == 1);
 }
 
 TEST_CASE("a training batch has the excerpt in each of its sequences") {
@@ -64,7 +65,8 @@ TEST_CASE("a training batch has the excerpt in each of its sequences") {
   const auto task = task_of(song, "length: 7", 3);
   Batch<double> batch = batch_of(*task, Split::train, 5);
   REQUIRE(batch.sequences() == 3);
-  for (Index t = 0; t < 7; ++t) CHECK((batch.target(t, 0)[0] == batch.target(t, 1)[0] && batch.target(t, 1)[0] == batch.target(t, 2)[0]));
+  for (Index t = 0; t < 7; ++t)
+    CHECK((batch.target(t, 0)[0] == batch.target(t, 1)[0] && batch.target(t, 1)[0] == batch.target(t, 2)[0]));
   CHECK(batch_of(*task, Split::test, 0).sequences() == 1);
 }
 
@@ -100,7 +102,9 @@ TEST_CASE("what the network puts out is written beside the excerpt") {
   Reported reported;
   task->report(0, batch, cview(outputs), reported);
   REQUIRE(reported.files.size() == 2);
-  const auto sound = [&](const char* name) { return parse_audio(std::as_bytes(std::span(reported.files.at(name))), name, ""); };
+  const auto sound = [&](const char* name) {
+    return parse_audio(std::as_bytes(std::span(reported.files.at(name))), name, "");
+  };
   CHECK(sound("generated.wav").samples == std::vector<double>(7, 0.25));
   CHECK(sound("generated.wav").rate == 44100);
   const std::vector<double> y = targets(*task);
@@ -115,7 +119,8 @@ TEST_CASE("recordings that do not fit") {
     CHECK(text.find(part) != std::string::npos);
   };
   says("length: 7", "sequence_generation needs a recording: set task.file");
-  says("{length: 7, file: song/b.wav}", "sequence_generation: there is no song/b.wav, and none in " + song.path.string());
+  says("{length: 7, file: song/b.wav}",
+       "sequence_generation: there is no song/b.wav, and none in " + song.path.string());
   says("{length: 7, file: /nowhere/b.wav}", "there is no /nowhere/b.wav. Give its path relative to the current folder");
   says("file: song/a.wav", "100 samples, too few for excerpt 0 of 800 samples from sample 0 on");
   says("{file: song/a.wav, length: 20, excerpt: 5}", "too few for excerpt 5 of 20 samples");
@@ -137,8 +142,8 @@ TEST_CASE("a real recording") {
     return;
   }
   for (Index excerpt = 0; excerpt < 5; ++excerpt) {
-    const auto task =
-        make<double>("sequence_generation", "{file: song/loop_tabla.flac, excerpt: " + std::to_string(excerpt) + "}", {1, 1, data});
+    const auto task = make<double>(
+        "sequence_generation", "{file: song/loop_tabla.flac, excerpt: " + std::to_string(excerpt) + "}", {1, 1, data});
     const std::vector<double> y = targets(*task);
     CHECK(y.size() == 800);
     const auto [low, high] = std::minmax_element(y.begin(), y.end());

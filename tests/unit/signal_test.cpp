@@ -1,5 +1,5 @@
-// Signal processing: short-time spectra, levels, resampling, MFCC, intelligibility and segmental signal-to-noise ratio, beside SciPy,
-// NumPy and hand computation.
+// Signal processing: short-time spectra, levels, resampling, MFCC, intelligibility and segmental signal-to-noise ratio,
+// beside SciPy, NumPy and hand computation.
 #include <doctest/doctest.h>
 #include <fstream>
 #include <limits>
@@ -121,7 +121,8 @@ TEST_CASE("mel-frequency cepstral coefficients are those of NumPy") {
   REQUIRE(features.cols() == Index(expected.size()));
   double most = 0;
   for (Index t = 0; t < features.cols(); ++t)
-    for (Index i = 0; i < 26; ++i) most = std::max(most, std::abs(features(i, t) - expected[std::size_t(t)][std::size_t(i)].get<double>()));
+    for (Index i = 0; i < 26; ++i)
+      most = std::max(most, std::abs(features(i, t) - expected[std::size_t(t)][std::size_t(i)].get<double>()));
   CHECK(most < 1e-9);
 }
 
@@ -148,7 +149,8 @@ TEST_CASE("intelligibility of ten pairs is that of a second implementation") {
     const std::string kind = pairs[i]["kind"];
     const std::size_t size = std::size_t(2 * rate);
     const std::vector<double> x = speech(size, rate, pairs[i]["seed"]);
-    const std::vector<double> added = kind == "other" ? speech(size, rate, std::uint32_t(50 + i)) : noise(size, std::uint32_t(100 + i));
+    const std::vector<double> added =
+        kind == "other" ? speech(size, rate, std::uint32_t(50 + i)) : noise(size, std::uint32_t(100 + i));
     std::vector<double> y = x;
     for (std::size_t n = 0; n < size; ++n) {
       if (kind == "clipped") y[n] = std::clamp(x[n], -strength, strength);

@@ -28,8 +28,8 @@ inline std::string chunk(const std::string& id, const std::string& bytes) {
 }
 inline std::string wav_format(int tag, int channels, int rate, int bits) {
   const int frame = channels * bits / 8;
-  return chunk("fmt ", little(tag, 2) + little(channels, 2) + little(rate, 4) + little(std::uint64_t(rate) * frame, 4) + little(frame, 2) +
-                           little(bits, 2));
+  return chunk("fmt ", little(tag, 2) + little(channels, 2) + little(rate, 4) + little(std::uint64_t(rate) * frame, 4) +
+                           little(frame, 2) + little(bits, 2));
 }
 inline std::string riff(const std::string& chunks) { return "RIFF" + little(4 + chunks.size(), 4) + "WAVE" + chunks; }
 
@@ -49,8 +49,8 @@ inline std::string sphere(const std::string& fields, const std::string& sound, s
   return header + sound;
 }
 inline std::string sphere_fields(std::size_t count, const std::string& order = "01") {
-  return "sample_rate -i 16000\nsample_count -i " + std::to_string(count) + "\nsample_n_bytes -i 2\nsample_byte_format -s2 " + order +
-         "\nchannel_count -i 1\n";
+  return "sample_rate -i 16000\nsample_count -i " + std::to_string(count) +
+         "\nsample_n_bytes -i 2\nsample_byte_format -s2 " + order + "\nchannel_count -i 1\n";
 }
 
 /// Uniform in [−1, 1), from a linear congruential generator, as in tests/golden/signal_processing.py.
@@ -83,9 +83,10 @@ inline std::vector<int> rounded(const std::vector<double>& x) {
   return values;
 }
 
-/// A part of TIMIT in the manner of NLTK's sample: `women` and `men` speakers with `sentences` sentences each and SA1, of `samples` samples
-/// and up to 400 more each.
-inline void write_timit(const std::filesystem::path& folder, int women, int men, int sentences = 2, std::size_t samples = 4000) {
+/// A part of TIMIT in the manner of NLTK's sample: `women` and `men` speakers with `sentences` sentences each and SA1,
+/// of `samples` samples and up to 400 more each.
+inline void write_timit(const std::filesystem::path& folder, int women, int men, int sentences = 2,
+                        std::size_t samples = 4000) {
   for (int i = 0; i < women + men; ++i) {
     const bool woman = i < women;
     const std::string speaker = std::string("dr") + char('1' + i % 8) + (woman ? "-faa" : "-maa") + char('a' + i) + "0";
@@ -95,8 +96,9 @@ inline void write_timit(const std::filesystem::path& folder, int women, int men,
       const std::vector<double> x = speech(count, 16000, std::uint32_t(7 * i + k + 1));
       write(folder / speaker / (sentence + ".wav"), wav(rounded(x)));
       const std::string third = std::to_string(count / 3), two_thirds = std::to_string(2 * count / 3);
-      write(folder / speaker / (sentence + ".phn"), "0 " + third + " h#\n" + third + " " + two_thirds + (k % 2 ? " ao\n" : " q\n") +
-                                                        two_thirds + " " + std::to_string(count) + " iy\n");
+      write(folder / speaker / (sentence + ".phn"), "0 " + third + " h#\n" + third + " " + two_thirds +
+                                                        (k % 2 ? " ao\n" : " q\n") + two_thirds + " " +
+                                                        std::to_string(count) + " iy\n");
     }
   }
 }

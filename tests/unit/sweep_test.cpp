@@ -48,35 +48,41 @@ using Texts = std::vector<std::string>;
 TEST_CASE("a grid with seeds is the product of the lists, and each run is the ordinary run with these values") {
   Sweeps sweeps;
   const Sweep sweep = sweeps.load(
-      "seeds: 0..1\nsweep:\n  model.recurrent: [{plugin: householder, reflections: 2}, dense]\n  optimizer.rate: [0.1, 0.02]\n");
+      "seeds: 0..1\nsweep:\n  model.recurrent: [{plugin: householder, reflections: 2}, dense]\n  optimizer.rate: [0.1, "
+      "0.02]\n");
   CHECK(sweep.keys == Texts{"model.recurrent", "optimizer.rate", "seed"});
   REQUIRE(sweep.runs.size() == 8);
   CHECK(sweep.runs[0].values == Texts{"{plugin: householder, reflections: 2}", "0.1", "0"});
   CHECK(sweep.runs[1].values == Texts{"{plugin: householder, reflections: 2}", "0.1", "1"});
   CHECK(sweep.runs[7].values == Texts{"dense", "0.02", "1"});
   CHECK(sweep.runs[7].id == config_test::load(valid, {"model.recurrent=dense", "optimizer.rate=0.02", "seed=1"}).id);
-  CHECK(sweep.runs[2].id == config_test::load(valid, {"model.recurrent.reflections=2", "optimizer.rate=0.02", "seed=0"}).id);
+  CHECK(sweep.runs[2].id ==
+        config_test::load(valid, {"model.recurrent.reflections=2", "optimizer.rate=0.02", "seed=0"}).id);
   CHECK(config_test::load(sweep.runs[2].yaml).id == sweep.runs[2].id);
 }
 
 TEST_CASE("values that mean the same run are one run") {
   Sweeps sweeps;
-  const Sweep sweep = sweeps.load("sweep: {model.recurrent: [householder, {plugin: householder, reflections: 4}], threads: [1, 2]}\n");
+  const Sweep sweep =
+      sweeps.load("sweep: {model.recurrent: [householder, {plugin: householder, reflections: 4}], threads: [1, 2]}\n");
   CHECK(sweep.combinations == 4);
   CHECK(sweep.runs.size() == 1);
 }
 
-TEST_CASE("a sweep over files that are extended: each run is the ordinary run of a file with the sweep's keys over it") {
+TEST_CASE(
+    "a sweep over files that are extended: each run is the ordinary run of a file with the sweep's keys over it") {
   Sweeps sweeps;
   sweeps.folder.write("dense.yaml", "extends: [plain.yaml]\nmodel: {recurrent: dense}\ntrain: {batch: 30}\n");
   sweeps.folder.write("narrow.yaml", "model: {cell: {hidden: 3}}\n");
   const std::string common = "name: table\nseeds: 1..2\ntrain: {steps: 7}\n";
   const std::string plain = sweeps.folder.write("plain.yaml", valid);
-  const auto load = [&](const std::string& text) { return *load_sweep(sweeps.folder.write("sweep.yaml", text), {}, sweeps.registry); };
+  const auto load = [&](const std::string& text) {
+    return *load_sweep(sweeps.folder.write("sweep.yaml", text), {}, sweeps.registry);
+  };
   const Sweep sweep = load(common + "sweep: {extends: [plain.yaml, dense.yaml, [dense.yaml, narrow.yaml]]}\n");
   CHECK(sweep.keys == Texts{"extends", "seed"});
-  CHECK(column(sweep, "extends") ==
-        Texts{"plain.yaml", "plain.yaml", "dense.yaml", "dense.yaml", "[dense.yaml, narrow.yaml]", "[dense.yaml, narrow.yaml]"});
+  CHECK(column(sweep, "extends") == Texts{"plain.yaml", "plain.yaml", "dense.yaml", "dense.yaml",
+                                          "[dense.yaml, narrow.yaml]", "[dense.yaml, narrow.yaml]"});
   const Texts said = {"name=table", "train.steps=7", "seed=2"};
   const auto with = [&](Texts more) {
     more.insert(more.end(), said.begin(), said.end());
@@ -99,7 +105,8 @@ TEST_CASE("a sweep over files that are extended: each run is the ordinary run of
   sweeps.folder.write("many.yaml", valid + "seeds: 0..9\n");
   sweeps.folder.write("other.yaml", "extends: [plain.yaml]\nsweep: {optimizer.rate: [0.1, 0.2]}\n");
   for (const char* base : {"many.yaml", "other.yaml"})
-    CHECK(contains(refusal("name: table\nsweep: {extends: [" + std::string(base) + "]}\n"), "has its own seeds: or sweep:"));
+    CHECK(contains(refusal("name: table\nsweep: {extends: [" + std::string(base) + "]}\n"),
+                   "has its own seeds: or sweep:"));
   sweeps.folder.write("named.yaml", "extends: [plain.yaml]\nname: named\n");
   CHECK(contains(refusal("sweep: {extends: [plain.yaml, named.yaml]}\n"), "give the sweep a name"));
 }
@@ -116,7 +123,8 @@ TEST_CASE("draws do not depend on how many there are, and lie within their bound
   std::set<std::string> hidden, batches;
   int below = 0;
   for (std::size_t i = 0; i < many.runs.size(); ++i) {
-    const double rate = std::stod(column(many, "optimizer.rate")[i]), decay = std::stod(column(many, "optimizer.weight_decay")[i]);
+    const double rate = std::stod(column(many, "optimizer.rate")[i]),
+                 decay = std::stod(column(many, "optimizer.weight_decay")[i]);
     CHECK((rate >= 1e-5 && rate <= 1e-2));
     CHECK((decay >= 0.25 && decay < 0.5));
     below += rate < std::sqrt(1e-5 * 1e-2);
@@ -132,7 +140,8 @@ TEST_CASE("draws do not depend on how many there are, and lie within their bound
 
 TEST_CASE("what is wrong in a sweep is said once, at the value, whatever the number of runs") {
   Sweeps sweeps;
-  const std::string text = sweeps.refusal("seeds: [1, two]\nsweep:\n  model.recurrent.reflections: [4, x, 0]\n  model.cell.hiden: [3]\n");
+  const std::string text =
+      sweeps.refusal("seeds: [1, two]\nsweep:\n  model.recurrent.reflections: [4, x, 0]\n  model.cell.hiden: [3]\n");
   CHECK(contains(text, "sweep.yaml:9:12: seed must be an integer, got 'two'"));
   CHECK(contains(text, "sweep.yaml:11:36: model.recurrent.reflections must be an integer, got 'x'"));
   CHECK(contains(text, "sweep.yaml:11:39: model.recurrent.reflections must be at least 1, got 0"));
@@ -160,13 +169,18 @@ TEST_CASE("a range of seeds ends where it says") {
 TEST_CASE("halving demands what rungs need") {
   Sweeps sweeps;
   const std::string sweep = "sweep: {optimizer.rate: [0.1, 0.2], halving: {first: 10}";
-  CHECK(contains(sweeps.refusal(sweep + "}\n"), "sweep.yaml:9:37: sweep.halving: runs are ranked by their evaluations"));
-  CHECK(contains(sweeps.refusal("sweep: {optimizer.rate: [0.1, 0.2], halving: {first: 100}}\n"), "must be below train.steps = 100"));
-  CHECK(sweeps.load("sweep: {optimizer.rate: [0.1, 0.2], halving: {first: 10, factor: 4000000000000000000}, train.evaluate_every: [5]}\n")
+  CHECK(
+      contains(sweeps.refusal(sweep + "}\n"), "sweep.yaml:9:37: sweep.halving: runs are ranked by their evaluations"));
+  CHECK(contains(sweeps.refusal("sweep: {optimizer.rate: [0.1, 0.2], halving: {first: 100}}\n"),
+                 "must be below train.steps = 100"));
+  CHECK(sweeps
+            .load("sweep: {optimizer.rate: [0.1, 0.2], halving: {first: 10, factor: 4000000000000000000}, "
+                  "train.evaluate_every: [5]}\n")
             .halving->rungs == std::vector<Index>{10});
   const Sweep loaded = sweeps.load(sweep + ", train.evaluate_every: [5]}\n");
   CHECK(loaded.halving->rungs == std::vector<Index>{10, 30, 90});
-  CHECK(contains(sweeps.refusal(sweep + ", train.evaluate_every: [5], train.steps: [100, 10000]}\n"), "different numbers of steps"));
+  CHECK(contains(sweeps.refusal(sweep + ", train.evaluate_every: [5], train.steps: [100, 10000]}\n"),
+                 "different numbers of steps"));
 }
 
 TEST_CASE("the best of a rung") {
@@ -240,17 +254,21 @@ namespace {
 
 /// The lock of a process on another host.
 fs::path foreign_lock(Folder& folder) {
-  return folder.write("lock", R"({"host": "elsewhere", "pid": 1, "boot": "b", "namespace": "n", "start": "1", "since": "2024"})");
+  return folder.write(
+      "lock", R"({"host": "elsewhere", "pid": 1, "boot": "b", "namespace": "n", "start": "1", "since": "2024"})");
 }
 
-void make_old(const fs::path& lock, std::chrono::milliseconds age) { fs::last_write_time(lock, fs::file_time_type::clock::now() - age); }
+void make_old(const fs::path& lock, std::chrono::milliseconds age) {
+  fs::last_write_time(lock, fs::file_time_type::clock::now() - age);
+}
 
 }  // namespace
 
 TEST_CASE("a rung is decided by what its runs stored up to it, also while one of them goes on") {
   Sweeps sweeps;
   const fs::path path = sweeps.folder.path / "sweeps" / "it";
-  write_sweep(path, sweeps.load("seeds: 0..3\nsweep: {halving: {first: 20, factor: 2}, train.evaluate_every: [10]}\n"), "");
+  write_sweep(path, sweeps.load("seeds: 0..3\nsweep: {halving: {first: 20, factor: 2}, train.evaluate_every: [10]}\n"),
+              "");
   const SweepFolder folder(path);
   const std::vector<SweepRun>& runs = folder.sweep().runs;
   const auto store = [&](std::size_t i, Index committed, double added = 0) {
@@ -290,10 +308,12 @@ TEST_CASE("a rung is decided by what its runs stored up to it, also while one of
   fs::remove_all(path / "rungs");
   for (std::size_t i = 0; i < 4; ++i) store(i, 20, std::nan(""));
   for (const Target& target : targets()) CHECK(target.left_out);
-  CHECK(Rungs(folder).nobody(looks()).find("no run continues: none has a value of valid_loss where they are compared") == 0);
+  CHECK(Rungs(folder).nobody(looks()).find(
+            "no run continues: none has a value of valid_loss where they are compared") == 0);
 }
 
-TEST_CASE("a lock of another host is taken over when it was not seen to change for so long, whatever the clock there says") {
+TEST_CASE(
+    "a lock of another host is taken over when it was not seen to change for so long, whatever the clock there says") {
   using std::chrono::hours, std::chrono::milliseconds, std::chrono::seconds;
   Folder folder;
   const fs::path lock = foreign_lock(folder);
@@ -302,7 +322,8 @@ TEST_CASE("a lock of another host is taken over when it was not seen to change f
   make_old(lock, hours(1));
   for (int beat = 0; beat < 20; ++beat) {  // an hour behind, and living
     make_old(lock, hours(1) - milliseconds(beat));
-    CHECK_THROWS_WITH_AS(RunLock(folder.path, patience), doctest::Contains("is in use by process 1 on elsewhere"), Error);
+    CHECK_THROWS_WITH_AS(RunLock(folder.path, patience), doctest::Contains("is in use by process 1 on elsewhere"),
+                         Error);
     std::this_thread::sleep_for(milliseconds(100));
   }
   make_old(lock, hours(-1));  // an hour ahead, and dead
@@ -327,7 +348,8 @@ TEST_CASE("a time without looks is no time without signs of life") {
   CHECK(!living_owner(lock, patience).empty());
 }
 
-TEST_CASE("where nobody watches, the time of the file says how a lock stands; a lost one is removed, a living one is not") {
+TEST_CASE(
+    "where nobody watches, the time of the file says how a lock stands; a lost one is removed, a living one is not") {
   Folder folder;
   const fs::path lock = foreign_lock(folder);
   const LockPatience patience = by_file_time(std::chrono::seconds(60));

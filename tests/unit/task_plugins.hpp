@@ -22,14 +22,15 @@ inline const stiefel::Registry& registry() {
   return registry;
 }
 
-template <class S>
-std::unique_ptr<stiefel::Task<S>> make(const std::string& name, const std::string& options, const stiefel::TaskContext& context) {
+template <class S> std::unique_ptr<stiefel::Task<S>> make(const std::string& name, const std::string& options,
+                                                          const stiefel::TaskContext& context) {
   const stiefel::Entry& entry = registry().find(stiefel::Role::task, name);
   const stiefel::PluginChoice choice = stiefel::choose_plugin(entry, options);
   return stiefel::created<stiefel::Task<S>>(entry, choice.options.get(), &context);
 }
 
-template <class S> stiefel::Batch<S> batch_of(const stiefel::Task<S>& task, stiefel::Split split, stiefel::Index index) {
+template <class S>
+stiefel::Batch<S> batch_of(const stiefel::Task<S>& task, stiefel::Split split, stiefel::Index index) {
   stiefel::Batch<S> batch;
   task.fill(split, index, batch);
   return batch;

@@ -17,7 +17,8 @@ constexpr Split splits[] = {Split::train, Split::validation, Split::test};
 template <class S> std::vector<double> inputs_of(const Batch<S>& batch, Index b) {
   std::vector<double> all;
   for (Index t = 0; t < batch.steps(); ++t)
-    for (Index r = 0; r < batch.inputs().rows(); ++r) all.push_back(double(batch.inputs()(r, t * batch.sequences() + b)));
+    for (Index r = 0; r < batch.inputs().rows(); ++r)
+      all.push_back(double(batch.inputs()(r, t * batch.sequences() + b)));
   return all;
 }
 template <class S> std::vector<std::int32_t> symbols_of(Batch<S>& batch, Index b) {
@@ -57,7 +58,9 @@ TEST_CASE("a batch is laid out by its shape and begins anew with every resize") 
   CHECK(batch.inputs()(2, 2 * 4 + 1) == 7);
   CHECK(batch.targets()(1, 2 * 4 + 1) == 8);
   CHECK(batch.weights()[9] == 0);
-  batch.resize({.input = InputKind::symbols, .input_size = 9, .output_size = 6, .readout = ReadoutKind::last, .labels = true}, 4, 5);
+  batch.resize(
+      {.input = InputKind::symbols, .input_size = 9, .output_size = 6, .readout = ReadoutKind::last, .labels = true}, 4,
+      5);
   CHECK((batch.inputs().size() == 0 && batch.targets().size() == 0));
   CHECK(batch.symbols() == std::vector<std::int32_t>(20, 0));
   CHECK(batch.labels() == std::vector<std::int32_t>(4, 0));
@@ -83,7 +86,8 @@ TEST_CASE("the shuffle passes through all items again and again, in another orde
   std::vector<std::int64_t> other;
   for (std::uint64_t i = 0; i < 50; ++i) other.push_back(other_seed.item(i));
   CHECK(other != passes[0]);
-  for (const std::uint64_t running : {199, 0, 100, 51, 3}) CHECK(shuffle.item(running) == passes[running / 50][running % 50]);
+  for (const std::uint64_t running : {199, 0, 100, 51, 3})
+    CHECK(shuffle.item(running) == passes[running / 50][running % 50]);
 
   std::vector<int> wrong(4);
   std::vector<std::thread> threads;
@@ -103,10 +107,11 @@ TEST_CASE("adding: marks, values and targets of every form") {
     const char* positions;
     Index length, first_end, second_begin;
   };
-  for (const Form form :
-       {Form{"halves", 7, 3, 3}, Form{"halves", 8, 4, 4}, Form{"sco", 7, 3, 3}, Form{"sco", 8, 3, 3}, Form{"any", 7, 6, 0}}) {
+  for (const Form form : {Form{"halves", 7, 3, 3}, Form{"halves", 8, 4, 4}, Form{"sco", 7, 3, 3}, Form{"sco", 8, 3, 3},
+                          Form{"any", 7, 6, 0}}) {
     CAPTURE(form.positions);
-    const std::string options = "{length: " + std::to_string(form.length) + ", target_scale: 0.5, positions: " + form.positions + "}";
+    const std::string options =
+        "{length: " + std::to_string(form.length) + ", target_scale: 0.5, positions: " + form.positions + "}";
     const auto task = make<double>("adding", options, {5, 400, ""});
     CHECK(task->shape().steps == form.length);
     Batch<double> batch = batch_of(*task, Split::train, 0);
@@ -131,7 +136,8 @@ TEST_CASE("adding: marks, values and targets of every form") {
 
 TEST_CASE("adding: the baseline is what predicting the mean costs") {
   for (const double scale : {1.0, 0.5}) {
-    const auto task = make<double>("adding", "{length: 10, target_scale: " + std::to_string(scale) + "}", {1, 20000, ""});
+    const auto task =
+        make<double>("adding", "{length: 10, target_scale: " + std::to_string(scale) + "}", {1, 20000, ""});
     CHECK(task->baseline() == doctest::Approx(scale * scale / 6));
     CHECK(trivial_loss(*task, batch_of(*task, Split::train, 0)) == doctest::Approx(task->baseline()).epsilon(0.03));
   }
@@ -210,9 +216,11 @@ TEST_CASE("copy: inputs and targets of every variant") {
   struct Form {
     const char *variant, *input, *target;
   };
-  for (const Form form : {Form{"A", "sr000900", "000000sr"}, Form{"B", "sr000090", "000000sr"}, Form{"C", "sr000999", "000000sr"}}) {
+  for (const Form form :
+       {Form{"A", "sr000900", "000000sr"}, Form{"B", "sr000090", "000000sr"}, Form{"C", "sr000999", "000000sr"}}) {
     CAPTURE(form.variant);
-    const auto task = make<double>("copy", std::string("{length: 4, symbols: 2, variant: ") + form.variant + "}", {3, 5, ""});
+    const auto task =
+        make<double>("copy", std::string("{length: 4, symbols: 2, variant: ") + form.variant + "}", {3, 5, ""});
     CHECK(task->shape().input_size == 10);
     CHECK(task->shape().output_size == 9);
     CHECK(task->shape().steps == 8);
@@ -232,7 +240,8 @@ TEST_CASE("copy: inputs and targets of every variant") {
 }
 
 TEST_CASE("copy: all symbols come, all delimiter places of the variable form come") {
-  const auto task = make<float>("copy", "{length: 6, symbols: 3, variant: variable, delimiter_output: true}", {3, 600, ""});
+  const auto task =
+      make<float>("copy", "{length: 6, symbols: 3, variant: variable, delimiter_output: true}", {3, 600, ""});
   CHECK(task->shape().output_size == 10);
   Batch<float> batch = batch_of(*task, Split::train, 0);
   std::set<Index> places;
@@ -253,7 +262,8 @@ TEST_CASE("copy: all symbols come, all delimiter places of the variable form com
 
 TEST_CASE("copy: one number a step says the same as symbols") {
   const auto onehot = make<float>("copy", "{length: 5, symbols: 4, alphabet: 3, variant: C}", {3, 8, ""});
-  const auto scalar = make<float>("copy", "{length: 5, symbols: 4, alphabet: 3, variant: C, encoding: scalar}", {3, 8, ""});
+  const auto scalar =
+      make<float>("copy", "{length: 5, symbols: 4, alphabet: 3, variant: C, encoding: scalar}", {3, 8, ""});
   CHECK(onehot->shape().input == InputKind::symbols);
   CHECK(onehot->shape().input_size == 5);
   CHECK(scalar->shape().input == InputKind::dense);
@@ -269,13 +279,17 @@ TEST_CASE("copy: the baselines of the papers, reached by the trivial predictor")
     Index length;
     double value;
   };
-  for (const Published p : {Published{100, .17329}, {200, .09452}, {500, .03999}, {1000, .020387}, {2000, .010294}, {10000, .002075}})
-    CHECK(make<double>("copy", "length: " + std::to_string(p.length), {1, 1, ""})->baseline() == doctest::Approx(p.value).epsilon(1e-3));
+  for (const Published p :
+       {Published{100, .17329}, {200, .09452}, {500, .03999}, {1000, .020387}, {2000, .010294}, {10000, .002075}})
+    CHECK(make<double>("copy", "length: " + std::to_string(p.length), {1, 1, ""})->baseline() ==
+          doctest::Approx(p.value).epsilon(1e-3));
   for (const char* variant : {"A", "B", "C"}) {
     const auto task = make<double>("copy", std::string("{length: 30, variant: ") + variant + "}", {1, 10, ""});
-    CHECK(trivial_loss(*task, batch_of(*task, Split::validation, 1)) == doctest::Approx(task->baseline()).epsilon(1e-12));
+    CHECK(trivial_loss(*task, batch_of(*task, Split::validation, 1)) ==
+          doctest::Approx(task->baseline()).epsilon(1e-12));
   }
-  const auto task = make<double>("copy", "{length: 20, symbols: 4, alphabet: 5, variant: variable, delimiter_output: true}", {1, 4000, ""});
+  const auto task = make<double>(
+      "copy", "{length: 20, symbols: 4, alphabet: 5, variant: variable, delimiter_output: true}", {1, 4000, ""});
   CHECK(task->baseline() > 4 * std::log(5.0) / 28);
   CHECK(trivial_loss(*task, batch_of(*task, Split::train, 0)) == doctest::Approx(task->baseline()).epsilon(0.01));
 }

@@ -118,7 +118,8 @@ TEST_CASE("code points are read and written") {
 TEST_CASE("every code point of one to three bytes survives") {
   for (char32_t point = 1; point < 0x10000; ++point)
     if (point < 0xd800 || point > 0xdfff) {
-      if (const std::u32string back = decode_text("a" + encode_utf8(point), "file"); back != std::u32string{U'a', point})
+      if (const std::u32string back = decode_text("a" + encode_utf8(point), "file");
+          back != std::u32string{U'a', point})
         CHECK(back == U"");
     }
 }
@@ -132,7 +133,8 @@ TEST_CASE("bytes that are no UTF-8 are refused with their place") {
     CAPTURE(damage.place);
     CHECK(text.starts_with("file: byte " + std::to_string(damage.place) + " (line "));
   }
-  CHECK(refusal("one\ntwo\n\xe4").starts_with("file: byte 8 (line 3) is e4, which is not valid UTF-8. Convert the file: iconv"));
+  CHECK(refusal("one\ntwo\n\xe4")
+            .starts_with("file: byte 8 (line 3) is e4, which is not valid UTF-8. Convert the file: iconv"));
 }
 
 TEST_CASE("what is not a file") {

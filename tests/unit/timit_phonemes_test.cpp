@@ -1,4 +1,5 @@
-// Framewise phoneme classification on a part of TIMIT made here and, where STIEFEL_DATA names a folder with it, on the real sample.
+// Framewise phoneme classification on a part of TIMIT made here and, where STIEFEL_DATA names a folder with it, on the
+// real sample.
 #include "sound_files.hpp"
 #include "task_plugins.hpp"
 
@@ -64,7 +65,8 @@ TEST_CASE("folded to 39 classes the glottal stop has no weight") {
   CHECK(folded->shape().output_size == 39);
   const auto labels = [](const Task<double>& task) {
     std::vector<std::pair<std::int32_t, double>> list;
-    every(task, Split::test, [&](Batch<double>& batch, Index t, Index b) { list.emplace_back(batch.label(t, b), batch.weight(t, b)); });
+    every(task, Split::test,
+          [&](Batch<double>& batch, Index t, Index b) { list.emplace_back(batch.label(t, b), batch.weight(t, b)); });
     return list;
   };
   const auto before = labels(*all), after = labels(*folded);
@@ -103,7 +105,8 @@ TEST_CASE("shares of the classes reach the baseline; the metric counts wrong win
       const std::int32_t label = b.label(t, s);
       const double w = b.weight(t, s);
       sum += task->loss(cmat(output.data(), Index(output.size()), 1, Index(output.size())),
-                        {CMat<double>(nullptr, 0, 0, Eigen::OuterStride<>(0)), {&label, 1}, {&w, 1}}, mat<double>(nullptr, 0, 0, 0));
+                        {CMat<double>(nullptr, 0, 0, Eigen::OuterStride<>(0)), {&label, 1}, {&w, 1}},
+                        mat<double>(nullptr, 0, 0, 0));
       weight += w;
     });
     CHECK(sum / weight == doctest::Approx(task->baseline()).epsilon(1e-10));
@@ -129,7 +132,8 @@ TEST_CASE("transcriptions that are missing, damaged, of another sound, or end a 
   write(phones, "0 1000 h\n");
   CHECK(refusal(sample).find("sx1.phn: line 1 has the label \"h\"") != std::string::npos);
   fs::remove(phones);
-  CHECK(refusal(sample).find("sx1.wav: there is no transcription sx1.phn next to it. The corpus is") != std::string::npos);
+  CHECK(refusal(sample).find("sx1.wav: there is no transcription sx1.phn next to it. The corpus is") !=
+        std::string::npos);
   write(phones, "0 100 h#\n");
   write(sample.path / "timit/dr1-faaa0/sx1.wav", wav(std::vector<int>(399, 5)));
   CHECK(refusal(sample).find("sx1.wav: shorter than a window of 25 ms") != std::string::npos);
@@ -156,8 +160,9 @@ TEST_CASE("the real sample") {
   std::set<std::int32_t> labels;
   Index windows = 0, scored = 0;
   for (const Split split : {Split::validation, Split::test})
-    every(*task, split,
-          [&](Batch<float>& batch, Index t, Index b) { labels.insert(batch.label(t, b)), ++windows, scored += batch.weight(t, b) > 0; });
+    every(*task, split, [&](Batch<float>& batch, Index t, Index b) {
+      labels.insert(batch.label(t, b)), ++windows, scored += batch.weight(t, b) > 0;
+    });
   CHECK(windows == scored);
   for (Index i = 0; i < 13; ++i) {  // 100 training utterances, the last batch beginning a new pass
     Batch<float> batch = batch_of(*task, Split::train, i);

@@ -22,12 +22,14 @@ namespace {
 constexpr Split splits[] = {Split::train, Split::validation, Split::test};
 constexpr Index bins = 129;
 
-/// Six women and five men of three sentences, of which two count: 5 speakers, 10 utterances for training; 4 for validation, 8 for test.
+/// Six women and five men of three sentences, of which two count: 5 speakers, 10 utterances for training; 4 for
+/// validation, 8 for test.
 struct Sample : Folder {
   explicit Sample(std::size_t samples = 4000) { write_timit(path / "timit", 6, 5, 2, samples); }
 };
 
-template <class S = double> auto task_of(const Folder& folder, const std::string& options = "", Index batch = 3, std::uint64_t seed = 1) {
+template <class S = double>
+auto task_of(const Folder& folder, const std::string& options = "", Index batch = 3, std::uint64_t seed = 1) {
   return make<S>("timit_prediction", options, {seed, batch, folder.path.string()});
 }
 
@@ -43,7 +45,9 @@ std::vector<Eigen::MatrixXd> test_levels(const Folder& folder) {
   return all;
 }
 
-Eigen::VectorXd column(std::span<double> numbers) { return Eigen::Map<Eigen::VectorXd>(numbers.data(), Index(numbers.size())); }
+Eigen::VectorXd column(std::span<double> numbers) {
+  return Eigen::Map<Eigen::VectorXd>(numbers.data(), Index(numbers.size()));
+}
 
 std::string refusal(const Folder& folder, const std::string& options = "") {
   return refusal_of([&] { return task_of(folder, options); });
@@ -117,7 +121,8 @@ TEST_CASE("padded averaging dilutes the loss and leaves its gradient where there
   CHECK(total_weight(targets) == 3. * double(longest));
   CHECK(padded->loss(cview(output), targets, view(gradient)) == doctest::Approx(sum));
   for (Index b = 0; b < 3; ++b)
-    for (Index t = 0; t < longest; ++t) CHECK(gradient.col(long_batch.scored(t, b)).isZero(0) == (t >= short_batch.length(b)));
+    for (Index t = 0; t < longest; ++t)
+      CHECK(gradient.col(long_batch.scored(t, b)).isZero(0) == (t >= short_batch.length(b)));
   REQUIRE(padded->metrics().size() == 1);
   CHECK((padded->metrics()[0].name == "valid_loss" && !padded->metrics()[0].higher_is_better));
   CHECK(valid->metrics().empty());
@@ -129,8 +134,9 @@ TEST_CASE("padded averaging dilutes the loss and leaves its gradient where there
 
 TEST_CASE("the mean of the training targets reaches the baseline") {
   const Sample sample;
-  for (const char* options : {"", "last_target: silence", "mode: recall_previous", "{mode: recall_previous, last_target: silence}",
-                              "mask_average: padded", "{mask_average: padded, last_target: silence}"}) {
+  for (const char* options :
+       {"", "last_target: silence", "mode: recall_previous", "{mode: recall_previous, last_target: silence}",
+        "mask_average: padded", "{mask_average: padded, last_target: silence}"}) {
     CAPTURE(options);
     const auto task = task_of(sample, options, 10);  // the whole training set in a batch
     CHECK(trivial_loss(*task, Split::train) == doctest::Approx(task->baseline()).epsilon(1e-10));
@@ -177,11 +183,14 @@ TEST_CASE("files, and files that do not fit") {
   }
   CHECK(names.size() == 22);
   CHECK(names.contains("timit/dr1/faaa0/sx1.wav"));
-  CHECK(refusal(sample, "split: published").starts_with("the published sets of TIMIT need the whole corpus, but 0 of the 3696 training"));
+  CHECK(refusal(sample, "split: published")
+            .starts_with("the published sets of TIMIT need the whole corpus, but 0 of the 3696 training"));
   CHECK(refusal(sample, "folder: elsewhere").starts_with("timit_prediction needs the TIMIT corpus, but there is no"));
-  CHECK(refusal(sample, "test_speakers: 12").find("too few for 12 test and 2 validation speakers") != std::string::npos);
+  CHECK(refusal(sample, "test_speakers: 12").find("too few for 12 test and 2 validation speakers") !=
+        std::string::npos);
   write(sample.path / "timit/dr1-faaa0/sx1.wav", wav({1, 2, 3}, 8000));
-  CHECK(refusal(sample).find("sx1.wav: 8000 samples per second, but TIMIT has 16000. The corpus is") != std::string::npos);
+  CHECK(refusal(sample).find("sx1.wav: 8000 samples per second, but TIMIT has 16000. The corpus is") !=
+        std::string::npos);
   write(sample.path / "timit/dr1-faaa0/sx1.wav", wav({1, 2, 3}).substr(0, 49));
   CHECK(refusal(sample).find("its header names 6 bytes of sound, 5 are there. The corpus is") != std::string::npos);
   write(sample.path / "timit/dr1-faaa0/sx1.wav", wav({1, 2, 3}));
@@ -223,7 +232,8 @@ TEST_CASE("sound is put together from predicted levels and the true phases") {
     const Audio clean = parse_audio(std::as_bytes(std::span(other)), name, "");
     REQUIRE(clean.samples.size() == audio.samples.size());
     double worst = 0;
-    for (std::size_t n = 0; n < clean.samples.size(); ++n) worst = std::max(worst, std::abs(clean.samples[n] - audio.samples[n]));
+    for (std::size_t n = 0; n < clean.samples.size(); ++n)
+      worst = std::max(worst, std::abs(clean.samples[n] - audio.samples[n]));
     CHECK(worst < 1e-2);
   }
 }
@@ -239,7 +249,9 @@ TEST_CASE("PESQ by a program of the user's own") {
     task->report(0, batch, cview(outputs), all);
     return all;
   };
-  write(program, "#!/bin/sh\n[ \"$1\" = +8000 ] && cmp -s \"$2\" \"$3\"; [ $? = 1 ] && echo 'Prediction (Raw MOS, MOS-LQO): = 2.5 1.25'\n");
+  write(program,
+        "#!/bin/sh\n[ \"$1\" = +8000 ] && cmp -s \"$2\" \"$3\"; [ $? = 1 ] && echo 'Prediction (Raw MOS, MOS-LQO): = "
+        "2.5 1.25'\n");
   fs::permissions(program, fs::perms::owner_all);
   setenv("STIEFEL_PESQ", program.c_str(), 1);
   CHECK(report().scalars.at("pesq") == std::vector<double>{1.25, 1.25, 1.25});
@@ -266,19 +278,22 @@ TEST_CASE("the real sample: sizes, and the errors of simple predictors") {
     for (Index i = 0; i < task->batches(split); ++i) {
       Batch<double> batch = batch_of(*task, split, i);
       for (Index b = 0; b < batch.sequences(); ++b)
-        for (Index t = 0; t < batch.length(b); ++t) act(column(batch.input(t, b)).array(), column(batch.target(t, b)).array());
+        for (Index t = 0; t < batch.length(b); ++t)
+          act(column(batch.input(t, b)).array(), column(batch.target(t, b)).array());
     }
   };
-  every(Split::train,
-        [&](const Eigen::ArrayXd& now, const Eigen::ArrayXd& next) { x += now, y += next, xx += now * now, xy += now * next, ++steps; });
+  every(Split::train, [&](const Eigen::ArrayXd& now, const Eigen::ArrayXd& next) {
+    x += now, y += next, xx += now * now, xy += now * next, ++steps;
+  });
   CHECK(steps == 16129);
   const double n = double(steps);
   const Eigen::ArrayXd slope = (xy / n - x / n * y / n) / (xx / n - (x / n).square()), offset = y / n - slope * x / n;
   const auto error = [&](Split split) {
     double sum = 0;
     Index count = 0;
-    every(split,
-          [&](const Eigen::ArrayXd& now, const Eigen::ArrayXd& next) { sum += (next - slope * now - offset).square().mean(), ++count; });
+    every(split, [&](const Eigen::ArrayXd& now, const Eigen::ArrayXd& next) {
+      sum += (next - slope * now - offset).square().mean(), ++count;
+    });
     return std::pair(sum / double(count), count);
   };
   CHECK(error(Split::train).first == doctest::Approx(42.790254).epsilon(1e-7));

@@ -18,7 +18,9 @@ namespace {
 
 using Names = std::set<std::string>;
 
-std::string name_of(const Utterance& u) { return u.part + "/dr" + std::to_string(u.dialect) + "/" + u.speaker + "/" + u.sentence; }
+std::string name_of(const Utterance& u) {
+  return u.part + "/dr" + std::to_string(u.dialect) + "/" + u.speaker + "/" + u.sentence;
+}
 
 Names speakers(const TimitCorpus& corpus, const std::vector<std::size_t>& places) {
   Names names;
@@ -45,19 +47,23 @@ std::string refusal(auto act) {
 /// The whole corpus without sounds: 462 training and 168 test speakers of 10 sentences, among them the published ones.
 TimitCorpus whole() {
   const std::string published[] = {
-      "mdab0", "mwbt0", "felc0", "mtas1", "mwew0", "fpas0", "mjmp0", "mlnt0", "fpkt0", "mlll0", "mtls0", "fjlm0", "mbpm0", "mklt0", "fnlp0",
-      "mcmj0", "mjdh0", "fmgd0", "mgrt0", "mnjm0", "fdhc0", "mjln0", "mpam0", "fmld0", "faks0", "fdac1", "fjem0", "mgwt0", "mjar0", "mmdb1",
-      "mmdm2", "mpdf0", "fcmh0", "fkms0", "mbdg0", "mbwm0", "mcsh0", "fadg0", "fdms0", "fedw0", "mgjf0", "mglb0", "mrtk0", "mtaa0", "mtdt0",
-      "mthc0", "mwjg0", "fnmr0", "frew0", "fsem0", "mbns0", "mmjr0", "mdls0", "mdlf0", "mdvc0", "mers0", "fmah0", "fdrw0", "mrcs0", "mrjm4",
-      "fcal1", "mmwh0", "fjsj0", "majc0", "mjsw0", "mreb0", "fgjd0", "fjmg0", "mroa0", "mteb0", "mjfc0", "mrjr0", "fmml0", "mrws1"};
+      "mdab0", "mwbt0", "felc0", "mtas1", "mwew0", "fpas0", "mjmp0", "mlnt0", "fpkt0", "mlll0", "mtls0",
+      "fjlm0", "mbpm0", "mklt0", "fnlp0", "mcmj0", "mjdh0", "fmgd0", "mgrt0", "mnjm0", "fdhc0", "mjln0",
+      "mpam0", "fmld0", "faks0", "fdac1", "fjem0", "mgwt0", "mjar0", "mmdb1", "mmdm2", "mpdf0", "fcmh0",
+      "fkms0", "mbdg0", "mbwm0", "mcsh0", "fadg0", "fdms0", "fedw0", "mgjf0", "mglb0", "mrtk0", "mtaa0",
+      "mtdt0", "mthc0", "mwjg0", "fnmr0", "frew0", "fsem0", "mbns0", "mmjr0", "mdls0", "mdlf0", "mdvc0",
+      "mers0", "fmah0", "fdrw0", "mrcs0", "mrjm4", "fcal1", "mmwh0", "fjsj0", "majc0", "mjsw0", "mreb0",
+      "fgjd0", "fjmg0", "mroa0", "mteb0", "mjfc0", "mrjr0", "fmml0", "mrws1"};
   TimitCorpus corpus{"corpus", {}};
   const auto add = [&](const std::string& part, const std::string& speaker) {
     for (int k = 0; k < 10; ++k)
       corpus.utterances.push_back({part, speaker, (k < 2 ? "sa" : "sx") + std::to_string(k), 1, "a.wav", "a.phn"});
   };
-  for (int i = 0; i < 462; ++i) add("train", std::string(i % 3 ? "m" : "f") + char('a' + i / 26) + char('a' + i % 26) + "z9");
+  for (int i = 0; i < 462; ++i)
+    add("train", std::string(i % 3 ? "m" : "f") + char('a' + i / 26) + char('a' + i % 26) + "z9");
   for (const std::string& speaker : published) add("test", speaker);
-  for (int i = 0; i < 94; ++i) add("test", std::string(i % 3 ? "m" : "f") + char('a' + i / 26) + char('a' + i % 26) + "y9");
+  for (int i = 0; i < 94; ++i)
+    add("test", std::string(i % 3 ? "m" : "f") + char('a' + i / 26) + char('a' + i % 26) + "y9");
   return corpus;
 }
 
@@ -154,18 +160,23 @@ TEST_CASE("the corpus is found in folders of every kind") {
 
 TEST_CASE("missing files are reported") {
   const Folder folder;
-  const auto find = [&](const std::string& data, const std::string& place) { return refusal([&] { find_timit(data, place, "a task"); }); };
-  CHECK(find("", "").starts_with(
-      "a task needs the TIMIT corpus, but the data directory is not set. Use --data DIR or set STIEFEL_DATA. The corpus"));
+  const auto find = [&](const std::string& data, const std::string& place) {
+    return refusal([&] { find_timit(data, place, "a task"); });
+  };
+  CHECK(
+      find("", "").starts_with("a task needs the TIMIT corpus, but the data directory is not set. Use --data DIR or "
+                               "set STIEFEL_DATA. The corpus"));
   CHECK(find("", "").find("put its folders TRAIN and TEST into DIR/timit") != std::string::npos);
   const std::string text = find(folder.path.string(), "");
-  CHECK(text.starts_with("a task needs the TIMIT corpus, but there is no TRAIN/DR1/FCJF0/SA1.WAV or dr1-fvmh0/sa1.wav in " +
-                         (folder.path / "timit").string() + " or "));
+  CHECK(text.starts_with(
+      "a task needs the TIMIT corpus, but there is no TRAIN/DR1/FCJF0/SA1.WAV or dr1-fvmh0/sa1.wav in " +
+      (folder.path / "timit").string() + " or "));
   CHECK(text.find("curl -f -L -o '" + folder.path.string() + "/timit.zip'") != std::string::npos);
   write(folder.path / "elsewhere/dr1-fvmh0/sa1.wav", "x");
   CHECK(find(folder.path.string(), "") != "accepted");
   CHECK(find(folder.path.string(), "elsewhere") == "accepted");
-  CHECK(find(folder.path.string(), "nowhere").find("in " + (folder.path / "nowhere").string() + ". The corpus") != std::string::npos);
+  CHECK(find(folder.path.string(), "nowhere").find("in " + (folder.path / "nowhere").string() + ". The corpus") !=
+        std::string::npos);
   write(folder.path / "elsewhere/DR1/FVMH0/SA1.WAV", "x");
   CHECK(find(folder.path.string(), "elsewhere").ends_with(" are the same utterance. Remove one of them."));
 }
@@ -210,8 +221,8 @@ TEST_CASE("a corpus that is not whole has no published sets") {
   for (const char* split : {"auto", "published"}) {
     options.split = split;
     CHECK(refusal([&] { split_timit(corpus, options, "/data"); })
-              .starts_with(
-                  "the published sets of TIMIT need the whole corpus, but 1343 of the 1344 test utterances are in corpus. The corpus is"));
+              .starts_with("the published sets of TIMIT need the whole corpus, but 1343 of the 1344 test utterances "
+                           "are in corpus. The corpus is"));
   }
   options.split = "speakers";
   CHECK(refusal([&] { split_timit(corpus, options, "/data"); }) == "accepted");
@@ -219,7 +230,8 @@ TEST_CASE("a corpus that is not whole has no published sets") {
   for (Utterance& u : corpus.utterances)
     if (u.speaker == "mdab0") u.speaker = "mxyz0";
   options.split = "auto";
-  CHECK(refusal([&] { split_timit(corpus, options, ""); }).find("but 184 of the 192 core test utterances are in") != std::string::npos);
+  CHECK(refusal([&] { split_timit(corpus, options, ""); }).find("but 184 of the 192 core test utterances are in") !=
+        std::string::npos);
 }
 
 TEST_CASE("speakers are divided, both sexes in each set") {
@@ -246,8 +258,9 @@ TEST_CASE("speakers are divided, both sexes in each set") {
   options.validation_speakers = 0, options.test_speakers = 12;
   CHECK(women(speakers(corpus, split_timit(corpus, options, "").train)) == 2);
   options.test_speakers = 14;
-  CHECK(refusal([&] { split_timit(corpus, options, ""); }).find("holds 8 women and 7 men: too few for 14 test and 0 validation speakers") !=
-        std::string::npos);
+  CHECK(refusal([&] {
+          split_timit(corpus, options, "");
+        }).find("holds 8 women and 7 men: too few for 14 test and 0 validation speakers") != std::string::npos);
 }
 
 TEST_CASE("the real sample") {

@@ -66,7 +66,8 @@ LoadedExperiment load(const std::vector<std::string>& overrides = {}, const std:
   return load_experiment_text(text, "small", overrides, registry());
 }
 
-RunSummary run(const LoadedExperiment& loaded, const fs::path& output, Quiet& observer, const std::atomic<int>* signal = nullptr) {
+RunSummary run(const LoadedExperiment& loaded, const fs::path& output, Quiet& observer,
+               const std::atomic<int>* signal = nullptr) {
   RunOptions options;
   options.output = output;
   options.signal = signal;
@@ -78,8 +79,9 @@ std::vector<double> fingerprint(const fs::path& directory) {
   std::vector<double> values;
   const ResultReader results(directory / "results.h5");
   for (const char* path :
-       {"/steps/loss", "/steps/grad_norm", "/epochs/valid_loss", "/spectrum/recurrent/singular_values", "/gradient/hidden_grad_norm",
-        "/gradient/last_step_grad_norm", "/gradient/hidden_norm", "/blocks/recurrent_u/values", "/final/test_loss"}) {
+       {"/steps/loss", "/steps/grad_norm", "/epochs/valid_loss", "/spectrum/recurrent/singular_values",
+        "/gradient/hidden_grad_norm", "/gradient/last_step_grad_norm", "/gradient/hidden_norm",
+        "/blocks/recurrent_u/values", "/final/test_loss"}) {
     const Array array = results.read(path);
     values.insert(values.end(), array.values.begin(), array.values.end());
   }
@@ -107,7 +109,8 @@ TEST_CASE("a run stores its tables, weights and status") {
   CHECK(results.shape("/spectrum/recurrent/singular_values") == std::vector<std::uint64_t>{3, 10});
   CHECK(results.shape("/gradient/hidden_grad_norm") == std::vector<std::uint64_t>{3, 12});
   CHECK(results.shape("/blocks/recurrent_u/values") == std::vector<std::uint64_t>{3, 34});
-  for (double s : results.read("/spectrum/recurrent/singular_values").values) CHECK(s == doctest::Approx(1).epsilon(1e-5));
+  for (double s : results.read("/spectrum/recurrent/singular_values").values)
+    CHECK(s == doctest::Approx(1).epsilon(1e-5));
   for (double d : results.read("/orthogonality/recurrent/defect_fro").values) CHECK(d < 1e-5);
   for (const char* file : {"config.yaml", "progress.jsonl", "log.txt", "checkpoints/best.h5", "checkpoints/last.h5"})
     CHECK(fs::file_size(summary.directory / file) > 0);
@@ -134,8 +137,9 @@ TEST_CASE("the same bits for 1, 2 and 8 threads where several maps are refreshed
   for (const char* threads : {"1", "2", "8"}) {
     Folder folder;
     Quiet quiet;
-    const LoadedExperiment loaded = load({std::string("threads=") + threads, "model.cell={plugin: lstm, hidden: 8}",
-                                          "model.recurrent={plugin: lie_exponential}", "record.blocks={}", "train.step_limit=1e300"});
+    const LoadedExperiment loaded =
+        load({std::string("threads=") + threads, "model.cell={plugin: lstm, hidden: 8}",
+              "model.recurrent={plugin: lie_exponential}", "record.blocks={}", "train.step_limit=1e300"});
     losses.push_back(ResultReader(run(loaded, folder.path, quiet).directory / "results.h5").read("/steps/loss").values);
   }
   REQUIRE(losses[0].size() == 20);
@@ -198,7 +202,8 @@ TEST_CASE("a finished run is left as it is; an unfinished one is refused") {
 TEST_CASE("a run whose numbers break says where and leaves a file that opens") {
   Folder folder;
   Quiet quiet;
-  const RunSummary summary = run(load({"optimizer.plugin=sgd", "optimizer.rate=1e30", "train.steps=10"}), folder.path, quiet);
+  const RunSummary summary =
+      run(load({"optimizer.plugin=sgd", "optimizer.rate=1e30", "train.steps=10"}), folder.path, quiet);
   CHECK(summary.state == "diverged");
   CHECK(summary.exit_code == 5);
   CHECK(summary.message.find("diverged at step") == 0);
@@ -208,15 +213,16 @@ TEST_CASE("a run whose numbers break says where and leaves a file that opens") {
   CHECK(broken.read("/batch/targets").values.size() == broken.read("/batch/lengths").values.size());
   double largest = 0;
   for (const std::string& block : broken.children("/weights"))
-    for (const double x : broken.read("/weights/" + block).values) largest = std::max(largest, std::isfinite(x) ? std::abs(x) : 1e300);
+    for (const double x : broken.read("/weights/" + block).values)
+      largest = std::max(largest, std::isfinite(x) ? std::abs(x) : 1e300);
   CHECK(largest > 1e20);
 }
 
 TEST_CASE("an update that is not finite is a divergence in its own step, before it is saved") {
   Folder folder;
   Quiet quiet;
-  const RunSummary summary =
-      run(load({"optimizer.plugin=sgd", "optimizer.rate=1e38", "train.steps=1", "checkpoint.every=1"}), folder.path, quiet);
+  const RunSummary summary = run(
+      load({"optimizer.plugin=sgd", "optimizer.rate=1e38", "train.steps=1", "checkpoint.every=1"}), folder.path, quiet);
   CHECK(summary.state == "diverged");
   CHECK(summary.message.find("diverged at step 1") == 0);
   CHECK_FALSE(fs::exists(summary.directory / "checkpoints/step_00000001.h5"));
@@ -225,8 +231,10 @@ TEST_CASE("an update that is not finite is a divergence in its own step, before 
 TEST_CASE("a map that cannot be recorded because of its numbers is a divergence") {
   Folder folder;
   Quiet quiet;
-  const std::vector<std::string> infinite = {"model.recurrent={plugin: dense, init: constant, scale: 1e300}", "record.blocks={}"};
-  CHECK_THROWS_WITH_AS(run(load(infinite), folder.path, quiet), doctest::Contains("of a matrix with NaN or Inf cannot be computed"), Error);
+  const std::vector<std::string> infinite = {"model.recurrent={plugin: dense, init: constant, scale: 1e300}",
+                                             "record.blocks={}"};
+  CHECK_THROWS_WITH_AS(run(load(infinite), folder.path, quiet),
+                       doctest::Contains("of a matrix with NaN or Inf cannot be computed"), Error);
   const std::vector<fs::path> files(fs::recursive_directory_iterator(folder.path), fs::recursive_directory_iterator());
   const auto results = std::ranges::find(files, "results.h5", &fs::path::filename);
   REQUIRE(results != files.end());
@@ -255,7 +263,8 @@ TEST_CASE("early stopping: a number of evaluations without improvement") {
   Quiet quiet;
   // With a rate of nothing the first evaluation stays the best.
   const RunSummary summary =
-      run(load({"optimizer.rate=1e-30", "train.steps=100", "train.evaluate_every=5", "train.patience=3"}), folder.path, quiet);
+      run(load({"optimizer.rate=1e-30", "train.steps=100", "train.evaluate_every=5", "train.patience=3"}), folder.path,
+          quiet);
   CHECK(summary.state == "finished");
   const ResultReader results(summary.directory / "results.h5");
   CHECK(results.read("/epochs/step").values == std::vector<double>{5, 10, 15, 20});
@@ -272,7 +281,8 @@ TEST_CASE("early stopping: the first evaluation that reaches the target") {
   const auto first = std::find_if(losses.begin(), losses.end(), [&](double loss) { return loss <= target; });
   REQUIRE(std::next(first) != losses.end());
   const RunSummary stopped =
-      run(load({"train.steps=100", "train.evaluate_every=5", fmt::format("train.target={}", target)}), folder.path / "stopped", quiet);
+      run(load({"train.steps=100", "train.evaluate_every=5", fmt::format("train.target={}", target)}),
+          folder.path / "stopped", quiet);
   CHECK(stopped.state == "finished");
   CHECK(ResultReader(stopped.directory / "results.h5").read("/epochs/valid_loss").values ==
         std::vector<double>(losses.begin(), std::next(first)));
@@ -288,7 +298,8 @@ optimizer: {plugin: adam, rate: 0.03}
 train: {batch: 13, steps: 60, evaluate_every: 20}
 )";
 
-RunSummary go_on(const LoadedExperiment& loaded, const fs::path& directory, Quiet& observer, const std::vector<std::string>& allowed = {}) {
+RunSummary go_on(const LoadedExperiment& loaded, const fs::path& directory, Quiet& observer,
+                 const std::vector<std::string>& allowed = {}) {
   return resume_experiment(directory, loaded, registry(), {}, allowed, observer);
 }
 
@@ -305,7 +316,8 @@ void check_resumed(const LoadedExperiment& loaded) {
   const RunSummary resumed = go_on(loaded, stopped.directory, quiet);
   CHECK(resumed.state == "finished");
   CHECK(fingerprint(resumed.directory) == fingerprint(whole.directory));
-  CHECK(ResultReader(resumed.directory / "results.h5").read("/provenance/segments/start_step").values == std::vector<double>{0, 5});
+  CHECK(ResultReader(resumed.directory / "results.h5").read("/provenance/segments/start_step").values ==
+        std::vector<double>{0, 5});
   CHECK(ResultReader(resumed.directory / "results.h5").texts("/provenance/segments/reason") ==
         std::vector<std::string>{"preempted", "finished"});
   CHECK(go_on(loaded, stopped.directory, quiet).state == "existing");
@@ -314,7 +326,8 @@ void check_resumed(const LoadedExperiment& loaded) {
 TEST_CASE("a stopped run resumes with the same bits") {
   check_resumed(load());
   check_resumed(load({"scalar=float64", "train.weight_noise=0.01", "train.patience=2"}));
-  check_resumed(load({"optimizer.schedule.kind=plateau", "optimizer.plugin=rmsprop", "train.evaluate_every=3", "checkpoint.every=4"}));
+  check_resumed(load(
+      {"optimizer.schedule.kind=plateau", "optimizer.plugin=rmsprop", "train.evaluate_every=3", "checkpoint.every=4"}));
 }
 
 TEST_CASE("what a checkpoint does not know of is cut off and made again; damaged checkpoints are passed over") {
@@ -332,10 +345,12 @@ TEST_CASE("what a checkpoint does not know of is cut off and made again; damaged
     file.put('!');
   }
   CHECK(go_on(loaded, directory, telling).state == "finished");
-  CHECK(std::any_of(telling.lines.begin(), telling.lines.end(),
-                    [](const std::string& line) { return line.find("step_00000005.h5 is damaged") != std::string::npos; }));
+  CHECK(std::any_of(telling.lines.begin(), telling.lines.end(), [](const std::string& line) {
+    return line.find("step_00000005.h5 is damaged") != std::string::npos;
+  }));
   CHECK(fingerprint(directory) == fingerprint(whole.directory));
-  CHECK(ResultReader(directory / "results.h5").read("/provenance/segments/start_step").values == std::vector<double>{0, 4});
+  CHECK(ResultReader(directory / "results.h5").read("/provenance/segments/start_step").values ==
+        std::vector<double>{0, 4});
 }
 
 TEST_CASE("a run resumes only as it began, unless the change is allowed by name") {
@@ -344,11 +359,13 @@ TEST_CASE("a run resumes only as it began, unless the change is allowed by name"
   std::atomic<int> signal{0};
   stopping.raised = &signal;
   const fs::path directory = run(load(), folder.path, stopping, &signal).directory;
-  CHECK_THROWS_WITH(go_on(load({"train.steps=24"}), directory, quiet), doctest::Contains("train.steps: 20 before, now 24"));
+  CHECK_THROWS_WITH(go_on(load({"train.steps=24"}), directory, quiet),
+                    doctest::Contains("train.steps: 20 before, now 24"));
   CHECK_THROWS_WITH(go_on(load({"train.steps=24"}), directory, quiet), doctest::Contains("--allow-change train.steps"));
   CHECK(go_on(load({"train.steps=24", "threads=2"}), directory, quiet, {"train.steps"}).state == "finished");
   CHECK(ResultReader(directory / "results.h5").read("/steps/step").values.back() == 24);
-  CHECK_THROWS_WITH(go_on(load({"train.steps=28"}), directory, quiet, {"all"}), doctest::Contains("is finished and cannot be changed"));
+  CHECK_THROWS_WITH(go_on(load({"train.steps=28"}), directory, quiet, {"all"}),
+                    doctest::Contains("is finished and cannot be changed"));
 }
 
 TEST_CASE("an allowed change stays when the run is resumed again") {
@@ -376,7 +393,8 @@ TEST_CASE("a signal during the final test saves the last step, and another proce
   std::atomic<int> signal{0};
   stopping.raised = &signal;
   stopping.raised_at = 20;
-  const RunSummary whole = run(load(), folder.path / "whole", quiet), stopped = run(load(), folder.path / "parts", stopping, &signal);
+  const RunSummary whole = run(load(), folder.path / "whole", quiet),
+                   stopped = run(load(), folder.path / "parts", stopping, &signal);
   CHECK(stopped.exit_code == 143);
   CHECK(fs::exists(stopped.directory / "checkpoints/step_00000020.h5"));
   CHECK(go_on(load(), stopped.directory, quiet).state == "finished");
@@ -390,7 +408,8 @@ TEST_CASE("without the results that a checkpoint belongs to a run does not go on
   stopping.raised = &signal;
   const fs::path directory = run(load(), folder.path, stopping, &signal).directory;
   fs::remove(directory / "results.h5");
-  CHECK_THROWS_WITH(go_on(load(), directory, quiet), doctest::Contains("results.h5 is missing, but the checkpoint of step 5 needs it"));
+  CHECK_THROWS_WITH(go_on(load(), directory, quiet),
+                    doctest::Contains("results.h5 is missing, but the checkpoint of step 5 needs it"));
   std::ifstream log(directory / "log.txt");
   const std::string text{std::istreambuf_iterator<char>(log), {}};
   CHECK(text.find("failed: " + (directory / "results.h5").string() + " is missing") != std::string::npos);
@@ -399,8 +418,10 @@ TEST_CASE("without the results that a checkpoint belongs to a run does not go on
 TEST_CASE("what depends on evaluations is refused without a split for them, and more steps than can be counted are") {
   Folder folder;
   Quiet quiet;
-  for (const char* asked : {"train.patience=3", "train.target=0.1", "train.select=accuracy", "optimizer.schedule.kind=plateau"})
-    CHECK_THROWS_WITH(run(load({"task.validation_sequences=0", asked}), folder.path, quiet), doctest::Contains("needs a validation split"));
+  for (const char* asked :
+       {"train.patience=3", "train.target=0.1", "train.select=accuracy", "optimizer.schedule.kind=plateau"})
+    CHECK_THROWS_WITH(run(load({"task.validation_sequences=0", asked}), folder.path, quiet),
+                      doctest::Contains("needs a validation split"));
   CHECK_THROWS_WITH(run(load({"train.steps=0", "train.epochs=9000000000000000000"}), folder.path, quiet),
                     doctest::Contains("more steps than can be counted"));
 }
@@ -549,8 +570,9 @@ train: {batch: 7, steps: 1}
       CHECK(before[std::size_t(k)] - session.network->values()[std::size_t(k)] ==
             doctest::Approx(rate * session.network->gradient().data()[k]).epsilon(1e-12));
   }
-  CHECK_THROWS_WITH_AS(Session<double>(load({"optimizer.2.blocks=input.*", "model.initial_state.kind=learned"}, text), registry(), {}),
-                       doctest::Contains("no optimizer moves the block initial_state"), Error);
+  CHECK_THROWS_WITH_AS(
+      Session<double>(load({"optimizer.2.blocks=input.*", "model.initial_state.kind=learned"}, text), registry(), {}),
+      doctest::Contains("no optimizer moves the block initial_state"), Error);
   CHECK_THROWS_WITH_AS(Session<double>(load({"optimizer.1.blocks=recurrent.*"}, text), registry(), {}),
                        doctest::Contains("no block is left"), Error);
 }
@@ -565,8 +587,8 @@ train: {batch: 7, steps: 1}
 )";
   for (const std::string plugin : {"adam", "rmsprop", "sgd"}) {
     const auto refused = [&](const std::string& sentence) {
-      CHECK_THROWS_WITH_AS(Session<double>(load({"optimizer.plugin=" + plugin}, text), registry(), {}), doctest::Contains(sentence.c_str()),
-                           Error);
+      CHECK_THROWS_WITH_AS(Session<double>(load({"optimizer.plugin=" + plugin}, text), registry(), {}),
+                           doctest::Contains(sentence.c_str()), Error);
     };
     refused("the block recurrent.M lies on the orthogonal manifold and " + plugin + " cannot move it");
     refused("plugin: geodesic_cayley}");
@@ -574,8 +596,8 @@ train: {batch: 7, steps: 1}
 }
 
 TEST_CASE("weight decay: of a block, and of the composite W") {
-  for (const char* map :
-       {"{plugin: householder, reflections: 2, normalise_columns: false, route: structured}", "{plugin: scaled_cayley, rho: 2}", "dense"}) {
+  for (const char* map : {"{plugin: householder, reflections: 2, normalise_columns: false, route: structured}",
+                          "{plugin: scaled_cayley, rho: 2}", "dense"}) {
     const std::string text = fmt::format(R"(name: decay
 scalar: float64
 task: {{plugin: adding, length: 6}}
@@ -658,12 +680,15 @@ TEST_CASE("composite decay reaches the map whichever of its blocks asks for it")
 
 TEST_CASE("composite decay without a map, and two decays of one map, are refused with their place") {
   const auto refused = [&](const std::vector<std::string>& overrides, const std::string& sentence) {
-    CHECK_THROWS_WITH_AS(Session<double>(load(overrides, factorised), registry(), {}), doctest::Contains(sentence.c_str()), Error);
+    CHECK_THROWS_WITH_AS(Session<double>(load(overrides, factorised), registry(), {}),
+                         doctest::Contains(sentence.c_str()), Error);
   };
-  refused({"optimizer.2.composite=true"}, "`composite: true` needs a block of a recurrent map, and `blocks: \"*\"` has none; remove it");
+  refused({"optimizer.2.composite=true"},
+          "`composite: true` needs a block of a recurrent map, and `blocks: \"*\"` has none; remove it");
   refused({"optimizer.2.composite=true"}, ":8:5: optimizer.2: ");
   refused({"optimizer.0.weight_decay=0.1"}, "the map of recurrent.U has two weight decays");
-  refused({"optimizer.0.weight_decay=0.1", "optimizer.0.composite=true"}, "the map of recurrent.p has two weight decays");
+  refused({"optimizer.0.weight_decay=0.1", "optimizer.0.composite=true"},
+          "the map of recurrent.p has two weight decays");
   refused({"optimizer.0.composite=true"}, ":7:5: optimizer.1: the map of recurrent.p has two weight decays");
   Session<double>(load({"optimizer.0.composite=true", "optimizer.0.weight_decay=0.3"}, factorised), registry(), {});
 }
@@ -679,7 +704,8 @@ TEST_CASE("clipping: elementwise, of the norm, of the message") {
     CHECK(norms.gradient > 0.001);
     double largest = 0, squares = 0;
     for (Index i = 0; i < session.network->layout().count(); ++i)
-      for (float g : session.network->gradient()[i]) largest = std::max(largest, std::abs(double(g))), squares += double(g) * double(g);
+      for (float g : session.network->gradient()[i])
+        largest = std::max(largest, std::abs(double(g))), squares += double(g) * double(g);
     if (std::string(clip).find("norm") == std::string::npos)
       CHECK(largest == doctest::Approx(0.001));
     else
@@ -719,16 +745,18 @@ TEST_CASE("what is found out when the network is built is said of its place in t
     return std::string();
   };
   CHECK(fault({}) == "");
-  CHECK(fault({"model.recurrent={plugin: householder, reflections: 99}"}).starts_with("command line: model.recurrent: "));
+  CHECK(
+      fault({"model.recurrent={plugin: householder, reflections: 99}"}).starts_with("command line: model.recurrent: "));
   CHECK(fault({"record.blocks={nothing: 10}"}).find("there is no parameter block \"nothing\"") != std::string::npos);
-  CHECK(fault({"model.cell={plugin: lru, hidden: 8}"}).find("the cell lru has no recurrent map, so householder would do nothing") !=
-        std::string::npos);
+  CHECK(fault({"model.cell={plugin: lru, hidden: 8}"})
+            .find("the cell lru has no recurrent map, so householder would do nothing") != std::string::npos);
 }
 
 TEST_CASE("a dry run names parameters, memory and time") {
   const DryRun dry = dry_run(load(), registry(), {});
   std::string text;
   for (const std::string& line : dry.lines) text += line + "\n";
-  for (const char* word : {"parameters 85 in 6 blocks", "recurrent.U", " route", "first loss", "memory", "for 20 steps"})
+  for (const char* word :
+       {"parameters 85 in 6 blocks", "recurrent.U", " route", "first loss", "memory", "for 20 steps"})
     CHECK(text.find(word) != text.npos);
 }

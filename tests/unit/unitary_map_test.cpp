@@ -1,4 +1,5 @@
-// Exponentials, complex Cayley transforms and complex reflections: golden matrices and gradients, their own promises, drift in float.
+// Exponentials, complex Cayley transforms and complex reflections: golden matrices and gradients, their own promises,
+// drift in float.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -8,14 +9,17 @@
 
 using namespace map_plugins;
 
-TEST_CASE_TEMPLATE("maps and gradients are those of their definitions, by an independent NumPy script", S, float, double) {
+TEST_CASE_TEMPLATE("maps and gradients are those of their definitions, by an independent NumPy script", S, float,
+                   double) {
   for (const std::string rest : {"", ", pullback: block", ", base: moving"}) {
     check_golden<S>("lie_exponential", "{field: real" + rest + "}", "lie_exponential_real_5");
     check_golden<S>("lie_exponential", "{field: real" + rest + "}", "lie_exponential_real_6");
     check_golden<S>("lie_exponential", "{field: real" + rest + "}", "lie_exponential_degenerate_8");
-    check_golden<S>("lie_exponential", "{field: real, coordinates: hyland_ratsch" + rest + "}", "lie_exponential_rows_5");
+    check_golden<S>("lie_exponential", "{field: real, coordinates: hyland_ratsch" + rest + "}",
+                    "lie_exponential_rows_5");
     check_golden<S>("lie_exponential", "{field: complex" + rest + "}", "lie_exponential_complex_4");
-    check_golden<S>("lie_exponential", "{field: complex, coordinates: hyland_ratsch" + rest + "}", "lie_exponential_complex_rows_3");
+    check_golden<S>("lie_exponential", "{field: complex, coordinates: hyland_ratsch" + rest + "}",
+                    "lie_exponential_complex_rows_3");
   }
   check_golden<S>("scaled_cayley_unitary", "{}", "scaled_cayley_unitary_4");
   check_golden<S>("scaled_cayley", "{bandwidth: 2, rho: 3}", "scaled_cayley_band_6");
@@ -28,12 +32,15 @@ TEST_CASE("numbers of parameters") {
   CHECK(count("lie_exponential", "{}", 7) == 7 * 6 / 2);
   CHECK(count("lie_exponential", "{field: complex}", 14) == 49);
   CHECK(count("scaled_cayley_unitary", "{}", 14) == 49 + 7);
-  for (const Index l : {1, 3, 6}) CHECK(count("scaled_cayley", "{bandwidth: " + std::to_string(l) + "}", 7) == 7 * l - l * (l + 1) / 2);
+  for (const Index l : {1, 3, 6})
+    CHECK(count("scaled_cayley", "{bandwidth: " + std::to_string(l) + "}", 7) == 7 * l - l * (l + 1) / 2);
   for (const Index m : {1, 4, 6})
-    CHECK(count("unitary_householder", "{reflections: " + std::to_string(m) + "}", 14) == 2 * (7 * m - m * (m - 1) / 2) + 7);
+    CHECK(count("unitary_householder", "{reflections: " + std::to_string(m) + "}", 14) ==
+          2 * (7 * m - m * (m - 1) / 2) + 7);
 }
 
-TEST_CASE("exp(A) and its derivative: eigenvalues and Padé approximants agree, for large and for repeated eigenvalues") {
+TEST_CASE(
+    "exp(A) and its derivative: eigenvalues and Padé approximants agree, for large and for repeated eigenvalues") {
   const auto compare = []<class T>(Matrix<T> A, double size) {
     A = ((A - A.adjoint()) * size).eval();
     Matrix<T> G = Matrix<T>::Random(A.rows(), A.cols());
@@ -55,7 +62,8 @@ TEST_CASE("exp(A) and its derivative: eigenvalues and Padé approximants agree, 
 
 TEST_CASE("lie_exponential: a change of base keeps W and clears A, every so many steps") {
   for (const std::string field : {"real", "complex"}) {
-    Sample<double> sample("lie_exponential", "{base: moving, rebase_every: 3, project_every: 2, field: " + field + "}", 8);
+    Sample<double> sample("lie_exponential", "{base: moving, rebase_every: 3, project_every: 2, field: " + field + "}",
+                          8);
     Rng rng(3, "steps");
     for (int step = 1; step <= 12; ++step) {
       for (double& x : sample.theta.numbers) x += 0.1 * rng.normal();
@@ -64,7 +72,8 @@ TEST_CASE("lie_exponential: a change of base keeps W and clears A, every so many
       sample.map->after_step(sample.theta.blocks());
       sample.map->refresh(sample.theta.constant());
       CHECK((sample.W() - before).norm() < 1e-13);
-      const bool cleared = std::all_of(sample.theta.numbers.begin(), sample.theta.numbers.end(), [](double x) { return x == 0; });
+      const bool cleared =
+          std::all_of(sample.theta.numbers.begin(), sample.theta.numbers.end(), [](double x) { return x == 0; });
       CHECK(cleared == (step % 3 == 0));
     }
     CHECK(defect(sample.W()) < 1e-13);
@@ -104,10 +113,12 @@ TEST_CASE("unitary_householder starts from a given or a Haar-distributed matrix"
 }
 
 TEST_CASE("unitary_householder: options that do not fit, and a vanished column") {
-  CHECK_THROWS_WITH_AS(make_map<float>("unitary_householder", "{reflections: 8}", 16, 16), doctest::Contains("choose 1 … 7"), Error);
+  CHECK_THROWS_WITH_AS(make_map<float>("unitary_householder", "{reflections: 8}", 16, 16),
+                       doctest::Contains("choose 1 … 7"), Error);
   CHECK_THROWS_WITH_AS(make_map<float>("unitary_householder", "{reflections: 5, init: unitary}", 16, 16),
                        doctest::Contains("`reflections: 7`"), Error);
-  CHECK_THROWS_WITH_AS(make_map<float>("scaled_cayley", "{bandwidth: 8}", 8, 8), doctest::Contains("choose 1 … 7"), Error);
+  CHECK_THROWS_WITH_AS(make_map<float>("scaled_cayley", "{bandwidth: 8}", 8, 8), doctest::Contains("choose 1 … 7"),
+                       Error);
   Sample<float> sample("unitary_householder", "{reflections: 3}", 10);
   for (Index i = 10; i < 18; ++i) sample.theta.numbers[std::size_t(i)] = 0;
   CHECK_THROWS_WITH_AS(sample.map->refresh(sample.theta.constant()), doctest::Contains("column 1 of U"), Error);

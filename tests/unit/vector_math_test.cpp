@@ -109,7 +109,8 @@ TEST_CASE_TEMPLATE("limits, zeros and NaN", S, float, double) {
   });
 }
 
-TEST_CASE_TEMPLATE("a result depends neither on its place nor on the length, and may overwrite its argument", S, float, double) {
+TEST_CASE_TEMPLATE("a result depends neither on its place nor on the length, and may overwrite its argument", S, float,
+                   double) {
   Rng rng(2, "places");
   std::vector<S> x(70);
   for (S& number : x) number = S(rng.uniform(-30, 30));

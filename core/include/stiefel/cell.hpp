@@ -33,7 +33,9 @@ struct CellContext {
 };
 
 /// First number of a view; a view is a handle, so a constant Mat still gives access to writable numbers.
-template <class P> typename P::Scalar* first_of(const P& panel) { return const_cast<typename P::Scalar*>(panel.data()); }
+template <class P> typename P::Scalar* first_of(const P& panel) {
+  return const_cast<typename P::Scalar*>(panel.data());
+}
 
 /// Steps first … first + steps − 1 of one slice of `columns` sequences.
 template <class S> struct Chunk {
@@ -58,17 +60,20 @@ template <class S> struct Chunk {
 
   /// Saved numbers of the active columns of step t, t = −1 … steps − 1 (at −1 those that are active at step 0).
   Mat<S> at(Index t) const {
-    return mat(first_of(saved) + (t + 1) * columns * saved.outerStride(), saved.rows(), active[t < 0 ? 0 : t], saved.outerStride());
+    return mat(first_of(saved) + (t + 1) * columns * saved.outerStride(), saved.rows(), active[t < 0 ? 0 : t],
+               saved.outerStride());
   }
   /// Prefetches the saved numbers of step t: the backward pass reads them from far memory.
   void prefetch(Index t) const {
     const Mat<S> step = at(t);
     const auto* first = reinterpret_cast<const char*>(step.data());
-    for (Index line = 0; line < step.cols() * step.outerStride() * Index(sizeof(S)); line += 64) __builtin_prefetch(first + line, 0, 2);
+    for (Index line = 0; line < step.cols() * step.outerStride() * Index(sizeof(S)); line += 64)
+      __builtin_prefetch(first + line, 0, 2);
   }
   /// Active columns of step t of a panel with steps·columns columns (delta, dhidden, ∂L/∂output).
   template <class P> P step(const P& panel, Index t) const {
-    return P(first_of(panel) + t * columns * panel.outerStride(), panel.rows(), active[t], Eigen::OuterStride<>(panel.outerStride()));
+    return P(first_of(panel) + t * columns * panel.outerStride(), panel.rows(), active[t],
+             Eigen::OuterStride<>(panel.outerStride()));
   }
 };
 

@@ -23,14 +23,20 @@ template <class S> using Mat = Eigen::Map<Matrix<S>, Eigen::Unaligned, Eigen::Ou
 /// A read-only view.
 template <class S> using CMat = Eigen::Map<const Matrix<S>, Eigen::Unaligned, Eigen::OuterStride<>>;
 
-template <class S> Mat<S> mat(S* data, Index rows, Index cols, Index stride) { return {data, rows, cols, Eigen::OuterStride<>(stride)}; }
+template <class S> Mat<S> mat(S* data, Index rows, Index cols, Index stride) {
+  return {data, rows, cols, Eigen::OuterStride<>(stride)};
+}
 template <class S> CMat<S> cmat(const S* data, Index rows, Index cols, Index stride) {
   return {data, rows, cols, Eigen::OuterStride<>(stride)};
 }
 
 /// View of a whole matrix, of a block of one, or of another view (anything with unit inner stride).
-template <class D> auto view(Eigen::MatrixBase<D>& m) { return mat(m.derived().data(), m.rows(), m.cols(), m.derived().outerStride()); }
-template <class D> auto view(Eigen::MatrixBase<D>&& m) { return mat(m.derived().data(), m.rows(), m.cols(), m.derived().outerStride()); }
+template <class D> auto view(Eigen::MatrixBase<D>& m) {
+  return mat(m.derived().data(), m.rows(), m.cols(), m.derived().outerStride());
+}
+template <class D> auto view(Eigen::MatrixBase<D>&& m) {
+  return mat(m.derived().data(), m.rows(), m.cols(), m.derived().outerStride());
+}
 template <class D> auto cview(const Eigen::MatrixBase<D>& m) {
   return cmat(m.derived().data(), m.rows(), m.cols(), m.derived().outerStride());
 }
@@ -39,10 +45,16 @@ template <class D> auto cview(const Eigen::MatrixBase<D>& m) {
 template <class S> Mat<S> as_matrix(std::span<S> block, Index rows, Index cols) requires(!std::is_const_v<S>) {
   return mat(block.data(), rows, cols, rows);
 }
-template <class S> CMat<S> as_matrix(std::span<const S> block, Index rows, Index cols) { return cmat(block.data(), rows, cols, rows); }
+template <class S> CMat<S> as_matrix(std::span<const S> block, Index rows, Index cols) {
+  return cmat(block.data(), rows, cols, rows);
+}
 
-template <class S> auto as_vector(std::span<S> block) { return Eigen::Map<Vector<S>>(block.data(), Index(block.size())); }
-template <class S> auto as_vector(std::span<const S> block) { return Eigen::Map<const Vector<S>>(block.data(), Index(block.size())); }
+template <class S> auto as_vector(std::span<S> block) {
+  return Eigen::Map<Vector<S>>(block.data(), Index(block.size()));
+}
+template <class S> auto as_vector(std::span<const S> block) {
+  return Eigen::Map<const Vector<S>>(block.data(), Index(block.size()));
+}
 
 /// The parameters of one plugin object, block after block in the order of its blocks(); theta[i] is a std::span<S>.
 template <class S> class Blocks {

@@ -53,7 +53,8 @@ class STIEFEL_API Schema {
   Field<std::string> field(std::string_view key, std::string& value, std::string_view meaning);
   Field<std::vector<Index>> field(std::string_view key, std::vector<Index>& value, std::string_view meaning);
   Field<std::vector<double>> field(std::string_view key, std::vector<double>& value, std::string_view meaning);
-  Field<std::vector<std::string>> field(std::string_view key, std::vector<std::string>& value, std::string_view meaning);
+  Field<std::vector<std::string>> field(std::string_view key, std::vector<std::string>& value,
+                                        std::string_view meaning);
 
   /// A nested mapping with its own describe().
   template <class Options> void section(std::string_view key, Options& options, std::string_view meaning) {

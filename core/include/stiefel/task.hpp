@@ -50,10 +50,14 @@ template <class S> class STIEFEL_API Batch {
   Index& length(Index b) { return lengths_[b]; }
   Index length(Index b) const { return lengths_[b]; }
 
-  std::span<S> input(Index t, Index b) { return {inputs_.data() + input_rows_ * (t * sequences_ + b), std::size_t(input_rows_)}; }
+  std::span<S> input(Index t, Index b) {
+    return {inputs_.data() + input_rows_ * (t * sequences_ + b), std::size_t(input_rows_)};
+  }
   std::int32_t& symbol(Index t, Index b) { return symbols_[t * sequences_ + b]; }
   /// For the readout `last` every t names the same target.
-  std::span<S> target(Index t, Index b) { return {targets_.data() + target_rows_ * scored(t, b), std::size_t(target_rows_)}; }
+  std::span<S> target(Index t, Index b) {
+    return {targets_.data() + target_rows_ * scored(t, b), std::size_t(target_rows_)};
+  }
   std::int32_t& label(Index t, Index b) { return labels_[scored(t, b)]; }
   /// Weight of an output in loss and metrics; 0 masks it.
   S& weight(Index t, Index b) { return weights_[scored(t, b)]; }

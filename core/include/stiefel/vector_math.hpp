@@ -17,6 +17,7 @@ namespace stiefel {
 
 template <class S> STIEFEL_API void vector_exp(std::span<const S> x, std::span<S> y);      ///< eˣ
 template <class S> STIEFEL_API void vector_sigmoid(std::span<const S> x, std::span<S> y);  ///< 1/(1 + e⁻ˣ)
-template <class S> STIEFEL_API void vector_tanh(std::span<const S> x, std::span<S> y);     ///< odd: tanh(−x) is −tanh x to the bit
+template <class S>
+STIEFEL_API void vector_tanh(std::span<const S> x, std::span<S> y);  ///< odd: tanh(−x) is −tanh x to the bit
 
 }  // namespace stiefel

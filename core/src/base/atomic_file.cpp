@@ -1,4 +1,5 @@
-// Replaces a file atomically: temporary file next to it, fsync, rename, fsync of the directory; every return is checked.
+// Replaces a file atomically: temporary file next to it, fsync, rename, fsync of the directory; every return is
+// checked.
 #include "base/atomic_file.hpp"
 
 #include <fcntl.h>
@@ -42,7 +43,8 @@ class OpenFile {
 
 }  // namespace
 
-AtomicFile::AtomicFile(std::filesystem::path target) : target_(std::move(target)), temporary_(target_.string() + ".tmp") {
+AtomicFile::AtomicFile(std::filesystem::path target)
+    : target_(std::move(target)), temporary_(target_.string() + ".tmp") {
   // A killed process may have left one; a new file also ensures that no other process still writes to it.
   if (::unlink(temporary_.c_str()) != 0 && errno != ENOENT) throw file_error("removing", temporary_, errno);
   file_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -67,7 +69,8 @@ void AtomicFile::copy_target() {
   const OpenFile source(target_, O_RDONLY);
   struct stat information;
   if (::fstat(source.number(), &information) != 0) throw file_error("examining", target_, errno);
-  std::array<char, std::size_t(1) << 18> buffer;  // on the stack: blocks of that size, taken again and again, tear the heap apart
+  std::array<char, std::size_t(1) << 18>
+      buffer;  // on the stack: blocks of that size, taken again and again, tear the heap apart
   off_t copied = 0;
   while (true) {
     const ssize_t got = ::read(source.number(), buffer.data(), buffer.size());
@@ -78,7 +81,8 @@ void AtomicFile::copy_target() {
     copied += got;
   }
   if (copied != information.st_size)
-    throw Error(target_.string() + " changed while it was copied; only the running experiment may write it", Exit::damaged);
+    throw Error(target_.string() + " changed while it was copied; only the running experiment may write it",
+                Exit::damaged);
 }
 
 void AtomicFile::write(std::string_view bytes) { write_all(file_, bytes.data(), bytes.size(), temporary_); }
@@ -91,7 +95,8 @@ void AtomicFile::replace() {
   const int closed = ::close(file_);
   file_ = -1;
   if (closed != 0) throw file_error("closing", temporary_, errno);
-  if (::rename(temporary_.c_str(), target_.c_str()) != 0) throw file_error("renaming to " + target_.string() + " of", temporary_, errno);
+  if (::rename(temporary_.c_str(), target_.c_str()) != 0)
+    throw file_error("renaming to " + target_.string() + " of", temporary_, errno);
   replaced_ = true;
 }
 

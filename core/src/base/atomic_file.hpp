@@ -1,4 +1,5 @@
-/// Replaces a file atomically: the new content is written to PATH.tmp and renamed over PATH only once all of it is on the disk.
+/// Replaces a file atomically: the new content is written to PATH.tmp and renamed over PATH only once all of it is on
+/// the disk.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +10,9 @@
 
 namespace stiefel {
 
-/// One replacement, in the order of the calls: reserve, (copy_target), write to it or to temporary() by any means, replace, sync_directory.
-/// Until replace() the target is untouched; an object destroyed before that removes the temporary file.
+/// One replacement, in the order of the calls: reserve, (copy_target), write to it or to temporary() by any means,
+/// replace, sync_directory. Until replace() the target is untouched; an object destroyed before that removes the
+/// temporary file.
 class STIEFEL_API AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path target);
@@ -20,8 +22,8 @@ class STIEFEL_API AtomicFile {
 
   const std::filesystem::path& temporary() const { return temporary_; }
 
-  /// Takes `bytes` on the disk for the temporary file without changing its length; Error (Exit::exhausted) when they are not there.
-  /// File systems that cannot reserve are left to fail at the write.
+  /// Takes `bytes` on the disk for the temporary file without changing its length; Error (Exit::exhausted) when they
+  /// are not there. File systems that cannot reserve are left to fail at the write.
   void reserve(std::uintmax_t bytes);
   /// Copies the target into the temporary file.
   void copy_target();

@@ -16,8 +16,8 @@ std::size_t utf8_length(std::string_view text, std::size_t i) {
                                                               : 0;
   for (std::size_t k = 1; k < length; ++k)
     if ((byte(k) & 0xC0) != 0x80) return 0;
-  const bool bad = (first == 0xE0 && byte(1) < 0xA0) || (first == 0xED && byte(1) > 0x9F) || (first == 0xF0 && byte(1) < 0x90) ||
-                   (first == 0xF4 && byte(1) > 0x8F);
+  const bool bad = (first == 0xE0 && byte(1) < 0xA0) || (first == 0xED && byte(1) > 0x9F) ||
+                   (first == 0xF0 && byte(1) < 0x90) || (first == 0xF4 && byte(1) > 0x8F);
   return bad ? 0 : length;
 }
 
@@ -26,8 +26,8 @@ std::string printable_lines(std::string_view text) {
   for (std::size_t i = 0; i < text.size();) {
     const std::size_t length = utf8_length(text, i);
     const auto byte = static_cast<unsigned char>(text[i]);
-    const bool control =
-        (byte < 0x20 && byte != '\n') || byte == 0x7F || (length == 2 && byte == 0xC2 && static_cast<unsigned char>(text[i + 1]) < 0xA0);
+    const bool control = (byte < 0x20 && byte != '\n') || byte == 0x7F ||
+                         (length == 2 && byte == 0xC2 && static_cast<unsigned char>(text[i + 1]) < 0xA0);
     if (length == 0 || control)
       for (std::size_t k = 0; k < std::max<std::size_t>(length, 1); ++k)
         result += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[i + k]));

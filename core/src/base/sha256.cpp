@@ -37,7 +37,8 @@ class Digest {
 
  private:
   static void require(bool worked) {
-    if (!worked) throw Error("OpenSSL's libcrypto could not compute a SHA-256; its installation seems incomplete", Exit::internal);
+    if (!worked)
+      throw Error("OpenSSL's libcrypto could not compute a SHA-256; its installation seems incomplete", Exit::internal);
   }
   std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> context_;
 };

@@ -1,4 +1,5 @@
-// Optimal string alignment distance D(i, j) = min(D(i−1, j) + 1, D(i, j−1) + 1, D(i−1, j−1) + [a_i ≠ b_j], swap: D(i−2, j−2) + 1).
+// Optimal string alignment distance D(i, j) = min(D(i−1, j) + 1, D(i, j−1) + 1, D(i−1, j−1) + [a_i ≠ b_j], swap: D(i−2,
+// j−2) + 1).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,7 +27,8 @@ std::vector<std::string> close_names(std::string_view name, const std::vector<st
   std::vector<std::string> close;
   for (int distance = 0; distance <= allowed; ++distance)
     for (const std::string& other : names)
-      if (edit_distance(name, other) == distance && std::find(close.begin(), close.end(), other) == close.end()) close.push_back(other);
+      if (edit_distance(name, other) == distance && std::find(close.begin(), close.end(), other) == close.end())
+        close.push_back(other);
   return close;
 }
 

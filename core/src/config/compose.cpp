@@ -40,7 +40,8 @@ class Composer {
       return std::nullopt;
     }
     if (tree->kind != Node::Kind::map) {
-      problems_.add(tree->where, fmt::format("an experiment must be a mapping of keys to values, got {}", shown_kind(*tree)));
+      problems_.add(tree->where,
+                    fmt::format("an experiment must be a mapping of keys to values, got {}", shown_kind(*tree)));
       return std::nullopt;
     }
     return extend(std::move(*tree), name);
@@ -49,7 +50,9 @@ class Composer {
   std::vector<fs::path> open_files;  // from the experiment's own file down to the one being read
 
  private:
-  static const char* shown_kind(const Node& node) { return node.kind == Node::Kind::sequence ? "a list" : "plain text"; }
+  static const char* shown_kind(const Node& node) {
+    return node.kind == Node::Kind::sequence ? "a list" : "plain text";
+  }
 
   std::optional<Node> extend(Node tree, const std::string& name) {
     std::optional<Node> base;
@@ -108,9 +111,10 @@ class Composer {
     std::size_t bytes = text->size();
     for (const SourceFile& source : sources) bytes += source.text.size();
     if (bytes > largest_configuration) {
-      problems_.add(entry.where,
-                    fmt::format("with {} the configuration has {} bytes; at most {} are allowed, including all that it extends",
-                                path.string(), bytes, largest_configuration));
+      problems_.add(
+          entry.where,
+          fmt::format("with {} the configuration has {} bytes; at most {} are allowed, including all that it extends",
+                      path.string(), bytes, largest_configuration));
       return std::nullopt;
     }
     open_files.push_back(identity);
@@ -141,8 +145,8 @@ std::vector<Member> take_many(Node& root) {
   return many;
 }
 
-std::optional<Composed> compose(Composer& composer, std::string text, const std::string& name, std::span<const std::string> overrides,
-                                Problems& problems) {
+std::optional<Composed> compose(Composer& composer, std::string text, const std::string& name,
+                                std::span<const std::string> overrides, Problems& problems) {
   std::optional<Node> root = composer.compose(std::move(text), name);
   if (!root) return std::nullopt;
   apply_overrides(*root, overrides, problems);

@@ -65,7 +65,8 @@ void ConfigSchema::mapping(std::string_view key, std::string_view meaning, const
   inner.finish();
 }
 
-void ConfigSchema::periods(std::string_view key, std::vector<std::pair<std::string, Index>>& periods, std::string_view meaning) {
+void ConfigSchema::periods(std::string_view key, std::vector<std::pair<std::string, Index>>& periods,
+                           std::string_view meaning) {
   Declaration& declaration = declare_node(key, meaning, Declaration::Kind::periods);
   const std::string path = section_->path_of(key);
   if (!declaration.node) return;
@@ -79,7 +80,8 @@ void ConfigSchema::periods(std::string_view key, std::vector<std::pair<std::stri
     if (read_value(member.value, value, faults) && std::get<Index>(value) < 0)
       faults.push_back({member.value.where, fmt::format("must be at least 0, got {}", std::get<Index>(value))});
     for (const Fault& fault : faults)
-      section_->reading->problems->add(fault.where, fmt::format("{}.{} {}", path, shortened(member.key), fault.sentence));
+      section_->reading->problems->add(fault.where,
+                                       fmt::format("{}.{} {}", path, shortened(member.key), fault.sentence));
     periods.emplace_back(member.key, std::get<Index>(value));
     declaration.names.push_back(member.key);
     declaration.values.push_back(std::get<Index>(value));
@@ -94,16 +96,16 @@ void ConfigSchema::fault(std::string_view key, std::string sentence, Exit code) 
       if (declaration->given) where = declaration->where;
     }
   const std::string path = key.empty() ? section_->path : section_->path_of(key);
-  section_->reading->problems->add(where, path + (sentence.starts_with("must ") || sentence.starts_with("is ") ? " " : ": ") + sentence,
-                                   code);
+  section_->reading->problems->add(
+      where, path + (sentence.starts_with("must ") || sentence.starts_with("is ") ? " " : ": ") + sentence, code);
 }
 
 void ConfigSchema::finish() {
   check_fields(*section_);
   if (!section_->node) return;
   if (ill_formed(*section_))
-    fault("",
-          "must be a mapping of keys to values, got " + (section_->node->abbreviated ? shown(*section_->bare) : shown(*section_->node)));
+    fault("", "must be a mapping of keys to values, got " +
+                  (section_->node->abbreviated ? shown(*section_->bare) : shown(*section_->node)));
   else if (!section_->open)
     refuse_unknown_keys();
 }
@@ -113,10 +115,11 @@ void ConfigSchema::refuse_unknown_keys() {
   for (const auto& declaration : section_->declarations) known.push_back(declaration->key);
   for (const Member& member : section_->node->members) {
     if (std::ranges::find(known, member.key) != known.end()) continue;
-    const std::string close = member.key == "extends" ? "; it belongs at the top level of a file" : suggestion(member.key, known);
-    section_->reading->problems->add(member.where,
-                                     fmt::format("{} is not {}{}", section_->path_of(shortened(member.key)), section_->noun,
-                                                 close.empty() ? fmt::format("; choose from {}", fmt::join(known, ", ")) : close));
+    const std::string close =
+        member.key == "extends" ? "; it belongs at the top level of a file" : suggestion(member.key, known);
+    section_->reading->problems->add(
+        member.where, fmt::format("{} is not {}{}", section_->path_of(shortened(member.key)), section_->noun,
+                                  close.empty() ? fmt::format("; choose from {}", fmt::join(known, ", ")) : close));
   }
 }
 

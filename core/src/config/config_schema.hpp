@@ -28,7 +28,8 @@ class STIEFEL_API ConfigSchema final : public Schema {
   }
   void mapping(std::string_view key, std::string_view meaning, const Keys& keys);
 
-  /// `key: {plugin: name, …}`; `beside` declares the keys next to it that are not the plugin's. `example` is shown by describe.
+  /// `key: {plugin: name, …}`; `beside` declares the keys next to it that are not the plugin's. `example` is shown by
+  /// describe.
   void plugin(std::string_view key, PluginChoice& choice, Role role, std::string_view meaning, const char* example,
               const Keys& beside = {});
   /// One group or a list of groups.

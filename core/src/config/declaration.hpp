@@ -1,5 +1,5 @@
-// What describe() declares for a key and what was read for it: the source of errors, resolved YAML, explanations and the JSON
-// schema.
+// What describe() declares for a key and what was read for it: the source of errors, resolved YAML, explanations and
+// the JSON schema.
 #pragma once
 
 #include <memory>
@@ -67,7 +67,9 @@ struct detail::Section {
   std::vector<std::unique_ptr<Declaration>> declarations;
   std::size_t checked = 0;  ///< declarations before this one have been checked against their constraints
 
-  std::string path_of(std::string_view key) const { return path.empty() ? std::string(key) : path + "." + std::string(key); }
+  std::string path_of(std::string_view key) const {
+    return path.empty() ? std::string(key) : path + "." + std::string(key);
+  }
   bool sound() const;
 };
 

@@ -49,18 +49,21 @@ bool read_bounds(const Node& node, const std::string& path, Distribution& distri
 
 std::optional<Distribution> read_distribution(const Node& node, const std::string& key, Problems& problems) {
   if (node.members.size() != 1) {
-    problems.add(node.where,
-                 fmt::format("sweep.{} must be a list of values or one distribution, such as {{log_uniform: [1e-5, 1e-2]}}", key));
+    problems.add(
+        node.where,
+        fmt::format("sweep.{} must be a list of values or one distribution, such as {{log_uniform: [1e-5, 1e-2]}}",
+                    key));
     return std::nullopt;
   }
   const Member& member = node.members.front();
   const std::string path = fmt::format("sweep.{}.{}", key, member.key);
   if (std::ranges::find(distribution_kinds, member.key) == distribution_kinds.end()) {
     const std::string close = suggestion(member.key, distribution_kinds);
-    problems.add(member.where, fmt::format("{} is not a distribution{}", path,
-                                           close.empty() ? fmt::format("; choose from {}; write a single node in a list: [{{…}}]",
-                                                                       fmt::join(distribution_kinds, ", "))
-                                                         : close));
+    problems.add(member.where,
+                 fmt::format("{} is not a distribution{}", path,
+                             close.empty() ? fmt::format("; choose from {}; write a single node in a list: [{{…}}]",
+                                                         fmt::join(distribution_kinds, ", "))
+                                           : close));
     return std::nullopt;
   }
   Distribution distribution;
@@ -71,8 +74,9 @@ std::optional<Distribution> read_distribution(const Node& node, const std::strin
     return distribution;
   }
   if (member.value.kind != Node::Kind::sequence || member.value.items.empty()) {
-    problems.add(member.value.where, fmt::format("{} must be a list of values, got {}", path,
-                                                 member.value.kind == Node::Kind::sequence ? "an empty list" : shown(member.value)));
+    problems.add(member.value.where,
+                 fmt::format("{} must be a list of values, got {}", path,
+                             member.value.kind == Node::Kind::sequence ? "an empty list" : shown(member.value)));
     return std::nullopt;
   }
   distribution.choices = member.value.items;

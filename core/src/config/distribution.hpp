@@ -1,4 +1,5 @@
-// What a key of a sweep is drawn from: {uniform: [0, 1]}, {log_uniform: [1e-5, 1e-2]}, {integer: [1, 64]}, {choice: [a, b]}.
+// What a key of a sweep is drawn from: {uniform: [0, 1]}, {log_uniform: [1e-5, 1e-2]}, {integer: [1, 64]}, {choice: [a,
+// b]}.
 #pragma once
 
 #include <optional>
@@ -17,8 +18,8 @@ struct Distribution {
   std::vector<Node> choices;
   Location where;
 
-  /// A scalar as it could be written in a file. Numbers of log_uniform are rounded to six digits, so that they do not depend on the
-  /// library's exp.
+  /// A scalar as it could be written in a file. Numbers of log_uniform are rounded to six digits, so that they do not
+  /// depend on the library's exp.
   Node draw(Rng& rng) const;
 };
 

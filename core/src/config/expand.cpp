@@ -46,8 +46,8 @@ std::vector<Node> range(const Node& node) {
     const auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     return fault == std::errc() && end == digits.data() + digits.size();
   };
-  if (dots == text.npos || !number(text.substr(0, dots), first) || !number(text.substr(dots + 2), last) || last < first ||
-      last - first >= most_runs)
+  if (dots == text.npos || !number(text.substr(0, dots), first) || !number(text.substr(dots + 2), last) ||
+      last < first || last - first >= most_runs)
     return {};
   std::vector<Node> values;
   for (std::uint64_t i = 0; i <= last - first; ++i) {
@@ -63,8 +63,9 @@ void read_seeds(const Member& seeds, Axes& axes, Problems& problems) {
   if (value.kind == Node::Kind::sequence) axis.values = value.items;
   if (value.kind == Node::Kind::scalar && !value.quoted) axis.values = range(value);
   if (axis.values.empty()) {
-    problems.add(value.where, fmt::format("seeds must be a list or a range of at most {} seeds, such as [1, 2, 3] or 0..9, got {}",
-                                          most_runs, shown(value)));
+    problems.add(value.where,
+                 fmt::format("seeds must be a list or a range of at most {} seeds, such as [1, 2, 3] or 0..9, got {}",
+                             most_runs, shown(value)));
     return;
   }
   axes.list.push_back(std::move(axis));
@@ -73,16 +74,20 @@ void read_seeds(const Member& seeds, Axes& axes, Problems& problems) {
 std::string shown_list(const Node& node) { return node.kind == Node::Kind::sequence ? "an empty list" : shown(node); }
 
 /// Keys that must be the same for the whole sweep.
-bool may_differ(const std::string& key) { return key != "name" && key != "plugins" && key != "seeds" && key != "sweep"; }
+bool may_differ(const std::string& key) {
+  return key != "name" && key != "plugins" && key != "seeds" && key != "sweep";
+}
 
 void read_axis(const Member& member, Axes& axes, Problems& problems) {
   SweptAxis axis(member, member.key);
   if (axis.key.keys.empty()) {
-    problems.add(member.where, fmt::format("sweep: '{}' is not the path of a key such as model.cell.hidden", shortened(member.key)));
+    problems.add(member.where,
+                 fmt::format("sweep: '{}' is not the path of a key such as model.cell.hidden", shortened(member.key)));
     return;
   }
   if (!may_differ(axis.key.keys.front())) {
-    problems.add(member.where, fmt::format("sweep: '{}' cannot differ between the runs of a sweep", shortened(member.key)));
+    problems.add(member.where,
+                 fmt::format("sweep: '{}' cannot differ between the runs of a sweep", shortened(member.key)));
     return;
   }
   if (member.value.kind == Node::Kind::map) {
@@ -91,8 +96,8 @@ void read_axis(const Member& member, Axes& axes, Problems& problems) {
   } else if (member.value.kind == Node::Kind::sequence && !member.value.items.empty()) {
     axis.values = member.value.items;
   } else {
-    problems.add(member.value.where,
-                 fmt::format("sweep.{} must be a list of values or a distribution, got {}", member.key, shown_list(member.value)));
+    problems.add(member.value.where, fmt::format("sweep.{} must be a list of values or a distribution, got {}",
+                                                 member.key, shown_list(member.value)));
     return;
   }
   axes.list.push_back(std::move(axis));
@@ -100,7 +105,8 @@ void read_axis(const Member& member, Axes& axes, Problems& problems) {
 
 void read_sweep(const Member& sweep, Axes& axes, Problems& problems) {
   if (sweep.value.kind != Node::Kind::map || sweep.value.abbreviated) {
-    problems.add(sweep.value.where, fmt::format("sweep must be a mapping from keys to lists or distributions, got {}", shown(sweep.value)));
+    problems.add(sweep.value.where, fmt::format("sweep must be a mapping from keys to lists or distributions, got {}",
+                                                shown(sweep.value)));
     return;
   }
   for (const Member& member : sweep.value.members) {
@@ -131,19 +137,22 @@ void refuse_overlaps(const Axes& axes, Problems& problems) {
       const auto &a = outer.key.keys, &b = inner.key.keys;
       if (&outer == &inner || a.size() > b.size() || !std::equal(a.begin(), a.end(), b.begin())) continue;
       if (a.size() == b.size() && &outer > &inner) continue;
-      problems.add(inner.key.where, a.size() == b.size()
-                                        ? fmt::format("{} and {} are the same key; give only one", outer.key.text, inner.key.text)
-                                        : fmt::format("sweep: {} is inside {}, which also varies; write it into the nodes there",
-                                                      inner.key.path, outer.key.path));
+      problems.add(inner.key.where,
+                   a.size() == b.size()
+                       ? fmt::format("{} and {} are the same key; give only one", outer.key.text, inner.key.text)
+                       : fmt::format("sweep: {} is inside {}, which also varies; write it into the nodes there",
+                                     inner.key.path, outer.key.path));
     }
 }
 
 void check_samples(const Axes& axes, const Location& sweep, Problems& problems) {
-  const bool drawn = std::ranges::any_of(axes.list, [](const SweptAxis& axis) { return axis.distribution.has_value(); });
+  const bool drawn =
+      std::ranges::any_of(axes.list, [](const SweptAxis& axis) { return axis.distribution.has_value(); });
   if (drawn && axes.samples == 0)
     problems.add(sweep, "sweep: keys are drawn from distributions; set the number of draws, such as samples: 20");
   if (!drawn && axes.samples > 0)
-    problems.add(axes.samples_where, "sweep.samples: no key is drawn from a distribution, such as {log_uniform: [1e-5, 1e-2]}");
+    problems.add(axes.samples_where,
+                 "sweep.samples: no key is drawn from a distribution, such as {log_uniform: [1e-5, 1e-2]}");
 }
 
 /// Draw i of a key follows from the seed, the key and i alone.
@@ -160,12 +169,14 @@ std::uint64_t seed_of(const Node& root) {
 }
 
 /// Lists are nested in the order of the file, the draws within them, seeds within the draws.
-std::vector<std::vector<Override>> product(std::vector<SweptAxis> axes, Index samples, std::uint64_t seed, Problems& problems) {
+std::vector<std::vector<Override>> product(std::vector<SweptAxis> axes, Index samples, std::uint64_t seed,
+                                           Problems& problems) {
   const auto is_seed = [](const SweptAxis& axis) { return axis.key.text == "seeds"; };
   double count = double(std::max<Index>(samples, 1));
   for (const SweptAxis& axis : axes) count *= double(std::max<std::size_t>(axis.values.size(), 1));
   if (count > double(most_runs)) {
-    problems.add(axes.front().key.where, fmt::format("the sweep has {:.0f} runs; at most {} are allowed", count, most_runs));
+    problems.add(axes.front().key.where,
+                 fmt::format("the sweep has {:.0f} runs; at most {} are allowed", count, most_runs));
     return {};
   }
   std::vector<std::vector<Override>> runs(1);
@@ -197,9 +208,11 @@ std::vector<std::vector<Override>> product(std::vector<SweptAxis> axes, Index sa
 }  // namespace
 
 void HalvingOptions::describe(Schema& s) {
-  s.field("metric", metric, "metric that ranks the runs: a column of /epochs in results.h5, at their last evaluation up to the rung");
+  s.field("metric", metric,
+          "metric that ranks the runs: a column of /epochs in results.h5, at their last evaluation up to the rung");
   s.field("first", first, "steps of the first rung").at_least(1).required().units("steps");
-  s.field("factor", factor, "one in this many runs continues to the next rung, which is this many times as long").at_least(2);
+  s.field("factor", factor, "one in this many runs continues to the next rung, which is this many times as long")
+      .at_least(2);
 }
 
 SweepDescription describe_sweep(const Composed& composed, Problems& problems) {
@@ -230,9 +243,9 @@ std::string flow_text(const Node& node) {
     case Node::Kind::null:
       return "null";
     case Node::Kind::scalar: {
-      const bool plain =
-          !node.quoted && !node.text.empty() &&
-          node.text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.+-/") == node.text.npos;
+      const bool plain = !node.quoted && !node.text.empty() &&
+                         node.text.find_first_not_of(
+                             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.+-/") == node.text.npos;
       return plain ? node.text : quoted_text(node.text);
     }
     case Node::Kind::sequence:

@@ -1,4 +1,5 @@
-// Many runs from one file: `seeds: 0..9`, and `sweep:` from a key of the experiment to a list of values or to a distribution.
+// Many runs from one file: `seeds: 0..9`, and `sweep:` from a key of the experiment to a list of values or to a
+// distribution.
 //
 //   sweep:
 //     model.recurrent: [{plugin: householder, reflections: 16}, scaled_cayley]
@@ -7,10 +8,12 @@
 //     samples: 20
 //     halving: {metric: valid_loss, first: 500, factor: 3}
 //
-// Lists make a grid; files of `extends` are merged beneath this one. Keys are drawn by log_uniform, uniform, integer or choice, all of them
-// `samples` times at each point of the grid. With halving the better third continues at steps 500, 1500, 4500, …
+// Lists make a grid; files of `extends` are merged beneath this one. Keys are drawn by log_uniform, uniform, integer or
+// choice, all of them `samples` times at each point of the grid. With halving the better third continues at steps 500,
+// 1500, 4500, …
 //
-// Draw i of a key is a function of the experiment's `seed`, of the key and of i: more samples leave the first ones as they are.
+// Draw i of a key is a function of the experiment's `seed`, of the key and of i: more samples leave the first ones as
+// they are.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// One experiment as given in YAML: every key, its default and its meaning. The tree that is read is in tree.hpp, the plugins' own
-// options behind PluginChoice.
+// One experiment as given in YAML: every key, its default and its meaning. The tree that is read is in tree.hpp, the
+// plugins' own options behind PluginChoice.
 #pragma once
 
 #include <memory>
@@ -82,7 +82,8 @@ struct ModelOptions {
   void describe_size(Schema& s);  // the keys next to a cell's options
 };
 
-struct ScheduleOptions {  // schedule: constant | {kind: step, factor: 0.5, every: 1000} | {kind: plateau, factor: 0.3, patience: 0}
+struct ScheduleOptions {  // schedule: constant | {kind: step, factor: 0.5, every: 1000} | {kind: plateau, factor: 0.3,
+                          // patience: 0}
   std::string kind = "constant";
   double factor = 0.5;
   Index every = 1000;  // step: optimizer steps
@@ -113,12 +114,12 @@ struct TrainOptions {
   Index epochs = 0;          // passes over the training split; exactly one of the two
   Index evaluate_every = 0;  // steps; 0: once an epoch
   ClipOptions clip;
-  double message_clip = 0;               // elementwise bound of the back-propagated message; 0: none
-  double weight_noise = 0;               // standard deviation
-  Index patience = 0;                    // early stopping: evaluations without improvement; 0: off
-  double target = 0;                     // early stopping: value of the quantity below that is good enough; 0: off
-  double step_limit = 0;                 // s; 0: none
-  std::string select = "loss";           // validation quantity that selects the best model and stops early: loss or a metric
+  double message_clip = 0;      // elementwise bound of the back-propagated message; 0: none
+  double weight_noise = 0;      // standard deviation
+  Index patience = 0;           // early stopping: evaluations without improvement; 0: off
+  double target = 0;            // early stopping: value of the quantity below that is good enough; 0: off
+  double step_limit = 0;        // s; 0: none
+  std::string select = "loss";  // validation quantity that selects the best model and stops early: loss or a metric
   std::string select_on = "validation";  // validation | best_test
   Index chunk = 0;                       // steps of a chunk; 0: from the shape
   std::string recompute = "auto";        // auto | always | never

@@ -64,9 +64,9 @@ void write(const ConfigSchema& schema, const std::string& indent, std::string& o
     const std::string key = indent + declaration->key + ":";
     if (declaration->kind == Declaration::Kind::field) {
       const bool is_name = declaration->key == "plugin" && !schema.record().plugin.empty();
-      const std::string comment =
-          is_name ? schema.record().meaning
-                  : fmt::format("{} ({}{})", declaration->meaning, declaration->constraint(), declaration->required ? "; required" : "");
+      const std::string comment = is_name ? schema.record().meaning
+                                          : fmt::format("{} ({}{})", declaration->meaning, declaration->constraint(),
+                                                        declaration->required ? "; required" : "");
       add_line(out, fmt::format("{} {}", key, yaml_text(shown_value(*declaration))), comment);
     } else if (declaration->inner.empty()) {
       add_line(out, key + " {}", declaration->meaning);
@@ -75,7 +75,8 @@ void write(const ConfigSchema& schema, const std::string& indent, std::string& o
       const bool section = declaration->kind == Declaration::Kind::section && !shorthand.empty();
       add_line(
           out, key,
-          declaration->meaning + (section ? fmt::format(" (`{} x` is short for `{{{}: x}}`)", key.substr(indent.size()), shorthand) : ""));
+          declaration->meaning +
+              (section ? fmt::format(" (`{} x` is short for `{{{}: x}}`)", key.substr(indent.size()), shorthand) : ""));
       write(*declaration->inner[0], indent + "  ", out);
     }
   }
@@ -110,7 +111,8 @@ void describe_role(ConfigSchema& schema, Experiment& experiment, const Entry& en
   ModelOptions& model = experiment.model;
   switch (entry.role) {
     case Role::parametrisation:
-      return schema.describe_plugin(model.recurrent, entry.role, entry.name, [&](ConfigSchema& s) { model.recurrent.describe(s); });
+      return schema.describe_plugin(model.recurrent, entry.role, entry.name,
+                                    [&](ConfigSchema& s) { model.recurrent.describe(s); });
     case Role::cell:
       return schema.describe_plugin(choice, entry.role, entry.name, [&](ConfigSchema& s) { model.describe_size(s); });
     case Role::task:
@@ -127,7 +129,8 @@ std::string explain_experiment(const Registry& registry) {
   ConfigSchema schema(reading, "", nullptr, {});
   Experiment experiment = sample();
   experiment.describe(schema);
-  std::string text = "# A complete experiment: every key with its default. Keys that keep their default can be omitted.\n";
+  std::string text =
+      "# A complete experiment: every key with its default. Keys that keep their default can be omitted.\n";
   write(schema, "", text);
   return text;
 }

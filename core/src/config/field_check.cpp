@@ -12,10 +12,12 @@ namespace {
 
 std::string range_text(const Declaration& field) {
   const std::string low = field.low ? number_text(*field.low) : "", high = field.high ? number_text(*field.high) : "";
-  if (field.low && field.high && !field.low_excluded && !field.high_excluded) return fmt::format("from {} to {}", low, high);
+  if (field.low && field.high && !field.low_excluded && !field.high_excluded)
+    return fmt::format("from {} to {}", low, high);
   std::string text;
   if (field.low) text = (field.low_excluded ? "above " : "at least ") + low;
-  if (field.high) text += (text.empty() ? "" : " and ") + std::string(field.high_excluded ? "below " : "at most ") + high;
+  if (field.high)
+    text += (text.empty() ? "" : " and ") + std::string(field.high_excluded ? "below " : "at most ") + high;
   return text;
 }
 
@@ -34,15 +36,18 @@ struct Check {
     return in_range(field, double(value)) ? std::string() : fmt::format("must be {}, got {}", range_text(field), value);
   }
   std::string operator()(double value) const {
-    return in_range(field, value) ? std::string() : fmt::format("must be {}, got {}", range_text(field), number_text(value));
+    return in_range(field, value) ? std::string()
+                                  : fmt::format("must be {}, got {}", range_text(field), number_text(value));
   }
   std::string operator()(const std::string& value) const {
     if (field.one_of.empty() || std::ranges::find(field.one_of, value) != field.one_of.end()) return {};
-    return fmt::format("must be one of {}; got '{}'{}", fmt::join(field.one_of, ", "), shortened(value), suggestion(value, field.one_of));
+    return fmt::format("must be one of {}; got '{}'{}", fmt::join(field.one_of, ", "), shortened(value),
+                       suggestion(value, field.one_of));
   }
   template <class T> std::string operator()(const std::vector<T>& list) const {
     for (entry = 0; entry < list.size(); ++entry)
-      if (const std::string fault = (*this)(list[entry]); !fault.empty()) return fmt::format("entry {} {}", entry, fault);
+      if (const std::string fault = (*this)(list[entry]); !fault.empty())
+        return fmt::format("entry {} {}", entry, fault);
     return {};
   }
 };
@@ -51,7 +56,8 @@ struct Check {
 
 std::string Declaration::constraint() const {
   std::string text = type_name(value);
-  if (!one_of.empty()) text = (value.index() == 3 ? "one of " : "a list of ") + fmt::format("{}", fmt::join(one_of, ", "));
+  if (!one_of.empty())
+    text = (value.index() == 3 ? "one of " : "a list of ") + fmt::format("{}", fmt::join(one_of, ", "));
   if (low || high) text += (one_of.empty() && text.starts_with("a list") ? ", each " : ", ") + range_text(*this);
   if (!units.empty() && units != "1") text += ", in " + units;
   return text;
@@ -65,9 +71,10 @@ void check_declared(const detail::Section& section, std::string_view key) {
   for (const auto& declaration : section.declarations)
     if (declaration->key == key)
       throw Error(
-          fmt::format(
-              "the option '{}' is declared twice{}; give it another name in describe()", section.path_of(key),
-              section.plugin.empty() ? "" : fmt::format(", once by '{}' and once by stiefel or by the same plugin", section.plugin)),
+          fmt::format("the option '{}' is declared twice{}; give it another name in describe()", section.path_of(key),
+                      section.plugin.empty()
+                          ? ""
+                          : fmt::format(", once by '{}' and once by stiefel or by the same plugin", section.plugin)),
           Exit::plugin);
 }
 
@@ -94,7 +101,8 @@ const Node* find_value(const detail::Section& section, std::string_view key, Loc
 void read_field(const detail::Section& section, Declaration& declaration) {
   std::vector<Fault> faults;
   declaration.sound = read_value(*declaration.node, declaration.value, faults);
-  for (const Fault& fault : faults) section.reading->problems->add(fault.where, section.path_of(declaration.key) + " " + fault.sentence);
+  for (const Fault& fault : faults)
+    section.reading->problems->add(fault.where, section.path_of(declaration.key) + " " + fault.sentence);
 }
 
 bool acceptable(const Declaration& field, const Value& value) {

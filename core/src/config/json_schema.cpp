@@ -1,4 +1,5 @@
-// Declarations as JSON schema. It is milder than the reader in one way: what may come from a file named in extends: is not demanded.
+// Declarations as JSON schema. It is milder than the reader in one way: what may come from a file named in extends: is
+// not demanded.
 #include "config/json_schema.hpp"
 
 #include <nlohmann/json.hpp>
@@ -25,13 +26,16 @@ void constrain(const Declaration& field, std::size_t type, Json& json) {
   static constexpr const char* names[] = {"boolean", "integer", "number", "string", "integer", "number", "string"};
   json["type"] = names[type];
   if (!field.one_of.empty()) json["enum"] = field.one_of;
-  const auto bound = [](double value) { return value == std::floor(value) && std::abs(value) < 1e15 ? Json(Index(value)) : Json(value); };
+  const auto bound = [](double value) {
+    return value == std::floor(value) && std::abs(value) < 1e15 ? Json(Index(value)) : Json(value);
+  };
   if (field.low) json[field.low_excluded ? "exclusiveMinimum" : "minimum"] = bound(*field.low);
   if (field.high) json[field.high_excluded ? "exclusiveMaximum" : "maximum"] = bound(*field.high);
 }
 
 Json field_schema(const Declaration& field, const detail::Section& section) {
-  if (field.key == "plugin" && !section.plugin.empty()) return {{"const", section.plugin}, {"description", section.meaning}};
+  if (field.key == "plugin" && !section.plugin.empty())
+    return {{"const", section.plugin}, {"description", section.meaning}};
   Json json;
   json["description"] = field.meaning + " (" + field.constraint() + ")";
   constexpr std::size_t first_list = 4;
@@ -80,12 +84,17 @@ Json declaration_schema(const Declaration& declaration, const detail::Section& s
       return plugin_schema(declaration);
     case Declaration::Kind::groups: {
       const Json one = plugin_schema(declaration);
-      return {{"description", declaration.meaning}, {"anyOf", {one, {{"type", "array"}, {"items", one}, {"minItems", 1}}}}};
+      return {{"description", declaration.meaning},
+              {"anyOf", {one, {{"type", "array"}, {"items", one}, {"minItems", 1}}}}};
     }
     case Declaration::Kind::named:
-      return {{"description", declaration.meaning}, {"type", "object"}, {"additionalProperties", plugin_schema(declaration)}};
+      return {{"description", declaration.meaning},
+              {"type", "object"},
+              {"additionalProperties", plugin_schema(declaration)}};
     case Declaration::Kind::periods:
-      return {{"description", declaration.meaning}, {"type", "object"}, {"additionalProperties", {{"type", "integer"}, {"minimum", 0}}}};
+      return {{"description", declaration.meaning},
+              {"type", "object"},
+              {"additionalProperties", {{"type", "integer"}, {"minimum", 0}}}};
   }
   return {};
 }
@@ -100,15 +109,16 @@ Json object_schema(const ConfigSchema& schema) {
 
 bool demanded(const Declaration& declaration) {
   if (declaration.required || declaration.kind != Declaration::Kind::section) return declaration.required;
-  return std::ranges::any_of(declaration.inner[0]->record().declarations, [](const auto& inner) { return demanded(*inner); });
+  return std::ranges::any_of(declaration.inner[0]->record().declarations,
+                             [](const auto& inner) { return demanded(*inner); });
 }
 
 /// `seeds:` and `sweep:`, which are not keys of one run.
 Json seeds_schema() {
-  return {
-      {"description", "seeds of many runs: a list, or first..last"},
-      {"anyOf",
-       {{{"type", "array"}, {"items", {{"type", "integer"}, {"minimum", 0}}}}, {{"type", "string"}, {"pattern", "^[0-9]+\\.\\.[0-9]+$"}}}}};
+  return {{"description", "seeds of many runs: a list, or first..last"},
+          {"anyOf",
+           {{{"type", "array"}, {"items", {{"type", "integer"}, {"minimum", 0}}}},
+            {{"type", "string"}, {"pattern", "^[0-9]+\\.\\.[0-9]+$"}}}}};
 }
 
 Json sweep_schema() {
@@ -120,12 +130,13 @@ Json sweep_schema() {
   Json distribution = {{"type", "object"}, {"minProperties", 1}, {"maxProperties", 1}, {"additionalProperties", false}};
   for (const char* kind : {"uniform", "log_uniform", "integer"}) distribution["properties"][kind] = bounds;
   distribution["properties"]["choice"] = {{"type", "array"}, {"minItems", 1}};
-  return {{"description", "several runs: lists of values or distributions, by the paths of their keys"},
-          {"type", "object"},
-          {"properties",
-           {{"samples", {{"description", "number of draws from the distributions"}, {"type", "integer"}, {"minimum", 1}}},
-            {"halving", object_schema(schema)}}},
-          {"additionalProperties", {{"anyOf", {{{"type", "array"}, {"minItems", 1}}, distribution}}}}};
+  return {
+      {"description", "several runs: lists of values or distributions, by the paths of their keys"},
+      {"type", "object"},
+      {"properties",
+       {{"samples", {{"description", "number of draws from the distributions"}, {"type", "integer"}, {"minimum", 1}}},
+        {"halving", object_schema(schema)}}},
+      {"additionalProperties", {{"anyOf", {{{"type", "array"}, {"minItems", 1}}, distribution}}}}};
 }
 
 }  // namespace
@@ -139,8 +150,9 @@ std::string json_schema(const Registry& registry) {
   Json json = {{"$schema", "http://json-schema.org/draft-07/schema#"}, {"title", "stiefel experiment"}};
   json.update(object_schema(schema));
   const Json file = {{"type", "string"}};
-  json["properties"]["extends"] = {{"description", "files whose keys apply unless they are given here; the later file wins"},
-                                   {"anyOf", {file, {{"type", "array"}, {"items", file}}}}};
+  json["properties"]["extends"] = {
+      {"description", "files whose keys apply unless they are given here; the later file wins"},
+      {"anyOf", {file, {{"type", "array"}, {"items", file}}}}};
   json["properties"]["seeds"] = seeds_schema();
   json["properties"]["sweep"] = sweep_schema();
   Json required = Json::array();

@@ -54,13 +54,14 @@ void refuse_many(const Composed& composed, Problems& problems) {
   const SweepDescription sweep = describe_sweep(composed, problems);
   problems.raise();
   const Member& first = composed.many.front();
-  problems.add(first.where, fmt::format("{}: this describes {} runs, not one; run them all with `stiefel sweep run FILE`", first.key,
-                                        sweep.runs.size()));
+  problems.add(first.where,
+               fmt::format("{}: this describes {} runs, not one; run them all with `stiefel sweep run FILE`", first.key,
+                           sweep.runs.size()));
   problems.raise();
 }
 
-LoadedExperiment resolve(std::optional<Composed> composed, const std::vector<std::string>& overrides, Registry& registry,
-                         Problems& problems) {
+LoadedExperiment resolve(std::optional<Composed> composed, const std::vector<std::string>& overrides,
+                         Registry& registry, Problems& problems) {
   if (!composed) problems.raise();
   refuse_many(*composed, problems);
   std::optional<LoadedExperiment> loaded = load_composed(std::move(*composed), overrides, registry, problems);
@@ -70,8 +71,8 @@ LoadedExperiment resolve(std::optional<Composed> composed, const std::vector<std
 
 }  // namespace
 
-std::optional<LoadedExperiment> load_composed(Composed composed, const std::vector<std::string>& overrides, Registry& registry,
-                                              Problems& problems) {
+std::optional<LoadedExperiment> load_composed(Composed composed, const std::vector<std::string>& overrides,
+                                              Registry& registry, Problems& problems) {
   add_named_plugins(composed.root, registry, problems);
 
   LoadedExperiment loaded;
@@ -97,8 +98,8 @@ LoadedExperiment load_experiment(const fs::path& file, const std::vector<std::st
   return resolve(std::move(composed), overrides, registry, problems);
 }
 
-LoadedExperiment load_experiment_text(std::string text, const std::string& name, const std::vector<std::string>& overrides,
-                                      Registry& registry) {
+LoadedExperiment load_experiment_text(std::string text, const std::string& name,
+                                      const std::vector<std::string>& overrides, Registry& registry) {
   Problems problems;
   std::optional<Composed> composed = compose_text(std::move(text), name, overrides, problems);
   return resolve(std::move(composed), overrides, registry, problems);

@@ -1,4 +1,5 @@
-// Makes an Experiment from a file and the command line: composes, checks, chooses the plugins and creates their options.
+// Makes an Experiment from a file and the command line: composes, checks, chooses the plugins and creates their
+// options.
 #pragma once
 
 #include <filesystem>
@@ -24,19 +25,20 @@ struct LoadedExperiment {
   std::vector<std::string> overrides;  ///< as typed
 };
 
-/// Reads, checks and resolves; the plugins that `plugins:` names are added to the registry, which must outlive the result.
-/// A single Error contains all problems, one line each.
-STIEFEL_API LoadedExperiment load_experiment(const std::filesystem::path& file, const std::vector<std::string>& overrides,
-                                             Registry& registry);
+/// Reads, checks and resolves; the plugins that `plugins:` names are added to the registry, which must outlive the
+/// result. A single Error contains all problems, one line each.
+STIEFEL_API LoadedExperiment load_experiment(const std::filesystem::path& file,
+                                             const std::vector<std::string>& overrides, Registry& registry);
 /// The same from text; `name` is used as the file in messages, and its folder for relative paths.
-STIEFEL_API LoadedExperiment load_experiment_text(std::string text, const std::string& name, const std::vector<std::string>& overrides,
-                                                  Registry& registry);
+STIEFEL_API LoadedExperiment load_experiment_text(std::string text, const std::string& name,
+                                                  const std::vector<std::string>& overrides, Registry& registry);
 
 /// The same from a composed tree: returns nothing and adds to the problems if there are errors.
-STIEFEL_API std::optional<LoadedExperiment> load_composed(Composed composed, const std::vector<std::string>& overrides, Registry& registry,
-                                                          Problems& problems);
+STIEFEL_API std::optional<LoadedExperiment> load_composed(Composed composed, const std::vector<std::string>& overrides,
+                                                          Registry& registry, Problems& problems);
 
 /// A plugin with options from the text of a YAML mapping without `plugin:`; defaults for the other options.
-STIEFEL_API PluginChoice choose_plugin(const Entry& entry, std::string_view options = "", const std::string& name = "options");
+STIEFEL_API PluginChoice choose_plugin(const Entry& entry, std::string_view options = "",
+                                       const std::string& name = "options");
 
 }  // namespace stiefel

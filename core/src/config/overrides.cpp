@@ -1,4 +1,5 @@
-// Grammar of an override: key ('.' key)* '=' value, a key a word, a number (entry of a list, from 0) or a text in double quotes.
+// Grammar of an override: key ('.' key)* '=' value, a key a word, a number (entry of a list, from 0) or a text in
+// double quotes.
 #include "config/overrides.hpp"
 
 #include <fmt/format.h>
@@ -44,7 +45,8 @@ std::optional<Override> parse(const std::string& text, Problems& problems) {
   std::string_view rest = text;
   result.keys = split_path(rest);
   if (result.keys.empty()) {
-    problems.add({}, fmt::format("'{}' is not of the form key.path=value, for example model.cell.hidden=256", shortened(text)));
+    problems.add(
+        {}, fmt::format("'{}' is not of the form key.path=value, for example model.cell.hidden=256", shortened(text)));
     return std::nullopt;
   }
   result.path = text.substr(0, text.size() - rest.size());
@@ -65,7 +67,8 @@ std::optional<Override> parse(const std::string& text, Problems& problems) {
     return std::nullopt;
   }
   if (result.keys.size() > deepest_level) {
-    problems.add({}, fmt::format("'{}' has {} keys; at most {} are allowed", shortened(result.path), result.keys.size(), deepest_level));
+    problems.add({}, fmt::format("'{}' has {} keys; at most {} are allowed", shortened(result.path), result.keys.size(),
+                                 deepest_level));
     return std::nullopt;
   }
   if (result.keys[0] == "extends") {
@@ -81,9 +84,10 @@ Node* list_entry(Node& list, const std::string& key, const Override& override, P
   std::size_t index = 0;
   const auto [end, code] = std::from_chars(key.data(), key.data() + key.size(), index);
   if (code == std::errc() && end == key.data() + key.size() && index < list.items.size()) return &list.items[index];
-  problems.add(override.where, list.items.empty() ? fmt::format("{}: the list is empty", override.path)
-                                                  : fmt::format("{}: this is a list with entries 0 to {}; there is no entry '{}'",
-                                                                override.path, list.items.size() - 1, key));
+  problems.add(override.where, list.items.empty()
+                                   ? fmt::format("{}: the list is empty", override.path)
+                                   : fmt::format("{}: this is a list with entries 0 to {}; there is no entry '{}'",
+                                                 override.path, list.items.size() - 1, key));
   return nullptr;
 }
 
@@ -108,13 +112,15 @@ void drop_options(Node& node, const std::string& plugin) {
   if (node.kind == Node::Kind::scalar) node.kind = Node::Kind::map;
   node.abbreviated = false;
   node.text.clear();
-  std::erase_if(node.members, [](const Member& member) { return std::ranges::find(kept_keys, member.key) == kept_keys.end(); });
+  std::erase_if(node.members,
+                [](const Member& member) { return std::ranges::find(kept_keys, member.key) == kept_keys.end(); });
 }
 
 /// A mapping that is one of a plugin's; `optimizer: adam` of one file and a rate of another make an abbreviated one.
 bool names_plugin(const Node& node) {
   const auto kept = [](const Member& member) { return std::ranges::find(kept_keys, member.key) != kept_keys.end(); };
-  return node.kind == Node::Kind::map && (node.find("plugin") || (node.abbreviated && std::ranges::any_of(node.members, kept)));
+  return node.kind == Node::Kind::map &&
+         (node.find("plugin") || (node.abbreviated && std::ranges::any_of(node.members, kept)));
 }
 
 bool is_within(const Override& inner, const Override& outer) {
@@ -150,9 +156,11 @@ std::vector<std::string> keys_of_path(std::string_view path) {
 
 void apply_overrides(Node& root, std::vector<Override> overrides, Problems& problems) {
   const std::vector<Override> all = overrides;
-  std::stable_partition(overrides.begin(), overrides.end(), [&](const Override& override) {  // first what says for whom the others are
-    return override.keys.back() == "plugin" || std::ranges::any_of(all, [&](const Override& other) { return is_within(other, override); });
-  });
+  std::stable_partition(
+      overrides.begin(), overrides.end(), [&](const Override& override) {  // first what says for whom the others are
+        return override.keys.back() == "plugin" ||
+               std::ranges::any_of(all, [&](const Override& other) { return is_within(other, override); });
+      });
   for (Override& override : overrides) apply(root, override, problems);
 }
 

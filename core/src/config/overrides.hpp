@@ -17,7 +17,8 @@ struct Override {
   Location where;  ///< of the path
 };
 
-/// Keys of `model.cell.hidden`; a key that contains dots is written in quotes: record.blocks."activation.slope". Empty if it is not a path.
+/// Keys of `model.cell.hidden`; a key that contains dots is written in quotes: record.blocks."activation.slope". Empty
+/// if it is not a path.
 STIEFEL_API std::vector<std::string> keys_of_path(std::string_view path);
 
 /// Sets each value in the tree.

@@ -15,7 +15,8 @@ const char* article(Role role) { return role == Role::optimizer ? "an" : "a"; }
 
 std::string known_names(const Registry* registry, Role role) {
   const std::vector<std::string> names = registry ? registry->names(role) : std::vector<std::string>();
-  return names.empty() ? fmt::format("no {} was found", name_of(role)) : fmt::format("choose from {}", fmt::join(names, ", "));
+  return names.empty() ? fmt::format("no {} was found", name_of(role))
+                       : fmt::format("choose from {}", fmt::join(names, ", "));
 }
 
 }  // namespace
@@ -34,7 +35,9 @@ void ConfigSchema::describe_options(PluginChoice& choice, const Entry& entry) {
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& error) {
-    throw Error(fmt::format("while reading the options of the {} '{}': {}", name_of(entry.role), entry.name, error.what()), Exit::plugin);
+    throw Error(
+        fmt::format("while reading the options of the {} '{}': {}", name_of(entry.role), entry.name, error.what()),
+        Exit::plugin);
   }
 }
 
@@ -55,7 +58,8 @@ void ConfigSchema::describe_plugin(PluginChoice& choice, Role role, const char* 
   section_->open = true;
   if (reads() && (!name.given || !name.sound)) {
     if (!name.given && !ill_formed(*section_))
-      fault("plugin", fmt::format("is required: the name of {} {}; {}", article(role), name_of(role), known_names(registry, role)));
+      fault("plugin", fmt::format("is required: the name of {} {}; {}", article(role), name_of(role),
+                                  known_names(registry, role)));
     return;
   }
   try {
@@ -76,8 +80,8 @@ void ConfigSchema::describe_alternatives(Declaration& declaration, Role role, co
   }
 }
 
-void ConfigSchema::plugin(std::string_view key, PluginChoice& choice, Role role, std::string_view meaning, const char* example,
-                          const Keys& beside) {
+void ConfigSchema::plugin(std::string_view key, PluginChoice& choice, Role role, std::string_view meaning,
+                          const char* example, const Keys& beside) {
   Declaration& declaration = declare_node(key, meaning, Declaration::Kind::plugin);
   declaration.required = true;
   if (section_->reading->alternatives) {
@@ -121,15 +125,16 @@ void ConfigSchema::groups(std::string_view key, std::vector<OptimizerGroup>& gro
     inner.finish();
   };
   if (section_->reading->alternatives) {
-    for (const std::string& name : section_->reading->registry->names(Role::optimizer)) add(path, nullptr, name.c_str());
+    for (const std::string& name : section_->reading->registry->names(Role::optimizer))
+      add(path, nullptr, name.c_str());
     add(path, nullptr, "frozen");
   } else if (declaration.node && declaration.node->kind == Node::Kind::sequence) {
     if (declaration.node->items.empty()) fault(key, "is an empty list; name at least one optimizer");
     for (std::size_t i = 0; i < declaration.node->items.size(); ++i)
       add(fmt::format("{}.{}", path, i), &declaration.node->items[i], "adam");
   } else if (reads() && !declaration.node) {
-    fault(key,
-          "is required: {plugin: name} of an optimizer, or a list of them; " + known_names(section_->reading->registry, Role::optimizer));
+    fault(key, "is required: {plugin: name} of an optimizer, or a list of them; " +
+                   known_names(section_->reading->registry, Role::optimizer));
   } else {
     add(path, declaration.node, "adam");
   }

@@ -26,13 +26,15 @@ void Problems::add(const Location& where, std::string sentence, Exit code) {
 std::string Problems::text() const {
   std::vector<std::string> files;
   for (const Problem& problem : list_)
-    if (!problem.where.file.empty() && std::ranges::find(files, problem.where.file) == files.end()) files.push_back(problem.where.file);
+    if (!problem.where.file.empty() && std::ranges::find(files, problem.where.file) == files.end())
+      files.push_back(problem.where.file);
   files.emplace_back();  // the command line
 
   std::vector<const Problem*> sorted;
   for (const Problem& problem : list_) sorted.push_back(&problem);
   std::ranges::stable_sort(sorted, {}, [&](const Problem* problem) {
-    return std::tuple(std::ranges::find(files, problem->where.file) - files.begin(), problem->where.line, problem->where.column);
+    return std::tuple(std::ranges::find(files, problem->where.file) - files.begin(), problem->where.line,
+                      problem->where.column);
   });
 
   std::string text;
@@ -46,7 +48,8 @@ std::string Problems::text() const {
 
 void Problems::raise() const {
   if (list_.empty()) return;
-  const bool plugins_only = std::ranges::all_of(list_, [](const Problem& problem) { return problem.code == Exit::plugin; });
+  const bool plugins_only =
+      std::ranges::all_of(list_, [](const Problem& problem) { return problem.code == Exit::plugin; });
   throw Error(text(), plugins_only ? Exit::plugin : Exit::usage);
 }
 

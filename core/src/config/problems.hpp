@@ -25,7 +25,8 @@ class STIEFEL_API Problems {
   void add(const Location& where, std::string sentence, Exit code = Exit::usage);
   bool empty() const { return list_.empty(); }
   std::size_t count() const { return list_.size(); }
-  /// One line each, "file:line:column: sentence": by file in the order of first mention, then by line; the command line last.
+  /// One line each, "file:line:column: sentence": by file in the order of first mention, then by line; the command line
+  /// last.
   std::string text() const;
   /// Throws one Error with all lines, if there are any.
   void raise() const;

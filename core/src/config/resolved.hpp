@@ -11,8 +11,8 @@ namespace stiefel {
 /// YAML of all keys in the order of their declaration; read again it gives the same values and the same text.
 std::string resolved_yaml(const ConfigSchema& schema);
 
-/// The same without the keys that change no bit of a result: threads, the places of plugins, train.recompute, train.step_limit, when
-/// checkpoints are made.
+/// The same without the keys that change no bit of a result: threads, the places of plugins, train.recompute,
+/// train.step_limit, when checkpoints are made.
 std::string result_yaml(const ConfigSchema& schema);
 
 /// Whether a result may depend on the key, a path such as "train.batch"; keys below a key count like that key.

@@ -1,4 +1,5 @@
-// The grammar of scalars: integers [+-](0|[1-9][0-9]*), numbers with point or exponent, true and false, everything else is text.
+// The grammar of scalars: integers [+-](0|[1-9][0-9]*), numbers with point or exponent, true and false, everything else
+// is text.
 #include "config/scalars.hpp"
 
 #include <fmt/format.h>
@@ -17,7 +18,9 @@ namespace {
 constexpr std::array type_names = {"true or false",      "an integer",        "a number",         "a string",
                                    "a list of integers", "a list of numbers", "a list of strings"};
 
-std::string_view unsigned_part(std::string_view text) { return text.substr(!text.empty() && (text[0] == '-' || text[0] == '+')); }
+std::string_view unsigned_part(std::string_view text) {
+  return text.substr(!text.empty() && (text[0] == '-' || text[0] == '+'));
+}
 
 bool all_digits(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
@@ -79,7 +82,8 @@ std::string number_hint(const Node& node, bool integer) {
   std::erase(plain, '_');
   std::ranges::replace(plain, ',', '.');
   if (plain != text && looks_like_number(plain)) return fmt::format("; write {}", plain);
-  if (lower(unsigned_part(text)).starts_with("0x") || lower(unsigned_part(text)).starts_with("0o")) return "; write it in decimal";
+  if (lower(unsigned_part(text)).starts_with("0x") || lower(unsigned_part(text)).starts_with("0o"))
+    return "; write it in decimal";
   if (integer && looks_like_number(text)) {
     bool fits = false;
     const double value = to_double(text, fits);
@@ -114,7 +118,8 @@ template <> bool read_one(const Node& node, Index& value, std::string& sentence)
     sentence = fmt::format("must be an integer of at most 64 bits, got {}", text);
     return false;
   }
-  sentence = "must be an integer, got " + shown(node) + (node.kind == Node::Kind::scalar ? number_hint(node, true) : "");
+  sentence =
+      "must be an integer, got " + shown(node) + (node.kind == Node::Kind::scalar ? number_hint(node, true) : "");
   return false;
 }
 
@@ -152,7 +157,8 @@ template <class T> bool read_typed(const Node& node, T& value, std::vector<Fault
 
 template <class T> bool read_typed(const Node& node, std::vector<T>& list, std::vector<Fault>& faults) {
   if (node.kind != Node::Kind::sequence) {
-    const std::string hint = node.kind == Node::Kind::scalar ? fmt::format("; write [{}]", node.quoted ? shown(node) : node.text) : "";
+    const std::string hint =
+        node.kind == Node::Kind::scalar ? fmt::format("; write [{}]", node.quoted ? shown(node) : node.text) : "";
     faults.push_back({node.where, fmt::format("must be {}, got {}{}", type_name(Value(list)), shown(node), hint)});
     return false;
   }
@@ -161,7 +167,8 @@ template <class T> bool read_typed(const Node& node, std::vector<T>& list, std::
   for (const Node& item : node.items) {
     T value{};
     std::string sentence;
-    if (!read_one(item, value, sentence)) faults.push_back({item.where, fmt::format("entry {} {}", read.size(), sentence)});
+    if (!read_one(item, value, sentence))
+      faults.push_back({item.where, fmt::format("entry {} {}", read.size(), sentence)});
     read.push_back(std::move(value));
   }
   if (faults.size() > before) return false;
@@ -213,11 +220,14 @@ std::string number_text(double value) {
 }
 
 std::string quoted_text(std::string_view text) {
-  static const std::vector<std::string> words = {"true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "inf"};
+  static const std::vector<std::string> words = {"true", "false", "null", "yes", "no", "on",
+                                                 "off",  "y",     "n",    "nan", "inf"};
   const auto letter = [](unsigned char c) { return std::isalpha(c) || c == '_' || c == '/' || c >= 0x80; };
-  const auto plain = [&](unsigned char c) { return letter(c) || std::isdigit(c) || c == '.' || c == '-' || c == ' ' || c == '+'; };
-  if (!text.empty() && letter(static_cast<unsigned char>(text[0])) && text.back() != ' ' && std::ranges::all_of(text, plain) &&
-      std::ranges::find(words, lower(text)) == words.end())
+  const auto plain = [&](unsigned char c) {
+    return letter(c) || std::isdigit(c) || c == '.' || c == '-' || c == ' ' || c == '+';
+  };
+  if (!text.empty() && letter(static_cast<unsigned char>(text[0])) && text.back() != ' ' &&
+      std::ranges::all_of(text, plain) && std::ranges::find(words, lower(text)) == words.end())
     return std::string(text);
   std::string result = "\"";
   for (const char c : text) {

@@ -12,7 +12,8 @@
 
 namespace stiefel {
 
-using Value = std::variant<bool, Index, double, std::string, std::vector<Index>, std::vector<double>, std::vector<std::string>>;
+using Value =
+    std::variant<bool, Index, double, std::string, std::vector<Index>, std::vector<double>, std::vector<std::string>>;
 
 /// "true or false", "an integer", …
 STIEFEL_API std::string type_name(const Value& value);
@@ -22,7 +23,8 @@ struct Fault {
   std::string sentence;  ///< what follows the key: `must be an integer, got "x"`
 };
 
-/// Reads `node` as the type that `value` already holds; false and faults if it is something else; `value` is then unchanged.
+/// Reads `node` as the type that `value` already holds; false and faults if it is something else; `value` is then
+/// unchanged.
 STIEFEL_API bool read_value(const Node& node, Value& value, std::vector<Fault>& faults);
 
 /// `'abc'`, `a list`, `a mapping`, `nothing`.

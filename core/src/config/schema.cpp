@@ -25,9 +25,15 @@ template <class T> Field<T> Schema::declare(std::string_view key, T& value, std:
   return {*this, section_->declarations.size() - 1};
 }
 
-Field<bool> Schema::field(std::string_view key, bool& value, std::string_view meaning) { return declare(key, value, meaning); }
-Field<Index> Schema::field(std::string_view key, Index& value, std::string_view meaning) { return declare(key, value, meaning); }
-Field<double> Schema::field(std::string_view key, double& value, std::string_view meaning) { return declare(key, value, meaning); }
+Field<bool> Schema::field(std::string_view key, bool& value, std::string_view meaning) {
+  return declare(key, value, meaning);
+}
+Field<Index> Schema::field(std::string_view key, Index& value, std::string_view meaning) {
+  return declare(key, value, meaning);
+}
+Field<double> Schema::field(std::string_view key, double& value, std::string_view meaning) {
+  return declare(key, value, meaning);
+}
 Field<std::string> Schema::field(std::string_view key, std::string& value, std::string_view meaning) {
   return declare(key, value, meaning);
 }
@@ -37,7 +43,8 @@ Field<std::vector<Index>> Schema::field(std::string_view key, std::vector<Index>
 Field<std::vector<double>> Schema::field(std::string_view key, std::vector<double>& value, std::string_view meaning) {
   return declare(key, value, meaning);
 }
-Field<std::vector<std::string>> Schema::field(std::string_view key, std::vector<std::string>& value, std::string_view meaning) {
+Field<std::vector<std::string>> Schema::field(std::string_view key, std::vector<std::string>& value,
+                                              std::string_view meaning) {
   return declare(key, value, meaning);
 }
 

@@ -1,4 +1,5 @@
-// From yaml-cpp's events to the tree: the events, unlike yaml-cpp's own nodes, show duplicate keys, quotes and aliases before they act.
+// From yaml-cpp's events to the tree: the events, unlike yaml-cpp's own nodes, show duplicate keys, quotes and aliases
+// before they act.
 #include "config/tree.hpp"
 
 #include <fmt/format.h>
@@ -54,9 +55,11 @@ class TreeBuilder final : public YAML::EventHandler {
 
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { add(leaf(Node::Kind::null, mark), anchor); }
 
-  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, const std::string& value) override {
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
     refuse_tag(mark, tag, /*plain_marks=*/true);
-    if (value.find('\0') != std::string::npos) throw Refused{place(mark), "the text contains a NUL character; remove it"};
+    if (value.find('\0') != std::string::npos)
+      throw Refused{place(mark), "the text contains a NUL character; remove it"};
     Node node = leaf(Node::Kind::scalar, mark);
     node.text = value;
     node.quoted = tag == "!";
@@ -65,16 +68,19 @@ class TreeBuilder final : public YAML::EventHandler {
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchors_.find(anchor);
-    if (found == anchors_.end()) throw Refused{place(mark), "this alias refers to a value that contains it; write the value out"};
+    if (found == anchors_.end())
+      throw Refused{place(mark), "this alias refers to a value that contains it; write the value out"};
     if (open_.size() + depth_of(found->second) > deepest_level) refuse_depth(mark);
     count(count_nodes(found->second), place(mark));
     add(found->second, 0);
   }
 
-  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
     open(Node::Kind::sequence, mark, tag, anchor);
   }
-  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
     open(Node::Kind::map, mark, tag, anchor);
   }
   void OnSequenceEnd() override { close(); }
@@ -91,7 +97,9 @@ class TreeBuilder final : public YAML::EventHandler {
     std::map<std::string, Location, std::less<>> seen;
   };
 
-  Location place(const YAML::Mark& mark) const { return file_.empty() ? Location{} : Location{file_, mark.line + 1, mark.column + 1}; }
+  Location place(const YAML::Mark& mark) const {
+    return file_.empty() ? Location{} : Location{file_, mark.line + 1, mark.column + 1};
+  }
 
   Node leaf(Node::Kind kind, const YAML::Mark& mark) {
     count(1, place(mark));
@@ -104,7 +112,8 @@ class TreeBuilder final : public YAML::EventHandler {
   void count(std::size_t nodes, const Location& where) {
     nodes_ += nodes;
     if (nodes_ > most_nodes)
-      throw Refused{where, fmt::format("more than {} values once aliases are expanded; write a smaller file", most_nodes)};
+      throw Refused{where,
+                    fmt::format("more than {} values once aliases are expanded; write a smaller file", most_nodes)};
   }
 
   void refuse_tag(const YAML::Mark& mark, const std::string& tag, bool plain_marks) const {
@@ -113,7 +122,8 @@ class TreeBuilder final : public YAML::EventHandler {
   }
 
   [[noreturn]] void refuse_depth(const YAML::Mark& mark) const {
-    throw Refused{place(mark), fmt::format("nested deeper than {} levels; no key of an experiment is that deep", deepest_level)};
+    throw Refused{place(mark),
+                  fmt::format("nested deeper than {} levels; no key of an experiment is that deep", deepest_level)};
   }
 
   void open(Node::Kind kind, const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
@@ -152,7 +162,8 @@ class TreeBuilder final : public YAML::EventHandler {
     if (key.text == "<<" && !key.quoted) {
       problems_.add(key.where, "merge keys (<<) are not supported; use extends: [base.yaml] at the top of the file");
     } else if (const auto [first, is_new] = map.seen.emplace(key.text, key.where); !is_new) {
-      problems_.add(key.where, fmt::format("'{}' is given twice; the first is at {}", shortened(key.text), first->second.text()));
+      problems_.add(key.where,
+                    fmt::format("'{}' is given twice; the first is at {}", shortened(key.text), first->second.text()));
     } else {
       map.skips_value = false;
     }
@@ -187,15 +198,18 @@ Location place_of_byte(std::string_view text, std::size_t byte, const std::strin
 /// What yaml-cpp would let pass: size, control characters, bytes that are no UTF-8, tabs as indentation.
 void check_characters(std::string_view text, const std::string& file) {
   if (text.size() > largest_configuration)
-    throw Refused{{file, 0, 0}, fmt::format("{} bytes; a configuration can have at most {}", text.size(), largest_configuration)};
+    throw Refused{{file, 0, 0},
+                  fmt::format("{} bytes; a configuration can have at most {}", text.size(), largest_configuration)};
   bool indentation = true;
   for (std::size_t i = 0; i < text.size();) {
     const unsigned char c = static_cast<unsigned char>(text[i]);
     const std::size_t length = utf8_length(text, i);
-    if (length == 0) throw Refused{place_of_byte(text, i, file), fmt::format("byte 0x{:02X} is not UTF-8; save the file as UTF-8", c)};
+    if (length == 0)
+      throw Refused{place_of_byte(text, i, file), fmt::format("byte 0x{:02X} is not UTF-8; save the file as UTF-8", c)};
     if ((c < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7F)
       throw Refused{place_of_byte(text, i, file), fmt::format("control character 0x{:02X}; remove it", c)};
-    if (c == '\t' && indentation) throw Refused{place_of_byte(text, i, file), "a tab in the indentation; YAML is indented with spaces"};
+    if (c == '\t' && indentation)
+      throw Refused{place_of_byte(text, i, file), "a tab in the indentation; YAML is indented with spaces"};
     indentation = c == '\n' || (indentation && (c == ' ' || c == '\r'));
     i += length;
   }
@@ -238,7 +252,8 @@ std::optional<Node> parse_yaml(std::string_view text, const std::string& file, P
   } catch (const Refused& refused) {
     problems.add(refused.where, refused.sentence);
   } catch (const YAML::Exception& exception) {
-    const Location where = file.empty() ? Location{} : Location{file, exception.mark.line + 1, exception.mark.column + 1};
+    const Location where =
+        file.empty() ? Location{} : Location{file, exception.mark.line + 1, exception.mark.column + 1};
     problems.add(where, "not valid YAML: " + in_plain_words(exception.msg));
   }
   return std::nullopt;
@@ -250,7 +265,8 @@ std::optional<std::string> read_configuration(const std::filesystem::path& file,
   if (!std::filesystem::exists(status)) {
     fault = "there is no such file";
   } else if (!std::filesystem::is_regular_file(status)) {
-    fault = std::filesystem::is_directory(status) ? "it is a folder; name the YAML file in it" : "it is not a regular file";
+    fault =
+        std::filesystem::is_directory(status) ? "it is a folder; name the YAML file in it" : "it is not a regular file";
   } else if (const auto size = std::filesystem::file_size(file, code); !code && size > largest_configuration) {
     fault = fmt::format("it has {} bytes; a configuration can have at most {}", size, largest_configuration);
   } else {

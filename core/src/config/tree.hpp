@@ -1,7 +1,8 @@
-// Our own tree of a YAML document: every key and value knows its file, line and column. The only part that uses yaml-cpp.
+// Our own tree of a YAML document: every key and value knows its file, line and column. The only part that uses
+// yaml-cpp.
 //
-// It accepts a safe subset of YAML: one document, string keys, no tags, no merge keys, no duplicate keys, aliases only while they stay
-// small; at most 1 MB, 64 levels and 100,000 nodes after aliases are expanded.
+// It accepts a safe subset of YAML: one document, string keys, no tags, no merge keys, no duplicate keys, aliases only
+// while they stay small; at most 1 MB, 64 levels and 100,000 nodes after aliases are expanded.
 #pragma once
 
 #include <filesystem>

@@ -20,13 +20,18 @@ constexpr double smallest_distance = 1e-3;  // from a point without derivative
 constexpr double difference_step = 1e-4;
 constexpr Index cell_differences = 48;
 
-std::string context_text(CellContext context) { return fmt::format("{} units{}", context.units, context.complex ? ", complex" : ""); }
+std::string context_text(CellContext context) {
+  return fmt::format("{} units{}", context.units, context.complex ? ", complex" : "");
+}
 
 template <class S> void check_layout(const CellNetwork<S>& network, CheckReport& report) {
   const Cell<S>& cell = network.cell();
-  const auto inside = [&](Index first, Index rows) { return first >= 0 && rows > 0 && first + rows <= cell.saved_rows(); };
+  const auto inside = [&](Index first, Index rows) {
+    return first >= 0 && rows > 0 && first + rows <= cell.saved_rows();
+  };
   report.require("shape", inside(0, cell.input_rows()), "saved_rows() is less than input_rows()");
-  report.require("shape", inside(cell.output_row(), cell.output_rows()), "the output rows are not inside the saved rows");
+  report.require("shape", inside(cell.output_row(), cell.output_rows()),
+                 "the output rows are not inside the saved rows");
   report.require("shape", inside(cell.state_row(), cell.state_rows()), "the state rows are not inside the saved rows");
   report.require("shape", cell.delta_rows() >= cell.input_rows(), "delta_rows() is less than input_rows()");
   report.require("shape", cell.flops(4) >= 0 && std::isfinite(cell.flops(4)), "flops() is negative, NaN or Inf");
@@ -45,7 +50,8 @@ template <class S> struct Start {
   CellNetwork<S> network;
   Problem problem;
 };
-std::optional<Start<double>> find_start(const Subject& subject, CheckReport& report, CellContext context, std::uint64_t seed) {
+std::optional<Start<double>> find_start(const Subject& subject, CheckReport& report, CellContext context,
+                                        std::uint64_t seed) {
   constexpr int attempts = 200;
   for (int k = 0; k < attempts; ++k) {
     const std::uint64_t stream = seed + 1000 * std::uint64_t(k);
@@ -57,7 +63,8 @@ std::optional<Start<double>> find_start(const Subject& subject, CheckReport& rep
     if (!finite) return std::nullopt;
     if (outcome.kink_distance >= smallest_distance) return Start<double>{std::move(network), problem};
   }
-  report.fail("gradient", fmt::format("at {} random points kink_distance() was never above {}", attempts, smallest_distance));
+  report.fail("gradient",
+              fmt::format("at {} random points kink_distance() was never above {}", attempts, smallest_distance));
   return std::nullopt;
 }
 
@@ -74,8 +81,8 @@ void check_cell_gradient(Start<double>& s, CheckReport& report, std::uint64_t se
           return s.network.run(s.problem, uncut, false).loss;
         },
         difference_step);
-    comparisons[std::size_t(d.block)].add(p.layout.block(d.block).name, d.i, outcome.gradient[std::size_t(p.layout.offset(d.block) + d.i)],
-                                          expected);
+    comparisons[std::size_t(d.block)].add(p.layout.block(d.block).name, d.i,
+                                          outcome.gradient[std::size_t(p.layout.offset(d.block) + d.i)], expected);
   }
   p.numbers = at;
   double scale = 0;
@@ -101,25 +108,30 @@ void check_hidden_gradient(Start<double>& s, CheckReport& report) {
               return s.network.run(moved, single_steps, false).loss;
             },
             difference_step);
-        comparison.add(fmt::format("step {}, sequence {}", t, b), row, outcome.dhidden[std::size_t(t)](row, b), expected);
+        comparison.add(fmt::format("step {}, sequence {}", t, b), row, outcome.dhidden[std::size_t(t)](row, b),
+                       expected);
       }
   report.measure("dhidden", comparison, 10 * cell_tolerance * std::max(comparison.scale(), 1e-3));
 }
 
-template <class S> Comparison compare(const CellNetwork<S>& network, const PassResult& got, const PassResult& expected) {
+template <class S>
+Comparison compare(const CellNetwork<S>& network, const PassResult& got, const PassResult& expected) {
   Comparison comparison;
   const Layout& layout = network.parameters().layout;
   for (Index b = 0; b < layout.count(); ++b)
     for (Index i = layout.offset(b); i < layout.offset(b) + layout.block(b).size; ++i)
-      comparison.add(layout.block(b).name, i - layout.offset(b), got.gradient[std::size_t(i)], expected.gradient[std::size_t(i)]);
-  for (std::size_t t = 0; t < got.outputs.size(); ++t) comparison.matrices("outputs", got.outputs[t], expected.outputs[t]);
+      comparison.add(layout.block(b).name, i - layout.offset(b), got.gradient[std::size_t(i)],
+                     expected.gradient[std::size_t(i)]);
+  for (std::size_t t = 0; t < got.outputs.size(); ++t)
+    comparison.matrices("outputs", got.outputs[t], expected.outputs[t]);
   return comparison;
 }
 
 template <class S> void check_cuts(CellNetwork<S>& network, const Problem& problem, CheckReport& report) {
   const double epsilon = 500 * double(std::numeric_limits<S>::epsilon());
   const PassResult reference = network.run(problem, uncut, true);
-  report.require("finite", std::isfinite(reference.loss) && as_vector(std::span<const double>(reference.gradient)).allFinite(),
+  report.require("finite",
+                 std::isfinite(reference.loss) && as_vector(std::span<const double>(reference.gradient)).allFinite(),
                  "outputs or gradients have NaN or Inf");
   for (const Cut& other : {two_slices, single_steps}) {
     const Comparison comparison = compare(network, network.run(problem, other, true), reference);
@@ -148,14 +160,16 @@ template <class S> void check_cuts(CellNetwork<S>& network, const Problem& probl
 template <class S> void check_clip(CellNetwork<S>& network, Problem problem, CheckReport& report) {
   const PassResult free = network.run(problem, two_slices, true);
   problem.message_clip = 1e6;
-  report.measure("message clip", compare(network, network.run(problem, two_slices, true), free), 0, "a bound of 1e6 changes nothing");
+  report.measure("message clip", compare(network, network.run(problem, two_slices, true), free), 0,
+                 "a bound of 1e6 changes nothing");
   problem.message_clip = free.largest_delta / 16;
   const PassResult clipped = network.run(problem, two_slices, true);
-  report.measure("message clip", clipped.largest_delta, problem.message_clip * (1 + 1e-6), {}, "largest entry of the message");
+  report.measure("message clip", clipped.largest_delta, problem.message_clip * (1 + 1e-6), {},
+                 "largest entry of the message");
 }
 
-template <class S>
-void check_cell_threads(const Subject& subject, const CellNetwork<S>& network, const Problem& problem, CheckReport& report) {
+template <class S> void check_cell_threads(const Subject& subject, const CellNetwork<S>& network,
+                                           const Problem& problem, CheckReport& report) {
   constexpr int threads = 4;
   const PassResult serial = network.run(problem, two_slices, true);
   struct Work {
@@ -178,13 +192,15 @@ void check_cell_threads(const Subject& subject, const CellNetwork<S>& network, c
       });
   }
   for (const Work& w : work) {
-    report.require("threads", w.fault.empty() && w.report.passed(), w.fault.empty() ? "four at once wrote outside their memory" : w.fault);
-    if (w.fault.empty()) report.measure("threads", compare(network, w.outcome, serial), 0, "four at once, same bits as one");
+    report.require("threads", w.fault.empty() && w.report.passed(),
+                   w.fault.empty() ? "four at once wrote outside their memory" : w.fault);
+    if (w.fault.empty())
+      report.measure("threads", compare(network, w.outcome, serial), 0, "four at once, same bits as one");
   }
 }
 
-template <class S>
-void check_cell_archive(const Subject& subject, CheckReport& report, CellNetwork<S>& network, CellContext context, std::uint64_t seed) {
+template <class S> void check_cell_archive(const Subject& subject, CheckReport& report, CellNetwork<S>& network,
+                                           CellContext context, std::uint64_t seed) {
   MemoryArchive saved;
   subject.call("serialise", [&] { network.cell().serialise(saved); });
   CellNetwork<S> copy(subject, report, context, seed);
@@ -192,11 +208,13 @@ void check_cell_archive(const Subject& subject, CheckReport& report, CellNetwork
   subject.call("serialise", [&] { copy.cell().serialise(load); });
   const Problem problem = network.problem(seed);
   copy.parameters().numbers = network.parameters().numbers;
-  report.measure("save and load", compare(network, copy.run(problem, two_slices, true), network.run(problem, two_slices, true)), 0,
+  report.measure("save and load",
+                 compare(network, copy.run(problem, two_slices, true), network.run(problem, two_slices, true)), 0,
                  "same bits");
 }
 
-template <class S> void check_cell_as(const Subject& subject, CheckReport& report, CellContext context, std::uint64_t seed) {
+template <class S>
+void check_cell_as(const Subject& subject, CheckReport& report, CellContext context, std::uint64_t seed) {
   report.at({scalar_name<S>, context_text(context), seed});
   std::optional<CellNetwork<S>> network;
   attempt(subject, report, "shape", [&] {
@@ -223,8 +241,8 @@ void check_context(const Subject& subject, CheckReport& report, CellContext cont
     if (!subject.wants<float>()) return;
     CellNetwork<float> single(subject, report, context, seed);
     single.parameters().numbers = start->network.parameters().numbers;
-    const Comparison comparison =
-        compare(single, single.run(start->problem, two_slices, true), start->network.run(start->problem, two_slices, true));
+    const Comparison comparison = compare(single, single.run(start->problem, two_slices, true),
+                                          start->network.run(start->problem, two_slices, true));
     report.measure("float as double", comparison, 1e-4 * std::max(1., comparison.scale()));
   });
 }
@@ -258,12 +276,14 @@ void check_cell(const Subject& subject, CheckReport& report) {
   } catch (const std::exception& e) {
     return report.fail("sizes", e.what());
   }
-  report.require("sizes", accepted.size() >= sizes_needed,
-                 fmt::format("only {} of the tried numbers of units were accepted, but {} are needed; the last refusal: {}",
-                             accepted.size(), sizes_needed, refusal));
+  report.require(
+      "sizes", accepted.size() >= sizes_needed,
+      fmt::format("only {} of the tried numbers of units were accepted, but {} are needed; the last refusal: {}",
+                  accepted.size(), sizes_needed, refusal));
   report.note("sizes", tried);
   for (const CellContext context : accepted)
-    for (const std::uint64_t seed : subject.seeds(context.units > 8 ? 1 : 2)) check_context(subject, report, context, seed);
+    for (const std::uint64_t seed : subject.seeds(context.units > 8 ? 1 : 2))
+      check_context(subject, report, context, seed);
 }
 
 }  // namespace stiefel::conformance

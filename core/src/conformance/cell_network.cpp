@@ -12,7 +12,8 @@ constexpr Index input_size = 2;
 template <class S> class Sums final : public GradientSink<S> {
  public:
   Sums(const std::vector<MapSpec>& maps, const Layout& layout, Index cell_first, Index cell_count, bool want_blocks)
-      : dtheta_(layout.size()), blocks_(want_blocks ? layout.part(dtheta_.data(), cell_first, cell_count) : Blocks<S>()) {
+      : dtheta_(layout.size()),
+        blocks_(want_blocks ? layout.part(dtheta_.data(), cell_first, cell_count) : Blocks<S>()) {
     for (const MapSpec& m : maps) dW_.push_back(Matrix<S>::Zero(m.rows, m.cols));
   }
   void map(Index first, Index count, CMat<S> X, CMat<S> dY) override {
@@ -38,7 +39,8 @@ template <class S> class Sums final : public GradientSink<S> {
 
 }  // namespace
 
-template <class S> CellNetwork<S>::CellNetwork(const Subject& subject, CheckReport& report, CellContext context, std::uint64_t seed)
+template <class S>
+CellNetwork<S>::CellNetwork(const Subject& subject, CheckReport& report, CellContext context, std::uint64_t seed)
     : subject_(subject),
       report_(report),
       cell_(subject.create<Cell<S>>(context)),
@@ -52,8 +54,8 @@ template <class S> void CellNetwork<S>::make_parameters(std::uint64_t seed) {
   p.layout.add("input.", {{"V", rows * input_size, rows, input_size}, {"b", rows}});
   p.map_first = p.layout.count();
   for (std::size_t k = 0; k < maps_.size(); ++k)
-    p.layout.add("recurrent.",
-                 {{maps_[k].name.empty() ? "W" : maps_[k].name, maps_[k].rows * maps_[k].cols, maps_[k].rows, maps_[k].cols}});
+    p.layout.add("recurrent.", {{maps_[k].name.empty() ? "W" : maps_[k].name, maps_[k].rows * maps_[k].cols,
+                                 maps_[k].rows, maps_[k].cols}});
   p.cell_first = p.layout.count();
   const std::vector<BlockSpec> own = cell_->blocks();
   check_blocks(report_, own);
@@ -70,7 +72,8 @@ template <class S> void CellNetwork<S>::make_parameters(std::uint64_t seed) {
   };
   normal(0, 0.7);
   normal(1, 0.3);
-  for (Index k = p.map_first; k < p.cell_first; ++k) normal(k, 1 / std::sqrt(double(std::max<Index>(1, p.layout.block(k).cols))));
+  for (Index k = p.map_first; k < p.cell_first; ++k)
+    normal(k, 1 / std::sqrt(double(std::max<Index>(1, p.layout.block(k).cols))));
   normal(p.state, 0.5);
   // What the cell writes itself, a little away from it so that no gradient vanishes.
   Guarded<S> values(p.layout.size());
@@ -116,7 +119,8 @@ template <class S> struct CellNetwork<S>::SliceRun {
   Panel<S> dstate;
 
   SliceRun(const CellNetwork& network, const Subject& subject, CheckReport& report, const Problem& problem,
-           const std::vector<Index>& sequences, const std::vector<Index>& chunks, const PlainMaps<S>& maps, const Guarded<S>& theta)
+           const std::vector<Index>& sequences, const std::vector<Index>& chunks, const PlainMaps<S>& maps,
+           const Guarded<S>& theta)
       : network(network),
         subject(subject),
         report(report),
@@ -132,8 +136,8 @@ template <class S> struct CellNetwork<S>::SliceRun {
       const Index here = std::min(steps, problem.lengths[std::size_t(sequences[0])] - first);
       if (here <= 0) break;
       const Index all = here * columns;
-      const bool read =
-          std::any_of(problem.readout.begin() + first, problem.readout.begin() + first + here, [](const Real& C) { return C.cols() > 0; });
+      const bool read = std::any_of(problem.readout.begin() + first, problem.readout.begin() + first + here,
+                                    [](const Real& C) { return C.cols() > 0; });
       pieces.push_back({first,
                         here,
                         {},
@@ -142,8 +146,8 @@ template <class S> struct CellNetwork<S>::SliceRun {
                         Panel<S>(cell.output_rows(), read ? all : 0, S(0)),
                         Panel<S>(cell.output_rows(), all, S(sentinel))});
       for (Index t = first; t < first + here; ++t)
-        pieces.back().active.push_back(
-            std::count_if(sequences.begin(), sequences.end(), [&](Index b) { return problem.lengths[std::size_t(b)] > t; }));
+        pieces.back().active.push_back(std::count_if(sequences.begin(), sequences.end(),
+                                                     [&](Index b) { return problem.lengths[std::size_t(b)] > t; }));
       first += here;
     }
   }
@@ -163,7 +167,8 @@ template <class S> struct CellNetwork<S>::SliceRun {
     return c;
   }
   CBlocks<S> cell_theta() const {
-    return network.parameters().layout.part(theta.data(), network.parameters().cell_first, network.parameters().cell_count);
+    return network.parameters().layout.part(theta.data(), network.parameters().cell_first,
+                                            network.parameters().cell_count);
   }
   CBlocks<S> all_theta() const { return network.parameters().layout.all(theta.data()); }
 
@@ -184,15 +189,16 @@ template <class S> struct CellNetwork<S>::SliceRun {
     for (Index t = 0; t < c.steps; ++t) {
       Mat<S> z = rows_of(c.at(t), 0, cell.input_rows());
       for (Index j = 0; j < z.cols(); ++j)
-        z.col(j) =
-            V * problem.inputs[std::size_t(c.first + t)].col(sequences[std::size_t(j)]).template cast<S>() + as_vector(all_theta()[1]);
+        z.col(j) = V * problem.inputs[std::size_t(c.first + t)].col(sequences[std::size_t(j)]).template cast<S>() +
+                   as_vector(all_theta()[1]);
     }
   }
   // The perturbed output within the entering state, where it is part of it.
   void perturb(Mat<S> state) {
     const Index row = network.cell().output_row() + problem.perturbed_row - network.cell().state_row();
     for (Index j = 0; j < state.cols(); ++j)
-      if (sequences[std::size_t(j)] == problem.perturbed_column && row >= 0 && row < state.rows()) state(row, j) += S(problem.perturbation);
+      if (sequences[std::size_t(j)] == problem.perturbed_column && row >= 0 && row < state.rows())
+        state(row, j) += S(problem.perturbation);
   }
 
   void forward(PassResult& outcome) {
@@ -203,8 +209,8 @@ template <class S> struct CellNetwork<S>::SliceRun {
       Chunk<S> c = chunk(piece);
       call("forward", [&](Scratch<S>& scratch) { cell.forward(c, maps, cell_theta(), scratch); });
       check_untouched(piece, "forward");
-      outcome.kink_distance =
-          std::min(outcome.kink_distance, subject.call("kink_distance", [&] { return cell.kink_distance(c, cell_theta()); }));
+      outcome.kink_distance = std::min(
+          outcome.kink_distance, subject.call("kink_distance", [&] { return cell.kink_distance(c, cell_theta()); }));
       for (Index t = 0; t < c.steps; ++t) read(c, t, outcome);
     }
   }
@@ -214,7 +220,8 @@ template <class S> struct CellNetwork<S>::SliceRun {
     for (Index j = 0; j < h.cols(); ++j) {
       const Index b = sequences[std::size_t(j)];
       Eigen::VectorXd value = h.col(j).template cast<double>();
-      if (problem.perturbed_step == c.first + t && problem.perturbed_column == b) value(problem.perturbed_row) += problem.perturbation;
+      if (problem.perturbed_step == c.first + t && problem.perturbed_column == b)
+        value(problem.perturbed_row) += problem.perturbation;
       outcome.outputs[step].col(b) = value;
       if (problem.readout[step].cols() > 0) outcome.loss += value.dot(problem.readout[step].col(b));
     }
@@ -233,13 +240,16 @@ template <class S> struct CellNetwork<S>::SliceRun {
       for (Index t = 0; t < c.steps; ++t)
         piece.delta.columns(t * columns, piece.active[std::size_t(t)]).setConstant(std::numeric_limits<S>::quiet_NaN());
       const Matrix<S> kept = piece.saved.read();
-      call("backward", [&](Scratch<S>& scratch) { cell.backward(c, piece.doutput.read(), maps, cell_theta(), sums, scratch); });
-      report.require("memory", (kept.array() == piece.saved.read().array()).all(), "backward changed the saved numbers");
+      call("backward",
+           [&](Scratch<S>& scratch) { cell.backward(c, piece.doutput.read(), maps, cell_theta(), sums, scratch); });
+      report.require("memory", (kept.array() == piece.saved.read().array()).all(),
+                     "backward changed the saved numbers");
       check_untouched(piece, "backward");
       collect(piece, outcome);
     }
     const Blocks<double> gradient = network.parameters().layout.all(outcome.gradient.data());
-    for (Index j = 0; j < columns; ++j) as_vector(gradient[network.parameters().state]) += dstate.read().col(j).template cast<double>();
+    for (Index j = 0; j < columns; ++j)
+      as_vector(gradient[network.parameters().state]) += dstate.read().col(j).template cast<double>();
     report.require("memory", dstate.intact(), "backward wrote outside dstate");
   }
   // The gradients of V, b and h_t of a chunk.
@@ -250,16 +260,19 @@ template <class S> struct CellNetwork<S>::SliceRun {
     for (Index t = 0; t < piece.steps; ++t)
       for (Index j = 0; j < piece.active[std::size_t(t)]; ++j) {
         const Index b = sequences[std::size_t(j)];
-        const Eigen::VectorXd d = piece.delta.read().col(t * columns + j).head(cell.input_rows()).template cast<double>();
+        const Eigen::VectorXd d =
+            piece.delta.read().col(t * columns + j).head(cell.input_rows()).template cast<double>();
         outcome.largest_delta = std::max(outcome.largest_delta, d.template lpNorm<Eigen::Infinity>());
         dV += d * problem.inputs[std::size_t(piece.first + t)].col(b).transpose();
         as_vector(gradient[1]) += d;
-        outcome.dhidden[std::size_t(piece.first + t)].col(b) = piece.dhidden.read().col(t * columns + j).template cast<double>();
+        outcome.dhidden[std::size_t(piece.first + t)].col(b) =
+            piece.dhidden.read().col(t * columns + j).template cast<double>();
       }
   }
 
   template <class F> void call(const char* verb, F&& f) {
-    Guarded<S> memory(subject.call("scratch", [&] { return network.cell().scratch(columns); }), std::numeric_limits<S>::quiet_NaN());
+    Guarded<S> memory(subject.call("scratch", [&] { return network.cell().scratch(columns); }),
+                      std::numeric_limits<S>::quiet_NaN());
     Scratch<S> scratch(memory.span());
     subject.call(verb, [&] { f(scratch); });
     report.require("memory", memory.intact(), std::string(verb) + " wrote outside its scratch");
@@ -274,18 +287,20 @@ template <class S> struct CellNetwork<S>::SliceRun {
       kept = kept && (piece.delta.read(t * columns + active, ended).array() == S(0)).all();
       kept = kept && (piece.dhidden.read(t * columns + active, ended).array() == S(sentinel)).all();
     }
-    report.require("memory", kept, std::string(verb) + " wrote to columns of sequences that have ended, or outside its panels");
+    report.require("memory", kept,
+                   std::string(verb) + " wrote to columns of sequences that have ended, or outside its panels");
   }
 };
 
-template <class S>
-PassResult CellNetwork<S>::run(const Problem& problem, const Cut& cut, bool backward, const Subject& subject, CheckReport& report) const {
+template <class S> PassResult CellNetwork<S>::run(const Problem& problem, const Cut& cut, bool backward,
+                                                  const Subject& subject, CheckReport& report) const {
   const Parameters& p = parameters_;
   Guarded<S> theta(p.layout.size());
   std::copy(p.numbers.begin(), p.numbers.end(), theta.data());
   std::vector<Matrix<S>> matrices;
   for (std::size_t k = 0; k < maps_.size(); ++k)
-    matrices.push_back(as_matrix(std::span<const S>(p.layout.all(theta.data())[p.map_first + Index(k)]), maps_[k].rows, maps_[k].cols));
+    matrices.push_back(as_matrix(std::span<const S>(p.layout.all(theta.data())[p.map_first + Index(k)]), maps_[k].rows,
+                                 maps_[k].cols));
   const PlainMaps<S> maps(std::move(matrices));
 
   PassResult outcome;
@@ -302,9 +317,11 @@ PassResult CellNetwork<S>::run(const Problem& problem, const Cut& cut, bool back
     report.require("memory", sums.numbers().intact(), "backward wrote outside the gradients of the cell's blocks");
     const Blocks<double> gradient = p.layout.all(outcome.gradient.data());
     for (Index k = p.map_first; k < p.cell_first; ++k)
-      as_matrix(gradient[k], p.layout.block(k).rows, p.layout.block(k).cols) += sums.matrix(k - p.map_first).template cast<double>();
+      as_matrix(gradient[k], p.layout.block(k).rows, p.layout.block(k).cols) +=
+          sums.matrix(k - p.map_first).template cast<double>();
     for (Index b = p.cell_first; b < p.state; ++b)
-      for (std::size_t i = 0; i < gradient[b].size(); ++i) gradient[b][i] += double(sums.numbers().data()[p.layout.offset(b) + Index(i)]);
+      for (std::size_t i = 0; i < gradient[b].size(); ++i)
+        gradient[b][i] += double(sums.numbers().data()[p.layout.offset(b) + Index(i)]);
   }
   return outcome;
 }

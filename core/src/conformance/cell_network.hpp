@@ -1,6 +1,8 @@
-// A small network around a cell, with plain matrices for its maps: everything that a gradient check needs and nothing else.
+// A small network around a cell, with plain matrices for its maps: everything that a gradient check needs and nothing
+// else.
 //
-//   z_t = V x_t + b,  the cell over chunks and slices,  L = Σ_t ⟨C_t, output_t⟩ + …   with random C: every output matters.
+//   z_t = V x_t + b,  the cell over chunks and slices,  L = Σ_t ⟨C_t, output_t⟩ + …   with random C: every output
+//   matters.
 #pragma once
 
 #include "conformance/directions.hpp"
@@ -56,9 +58,12 @@ template <class S> class CellNetwork {
   Parameters& parameters() { return parameters_; }
   Problem problem(std::uint64_t seed) const;
 
-  PassResult run(const Problem& problem, const Cut& cut, bool backward) const { return run(problem, cut, backward, subject_, report_); }
+  PassResult run(const Problem& problem, const Cut& cut, bool backward) const {
+    return run(problem, cut, backward, subject_, report_);
+  }
   /// The same with the calls and the faults noted elsewhere, for several threads at once.
-  PassResult run(const Problem& problem, const Cut& cut, bool backward, const Subject& subject, CheckReport& report) const;
+  PassResult run(const Problem& problem, const Cut& cut, bool backward, const Subject& subject,
+                 CheckReport& report) const;
 
  private:
   struct SliceRun;

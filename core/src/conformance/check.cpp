@@ -95,18 +95,22 @@ void check_options(const Subject& subject, CheckReport& report, const Registry& 
 
     // What a run archives reads back as itself, and what `stiefel describe` prints is YAML.
     const std::string archived = ReadOptions(registry, entry, tree_of(subject.settings.options)).yaml();
-    const std::string again = archived.empty() ? archived : ReadOptions(registry, entry, parsed(archived, "resolved options")).yaml();
-    report.require("options", again == archived, fmt::format("the options read back differently:\n{}instead of\n{}", again, archived));
+    const std::string again =
+        archived.empty() ? archived : ReadOptions(registry, entry, parsed(archived, "resolved options")).yaml();
+    report.require("options", again == archived,
+                   fmt::format("the options read back differently:\n{}instead of\n{}", again, archived));
     parsed(explain_plugin(registry, entry), "stiefel describe");
   });
 }
 
-CheckReport check_method(const Registry& registry, const Entry& entry, const CheckSettings& settings, Progress& progress) {
+CheckReport check_method(const Registry& registry, const Entry& entry, const CheckSettings& settings,
+                         Progress& progress) {
   const std::string file = registry.file_of(entry).path.string();
   CheckReport report(entry.name, name_of(entry.role), file);
   Subject subject(entry, file, settings, progress);
   subject.enter("options");
-  subject.options = subject.call("describe", [&] { return ReadOptions(registry, entry, tree_of(settings.options)).choice; }).options;
+  subject.options =
+      subject.call("describe", [&] { return ReadOptions(registry, entry, tree_of(settings.options)).choice; }).options;
   check_options(subject, report, registry);
   switch (entry.role) {
     case Role::parametrisation:

@@ -30,6 +30,7 @@ struct Progress {
 };
 
 /// Runs every check of the method's role. Failures are in the report; throws Error only if `options` cannot be read.
-STIEFEL_API CheckReport check_method(const Registry& registry, const Entry& entry, const CheckSettings& settings, Progress& progress);
+STIEFEL_API CheckReport check_method(const Registry& registry, const Entry& entry, const CheckSettings& settings,
+                                     Progress& progress);
 
 }  // namespace stiefel::conformance

@@ -18,7 +18,9 @@ using Complex = std::complex<double>;
 struct UnitaryRow {
   std::span<double> block;
   Index n;
-  Complex get(Index i, Index c) const { return {block[std::size_t(c * 2 * n + i)], block[std::size_t(c * 2 * n + n + i)]}; }
+  Complex get(Index i, Index c) const {
+    return {block[std::size_t(c * 2 * n + i)], block[std::size_t(c * 2 * n + n + i)]};
+  }
   void set(Index i, Index c, Complex z) const {
     block[std::size_t(c * 2 * n + i)] = z.real();
     block[std::size_t(c * 2 * n + n + i)] = z.imag();
@@ -90,13 +92,15 @@ void move(std::span<double> block, const BlockSpec& spec, const Direction& d, do
   }
 }
 
-double slope(std::span<const double> block, std::span<const double> gradient, const BlockSpec& spec, const Direction& d) {
+double slope(std::span<const double> block, std::span<const double> gradient, const BlockSpec& spec,
+             const Direction& d) {
   if (spec.manifold == Manifold::flat) return gradient[std::size_t(d.i)];
   if (spec.manifold == Manifold::orthogonal) {
     const auto M = as_matrix(block, spec.rows, spec.cols), G = as_matrix(gradient, spec.rows, spec.cols);
     return G.row(d.j).dot(M.row(d.i)) - G.row(d.i).dot(M.row(d.j));
   }
-  // The curve is linear in M for a fixed t: its velocity is the difference of the curve at the right angle and at zero cosine.
+  // The curve is linear in M for a fixed t: its velocity is the difference of the curve at the right angle and at zero
+  // cosine.
   std::vector<double> velocity(block.begin(), block.end());
   const Index n = spec.cols;
   const UnitaryRow V{velocity, n};
@@ -116,14 +120,16 @@ double slope(std::span<const double> block, std::span<const double> gradient, co
 
 double derivative(const std::function<double(double)>& f, double step) {
   constexpr int levels = 5;
-  double table[levels][levels], best = std::numeric_limits<double>::quiet_NaN(), error = std::numeric_limits<double>::infinity();
+  double table[levels][levels], best = std::numeric_limits<double>::quiet_NaN(),
+                                error = std::numeric_limits<double>::infinity();
   for (int i = 0; i < levels; ++i, step /= 2) {
     table[i][0] = (f(step) - f(-step)) / (2 * step);
     double factor = 1;
     for (int j = 1; j <= i; ++j) {
       factor *= 4;
       table[i][j] = (factor * table[i][j - 1] - table[i - 1][j - 1]) / (factor - 1);
-      const double estimate = std::max(std::abs(table[i][j] - table[i][j - 1]), std::abs(table[i][j] - table[i - 1][j - 1]));
+      const double estimate =
+          std::max(std::abs(table[i][j] - table[i][j - 1]), std::abs(table[i][j] - table[i - 1][j - 1]));
       if (!(estimate <= error)) continue;
       error = estimate;
       best = table[i][j];

@@ -1,4 +1,5 @@
-// Directions in which parameters can move: along an axis of a flat block, by a rotation of two rows of an orthogonal or unitary one.
+// Directions in which parameters can move: along an axis of a flat block, by a rotation of two rows of an orthogonal or
+// unitary one.
 #pragma once
 
 #include <functional>
@@ -26,10 +27,12 @@ STIEFEL_API void move(std::span<double> block, const BlockSpec& spec, const Dire
 STIEFEL_API double slope(std::span<const double> block, std::span<const double> gradient, const BlockSpec& spec,
                          const Direction& direction);
 
-/// f′(0) by central differences, extrapolated (Ridders 1982): steps halve from `step`, the entry with the least estimated error is taken.
+/// f′(0) by central differences, extrapolated (Ridders 1982): steps halve from `step`, the entry with the least
+/// estimated error is taken.
 STIEFEL_API double derivative(const std::function<double(double)>& f, double step);
 
-/// Every block moved a random way, as an optimizer might: flat ones by `amount` times their root mean square, others along the manifold.
+/// Every block moved a random way, as an optimizer might: flat ones by `amount` times their root mean square, others
+/// along the manifold.
 STIEFEL_API void scatter(Blocks<double> theta, const std::vector<BlockSpec>& blocks, double amount, Rng& rng);
 
 }  // namespace stiefel::conformance

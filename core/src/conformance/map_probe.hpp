@@ -1,4 +1,5 @@
-// One object of a parametrisation with its parameters and guarded buffers, for either scalar; numbers go in and out in double.
+// One object of a parametrisation with its parameters and guarded buffers, for either scalar; numbers go in and out in
+// double.
 #pragma once
 
 #include "conformance/directions.hpp"
@@ -45,12 +46,16 @@ template <class S> class MapProbe {
   }
 
   /// W X of the last refresh; the result is read from a buffer that held NaN.
-  Real apply(const Real& X) const { return product("apply", X, unset(map_->rows(), X.cols()), &Parametrisation<S>::apply, 0); }
+  Real apply(const Real& X) const {
+    return product("apply", X, unset(map_->rows(), X.cols()), &Parametrisation<S>::apply, 0);
+  }
   Real adjoint(const Real& dY) const {
     return product("apply_adjoint", dY, unset(map_->cols(), dY.cols()), &Parametrisation<S>::apply_adjoint, 0);
   }
   /// Y + W X, dX + Wᵀ dY.
-  Real add(const Real& X, const Real& Y) const { return product("add", X, Y, &Parametrisation<S>::add, largest() * X.cols()); }
+  Real add(const Real& X, const Real& Y) const {
+    return product("add", X, Y, &Parametrisation<S>::add, largest() * X.cols());
+  }
   Real add_adjoint(const Real& dY, const Real& dX) const {
     return product("add_adjoint", dY, dX, &Parametrisation<S>::add_adjoint, largest() * dY.cols());
   }
@@ -83,7 +88,8 @@ template <class S> class MapProbe {
   }
   double penalty(std::vector<double>* gradient = nullptr) {
     Guarded<S> dtheta = gradient_buffer({});
-    const double value = subject_.call("penalty", [&] { return map_->penalty(parameters(), layout_.all(dtheta.data())); });
+    const double value =
+        subject_.call("penalty", [&] { return map_->penalty(parameters(), layout_.all(dtheta.data())); });
     keep("penalty", "dθ", dtheta.intact());
     if (gradient) gradient->assign(dtheta.data(), dtheta.data() + dtheta.size());
     return value;
@@ -109,7 +115,9 @@ template <class S> class MapProbe {
   }
 
   using Product = void (Parametrisation<S>::*)(CMat<S>, Mat<S>, Scratch<S>&) const;
-  static Real unset(Index rows, Index cols) { return Real::Constant(rows, cols, std::numeric_limits<double>::quiet_NaN()); }
+  static Real unset(Index rows, Index cols) {
+    return Real::Constant(rows, cols, std::numeric_limits<double>::quiet_NaN());
+  }
   Index largest() const { return std::max(map_->rows(), map_->cols()); }
   Real product(const char* verb, const Real& X, const Real& before, Product call, Index more_scratch) const {
     const Panel<S> x(X);
@@ -131,11 +139,13 @@ template <class S> class MapProbe {
 };
 
 /// Rounding that sums of n terms may show, with room for chains of reflections and solves.
-template <class S> double rounding(Index n) { return 16 * double(std::max<Index>(n, 4)) * double(std::numeric_limits<S>::epsilon()); }
+template <class S> double rounding(Index n) {
+  return 16 * double(std::max<Index>(n, 4)) * double(std::numeric_limits<S>::epsilon());
+}
 
 /// Gradients block by block.
-void compare_gradients(Comparison& comparison, const std::vector<BlockSpec>& blocks, Index block, std::span<const double> got,
-                       std::span<const double> expected);
+void compare_gradients(Comparison& comparison, const std::vector<BlockSpec>& blocks, Index block,
+                       std::span<const double> got, std::span<const double> expected);
 
 // Parts of check_parametrisation, each for one object at one seed.
 /// False if W has NaN or Inf: nothing else can then be checked.
@@ -146,6 +156,7 @@ template <class S> void check_state(MapProbe<S>& probe, CheckReport& report, std
 template <class S> void check_spectrum(MapProbe<S>& probe, CheckReport& report);
 template <class S> void check_threads(MapProbe<S>& probe, CheckReport& report, std::uint64_t seed);
 void check_differences(MapProbe<double>& probe, CheckReport& report, std::uint64_t seed);
-void check_float_gradient(MapProbe<float>& single, MapProbe<double>& reference, CheckReport& report, std::uint64_t seed);
+void check_float_gradient(MapProbe<float>& single, MapProbe<double>& reference, CheckReport& report,
+                          std::uint64_t seed);
 
 }  // namespace stiefel::conformance

@@ -25,7 +25,8 @@ template <class S> class Guarded {
   std::span<const S> span() const { return {data(), std::size_t(size_)}; }
   bool intact() const {
     const auto kept = [](S x) { return x == S(sentinel); };
-    return std::all_of(memory_.begin(), memory_.begin() + margin, kept) && std::all_of(memory_.end() - margin, memory_.end(), kept);
+    return std::all_of(memory_.begin(), memory_.begin() + margin, kept) &&
+           std::all_of(memory_.end() - margin, memory_.end(), kept);
   }
 
  private:
@@ -46,8 +47,12 @@ template <class S> class Panel {
 
   Mat<S> whole() { return mat(memory_.data(), rows_, cols_, rows_ + gap); }
   CMat<S> read() const { return cmat(memory_.data(), rows_, cols_, rows_ + gap); }
-  Mat<S> columns(Index first, Index count) { return mat(memory_.data() + first * (rows_ + gap), rows_, count, rows_ + gap); }
-  CMat<S> read(Index first, Index count) const { return cmat(memory_.data() + first * (rows_ + gap), rows_, count, rows_ + gap); }
+  Mat<S> columns(Index first, Index count) {
+    return mat(memory_.data() + first * (rows_ + gap), rows_, count, rows_ + gap);
+  }
+  CMat<S> read(Index first, Index count) const {
+    return cmat(memory_.data() + first * (rows_ + gap), rows_, count, rows_ + gap);
+  }
   bool intact() const {
     const auto gaps = cmat(memory_.data() + rows_, gap, cols_, rows_ + gap);
     return memory_.intact() && (gaps.array() == S(sentinel)).all();

@@ -129,7 +129,8 @@ template <class S> void check_rest(const Subject& subject, CheckReport& report, 
     Comparison comparison;
     for (Index i = 0; i < spec.size; ++i)
       comparison.add(spec.name, i, double(moved.theta()[b].data()[i]), double(still.theta()[b].data()[i]));
-    report.measure("zero gradient", comparison, spec.manifold == Manifold::flat ? 0 : unit<S>(3), "keeps the point of a fresh state");
+    report.measure("zero gradient", comparison, spec.manifold == Manifold::flat ? 0 : unit<S>(3),
+                   "keeps the point of a fresh state");
   }
   Bowl<S> unhurried(subject, report, seed);
   unhurried.step_all(0);
@@ -198,8 +199,10 @@ template <class S> void check_blocks_apart(const Subject& subject, CheckReport& 
       for (Index b = 0; b < count; ++b)
         pool.emplace_back([&, b] {
           try {
-            guarded("step", subject.entry.name, subject.file,
-                    [&] { parallel.optimizer().step(b, 0.05, parallel.theta()[std::size_t(b)].span(), gradients[std::size_t(b)].span()); });
+            guarded("step", subject.entry.name, subject.file, [&] {
+              parallel.optimizer().step(b, 0.05, parallel.theta()[std::size_t(b)].span(),
+                                        gradients[std::size_t(b)].span());
+            });
           } catch (const std::exception& e) {
             faults[std::size_t(b)] = e.what();
           }

@@ -1,4 +1,5 @@
-// The checks of a parametrisation over shapes, seeds and scalars. Shapes that the map refuses with an Error are passed over.
+// The checks of a parametrisation over shapes, seeds and scalars. Shapes that the map refuses with an Error are passed
+// over.
 #include <fmt/format.h>
 #include <optional>
 
@@ -49,7 +50,9 @@ Shapes find_shapes(const Subject& subject, bool complex) {
   return found;
 }
 
-std::string shape_text(Shape shape) { return fmt::format("{} × {}{}", shape.rows, shape.cols, shape.complex ? " Re over Im" : ""); }
+std::string shape_text(Shape shape) {
+  return fmt::format("{} × {}{}", shape.rows, shape.cols, shape.complex ? " Re over Im" : "");
+}
 
 template <class S> void check_start(MapProbe<S>& probe, CheckReport& report, std::uint64_t seed) {
   check_blocks(report, probe.blocks());
@@ -133,10 +136,10 @@ void check_parametrisation(const Subject& subject, CheckReport& report) {
   }
   report.require("memory", true, "");
   const std::size_t needed = subject.settings.rows > 0 ? 1 : shapes_needed;
-  report.require(
-      "shapes", shapes.accepted.size() >= needed,
-      fmt::format("{} of the tried sizes were accepted, but {} are needed (--shape ROWSxCOLUMNS requests one); the last refusal: {}",
-                  shapes.accepted.size(), needed, shapes.refusal));
+  report.require("shapes", shapes.accepted.size() >= needed,
+                 fmt::format("{} of the tried sizes were accepted, but {} are needed (--shape ROWSxCOLUMNS requests "
+                             "one); the last refusal: {}",
+                             shapes.accepted.size(), needed, shapes.refusal));
   std::string tried;
   for (const auto* list : {&shapes.accepted, &shapes.rectangular})
     for (const Shape shape : *list) tried += (tried.empty() ? "" : ", ") + shape_text(shape);

@@ -1,4 +1,5 @@
-// The gradient of a map: accumulate and finish against differences, additivity over columns, float against double, the penalty.
+// The gradient of a map: accumulate and finish against differences, additivity over columns, float against double, the
+// penalty.
 #include "conformance/map_probe.hpp"
 
 namespace stiefel::conformance {
@@ -8,7 +9,9 @@ constexpr Index gradient_columns = 7;
 constexpr Index map_differences = 96;
 constexpr double map_tolerance = 1e-7;
 
-double largest(std::span<const double> values) { return values.empty() ? 0 : as_vector(values).template lpNorm<Eigen::Infinity>(); }
+double largest(std::span<const double> values) {
+  return values.empty() ? 0 : as_vector(values).template lpNorm<Eigen::Infinity>();
+}
 
 double step_of(std::span<const double> block, const BlockSpec& spec) {
   constexpr double relative = 0.02;
@@ -18,8 +21,9 @@ double step_of(std::span<const double> block, const BlockSpec& spec) {
 }
 
 // Compares differences of f(θ) along every direction with the slopes from `gradient`, block by block.
-void compare_slopes(MapProbe<double>& probe, CheckReport& report, std::string_view check, const std::vector<double>& gradient, double floor,
-                    std::uint64_t seed, const std::function<double()>& f) {
+void compare_slopes(MapProbe<double>& probe, CheckReport& report, std::string_view check,
+                    const std::vector<double>& gradient, double floor, std::uint64_t seed,
+                    const std::function<double()>& f) {
   const std::vector<double> theta = probe.theta();
   const Blocks<const double> g = probe.layout().all(gradient.data());
   std::vector<Comparison> comparisons(probe.blocks().size());
@@ -34,8 +38,9 @@ void compare_slopes(MapProbe<double>& probe, CheckReport& report, std::string_vi
     };
     const double expected = derivative(along, step_of(at[d.block], spec));
     const bool flat = spec.manifold == Manifold::flat;
-    comparisons[std::size_t(d.block)].add(flat ? spec.name : spec.name + " (rotation of rows)", flat ? d.i : d.i + d.j * spec.cols,
-                                          slope(at[d.block], g[d.block], spec, d), expected);
+    comparisons[std::size_t(d.block)].add(flat ? spec.name : spec.name + " (rotation of rows)",
+                                          flat ? d.i : d.i + d.j * spec.cols, slope(at[d.block], g[d.block], spec, d),
+                                          expected);
   }
   probe.set_theta(theta);
   for (const Comparison& c : comparisons) report.measure(check, c, map_tolerance * c.scale() + floor);
@@ -43,14 +48,16 @@ void compare_slopes(MapProbe<double>& probe, CheckReport& report, std::string_vi
 
 }  // namespace
 
-void compare_gradients(Comparison& comparison, const std::vector<BlockSpec>& blocks, Index block, std::span<const double> got,
-                       std::span<const double> expected) {
-  for (std::size_t i = 0; i < expected.size(); ++i) comparison.add(blocks[std::size_t(block)].name, Index(i), got[i], expected[i]);
+void compare_gradients(Comparison& comparison, const std::vector<BlockSpec>& blocks, Index block,
+                       std::span<const double> got, std::span<const double> expected) {
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    comparison.add(blocks[std::size_t(block)].name, Index(i), got[i], expected[i]);
 }
 
 void check_differences(MapProbe<double>& probe, CheckReport& report, std::uint64_t seed) {
   Rng rng(seed, "gradient");
-  const Real X = random_matrix(rng, probe.map().cols(), gradient_columns), dY = random_matrix(rng, probe.map().rows(), gradient_columns);
+  const Real X = random_matrix(rng, probe.map().cols(), gradient_columns),
+             dY = random_matrix(rng, probe.map().rows(), gradient_columns);
   probe.refresh();
   const double size = X.norm() * dY.norm();
   const std::vector<double> gradient = probe.gradient(X, dY);
@@ -75,9 +82,11 @@ void check_differences(MapProbe<double>& probe, CheckReport& report, std::uint64
   probe.refresh();
 }
 
-void check_float_gradient(MapProbe<float>& single, MapProbe<double>& reference, CheckReport& report, std::uint64_t seed) {
+void check_float_gradient(MapProbe<float>& single, MapProbe<double>& reference, CheckReport& report,
+                          std::uint64_t seed) {
   Rng rng(seed, "gradient");
-  const Real X = random_matrix(rng, single.map().cols(), gradient_columns), dY = random_matrix(rng, single.map().rows(), gradient_columns);
+  const Real X = random_matrix(rng, single.map().cols(), gradient_columns),
+             dY = random_matrix(rng, single.map().rows(), gradient_columns);
   reference.set_theta(single.theta());
   single.refresh();
   reference.refresh();
@@ -86,21 +95,24 @@ void check_float_gradient(MapProbe<float>& single, MapProbe<double>& reference, 
   const std::vector<double> got = single.gradient(X, dY), expected = reference.gradient(X, dY);
   for (Index b = 0; b < single.layout().count(); ++b) {
     Comparison comparison;
-    compare_gradients(comparison, single.blocks(), b, single.layout().all(got.data())[b], single.layout().all(expected.data())[b]);
+    compare_gradients(comparison, single.blocks(), b, single.layout().all(got.data())[b],
+                      single.layout().all(expected.data())[b]);
     report.measure("float as double", comparison, bound * comparison.scale() + 10 * epsilon * X.norm() * dY.norm());
   }
 }
 
 template <class S> void check_sums(MapProbe<S>& probe, CheckReport& report, std::uint64_t seed) {
   Rng rng(seed, "sums");
-  const Real X = random_matrix(rng, probe.map().cols(), gradient_columns), dY = random_matrix(rng, probe.map().rows(), gradient_columns);
+  const Real X = random_matrix(rng, probe.map().cols(), gradient_columns),
+             dY = random_matrix(rng, probe.map().rows(), gradient_columns);
   Guarded<S> whole = probe.sum(), parts = probe.sum(), with_zeros = probe.sum();
   probe.accumulate(X, dY, whole);
   probe.accumulate(X.leftCols(1), dY.leftCols(1), parts);
   probe.accumulate(X.middleCols(1, 4), dY.middleCols(1, 4), parts);
   probe.accumulate(X.rightCols(2), dY.rightCols(2), parts);
 
-  Real longer_X = random_matrix(rng, X.rows(), gradient_columns + 2), longer_dY = Real::Zero(dY.rows(), gradient_columns + 2);
+  Real longer_X = random_matrix(rng, X.rows(), gradient_columns + 2),
+       longer_dY = Real::Zero(dY.rows(), gradient_columns + 2);
   longer_X.leftCols(gradient_columns) = X;
   longer_dY.leftCols(gradient_columns) = dY;
   probe.accumulate(longer_X, longer_dY, with_zeros);

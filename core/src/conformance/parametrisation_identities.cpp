@@ -1,4 +1,5 @@
-// What a map owes between two refreshes: one linear operator, seen alike by apply, apply_adjoint, both routes, claim and spectrum.
+// What a map owes between two refreshes: one linear operator, seen alike by apply, apply_adjoint, both routes, claim
+// and spectrum.
 #include <fmt/format.h>
 
 #include <stiefel/linear_algebra.hpp>
@@ -46,7 +47,8 @@ template <class S> void check_routes(MapProbe<S>& probe, CheckReport& report, co
   const CMat<S> kept = probe.subject().call("matrix", [&] { return map.matrix(); });
   if (kept.size()) {
     Comparison comparison;
-    report.require("matrix()", kept.rows() == W.rows() && kept.cols() == W.cols(), "the shape of matrix() differs from that of the map");
+    report.require("matrix()", kept.rows() == W.rows() && kept.cols() == W.cols(),
+                   "the shape of matrix() differs from that of the map");
     if (kept.rows() == W.rows() && kept.cols() == W.cols()) comparison.matrices("W", kept.template cast<double>(), W);
     report.measure("matrix()", comparison, bound);
   }
@@ -66,13 +68,17 @@ template <class S> void check_routes(MapProbe<S>& probe, CheckReport& report, co
   const std::vector<double> structured = probe.gradient(X, dY);
   const Panel<S> dW(dY * X.transpose());
   Guarded<S> dtheta = probe.gradient_buffer({});
-  probe.subject().call("pullback", [&] { map.pullback(probe.parameters(), dense.read(), dW.read(), probe.layout().all(dtheta.data())); });
+  probe.subject().call("pullback", [&] {
+    map.pullback(probe.parameters(), dense.read(), dW.read(), probe.layout().all(dtheta.data()));
+  });
   probe.keep("pullback", "dθ", dtheta.intact());
   const std::vector<double> pulled(dtheta.data(), dtheta.data() + dtheta.size());
   for (Index b = 0; b < probe.layout().count(); ++b) {
     Comparison gradients;
-    compare_gradients(gradients, probe.blocks(), b, probe.layout().all(pulled.data())[b], probe.layout().all(structured.data())[b]);
-    report.measure("routes agree", gradients, 20 * rounding<S>(W.rows()) * std::max(gradients.scale(), 1e-3 * dW.read().norm()));
+    compare_gradients(gradients, probe.blocks(), b, probe.layout().all(pulled.data())[b],
+                      probe.layout().all(structured.data())[b]);
+    report.measure("routes agree", gradients,
+                   20 * rounding<S>(W.rows()) * std::max(gradients.scale(), 1e-3 * dW.read().norm()));
   }
 }
 
@@ -89,7 +95,8 @@ template <class S> bool check_identities(MapProbe<S>& probe, CheckReport& report
 
   const Real X = random_matrix(rng, cols, identity_columns), Z = random_matrix(rng, cols, identity_columns),
              dY = random_matrix(rng, rows, identity_columns);
-  const double input = X.colwise().norm().maxCoeff() + Z.colwise().norm().maxCoeff(), gradient = dY.colwise().norm().maxCoeff();
+  const double input = X.colwise().norm().maxCoeff() + Z.colwise().norm().maxCoeff(),
+               gradient = dY.colwise().norm().maxCoeff();
   Comparison columns_of_W, linear, adjoint, adjoint_matrix;
   columns_of_W.matrices("W X", probe.apply(X), W * X);
   report.measure("apply is W", columns_of_W, rounding<S>(cols) * norm * input);
@@ -126,7 +133,8 @@ template <class S> void check_claim(MapProbe<S>& probe, CheckReport& report, std
     report.require("claim", claim.low >= 0 && claim.low <= claim.high,
                    fmt::format("[{}, {}] is not an interval of singular values", claim.low, claim.high));
     double outside = 0;
-    for (const double s : singular_values(W, probe.shape.complex)) outside = std::max({outside, claim.low - s, s - claim.high});
+    for (const double s : singular_values(W, probe.shape.complex))
+      outside = std::max({outside, claim.low - s, s - claim.high});
     report.measure("claim", std::isfinite(W.sum()) ? outside : W.sum(), largest_c * unit * std::max(1., claim.high), {},
                    fmt::format("singular values in [{:g}, {:g}]", claim.low, claim.high));
   } else {
@@ -134,7 +142,8 @@ template <class S> void check_claim(MapProbe<S>& probe, CheckReport& report, std
     Comparison comparison;
     comparison.matrices("WᵀW", gram, Real::Identity(gram.rows(), gram.cols()));
     const double defect = (gram - Real::Identity(gram.rows(), gram.cols())).norm();
-    report.measure("claim", defect, largest_c * unit, comparison.worst(), fmt::format("‖WᵀW − I‖ = {:.2g} n ε", defect / unit));
+    report.measure("claim", defect, largest_c * unit, comparison.worst(),
+                   fmt::format("‖WᵀW − I‖ = {:.2g} n ε", defect / unit));
   }
 }
 
@@ -148,7 +157,8 @@ template <class S> void check_spectrum(MapProbe<S>& probe, CheckReport& report) 
   report.require("spectrum", spectrum.singular_values.size() == expected.size(),
                  fmt::format("{} singular values, {} expected", spectrum.singular_values.size(), expected.size()));
   if (spectrum.singular_values.size() != expected.size()) return;
-  for (std::size_t i = 0; i < expected.size(); ++i) comparison.add("singular_values", Index(i), spectrum.singular_values[i], expected[i]);
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    comparison.add("singular_values", Index(i), spectrum.singular_values[i], expected[i]);
   report.measure("spectrum", comparison, 4 * rounding<S>(W.rows()) * norm);
 
   const bool square = W.rows() == W.cols();
@@ -162,15 +172,17 @@ template <class S> void check_spectrum(MapProbe<S>& probe, CheckReport& report) 
   Comparison distances;
   for (std::size_t i = 0; i < count; ++i) {
     const auto value = spectrum.eigenvalues[i];
-    const auto nearest =
-        std::min_element(left.begin(), left.end(), [&](auto a, auto b) { return std::abs(a - value) < std::abs(b - value); });
+    const auto nearest = std::min_element(left.begin(), left.end(),
+                                          [&](auto a, auto b) { return std::abs(a - value) < std::abs(b - value); });
     distances.add("eigenvalues (distance to the nearest)", Index(i), std::abs(*nearest - value), 0);
     left.erase(nearest);
     if (i > 0)
-      report.require("spectrum", std::abs(value) <= std::abs(spectrum.eigenvalues[i - 1]) + rounding<S>(W.rows()) * norm,
+      report.require("spectrum",
+                     std::abs(value) <= std::abs(spectrum.eigenvalues[i - 1]) + rounding<S>(W.rows()) * norm,
                      "eigenvalues are not in the order of descending modulus");
   }
-  // Eigenvalues of a matrix far from normal are ill-conditioned: the root of the rounding is what a double eigenvalue may lose.
+  // Eigenvalues of a matrix far from normal are ill-conditioned: the root of the rounding is what a double eigenvalue
+  // may lose.
   report.measure("spectrum", distances, 4 * std::sqrt(rounding<S>(W.rows())) * norm);
 }
 

@@ -10,7 +10,8 @@ namespace stiefel::conformance {
 
 namespace {
 
-void require_same_bits(CheckReport& report, std::string_view check, const Real& got, const Real& expected, const std::string& sentence) {
+void require_same_bits(CheckReport& report, std::string_view check, const Real& got, const Real& expected,
+                       const std::string& sentence) {
   Comparison comparison;
   comparison.matrices("W", got, expected);
   report.measure(check, comparison, 0, sentence);
@@ -39,7 +40,8 @@ template <class S> void check_refresh(MapProbe<S>& probe, CheckReport& report, R
   require_same_bits(report, "refresh", probe.matrix(), W, "W has no memory of an earlier θ");
 }
 
-// after_step() brings θ back to where it belongs: doing so twice is doing it once, and at the initial θ it does nothing to W.
+// after_step() brings θ back to where it belongs: doing so twice is doing it once, and at the initial θ it does nothing
+// to W.
 template <class S> void check_after_step(MapProbe<S>& probe, CheckReport& report, bool initial) {
   const double bound = rounding<S>(probe.map().rows());
   const Real before = probe.matrix();
@@ -59,7 +61,8 @@ template <class S> void check_after_step(MapProbe<S>& probe, CheckReport& report
     report.note("after_step", fmt::format("a projection: it moves W by up to {:.2g} after a step", kept.largest()));
 }
 
-/// A hundred and twenty steps must not tell a map from its loaded copy: a counter that was forgotten shows when its period comes round.
+/// A hundred and twenty steps must not tell a map from its loaded copy: a counter that was forgotten shows when its
+/// period comes round.
 template <class S> void follow_both(MapProbe<S>& probe, MapProbe<S>& copy, CheckReport& report) {
   const std::vector<double> start = probe.theta();
   Rng rng(1, "follow");
@@ -71,7 +74,8 @@ template <class S> void follow_both(MapProbe<S>& probe, MapProbe<S>& copy, Check
       each->after_step();
     }
     const bool same = probe.theta() == copy.theta();
-    report.require("save and load", same, fmt::format("after_step() number {} after loading moves θ differently", step + 1));
+    report.require("save and load", same,
+                   fmt::format("after_step() number {} after loading moves θ differently", step + 1));
     if (!same) break;
   }
   copy.refresh();
@@ -99,7 +103,8 @@ template <class S> void check_map_archive(MapProbe<S>& probe, CheckReport& repor
 }
 
 void check_cost(const Cost& cost, CheckReport& report) {
-  for (const double figure : {cost.refresh, cost.apply, cost.apply_adjoint, cost.accumulate, cost.finish, cost.materialise, cost.pullback})
+  for (const double figure :
+       {cost.refresh, cost.apply, cost.apply_adjoint, cost.accumulate, cost.finish, cost.materialise, cost.pullback})
     report.require("cost", std::isfinite(figure) && figure >= 0, "a cost is negative, NaN or Inf");
 }
 
@@ -125,9 +130,10 @@ template <class S> void check_state(MapProbe<S>& probe, CheckReport& report, std
   Names first, second;
   probe.subject().call("record", [&] { probe.map().record(first); });
   probe.subject().call("record", [&] { probe.map().record(second); });
-  report.require(
-      "record", first.sound && first.names == second.names && std::set(first.names.begin(), first.names.end()).size() == first.names.size(),
-      "names of recorded scalars must be [a-z0-9_]+, unique, and the same at every call");
+  report.require("record",
+                 first.sound && first.names == second.names &&
+                     std::set(first.names.begin(), first.names.end()).size() == first.names.size(),
+                 "names of recorded scalars must be [a-z0-9_]+, unique, and the same at every call");
   probe.set_theta(theta);
   probe.refresh();
 }
@@ -191,7 +197,8 @@ template <class S> void check_threads(MapProbe<S>& probe, CheckReport& report, s
     Comparison comparison;
     comparison.matrices("apply", got.Y.read(), expected.Y.read());
     comparison.matrices("apply_adjoint", got.dX.read(), expected.dX.read());
-    for (Index k = 0; k < got.sum.size(); ++k) comparison.add("accumulate", k, double(got.sum.data()[k]), double(expected.sum.data()[k]));
+    for (Index k = 0; k < got.sum.size(); ++k)
+      comparison.add("accumulate", k, double(got.sum.data()[k]), double(expected.sum.data()[k]));
     report.measure("threads", comparison, 0, "four at once, same bits as one");
   }
 }

@@ -57,7 +57,8 @@ void CheckReport::measure(std::string_view check, double figure, double bound, c
   const bool first = l.bound < 0;
   const bool turns = l.state == Line::passed && !passes;
   if (!first && !turns && excess(figure, bound) <= excess(l.figure, l.bound)) return;
-  l = Line{l.check, passes ? Line::passed : Line::failed, figure, bound, now_, note, passes ? std::vector<Mismatch>() : worst};
+  l = Line{l.check, passes ? Line::passed : Line::failed,    figure, bound, now_,
+           note,    passes ? std::vector<Mismatch>() : worst};
 }
 
 void CheckReport::require(std::string_view check, bool holds, const std::string& sentence) {
@@ -95,7 +96,8 @@ std::string CheckReport::text(const std::string& command) const {
     if ((l.bound >= 0 || l.state == Line::failed) && !where.empty()) text += " (" + where + ")";
     text += "\n";
     if (l.state != Line::failed) continue;
-    if (!l.worst.empty()) text += fmt::format("       {:<24} {:>6} {:>24} {:>24}\n", "block", "index", "got", "expected");
+    if (!l.worst.empty())
+      text += fmt::format("       {:<24} {:>6} {:>24} {:>24}\n", "block", "index", "got", "expected");
     for (const Mismatch& m : l.worst)
       text += fmt::format("       {:<24} {:>6} {:>24.16g} {:>24.16g}\n", m.block, m.index, m.got, m.expected);
     text += "       again: " + command + (l.at.scalar.empty() ? "" : " --scalar " + l.at.scalar);

@@ -1,4 +1,5 @@
-// What `stiefel check` found about one method: a line per check with the worst figure of all cases, and the worst entries of a failure.
+// What `stiefel check` found about one method: a line per check with the worst figure of all cases, and the worst
+// entries of a failure.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,8 @@ struct Mismatch {
 class STIEFEL_API Comparison {
  public:
   void add(std::string_view block, Index index, double got, double expected);
-  template <class A, class B> void matrices(std::string_view block, const Eigen::MatrixBase<A>& got, const Eigen::MatrixBase<B>& expected) {
+  template <class A, class B>
+  void matrices(std::string_view block, const Eigen::MatrixBase<A>& got, const Eigen::MatrixBase<B>& expected) {
     for (Index j = 0; j < got.cols(); ++j)
       for (Index i = 0; i < got.rows(); ++i) add(block, i + j * got.rows(), double(got(i, j)), double(expected(i, j)));
   }
@@ -63,7 +65,8 @@ class STIEFEL_API CheckReport {
   const Case& now() const { return now_; }
 
   /// Passes when figure ≤ bound (NaN does not).
-  void measure(std::string_view check, double figure, double bound, const std::vector<Mismatch>& worst = {}, const std::string& note = "");
+  void measure(std::string_view check, double figure, double bound, const std::vector<Mismatch>& worst = {},
+               const std::string& note = "");
   void measure(std::string_view check, const Comparison& comparison, double bound, const std::string& note = "") {
     measure(check, comparison.largest(), bound, comparison.worst(), note);
   }

@@ -51,8 +51,9 @@ template <class S> void check_disjoint(const TaskProbe<S>& probe, CheckReport& r
   for (const Split split : {Split::validation, Split::test}) {
     const auto other = sequences(probe, split);
     if (other.empty()) continue;
-    const double shared = double(std::count_if(other.begin(), other.end(), [&](const std::string& s) { return distinct.contains(s); })) /
-                          double(other.size());
+    const double shared =
+        double(std::count_if(other.begin(), other.end(), [&](const std::string& s) { return distinct.contains(s); })) /
+        double(other.size());
     report.measure("splits disjoint", shared, 2 * chance + 0.01, {},
                    fmt::format("share of {} sequences that are also in train", name_of(split)));
   }
@@ -136,7 +137,8 @@ template <class S> void check_batches(const TaskProbe<S>& probe, CheckReport& re
   Batch<S> next_epoch = probe.fill(Split::train, probe.batches(Split::train));
   check_values(next_epoch, probe.shape, report);
   Batch<S> here = probe.fill(Split::train, 0), there = other.fill(Split::train, 0);
-  report.require("determinism", contents(here, probe.shape) != contents(there, probe.shape) || probe.batches(Split::train) == 1,
+  report.require("determinism",
+                 contents(here, probe.shape) != contents(there, probe.shape) || probe.batches(Split::train) == 1,
                  "another seed gives the same first training batch");
   check_disjoint(probe, report);
   check_task_threads(probe, report);
@@ -151,11 +153,13 @@ struct Counted final : Outcome {
   void scalar(const std::string& name, double value, double weight) override {
     ++scalars;
     if (!plain_name(name)) wrong = "the quantity \"" + name + "\" has no plain name";
-    if (!std::isfinite(value) || !(weight >= 0)) wrong = fmt::format("the quantity {} is {} with the weight {}", name, value, weight);
+    if (!std::isfinite(value) || !(weight >= 0))
+      wrong = fmt::format("the quantity {} is {} with the weight {}", name, value, weight);
   }
   void file(const std::string& name, std::string_view) override {
     ++files;
-    if (const std::string fault = file_name_fault(name); !fault.empty()) wrong = "the name \"" + name + "\" of a file " + fault;
+    if (const std::string fault = file_name_fault(name); !fault.empty())
+      wrong = "the name \"" + name + "\" of a file " + fault;
   }
 };
 
@@ -164,10 +168,13 @@ template <class S> void check_report(const TaskProbe<S>& probe, CheckReport& rep
   const std::set<std::string> distinct(alphabet.begin(), alphabet.end());
   report.require(
       "alphabet",
-      alphabet.empty() || (Index(alphabet.size()) == probe.shape.output_size && probe.shape.input_size == probe.shape.output_size &&
-                           probe.shape.input == InputKind::symbols),
-      fmt::format("alphabet() has {} entries; it needs one for each class, and the classes must be the input symbols", alphabet.size()));
-  report.require("alphabet", distinct.size() == alphabet.size() && !distinct.contains(""), "an entry of alphabet() is empty or duplicate");
+      alphabet.empty() ||
+          (Index(alphabet.size()) == probe.shape.output_size && probe.shape.input_size == probe.shape.output_size &&
+           probe.shape.input == InputKind::symbols),
+      fmt::format("alphabet() has {} entries; it needs one for each class, and the classes must be the input symbols",
+                  alphabet.size()));
+  report.require("alphabet", distinct.size() == alphabet.size() && !distinct.contains(""),
+                 "an entry of alphabet() is empty or duplicate");
   if (!probe.subject.call("reports", [&] { return probe.task->reports(); }) || probe.batches(Split::test) <= 0) return;
   Counted outcome;
   const Batch<S> batch = probe.fill(Split::test, 0);
@@ -192,7 +199,8 @@ template <class S> void check_task_as(const Subject& subject, CheckReport& repor
   attempt(subject, report, "report", [&] { check_report(*made, report); });
   attempt(subject, report, "files", [&] {
     for (const DataFile& f : subject.call("files", [&] { return made->task->files(); }))
-      report.require("files", std::filesystem::exists(f.path), fmt::format("the file {} named by files() does not exist", f.path));
+      report.require("files", std::filesystem::exists(f.path),
+                     fmt::format("the file {} named by files() does not exist", f.path));
   });
 }
 
@@ -203,7 +211,8 @@ void check_task_scalars(const Subject& subject, CheckReport& report, std::uint64
   Batch<double> d = reference.fill(Split::train, 0);
   Comparison comparison;
   report.require("float as double",
-                 f.sequences() == d.sequences() && f.steps() == d.steps() && f.labels() == d.labels() && f.symbols() == d.symbols(),
+                 f.sequences() == d.sequences() && f.steps() == d.steps() && f.labels() == d.labels() &&
+                     f.symbols() == d.symbols(),
                  "a seed gives different sequences, labels or symbols in the other scalar type");
   if (f.sequences() != d.sequences() || f.steps() != d.steps()) return;
   comparison.matrices("inputs", f.inputs(), d.inputs());

@@ -9,11 +9,13 @@ namespace stiefel::conformance {
 
 namespace {
 
-template <class S> void check_loss_gradient(const TaskProbe<S>& probe, CheckReport& report, const Real& output, const Scored<S>& scored) {
+template <class S>
+void check_loss_gradient(const TaskProbe<S>& probe, CheckReport& report, const Real& output, const Scored<S>& scored) {
   Real gradient;
   const double value = probe.loss(output, scored.targets(), &gradient);
   report.require("loss", std::isfinite(value) && gradient.allFinite(), "the loss or its gradient has NaN or Inf");
-  report.require("loss", probe.loss(output, scored.targets()) == value, "the loss differs when no gradient is requested");
+  report.require("loss", probe.loss(output, scored.targets()) == value,
+                 "the loss differs when no gradient is requested");
   if constexpr (std::is_same_v<S, double>) {
     Comparison comparison;
     for (Index c = 0; c < std::min<Index>(output.cols(), 12); ++c) {
@@ -32,17 +34,19 @@ template <class S> void check_loss_gradient(const TaskProbe<S>& probe, CheckRepo
 }
 
 // Sums over columns: parts, weights, and a column of weight 0.
-template <class S> void check_weights(const TaskProbe<S>& probe, CheckReport& report, const Real& output, Scored<S>& scored) {
+template <class S>
+void check_weights(const TaskProbe<S>& probe, CheckReport& report, const Real& output, Scored<S>& scored) {
   const double epsilon = 64 * double(std::numeric_limits<S>::epsilon()), whole = probe.loss(output, scored.targets());
   const Index half = output.cols() / 2, rest = output.cols() - half;
   const double parts = (half ? probe.loss(output.leftCols(half), scored.targets(0, half)) : 0) +
                        probe.loss(output.rightCols(rest), scored.targets(half, rest));
-  report.measure("loss is a sum", std::abs(parts - whole), epsilon * std::max(1., std::abs(whole)), {}, "over two parts of the columns");
+  report.measure("loss is a sum", std::abs(parts - whole), epsilon * std::max(1., std::abs(whole)), {},
+                 "over two parts of the columns");
 
   const std::vector<S> weights = scored.weights;
   for (S& w : scored.weights) w *= 2;
-  report.measure("weights", std::abs(probe.loss(output, scored.targets()) - 2 * whole), epsilon * std::max(1., std::abs(whole)), {},
-                 "twice the weights, twice the loss");
+  report.measure("weights", std::abs(probe.loss(output, scored.targets()) - 2 * whole),
+                 epsilon * std::max(1., std::abs(whole)), {}, "twice the weights, twice the loss");
   scored.weights = weights;
   scored.weights[0] = 0;
   Real other = output, gradient;
@@ -53,13 +57,15 @@ template <class S> void check_weights(const TaskProbe<S>& probe, CheckReport& re
   scored.weights = weights;
 }
 
-template <class S> void check_metrics(const TaskProbe<S>& probe, CheckReport& report, const Real& output, const Scored<S>& scored) {
+template <class S>
+void check_metrics(const TaskProbe<S>& probe, CheckReport& report, const Real& output, const Scored<S>& scored) {
   const std::vector<Metric> metrics = probe.subject.call("metrics", [&] { return probe.task->metrics(); });
   const std::string fault = metrics_fault(metrics);
   report.require("metrics", fault.empty(), fault);
   const Panel<S> panel(output);
   const auto measure = [&](Index first, Index count, std::vector<Ratio>& into) {
-    probe.subject.call("measure", [&] { probe.task->measure(panel.read(first, count), scored.targets(first, count), into); });
+    probe.subject.call("measure",
+                       [&] { probe.task->measure(panel.read(first, count), scored.targets(first, count), into); });
   };
   std::vector<Ratio> whole(metrics.size()), parts(metrics.size());
   const Index half = output.cols() / 2;
@@ -68,7 +74,8 @@ template <class S> void check_metrics(const TaskProbe<S>& probe, CheckReport& re
   measure(half, output.cols() - half, parts);
   Comparison comparison;
   for (std::size_t i = 0; i < metrics.size(); ++i) {
-    report.require("metrics", whole[i].weight > 0 || scored.weight() == 0, fmt::format("measure() gives `{}` no weight", metrics[i].name));
+    report.require("metrics", whole[i].weight > 0 || scored.weight() == 0,
+                   fmt::format("measure() gives `{}` no weight", metrics[i].name));
     comparison.add(metrics[i].name + " (sum)", Index(i), parts[i].sum, whole[i].sum);
     comparison.add(metrics[i].name + " (weight)", Index(i), parts[i].weight, whole[i].weight);
   }
@@ -112,9 +119,9 @@ void check_baseline(const TaskProbe<double>& probe, CheckReport& report) {
   if (means.empty()) return;
   const auto values = as_vector(std::span<const double>(means));
   const double mean = values.mean(), error = std::sqrt((values.array() - mean).square().sum()) / double(means.size());
-  report.measure(
-      "baseline", std::abs(mean - baseline), 5 * error + 0.02 * std::abs(baseline), {},
-      fmt::format("baseline() {:.5g}, the trivial predictor reaches {:.5g} ± {:.1g} in {} batches", baseline, mean, error, means.size()));
+  report.measure("baseline", std::abs(mean - baseline), 5 * error + 0.02 * std::abs(baseline), {},
+                 fmt::format("baseline() {:.5g}, the trivial predictor reaches {:.5g} ± {:.1g} in {} batches", baseline,
+                             mean, error, means.size()));
 }
 
 template void check_loss<float>(const TaskProbe<float>&, CheckReport&, std::uint64_t);

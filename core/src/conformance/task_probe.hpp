@@ -34,7 +34,8 @@ template <class S> struct Scored {
   }
   Targets<S> targets(Index first, Index count) const {
     const std::span<const std::int32_t> chosen =
-        labels.empty() ? std::span<const std::int32_t>() : std::span(labels).subspan(std::size_t(first), std::size_t(count));
+        labels.empty() ? std::span<const std::int32_t>()
+                       : std::span(labels).subspan(std::size_t(first), std::size_t(count));
     return {values.read(first, count), chosen, std::span(weights).subspan(std::size_t(first), std::size_t(count))};
   }
   Targets<S> targets() const { return targets(0, count()); }
@@ -43,7 +44,8 @@ template <class S> struct Scored {
   static std::vector<std::pair<Index, Index>> places_of(const Batch<S>& batch, const TaskShape& shape) {
     std::vector<std::pair<Index, Index>> places;
     for (Index b = 0; b < batch.sequences(); ++b)
-      for (Index t = shape.readout == ReadoutKind::every ? 0 : batch.length(b) - 1; t < batch.length(b); ++t) places.emplace_back(t, b);
+      for (Index t = shape.readout == ReadoutKind::every ? 0 : batch.length(b) - 1; t < batch.length(b); ++t)
+        places.emplace_back(t, b);
     return places;
   }
 };

@@ -8,11 +8,13 @@ namespace stiefel {
 
 template <class S> void GuardedTask<S>::require(const std::string& fault) const {
   if (!fault.empty())
-    throw Error(fmt::format("the task {} ({}) is wrong: {}; `stiefel check` tests it", task_.name, task_.file.string(), fault),
-                Exit::plugin);
+    throw Error(
+        fmt::format("the task {} ({}) is wrong: {}; `stiefel check` tests it", task_.name, task_.file.string(), fault),
+        Exit::plugin);
 }
 
-template <class S> GuardedTask<S>::GuardedTask(Plugged<Task<S>> task) : Task<S>(task->context()), task_(std::move(task)) {
+template <class S> GuardedTask<S>::GuardedTask(Plugged<Task<S>> task)
+    : Task<S>(task->context()), task_(std::move(task)) {
   shape_ = task_.call("shape", [&] { return task_->shape(); });
   metrics_ = task_.call("metrics", [&] { return task_->metrics(); });
   require(shape_fault(shape_));
@@ -35,7 +37,8 @@ template <class S> double GuardedTask<S>::loss(CMat<S> output, const Targets<S>&
   return task_.call("loss", [&] { return task_->loss(output, targets, doutput); });
 }
 
-template <class S> void GuardedTask<S>::measure(CMat<S> output, const Targets<S>& targets, std::span<Ratio> metrics) const {
+template <class S>
+void GuardedTask<S>::measure(CMat<S> output, const Targets<S>& targets, std::span<Ratio> metrics) const {
   task_.call("measure", [&] { task_->measure(output, targets, metrics); });
 }
 
@@ -55,7 +58,8 @@ template <class S> bool GuardedTask<S>::reports() const {
   return task_.call("reports", [&] { return task_->reports(); });
 }
 
-template <class S> void GuardedTask<S>::report(Index index, const Batch<S>& batch, CMat<S> outputs, Outcome& outcome) const {
+template <class S>
+void GuardedTask<S>::report(Index index, const Batch<S>& batch, CMat<S> outputs, Outcome& outcome) const {
   task_.call("report", [&] { task_->report(index, batch, outputs, outcome); });
 }
 

@@ -26,7 +26,8 @@ template <class S> std::span<S> InputLayer<S>::bias(Blocks<S> theta) const {
 template <class S> void InputLayer<S>::initialise(Blocks<S> theta, Rng& rng) const {
   if (kind_ != InputKind::none) options_.init.fill(as_matrix(theta[0], rows_, depth()), rng);
   if (options_.bias) options_.bias_init.fill(as_matrix(bias(theta), rows_, 1), rng);
-  if (options_.embedding_size > 0) options_.embedding_init.fill(as_matrix(theta[theta.count() - 1], depth(), size_), rng);
+  if (options_.embedding_size > 0)
+    options_.embedding_init.fill(as_matrix(theta[theta.count() - 1], depth(), size_), rng);
 }
 
 template <class S> void InputLayer<S>::refresh(CBlocks<S> theta) {
@@ -53,7 +54,8 @@ template <class S> CMat<S> InputLayer<S>::gather(const Window<S>& w, std::span<S
   for (Index t = 0; t < w.steps; ++t) {
     const S* step = inputs.data() + (w.first + t) * w.batch.sequences() * inputs.outerStride();
     for (Index c = 0; c < w.columns(); ++c) {
-      x = w.alive(t, c) ? std::copy_n(step + w.slice.sequences[c] * inputs.outerStride(), size_, x) : std::fill_n(x, size_, S(0));
+      x = w.alive(t, c) ? std::copy_n(step + w.slice.sequences[c] * inputs.outerStride(), size_, x)
+                        : std::fill_n(x, size_, S(0));
       *x++ = S(1);
     }
   }
@@ -70,17 +72,20 @@ template <class S> Index InputLayer<S>::symbol(const Window<S>& w, Index t, Inde
 template <class S> void InputLayer<S>::forward(const Window<S>& w, Mat<S> target, std::span<S> panel) const {
   if (kind_ == InputKind::dense) return packed_.multiply(gather(w, panel), target);
   for (Index t = 0; t < w.steps; ++t)
-    for (Index c = 0; c < w.columns(); ++c) std::copy_n(table_.col(symbol(w, t, c)).data(), rows_, target.col(t * w.columns() + c).data());
+    for (Index c = 0; c < w.columns(); ++c)
+      std::copy_n(table_.col(symbol(w, t, c)).data(), rows_, target.col(t * w.columns() + c).data());
 }
 
-template <class S> void InputLayer<S>::accumulate(const Window<S>& w, CMat<S> delta, std::span<S> sum, std::span<S> panel) const {
+template <class S>
+void InputLayer<S>::accumulate(const Window<S>& w, CMat<S> delta, std::span<S> sum, std::span<S> panel) const {
   if (kind_ == InputKind::dense) {
     add_outer(delta, gather(w, panel), mat(sum.data(), rows_, size_ + 1, rows_));
     return;
   }
   Mat<S> dtable = mat(sum.data(), rows_, width() + 1, rows_);
   for (Index t = 0; t < w.steps; ++t)
-    for (Index c = 0; c < w.slice.active[w.first + t]; ++c) dtable.col(symbol(w, t, c)) += delta.col(t * w.columns() + c);
+    for (Index c = 0; c < w.slice.active[w.first + t]; ++c)
+      dtable.col(symbol(w, t, c)) += delta.col(t * w.columns() + c);
 }
 
 template <class S> void InputLayer<S>::finish(CBlocks<S> theta, std::span<const S> sum, Blocks<S> dtheta) const {
@@ -97,9 +102,11 @@ template <class S> void InputLayer<S>::finish(CBlocks<S> theta, std::span<const 
   as_vector(bias(dtheta)) += as_vector(sum.subspan(rows_ * width()));
 }
 
-template <class S> Readout<S>::Readout(const ReadoutOptions& options, Index output_size, Index output_rows, bool complex)
+template <class S>
+Readout<S>::Readout(const ReadoutOptions& options, Index output_size, Index output_rows, bool complex)
     : options_(options), size_(output_size), rows_(options.rows == "real" && complex ? output_rows / 2 : output_rows) {
-  if (options.rows == "real" && !complex) throw Error("model.readout.rows: real needs a complex map; this network is real, use all");
+  if (options.rows == "real" && !complex)
+    throw Error("model.readout.rows: real needs a complex map; this network is real, use all");
 }
 
 template <class S> std::vector<BlockSpec> Readout<S>::blocks() const {

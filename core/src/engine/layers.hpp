@@ -21,7 +21,8 @@ template <class S> struct Window {
   bool alive(Index t, Index c) const { return slice.active[first + t] > c; }
 };
 
-/// V x + b for a dense panel, for symbols (a gather from a table of V + b, or of V E + b with an embedding), or b alone.
+/// V x + b for a dense panel, for symbols (a gather from a table of V + b, or of V E + b with an embedding), or b
+/// alone.
 template <class S> class InputLayer {
  public:
   InputLayer(const InputOptions& options, const TaskShape& task, Index rows);

@@ -8,21 +8,23 @@ template <class S> bool dense_is_faster(const Parametrisation<S>& map, const Rou
   const double n = double(map.rows()), m = double(map.cols());
   const double calls = double(context.total_columns) / double(context.columns);
   const Cost cost = map.cost(context.columns);
-  const double structured = cost.refresh + calls * (cost.apply + cost.apply_adjoint + cost.accumulate) / cost.efficiency + cost.finish;
+  const double structured =
+      cost.refresh + calls * (cost.apply + cost.apply_adjoint + cost.accumulate) / cost.efficiency + cost.finish;
   const double dense = cost.refresh + cost.materialise + cost.pullback + 6 * n * m * double(context.total_columns);
   return dense < structured;
 }
 
 }  // namespace
 
-template <class S> NetworkMap<S>::NetworkMap(Plugged<Parametrisation<S>> map, const RouteContext& context) : map_(std::move(map)) {
+template <class S> NetworkMap<S>::NetworkMap(Plugged<Parametrisation<S>> map, const RouteContext& context)
+    : map_(std::move(map)) {
   const bool can_be_structured = map_->matrix().size() == 0;
   if (context.wanted == "structured" && !can_be_structured)
     throw Error(map_.name + " has no structured route, its matrix is formed explicitly; remove `route: structured`");
   if (context.wanted == "dense" && !map_->materialises())
     throw Error(map_.name + " has no dense route, its matrix is never formed; remove `route: dense`");
-  dense_ = !can_be_structured ||
-           (map_->materialises() && context.wanted != "structured" && (context.wanted == "dense" || dense_is_faster(*map_, context)));
+  dense_ = !can_be_structured || (map_->materialises() && context.wanted != "structured" &&
+                                  (context.wanted == "dense" || dense_is_faster(*map_, context)));
 }
 
 template <class S> CMat<S> NetworkMap<S>::matrix() const {
@@ -103,7 +105,9 @@ template <class S> NetworkMaps<S>::NetworkMaps(std::vector<MapSpec> specs, std::
     : specs_(std::move(specs)), maps_(std::move(maps)) {
   for (Index first = 0; first < count();) {
     Index last = first;
-    while (last + 1 < count() && specs_[last + 1].input == specs_[first].input && specs_[last + 1].cols == specs_[first].cols) ++last;
+    while (last + 1 < count() && specs_[last + 1].input == specs_[first].input &&
+           specs_[last + 1].cols == specs_[first].cols)
+      ++last;
     bool all_dense = last > first;
     for (Index i = first; i <= last; ++i) all_dense = all_dense && maps_[i].dense();
     if (all_dense) fused_.push_back({first, last - first + 1, {}, {}});
@@ -141,14 +145,16 @@ template <class S> void NetworkMaps<S>::apply(Index map, CMat<S> X, Mat<S> Y, Sc
 
 template <class S> void NetworkMaps<S>::add(Index first, Index count, CMat<S> X, Mat<S> Y, Scratch<S>& scratch) const {
   if (const Fused* group = fused(first, count)) return group->forward.add(X, Y);
-  for (Index i = first, row = 0; i < first + count; row += maps_[i].rows(), ++i) maps_[i].add(X, rows_of(Y, row, maps_[i].rows()), scratch);
+  for (Index i = first, row = 0; i < first + count; row += maps_[i].rows(), ++i)
+    maps_[i].add(X, rows_of(Y, row, maps_[i].rows()), scratch);
 }
 
 template <class S> void NetworkMaps<S>::apply_adjoint(Index map, CMat<S> dY, Mat<S> dX, Scratch<S>& scratch) const {
   maps_[map].apply_adjoint(dY, dX, scratch);
 }
 
-template <class S> void NetworkMaps<S>::add_adjoint(Index first, Index count, CMat<S> dY, Mat<S> dX, Scratch<S>& scratch) const {
+template <class S>
+void NetworkMaps<S>::add_adjoint(Index first, Index count, CMat<S> dY, Mat<S> dX, Scratch<S>& scratch) const {
   if (const Fused* group = fused(first, count)) return group->adjoint.add(dY, dX);
   for (Index i = first, row = 0; i < first + count; row += maps_[i].rows(), ++i)
     maps_[i].add_adjoint(rows_of(dY, row, maps_[i].rows()), dX, scratch);

@@ -1,4 +1,5 @@
-// The recurrent maps of one network: each with its route (structured or dense), its packed products and its gradient sums.
+// The recurrent maps of one network: each with its route (structured or dense), its packed products and its gradient
+// sums.
 #pragma once
 
 #include <memory>

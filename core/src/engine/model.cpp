@@ -22,8 +22,10 @@ void refuse_unknown_maps(const ModelOptions& model, const std::vector<MapSpec>& 
   for (const RecurrentMap& map : model.maps)
     if (std::none_of(specs.begin(), specs.end(), [&](const MapSpec& spec) { return spec.name == map.name; })) {
       std::string names;
-      for (const MapSpec& spec : specs) names += (names.empty() ? "" : ", ") + (spec.name.empty() ? std::string("(unnamed)") : spec.name);
-      throw Error("model.maps." + map.name + ": the cell " + model.cell.plugin + " has no such map; its maps are: " + names);
+      for (const MapSpec& spec : specs)
+        names += (names.empty() ? "" : ", ") + (spec.name.empty() ? std::string("(unnamed)") : spec.name);
+      throw Error("model.maps." + map.name + ": the cell " + model.cell.plugin +
+                  " has no such map; its maps are: " + names);
     }
 }
 
@@ -35,22 +37,23 @@ bool is_complex(const ModelOptions& model, const Registry& registry) {
   const bool complex = asked(model.recurrent);
   for (const RecurrentMap& map : model.maps)
     if (asked(map) != complex)
-      throw Error("model.maps." + map.name + ": complex and real maps cannot be mixed in one cell; " + map.plugin + " and " +
-                  model.recurrent.plugin + " differ");
+      throw Error("model.maps." + map.name + ": complex and real maps cannot be mixed in one cell; " + map.plugin +
+                  " and " + model.recurrent.plugin + " differ");
   return complex;
 }
 
 }  // namespace
 
-template <class S> Model<S>::Model(const Experiment& experiment, const Registry& registry, const TaskShape& shape) : task(shape) {
+template <class S> Model<S>::Model(const Experiment& experiment, const Registry& registry, const TaskShape& shape)
+    : task(shape) {
   const ModelOptions& model = experiment.model;
   message_clip = S(experiment.train.message_clip);
   chunk = experiment.train.chunk;
   initial = model.initial_state;
   hidden = model.hidden;
   if (carried_state() && !task.streams)
-    throw Error("model.initial_state.kind: carried needs a task whose batches continue each other; " + experiment.task.plugin +
-                " does not (task.plugin), use zero or learned");
+    throw Error("model.initial_state.kind: carried needs a task whose batches continue each other; " +
+                experiment.task.plugin + " does not (task.plugin), use zero or learned");
 
   const CellContext context{model.hidden, is_complex(model, registry)};
   cell = model.cell.located([&] { return model.cell.make<Cell<S>>(registry, &context); });
@@ -58,14 +61,16 @@ template <class S> Model<S>::Model(const Experiment& experiment, const Registry&
   const std::string& wanted = experiment.train.recompute;
   const Index saved_rows = cell.call("saved_rows", [&] { return cell->saved_rows(); });
   const double saved = double(saved_rows) * double(shape.steps * experiment.train.batch) * sizeof(S);
-  recompute = wanted == "always" || (wanted == "auto" && saved > 0.25 * double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE)));
+  recompute = wanted == "always" ||
+              (wanted == "auto" && saved > 0.25 * double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE)));
 
   const std::vector<MapSpec> specs = cell.call("maps", [&] { return cell->maps(); });
   refuse_unknown_maps(model, specs);
   if (specs.empty() && model.recurrent.plugin != "dense")
-    throw Error(fmt::format("{}: the cell {} has no recurrent map, so {} would do nothing; write `recurrent: dense`", model.recurrent.where,
-                            cell.name, model.recurrent.plugin));
-  const Index batch_columns = (experiment.train.batch + slice_count(experiment.train.batch) - 1) / slice_count(experiment.train.batch);
+    throw Error(fmt::format("{}: the cell {} has no recurrent map, so {} would do nothing; write `recurrent: dense`",
+                            model.recurrent.where, cell.name, model.recurrent.plugin));
+  const Index batch_columns =
+      (experiment.train.batch + slice_count(experiment.train.batch) - 1) / slice_count(experiment.train.batch);
   std::vector<NetworkMap<S>> made;
   for (const MapSpec& spec : specs) {
     const RecurrentMap& choice = choice_for(model, spec.name);
@@ -108,9 +113,11 @@ template <class S> void Model<S>::initialise(S* data, std::uint64_t seed) const 
   readout->initialise(part(data, readout_first, readout_count), readout_rng);
   if (learned_state()) {
     Rng state_rng(seed, "initialise/initial_state");
-    const Index rows = cell->state_rows(), part_rows = initial.init.kind != "file" && rows % hidden == 0 ? hidden : rows;
+    const Index rows = cell->state_rows(),
+                part_rows = initial.init.kind != "file" && rows % hidden == 0 ? hidden : rows;
     const std::span<S> state = layout.all(data)[state_block];  // (h; c), (Re h; Im h): n rows each
-    for (Index row = 0; row < rows; row += part_rows) initial.init.fill(as_matrix(state.subspan(row, part_rows), part_rows, 1), state_rng);
+    for (Index row = 0; row < rows; row += part_rows)
+      initial.init.fill(as_matrix(state.subspan(row, part_rows), part_rows, 1), state_rng);
   }
   for (Index i = 0; i < maps->count(); ++i) {
     const NetworkMap<S>& map = (*maps)[i];

@@ -78,19 +78,21 @@ template <class S> void Network<S>::restore(const NetworkState<S>& state) {
   });
 }
 
-template <class S> PassResult Network<S>::run(const Batch<S>& batch, Workers& workers, const PassRequest& request, Matrix<S>* outputs) {
+template <class S>
+PassResult Network<S>::run(const Batch<S>& batch, Workers& workers, const PassRequest& request, Matrix<S>* outputs) {
   if (model_.carried_state() && carried_.size() > 0 && carried_.cols() < batch.sequences())
-    throw Error(
-        fmt::format("the state of {} sequences is carried into a batch of {}: with model.initial_state.kind: carried all batches "
-                    "must have the same number of sequences, so do not change train.batch",
-                    carried_.cols(), batch.sequences()));
+    throw Error(fmt::format(
+        "the state of {} sequences is carried into a batch of {}: with model.initial_state.kind: carried all batches "
+        "must have the same number of sequences, so do not change train.batch",
+        carried_.cols(), batch.sequences()));
   slices_ = deal(lengths_of(batch));
   while (passes_.size() < slices_.size()) passes_.push_back(std::make_unique<SlicePass<S>>());
   const auto [weight, last_weight] = weights_of(batch, model_.task.readout);
   const bool shared = ranks_ && ranks_->count() > 1 && !outputs;  // every rank needs all outputs
   workers.run(int(slices_.size()), [&, weight = weight, last_weight = last_weight](int s) {
     if (shared && s % ranks_->count() != ranks_->rank()) return passes_[s]->expect(model_, task_, slices_[s], request);
-    passes_[s]->run(model_, task_, batch, slices_[s], request, inverse(weight), inverse(last_weight), carried_, outputs);
+    passes_[s]->run(model_, task_, batch, slices_[s], request, inverse(weight), inverse(last_weight), carried_,
+                    outputs);
   });
   if (shared) exchange();
 
@@ -123,7 +125,8 @@ template <class S> void Network<S>::exchange() {
   const std::size_t total = std::accumulate(bytes_of.begin(), bytes_of.end(), std::size_t(0));
   if (total > INT_MAX)
     throw Error(
-        fmt::format("the ranks would exchange {:.1f} GB in a step, and MPI sends at most 2.1: train without --mpi, or make the batch "
+        fmt::format("the ranks would exchange {:.1f} GB in a step, and MPI sends at most 2.1: train without --mpi, or "
+                    "make the batch "
                     "so small that it has fewer than {} slices",
                     1e-9 * double(total), slices_.size()));
   const std::vector<int> sizes(bytes_of.begin(), bytes_of.end());
@@ -143,7 +146,8 @@ template <class S> void Network<S>::exchange() {
 template <class S> void Network<S>::carry(Index sequences) {
   carried_.resize(model_.cell->state_rows(), sequences);
   for (std::size_t s = 0; s < slices_.size(); ++s)
-    for (Index c = 0; c < slices_[s].columns(); ++c) carried_.col(slices_[s].sequences[c]) = passes_[s]->leaving().col(c);
+    for (Index c = 0; c < slices_[s].columns(); ++c)
+      carried_.col(slices_[s].sequences[c]) = passes_[s]->leaving().col(c);
 }
 
 template <class S> PassResult Network<S>::train(const Batch<S>& batch, Workers& workers, const PassRequest& request) {
@@ -178,7 +182,8 @@ template <class S> void Network<S>::reduce(PassResult& result) {
     if (map_decay_[m] != 0) map.decay(map_decay_[m], sum);
     const Blocks<S> dtheta = model_.part(gradient_.data(), model_.map_first[m], model_.map_count[m]);
     map.finish(model_.map_theta(m), sum, dtheta);
-    penalties[std::size_t(m)] = map.plugin().call("penalty", [&] { return map.plugin()->penalty(model_.map_theta(m), dtheta); });
+    penalties[std::size_t(m)] =
+        map.plugin().call("penalty", [&] { return map.plugin()->penalty(model_.map_theta(m), dtheta); });
   });
   for (const double penalty : penalties) result.penalty += penalty;
 }

@@ -23,8 +23,8 @@ struct PassResult {
   std::vector<double> hidden_norm, gradient_norm, last_gradient_norm;
 };
 
-/// Parameters, and what cell and maps keep beyond them, by plugin: "cell", "recurrent", "recurrent.forget"; those without state are
-/// omitted.
+/// Parameters, and what cell and maps keep beyond them, by plugin: "cell", "recurrent", "recurrent.forget"; those
+/// without state are omitted.
 template <class S> struct NetworkState {
   std::vector<S> values;
   std::map<std::string, StateItems> plugins;
@@ -54,7 +54,8 @@ template <class S> class STIEFEL_API Network {
   PassResult train(const Batch<S>& batch, Workers& workers, const PassRequest& request);
   /// `outputs`: becomes k × columns scored(t, b), zero beyond the lengths.
   PassResult evaluate(const Batch<S>& batch, Workers& workers, Matrix<S>* outputs = nullptr);
-  /// Outputs of a batch that begins in the state in which the last one ended, whatever the initial state of the model is.
+  /// Outputs of a batch that begins in the state in which the last one ended, whatever the initial state of the model
+  /// is.
   Matrix<S> advance(const Batch<S>& batch, Workers& workers);
   /// The carried state, state rows × batch; without it the next batch starts from zero.
   Matrix<S> take_state() { return std::exchange(carried_, Matrix<S>()); }

@@ -8,11 +8,13 @@ namespace stiefel {
 Index Layout::add(const std::string& prefix, const std::vector<BlockSpec>& blocks) {
   const Index first = count();
   for (BlockSpec block : blocks) {
-    if (const std::string fault = block_fault(block); !fault.empty()) throw Error(fault + "; correct blocks() of the plugin", Exit::plugin);
+    if (const std::string fault = block_fault(block); !fault.empty())
+      throw Error(fault + "; correct blocks() of the plugin", Exit::plugin);
     block.name = prefix + block.name;
     if (block.rows == 0) block.rows = block.size, block.cols = 1;
     if (find(block.name) >= 0)
-      throw Error("two parameter blocks are named " + block.name + "; rename one in blocks() of the plugin", Exit::plugin);
+      throw Error("two parameter blocks are named " + block.name + "; rename one in blocks() of the plugin",
+                  Exit::plugin);
     offsets_.push_back(offsets_.back() + block.size);
     blocks_.push_back(std::move(block));
   }

@@ -23,7 +23,9 @@ class STIEFEL_API Layout {
   Index find(const std::string& name) const;
 
   template <class S> Blocks<S> all(S* data) const { return {data, offsets_.data(), count()}; }
-  template <class S> Blocks<S> part(S* data, Index first, Index count) const { return {data, offsets_.data() + first, count}; }
+  template <class S> Blocks<S> part(S* data, Index first, Index count) const {
+    return {data, offsets_.data() + first, count};
+  }
 
  private:
   std::vector<BlockSpec> blocks_;

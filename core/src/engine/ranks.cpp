@@ -17,7 +17,9 @@ void Ranks::abort(int exit_code) { std::_Exit(exit_code); }
 
 #ifndef STIEFEL_MPI
 std::unique_ptr<Ranks> mpi_ranks() {
-  throw Error("this stiefel was built without MPI; configure it with -DSTIEFEL_MPI=ON, which needs the package libboost-mpi-dev");
+  throw Error(
+      "this stiefel was built without MPI; configure it with -DSTIEFEL_MPI=ON, which needs the package "
+      "libboost-mpi-dev");
 }
 #endif
 

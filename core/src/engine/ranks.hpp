@@ -1,5 +1,5 @@
-// The processes that train one network together: each computes some slices of every batch, and all do the rest identically, in the same
-// order and with the same bits.
+// The processes that train one network together: each computes some slices of every batch, and all do the rest
+// identically, in the same order and with the same bits.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace stiefel {
 
-/// One process alone; the ranks of MPI override everything. Every function except rank() and count() must be called by all ranks in the
-/// same order, from the thread that made the object.
+/// One process alone; the ranks of MPI override everything. Every function except rank() and count() must be called by
+/// all ranks in the same order, from the thread that made the object.
 class STIEFEL_API Ranks {
  public:
   virtual ~Ranks();

@@ -43,9 +43,9 @@ template <class S> class SlicePass<S>::Sink final : public GradientSink<S> {
   bool wanted_;
 };
 
-template <class S> void SlicePass<S>::run(const Model<S>& model, const Task<S>& task, const Batch<S>& batch, const Slice& slice,
-                                          const PassRequest& request, double scale, double last_scale, const Matrix<S>& carried,
-                                          Matrix<S>* outputs) {
+template <class S> void SlicePass<S>::run(const Model<S>& model, const Task<S>& task, const Batch<S>& batch,
+                                          const Slice& slice, const PassRequest& request, double scale,
+                                          double last_scale, const Matrix<S>& carried, Matrix<S>* outputs) {
   expect(model, task, slice, request);
   batch_ = &batch, outputs_ = outputs;
   prepare_memory();
@@ -68,10 +68,12 @@ template <class S> void SlicePass<S>::run(const Model<S>& model, const Task<S>& 
   }
   backward(Scored::all, sink, scale, request.gradient_norms ? &sums_.gradient : nullptr);
   if (request.gradient_norms && task.shape().readout == ReadoutKind::last) sums_.last_gradient = sums_.gradient;
-  if (model.learned_state()) as_vector(model.layout.all(gradient_.data())[model.state_block]) += dstate_.rowwise().sum();
+  if (model.learned_state())
+    as_vector(model.layout.all(gradient_.data())[model.state_block]) += dstate_.rowwise().sum();
 }
 
-template <class S> void SlicePass<S>::expect(const Model<S>& model, const Task<S>& task, const Slice& slice, const PassRequest& request) {
+template <class S>
+void SlicePass<S>::expect(const Model<S>& model, const Task<S>& task, const Slice& slice, const PassRequest& request) {
   model_ = &model, task_ = &task, slice_ = &slice, request_ = request;
   prepare_results();
 }
@@ -132,8 +134,8 @@ template <class S> Chunk<S> SlicePass<S>::chunk(Index number) {
   c.active = slice_->active.data() + c.first;
   c.message_clip = model_->message_clip;
   const auto view_of = [](S* data, Index rows, Index cols, Index stride) { return mat(data, rows, cols, stride); };
-  new (&c.saved)
-      Mat<S>(view_of(saved_.data() + (keep_ ? c.first * c.columns * stride_ : 0), cell.saved_rows(), (c.steps + 1) * c.columns, stride_));
+  new (&c.saved) Mat<S>(view_of(saved_.data() + (keep_ ? c.first * c.columns * stride_ : 0), cell.saved_rows(),
+                                (c.steps + 1) * c.columns, stride_));
   if (request_.gradient) {
     new (&c.delta) Mat<S>(view_of(delta_.data(), cell.delta_rows(), c.steps * c.columns, padded<S>(cell.delta_rows())));
     new (&c.dstate) Mat<S>(view(dstate_));
@@ -159,14 +161,17 @@ template <class S> void SlicePass<S>::forward(Chunk<S>& c, Index number) {
   if (!keep_) {
     Mat<S> state = entering_state(c);
     if (number > 0)
-      state = rows_of(cmat(saved_.data() + chunk_ * c.columns * stride_, stride_, c.columns, stride_), cell.state_row(), cell.state_rows());
-    if (request_.gradient) mat(entering_.data() + number * state.size(), state.rows(), state.cols(), state.rows()) = state;
+      state = rows_of(cmat(saved_.data() + chunk_ * c.columns * stride_, stride_, c.columns, stride_), cell.state_row(),
+                      cell.state_rows());
+    if (request_.gradient)
+      mat(entering_.data() + number * state.size(), state.rows(), state.cols(), state.rows()) = state;
     held_ = number;
   }
   compute(c);
   note_leaving(c);
   if (request_.hidden_norms)
-    for (Index t = 0; t < c.steps; ++t) sums_.hidden[c.first + t] = squares(rows_of(c.at(t), cell.output_row(), cell.output_rows()));
+    for (Index t = 0; t < c.steps; ++t)
+      sums_.hidden[c.first + t] = squares(rows_of(c.at(t), cell.output_row(), cell.output_rows()));
   if (request_.kinks) kink_distance_ = std::min(kink_distance_, cell.kink_distance(c, m.cell_theta()));
 }
 
@@ -179,7 +184,8 @@ template <class S> void SlicePass<S>::note_leaving(const Chunk<S>& c) {
   }
 }
 
-template <class S> void SlicePass<S>::backward(Scored scored, GradientSink<S>& sink, double scale, std::vector<double>* norms) {
+template <class S>
+void SlicePass<S>::backward(Scored scored, GradientSink<S>& sink, double scale, std::vector<double>* norms) {
   const Model<S>& m = *model_;
   const Cell<S>& cell = *m.cell;
   const bool accumulate = scored == Scored::all;
@@ -192,8 +198,10 @@ template <class S> void SlicePass<S>::backward(Scored scored, GradientSink<S>& s
       compute(c);
       held_ = number;
     }
-    for (Index t = 0; t < c.steps; ++t) c.delta.middleCols(t * c.columns + c.active[t], c.columns - c.active[t]).setZero();
-    if (norms) new (&c.dhidden) Mat<S>(mat(dhidden_.data(), cell.output_rows(), c.steps * c.columns, cell.output_rows()));
+    for (Index t = 0; t < c.steps; ++t)
+      c.delta.middleCols(t * c.columns + c.active[t], c.columns - c.active[t]).setZero();
+    if (norms)
+      new (&c.dhidden) Mat<S>(mat(dhidden_.data(), cell.output_rows(), c.steps * c.columns, cell.output_rows()));
     const CMat<S> doutput = score(c, scored, scale, true, accumulate);
     Scratch<S> scratch{std::span<S>(scratch_)};
     m.cell.call("backward", [&] { cell.backward(c, doutput, *m.maps, m.cell_theta(), sink, scratch); });
@@ -263,7 +271,8 @@ template <class S> CMat<S> SlicePass<S>::operand(const Chunk<S>& c, bool contigu
   return cview(h);
 }
 
-template <class S> CMat<S> SlicePass<S>::score(const Chunk<S>& c, Scored scored, double scale, bool want_gradient, bool accumulate) {
+template <class S>
+CMat<S> SlicePass<S>::score(const Chunk<S>& c, Scored scored, double scale, bool want_gradient, bool accumulate) {
   const Model<S>& m = *model_;
   const Readout<S>& readout = *m.readout;
   find_places(c, scored);
@@ -290,7 +299,9 @@ template <class S> CMat<S> SlicePass<S>::score(const Chunk<S>& c, Scored scored,
   const CMat<S> gradient = cview(d_o);
   if (accumulate) {
     const Index first = m.layout.offset(m.readout_first);
-    readout.accumulate(h, gradient, std::span<S>(gradient_.data() + first, m.layout.offset(m.readout_first + m.readout_count) - first));
+    readout.accumulate(
+        h, gradient,
+        std::span<S>(gradient_.data() + first, m.layout.offset(m.readout_first + m.readout_count) - first));
   }
   const Index stride = padded<S>(rows);
   Mat<S> dh = mat(doutput_.data(), rows, c.steps * c.columns, stride);

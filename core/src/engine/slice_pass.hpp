@@ -1,5 +1,6 @@
-// The time loop over one slice of a batch: forward chunk by chunk, then backward from the last chunk to the first. What a chunk saves is
-// kept until then, or computed again from the state that entered the chunk: the same bits for a third more work.
+// The time loop over one slice of a batch: forward chunk by chunk, then backward from the last chunk to the first. What
+// a chunk saves is kept until then, or computed again from the state that entered the chunk: the same bits for a third
+// more work.
 #pragma once
 
 #include <vector>
@@ -29,11 +30,11 @@ struct PassSums {
 /// Memory and loop of one slice. Reused from step to step; used by one thread at a time.
 template <class S> class SlicePass {
  public:
-  /// `scale` = 1 / weight of the whole batch, `last_scale` = 1 / weight of its last steps; `carried`: entering state of every
-  /// sequence of the batch, or 0 × 0. Losses and gradients are multiplied by the scales. `outputs`, where the slice's columns scored(t, b)
-  /// are written, or null.
-  void run(const Model<S>& model, const Task<S>& task, const Batch<S>& batch, const Slice& slice, const PassRequest& request, double scale,
-           double last_scale, const Matrix<S>& carried, Matrix<S>* outputs);
+  /// `scale` = 1 / weight of the whole batch, `last_scale` = 1 / weight of its last steps; `carried`: entering state of
+  /// every sequence of the batch, or 0 × 0. Losses and gradients are multiplied by the scales. `outputs`, where the
+  /// slice's columns scored(t, b) are written, or null.
+  void run(const Model<S>& model, const Task<S>& task, const Batch<S>& batch, const Slice& slice,
+           const PassRequest& request, double scale, double last_scale, const Matrix<S>& carried, Matrix<S>* outputs);
 
   /// Instead of run(), where another process does that: memory for what it sends.
   void expect(const Model<S>& model, const Task<S>& task, const Slice& slice, const PassRequest& request);

@@ -1,4 +1,5 @@
-// How a batch is split: depends on its size and the lengths, never on the machine, so that sums over sequences have one order.
+// How a batch is split: depends on its size and the lengths, never on the machine, so that sums over sequences have one
+// order.
 #pragma once
 
 #include <vector>

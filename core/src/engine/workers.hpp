@@ -20,7 +20,8 @@ class STIEFEL_API Workers {
   /// job(0) … job(count − 1), each once; returns when all are done. The exception of the lowest number is rethrown.
   void run(int count, const std::function<void(int)>& job);
 
-  /// While it exists, in_parallel() on the calling thread uses these threads. `workers` must be idle but for calls of run().
+  /// While it exists, in_parallel() on the calling thread uses these threads. `workers` must be idle but for calls of
+  /// run().
   class STIEFEL_API Lent {
    public:
     explicit Lent(Workers* workers);

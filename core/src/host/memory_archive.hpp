@@ -31,9 +31,15 @@ class MemoryArchive final : public Archive {
 
   bool loading() const override { return loading_; }
   using Archive::array;
-  void array(std::string_view name, std::span<float> values) override { any(name, Item::float32, std::as_writable_bytes(values)); }
-  void array(std::string_view name, std::span<double> values) override { any(name, Item::float64, std::as_writable_bytes(values)); }
-  void array(std::string_view name, std::span<std::int64_t> values) override { any(name, Item::int64, std::as_writable_bytes(values)); }
+  void array(std::string_view name, std::span<float> values) override {
+    any(name, Item::float32, std::as_writable_bytes(values));
+  }
+  void array(std::string_view name, std::span<double> values) override {
+    any(name, Item::float64, std::as_writable_bytes(values));
+  }
+  void array(std::string_view name, std::span<std::int64_t> values) override {
+    any(name, Item::int64, std::as_writable_bytes(values));
+  }
 
   const StateItems& items() const { return items_; }
   std::vector<std::string> unread() const {

@@ -23,7 +23,8 @@ std::string type_in_flight() {
   const std::type_info* type = abi::__cxa_current_exception_type();
   if (!type) return "unknown";
   int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> name(abi::__cxa_demangle(type->name(), nullptr, nullptr, &status), &std::free);
+  const std::unique_ptr<char, decltype(&std::free)> name(abi::__cxa_demangle(type->name(), nullptr, nullptr, &status),
+                                                         &std::free);
   return status == 0 ? name.get() : type->name();
 }
 
@@ -46,13 +47,15 @@ void rethrow_from_plugin(std::string_view verb, std::string_view plugin, const s
   } catch (const LocatedError&) {
     throw;
   } catch (const Error& error) {
-    throw LocatedError(fmt::format("{}, {}", error.what(), place), error.code() == Exit::internal ? Exit::plugin : error.code());
+    throw LocatedError(fmt::format("{}, {}", error.what(), place),
+                       error.code() == Exit::internal ? Exit::plugin : error.code());
   } catch (const std::bad_alloc&) {
     throw LocatedError(fmt::format("out of memory {}; choose smaller sizes or free memory", place), Exit::exhausted);
   } catch (const std::exception& error) {
     throw LocatedError(fmt::format("{}, {}", error.what(), place), Exit::plugin);
   } catch (...) {
-    throw LocatedError(fmt::format("an exception of type {} was thrown {}; let the plugin throw stiefel::Error", type_in_flight(), place),
+    throw LocatedError(fmt::format("an exception of type {} was thrown {}; let the plugin throw stiefel::Error",
+                                   type_in_flight(), place),
                        Exit::plugin);
   }
 }

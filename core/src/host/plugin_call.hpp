@@ -13,10 +13,11 @@
 
 namespace stiefel {
 
-/// Rethrows the exception being handled as an Error "… in <verb>() of <plugin> (<file>)". An Error keeps its exit code, unless that
-/// is Exit::internal; a failed allocation is Exit::exhausted; everything else, of any type, is Exit::plugin. An exception
-/// that already names a plugin (a map called by a cell) passes unchanged.
-[[noreturn]] STIEFEL_API void rethrow_from_plugin(std::string_view verb, std::string_view plugin, const std::filesystem::path& file);
+/// Rethrows the exception being handled as an Error "… in <verb>() of <plugin> (<file>)". An Error keeps its exit code,
+/// unless that is Exit::internal; a failed allocation is Exit::exhausted; everything else, of any type, is
+/// Exit::plugin. An exception that already names a plugin (a map called by a cell) passes unchanged.
+[[noreturn]] STIEFEL_API void rethrow_from_plugin(std::string_view verb, std::string_view plugin,
+                                                  const std::filesystem::path& file);
 
 /// A call in progress. Calls of one thread can be nested: a cell calls maps.
 struct STIEFEL_API PluginCall {
@@ -61,7 +62,9 @@ template <class T> struct Plugged {
   T* operator->() const { return object.get(); }
   T& operator*() const { return *object; }
   /// f(), which calls the object; whatever is thrown there names verb, plugin and file.
-  template <class F> decltype(auto) call(std::string_view verb, F&& f) const { return guarded(verb, name, file, std::forward<F>(f)); }
+  template <class F> decltype(auto) call(std::string_view verb, F&& f) const {
+    return guarded(verb, name, file, std::forward<F>(f));
+  }
 };
 
 }  // namespace stiefel

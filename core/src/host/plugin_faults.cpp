@@ -23,13 +23,14 @@ bool block_name(std::string_view name) {
 
 /// Of columns t·sequences + b, or b where only the last step is scored.
 template <class S> std::string room_fault(const Batch<S>& batch, const TaskShape& shape) {
-  const Index columns = batch.sequences() * batch.steps(), scored = shape.readout == ReadoutKind::every ? columns : batch.sequences();
+  const Index columns = batch.sequences() * batch.steps(),
+              scored = shape.readout == ReadoutKind::every ? columns : batch.sequences();
   const CMat<S> inputs = batch.inputs(), targets = batch.targets();
   const bool dense = shape.input == InputKind::dense, symbols = shape.input == InputKind::symbols;
-  const bool fits =
-      (!dense || (inputs.rows() == shape.input_size && inputs.cols() == columns)) &&
-      (!symbols || Index(batch.symbols().size()) == columns) && Index(batch.weights().size()) == scored &&
-      (shape.labels ? Index(batch.labels().size()) == scored : targets.rows() == shape.output_size && targets.cols() == scored);
+  const bool fits = (!dense || (inputs.rows() == shape.input_size && inputs.cols() == columns)) &&
+                    (!symbols || Index(batch.symbols().size()) == columns) && Index(batch.weights().size()) == scored &&
+                    (shape.labels ? Index(batch.labels().size()) == scored
+                                  : targets.rows() == shape.output_size && targets.cols() == scored);
   return fits ? "" : "fill() resized the batch for a shape other than that of shape()";
 }
 
@@ -40,7 +41,8 @@ bool plain_name(std::string_view name) {
 }
 
 std::string block_fault(const BlockSpec& b) {
-  if (!block_name(b.name)) return fmt::format("the block name `{}` must be [a-z0-9_]+ or capitals, with parts joined by dots", b.name);
+  if (!block_name(b.name))
+    return fmt::format("the block name `{}` must be [a-z0-9_]+ or capitals, with parts joined by dots", b.name);
   if (b.size < 0) return fmt::format("the size {} of block `{}` is negative", b.size, b.name);
   if ((b.rows != 0 || b.cols != 0) && b.rows * b.cols != b.size)
     return fmt::format("block `{}` is {} × {} but has {} numbers", b.name, b.rows, b.cols, b.size);
@@ -70,7 +72,8 @@ std::string metrics_fault(const std::vector<Metric>& metrics) {
 
 template <class S> std::string batch_fault(const Batch<S>& batch, const TaskShape& shape) {
   if (batch.sequences() < 1) return "fill() left a batch without sequences";
-  if (batch.steps() > shape.steps) return fmt::format("a batch has {} steps, but shape() says {}", batch.steps(), shape.steps);
+  if (batch.steps() > shape.steps)
+    return fmt::format("a batch has {} steps, but shape() says {}", batch.steps(), shape.steps);
   if (std::string fault = room_fault(batch, shape); !fault.empty()) return fault;
   for (Index b = 0; b < batch.sequences(); ++b) {
     const Index length = batch.length(b);
@@ -79,12 +82,15 @@ template <class S> std::string batch_fault(const Batch<S>& batch, const TaskShap
     for (Index t = 0; t < length; ++t) {
       const auto place = [&] { return fmt::format("at step {} of sequence {}", t, b); };
       if (shape.input == InputKind::symbols)
-        if (const std::int32_t symbol = batch.symbols()[t * batch.sequences() + b]; symbol < -1 || symbol >= shape.input_size)
-          return fmt::format("symbol {} {} is invalid: it must be from −1 to {}", symbol, place(), shape.input_size - 1);
+        if (const std::int32_t symbol = batch.symbols()[t * batch.sequences() + b];
+            symbol < -1 || symbol >= shape.input_size)
+          return fmt::format("symbol {} {} is invalid: it must be from −1 to {}", symbol, place(),
+                             shape.input_size - 1);
       if (shape.readout == ReadoutKind::last && t < length - 1) continue;
       const Index column = batch.scored(t, b);
       const S weight = batch.weights()[column];
-      if (!std::isfinite(weight) || weight < 0) return fmt::format("weight {} {} is invalid: it must be finite and ≥ 0", weight, place());
+      if (!std::isfinite(weight) || weight < 0)
+        return fmt::format("weight {} {} is invalid: it must be finite and ≥ 0", weight, place());
       if (shape.labels && weight > 0)
         if (const std::int32_t label = batch.labels()[column]; label < 0 || label >= shape.output_size)
           return fmt::format("label {} {} is invalid: it must be from 0 to {}", label, place(), shape.output_size - 1);

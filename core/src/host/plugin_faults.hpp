@@ -1,4 +1,5 @@
-// Faults in what a plugin returns, as the rest of a sentence; empty if there are none. Runs refuse it, `stiefel check` reports it.
+// Faults in what a plugin returns, as the rest of a sentence; empty if there are none. Runs refuse it, `stiefel check`
+// reports it.
 #pragma once
 
 #include <string>

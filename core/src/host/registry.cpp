@@ -52,7 +52,8 @@ bool writable_by_anybody(const fs::path& place) {
   return stat(place.c_str(), &status) == 0 && (status.st_mode & S_IWOTH) != 0;
 }
 
-/// Whether an unusable file seems to hold a method: by its file name, or because its bytes hold the name as a whole C string.
+/// Whether an unusable file seems to hold a method: by its file name, or because its bytes hold the name as a whole C
+/// string.
 bool may_hold(const PluginFile& file, const std::string& name) {
   if (file.path.stem() == name || file.path.stem() == "lib" + name) return true;
   std::error_code failure;
@@ -86,13 +87,15 @@ std::vector<std::string> warnings_about(const fs::path& place) {
   std::vector<std::string> sentences;
   for (std::size_t i = 0; i < looked_at.size(); ++i)
     if (writable_by_anybody(looked_at[i]))
-      sentences.push_back(fmt::format("anybody can write to the plugin {0}, and {1} with your rights; fix this with chmod o-w '{2}'",
-                                      (is_folder || i > 0 ? "folder " : "") + looked_at[i].string(),
-                                      is_folder || i > 0 ? "its plugins run" : "it runs", looked_at[i].string()));
+      sentences.push_back(
+          fmt::format("anybody can write to the plugin {0}, and {1} with your rights; fix this with chmod o-w '{2}'",
+                      (is_folder || i > 0 ? "folder " : "") + looked_at[i].string(),
+                      is_folder || i > 0 ? "its plugins run" : "it runs", looked_at[i].string()));
   return sentences;
 }
 
-Registry::Registry(const std::vector<fs::path>& extra, std::function<void(const std::string&)> warn) : warn_(std::move(warn)) {
+Registry::Registry(const std::vector<fs::path>& extra, std::function<void(const std::string&)> warn)
+    : warn_(std::move(warn)) {
   for (const fs::path& place : extra) add_place(place, true);
   for (const fs::path& place : folders_of_environment()) add_place(place, true);
   for (const fs::path& place : default_folders()) add_place(place, false);
@@ -119,8 +122,8 @@ void Registry::add_place(const fs::path& place, bool demanded) {
   if (failure) {
     PluginFile& file = files_.emplace_back();
     file.path = place;
-    file.unusable =
-        fmt::format("it is a folder that cannot be listed ({}); check its permissions with ls -ld '{}'", failure.message(), place.string());
+    file.unusable = fmt::format("it is a folder that cannot be listed ({}); check its permissions with ls -ld '{}'",
+                                failure.message(), place.string());
     return;
   }
   warn_of(place);
@@ -156,15 +159,17 @@ std::vector<const Entry*> Registry::refuse_taken_names(PluginFile& file) const {
   std::set<std::pair<Role, std::string>> own;
   for (const Entry* entry : file.entries) {
     if (!own.emplace(entry->role, entry->name).second)
-      file.unusable = fmt::format("it lists the {} '{}' twice, but names must be unique; rename one in STIEFEL_PLUGIN(...)",
-                                  name_of(entry->role), entry->name);
+      file.unusable =
+          fmt::format("it lists the {} '{}' twice, but names must be unique; rename one in STIEFEL_PLUGIN(...)",
+                      name_of(entry->role), entry->name);
     const Entry* owner = lookup(entry->role, entry->name);
     if (!owner) continue;
     taken.push_back(owner);
     if (file.unusable.empty())
-      file.unusable =
-          fmt::format("it offers the {} '{}', which {} also offers and which is taken from there; rename one or remove one of the files",
-                      name_of(entry->role), entry->name, file_of(*owner).path.string());
+      file.unusable = fmt::format(
+          "it offers the {} '{}', which {} also offers and which is taken from there; rename one or remove one of the "
+          "files",
+          name_of(entry->role), entry->name, file_of(*owner).path.string());
   }
   if (!file.unusable.empty()) file.entries.clear();
   return taken;
@@ -184,12 +189,13 @@ const Entry& Registry::find(Role role, const std::string& name) const {
   }
   for (const PluginFile& file : files_)
     if (!file.unusable.empty() && may_hold(file, name))
-      throw Error(fmt::format("cannot load {} '{}': {} is unusable: {}", name_of(role), name, file.path.string(), file.unusable),
+      throw Error(fmt::format("cannot load {} '{}': {} is unusable: {}", name_of(role), name, file.path.string(),
+                              file.unusable),
                   Exit::plugin);
   for (const Role other : {Role::parametrisation, Role::cell, Role::task, Role::optimizer})
     if (lookup(other, name))
-      throw Error(fmt::format("'{}' is {} {}, but {} {} is needed here; `stiefel list` shows the names of each", name, article(other),
-                              name_of(other), article(role), name_of(role)),
+      throw Error(fmt::format("'{}' is {} {}, but {} {} is needed here; `stiefel list` shows the names of each", name,
+                              article(other), name_of(other), article(role), name_of(role)),
                   Exit::plugin);
   const std::vector<std::string> known = names(role);
   const std::string close = suggestion(name, known);
@@ -202,7 +208,8 @@ const Entry& Registry::find(Role role, const std::string& name) const {
 const PluginFile& Registry::file_of(const Entry& entry) const {
   for (const PluginFile& file : files_)
     if (std::find(file.entries.begin(), file.entries.end(), &entry) != file.entries.end()) return file;
-  throw Error(fmt::format("the {} '{}' does not come from a plugin of this registry", name_of(entry.role), entry.name), Exit::internal);
+  throw Error(fmt::format("the {} '{}' does not come from a plugin of this registry", name_of(entry.role), entry.name),
+              Exit::internal);
 }
 
 std::string Registry::rivals_of(const Entry& entry) const {

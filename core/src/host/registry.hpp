@@ -26,18 +26,19 @@ STIEFEL_API std::filesystem::path user_data_folder();
 
 class STIEFEL_API Registry {
  public:
-  /// Search order: `extra` (files or folders), STIEFEL_PLUGIN_PATH, $XDG_DATA_HOME/stiefel/plugins, the installation's plugins.
-  /// A folder is searched for *.so, in the order of the names. Never throws for a bad plugin: it is kept as unusable.
-  /// `warn` gets the warnings_about() every file and folder that is searched, now and later, each once.
-  explicit Registry(const std::vector<std::filesystem::path>& extra = {}, std::function<void(const std::string&)> warn = {});
+  /// Search order: `extra` (files or folders), STIEFEL_PLUGIN_PATH, $XDG_DATA_HOME/stiefel/plugins, the installation's
+  /// plugins. A folder is searched for *.so, in the order of the names. Never throws for a bad plugin: it is kept as
+  /// unusable. `warn` gets the warnings_about() every file and folder that is searched, now and later, each once.
+  explicit Registry(const std::vector<std::filesystem::path>& extra = {},
+                    std::function<void(const std::string&)> warn = {});
 
   /// A registry without files, for add_builtin().
   static Registry without_files() { return Registry(NoSearch()); }
   /// A method that is part of the program itself, not of a file.
   void add_builtin(const Entry& entry);
 
-  /// A method of a role by name, or an Error (Exit::plugin): unknown with suggestions, or unusable with the reason. Warns about
-  /// rivals_of().
+  /// A method of a role by name, or an Error (Exit::plugin): unknown with suggestions, or unusable with the reason.
+  /// Warns about rivals_of().
   const Entry& find(Role role, const std::string& name) const;
   /// The file that a method comes from.
   const PluginFile& file_of(const Entry& entry) const;
@@ -71,7 +72,8 @@ class STIEFEL_API Registry {
   mutable std::set<std::string> warned_of_;
 };
 
-/// Where plugins are searched for in addition to the places in a configuration, in order; folders that need not exist come last.
+/// Where plugins are searched for in addition to the places in a configuration, in order; folders that need not exist
+/// come last.
 STIEFEL_API std::vector<std::filesystem::path> plugin_search_path();
 
 /// Warnings about a plugin file or folder that anybody can write to; for a file, its folder also counts.

@@ -5,11 +5,13 @@
 //   relu        h = max(a, 0)                   da = dh [h > 0]
 //   leaky_relu  h = max(a, 0) + s·min(a, 0)     da = dh (1 or s)
 //   prelu       the same with a learned s       da = dh (1 or s),   ds = Σ dh·min(a, 0)
-//   oplu        a pair (a, b) becomes (max, min); the pullback is the same permutation, so norms are preserved both ways
-//   modrelu     of real numbers h = sign(a)·max(|a| + b, 0), with b + ε for b in the forms eu (ε = 0.01) and goru (0.001):
+//   oplu        a pair (a, b) becomes (max, min); the pullback is the same permutation, so norms are preserved both
+//   ways modrelu     of real numbers h = sign(a)·max(|a| + b, 0), with b + ε for b in the forms eu (ε = 0.01) and goru
+//   (0.001):
 //               da = dh·[h ≠ 0], db = Σ sign(h)·dh, sign(0) = 0; where ε > −b, h jumps at a = 0
 //
-// relu and leaky_relu have the right derivative 1, s, … from the left at 0. No column is treated differently from another.
+// relu and leaky_relu have the right derivative 1, s, … from the left at 0. No column is treated differently from
+// another.
 #include <stiefel/activation.hpp>
 
 #include <algorithm>
@@ -28,11 +30,14 @@ void ActivationOptions::describe(Schema& s) {
   s.field("trainable", trainable, "prelu: whether the slope is learned");
   s.field("shared", shared, "prelu: one slope for all rows, or one for each");
   s.field("pairing", pairing, "oplu: pairs of rows (i, i + n/2) or (2i, 2i + 1)").one_of({"halves", "adjacent"});
-  s.field("form", form, "modrelu: exact, or as in the released code of a paper").one_of({"exact", "arj", "wis", "eu", "goru", "squared"});
-  s.field("epsilon", epsilon, "modrelu: number in the forms arj, wis, eu and goru; 0: that of the code, 1e-5, 1e-5, 0.01 and 0.001")
+  s.field("form", form, "modrelu: exact, or as in the released code of a paper")
+      .one_of({"exact", "arj", "wis", "eu", "goru", "squared"});
+  s.field("epsilon", epsilon,
+          "modrelu: number in the forms arj, wis, eu and goru; 0: that of the code, 1e-5, 1e-5, 0.01 and 0.001")
       .at_least(0);
   s.field("pairs", pairs, "modrelu: rows i and i + n/2 are one complex number although the state is real");
-  s.field("bias_init", bias_init, "modrelu: initial bias, constant and uniform of size bias_scale").one_of({"zero", "constant", "uniform"});
+  s.field("bias_init", bias_init, "modrelu: initial bias, constant and uniform of size bias_scale")
+      .one_of({"zero", "constant", "uniform"});
   s.field("bias_scale", bias_scale, "modrelu: the constant, or the bound of the uniform distribution");
 }
 
@@ -119,7 +124,9 @@ template <class S> class Prelu final : public Vectorised<S> {
     if (dtheta.count() > 0) this->kernels_.add_slope_gradient(a, dh, dtheta[0]);
     this->kernels_.leaky_pullback(a, dh, da, theta[0]);
   }
-  double kink_distance(CMat<S> a, CMat<S>, CBlocks<S>) const override { return a.size() ? double(a.cwiseAbs().minCoeff()) : infinity; }
+  double kink_distance(CMat<S> a, CMat<S>, CBlocks<S>) const override {
+    return a.size() ? double(a.cwiseAbs().minCoeff()) : infinity;
+  }
 
  private:
   double slope_;
@@ -130,7 +137,8 @@ template <class S> class Oplu final : public Vectorised<S> {
  public:
   Oplu(bool halves, Index rows) : step_(halves ? 1 : 2), distance_(halves ? rows / 2 : 1) {
     if (rows % 2 != 0)
-      throw Error("oplu takes rows in pairs and needs an even number of rows, not " + std::to_string(rows) + "; change `hidden` by one");
+      throw Error("oplu takes rows in pairs and needs an even number of rows, not " + std::to_string(rows) +
+                  "; change `hidden` by one");
   }
   bool keeps_input() const override { return true; }
   void forward(CMat<S> a, Mat<S> h, CBlocks<S>) const override { this->kernels_.oplu(a, h, step_, distance_); }
@@ -181,7 +189,9 @@ template <class S> class SignModrelu final : public Modrelu<S> {
     if (options.form == "goru") shift_ = this->epsilon(0.001);
   }
   bool keeps_input() const override { return false; }
-  void forward(CMat<S> a, Mat<S> h, CBlocks<S> theta) const override { this->kernels_.sign_modrelu(a, h, theta[0].data(), shift_); }
+  void forward(CMat<S> a, Mat<S> h, CBlocks<S> theta) const override {
+    this->kernels_.sign_modrelu(a, h, theta[0].data(), shift_);
+  }
   void backward(CMat<S>, CMat<S> h, CMat<S> dh, Mat<S> da, CBlocks<S>, Blocks<S> dtheta) const override {
     this->kernels_.sign_modrelu_pullback(h, dh, da, this->gradient(dtheta));
   }
@@ -190,7 +200,8 @@ template <class S> class SignModrelu final : public Modrelu<S> {
     for (Index j = 0; j < h.cols(); ++j)
       for (Index i = 0; i < h.rows(); ++i)
         if (h(i, j) != 0)
-          distance = std::min(distance, std::abs(double(h(i, j))) - std::max(0.0, double(theta[0][std::size_t(i)] + shift_)));
+          distance =
+              std::min(distance, std::abs(double(h(i, j))) - std::max(0.0, double(theta[0][std::size_t(i)] + shift_)));
     return distance;
   }
 
@@ -209,19 +220,23 @@ PairForm pair_form(const std::string& name) {
 template <class S> class PairModrelu final : public Modrelu<S> {
  public:
   PairModrelu(const ActivationOptions& options, Index rows)
-      : Modrelu<S>(options, rows / 2), form_(pair_form(options.form)), epsilon_(this->epsilon(form_ == PairForm::eu ? 0.01 : 1e-5)) {}
+      : Modrelu<S>(options, rows / 2),
+        form_(pair_form(options.form)),
+        epsilon_(this->epsilon(form_ == PairForm::eu ? 0.01 : 1e-5)) {}
   bool keeps_input() const override { return true; }
   void forward(CMat<S> a, Mat<S> h, CBlocks<S> theta) const override {
     this->kernels_.pair_modrelu[std::size_t(form_)](a, h, theta[0].data(), epsilon_);
   }
   void backward(CMat<S> a, CMat<S>, CMat<S> dh, Mat<S> da, CBlocks<S> theta, Blocks<S> dtheta) const override {
-    this->kernels_.pair_modrelu_pullback[std::size_t(form_)](a, dh, da, theta[0].data(), epsilon_, this->gradient(dtheta));
+    this->kernels_.pair_modrelu_pullback[std::size_t(form_)](a, dh, da, theta[0].data(), epsilon_,
+                                                             this->gradient(dtheta));
   }
   double kink_distance(CMat<S> a, CMat<S>, CBlocks<S> theta) const override {
     double distance = infinity;
     for (Index j = 0; j < a.cols(); ++j)
       for (Index i = 0; i < this->biases_; ++i) {
-        const double rho = std::hypot(double(a(i, j)), double(a(i + this->biases_, j))), edge = edge_of(double(theta[0][std::size_t(i)]));
+        const double rho = std::hypot(double(a(i, j)), double(a(i + this->biases_, j))),
+                     edge = edge_of(double(theta[0][std::size_t(i)]));
         if (form_ != PairForm::wis) distance = std::min(distance, rho);  // no derivative at z = 0
         if (edge > 0) distance = std::min(distance, std::abs(rho - edge));
       }
@@ -240,21 +255,25 @@ template <class S> class PairModrelu final : public Modrelu<S> {
   S epsilon_;
 };
 
-template <class S> std::unique_ptr<Activation<S>> make_modrelu(const ActivationOptions& options, Index rows, bool complex) {
+template <class S>
+std::unique_ptr<Activation<S>> make_modrelu(const ActivationOptions& options, Index rows, bool complex) {
   const bool pairs = complex || options.pairs || options.form == "squared";
   if (pairs && rows % 2 != 0)
-    throw Error("modrelu takes rows i and i + n/2 as one complex number and needs an even number of rows, not " + std::to_string(rows) +
-                "; change `hidden` by one");
-  if (pairs && options.form == "goru") throw Error("the form goru of modrelu is for real states; choose exact, arj, wis or eu");
+    throw Error("modrelu takes rows i and i + n/2 as one complex number and needs an even number of rows, not " +
+                std::to_string(rows) + "; change `hidden` by one");
+  if (pairs && options.form == "goru")
+    throw Error("the form goru of modrelu is for real states; choose exact, arj, wis or eu");
   if (!pairs && (options.form == "arj" || options.form == "wis"))
-    throw Error("the form " + options.form + " of modrelu is for complex states; choose exact, eu, goru or squared, or set `pairs: true`");
+    throw Error("the form " + options.form +
+                " of modrelu is for complex states; choose exact, eu, goru or squared, or set `pairs: true`");
   if (pairs) return std::make_unique<PairModrelu<S>>(options, rows);
   return std::make_unique<SignModrelu<S>>(options, rows);
 }
 
 }  // namespace
 
-template <class S> std::unique_ptr<Activation<S>> Activation<S>::make(const ActivationOptions& options, Index rows, bool complex) {
+template <class S>
+std::unique_ptr<Activation<S>> Activation<S>::make(const ActivationOptions& options, Index rows, bool complex) {
   const std::string& kind = options.kind;
   if (kind == "identity") return std::make_unique<Identity<S>>();
   if (kind == "tanh") return std::make_unique<Tanh<S>>();

@@ -12,7 +12,8 @@ void openblas_set_num_threads(int threads);
 int openblas_get_parallel();
 char* openblas_get_corename();
 char* openblas_get_config();
-// Not in OpenBLAS' header: they choose the kernels, which happens when the library is loaded. Builds for a single CPU lack them.
+// Not in OpenBLAS' header: they choose the kernels, which happens when the library is loaded. Builds for a single CPU
+// lack them.
 [[gnu::weak]] void gotoblas_dynamic_quit();
 [[gnu::weak]] void gotoblas_dynamic_init();
 }
@@ -35,7 +36,8 @@ void choose_kernels(const std::string& core) {
 std::string blas_refusal(int parallel) {
   if (parallel == 1) return {};
   return fmt::format(
-      "OpenBLAS is loaded in its {} flavor and stiefel needs the pthread one, because the others give wrong products when several threads "
+      "OpenBLAS is loaded in its {} flavor and stiefel needs the pthread one, because the others give wrong products "
+      "when several threads "
       "call them; install it with: apt-get install libopenblas0-pthread && update-alternatives --config "
       "libopenblas.so.0-x86_64-linux-gnu",
       parallel == 0 ? "serial" : "OpenMP");
@@ -45,8 +47,9 @@ VectorUnit vector_unit_of_cpu() {
 #ifdef __x86_64__
   __builtin_cpu_init();
   const auto avx512 = [] {
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
-           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl");
   };
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return VectorUnit::other;
   return avx512() ? VectorUnit::avx512 : VectorUnit::avx2;
@@ -56,7 +59,8 @@ VectorUnit vector_unit_of_cpu() {
 }
 
 std::string better_blas_core(const std::string& core, VectorUnit unit) {
-  static constexpr std::array with_avx512{"SkylakeX", "Cooperlake", "SapphireRapids"}, with_avx2{"Haswell", "Zen", "Excavator"};
+  static constexpr std::array with_avx512{"SkylakeX", "Cooperlake", "SapphireRapids"},
+      with_avx2{"Haswell", "Zen", "Excavator"};
   const auto among = [&](const auto& cores) { return std::ranges::find(cores, core) != cores.end(); };
   if (unit == VectorUnit::avx512 && !among(with_avx512)) return "SkylakeX";
   if (unit == VectorUnit::avx2 && !among(with_avx512) && !among(with_avx2)) return "Haswell";
@@ -74,8 +78,10 @@ void start_blas() {
 std::string blas_warning() {
   const std::string better = better_blas_core(blas_core(), vector_unit_of_cpu());
   if (better.empty()) return {};
-  return fmt::format("OpenBLAS uses its {} kernels, which leave part of this CPU's vector unit idle; {} for its {} kernels", blas_core(),
-                     std::getenv(variable) ? fmt::format("unset {}", variable) : fmt::format("set {}={}", variable, better), better);
+  return fmt::format(
+      "OpenBLAS uses its {} kernels, which leave part of this CPU's vector unit idle; {} for its {} kernels",
+      blas_core(),
+      std::getenv(variable) ? fmt::format("unset {}", variable) : fmt::format("set {}={}", variable, better), better);
 }
 
 std::string blas_core() { return openblas_get_corename(); }

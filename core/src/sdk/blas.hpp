@@ -11,9 +11,9 @@ namespace stiefel {
 enum class VectorUnit { other, avx2, avx512 };
 STIEFEL_API VectorUnit vector_unit_of_cpu();
 
-/// Chooses OpenBLAS' kernels and sets it to one thread per call; throws Error when it is not the pthread flavor. Call it before the first
-/// product and before other threads start. A CPU that OpenBLAS does not know gets the kernels for its vector unit; OPENBLAS_CORETYPE, if
-/// set, decides.
+/// Chooses OpenBLAS' kernels and sets it to one thread per call; throws Error when it is not the pthread flavor. Call
+/// it before the first product and before other threads start. A CPU that OpenBLAS does not know gets the kernels for
+/// its vector unit; OPENBLAS_CORETYPE, if set, decides.
 STIEFEL_API void start_blas();
 /// The refusal for a value of openblas_get_parallel() (0 serial, 1 pthread, 2 OpenMP), empty for 1.
 STIEFEL_API std::string blas_refusal(int parallel);

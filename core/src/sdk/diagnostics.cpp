@@ -21,7 +21,8 @@ Defect orthogonality_defect(const Matrix<double>& W, bool complex) {
   Matrix<double> G = W.transpose() * W.leftCols(columns);
   G.diagonal().array() -= 1;
   if (!complex) return {G.norm(), G.cwiseAbs().maxCoeff()};
-  return {G.norm(), std::sqrt((G.topRows(columns).array().square() + G.bottomRows(columns).array().square()).maxCoeff())};
+  return {G.norm(),
+          std::sqrt((G.topRows(columns).array().square() + G.bottomRows(columns).array().square()).maxCoeff())};
 }
 
 template STIEFEL_API Matrix<double> matrix_of(const Parametrisation<float>&);

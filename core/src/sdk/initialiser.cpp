@@ -11,7 +11,8 @@ namespace stiefel {
 
 namespace {
 
-/// Haar-distributed when square: the Q of a Gaussian matrix whose R has a positive diagonal. Orthonormal columns when tall, rows when wide.
+/// Haar-distributed when square: the Q of a Gaussian matrix whose R has a positive diagonal. Orthonormal columns when
+/// tall, rows when wide.
 Matrix<double> orthogonal(Index rows, Index cols, Rng& rng) {
   const Index tall = std::max(rows, cols), narrow = std::min(rows, cols);
   Matrix<double> gaussian(tall, narrow);
@@ -25,7 +26,9 @@ Matrix<double> from_file(const std::string& file, Index rows, Index cols) {
   const Npy array = read_npy(file);
   const std::vector<std::size_t> needed{std::size_t(rows), std::size_t(cols)};
   if (array.shape != needed && !(cols == 1 && array.shape == std::vector<std::size_t>{std::size_t(rows)}))
-    throw Error(fmt::format("{} holds {} numbers, but {} × {} are needed", file, fmt::join(array.shape, " × "), rows, cols), Exit::data);
+    throw Error(
+        fmt::format("{} holds {} numbers, but {} × {} are needed", file, fmt::join(array.shape, " × "), rows, cols),
+        Exit::data);
   const Matrix<double> values = as_matrix(std::span(array.values), cols, rows).transpose();
   if (!values.allFinite()) throw Error(file + " holds NaN or Inf", Exit::data);
   return values;

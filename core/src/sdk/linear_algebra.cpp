@@ -10,30 +10,35 @@
 using C = std::complex<double>;
 extern "C" {
 // The sizes at the end are Fortran's hidden lengths of the character arguments.
-#define STIEFEL_LAPACK(T, prefix, orthogonal)                                                                             \
-  void prefix##getrf_(const int* m, const int* n, T* A, const int* lda, int* pivots, int* info);                          \
-  void prefix##getri_(const int* n, T* A, const int* lda, const int* pivots, T* work, const int* lwork, int* info);       \
-  void prefix##gesv_(const int* n, const int* right, T* A, const int* lda, int* pivots, T* B, const int* ldb, int* info); \
-  void prefix##geqrf_(const int* m, const int* n, T* A, const int* lda, T* tau, T* work, const int* lwork, int* info);    \
-  void orthogonal##gqr_(const int* m, const int* n, const int* k, T* A, const int* lda, const T* tau, T* work, const int* lwork, int* info);
+#define STIEFEL_LAPACK(T, prefix, orthogonal)                                                                          \
+  void prefix##getrf_(const int* m, const int* n, T* A, const int* lda, int* pivots, int* info);                       \
+  void prefix##getri_(const int* n, T* A, const int* lda, const int* pivots, T* work, const int* lwork, int* info);    \
+  void prefix##gesv_(const int* n, const int* right, T* A, const int* lda, int* pivots, T* B, const int* ldb,          \
+                     int* info);                                                                                       \
+  void prefix##geqrf_(const int* m, const int* n, T* A, const int* lda, T* tau, T* work, const int* lwork, int* info); \
+  void orthogonal##gqr_(const int* m, const int* n, const int* k, T* A, const int* lda, const T* tau, T* work,         \
+                        const int* lwork, int* info);
 void sgesv_(const int* n, const int* right, float* A, const int* lda, int* pivots, float* B, const int* ldb, int* info);
-void cgesv_(const int* n, const int* right, std::complex<float>* A, const int* lda, int* pivots, std::complex<float>* B, const int* ldb,
-            int* info);
+void cgesv_(const int* n, const int* right, std::complex<float>* A, const int* lda, int* pivots, std::complex<float>* B,
+            const int* ldb, int* info);
 STIEFEL_LAPACK(double, d, dor)
 STIEFEL_LAPACK(C, z, zun)
 #undef STIEFEL_LAPACK
-void dgesdd_(const char* job, const int* m, const int* n, double* A, const int* lda, double* s, double* U, const int* ldu, double* Vt,
-             const int* ldvt, double* work, const int* lwork, int* iwork, int* info, std::size_t);
-void zgesdd_(const char* job, const int* m, const int* n, C* A, const int* lda, double* s, C* U, const int* ldu, C* Vt, const int* ldvt,
-             C* work, const int* lwork, double* rwork, int* iwork, int* info, std::size_t);
-void dgeev_(const char* left, const char* right, const int* n, double* A, const int* lda, double* re, double* im, double* VL,
-            const int* ldvl, double* VR, const int* ldvr, double* work, const int* lwork, int* info, std::size_t, std::size_t);
-void zgeev_(const char* left, const char* right, const int* n, C* A, const int* lda, C* w, C* VL, const int* ldvl, C* VR, const int* ldvr,
-            C* work, const int* lwork, double* rwork, int* info, std::size_t, std::size_t);
-void dsyevd_(const char* job, const char* triangle, const int* n, double* A, const int* lda, double* w, double* work, const int* lwork,
-             int* iwork, const int* liwork, int* info, std::size_t, std::size_t);
-void zheevd_(const char* job, const char* triangle, const int* n, C* A, const int* lda, double* w, C* work, const int* lwork, double* rwork,
-             const int* lrwork, int* iwork, const int* liwork, int* info, std::size_t, std::size_t);
+void dgesdd_(const char* job, const int* m, const int* n, double* A, const int* lda, double* s, double* U,
+             const int* ldu, double* Vt, const int* ldvt, double* work, const int* lwork, int* iwork, int* info,
+             std::size_t);
+void zgesdd_(const char* job, const int* m, const int* n, C* A, const int* lda, double* s, C* U, const int* ldu, C* Vt,
+             const int* ldvt, C* work, const int* lwork, double* rwork, int* iwork, int* info, std::size_t);
+void dgeev_(const char* left, const char* right, const int* n, double* A, const int* lda, double* re, double* im,
+            double* VL, const int* ldvl, double* VR, const int* ldvr, double* work, const int* lwork, int* info,
+            std::size_t, std::size_t);
+void zgeev_(const char* left, const char* right, const int* n, C* A, const int* lda, C* w, C* VL, const int* ldvl,
+            C* VR, const int* ldvr, C* work, const int* lwork, double* rwork, int* info, std::size_t, std::size_t);
+void dsyevd_(const char* job, const char* triangle, const int* n, double* A, const int* lda, double* w, double* work,
+             const int* lwork, int* iwork, const int* liwork, int* info, std::size_t, std::size_t);
+void zheevd_(const char* job, const char* triangle, const int* n, C* A, const int* lda, double* w, C* work,
+             const int* lwork, double* rwork, const int* lrwork, int* iwork, const int* liwork, int* info, std::size_t,
+             std::size_t);
 }
 
 namespace stiefel {
@@ -44,7 +49,11 @@ template <class T> constexpr bool real = std::is_same_v<T, double>;
 /// What LAPACK wants to know of a matrix.
 template <class T> struct View {
   explicit View(Mat<T> A)
-      : m(int(A.rows())), n(int(A.cols())), k(std::min(m, n)), lda(int(std::max<Index>(A.outerStride(), 1))), data(A.data()) {
+      : m(int(A.rows())),
+        n(int(A.cols())),
+        k(std::min(m, n)),
+        lda(int(std::max<Index>(A.outerStride(), 1))),
+        data(A.data()) {
     STIEFEL_ASSERT(A.innerStride() == 1);
   }
   int m, n, k, lda;
@@ -53,19 +62,24 @@ template <class T> struct View {
 
 template <class T> View<T> finite(Mat<T> A, const char* wanted) {
   if (!A.allFinite())
-    throw Error(fmt::format("the {} of a matrix with NaN or Inf cannot be computed; lower the rate or clip the gradient", wanted),
-                Exit::diverged);
+    throw Error(
+        fmt::format("the {} of a matrix with NaN or Inf cannot be computed; lower the rate or clip the gradient",
+                    wanted),
+        Exit::diverged);
   return View<T>(A);
 }
 
 void demand_success(const char* driver, int info) {
   if (info > 0)
-    throw Error(fmt::format("LAPACK's {} did not converge (info = {}); the matrix is too badly scaled", driver, info), Exit::diverged);
+    throw Error(fmt::format("LAPACK's {} did not converge (info = {}); the matrix is too badly scaled", driver, info),
+                Exit::diverged);
   STIEFEL_ASSERT(info == 0);
 }
 
 void demand_regular(int info) {
-  if (info > 0) throw Error(fmt::format("a matrix to be inverted is singular: pivot {} is zero; lower the rate", info), Exit::diverged);
+  if (info > 0)
+    throw Error(fmt::format("a matrix to be inverted is singular: pivot {} is zero; lower the rate", info),
+                Exit::diverged);
   STIEFEL_ASSERT(info == 0);
 }
 
@@ -87,14 +101,16 @@ template <class T> void gesdd(char job, const View<T>& A, std::span<double> s, c
   STIEFEL_ASSERT(Index(s.size()) == A.k);
   if (A.k == 0) return;
   std::vector<int> integers(std::size_t(8 * A.k));
-  std::vector<double> reals(real<T> ? 1 : std::size_t(A.k) * std::max(5 * A.k + 7, 2 * std::max(A.m, A.n) + 2 * A.k + 1));
+  std::vector<double> reals(real<T> ? 1
+                                    : std::size_t(A.k) * std::max(5 * A.k + 7, 2 * std::max(A.m, A.n) + 2 * A.k + 1));
   int info = 0;
   with_workspace<T>([&](T* work, int size) {
     if constexpr (real<T>)
-      dgesdd_(&job, &A.m, &A.n, A.data, &A.lda, s.data(), U.data, &U.lda, Vh.data, &Vh.lda, work, &size, integers.data(), &info, 1);
+      dgesdd_(&job, &A.m, &A.n, A.data, &A.lda, s.data(), U.data, &U.lda, Vh.data, &Vh.lda, work, &size,
+              integers.data(), &info, 1);
     else
-      zgesdd_(&job, &A.m, &A.n, A.data, &A.lda, s.data(), U.data, &U.lda, Vh.data, &Vh.lda, work, &size, reals.data(), integers.data(),
-              &info, 1);
+      zgesdd_(&job, &A.m, &A.n, A.data, &A.lda, s.data(), U.data, &U.lda, Vh.data, &Vh.lda, work, &size, reals.data(),
+              integers.data(), &info, 1);
     demand_success("gesdd", info);
   });
 }
@@ -108,10 +124,11 @@ template <class T> void evd(char job, const View<T>& A, std::span<double> values
   int info = 0;
   with_workspace<T>([&](T* work, int size) {
     if constexpr (real<T>)
-      dsyevd_(&job, "L", &A.n, A.data, &A.lda, values.data(), work, &size, integers.data(), &integers_size, &info, 1, 1);
+      dsyevd_(&job, "L", &A.n, A.data, &A.lda, values.data(), work, &size, integers.data(), &integers_size, &info, 1,
+              1);
     else
-      zheevd_(&job, "L", &A.n, A.data, &A.lda, values.data(), work, &size, reals.data(), &reals_size, integers.data(), &integers_size,
-              &info, 1, 1);
+      zheevd_(&job, "L", &A.n, A.data, &A.lda, values.data(), work, &size, reals.data(), &reals_size, integers.data(),
+              &integers_size, &info, 1, 1);
     demand_success("syevd", info);
   });
 }
@@ -174,8 +191,12 @@ template <class T> void orthonormalise(Mat<T> matrix) {
     if (diagonal[j] < 0) matrix.col(j) = -matrix.col(j);
 }
 
-template <class T> void hermitian_eigen(Mat<T> A, std::span<double> values) { evd('V', finite(A, "eigenvectors"), values); }
-template <class T> void hermitian_eigenvalues(Mat<T> A, std::span<double> values) { evd('N', finite(A, "eigenvalues"), values); }
+template <class T> void hermitian_eigen(Mat<T> A, std::span<double> values) {
+  evd('V', finite(A, "eigenvectors"), values);
+}
+template <class T> void hermitian_eigenvalues(Mat<T> A, std::span<double> values) {
+  evd('N', finite(A, "eigenvalues"), values);
+}
 
 template <class T> void singular_value_decomposition(Mat<T> A, Mat<T> U, std::span<double> s, Mat<T> Vh) {
   const View<T> a = finite(A, "singular values"), u(U), vh(Vh);
@@ -198,14 +219,17 @@ template <class T> void eigenvalues(Mat<T> matrix, std::span<C> values) {
   int info = 0;
   with_workspace<T>([&](T* work, int size) {
     if constexpr (real<T>)
-      dgeev_("N", "N", &A.n, A.data, &A.lda, re.data(), im.data(), nullptr, &one, nullptr, &one, work, &size, &info, 1, 1);
+      dgeev_("N", "N", &A.n, A.data, &A.lda, re.data(), im.data(), nullptr, &one, nullptr, &one, work, &size, &info, 1,
+             1);
     else
-      zgeev_("N", "N", &A.n, A.data, &A.lda, values.data(), nullptr, &one, nullptr, &one, work, &size, re.data(), &info, 1, 1);
+      zgeev_("N", "N", &A.n, A.data, &A.lda, values.data(), nullptr, &one, nullptr, &one, work, &size, re.data(), &info,
+             1, 1);
     demand_success("geev", info);
   });
   if constexpr (real<T>)
     for (int i = 0; i < A.n; ++i) values[i] = {re[i], im[i]};
-  // The moduli of a conjugate pair may differ in the last bit of std::abs only if its arguments do, and those are exact negatives.
+  // The moduli of a conjugate pair may differ in the last bit of std::abs only if its arguments do, and those are exact
+  // negatives.
   std::stable_sort(values.begin(), values.end(), [](const C& a, const C& b) { return std::abs(a) > std::abs(b); });
 }
 

@@ -44,7 +44,8 @@ template <class S> void require_values(CMat<S> output, const Targets<S>& targets
 
 }  // namespace
 
-// With M = max_j o_j reached at j = a: ℓ = M − o_l + ln(1 + Σ_{j≠a} exp(o_j − M)), which stays exact for losses far below 1.
+// With M = max_j o_j reached at j = a: ℓ = M − o_l + ln(1 + Σ_{j≠a} exp(o_j − M)), which stays exact for losses far
+// below 1.
 template <class S> double softmax_cross_entropy(CMat<S> output, const Targets<S>& targets, Mat<S> doutput) {
   return weighted_sum(output, targets, doutput, [&](const auto& o, Index c, Column<S> d) {
     const Index label = label_of(targets, c, o.size());

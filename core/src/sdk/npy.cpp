@@ -1,4 +1,5 @@
-// The header is a Python literal; only the three keys that every NumPy writes are understood, everything else is refused.
+// The header is a Python literal; only the three keys that every NumPy writes are understood, everything else is
+// refused.
 #include <stiefel/npy.hpp>
 
 #include <fmt/format.h>
@@ -100,7 +101,8 @@ class HeaderReader {
       std::uint64_t number = 0;
       const auto [end, error] = std::from_chars(text_.data() + next_, text_.data() + text_.size(), number);
       if (error != std::errc()) fail("expected a number in shape");
-      if (numbers.size() == 4) throw Error(fmt::format("{}: arrays of more than four dimensions are not supported", file_), Exit::data);
+      if (numbers.size() == 4)
+        throw Error(fmt::format("{}: arrays of more than four dimensions are not supported", file_), Exit::data);
       next_ = std::size_t(end - text_.data());
       numbers.push_back(number);
       if (!accept(',') && peek() != ')') fail("a comma is missing in shape");
@@ -115,7 +117,8 @@ class HeaderReader {
 
 /// Where the header starts and ends; versions 2 and 3 have a length of four bytes instead of two.
 std::pair<std::size_t, std::size_t> header_range(std::string_view bytes, const std::string& file) {
-  if (!bytes.starts_with("\x93NUMPY")) throw Error(fmt::format("{}: not an .npy file; save it with numpy.save", file), Exit::data);
+  if (!bytes.starts_with("\x93NUMPY"))
+    throw Error(fmt::format("{}: not an .npy file; save it with numpy.save", file), Exit::data);
   const int version = bytes.size() > 6 ? bytes[6] : 0;
   const std::size_t start = version == 1 ? 10 : 12;
   if (version < 1 || version > 3 || (bytes.size() > 7 && bytes[7] != 0))
@@ -156,8 +159,8 @@ std::size_t checked_count(const Header& header, std::size_t size, std::size_t pr
     count *= fits ? extent : 1;
   }
   if (!fits || count * size != present)
-    throw Error(fmt::format("{}: the header describes {} numbers of {} bytes, but {} bytes follow it", file, fmt::join(header.shape, " × "),
-                            size, present),
+    throw Error(fmt::format("{}: the header describes {} numbers of {} bytes, but {} bytes follow it", file,
+                            fmt::join(header.shape, " × "), size, present),
                 Exit::data);
   return count;
 }
@@ -180,9 +183,12 @@ Npy parse_npy(std::span<const std::byte> given, const std::string& file) {
   const std::string_view bytes(reinterpret_cast<const char*>(given.data()), given.size());
   const auto [start, end] = header_range(bytes, file);
   const Header header = HeaderReader(bytes.substr(start, end - start), file).read();
-  const Type* type = std::find_if(std::begin(types), std::end(types), [&](const Type& t) { return t.name == header.type; });
+  const Type* type =
+      std::find_if(std::begin(types), std::end(types), [&](const Type& t) { return t.name == header.type; });
   if (type == std::end(types))
-    throw Error(fmt::format("{}: unsupported numbers of type {}; save array.astype('<f8') or '<i8'", file, shown(header.type)), Exit::data);
+    throw Error(
+        fmt::format("{}: unsupported numbers of type {}; save array.astype('<f8') or '<i8'", file, shown(header.type)),
+        Exit::data);
   const std::size_t size = type->size;
   Npy array{header.shape, std::vector<double>(checked_count(header, size, bytes.size() - end, file))};
   for (std::size_t i = 0; i < array.values.size(); ++i) array.values[i] = type->convert(bytes.data() + end + i * size);
@@ -191,7 +197,8 @@ Npy parse_npy(std::span<const std::byte> given, const std::string& file) {
 }
 
 Npy read_npy(const std::filesystem::path& path) {
-  if (!std::filesystem::is_regular_file(path)) throw Error(fmt::format("there is no file {}", path.string()), Exit::data);
+  if (!std::filesystem::is_regular_file(path))
+    throw Error(fmt::format("there is no file {}", path.string()), Exit::data);
   std::ifstream stream(path, std::ios::binary);
   const std::string bytes(std::istreambuf_iterator<char>(stream), {});
   if (!stream) throw Error(fmt::format("cannot read {}", path.string()), Exit::data);

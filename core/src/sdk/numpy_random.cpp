@@ -10,7 +10,8 @@ namespace stiefel {
 
 NumpyRandomState::NumpyRandomState(std::uint32_t seed) : generator_(seed) {}
 
-// Uniform on 0 … largest: draws of 32 bits, cut to the bits of `largest`, until one fits. Nothing is drawn for largest = 0.
+// Uniform on 0 … largest: draws of 32 bits, cut to the bits of `largest`, until one fits. Nothing is drawn for largest
+// = 0.
 std::uint32_t NumpyRandomState::masked(std::uint32_t largest) {
   if (largest == 0) return 0;
   const std::uint32_t mask = ~std::uint32_t(0) >> std::countl_zero(largest);

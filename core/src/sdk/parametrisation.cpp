@@ -1,4 +1,5 @@
-// What every parametrisation has for nothing: default bodies, dense maps, skew-symmetric matrices by their lower triangle.
+// What every parametrisation has for nothing: default bodies, dense maps, skew-symmetric matrices by their lower
+// triangle.
 #include <stiefel/parametrisation.hpp>
 
 #include <algorithm>
@@ -10,8 +11,8 @@ namespace stiefel {
 
 Shape Shape::square(const char* plugin) const {
   if (rows == cols) return *this;
-  throw Error(std::string(plugin) + " needs a square map, but this one has " + std::to_string(rows) + " rows and " + std::to_string(cols) +
-              " columns; choose a parametrisation that can be rectangular, such as dense");
+  throw Error(std::string(plugin) + " needs a square map, but this one has " + std::to_string(rows) + " rows and " +
+              std::to_string(cols) + " columns; choose a parametrisation that can be rectangular, such as dense");
 }
 
 template <class S> Parametrisation<S>::~Parametrisation() = default;
@@ -38,7 +39,8 @@ template <class S> void Parametrisation<S>::pullback(CBlocks<S>, CMat<S>, CMat<S
 template <class S> CMat<S> Parametrisation<S>::matrix() const { return cmat<S>(nullptr, 0, 0, 0); }
 template <class S> Claim Parametrisation<S>::claim() const { return {}; }
 template <class S> Cost Parametrisation<S>::cost(Index columns) const {
-  const double n = double(rows()), m = double(cols()), c = double(columns);  // exact for a matrix; accumulate adds to its sum
+  const double n = double(rows()), m = double(cols()),
+               c = double(columns);  // exact for a matrix; accumulate adds to its sum
   return {0, n * (2 * m - 1) * c, m * (2 * n - 1) * c, 2 * n * m * c, 0, 0, 0};
 }
 template <class S> void Parametrisation<S>::record(Recorder&) const {}
@@ -70,14 +72,17 @@ template <class S> Spectrum Parametrisation<S>::spectrum() const {
   return spectrum_of(C);
 }
 
-template <class S> Dense<S>::Dense(Shape shape) : Parametrisation<S>(shape), W_(Matrix<S>::Zero(shape.rows, shape.cols)) {}
+template <class S> Dense<S>::Dense(Shape shape)
+    : Parametrisation<S>(shape), W_(Matrix<S>::Zero(shape.rows, shape.cols)) {}
 template <class S> Dense<S>::~Dense() = default;
 template <class S> CMat<S> Dense<S>::matrix() const { return cview(W_); }
 
 template <class S> void Dense<S>::refresh(CBlocks<S> theta) { this->materialise(theta, view(W_)); }
 
 template <class S> void Dense<S>::apply(CMat<S> X, Mat<S> Y, Scratch<S>&) const { Y.noalias() = W_ * X; }
-template <class S> void Dense<S>::apply_adjoint(CMat<S> dY, Mat<S> dX, Scratch<S>&) const { dX.noalias() = W_.transpose() * dY; }
+template <class S> void Dense<S>::apply_adjoint(CMat<S> dY, Mat<S> dX, Scratch<S>&) const {
+  dX.noalias() = W_.transpose() * dY;
+}
 
 template <class S> void Dense<S>::accumulate(CMat<S> X, CMat<S> dY, std::span<S> sum, Scratch<S>&) const {
   as_matrix(sum, this->rows(), this->cols()).noalias() += dY * X.transpose();

@@ -34,7 +34,9 @@ template <class S> std::vector<BlockSpec> Cell<S>::blocks() const { return {}; }
 template <class S> void Cell<S>::initialise(Blocks<S>, Rng&) const {}
 template <class S> void Cell<S>::initialise_bias(std::span<S>) const {}
 template <class S> Index Cell<S>::scratch(Index) const { return 0; }
-template <class S> double Cell<S>::kink_distance(const Chunk<S>&, CBlocks<S>) const { return std::numeric_limits<double>::infinity(); }
+template <class S> double Cell<S>::kink_distance(const Chunk<S>&, CBlocks<S>) const {
+  return std::numeric_limits<double>::infinity();
+}
 template <class S> double Cell<S>::flops(Index) const { return 0; }
 template <class S> void Cell<S>::serialise(Archive&) {}
 

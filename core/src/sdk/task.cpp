@@ -40,7 +40,9 @@ template <class S> Task<S>::~Task() = default;
 template <class S> std::vector<Metric> Task<S>::metrics() const { return {}; }
 template <class S> void Task<S>::measure(CMat<S>, const Targets<S>&, std::span<Ratio>) const {}
 template <class S> double Task<S>::baseline() const { return std::numeric_limits<double>::quiet_NaN(); }
-template <class S> void Task<S>::trivial(Index, std::span<S> output) const { std::fill(output.begin(), output.end(), S(0)); }
+template <class S> void Task<S>::trivial(Index, std::span<S> output) const {
+  std::fill(output.begin(), output.end(), S(0));
+}
 template <class S> std::vector<DataFile> Task<S>::files() const { return {}; }
 template <class S> bool Task<S>::reports() const { return false; }
 template <class S> void Task<S>::report(Index, const Batch<S>&, CMat<S>, Outcome&) const {}
@@ -58,11 +60,14 @@ struct Shuffle::Order {
   std::array<Pass, 2> passes;
 };
 
-Shuffle::Shuffle(Index size, std::uint64_t seed) : size_(size), seed_(seed), order_(std::make_unique<Order>()) { STIEFEL_ASSERT(size > 0); }
+Shuffle::Shuffle(Index size, std::uint64_t seed) : size_(size), seed_(seed), order_(std::make_unique<Order>()) {
+  STIEFEL_ASSERT(size > 0);
+}
 Shuffle::~Shuffle() = default;
 
 std::int64_t Shuffle::item(std::uint64_t running) const {
-  const std::uint64_t number = running / static_cast<std::uint64_t>(size_), place = running % static_cast<std::uint64_t>(size_);
+  const std::uint64_t number = running / static_cast<std::uint64_t>(size_),
+                      place = running % static_cast<std::uint64_t>(size_);
   const std::lock_guard lock(order_->mutex);
   Order::Pass& pass = order_->passes[number % 2];
   if (pass.number != number) {

@@ -37,7 +37,8 @@ bool of_mpi(std::string_view variable) {
 std::vector<std::string> environment_of_child() {
   std::vector<std::string> variables = {fmt::format("STIEFEL_PARENT={}", ::getpid())};
   for (char** variable = environ; *variable; ++variable)
-    if (!of_mpi(*variable) && !std::string_view(*variable).starts_with("STIEFEL_PARENT=")) variables.emplace_back(*variable);
+    if (!of_mpi(*variable) && !std::string_view(*variable).starts_with("STIEFEL_PARENT="))
+      variables.emplace_back(*variable);
   return variables;
 }
 
@@ -81,7 +82,8 @@ CoreShares::CoreShares(int places, int threads) {
 cpu_set_t CoreShares::of(int place) const {
   cpu_set_t set;
   CPU_ZERO(&set);
-  for (int i = 0; i < threads_; ++i) CPU_SET(cores_[std::size_t((first_ + place) * threads_ + i) % cores_.size()], &set);
+  for (int i = 0; i < threads_; ++i)
+    CPU_SET(cores_[std::size_t((first_ + place) * threads_ + i) % cores_.size()], &set);
   return set;
 }
 
@@ -108,12 +110,14 @@ pid_t start_child(const std::vector<std::string>& words, const std::filesystem::
   int fault;
   {
     const Pinned pinned(cores);
-    fault = posix_spawn(&child, arguments[0].c_str(), &files, &attributes, pointers(arguments).data(), pointers(environment).data());
+    fault = posix_spawn(&child, arguments[0].c_str(), &files, &attributes, pointers(arguments).data(),
+                        pointers(environment).data());
   }
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&files);
   if (fault != 0)
-    throw Error(fmt::format("cannot start a run with its output in {}: {}", log.string(), std::strerror(fault)), Exit::exhausted);
+    throw Error(fmt::format("cannot start a run with its output in {}: {}", log.string(), std::strerror(fault)),
+                Exit::exhausted);
   return child;
 }
 

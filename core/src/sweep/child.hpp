@@ -11,8 +11,8 @@
 
 namespace stiefel {
 
-/// The cores of this process, divided among the places of its workers. With other processes of `mpirun` on this host, their cores
-/// are not used.
+/// The cores of this process, divided among the places of its workers. With other processes of `mpirun` on this host,
+/// their cores are not used.
 class CoreShares {
  public:
   /// `threads` of each place; 0: an equal share of the cores.

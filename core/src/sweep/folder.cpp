@@ -21,7 +21,8 @@ namespace fs = std::filesystem;
 
 std::string assignments(const std::vector<std::string>& keys, const SweepRun& run) {
   std::string text;
-  for (std::size_t k = 0; k < keys.size(); ++k) text += fmt::format("{}{}={}", k == 0 ? "" : ", ", keys[k], run.values[k]);
+  for (std::size_t k = 0; k < keys.size(); ++k)
+    text += fmt::format("{}{}={}", k == 0 ? "" : ", ", keys[k], run.values[k]);
   return text;
 }
 
@@ -39,22 +40,25 @@ std::string description(const Sweep& sweep) {
 }
 
 [[noreturn]] void damaged(const fs::path& path, const std::string& reason) {
-  throw Error(fmt::format("{} is damaged: {}; `stiefel sweep run` with the sweep's file rewrites it", path.string(), reason),
-              Exit::damaged);
+  throw Error(
+      fmt::format("{} is damaged: {}; `stiefel sweep run` with the sweep's file rewrites it", path.string(), reason),
+      Exit::damaged);
 }
 
 void read_description(const fs::path& path, const std::string& text, Sweep& sweep) {
   try {
     const nlohmann::json json = nlohmann::json::parse(text);
     if (json.at("format") != 1)
-      throw Error(fmt::format("{} has format {}, but this stiefel reads only format 1", path.string(), json.at("format").dump()),
+      throw Error(fmt::format("{} has format {}, but this stiefel reads only format 1", path.string(),
+                              json.at("format").dump()),
                   Exit::damaged);
     sweep.name = json.at("name");
     if (!json.contains("halving")) return;
     const nlohmann::json& halving = json.at("halving");
     sweep.halving = Halving{halving.at("metric"), halving.at("factor"), halving.at("rungs")};
     const std::vector<Index>& rungs = sweep.halving->rungs;
-    if (sweep.halving->factor < 2 || std::ranges::adjacent_find(rungs, std::greater_equal()) != rungs.end() || rungs.front() < 1)
+    if (sweep.halving->factor < 2 || std::ranges::adjacent_find(rungs, std::greater_equal()) != rungs.end() ||
+        rungs.front() < 1)
       damaged(path, "its halving has a factor below 2, or rungs that do not increase");
   } catch (const nlohmann::json::exception& error) {
     damaged(path, error.what());
@@ -119,10 +123,11 @@ void add_to_sweep(const fs::path& folder, const Sweep& sweep, const std::string&
 }
 
 SweepFolder::SweepFolder(fs::path folder) : folder_(std::move(folder)) {
-  const std::optional<std::string> runs = content_if_there(folder_ / "runs.tsv"), json = content_if_there(folder_ / "sweep.json");
+  const std::optional<std::string> runs = content_if_there(folder_ / "runs.tsv"),
+                                   json = content_if_there(folder_ / "sweep.json");
   if (!runs || !json)
-    throw Error(fmt::format("{} is not a sweep folder: it has no {}; `stiefel sweep run FILE` creates one, sweeps/NAME", folder_.string(),
-                            json ? "runs.tsv" : "sweep.json"));
+    throw Error(fmt::format("{} is not a sweep folder: it has no {}; `stiefel sweep run FILE` creates one, sweeps/NAME",
+                            folder_.string(), json ? "runs.tsv" : "sweep.json"));
   read_description(folder_ / "sweep.json", *json, sweep_);
   read_table(folder_ / "runs.tsv", *runs, sweep_);
   sweep_.combinations = sweep_.runs.size();
@@ -143,7 +148,8 @@ std::vector<fs::path> SweepFolder::other_runs() const {
   for (const auto& name : fs::directory_iterator(runs()))
     if (name.is_directory())
       for (const auto& folder : fs::directory_iterator(name))
-        if (!planned.contains(folder.path()) && fs::exists(folder.path() / "config.yaml")) others.push_back(folder.path());
+        if (!planned.contains(folder.path()) && fs::exists(folder.path() / "config.yaml"))
+          others.push_back(folder.path());
   return others;
 }
 

@@ -28,7 +28,9 @@ Judged judged(const SweepFolder& folder, const SweepRun& run) {
   const ResultReader reader(path);
   const auto direction = [&](const std::string& metric) {
     const std::string column = "/epochs/" + metric;
-    return reader.exists(column) && reader.has_attribute(column, "description") ? reader.text_attribute(column, "description") : "";
+    return reader.exists(column) && reader.has_attribute(column, "description")
+               ? reader.text_attribute(column, "description")
+               : "";
   };
   const std::string& metric = folder.sweep().halving->metric;
   const bool highest = direction(metric) == "higher is better";
@@ -36,7 +38,8 @@ Judged judged(const SweepFolder& folder, const SweepRun& run) {
     std::vector<std::string> metrics = reader.children("/epochs");
     std::erase_if(metrics, [&](const std::string& name) { return !direction(name).ends_with("is better"); });
     throw Error(
-        fmt::format("sweep.halving.metric: {} has no {}; its evaluations have {}: correct the file and continue with `stiefel sweep run`",
+        fmt::format("sweep.halving.metric: {} has no {}; its evaluations have {}: correct the file and continue with "
+                    "`stiefel sweep run`",
                     path.string(), metric, fmt::join(metrics, ", ")));
   }
   return {reader.read("/epochs/step").values, reader.read("/epochs/" + metric).values, highest};
@@ -51,34 +54,39 @@ double value_at(const Judged& run, Index step) {
 /// Also for a run that already continues: what it stored up to the step does not change.
 bool complete(const RunLook& look, Index step) { return look.ended() || look.step >= step; }
 
-void write_rung(const SweepFolder& folder, Index step, const std::vector<std::size_t>& runs, const std::vector<double>& values,
-                const std::vector<std::size_t>& chosen) {
+void write_rung(const SweepFolder& folder, Index step, const std::vector<std::size_t>& runs,
+                const std::vector<double>& values, const std::vector<std::size_t>& chosen) {
   const fs::path path = folder.rung(step);
   std::error_code error;
   fs::create_directories(path.parent_path(), error);
   if (error) throw file_error("making", path.parent_path(), error.value());
   std::string text = fmt::format("id\t{}\tgoes_on\n", folder.sweep().halving->metric);
   for (std::size_t i = 0; i < runs.size(); ++i)
-    text += fmt::format("{}\t{}\t{}\n", folder.sweep().runs[runs[i]].id, values[i], std::ranges::find(chosen, i) != chosen.end() ? 1 : 0);
+    text += fmt::format("{}\t{}\t{}\n", folder.sweep().runs[runs[i]].id, values[i],
+                        std::ranges::find(chosen, i) != chosen.end() ? 1 : 0);
   const DirectoryGuard one_writer(path.parent_path());
   replace_when_new(path, text);
 }
 
 }  // namespace
 
-std::size_t number_going_on(std::size_t runs, Index factor) { return std::max<std::size_t>(1, runs / std::size_t(factor)); }
+std::size_t number_going_on(std::size_t runs, Index factor) {
+  return std::max<std::size_t>(1, runs / std::size_t(factor));
+}
 
 std::vector<std::size_t> best_of(const std::vector<double>& values, Index factor, bool highest) {
   std::vector<std::size_t> order(values.size());
   std::iota(order.begin(), order.end(), std::size_t(0));
   std::erase_if(order, [&](std::size_t i) { return std::isnan(values[i]); });
-  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return highest ? values[a] > values[b] : values[a] < values[b]; });
+  std::ranges::stable_sort(
+      order, [&](std::size_t a, std::size_t b) { return highest ? values[a] > values[b] : values[a] < values[b]; });
   order.resize(std::min(order.size(), number_going_on(values.size(), factor)));
   std::ranges::sort(order);
   return order;
 }
 
-std::vector<std::size_t> Rungs::going_on(Index step, const std::vector<std::size_t>& runs, const std::vector<RunLook>& looks) {
+std::vector<std::size_t> Rungs::going_on(Index step, const std::vector<std::size_t>& runs,
+                                         const std::vector<RunLook>& looks) {
   const auto decided = decided_.find(step);
   if (decided != decided_.end() && decided->second.runs == runs) return decided->second.going_on;
   const Sweep& sweep = folder_.sweep();
@@ -102,8 +110,9 @@ std::vector<std::size_t> Rungs::going_on(Index step, const std::vector<std::size
 std::string Rungs::nobody(const std::vector<RunLook>& looks) {
   const std::vector<Target> all = targets(looks);
   if (std::ranges::count(all, true, &Target::left_out) != std::ssize(all)) return {};
-  return fmt::format("no run continues: none has a value of {} where they are compared (NaN, or it failed earlier); see {}",
-                     folder_.sweep().halving->metric, (folder_.path() / "rungs").string());
+  return fmt::format(
+      "no run continues: none has a value of {} where they are compared (NaN, or it failed earlier); see {}",
+      folder_.sweep().halving->metric, (folder_.path() / "rungs").string());
 }
 
 void Rungs::require_metric(const SweepRun& run) const { judged(folder_, run); }

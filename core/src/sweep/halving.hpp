@@ -1,6 +1,6 @@
-// Successive halving with synchronous rungs (Jamieson & Talwalkar 2016; sizes as in ASHA, Li et al. 2020): when all runs of a rung have
-// reached its step, the best ⌊n/factor⌋ of n, at least one, continue. The choice depends only on the runs' results, so it is the
-// same for any number of workers, in any order, and after any interruption.
+// Successive halving with synchronous rungs (Jamieson & Talwalkar 2016; sizes as in ASHA, Li et al. 2020): when all
+// runs of a rung have reached its step, the best ⌊n/factor⌋ of n, at least one, continue. The choice depends only on
+// the runs' results, so it is the same for any number of workers, in any order, and after any interruption.
 #pragma once
 
 #include <map>
@@ -33,7 +33,8 @@ class STIEFEL_API Rungs {
   struct Decision {
     std::vector<std::size_t> runs, going_on;
   };
-  std::vector<std::size_t> going_on(Index step, const std::vector<std::size_t>& runs, const std::vector<RunLook>& looks);
+  std::vector<std::size_t> going_on(Index step, const std::vector<std::size_t>& runs,
+                                    const std::vector<RunLook>& looks);
 
   const SweepFolder& folder_;
   std::map<Index, Decision> decided_;  // by step
@@ -41,8 +42,8 @@ class STIEFEL_API Rungs {
 
 /// ⌊runs/factor⌋, at least one.
 std::size_t number_going_on(std::size_t runs, Index factor);
-/// Indices of the best ⌊n/factor⌋ of n values, at least one, in the order of the runs. NaN is worst and does not continue; of equal values
-/// the first one does.
+/// Indices of the best ⌊n/factor⌋ of n values, at least one, in the order of the runs. NaN is worst and does not
+/// continue; of equal values the first one does.
 STIEFEL_API std::vector<std::size_t> best_of(const std::vector<double>& values, Index factor, bool highest);
 
 }  // namespace stiefel

@@ -14,16 +14,21 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t enough_problems = 10;
 
-std::optional<Halving> halving_of(const HalvingOptions& options, const Experiment& experiment, const Location& where, Problems& problems) {
+std::optional<Halving> halving_of(const HalvingOptions& options, const Experiment& experiment, const Location& where,
+                                  Problems& problems) {
   Halving halving{options.metric, options.factor, {}};
   const TrainOptions& train = experiment.train;
   if (train.steps == 0)
     problems.add(where, "sweep.halving: rungs are counted in steps; give train.steps instead of train.epochs");
   else if (options.first >= train.steps)
-    problems.add(where, fmt::format("sweep.halving.first must be below train.steps = {}, got {}", train.steps, options.first));
+    problems.add(where,
+                 fmt::format("sweep.halving.first must be below train.steps = {}, got {}", train.steps, options.first));
   else if (train.evaluate_every == 0 || train.evaluate_every > options.first)
-    problems.add(where, fmt::format("sweep.halving: runs are ranked by their evaluations; give a train.evaluate_every from 1 to first = {}",
-                                    options.first));
+    problems.add(
+        where,
+        fmt::format(
+            "sweep.halving: runs are ranked by their evaluations; give a train.evaluate_every from 1 to first = {}",
+            options.first));
   else
     for (Index rung = options.first;; rung *= options.factor) {
       halving.rungs.push_back(rung);
@@ -48,10 +53,12 @@ class Bases {
     const auto [place, is_new] = composed_.try_emplace(flow_text(files));
     std::optional<Composed>& composed = place->second;
     if (is_new) {
-      composed = compose_file(file_, overrides_, problems, files.kind == Node::Kind::sequence ? files.items : std::vector{files});
+      composed = compose_file(file_, overrides_, problems,
+                              files.kind == Node::Kind::sequence ? files.items : std::vector{files});
       if (composed && !same(composed->many, alone_.many))
         problems.add(files.where,
-                     fmt::format("sweep.extends: {} has its own seeds: or sweep:; only the sweep's file can have them", flow_text(files)));
+                     fmt::format("sweep.extends: {} has its own seeds: or sweep:; only the sweep's file can have them",
+                                 flow_text(files)));
     }
     return composed ? &*composed : nullptr;
   }
@@ -68,7 +75,8 @@ class Bases {
   std::map<std::string, std::optional<Composed>> composed_;
 };
 
-Sweep load_runs(const Composed& composed, Bases& bases, const SweepDescription& description, Registry& registry, Problems& problems) {
+Sweep load_runs(const Composed& composed, Bases& bases, const SweepDescription& description, Registry& registry,
+                Problems& problems) {
   Sweep sweep;
   sweep.source = composed.sources.front().text;
   sweep.keys = description.keys;
@@ -86,14 +94,16 @@ Sweep load_runs(const Composed& composed, Bases& bases, const SweepDescription& 
     const std::optional<LoadedExperiment> loaded = load_composed(std::move(one), {}, registry, problems);
     if (!loaded) continue;
     if (!sweep.name.empty() && sweep.name != loaded->experiment.name)
-      problems.add({composed.sources.front().path, 1, 1}, "the files of sweep.extends have different names; give the sweep a name");
+      problems.add({composed.sources.front().path, 1, 1},
+                   "the files of sweep.extends have different names; give the sweep a name");
     sweep.name = loaded->experiment.name;
     if (description.halving) {
-      std::optional<Halving> halving = halving_of(*description.halving, loaded->experiment, place_of_halving(composed), problems);
+      std::optional<Halving> halving =
+          halving_of(*description.halving, loaded->experiment, place_of_halving(composed), problems);
       if (sweep.halving && sweep.halving->rungs != halving->rungs)
-        problems.add(
-            place_of_halving(composed),
-            "sweep.halving: the runs have different numbers of steps and therefore different rungs; give them all the same number");
+        problems.add(place_of_halving(composed),
+                     "sweep.halving: the runs have different numbers of steps and therefore different rungs; give them "
+                     "all the same number");
       sweep.halving = std::move(halving);
     }
     if (!ids.insert(loaded->id).second) continue;

@@ -26,7 +26,9 @@ const RunDataset* below(const RunData& run, const std::string& group, const std:
   return nullptr;
 }
 
-Statistics singular_values(const RunData& run) { return statistics_of(last_row(below(run, "/spectrum/", "singular_values"))); }
+Statistics singular_values(const RunData& run) {
+  return statistics_of(last_row(below(run, "/spectrum/", "singular_values")));
+}
 
 double orthogonality_drift(const RunData& run) {
   const RunDataset* defects = below(run, "/orthogonality/", "defect_fro");

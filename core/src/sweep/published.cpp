@@ -105,9 +105,11 @@ PublishedRow read_row(const Node& item, const Node& node, Reader& reader) {
                 "a row needs paper, item, row and file");
   reader.demand(std::ranges::find(published_kinds, row.kind) != published_kinds.end(), node.where,
                 fmt::format("kind must be one of {}, got \"{}\"", fmt::join(published_kinds, ", "), row.kind));
-  reader.demand(row.certainty == "printed" || row.certainty == "remembered", node.where, "certainty must be printed or remembered");
+  reader.demand(row.certainty == "printed" || row.certainty == "remembered", node.where,
+                "certainty must be printed or remembered");
   reader.demand(row.timing() || !row.metric.empty(), node.where, "a row needs a metric");
-  reader.demand((row.kind == "curve") == std::isnan(row.value), node.where, "a row has a value unless its kind is curve");
+  reader.demand((row.kind == "curve") == std::isnan(row.value), node.where,
+                "a row has a value unless its kind is curve");
   reader.demand(!row.judge || row.kind == "curve", node.where, "judge is for rows of the kind curve");
   reader.demand(!row.timing() || (!row.unit.empty() && !row.bench.empty()), node.where, "a time needs unit and bench");
   return row;
@@ -116,19 +118,21 @@ PublishedRow read_row(const Node& item, const Node& node, Reader& reader) {
 void check_together(const PublishedResults& results, Reader& reader) {
   std::set<std::string> known;
   for (const PublishedRow& row : results.rows) {
-    reader.demand(known.insert(row.item_name() + "/" + row.row).second, row.where, fmt::format("the item has two rows \"{}\"", row.row));
+    reader.demand(known.insert(row.item_name() + "/" + row.row).second, row.where,
+                  fmt::format("the item has two rows \"{}\"", row.row));
     reader.demand(results.papers.contains(row.paper), row.where, fmt::format("there is no paper {}", row.paper));
   }
   for (const PublishedRow& row : results.rows)
-    reader.demand(!row.judge || row.judge->row.empty() || known.contains(row.item_name() + "/" + row.judge->row), row.where,
-                  fmt::format("the item has no row \"{}\"", row.judge ? row.judge->row : ""));
+    reader.demand(!row.judge || row.judge->row.empty() || known.contains(row.item_name() + "/" + row.judge->row),
+                  row.where, fmt::format("the item has no row \"{}\"", row.judge ? row.judge->row : ""));
 }
 
 }  // namespace
 
 std::string PublishedRow::item_name() const {
   std::string name = paper + "/";
-  for (const char letter : item) name += std::isalnum(static_cast<unsigned char>(letter)) || letter == '.' ? letter : '-';
+  for (const char letter : item)
+    name += std::isalnum(static_cast<unsigned char>(letter)) || letter == '.' ? letter : '-';
   for (std::size_t at; (at = name.find("--")) != name.npos;) name.erase(at, 1);
   return name;
 }

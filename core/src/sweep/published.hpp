@@ -53,8 +53,8 @@ struct STIEFEL_API PublishedResults {
   std::map<std::string, double> tolerances;  ///< by metric: how much worse a measured value may be
   std::vector<PublishedRow> rows;            ///< in the order of the file
 
-  /// Rows of a paper ("scornn"), an item ("scornn/table-1") or an experiment ("scornn/mnist_170"); every row if no names are given. Throws
-  /// Error with the nearest name for an unknown one.
+  /// Rows of a paper ("scornn"), an item ("scornn/table-1") or an experiment ("scornn/mnist_170"); every row if no
+  /// names are given. Throws Error with the nearest name for an unknown one.
   std::vector<const PublishedRow*> choose(const std::vector<std::string>& names) const;
 };
 

@@ -35,12 +35,14 @@ void read_timing(const nlohmann::json& document, ReproducedRow& row) {
 }
 
 /// Which of two measurements of a seed tells more.
-std::tuple<bool, bool, double, Index> rank(const Measurement& m) { return {m.state == "finished", !m.state.empty(), m.share, m.step}; }
+std::tuple<bool, bool, double, Index> rank(const Measurement& m) {
+  return {m.state == "finished", !m.state.empty(), m.share, m.step};
+}
 
 /// What a record calls a seed of a row: a changed criterion makes it another one.
 std::string recorded_name(const ReproducedRow& row, Index seed) {
-  return fmt::format("{}: {}, {}, seed {}", row.row->item_name(), row.row->row, row.row->judge ? published_text(row) : row.row->metric,
-                     seed);
+  return fmt::format("{}: {}, {}, seed {}", row.row->item_name(), row.row->row,
+                     row.row->judge ? published_text(row) : row.row->metric, seed);
 }
 
 nlohmann::json read_json(const std::filesystem::path& path, const char* writer) {
@@ -72,7 +74,9 @@ struct Reproduction::Planned {
   double share_of(const std::map<std::string, std::string>& configuration) const {
     const auto found = configuration.find(length_key());
     const TrainOptions& train = loaded.experiment.train;
-    return found == configuration.end() ? 0 : std::atof(found->second.c_str()) / double(std::max(train.steps, train.epochs));
+    return found == configuration.end()
+               ? 0
+               : std::atof(found->second.c_str()) / double(std::max(train.steps, train.epochs));
   }
   /// Of all that is given but the length of the training.
   std::string digest() const {
@@ -91,7 +95,8 @@ Reproduction::Planned Reproduction::plan(const PublishedRow& row, Index seed, do
   try {
     planned.loaded = load_experiment(published_.folder / row.file, overrides, registry_);
     const TrainOptions& train = planned.loaded.experiment.train;
-    const Index whole = std::max(train.steps, train.epochs), part = std::max<Index>(1, std::llround(double(whole) * budget));
+    const Index whole = std::max(train.steps, train.epochs),
+                part = std::max<Index>(1, std::llround(double(whole) * budget));
     if (part != whole) {
       overrides.push_back(fmt::format("train.{}={}", train.steps > 0 ? "steps" : "epochs", part));
       planned.loaded = load_experiment(published_.folder / row.file, overrides, registry_);
@@ -109,11 +114,13 @@ Reproduction::Planned Reproduction::plan(const PublishedRow& row, Index seed, do
   return planned;
 }
 
-std::vector<Measurement> Reproduction::measurements_of(const std::vector<std::pair<const PublishedRow*, Index>>& wanted) const {
+std::vector<Measurement> Reproduction::measurements_of(
+    const std::vector<std::pair<const PublishedRow*, Index>>& wanted) const {
   std::vector<Measurement> measurements;
   std::vector<Planned> plans;
   std::multimap<std::string, std::size_t> candidates;  // by id: which of the wanted
-  const std::optional<SweepFolder> folder = fs::exists(output_ / "runs.tsv") ? std::optional<SweepFolder>(output_) : std::nullopt;
+  const std::optional<SweepFolder> folder =
+      fs::exists(output_ / "runs.tsv") ? std::optional<SweepFolder>(output_) : std::nullopt;
   const bool planned_here = folder && folder->sweep().keys == plan_keys;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const auto& [row, seed] = wanted[i];
@@ -129,7 +136,9 @@ std::vector<Measurement> Reproduction::measurements_of(const std::vector<std::pa
   if (!fs::exists(output_)) return measurements;
 
   std::vector<fs::path> paths = find_runs({output_.string()});
-  const auto id_of = [](const fs::path& path) { return path.filename().string().substr(0, 10); };  // before the build of a neighbour
+  const auto id_of = [](const fs::path& path) {
+    return path.filename().string().substr(0, 10);
+  };  // before the build of a neighbour
   std::erase_if(paths, [&](const fs::path& path) { return !candidates.contains(id_of(path)); });
   RunRequest request;
   for (const auto& [row, seed] : wanted)
@@ -153,7 +162,8 @@ std::vector<Measurement> Reproduction::measurements_of(const std::vector<std::pa
   return measurements;
 }
 
-std::vector<ReproducedRow> Reproduction::look(const std::vector<const PublishedRow*>& rows, const fs::path& record) const {
+std::vector<ReproducedRow> Reproduction::look(const std::vector<const PublishedRow*>& rows,
+                                              const fs::path& record) const {
   std::set<std::string> items;
   for (const PublishedRow* row : rows) items.insert(row->item_name());
   std::vector<std::pair<const PublishedRow*, Index>> wanted;  // with the rows that others are compared with
@@ -165,7 +175,8 @@ std::vector<ReproducedRow> Reproduction::look(const std::vector<const PublishedR
       for (const Index seed : row.seeds) wanted.emplace_back(&row, seed);
   }
   const std::vector<Measurement> measurements = measurements_of(wanted);
-  const nlohmann::json timings = read_json(timings_, "tests/bench/run"), recorded = read_json(record, "`stiefel reproduce report`");
+  const nlohmann::json timings = read_json(timings_, "tests/bench/run"),
+                       recorded = read_json(record, "`stiefel reproduce report`");
   for (std::size_t at = 0; ReproducedRow & row : all) {
     if (row.row->timing()) {
       read_timing(timings, row);
@@ -194,7 +205,8 @@ std::string record_of(const std::vector<ReproducedRow>& rows) {
   for (const ReproducedRow& row : rows)
     for (const Measurement& seed : row.seeds)
       if (!row.row->timing() && (seed.state == "finished" || seed.state == "diverged"))
-        lines.push_back(fmt::format("  {}: {}", nlohmann::json(recorded_name(row, seed.seed)).dump(), json_of(seed).dump()));
+        lines.push_back(
+            fmt::format("  {}: {}", nlohmann::json(recorded_name(row, seed.seed)).dump(), json_of(seed).dump()));
   return fmt::format("{{\n{}\n}}\n", fmt::join(lines, ",\n"));
 }
 
@@ -213,10 +225,10 @@ Sweep Reproduction::missing(const std::vector<const PublishedRow*>& rows, double
     const Planned planned = plan(*row, seed, budget);
     if (measurements[i].state == "finished" && measurements[i].share >= planned.share * (1 - 1e-9)) continue;
     if (std::ranges::find(sweep.runs, planned.loaded.id, &SweepRun::id) != sweep.runs.end()) continue;
-    sweep.runs.push_back(
-        {planned.loaded.id,
-         {planned.loaded.experiment.name, row->file, joined(row->overrides), std::to_string(seed), fmt::format("{:.4g}", planned.share)},
-         planned.loaded.resolved_yaml});
+    sweep.runs.push_back({planned.loaded.id,
+                          {planned.loaded.experiment.name, row->file, joined(row->overrides), std::to_string(seed),
+                           fmt::format("{:.4g}", planned.share)},
+                          planned.loaded.resolved_yaml});
   }
   sweep.combinations = sweep.runs.size();
   return sweep;

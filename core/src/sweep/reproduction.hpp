@@ -1,7 +1,8 @@
 // Compares published results with measured ones: which runs belong to a row, their results, and how a row is judged.
 //
-// A run belongs to a row and a seed when its configuration has the row's hash. A run that was planned for the row also belongs to it, as
-// long as it agrees with every setting that the row's file gives: a default has then changed since. Runs of any build count.
+// A run belongs to a row and a seed when its configuration has the row's hash. A run that was planned for the row also
+// belongs to it, as long as it agrees with every setting that the row's file gives: a default has then changed since.
+// Runs of any build count.
 #pragma once
 
 #include <filesystem>
@@ -17,15 +18,20 @@ namespace stiefel {
 
 class STIEFEL_API Reproduction {
  public:
-  /// `output`: the folder of runs, which need not exist yet. `timings`: what `tests/bench/run --json` wrote; empty or missing: none.
-  Reproduction(const PublishedResults& published, std::filesystem::path output, std::filesystem::path timings, Registry& registry)
+  /// `output`: the folder of runs, which need not exist yet. `timings`: what `tests/bench/run --json` wrote; empty or
+  /// missing: none.
+  Reproduction(const PublishedResults& published, std::filesystem::path output, std::filesystem::path timings,
+               Registry& registry)
       : published_(published), output_(std::move(output)), timings_(std::move(timings)), registry_(registry) {}
 
-  /// What the runs of the folder came to. `record`: what record_of() wrote earlier, perhaps on another machine; it counts for a seed where
-  /// the folder has no run that tells more, as long as the row's file gives the same settings and the row has the same criterion.
-  std::vector<ReproducedRow> look(const std::vector<const PublishedRow*>& rows, const std::filesystem::path& record = {}) const;
+  /// What the runs of the folder came to. `record`: what record_of() wrote earlier, perhaps on another machine; it
+  /// counts for a seed where the folder has no run that tells more, as long as the row's file gives the same settings
+  /// and the row has the same criterion.
+  std::vector<ReproducedRow> look(const std::vector<const PublishedRow*>& rows,
+                                  const std::filesystem::path& record = {}) const;
 
-  /// The runs that rows still need with this part of the published budget, each once, except finished runs with this part or more.
+  /// The runs that rows still need with this part of the published budget, each once, except finished runs with this
+  /// part or more.
   Sweep missing(const std::vector<const PublishedRow*>& rows, double budget) const;
 
  private:

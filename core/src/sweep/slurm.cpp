@@ -1,4 +1,5 @@
-// The script asks SLURM for a signal two minutes before the time limit: then the run saves a checkpoint, and the element is queued again.
+// The script asks SLURM for a signal two minutes before the time limit: then the run saves a checkpoint, and the
+// element is queued again.
 #include "sweep/slurm.hpp"
 
 #include <fmt/format.h>
@@ -56,7 +57,8 @@ class Scripts {
     if (error) throw file_error("making", folder.path() / "slurm", error.value());
   }
 
-  /// Arrays NAME_0.sh, NAME_1.sh, … with this many elements in total; `runs` writes the lines that make the variable of that name.
+  /// Arrays NAME_0.sh, NAME_1.sh, … with this many elements in total; `runs` writes the lines that make the variable of
+  /// that name.
   std::vector<fs::path> write(const std::string& name, std::size_t elements,
                               const std::function<std::string(std::size_t first, std::size_t last)>& runs) const {
     std::vector<fs::path> written;
@@ -84,9 +86,11 @@ class Scripts {
     for (const std::string& option : options_.further) directive(option);
     std::vector<std::string> words;
     if (options_.threads > 0) words.insert(words.end(), {"--threads", std::to_string(options_.threads)});
-    if (!options_.data_directory.empty()) words.insert(words.end(), {"--data", shell_word(fs::absolute(options_.data_directory).string())});
-    return text + fmt::format("stiefel={}\nsweep={}\noptions=({})\n", shell_word(fs::read_symlink("/proc/self/exe").string()),
-                              shell_word(sweep_), fmt::join(words, " "));
+    if (!options_.data_directory.empty())
+      words.insert(words.end(), {"--data", shell_word(fs::absolute(options_.data_directory).string())});
+    return text + fmt::format("stiefel={}\nsweep={}\noptions=({})\n",
+                              shell_word(fs::read_symlink("/proc/self/exe").string()), shell_word(sweep_),
+                              fmt::join(words, " "));
   }
 
   const SweepFolder& folder_;
@@ -104,9 +108,10 @@ std::vector<std::vector<fs::path>> write_slurm_scripts(const SweepFolder& folder
     if (looks[i].state == SweepState::waiting || looks[i].state == SweepState::stopped) ids.push_back(sweep.runs[i].id);
   if (ids.empty()) return {};
   const Scripts scripts(folder, options);
-  std::vector<std::vector<fs::path>> stages = {scripts.write("array", ids.size(), [&](std::size_t first, std::size_t last) {
-    return fmt::format("runs=({})\n", fmt::join(ids.begin() + Index(first), ids.begin() + Index(last), " "));
-  })};
+  std::vector<std::vector<fs::path>> stages = {
+      scripts.write("array", ids.size(), [&](std::size_t first, std::size_t last) {
+        return fmt::format("runs=({})\n", fmt::join(ids.begin() + Index(first), ids.begin() + Index(last), " "));
+      })};
   if (!sweep.halving) return stages;
   const std::vector<Target> targets = Rungs(folder).targets(looks);
   auto runs = std::size_t(std::ranges::count(targets, false, &Target::left_out));
@@ -114,8 +119,8 @@ std::vector<std::vector<fs::path>> write_slurm_scripts(const SweepFolder& folder
   for (const Index step : sweep.halving->rungs) {
     if (present == 0 || step < present) continue;
     runs = number_going_on(runs, sweep.halving->factor);
-    stages.push_back(
-        scripts.write(fmt::format("after_{}", step), runs, [&](std::size_t first, std::size_t) { return runs_after(step, first); }));
+    stages.push_back(scripts.write(fmt::format("after_{}", step), runs,
+                                   [&](std::size_t first, std::size_t) { return runs_after(step, first); }));
   }
   return stages;
 }

@@ -42,10 +42,10 @@ struct Sweep {
   std::optional<Halving> halving;
 };
 
-/// Loads the configuration of every run. One Error holds the first things that are wrong, a line each, at the place of the value in the
-/// file. Nothing when the file describes a single run.
-STIEFEL_API std::optional<Sweep> load_sweep(const std::filesystem::path& file, const std::vector<std::string>& overrides,
-                                            Registry& registry);
+/// Loads the configuration of every run. One Error holds the first things that are wrong, a line each, at the place of
+/// the value in the file. Nothing when the file describes a single run.
+STIEFEL_API std::optional<Sweep> load_sweep(const std::filesystem::path& file,
+                                            const std::vector<std::string>& overrides, Registry& registry);
 
 /// Writes the plan; runs of an older plan that are still in it keep their folders. `command` is noted in sweep.yaml.
 STIEFEL_API void write_sweep(const std::filesystem::path& folder, const Sweep& sweep, const std::string& command);

@@ -24,7 +24,8 @@ Verdict verdict_of_curve(const ReproducedRow& row, const ReproducedRow* other) {
   if (!judge) return Verdict::shown;
   if (judge->kind == Criterion::Kind::better_than) {
     if (!other || other->count == 0 || other->share < 1) return Verdict::shown;
-    return (row.row->higher_is_better() ? row.mean > other->mean : row.mean < other->mean) ? Verdict::matched : Verdict::missed;
+    return (row.row->higher_is_better() ? row.mean > other->mean : row.mean < other->mean) ? Verdict::matched
+                                                                                           : Verdict::missed;
   }
   const auto judged = [](const Measurement& seed) { return !seed.counts() || seed.fulfilled; };
   return std::ranges::all_of(row.seeds, judged) ? Verdict::matched : Verdict::missed;
@@ -55,7 +56,8 @@ void judge(ReproducedRow& row, const std::vector<ReproducedRow>& all, const std:
   } else if (any([](const Measurement& seed) { return seed.state == "diverged"; })) {
     row.verdict = Verdict::diverged;
   } else if (row.count == 0) {
-    row.verdict = any([](const Measurement& seed) { return !seed.state.empty(); }) ? Verdict::unfinished : Verdict::none;
+    row.verdict =
+        any([](const Measurement& seed) { return !seed.state.empty(); }) ? Verdict::unfinished : Verdict::none;
   } else if (row.share < 1) {
     row.verdict = Verdict::part;
   } else if (row.row->kind == "curve") {
@@ -97,7 +99,8 @@ std::string state_of(const ReproducedRow& row) {
 std::string published_text(const ReproducedRow& reproduced) {
   const PublishedRow& row = *reproduced.row;
   if (!std::isnan(row.value))
-    return fmt::format("{:.4g}{}{}", row.value, row.unit.empty() ? "" : " " + row.unit, row.certainty == "remembered" ? " ?" : "");
+    return fmt::format("{:.4g}{}{}", row.value, row.unit.empty() ? "" : " " + row.unit,
+                       row.certainty == "remembered" ? " ?" : "");
   if (!row.judge) return "a figure";
   const Criterion& judge = *row.judge;
   const char *reached = row.higher_is_better() ? "≥" : "≤", *missed = row.higher_is_better() ? "<" : ">";
@@ -122,7 +125,8 @@ std::string measured_text(const ReproducedRow& row) {
   if (!row.row->judge || row.row->judge->kind != Criterion::Kind::reaches) return text;
   std::vector<std::string> steps;
   for (const Measurement& seed : row.seeds)
-    if (seed.state == "finished") steps.push_back(seed.reached_step < 0 ? "never" : fmt::format("step {}", seed.reached_step));
+    if (seed.state == "finished")
+      steps.push_back(seed.reached_step < 0 ? "never" : fmt::format("step {}", seed.reached_step));
   return text + fmt::format(" ({})", fmt::join(steps, ", "));
 }
 

@@ -40,7 +40,8 @@ struct Child {
 /// Number of the signal that somebody outside stopped or killed the run with, or 0.
 int stopped_by(int status) {
   const int number = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status) - 128;
-  return number == SIGKILL || number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGXCPU ? number : 0;
+  return number == SIGKILL || number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGXCPU ? number
+                                                                                                             : 0;
 }
 
 class Worker {
@@ -123,8 +124,8 @@ int Worker::work() {
   return exit_code();
 }
 
-/// Other workers that hold runs may need this one, when they die or when a rung is complete. The only run is not waited for once its
-/// owner has shown that it lives.
+/// Other workers that hold runs may need this one, when they die or when a rung is complete. The only run is not waited
+/// for once its owner has shown that it lives.
 bool Worker::nothing_left() {
   for (std::size_t run = 0; run < runs_.size(); ++run) {
     if ((only_ && *only_ != run) || given_up_[run] || targets_[run].left_out || settled(run)) continue;
@@ -145,7 +146,8 @@ std::string Worker::owner(std::size_t run) const {
 /// Whether a run stays as it is until its target changes.
 bool Worker::settled(std::size_t run) const {
   const RunLook& look = looks_[run];
-  return look.ended() || (look.state == SweepState::stopped && targets_[run].step > 0 && look.step >= targets_[run].step);
+  return look.ended() ||
+         (look.state == SweepState::stopped && targets_[run].step > 0 && look.step >= targets_[run].step);
 }
 
 void Worker::look_at_others() {
@@ -230,7 +232,8 @@ void Worker::ended(const Child& child, int status) {
   const std::size_t run = child.run;
   if (child.taken_away) {
     given_up_[run] = true;
-    return say_(fmt::format("{} was taken over by another worker, because this one did not renew its claim in time", label(run)));
+    return say_(fmt::format("{} was taken over by another worker, because this one did not renew its claim in time",
+                            label(run)));
   }
   if (const int number = stopped_by(status)) {
     given_up_[run] = true;
@@ -241,11 +244,13 @@ void Worker::ended(const Child& child, int status) {
   const std::string said = last_line(folder_.run(runs_[run]) / "worker.log", child.log_begin);
   if (WIFSIGNALED(status)) {
     const int number = WTERMSIG(status);
-    return fail(run, int(Exit::plugin), fmt::format("crashed: signal {} ({}); its last message: {}", number, ::strsignal(number), said));
+    return fail(run, int(Exit::plugin),
+                fmt::format("crashed: signal {} ({}); its last message: {}", number, ::strsignal(number), said));
   }
   const int code = WEXITSTATUS(status);
   look(run);
-  if (looks_[run].state == SweepState::finished) return say_(fmt::format("{} finished: {}", label(run), looks_[run].message));
+  if (looks_[run].state == SweepState::finished)
+    return say_(fmt::format("{} finished: {}", label(run), looks_[run].message));
   if (code == int(Exit::in_use)) {
     given_up_[run] = true;
     say_(fmt::format("{} is skipped: {}", label(run), said));
@@ -254,7 +259,8 @@ void Worker::ended(const Child& child, int status) {
     if (looks_[run].state == SweepState::stopped && child.target > 0 && looks_[run].step >= child.target)
       rungs_.require_metric(runs_[run]);
     else
-      fail(run, int(Exit::plugin), fmt::format("ended with exit code {} before it was finished, as if a plugin had called exit()", code));
+      fail(run, int(Exit::plugin),
+           fmt::format("ended with exit code {} before it was finished, as if a plugin had called exit()", code));
   } else {
     fail(run, code, code == int(Exit::diverged) ? looks_[run].message : said);
   }
@@ -293,7 +299,8 @@ void Worker::touch_claims_when_due() {
       ::kill(child.process, SIGKILL);
       continue;
     }
-    for (const fs::path& directory : {folder_.claim(runs_[child.run]), folder_.run(runs_[child.run])}) touch(directory / "lock");
+    for (const fs::path& directory : {folder_.claim(runs_[child.run]), folder_.run(runs_[child.run])})
+      touch(directory / "lock");
   }
 }
 
@@ -306,7 +313,8 @@ int Worker::exit_code() {
   for (std::size_t i = 0; i < runs_.size(); ++i) {
     if ((only_ && *only_ != i) || !wanted(i)) continue;
     if (looks_[i].state == SweepState::failed) return looks_[i].exit_code;
-    const bool at_target = targets_[i].left_out || (only_ && targets_[i].step > 0 && looks_[i].step >= targets_[i].step);
+    const bool at_target =
+        targets_[i].left_out || (only_ && targets_[i].step > 0 && looks_[i].step >= targets_[i].step);
     left = left || (looks_[i].state != SweepState::finished && !at_target);
   }
   if (!nobody.empty()) return int(Exit::diverged);

@@ -1,6 +1,7 @@
-// A worker takes free runs of a sweep, as many at a time as it has places, until none is left. Any number of workers, on
-// any hosts that share the folder, may work on a sweep: each run is claimed by a lock in claims/ID, which names its owner and is touched
-// while the owner lives. The claim of a dead process, or of one on another host that has not touched it for a time, is taken over.
+// A worker takes free runs of a sweep, as many at a time as it has places, until none is left. Any number of workers,
+// on any hosts that share the folder, may work on a sweep: each run is claimed by a lock in claims/ID, which names its
+// owner and is touched while the owner lives. The claim of a dead process, or of one on another host that has not
+// touched it for a time, is taken over.
 #pragma once
 
 #include <atomic>
@@ -31,9 +32,9 @@ struct WorkerOptions {
   std::string data_directory;   ///< given to the runs, if not empty
 };
 
-/// Works until nothing is left to do, here or at other workers, or until a signal or `stiefel sweep cancel`; then the runs save a
-/// checkpoint and stop. `say` is given a line for each run that ends. Returns the exit code of the program: 0 when every run is finished,
-/// that of the first failed run, 75 when runs are left, 128 + the signal.
+/// Works until nothing is left to do, here or at other workers, or until a signal or `stiefel sweep cancel`; then the
+/// runs save a checkpoint and stop. `say` is given a line for each run that ends. Returns the exit code of the program:
+/// 0 when every run is finished, that of the first failed run, 75 when runs are left, 128 + the signal.
 STIEFEL_API int work_on(const SweepFolder& folder, const WorkerOptions& options, WorkerSignals& signals,
                         const std::function<void(const std::string&)>& say);
 

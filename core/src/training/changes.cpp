@@ -93,18 +93,22 @@ std::vector<Change> changes(const RunHeader& before, const RunHeader& now) {
 }
 
 std::string allowed_changes(const RunHeader& before, const RunHeader& now, const std::vector<std::string>& allowed) {
-  const auto names = [&](const std::string& name) { return std::find(allowed.begin(), allowed.end(), name) != allowed.end(); };
+  const auto names = [&](const std::string& name) {
+    return std::find(allowed.begin(), allowed.end(), name) != allowed.end();
+  };
   std::string lines, list;
   nlohmann::ordered_json values;
   for (const Change& change : changes(before, now)) {
     values[change.name] = change.is ? nlohmann::ordered_json(*change.is) : nullptr;
     if (names(change.name) || names("all")) continue;
-    lines += fmt::format("\n  {}: {} before, now {}", change.name, change.was.value_or("nothing"), change.is.value_or("nothing"));
+    lines += fmt::format("\n  {}: {} before, now {}", change.name, change.was.value_or("nothing"),
+                         change.is.value_or("nothing"));
     list += (list.empty() ? "" : ",") + change.name;
   }
   if (!lines.empty())
-    throw Error(fmt::format("the run would not continue as it began:{}\nUndo the changes, or accept different bits with --allow-change {}",
-                            lines, list));
+    throw Error(fmt::format(
+        "the run would not continue as it began:{}\nUndo the changes, or accept different bits with --allow-change {}",
+        lines, list));
   return values.empty() ? "" : values.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 

@@ -10,15 +10,18 @@
 namespace stiefel {
 
 struct Change {
-  std::string name;                    // the key of a configuration, "plugin:NAME", "data:NAME", or a name of /provenance
+  std::string name;  // the key of a configuration, "plugin:NAME", "data:NAME", or a name of /provenance
   std::optional<std::string> was, is;  // nothing: there is none
 };
 
-/// Only what can change a bit of the results: keys of the configuration but for threads, places and periods of saving; contents of plugins
-/// and data; the build, instruction set and BLAS kernels of the program. Changes that were allowed in an earlier segment do not count.
+/// Only what can change a bit of the results: keys of the configuration but for threads, places and periods of saving;
+/// contents of plugins and data; the build, instruction set and BLAS kernels of the program. Changes that were allowed
+/// in an earlier segment do not count.
 STIEFEL_API std::vector<Change> changes(const RunHeader& before, const RunHeader& now);
 
-/// The changes, as Segment::changes; throws Error that lists those not in `allowed` ("all" allows every one), and how to allow them.
-STIEFEL_API std::string allowed_changes(const RunHeader& before, const RunHeader& now, const std::vector<std::string>& allowed);
+/// The changes, as Segment::changes; throws Error that lists those not in `allowed` ("all" allows every one), and how
+/// to allow them.
+STIEFEL_API std::string allowed_changes(const RunHeader& before, const RunHeader& now,
+                                        const std::vector<std::string>& allowed);
 
 }  // namespace stiefel

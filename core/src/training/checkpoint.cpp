@@ -23,7 +23,8 @@ namespace fs = std::filesystem;
 
 struct BlockShape {
   explicit BlockShape(const BlockSpec& spec)
-      : rows(spec.rows * spec.cols == spec.size ? spec.rows : spec.size), cols(spec.rows * spec.cols == spec.size ? spec.cols : 1) {}
+      : rows(spec.rows * spec.cols == spec.size ? spec.rows : spec.size),
+        cols(spec.rows * spec.cols == spec.size ? spec.cols : 1) {}
   Index rows, cols;
 };
 
@@ -41,8 +42,8 @@ template <class F> auto with_type(StateItem::Type type, F&& f) {
 
 // ---- writing
 
-template <class T>
-void write_numbers(const hdf5::Group& group, const std::string& name, const hdf5::Shape& shape, std::span<const T> numbers) {
+template <class T> void write_numbers(const hdf5::Group& group, const std::string& name, const hdf5::Shape& shape,
+                                      std::span<const T> numbers) {
   hdf5::Dataset dataset = group.create_dataset(name, {hdf5::type_for<T>, shape, {}});
   if (!numbers.empty()) dataset.write(0, shape[0], numbers);
   dataset.close();
@@ -57,7 +58,9 @@ void write_items(const hdf5::Group& group, const StateItems& items) {
     });
 }
 
-template <class S> std::span<const S> numbers_of(const Matrix<S>& matrix) { return {matrix.data(), std::size_t(matrix.size())}; }
+template <class S> std::span<const S> numbers_of(const Matrix<S>& matrix) {
+  return {matrix.data(), std::size_t(matrix.size())};
+}
 
 template <class S> void write_state(const hdf5::Group& group, const Layout& layout, const NetworkState<S>& state) {
   hdf5::Group weights = group.make_group("weights");
@@ -65,14 +68,17 @@ template <class S> void write_state(const hdf5::Group& group, const Layout& layo
   for (Index i = 0; i < blocks.count(); ++i) {
     const BlockShape shape(layout.block(i));
     const Matrix<S> row_major = as_matrix(blocks[i], shape.rows, shape.cols).transpose();
-    write_numbers<S>(weights, layout.block(i).name, {std::uint64_t(shape.rows), std::uint64_t(shape.cols)}, numbers_of(row_major));
+    write_numbers<S>(weights, layout.block(i).name, {std::uint64_t(shape.rows), std::uint64_t(shape.cols)},
+                     numbers_of(row_major));
   }
   weights.close();
   for (const auto& [plugin, items] : state.plugins) write_items(group.make_group("state/" + plugin), items);
 }
 
-/// A new file in place of `path`, with the root group filled by `fill`; `list` is called with it before it gets its name.
-template <class F, class L> void replace_hdf5(const fs::path& path, Index step, const char* float_type, F&& fill, L&& list) {
+/// A new file in place of `path`, with the root group filled by `fill`; `list` is called with it before it gets its
+/// name.
+template <class F, class L>
+void replace_hdf5(const fs::path& path, Index step, const char* float_type, F&& fill, L&& list) {
   fs::create_directories(path.parent_path());
   AtomicFile target(path);
   hdf5::File file = hdf5::File::create(target.temporary());
@@ -83,16 +89,19 @@ template <class F, class L> void replace_hdf5(const fs::path& path, Index step, 
   file.close();
   const ResultReader back(target.temporary());
   if (back.number_attribute("/", "step") != double(step))
-    throw Error(path.string() + " does not read back the step that was written; the disk or its file system cannot be trusted",
-                Exit::damaged);
+    throw Error(
+        path.string() + " does not read back the step that was written; the disk or its file system cannot be trusted",
+        Exit::damaged);
   list(target.temporary());
   target.replace();
   target.sync_directory();
 }
 
-template <class F> void replace_network(const fs::path& run, const std::string& which, Index step, const char* float_type, F&& fill) {
+template <class F>
+void replace_network(const fs::path& run, const std::string& which, Index step, const char* float_type, F&& fill) {
   const fs::path path = network_path(run, which);
-  replace_hdf5(path, step, float_type, fill, [&](const fs::path& content) { list_file(run, path.filename(), content); });
+  replace_hdf5(path, step, float_type, fill,
+               [&](const fs::path& content) { list_file(run, path.filename(), content); });
 }
 
 template <class S> constexpr const char* float_type = sizeof(S) == 4 ? "float32" : "float64";
@@ -100,11 +109,14 @@ template <class S> constexpr const char* float_type = sizeof(S) == 4 ? "float32"
 // ---- reading
 
 /// Numbers of a dataset that must be as many as `count`.
-template <class T> std::vector<T> read_numbers(const ResultReader& file, const fs::path& path, const std::string& name, std::size_t count) {
-  if (!file.exists(name)) throw Error(fmt::format("{} has no {}: it belongs to a different network", path.string(), name), Exit::damaged);
+template <class T> std::vector<T> read_numbers(const ResultReader& file, const fs::path& path, const std::string& name,
+                                               std::size_t count) {
+  if (!file.exists(name))
+    throw Error(fmt::format("{} has no {}: it belongs to a different network", path.string(), name), Exit::damaged);
   std::vector<T> values = file.root().dataset(name).template read<T>();
   if (values.size() != count)
-    throw Error(fmt::format("{}: {} has {} numbers, but {} are needed", path.string(), name, values.size(), count), Exit::damaged);
+    throw Error(fmt::format("{}: {} has {} numbers, but {} are needed", path.string(), name, values.size(), count),
+                Exit::damaged);
   return values;
 }
 
@@ -116,36 +128,40 @@ void read_items(const ResultReader& file, const fs::path& path, const std::strin
     });
 }
 
-template <class S>
-void read_state(const ResultReader& file, const fs::path& path, const std::string& group, const Layout& layout, NetworkState<S>& state) {
+template <class S> void read_state(const ResultReader& file, const fs::path& path, const std::string& group,
+                                   const Layout& layout, NetworkState<S>& state) {
   const auto blocks = layout.all(state.values.data());
   for (Index i = 0; i < blocks.count(); ++i) {
     const BlockShape shape(layout.block(i));
     const auto values = read_numbers<S>(file, path, group + "/weights/" + layout.block(i).name, blocks[i].size());
-    as_matrix(blocks[i], shape.rows, shape.cols) = as_matrix(std::span<const S>(values), shape.cols, shape.rows).transpose();
+    as_matrix(blocks[i], shape.rows, shape.cols) =
+        as_matrix(std::span<const S>(values), shape.cols, shape.rows).transpose();
   }
   for (auto& [plugin, items] : state.plugins) read_items(file, path, group + "/state/" + plugin, items);
 }
 
 }  // namespace
 
-template <class S>
-void write_network(const fs::path& run, const std::string& which, const Layout& layout, const NetworkState<S>& state, Index step) {
+template <class S> void write_network(const fs::path& run, const std::string& which, const Layout& layout,
+                                      const NetworkState<S>& state, Index step) {
   replace_network(run, which, step, float_type<S>, [&](const hdf5::Group& root) { write_state(root, layout, state); });
 }
 
-template <class S>
-void write_diverged(const fs::path& run, const Layout& layout, const NetworkState<S>& state, const Batch<S>& batch, Index step) {
+template <class S> void write_diverged(const fs::path& run, const Layout& layout, const NetworkState<S>& state,
+                                       const Batch<S>& batch, Index step) {
   replace_network(run, "diverged", step, float_type<S>, [&](const hdf5::Group& root) {
     write_state(root, layout, state);
     const hdf5::Group group = root.make_group("batch");
     const auto list = [&]<class T>(const std::string& name, const std::vector<T>& values) {
       if (!values.empty()) write_numbers<T>(group, name, {values.size()}, values);
     };
-    const auto integers = [](const std::vector<std::int32_t>& values) { return std::vector<std::int64_t>(values.begin(), values.end()); };
+    const auto integers = [](const std::vector<std::int32_t>& values) {
+      return std::vector<std::int64_t>(values.begin(), values.end());
+    };
     const auto columns = [&](const std::string& name, CMat<S> values) {
       const Matrix<S> copy = values;
-      if (copy.size() > 0) write_numbers<S>(group, name, {std::uint64_t(copy.cols()), std::uint64_t(copy.rows())}, numbers_of(copy));
+      if (copy.size() > 0)
+        write_numbers<S>(group, name, {std::uint64_t(copy.cols()), std::uint64_t(copy.rows())}, numbers_of(copy));
     };
     std::vector<std::int64_t> lengths;
     for (Index b = 0; b < batch.sequences(); ++b) lengths.push_back(batch.length(b));
@@ -167,15 +183,16 @@ template <class S> Index read_network(const fs::path& path, Network<S>& network)
   return Index(file.number_attribute("/", "step"));
 }
 
-template <class S>
-void write_checkpoint(const fs::path& run, const Layout& layout, const Checkpoint<S>& checkpoint, Index keep, Index every) {
+template <class S> void write_checkpoint(const fs::path& run, const Layout& layout, const Checkpoint<S>& checkpoint,
+                                         Index keep, Index every) {
   ListedFile entry{step_file(checkpoint.step), checkpoint.step, 0, ""};
   const auto fill = [&](const hdf5::Group& root) {
     write_state(root, layout, checkpoint.network);
     if (!checkpoint.best.values.empty()) write_state(root.make_group("best"), layout, checkpoint.best);
     for (const auto& [part, items] : checkpoint.parts) write_items(root.make_group("run/" + part), items);
     const hdf5::Group rest = root.make_group("run");
-    write_numbers<S>(rest, "carried", {std::uint64_t(checkpoint.carried.cols()), std::uint64_t(checkpoint.carried.rows())},
+    write_numbers<S>(rest, "carried",
+                     {std::uint64_t(checkpoint.carried.cols()), std::uint64_t(checkpoint.carried.rows())},
                      numbers_of(checkpoint.carried));
     hdf5::Group rows = root.make_group("rows");
     for (const auto& [group, count] : checkpoint.rows) {
@@ -249,7 +266,8 @@ template <class S> void read_checkpoint(const fs::path& path, const Layout& layo
   for (auto& [part, items] : checkpoint.parts) read_items(file, path, "/run/" + part, items);
   const hdf5::Dataset carried = file.root().dataset("/run/carried");
   const std::vector<S> numbers = carried.template read<S>();
-  checkpoint.carried = as_matrix(std::span<const S>(numbers), Index(carried.shape().at(1)), Index(carried.shape().at(0)));
+  checkpoint.carried =
+      as_matrix(std::span<const S>(numbers), Index(carried.shape().at(1)), Index(carried.shape().at(0)));
   checkpoint.rows.clear();
   for (const std::string& child : file.children("/rows")) read_rows(file, "/" + child, checkpoint.rows);
 }
@@ -262,8 +280,9 @@ void demand_whole(const fs::path& run, const std::string& file) {
     const std::vector<ListedFile> entries = read_checkpoint_index(run).entries_of(file);
     if (entries.empty()) {
       static std::once_flag said;
-      std::call_once(said,
-                     [&] { say("{} has no checksum: it was written by an earlier stiefel, and damage may stay unseen\n", path.string()); });
+      std::call_once(said, [&] {
+        say("{} has no checksum: it was written by an earlier stiefel, and damage may stay unseen\n", path.string());
+      });
       return;
     }
     if (std::ranges::any_of(entries, [&](const ListedFile& entry) { return entry.is_content_of(path); })) return;
@@ -271,13 +290,15 @@ void demand_whole(const fs::path& run, const std::string& file) {
     before = entries;
   }
   throw Error(fmt::format("{} is damaged: it is not what was written; restore it from a copy, or {}", path.string(),
-                          file == "results.h5" ? "move the run's folder away and run again" : "name another network of the run"),
+                          file == "results.h5" ? "move the run's folder away and run again"
+                                               : "name another network of the run"),
               Exit::damaged);
 }
 
 std::optional<fs::path> newest_checkpoint(const fs::path& run, const std::function<void(const std::string&)>& damaged) {
   if (const std::vector<fs::path> files = files_of_steps(run); !files.empty() && !has_checkpoint_index(run))
-    throw Error(fmt::format("{} is missing, without which {} cannot be trusted; restore it, or move the run's folder away and run again",
+    throw Error(fmt::format("{} is missing, without which {} cannot be trusted; restore it, or move the run's folder "
+                            "away and run again",
                             (run / "checkpoints/index.json").string(), files.back().filename().string()),
                 Exit::damaged);
   const std::vector<ListedFile> entries = read_checkpoint_index(run).checkpoints;
@@ -291,14 +312,17 @@ std::optional<fs::path> newest_checkpoint(const fs::path& run, const std::functi
     else
       return path;
   }
-  throw Error(fmt::format("no checkpoint of {} is intact; move the folder away and run again", run.string()), Exit::damaged);
+  throw Error(fmt::format("no checkpoint of {} is intact; move the folder away and run again", run.string()),
+              Exit::damaged);
 }
 
-#define STIEFEL_INSTANTIATE(S)                                                                                                \
-  template STIEFEL_API void write_network(const fs::path&, const std::string&, const Layout&, const NetworkState<S>&, Index); \
-  template STIEFEL_API void write_diverged(const fs::path&, const Layout&, const NetworkState<S>&, const Batch<S>&, Index);   \
-  template STIEFEL_API Index read_network(const fs::path&, Network<S>&);                                                      \
-  template STIEFEL_API void write_checkpoint(const fs::path&, const Layout&, const Checkpoint<S>&, Index, Index);             \
+#define STIEFEL_INSTANTIATE(S)                                                                                        \
+  template STIEFEL_API void write_network(const fs::path&, const std::string&, const Layout&, const NetworkState<S>&, \
+                                          Index);                                                                     \
+  template STIEFEL_API void write_diverged(const fs::path&, const Layout&, const NetworkState<S>&, const Batch<S>&,   \
+                                           Index);                                                                    \
+  template STIEFEL_API Index read_network(const fs::path&, Network<S>&);                                              \
+  template STIEFEL_API void write_checkpoint(const fs::path&, const Layout&, const Checkpoint<S>&, Index, Index);     \
   template STIEFEL_API void read_checkpoint(const fs::path&, const Layout&, Checkpoint<S>&);
 STIEFEL_INSTANTIATE(float)
 STIEFEL_INSTANTIATE(double)

@@ -3,20 +3,22 @@
 //   best.h5 last.h5 step_N.h5
 //     /                   attributes format_version, step, float_type
 //     /weights            an array per block of parameters, row-major
-//     /state/<p>          what a plugin p, "cell" or a map ("recurrent", "recurrent.forget"), keeps beyond its parameters
+//     /state/<p>          what a plugin p, "cell" or a map ("recurrent", "recurrent.forget"), keeps beyond its
+//     parameters
 //   step_N.h5 also has
 //     /best/weights …     the best network so far, in the same form
 //     /run/<part>         state of trainer, optimizers and schedules
 //     /rows               rows that results.h5 has in each group
 //   diverged.h5           the network and the batch with which the numbers broke: also
-//     /batch              lengths, inputs or symbols, targets or labels, weights, as in stiefel/task.hpp, a row for each column
+//     /batch              lengths, inputs or symbols, targets or labels, weights, as in stiefel/task.hpp, a row for
+//     each column
 //   index.json            bytes and SHA-256 of each step_N.h5, the newest last, of the other networks and of results.h5
 //
-// Numbers have the type that they have in the network: float32, float64 or int64. Files of format 1 hold float32 as float64 and no sums but
-// those of step_N.h5.
-// A file is written aside, closed, read back, synced and renamed before it enters the index, which is replaced in the same way: whatever
-// kills the process, the index names intact files. A file whose name is always the same enters the index before it is renamed, next to the
-// one that it replaces: one of the two is there. All are read only after their sums have been compared.
+// Numbers have the type that they have in the network: float32, float64 or int64. Files of format 1 hold float32 as
+// float64 and no sums but those of step_N.h5. A file is written aside, closed, read back, synced and renamed before it
+// enters the index, which is replaced in the same way: whatever kills the process, the index names intact files. A file
+// whose name is always the same enters the index before it is renamed, next to the one that it replaces: one of the two
+// is there. All are read only after their sums have been compared.
 #pragma once
 
 #include <filesystem>
@@ -46,30 +48,31 @@ inline std::filesystem::path network_path(const std::filesystem::path& run, cons
 }
 
 /// network_path(run, which).
-template <class S> STIEFEL_API void write_network(const std::filesystem::path& run, const std::string& which, const Layout& layout,
-                                                  const NetworkState<S>& state, Index step);
+template <class S> STIEFEL_API void write_network(const std::filesystem::path& run, const std::string& which,
+                                                  const Layout& layout, const NetworkState<S>& state, Index step);
 /// The network with the batch that broke it.
-template <class S> STIEFEL_API void write_diverged(const std::filesystem::path& run, const Layout& layout, const NetworkState<S>& state,
-                                                   const Batch<S>& batch, Index step);
-/// Loads the network from a run's file; returns the step. Error (Exit::damaged) when the file is not what was written, or when blocks or
-/// sizes differ.
+template <class S> STIEFEL_API void write_diverged(const std::filesystem::path& run, const Layout& layout,
+                                                   const NetworkState<S>& state, const Batch<S>& batch, Index step);
+/// Loads the network from a run's file; returns the step. Error (Exit::damaged) when the file is not what was written,
+/// or when blocks or sizes differ.
 template <class S> STIEFEL_API Index read_network(const std::filesystem::path& path, Network<S>& network);
 
-/// step_N.h5 and its entry in the index; of the entries the last `keep` stay, and those of steps that `every` divides when it is not 0.
-/// From one thread; waits for the disk.
+/// step_N.h5 and its entry in the index; of the entries the last `keep` stay, and those of steps that `every` divides
+/// when it is not 0. From one thread; waits for the disk.
 template <class S> STIEFEL_API void write_checkpoint(const std::filesystem::path& run, const Layout& layout,
                                                      const Checkpoint<S>& checkpoint, Index keep, Index every);
 /// Removes every step_N.h5 that the index, if there is one, does not name: a process may be killed before it did.
 STIEFEL_API void remove_unlisted_checkpoints(const std::filesystem::path& run);
 /// Reads what write_checkpoint() wrote into `checkpoint`, whose network and parts say what is expected.
-template <class S> STIEFEL_API void read_checkpoint(const std::filesystem::path& path, const Layout& layout, Checkpoint<S>& checkpoint);
+template <class S>
+STIEFEL_API void read_checkpoint(const std::filesystem::path& path, const Layout& layout, Checkpoint<S>& checkpoint);
 
-/// The newest entry of the index whose file has its sum; `damaged` is called for every newer one. None: it has no entry.
-/// Error (Exit::damaged) if the index is missing or cannot be read, or none of its files is intact.
-STIEFEL_API std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& run,
-                                                                   const std::function<void(const std::string&)>& damaged);
-/// Error (Exit::damaged) when the index of the run has another sum for the file: results.h5, or one in checkpoints/. A file without a sum
-/// is of format 1: the first one is said on stderr.
+/// The newest entry of the index whose file has its sum; `damaged` is called for every newer one. None: it has no
+/// entry. Error (Exit::damaged) if the index is missing or cannot be read, or none of its files is intact.
+STIEFEL_API std::optional<std::filesystem::path> newest_checkpoint(
+    const std::filesystem::path& run, const std::function<void(const std::string&)>& damaged);
+/// Error (Exit::damaged) when the index of the run has another sum for the file: results.h5, or one in checkpoints/. A
+/// file without a sum is of format 1: the first one is said on stderr.
 STIEFEL_API void demand_whole(const std::filesystem::path& run, const std::string& file);
 
 }  // namespace stiefel

@@ -1,4 +1,5 @@
-// Reading trusts nothing: anything that differs from what was written is refused, so that no entry names a file elsewhere.
+// Reading trusts nothing: anything that differs from what was written is refused, so that no entry names a file
+// elsewhere.
 #include "training/checkpoint_index.hpp"
 
 #include <fmt/format.h>
@@ -23,9 +24,11 @@ namespace fs = std::filesystem;
 fs::path index_path(const fs::path& run) { return run / "checkpoints/index.json"; }
 
 [[noreturn]] void refuse(const fs::path& path, const std::string& why) {
-  throw Error(fmt::format("{} {}: cannot tell which checkpoints are intact. Restore it, or move the run's folder away and run again",
-                          path.string(), why),
-              Exit::damaged);
+  throw Error(
+      fmt::format(
+          "{} {}: cannot tell which checkpoints are intact. Restore it, or move the run's folder away and run again",
+          path.string(), why),
+      Exit::damaged);
 }
 
 /// A non-negative integer of at most 63 bits, or nothing.
@@ -41,7 +44,8 @@ constexpr std::array replaced_files = {"best.h5", "last.h5", "diverged.h5", "res
 ListedFile entry_of(const nlohmann::json& item, const fs::path& path) {
   ListedFile entry{item.at("file"), 0, whole_number_of(item, "bytes", path), item.at("sha256")};
   const auto digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
-  if (entry.sum.size() != 64 || !std::ranges::all_of(entry.sum, digit)) refuse(path, "is damaged (a sum is not a SHA-256)");
+  if (entry.sum.size() != 64 || !std::ranges::all_of(entry.sum, digit))
+    refuse(path, "is damaged (a sum is not a SHA-256)");
   return entry;
 }
 
@@ -56,11 +60,15 @@ ListedFile entry_for(const std::string& file, const fs::path& content) {
   return {file, 0, fs::file_size(content), sha256_of_file(content)};
 }
 
-nlohmann::ordered_json json_of(const ListedFile& entry) { return {{"file", entry.file}, {"bytes", entry.bytes}, {"sha256", entry.sum}}; }
+nlohmann::ordered_json json_of(const ListedFile& entry) {
+  return {{"file", entry.file}, {"bytes", entry.bytes}, {"sha256", entry.sum}};
+}
 
 }  // namespace
 
-bool ListedFile::is_content_of(const fs::path& path) const { return fs::file_size(path) == bytes && sha256_of_file(path) == sum; }
+bool ListedFile::is_content_of(const fs::path& path) const {
+  return fs::file_size(path) == bytes && sha256_of_file(path) == sum;
+}
 
 std::vector<ListedFile> CheckpointIndex::entries_of(const std::string& file) const {
   std::vector<ListedFile> found;
@@ -84,7 +92,8 @@ CheckpointIndex parse_checkpoint_index(std::string_view text, const fs::path& pa
     CheckpointIndex index;
     if (!document.at("checkpoints").is_array()) refuse(path, "is damaged (checkpoints is not a list)");
     for (const auto& item : document["checkpoints"]) {
-      if (const ListedFile entry = checkpoint_of(item, path); index.checkpoints.empty() || index.checkpoints.back().step < entry.step)
+      if (const ListedFile entry = checkpoint_of(item, path);
+          index.checkpoints.empty() || index.checkpoints.back().step < entry.step)
         index.checkpoints.push_back(entry);
       else
         refuse(path, "is damaged (its steps do not increase)");
@@ -110,8 +119,9 @@ CheckpointIndex read_checkpoint_index(const fs::path& run) {
 }
 
 void write_checkpoint_index(const fs::path& run, const CheckpointIndex& index) {
-  nlohmann::ordered_json document{
-      {"format_version", format_version}, {"checkpoints", nlohmann::ordered_json::array()}, {"files", nlohmann::ordered_json::array()}};
+  nlohmann::ordered_json document{{"format_version", format_version},
+                                  {"checkpoints", nlohmann::ordered_json::array()},
+                                  {"files", nlohmann::ordered_json::array()}};
   for (const ListedFile& entry : index.checkpoints) {
     document["checkpoints"].push_back(json_of(entry));
     document["checkpoints"].back()["step"] = entry.step;
@@ -139,8 +149,8 @@ void settle_files(const fs::path& run) {
   for (const char* file : replaced_files) {
     const fs::path path = listed_path(run, file);
     if (index.entries_of(file).size() < 2 || !fs::is_regular_file(path)) continue;
-    const auto present =
-        std::ranges::find_if(index.files, [&](const ListedFile& entry) { return entry.file == file && entry.is_content_of(path); });
+    const auto present = std::ranges::find_if(
+        index.files, [&](const ListedFile& entry) { return entry.file == file && entry.is_content_of(path); });
     if (present == index.files.end()) continue;
     const ListedFile kept = *present;
     std::erase_if(index.files, [&](const ListedFile& entry) { return entry.file == file && entry != kept; });

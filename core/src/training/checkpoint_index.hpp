@@ -26,8 +26,8 @@ struct STIEFEL_API ListedFile {
 
 struct STIEFEL_API CheckpointIndex {
   std::vector<ListedFile> checkpoints;  // step_N.h5, by steps, each larger than the one before
-  /// Networks and results.h5, which are replaced while the run continues. A file may be listed twice, the older content first: a process
-  /// may be killed between the entry and the renaming.
+  /// Networks and results.h5, which are replaced while the run continues. A file may be listed twice, the older content
+  /// first: a process may be killed between the entry and the renaming.
   std::vector<ListedFile> files;
 
   std::vector<ListedFile> entries_of(const std::string& file) const;
@@ -47,7 +47,8 @@ CheckpointIndex parse_checkpoint_index(std::string_view text, const std::filesys
 /// Replaces the index.
 void write_checkpoint_index(const std::filesystem::path& run, const CheckpointIndex& index);
 /// Lists the file at `content`, which is about to be renamed to `file`, next to what `file` is now.
-STIEFEL_API void list_file(const std::filesystem::path& run, const std::string& file, const std::filesystem::path& content);
+STIEFEL_API void list_file(const std::filesystem::path& run, const std::string& file,
+                           const std::filesystem::path& content);
 /// Of files that are listed twice, only the entry of the present content stays.
 STIEFEL_API void settle_files(const std::filesystem::path& run);
 

@@ -8,7 +8,9 @@ namespace stiefel {
 
 using Clock = std::chrono::steady_clock;
 
-inline double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+inline double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 /// The upper median for an even number of values; there must be at least one value.
 inline double median(std::vector<double> values) {

@@ -22,7 +22,9 @@ Index dimension(const Layout& layout) {
   for (Index i = 0; i < layout.count(); ++i) {
     const BlockSpec& block = layout.block(i);
     const Index n = block.cols;
-    sum += block.manifold == Manifold::orthogonal ? n * (n - 1) / 2 : block.manifold == Manifold::unitary ? n * n : block.size;
+    sum += block.manifold == Manifold::orthogonal ? n * (n - 1) / 2
+           : block.manifold == Manifold::unitary  ? n * n
+                                                  : block.size;
   }
   return sum;
 }
@@ -30,7 +32,8 @@ Index dimension(const Layout& layout) {
 /// What a run has from its beginning, with nothing written.
 template <class S> struct Built {
   Built(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options)
-      : session(loaded, registry, options), recording(nowhere, loaded.experiment, *session.task, *session.network, *session.updater) {}
+      : session(loaded, registry, options),
+        recording(nowhere, loaded.experiment, *session.task, *session.network, *session.updater) {}
   Session<S> session;
   RecorderThread nowhere;
   Recording<S> recording;
@@ -46,15 +49,19 @@ template <class S> DryRun dry(const LoadedExperiment& loaded, Registry& registry
   line(fmt::format("run        {}/{}", loaded.experiment.name, loaded.id));
   const TaskShape shape = session.task->shape();
   line(fmt::format("task       {}: {} steps, {} inputs, {} outputs, {} training, {} validation, {} test batches of {}",
-                   loaded.experiment.task.plugin, shape.steps, shape.input_size, shape.output_size, session.batches(Split::train),
-                   session.batches(Split::validation), session.batches(Split::test), loaded.experiment.train.batch));
+                   loaded.experiment.task.plugin, shape.steps, shape.input_size, shape.output_size,
+                   session.batches(Split::train), session.batches(Split::validation), session.batches(Split::test),
+                   loaded.experiment.train.batch));
   line(fmt::format("parameters {} in {} blocks", layout.size(), layout.count()));
-  if (dimension(layout) != layout.size()) line(fmt::format("dimension  {}, that of the blocks' manifolds", dimension(layout)));
+  if (dimension(layout) != layout.size())
+    line(fmt::format("dimension  {}, that of the blocks' manifolds", dimension(layout)));
   for (Index i = 0; i < layout.count(); ++i)
-    line(fmt::format("  {:<24} {:>9}{}", layout.block(i).name, layout.block(i).size, session.updater->moves(i) ? "" : "  frozen"));
+    line(fmt::format("  {:<24} {:>9}{}", layout.block(i).name, layout.block(i).size,
+                     session.updater->moves(i) ? "" : "  frozen"));
   for (Index i = 0; i < session.network->model().maps->count(); ++i) {
     const auto& map = (*session.network->model().maps)[i];
-    line(fmt::format("map        {} {} × {}, {} route", map.plugin().name, map.rows(), map.cols(), map.dense() ? "dense" : "structured"));
+    line(fmt::format("map        {} {} × {}, {} route", map.plugin().name, map.rows(), map.cols(),
+                     map.dense() ? "dense" : "structured"));
   }
   Batch<S> batch;
   session.task->fill(Split::train, 0, batch);

@@ -10,14 +10,15 @@ template <class S> InspectedBlock inspect_block(const BlockSpec& spec, std::span
   InspectedBlock block{spec.name, spec.rows, spec.cols, spec.manifold};
   if (spec.rows * spec.cols != spec.size) block.rows = spec.size, block.cols = 1;
   if (values.empty()) return block;
-  const auto numbers = Eigen::Map<const Eigen::Array<S, Eigen::Dynamic, 1>>(values.data(), Index(values.size())).template cast<double>();
+  const auto numbers =
+      Eigen::Map<const Eigen::Array<S, Eigen::Dynamic, 1>>(values.data(), Index(values.size())).template cast<double>();
   block.norm = std::sqrt(numbers.square().sum());
   block.least = numbers.minCoeff(), block.largest = numbers.maxCoeff(), block.mean = numbers.mean();
   return block;
 }
 
-template <class S>
-Inspection inspect_as(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options, const std::filesystem::path& path) {
+template <class S> Inspection inspect_as(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options,
+                                         const std::filesystem::path& path) {
   Session<S> session(loaded, registry, options);
   Inspection found;
   found.step = read_network(path, *session.network);
@@ -44,7 +45,8 @@ Inspection inspect_as(const LoadedExperiment& loaded, Registry& registry, const 
 
 }  // namespace
 
-Inspection inspect(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options, const std::filesystem::path& network) {
+Inspection inspect(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options,
+                   const std::filesystem::path& network) {
   return loaded.experiment.with_scalar([&]<class S>(S) { return inspect_as<S>(loaded, registry, options, network); });
 }
 

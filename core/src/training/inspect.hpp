@@ -34,7 +34,8 @@ struct Inspection {
   std::vector<InspectedMap> maps;
 };
 
-/// Builds the network of the experiment, which may need the task's data, and gives it the parameters of a file of write_network().
+/// Builds the network of the experiment, which may need the task's data, and gives it the parameters of a file of
+/// write_network().
 STIEFEL_API Inspection inspect(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options,
                                const std::filesystem::path& network);
 

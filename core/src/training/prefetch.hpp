@@ -15,7 +15,9 @@ template <class S> class Prefetch {
  public:
   /// Batches first, first + 1, …, until `end` (−1: without end). The watchdog watches the wait for the last one.
   Prefetch(const Task<S>& task, Split split, Index first, Index end, Watchdog& watchdog)
-      : watchdog_(watchdog), task_(task), split_(split), next_(first), end_(end), thread_([this](std::stop_token stop) { work(stop); }) {}
+      : watchdog_(watchdog), task_(task), split_(split), next_(first), end_(end), thread_([this](std::stop_token stop) {
+          work(stop);
+        }) {}
   ~Prefetch() {
     thread_.request_stop();
     changed_.notify_all();

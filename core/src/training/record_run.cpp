@@ -22,8 +22,8 @@ void add_plugin(std::vector<PluginRow>& rows, const Registry& registry, const En
   for (const PluginRow& row : rows)
     if (row.name == entry->name && row.kind == name_of(entry->role)) return;
   const bool in_file = std::filesystem::is_regular_file(file.path);
-  rows.push_back(
-      {entry->name, name_of(entry->role), file.path.string(), file.version, 1, file.build_id, in_file ? sha256_of_file(file.path) : ""});
+  rows.push_back({entry->name, name_of(entry->role), file.path.string(), file.version, 1, file.build_id,
+                  in_file ? sha256_of_file(file.path) : ""});
 }
 
 std::vector<PluginRow> plugins_of(const Experiment& experiment, const Registry& registry) {
@@ -39,15 +39,18 @@ std::vector<PluginRow> plugins_of(const Experiment& experiment, const Registry& 
 std::vector<DatasetRow> datasets_of(const std::vector<DataFile>& files) {
   std::vector<DatasetRow> rows;
   for (const DataFile& file : files)
-    rows.push_back({file.name, file.path, std::int64_t(std::filesystem::file_size(file.path)), sha256_of_file(file.path)});
+    rows.push_back(
+        {file.name, file.path, std::int64_t(std::filesystem::file_size(file.path)), sha256_of_file(file.path)});
   return rows;
 }
 
 /// A hash of everything that computed: the build of the program and of the plugins used.
-std::string build_of(const std::vector<PluginRow>& plugins, const std::vector<std::pair<std::string, std::string>>& provenance) {
+std::string build_of(const std::vector<PluginRow>& plugins,
+                     const std::vector<std::pair<std::string, std::string>>& provenance) {
   std::string text;
   for (const auto& [name, value] : provenance)
-    if (name == "git_commit" || name == "git_diff_sha256" || name == "cxx_flags" || name == "compiler") text += value + "\n";
+    if (name == "git_commit" || name == "git_diff_sha256" || name == "cxx_flags" || name == "compiler")
+      text += value + "\n";
   for (const PluginRow& row : plugins) text += row.name + " " + row.sha256 + "\n";
   return sha256(text).substr(0, 6);
 }
@@ -58,8 +61,8 @@ std::string stored_build(const std::filesystem::path& directory) {
 
 }  // namespace
 
-RunHeader header_of(const LoadedExperiment& loaded, const Registry& registry, const RunOptions& options, const std::vector<DataFile>& data,
-                    int threads) {
+RunHeader header_of(const LoadedExperiment& loaded, const Registry& registry, const RunOptions& options,
+                    const std::vector<DataFile>& data, int threads) {
   ProvenanceRequest request;
   request.simd_target = product_target();
   request.threads = threads;
@@ -85,7 +88,8 @@ RunRecord::RunRecord(RunHeader header, const std::filesystem::path& root) {
   const std::string build = header.provenance.back().second;
   path_ = run_path(root, header.title, header.run_id);
   if (run_state(path_) == RunState::finished && stored_build(path_) != build) {
-    message_ = fmt::format("{} was made by a different build of stiefel or of a plugin; this run is stored next to it", path_.string());
+    message_ = fmt::format("{} was made by a different build of stiefel or of a plugin; this run is stored next to it",
+                           path_.string());
     header.run_id += "-" + build;
     path_ = run_path(root, header.title, header.run_id);
   }
@@ -93,17 +97,20 @@ RunRecord::RunRecord(RunHeader header, const std::filesystem::path& root) {
     case RunState::none:
       break;
     case RunState::finished:
-      message_ = fmt::format("{} is already finished; change the configuration or the seed for another run", path_.string());
+      message_ =
+          fmt::format("{} is already finished; change the configuration or the seed for another run", path_.string());
       return;
     case RunState::running: {
       const RunLock refused(path_);
     }
       [[fallthrough]];  // names the owner; falls through when it ended just now
     case RunState::unfinished:
-      throw Error(fmt::format("{} holds an unfinished run: continue with `stiefel resume {}`, or move or delete the folder to run it "
-                              "again",
-                              path_.string(), path_.string()),
-                  Exit::in_use);
+      throw Error(
+          fmt::format(
+              "{} holds an unfinished run: continue with `stiefel resume {}`, or move or delete the folder to run it "
+              "again",
+              path_.string(), path_.string()),
+          Exit::in_use);
   }
   directory_.emplace(RunDirectory::create(root, header.title, header.run_id, header.yaml));
   open(std::make_unique<RecorderThread>(path_, std::move(header)));
@@ -116,9 +123,10 @@ RunRecord::RunRecord(RunHeader header, RunDirectory directory, Index step, const
   committed_ = step;
   if (!std::filesystem::exists(path_ / "results.h5")) {
     if (std::ranges::any_of(kept, [](const auto& table) { return table.second > 0; }))
-      throw Error(fmt::format("{} is missing, but the checkpoint of step {} needs it; restore it, or remove {} to start over",
-                              (path_ / "results.h5").string(), step, (path_ / "checkpoints").string()),
-                  Exit::damaged);
+      throw Error(
+          fmt::format("{} is missing, but the checkpoint of step {} needs it; restore it, or remove {} to start over",
+                      (path_ / "results.h5").string(), step, (path_ / "checkpoints").string()),
+          Exit::damaged);
     open(std::make_unique<RecorderThread>(path_, std::move(header)));
     return;
   }
@@ -134,7 +142,8 @@ RunRecord::RunRecord(RunHeader header, RunDirectory directory, Index step, const
 void RunRecord::open(std::unique_ptr<RecorderThread> recorder) {
   if (!has_checkpoint_index(path_)) write_checkpoint_index(path_, {});
   recorder_ = std::move(recorder);
-  recorder_->before_replacing([run = path_](const std::filesystem::path& content) { list_file(run, "results.h5", content); });
+  recorder_->before_replacing(
+      [run = path_](const std::filesystem::path& content) { list_file(run, "results.h5", content); });
   progress_ = std::make_unique<ProgressLog>(path_ / "progress.jsonl");
   log_.open(path_ / "log.txt", std::ios::app);
 }
@@ -153,15 +162,18 @@ void RunRecord::publish(Index step, Status status) {
   recorder_->publish(step, with_time(std::move(status)));
 }
 
-template <class S> void RunRecord::network(const std::string& which, const Layout& layout, const NetworkState<S>& state, Index step) const {
+template <class S> void RunRecord::network(const std::string& which, const Layout& layout, const NetworkState<S>& state,
+                                           Index step) const {
   call([run = path_, which, layout, state, step] { write_network(run, which, layout, state, step); });
 }
 
-template <class S> void RunRecord::diverged(const Layout& layout, const NetworkState<S>& state, const Batch<S>& batch, Index step) const {
+template <class S>
+void RunRecord::diverged(const Layout& layout, const NetworkState<S>& state, const Batch<S>& batch, Index step) const {
   call([run = path_, layout, state, batch, step] { write_diverged(run, layout, state, batch, step); });
 }
 
-template <class S> void RunRecord::save(const Layout& layout, Checkpoint<S> checkpoint, const CheckpointOptions& options) {
+template <class S>
+void RunRecord::save(const Layout& layout, Checkpoint<S> checkpoint, const CheckpointOptions& options) {
   checkpoint.rows = recorder_->rows();
   call([path = path_, layout, checkpoint = std::move(checkpoint), options] {
     write_checkpoint(path, layout, checkpoint, options.keep, options.keep_every);

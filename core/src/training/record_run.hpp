@@ -21,13 +21,13 @@
 namespace stiefel {
 
 /// What the result file records about a run before its first row.
-RunHeader header_of(const LoadedExperiment& loaded, const Registry& registry, const RunOptions& options, const std::vector<DataFile>& data,
-                    int threads);
+RunHeader header_of(const LoadedExperiment& loaded, const Registry& registry, const RunOptions& options,
+                    const std::vector<DataFile>& data, int threads);
 
 class RunRecord {
  public:
-  /// Begins a run in a fresh directory below `root`. A finished run of the same configuration and build is left as it is; one of another
-  /// build gets a second folder; an unfinished one is an Error that says what to do.
+  /// Begins a run in a fresh directory below `root`. A finished run of the same configuration and build is left as it
+  /// is; one of another build gets a second folder; an unfinished one is an Error that says what to do.
   RunRecord(RunHeader header, const std::filesystem::path& root);
   /// Continues the run in a directory after a step at which results.h5 had this many rows of each group.
   RunRecord(RunHeader header, RunDirectory directory, Index step, const RowCounts& kept);
@@ -49,9 +49,11 @@ class RunRecord {
   }
   void publish(Index step, Status status);
   /// network_path(directory, which).
-  template <class S> void network(const std::string& which, const Layout& layout, const NetworkState<S>& state, Index step) const;
+  template <class S>
+  void network(const std::string& which, const Layout& layout, const NetworkState<S>& state, Index step) const;
   /// The same of the network with the batch that broke it.
-  template <class S> void diverged(const Layout& layout, const NetworkState<S>& state, const Batch<S>& batch, Index step) const;
+  template <class S>
+  void diverged(const Layout& layout, const NetworkState<S>& state, const Batch<S>& batch, Index step) const;
   /// Writes the checkpoint, which stores the number of rows recorded so far.
   template <class S> void save(const Layout& layout, Checkpoint<S> checkpoint, const CheckpointOptions& options);
   void finish(Index step, const Status& status);
@@ -60,8 +62,8 @@ class RunRecord {
  private:
   Status with_time(Status status) const;
   void open(std::unique_ptr<RecorderThread> recorder);
-  /// In the recorder's thread, and like all that follows only if the folder is still this process's: a worker of a sweep may have taken it
-  /// for dead.
+  /// In the recorder's thread, and like all that follows only if the folder is still this process's: a worker of a
+  /// sweep may have taken it for dead.
   void call(std::function<void()> work) const;
 
   std::filesystem::path path_;

@@ -30,7 +30,8 @@ std::string group_of(const std::string& kind, const MapSpec& spec) {
 }
 
 std::string column_name(std::string text) {
-  for (char& c : text) c = std::isalnum(static_cast<unsigned char>(c)) ? char(std::tolower(static_cast<unsigned char>(c))) : '_';
+  for (char& c : text)
+    c = std::isalnum(static_cast<unsigned char>(c)) ? char(std::tolower(static_cast<unsigned char>(c))) : '_';
   return text;
 }
 
@@ -47,15 +48,16 @@ class NamedScalars final : public Recorder {
 
 }  // namespace
 
-template <class S> Recording<S>::Recording(RecorderThread& recorder, const Experiment& experiment, const Task<S>& task, Network<S>& network,
-                                           const Updater<S>& updater)
+template <class S> Recording<S>::Recording(RecorderThread& recorder, const Experiment& experiment, const Task<S>& task,
+                                           Network<S>& network, const Updater<S>& updater)
     : recorder_(recorder), periods_(experiment.record), metrics_(task.metrics()), time_steps_(task.shape().steps) {
   const Axis groups = named_axis("group", "group of the optimizer, by its blocks", updater.group_names());
   steps_ = recorder_.define(table_of("/steps", {groups}, StepRow{}));
   epochs_ = recorder_.define(table_of("/epochs", {}, EvaluationRow{.metrics = metrics_}));
   final_ = recorder_.define(table_of("/final", {}, TestRow{metrics_}, 1));
   if (periods_.gradient_norms > 0)
-    gradient_ = recorder_.define(table_of("/gradient", {count_axis("t", time_steps_, "time step of the sequence")}, NormRow{}, 16));
+    gradient_ = recorder_.define(
+        table_of("/gradient", {count_axis("t", time_steps_, "time step of the sequence")}, NormRow{}, 16));
   define_maps(network);
   define_blocks(network.layout());
   const Axis phases = named_axis("phase", "part of a training step", {std::begin(phase_names), std::end(phase_names)});
@@ -69,15 +71,19 @@ template <class S> void Recording<S>::define_maps(Network<S>& network) {
     const Index n = std::min(map.rows(), map.cols()) / (map.complex_pairs() ? 2 : 1);
     const Axis k = count_axis("k", n, "number of the value, descending modulus");
     const SpectrumRow like(0, {{1.0}, std::vector<std::complex<double>>(map.rows() == map.cols())});
-    spectrum_.push_back(periods_.spectrum > 0 ? recorder_.define(table_of(group_of("spectrum", maps.spec(i)), {k}, like, 16)) : -1);
+    spectrum_.push_back(
+        periods_.spectrum > 0 ? recorder_.define(table_of(group_of("spectrum", maps.spec(i)), {k}, like, 16)) : -1);
 
     const Axis blocks = named_axis("block", "what must be orthogonal", {"W"});
-    orthogonality_.push_back(periods_.orthogonality > 0
-                                 ? recorder_.define(table_of(group_of("orthogonality", maps.spec(i)), {blocks}, OrthogonalityRow{{}, {}}))
-                                 : -1);
+    orthogonality_.push_back(
+        periods_.orthogonality > 0
+            ? recorder_.define(table_of(group_of("orthogonality", maps.spec(i)), {blocks}, OrthogonalityRow{{}, {}}))
+            : -1);
     NamedScalars scalars;
     if (periods_.scalars > 0) maps[i].plugin().call("record", [&] { map.record(scalars); });
-    scalars_.push_back(scalars.row.names.empty() ? -1 : recorder_.define(table_of(group_of("scalars", maps.spec(i)), {}, scalars.row)));
+    scalars_.push_back(scalars.row.names.empty()
+                           ? -1
+                           : recorder_.define(table_of(group_of("scalars", maps.spec(i)), {}, scalars.row)));
     scalar_names_.push_back(std::move(scalars.row.names));
   }
 }
@@ -91,7 +97,8 @@ template <class S> void Recording<S>::define_blocks(const Layout& layout) {
       throw Error("record.blocks: there is no parameter block \"" + name + "\"; the blocks are " + names);
     }
     const Axis i = count_axis("i", layout.block(block).size, "number of the parameter, by columns");
-    traces_.push_back({block, period, recorder_.define(table_of("/blocks/" + column_name(name), {i}, BlockRow<S>{{}, name}, 64))});
+    traces_.push_back(
+        {block, period, recorder_.define(table_of("/blocks/" + column_name(name), {i}, BlockRow<S>{{}, name}, 64))});
   }
 }
 
@@ -134,7 +141,8 @@ template <class S> void Recording<S>::maps(Index step, Network<S>& network) {
   }
   for (const Trace& trace : traces_)
     if (map_due(trace.period, step))
-      append_row(recorder_, trace.table, BlockRow<S>{{step}, network.layout().block(trace.block).name, network.theta()[trace.block]});
+      append_row(recorder_, trace.table,
+                 BlockRow<S>{{step}, network.layout().block(trace.block).name, network.theta()[trace.block]});
 }
 
 template <class S> void Recording<S>::orthogonality(Index step, Index map, Network<S>& network) {
@@ -149,7 +157,8 @@ template <class S> void Recording<S>::scalars(Index step, Index map, Network<S>&
   const Plugged<Parametrisation<S>>& shown = (*network.model().maps)[map].plugin();
   shown.call("record", [&] {
     shown->record(scalars);
-    if (scalars.row.names != scalar_names_[map]) throw Error("record() gives other scalars than at the beginning of the run", Exit::plugin);
+    if (scalars.row.names != scalar_names_[map])
+      throw Error("record() gives other scalars than at the beginning of the run", Exit::plugin);
   });
   append_row(recorder_, scalars_[map], scalars.row);
 }

@@ -17,7 +17,8 @@ inline constexpr const char* phase_names[] = {"data", "param_map", "passes", "op
 
 template <class S> class STIEFEL_API Recording {
  public:
-  Recording(RecorderThread& recorder, const Experiment& experiment, const Task<S>& task, Network<S>& network, const Updater<S>& updater);
+  Recording(RecorderThread& recorder, const Experiment& experiment, const Task<S>& task, Network<S>& network,
+            const Updater<S>& updater);
 
   /// Rows of the loop itself also at the first step; maps are recorded before it, as step 0.
   static bool due(Index period, Index step) { return period > 0 && (step % period == 0 || step == 1); }

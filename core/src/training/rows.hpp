@@ -36,7 +36,8 @@ struct StepRow {
     column({"penalty", "1", "value of soft constraints"}, penalty);
     column({"grad_norm", "1", "norm of the gradient of all trained parameters, before clipping"}, norms.gradient);
     column({"clipped_grad_norm", "1", "the same after clipping"}, norms.clipped);
-    column({"recurrent_grad_norm", "1", "norm of the gradient of the recurrent maps' parameters"}, norms.recurrent_gradient);
+    column({"recurrent_grad_norm", "1", "norm of the gradient of the recurrent maps' parameters"},
+           norms.recurrent_gradient);
     column({"param_update_norm", "1", "norm of the change of all parameters in the step"}, norms.update);
     column({"lr", "1", "learning rate", "group"}, rates);
     column({"wall_time", "seconds since 1970-01-01T00:00:00Z", "end of the step"}, wall_time);
@@ -46,15 +47,20 @@ struct StepRow {
 };
 
 /// The description by which commands that compare runs know which of two is better.
-inline const char* direction(bool higher_is_better) { return higher_is_better ? "higher is better" : "lower is better"; }
+inline const char* direction(bool higher_is_better) {
+  return higher_is_better ? "higher is better" : "lower is better";
+}
 
 /// Loss and metrics of a split; no values: it was not evaluated.
-template <class V>
-void each_quantity(V&& column, const std::string& split, std::span<const Metric> metrics, const std::vector<double>& values) {
-  const auto value = [&](std::size_t i) { return values.empty() ? std::numeric_limits<double>::quiet_NaN() : values[i]; };
+template <class V> void each_quantity(V&& column, const std::string& split, std::span<const Metric> metrics,
+                                      const std::vector<double>& values) {
+  const auto value = [&](std::size_t i) {
+    return values.empty() ? std::numeric_limits<double>::quiet_NaN() : values[i];
+  };
   column({split + "_loss", "1", split + " loss", "", direction(false)}, value(0));
   for (std::size_t i = 0; i < metrics.size(); ++i)
-    column({split + "_" + metrics[i].name, metrics[i].units, split + " " + metrics[i].name, "", direction(metrics[i].higher_is_better)},
+    column({split + "_" + metrics[i].name, metrics[i].units, split + " " + metrics[i].name, "",
+            direction(metrics[i].higher_is_better)},
            value(i + 1));
 }
 

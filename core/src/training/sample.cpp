@@ -23,7 +23,8 @@ std::vector<std::int32_t> symbols_of(std::string_view text, const std::vector<st
     if (best == alphabet.size()) {
       std::size_t end = at + 1;
       while (end < text.size() && (text[end] & 0xC0) == 0x80) ++end;
-      throw Error(fmt::format("the network does not know the character \"{}\" at byte {} of the prime", text.substr(at, end - at), at + 1));
+      throw Error(fmt::format("the network does not know the character \"{}\" at byte {} of the prime",
+                              text.substr(at, end - at), at + 1));
     }
     symbols.push_back(std::int32_t(best));
     at += alphabet[best].size();
@@ -42,13 +43,14 @@ template <class S> std::int32_t draw(const Vector<S>& logits, double temperature
   return std::int32_t(likeliest);
 }
 
-template <class S> void sample_as(const LoadedExperiment& loaded, Registry& registry, const RunOptions& run, const SampleOptions& options,
-                                  const std::function<void(std::string_view)>& write) {
+template <class S> void sample_as(const LoadedExperiment& loaded, Registry& registry, const RunOptions& run,
+                                  const SampleOptions& options, const std::function<void(std::string_view)>& write) {
   Session<S> session(loaded, registry, run);
   const std::vector<std::string> alphabet = session.task->alphabet();
   const TaskShape shape = session.task->shape();
   if (alphabet.empty() || shape.input != InputKind::symbols || Index(alphabet.size()) != shape.output_size)
-    throw Error("the task " + loaded.experiment.task.plugin + " does not predict the next symbol of a text: there is nothing to sample");
+    throw Error("the task " + loaded.experiment.task.plugin +
+                " does not predict the next symbol of a text: there is nothing to sample");
   read_network(options.network, *session.network);
   session.network->refresh();
 

@@ -19,9 +19,9 @@ struct SampleOptions {
   std::uint64_t seed = 1;
 };
 
-/// Calls write with the prime and then with each symbol's text. Error when the task has no alphabet, or the prime a character that is not
-/// in it.
-STIEFEL_API void sample(const LoadedExperiment& loaded, Registry& registry, const RunOptions& run, const SampleOptions& options,
-                        const std::function<void(std::string_view)>& write);
+/// Calls write with the prime and then with each symbol's text. Error when the task has no alphabet, or the prime a
+/// character that is not in it.
+STIEFEL_API void sample(const LoadedExperiment& loaded, Registry& registry, const RunOptions& run,
+                        const SampleOptions& options, const std::function<void(std::string_view)>& write);
 
 }  // namespace stiefel

@@ -14,16 +14,20 @@ namespace stiefel {
 template <class S> Session<S>::Session(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options)
     : experiment(loaded.experiment), workers(int(experiment.threads)) {
   const TaskContext context{std::uint64_t(experiment.seed), experiment.train.batch, options.data_directory};
-  experiment.task.located([&] { task = std::make_unique<GuardedTask<S>>(experiment.task.make<Task<S>>(registry, &context)); });
+  experiment.task.located(
+      [&] { task = std::make_unique<GuardedTask<S>>(experiment.task.make<Task<S>>(registry, &context)); });
   if (task->batches(Split::train) < 1)
-    throw Error("the task " + experiment.task.plugin + " has no training batch; give it a training set of at least one batch", Exit::data);
+    throw Error(
+        "the task " + experiment.task.plugin + " has no training batch; give it a training set of at least one batch",
+        Exit::data);
   if (experiment.train.select != "loss") {
     std::string names = "loss";
     bool known = false;
-    for (const Metric& metric : task->metrics()) names += ", " + metric.name, known = known || metric.name == experiment.train.select;
+    for (const Metric& metric : task->metrics())
+      names += ", " + metric.name, known = known || metric.name == experiment.train.select;
     if (!known)
-      throw Error("train.select: \"" + experiment.train.select + "\" is not measured by the task " + experiment.task.plugin + "; it has " +
-                  names);
+      throw Error("train.select: \"" + experiment.train.select + "\" is not measured by the task " +
+                  experiment.task.plugin + "; it has " + names);
   }
   require_selection();
   network = std::make_unique<Network<S>>(experiment, registry, *task);
@@ -38,7 +42,8 @@ template <class S> void Session<S>::require_selection() const {
   const TrainOptions& train = experiment.train;
   const Split split = selecting_split();
   if (task->batches(split) > 0) return;
-  const bool plateau = std::ranges::any_of(experiment.optimizer, [](const auto& group) { return group.schedule.kind == "plateau"; });
+  const bool plateau =
+      std::ranges::any_of(experiment.optimizer, [](const auto& group) { return group.schedule.kind == "plateau"; });
   const char* key = train.patience > 0       ? "train.patience"
                     : train.target > 0       ? "train.target"
                     : train.select != "loss" ? "train.select"
@@ -46,15 +51,16 @@ template <class S> void Session<S>::require_selection() const {
                     : plateau                ? "a schedule of kind plateau"
                                              : nullptr;
   if (key)
-    throw Error(fmt::format("{} needs a {} split, but the task {} has none; give it one, or remove this", key, name_of(split),
-                            experiment.task.plugin));
+    throw Error(fmt::format("{} needs a {} split, but the task {} has none; give it one, or remove this", key,
+                            name_of(split), experiment.task.plugin));
 }
 
 template <class S> Index Session<S>::total_steps() const {
   const TrainOptions& train = experiment.train;
   const Index batches = task->batches(Split::train);
   if (train.epochs > std::numeric_limits<Index>::max() / batches)
-    throw Error(fmt::format("train.epochs = {} of {} batches are more steps than can be counted; give fewer", train.epochs, batches));
+    throw Error(fmt::format("train.epochs = {} of {} batches are more steps than can be counted; give fewer",
+                            train.epochs, batches));
   return train.steps > 0 ? train.steps : train.epochs * batches;
 }
 
@@ -82,7 +88,8 @@ template <class S> PassResult Session<S>::pass(const Batch<S>& batch, Index step
   return network->train(batch, workers, request);
 }
 
-template <class S> std::vector<double> Session<S>::evaluate(Split split, Watchdog& watchdog, const Evaluation& evaluation) {
+template <class S>
+std::vector<double> Session<S>::evaluate(Split split, Watchdog& watchdog, const Evaluation& evaluation) {
   const Index count = task->batches(split);
   if (count == 0) return {};
   watchdog.watch([&] { network->refresh(); });
@@ -99,7 +106,8 @@ template <class S> std::vector<double> Session<S>::evaluate(Split split, Watchdo
       batch = &batches.next();
       Matrix<S> outputs;
       PassResult passed = network->evaluate(*batch, workers, evaluation.outcome ? &outputs : nullptr);
-      if (evaluation.outcome && std::isfinite(passed.loss)) task->report(i, *batch, cview(outputs), *evaluation.outcome);
+      if (evaluation.outcome && std::isfinite(passed.loss))
+        task->report(i, *batch, cview(outputs), *evaluation.outcome);
       return passed;
     });
     if (!std::isfinite(result.loss)) {

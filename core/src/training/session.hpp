@@ -31,10 +31,11 @@ template <class S> struct STIEFEL_API Session {
     std::function<void(const Batch<S>&, double loss)> not_finite = {};  // called for a loss that is NaN or infinite
     Outcome* outcome = nullptr;                                         // the task reports every batch to it
   };
-  /// Loss and metrics over a whole split, weighted means; the carried state is saved and restored. Each batch is watched. Nothing when
-  /// there is no batch, when it was stopped, and after a loss that is not finite.
+  /// Loss and metrics over a whole split, weighted means; the carried state is saved and restored. Each batch is
+  /// watched. Nothing when there is no batch, when it was stopped, and after a loss that is not finite.
   std::vector<double> evaluate(Split split, Watchdog& watchdog, const Evaluation& evaluation);
-  /// Name of the first block with a number that is not finite, in gradients or else in parameters; empty when there is none.
+  /// Name of the first block with a number that is not finite, in gradients or else in parameters; empty when there is
+  /// none.
   std::string broken_block();
 
   const Experiment& experiment;

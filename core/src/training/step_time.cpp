@@ -31,12 +31,14 @@ template <class S> StepParts step_flops(Session<S>& session) {
     const bool formed_apart = map.dense() && map.plugin()->matrix().size() == 0;
     flops.refresh += cost.refresh + (formed_apart ? cost.materialise : 0);
     flops.forward += (map.dense() ? product : cost.apply) * columns;
-    flops.backward += map.dense() ? 2 * product * columns + cost.pullback : (cost.apply_adjoint + cost.accumulate) * columns + cost.finish;
+    flops.backward += map.dense() ? 2 * product * columns + cost.pullback
+                                  : (cost.apply_adjoint + cost.accumulate) * columns + cost.finish;
   }
   return flops;
 }
 
-template <class S> StepTime measure(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options, double seconds) {
+template <class S>
+StepTime measure(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options, double seconds) {
   Session<S> session(loaded, registry, options);
   Batch<S> batch;
   session.task->fill(Split::train, 0, batch);
@@ -67,8 +69,8 @@ template <class S> StepTime measure(const LoadedExperiment& loaded, Registry& re
   return time;
 }
 
-template <class S>
-KernelRate rate_of_kernel(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options, double seconds) {
+template <class S> KernelRate rate_of_kernel(const LoadedExperiment& loaded, Registry& registry,
+                                             const RunOptions& options, double seconds) {
   Session<S> session(loaded, registry, options);
   const NetworkMap<S>& map = (*session.network->model().maps)[0];
   const Index batch = session.experiment.train.batch, slices = slice_count(batch);
@@ -80,7 +82,8 @@ KernelRate rate_of_kernel(const LoadedExperiment& loaded, Registry& registry, co
   Matrix<S> Y(rate.rows, rate.columns * threads);
 
   const double flops = 2.0 * double(rate.rows * rate.cols * rate.columns);
-  const auto products = Index(std::max(1.0, 5e8 / flops));  // some milliseconds: starting and joining threads does not count
+  const auto products =
+      Index(std::max(1.0, 5e8 / flops));  // some milliseconds: starting and joining threads does not count
   std::vector<double> rates;
   const auto begin = Clock::now();
   for (Index repeat = 0; repeat < 4 || seconds_since(begin) < seconds; ++repeat) {
@@ -103,8 +106,10 @@ StepTime measure_step(const LoadedExperiment& loaded, Registry& registry, const 
   return loaded.experiment.with_scalar([&]<class S>(S) { return measure<S>(loaded, registry, options, seconds); });
 }
 
-KernelRate measure_kernel(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options, double seconds) {
-  return loaded.experiment.with_scalar([&]<class S>(S) { return rate_of_kernel<S>(loaded, registry, options, seconds); });
+KernelRate measure_kernel(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options,
+                          double seconds) {
+  return loaded.experiment.with_scalar(
+      [&]<class S>(S) { return rate_of_kernel<S>(loaded, registry, options, seconds); });
 }
 
 }  // namespace stiefel

@@ -1,4 +1,5 @@
-// How long a training step takes: pass, gradient, update; batches ready, nothing recorded. And how long its innermost product takes alone.
+// How long a training step takes: pass, gradient, update; batches ready, nothing recorded. And how long its innermost
+// product takes alone.
 #pragma once
 
 #include "config/load.hpp"
@@ -24,7 +25,8 @@ struct StepTime {
 };
 
 /// Repeats steps for about `seconds`, at least three after a warm-up.
-STIEFEL_API StepTime measure_step(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options, double seconds);
+STIEFEL_API StepTime measure_step(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options,
+                                  double seconds);
 
 /// Rate of PackedProduct::multiply with a matrix of the size of the first recurrent map and the columns of a slice.
 struct KernelRate {
@@ -34,6 +36,7 @@ struct KernelRate {
 };
 
 /// As many threads as the experiment has multiply at once, each with its own columns, for about `seconds`.
-STIEFEL_API KernelRate measure_kernel(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options, double seconds);
+STIEFEL_API KernelRate measure_kernel(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options,
+                                      double seconds);
 
 }  // namespace stiefel

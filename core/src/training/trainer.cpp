@@ -18,36 +18,42 @@ namespace {
 /// Whether this process, or another rank, writes the files of the run.
 bool writes(const RunOptions& options) { return !options.ranks || options.ranks->first(); }
 
-template <class S>
-RunHeader header_of(const LoadedExperiment& loaded, const Registry& registry, const RunOptions& options, const Session<S>& session) {
+template <class S> RunHeader header_of(const LoadedExperiment& loaded, const Registry& registry,
+                                       const RunOptions& options, const Session<S>& session) {
   RunHeader header = header_of(loaded, registry, options, session.task->files(), session.workers.threads());
   header.parameters = session.network->layout().size();
   header.baseline = session.task->baseline();
   return header;
 }
 
-template <class S>
-RunSummary run_in_scalar(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options, RunObserver& observer) {
+template <class S> RunSummary run_in_scalar(const LoadedExperiment& loaded, Registry& registry,
+                                            const RunOptions& options, RunObserver& observer) {
   Session<S> session(loaded, registry, options);
-  RunRecord record = writes(options) ? RunRecord(header_of(loaded, registry, options, session), options.output) : RunRecord();
+  RunRecord record =
+      writes(options) ? RunRecord(header_of(loaded, registry, options, session), options.output) : RunRecord();
   if (options.ranks ? options.ranks->largest(record.finished_before()) != 0 : record.finished_before())
     return {"existing", record.message(), record.directory(), 0};
-  observer.note(fmt::format("{}: {} parameters, {} steps, {} threads, {}", loaded.experiment.name, session.network->layout().size(),
-                            session.total_steps(), session.workers.threads(), record.directory().string()));
+  observer.note(fmt::format("{}: {} parameters, {} steps, {} threads, {}", loaded.experiment.name,
+                            session.network->layout().size(), session.total_steps(), session.workers.threads(),
+                            record.directory().string()));
   return train<S>(loaded, session, record, options, observer, nullptr);
 }
 
 /// A line of the run's log while no RunRecord writes it.
-void log(const std::filesystem::path& run, const std::string& line) { std::ofstream(run / "log.txt", std::ios::app) << line << std::endl; }
+void log(const std::filesystem::path& run, const std::string& line) {
+  std::ofstream(run / "log.txt", std::ios::app) << line << std::endl;
+}
 
 /// `path` is held by this process, or by the first of the ranks.
-template <class S> RunSummary go_on(const std::filesystem::path& path, const LoadedExperiment& loaded, Registry& registry,
-                                    const RunOptions& options, const std::vector<std::string>& allowed, RunObserver& observer,
+template <class S> RunSummary go_on(const std::filesystem::path& path, const LoadedExperiment& loaded,
+                                    Registry& registry, const RunOptions& options,
+                                    const std::vector<std::string>& allowed, RunObserver& observer,
                                     std::optional<RunDirectory> directory, bool& training) {
   Session<S> session(loaded, registry, options);
   RunHeader header = header_of(loaded, registry, options, session);
   std::string& changed = header.segments.back().changes;
-  if (exists(path / "results.h5")) changed = allowed_changes(read_header(ResultReader(path / "results.h5")), header, allowed);
+  if (exists(path / "results.h5"))
+    changed = allowed_changes(read_header(ResultReader(path / "results.h5")), header, allowed);
   Checkpoint<S> checkpoint{0, session.network->state(), {}, session.updater->state(), {}, {}};
   checkpoint.parts["trainer"] = state_of_training();
   const auto file = newest_checkpoint(path, [&](const std::string& line) {
@@ -58,18 +64,21 @@ template <class S> RunSummary go_on(const std::filesystem::path& path, const Loa
   if (options.ranks) options.ranks->largest(0);
   if (directory) remove_unlisted_checkpoints(path);
   if (directory && !changed.empty()) replace_file(path / "config.yaml", loaded.resolved_yaml);
-  RunRecord record = directory ? RunRecord(std::move(header), std::move(*directory), checkpoint.step, checkpoint.rows) : RunRecord();
-  observer.note(fmt::format("{} resumes after step {} of {}, {} threads", path.string(), checkpoint.step, session.total_steps(),
-                            session.workers.threads()));
+  RunRecord record =
+      directory ? RunRecord(std::move(header), std::move(*directory), checkpoint.step, checkpoint.rows) : RunRecord();
+  observer.note(fmt::format("{} resumes after step {} of {}, {} threads", path.string(), checkpoint.step,
+                            session.total_steps(), session.workers.threads()));
   training = true;
   return train<S>(loaded, session, record, options, observer, file ? &checkpoint : nullptr);
 }
 
-template <class S> RunSummary resume(const std::filesystem::path& path, const LoadedExperiment& loaded, Registry& registry,
-                                     const RunOptions& options, const std::vector<std::string>& allowed, RunObserver& observer) {
+template <class S> RunSummary resume(const std::filesystem::path& path, const LoadedExperiment& loaded,
+                                     Registry& registry, const RunOptions& options,
+                                     const std::vector<std::string>& allowed, RunObserver& observer) {
   const auto existing = [&]() -> RunSummary {
     if (!allowed.empty())
-      throw Error(path.string() + " is finished and cannot be changed; start another run with `stiefel run` and the new values");
+      throw Error(path.string() +
+                  " is finished and cannot be changed; start another run with `stiefel run` and the new values");
     return {"existing", path.string() + " is already finished", path, 0};
   };
   if (exists(path / "results.h5")) demand_whole(path, "results.h5");  // before libhdf5 looks at it
@@ -92,13 +101,17 @@ template <class S> RunSummary resume(const std::filesystem::path& path, const Lo
 
 RunObserver::~RunObserver() = default;
 
-RunSummary run_experiment(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options, RunObserver& observer) {
-  return loaded.experiment.with_scalar([&]<class S>(S) { return run_in_scalar<S>(loaded, registry, options, observer); });
+RunSummary run_experiment(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options,
+                          RunObserver& observer) {
+  return loaded.experiment.with_scalar(
+      [&]<class S>(S) { return run_in_scalar<S>(loaded, registry, options, observer); });
 }
 
 RunSummary resume_experiment(const std::filesystem::path& directory, const LoadedExperiment& loaded, Registry& registry,
-                             const RunOptions& options, const std::vector<std::string>& allowed, RunObserver& observer) {
-  return loaded.experiment.with_scalar([&]<class S>(S) { return resume<S>(directory, loaded, registry, options, allowed, observer); });
+                             const RunOptions& options, const std::vector<std::string>& allowed,
+                             RunObserver& observer) {
+  return loaded.experiment.with_scalar(
+      [&]<class S>(S) { return resume<S>(directory, loaded, registry, options, allowed, observer); });
 }
 
 }  // namespace stiefel

@@ -1,4 +1,5 @@
-// A run: train, evaluate, record, until the steps are done, nothing improves, the numbers break, or somebody asks to stop.
+// A run: train, evaluate, record, until the steps are done, nothing improves, the numbers break, or somebody asks to
+// stop.
 #pragma once
 
 #include <atomic>
@@ -36,9 +37,9 @@ struct RunOptions {
   std::string command_line;
   const std::atomic<int>* signal = nullptr;  ///< set to a signal number to save a checkpoint after the step and stop
   std::atomic<bool>* save = nullptr;         ///< set to save a checkpoint after the step
-  std::atomic<int>* log = nullptr;           ///< becomes a descriptor of the run's log.txt while that is written, and −1 again
-  Ranks* ranks = nullptr;                    ///< the processes that train together, of which the first one writes; null: this one alone
-  Index until = 0;                           ///< step after which to save a checkpoint and stop; 0: to the end
+  std::atomic<int>* log = nullptr;  ///< becomes a descriptor of the run's log.txt while that is written, and −1 again
+  Ranks* ranks = nullptr;  ///< the processes that train together, of which the first one writes; null: this one alone
+  Index until = 0;         ///< step after which to save a checkpoint and stop; 0: to the end
 };
 
 struct RunSummary {
@@ -54,12 +55,14 @@ struct DryRun {
 };
 
 /// Runs in the scalar that the experiment names. Throws Error.
-STIEFEL_API RunSummary run_experiment(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options, RunObserver& observer);
+STIEFEL_API RunSummary run_experiment(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options,
+                                      RunObserver& observer);
 /// Resumes a run from its newest intact checkpoint, or from the start if it has none; `loaded` is its config.yaml.
-/// `allowed` names what may differ from the start of the run: "config", "plugin NAME", "data NAME" or a name of /provenance; "all".
-/// Anything else that differs is an Error that lists it.
-STIEFEL_API RunSummary resume_experiment(const std::filesystem::path& directory, const LoadedExperiment& loaded, Registry& registry,
-                                         const RunOptions& options, const std::vector<std::string>& allowed, RunObserver& observer);
+/// `allowed` names what may differ from the start of the run: "config", "plugin NAME", "data NAME" or a name of
+/// /provenance; "all". Anything else that differs is an Error that lists it.
+STIEFEL_API RunSummary resume_experiment(const std::filesystem::path& directory, const LoadedExperiment& loaded,
+                                         Registry& registry, const RunOptions& options,
+                                         const std::vector<std::string>& allowed, RunObserver& observer);
 /// Loads the data and builds the network and all that records it; an Error when that cannot be done.
 STIEFEL_API void try_to_build(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options);
 /// The same, and takes one step; writes nothing.

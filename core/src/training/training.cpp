@@ -64,8 +64,8 @@ StateItems items_of(Counts counts) {
 template <class S> class Trainer {
  public:
   /// `from`: a checkpoint to go on from, or null.
-  Trainer(const LoadedExperiment& loaded, Session<S>& session, RunRecord& record, const RunOptions& options, RunObserver& observer,
-          const Checkpoint<S>* from)
+  Trainer(const LoadedExperiment& loaded, Session<S>& session, RunRecord& record, const RunOptions& options,
+          RunObserver& observer, const Checkpoint<S>* from)
       : experiment_(loaded.experiment),
         session_(session),
         record_(record),
@@ -99,7 +99,8 @@ template <class S> class Trainer {
   [[noreturn]] void overdue();
   void evaluate();
   /// `step`: of the model.
-  std::vector<double> evaluate(Split split, Index step, const std::function<bool()>& stopped = {}, Outcome* outcome = nullptr);
+  std::vector<double> evaluate(Split split, Index step, const std::function<bool()>& stopped = {},
+                               Outcome* outcome = nullptr);
   void restore(const Checkpoint<S>& from);
   void save();
   bool save_due();
@@ -159,7 +160,8 @@ template <class S> RunSummary Trainer<S>::run() {
   }
   if (status_.state == "finished") finish_best();
   if (status_.message.empty())
-    status_.message = fmt::format("{} steps{} in {:.1f} s", progress_.step, stopped_early ? ", stopped early," : "", seconds_since(start_));
+    status_.message = fmt::format("{} steps{} in {:.1f} s", progress_.step, stopped_early ? ", stopped early," : "",
+                                  seconds_since(start_));
   record_.finish(progress_.step, status_);
   return {status_.state, status_.message, record_.directory(), status_.exit_code};
 }
@@ -175,8 +177,8 @@ template <class S> void Trainer<S>::stop(int exit_code, const std::string& reaso
   if (progress_.step != saved_) save();
   status_.state = "preempted";
   status_.exit_code = exit_code;
-  status_.message = fmt::format("{} after step {} of {}; resume with: stiefel resume {}", reason, progress_.step, steps_,
-                                shell_word(record_.directory().string()));
+  status_.message = fmt::format("{} after step {} of {}; resume with: stiefel resume {}", reason, progress_.step,
+                                steps_, shell_word(record_.directory().string()));
 }
 
 /// False when the numbers broke.
@@ -193,7 +195,8 @@ template <class S> bool Trainer<S>::step() {
     batch = watch_.time(Phase::data, [&] { return &batches_.next(); });
     watch_.time(Phase::param_map, [&] { session_.refresh(number); });
     pass = watch_.time(Phase::passes, [&] { return session_.network->train(*batch, session_.workers, request); });
-    norms = watch_.time(Phase::optimizer, [&] { return session_.updater->step(number, *session_.network, session_.workers); });
+    norms = watch_.time(Phase::optimizer,
+                        [&] { return session_.updater->step(number, *session_.network, session_.workers); });
   });
   if (!std::isfinite(pass.loss) || !std::isfinite(norms.gradient) || !std::isfinite(norms.update)) {
     diverged(number, "the loss", pass.loss, *batch);
@@ -207,7 +210,8 @@ template <class S> bool Trainer<S>::step() {
   watch_.time(Phase::record, [&] {
     if (recording_.due(recording_.periods().loss, number)) {
       take_step_seconds();
-      recording_.step({number, pass.loss, pass.penalty, norms, session_.updater->rates(number), progress_.step_seconds});
+      recording_.step(
+          {number, pass.loss, pass.penalty, norms, session_.updater->rates(number), progress_.step_seconds});
       const std::pair<std::string, double> values[] = {{"steps", double(steps_)}, {"epoch", progress_.epoch},
                                                        {"loss", pass.loss},       {"grad_norm", norms.gradient},
                                                        {"best", progress_.best},  {"seconds", seconds_since(start_)}};
@@ -234,28 +238,34 @@ template <class S> void Trainer<S>::diverged(Index step, std::string_view what, 
   status_.state = "diverged";
   status_.exit_code = int(Exit::diverged);
   status_.message = fmt::format(
-      "diverged at step {}: {} is {} and the first block with a number that is not finite is {}; the batch is in {}, the results "
+      "diverged at step {}: {} is {} and the first block with a number that is not finite is {}; the batch is in {}, "
+      "the results "
       "up to step {} are kept. Lower the learning rate or clip the gradient",
-      step, what, loss, block.empty() ? "none" : block, network_path(record_.directory(), "diverged").string(), progress_.step);
+      step, what, loss, block.empty() ? "none" : block, network_path(record_.directory(), "diverged").string(),
+      progress_.step);
   if (saved_ > 0)
-    status_.message +=
-        fmt::format(", from the beginning or from step {}: stiefel resume {} KEY=VALUE --allow-change KEY", saved_, directory);
+    status_.message += fmt::format(
+        ", from the beginning or from step {}: stiefel resume {} KEY=VALUE --allow-change KEY", saved_, directory);
   record_.diverged(session_.network->layout(), session_.network->state(), batch, step);
 }
 
 template <class S> bool Trainer<S>::save_due() {
   const CheckpointOptions& checkpoint = experiment_.checkpoint;
   const bool asked = options_.save && options_.save->exchange(false);
-  const bool late = checkpoint.minutes > 0 && std::chrono::duration<double>(Clock::now() - saved_at_).count() > 60 * checkpoint.minutes;
-  return progress_.step < steps_ && (agreed(asked || late) != 0 || (checkpoint.every > 0 && progress_.step % checkpoint.every == 0));
+  const bool late = checkpoint.minutes > 0 &&
+                    std::chrono::duration<double>(Clock::now() - saved_at_).count() > 60 * checkpoint.minutes;
+  return progress_.step < steps_ &&
+         (agreed(asked || late) != 0 || (checkpoint.every > 0 && progress_.step % checkpoint.every == 0));
 }
 
 /// The rows go first: a checkpoint never knows of rows that results.h5 has not.
 template <class S> void Trainer<S>::save() {
   watch_.time(Phase::record, [&] {
     record_.publish(progress_.step, status_);
-    Checkpoint<S> checkpoint{progress_.step, session_.network->state(), best_, session_.updater->state(), session_.network->carried(), {}};
-    checkpoint.parts["trainer"] = items_of(Counts{status_.best_metric, loss_sum_, progress_.loss, status_.best_step, waited_, losses_});
+    Checkpoint<S> checkpoint{
+        progress_.step, session_.network->state(), best_, session_.updater->state(), session_.network->carried(), {}};
+    checkpoint.parts["trainer"] =
+        items_of(Counts{status_.best_metric, loss_sum_, progress_.loss, status_.best_step, waited_, losses_});
     record_.save(session_.network->layout(), std::move(checkpoint), experiment_.checkpoint);
   });
   saved_ = progress_.step;
@@ -280,7 +290,8 @@ template <class S> void Trainer<S>::restore(const Checkpoint<S>& from) {
 /// Runs in the watchdog's thread: the training's own will not return.
 template <class S> void Trainer<S>::overdue() {
   const std::string message = fmt::format(
-      "{} has not ended within train.step_limit = {} s: a plugin hangs, or the limit is too small; resume with: stiefel resume {}",
+      "{} has not ended within train.step_limit = {} s: a plugin hangs, or the limit is too small; resume with: "
+      "stiefel resume {}",
       watched_, experiment_.train.step_limit, shell_word(record_.directory().string()));
   say("stiefel: {}\n", message);
   std::thread([] {  // the disk may also hang
@@ -302,7 +313,8 @@ template <class S> bool Trainer<S>::better(double value, double other) const {
 /// Empty while training is to go on.
 template <class S> std::string Trainer<S>::reason_to_stop() const {
   const TrainOptions& train = experiment_.train;
-  if (train.patience > 0 && waited_ >= train.patience) return fmt::format("{} evaluations without improvement", waited_);
+  if (train.patience > 0 && waited_ >= train.patience)
+    return fmt::format("{} evaluations without improvement", waited_);
   if (train.target > 0 && std::isfinite(status_.best_metric) && !better(train.target, status_.best_metric))
     return fmt::format("{} is {:.6g}, which is good enough", train.select, status_.best_metric);
   return {};
@@ -315,8 +327,8 @@ template <class S> std::string Trainer<S>::values_text(const char* split, const 
   return text;
 }
 
-template <class S>
-std::vector<double> Trainer<S>::evaluate(Split split, Index step, const std::function<bool()>& stopped, Outcome* outcome) {
+template <class S> std::vector<double> Trainer<S>::evaluate(Split split, Index step,
+                                                            const std::function<bool()>& stopped, Outcome* outcome) {
   watched_ = fmt::format("a {} batch after step {}", name_of(split), progress_.step);
   const auto not_finite = [&](const Batch<S>& batch, double loss) {
     diverged(step, fmt::format("the loss of a {} batch", name_of(split)), loss, batch);
@@ -356,7 +368,8 @@ template <class S> void Trainer<S>::evaluate() {
   std::vector<std::pair<std::string, double>> values{
       {"steps", double(steps_)}, {"epoch", row.epoch}, {"train_loss", row.train_loss}, {"best", status_.best_metric}};
   for (std::size_t m = 0; m < row.validation.size(); ++m)
-    values.emplace_back("valid_" + (m == 0 ? std::string("loss") : session_.task->metrics()[m - 1].name), row.validation[m]);
+    values.emplace_back("valid_" + (m == 0 ? std::string("loss") : session_.task->metrics()[m - 1].name),
+                        row.validation[m]);
   take_step_seconds();
   record_.progress(row.step, progress_.step_seconds, values);
   row.seconds = seconds_since(start_) - evaluated_at_;
@@ -388,16 +401,18 @@ template <class S> void Trainer<S>::finish_best() {
   recording_.final_test(step, values);
   if (!outcome.quantities().empty()) recording_.outcome(step, outcome.quantities());
   const bool unselected = !chosen && session_.batches(session_.selecting_split()) > 0;
-  status_.message = fmt::format("{} after {} steps in {:.1f} s (model of step {}{}; a predictor without memory: {:.4g})",
-                                values_text("test", values), progress_.step, seconds_since(start_), step,
-                                unselected ? fmt::format(", the last: no evaluation gave a number for {}", experiment_.train.select) : "",
-                                session_.task->baseline());
+  status_.message = fmt::format(
+      "{} after {} steps in {:.1f} s (model of step {}{}; a predictor without memory: {:.4g})",
+      values_text("test", values), progress_.step, seconds_since(start_), step,
+      unselected ? fmt::format(", the last: no evaluation gave a number for {}", experiment_.train.select) : "",
+      session_.task->baseline());
 }
 
 /// Shown to whoever may have to end the process without an exception.
 class LogDescriptor {
  public:
-  LogDescriptor(const RunRecord& record, std::atomic<int>* shown) : shown_(record.directory().empty() ? nullptr : shown) {
+  LogDescriptor(const RunRecord& record, std::atomic<int>* shown)
+      : shown_(record.directory().empty() ? nullptr : shown) {
     if (shown_) *shown_ = ::open((record.directory() / "log.txt").c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
   }
   ~LogDescriptor() {
@@ -414,8 +429,8 @@ class LogDescriptor {
 
 StateItems state_of_training() { return items_of({}); }
 
-template <class S> RunSummary train(const LoadedExperiment& loaded, Session<S>& session, RunRecord& record, const RunOptions& options,
-                                    RunObserver& observer, const Checkpoint<S>* from) {
+template <class S> RunSummary train(const LoadedExperiment& loaded, Session<S>& session, RunRecord& record,
+                                    const RunOptions& options, RunObserver& observer, const Checkpoint<S>* from) {
   const LogDescriptor log(record, options.log);
   try {
     return Trainer<S>(loaded, session, record, options, observer, from).run();
@@ -428,7 +443,8 @@ template <class S> RunSummary train(const LoadedExperiment& loaded, Session<S>& 
   }
 }
 
-template RunSummary train(const LoadedExperiment&, Session<float>&, RunRecord&, const RunOptions&, RunObserver&, const Checkpoint<float>*);
+template RunSummary train(const LoadedExperiment&, Session<float>&, RunRecord&, const RunOptions&, RunObserver&,
+                          const Checkpoint<float>*);
 template RunSummary train(const LoadedExperiment&, Session<double>&, RunRecord&, const RunOptions&, RunObserver&,
                           const Checkpoint<double>*);
 

@@ -11,10 +11,14 @@
 namespace stiefel {
 namespace {
 
-template <class S> double squares(std::span<const S> values) { return as_vector(values).template cast<double>().squaredNorm(); }
+template <class S> double squares(std::span<const S> values) {
+  return as_vector(values).template cast<double>().squaredNorm();
+}
 
 const char* describe(Manifold manifold) {
-  return manifold == Manifold::flat ? "no manifold" : manifold == Manifold::orthogonal ? "the orthogonal manifold" : "the unitary manifold";
+  return manifold == Manifold::flat         ? "no manifold"
+         : manifold == Manifold::orthogonal ? "the orthogonal manifold"
+                                            : "the unitary manifold";
 }
 
 }  // namespace
@@ -48,8 +52,9 @@ template <class S> Updater<S>::Updater(const Experiment& experiment, const Regis
 template <class S> void Updater<S>::assign(const Experiment& experiment, const Layout& layout) {
   for (Index i = 0; i < layout.count(); ++i) {
     const std::string& name = layout.block(i).name;
-    const auto match = std::find_if(experiment.optimizer.begin(), experiment.optimizer.end(),
-                                    [&](const OptimizerGroup& group) { return fnmatch(group.blocks.c_str(), name.c_str(), 0) == 0; });
+    const auto match =
+        std::find_if(experiment.optimizer.begin(), experiment.optimizer.end(),
+                     [&](const OptimizerGroup& group) { return fnmatch(group.blocks.c_str(), name.c_str(), 0) == 0; });
     if (match == experiment.optimizer.end())
       throw Error("no optimizer moves the block " + name +
                   ": add an entry to `optimizer:` whose `blocks:` matches it, e.g. {blocks: \"*\", plugin: adam}");
@@ -59,17 +64,19 @@ template <class S> void Updater<S>::assign(const Experiment& experiment, const L
     if (std::find(option_of_.begin(), option_of_.end(), int(g)) == option_of_.end()) {
       std::string names;
       for (const BlockSpec& block : layout.blocks()) names += (names.empty() ? "" : ", ") + block.name;
-      throw Error("optimizer: no block is left for `blocks: \"" + experiment.optimizer[g].blocks + "\"`; the network's blocks are " +
-                  names);
+      throw Error("optimizer: no block is left for `blocks: \"" + experiment.optimizer[g].blocks +
+                  "\"`; the network's blocks are " + names);
     }
 }
 
-template <class S> void Updater<S>::attach(const Experiment& experiment, const Registry& registry, Network<S>& network) {
+template <class S>
+void Updater<S>::attach(const Experiment& experiment, const Registry& registry, Network<S>& network) {
   const Layout& layout = network.layout();
   Model<S>& model = network.model();
   group_of_.assign(layout.count(), -1);
   recurrent_.assign(layout.count(), false);
-  for (Index m = 0; m < model.maps->count(); ++m) std::fill_n(recurrent_.begin() + model.map_first[m], model.map_count[m], true);
+  for (Index m = 0; m < model.maps->count(); ++m)
+    std::fill_n(recurrent_.begin() + model.map_first[m], model.map_count[m], true);
 
   for (std::size_t g = 0; g < experiment.optimizer.size(); ++g) {
     const OptimizerGroup& option = experiment.optimizer[g];
@@ -85,8 +92,8 @@ template <class S> void Updater<S>::attach(const Experiment& experiment, const R
       if (option_of_[i] != int(g)) continue;
       const BlockSpec& block = layout.block(i);
       if (!group.optimizer.call("moves", [&] { return group.optimizer->moves(block.manifold); }))
-        throw Error(std::string("the block ") + block.name + " lies on " + describe(block.manifold) + " and " + option.plugin +
-                    " cannot move it; give it an optimizer that can, e.g. {blocks: \"" + block.name +
+        throw Error(std::string("the block ") + block.name + " lies on " + describe(block.manifold) + " and " +
+                    option.plugin + " cannot move it; give it an optimizer that can, e.g. {blocks: \"" + block.name +
                     "\", plugin: " + (block.manifold == Manifold::flat ? "adam" : "geodesic_cayley") + "}");
       group_of_[i] = int(groups_.size());
       group.blocks.push_back(i);
@@ -100,13 +107,14 @@ template <class S> void Updater<S>::attach(const Experiment& experiment, const R
     const auto frozen = [&](Index i) { return group_of_[i] < 0; };
     const auto blocks = std::views::iota(model.map_first[m], model.map_first[m] + model.map_count[m]);
     if (std::ranges::all_of(blocks, frozen)) (*model.maps)[m].freeze();
-    if (const OptimizerGroup* group = composite_group(experiment, network, m)) network.set_map_decay(m, group->weight_decay);
+    if (const OptimizerGroup* group = composite_group(experiment, network, m))
+      network.set_map_decay(m, group->weight_decay);
   }
   for (std::size_t g = 0; g < experiment.optimizer.size(); ++g)
     if (experiment.optimizer[g].composite && !reaches_a_map(int(g)))
       experiment.optimizer[g].located([&] {
-        throw Error("`composite: true` needs a block of a recurrent map, and `blocks: \"" + experiment.optimizer[g].blocks +
-                    "\"` has none; remove it");
+        throw Error("`composite: true` needs a block of a recurrent map, and `blocks: \"" +
+                    experiment.optimizer[g].blocks + "\"` has none; remove it");
       });
 }
 
@@ -117,7 +125,8 @@ template <class S> bool Updater<S>::reaches_a_map(int option) const {
 }
 
 /// The one group that penalises the matrix of a map, whichever of its blocks it moves; null when none does.
-template <class S> const OptimizerGroup* Updater<S>::composite_group(const Experiment& experiment, Network<S>& network, Index map) const {
+template <class S>
+const OptimizerGroup* Updater<S>::composite_group(const Experiment& experiment, Network<S>& network, Index map) const {
   const Model<S>& model = network.model();
   const OptimizerGroup* composite = nullptr;
   const auto each = [&](auto&& f) {
@@ -128,12 +137,13 @@ template <class S> const OptimizerGroup* Updater<S>::composite_group(const Exper
     if (!composite && group.composite) composite = &group;
   });
   each([&](const OptimizerGroup& group, const std::string& block) {
-    if (!composite || &group == composite || group.weight_decay == (group.composite ? composite->weight_decay : 0)) return;
+    if (!composite || &group == composite || group.weight_decay == (group.composite ? composite->weight_decay : 0))
+      return;
     group.located([&] {
-      throw Error(
-          fmt::format("the map of {} has two weight decays: λ‖W‖² with λ = {} (`blocks: \"{}\"`, composite), and {}λ = {} here; "
-                      "give one of them",
-                      block, composite->weight_decay, composite->blocks, group.composite ? "" : "λ‖θ‖² with ", group.weight_decay));
+      throw Error(fmt::format(
+          "the map of {} has two weight decays: λ‖W‖² with λ = {} (`blocks: \"{}\"`, composite), and {}λ = {} here; "
+          "give one of them",
+          block, composite->weight_decay, composite->blocks, group.composite ? "" : "λ‖θ‖² with ", group.weight_decay));
     });
   });
   return composite;
@@ -143,7 +153,8 @@ template <class S> void Updater<S>::decay(Network<S>& network) {
   for (const Group& group : groups_) {
     if (group.decay == 0) continue;
     for (Index i : group.blocks)
-      if (!(group.composite && recurrent_[i])) as_vector(network.gradient()[i]) += S(2 * group.decay) * as_vector(network.theta()[i]);
+      if (!(group.composite && recurrent_[i]))
+        as_vector(network.gradient()[i]) += S(2 * group.decay) * as_vector(network.theta()[i]);
   }
 }
 

@@ -13,7 +13,8 @@
 
 namespace stiefel {
 
-/// η(step): constant; step: × factor every `every` steps; plateau: × factor after `patience` + 1 evaluations without improvement.
+/// η(step): constant; step: × factor every `every` steps; plateau: × factor after `patience` + 1 evaluations without
+/// improvement.
 class STIEFEL_API Schedule {
  public:
   explicit Schedule(const ScheduleOptions& options) : options_(options) {}
@@ -36,10 +37,12 @@ struct UpdateNorms {
 template <class S> class STIEFEL_API Updater {
  public:
   /// Every block goes to the first group whose glob matches it; none is an Error. Freezes maps and sets the decay of
-  /// composite matrices, which any block of a map asks for; two different decays of a map, and one that reaches no map, are Errors.
+  /// composite matrices, which any block of a map asks for; two different decays of a map, and one that reaches no map,
+  /// are Errors.
   Updater(const Experiment& experiment, const Registry& registry, Network<S>& network);
 
-  /// One step with the gradient of network.gradient(): decay, clip, move, after_step. `step` counts from 1. Blocks are moved side by side.
+  /// One step with the gradient of network.gradient(): decay, clip, move, after_step. `step` counts from 1. Blocks are
+  /// moved side by side.
   UpdateNorms step(Index step, Network<S>& network, Workers& workers);
   void evaluated(bool improved);
   /// The state of every group's optimizer and schedule, "optimizer_0", "schedule_0", …

@@ -13,9 +13,9 @@ namespace stiefel {
 
 class Watchdog {
  public:
-  /// `overdue` is called once, in another thread, when a watch has lasted longer; it must end the process. A watch that ends meanwhile does
-  /// not return before it. Time does not count while the whole process is stopped (SIGSTOP, Ctrl-Z, a suspended job). 0: nothing is
-  /// watched.
+  /// `overdue` is called once, in another thread, when a watch has lasted longer; it must end the process. A watch that
+  /// ends meanwhile does not return before it. Time does not count while the whole process is stopped (SIGSTOP, Ctrl-Z,
+  /// a suspended job). 0: nothing is watched.
   Watchdog(double seconds, std::function<void()> overdue)
       : limit_(std::min(seconds, 1e9)), glance_(std::min(seconds / 10, 1.0)), overdue_(std::move(overdue)) {
     if (seconds > 0) thread_ = std::jthread([this](std::stop_token stop) { work(stop); });

@@ -119,13 +119,13 @@ void add_against(Figure& figure, const Alike& alike, const std::string& key, con
 }
 
 std::vector<Figure> against_key(const Study& study, const std::string& key) {
-  Figure figure{
-      "against_" + identifier(key),
-      fmt::format("{} against {}", capitalised(study.metric.label), key),
-      fmt::format("{} of all finished runs against {}, with the median of the runs that are otherwise alike.", study.metric.label, key),
-      std::string("Points: finished runs. ") + band_caption,
-      {key},
-      {study.metric.label, study.metric.units}};
+  Figure figure{"against_" + identifier(key),
+                fmt::format("{} against {}", capitalised(study.metric.label), key),
+                fmt::format("{} of all finished runs against {}, with the median of the runs that are otherwise alike.",
+                            study.metric.label, key),
+                std::string("Points: finished runs. ") + band_caption,
+                {key},
+                {study.metric.label, study.metric.units}};
   std::vector<Alike> groups = alike_without(study, key);
   if (groups.size() > colours) {
     figure.caption += fmt::format(" {} of {} lines are drawn.", colours, groups.size());

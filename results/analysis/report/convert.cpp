@@ -27,16 +27,20 @@ void start(std::vector<std::string> words, const std::string& package) {
   arguments.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  for (const int stream : {STDOUT_FILENO, STDERR_FILENO}) posix_spawn_file_actions_addopen(&actions, stream, "/dev/null", O_WRONLY, 0);
+  for (const int stream : {STDOUT_FILENO, STDERR_FILENO})
+    posix_spawn_file_actions_addopen(&actions, stream, "/dev/null", O_WRONLY, 0);
   pid_t child = 0;
   const int fault = posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
-  if (fault) throw Error(fmt::format("cannot start {} ({}): it is in Debian's package {}", words[0], std::strerror(fault), package));
+  if (fault)
+    throw Error(
+        fmt::format("cannot start {} ({}): it is in Debian's package {}", words[0], std::strerror(fault), package));
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-    throw Error(fmt::format("{} failed; run it by hand to see why: {}", words[0], fmt::join(words, " ")), Exit::internal);
+    throw Error(fmt::format("{} failed; run it by hand to see why: {}", words[0], fmt::join(words, " ")),
+                Exit::internal);
 }
 
 /// A folder that goes away with everything in it.
@@ -44,7 +48,8 @@ struct ScratchFolder {
   fs::path path;
   ScratchFolder() {
     std::string pattern = (fs::temp_directory_path() / "stiefel-report-XXXXXX").string();
-    if (!mkdtemp(pattern.data())) throw Error("cannot create a folder in " + fs::temp_directory_path().string(), Exit::exhausted);
+    if (!mkdtemp(pattern.data()))
+      throw Error("cannot create a folder in " + fs::temp_directory_path().string(), Exit::exhausted);
     path = pattern;
   }
   ~ScratchFolder() {
@@ -63,8 +68,8 @@ void write_figures(const std::vector<Section>& sections, const fs::path& folder,
       const fs::path svg = folder / (figure.id + ".svg");
       replace_file(svg, standalone_svg(figure));
       if (format == "svg") continue;
-      start({"rsvg-convert", "--format", format, "--zoom", format == "png" ? "3" : "1", "--background-color", "white", "--output",
-             (folder / (figure.id + "." + format)).string(), svg.string()},
+      start({"rsvg-convert", "--format", format, "--zoom", format == "png" ? "3" : "1", "--background-color", "white",
+             "--output", (folder / (figure.id + "." + format)).string(), svg.string()},
             "librsvg2-bin");
       fs::remove(svg);
     }
@@ -79,7 +84,8 @@ void print_page(const std::string& html, const fs::path& pdf) {
   if (geteuid() == 0) words.push_back("--no-sandbox");  // it does not start as root with one
   words.insert(words.end(), {"--print-to-pdf=" + printed.string(), "file://" + page.string()});
   start(words, "chromium");
-  if (!fs::exists(printed)) throw Error("chromium printed nothing; open the report in a browser and print it there", Exit::internal);
+  if (!fs::exists(printed))
+    throw Error("chromium printed nothing; open the report in a browser and print it there", Exit::internal);
   fs::copy_file(printed, pdf, fs::copy_options::overwrite_existing);
 }
 

@@ -1,4 +1,5 @@
-/// Figures as separate files, and the page as a document to print; other programs of the system turn SVG and HTML into PDF and PNG.
+/// Figures as separate files, and the page as a document to print; other programs of the system turn SVG and HTML into
+/// PDF and PNG.
 #pragma once
 
 #include <filesystem>
@@ -9,8 +10,10 @@
 
 namespace stiefel::report {
 
-/// FOLDER/ID.csv and FOLDER/ID.svg, or .pdf or .png made of it by rsvg-convert. Throws Error if that program is missing.
-void write_figures(const std::vector<Section>& sections, const std::filesystem::path& folder, const std::string& format);
+/// FOLDER/ID.csv and FOLDER/ID.svg, or .pdf or .png made of it by rsvg-convert. Throws Error if that program is
+/// missing.
+void write_figures(const std::vector<Section>& sections, const std::filesystem::path& folder,
+                   const std::string& format);
 /// Prints the page with Chromium. Throws Error if that program is missing.
 void print_page(const std::string& html, const std::filesystem::path& pdf);
 

@@ -12,7 +12,9 @@ namespace {
 
 constexpr const char* replacement = "\xEF\xBF\xBD";
 
-bool continues(std::string_view text, std::size_t i) { return i < text.size() && (static_cast<unsigned char>(text[i]) & 0xC0) == 0x80; }
+bool continues(std::string_view text, std::size_t i) {
+  return i < text.size() && (static_cast<unsigned char>(text[i]) & 0xC0) == 0x80;
+}
 
 /// Bytes of the character at i; 0 when there is none that may stand in XML.
 std::size_t character_at(std::string_view text, std::size_t i) {
@@ -55,7 +57,8 @@ std::string_view first_characters(std::string_view text, std::size_t count) {
 
 std::string bytes_of_hexadecimal(std::string_view text) {
   std::string bytes;
-  for (std::size_t i = 0; i + 1 < text.size(); i += 2) bytes += char(std::stoi(std::string(text.substr(i, 2)), nullptr, 16));
+  for (std::size_t i = 0; i + 1 < text.size(); i += 2)
+    bytes += char(std::stoi(std::string(text.substr(i, 2)), nullptr, 16));
   return bytes;
 }
 
@@ -77,13 +80,16 @@ std::string base64(std::string_view bytes) {
   text.reserve((bytes.size() + 2) / 3 * 4);
   for (std::size_t i = 0; i < bytes.size(); i += 3) {
     std::uint32_t group = 0;
-    for (std::size_t k = 0; k < 3; ++k) group = group << 8 | (i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0u);
+    for (std::size_t k = 0; k < 3; ++k)
+      group = group << 8 | (i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0u);
     for (std::size_t k = 0; k < 4; ++k) text += i + k > bytes.size() ? '=' : digits[group >> (18 - 6 * k) & 63];
   }
   return text;
 }
 
-std::string content_hash(std::string_view text) { return "'sha256-" + base64(bytes_of_hexadecimal(sha256(text))) + "'"; }
+std::string content_hash(std::string_view text) {
+  return "'sha256-" + base64(bytes_of_hexadecimal(sha256(text))) + "'";
+}
 
 std::string csv_line(const std::vector<std::string>& fields) {
   std::string line;
@@ -100,8 +106,10 @@ std::string csv_line(const std::vector<std::string>& fields) {
   return line + '\n';
 }
 
-std::string download_link(std::string_view content, std::string_view type, std::string_view file, std::string_view label) {
-  return fmt::format("<a download=\"{}\" href=\"data:{};base64,{}\">{}</a>", escape(file), type, base64(content), escape(label));
+std::string download_link(std::string_view content, std::string_view type, std::string_view file,
+                          std::string_view label) {
+  return fmt::format("<a download=\"{}\" href=\"data:{};base64,{}\">{}</a>", escape(file), type, base64(content),
+                     escape(label));
 }
 
 std::string capitalised(std::string text) {

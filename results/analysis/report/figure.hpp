@@ -1,4 +1,5 @@
-/// One figure as data: what is drawn, in the units of its axes, and what is said about it. Other files draw it and make tables of it.
+/// One figure as data: what is drawn, in the units of its axes, and what is said about it. Other files draw it and make
+/// tables of it.
 #pragma once
 
 #include <optional>
@@ -11,7 +12,7 @@ namespace stiefel::report {
 struct Axis {
   std::string label, units = "1";
   bool logarithmic = false;
-  std::vector<std::string> names = {};                            ///< of rows 0, 1, … instead of numbers; the first on top
+  std::vector<std::string> names = {};  ///< of rows 0, 1, … instead of numbers; the first on top
   std::optional<std::pair<double, double>> range = std::nullopt;  ///< else that of the data
   double least_span = 0;                                          ///< so that rounding errors do not fill the figure
 };

@@ -10,7 +10,8 @@ namespace stiefel::report {
 
 std::string identifier(const std::string& text) {
   std::string id;
-  for (const char c : text) id += std::isalnum(static_cast<unsigned char>(c)) ? char(std::tolower(static_cast<unsigned char>(c))) : '_';
+  for (const char c : text)
+    id += std::isalnum(static_cast<unsigned char>(c)) ? char(std::tolower(static_cast<unsigned char>(c))) : '_';
   return id;
 }
 
@@ -42,7 +43,8 @@ void leave_out_band(Figure& figure) {
   figure.caption.erase(at, std::string(band_caption).size());
 }
 
-/// Names of maps and metrics come from result files: what they are made of may not stand in a page or in the name of a file.
+/// Names of maps and metrics come from result files: what they are made of may not stand in a page or in the name of a
+/// file.
 void make_ids_safe(std::vector<Section>& sections) {
   std::map<std::string, int> taken;
   for (Section& section : sections)
@@ -55,10 +57,12 @@ void make_ids_safe(std::vector<Section>& sections) {
 }  // namespace
 
 std::vector<Section> figures_of(const Study& study, const std::vector<std::string>& against) {
-  std::vector<Section> sections = {
-      {"learning", "Learning", learning_figures(study)},      {"comparison", "Comparison", comparison_figures(study, against)},
-      {"maps", "Recurrent maps", map_figures(study)},         {"gradients", "Gradients", gradient_figures(study)},
-      {"outcome", "Network outputs", outcome_figures(study)}, {"timing", "Time", timing_figures(study)}};
+  std::vector<Section> sections = {{"learning", "Learning", learning_figures(study)},
+                                   {"comparison", "Comparison", comparison_figures(study, against)},
+                                   {"maps", "Recurrent maps", map_figures(study)},
+                                   {"gradients", "Gradients", gradient_figures(study)},
+                                   {"outcome", "Network outputs", outcome_figures(study)},
+                                   {"timing", "Time", timing_figures(study)}};
   for (Section& section : sections)
     for (Figure& figure : section.figures) leave_out_band(figure);
   std::erase_if(sections, [](const Section& section) { return section.figures.empty(); });
@@ -67,8 +71,8 @@ std::vector<Section> figures_of(const Study& study, const std::vector<std::strin
     for (Section& section : sections)
       for (Figure& figure : section.figures) {
         if (figure.id.starts_with("against_")) continue;  // it shows all runs
-        figure.caption +=
-            fmt::format(" {} of {} groups are shown, those with the best {}.", colours, study.groups.size(), study.metric.label);
+        figure.caption += fmt::format(" {} of {} groups are shown, those with the best {}.", colours,
+                                      study.groups.size(), study.metric.label);
       }
   return sections;
 }

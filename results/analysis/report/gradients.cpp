@@ -47,7 +47,8 @@ HeatMap heat_of(const Norms& norms) {
   for (std::size_t row = 0; row < heat.rows; ++row)
     for (std::size_t column = 0; column < heat.columns; ++column) {
       const double snapshot = first + (last - first) * (double(column) + 0.5) / double(heat.columns);
-      heat.values.push_back(norms.at(nearest(norms.snapshots, snapshot), (2 * row + 1) * norms.steps / (2 * heat.rows)));
+      heat.values.push_back(
+          norms.at(nearest(norms.snapshots, snapshot), (2 * row + 1) * norms.steps / (2 * heat.rows)));
     }
   return heat;
 }
@@ -57,7 +58,8 @@ const RunData* run_with_course(const Group& group) {
   const RunData* found = nullptr;
   std::size_t most = 1;
   for (const RunData& run : group.runs)
-    if (const Norms norms(run, "hidden_grad_norm"); norms.rows > most && norms.some(norms.rows - 1)) found = &run, most = norms.rows;
+    if (const Norms norms(run, "hidden_grad_norm"); norms.rows > most && norms.some(norms.rows - 1))
+      found = &run, most = norms.rows;
   return found;
 }
 
@@ -66,19 +68,21 @@ std::vector<Figure> heat_map(const Group& group, std::size_t number) {
   const RunData* run = run_with_course(group);
   if (!run) return {};
   const Norms norms(*run, "hidden_grad_norm");
-  Figure figure{
-      fmt::format("gradient_map_{}", number),
-      "Gradient norm: " + group.label,
-      fmt::format("Norm of the loss gradient with respect to the hidden state, as colors over optimizer steps and time steps, of {}.",
-                  group.label),
-      fmt::format("Colors: {} on a logarithmic scale, from dark (small) to light. Seed {}.", norm, value_of(*run, "seed")),
-      {"optimizer step"},
-      {"time step t"}};
+  Figure figure{fmt::format("gradient_map_{}", number),
+                "Gradient norm: " + group.label,
+                fmt::format("Norm of the loss gradient with respect to the hidden state, as colors over optimizer "
+                            "steps and time steps, of {}.",
+                            group.label),
+                fmt::format("Colors: {} on a logarithmic scale, from dark (small) to light. Seed {}.", norm,
+                            value_of(*run, "seed")),
+                {"optimizer step"},
+                {"time step t"}};
   figure.x.range = {norms.snapshots.front(), norms.snapshots.back()};
   figure.y.range = {0, double(norms.steps)};
   figure.heat = heat_of(norms);
   if (norms.rows >= heat_columns || norms.steps > heat_rows)
-    figure.caption += fmt::format(" Drawn: {} × {} values, the nearest of each cell.", figure.heat->columns, figure.heat->rows);
+    figure.caption +=
+        fmt::format(" Drawn: {} × {} values, the nearest of each cell.", figure.heat->columns, figure.heat->rows);
   return {figure};
 }
 
@@ -128,16 +132,16 @@ std::vector<Figure> profiles(const Study& study, const std::string& name, bool l
     ++colour;
   }
   if (figure.series.empty()) return {};
-  figure.description =
-      fmt::format("Norm of the gradient with respect to the hidden state at each time step, {} snapshot{}, logarithmic, for: {}.",
-                  last ? "last" : "first", of_loss, labels_text(study));
+  figure.description = fmt::format(
+      "Norm of the gradient with respect to the hidden state at each time step, {} snapshot{}, logarithmic, for: {}.",
+      last ? "last" : "first", of_loss, labels_text(study));
   return {figure};
 }
 
 bool same_numbers(const std::vector<Figure>& a, const std::vector<Figure>& b) {
   const auto same = [](const Series& x, const Series& y) { return x.x == y.x && x.y == y.y; };
-  return a.size() == b.size() &&
-         (a.empty() || std::equal(a[0].series.begin(), a[0].series.end(), b[0].series.begin(), b[0].series.end(), same));
+  return a.size() == b.size() && (a.empty() || std::equal(a[0].series.begin(), a[0].series.end(), b[0].series.begin(),
+                                                          b[0].series.end(), same));
 }
 
 std::vector<Figure> all_parameters(const Study& study) {
@@ -151,7 +155,8 @@ std::vector<Figure> all_parameters(const Study& study) {
     ++colour;
   }
   if (figure.series.empty()) return {};
-  figure.description = "Norm of the gradient of all parameters over optimizer steps, logarithmic, for: " + labels_text(study) + ".";
+  figure.description =
+      "Norm of the gradient of all parameters over optimizer steps, logarithmic, for: " + labels_text(study) + ".";
   return {figure};
 }
 

@@ -13,8 +13,8 @@ namespace {
 
 constexpr int levels = 254;  ///< and 255 for no value
 
-/// Dark blue to yellow through green; lightness grows evenly, so that it prints in grey and serves the colour-blind (viridis by S. van der
-/// Walt and N. Smith, in nine points).
+/// Dark blue to yellow through green; lightness grows evenly, so that it prints in grey and serves the colour-blind
+/// (viridis by S. van der Walt and N. Smith, in nine points).
 constexpr std::array<std::array<double, 3>, 9> anchors = {{{68, 1, 84},
                                                            {71, 44, 122},
                                                            {59, 81, 139},
@@ -40,7 +40,8 @@ std::string palette() {
   for (int level = 0; level <= levels; ++level) {
     const double at = double(level) / levels * double(anchors.size() - 1);
     const std::size_t below = std::min<std::size_t>(std::size_t(at), anchors.size() - 2);
-    for (std::size_t c = 0; c < 3; ++c) bytes += char(std::lround(std::lerp(anchors[below][c], anchors[below + 1][c], at - double(below))));
+    for (std::size_t c = 0; c < 3; ++c)
+      bytes += char(std::lround(std::lerp(anchors[below][c], anchors[below + 1][c], at - double(below))));
   }
   return bytes + std::string(3, '\0');
 }
@@ -51,11 +52,14 @@ std::string png(std::size_t width, std::size_t height, const std::string& indice
   for (std::size_t y = 0; y < height; ++y) rows += '\0' + indices.substr(y * width, width);
   uLongf size = compressBound(uLong(rows.size()));
   std::string packed(size, '\0');
-  compress2(reinterpret_cast<Bytef*>(packed.data()), &size, reinterpret_cast<const Bytef*>(rows.data()), uLong(rows.size()), 9);
+  compress2(reinterpret_cast<Bytef*>(packed.data()), &size, reinterpret_cast<const Bytef*>(rows.data()),
+            uLong(rows.size()), 9);
   packed.resize(size);
-  const std::string header = big_endian(std::uint32_t(width)) + big_endian(std::uint32_t(height)) + std::string("\x08\x03\0\0\0", 5);
+  const std::string header =
+      big_endian(std::uint32_t(width)) + big_endian(std::uint32_t(height)) + std::string("\x08\x03\0\0\0", 5);
   return "\x89PNG\r\n\x1a\n" + chunk("IHDR", header) + chunk("PLTE", palette()) +
-         chunk("tRNS", std::string(levels + 1, '\xFF') + std::string(1, '\0')) + chunk("IDAT", packed) + chunk("IEND", "");
+         chunk("tRNS", std::string(levels + 1, '\xFF') + std::string(1, '\0')) + chunk("IDAT", packed) +
+         chunk("IEND", "");
 }
 
 }  // namespace
@@ -66,7 +70,8 @@ std::string heat_png(const HeatMap& map, const Scale& scale, std::size_t enlarge
     std::string line;
     for (std::size_t column = 0; column < map.columns; ++column) {
       const double at = scale.at(map.values[row * map.columns + column]);
-      line += std::string(enlarged, std::isfinite(at) ? char(std::lround(std::clamp(at, 0., 1.) * levels)) : char(levels + 1));
+      line += std::string(enlarged,
+                          std::isfinite(at) ? char(std::lround(std::clamp(at, 0., 1.) * levels)) : char(levels + 1));
     }
     for (std::size_t i = 0; i < enlarged; ++i) indices += line;
   }

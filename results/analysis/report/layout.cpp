@@ -124,7 +124,9 @@ Scale colour_scale(const HeatMap& map) {
 Placement place(const Figure& figure) {
   Placement place;
   const bool rows = !figure.y.names.empty();
-  place.height = figure.unit_circle ? 320 : rows ? 16 + row_height(figure.y.names) * double(figure.y.names.size()) : plot_height;
+  place.height = figure.unit_circle ? 320
+                 : rows             ? 16 + row_height(figure.y.names) * double(figure.y.names.size())
+                                    : plot_height;
   place.y = y_scale(figure, place.height);
   place.y_ticks = y_ticks(figure, place.y);
   const double right = figure.heat ? 96 : 16;

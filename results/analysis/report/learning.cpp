@@ -51,7 +51,8 @@ std::vector<Figure> curves(const Study& study, const Quantity& quantity) {
   figure.y.logarithmic = quantity.logarithmic || (quantity.loss && is_wide(figure.series));
   if (quantity.loss) figure.guides = baselines(study);
   if (!figure.guides.empty()) figure.caption += " Dotted: a predictor without memory.";
-  figure.description = fmt::format("{} over optimizer steps, a line for each of: {}.", quantity.title, labels_text(study));
+  figure.description =
+      fmt::format("{} over optimizer steps, a line for each of: {}.", quantity.title, labels_text(study));
   return {figure};
 }
 
@@ -67,7 +68,8 @@ std::vector<Quantity> evaluations(const Study& study) {
     std::replace(label.begin(), label.end(), '_', ' ');
     for (const Group& group : study.shown())
       if (const RunDataset* dataset = group.runs.front().find("/epochs/" + name)) units = dataset->units;
-    found.push_back({name, capitalised(label), "/epochs/step", "/epochs/" + name, label, units, name.ends_with("_loss"), false});
+    found.push_back(
+        {name, capitalised(label), "/epochs/step", "/epochs/" + name, label, units, name.ends_with("_loss"), false});
   }
   return found;
 }
@@ -79,13 +81,15 @@ Curve against_time(const Group& group, const Metric& metric) {
     const std::vector<double> steps = rows_of(run, "/epochs/step");
     Curve time{steps, {}, {}, {}};
     double seconds = 0;
-    for (const double since : rows_of(run, "/epochs/seconds")) time.median.push_back(seconds += std::isfinite(since) ? since : 0);
+    for (const double since : rows_of(run, "/epochs/seconds"))
+      time.median.push_back(seconds += std::isfinite(since) ? since : 0);
     times.push_back(std::move(time));
     values.push_back({steps, rows_of(run, metric.path()), {}, {}});
   }
   const Curve time = over_seeds(times);
   Curve curve = over_seeds(values);
-  for (double& x : curve.x) x = time.median[std::size_t(std::lower_bound(time.x.begin(), time.x.end(), x) - time.x.begin())];
+  for (double& x : curve.x)
+    x = time.median[std::size_t(std::lower_bound(time.x.begin(), time.x.end(), x) - time.x.begin())];
   return curve;
 }
 
@@ -121,7 +125,8 @@ std::vector<Figure> wall_clock(const Study& study) {
 std::vector<Figure> learning_figures(const Study& study) {
   std::vector<Figure> figures;
   const auto add = [&](std::vector<Figure> more) { std::move(more.begin(), more.end(), std::back_inserter(figures)); };
-  add(curves(study, {"train_loss", "Training loss", "/steps/step", "/steps/loss", "loss, batch mean", "1", true, false}));
+  add(curves(study,
+             {"train_loss", "Training loss", "/steps/step", "/steps/loss", "loss, batch mean", "1", true, false}));
   for (const Quantity& quantity : evaluations(study)) add(curves(study, quantity));
   add(wall_clock(study));
   return figures;

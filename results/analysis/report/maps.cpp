@@ -11,7 +11,9 @@
 namespace stiefel::report {
 namespace {
 
-std::string of_map(const std::string& map) { return map == "recurrent" ? "the recurrent map" : "the recurrent map of " + map; }
+std::string of_map(const std::string& map) {
+  return map == "recurrent" ? "the recurrent map" : "the recurrent map of " + map;
+}
 
 /// Like figure 3 of Vorontsov et al. 2017.
 std::vector<Figure> singular_values(const Study& study, const std::string& map) {
@@ -19,7 +21,8 @@ std::vector<Figure> singular_values(const Study& study, const std::string& map) 
   Figure figure{"singular_values_" + map,
                 "Singular values of " + of_map(map),
                 "",
-                "Line: mean of the singular values; band: ± one standard deviation; dotted: smallest and largest. Medians over seeds.",
+                "Line: mean of the singular values; band: ± one standard deviation; dotted: smallest and largest. "
+                "Medians over seeds.",
                 {"optimizer step"},
                 {"singular value"}};
   figure.y.least_span = 0.02;
@@ -30,7 +33,8 @@ std::vector<Figure> singular_values(const Study& study, const std::string& map) 
     const Curve deviation = quantity("singular_std");
     if (!mean.x.empty() && deviation.median.size() == mean.x.size()) {
       mean.low = mean.high = mean.median;
-      for (std::size_t i = 0; i < mean.x.size(); ++i) mean.low[i] -= deviation.median[i], mean.high[i] += deviation.median[i];
+      for (std::size_t i = 0; i < mean.x.size(); ++i)
+        mean.low[i] -= deviation.median[i], mean.high[i] += deviation.median[i];
       figure.series.push_back(series_of(group.label, colour, std::move(mean)));
       for (const char* bound : {"min", "max"}) {
         Curve curve = quantity(bound == std::string("min") ? "singular_min" : "singular_max");
@@ -43,8 +47,9 @@ std::vector<Figure> singular_values(const Study& study, const std::string& map) 
     ++colour;
   }
   if (figure.series.empty()) return {};
-  figure.description = fmt::format("Mean, standard deviation, smallest and largest singular value of {} over optimizer steps, for: {}.",
-                                   of_map(map), labels_text(study));
+  figure.description =
+      fmt::format("Mean, standard deviation, smallest and largest singular value of {} over optimizer steps, for: {}.",
+                  of_map(map), labels_text(study));
   return {figure};
 }
 
@@ -63,13 +68,15 @@ std::vector<std::string> maps_with_eigenvalues(const RunData& run) {
   std::vector<std::string> maps;
   const std::string before = "/spectrum/", after = "/eigenvalues";
   for (const RunDataset& dataset : run.datasets)
-    if (dataset.path.starts_with(before) && dataset.path.ends_with(after) && dataset.shape.size() > 1 && !dataset.values.empty())
+    if (dataset.path.starts_with(before) && dataset.path.ends_with(after) && dataset.shape.size() > 1 &&
+        !dataset.values.empty())
       maps.push_back(dataset.path.substr(before.size(), dataset.path.size() - before.size() - after.size()));
   return maps;
 }
 
 std::vector<Figure> unit_circle(const Group& group, std::size_t number) {
-  Figure figure{fmt::format("eigenvalues_{}", number), "Eigenvalues: " + group.label, "", "", {"real part"}, {"imaginary part"}};
+  Figure figure{
+      fmt::format("eigenvalues_{}", number), "Eigenvalues: " + group.label, "", "", {"real part"}, {"imaginary part"}};
   figure.unit_circle = true;
   double reach = 1.08;
   for (const RunData& run : group.runs) {
@@ -82,11 +89,13 @@ std::vector<Figure> unit_circle(const Group& group, std::size_t number) {
     if (figure.series.empty()) continue;
     for (const Series& series : figure.series)
       for (std::size_t i = 0; i < series.x.size(); ++i)
-        if (const double modulus = std::hypot(series.x[i], series.y[i]); std::isfinite(modulus)) reach = std::max(reach, 1.05 * modulus);
+        if (const double modulus = std::hypot(series.x[i], series.y[i]); std::isfinite(modulus))
+          reach = std::max(reach, 1.05 * modulus);
     figure.x.range = figure.y.range = {-reach, reach};
-    figure.caption = fmt::format("Open: the first snapshot; filled: the last. Seed {}; the circle has radius 1.", value_of(run, "seed"));
-    figure.description =
-        fmt::format("Eigenvalues in the complex plane next to the unit circle, first and last snapshot, of {}.", group.label);
+    figure.caption = fmt::format("Open: the first snapshot; filled: the last. Seed {}; the circle has radius 1.",
+                                 value_of(run, "seed"));
+    figure.description = fmt::format(
+        "Eigenvalues in the complex plane next to the unit circle, first and last snapshot, of {}.", group.label);
     return {figure};
   }
   return {};
@@ -109,8 +118,8 @@ std::vector<Figure> defect(const Study& study, const std::string& map) {
     ++colour;
   }
   if (figure.series.empty()) return {};
-  figure.description =
-      fmt::format("Frobenius norm of WᴴW − I of {} over optimizer steps, logarithmic, for: {}.", of_map(map), labels_text(study));
+  figure.description = fmt::format("Frobenius norm of WᴴW − I of {} over optimizer steps, logarithmic, for: {}.",
+                                   of_map(map), labels_text(study));
   return {figure};
 }
 

@@ -20,13 +20,16 @@ std::string title_of(const Study& study) {
   std::set<std::string> names;
   for (const Group& group : study.groups)
     for (const RunData& run : group.runs) names.insert(run.header.title);
-  const std::vector<std::string> first(names.begin(), std::next(names.begin(), std::ptrdiff_t(std::min<std::size_t>(names.size(), 3))));
-  return fmt::format("{}{}", fmt::join(first, ", "), names.size() > 3 ? fmt::format(" and {} more", names.size() - 3) : "");
+  const std::vector<std::string> first(
+      names.begin(), std::next(names.begin(), std::ptrdiff_t(std::min<std::size_t>(names.size(), 3))));
+  return fmt::format("{}{}", fmt::join(first, ", "),
+                     names.size() > 3 ? fmt::format(" and {} more", names.size() - 3) : "");
 }
 
 std::string policy() {
-  return fmt::format("default-src 'none'; img-src data:; style-src {}; script-src {}; base-uri 'none'; form-action 'none'",
-                     content_hash(std::string(page_css) + figure_css), content_hash(script));
+  return fmt::format(
+      "default-src 'none'; img-src data:; style-src {}; script-src {}; base-uri 'none'; form-action 'none'",
+      content_hash(std::string(page_css) + figure_css), content_hash(script));
 }
 
 std::string navigation(const std::vector<Section>& sections) {
@@ -50,21 +53,27 @@ std::string figure_html(const Figure& figure) {
   const std::size_t stretches = std::max<std::size_t>(1, most_csv_lines / lines / 2);
   std::string note = points > 2 * pixel_columns ? " Drawn: smallest and largest value of each pixel column." : "";
   if (points > 2 * stretches)
-    note += fmt::format(" Data: smallest and largest of every {} points; `stiefel report --figures` writes all.", points / stretches);
+    note += fmt::format(" Data: smallest and largest of every {} points; `stiefel report --figures` writes all.",
+                        points / stretches);
   const std::string classes = classes_of(figure);
-  return fmt::format("<figure id=\"{}\"{}><h3>{}</h3>{}<figcaption>{}{} <span class=\"download\">Data: {}</span></figcaption></figure>\n",
-                     figure.id, classes.empty() ? "" : fmt::format(" data-lines=\"{}\"", classes), escape(figure.title), draw(figure),
-                     escape(figure.caption), escape(note),
-                     download_link(csv_of(reduced(figure, stretches)), "text/csv", figure.id + ".csv", "CSV"));
+  return fmt::format(
+      "<figure id=\"{}\"{}><h3>{}</h3>{}<figcaption>{}{} <span class=\"download\">Data: "
+      "{}</span></figcaption></figure>\n",
+      figure.id, classes.empty() ? "" : fmt::format(" data-lines=\"{}\"", classes), escape(figure.title), draw(figure),
+      escape(figure.caption), escape(note),
+      download_link(csv_of(reduced(figure, stretches)), "text/csv", figure.id + ".csv", "CSV"));
 }
 
-std::string document(const std::string& title, const std::string& lead, const std::string& further, const std::string& content) {
+std::string document(const std::string& title, const std::string& lead, const std::string& further,
+                     const std::string& content) {
   return fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" "
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta "
+      "http-equiv=\"Content-Security-Policy\" "
       "content=\"{}\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, "
       "initial-scale=1\">\n<title>{}</title>\n<style>{}{}</style>\n</head>\n<body>\n<main>\n"
-      "<header><h1>{}</h1><p class=\"lead\">{}</p><p class=\"note keys\" hidden>Figures with lines: read values with the mouse or the "
+      "<header><h1>{}</h1><p class=\"lead\">{}</p><p class=\"note keys\" hidden>Figures with lines: read values with "
+      "the mouse or the "
       "arrow keys, "
       "drag or press + and − to zoom, double-click or press Escape to show "
       "all.</p>{}</header>\n{}</main>\n<script>{}</script>\n</body>\n</html>\n",

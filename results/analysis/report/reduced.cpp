@@ -11,7 +11,8 @@ namespace {
 bool is_line(const Series& series) { return series.form == Form::line || series.form == Form::thin_line; }
 
 /// Where a value of a stretch is that comes before all others; its first when none is a number.
-template <typename Before> std::size_t first_of(const std::vector<double>& values, std::size_t begin, std::size_t end, Before before) {
+template <typename Before>
+std::size_t first_of(const std::vector<double>& values, std::size_t begin, std::size_t end, Before before) {
   std::size_t found = begin;
   for (std::size_t i = begin; i < end; ++i)
     if (std::isnan(values[found]) || before(values[i], values[found])) found = i;
@@ -25,7 +26,8 @@ Series reduced(const Series& series, std::size_t stretches) {
   kept.in_legend = series.in_legend;
   for (std::size_t k = 0; k < stretches; ++k) {
     const std::size_t begin = k * count / stretches, end = (k + 1) * count / stretches;
-    std::set<std::size_t> rows{first_of(series.y, begin, end, std::less<>()), first_of(series.y, begin, end, std::greater<>())};
+    std::set<std::size_t> rows{first_of(series.y, begin, end, std::less<>()),
+                               first_of(series.y, begin, end, std::greater<>())};
     if (k == 0) rows.insert(0);
     if (end == count) rows.insert(count - 1);
     for (const std::size_t i : rows) {

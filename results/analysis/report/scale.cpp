@@ -23,7 +23,9 @@ double round_up(double step) {
   return 10 * power;
 }
 
-std::string with_minus(double value, int decimals) { return fmt::format("{}{:.{}f}", value < 0 ? "−" : "", std::abs(value), decimals); }
+std::string with_minus(double value, int decimals) {
+  return fmt::format("{}{:.{}f}", value < 0 ? "−" : "", std::abs(value), decimals);
+}
 
 std::vector<Tick> linear_ticks(const Scale& scale, int wanted) {
   const double step = round_up((scale.to - scale.from) / wanted);
@@ -36,7 +38,8 @@ std::vector<Tick> linear_ticks(const Scale& scale, int wanted) {
     if (i == 0)
       found.push_back({0, "0"});
     else if (scientific)
-      found.push_back({value, with_minus(value / std::pow(10, power), std::max(0, power - exponent)) + "×10" + superscript(power)});
+      found.push_back(
+          {value, with_minus(value / std::pow(10, power), std::max(0, power - exponent)) + "×10" + superscript(power)});
     else
       found.push_back({value, with_minus(value, std::max(0, -exponent))});
   }

@@ -50,7 +50,8 @@ Curve over_seeds(const Group& group, const std::string& x, const std::string& y)
 std::vector<double> values_of(const Group& group, const Metric& metric) {
   std::vector<double> values;
   for (const RunData& run : group.runs)
-    if (const double value = metric.of(run); run.status.state == "finished" && !std::isnan(value)) values.push_back(value);
+    if (const double value = metric.of(run); run.status.state == "finished" && !std::isnan(value))
+      values.push_back(value);
   return values;
 }
 

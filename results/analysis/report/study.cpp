@@ -62,7 +62,8 @@ std::map<std::string, std::string> short_names(const std::vector<std::string>& k
   std::map<std::string, std::string> names;
   for (const std::string& key : keys) {
     const auto last = [](const std::string& path) { return path.substr(path.rfind('.') + 1); };
-    const bool alone = std::count_if(keys.begin(), keys.end(), [&](const std::string& other) { return last(other) == last(key); }) == 1;
+    const bool alone = std::count_if(keys.begin(), keys.end(),
+                                     [&](const std::string& other) { return last(other) == last(key); }) == 1;
     names[key] = alone ? last(key) : key;
   }
   return names;
@@ -75,8 +76,9 @@ void put_in_order(Study& study) {
     return std::isnan(median) ? INFINITY : sign * median;
   };
   for (Group& group : study.groups)
-    std::stable_sort(group.runs.begin(), group.runs.end(),
-                     [](const RunData& a, const RunData& b) { return comes_before(value_of(a, "seed"), value_of(b, "seed")); });
+    std::stable_sort(group.runs.begin(), group.runs.end(), [](const RunData& a, const RunData& b) {
+      return comes_before(value_of(a, "seed"), value_of(b, "seed"));
+    });
   if (study.groups.size() <= colours) return;
   std::vector<std::pair<double, Group>> ranked;
   for (Group& group : study.groups) ranked.emplace_back(rank(group), std::move(group));
@@ -136,14 +138,18 @@ RunRequest report_request() {
 
 void StudyBuilder::take(RunData&& run) {
   if (!run.unreadable.empty()) return unreadable_.push_back(std::move(run));
-  const bool first = run.column("/gradient/snapshot").size() > 1 && whole_.insert(configuration_without_seed(run)).second;
+  const bool first =
+      run.column("/gradient/snapshot").size() > 1 && whole_.insert(configuration_without_seed(run)).second;
   thin(run, first);
   runs_.push_back(std::move(run));
 }
 
 Study StudyBuilder::finish() {
-  if (runs_.empty() && unreadable_.empty()) throw Error("there are no runs in the given folders; runs are in runs/NAME/ID");
-  if (runs_.empty()) throw Error(fmt::format("{}: {}", unreadable_.front().path.string(), unreadable_.front().unreadable), Exit::damaged);
+  if (runs_.empty() && unreadable_.empty())
+    throw Error("there are no runs in the given folders; runs are in runs/NAME/ID");
+  if (runs_.empty())
+    throw Error(fmt::format("{}: {}", unreadable_.front().path.string(), unreadable_.front().unreadable),
+                Exit::damaged);
   const bool by_path = metric_.find('/') != metric_.npos;
   std::vector<ComparedRun> compared;
   for (const RunData& run : runs_) compared.push_back(compared_run(run, {by_path ? "" : metric_, {}}));
@@ -162,7 +168,8 @@ Study StudyBuilder::finish() {
   }
   for (const ComparedGroup& group : comparison.groups) {
     study.groups.emplace_back();
-    for (const ComparedRun* run : group.runs) study.groups.back().runs.push_back(std::move(runs_[std::size_t(run - compared.data())]));
+    for (const ComparedRun* run : group.runs)
+      study.groups.back().runs.push_back(std::move(runs_[std::size_t(run - compared.data())]));
     study.groups.back().label = label_of(study.groups.back().runs.front(), study.keys);
   }
   study.unreadable = std::move(unreadable_);

@@ -1,4 +1,5 @@
-/// Runs put together for a report, in the groups of `stiefel compare`: the label of a group has the keys that distinguish it.
+/// Runs put together for a report, in the groups of `stiefel compare`: the label of a group has the keys that
+/// distinguish it.
 #pragma once
 
 #include <algorithm>
@@ -38,7 +39,9 @@ struct Study {
 
   std::vector<const RunData*> runs() const;
   /// The groups that figures show.
-  std::span<const Group> shown() const { return std::span(groups).first(std::min<std::size_t>(groups.size(), colours)); }
+  std::span<const Group> shown() const {
+    return std::span(groups).first(std::min<std::size_t>(groups.size(), colours));
+  }
 };
 
 /// What must be read of each run.
@@ -47,7 +50,8 @@ RunRequest report_request();
 class StudyBuilder {
  public:
   /// An empty metric: what the runs select by; no keys: those in which they differ.
-  StudyBuilder(std::string metric, std::vector<std::string> keys) : metric_(std::move(metric)), keys_(std::move(keys)) {}
+  StudyBuilder(std::string metric, std::vector<std::string> keys)
+      : metric_(std::move(metric)), keys_(std::move(keys)) {}
   /// Keeps the parts of the run that figures need.
   void take(RunData&& run);
   /// Throws Error if nothing can be read, or if there is no such metric or key.

@@ -15,8 +15,10 @@
 namespace stiefel::report {
 namespace {
 
-std::string text(double x, double y, const std::string& anchor, const std::string& content, const std::string& more = "") {
-  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>{}</text>", x, y, anchor, more, escape(content));
+std::string text(double x, double y, const std::string& anchor, const std::string& content,
+                 const std::string& more = "") {
+  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>{}</text>", x, y, anchor, more,
+                     escape(content));
 }
 
 /// Lines below one another.
@@ -24,13 +26,15 @@ std::string text(double x, double y, const std::string& anchor, const std::vecto
   if (lines.size() == 1) return text(x, y, anchor, lines[0]);
   std::string spans;
   for (const std::string& line : lines)
-    spans += fmt::format("<tspan x=\"{:.1f}\" y=\"{:.1f}\">{}</tspan>", x, y + line_height * double(&line - lines.data()), escape(line));
+    spans += fmt::format("<tspan x=\"{:.1f}\" y=\"{:.1f}\">{}</tspan>", x,
+                         y + line_height * double(&line - lines.data()), escape(line));
   return fmt::format("<text text-anchor=\"{}\">{}</text>", anchor, spans);
 }
 
 std::string image(double x, double y, double width, double height, const std::string& png) {
   return fmt::format(
-      "<image x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" preserveAspectRatio=\"none\" class=\"cells\" "
+      "<image x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" preserveAspectRatio=\"none\" "
+      "class=\"cells\" "
       "href=\"data:image/png;base64,{}\"/>",
       x, y, width, height, base64(png));
 }
@@ -67,16 +71,19 @@ std::string draw_legend(const Placement& place) {
     const std::string colour = colour_class(entry.colour);
     const double y = entry.y - 4;
     if (entry.band)
-      drawn += fmt::format("<rect class=\"band {}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"20\" height=\"10\"/>", colour, entry.x, y - 5);
+      drawn += fmt::format("<rect class=\"band {}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"20\" height=\"10\"/>", colour,
+                           entry.x, y - 5);
     if (entry.form == Form::bars)
-      drawn += fmt::format("<rect class=\"bars {}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"14\" height=\"10\"/>", colour, entry.x + 4, y - 5);
+      drawn += fmt::format("<rect class=\"bars {}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"14\" height=\"10\"/>", colour,
+                           entry.x + 4, y - 5);
     else if (entry.form == Form::points || entry.form == Form::open_points)
-      drawn += fmt::format(
-          "<path class=\"points {0}\" d=\"M{1:.1f} {2:.1f}h0\"/>{3}", colour, entry.x + 10, y,
-          entry.form == Form::points ? "" : fmt::format("<path class=\"points hole\" d=\"M{:.1f} {:.1f}h0\"/>", entry.x + 10, y));
+      drawn += fmt::format("<path class=\"points {0}\" d=\"M{1:.1f} {2:.1f}h0\"/>{3}", colour, entry.x + 10, y,
+                           entry.form == Form::points
+                               ? ""
+                               : fmt::format("<path class=\"points hole\" d=\"M{:.1f} {:.1f}h0\"/>", entry.x + 10, y));
     else
-      drawn += fmt::format("<path class=\"{}line {}\" d=\"M{:.1f} {:.1f}h20\"/>", entry.form == Form::thin_line ? "thin " : "", colour,
-                           entry.x, y);
+      drawn += fmt::format("<path class=\"{}line {}\" d=\"M{:.1f} {:.1f}h20\"/>",
+                           entry.form == Form::thin_line ? "thin " : "", colour, entry.x, y);
     drawn += text(entry.x + 26, entry.y, "start", entry.lines);
   }
   return drawn.empty() ? "" : "<g class=\"legend\">" + drawn + "</g>";
@@ -89,11 +96,12 @@ std::string draw_heat(const HeatMap& heat, const Placement& place, std::size_t e
   drawn += image(x, place.top, 12, place.height, colour_bar_png());
   scale.pixels = place.height;
   drawn += "<g class=\"ticks scale\">";
-  for (const Tick& tick : ticks(scale, 6)) drawn += text(x + 16, place.top + place.height - scale.at(tick.value) + 4, "start", tick.text);
+  for (const Tick& tick : ticks(scale, 6))
+    drawn += text(x + 16, place.top + place.height - scale.at(tick.value) + 4, "start", tick.text);
   drawn += "</g>";
   return drawn + text(0, 0, "middle", title_of(heat.scale),
-                      fmt::format(" class=\"label scale\" transform=\"translate({:.1f} {:.1f}) rotate(90)\"", figure_width - 16,
-                                  place.top + place.height / 2));
+                      fmt::format(" class=\"label scale\" transform=\"translate({:.1f} {:.1f}) rotate(90)\"",
+                                  figure_width - 16, place.top + place.height / 2));
 }
 
 std::string draw_guides(const Figure& figure, const Placement& place) {
@@ -102,8 +110,9 @@ std::string draw_guides(const Figure& figure, const Placement& place) {
     if (const double y = place.height - place.y.at(guide.y); std::isfinite(y))
       drawn += fmt::format("<path class=\"thin line guide\" d=\"M0 {:.1f}H{:.1f}\"/>", y, place.width);
   if (figure.unit_circle)
-    drawn += fmt::format("<ellipse class=\"circle\" cx=\"{:.1f}\" cy=\"{:.1f}\" rx=\"{:.1f}\" ry=\"{:.1f}\"/>", place.x.at(0),
-                         place.height - place.y.at(0), place.x.at(1) - place.x.at(0), place.y.at(1) - place.y.at(0));
+    drawn += fmt::format("<ellipse class=\"circle\" cx=\"{:.1f}\" cy=\"{:.1f}\" rx=\"{:.1f}\" ry=\"{:.1f}\"/>",
+                         place.x.at(0), place.height - place.y.at(0), place.x.at(1) - place.x.at(0),
+                         place.y.at(1) - place.y.at(0));
   return drawn;
 }
 
@@ -113,10 +122,10 @@ std::string range_text(const Scale& scale) {
 
 /// The content of the frame, and the frame; a script may enlarge a part of it.
 std::string draw_plot(const Figure& figure, const Placement& place) {
-  const std::string frame =
-      fmt::format("x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\"", place.left, place.top, place.width, place.height);
-  std::string drawn =
-      fmt::format("<svg class=\"plot\" {} viewBox=\"0 0 {:.1f} {:.1f}\" preserveAspectRatio=\"none\">", frame, place.width, place.height);
+  const std::string frame = fmt::format("x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\"", place.left,
+                                        place.top, place.width, place.height);
+  std::string drawn = fmt::format("<svg class=\"plot\" {} viewBox=\"0 0 {:.1f} {:.1f}\" preserveAspectRatio=\"none\">",
+                                  frame, place.width, place.height);
   drawn += draw_guides(figure, place);
   for (const Series& series : figure.series) drawn += draw_series(series, place);
   return drawn + fmt::format("</svg><rect class=\"frame\" {}/>", frame);
@@ -127,11 +136,12 @@ std::string draw(const Figure& whole, const std::string& style) {
   const Placement place = report::place(figure);
   const std::string id = "figure-" + figure.id;
   std::string drawn = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"{0}\" class=\"drawing\" viewBox=\"0 0 {1:.0f} {2:.0f}\" role=\"img\" "
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"{0}\" class=\"drawing\" viewBox=\"0 0 {1:.0f} {2:.0f}\" "
+      "role=\"img\" "
       "aria-labelledby=\"{0}-title {0}-description\" data-x=\"{3}\" data-y=\"{4}\">"
       "<title id=\"{0}-title\">{5}</title><desc id=\"{0}-description\">{6}</desc>{7}",
-      id, figure_width, place.total_height, range_text(place.x), range_text(place.y), escape(figure.title), escape(figure.description),
-      style);
+      id, figure_width, place.total_height, range_text(place.x), range_text(place.y), escape(figure.title),
+      escape(figure.description), style);
   if (figure.heat) drawn += draw_heat(*figure.heat, place, style.empty() ? 1 : 8);
   return drawn + draw_axes(figure, place) + draw_plot(figure, place) + draw_legend(place) + "</svg>";
 }
@@ -140,10 +150,12 @@ std::string shortest(double value) { return std::isnan(value) ? "" : fmt::format
 
 std::string csv_of(const Figure& figure, const HeatMap& heat) {
   const auto centre = [](const Axis& axis, std::size_t i, std::size_t count) {
-    return fmt::format("{:.6g}", axis.range->first + (axis.range->second - axis.range->first) * (double(i) + 0.5) / double(count));
+    return fmt::format(
+        "{:.6g}", axis.range->first + (axis.range->second - axis.range->first) * (double(i) + 0.5) / double(count));
   };
   std::vector<std::string> fields{fmt::format("{} (rows), {} (columns)", title_of(figure.y), title_of(figure.x))};
-  for (std::size_t column = 0; column < heat.columns; ++column) fields.push_back(centre(figure.x, column, heat.columns));
+  for (std::size_t column = 0; column < heat.columns; ++column)
+    fields.push_back(centre(figure.x, column, heat.columns));
   std::string lines = csv_line(fields);
   for (std::size_t row = 0; row < heat.rows; ++row) {
     fields = {centre(figure.y, row, heat.rows)};
@@ -159,7 +171,8 @@ std::string csv_of(const Figure& figure, const HeatMap& heat) {
 std::string draw(const Figure& figure) { return draw(figure, ""); }
 
 std::string standalone_svg(const Figure& figure) {
-  return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n" + draw(figure, "<style>" + figure_style_light() + "</style>") + "\n";
+  return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n" + draw(figure, "<style>" + figure_style_light() + "</style>") +
+         "\n";
 }
 
 std::string csv_of(const Figure& figure) {
@@ -167,9 +180,12 @@ std::string csv_of(const Figure& figure) {
   std::string lines = csv_line({"series", title_of(figure.x), title_of(figure.y), "low", "high"});
   for (const Series& series : figure.series) {
     if (series.form == Form::box) continue;
-    const auto field = [](const std::vector<double>& values, std::size_t i) { return i < values.size() ? shortest(values[i]) : ""; };
+    const auto field = [](const std::vector<double>& values, std::size_t i) {
+      return i < values.size() ? shortest(values[i]) : "";
+    };
     for (std::size_t i = 0; i < series.y.size(); ++i)
-      lines += csv_line({series.label, field(series.x, i), field(series.y, i), field(series.low, i), field(series.high, i)});
+      lines +=
+          csv_line({series.label, field(series.x, i), field(series.y, i), field(series.low, i), field(series.high, i)});
   }
   for (const Guide& guide : figure.guides) {
     double least = INFINITY, most = -INFINITY;

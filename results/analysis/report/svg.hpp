@@ -14,11 +14,11 @@ constexpr std::size_t pixel_columns = 430;
 std::string draw(const Figure& figure);
 /// A standalone file, in the light colors.
 std::string standalone_svg(const Figure& figure);
-/// The figure's numbers, one line for each: `series,x,y` with `low,high` for bands and bars; guides are the last series. Of
-/// heat maps a table.
+/// The figure's numbers, one line for each: `series,x,y` with `low,high` for bands and bars; guides are the last
+/// series. Of heat maps a table.
 std::string csv_of(const Figure& figure);
-/// How the series of the CSV are drawn, as classes of the style sheet with commas between them: "line c0,points c0". Empty when none is
-/// a line over numbers.
+/// How the series of the CSV are drawn, as classes of the style sheet with commas between them: "line c0,points c0".
+/// Empty when none is a line over numbers.
 std::string classes_of(const Figure& figure);
 
 }  // namespace stiefel::report

@@ -30,7 +30,8 @@ Stretches stretches(const Series& series, const std::vector<double>& y, const Pl
 
 std::string path_through(const std::vector<Point>& points, char begin = 'M') {
   std::string path;
-  for (const Point& point : points) path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? begin : 'L', point.x, point.y);
+  for (const Point& point : points)
+    path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? begin : 'L', point.x, point.y);
   return path;
 }
 
@@ -80,7 +81,8 @@ std::string rectangle(double from, double to, double top, double bottom) {
 std::string bars(const Series& series, const Placement& place) {
   std::string path;
   for (std::size_t i = 0; i < series.y.size(); ++i) {
-    const double y = place.height - place.y.at(series.y[i]), from = place.x.at(series.low[i]), to = place.x.at(series.high[i]);
+    const double y = place.height - place.y.at(series.y[i]), from = place.x.at(series.low[i]),
+                 to = place.x.at(series.high[i]);
     if (std::isfinite(from) && std::isfinite(to)) path += rectangle(from, to, y - 8, y + 8);
   }
   return path;
@@ -93,8 +95,10 @@ std::string box(const Series& series, const Placement& place) {
   if (!std::isfinite(x[0] + x[4])) return "";
   std::string colour = colour_class(series.colour);
   return fmt::format("<path class=\"box {}\" d=\"{}\"/>", colour, rectangle(x[1], x[3], top, bottom)) +
-         fmt::format("<path class=\"line {}\" d=\"M{:.1f} {:.1f}H{:.1f}M{:.1f} {:.1f}H{:.1f}M{:.1f} {:.1f}v8M{:.1f} {:.1f}v8\"/>", colour,
-                     x[0], y, x[1], x[3], y, x[4], x[0], y - 4, x[4], y - 4) +
+         fmt::format(
+             "<path class=\"line {}\" d=\"M{:.1f} {:.1f}H{:.1f}M{:.1f} {:.1f}H{:.1f}M{:.1f} {:.1f}v8M{:.1f} "
+             "{:.1f}v8\"/>",
+             colour, x[0], y, x[1], x[3], y, x[4], x[0], y - 4, x[4], y - 4) +
          fmt::format("<path class=\"median {}\" d=\"M{:.1f} {:.1f}V{:.1f}\"/>", colour, x[2], top, bottom);
 }
 
@@ -110,7 +114,8 @@ std::string draw_series(const Series& series, const Placement& place) {
   switch (series.form) {
     case Form::line: {
       const std::string shade = series.low.empty() ? "" : path("band", series.colour, band(series, place));
-      return shade + path("line", series.colour, lines(series, place)) + path("points", series.colour, lonely(series, place));
+      return shade + path("line", series.colour, lines(series, place)) +
+             path("points", series.colour, lonely(series, place));
     }
     case Form::thin_line:
       return path("thin line", series.colour, lines(series, place));

@@ -28,14 +28,17 @@ struct Table {
 
 std::string swatch(std::size_t row) {
   if (row >= colours) return "";
-  return fmt::format("<svg class=\"swatch\" viewBox=\"0 0 18 10\" aria-hidden=\"true\"><path class=\"{}\" d=\"M0 5H18\"/></svg>",
-                     colour_class(int(row)));
+  return fmt::format(
+      "<svg class=\"swatch\" viewBox=\"0 0 18 10\" aria-hidden=\"true\"><path class=\"{}\" d=\"M0 5H18\"/></svg>",
+      colour_class(int(row)));
 }
 
 std::string markup(const Table& table) {
   std::string html = "<div class=\"scroll\" tabindex=\"0\"><table>";
   if (!table.caption.empty()) html += "<caption>" + escape(table.caption) + "</caption>";
-  const auto alignment = [&](std::size_t i) { return i < table.numeric.size() && table.numeric[i] ? " class=\"number\"" : ""; };
+  const auto alignment = [&](std::size_t i) {
+    return i < table.numeric.size() && table.numeric[i] ? " class=\"number\"" : "";
+  };
   html += "<thead><tr>";
   for (std::size_t i = 0; i < table.titles.size(); ++i)
     html += fmt::format("<th scope=\"col\"{}>{}</th>", alignment(i), escape(table.titles[i]));
@@ -95,8 +98,10 @@ std::string day(double seconds) { return fmt::format("{:%Y-%m-%d}", fmt::gmtime(
 
 /// What a key is in several runs: one text when they agree, else the first few of them.
 std::string agreed(const std::set<std::string>& values) {
-  std::vector<std::string> first(values.begin(), std::next(values.begin(), std::ptrdiff_t(std::min(values.size(), most_values))));
-  return fmt::format("{}{}", fmt::join(first, "; "), values.size() > most_values ? fmt::format("; … ({} in all)", values.size()) : "");
+  std::vector<std::string> first(values.begin(),
+                                 std::next(values.begin(), std::ptrdiff_t(std::min(values.size(), most_values))));
+  return fmt::format("{}{}", fmt::join(first, "; "),
+                     values.size() > most_values ? fmt::format("; … ({} in all)", values.size()) : "");
 }
 
 std::string provenance_of(const Study& study, const std::string& name) {
@@ -115,8 +120,9 @@ std::string plain_table(const std::vector<std::string>& titles, const std::vecto
 }
 
 std::string counted(const Study& study) {
-  std::string text = fmt::format("{} run{} in {} group{}: {}.", study.runs().size(), study.runs().size() == 1 ? "" : "s",
-                                 study.groups.size(), study.groups.size() == 1 ? "" : "s", states_text(study.runs()));
+  std::string text =
+      fmt::format("{} run{} in {} group{}: {}.", study.runs().size(), study.runs().size() == 1 ? "" : "s",
+                  study.groups.size(), study.groups.size() == 1 ? "" : "s", states_text(study.runs()));
   if (!study.unreadable.empty()) text += fmt::format(" {} could not be read.", study.unreadable.size());
   return text;
 }
@@ -124,10 +130,11 @@ std::string counted(const Study& study) {
 std::string origin(const Study& study) {
   double first = INFINITY, last = -INFINITY;
   for (const RunData* run : study.runs())
-    for (const Segment& segment : run->header.segments) first = std::min(first, segment.started), last = std::max(last, segment.ended);
-  std::string text =
-      fmt::format("stiefel {}, commit {}; {}; threads: {}", provenance_of(study, "version"),
-                  shortened(provenance_of(study, "git_commit"), 13), provenance_of(study, "cpu_model"), provenance_of(study, "threads"));
+    for (const Segment& segment : run->header.segments)
+      first = std::min(first, segment.started), last = std::max(last, segment.ended);
+  std::string text = fmt::format("stiefel {}, commit {}; {}; threads: {}", provenance_of(study, "version"),
+                                 shortened(provenance_of(study, "git_commit"), 13), provenance_of(study, "cpu_model"),
+                                 provenance_of(study, "threads"));
   if (std::isfinite(first) && first > 0 && last >= first)
     text += day(first) == day(last) ? "; " + day(first) : fmt::format("; {} to {}", day(first), day(last));
   return text + ".";
@@ -138,7 +145,8 @@ std::string summary_table(const Study& study) {
   Table table{fmt::format("{} at the best evaluation of each finished run.", capitalised(label)),
               {"group", "runs", label + ", median", "25 to 75 %", "best"},
               {false, false, true, true, true}};
-  if (study.metric.is_path()) table.caption = fmt::format("{}: the last value of each finished run.", capitalised(label));
+  if (study.metric.is_path())
+    table.caption = fmt::format("{}: the last value of each finished run.", capitalised(label));
   table.titles.insert(table.titles.end(), {"parameters", "steps", "wall time"});
   table.numeric.resize(table.titles.size(), true);
   table.swatches = true;
@@ -149,11 +157,12 @@ std::string summary_table(const Study& study) {
     for (const RunData& run : group.runs)
       runs.push_back(&run), steps.push_back(double(run.committed_step)), seconds.push_back(wall_seconds(run));
     const std::int64_t parameters = group.runs.front().header.parameters;
-    table.rows.push_back({group.label, states_text(runs), number_text(quantile(values, 0.5)),
-                          values.size() < 2 ? "–" : number_text(quantile(values, 0.25)) + " to " + number_text(quantile(values, 0.75)),
-                          number_text(quantile(values, study.metric.better == Better::higher ? 1 : 0)),
-                          parameters ? std::to_string(parameters) : "–", number_text(quantile(steps, 0.5), 8),
-                          duration(quantile(seconds, 0.5))});
+    table.rows.push_back(
+        {group.label, states_text(runs), number_text(quantile(values, 0.5)),
+         values.size() < 2 ? "–" : number_text(quantile(values, 0.25)) + " to " + number_text(quantile(values, 0.75)),
+         number_text(quantile(values, study.metric.better == Better::higher ? 1 : 0)),
+         parameters ? std::to_string(parameters) : "–", number_text(quantile(steps, 0.5), 8),
+         duration(quantile(seconds, 0.5))});
   }
   return in_parts(std::move(table), "groups");
 }
@@ -201,7 +210,8 @@ std::string provenance_table(const Study& study) {
   std::map<std::string, std::set<std::string>> plugins, data;
   for (const RunData* run : study.runs()) {
     for (const PluginRow& plugin : run->header.plugins)
-      plugins[plugin.kind + " " + plugin.name].insert(fmt::format("version {}, build {}", plugin.version, shortened(plugin.build_id, 17)));
+      plugins[plugin.kind + " " + plugin.name].insert(
+          fmt::format("version {}, build {}", plugin.version, shortened(plugin.build_id, 17)));
     for (const DatasetRow& row : run->header.datasets)
       data["data " + row.name].insert(fmt::format("{} bytes, sha256 {}", row.bytes, row.sha256));
   }
@@ -216,12 +226,14 @@ std::string runs_table(const Study& study) {
               {false, false, true, false, true, true, true}};
   for (const Group& group : study.groups)
     for (const RunData& run : group.runs) {
-      const std::string message = run.status.state == "finished" || run.status.message.empty() ? "" : ": " + run.status.message;
+      const std::string message =
+          run.status.state == "finished" || run.status.message.empty() ? "" : ": " + run.status.message;
       table.rows.push_back({run.path.string(), group.label, value_of(run, "seed"), run.status.state + message,
-                            std::to_string(run.committed_step), number_text(study.metric.of(run)), duration(wall_seconds(run)),
-                            run.header.run_id});
+                            std::to_string(run.committed_step), number_text(study.metric.of(run)),
+                            duration(wall_seconds(run)), run.header.run_id});
     }
-  std::string html = folded(fmt::format("{} run{}", study.runs().size(), study.runs().size() == 1 ? "" : "s"), markup(table));
+  std::string html =
+      folded(fmt::format("{} run{}", study.runs().size(), study.runs().size() == 1 ? "" : "s"), markup(table));
   if (study.unreadable.empty()) return html;
   Table unreadable{"Not in this report.", {"folder", "reason"}};
   for (const RunData& run : study.unreadable) unreadable.rows.push_back({run.path.string(), run.unreadable});

@@ -8,12 +8,15 @@ namespace {
 void keep_rows(RunDataset& dataset, const std::set<std::size_t>& rows) {
   const std::size_t width = dataset.values.size() / dataset.shape[0];
   std::vector<double> kept;
-  for (const std::size_t row : rows) kept.insert(kept.end(), &dataset.values[row * width], &dataset.values[row * width] + width);
+  for (const std::size_t row : rows)
+    kept.insert(kept.end(), &dataset.values[row * width], &dataset.values[row * width] + width);
   dataset.values = std::move(kept);
   dataset.shape[0] = rows.size();
 }
 
-bool has_rows(const RunDataset* dataset, std::size_t axes) { return dataset && dataset->shape.size() >= axes && dataset->shape[0] > 0; }
+bool has_rows(const RunDataset* dataset, std::size_t axes) {
+  return dataset && dataset->shape.size() >= axes && dataset->shape[0] > 0;
+}
 
 }  // namespace
 
@@ -31,7 +34,8 @@ void thin(RunData& run, bool keep_gradients) {
   for (std::size_t i = 1; keep_gradients && i < std::min(count, heat_columns); ++i)
     rows.insert(i * (count - 1) / (std::min(count, heat_columns) - 1));
   for (RunDataset& dataset : run.datasets)
-    if (dataset.path.starts_with("/gradient/") && dataset.path != "/gradient/t" && has_rows(&dataset, 1) && dataset.shape[0] == count)
+    if (dataset.path.starts_with("/gradient/") && dataset.path != "/gradient/t" && has_rows(&dataset, 1) &&
+        dataset.shape[0] == count)
       keep_rows(dataset, rows);
 }
 

@@ -16,7 +16,8 @@ double milliseconds(const Group& group, std::size_t phase, std::size_t phases) {
   for (const RunData& run : group.runs) {
     const RunDataset* seconds = run.find("/timing/seconds");
     const std::vector<double> steps = rows_of(run, "/timing/step");
-    if (!seconds || seconds->shape.size() != 2 || seconds->shape[1] != phases || steps.empty() || !(steps.back() > 0)) continue;
+    if (!seconds || seconds->shape.size() != 2 || seconds->shape[1] != phases || steps.empty() || !(steps.back() > 0))
+      continue;
     double sum = 0;
     for (std::size_t row = 0; row < seconds->shape[0]; ++row) sum += seconds->values[row * phases + phase];
     of_runs.push_back(1000 * sum / steps.back());
@@ -35,12 +36,13 @@ std::vector<std::string> phases_of(const Study& study) {
 
 std::vector<Figure> timing_figures(const Study& study) {
   const std::vector<std::string> phases = phases_of(study);
-  Figure figure{"timing",
-                "Wall time of a training step by phase",
-                fmt::format("Bars with the milliseconds of each phase of a training step, for: {}.", labels_text(study)),
-                "All activity divided by the number of steps, including evaluation and recording; medians over seeds.",
-                {"wall time per step", "ms"},
-                {"", "1"}};
+  Figure figure{
+      "timing",
+      "Wall time of a training step by phase",
+      fmt::format("Bars with the milliseconds of each phase of a training step, for: {}.", labels_text(study)),
+      "All activity divided by the number of steps, including evaluation and recording; medians over seeds.",
+      {"wall time per step", "ms"},
+      {"", "1"}};
   for (std::size_t phase = 0; phase < phases.size(); ++phase) {
     std::string label = phases[phase];
     std::replace(label.begin(), label.end(), '_', ' ');

@@ -12,8 +12,8 @@ struct ElfFile {
   std::string build_id;  // hexadecimal, empty when the linker wrote none
 };
 
-/// Reads a regular file and checks that it is a shared library of this machine whose section table and loaded segments lie inside
-/// it: dlopen kills the process on a file that is cut off.
+/// Reads a regular file and checks that it is a shared library of this machine whose section table and loaded segments
+/// lie inside it: dlopen kills the process on a file that is cut off.
 ElfFile read_elf(const std::filesystem::path& path);
 
 }  // namespace stiefel

@@ -21,22 +21,25 @@ namespace stiefel {
 namespace {
 
 std::string rebuild_command() {
-  return fmt::format("find_package(stiefel) of this installation: cmake --fresh -S SOURCE -B BUILD -Dstiefel_DIR={} && cmake --build BUILD",
-                     (library_folder() / "cmake/stiefel").string());
+  return fmt::format(
+      "find_package(stiefel) of this installation: cmake --fresh -S SOURCE -B BUILD -Dstiefel_DIR={} && cmake --build "
+      "BUILD",
+      (library_folder() / "cmake/stiefel").string());
 }
 
 std::string read_table(const boost::dll::shared_library& library, const PluginTable*& table) {
   if (!library.has("stiefel_plugin"))
     return fmt::format(
-        "it has no symbol stiefel_plugin, and STIEFEL_PLUGIN(...) exports one; rebuild it without hiding that symbol, with {}",
+        "it has no symbol stiefel_plugin, and STIEFEL_PLUGIN(...) exports one; rebuild it without hiding that symbol, "
+        "with {}",
         rebuild_command());
   table = &library.get<const PluginTable>("stiefel_plugin");
   if (table->table_size != sizeof(PluginTable))
-    return fmt::format("its plugin table has {} bytes and that of this stiefel {}; rebuild it with {}", table->table_size,
-                       sizeof(PluginTable), rebuild_command());
+    return fmt::format("its plugin table has {} bytes and that of this stiefel {}; rebuild it with {}",
+                       table->table_size, sizeof(PluginTable), rebuild_command());
   if (table->entry_size != sizeof(Entry))
-    return fmt::format("an entry of its plugin table has {} bytes and one of this stiefel {}; rebuild it with {}", table->entry_size,
-                       sizeof(Entry), rebuild_command());
+    return fmt::format("an entry of its plugin table has {} bytes and one of this stiefel {}; rebuild it with {}",
+                       table->entry_size, sizeof(Entry), rebuild_command());
   return {};
 }
 
@@ -50,24 +53,29 @@ bool well_formed(const char* name) {
 std::string check_entry(const Entry& entry, std::uint32_t number) {
   if (entry.role > Role::optimizer)
     return fmt::format(
-        "entry {} has the role number {} and the largest is {}; list entries by parametrisation<>, cell<>, task<> or optimizer<>", number,
-        std::uint32_t(entry.role), std::uint32_t(Role::optimizer));
+        "entry {} has the role number {} and the largest is {}; list entries by parametrisation<>, cell<>, task<> or "
+        "optimizer<>",
+        number, std::uint32_t(entry.role), std::uint32_t(Role::optimizer));
   if (!well_formed(entry.name))
-    return fmt::format("entry {} has the name '{}' and names are [a-z][a-z0-9_]*; rename it in STIEFEL_PLUGIN(...)", number,
-                       entry.name ? entry.name : "");
+    return fmt::format("entry {} has the name '{}' and names are [a-z][a-z0-9_]*; rename it in STIEFEL_PLUGIN(...)",
+                       number, entry.name ? entry.name : "");
   if (!entry.meaning || !*entry.meaning)
-    return fmt::format("the {} '{}' has an empty meaning where `stiefel list` needs one; give it one in STIEFEL_PLUGIN(...)",
-                       name_of(entry.role), entry.name);
+    return fmt::format(
+        "the {} '{}' has an empty meaning where `stiefel list` needs one; give it one in STIEFEL_PLUGIN(...)",
+        name_of(entry.role), entry.name);
   if (!entry.make_options || !entry.free_options || !entry.complex_pairs || !entry.create_float || !entry.create_double)
-    return fmt::format("the {0} '{1}' has a null function where all five are needed; list it by {0}<Class>(...) in STIEFEL_PLUGIN(...)",
-                       name_of(entry.role), entry.name);
+    return fmt::format(
+        "the {0} '{1}' has a null function where all five are needed; list it by {0}<Class>(...) in "
+        "STIEFEL_PLUGIN(...)",
+        name_of(entry.role), entry.name);
   return {};
 }
 
 std::string check_entries(const PluginTable& table) {
   if (!table.version || !*table.version)
     return "its version is empty where a text such as \"1.0\" is needed; give one in STIEFEL_PLUGIN(...)";
-  if (table.count == 0 || !table.entries) return "its table has 0 entries and a plugin has at least 1; list one in STIEFEL_PLUGIN(...)";
+  if (table.count == 0 || !table.entries)
+    return "its table has 0 entries and a plugin has at least 1; list one in STIEFEL_PLUGIN(...)";
   for (std::uint32_t i = 0; i < table.count; ++i) {
     std::string refusal = check_entry(table.entries[i], i + 1);
     if (!refusal.empty()) return refusal;

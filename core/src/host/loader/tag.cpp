@@ -1,4 +1,5 @@
-// "\x01stiefel-abi key=value …\x02": every field but `isa` must equal this library's; every extension in `isa` must be one of this CPU.
+// "\x01stiefel-abi key=value …\x02": every field but `isa` must equal this library's; every extension in `isa` must be
+// one of this CPU.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,8 +30,8 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   return parts;
 }
 
-/// The different tags between the opening and closing bytes; one that is not closed counts, as an empty text. A tag may stand there twice:
-/// a compiler need not merge equal literals.
+/// The different tags between the opening and closing bytes; one that is not closed counts, as an empty text. A tag may
+/// stand there twice: a compiler need not merge equal literals.
 std::vector<std::string_view> find_tags(std::string_view bytes) {
   std::vector<std::string_view> tags;
   for (std::size_t place = bytes.find(opening); place != bytes.npos; place = bytes.find(opening, place + 1)) {
@@ -76,8 +77,8 @@ std::string compare(const Fields& theirs, const Fields& ours, const std::string&
     host.push_back(words_for(key) + " " + value_of(ours, key));
   }
   if (plugin.empty()) return {};
-  return fmt::format("it was built with {} and this stiefel with {}; rebuild it with {}", fmt::join(plugin, ", "), fmt::join(host, ", "),
-                     rebuild);
+  return fmt::format("it was built with {} and this stiefel with {}; rebuild it with {}", fmt::join(plugin, ", "),
+                     fmt::join(host, ", "), rebuild);
 }
 
 }  // namespace
@@ -104,19 +105,23 @@ std::string missing_instruction_sets(std::string_view isa) {
 std::string check_tag(std::string_view bytes, const std::string& rebuild) {
   const std::vector<std::string_view> tags = find_tags(bytes);
   if (tags.empty())
-    return fmt::format("it carries 0 stiefel-abi tags and a plugin carries 1; end its source with STIEFEL_PLUGIN(...) and build it with {}",
-                       rebuild);
+    return fmt::format(
+        "it carries 0 stiefel-abi tags and a plugin carries 1; end its source with STIEFEL_PLUGIN(...) and build it "
+        "with {}",
+        rebuild);
   if (tags.size() > 1)
     return fmt::format(
-        "it carries {} stiefel-abi tags and a plugin carries 1; write STIEFEL_PLUGIN(...) once per library and rebuild it with {}",
+        "it carries {} stiefel-abi tags and a plugin carries 1; write STIEFEL_PLUGIN(...) once per library and rebuild "
+        "it with {}",
         tags.size(), rebuild);
   const Fields theirs = parse(tags[0]), ours = parse(find_tags(own_tag)[0]);
   std::string refusal = compare(theirs, ours, rebuild);
   if (!refusal.empty()) return refusal;
   const std::string isa = value_of(theirs, "isa"), missing = missing_instruction_sets(isa);
   if (!missing.empty())
-    return fmt::format("it was built for {} and this CPU has no {}; rebuild it on this machine or without -march, with {}", isa, missing,
-                       rebuild);
+    return fmt::format(
+        "it was built for {} and this CPU has no {}; rebuild it on this machine or without -march, with {}", isa,
+        missing, rebuild);
   return {};
 }
 

@@ -1,13 +1,14 @@
-// Loops without branches, which the compiler vectorises for every SIMD target. The formulas are beside the classes in activation.cpp.
+// Loops without branches, which the compiler vectorises for every SIMD target. The formulas are beside the classes in
+// activation.cpp.
 //
 // modReLU of complex numbers z = (row i) + i·(row i + n/2), ρ = |z|: h = f(ρ)·z, with one real bias b for each number.
 //
 //   form      f where its numerator is positive, else 0     f'(ρ)                  ∂f/∂b
-//   exact     (ρ + b)/ρ, 0 at z = 0                         −b/ρ²                  1/ρ       (Arjovsky et al. 2016, eq. 8)
-//   arj       (ρ + b)/(ρ + ε)          ε = 1e-5             (ε − b)/(ρ + ε)²       1/(ρ + ε)
-//   wis       (r + b)/(r + ε)          ε = 1e-5             (ε − b)ρ/(r(r + ε)²)   1/(r + ε)   r = √(ε + ρ²)
-//   eu        (r + b)/r                ε = 0.01             −b/r²                  1/r         r = ρ + ε
-//   squared   (ρ² + b)/ρ²                                   −2b/ρ³                 1/ρ²        (ρ² in place of ρ, a released slip)
+//   exact     (ρ + b)/ρ, 0 at z = 0                         −b/ρ²                  1/ρ       (Arjovsky et al. 2016, eq.
+//   8) arj       (ρ + b)/(ρ + ε)          ε = 1e-5             (ε − b)/(ρ + ε)²       1/(ρ + ε) wis       (r + b)/(r +
+//   ε)          ε = 1e-5             (ε − b)ρ/(r(r + ε)²)   1/(r + ε)   r = √(ε + ρ²) eu        (r + b)/r ε = 0.01
+//   −b/r²                  1/r         r = ρ + ε squared   (ρ² + b)/ρ²                                   −2b/ρ³ 1/ρ²
+//   (ρ² in place of ρ, a released slip)
 //
 //   dz = f·dh + ρ f'(ρ)·Re(ū dh)·u, u = z/ρ          db = ∂f/∂b·Re(z̄ dh)
 //
@@ -159,7 +160,8 @@ struct Eu {
   template <class S> static Radial<S> at(S q, S b, S epsilon) {
     const S rho = std::sqrt(q), r = rho + epsilon, inverse = S(1) / r;
     const S alive = select(r + b > 0, S(1), S(0));
-    return {alive * (r + b) * inverse, alive * inverse, alive * -b * inverse * inverse * rho, S(1) / select(rho > 0, rho, S(1))};
+    return {alive * (r + b) * inverse, alive * inverse, alive * -b * inverse * inverse * rho,
+            S(1) / select(rho > 0, rho, S(1))};
   }
 };
 
@@ -201,11 +203,12 @@ void pull_back_column(const S* re, const S* dre, S* dx, const S* bias, S epsilon
     dy[i] = radial.f * gy + along * uy;
   }
 }
-template <class S, class Form> void pair_modrelu_pullback(CMat<S> a, CMat<S> dh, Mat<S> da, const S* bias, S epsilon, S* dbias) {
+template <class S, class Form>
+void pair_modrelu_pullback(CMat<S> a, CMat<S> dh, Mat<S> da, const S* bias, S epsilon, S* dbias) {
   const auto column = dbias ? &pull_back_column<true, Form, S> : &pull_back_column<false, Form, S>;
   for (Index j = 0; j < a.cols(); ++j)
-    column(a.data() + j * a.outerStride(), dh.data() + j * dh.outerStride(), da.data() + j * da.outerStride(), bias, epsilon, dbias,
-           a.rows() / 2);
+    column(a.data() + j * a.outerStride(), dh.data() + j * dh.outerStride(), da.data() + j * da.outerStride(), bias,
+           epsilon, dbias, a.rows() / 2);
 }
 
 template <class S> constexpr ActivationKernels<S> kernels{
@@ -219,9 +222,10 @@ template <class S> constexpr ActivationKernels<S> kernels{
     &oplu_pullback<S>,
     &sign_modrelu<S>,
     &sign_modrelu_pullback<S>,
-    {&pair_modrelu<S, Exact>, &pair_modrelu<S, Arj>, &pair_modrelu<S, Wis>, &pair_modrelu<S, Eu>, &pair_modrelu<S, Squared>},
-    {&pair_modrelu_pullback<S, Exact>, &pair_modrelu_pullback<S, Arj>, &pair_modrelu_pullback<S, Wis>, &pair_modrelu_pullback<S, Eu>,
-     &pair_modrelu_pullback<S, Squared>}};
+    {&pair_modrelu<S, Exact>, &pair_modrelu<S, Arj>, &pair_modrelu<S, Wis>, &pair_modrelu<S, Eu>,
+     &pair_modrelu<S, Squared>},
+    {&pair_modrelu_pullback<S, Exact>, &pair_modrelu_pullback<S, Arj>, &pair_modrelu_pullback<S, Wis>,
+     &pair_modrelu_pullback<S, Eu>, &pair_modrelu_pullback<S, Squared>}};
 
 }  // namespace
 

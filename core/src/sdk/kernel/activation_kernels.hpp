@@ -1,7 +1,7 @@
 // The loops of the activations, compiled for every SIMD target.
 //
-// a is the input, h the output, dh and da their gradients, all rows × columns; dh and da may be the same memory, a and h too where no
-// pullback takes a.
+// a is the input, h the output, dh and da their gradients, all rows × columns; dh and da may be the same memory, a and
+// h too where no pullback takes a.
 #pragma once
 
 #include <array>

@@ -1,4 +1,5 @@
-// PackedProduct: packing, checks of shapes, and the call into the kernel of the SIMD target that the copy was laid out for.
+// PackedProduct: packing, checks of shapes, and the call into the kernel of the SIMD target that the copy was laid out
+// for.
 #include <algorithm>
 #include <new>
 
@@ -13,7 +14,9 @@ namespace {
 constexpr std::align_val_t alignment{128};  // two cache lines, and no less than any vector
 }
 
-template <class S> void PackedProduct<S>::Release::operator()(S* numbers) const { ::operator delete[](numbers, alignment); }
+template <class S> void PackedProduct<S>::Release::operator()(S* numbers) const {
+  ::operator delete[](numbers, alignment);
+}
 
 template <class S> PackedProduct<S>::PackedProduct() = default;
 template <class S> PackedProduct<S>::~PackedProduct() = default;

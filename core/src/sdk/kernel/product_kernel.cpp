@@ -1,7 +1,8 @@
 // Register tiles of Y = W·X: V vectors of rows × C columns of X are accumulated over the whole depth, then stored.
 //
-// Rules that keep GCC 12 from spilling accumulators to memory in the inner loop: every index into them is a template argument, every
-// helper is inlined, and nothing but loads, multiplications and additions happens between the first and the last column of W.
+// Rules that keep GCC 12 from spilling accumulators to memory in the inner loop: every index into them is a template
+// argument, every helper is inlined, and nothing but loads, multiplications and additions happens between the first and
+// the last column of W.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "sdk/kernel/product_kernel.cpp"
 #include "sdk/kernel/simd_targets.hpp"
@@ -37,8 +38,8 @@ constexpr int registers = 16;
 constexpr int most_vectors = 8;
 constexpr int most_columns = registers == 32 ? 12 : 6;
 
-/// Tile height: V·C accumulators, V vectors of W and one of X fit into the registers, at least eight accumulators hide the latency of
-/// a multiply-add, and a tile as wide as high needs the fewest loads.
+/// Tile height: V·C accumulators, V vectors of W and one of X fit into the registers, at least eight accumulators hide
+/// the latency of a multiply-add, and a tile as wide as high needs the fewest loads.
 constexpr int tile_vectors(int columns) {
   if (columns == 1) return most_vectors;
   if (columns <= 3) return 4;
@@ -82,7 +83,8 @@ template <class S> HWY_INLINE void store_full(Vec<S> sum, S* y, bool accumulate,
   hn::StoreU(sum, d, y);
 }
 
-template <class S, int... v> HWY_INLINE void store_column(const Vec<S>* sum, S* y, Index last, bool accumulate, Vec<S> sign, Range<v...>) {
+template <class S, int... v>
+HWY_INLINE void store_column(const Vec<S>* sum, S* y, Index last, bool accumulate, Vec<S> sign, Range<v...>) {
   constexpr int end = int(sizeof...(v)) - 1;
   ((v < end ? store_full<S>(sum[v], y + v * lanes<S>, accumulate, sign) : void()), ...);
   if (last == lanes<S>)
@@ -92,7 +94,8 @@ template <class S, int... v> HWY_INLINE void store_column(const Vec<S>* sum, S* 
 }
 
 /// y += sum, rows `distance` apart.
-template <class S, int... v> HWY_INLINE void add_spread(const Vec<S>* sum, S* y, Index distance, Index last, Range<v...>) {
+template <class S, int... v>
+HWY_INLINE void add_spread(const Vec<S>* sum, S* y, Index distance, Index last, Range<v...>) {
   constexpr Index V = sizeof...(v);
   HWY_ALIGN S rows[V * lanes<S>];
   (hn::Store(sum[v], Tag<S>(), rows + v * lanes<S>), ...);
@@ -143,8 +146,9 @@ template <class S> struct Plain {
 };
 
 /// One tile: `w` is its first panel, `last` the rows of its last vector.
-template <class S, class Source, int... v, int... c>
-HWY_INLINE void run_tile(const ProductCall<S>& call, const S* w, const S* x, S* y, Index last, Range<v...> rows, Range<c...>) {
+template <class S, class Source, int... v, int... c> HWY_INLINE void run_tile(const ProductCall<S>& call, const S* w,
+                                                                              const S* x, S* y, Index last,
+                                                                              Range<v...> rows, Range<c...>) {
   constexpr int V = sizeof...(v), C = sizeof...(c);
   const Index depth = call.depth;
   const Source source(call, w, x, last);
@@ -176,12 +180,13 @@ template <class S, class Source, int C, int V> constexpr TileFunction<S> tile_or
 
 /// tiles<S, Source>[(C − 1)·most_vectors + V − 1]
 template <class S, class Source> constexpr auto tiles = []<int... i>(Range<i...>) {
-  return std::array<TileFunction<S>, sizeof...(i)>{tile_or_none<S, Source, i / most_vectors + 1, i % most_vectors + 1>()...};
+  return std::array<TileFunction<S>, sizeof...(i)>{
+      tile_or_none<S, Source, i / most_vectors + 1, i % most_vectors + 1>()...};
 }
 (Up<most_columns * most_vectors>());
 
-/// Vectors of W that all columns pass before the next ones: even, and for one column balanced, since there a low tile takes as long
-/// as a high one.
+/// Vectors of W that all columns pass before the next ones: even, and for one column balanced, since there a low tile
+/// takes as long as a high one.
 inline Index band_vectors(Index vectors, Index columns) {
   const Index most = tile_vectors(int(columns));
   const Index bands = (vectors + most - 1) / most;
@@ -205,9 +210,9 @@ template <class S, class Source> void multiply(const ProductCall<S>& call) {
       for (Index vector = first; vector < end; vector += most) {
         const Index high = std::min(most, end - vector), row = vector * N;
         const Index last = std::min(N, call.rows - row - (high - 1) * N);
-        tiles<S, Source>[std::size_t((columns - 1) * most_vectors + high - 1)](call, call.w + Source::first_row(call, row),
-                                                                               call.x + Source::first_column(call, column),
-                                                                               call.y + column * call.y_stride + row * call.y_row, last);
+        tiles<S, Source>[std::size_t((columns - 1) * most_vectors + high - 1)](
+            call, call.w + Source::first_row(call, row), call.x + Source::first_column(call, column),
+            call.y + column * call.y_stride + row * call.y_row, last);
       }
       column += columns;
     }

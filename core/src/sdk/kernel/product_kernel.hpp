@@ -1,14 +1,16 @@
 /// The products' inner part, once per SIMD target, behind a table of function pointers.
 ///
-/// Layout of a packed matrix with vectors of `lanes` numbers: the rows are cut into vectors, two vectors make a panel, and a panel stores
-/// its rows of column 0, then of column 1, … An odd vector at the end makes a panel of half the height. Missing rows are zero.
+/// Layout of a packed matrix with vectors of `lanes` numbers: the rows are cut into vectors, two vectors make a panel,
+/// and a panel stores its rows of column 0, then of column 1, … An odd vector at the end makes a panel of half the
+/// height. Missing rows are zero.
 #pragma once
 
 #include <stiefel/matrix.hpp>
 
 namespace stiefel {
 
-/// Y = sign·W·X, or Y + sign·W·X if `accumulate`. W is packed and X by columns, or W is plain and X is given as B = Xᵀ by columns.
+/// Y = sign·W·X, or Y + sign·W·X if `accumulate`. W is packed and X by columns, or W is plain and X is given as B = Xᵀ
+/// by columns.
 template <class S> struct ProductCall {
   const S* w;
   Index w_stride;  // of a plain W

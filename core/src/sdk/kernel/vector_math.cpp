@@ -1,6 +1,7 @@
 // vector_exp, vector_sigmoid, vector_tanh: Highway's exponential with the limits put right, per SIMD target.
 //
-//   sigmoid x = 1/(1 + e) for x ≥ 0 and e/(1 + e) for x < 0, with e = exp(−|x|): never a difference of nearly equal numbers.
+//   sigmoid x = 1/(1 + e) for x ≥ 0 and e/(1 + e) for x < 0, with e = exp(−|x|): never a difference of nearly equal
+//   numbers.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "sdk/kernel/vector_math.cpp"
 #include "sdk/kernel/simd_targets.hpp"
@@ -82,12 +83,24 @@ template <class S, class Function> void call(Function function, std::span<const 
 }
 }  // namespace
 
-template <> void vector_exp(std::span<const float> x, std::span<float> y) { call(HWY_DYNAMIC_DISPATCH(exp_float), x, y); }
-template <> void vector_exp(std::span<const double> x, std::span<double> y) { call(HWY_DYNAMIC_DISPATCH(exp_double), x, y); }
-template <> void vector_sigmoid(std::span<const float> x, std::span<float> y) { call(HWY_DYNAMIC_DISPATCH(sigmoid_float), x, y); }
-template <> void vector_sigmoid(std::span<const double> x, std::span<double> y) { call(HWY_DYNAMIC_DISPATCH(sigmoid_double), x, y); }
-template <> void vector_tanh(std::span<const float> x, std::span<float> y) { call(HWY_DYNAMIC_DISPATCH(tanh_float), x, y); }
-template <> void vector_tanh(std::span<const double> x, std::span<double> y) { call(HWY_DYNAMIC_DISPATCH(tanh_double), x, y); }
+template <> void vector_exp(std::span<const float> x, std::span<float> y) {
+  call(HWY_DYNAMIC_DISPATCH(exp_float), x, y);
+}
+template <> void vector_exp(std::span<const double> x, std::span<double> y) {
+  call(HWY_DYNAMIC_DISPATCH(exp_double), x, y);
+}
+template <> void vector_sigmoid(std::span<const float> x, std::span<float> y) {
+  call(HWY_DYNAMIC_DISPATCH(sigmoid_float), x, y);
+}
+template <> void vector_sigmoid(std::span<const double> x, std::span<double> y) {
+  call(HWY_DYNAMIC_DISPATCH(sigmoid_double), x, y);
+}
+template <> void vector_tanh(std::span<const float> x, std::span<float> y) {
+  call(HWY_DYNAMIC_DISPATCH(tanh_float), x, y);
+}
+template <> void vector_tanh(std::span<const double> x, std::span<double> y) {
+  call(HWY_DYNAMIC_DISPATCH(tanh_double), x, y);
+}
 
 }  // namespace stiefel
 #endif
