@@ -20,7 +20,7 @@ using Eigen::Index;
 constexpr int rate_used = 10000;
 constexpr Index window = 256, hop = 128, transform = 512, bands = 15, segment = 30;
 
-Eigen::ArrayXd hann() {
+Eigen::ArrayXd hann_window() {
   Eigen::ArrayXd w(window);
   for (Index n = 0; n < window; ++n)
     w(n) = std::pow(std::sin(std::numbers::pi * double(n + 1) / double(window + 1)), 2);
@@ -33,7 +33,7 @@ Index frames_of(const Signal& x) { return x.size() < window ? 0 : (x.size() - wi
 
 /// Both signals without the frames in which x is silent.
 std::pair<Signal, Signal> without_silence(const Signal& x, const Signal& y) {
-  const Eigen::ArrayXd w = hann();
+  const Eigen::ArrayXd w = hann_window();
   const Index frames = frames_of(x);
   Eigen::ArrayXd level(frames);
   for (Index t = 0; t < frames; ++t)
@@ -64,7 +64,7 @@ std::vector<std::pair<Index, Index>> band_bins() {
 
 /// Envelopes, bands × frames.
 Eigen::MatrixXd envelopes(const Signal& x) {
-  const Eigen::ArrayXd w = hann();
+  const Eigen::ArrayXd w = hann_window();
   const auto bins = band_bins();
   RealFourier fourier(transform);
   Eigen::ArrayXd frame = Eigen::ArrayXd::Zero(transform);

@@ -9,7 +9,7 @@ using namespace music_files;
 
 namespace {
 
-const Mat little, big{true};
+const music_files::Mat little, big{true};
 const Bytes numbers = {1, 2, 3, 4, 5, 6};
 
 std::vector<MatCell> read(const Bytes& bytes, const std::vector<std::string>& names = {"a"}) {
@@ -105,7 +105,7 @@ std::vector<Damage> damages_of_arrays() {
 }  // namespace
 
 TEST_CASE("cells are read in both byte orders, plain and compressed, with elements of every size") {
-  for (const Mat& order : {little, big})
+  for (const music_files::Mat& order : {little, big})
     for (const bool compressed : {false, true}) {
       const auto stored = [&](const Bytes& variable) { return compressed ? order.compressed(variable) : variable; };
       const Bytes short_array = order.element(14, order.head(6, {2, 1}, "") + order.small(2, {7, 8}));
@@ -138,7 +138,7 @@ TEST_CASE("numbers of every type that they may be stored in") {
              {9, 8, 0x3ff8000000000000, 1.5},
              {12, 8, 0xfffffffffffffffc, -4},
              {13, 8, 0x8000000000000000, 9223372036854775808.0}};
-  for (const Mat& order : {little, big})
+  for (const music_files::Mat& order : {little, big})
     for (const auto& number : all) {
       const Bytes stored = music_files::number(number.bits, number.width, order.big);
       const MatCell cell = read(order.header() + order.cell("a", {order.array(1, 2, stored + stored, number.type)}))[0];

@@ -41,7 +41,7 @@ std::string refusal(const std::string& bytes) {
 }
 
 using Values = std::vector<double>;
-using Shape = std::vector<std::size_t>;
+using Sizes = std::vector<std::size_t>;
 const std::string two = numbers<double>({1, 2});
 const std::string good = npy(header("<f8", "(2,)"), two);
 
@@ -123,7 +123,7 @@ std::vector<Damage> damaged_files() {
 
 TEST_CASE("arrays of every type, version and order") {
   CHECK(parse(good).values == Values{1, 2});
-  CHECK(parse(good).shape == Shape{2});
+  CHECK(parse(good).shape == Sizes{2});
   CHECK(parse(npy(header("<f4", "(1, 2)"), numbers<float>({1.5f, -2}), 2)).values == Values{1.5, -2});
   CHECK(parse(npy(header("<i8", "(2,)"), numbers<std::int64_t>({-3, 4}), 3)).values == Values{-3, 4});
   CHECK(parse(npy(header("<u8", "(1,)"), numbers<std::uint64_t>({5}))).values == Values{5});
