@@ -12,4 +12,4 @@ cmake --build my_method/build >build.log || { cat build.log; exit 1; }
 "$program" run my_method/example.yaml train.steps=20 train.evaluate_every=10
 test -n "$(find runs -name results.h5)"
 if "$program" new "$role" my_method 2>refusal; then exit 1; fi
-grep -q "my_method exists already" refusal
+grep -q "my_method already exists" refusal

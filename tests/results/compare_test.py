@@ -222,7 +222,7 @@ class Compare(unittest.TestCase):
             self.assertEqual(len(self.read(path)["groups"][0]["runs"]), 1, path)
         (self.root / "empty").mkdir()
         self.assertIn("there are no runs in", self.call(self.root / "empty", code=2))
-        self.assertIn("there is no", self.call(self.root / "nowhere", code=2))
+        self.assertIn("does not exist", self.call(self.root / "nowhere", code=2))
 
     def test_a_file_that_is_read_for_ever(self):
         self.make(("dense",), 2)

@@ -296,7 +296,7 @@ TEST_CASE("an unavailable name is refused with the reason") {
   CHECK(message(registry, Role::optimizer, "stil") == "there is no optimizer 'stil'; did you mean 'still'?");
   CHECK(message(registry, Role::optimizer, "tsill") == "there is no optimizer 'tsill'; did you mean 'still'?");
   CHECK(message(registry, Role::cell, "still") ==
-        "'still' is an optimizer and a cell is needed here; `stiefel list` shows the names of each");
+        "'still' is an optimizer, but a cell is needed here; `stiefel list` shows the names of each");
   const std::string known = fmt::format("{}", fmt::join(registry.names(Role::optimizer), ", "));
   CHECK(
       message(registry, Role::optimizer, "conjugate_gradient") ==
@@ -380,7 +380,7 @@ TEST_CASE("what a plugin throws says what was asked of whom, once") {
   CHECK(thrown([] { throw Error("the slope is 2 and may be 1", Exit::data); }) ==
         std::pair<std::string, Exit>("the slope is 2 and may be 1, in refresh() of map (m.so)", Exit::data));
   CHECK(thrown([] { throw std::bad_alloc(); }) ==
-        std::pair<std::string, Exit>("memory ran out in refresh() of map (m.so); choose smaller sizes or free memory",
+        std::pair<std::string, Exit>("out of memory in refresh() of map (m.so); choose smaller sizes or free memory",
                                      Exit::exhausted));
   CHECK(thrown([] { STIEFEL_ASSERT(1 == 2); }).second == Exit::plugin);
   CHECK(guarded("refresh", "map", "m.so", [] { return 7; }) == 7);
