@@ -7,7 +7,8 @@
 //
 // K is symmetric with the lower triangle of Σ h cᵀ. `apply: sequential` (algorithm 1) reflects one vector after another
 // and needs no T. P and R are computed in double precision: their errors are then those of one rounding even for
-// ill-conditioned T.
+// ill-conditioned T. From about 3n/8 reflections on, forming W and multiplying by it is less work than P and U; then h
+// and c are found by solves with T.
 #include <stiefel/plugin.hpp>
 
 #include <cmath>
@@ -26,7 +27,7 @@ template <class F> void visit_blocks(Index r, F visit) {
   for (Index first = 0; first < r; first += width) visit(first, std::min(first + width, r));
 }
 
-/// T, r × r, and P = T⁻¹Uᵀ, r × n, of U, n × r.
+/// T and P = T⁻¹Uᵀ of U, n × r.
 struct CompactForm {
   Matrix<double> U, T, P;
 
@@ -99,7 +100,8 @@ template <class S> class Householder final : public Parametrisation<S> {
         n_(shape.rows),
         r_(std::min(options.reflections, n_ - 1)),
         signed_(options.reflections == n_),
-        sequential_(options.apply == "sequential") {
+        sequential_(options.apply == "sequential"),
+        explicit_(!sequential_ && 8 * r_ > 3 * n_) {
     const std::string n = std::to_string(n_);
     if (n_ < 2) throw Error("householder needs at least 2 rows, but the map has " + n);
     if (options.reflections > n_)
@@ -151,10 +153,11 @@ template <class S> class Householder final : public Parametrisation<S> {
   Index scratch(Index columns) const override { return sequential_ ? 2 * n_ + r_ : 2 * r_ * columns; }
 
   void apply(CMat<S> X, Mat<S> Y, Scratch<S>& scratch) const override {
+    if (explicit_) return W_product_.multiply(X, Y);
     Y = X;
     if (signed_) Y.row(n_ - 1) *= u1_;
     if (sequential_) {
-      for (Index j = 0; j < Y.cols(); ++j) one_by_one().apply(Y.col(j));
+      for (Index c = 0; c < Y.cols(); ++c) one_by_one().apply(Y.col(c));
       return;
     }
     const Mat<S> h = scratch.take(r_, X.cols());
@@ -163,9 +166,10 @@ template <class S> class Householder final : public Parametrisation<S> {
   }
 
   void apply_adjoint(CMat<S> dY, Mat<S> dX, Scratch<S>& scratch) const override {
+    if (explicit_) return W_adjoint_.multiply(dY, dX);
     dX = dY;
     if (sequential_) {
-      for (Index j = 0; j < dX.cols(); ++j) one_by_one().apply_adjoint(dX.col(j));
+      for (Index c = 0; c < dX.cols(); ++c) one_by_one().apply_adjoint(dX.col(c));
     } else {
       const Mat<S> c = scratch.take(r_, dY.cols());
       R_product_.multiply(dY, c);
@@ -175,6 +179,7 @@ template <class S> class Householder final : public Parametrisation<S> {
   }
 
   void add(CMat<S> X, Mat<S> Y, Scratch<S>& scratch) const override {
+    if (explicit_) return W_product_.add(X, Y);
     if (sequential_) return Parametrisation<S>::add(X, Y, scratch);
     const Mat<S> h = scratch.take(r_, X.cols());
     P_product_.multiply(X, h);
@@ -188,15 +193,31 @@ template <class S> class Householder final : public Parametrisation<S> {
   void accumulate(CMat<S> X, CMat<S> dY, std::span<S> sum, Scratch<S>& scratch) const override {
     Sums<S> sums = parts(sum);
     if (sequential_) return accumulate_sequentially(X, dY, sums, scratch);
-    const Mat<S> h = scratch.take(r_, X.cols()), c = scratch.take(r_, X.cols());
-    P_product_.multiply(X, h);
-    R_product_.multiply(dY, c);
-    add_lower(sums.hc, cview(h), cview(c));
-    add_lower(sums.left, dY, cview(h));
-    add_lower(sums.right, X, cview(c));
+    Mat<S> h = scratch.take(r_, X.cols()), c = scratch.take(r_, X.cols());
+    if (explicit_) {
+      for_each_block([&](Index first, Index end) {
+        const auto U = U_.block(first, first, n_ - first, end - first);
+        h.middleRows(first, end - first).noalias() = U.transpose() * X.bottomRows(n_ - first);
+        c.middleRows(first, end - first).noalias() = U.transpose() * dY.bottomRows(n_ - first);
+      });
+      if (signed_) h.noalias() += last_row_ * ((u1_ - 1) * X.row(n_ - 1));
+      T_.template triangularView<Eigen::Upper>().solveInPlace(h);
+      T_.transpose().template triangularView<Eigen::Lower>().solveInPlace(c);
+    } else {
+      P_product_.multiply(X, h);
+      R_product_.multiply(dY, c);
+    }
+    for_each_block([&](Index first, Index end) {
+      const auto add_to = [&](auto& sum, const auto& A, const auto& B, Index rows) {
+        add_outer(cview(A.bottomRows(rows)), cview(B.middleRows(first, end - first)),
+                  view(sum.block(A.rows() - rows, first, rows, end - first)));
+      };
+      add_to(sums.hc, h, c, r_ - first);
+      add_to(sums.left, dY, h, n_ - first);
+      add_to(sums.right, X, c, n_ - first);
+    });
     if (!signed_) return;
-    for (Index j = 0; j < X.cols(); ++j)
-      sums.u1 += X(n_ - 1, j) * (dY(n_ - 1, j) - U_.row(n_ - 1).transpose().dot(c.col(j)));
+    for (Index k = 0; k < X.cols(); ++k) sums.u1 += X(n_ - 1, k) * (dY(n_ - 1, k) - last_row_.dot(c.col(k)));
   }
 
   void finish(CBlocks<S>, std::span<const S> sum, Blocks<S> dtheta) override {
@@ -231,31 +252,21 @@ template <class S> class Householder final : public Parametrisation<S> {
   bool materialises() const override { return true; }
 
   void materialise(CBlocks<S>, Mat<S> W) override {
-    W.setIdentity();
-    if (!sequential_) {
-      if (signed_) W(n_ - 1, n_ - 1) = u1_;
-      return U_product_.subtract(cview(P_), W);
+    if (explicit_) {
+      W = W_;
+      return;
     }
+    const Matrix<S> I = Matrix<S>::Identity(n_, n_);
     std::vector<S> memory(std::size_t(scratch(n_)));
     Scratch<S> working(memory);
-    apply(cview(Matrix<S>(W)), W, working);
+    apply(cview(I), W, working);
   }
 
   void pullback(CBlocks<S> theta, CMat<S>, CMat<S> dW, Blocks<S> dtheta) override {
-    std::vector<S> sum(static_cast<std::size_t>(accumulator()));
-    if (sequential_) {
-      std::vector<S> memory(static_cast<std::size_t>(scratch(n_)));
-      Scratch<S> working(memory);
-      accumulate(cview(Matrix<S>(Matrix<S>::Identity(n_, n_))), dW, sum, working);
-    } else {  // accumulate() for X = I, so that h = P
-      Sums<S> sums = parts(std::span<S>(sum));
-      Matrix<S> c(r_, n_);
-      R_product_.multiply(dW, view(c));
-      add_lower(sums.hc, cview(P_), cview(c));
-      add_lower(sums.left, dW, cview(P_));
-      sums.right = c.transpose();
-      if (signed_) sums.u1 = dW(n_ - 1, n_ - 1) - U_.row(n_ - 1).transpose().dot(c.col(n_ - 1));
-    }
+    const Matrix<S> I = Matrix<S>::Identity(n_, n_);
+    std::vector<S> sum(static_cast<std::size_t>(accumulator())), memory(static_cast<std::size_t>(scratch(n_)));
+    Scratch<S> working(memory);
+    accumulate(cview(I), dW, sum, working);
     finish(theta, sum, dtheta);
   }
 
@@ -265,29 +276,32 @@ template <class S> class Householder final : public Parametrisation<S> {
   }
 
   Cost cost(Index columns) const override {
-    const double n = double(n_), r = double(r_), count = double(columns), stored = double(trapezoid_size(n_, r_));
+    const double n = double(n_), r = double(r_), c = double(columns), stored = double(trapezoid_size(n_, r_));
     if (sequential_) {  // table 2 of the paper
       const double sign = signed_ ? 1 : 0, states = (4 * n - r + 2) * r, adjoint = (4 * n - 2 * r + 3) * r,
                    gradient = 3 * n * r + states;
       const double finish = stored + sign;
       return {2 * stored,
-              (states + sign) * count,
-              (adjoint + sign) * count,
-              (gradient + 3 * sign) * count,
+              (states + sign) * c,
+              (adjoint + sign) * c,
+              (gradient + 3 * sign) * c,
               finish,
               (states + sign) * n,
               (adjoint + gradient + 3 * sign) * n + finish};
     }
     const double square = n * r * r - r * r * r * 2 / 3, finish = 2 * square;
+    if (explicit_) {
+      const double gradient = 4 * stored + 4 * stored + 3 * r * r;
+      const double form = 2 * square + 2 * n * n * r - n * r * r;
+      return {form, 2 * n * n * c, 2 * n * n * c, gradient * c, finish, n * n, gradient * n + finish, 1};
+    }
     const double product = 4 * n * r, gradient = 8 * n * r + 2 * r * r;
-    return {2 * square + n * r * r, product * count,     product * count, gradient * count, finish,
-            product * n / 2,        product * n + finish};
+    return {2 * square + n * r * r, product * c, product * c, gradient * c, finish, product * n, gradient * n + finish};
   }
 
  private:
   static bool random_columns(const Options& options) { return options.init == "gaussian" || options.init == "uniform"; }
-  /// The running sums Σ h cᵀ, r × r, Σ dy hᵀ and Σ x cᵀ, n × r, and Σ x_n (dy − Uc)_n; sequentially, `left` is the
-  /// gradient of U itself.
+  /// The running sums Σ h cᵀ, Σ dy hᵀ, Σ x cᵀ and Σ x_n (dy − Uc)_n; sequentially, `left` is the gradient of U itself.
   template <class T> struct Sums {
     Eigen::Map<std::conditional_t<std::is_const_v<T>, const Matrix<S>, Matrix<S>>> hc, left, right;
     T& u1;
@@ -297,23 +311,29 @@ template <class S> class Householder final : public Parametrisation<S> {
     return {{first, r_, r_}, {first + r_ * r_, n_, r_}, {first + r_ * r_ + n_ * r_, n_, r_}, sum[sum.size() - 1]};
   }
 
-  /// sum += A·Bᵀ on and below the diagonal, and on some entries above.
-  template <class M> void add_lower(M& sum, CMat<S> A, CMat<S> B) const {
-    for_each_block([&](Index first, Index end) {
-      const Index rows = sum.rows() - first;
-      add_outer(cview(A.bottomRows(rows)), cview(B.middleRows(first, end - first)),
-                view(sum.block(first, first, rows, end - first)));
-    });
-  }
   template <class F> void for_each_block(F visit) const { visit_blocks(r_, visit); }
   Index rows_in(Index first, Index end) const { return (end == r_ ? n_ : end) - first; }
 
   void form_compact() {
     CompactForm compact(U_.template cast<double>());
     if (signed_) compact.P.col(n_ - 1) *= u1_;
-    P_ = compact.P.template cast<S>();
-    P_product_.pack(cview(P_));
-    R_product_.pack(cview(Matrix<S>(compact.R().template cast<S>())));
+    last_row_ = U_.row(n_ - 1).transpose();
+    if (explicit_) {
+      T_ = compact.T.template cast<S>();
+      W_.setIdentity(n_, n_);
+      if (signed_) W_(n_ - 1, n_ - 1) = u1_;
+      const Matrix<S> P_rounded = compact.P.template cast<S>();
+      for_each_block([&](Index first, Index end) {
+        W_.middleCols(first, rows_in(first, end)).noalias() -=
+            U_.leftCols(end) * P_rounded.block(0, first, end, rows_in(first, end));
+      });
+      W_product_.pack(cview(W_));
+      W_adjoint_.pack_transposed(cview(W_));
+      return;
+    }
+    const Matrix<S> R = compact.R().template cast<S>();
+    P_product_.pack(cview(Matrix<S>(compact.P.template cast<S>())));
+    R_product_.pack(cview(R));
     U_product_.pack(cview(U_));
   }
 
@@ -322,22 +342,24 @@ template <class S> class Householder final : public Parametrisation<S> {
   void accumulate_sequentially(CMat<S> X, CMat<S> dY, Sums<S>& sums, Scratch<S>& scratch) const {
     const auto vector = [&](Index length) { return Eigen::Map<Vector<S>>(scratch.take(length, 1).data(), length); };
     auto state = vector(n_), g = vector(n_), h = vector(r_);
-    for (Index j = 0; j < X.cols(); ++j) {
-      state = X.col(j);
+    for (Index k = 0; k < X.cols(); ++k) {
+      state = X.col(k);
       if (signed_) state(n_ - 1) *= u1_;
-      g = dY.col(j);
+      g = dY.col(k);
       one_by_one().accumulate(state, g, h, sums.left);
-      if (signed_) sums.u1 += X(n_ - 1, j) * g(n_ - 1);
+      if (signed_) sums.u1 += X(n_ - 1, k) * g(n_ - 1);
     }
   }
 
   Options options_;
   Index n_, r_;
-  bool signed_, sequential_;
-  Matrix<S> U_, P_;  // n × r, and P H₁, r × n
-  Vector<S> twice_;  // r: 2/‖u‖² of each column
+  bool signed_, sequential_, explicit_;
+  Matrix<S> U_;                 // n × r
+  Vector<S> twice_, last_row_;  // r: 2/‖u‖², and the last row of U
   S u1_ = 1;
-  PackedProduct<S> P_product_, R_product_, U_product_;  // R: r × n
+  PackedProduct<S> P_product_, R_product_, U_product_;  // of P H₁, R and U
+  Matrix<S> T_, W_;                                     // explicit
+  PackedProduct<S> W_product_, W_adjoint_;
 };
 
 }  // namespace
