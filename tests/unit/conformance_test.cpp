@@ -49,7 +49,8 @@ TEST_CASE("NaN, a false claim and exceptions are named") {
   REQUIRE(failed(create, "shapes"));
   CHECK(failed(create, "shapes")->note.find("in create() of hostile_throw_create") != std::string::npos);
   const CheckReport thrown = check("hostile_throw_int");
-  CHECK(thrown.text("").find("an exception of type int was thrown in apply() of hostile_throw_int") != std::string::npos);
+  CHECK(thrown.text("").find("an exception of type int was thrown in apply() of hostile_throw_int") !=
+        std::string::npos);
 }
 
 TEST_CASE("a comparison keeps the worst entries, NaN first") {
