@@ -1,0 +1,96 @@
+"""Figures of runs by matplotlib. Each function draws into `ax`, or into a new figure, and returns the axes."""
+
+from __future__ import annotations
+
+import os
+import typing
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.colors import LogNorm
+
+from stiefel.results import Folders, load, open_run
+
+if typing.TYPE_CHECKING:
+    import xarray
+    from matplotlib.axes import Axes
+
+Run = str | os.PathLike
+
+
+def learning_curves(
+    folders: Folders, metric: str = "valid_loss", by: str | None = None, ax: Axes | None = None
+) -> Axes:
+    """A column of `epochs` over the optimizer steps.
+
+    A curve for each run, or, with `by`, for each value of a key of the configuration, such as "optimizer.rate": the
+    mean of its runs, within a band of one standard deviation.
+    """
+    data = load(folders, "epochs")
+    for name, key in ((metric, "column"), (by, "key in which the runs differ")):
+        if name is not None and name not in data:
+            raise ValueError(f"there is no {key} {name}; there are {', '.join(map(str, data.variables))}")
+    ax = ax or plt.subplots()[1]
+    if by is None:
+        for run in range(data.sizes["run"]):
+            one = data.isel(run=run)
+            _curve(ax, one["step"], one[metric], label=str(one["id"].item()))
+    else:
+        for value in np.unique(data[by]):
+            group = data.isel(run=np.flatnonzero(data[by] == value))
+            mean, deviation = group[metric].mean("run"), group[metric].std("run")
+            (line,) = _curve(ax, group["step"].mean("run"), mean, label=str(value))
+            ax.fill_between(
+                group["step"].mean("run"), mean - deviation, mean + deviation, alpha=0.2, color=line.get_color()
+            )
+    ax.set_xlabel("optimizer step")
+    ax.set_ylabel(_label(data[metric], metric))
+    ax.legend(title=by or "run")
+    return ax
+
+
+def singular_values(run: Run, map: str = "recurrent", ax: Axes | None = None) -> Axes:
+    """Every singular value of a recurrent map over the optimizer steps."""
+    data = open_run(run, f"spectrum/{map}")
+    ax = ax or plt.subplots()[1]
+    ax.plot(data["snapshot"], data["singular_values"], color="C0", linewidth=0.6, alpha=0.6)
+    ax.set_xlabel("optimizer step")
+    ax.set_ylabel(f"singular values of {map}")
+    return ax
+
+
+def eigenvalues(run: Run, map: str = "recurrent", snapshot: int = -1, ax: Axes | None = None) -> Axes:
+    """The eigenvalues of a recurrent map at a snapshot, by default the last one, and the unit circle."""
+    data = open_run(run, f"spectrum/{map}").isel(snapshot=snapshot)
+    if "eigenvalues" not in data:
+        raise ValueError(f"the map {map} has no eigenvalues: it is not square")
+    ax = ax or plt.subplots()[1]
+    ax.add_patch(plt.Circle((0, 0), 1, fill=False, color="0.7"))
+    ax.plot(data["eigenvalues"].real, data["eigenvalues"].imag, ".")
+    ax.set_aspect("equal", "datalim")
+    ax.set_xlabel("Re λ")
+    ax.set_ylabel("Im λ")
+    ax.set_title(f"{map}, step {data['snapshot'].item()}")
+    return ax
+
+
+def gradients(run: Run, quantity: str = "hidden_grad_norm", ax: Axes | None = None) -> Axes:
+    """A heat map of norms over time steps and snapshots: hidden_grad_norm, last_step_grad_norm or hidden_norm."""
+    data = open_run(run, "gradient")[quantity]
+    ax = ax or plt.subplots()[1]
+    values = np.ma.masked_where(~(data.values > 0), data.values)
+    image = ax.pcolormesh(data["t"], data["snapshot"], values, norm=LogNorm(), shading="nearest")
+    ax.set_xlabel("time step t")
+    ax.set_ylabel("optimizer step")
+    ax.figure.colorbar(image, ax=ax, label=quantity)
+    return ax
+
+
+def _curve(ax: Axes, x: xarray.DataArray, y: xarray.DataArray, **style: typing.Any) -> list[typing.Any]:
+    known = ~np.isnan(y.values)
+    return ax.plot(x.values[known], y.values[known], **style)
+
+
+def _label(values: xarray.DataArray, name: str) -> str:
+    text, units = values.attrs.get("long_name", name), values.attrs.get("units", "1")
+    return text if units == "1" else f"{text} ({units})"

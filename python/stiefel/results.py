@@ -1,0 +1,212 @@
+"""Result files as xarray and pandas objects. Everything is read at once, so no file stays open during a run."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import typing
+import warnings
+from collections.abc import Iterable, Iterator
+
+import h5py
+import numpy as np
+import yaml
+
+if typing.TYPE_CHECKING:
+    import pandas
+    import xarray
+
+Folders = str | os.PathLike | Iterable[str | os.PathLike]
+
+
+def open_run(path: str | os.PathLike, group: str | None = None) -> typing.Any:
+    """A run, by its folder or its results.h5.
+
+    With `group`, such as "epochs" or "spectrum/recurrent", an xarray.Dataset. Without it, all groups: an
+    xarray.DataTree, or before xarray 2024.10 a dictionary of Datasets with the same keys; "/" is the root, whose
+    attributes describe the run.
+    """
+    import xarray
+
+    path = pathlib.Path(path)
+    if path.is_dir():
+        path /= "results.h5"
+    with _open(path) as file:
+        if group is not None:
+            if not isinstance(file.get(group), h5py.Group):
+                raise KeyError(f"{path} has no group {group}; it has {', '.join(_groups(file))}")
+            return _dataset(file[group])
+        found = {"/": _dataset(file)} | {name: _dataset(file[name]) for name in _groups(file)}
+    tree = getattr(xarray, "DataTree", None)
+    return tree.from_dict(found) if tree else found
+
+
+def load(folders: Folders, group: str = "epochs") -> xarray.Dataset:
+    """One group of every run at or below the folders as a Dataset with the dimension `run`.
+
+    Runs without the group are left out; shorter runs are filled with NaN. Along `run` there are coordinates: path,
+    name, id, state, seed, and every key of the configuration in which the runs differ.
+    """
+    import xarray
+
+    found, tables = [], []
+    for path, file in _each(folders):
+        if isinstance(file.get(group), h5py.Group):
+            tables.append(_dataset(file[group]))
+            found.append(_identity(path, file) | _configuration(file))
+    if not tables:
+        raise ValueError(f"no run in {_named(folders)} has the group {group}")
+    data = xarray.concat(
+        tables,
+        "run",
+        data_vars="all",
+        coords="minimal",
+        compat="override",
+        join="outer",
+        combine_attrs="drop_conflicts",
+    )
+    always = ["path", "name", "id", "state", "seed"]
+    keys = sorted({key for run in found for key in run} - set(always))
+    differing = [key for key in keys if len({str(run.get(key)) for run in found}) > 1]
+    return data.assign_coords(
+        {key: ("run", [_coordinate(run.get(key)) for run in found]) for key in always + differing}
+    )
+
+
+def runs(folders: Folders) -> pandas.DataFrame:
+    """A row for each run at or below the folders: its configuration and what it came to.
+
+    Columns are path, name, id, state, created, step and parameters; the keys of the configuration, such as
+    optimizer.rate; best_step and the validation metrics of that step; the final metrics of the test, with the network
+    of the best step; the outcome.* of the task; and cpu_seconds. What a run does not have is NaN.
+    """
+    import pandas
+
+    rows = [
+        _identity(path, file) | _progress(file) | _configuration(file) | _metrics(file) for path, file in _each(folders)
+    ]
+    if not rows:
+        raise ValueError(f"no run in {_named(folders)}")
+    return pandas.DataFrame(rows)
+
+
+def _each(folders: Folders) -> Iterator[tuple[pathlib.Path, h5py.File]]:
+    listed = [folders] if isinstance(folders, (str, os.PathLike)) else list(folders)
+    for folder in map(pathlib.Path, listed):
+        if not folder.exists():
+            raise FileNotFoundError(f"there is no {folder}")
+        for path in sorted(folder.rglob("results.h5")) if folder.is_dir() else [folder]:
+            try:
+                file = _open(path)
+            except ValueError as error:
+                warnings.warn(f"{error}; it is left out", stacklevel=3)
+                continue
+            with file:
+                yield path, file
+
+
+def _named(folders: Folders) -> str:
+    return str(folders) if isinstance(folders, (str, os.PathLike)) else ", ".join(map(str, folders))
+
+
+def _open(path: pathlib.Path) -> h5py.File:
+    if not path.exists():
+        raise FileNotFoundError(f"there is no {path}: the run has not published results yet, or is somewhere else")
+    try:
+        file = h5py.File(path, "r")
+    except OSError as error:
+        raise ValueError(f"{path} is not an intact HDF5 file: {error}") from None
+    version = file.attrs.get("format_version", 0)
+    if file.attrs.get("Conventions") == "stiefel-run-1" and version in (1, 2):
+        return file
+    file.close()
+    if version > 2:
+        raise ValueError(f"{path} has format version {version}, but this package reads 1 and 2: update it")
+    raise ValueError(f"{path} is not a result file of stiefel")
+
+
+def _groups(file: h5py.File) -> list[str]:
+    names: list[str] = []
+    file.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Group) else None)
+    return names
+
+
+def _dataset(group: h5py.Group) -> xarray.Dataset:
+    import xarray
+
+    variables = {}
+    for name, item in group.items():
+        if not isinstance(item, h5py.Dataset):
+            continue
+        scale = h5py.h5ds.is_scale(item.id)
+        axes = [name if scale else item.dims[i][0].name.rsplit("/")[-1] for i in range(item.ndim)]
+        values = item.asstr()[()] if h5py.check_string_dtype(item.dtype) else item[()]
+        variables[name] = (axes, values, {key: item.attrs[key] for key in item.attrs if key.islower()})
+    attributes = {key: _plain(group.attrs[key]) for key in group.attrs}
+    return xarray.decode_cf(xarray.Dataset(variables, attrs=attributes), decode_timedelta=False).load()
+
+
+def _plain(value: typing.Any) -> typing.Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+class _Yaml(yaml.SafeLoader):
+    """Numbers such as 1e-3 are numbers, as in YAML 1.2."""
+
+
+_Yaml.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?(\.\d+|\d+(\.\d*)?)([eE][-+]?\d+)?$"), list("-+.0123456789")
+)
+
+
+def _identity(path: pathlib.Path, file: h5py.File) -> dict[str, typing.Any]:
+    return {"path": str(path.parent)} | {
+        key: _plain(file.attrs[name]) for key, name in (("name", "title"), ("id", "run_id"), ("state", "state"))
+    }
+
+
+def _configuration(file: h5py.File) -> dict[str, typing.Any]:
+    keys = dict(_leaves(yaml.load(file["config/yaml"].asstr()[()], _Yaml)))
+    keys.pop("name", None)  # it is the title
+    return keys
+
+
+def _leaves(value: typing.Any, path: str = "") -> Iterator[tuple[str, typing.Any]]:
+    if isinstance(value, dict):
+        for key, below in value.items():
+            yield from _leaves(below, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list) and any(isinstance(item, (dict, list)) for item in value):
+        for number, below in enumerate(value):
+            yield from _leaves(below, f"{path}.{number}")
+    else:
+        yield path, value
+
+
+def _progress(file: h5py.File) -> dict[str, typing.Any]:
+    names = {"created": "created", "step": "committed_step", "parameters": "parameters"}
+    return {key: _plain(file.attrs[name]) for key, name in names.items() if name in file.attrs}
+
+
+def _metrics(file: h5py.File) -> dict[str, typing.Any]:
+    found = {}
+    status = file["status"].attrs if "status" in file else {}
+    best = _plain(status.get("best_step", -1))
+    if best >= 0:
+        found["best_step"] = best
+    if best >= 0 and "epochs" in file:
+        rows = np.flatnonzero(file["epochs/step"][()] == best)
+        names = [name for name in file["epochs"] if name.startswith("valid_")]
+        found |= {name: _plain(file["epochs"][name][rows[-1]]) for name in names if rows.size}
+    for group, prefix in (("final", ""), ("outcome", "outcome.")):
+        for name, item in file[group].items() if group in file else ():
+            if name != "step" and item.size:
+                found[prefix + name] = _plain(item[-1])
+    if "cpu_seconds" in status:
+        found["cpu_seconds"] = _plain(status["cpu_seconds"])
+    return found
+
+
+def _coordinate(value: typing.Any) -> typing.Any:
+    """Numbers stay numbers, so that they can be axes."""
+    return value if isinstance(value, (int, float, str)) and not isinstance(value, bool) else str(value)

@@ -1,0 +1,472 @@
+"""Exported networks as PyTorch modules: stiefel.torch.load("model.safetensors").
+
+A network maps inputs of the shape (batch, time, features), or symbols of the shape (batch, time), to outputs. The
+equations of the cells are those of docs/DEPLOY.md. Modules can be trained further, but nothing keeps W orthogonal then.
+"""
+
+from __future__ import annotations
+
+import os
+import typing
+from collections.abc import Callable, Sequence
+from typing import Optional  # TorchScript of PyTorch 1.13 knows no `Tensor | None`
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from stiefel.weights import Weights, read_weights
+
+Options = dict[str, typing.Any]
+Shape = tuple[int | None, ...]
+
+
+def load(path: str | os.PathLike, normalise: bool = True) -> Network:
+    """The network of a file of `stiefel export --weights`.
+
+    With `normalise` it takes inputs in the units of the data file, and its values are in these units too. Without, both
+    are as during training.
+    """
+    weights = read_weights(path)
+    try:
+        return Network(weights, normalise).eval()
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+    except KeyError as error:
+        raise ValueError(f"{path}: its description lacks {error}") from None
+
+
+class Network(nn.Module):
+    """Input layer, recurrence and readout of an exported network."""
+
+    def __init__(self, weights: Weights, normalise: bool = True):
+        super().__init__()
+        model = weights.config["model"]
+        file = _Tensors(weights)
+        self.metadata = dict(weights.metadata)
+        self.symbols = weights.metadata["input"] == "symbols"
+        self.every = weights.metadata["readout"] == "every"
+        self.Y = file.parameter("readout.Y", (None, None))
+        self.c = file.optional("readout.c", (self.Y.shape[0],))
+
+        hidden, name = model["cell"]["hidden"], model["cell"]["plugin"]
+        if name not in CELLS:
+            raise ValueError(f"the cell {name} is not one of {', '.join(CELLS)}: write its step in Python")
+        self.cell = CELLS[name](file, hidden, model["cell"])
+        self.initial = file.parameter("layers.0.initial", (self.cell.state_rows,))
+        self.b = file.optional("layers.0.input.b", (self.cell.input_rows,))
+        find = file.optional if weights.metadata["input"] == "none" else file.parameter
+        self.V = find("layers.0.input.V", (self.cell.input_rows, None))
+        if self.Y.shape[1] > self.cell.output_rows:
+            raise ValueError(
+                f"readout.Y has {self.Y.shape[1]} columns, but the cell has {self.cell.output_rows} outputs"
+            )
+        file.refuse_others()
+
+        scaling = weights.text("normalisation") or {} if normalise else {}
+        size = 0 if self.V is None else self.V.shape[1]
+        for part, width in (("input", size), ("target", self.Y.shape[0])):
+            for key in ("mean", "scale"):
+                values = torch.tensor(scaling.get(part, {}).get(key, []), dtype=torch.float64)
+                if values.shape not in ((0,), (width,)):
+                    raise ValueError(f"normalisation.{part}.{key} has {len(values)} numbers instead of {width}")
+                self.register_buffer(f"{part}_{key}", values, persistent=False)
+
+    def forward(self, inputs: Tensor, lengths: Optional[Tensor] = None, state: Optional[Tensor] = None) -> Tensor:
+        """Outputs (batch, time, outputs), or (batch, outputs) of a network that is read at the last step.
+
+        `lengths` (batch): steps of each sequence; outputs behind its end are 0. `state` (batch, rows): instead of the
+        initial state.
+        """
+        outputs, _ = self.run(inputs, lengths, state)
+        return outputs
+
+    def run(
+        self, inputs: Tensor, lengths: Optional[Tensor] = None, state: Optional[Tensor] = None
+    ) -> tuple[Tensor, Tensor]:
+        """Outputs as of forward(), and the state after the last step, from which the next call can continue."""
+        first = self.initial.expand(inputs.shape[0], -1) if state is None else state
+        states = self.recur(first, self.project(inputs))
+        if lengths is None:
+            last = states[:, -1]
+        else:
+            place = (lengths - 1).reshape(-1, 1, 1).expand(-1, 1, states.shape[2])
+            last = states.gather(1, place)[:, 0]
+        if not self.every:
+            return self.read_out(last), last
+        outputs = self.read_out(states)
+        if lengths is not None:
+            steps = torch.arange(outputs.shape[1], device=outputs.device)
+            outputs = torch.where((steps < lengths.reshape(-1, 1)).unsqueeze(2), outputs, torch.zeros_like(outputs))
+        return outputs, last
+
+    def project(self, inputs: Tensor) -> Tensor:
+        """V x + b of every step."""
+        V, b = self.V, self.b
+        if V is None:
+            assert b is not None
+            return b.expand(inputs.shape[0], inputs.shape[1], -1)
+        if self.symbols:
+            if inputs.dim() != 2 or inputs.is_floating_point():
+                raise ValueError("this network reads symbols: integers of the shape (batch, time)")
+            table = functional.pad(V, (0, 1)).t()  # the last row is that of no symbol, -1
+            found = functional.embedding(torch.where(inputs < 0, table.shape[0] - 1, inputs), table)
+            return found if b is None else found + b
+        if inputs.dim() != 3 or inputs.shape[2] != V.shape[1]:
+            raise ValueError(f"this network reads inputs of the shape (batch, time, {V.shape[1]})")
+        if self.input_mean.shape[0] > 0:
+            inputs = (inputs.to(torch.float64) - self.input_mean) / self.input_scale
+        return functional.linear(inputs.to(V.dtype), V, b)
+
+    def recur(self, state: Tensor, drive: Tensor) -> Tensor:
+        """The states after every step, (batch, time, rows)."""
+        if not torch.jit.is_scripting():  # noqa: SIM102 -- TorchScript does not compile what is inside
+            if _exporting():
+                return self.scan(state, drive)
+        states: list[Tensor] = []
+        for t in range(drive.shape[1]):
+            state = self.cell(state, drive[:, t])
+            states.append(state)
+        return torch.stack(states, 1)
+
+    @torch.jit.unused
+    def scan(self, state: Tensor, drive: Tensor) -> Tensor:
+        """The same as one operation, which torch.onnx.export writes as a Scan."""
+        from torch._higher_order_ops.scan import scan
+
+        def step(state: Tensor, drive: Tensor) -> tuple[Tensor, Tensor]:
+            after = self.cell(state, drive)
+            return after, after.clone()
+
+        return scan(step, state.clone(), drive.transpose(0, 1))[1].transpose(0, 1)
+
+    def read_out(self, states: Tensor) -> Tensor:
+        """Y h + c, in the units of the targets."""
+        outputs = functional.linear(states[..., : self.Y.shape[1]], self.Y, self.c)
+        if self.target_mean.shape[0] > 0:
+            outputs = (outputs.to(torch.float64) * self.target_scale + self.target_mean).to(outputs.dtype)
+        return outputs
+
+
+def export_onnx(network: Network, path: str | os.PathLike, steps: int = 3) -> None:
+    """Writes an ONNX file with the input `inputs`, of any batch size and length, and the output `outputs`.
+
+    The recurrence is a Scan, or a Loop where PyTorch is older than 2.9.
+    """
+    kind = torch.int64 if network.symbols else network.Y.dtype
+    shape = (2, steps) if network.symbols else (2, steps, 0 if network.V is None else network.V.shape[1])
+    inputs, names = torch.zeros(shape, dtype=kind), {"input_names": ["inputs"], "output_names": ["outputs"]}
+    if hasattr(torch, "export") and _version() >= (2, 9):
+        sizes = {0: torch.export.Dim("batch"), 1: torch.export.Dim("time")}
+        torch.onnx.export(network, (inputs,), path, dynamic_shapes={"inputs": sizes}, verbose=False, **names)
+        return
+    axes = {"inputs": {0: "batch", 1: "time"}, "outputs": {0: "batch", **({1: "time"} if network.every else {})}}
+    torch.onnx.export(
+        torch.jit.script(_InputsOnly(network)), (inputs,), str(path), dynamic_axes=axes, opset_version=15, **names
+    )
+
+
+class _InputsOnly(nn.Module):
+    """Old PyTorch exports no optional arguments."""
+
+    def __init__(self, network: Network):
+        super().__init__()
+        self.network = network
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return self.network(inputs)
+
+
+def _version() -> tuple[int, ...]:
+    return tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
+
+
+def _exporting() -> bool:
+    return bool(getattr(getattr(torch, "compiler", None), "is_exporting", bool)())
+
+
+class _Tensors:
+    """The matrices of a file as parameters, with their shapes checked; every matrix must be asked for."""
+
+    def __init__(self, weights: Weights):
+        self.weights = weights
+        self.unused = set(weights.tensors)
+        self.dtype = torch.float64 if any(x.dtype == "float64" for x in weights.tensors.values()) else torch.float32
+
+    def dimensions(self, name: str) -> int:
+        return self.weights.tensors[name].ndim if name in self.weights.tensors else 0
+
+    def parameter(self, name: str, shape: Shape) -> nn.Parameter:
+        found = self.optional(name, shape)
+        if found is None:
+            raise ValueError(f"the matrix {name} is missing")
+        return found
+
+    def optional(self, name: str, shape: Shape) -> nn.Parameter | None:
+        """A dimension of the shape that is None can have any size."""
+        values = self.weights.tensors.get(name)
+        if values is None:
+            return None
+        self.unused.discard(name)
+        if len(values.shape) != len(shape) or any(b not in (None, a) for a, b in zip(values.shape, shape)):
+            wanted = " × ".join("any" if size is None else str(size) for size in shape)
+            raise ValueError(f"{name} has the shape {' × '.join(map(str, values.shape))} instead of {wanted}")
+        return nn.Parameter(torch.from_numpy(values.astype(values.dtype.newbyteorder("="))))
+
+    def block(self, name: str, size: int) -> nn.Parameter:
+        return self.parameter(f"layers.0.cell.{name}", (size,))
+
+    def maps(self, names: Sequence[str], n: int) -> nn.Parameter:
+        """The matrices of real maps, one above the other."""
+        return nn.Parameter(torch.cat([self.parameter(f"layers.0.recurrent.{name}.W", (n, n)).data for name in names]))
+
+    def constant(self, module: nn.Module, name: str, value: float) -> None:
+        """A number of the type of the network: ONNX rounds others to float32."""
+        module.register_buffer(name, torch.tensor(value, dtype=self.dtype), persistent=False)
+
+    def refuse_others(self) -> None:
+        if self.unused:
+            raise ValueError(f"this network has no use for {', '.join(sorted(self.unused))}")
+
+
+class _Elementwise(nn.Module):
+    def __init__(self, kind: str):
+        super().__init__()
+        self.kind = kind
+
+    def forward(self, a: Tensor) -> Tensor:
+        if self.kind == "tanh":
+            return torch.tanh(a)
+        return torch.relu(a) if self.kind == "relu" else a
+
+
+class _Leaky(nn.Module):
+    def __init__(self, slope: Tensor):
+        super().__init__()
+        self.slope = nn.Parameter(slope)
+
+    def forward(self, a: Tensor) -> Tensor:
+        return torch.where(a > 0, a, self.slope * a)
+
+
+class _Oplu(nn.Module):
+    """Of each pair of rows the larger number first."""
+
+    def __init__(self, rows: int, pairing: str):
+        super().__init__()
+        row = torch.arange(rows)
+        self.distance = rows // 2 if pairing == "halves" else 1
+        self.register_buffer("first", row < rows // 2 if pairing == "halves" else row % 2 == 0, persistent=False)
+
+    def forward(self, a: Tensor) -> Tensor:
+        larger = torch.maximum(a, a.roll(-self.distance, 1))
+        return torch.where(self.first, larger, torch.minimum(a, a.roll(self.distance, 1)))
+
+
+class _SignModrelu(nn.Module):
+    def __init__(self, file: _Tensors, rows: int, shift: float):
+        super().__init__()
+        self.bias = file.block("activation.bias", rows)
+        file.constant(self, "shift", shift)
+
+    def forward(self, a: Tensor) -> Tensor:
+        return torch.sign(a) * torch.relu(torch.abs(a) + (self.bias + self.shift))
+
+
+class _PairModrelu(nn.Module):
+    """Rows i and i + n/2 are one complex number, which is multiplied by a real factor."""
+
+    def __init__(self, file: _Tensors, pairs: int, form: str, epsilon: float):
+        super().__init__()
+        self.bias, self.form = file.block("activation.bias", pairs), form
+        file.constant(self, "epsilon", epsilon)
+        for name, value in (("zero", 0), ("one", 1), ("smallest", torch.finfo(file.dtype).tiny)):
+            file.constant(self, name, value)
+
+    def forward(self, a: Tensor) -> Tensor:
+        re, im = a.chunk(2, 1)
+        square = re * re + im * im
+        if self.form == "squared":
+            length, below = square, square
+        elif self.form == "wis":
+            length = torch.sqrt(self.epsilon + square)
+            below = length + self.epsilon
+        else:
+            length = torch.sqrt(square)
+            if self.form == "eu":
+                length = length + self.epsilon
+            below = length + self.epsilon if self.form == "arj" else length
+        factor = torch.relu(length + self.bias) / torch.where(below > 0, below, self.one)
+        if self.form == "exact" or self.form == "squared":  # numbers whose square underflows count as 0
+            factor = torch.where(square >= self.smallest, factor, self.zero)
+        return torch.cat([factor * re, factor * im], 1)
+
+
+def _activation(file: _Tensors, options: Options, rows: int, complex_map: bool) -> nn.Module:
+    kind, form, epsilon = options["kind"], options["form"], options["epsilon"]
+    if kind in ("identity", "tanh", "relu"):
+        return _Elementwise(kind)
+    if kind == "prelu" and options["trainable"]:
+        return _Leaky(file.block("activation.slope", 1 if options["shared"] else rows).data)
+    if kind in ("leaky_relu", "prelu"):
+        return _Leaky(torch.tensor([options["slope"]], dtype=file.dtype))
+    if kind == "oplu":
+        return _Oplu(rows, options["pairing"])
+    if kind != "modrelu":
+        raise ValueError(f"the activation {kind} is unknown")
+    if complex_map or options["pairs"] or form == "squared":
+        return _PairModrelu(file, rows // 2, form, epsilon or (0.01 if form == "eu" else 1e-5))
+    released = {"eu": 0.01, "goru": 0.001}
+    return _SignModrelu(file, rows, (epsilon or released[form]) if form in released else 0)
+
+
+class _Elman(nn.Module):
+    def __init__(self, file: _Tensors, n: int, options: Options):
+        super().__init__()
+        name = "layers.0.recurrent.W"
+        complex_map = file.dimensions(name) == 3
+        if complex_map:
+            A, B = file.parameter(name, (n, n, 2)).data.unbind(2)
+            self.W = nn.Parameter(torch.cat([torch.cat([A, -B], 1), torch.cat([B, A], 1)]))
+        else:
+            self.W = file.parameter(name, (n, n))
+        self.input_rows = self.state_rows = self.output_rows = rows = self.W.shape[0]
+        self.activation = _activation(file, options["activation"], rows, complex_map)
+        self.transition = options["transition"]
+        file.constant(self, "gain", options["gain"])
+        file.constant(self, "step", options["step"])
+
+    def forward(self, h: Tensor, a: Tensor) -> Tensor:
+        product = functional.linear(h, self.W)
+        if self.transition == "outside":
+            return self.activation(self.gain * a) + product
+        value = self.activation(self.gain * (a + product))
+        return h + self.step * value if self.transition == "residual" else value
+
+
+class _Lstm(nn.Module):
+    def __init__(self, file: _Tensors, n: int, options: Options):
+        super().__init__()
+        self.input_rows, self.state_rows, self.output_rows = 4 * n, 2 * n, n
+        self.W = file.maps(("input", "forget", "output", "candidate"), n)
+        file.constant(self, "forget_bias", options["forget_bias"] if options["forget_bias_fixed"] else 0)
+        gates = ("input", "forget", "output") if options["peepholes"] == "diagonal" else ()
+        peepholes = [file.block(f"peephole.{gate}", n).data for gate in gates]
+        self.peepholes = nn.Parameter(torch.stack(peepholes)) if peepholes else None
+        self.P = file.maps(("output_peephole",), n) if options["peepholes"] == "output_full" else None
+
+    def forward(self, state: Tensor, a: Tensor) -> Tensor:
+        h, c = state.chunk(2, 1)
+        i, f, o, q = (a + functional.linear(h, self.W)).chunk(4, 1)
+        peepholes, P = self.peepholes, self.P
+        if peepholes is not None:
+            i, f = i + peepholes[0] * c, f + peepholes[1] * c
+        c = torch.sigmoid(f + self.forget_bias) * c + torch.sigmoid(i) * torch.tanh(q)
+        if peepholes is not None:
+            o = o + peepholes[2] * c
+        if P is not None:
+            o = o + functional.linear(c, P)
+        return torch.cat([torch.sigmoid(o) * torch.tanh(c), c], 1)
+
+
+class _Gru(nn.Module):
+    def __init__(self, file: _Tensors, n: int, options: Options):
+        super().__init__()
+        self.input_rows, self.state_rows, self.output_rows = 3 * n, n, n
+        self.gates = file.maps(("update", "reset"), n)
+        self.W = file.maps(("candidate",), n)
+        self.after, self.keep = options["reset"] == "after", options["update"] == "keep"
+        self.bias = file.block("candidate.recurrent_bias", n) if self.after else None
+
+    def forward(self, h: Tensor, a: Tensor) -> Tensor:
+        candidate, gates = a.split([self.output_rows, 2 * self.output_rows], 1)
+        z, r = torch.sigmoid(gates + functional.linear(h, self.gates)).chunk(2, 1)
+        if self.after:
+            q = torch.tanh(candidate + r * functional.linear(h, self.W, self.bias))
+        else:
+            q = torch.tanh(candidate + functional.linear(r * h, self.W))
+        return z * h + (1 - z) * q if self.keep else (1 - z) * h + z * q
+
+
+class _Goru(nn.Module):
+    def __init__(self, file: _Tensors, n: int, options: Options):
+        super().__init__()
+        self.input_rows, self.state_rows, self.output_rows = 3 * n, n, n
+        self.gates = file.maps(("update", "reset"), n)
+        self.W = file.maps(("candidate",), n)
+        self.activation = _activation(file, options["activation"], n, False)
+
+    def forward(self, h: Tensor, a: Tensor) -> Tensor:
+        candidate, gates = a.split([self.output_rows, 2 * self.output_rows], 1)
+        z, r = torch.sigmoid(gates + functional.linear(h, self.gates)).chunk(2, 1)
+        q = self.activation(candidate + r * functional.linear(h, self.W))
+        return z * h + (1 - z) * q
+
+
+class _Cornn(nn.Module):
+    def __init__(self, file: _Tensors, n: int, options: Options):
+        super().__init__()
+        self.input_rows, self.state_rows, self.output_rows = n, 2 * n, n
+        position, velocity = file.maps(("position", "velocity"), n).data.chunk(2)
+        self.W = nn.Parameter(torch.cat([position, velocity], 1))  # of the state y over z
+        for key in ("step", "gamma", "epsilon"):
+            file.constant(self, key, options[key])
+
+    def forward(self, state: Tensor, a: Tensor) -> Tensor:
+        y, z = state.chunk(2, 1)
+        u = torch.tanh(a + functional.linear(state, self.W))
+        z = z + self.step * (u - self.gamma * y - self.epsilon * z)
+        return torch.cat([y + self.step * z, z], 1)
+
+
+class _Lem(nn.Module):
+    def __init__(self, file: _Tensors, n: int, options: Options):
+        super().__init__()
+        self.input_rows, self.state_rows, self.output_rows = 4 * n, 2 * n, n
+        self.W = file.maps(("step_z", "step_y", "z"), n)
+        self.last = file.maps(("y",), n)
+        file.constant(self, "step", options["step"])
+
+    def forward(self, state: Tensor, a: Tensor) -> Tensor:
+        y, z = state.chunk(2, 1)
+        first, last = a.split([3 * self.output_rows, self.output_rows], 1)
+        d, e, q = (first + functional.linear(y, self.W)).chunk(3, 1)
+        d, e = self.step * torch.sigmoid(d), self.step * torch.sigmoid(e)
+        z = (1 - d) * z + d * torch.tanh(q)
+        y = (1 - e) * y + e * torch.tanh(last + functional.linear(z, self.last))
+        return torch.cat([y, z], 1)
+
+
+class _Lru(nn.Module):
+    """The constants are those of the program: each function is rounded to the type of the file."""
+
+    def __init__(self, file: _Tensors, n: int, options: Options):
+        super().__init__()
+        self.input_rows = self.state_rows = self.output_rows = 2 * n
+        nu, phi, log_gamma = (file.block(name, n).data for name in ("nu", "phi", "log_gamma"))
+
+        def rounded(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+            return function(x.to(torch.float64)).to(file.dtype)
+
+        modulus, phase = rounded(torch.exp, -rounded(torch.exp, nu)), rounded(torch.exp, phi)
+        self.re = nn.Parameter(modulus * rounded(torch.cos, phase))
+        self.im = nn.Parameter(modulus * rounded(torch.sin, phase))
+        self.gamma = nn.Parameter(rounded(torch.exp, log_gamma))
+
+    def forward(self, state: Tensor, a: Tensor) -> Tensor:
+        x, y = state.chunk(2, 1)
+        u, v = a.chunk(2, 1)
+        re = self.re * x - self.im * y + self.gamma * u
+        im = self.re * y + self.im * x + self.gamma * v
+        return torch.cat([re, im], 1)
+
+
+CELLS: dict[str, Callable[[_Tensors, int, Options], nn.Module]] = {
+    "elman": _Elman,
+    "lstm": _Lstm,
+    "gru": _Gru,
+    "goru": _Goru,
+    "cornn": _Cornn,
+    "lem": _Lem,
+    "lru": _Lru,
+}

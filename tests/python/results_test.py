@@ -1,0 +1,198 @@
+#!/usr/bin/python3
+"""Runs as xarray and pandas objects, and as figures, are what h5py finds in their files.
+
+usage: results_test.py PYTHON_FOLDER STIEFEL FIXTURES; FIXTURES has runs of all format versions
+"""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+import warnings
+
+PACKAGE, PROGRAM, FIXTURES = sys.argv[1], os.path.abspath(sys.argv[2]), pathlib.Path(sys.argv[3])
+sys.path.insert(0, PACKAGE)
+try:
+    import h5py
+    import numpy as np
+    import pandas
+    import xarray
+except ImportError as error:
+    print(f"skipped: {error}")
+    sys.exit(77)
+try:
+    import matplotlib
+    matplotlib.use("Agg")
+except ImportError:
+    matplotlib = None
+
+import stiefel
+
+EXPERIMENT = """name: first
+task: {plugin: adding, length: 12, validation_sequences: 20, test_sequences: 20}
+model:
+  cell: {plugin: elman, hidden: 8}
+  recurrent: {plugin: scaled_cayley}
+optimizer: [{blocks: "recurrent.*", plugin: adam, rate: 1e-3}, {plugin: rmsprop}]
+train: {batch: 4, steps: 10, evaluate_every: 5}
+record: {loss: 1, spectrum: 5, gradient_norms: 5, orthogonality: 5, scalars: 5}
+"""
+
+
+class Results(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = tempfile.TemporaryDirectory()
+        cls.folder = pathlib.Path(cls.scratch.name)
+        (cls.folder / "first.yaml").write_text(EXPERIMENT, encoding="utf-8")
+        for seed, rate in ((1, "1e-3"), (2, "1e-3"), (3, "2e-3")):
+            subprocess.run([PROGRAM, "run", "first.yaml", f"seed={seed}", f"optimizer.0.rate={rate}", "--quiet", "--threads", "1"],
+                           cwd=cls.folder, check=True, stdout=subprocess.DEVNULL)
+        cls.paths = sorted((cls.folder / "runs").rglob("results.h5"))
+        assert len(cls.paths) == 3
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.scratch.cleanup()
+
+    def copy(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        return pathlib.Path(shutil.copytree(self.folder / "runs", pathlib.Path(folder.name) / "runs"))
+
+    def test_open_run(self):
+        run = stiefel.open_run(self.paths[0].parent)
+        self.assertEqual(hasattr(xarray, "DataTree"), not isinstance(run, dict))
+        self.assertEqual(run["/"].attrs["title"], "first")
+        with h5py.File(self.paths[0]) as file:
+            def compare(name, item):
+                if not isinstance(item, h5py.Dataset):
+                    return
+                group, _, variable = name.rpartition("/")
+                found = run[group][variable]
+                for text in ("units", "long_name"):
+                    self.assertEqual(found.attrs.get(text, found.encoding.get(text)), item.attrs[text], name)
+                if item.attrs["units"].startswith("seconds since"):
+                    self.assertEqual(found.dtype.kind, "M", name)
+                elif h5py.check_string_dtype(item.dtype):
+                    self.assertEqual(found.values.tolist(), item.asstr()[()].tolist() if item.shape else item.asstr()[()], name)
+                else:
+                    np.testing.assert_array_equal(found.values, item[()], name)
+                    self.assertEqual(found.dtype, item.dtype, name)
+            file.visititems(compare)
+            self.assertEqual(run["status"].attrs["exit_code"], 0)
+
+    def test_open_group(self):
+        for path in (self.paths[0], str(self.paths[0].parent)):
+            spectrum = stiefel.open_run(path, "spectrum/recurrent")
+            self.assertEqual(spectrum["eigenvalues"].dims, ("snapshot", "k"))
+            np.testing.assert_allclose(np.abs(spectrum["eigenvalues"].sel(snapshot=10)), 1, atol=1e-5)
+        with self.assertRaisesRegex(KeyError, "has no group nothing; it has config, .*steps"):
+            stiefel.open_run(self.paths[0], "nothing")
+
+    def test_runs(self):
+        table = stiefel.runs(self.folder)
+        self.assertEqual(len(table), 3)
+        self.assertEqual(set(table["state"]), {"finished"})
+        self.assertEqual(sorted(table["optimizer.0.rate"]), [0.001, 0.001, 0.002])
+        self.assertEqual(table["optimizer.0.rate"].dtype, float)
+        self.assertEqual(set(table["model.recurrent.plugin"]), {"scaled_cayley"})
+        self.assertTrue((table["train.steps"] == 10).all() and (table["name"] == "first").all())
+        for _, row in table.iterrows():
+            with h5py.File(pathlib.Path(row["path"]) / "results.h5") as file:
+                self.assertEqual(row["id"], file.attrs["run_id"])
+                self.assertEqual(row["test_loss"], file["final/test_loss"][-1])
+                self.assertEqual(row["best_step"], file["final/step"][-1])
+                place = file["epochs/step"][:].tolist().index(row["best_step"])
+                self.assertEqual(row["valid_loss"], file["epochs/valid_loss"][place])
+        one = stiefel.runs([self.paths[0], str(self.paths[1].parent)])
+        self.assertEqual(list(one["path"]), [str(path.parent) for path in self.paths[:2]])
+
+    def test_load(self):
+        epochs = stiefel.load(self.folder)
+        self.assertEqual(dict(epochs["valid_loss"].sizes), {"run": 3, "epoch": 2})
+        self.assertEqual([key for key in epochs.coords if "." in key], ["optimizer.0.rate"])
+        self.assertEqual(epochs["valid_loss"].attrs["units"], "1")
+        self.assertEqual(dict(epochs.groupby("optimizer.0.rate").count()["valid_loss"].sel(epoch=epochs["epoch"][0]).to_series()),
+                         {0.001: 2, 0.002: 1})
+        with self.assertRaisesRegex(ValueError, "has the group nothing"):
+            stiefel.load(self.folder, "nothing")
+
+    def test_ids_that_look_like_numbers(self):
+        copy = self.copy()
+        with h5py.File(next(copy.rglob("results.h5")), "a") as file:
+            file.attrs["run_id"] = "12345e6789"
+        self.assertIn("12345e6789", stiefel.load(copy)["id"].values)
+
+    def test_unfinished_runs(self):
+        copy = self.copy()
+        path = next(copy.rglob("results.h5"))
+        with h5py.File(path, "a") as file:
+            for name in ("final", "epochs"):
+                del file[name]
+            file.attrs["state"] = "running"
+            file["status"].attrs["best_step"] = -1
+        self.assertEqual(stiefel.load(copy).sizes["run"], 2)
+        row = stiefel.runs(copy).set_index("path").loc[str(path.parent)]
+        self.assertEqual(row["state"], "running")
+        self.assertTrue(pandas.isna(row["test_loss"]) and pandas.isna(row["best_step"]))
+
+    def test_files_that_cannot_be_read(self):
+        copy = self.copy()
+        truncated, newer, foreign = sorted(copy.rglob("results.h5"))
+        os.truncate(truncated, 1000)
+        with h5py.File(newer, "a") as file:
+            file.attrs["format_version"] = 3
+        with h5py.File(foreign, "w") as file:
+            file["x"] = 1
+        said = {truncated: "is not an intact HDF5 file", newer: "has format version 3, but this package reads 1 and 2: update it",
+                foreign: "is not a result file of stiefel"}
+        for path, message in said.items():
+            with self.assertRaisesRegex(ValueError, f"{path}.*{message}"):
+                stiefel.open_run(path)
+        with warnings.catch_warnings(record=True) as caught, self.assertRaisesRegex(ValueError, "no run in"):
+            warnings.simplefilter("always")
+            stiefel.runs(copy)
+        self.assertEqual(len([warning for warning in caught if "it is left out" in str(warning.message)]), 3)
+        for missing in (copy / "nowhere", copy):
+            with self.assertRaisesRegex(FileNotFoundError, "there is no"):
+                stiefel.open_run(missing)
+
+    def test_every_format_version(self):
+        for archive in sorted(FIXTURES.glob("version_*.tar.gz")):
+            with tempfile.TemporaryDirectory() as folder, self.subTest(archive=archive.name):
+                shutil.unpack_archive(archive, folder)
+                expected = json.loads(next(pathlib.Path(folder).rglob("expected.json")).read_text(encoding="utf-8"))
+                table, = stiefel.runs(folder).to_dict("records")
+                self.assertEqual((table["name"], table["model.recurrent.reflections"]), ("upgrade", 3))
+                losses = stiefel.load(folder, "steps")["loss"].isel(run=0)
+                self.assertEqual(losses.values.tolist(), expected["steps/loss"][:losses.size])
+
+    @unittest.skipUnless(matplotlib, "no matplotlib")
+    def test_figures(self):
+        import stiefel.plot as plot
+        curves = plot.learning_curves(self.folder)
+        self.assertEqual(len(curves.lines), 3)
+        epochs = stiefel.load(self.folder)
+        np.testing.assert_array_equal(curves.lines[1].get_ydata(), epochs["valid_loss"][1])
+        np.testing.assert_array_equal(curves.lines[1].get_xdata(), [5, 10])
+        self.assertEqual((curves.get_xlabel(), curves.get_ylabel()), ("optimizer step", "valid loss"))
+        groups = plot.learning_curves([self.folder], "train_loss", by="optimizer.0.rate")
+        self.assertEqual([line.get_label() for line in groups.lines], ["0.001", "0.002"])
+        np.testing.assert_allclose(groups.lines[0].get_ydata(), epochs["train_loss"][epochs["optimizer.0.rate"] == 0.001].mean("run"))
+        with self.assertRaisesRegex(ValueError, "no column nothing; there are .*valid_loss"):
+            plot.learning_curves(self.folder, "nothing")
+        with self.assertRaisesRegex(ValueError, "key in which the runs differ task.length"):
+            plot.learning_curves(self.folder, by="task.length")
+        self.assertEqual(len(plot.singular_values(self.paths[0]).lines), 8)
+        values = plot.eigenvalues(self.paths[0]).lines[0]
+        np.testing.assert_allclose(np.hypot(values.get_xdata(), values.get_ydata()), 1, atol=1e-5)
+        heat = plot.gradients(self.paths[0].parent, "last_step_grad_norm")
+        self.assertEqual(heat.collections[0].get_array().size, stiefel.open_run(self.paths[0], "gradient")["hidden_grad_norm"].size)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[4:]], verbosity=1)
