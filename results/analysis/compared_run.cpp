@@ -82,6 +82,10 @@ ComparedRun compared_run(const RunData& run, const ComparedQuantity& quantity) {
   found.state = run.status.state;
   found.configuration = run.configuration;
   found.parameters = run.header.parameters;
+  for (const RunDataset& dataset : run.datasets)
+    if (const std::string table = "/epochs/"; quantity.reach && dataset.path.starts_with(table) &&
+                                              direction(dataset) != Better::unknown && has_numbers(dataset.values))
+      found.reachable.insert(dataset.path.substr(table.size()));
   const std::string path = quantity.metric.empty() ? "/epochs/" + selecting_metric(run) : path_of(run, quantity.metric);
   const RunDataset* column = run.find(path);
   if (!column || !has_numbers(column->values)) return found;

@@ -74,8 +74,8 @@ void settle_metric(const std::vector<ComparedRun>& runs, Comparison& comparison)
   }
   if (metrics.size() > 1)
     throw Error(
-        fmt::format("the runs select their best model by different metrics ({}): choose one with --metric, or exclude "
-                    "runs with --where",
+        fmt::format("the runs select their best model by different metrics ({}): choose one with --metric, or name "
+                    "fewer folders",
                     fmt::join(metrics, ", ")));
   if (!metrics.empty()) comparison.metric = *metrics.begin();
 }
@@ -90,7 +90,7 @@ Statistics statistics_of(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   double sum = 0, squares = 0;
   for (double x : values) sum += x;
-  found.mean = sum / double(values.size());
+  found.mean = std::clamp(sum / double(values.size()), values.front(), values.back());  // equal values spread by 0
   for (double x : values) squares += (x - found.mean) * (x - found.mean);
   if (values.size() > 1) found.deviation = std::sqrt(squares / double(values.size() - 1));
   found.lower = quantile(values, 0.25), found.median = quantile(values, 0.5), found.upper = quantile(values, 0.75);

@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,8 @@ struct STIEFEL_API ComparedRun {
   Better better = Better::unknown;
   double value = std::numeric_limits<double>::quiet_NaN();  ///< at the best evaluation
   double reached_step = value,
-         reached_seconds = value;  ///< first evaluation at which the metric reaches the requested value
+         reached_seconds = value;   ///< first evaluation at which the metric reaches the requested value
+  std::set<std::string> reachable;  ///< metrics with values at evaluations and a direction, if a value is requested
 
   bool finished() const { return state == "finished"; }
   /// The value of a key of the configuration, or of `name`, `id` and `state`; "-" if there is no such key.

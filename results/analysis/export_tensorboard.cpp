@@ -1,7 +1,7 @@
 // TensorBoard's event files: records of a length, its checksum, a message and its checksum.
 //
 //   Event {1: double wall_time, 2: int64 step, 3: string file_version, 5: Summary}   Summary {1: Value…}   Value {1:
-//   string tag, 2: float}
+//     string tag, 2: float}
 #include <boost/crc.hpp>
 
 #include <algorithm>

@@ -116,6 +116,11 @@ void ProgressReader::add(const ProgressLine& line) {
 }
 
 void ProgressReader::read_state() {
+  std::error_code closed;
+  if (!std::filesystem::exists(run_ / "config.yaml", closed) && closed) {
+    state_ = "unreadable";
+    return;
+  }
   if (!living_owner(run_ / "lock").empty()) {
     state_ = "running";
     return;

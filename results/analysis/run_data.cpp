@@ -26,18 +26,30 @@ bool is_run(const fs::path& folder) {
   return fs::is_regular_file(folder / "config.yaml", ignored) || fs::is_regular_file(folder / "results.h5", ignored);
 }
 
+/// In the order of their names; `fault` says why some may be missing. Those that vanish meanwhile do not count.
+std::vector<fs::path> folders_in(const fs::path& folder, std::error_code& fault) {
+  std::vector<fs::path> inside;
+  for (fs::directory_iterator entry(folder, fault), end; !fault && entry != end; entry.increment(fault)) {
+    std::error_code hidden;
+    const fs::file_type type = fs::symlink_status(entry->path(), hidden).type();
+    if (type == fs::file_type::directory) inside.push_back(entry->path());
+    if (type != fs::file_type::none) continue;
+    fault = hidden;
+    break;
+  }
+  if (fault == std::errc::no_such_file_or_directory) fault.clear();
+  std::sort(inside.begin(), inside.end());
+  return inside;
+}
+
 void find_below(const fs::path& folder, std::vector<fs::path>& found) {
   if (is_run(folder)) {
     found.push_back(folder);
     return;
   }
-  std::vector<fs::path> inside;
-  std::error_code unread;  // folders may vanish or be closed to this user
-  for (fs::directory_iterator entry(folder, unread), end; !unread && entry != end; entry.increment(unread))
-    if (std::error_code ignored; fs::symlink_status(entry->path(), ignored).type() == fs::file_type::directory)
-      inside.push_back(entry->path());
-  std::sort(inside.begin(), inside.end());
-  for (const fs::path& path : inside) find_below(path, found);
+  std::error_code fault;
+  for (const fs::path& path : folders_in(folder, fault)) find_below(path, found);
+  if (fault) found.push_back(folder);
 }
 
 void flatten(const Node& node, const std::string& path, std::map<std::string, std::string>& leaves) {
@@ -184,6 +196,11 @@ RunData read_run(const fs::path& path, const RunRequest& request) {
   run.path = path;
   const bool in_folder = fs::is_directory(path);
   const fs::path results = in_folder ? path / "results.h5" : path;
+  if (std::error_code fault; in_folder && !is_run(path)) {
+    folders_in(path, fault);
+    throw Error(fault ? "cannot search the folder for runs: " + fault.message() : "the folder has no run",
+                Exit::damaged);
+  }
   if (in_folder && fs::symlink_status(results).type() == fs::file_type::not_found) {
     run.header.yaml = content(path / "config.yaml");
     run.configuration = flat_configuration(run.header.yaml, "config.yaml");

@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstring>
 
 #include "base/atomic_file.hpp"
+#include "base/number_from.hpp"
+#include "base/printable.hpp"
 
 namespace stiefel {
 namespace {
@@ -50,10 +53,13 @@ std::string file_name(const std::string& group) {
 }  // namespace
 
 std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == text.npos) return text;
-  std::string result = "\"";
-  for (char c : text) result += c == '"' ? "\"\"" : std::string(1, c);
-  return result + '"';
+  std::string field = printable(text);
+  const bool formula = field.size() > 1 && std::strchr("=+-@", field[0]);
+  if (formula && !number_from<double>(field.substr(field[0] == '+'))) field.insert(0, 1, '\'');
+  if (field.find_first_of(",\"") == field.npos) return field;
+  std::string quoted = "\"";
+  for (char c : field) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + '"';
 }
 
 RunRequest export_request() {

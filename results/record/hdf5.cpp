@@ -4,13 +4,15 @@
 #include <fmt/format.h>
 #include <hdf5_hl.h>
 
-#include <cerrno>
+#include <cstdlib>
 #include <limits>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
 #include <stiefel/error.hpp>
 
+#include "base/file_error.hpp"
 #include "results/record/hdf5_detail.hpp"
 
 namespace stiefel::hdf5 {
@@ -19,19 +21,23 @@ namespace {
 static_assert(std::is_integral_v<hid_t> && sizeof(hid_t) == sizeof(std::int64_t));
 
 struct Stack {
-  std::string text;
-  bool exhausted = false;  // memory or disk, not the file
+  std::string cause;           // as the innermost function has it
+  int error_number = 0;        // of the operating system, or 0
+  bool out_of_memory = false;  // not the file's fault
 };
 
-herr_t collect(unsigned, const H5E_error2_t* error, void* stack) {
-  auto& [text, exhausted] = *static_cast<Stack*>(stack);
-  const std::string description = error->desc ? error->desc : "";
-  text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", error->func_name ? error->func_name : "?", description);
-  if (error->maj_num == H5E_RESOURCE || error->min_num == H5E_NOSPACE || error->min_num == H5E_CANTALLOC)
-    exhausted = true;
-  for (int number :
-       {ENOSPC, EDQUOT, EFBIG, EIO, EROFS, ENOMEM})  // it tells why the operating system refused only in words
-    if (description.find(fmt::format("errno = {},", number)) != std::string::npos) exhausted = true;
+/// HDF5 tells only in words why the operating system refused.
+int error_number_in(const std::string& description) {
+  static constexpr std::string_view mark = "errno = ";
+  const std::size_t at = description.find(mark);
+  return at == description.npos ? 0 : std::atoi(description.c_str() + at + mark.size());
+}
+
+herr_t collect(unsigned, const H5E_error2_t* error, void* to) {
+  Stack& stack = *static_cast<Stack*>(to);
+  stack.cause = error->desc ? error->desc : "";
+  if (const int number = error_number_in(stack.cause)) stack.error_number = number;
+  if (error->min_num == H5E_NOSPACE || error->min_num == H5E_CANTALLOC) stack.out_of_memory = true;
   return 0;
 }
 
@@ -41,10 +47,12 @@ herr_t collect(unsigned, const H5E_error2_t* error, void* stack) {
   Stack stack;
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, collect, &stack);
   H5Eclear2(H5E_DEFAULT);
-  throw Error(
-      fmt::format("HDF5 could not {} {} ({}){}", doing, where, stack.text.empty() ? "no reason given" : stack.text,
-                  stack.exhausted ? "; free some space there, or check the disk" : ""),
-      stack.exhausted ? Exit::exhausted : Exit::damaged);
+  const std::string what = fmt::format("HDF5 could not {} {}", doing, where);
+  if (stack.out_of_memory) throw Error(what + ": out of memory; free some", Exit::exhausted);
+  if (stack.error_number == 0)
+    throw Error(fmt::format("{}: {}", what, stack.cause.empty() ? "no reason given" : stack.cause), Exit::damaged);
+  const Error refused = system_error(what + ": ", stack.error_number);
+  throw Error(refused.what(), refused.code() == Exit::exhausted ? Exit::exhausted : Exit::damaged);
 }
 
 void prepare_thread() {

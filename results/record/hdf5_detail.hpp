@@ -11,7 +11,8 @@ namespace stiefel::hdf5 {
 
 constexpr std::uint64_t most_elements_read = std::uint64_t(1) << 30;  // a damaged shape must not ask for all memory
 
-/// Throws Error with the text of HDF5's error stack: Exit::exhausted when the disk is full, else Exit::damaged.
+/// Throws Error with the innermost reason of HDF5's error stack, that of the operating system if there is one:
+/// Exit::exhausted when memory or the disk is, else Exit::damaged.
 [[noreturn]] void fail(const char* doing, const std::string& where);
 
 template <class T> T ok(T result, const char* doing, const std::string& where) {

@@ -2,37 +2,63 @@
 #include "results/record/progress.hpp"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <nlohmann/json.hpp>
 
+#include "base/file_content.hpp"
 #include "base/file_error.hpp"
 #include "results/record/header_file.hpp"
 
 namespace stiefel {
 
-ProgressLog::ProgressLog(std::filesystem::path path) : path_(std::move(path)) {
-  file_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+namespace {
+
+/// Whether a line of the file is whole and of a step up to this one.
+bool is_until(std::string_view line, std::int64_t step) {
+  const nlohmann::json object = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object()) return false;
+  const auto number = object.find(object.contains("step") ? "step" : "resumed_after");
+  return number != object.end() && number->is_number() && *number <= step;
+}
+
+}  // namespace
+
+ProgressLog::ProgressLog(std::filesystem::path path, std::optional<std::int64_t> after) : path_(std::move(path)) {
+  file_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (file_ < 0) throw file_error("opening", path_, errno);
-  const off_t length = ::lseek(file_, 0, SEEK_END);
-  char last = '\n';
-  const bool torn = length > 0 && ::pread(file_, &last, 1, length - 1) == 1 && last != '\n';
-  if (torn && ::write(file_, "\n", 1) != 1) {
-    const int error = errno;
+  if (!after) return;
+  try {
+    cut(*after);
+    append(nlohmann::ordered_json({{"resumed_after", *after}, {"wall_time", seconds_since_1970()}}).dump() + "\n");
+  } catch (...) {
     ::close(file_);
-    throw file_error("writing", path_, error);
+    throw;
   }
 }
 
 ProgressLog::~ProgressLog() { ::close(file_); }
 
+void ProgressLog::cut(std::int64_t after) {
+  const std::string text = file_content(path_);
+  std::size_t end = text.rfind('\n') + 1;  // 0: there is no whole line
+  while (end > 0) {
+    const std::size_t begin = end < 2 ? 0 : text.rfind('\n', end - 2) + 1;
+    if (is_until(std::string_view(text).substr(begin, end - 1 - begin), after)) break;
+    end = begin;
+  }
+  if (end < text.size() && ::ftruncate(file_, off_t(end)) != 0) throw file_error("trimming", path_, errno);
+}
+
 void ProgressLog::write(std::int64_t step, double step_seconds,
                         std::span<const std::pair<std::string, double>> values) {
   nlohmann::ordered_json line = {{"step", step}, {"wall_time", seconds_since_1970()}, {"step_seconds", step_seconds}};
   for (const auto& [name, value] : values) line[name] = value;
-  const std::string text = line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  append(line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+}
+
+void ProgressLog::append(const std::string& text) {
   const off_t before = ::lseek(file_, 0, SEEK_END);
   ssize_t written;
   do written = ::write(file_, text.data(), text.size());

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -14,8 +15,9 @@ namespace stiefel {
 
 class STIEFEL_API ProgressLog {
  public:
-  /// Appends to the file, after ending a line that a crash may have torn.
-  explicit ProgressLog(std::filesystem::path path);
+  /// Appends to the file. `after`: the step after which a run resumes; later lines, and one that a crash has torn, are
+  /// removed, and {"resumed_after", "wall_time"} is written.
+  explicit ProgressLog(std::filesystem::path path, std::optional<std::int64_t> after = {});
   ~ProgressLog();
   ProgressLog(const ProgressLog&) = delete;
   ProgressLog& operator=(const ProgressLog&) = delete;
@@ -25,6 +27,9 @@ class STIEFEL_API ProgressLog {
   void write(std::int64_t step, double step_seconds, std::span<const std::pair<std::string, double>> values);
 
  private:
+  void cut(std::int64_t after);
+  void append(const std::string& text);
+
   std::filesystem::path path_;
   int file_ = -1;
 };

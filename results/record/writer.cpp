@@ -153,6 +153,24 @@ void ResultWriter::verify(const std::filesystem::path& target, std::int64_t comm
 void ResultWriter::publish(std::int64_t committed_step, const Status& status) {
   static constexpr std::array states = {"running", "finished", "preempted", "failed", "diverged"};
   STIEFEL_ASSERT(std::find(states.begin(), states.end(), status.state) != states.end());
+  require_file();
+  try {
+    replace(committed_step, status);
+  } catch (const std::exception&) {
+    require_file();  // rather than what failed because of it
+    throw;
+  }
+}
+
+void ResultWriter::require_file() const {
+  if (published_ && !std::filesystem::is_regular_file(path_))
+    throw Error(fmt::format("{} is not the file that this run wrote: something has removed or replaced it; restore it, "
+                            "or remove the run's folder and run again",
+                            path_.string()),
+                Exit::damaged);
+}
+
+void ResultWriter::replace(std::int64_t committed_step, const Status& status) {
   const bool rebuild = !kept_ && worth_rebuilding();
   AtomicFile file(path_);
   file.reserve(bytes_needed());

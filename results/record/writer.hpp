@@ -53,6 +53,8 @@ class STIEFEL_API ResultWriter {
   };
   void check_rows() const;
   std::uint64_t bytes_needed() const;
+  void require_file() const;
+  void replace(std::int64_t committed_step, const Status& status);
   bool worth_rebuilding();
   void write(const std::filesystem::path& file, std::int64_t committed_step, const Status& status, bool rebuild) const;
   /// Re-opens the file and looks at what was written last.

@@ -5,33 +5,19 @@
 #include <cctype>
 #include <cstdint>
 
+#include "base/printable.hpp"
 #include "base/sha256.hpp"
+#include "results/analysis/run_tables.hpp"
 
 namespace stiefel::report {
 namespace {
-
-constexpr const char* replacement = "\xEF\xBF\xBD";
 
 bool continues(std::string_view text, std::size_t i) {
   return i < text.size() && (static_cast<unsigned char>(text[i]) & 0xC0) == 0x80;
 }
 
-/// Bytes of the character at i; 0 when there is none that may stand in XML.
-std::size_t character_at(std::string_view text, std::size_t i) {
-  const auto first = static_cast<unsigned char>(text[i]);
-  if (first < 0x80) return first >= 0x20 || first == '\t' || first == '\n' ? 1 : 0;
-  const std::size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-  if (first < 0xC2 || first > 0xF4) return 0;
-  for (std::size_t k = 1; k < length; ++k)
-    if (!continues(text, i + k)) return 0;
-  const auto second = static_cast<unsigned char>(text[i + 1]);
-  const bool too_long = (first == 0xE0 && second < 0xA0) || (first == 0xF0 && second < 0x90);
-  const bool surrogate_or_beyond = (first == 0xED && second >= 0xA0) || (first == 0xF4 && second >= 0x90);
-  const bool none = first == 0xEF && second == 0xBF && static_cast<unsigned char>(text[i + 2]) >= 0xBE;
-  return too_long || surrogate_or_beyond || none ? 0 : length;
-}
-
 std::string escaped_character(std::string_view character) {
+  if (character == "\uFFFE" || character == "\uFFFF") return "\uFFFD";  // XML has no such characters
   switch (character[0]) {
     case '&':
       return "&amp;";
@@ -65,11 +51,11 @@ std::string bytes_of_hexadecimal(std::string_view text) {
 }  // namespace
 
 std::string escape(std::string_view text) {
+  const std::string shown = printable_lines(text);
   std::string escaped;
-  for (std::size_t i = 0; i < text.size();) {
-    const std::size_t length = character_at(text, i);
-    escaped += length == 0 ? replacement : escaped_character(text.substr(i, length));
-    i += std::max<std::size_t>(length, 1);
+  for (std::size_t i = 0, length; i < shown.size(); i += length) {
+    length = utf8_length(shown, i);
+    escaped += escaped_character(std::string_view(shown).substr(i, length));
   }
   return escaped;
 }
@@ -93,16 +79,7 @@ std::string content_hash(std::string_view text) {
 
 std::string csv_line(const std::vector<std::string>& fields) {
   std::string line;
-  for (std::size_t i = 0; i < fields.size(); ++i) {
-    if (i) line += ',';
-    if (fields[i].find_first_of(",\"\r\n") == std::string::npos) {
-      line += fields[i];
-      continue;
-    }
-    line += '"';
-    for (const char c : fields[i]) line += c == '"' ? "\"\"" : std::string(1, c);
-    line += '"';
-  }
+  for (const std::string& field : fields) line += (&field == &fields[0] ? "" : ",") + csv_field(field);
   return line + '\n';
 }
 

@@ -7,8 +7,8 @@
 
 namespace stiefel::report {
 
-/// For text and for attributes in double quotes, of HTML and of XML; what is not UTF-8 or not allowed in XML becomes
-/// U+FFFD.
+/// For text and for attributes in double quotes, of HTML and of XML, with control characters as printable_lines() writes
+/// them; the code points that XML lacks besides become U+FFFD.
 std::string escape(std::string_view text);
 std::string base64(std::string_view bytes);
 /// What a Content-Security-Policy names a script or a style sheet by: 'sha256-…'.
@@ -27,5 +27,8 @@ std::string shortened(std::string_view text, std::size_t most);
 /// has no room for.
 std::vector<std::string> wrapped(std::string_view text, std::size_t most, std::size_t lines);
 std::size_t characters(std::string_view text);
+
+/// Characters of a title, a label or a table's cell; … replaces the rest.
+constexpr std::size_t longest_title = 200;
 
 }  // namespace stiefel::report

@@ -50,7 +50,7 @@ struct HeatMap {
 
 struct Figure {
   std::string id;           ///< a name for files and links: [a-z0-9_]+
-  std::string title;        ///< one line
+  std::string title;        ///< one line, at most longest_title characters
   std::string description;  ///< alternative text for readers who cannot see it
   std::string caption;      ///< below the figure
   Axis x, y;

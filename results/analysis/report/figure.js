@@ -19,7 +19,8 @@ for (const figure of document.querySelectorAll("figure[data-lines]")) {
   // The numbers are those of the CSV link: series,x,y,low,high. A row for each x, with [low, y, high] of each series.
   const load = () => {
     const csv = new TextDecoder().decode(Uint8Array.from(atob(figure.querySelector("a[download$='.csv']").href.split(",")[1]), c => c.charCodeAt(0)));
-    const fields = [...csv.matchAll(/("(?:[^"]|"")*"|[^,\n]*)[,\n]/g)].map(m => m[1].startsWith('"') ? m[1].slice(1, -1).replaceAll('""', '"') : m[1]);
+    const fields = [...csv.matchAll(/("(?:[^"]|"")*"|[^,\n]*)[,\n]/g)].map(m => m[1].startsWith('"') ? m[1].slice(1, -1).replaceAll('""', '"') : m[1])
+      .map(text => text.replace(/^'(?=[-=+@])/, ""));  // with which a spreadsheet takes no name for a formula
     const at = new Map(), number = text => text === "" || (y.log && +text <= 0) ? NaN : +text;
     names = [];
     let seen;

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
+#include <set>
+
+#include "results/analysis/report/encoding.hpp"
 
 namespace stiefel::report {
 
@@ -43,14 +46,20 @@ void leave_out_band(Figure& figure) {
   figure.caption.erase(at, std::string(band_caption).size());
 }
 
+constexpr std::size_t longest_id = 100;
+
 /// Names of maps and metrics come from result files: what they are made of may not stand in a page or in the name of a
 /// file.
 void make_ids_safe(std::vector<Section>& sections) {
-  std::map<std::string, int> taken;
+  std::set<std::string> taken;
+  std::map<std::string, int> numbers;
   for (Section& section : sections)
     for (Figure& figure : section.figures) {
-      figure.id = identifier(figure.id);
-      if (const int before = taken[figure.id]++; before > 0) figure.id += fmt::format("_{}", before + 1);
+      const std::string name = identifier(figure.id).substr(0, longest_id);
+      do {
+        const int number = ++numbers[name];
+        figure.id = number == 1 ? name : fmt::format("{}_{}", name, number);
+      } while (!taken.insert(figure.id).second);
     }
 }
 
@@ -62,9 +71,12 @@ std::vector<Section> figures_of(const Study& study, const std::vector<std::strin
                                    {"maps", "Recurrent maps", map_figures(study)},
                                    {"gradients", "Gradients", gradient_figures(study)},
                                    {"outcome", "Network outputs", outcome_figures(study)},
-                                   {"timing", "Time", timing_figures(study)}};
+                                   {"time", "Time", timing_figures(study)}};
   for (Section& section : sections)
-    for (Figure& figure : section.figures) leave_out_band(figure);
+    for (Figure& figure : section.figures) {
+      leave_out_band(figure);
+      figure.title = shortened(figure.title, longest_title);
+    }
   std::erase_if(sections, [](const Section& section) { return section.figures.empty(); });
   make_ids_safe(sections);
   if (study.shown().size() < study.groups.size())

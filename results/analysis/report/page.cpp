@@ -64,8 +64,9 @@ std::string figure_html(const Figure& figure) {
       download_link(csv_of(reduced(figure, stretches)), "text/csv", figure.id + ".csv", "CSV"));
 }
 
-std::string document(const std::string& title, const std::string& lead, const std::string& further,
+std::string document(const std::string& whole_title, const std::string& lead, const std::string& further,
                      const std::string& content) {
+  const std::string title = escape(shortened(whole_title, longest_title));
   return fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta "
       "http-equiv=\"Content-Security-Policy\" "
@@ -77,7 +78,7 @@ std::string document(const std::string& title, const std::string& lead, const st
       "arrow keys, "
       "drag or press + and − to zoom, double-click or press Escape to show "
       "all.</p>{}</header>\n{}</main>\n<script>{}</script>\n</body>\n</html>\n",
-      policy(), escape(title), page_css, figure_css, escape(title), escape(lead), further, content, script);
+      policy(), title, page_css, figure_css, title, escape(lead), further, content, script);
 }
 
 std::string page(const Study& study, const std::vector<Section>& sections, const std::string& title) {

@@ -8,6 +8,7 @@
 #include <stiefel/error.hpp>
 
 #include "base/suggestion.hpp"
+#include "results/analysis/report/encoding.hpp"
 #include "results/analysis/report/spread.hpp"
 #include "results/analysis/report/thin.hpp"
 
@@ -19,7 +20,7 @@ std::string readable(std::string name) {
   for (const auto& [begin, whole] : {std::pair("valid_", "validation "), std::pair("train_", "training ")})
     if (name.starts_with(begin)) name.replace(0, std::string(begin).size(), whole);
   std::replace(name.begin(), name.end(), '_', ' ');
-  return name;
+  return shortened(name, longest_title);
 }
 
 /// All that is the same in runs that differ by their seed alone.
@@ -113,7 +114,7 @@ std::string label_of(const RunData& run, const std::vector<std::string>& keys) {
     if (!run.configuration.contains(key)) continue;
     label += (label.empty() ? "" : ", ") + (key.ends_with(".plugin") ? "" : names.at(key) + "=") + value_of(run, key);
   }
-  return label.empty() ? run.header.title : label;
+  return shortened(label.empty() ? run.header.title : label, longest_title);
 }
 
 RunRequest report_request() {

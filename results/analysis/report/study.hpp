@@ -66,7 +66,7 @@ class StudyBuilder {
 
 /// The value of a key as it is shown; "–" when a configuration has none.
 std::string value_of(const RunData& run, const std::string& key);
-/// Values of the keys, those of plugins alone and others as key=value.
+/// Values of the keys, those of plugins alone and others as key=value; at most longest_title characters.
 std::string label_of(const RunData& run, const std::vector<std::string>& keys);
 
 }  // namespace stiefel::report

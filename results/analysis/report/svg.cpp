@@ -15,6 +15,8 @@
 namespace stiefel::report {
 namespace {
 
+constexpr std::size_t longest_x_label = 62, longest_y_label = 40;  ///< characters for which there is room
+
 std::string text(double x, double y, const std::string& anchor, const std::string& content,
                  const std::string& more = "") {
   return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>{}</text>", x, y, anchor, more,
@@ -57,9 +59,10 @@ std::string draw_axes(const Figure& figure, const Placement& place) {
   }
   names += "</g>";
   if (!figure.heat) names = fmt::format("<path class=\"grid\" d=\"{}\"/>", grid) + names;
-  names += text(place.left + place.width / 2, bottom + 37, "middle", title_of(figure.x), " class=\"label x\"");
+  names += text(place.left + place.width / 2, bottom + 37, "middle", shortened(title_of(figure.x), longest_x_label),
+                " class=\"label x\"");
   if (!figure.y.label.empty())
-    names += text(0, 0, "middle", title_of(figure.y),
+    names += text(0, 0, "middle", shortened(title_of(figure.y), longest_y_label),
                   fmt::format(" class=\"label y\" transform=\"translate({:.1f} {:.1f}) rotate(-90)\"",
                               figure.unit_circle ? place.left - 44 : 14., place.top + place.height / 2));
   return names;
@@ -99,7 +102,7 @@ std::string draw_heat(const HeatMap& heat, const Placement& place, std::size_t e
   for (const Tick& tick : ticks(scale, 6))
     drawn += text(x + 16, place.top + place.height - scale.at(tick.value) + 4, "start", tick.text);
   drawn += "</g>";
-  return drawn + text(0, 0, "middle", title_of(heat.scale),
+  return drawn + text(0, 0, "middle", shortened(title_of(heat.scale), longest_y_label),
                       fmt::format(" class=\"label scale\" transform=\"translate({:.1f} {:.1f}) rotate(90)\"",
                                   figure_width - 16, place.top + place.height / 2));
 }

@@ -41,7 +41,7 @@ std::string markup(const Table& table) {
   };
   html += "<thead><tr>";
   for (std::size_t i = 0; i < table.titles.size(); ++i)
-    html += fmt::format("<th scope=\"col\"{}>{}</th>", alignment(i), escape(table.titles[i]));
+    html += fmt::format("<th scope=\"col\"{}>{}</th>", alignment(i), escape(shortened(table.titles[i], longest_title)));
   html += "</tr></thead><tbody>";
   for (std::size_t row = 0; row < table.rows.size(); ++row) {
     html += "<tr>";
