@@ -8,6 +8,6 @@ install_packages build test
 configure_and_build release -DBUILD_TESTING=ON
 say "testing"
 if ! ctest --test-dir "$root/build/release" --output-on-failure -j "$(nproc)" "$@"; then
-  fail "tests failed (above); repeat them alone with ./test.sh --rerun-failed"
+  fail "tests failed (above); rerun only these with ./test.sh --rerun-failed"
 fi
 say "all tests passed"

@@ -1,20 +1,20 @@
 #!/usr/bin/python3
 """Numbers behind published figures, from the result files of runs.
 
-A line of each table is a run; FILE is a results.h5 or a folder with runs, such as runs/scornn-figure4.
+Each table has one line per run. FILE is a results.h5 or a folder with runs, such as runs/scornn-figure4.
 
   figures.py spectra   FILE...  mean, standard deviation, smallest and largest singular value of W at the start and at the end
   figures.py drift     FILE...  ‖WᴴW − I‖ (Frobenius) over the steps
   figures.py gradients FILE...  ‖∂L/∂h_t‖ at t = 1, in the middle, at t = T, and largest over smallest, for each step where it was recorded
   figures.py slope     FILE...  slope of a PReLU over the steps
   figures.py curves    FILE...  validation loss over the steps, and where it was smallest
-  figures.py tests     FILE...  loss and metrics of the best network on the test split, what the task reports of it, and the training loss then
-  figures.py quartiles FILE...  median and quartiles over the runs of one name, such as seeds and excerpts, of what the best network of each
-                                has on the validation split: --metric
-  figures.py spread    FILE...  at the end: ‖W‖₂, spectral radius and condition number of W, smallest validation loss, training loss then
+  figures.py tests     FILE...  loss and metrics of the best network on the test split, what the task reports of it, and its training loss
+  figures.py quartiles FILE...  median and quartiles over runs of the same name (seeds, excerpts) of the --metric of the best network on the
+                                validation split
+  figures.py spread    FILE...  at the end: ‖W‖₂, spectral radius and condition number of W, smallest validation loss, and the training loss there
   figures.py clock     FILE...  seconds per epoch, and the smallest validation loss so far against wall time
 
-examples, with `stiefel run` before (docs/DATA.md says where MNIST belongs):
+examples; make the runs with `stiefel run` first (docs/DATA.md says where MNIST belongs):
   for m in m0.001 m0.01 m0.1 m1 free; do stiefel run experiments/vorontsov/mnist_$m.yaml train.epochs=5; done
   experiments/figures.py spectra runs/vorontsov-mnist-*
   experiments/figures.py drift runs/scornn-figure4 runs/scornn-figure4-fc-urnn

@@ -1,10 +1,10 @@
 // Adam (Kingma & Ba 2015): m ← β₁ m + (1 − β₁) g, v ← β₂ v + (1 − β₂) g², and at step t = 1, 2, …
 //
-//   bias_corrected   m̂ = m/(1 − β₁ᵗ), v̂ = v/(1 − β₂ᵗ):    θ ← θ − η m̂ / (√v̂ + ε)               (the paper, algorithm 1)
-//   epsilon_hat      η_t = η √(1 − β₂ᵗ) / (1 − β₁ᵗ):        θ ← θ − η_t m / (√v + ε)             (TensorFlow 1,
-//   Lasagne)
+//   bias_corrected   m̂ = m/(1 − β₁ᵗ), v̂ = v/(1 − β₂ᵗ):    θ ← θ − η m̂ / (√v̂ + ε)      (the paper, algorithm 1)
+//   epsilon_hat      η_t = η √(1 − β₂ᵗ) / (1 − β₁ᵗ):        θ ← θ − η_t m / (√v + ε)    (TensorFlow 1, Lasagne)
 //
-// The forms differ in what ε is compared with: √v̂, or √v, which is smaller by √(1 − β₂ᵗ) in the first steps.
+// The forms differ in what ε is compared with: √v̂, or √v, which is smaller by √(1 − β₂ᵗ) in the first steps. With
+// `decoupled`, the weight decay λ does not enter g: θ ← (1 − ηλ)θ before each step (AdamW, Loshchilov & Hutter 2019).
 #include <cmath>
 
 #include <stiefel/plugin.hpp>
@@ -19,6 +19,7 @@ template <class S> class Adam final : public Optimizer<S> {
     double beta2 = 0.999;
     double epsilon = 1e-8;
     std::string form = "bias_corrected";
+    bool decoupled = false;
     void describe(Schema& s) {
       s.field("beta1", beta1, "β₁ of the running mean of gradients").at_least(0).less_than(1);
       s.field("beta2", beta2, "β₂ of the running mean of squared gradients").at_least(0).less_than(1);
@@ -26,10 +27,12 @@ template <class S> class Adam final : public Optimizer<S> {
           .at_least(0);
       s.field("form", form, "bias_corrected: √v̂ + ε (the paper); epsilon_hat: √v + ε (TensorFlow 1, Lasagne)")
           .one_of({"bias_corrected", "epsilon_hat"});
+      s.field("decoupled", decoupled, "weight_decay shrinks the parameters instead of adding to the gradient (AdamW)");
     }
   };
   explicit Adam(const Options& options) : options_(options), hat_(options.form == "epsilon_hat") {}
 
+  bool decouples() const override { return options_.decoupled; }
   void attach(const std::vector<BlockSpec>& blocks) override {
     mean_.clear();
     square_.clear();

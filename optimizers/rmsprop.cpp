@@ -3,10 +3,13 @@
 //   r ← ρ r + (1 − ρ) g²;   θ ← θ − η g / (√r + ε)   or, with epsilon_inside,   θ ← θ − η g / √(r + ε)
 //
 //   decay ρ  epsilon  epsilon_inside  accumulator_init r₀
-//   0.9      1e-10    true            1      TensorFlow 1 (scoRNN): ones are a hidden warm-up, initially ×0.001 for |g|
-//   = 1e-3 0.9      1e-6     true            0      Lasagne (Vorontsov et al.) 0.9      0        –               1e-3
-//   uRNN (Arjovsky et al., Wisdom et al.) 0.9      1e-8     false           0      Keras 1 (Wisdom et al., MNIST) 0.99
-//   1e-8     false           0      PyTorch (expRNN, nnRNN) 0.9      1e-8     true            0      scuRNN
+//   0.9      1e-10    true            1      TensorFlow 1 (scoRNN): ones are a hidden warm-up,
+//                                            initially ×0.001 for |g| = 1e-3
+//   0.9      1e-6     true            0      Lasagne (Vorontsov et al.)
+//   0.9      0        –               1e-3   uRNN (Arjovsky et al., Wisdom et al.)
+//   0.9      1e-8     false           0      Keras 1 (Wisdom et al., MNIST)
+//   0.99     1e-8     false           0      PyTorch (expRNN, nnRNN)
+//   0.9      1e-8     true            0      scuRNN
 #include <stiefel/plugin.hpp>
 
 namespace {

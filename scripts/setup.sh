@@ -30,7 +30,7 @@ install_packages() {
   done
   if [[ ${#missing[@]} -eq 0 ]]; then return 0; fi
   if [[ $EUID -ne 0 ]]; then
-    command -v sudo >/dev/null || fail "packages are missing and neither root nor sudo is at hand; as root: apt-get install ${missing[*]}"
+    command -v sudo >/dev/null || fail "packages are missing, and you are not root and have no sudo; run as root: apt-get install ${missing[*]}"
     as_root=(sudo)
   fi
   say "installing ${missing[*]}"
@@ -42,7 +42,7 @@ install_packages() {
   if ! "${apt[@]}" install --no-install-recommends "${missing[@]}" >>"$log" 2>&1; then
     tail -n 15 "$log" >&2
     rm -f "$log"
-    fail "apt-get could not install ${missing[*]} (above are its last words): mend that, or install them by hand, and start again"
+    fail "apt-get could not install ${missing[*]} (its last output is above); fix that, or install them by hand, and run this again"
   fi
   rm -f "$log"
 }
@@ -71,7 +71,7 @@ configure_and_build() {
   say "configuring $preset"
   if ! (cd "$root" && cmake --preset "$preset" "$@" >"$folder/configure.log" 2>&1); then
     tail -n 30 "$folder/configure.log" >&2
-    fail "CMake could not configure $folder (above are its last words, all of them in configure.log there)"
+    fail "CMake could not configure $folder (its last output is above, all of it in configure.log there)"
   fi
   say "building $preset with $(jobs) jobs"
   (cd "$root" && ${BUILD_LIMIT:+timeout "$BUILD_LIMIT"} cmake --build --preset "$preset" -j "$(jobs)" >&2) ||

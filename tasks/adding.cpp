@@ -19,12 +19,13 @@ struct AddingOptions {
   GeneratedOptions data;
 
   void describe(Schema& s) {
-    s.field("length", length, "number of steps T").at_least(2);
-    s.field("positions", positions,
-            "steps of the two marks; halves: [0, T/2) and [T/2, T); sco: [0, (T−1)/2) and [(T−1)/2, T), as the code of "
-            "the "
-            "scaled Cayley paper; any: two steps of [0, T−2], the second one later if they are equal, as the code of "
-            "the oRNN paper")
+    s.field("length", length, "number of steps T").at_least(2).at_most(1e9);
+    s.field(
+         "positions", positions,
+         "steps of the two marks; halves: [0, T/2) and [T/2, T); sco: [0, (T−1)/2) and [(T−1)/2, T), as in the code of "
+         "the "
+         "scaled Cayley paper; any: two steps of [0, T−2], the second one later if they are equal, as in the code of "
+         "the oRNN paper")
         .one_of({"halves", "sco", "any"});
     s.field("target_scale", target_scale, "ratio of the target to the sum; 0.5 in the code of Vorontsov et al.")
         .more_than(0);
@@ -44,7 +45,8 @@ template <class S> class Adding final : public Generated<S> {
             .input_size = 2,
             .output_size = 1,
             .readout = ReadoutKind::last,
-            .steps = options_.length};
+            .steps = options_.length,
+            .training_set = this->training_set()};
   }
 
   double loss(CMat<S> output, const Targets<S>& targets, Mat<S> doutput) const override {

@@ -1,11 +1,13 @@
 // Characters: the next one of a text is asked for, or the one `ahead` steps on.
 //
-//   input c_t, target c_{t+s}; loss −ln p(c_{t+s} | c_1 … c_t) in nats, a mean over targets; bpc = loss / ln 2 in bits
-//   per character. sentences  every line is a sequence of its characters but the last s; its end is left out, or is a
-//   symbol (end_symbol). stream     the text, line ends included, is cut into as many pieces as a batch has sequences,
-//   each into windows of `bptt` steps; batch
-//              i + 1 continues batch i, so that the state can be carried. The training text is a circle that begins at
-//              a random place; after a pass a sequence continues with the piece of the next, which follows its own.
+//   input c_t, target c_{t+s}; loss −ln p(c_{t+s} | c_1 … c_t) in nats, a mean over targets; bpc = loss / ln 2 in
+//     bits per character.
+//   sentences  every line is a sequence of its characters but the last s; its end is left out, or is a symbol
+//              (end_symbol).
+//   stream     the text, line ends included, is cut into as many pieces as a batch has sequences, each into windows of
+//              `bptt` steps; batch i + 1 continues batch i, so that the state can be carried. The training text is a
+//              circle that begins at a random place; after a pass a sequence continues with the piece of the next,
+//              which follows its own.
 //
 // Penn Treebank: sentences as Mhammedi et al. 2017 (trim: end; average.validation: sentences; ahead: 1 or 5) and as
 // Vorontsov et al. 2017 (unk: symbol, end_symbol: true, longest: 75 or 300); stream as Jose, Cissé & Fleuret 2018
@@ -16,6 +18,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <fstream>
 #include <numbers>
 
 #include <stiefel/plugin.hpp>
@@ -35,7 +38,7 @@ struct AverageOptions {
     field("train", train,
           "over all characters of a batch, or over its sentences, each with the mean of its characters");
     field("validation", validation,
-          "over all characters of the split, or over its sentences as the code of the oRNN paper");
+          "over all characters of the split, or over its sentences, as in the code of the oRNN paper");
     field("test", test, "over all characters of the split, or over its sentences");
   }
 };
@@ -51,20 +54,81 @@ struct CharacterOptions {
     text.describe(s);
     s.field("mode", mode, "every line a sequence, or contiguous streams over all lines")
         .one_of({"sentences", "stream"});
-    s.field("ahead", ahead, "how many characters ahead the target is").at_least(1);
+    s.field("ahead", ahead, "how many characters ahead the target is").at_least(1).at_most(1e9);
     s.field("end_symbol", end_symbol, "sentences: the end of a line is also a symbol; in streams it always is");
     s.field("least_targets", least_targets, "sentences: skip lines with fewer targets; 2 in the code of the oRNN paper")
-        .at_least(1);
+        .at_least(1)
+        .at_most(1e9);
     s.section("average", average, "sentences: what losses and metrics are averaged over");
-    s.field("bptt", bptt, "stream: steps per batch").at_least(1);
+    s.field("bptt", bptt, "stream: steps per batch").at_least(1).at_most(1e9);
     s.field("evaluation_batch", evaluation_batch, "sequences per batch in validation and test; 0: as in training")
-        .at_least(0);
+        .at_least(0)
+        .at_most(1e9);
     s.check(mode == "sentences" || !end_symbol, "end_symbol",
             "is for `mode: sentences`; in streams the end of a line is always a symbol");
     s.check(mode == "sentences" ||
                 (average.train == "characters" && average.validation == "characters" && average.test == "characters"),
             "mode", "must be `sentences` for averages over sentences");
   }
+};
+
+/// Lines of a text, each a sequence, or one sequence of all.
+template <class S> class TextInputs final : public SequenceReader<S> {
+ public:
+  TextInputs(const std::string& file, const CharacterOptions& options, const std::vector<char32_t>& alphabet,
+             const TaskShape& shape)
+      : file_(file),
+        options_(options),
+        alphabet_(alphabet),
+        shape_(shape),
+        stream_(options.mode == "stream"),
+        rules_(line_rules(options.text, stream_ || options.end_symbol, !stream_)),
+        text_(file, std::ios::binary) {
+    if (!text_) throw Error(fmt::format("{}: cannot be opened", file), Exit::data);
+  }
+
+  bool next() override {
+    if (stream_ && line_ > 0) return false;
+    do {
+      if (!refill()) return false;
+    } while (codes_.empty());
+    return true;
+  }
+  std::string name() const override { return stream_ ? "" : std::to_string(line_); }
+
+  bool read(Index steps, Batch<S>& batch) override {
+    while (stream_ && first_ == codes_.size())
+      if (!refill()) return false;
+    const Index count = std::min(steps, Index(codes_.size() - first_));
+    if (count == 0) return false;
+    batch.resize(shape_, 1, count);
+    for (Index t = 0; t < count; ++t) batch.symbol(t, 0) = codes_[first_ + std::size_t(t)];
+    first_ += std::size_t(count);
+    return true;
+  }
+
+ private:
+  /// The next line; false at the end of the text.
+  bool refill() {
+    std::string line;
+    if (!std::getline(text_, line)) return false;
+    ++line_;
+    if (!text_.eof()) line += '\n';
+    const std::u32string points = decode_text(line, fmt::format("{}, line {}", file_, line_));
+    codes_ = encode_text(take_lines(points, rules_).points, alphabet_, options_.text, file_, line_);
+    first_ = 0;
+    return true;
+  }
+
+  std::string file_;
+  CharacterOptions options_;
+  std::vector<char32_t> alphabet_;
+  TaskShape shape_;
+  bool stream_;
+  LineRules rules_;
+  std::ifstream text_;
+  std::size_t line_ = 0, first_ = 0;
+  std::vector<std::uint16_t> codes_;
 };
 
 template <class S> class Characters final : public Task<S> {
@@ -90,7 +154,8 @@ template <class S> class Characters final : public Task<S> {
             .output_size = classes,
             .labels = true,
             .steps = longest_,
-            .streams = stream_};
+            .streams = stream_,
+            .training_set = Index(plan(Split::train).sentences.size())};
   }
 
   Index batches(Split split) const override {
@@ -140,6 +205,11 @@ template <class S> class Characters final : public Task<S> {
     return texts;
   }
 
+  std::unique_ptr<SequenceReader<S>> open(const std::string& file) const override {
+    if (file.ends_with(".npy")) return nullptr;
+    return std::make_unique<TextInputs<S>>(file, options_, corpus_.alphabet, shape());
+  }
+
  private:
   struct Sentence {
     std::size_t begin;
@@ -176,6 +246,10 @@ template <class S> class Characters final : public Task<S> {
     p.targets = training ? size : std::max<Index>(size - options_.ahead, 0);
     p.piece = (p.targets + batch - 1) / batch;
     refuse_empty(split, p.targets > 0);
+    if (!training && options_.evaluation_batch > p.targets && p.targets > 0)
+      throw Error(fmt::format("characters: `evaluation_batch` is {}, but the {} text has only {} targets; lower it.",
+                              options_.evaluation_batch, name_of(split), p.targets),
+                  Exit::data);
     if (training) p.origin = Rng(this->context().seed, "stream").integer(0, size);
     longest_ = std::max(longest_, std::min(options_.bptt, p.piece));
   }
@@ -184,7 +258,8 @@ template <class S> class Characters final : public Task<S> {
   void refuse_empty(Split split, bool filled) const {
     if (filled || (codes(split).empty() && split != Split::train)) return;
     throw Error(fmt::format("characters: the {} text has no character {} ahead of another{}; use a longer text.",
-                            name_of(split), options_.ahead, stream_ ? "" : " in any line that is kept"),
+                            name_of(split), options_.ahead,
+                            stream_ ? "" : " in any line that is kept (`longest`, `least_targets`)"),
                 Exit::data);
   }
 

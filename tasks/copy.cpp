@@ -2,8 +2,8 @@
 // al. 2016).
 //
 //   Symbols: 0 blank, 1 … K data, K + 1 delimiter. T + 2S steps; S = 10, K = 8 in the literature. s: the data.
-//   A         input s, 0 × (T − 1), delimiter, 0 × S          target 0 × (T + S), s: recall begins a step after the
-//   delimiter B         input s, 0 × T, delimiter, 0 × (S − 1)          target the same: recall begins at the delimiter
+//   A         input s, 0 × (T − 1), delimiter, 0 × S          target 0 × (T + S), s: recall a step after the delimiter
+//   B         input s, 0 × T, delimiter, 0 × (S − 1)          target the same: recall begins at the delimiter
 //   C         input s, 0 × (T − 1), delimiter × (S + 1)       target the same
 //   variable  A with the delimiter at a random step of S + 1 … T + S − 1, recall right after it, 0 from then on
 //
@@ -26,9 +26,9 @@ struct CopyOptions {
   GeneratedOptions data;
 
   void describe(Schema& s) {
-    s.field("length", length, "steps T between the data and their recall").at_least(1);
-    s.field("symbols", symbols, "number of symbols to remember").at_least(1);
-    s.field("alphabet", alphabet, "number of different symbols").at_least(2);
+    s.field("length", length, "steps T between the data and their recall").at_least(1).at_most(1e9);
+    s.field("symbols", symbols, "number of symbols to remember").at_least(1).at_most(1e9);
+    s.field("alphabet", alphabet, "number of different symbols").at_least(2).at_most(1e9);
     s.field("variant", variant,
             "A: recall begins one step after the delimiter; B: at the delimiter; C: the delimiter is shown during the "
             "whole recall; "
@@ -56,7 +56,8 @@ template <class S> class Copy final : public Generated<S> {
             .output_size = options_.alphabet + 1 + Index(options_.delimiter_output),
             .readout = ReadoutKind::every,
             .labels = true,
-            .steps = options_.length + 2 * options_.symbols};
+            .steps = options_.length + 2 * options_.symbols,
+            .training_set = this->training_set()};
   }
 
   double loss(CMat<S> output, const Targets<S>& targets, Mat<S> doutput) const override {

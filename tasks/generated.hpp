@@ -16,11 +16,15 @@ struct GeneratedOptions {
   void describe(Schema& s) {
     s.field("train_sequences", train_sequences,
             "size of a finite training set, reshuffled for each pass; 0: every sequence is new")
-        .at_least(0);
-    s.field("validation_sequences", validation_sequences, "size of the validation set; 0: none").at_least(0);
-    s.field("test_sequences", test_sequences, "size of the test set; 0: none").at_least(0);
+        .at_least(0)
+        .at_most(1e9);
+    s.field("validation_sequences", validation_sequences, "size of the validation set; 0: none")
+        .at_least(0)
+        .at_most(1e9);
+    s.field("test_sequences", test_sequences, "size of the test set; 0: none").at_least(0).at_most(1e9);
     s.field("batches_per_epoch", batches_per_epoch, "training batches per epoch when every sequence is new")
-        .at_least(1);
+        .at_least(1)
+        .at_most(1e9);
   }
 };
 
@@ -53,6 +57,8 @@ template <class S> class Generated : public Task<S> {
   }
 
  protected:
+  /// 0: every sequence is new.
+  Index training_set() const { return options_.train_sequences; }
   /// Writes sequence b of the batch, which is zero before.
   virtual void make(Rng& rng, Batch<S>& batch, Index b) const = 0;
 

@@ -8,6 +8,7 @@
 #include <limits>
 #include <numeric>
 
+#include <stiefel/held_sequences.hpp>
 #include <stiefel/numpy_random.hpp>
 #include <stiefel/plugin.hpp>
 #include "item_batches.hpp"
@@ -107,8 +108,12 @@ template <class S> class PixelMnist final : public Task<S> {
   }
 
   TaskShape shape() const override {
-    return {
-        .input_size = 1, .output_size = 10, .readout = ReadoutKind::last, .labels = true, .steps = training_.pixels()};
+    return {.input_size = 1,
+            .output_size = 10,
+            .readout = ReadoutKind::last,
+            .labels = true,
+            .steps = training_.pixels(),
+            .training_set = Index(train_.size())};
   }
 
   Index batches(Split split) const override { return batches_->count(split, Index(items(split).size())); }
@@ -143,6 +148,25 @@ template <class S> class PixelMnist final : public Task<S> {
     std::vector<DataFile> all = training_.files;
     all.insert(all.end(), test_.files.begin(), test_.files.end());
     return all;
+  }
+
+  /// IDX files of images, in the order of the pixels.
+  std::unique_ptr<SequenceReader<S>> open(const std::string& file) const override {
+    if (file.ends_with(".npy")) return nullptr;
+    const Idx images = read_idx(file, 3, "");
+    const Index pixels = images.sizes[1] * images.sizes[2];
+    if (pixels != training_.pixels())
+      throw Error(fmt::format("{} holds images of {} pixels, but the network was trained with {}", file, pixels,
+                              training_.pixels()),
+                  Exit::data);
+    std::vector<typename HeldSequences<S>::Sequence> sequences(static_cast<std::size_t>(images.sizes[0]));
+    for (std::size_t i = 0; i < sequences.size(); ++i) {
+      sequences[i].name = std::to_string(i);
+      for (Index t = 0; t < pixels; ++t)
+        sequences[i].inputs.push_back(
+            S(images.values[i * std::size_t(pixels) + std::size_t(order_[t])] / options_.scale));
+    }
+    return std::make_unique<HeldSequences<S>>(shape(), std::move(sequences));
   }
 
  private:

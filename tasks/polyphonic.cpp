@@ -2,8 +2,8 @@
 //
 //   A piece is a sequence of frames y_1 … y_T in {0, 1}⁸⁸. At step t the input is y_t, the target y_{t+1}:
 //   loss = −Σ_k [y_k ln σ(o_k) + (1 − y_k) ln(1 − σ(o_k))], in nats per frame; a piece of T frames has T − 1 of them.
-//   Accuracy of frames (Bay, Ehmann & Downie 2009): Σ TP / Σ (TP + FP + FN), a key being expected to sound where o_k >
-//   0.
+//   Accuracy of frames (Bay, Ehmann & Downie 2009): Σ TP / Σ (TP + FP + FN), a key being expected to sound where o_k
+//     > 0.
 //
 // Papers average over all frames of a split, or take the mean over pieces of the means of their frames: the option
 // `average`. A predictor without memory expects each key as often as it sounds in the training frames.
@@ -12,6 +12,7 @@
 #include <array>
 #include <cmath>
 
+#include <stiefel/held_sequences.hpp>
 #include <stiefel/plugin.hpp>
 #include "item_batches.hpp"
 #include "tasks/formats/data_path.hpp"
@@ -67,12 +68,14 @@ KnownSet known_set(const std::string& set) {
   return {"the MuseData pieces", {"MuseData"}};
 }
 
+MidiGrid grid(const PolyphonicOptions& options, Index usual_steps) {
+  return {options.steps_per_quarter > 0 ? options.steps_per_quarter : usual_steps, options.quantisation == "sampled"};
+}
+
 RollSet load_folder(const NamedFile& folder, const std::string& name, const PolyphonicOptions& options,
                     Index usual_steps, std::vector<DataFile>& files) {
   std::vector<std::string> paths;
-  const MidiGrid grid{options.steps_per_quarter > 0 ? options.steps_per_quarter : usual_steps,
-                      options.quantisation == "sampled"};
-  RollSet rolls = read_midi_folder(folder, grid, paths);
+  RollSet rolls = read_midi_folder(folder, grid(options, usual_steps), paths);
   for (const std::string& path : paths) files.push_back({name + path.substr(folder.path.size()), path});
   return rolls;
 }
@@ -134,7 +137,9 @@ template <class S> class Polyphonic final : public Task<S> {
     find_marginals();
   }
 
-  TaskShape shape() const override { return {.input_size = keys, .output_size = keys, .steps = longest_}; }
+  TaskShape shape() const override {
+    return {.input_size = keys, .output_size = keys, .steps = longest_, .training_set = Index(parts_[0].size())};
+  }
 
   Index batches(Split split) const override { return batches_->count(split, Index(parts(split).size())); }
 
@@ -183,6 +188,33 @@ template <class S> class Polyphonic final : public Task<S> {
   }
 
   std::vector<DataFile> files() const override { return files_; }
+
+  DataForm form() const override {
+    DataForm form;
+    form.output = DataForm::Output::sigmoid;
+    return form;
+  }
+  std::unique_ptr<SequenceReader<S>> open(const std::string& file) const override {
+    using Sequence = typename HeldSequences<S>::Sequence;
+    std::vector<Sequence> sequences;
+    const auto add = [&](const std::string& name, const PianoRoll& roll) {
+      Sequence& sequence = sequences.emplace_back(Sequence{name, {}, {}});
+      for (const Frame& frame : roll)
+        for (Index k = 0; k < keys; ++k) sequence.inputs.push_back(S(frame[std::size_t(k)]));
+    };
+    if (file.ends_with(".mid") || file.ends_with(".midi")) {
+      const NamedFile named{file, ""};
+      add("", roll_of(read_midi(bytes_of(named), named), grid(options_, options_.set == "jsb" ? 1 : 2), named));
+    } else if (file.ends_with(".mat") || file.ends_with(".json")) {
+      const RollSet rolls = read_roll_file({file, ""});
+      for (std::size_t s = 0; s < rolls.size(); ++s)
+        for (std::size_t i = 0; i < rolls[s].size(); ++i)
+          add(fmt::format("{}/{}", roll_split_names[s], i + 1), rolls[s][i]);
+    } else {
+      return nullptr;
+    }
+    return std::make_unique<HeldSequences<S>>(shape(), std::move(sequences));
+  }
 
  private:
   const std::vector<Part>& parts(Split split) const {

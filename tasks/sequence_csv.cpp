@@ -2,9 +2,11 @@
 // last one.
 //
 //   regression      mean square, 1/k Σ_j (o_j − y_j)² a mean over targets; mae: the mean of |o_j − y_j|, in the units
-//   of the file classification  −ln softmax(o)[y], and accuracy; the classes are the different values of the training
-//   targets, in order standard        (x − mean) / standard deviation of each column over the training steps; columns
-//   that never change are only shifted
+//                   of the file
+//   classification  −ln softmax(o)[y], and accuracy; the classes are the different values of the training targets, in
+//                   order
+//   standard        (x − mean) / standard deviation of each column over the training steps; columns that never change
+//                   are only shifted
 //
 // Steps without a target (an empty field, NaN) are not scored. A predictor without memory says the mean of the training
 // targets, or the frequencies of the training classes.
@@ -12,9 +14,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
+#include <set>
 
 #include <stiefel/plugin.hpp>
 #include "item_batches.hpp"
+#include "tasks/formats/csv_stream.hpp"
 #include "tasks/formats/sequence_set.hpp"
 
 namespace {
@@ -106,6 +111,67 @@ struct Scaling {
   }
 };
 
+/// Features of the rows of a CSV file; the rows of a sequence stand together.
+template <class S> class CsvInputs final : public SequenceReader<S> {
+ public:
+  CsvInputs(const std::string& file, const SequenceCsvOptions& options, std::vector<std::string> features,
+            const TaskShape& shape, const Scaling& scaling)
+      : rows_(file, options.separator[0]), shape_(shape), scaling_(scaling) {
+    if (!options.sequence.empty()) sequence_ = rows_.reader().column(options.sequence);
+    const std::vector<std::string>& header = rows_.reader().header();
+    const auto other = [&](const std::string& name) {
+      return name != options.sequence && std::ranges::find(options.targets, name) == options.targets.end();
+    };
+    if (features.empty()) std::ranges::copy_if(header, std::back_inserter(features), other);
+    for (const std::string& name : features) columns_.push_back(rows_.reader().column(name));
+    if (Index(columns_.size()) != shape.input_size)
+      rows_.reader().refuse(0, fmt::format("{} columns are left for the features, but the network was trained with {}",
+                                           columns_.size(), shape.input_size));
+    waiting_ = rows_.next(row_);
+  }
+
+  bool next() override {
+    while (waiting_ && started_ && current() == name_) waiting_ = rows_.next(row_);
+    if (!waiting_) return false;
+    started_ = true;
+    name_ = current();
+    if (!seen_.insert(name_).second)
+      rows_.reader().refuse(
+          row_.front().offset,
+          fmt::format("the sequence {} continues here, but its rows must be consecutive", shown(name_)));
+    return true;
+  }
+  std::string name() const override { return name_; }
+
+  bool read(Index steps, Batch<S>& batch) override {
+    std::vector<S> inputs;
+    Index count = 0;
+    for (; count < steps && waiting_ && current() == name_; ++count, waiting_ = rows_.next(row_))
+      for (std::size_t i = 0; i < columns_.size(); ++i) {
+        const double x = rows_.reader().number(row_[columns_[i]], columns_[i]);
+        inputs.push_back(S(scaling_.mean.empty() ? x : (x - scaling_.mean[i]) / scaling_.deviation[i]));
+      }
+    if (count == 0) return false;
+    batch.resize(shape_, 1, count);
+    for (Index t = 0; t < count; ++t)
+      std::copy_n(inputs.data() + t * shape_.input_size, shape_.input_size, batch.input(t, 0).data());
+    return true;
+  }
+
+ private:
+  std::string current() const { return sequence_ ? std::string(row_[*sequence_].text) : ""; }
+
+  CsvStream rows_;
+  TaskShape shape_;
+  Scaling scaling_;
+  std::optional<std::size_t> sequence_;
+  std::vector<std::size_t> columns_;
+  std::vector<CsvField> row_;  // the next one, when `waiting_`
+  bool waiting_ = false, started_ = false;
+  std::string name_;
+  std::set<std::string> seen_;
+};
+
 template <class S> class SequenceCsv final : public Task<S> {
  public:
   using Options = SequenceCsvOptions;
@@ -131,7 +197,8 @@ template <class S> class SequenceCsv final : public Task<S> {
             .output_size = outputs_,
             .readout = every_ ? ReadoutKind::every : ReadoutKind::last,
             .labels = classification_,
-            .steps = longest_};
+            .steps = longest_,
+            .training_set = Index(parts_[0].sequences.size())};
   }
 
   Index batches(Split split) const override { return batches_->count(split, Index(part(split).sequences.size())); }
@@ -182,6 +249,20 @@ template <class S> class SequenceCsv final : public Task<S> {
   }
 
   std::vector<DataFile> files() const override { return files_; }
+
+  DataForm form() const override {
+    DataForm form;
+    if (classification_) form.output = DataForm::Output::softmax;
+    form.inputs = parts_[0].columns;
+    form.outputs = classification_ ? classes_.names() : options_.targets;
+    form.input_mean = input_scaling_.mean, form.input_scale = input_scaling_.deviation;
+    form.output_mean = target_scaling_.mean, form.output_scale = target_scaling_.deviation;
+    return form;
+  }
+  std::unique_ptr<SequenceReader<S>> open(const std::string& file) const override {
+    if (file.ends_with(".npy")) return nullptr;
+    return std::make_unique<CsvInputs<S>>(file, options_, parts_[0].columns, shape(), input_scaling_);
+  }
 
  private:
   const SequenceSet& part(Split split) const { return parts_[std::size_t(split)]; }
@@ -242,10 +323,10 @@ template <class S> class SequenceCsv final : public Task<S> {
     const std::vector<Sequence>& train = parts_[0].sequences;
     const auto targets = [](const Sequence& s) -> const std::vector<double>& { return s.targets; };
     if (options_.normalisation == "standard") {
-      const Scaling inputs = Scaling::of(parts_[0].features, train,
-                                         [](const Sequence& s) -> const std::vector<double>& { return s.inputs; });
+      input_scaling_ = Scaling::of(parts_[0].features, train,
+                                   [](const Sequence& s) -> const std::vector<double>& { return s.inputs; });
       for (SequenceSet& part : parts_)
-        for (Sequence& s : part.sequences) inputs.apply(s.inputs);
+        for (Sequence& s : part.sequences) input_scaling_.apply(s.inputs);
     }
     if (options_.target_normalisation == "standard") {
       target_scaling_ = Scaling::of(parts_[0].targets, train, targets);
@@ -318,14 +399,13 @@ template <class S> class SequenceCsv final : public Task<S> {
   bool classification_, every_;
   Classes classes_;
   std::vector<DataFile> files_;
-  std::array<SequenceSet, 3> parts_;  // by Split
-  Scaling target_scaling_;            // empty: none
-  std::vector<double> guess_;         // output of a predictor without memory
+  std::array<SequenceSet, 3> parts_;        // by Split
+  Scaling input_scaling_, target_scaling_;  // empty: none
+  std::vector<double> guess_;               // output of a predictor without memory
   Index outputs_ = 0, longest_ = 0;
   std::unique_ptr<ItemBatches> batches_;
 };
 
 }  // namespace
 
-STIEFEL_PLUGIN("1.0",
-               stiefel::task<SequenceCsv>("sequence_csv", "a user's own sequences, from CSV files or NumPy arrays"))
+STIEFEL_PLUGIN("1.0", stiefel::task<SequenceCsv>("sequence_csv", "your own sequences, from CSV files or NumPy arrays"))

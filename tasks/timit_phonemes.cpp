@@ -1,9 +1,10 @@
 // Framewise phoneme classification on TIMIT (Graves & Schmidhuber 2005; Jose et al. 2018).
 //
-//   input: 12 MFCC, log energy and their derivatives, every 10 ms from 25 ms (signal/mfcc.hpp), each of the 26 with the
-//   mean 0 and the variance 1 over the training set; target: the phone at the middle of the window, of TIMIT's 61 or
-//   folded to 39 (formats/phones.hpp) loss: softmax cross-entropy; the predictor without memory knows how often each
-//   class occurs in the training set
+//   input: 12 MFCC, log energy and their derivatives, every 10 ms from 25 ms (signal/mfcc.hpp), each of the 26 with
+//     the mean 0 and the
+//   variance 1 over the training set; target: the phone at the middle of the window, of TIMIT's 61 or folded to 39
+//     (formats/phones.hpp)
+//   loss: softmax cross-entropy; the predictor without memory knows how often each class occurs in the training set
 //
 // Without weight are windows in a gap of the transcription and, among the 39, the glottal stop q, which is dropped.
 #include <cmath>
@@ -57,7 +58,11 @@ template <class S> class TimitPhonemes final : public TimitTask<S> {
   }
 
   TaskShape shape() const override {
-    return {.input_size = mfcc_features, .output_size = classes(), .labels = true, .steps = longest_};
+    return {.input_size = mfcc_features,
+            .output_size = classes(),
+            .labels = true,
+            .steps = longest_,
+            .training_set = Index(this->places(Split::train).size())};
   }
 
   double loss(CMat<S> output, const Targets<S>& targets, Mat<S> doutput) const override {
@@ -74,6 +79,24 @@ template <class S> class TimitPhonemes final : public TimitTask<S> {
   double baseline() const override { return baseline_; }
   void trivial(Index, std::span<S> output) const override {
     std::copy(log_share_.begin(), log_share_.end(), output.begin());
+  }
+
+  DataForm form() const override {
+    DataForm form;
+    form.output = DataForm::Output::softmax;
+    if (options_.classes == "61")
+      form.outputs.assign(phone_labels.begin(), phone_labels.end());
+    else
+      form.outputs.assign(folded_phone_labels.begin(), folded_phone_labels.end());
+    form.input_mean.assign(mean_.begin(), mean_.end());
+    form.input_scale.assign(deviation_.begin(), deviation_.end());
+    return form;
+  }
+  std::unique_ptr<SequenceReader<S>> open(const std::string& file) const override {
+    if (file.ends_with(".npy")) return nullptr;
+    const Eigen::MatrixXd features = features_of(this->sound_of(file, ""), file, "").template cast<double>();
+    const Eigen::MatrixXd scaled = ((features.colwise() - mean_.matrix()).array().colwise() / deviation_).matrix();
+    return this->reader_of(scaled.cast<float>().template cast<S>());
   }
 
  protected:
@@ -96,6 +119,14 @@ template <class S> class TimitPhonemes final : public TimitTask<S> {
     return options_.classes == "61" ? Index(phone_labels.size()) : Index(folded_phone_labels.size());
   }
 
+  static Eigen::MatrixXf features_of(const std::vector<double>& sound, const std::string& path,
+                                     const std::string& mend) {
+    const Eigen::MatrixXf features = mfcc(sound, rate).cast<float>();
+    if (features.cols() == 0)
+      throw Error(fmt::format("{}: shorter than a window of 25 ms. {}", path, mend), Exit::data);
+    return features;
+  }
+
   Windows windows_of(const Utterance& utterance, const std::vector<double>& sound) const {
     if (utterance.phones.empty())
       throw Error(fmt::format("{}: there is no transcription {}.phn next to it. {}", utterance.audio,
@@ -107,9 +138,7 @@ template <class S> class TimitPhonemes final : public TimitTask<S> {
       throw Error(fmt::format("{}: the transcription ends at sample {}, but {} has only {}. {}", utterance.phones,
                               phones.back().end, utterance.audio, sound.size(), this->mend()),
                   Exit::data);
-    const Eigen::MatrixXf features = mfcc(sound, rate).cast<float>();
-    if (features.cols() == 0)
-      throw Error(fmt::format("{}: shorter than a window of 25 ms. {}", utterance.audio, this->mend()), Exit::data);
+    const Eigen::MatrixXf features = features_of(sound, utterance.audio, this->mend());
     Windows windows{{features.data(), features.data() + features.size()}, {}};
     for (Index t = 0; t < features.cols(); ++t) {
       const std::int32_t label = phone_at(phones, mfcc_centre(t, rate));
@@ -128,10 +157,10 @@ template <class S> class TimitPhonemes final : public TimitTask<S> {
         for (Index t = 0; t < windows_[i].count(); ++t) act(array(windows_[i], t));
     };
     every(this->places(Split::train), [&](auto x) { sum += x.template cast<double>(), ++count; });
-    const Eigen::ArrayXd mean = sum / count;
-    every(this->places(Split::train), [&](auto x) { squares += (x.template cast<double>() - mean).square(); });
-    const Eigen::ArrayXd deviation = (squares / count).sqrt().max(1e-8);
-    every(this->used(), [&](auto x) { x = ((x.template cast<double>() - mean) / deviation).template cast<float>(); });
+    mean_ = sum / count;
+    every(this->places(Split::train), [&](auto x) { squares += (x.template cast<double>() - mean_).square(); });
+    deviation_ = (squares / count).sqrt().max(1e-8);
+    every(this->used(), [&](auto x) { x = ((x.template cast<double>() - mean_) / deviation_).template cast<float>(); });
   }
 
   /// Logarithms of the classes' shares of the training windows, one window added to each class.
@@ -149,7 +178,8 @@ template <class S> class TimitPhonemes final : public TimitTask<S> {
   }
 
   Options options_;
-  std::vector<Windows> windows_;  // of the utterances that are used
+  std::vector<Windows> windows_;     // of the utterances that are used
+  Eigen::ArrayXd mean_, deviation_;  // of the features of the training set
   std::vector<S> log_share_;
   double baseline_ = 0;
   Index longest_ = 0;

@@ -13,11 +13,11 @@
 //
 // What released code does instead:
 //   mask_average: padded   every sequence counts as long as the longest one of its set, padding with no error: the loss
-//   is diluted
-//                          (Wisdom et al.; the longest of all test utterances there, of the split here)
+//                          is diluted (Wisdom et al.; the longest of all test utterances there, of the split here)
 //   last_target: silence   one more step, from the last frame to a frame of −50 dB (Wisdom et al.: shifted after
-//   padding) mode: recall_previous  input x[·, t + 1], target x[·, t], no prediction at all (Lezcano-Casado &
-//   Martínez-Rubio's instructions)
+//                          padding)
+//   mode: recall_previous  input x[·, t + 1], target x[·, t], no prediction at all (Lezcano-Casado & Martínez-Rubio's
+//                          instructions)
 #include <cmath>
 #include <limits>
 #include <mutex>
@@ -46,10 +46,10 @@ struct PredictionOptions {
     s.field("mask_average", mask_average,
             "steps that the loss is a mean over; valid: those of the utterances; padded: as many for each utterance as "
             "the longest one of its "
-            "split has, without error beyond its end, as the code of the full-capacity uRNN")
+            "split has, without error beyond its end, as in the code of the full-capacity uRNN")
         .one_of({"valid", "padded"});
     s.field("last_target", last_target,
-            "what follows the last frame; none: it has no target; silence: a frame of −50 dB, as the code of the "
+            "what follows the last frame; none: it has no target; silence: a frame of −50 dB, as in the code of the "
             "full-capacity uRNN")
         .one_of({"none", "silence"});
     s.field("waveforms", waveforms, "number of test utterances to write as WAV files at the end, predicted and true")
@@ -68,9 +68,7 @@ template <class S> class TimitPrediction final : public TimitTask<S> {
       : TimitTask<S>(options.timit, context, "timit_prediction"),
         options_(options),
         sounds_(this->corpus().utterances.size()) {
-    for (const std::size_t i : this->used())
-      for (const double x : resample(this->sound(i), 1, 2))
-        sounds_[i].push_back(std::int16_t(std::lround(std::clamp(x * 32768, -32768., 32767.))));
+    for (const std::size_t i : this->used()) sounds_[i] = telephone(this->sound(i));
     for (const Split split : {Split::train, Split::validation, Split::test})
       longest_[int(split)] = this->longest(this->places(split));
   }
@@ -78,7 +76,8 @@ template <class S> class TimitPrediction final : public TimitTask<S> {
   TaskShape shape() const override {
     return {.input_size = stft_bins,
             .output_size = stft_bins,
-            .steps = *std::max_element(std::begin(longest_), std::end(longest_))};
+            .steps = *std::max_element(std::begin(longest_), std::end(longest_)),
+            .training_set = Index(this->places(Split::train).size())};
   }
 
   double loss(CMat<S> output, const Targets<S>& targets, Mat<S> doutput) const override {
@@ -104,6 +103,11 @@ template <class S> class TimitPrediction final : public TimitTask<S> {
   void trivial(Index, std::span<S> output) const override {
     const Eigen::VectorXd& mean = statistics().mean;
     for (std::size_t k = 0; k < output.size(); ++k) output[k] = S(mean(Index(k)));
+  }
+
+  std::unique_ptr<SequenceReader<S>> open(const std::string& file) const override {
+    if (file.ends_with(".npy")) return nullptr;
+    return this->reader_of(levels(stft(samples_of(telephone(this->sound_of(file, ""))))).template cast<S>());
   }
 
   bool reports() const override { return options_.mode == "predict_next"; }
@@ -167,8 +171,15 @@ template <class S> class TimitPrediction final : public TimitTask<S> {
     return weights;
   }
 
-  std::vector<double> samples_of(std::size_t utterance) const {
-    const std::vector<std::int16_t>& sound = sounds_[utterance];
+  /// 8 kHz, 16 bit.
+  static std::vector<std::int16_t> telephone(const std::vector<double>& sound) {
+    std::vector<std::int16_t> samples;
+    for (const double x : resample(sound, 1, 2))
+      samples.push_back(std::int16_t(std::lround(std::clamp(x * 32768, -32768., 32767.))));
+    return samples;
+  }
+  std::vector<double> samples_of(std::size_t utterance) const { return samples_of(sounds_[utterance]); }
+  static std::vector<double> samples_of(const std::vector<std::int16_t>& sound) {
     std::vector<double> samples(sound.size());
     std::transform(sound.begin(), sound.end(), samples.begin(), [](std::int16_t s) { return double(s) / 32768; });
     return samples;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <stiefel/held_sequences.hpp>
 #include <stiefel/plugin.hpp>
 #include "item_batches.hpp"
 #include "tasks/formats/audio.hpp"
@@ -67,12 +68,20 @@ template <class S> class TimitTask : public Task<S> {
 
   /// Sound of an utterance at TIMIT's 16 kHz.
   std::vector<double> sound(std::size_t utterance) const {
-    const std::string& path = corpus_.utterances[utterance].audio;
-    Audio audio = read_audio(path, mend());
+    return sound_of(corpus_.utterances[utterance].audio, mend());
+  }
+  static std::vector<double> sound_of(const std::string& path, const std::string& mend) {
+    Audio audio = read_audio(path, mend);
     if (audio.rate != 16000)
-      throw Error(fmt::format("{}: {} samples per second, but TIMIT has 16000. {}", path, audio.rate, mend()),
+      throw Error(fmt::format("{}: {} samples per second, but TIMIT has 16000. {}", path, audio.rate, mend),
                   Exit::data);
     return std::move(audio.samples);
+  }
+  /// A reader of one utterance, the columns of `inputs`.
+  std::unique_ptr<SequenceReader<S>> reader_of(const Matrix<S>& inputs) const {
+    using Held = HeldSequences<S>;
+    return std::make_unique<Held>(
+        this->shape(), std::vector<typename Held::Sequence>{{"", {inputs.data(), inputs.data() + inputs.size()}, {}}});
   }
 
   virtual bool reads_phones() const = 0;

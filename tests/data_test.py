@@ -281,7 +281,10 @@ class DataTest(unittest.TestCase):
         self.assertIn("add --yes", text)
         self.assertEqual(Server.requests, [])
         for answer, code in (("no", 2), ("yes", 0)):
-            master, slave = pty.openpty()
+            try:
+                master, slave = pty.openpty()
+            except OSError as error:
+                self.skipTest(f"the question at a terminal: {error}")
             command = [PROGRAM, "data", "fetch", "own", "--data", str(self.data), "--sets", str(self.folder / "sets.json")]
             process = subprocess.Popen(command, stdin=slave, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             os.write(master, (answer + "\n").encode())
@@ -333,8 +336,18 @@ class DataTest(unittest.TestCase):
         self.assertIn("has 1023999 bytes, expected 1024000", self.run_data("verify", code=4))
         (self.data / "file.bin").write_bytes(CONTENT[:-1] + b"x")
         self.assertIn("has the sha256 ", self.run_data("verify", "own", code=4))
+        row, = json.loads(self.run_data("verify", "own", "--json", code=4).partition("stiefel: ")[0])
+        file, = row["files"]
+        self.assertEqual((row["name"], file["name"], file["path"], file["sound"]), ("own", "file.bin", str(self.data / "file.bin"), False))
+        self.assertIn("has the sha256 ", file["message"])
         (self.data / "file.bin").rename(self.data / "file")
         self.assertIn("another form of file.bin", self.run_data("verify", "own"))
+        rows = json.loads(self.run_data("verify", "--json"))
+        self.assertEqual([(file["sound"], file["message"]) for row in rows for file in row["files"]],
+                         [(True, "another form of file.bin, with no known checksum")])
+        (self.data / "file").unlink()
+        file, = json.loads(self.run_data("verify", "own", "--json", code=4).partition("stiefel: ")[0])[0]["files"]
+        self.assertEqual((file["path"], file["message"]), (None, "missing"))
 
     def test_the_user_s_mistakes(self):
         self.write_table()

@@ -5,40 +5,17 @@ published.yaml is not an experiment.
 usage: experiments_test.py PROGRAM FOLDER. MNIST is replaced by a small set of blank images, the Penn Treebank by a few lines of its
 characters, music by short scales, TIMIT and songs by noise, batches by two sequences.
 """
-import gzip
-import json
 import re
-import struct
 import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import made_data
 import made_sounds
 
 PROGRAM, FOLDER = sys.argv[1], Path(sys.argv[2])
-
-
-def blank_mnist(folder):
-    for part, count in (("train", 11000), ("t10k", 100)):
-        images = struct.pack(">4i", 0x803, count, 28, 28) + bytes(count * 784)
-        labels = struct.pack(">2i", 0x801, count) + bytes(count)
-        (folder / f"{part}-images-idx3-ubyte.gz").write_bytes(gzip.compress(images, 1))
-        (folder / f"{part}-labels-idx1-ubyte.gz").write_bytes(gzip.compress(labels, 1))
-
-
-def short_treebank(folder):
-    symbols = "#$&'*-./0123456789N\\abcdefghijklmnopqrstuvwxyz"
-    for part in ("train", "valid", "test"):
-        (folder / f"ptb.{part}.txt").write_text(f" {symbols} \n <unk> {symbols[::-1]} \n" * 20)
-
-
-def short_music(folder):
-    scale = [[note, note + 12] for note in range(48, 60)]
-    pieces = {split: [scale[i:] for i in range(8)] for split in ("train", "valid", "test")}
-    for name in ("JSB_Chorales", "Piano_midi", "Nottingham", "MuseData"):
-        (folder / f"{name}.json").write_text(json.dumps(pieces))
 
 
 def stiefel(*words):
@@ -66,9 +43,9 @@ def check(file, data):
 def main():
     files = sorted(file for file in FOLDER.rglob("*.yaml") if file != FOLDER / "published.yaml")
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
-        blank_mnist(Path(folder))
-        short_treebank(Path(folder))
-        short_music(Path(folder))
+        made_data.blank_mnist(Path(folder))
+        made_data.short_treebank(Path(folder))
+        made_data.short_music(Path(folder))
         made_sounds.write_whole(Path(folder) / "timit")
         made_sounds.write_song(Path(folder) / "song")
         wrong = [answer for answer in pool.map(lambda file: check(file, folder), files) if answer]

@@ -17,7 +17,7 @@ PROGRAM, PLUGINS = os.fsencode(sys.argv.pop(1)), os.fsencode(sys.argv.pop(1))
 WORDS = {"blank": b"two words", "quote": b"it's", "quotes": b'"x"', "dollar": b"$HOME `id` ; &", "umlaut": "Löwdin 漢字".encode(),
          "dots": b"a..b", "up": b"../up", "absolute": b"/absolute", "slash": b"a/b", "here": b".", "parent": b"..", "hidden": b".hidden",
          "dash": b"-dash", "empty": b"", "newline": b"new\nline", "escape": b"esc\x1b[2J", "delete": b"del\x7f", "c1": b"c1\xc2\x9b2J",
-         "latin": b"caf\xe9", "200": b"x" * 200, "201": b"x" * 201, "255": b"x" * 255, "256": b"x" * 256, "4096": b"x" * 4096}
+         "direction": "a\u202eb\u2069".encode(), "latin": b"caf\xe9", "200": b"x" * 200, "201": b"x" * 201, "255": b"x" * 255, "256": b"x" * 256, "4096": b"x" * 4096}
 NAMES = {"blank", "quote", "quotes", "dollar", "umlaut", "200"}  # of runs; everything else is refused
 FOLDERS = set(WORDS) - {"256", "4096", "empty"}  # where a user says so, whatever the system takes
 EXPERIMENT = """name: first
@@ -26,8 +26,9 @@ model: {cell: {plugin: elman, hidden: 3}, recurrent: dense}
 optimizer: {plugin: adam, rate: 0.01}
 train: {batch: 2, steps: 1}
 """
-# But for line ends, nothing that moves a cursor or changes a colour: C0, DEL, C1 (also as a lone byte).
-STEERING = re.compile(rb"[\x00-\x09\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|(?<![\xc2-\xf4\x80-\xbf])[\x80-\xbf]")
+# But for line ends, nothing that moves a cursor, changes a colour or turns text around: C0, DEL, C1 (also as a lone byte), Bidi_Control.
+STEERING = re.compile(rb"[\x00-\x09\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|(?<![\xc2-\xf4\x80-\xbf])[\x80-\xbf]|"
+                      rb"\xd8\x9c|\xe2\x80[\x8e\x8f\xaa-\xae]|\xe2\x81[\xa6-\xa9]")
 
 
 def quoted(text):
@@ -157,7 +158,7 @@ class Names(unittest.TestCase):
                     out.write(EXPERIMENT.encode() + b"plugins: [" + quoted(os.path.relpath(folder, self.work)) + b"]\n")
                 self.works(b"runs", file, b"seed=%d" % len(self.files()), plugins=folder)
             shutil.rmtree(os.path.join(self.work, b"in"))
-        self.each({"blank", "quote", "quotes", "dollar", "umlaut", "newline", "escape", "delete", "c1", "latin", "200", "slash"}, works,
+        self.each({"blank", "quote", "quotes", "dollar", "umlaut", "newline", "escape", "delete", "c1", "direction", "latin", "200", "slash"}, works,
                   lambda _, word: None)
 
         def absent(_, word):
@@ -178,8 +179,20 @@ class Names(unittest.TestCase):
             with open(os.path.join(self.work, file), "wb") as out:
                 out.write(text)
             self.assertEqual(self.call("run", self.file, *options(file), "--dry-run").returncode, 0)
-        self.each(NAMES | {"dots", "newline", "escape", "delete", "c1", "255", "dash", "hidden"}, works,
+        self.each(NAMES | {"dots", "newline", "escape", "delete", "c1", "direction", "255", "dash", "hidden"}, works,
                   lambda _, word: self.refused({2, 4}, "run", self.file, *options(word)))
+
+    def test_values_of_sweeps(self):
+        file = os.path.join(self.root, b"sweep.yaml")
+        words = [WORDS[label] for label in ("newline", "escape", "delete", "c1", "direction", "umlaut")]
+        with open(file, "wb") as out:
+            out.write(EXPERIMENT.encode().replace(b"plugin: adding, length: 5, validation_sequences: 4, test_sequences: 4", b"plugin: characters, bptt: 5"))
+            out.write(b"sweep: {task.file: [" + b", ".join(map(quoted, words)) + b"]}\n")
+        for command in (("run", file, "--dry-run"), ("run", file, "--plan"), ("status", "sweeps/first")):
+            done = self.call("sweep", *command)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIsNone(STEERING.search(done.stdout.replace(b"\t", b"")), done.stdout)
+        self.assertIn(b"esc\\x1b[2J", done.stdout)
 
     def test_data(self):
         self.each((), None, lambda _, word: self.refused({2, 4}, "run", self.file, "task={plugin: characters}", b"--data=" + word))
@@ -202,6 +215,27 @@ class Names(unittest.TestCase):
                 said = self.call(*words, plugins=plugins).stderr
                 self.assertEqual(said.count(b"warning: anybody can write to the plugin folder " + folder + b", and its plugins run"), 1, said)
                 self.assertEqual(said.count(b"fix this with chmod o-w '" + plugin + b"'"), 1, said)
+
+    def test_a_plugin_that_is_named_wins(self):
+        built_in, copies = os.path.join(PLUGINS, b"dense.so"), {}
+        for folder in (b"mine", b"found"):
+            os.makedirs(os.path.join(self.root, folder))
+            copies[folder] = os.path.join(self.root, folder, b"dense.so")
+            shutil.copy(built_in, copies[folder])
+        named = re.escape(copies[b"mine"]) + rb", which is named, not from "
+        with open(self.file, "a", encoding="utf-8") as file:
+            file.write("plugins: [mine]\n")
+        for found in (None, os.path.dirname(copies[b"found"])):
+            others = (b"" if found is None else re.escape(copies[b"found"]) + b", ") + rb".*dense\.so\n"
+            done = self.call("run", self.file, "--dry-run", plugins=found)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertRegex(done.stderr, rb"warning: the parametrisation 'dense' is taken from " + named + others)
+        checked = self.call("check", copies[b"mine"], "--scalar", "float64")
+        self.assertEqual(checked.returncode, 0, checked.stdout)
+        self.assertRegex(checked.stdout, rb"note name +the parametrisation 'dense' is taken from " + named)
+        listed = self.call("list", plugins=os.path.dirname(copies[b"found"])).stdout
+        self.assertEqual(len(re.findall(rb"(?m)^dense .*[^)]$", listed)), 1, listed)
+        self.assertEqual(len(re.findall(rb"(?m)^dense .*\(not used\)$", listed)), 1, listed)
 
 
 if __name__ == "__main__":

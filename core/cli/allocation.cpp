@@ -2,11 +2,15 @@
 // give nothing. Eigen, OpenSSL and HDF5 also call them, and none of these is safe to use after a failed allocation:
 // Eigen 3.4 frees a resized matrix twice when the exception unwinds, the others follow null pointers.
 #include <dlfcn.h>
+#include <link.h>
 #include <malloc.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 
+#include "cli/allocation.hpp"
 #include "cli/sudden_end.hpp"
 
 namespace {
@@ -27,6 +31,37 @@ const Next& allocator() {
   return found;
 }
 
+constinit thread_local long allocations = 0;
+
+/// Where OpenBLAS is, whose kernels of small products allocate: nobody who calls them can help that.
+struct Code {
+  std::uintptr_t begin = 0, end = 0;
+  bool holds(const void* address) const {
+    const auto number = reinterpret_cast<std::uintptr_t>(address);
+    return begin <= number && number < end;
+  }
+};
+constinit Code blas;
+
+Code library_of(const void* function) {
+  Dl_info found;
+  if (!function || dladdr(function, &found) == 0) return {};
+  Code code;
+  code.begin = reinterpret_cast<std::uintptr_t>(found.dli_fbase);
+  dl_iterate_phdr(
+      [](dl_phdr_info* library, std::size_t, void* result) {
+        Code& code = *static_cast<Code*>(result);
+        for (int i = 0; library->dlpi_addr == code.begin && i < library->dlpi_phnum; ++i)
+          if (const auto& part = library->dlpi_phdr[i]; part.p_type == PT_LOAD)
+            code.end = std::max<std::uintptr_t>(code.end, code.begin + part.p_vaddr + part.p_memsz);
+        return 0;
+      },
+      &code);
+  return code;
+}
+
+void count(const void* caller) { allocations += !blas.holds(caller); }
+
 void* given(void* block) {
   if (!block && errno == ENOMEM) stiefel::cli::end_out_of_memory();
   return block;
@@ -34,23 +69,36 @@ void* given(void* block) {
 
 }  // namespace
 
+long (*stiefel::cli::allocation_counter() noexcept)() {
+  blas = library_of(dlsym(RTLD_DEFAULT, "sgemm_"));
+  return [] { return allocations; };
+}
+
 #define STIEFEL_ALLOCATION extern "C" [[gnu::visibility("default")]]
 
-STIEFEL_ALLOCATION void* malloc(std::size_t bytes) noexcept { return given(allocator().malloc(bytes)); }
-STIEFEL_ALLOCATION void* calloc(std::size_t count, std::size_t bytes) noexcept {
-  return given(allocator().calloc(count, bytes));
+STIEFEL_ALLOCATION void* malloc(std::size_t bytes) noexcept {
+  count(__builtin_return_address(0));
+  return given(allocator().malloc(bytes));
+}
+STIEFEL_ALLOCATION void* calloc(std::size_t number, std::size_t bytes) noexcept {
+  count(__builtin_return_address(0));
+  return given(allocator().calloc(number, bytes));
 }
 STIEFEL_ALLOCATION void* aligned_alloc(std::size_t alignment, std::size_t bytes) noexcept {
+  count(__builtin_return_address(0));
   return given(allocator().aligned_alloc(alignment, bytes));
 }
 STIEFEL_ALLOCATION void* memalign(std::size_t alignment, std::size_t bytes) noexcept {
+  count(__builtin_return_address(0));
   return given(allocator().memalign(alignment, bytes));
 }
 STIEFEL_ALLOCATION void* realloc(void* block, std::size_t bytes) noexcept {
+  count(__builtin_return_address(0));
   void* const moved = allocator().realloc(block, bytes);
   return bytes > 0 ? given(moved) : moved;
 }
 STIEFEL_ALLOCATION int posix_memalign(void** block, std::size_t alignment, std::size_t bytes) noexcept {
+  count(__builtin_return_address(0));
   const int fault = allocator().posix_memalign(block, alignment, bytes);
   if (fault == ENOMEM) stiefel::cli::end_out_of_memory();
   return fault;

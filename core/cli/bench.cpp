@@ -1,6 +1,6 @@
 // `stiefel bench step|kernel FILE`: median seconds and GFLOP/s of a training step of an experiment, or GFLOP/s of its
 // packed product alone. `stiefel bench complexity`: how the parts of a step of one sequence grow with steps and hidden
-// units, for each kind of recurrent map.
+// units, for each kind of recurrent map. `stiefel bench limit`: what this machine can do at most.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -11,6 +11,7 @@
 #include "base/suggestion.hpp"
 #include "config/load.hpp"
 #include "results/record/provenance.hpp"
+#include "training/machine_limit.hpp"
 #include "training/step_time.hpp"
 
 #include "cli/command_table.hpp"
@@ -42,11 +43,21 @@ Row step_row(const StepTime& time) {
 Row kernel_row(const KernelRate& rate) {
   return {{"cols", rate.cols},
           {"columns", rate.columns},
-          {"gflop_per_s", rate.median * 1e-9},
-          {"max_gflop_per_s", rate.fastest * 1e-9},
-          {"min_gflop_per_s", rate.slowest * 1e-9},
-          {"repeats", rate.repeats},
+          {"gflop_per_s", rate.rate.median * 1e-9},
+          {"max_gflop_per_s", rate.rate.fastest * 1e-9},
+          {"min_gflop_per_s", rate.rate.slowest * 1e-9},
+          {"repeats", rate.rate.repeats},
           {"rows", rate.rows}};
+}
+
+Row limit_row(const MachineLimit& limit) {
+  return {{"limit", limit.what},
+          {"simd", limit.simd},
+          {"rate", limit.rate.median * 1e-9},
+          {"max_rate", limit.rate.fastest * 1e-9},
+          {"min_rate", limit.rate.slowest * 1e-9},
+          {"unit", limit.what == "multiply-add" ? "GFLOP/s" : "GB/s"},
+          {"repeats", limit.rate.repeats}};
 }
 
 /// The names of the numbers above the first line, the numbers below.
@@ -153,17 +164,24 @@ RunOptions run_options(const Arguments& arguments) {
   return options;
 }
 
-void bench_experiment(const Arguments& arguments, bool step, Report& report) {
-  const std::vector<std::string>& given = arguments.positional;
+void only_for_complexity(const Arguments& arguments, std::string_view otherwise) {
   for (const char* option : {"--maps", "--hidden", "--length"})
     if (arguments.has(option))
-      throw Error(fmt::format("{} is only for `stiefel bench complexity`; here the experiment sets it", option));
-  std::vector<std::string> threads{"1", "2"};
-  if (arguments.has("--threads")) threads = {arguments.value("--threads")};
+      throw Error(fmt::format("{} is only for `stiefel bench complexity`; {}", option, otherwise));
+}
+
+std::vector<std::string> thread_counts(const Arguments& arguments) {
+  if (arguments.has("--threads")) return {arguments.value("--threads")};
+  return {"1", "2"};
+}
+
+void bench_experiment(const Arguments& arguments, bool step, Report& report) {
+  const std::vector<std::string>& given = arguments.positional;
+  only_for_complexity(arguments, "here the experiment sets it");
   const double seconds = arguments.positive("--seconds", 2);
   const RunOptions options = run_options(arguments);
   Registry registry = found_plugins();
-  for (const std::string& count : threads) {
+  for (const std::string& count : thread_counts(arguments)) {
     std::vector<std::string> overrides(given.begin() + 2, given.end());
     overrides.push_back("threads=" + count);
     const LoadedExperiment loaded = load_experiment(given[1], overrides, registry);
@@ -171,6 +189,24 @@ void bench_experiment(const Arguments& arguments, bool step, Report& report) {
                    : kernel_row(measure_kernel(loaded, registry, options, seconds));
     row["threads"] = loaded.experiment.threads;
     report.add(std::move(row));
+  }
+}
+
+void bench_limit(const Arguments& arguments, Report& report) {
+  only_for_complexity(arguments, "leave it out");
+  if (arguments.positional.size() > 1)
+    throw Error(
+        fmt::format("stiefel bench limit takes no FILE and no key.path=value, got \"{}\"", arguments.positional[1]));
+  const double seconds = arguments.positive("--seconds", 2);
+  for (const std::string& count : thread_counts(arguments)) {
+    const std::optional<int> threads = number_from<int>(count);
+    if (!threads || *threads < 1 || *threads > 1024)
+      throw Error(fmt::format("--threads must be an integer from 1 to 1024, got \"{}\"", count));
+    for (const MachineLimit& limit : measure_limits(*threads, seconds)) {
+      Row row = limit_row(limit);
+      row["threads"] = *threads;
+      report.add(std::move(row));
+    }
   }
 }
 
@@ -199,14 +235,15 @@ int bench_command(std::span<const std::string> words) {
   const Arguments arguments = parse_arguments("bench", words);
   const std::vector<std::string>& given = arguments.positional;
   const std::string what = given.empty() ? "" : given[0];
-  if (what != "complexity" && (given.size() < 2 || (what != "step" && what != "kernel")))
+  if (what != "complexity" && what != "limit" && (given.size() < 2 || (what != "step" && what != "kernel")))
     throw Error(
         "choose what to measure: stiefel bench step FILE [key.path=value...], stiefel bench kernel FILE "
-        "[key.path=value...] "
-        "or stiefel bench complexity");
+        "[key.path=value...], stiefel bench complexity or stiefel bench limit");
   Report report(arguments.has("--json"));
   if (what == "complexity")
     bench_complexity(arguments, report);
+  else if (what == "limit")
+    bench_limit(arguments, report);
   else
     bench_experiment(arguments, what == "step", report);
   report.end();

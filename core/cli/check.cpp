@@ -18,10 +18,12 @@
 #include "base/printable.hpp"
 
 #include <stiefel/error.hpp>
+#include "base/file_error.hpp"
 #include "base/number_from.hpp"
 #include "base/say.hpp"
 #include "conformance/check.hpp"
 
+#include "cli/allocation.hpp"
 #include "cli/command_table.hpp"
 #include "cli/commands.hpp"
 #include "cli/running.hpp"
@@ -77,11 +79,26 @@ struct Request {
   int limit = 60;      // seconds for a call
 };
 
+/// The file itself, or the plugins in a folder.
+std::vector<std::filesystem::path> files_of(const std::filesystem::path& place) {
+  std::error_code failure;
+  if (!std::filesystem::is_directory(place, failure)) return {place};
+  const std::vector<std::filesystem::path> files = plugin_files_in(place, failure);
+  if (failure) throw file_error("listing", place, failure.value());
+  if (files.empty())
+    throw Error(fmt::format("there are no plugins in {}; name a folder with files that end in .so", place.string()),
+                Exit::plugin);
+  return files;
+}
+
 Request read_request(std::span<const std::string> words) {
   const Arguments arguments = parse_arguments("check", words);
   Request request;
   for (const std::string& word : arguments.positional)
-    (word.find('=') == word.npos ? request.files : request.settings.options).push_back(word);
+    if (word.find('=') == word.npos)
+      for (const std::filesystem::path& file : files_of(word)) request.files.push_back(file.string());
+    else
+      request.settings.options.push_back(word);
   const std::string scalar = arguments.value("--scalar");
   if (scalar != "" && scalar != "float32" && scalar != "float64")
     throw Error(fmt::format("--scalar must be float32 or float64, got '{}'", scalar));
@@ -95,11 +112,13 @@ Request read_request(std::span<const std::string> words) {
     request.settings.rows = count_of<Index>(shape.substr(0, cross), "--shape");
     request.settings.cols = count_of<Index>(shape.substr(cross + 1), "--shape");
   }
+  if (allocation_counter) request.settings.allocations = allocation_counter();
   request.method = arguments.value("--method");
   const char* data = std::getenv("STIEFEL_DATA");
   request.settings.data_directory = arguments.value("--data", data ? data : "");
   if (!arguments.has("--all")) {
-    if (request.files.empty()) throw Error("name the plugins to check: stiefel check FILE.so…, or --all");
+    if (request.files.empty())
+      throw Error("name the plugins to check: stiefel check FILE.so…, stiefel check FOLDER, or --all");
     return request;
   }
   if (!request.files.empty()) throw Error("--all checks every plugin that is found; do not name files as well");
@@ -228,7 +247,11 @@ int check_apart(const std::string& file, const std::vector<std::string>& rest, i
 
   std::string fate = fmt::format("did not return within {} s (--limit)", limit);
   if (status && WIFSIGNALED(*status))
-    fate = fmt::format("ended the program with signal {} ({})", WTERMSIG(*status), strsignal(WTERMSIG(*status)));
+    fate = fmt::format(
+        "ended the program with signal {} ({}); most likely an index or a pointer is wrong: build the plugin with "
+        "-DCMAKE_BUILD_TYPE=Debug, which checks indices (-D_GLIBCXX_ASSERTIONS), and check it again; docs/PLUGINS.md "
+        "says how to use AddressSanitizer",
+        WTERMSIG(*status), strsignal(WTERMSIG(*status)));
   if (status && WIFEXITED(*status)) fate = fmt::format("ended the program with exit code {}", WEXITSTATUS(*status));
   const Progress& at = *progress;
   if (*at.method)

@@ -7,6 +7,7 @@
 #include <boost/program_options.hpp>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdlib>
 
@@ -22,91 +23,93 @@ namespace style = options::command_line_style;
 const std::vector<Command>& commands() {
   static const Option threads = {"--threads", Word::text, "worker threads; 0: one for each core"};
   static const Option data = {"--data", Word::folder,
-                              "folder with the data sets, instead of STIEFEL_DATA or the cache"};
+                              "folder with the data sets (default $STIEFEL_DATA, else ~/.cache/stiefel)"};
   static const Option mpi = {"--mpi", Word::none, "train jointly with the other processes that mpirun started"};
+  static const Option last = {"--last", Word::none, "use the network of the last step instead of the best one"};
+  static const Option step = {"--step", Word::text,
+                              "use the network of the checkpoint of this step instead of the best one"};
   static const Option json = {"--json", Word::none, "machine-readable output"};
-  static const Option quiet = {"--quiet", Word::none, "print errors only"};
-  static const Option until = {"--until", Word::text,
-                               "save a checkpoint after this step and stop there (exit code 75)"};
+  static const Option quiet = {"--quiet", Word::none, "print only the result and errors"};
+  static const Option until = {"--until", Word::text, "save a checkpoint after this step and stop (exit code 75)"};
   static const Option patience = {
       "--patience", Word::text,
-      "seconds of silence after which the claim of a worker on another host is taken over (60)"};
+      "seconds without a sign of life before a run of a worker on another host is taken over (default 60)"};
   static const std::vector<Command> table = {
       {"run",
        "FILE [key.path=value...]",
        Word::experiment,
        Word::key,
        "train the network of an experiment and record the results",
-       {{"--dry-run", Word::none,
-         "resolve everything, load the data, do one step, print sizes and times; store nothing", 'n'},
+       {{"--dry-run", Word::none, "check the file, load the data, train one step, print sizes and times; store nothing",
+         'n'},
         data,
         threads,
         mpi,
-        {"--output", Word::folder, "folder of all runs, instead of runs", 'o'},
+        {"--output", Word::folder, "folder for all runs (default runs)", 'o'},
         until,
         {"--no-progress", Word::none, "do not print a progress line"},
-        {"--quiet", Word::none, "print errors only"}}},
+        quiet}},
       {"resume",
        "RUN [key.path=value...]",
        Word::folder,
        Word::key,
        "resume a stopped run from its newest checkpoint",
        {{"--allow-change", Word::text,
-         "differences from the start of the run to accept: comma-separated names, or all"},
+         "differences from the start of the run to accept: comma-separated names, or `all`"},
         until,
         data,
         threads,
         mpi,
         {"--no-progress", Word::none, "do not print a progress line"},
-        {"--quiet", Word::none, "print errors only"}}},
+        quiet}},
       {"repeat",
        "RUN",
        Word::folder,
        Word::none,
        "repeat a run from its config.yaml in another folder and compare the two",
-       {{"--output", Word::folder, "folder of the repeated run, instead of repeats", 'o'},
-        {"--check", Word::none, "compare results.h5 and networks bit by bit; exit code 6 when they differ"},
+       {{"--output", Word::folder, "folder for the repeated run (default repeats)", 'o'},
+        {"--check", Word::none, "compare results.h5 and networks bit by bit; exit code 6 if they differ"},
         data,
         threads,
         {"--no-progress", Word::none, "do not print a progress line"},
-        {"--quiet", Word::none, "print errors only"}}},
+        quiet}},
       {"sweep",
        "run FILE [key.path=value...] | status|resume|retry|cancel DIR",
-       Word::text,
        Word::experiment,
-       "execute all runs that `seeds:` and `sweep:` of one file describe",
-       {{"--jobs", Word::text, "concurrent runs, each on its share of the cores (1)", 'j'},
+       Word::key,
+       "train all runs that `seeds:` and `sweep:` in one file describe",
+       {{"--jobs", Word::text, "concurrent runs, each on its share of the cores (default 1)", 'j'},
         {"--fail-fast", Word::none, "stop all runs when one fails; otherwise the others continue"},
         {"--failed", Word::none, "retry: rerun the runs that failed"},
         {"--plan", Word::none, "run: create the folder for workers and run nothing"},
-        {"--dry-run", Word::none, "run: print the runs, write nothing", 'n'},
-        {"--output", Word::folder, "run: folder of the sweep, instead of sweeps/NAME", 'o'},
-        {"--threads", Word::text, "worker threads per run, instead of a share of the cores"},
+        {"--dry-run", Word::none, "run: print the runs and write nothing", 'n'},
+        {"--output", Word::folder, "run: folder for the sweep (default sweeps/NAME)", 'o'},
+        {"--threads", Word::text, "worker threads per run (default: its share of the cores)"},
         patience,
         data,
         json,
-        quiet}},
+        quiet},
+       "run status resume retry cancel"},
       {"worker",
        "DIR",
        Word::folder,
        Word::none,
        "work on a planned sweep alongside other workers, on any host that can access the folder",
-       {{"--jobs", Word::text, "concurrent runs, each on its share of the cores (1)", 'j'},
-        {"--run", Word::text, "work only on the run with this id"},
+       {{"--jobs", Word::text, "concurrent runs, each on its share of the cores (default 1)", 'j'},
+        {"--run", Word::text, "work only on the run with this ID"},
         {"--fail-fast", Word::none, "stop when a run fails; otherwise the others continue"},
-        {"--threads", Word::text, "worker threads per run, instead of a share of the cores"},
+        {"--threads", Word::text, "worker threads per run (default: its share of the cores)"},
         patience,
         data,
         quiet}},
       {"slurm",
-       "DIR [-- options of sbatch...]",
+       "DIR [-- SBATCH_OPTION...]",
        Word::folder,
        Word::text,
        "write job scripts for the runs of a sweep, and print the commands that submit them",
-       {{"--array-limit", Word::text, "maximum number of elements in a job array (500)"},
-        {"--jobs", Word::text, "array elements that run concurrently (as many as the site allows)", 'j'},
-        {"--time", Word::text,
-         "time limit of a run in the format of sbatch; a run that is unfinished by then is requeued"},
+       {{"--array-limit", Word::text, "maximum number of elements in a job array (default 500)"},
+        {"--jobs", Word::text, "array elements that run concurrently (default: as many as the site allows)", 'j'},
+        {"--time", Word::text, "time limit of a run, as sbatch takes it; a run that reaches it is requeued"},
         {"--threads", Word::text, "cores per run"},
         data}},
       {"reproduce",
@@ -114,45 +117,64 @@ const std::vector<Command>& commands() {
        Word::text,
        Word::text,
        "run published experiments and compare their results with the published ones",
-       {{"--budget", Word::text, "fraction of the published steps or epochs, such as .1 (1)"},
-        {"--jobs", Word::text, "concurrent runs, each on its share of the cores (1)", 'j'},
+       {{"--budget", Word::text, "fraction of the published steps or epochs, such as .1 (default 1)"},
+        {"--jobs", Word::text, "concurrent runs, each on its share of the cores (default 1)", 'j'},
         {"--plan", Word::none, "create the folder for workers and run nothing"},
-        {"--dry-run", Word::none, "print the missing runs, write nothing", 'n'},
-        {"--output", Word::folder, "folder of the runs, instead of ~/.local/share/stiefel/reproduction", 'o'},
-        {"--experiments", Word::folder, "folder with published.yaml, instead of experiments or the installed one"},
+        {"--dry-run", Word::none, "print the missing runs and write nothing", 'n'},
+        {"--output", Word::folder, "folder for the runs (default ~/.local/share/stiefel/reproduction)", 'o'},
+        {"--experiments", Word::folder, "folder with published.yaml (default: experiments, else the installed one)"},
         {"--timings", Word::text,
-         "file that `tests/bench/run epochs --json` wrote, instead of results/measured/timings.json next to the "
-         "experiments"},
+         "file that `tests/bench/run epochs --json` wrote (default: results/measured/timings.json next to the "
+         "experiments)"},
         {"--to", Word::folder,
-         "folder of REPRODUCTION.md and reproduction.json, which keeps what was measured, instead of results/measured "
-         "next to the "
-         "experiments"},
-        {"--threads", Word::text, "worker threads per run, instead of a share of the cores"},
+         "folder of REPRODUCTION.md and reproduction.json, which keeps what was measured (default: results/measured "
+         "next to the experiments)"},
+        {"--threads", Word::text, "worker threads per run (default: its share of the cores)"},
         patience,
         data,
         json,
-        quiet}},
+        quiet},
+       "list report"},
+      {"evaluate",
+       "RUN [key.path=value...]",
+       Word::folder,
+       Word::key,
+       "measure the network of a run on the test set of its task, or of its task with other options",
+       {last, step, {"--split", Word::text, "train, validation or test (default test)"}, data, json}},
+      {"predict",
+       "RUN",
+       Word::folder,
+       Word::none,
+       "print the outputs of a run's network for new sequences as CSV",
+       {{"--input", Word::text, "file with the sequences, in a format of the task's data or .npy; -: standard input",
+         'i'},
+        {"--output", Word::text, "CSV file to write (default: standard output)", 'o'},
+        {"--raw", Word::none, "print the network's own outputs, before softmax or sigmoid, in the units of the loss"},
+        {"--states", Word::none, "also print the state of the network after each step"},
+        last,
+        step,
+        data}},
       {"sample",
        "RUN",
        Word::folder,
        Word::none,
        "generate text with the network of a run that learned to predict the next character",
-       {{"--length", Word::text, "number of characters to generate (500)"},
-        {"--temperature", Word::text, "temperature that divides the logits; 0: always the likeliest character (1)"},
-        {"--prime", Word::text, "text that the network reads first (a space)"},
-        {"--seed", Word::text, "seed of the random numbers (1)"},
-        {"--network", Word::text, "checkpoint to use: best, last or step_N (best)"},
+       {{"--length", Word::text, "number of characters to generate (default 500)"},
+        {"--temperature", Word::text, "divides the logits; 0: always the most likely character (default 1)"},
+        {"--prime", Word::text, "text that the network reads first (default: a space)"},
+        {"--seed", Word::text, "seed of the random numbers (default 1)"},
+        {"--network", Word::text, "checkpoint to use: best, last or a step number (default best)"},
         data}},
       {"compare",
        "DIR...",
        Word::folder,
        Word::folder,
        "print a table of the runs in the folders, with one row for runs that differ only in the seed",
-       {{"--by", Word::key, "comma-separated keys that define the rows (those in which the runs differ)"},
+       {{"--by", Word::key, "comma-separated keys that define the rows (default: those in which the runs differ)"},
         {"--metric", Word::text,
-         "quantity to compare, such as test_loss (the one by which the runs select their best model)"},
+         "quantity to compare, such as test_loss (default: the one that selects their best model)"},
         {"--reach", Word::text, "also show the steps and seconds until the metric is at least this good"},
-        {"--where", Word::text, "only runs with key=value, or with !=, <, <=, >, >= instead of =; can be repeated"},
+        {"--where", Word::text, "only runs with key=value; also !=, <, <=, >, >=; can be repeated"},
         {"--sort", Word::text,
          "column to sort by: a key of the rows, or mean, std, median, best, n, parameters, steps, seconds"},
         {"--csv", Word::none, "print CSV, with every digit"},
@@ -169,32 +191,37 @@ const std::vector<Command>& commands() {
        "RUN",
        Word::folder,
        Word::none,
-       "export what a run recorded for other programs",
+       "export what a run recorded, or its network, for other programs",
        {{"--csv", Word::none, "one CSV file per table"},
         {"--tensorboard", Word::none, "an event file with the curves"},
-        {"--output", Word::folder, "folder of the files, instead of exports/NAME/ID (-o)", 'o'}}},
+        {"--weights", Word::text, "write the matrices of the network to this safetensors file"},
+        last,
+        step,
+        data,
+        {"--output", Word::folder, "folder for the files (default exports/NAME/ID)", 'o'}}},
       {"inspect",
        "RUN",
        Word::folder,
        Word::none,
        "print parameters, spectrum and orthogonality of a run's network",
-       {{"--checkpoint", Word::text, "checkpoint to use: best, last or a step number (best)"},
-        {"--output", Word::text, "write the recurrent matrix W to this NumPy file (-o)", 'o'},
-        data,
+       {{"--checkpoint", Word::text, "checkpoint to use: best, last or a step number (default best)"},
+        {"--output", Word::text, "write the recurrent matrix W to this NumPy file", 'o'},
         json}},
       {"report",
        "DIR...",
        Word::folder,
        Word::folder,
-       "write the results of the runs in the folders, with figures, to one HTML file",
-       {{"--output", Word::text, "the file (report.html)", 'o'},
-        {"--title", Word::text, "title, instead of the experiments' names"},
+       "draw the runs in the folders on one HTML page",
+       {{"--output", Word::text, "HTML file to write (default report.html)", 'o'},
+        {"--title", Word::text, "title of the page (default: the names of the experiments)"},
         {"--metric", Word::text, "quantity to compare, such as test_loss or spectrum/recurrent/singular_max"},
-        {"--by", Word::key, "comma-separated keys that define the groups (those in which the runs differ)"},
-        {"--against", Word::key, "comma-separated keys to plot the metric against (those with numbers)"},
+        {"--by", Word::key, "comma-separated keys that define the groups (default: those in which the runs differ)"},
+        {"--against", Word::key, "comma-separated keys to plot the metric against (default: those with numbers)"},
         {"--figures", Word::folder, "also write each figure and its data to this folder"},
-        {"--format", Word::text, "format of these figures: svg, pdf or png (svg)"},
-        {"--pdf", Word::text, "also write the report to this PDF file"}}},
+        {"--format", Word::text, "format of these figures: svg, pdf or png (default svg)"},
+        {"--pdf", Word::text, "also write the report to this PDF file"},
+        {"--serve", Word::none, "write nothing: serve the report to a browser on this machine, following running runs"},
+        {"--port", Word::text, "port of --serve; 0: any free one (default 8000)"}}},
       {"validate",
        "FILE [key.path=value...]",
        Word::experiment,
@@ -213,11 +240,11 @@ const std::vector<Command>& commands() {
        "",
        Word::none,
        Word::none,
-       "list the available methods and the plugin files that cannot be used",
+       "list the available methods, and plugin files that cannot be loaded",
        {json}},
-      {"schema", "", Word::none, Word::none, "print the JSON schema of experiments for editors", {}},
+      {"schema", "", Word::none, Word::none, "print the JSON schema of experiments, for editors", {}},
       {"check",
-       "FILE.so... [option=value...]",
+       "FILE.so|FOLDER... [option=value...]",
        Word::plugin_file,
        Word::plugin_file,
        "test that a plugin does what it promises",
@@ -226,40 +253,48 @@ const std::vector<Command>& commands() {
         {"--scalar", Word::text, "check only float32 or float64"},
         {"--seed", Word::text, "check only this seed"},
         {"--shape", Word::text, "check only ROWSxCOLUMNS maps of a parametrisation, complex numbers counted once"},
-        {"--limit", Word::text, "time limit in seconds for one call of the plugin (60)"},
+        {"--limit", Word::text, "time limit in seconds for one call of the plugin (default 60)"},
         data}},
-      {"new", "ROLE NAME", Word::role, Word::text, "create a plugin to start from", {}},
-      {"bench",
-       "step|kernel FILE [key.path=value...] | complexity [key.path=value...]",
+      {"new",
+       "ROLE NAME",
        Word::text,
+       Word::none,
+       "create a plugin to start from",
+       {},
+       "parametrisation cell task optimizer"},
+      {"bench",
+       "step|kernel FILE [key.path=value...] | complexity [key.path=value...] | limit",
        Word::experiment,
-       "measure seconds per training step, the rate of the recurrent product, or how the step time grows with n and T",
-       {{"--threads", Word::text, "worker threads (both 1 and 2; complexity: 1)"},
-        {"--seconds", Word::text, "seconds per measurement (2; complexity: 0.5)"},
-        {"--maps", Word::text, "complexity: comma-separated recurrent maps (all)"},
-        {"--hidden", Word::text, "complexity: values of n, the number of hidden units (128,256,512,1024)"},
-        {"--length", Word::text, "complexity: values of T, the number of time steps (10,100,1000)"},
+       Word::key,
+       "measure a training step, its matrix product, how the time grows with n and T, or the limits of this machine",
+       {{"--threads", Word::text, "worker threads (default: 1 and then 2; complexity: 1)"},
+        {"--seconds", Word::text, "seconds per measurement (default 2; complexity: 0.5)"},
+        {"--maps", Word::text, "complexity: comma-separated recurrent maps (default: all)"},
+        {"--hidden", Word::text, "complexity: values of n, the number of hidden units (default 128,256,512,1024)"},
+        {"--length", Word::text, "complexity: values of T, the number of time steps (default 10,100,1000)"},
         data,
-        json}},
+        json},
+       "step kernel complexity limit"},
       {"data",
        "list|fetch|verify [NAME...]",
-       Word::text,
-       Word::text,
+       Word::data_set,
+       Word::data_set,
        "list data sets, fetch them, or verify the files that are present",
        {{"--yes", Word::none, "agree to the terms of the data sets that are fetched"},
-        {"--from", Word::text, "URL of a folder with the files, instead of the public one"},
-        {"--stall", Word::text, "seconds without progress after which a download is given up (60)"},
-        {"--sets", Word::text, "file that describes more data sets, in the form of core/cli/data_sets.json"},
+        {"--from", Word::text, "URL of a folder with the files (default: where they are published)"},
+        {"--stall", Word::text, "give up a download after this many seconds without progress (default 60)"},
+        {"--sets", Word::text, "file that describes more data sets, in the format of core/cli/data_sets.json"},
         data,
-        json}},
+        json},
+       "list fetch verify"},
       {"top",
        "DIR...",
        Word::folder,
        Word::folder,
        "watch running experiments: a live table on a terminal, one line per change elsewhere",
-       {{"--interval", Word::text, "seconds between updates (1; 30 when not on a terminal)"},
+       {{"--interval", Word::text, "seconds between updates (default 1; 30 when not on a terminal)"},
         {"--once", Word::none, "print the table once"}}},
-      {"completion", "bash", Word::shell, Word::none, "print the completion script of a shell", {}},
+      {"completion", "bash", Word::none, Word::none, "print the completion script for a shell", {}, "bash"},
   };
   return table;
 }
@@ -346,12 +381,12 @@ Arguments parse_arguments(std::string_view name, std::span<const std::string> wo
   return arguments;
 }
 
-long whole_number(const Arguments& arguments, const std::string& option, long otherwise) {
+long whole_number(const Arguments& arguments, const std::string& option, long otherwise, long least) {
   if (!arguments.has(option)) return otherwise;
   const std::string text = arguments.value(option);
   const std::optional<long> value = number_from<long>(text);
-  if (!value || *value < 1 || *value > 1'000'000'000)
-    throw Error(fmt::format("{} must be a whole number from 1, got '{}'", option, text));
+  if (!value || *value < least || *value > 1'000'000'000)
+    throw Error(fmt::format("{} must be a whole number from {}, got '{}'", option, least, text));
   return *value;
 }
 
@@ -380,13 +415,18 @@ std::string data_directory(const Arguments& arguments) {
 }
 
 std::string help_text(const Command& command) {
+  std::string meaning = command.meaning;
+  meaning[0] = char(std::toupper(static_cast<unsigned char>(meaning[0])));
   std::string text =
       fmt::format("usage: stiefel {}{}{}{}\n\n{}.\n", command.name, command.options.empty() ? "" : " [options]",
-                  *command.arguments ? " " : "", command.arguments, command.meaning);
+                  *command.arguments ? " " : "", command.arguments, meaning);
   if (!command.options.empty()) text += "\noptions:\n";
   for (const Option& option : command.options) {
     const std::string letter = option.letter ? fmt::format("-{}, ", option.letter) : "";
-    const std::string name = fmt::format("{}{}{}", letter, option.name, option.argument == Word::none ? "" : " VALUE");
+    const std::string name = fmt::format("{}{}{}", letter, option.name,
+                                         option.argument == Word::none     ? ""
+                                         : option.argument == Word::folder ? " DIR"
+                                                                           : " VALUE");
     text += fmt::format("  {:<22}{}\n", name, option.meaning);
   }
   return text;
@@ -395,7 +435,8 @@ std::string help_text(const Command& command) {
 std::string help_text() {
   std::string text = "usage: stiefel COMMAND [options] [arguments]\n\n";
   for (const Command& command : commands()) text += fmt::format("  {:<12}{}\n", command.name, command.meaning);
-  return text + "\nRun `stiefel COMMAND --help` for the options of a command.\n";
+  return text +
+         "\nRun `stiefel help COMMAND` for the options of a command, and `stiefel --version` (-v) for the version.\n";
 }
 
 }  // namespace stiefel::cli

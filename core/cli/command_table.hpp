@@ -11,7 +11,7 @@
 namespace stiefel::cli {
 
 /// What a word on the command line may be, for completion.
-enum class Word { none, experiment, key, plugin_file, method, role, shell, folder, text };
+enum class Word { none, experiment, key, plugin_file, method, data_set, folder, text };
 
 struct Option {
   const char* name;  ///< with its dashes
@@ -23,9 +23,10 @@ struct Option {
 struct Command {
   const char* name;
   const char* arguments;  ///< as shown in help: "FILE [key=value...]"
-  Word first, further;    ///< of the arguments
+  Word first, further;    ///< of the arguments, after the action
   const char* meaning;
   std::vector<Option> options;
+  const char* actions = "";  ///< what the first argument may be, separated by blanks
 };
 
 const std::vector<Command>& commands();
@@ -50,8 +51,8 @@ struct Arguments {
 /// Throws Error for an option that the command does not have, with a suggestion.
 Arguments parse_arguments(std::string_view command, std::span<const std::string> words);
 
-/// The positive integer given by an option.
-long whole_number(const Arguments& arguments, const std::string& option, long otherwise);
+/// The whole number given by an option.
+long whole_number(const Arguments& arguments, const std::string& option, long otherwise, long least = 1);
 
 /// Entries of a list such as a,b,c; there is an empty one where nothing is between two commas.
 std::vector<std::string> split_at_commas(const std::string& text);

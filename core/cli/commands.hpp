@@ -25,6 +25,8 @@ int compare_command(std::span<const std::string> words);
 int diff_command(std::span<const std::string> words);
 int export_command(std::span<const std::string> words);
 int inspect_command(std::span<const std::string> words);
+int evaluate_command(std::span<const std::string> words);
+int predict_command(std::span<const std::string> words);
 int sample_command(std::span<const std::string> arguments);
 int reproduce_command(std::span<const std::string> words);
 int sweep_command(std::span<const std::string> arguments);
@@ -33,8 +35,5 @@ int slurm_command(std::span<const std::string> arguments);
 
 /// Prints the error that is being handled; returns its exit code.
 int tell_error();
-
-/// What `stiefel completion bash` prints.
-std::string bash_completion();
 
 }  // namespace stiefel::cli

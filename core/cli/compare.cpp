@@ -69,8 +69,25 @@ ComparableRuns read_all(const Arguments& arguments) {
   return found;
 }
 
+/// A metric that is known only of the final model is reached at no step that could be named.
+void demand_evaluations(const std::vector<ComparedRun>& runs) {
+  std::set<std::string> common = runs.front().reachable;
+  for (const ComparedRun& run : runs)
+    std::erase_if(common, [&](const std::string& name) { return !run.reachable.contains(name); });
+  for (const ComparedRun& run : runs) {
+    if (run.metric.empty() || run.reachable.contains(run.metric)) continue;
+    const std::string alike = "valid" + run.metric.substr(std::min(run.metric.find('_'), run.metric.size()));
+    throw Error(fmt::format("--reach: {} records {} of its final model only; {}", run.path.string(), run.metric,
+                            common.empty()
+                                ? "the runs have no metric in common that every evaluation records"
+                                : fmt::format("choose one that every evaluation records, such as --metric {}",
+                                              common.contains(alike) ? alike : *common.rbegin())));
+  }
+}
+
 /// A metric that no run has is a slip of the pen.
-void demand_metric(const Comparison& comparison, const Arguments& arguments, const std::set<std::string>& known) {
+void demand_metric(const Comparison& comparison, const Arguments& arguments, const std::vector<ComparedRun>& runs,
+                   const std::set<std::string>& known) {
   if (arguments.has("--metric") && comparison.metric.empty())
     throw Error(fmt::format("no run has the metric {}{}; name a column of /epochs, /final or /outcome",
                             arguments.value("--metric"),
@@ -78,6 +95,7 @@ void demand_metric(const Comparison& comparison, const Arguments& arguments, con
   if (arguments.has("--reach") && !comparison.metric.empty() && comparison.better == Better::unknown)
     throw Error(
         fmt::format("--reach: the runs do not record whether a higher or a lower {} is better", comparison.metric));
+  if (arguments.has("--reach")) demand_evaluations(runs);
 }
 
 std::string number_or_dash(double value, const char* form) {
@@ -227,7 +245,7 @@ int compare_command(std::span<const std::string> words) {
   const ComparableRuns found = read_all(arguments);
   Comparison comparison = compare(
       found.runs, arguments.has("--by") ? words_at_commas(arguments.value("--by")) : differing_keys(found.runs));
-  demand_metric(comparison, arguments, found.metrics);
+  demand_metric(comparison, arguments, found.runs, found.metrics);
   if (!arguments.has("--by")) warn_of_equal_seeds(comparison);
   if (arguments.has("--sort")) sort_groups(comparison, arguments.value("--sort"));
   const bool reach = arguments.has("--reach");
@@ -242,7 +260,7 @@ int compare_command(std::span<const std::string> words) {
     fmt::print("{}", latex(short_table(comparison, reach)));
   else
     fmt::print("{}", aligned(short_table(comparison, reach)));
-  return int(Exit::done);
+  return int(found.unreadable.empty() ? Exit::done : Exit::damaged);
 }
 
 }  // namespace stiefel::cli

@@ -42,7 +42,13 @@ class DataCommand {
   std::string state(const DataSet& set) const;
   void describe(const DataSet& set) const;
   nlohmann::json row(const DataSet& set) const;
+  struct Verdict {
+    std::string name, path = {};  // no path: the file is missing
+    std::string fault = {}, remark = "ok";
+  };
+  std::vector<Verdict> verdicts(const DataSet& set, bool complete) const;
   bool verify(const DataSet& set, bool complete) const;
+  bool verify_as_json(const std::vector<const DataSet*>& sets) const;
   std::vector<const SetFile*> missing(const DataSet& set) const;
   std::string by_hand(const DataSet& set, const std::vector<const SetFile*>& files) const;
   std::string address(const SetFile& file) const;
@@ -127,29 +133,64 @@ int DataCommand::list() const {
   return int(Exit::done);
 }
 
-/// Prints a line for each file that is present, and for missing ones if the set should be complete; true if all are
-/// fine.
-bool DataCommand::verify(const DataSet& set, bool complete) const {
-  bool sound = true;
-  if (set.files.empty() && complete) fmt::print("{}: its files are not listed, so nothing is verified\n", set.name);
+/// The files that are present, and missing ones if the set should be complete.
+std::vector<DataCommand::Verdict> DataCommand::verdicts(const DataSet& set, bool complete) const {
+  std::vector<Verdict> verdicts;
   for (const SetFile& file : set.files) {
     const auto found = find_file(set, file, directory_);
     if (!found && !complete) continue;
-    const std::string fault = !found ? "missing" : found->named ? fault_of(file, found->path) : "";
-    sound = sound && fault.empty();
-    fmt::print("{}: {}\n", found ? found->path.string() : file.name,
-               !fault.empty() ? fault
-               : found->named ? "ok"
-                              : "another form of " + file.name + ", with no known checksum");
+    Verdict verdict{file.name, found ? found->path.string() : ""};
+    if (!found)
+      verdict.fault = "missing";
+    else if (found->named)
+      verdict.fault = fault_of(file, found->path);
+    else
+      verdict.remark = fmt::format("another form of {}, with no known checksum", file.name);
+    verdicts.push_back(std::move(verdict));
+  }
+  return verdicts;
+}
+
+/// Prints a line for each of them; true if all are fine.
+bool DataCommand::verify(const DataSet& set, bool complete) const {
+  bool sound = true;
+  if (set.files.empty() && complete) fmt::print("{}: its files are not listed, so nothing is verified\n", set.name);
+  for (const Verdict& file : verdicts(set, complete)) {
+    sound = sound && file.fault.empty();
+    fmt::print("{}: {}\n", file.path.empty() ? file.name : file.path, file.fault.empty() ? file.remark : file.fault);
   }
   return sound;
 }
 
-int DataCommand::verify() const {
+/// Prints [{name, files: [{name, path, sound, message}]}]; true if all are fine.
+bool DataCommand::verify_as_json(const std::vector<const DataSet*>& sets) const {
+  const auto text = [](const std::string& value) { return value.empty() ? nlohmann::json() : nlohmann::json(value); };
   bool sound = true;
-  for (const DataSet& set : sets_)
-    if (chosen_.empty()) sound = verify(set, false) && sound;
-  for (const DataSet* set : chosen_) sound = verify(*set, true) && sound;
+  nlohmann::json rows = nlohmann::json::array();
+  for (const DataSet* set : sets) {
+    nlohmann::json files = nlohmann::json::array();
+    for (const Verdict& file : verdicts(*set, !chosen_.empty())) {
+      sound = sound && file.fault.empty();
+      files.push_back({{"name", file.name},
+                       {"path", text(file.path)},
+                       {"sound", file.fault.empty()},
+                       {"message", file.fault.empty() ? file.remark : file.fault}});
+    }
+    rows.push_back({{"name", set->name}, {"files", std::move(files)}});
+  }
+  fmt::print("{}\n", rows.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  return sound;
+}
+
+int DataCommand::verify() const {
+  std::vector<const DataSet*> sets = chosen_;
+  if (chosen_.empty())
+    for (const DataSet& set : sets_) sets.push_back(&set);
+  bool sound = true;
+  if (arguments_.has("--json"))
+    sound = verify_as_json(sets);
+  else
+    for (const DataSet* set : sets) sound = verify(*set, !chosen_.empty()) && sound;
   if (!sound)
     throw Error("files are missing or wrong (see above); run `stiefel data fetch NAME` for how to obtain them",
                 Exit::data);

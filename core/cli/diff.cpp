@@ -85,6 +85,17 @@ void shorten(std::string& a, std::string& b) {
   }
 }
 
+/// The first run, compared with the second bit by bit. When that fails, an error about the second if it cannot be read
+/// alone: it is compared with itself.
+RunData compared(const std::filesystem::path& path, const std::filesystem::path& other) {
+  try {
+    return read(path, other.string());
+  } catch (const Error&) {
+    read(other, other.string());
+    throw;
+  }
+}
+
 constexpr std::size_t most_places = 10;
 
 }  // namespace
@@ -97,7 +108,7 @@ int diff_command(std::span<const std::string> words) {
     paths.push_back(find_run(name));
     if (!is_directory(paths.back())) throw Error(fmt::format("{} is not a run folder", name));
   }
-  const RunData b = read(paths[1], ""), a = read(paths[0], paths[1].string());
+  const RunData b = read(paths[1], ""), a = compared(paths[0], paths[1]);
   TextTable table{{"", "key", paths[0].string(), paths[1].string()}, {false, false, false, false}, {}};
   add_rows("configuration", a.configuration, b.configuration, false, table);
   add_rows("provenance", provenance_of(a), provenance_of(b), false, table);

@@ -2,23 +2,45 @@
 #include <fmt/format.h>
 
 #include <stiefel/error.hpp>
+#include "base/atomic_file.hpp"
 #include "base/printable.hpp"
 #include "base/say.hpp"
 #include "results/analysis/isolated_reader.hpp"
 #include "results/analysis/run_tables.hpp"
 #include "results/record/run_directory.hpp"
+#include "training/weights.hpp"
 
 #include "cli/command_table.hpp"
 #include "cli/commands.hpp"
+#include "cli/running.hpp"
 #include "cli/table_text.hpp"
 
 namespace stiefel::cli {
+namespace {
+
+void export_weights(const Arguments& arguments) {
+  const std::filesystem::path run = run_folder(arguments.positional.front()), target = arguments.value("--weights"),
+                              network = chosen_network(run, arguments);
+  Registry registry = found_plugins();
+  const LoadedExperiment loaded = load_experiment(run / "config.yaml", {"threads=1"}, registry);
+  RunOptions options;
+  look_where_it_was_started(run, arguments, options);
+  const std::map<std::string, std::string> about{{"stiefel_version", STIEFEL_VERSION},
+                                                 {"run_id", absolute(run).filename().string()}};
+  replace_file(target, exported_weights(loaded, registry, options, network, about));
+  fmt::print("{}\n", target.string());
+}
+
+}  // namespace
 
 int export_command(std::span<const std::string> words) {
   const Arguments arguments = parse_arguments("export", words);
   if (arguments.positional.size() != 1) throw Error("name the folder of one run: stiefel export RUN --csv");
-  const bool csv = arguments.has("--csv"), tensorboard = arguments.has("--tensorboard");
-  if (!csv && !tensorboard) throw Error("choose a format: --csv, --tensorboard or both");
+  const bool csv = arguments.has("--csv"), tensorboard = arguments.has("--tensorboard"),
+             weights = arguments.has("--weights");
+  if (!csv && !tensorboard && !weights) throw Error("choose what to write: --csv, --tensorboard or --weights FILE");
+  if (weights) export_weights(arguments);
+  if (!csv && !tensorboard) return int(Exit::done);
   const RunData run = read_runs({find_run(arguments.positional.front())}, export_request()).at(0);
   if (!run.unreadable.empty())
     throw Error(fmt::format("cannot read {}: {}", run.path.string(), printable(run.unreadable)), Exit::damaged);

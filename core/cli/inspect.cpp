@@ -11,7 +11,6 @@
 #include "base/atomic_file.hpp"
 #include "base/say.hpp"
 #include "config/load.hpp"
-#include "training/checkpoint.hpp"
 #include "training/inspect.hpp"
 
 #include "cli/command_table.hpp"
@@ -21,27 +20,6 @@
 
 namespace stiefel::cli {
 namespace {
-
-/// best, last, or the number of a step.
-std::filesystem::path network_of(const std::filesystem::path& run, const std::string& which) {
-  const bool step =
-      !which.empty() && std::all_of(which.begin(), which.end(), [](char c) { return c >= '0' && c <= '9'; });
-  if (which != "best" && which != "last" && !step)
-    throw Error(fmt::format("--checkpoint must be best, last or a step number, got '{}'", which));
-  const std::string name = step ? fmt::format("step_{:0>8}", which) : which;
-  const std::filesystem::path path = network_path(run, name);
-  if (!exists(path)) {
-    std::vector<std::string> have;
-    if (is_directory(path.parent_path()))
-      for (const auto& entry : std::filesystem::directory_iterator(path.parent_path()))
-        if (entry.path().extension() == ".h5") have.push_back(entry.path().stem().string());
-    std::sort(have.begin(), have.end());
-    throw Error(fmt::format(
-        "there is no {}; {}", path.string(),
-        have.empty() ? "the run has not saved a network yet" : fmt::format("choose from {}", fmt::join(have, ", "))));
-  }
-  return path;
-}
 
 const char* name_of(Manifold manifold) {
   switch (manifold) {
@@ -164,12 +142,10 @@ int inspect_command(std::span<const std::string> words) {
   const Arguments arguments = parse_arguments("inspect", words);
   if (arguments.positional.size() != 1) throw Error("name the folder of one run: stiefel inspect RUN");
   const std::filesystem::path directory = run_folder(arguments.positional.front());
-  const std::filesystem::path network = network_of(directory, arguments.value("--checkpoint", "best"));
+  const std::filesystem::path network = chosen_network(directory, arguments, "--checkpoint");
   Registry registry = found_plugins();
   const LoadedExperiment loaded = load_experiment(directory / "config.yaml", {"threads=1"}, registry);
-  RunOptions options;
-  options.data_directory = data_directory(arguments);
-  const Inspection found = inspect(loaded, registry, options, network);
+  const Inspection found = inspect(loaded, registry, network);
   arguments.has("--json") ? print_json(found) : print_tables(found);
   if (arguments.has("--output")) save_arrays(found, arguments.value("--output"));
   return int(Exit::done);

@@ -18,14 +18,16 @@ int list_command(std::span<const std::string> words) {
   nlohmann::json rows = nlohmann::json::array();
   for (const PluginFile& file : registry.files()) {
     for (const Entry* entry : file.entries) {
+      const bool used = &registry.find(entry->role, entry->name) == entry;
       rows.push_back({{"name", entry->name},
                       {"role", name_of(entry->role)},
                       {"version", file.version},
                       {"file", file.path.string()},
+                      {"used", used},
                       {"meaning", entry->meaning}});
       if (!arguments.has("--json"))
-        fmt::print("{:<22} {:<16} {:<8} {}\n", entry->name, name_of(entry->role), printable(file.version),
-                   printable(file.path.string()));
+        fmt::print("{:<22} {:<16} {:<8} {}{}\n", entry->name, name_of(entry->role), printable(file.version),
+                   printable(file.path.string()), used ? "" : " (not used)");
     }
     if (file.unusable.empty()) continue;
     rows.push_back({{"file", file.path.string()}, {"unusable", file.unusable}});

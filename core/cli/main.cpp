@@ -41,6 +41,8 @@ const std::map<std::string, Run, std::less<>> runners = {
     {"reproduce", reproduce_command},
     {"worker", worker_command},
     {"slurm", slurm_command},
+    {"evaluate", evaluate_command},
+    {"predict", predict_command},
     {"sample", sample_command},
     {"top", top_command},
     {"compare", compare_command},
@@ -61,10 +63,11 @@ const std::map<std::string, Run, std::less<>> runners = {
 
 int dispatch(const std::vector<std::string>& words) {
   if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
-    fmt::print("{}", help_text());
+    const bool of_command = words.size() > 1 && words[0] == "help";
+    fmt::print("{}", of_command ? help_text(find_command(words[1])) : help_text());
     return int(words.empty() ? Exit::usage : Exit::done);
   }
-  if (words[0] == "--version") {
+  if (words[0] == "--version" || words[0] == "-v") {
     fmt::print("stiefel {}\nBLAS: {} kernels of {}\nSIMD: {}\n", STIEFEL_VERSION, blas_core(), blas_configuration(),
                product_target());
     return int(Exit::done);

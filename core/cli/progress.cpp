@@ -38,12 +38,18 @@ std::string duration_text(double seconds) {
   return fmt::format("{} h {:02} min", s / 3600, s % 3600 / 60);
 }
 
+std::string rate_text(double rate) {
+  if (!(rate >= 999.5 && rate < 1e15)) return fmt::format("{:.3g}", rate);
+  const double unit = std::pow(10, std::floor(std::log10(rate)) - 2);
+  return fmt::format("{}", fmt::group_digits(std::int64_t(std::round(rate / unit) * unit)));
+}
+
 std::string progress_line(const Progress& p, int width) {
   const double fraction = double(p.step) / double(std::max<Index>(p.steps, 1));
   const double left = p.step > 0 ? p.seconds / double(p.step) * double(p.steps - p.step) : std::nan("");
   std::string line = fmt::format("{:3.0f} %  step {}/{}  loss {:.4g}", 100 * fraction, p.step, p.steps, p.loss);
   if (std::isfinite(p.best)) line += fmt::format("  best {:.4g}", p.best);
-  if (p.seconds > 0) line += fmt::format("  {:.3g} steps/s", double(p.step) / p.seconds);
+  if (p.seconds > 0) line += fmt::format("  {} steps/s", rate_text(double(p.step) / p.seconds));
   line += "  left " + duration_text(left);
   if (int(line.size()) > width - 1) line.resize(std::size_t(std::max(0, width - 1)));
   return line;

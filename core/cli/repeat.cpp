@@ -29,6 +29,7 @@ int repeat_command(std::span<const std::string> words) {
   Registry registry = found_plugins();
   const LoadedExperiment loaded = load_experiment(original / "config.yaml", overrides, registry);
   RunOptions options = running_options(arguments, "repeat", words);
+  look_where_it_was_started(original, arguments, options);
   options.output = arguments.value("--output", "repeats");
   if (std::filesystem::weakly_canonical(options.output / loaded.experiment.name / loaded.id) ==
       std::filesystem::weakly_canonical(original))

@@ -1,8 +1,13 @@
 // `stiefel report`: the results of runs as one HTML file with figures and tables.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
 #include <stiefel/error.hpp>
 #include "base/atomic_file.hpp"
+#include "base/printable.hpp"
 #include "base/say.hpp"
 #include "results/analysis/isolated_reader.hpp"
 #include "results/analysis/report/convert.hpp"
@@ -10,8 +15,10 @@
 
 #include "cli/command_table.hpp"
 #include "cli/commands.hpp"
+#include "cli/serve.hpp"
 
 namespace stiefel::cli {
+namespace fs = std::filesystem;
 namespace {
 
 std::string figure_format(const Arguments& arguments) {
@@ -22,20 +29,73 @@ std::string figure_format(const Arguments& arguments) {
   return format;
 }
 
+struct Report {
+  report::Study study;
+  std::vector<report::Section> sections;
+  std::string html;
+};
+
+Report report_of(const Arguments& arguments) {
+  report::StudyBuilder builder(arguments.value("--metric"), words_at_commas(arguments.value("--by")));
+  read_runs(find_runs(arguments.positional), report::report_request(),
+            [&](RunData&& run) { builder.take(std::move(run)); });
+  Report made{builder.finish(), {}, {}};
+  made.sections = report::figures_of(made.study, words_at_commas(arguments.value("--against")));
+  made.html = report::page(made.study, made.sections, arguments.value("--title"));
+  return made;
+}
+
+/// The page of the runs as they are now, made again only when one of them has changed.
+class ServedReport {
+ public:
+  explicit ServedReport(const Arguments& arguments) : arguments_(arguments) {}
+
+  Page page() {
+    std::vector<std::pair<std::string, fs::file_time_type>> versions;
+    for (const fs::path& run : find_runs(arguments_.positional)) {
+      std::error_code gone;
+      versions.emplace_back(run.string(), fs::last_write_time(run / "results.h5", gone));
+    }
+    if (versions != versions_) {
+      const Report made = report_of(arguments_);
+      const std::vector<const RunData*> runs = made.study.runs();
+      page_.html = made.html;
+      page_.growing = std::ranges::any_of(runs, [](const RunData* run) { return run->status.state == "running"; });
+      versions_ = std::move(versions);
+    }
+    return page_;
+  }
+
+ private:
+  const Arguments& arguments_;
+  std::vector<std::pair<std::string, fs::file_time_type>> versions_;
+  Page page_;
+};
+
+int serve_report(const Arguments& arguments) {
+  for (const char* other : {"--output", "--figures", "--pdf"})
+    if (arguments.has(other)) throw Error(fmt::format("--serve writes nothing; leave {} out", other));
+  const Index port = whole_number(arguments, "--port", 8000, 0);
+  if (port > 65535) throw Error(fmt::format("--port must be at most 65535, got {}", port));
+  ServedReport report(arguments);
+  report.page();  // an error is better told at once
+  serve(
+      std::uint16_t(port), [&] { return report.page(); },
+      [](const std::string& address) { say("serving the report at {} until Ctrl-C\n", address); });
+  return int(Exit::done);
+}
+
 }  // namespace
 
 int report_command(std::span<const std::string> words) {
   const Arguments arguments = parse_arguments("report", words);
   if (arguments.positional.empty()) throw Error("name folders of runs: stiefel report runs/NAME");
   const std::string format = figure_format(arguments);
-  report::StudyBuilder builder(arguments.value("--metric"), words_at_commas(arguments.value("--by")));
-  read_runs(find_runs(arguments.positional), report::report_request(),
-            [&](RunData&& run) { builder.take(std::move(run)); });
-  const report::Study study = builder.finish();
-  for (const RunData& run : study.unreadable) say("stiefel: {}: {}\n", run.path.string(), run.unreadable);
-  const std::vector<report::Section> sections =
-      report::figures_of(study, words_at_commas(arguments.value("--against")));
-  const std::string html = report::page(study, sections, arguments.value("--title"));
+  if (arguments.has("--serve")) return serve_report(arguments);
+  if (arguments.has("--port")) throw Error("--port needs --serve");
+  const auto [study, sections, html] = report_of(arguments);
+  for (const RunData& run : study.unreadable)
+    say("unreadable: {}: {}\n", printable(run.path.string()), printable(run.unreadable));
   const bool other = arguments.has("--figures") || arguments.has("--pdf");
   if (arguments.has("--figures")) report::write_figures(sections, arguments.value("--figures"), format);
   if (arguments.has("--pdf")) report::print_page(html, arguments.value("--pdf"));
@@ -44,7 +104,7 @@ int report_command(std::span<const std::string> words) {
     replace_file(output, html);
     fmt::print("{}\n", output);
   }
-  return int(Exit::done);
+  return int(study.unreadable.empty() ? Exit::done : Exit::damaged);
 }
 
 }  // namespace stiefel::cli

@@ -2,6 +2,8 @@
 // what was published.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "base/atomic_file.hpp"
@@ -88,8 +90,10 @@ fs::path report_folder(const PublishedResults& published, const Arguments& argum
 
 int report(const PublishedResults& published, const Reproduction& reproduction,
            const std::vector<const PublishedRow*>& chosen, const fs::path& output, const fs::path& to) {
-  const std::vector<ReproducedRow> all = reproduction.look(published.choose({}), to / record_name),
-                                   rows = reproduction.look(chosen, to / record_name);
+  const std::vector<ReproducedRow> all = reproduction.look(published.choose({}), to / record_name);
+  std::vector<ReproducedRow> rows;
+  std::ranges::copy_if(all, std::back_inserter(rows),
+                       [&](const ReproducedRow& row) { return std::ranges::find(chosen, row.row) != chosen.end(); });
   fs::create_directories(to);
   fs::create_directories(output);
   const fs::path document = (to / "REPRODUCTION.md").lexically_normal(), page = output / "reproduction.html";

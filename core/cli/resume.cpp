@@ -23,6 +23,7 @@ int resume_command(std::span<const std::string> words) {
   Registry registry = found_plugins();
   const LoadedExperiment loaded = load_experiment(directory / "config.yaml", overrides, registry);
   RunOptions options = running_options(arguments, "resume", words);
+  look_where_it_was_started(directory, arguments, options);
   return train(arguments, options, [&](RunObserver& observer) {
     return resume_experiment(directory, loaded, registry, options, allowed, observer);
   });

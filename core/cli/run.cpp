@@ -20,7 +20,9 @@ int run_command(std::span<const std::string> words) {
   const LoadedExperiment loaded = load_experiment(arguments.positional.front(), overrides, registry);
   RunOptions options = running_options(arguments, "run", words);
   if (arguments.has("--dry-run")) {
-    for (const std::string& line : dry_run(loaded, registry, options).lines) fmt::print("{}\n", line);
+    const DryRun dry = dry_run(loaded, registry, options);
+    for (const std::string& remark : dry.remarks) print_warning(remark);
+    for (const std::string& line : dry.lines) fmt::print("{}\n", line);
     return int(Exit::done);
   }
   return train(arguments, options,

@@ -5,14 +5,19 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <thread>
+#include "base/number_from.hpp"
 #include "base/printable.hpp"
 #include "base/say.hpp"
 #include "sdk/blas.hpp"
+#include "training/checkpoint.hpp"
+#include "training/checkpoint_index.hpp"
 
 #include "cli/commands.hpp"
 #include "cli/progress.hpp"
@@ -26,9 +31,26 @@ std::atomic<bool> save_wanted{false};
 bool followed = false;  // a worker passes signals on, and kills a run that is to end at once
 
 void stop_run(int number) {
+  end_line_after_interrupt(number);
   if (signal_number.exchange(number) != 0 && !followed) _exit(128 + number);
 }
 void save_run(int) { save_wanted = true; }
+
+std::string step_name(Index step) { return std::filesystem::path(step_file(step)).stem().string(); }
+
+/// The file of a network; throws Error that lists those of the run if it is not there.
+std::filesystem::path existing_network(const std::filesystem::path& run, const std::string& which) {
+  const std::filesystem::path path = network_path(run, which);
+  if (exists(path)) return path;
+  std::vector<std::string> have;
+  if (is_directory(path.parent_path()))
+    for (const auto& entry : std::filesystem::directory_iterator(path.parent_path()))
+      if (entry.path().extension() == ".h5") have.push_back(entry.path().stem().string());
+  std::ranges::sort(have);
+  throw Error(fmt::format(
+      "there is no {}; {}", path.string(),
+      have.empty() ? "the run has not saved a network yet" : fmt::format("choose from {}", fmt::join(have, ", "))));
+}
 
 }  // namespace
 
@@ -61,6 +83,42 @@ std::filesystem::path run_folder(const std::string& name) {
   return directory;
 }
 
+std::filesystem::path chosen_network(const std::filesystem::path& run, const Arguments& arguments) {
+  if (arguments.has("--last") && arguments.has("--step")) throw Error("choose one of --last and --step");
+  return existing_network(run, arguments.has("--step")   ? step_name(whole_number(arguments, "--step", 0, 0))
+                               : arguments.has("--last") ? "last"
+                                                         : "best");
+}
+
+std::filesystem::path chosen_network(const std::filesystem::path& run, const Arguments& arguments,
+                                     const std::string& option) {
+  const std::string given = arguments.value(option, "best");
+  const std::string which = given.ends_with(".h5") ? given.substr(0, given.size() - 3) : given;
+  if (which == "best" || which == "last") return existing_network(run, which);
+  const std::optional<Index> step = number_from<Index>(which.starts_with("step_") ? which.substr(5) : which);
+  if (!step || *step < 0) throw Error(fmt::format("{} must be best, last or a step number, got '{}'", option, given));
+  return existing_network(run, step_name(*step));
+}
+
+void look_where_it_was_started(const std::filesystem::path& run, const Arguments& arguments, RunOptions& options) {
+  const StartedIn started = started_in(run);
+  const bool data_there = !arguments.has("--data") && is_directory(started.data_directory);
+  const std::filesystem::path data = data_there ? started.data_directory.string() : data_directory(arguments);
+  if (!data.empty()) options.data_directory = absolute(data);
+  const bool other_task = std::ranges::any_of(arguments.positional, [](const std::string& word) {
+    return word.starts_with("task.") || word.starts_with("task=");
+  });
+  if (!other_task && is_directory(started.working_directory)) options.working_directory = started.working_directory;
+}
+
+void end_line_after_interrupt(int number) {
+  const int error = errno;
+  if (number == SIGINT && isatty(STDERR_FILENO)) {
+    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, "\n", 1);
+  }
+  errno = error;
+}
+
 void follow_worker() {
   const char* worker = std::getenv("STIEFEL_PARENT");
   if (!worker) return;
@@ -85,9 +143,10 @@ RunOptions running_options(const Arguments& arguments, const std::string& comman
 }
 
 int report(const RunSummary& summary) {
-  fmt::print("{}: {}\n", summary.state, printable_lines(summary.message));
+  const bool diverged = summary.exit_code == int(Exit::diverged);
+  if (!diverged) fmt::print("{}: {}\n", summary.state, printable_lines(summary.message));
   fmt::print("results: {}\n", (summary.directory / "results.h5").string());
-  if (summary.exit_code == int(Exit::diverged)) say("stiefel: {}\n", printable_lines(summary.message));
+  if (diverged) say("stiefel: {}\n", printable_lines(summary.message));
   return summary.exit_code;
 }
 
@@ -97,9 +156,11 @@ int train(const Arguments& arguments, RunOptions& options, const std::function<R
   if (const std::string slow = blas_warning(); !slow.empty() && ranks->first() && !arguments.has("--quiet"))
     print_warning(slow);
   try {
-    TerminalObserver observer(
-        choose_verbosity(arguments.has("--quiet") || !ranks->first(), !arguments.has("--no-progress")));
-    const RunSummary summary = work(observer);
+    const RunSummary summary = [&] {
+      TerminalObserver observer(
+          choose_verbosity(arguments.has("--quiet") || !ranks->first(), !arguments.has("--no-progress")));
+      return work(observer);
+    }();
     return ranks->first() ? report(summary) : summary.exit_code;
   } catch (...) {
     if (ranks->count() == 1) throw;

@@ -21,12 +21,25 @@ void print_warning(const std::string& sentence);
 /// The folder of a run, as given by a user; throws Error if it is not one.
 std::filesystem::path run_folder(const std::string& name);
 
+/// The file of the network that --last and --step choose, by default of the best one; throws Error if it is not there.
+std::filesystem::path chosen_network(const std::filesystem::path& run, const Arguments& arguments);
+/// The same of the one that `option` names: best, last, N or step_N, also with .h5.
+std::filesystem::path chosen_network(const std::filesystem::path& run, const Arguments& arguments,
+                                     const std::string& option);
+
 /// When a worker of a sweep started this process: it stops, with a checkpoint, when the worker is gone.
 void follow_worker();
+
+/// For a run that was started before: without --data its data sets are where they were, and relative paths in its
+/// experiment begin where they did, unless keys of its task are given now.
+void look_where_it_was_started(const std::filesystem::path& run, const Arguments& arguments, RunOptions& options);
 
 /// SIGINT, SIGTERM, SIGHUP and SIGXCPU are to stop, SIGUSR1 is to save unless `on_save` is null; after nohup, SIGHUP
 /// stays ignored. They come through even if the parent had blocked them.
 void catch_signals(void (*on_stop)(int), void (*on_save)(int) = nullptr);
+
+/// For a handler of SIGINT: what follows ^C on a terminal starts on its own line.
+void end_line_after_interrupt(int number);
 
 /// Data folder and command line; from here on SIGINT, SIGTERM and SIGHUP stop after the step, the second one at once,
 /// and SIGUSR1 asks for a checkpoint.

@@ -5,7 +5,6 @@
 
 #include "base/number_from.hpp"
 #include "config/load.hpp"
-#include "training/checkpoint.hpp"
 #include "training/sample.hpp"
 
 #include "cli/command_table.hpp"
@@ -31,14 +30,7 @@ int sample_command(std::span<const std::string> words) {
   if (arguments.positional.size() != 1) throw Error("name the folder of one run: stiefel sample RUN");
   const std::filesystem::path directory = run_folder(arguments.positional.front());
   SampleOptions options;
-  const std::string which = arguments.value("--network", "best");
-  if (which != "best" && which != "last" && (!which.starts_with("step_") || which.find('/') != which.npos))
-    throw Error(fmt::format("--network must be best, last or step_N, got '{}'", which));
-  options.network = network_path(directory, which);
-  if (!exists(options.network))
-    throw Error(
-        fmt::format("there is no {}: the run has not been evaluated yet; or choose another network with --network",
-                    options.network.string()));
+  options.network = chosen_network(directory, arguments, "--network");
   options.length = number_option<Index>(arguments, "--length", options.length, 0);
   options.temperature = number_option<double>(arguments, "--temperature", options.temperature, 0);
   options.seed = number_option<std::uint64_t>(arguments, "--seed", options.seed, 0);
@@ -47,7 +39,7 @@ int sample_command(std::span<const std::string> words) {
   Registry registry = found_plugins();
   const LoadedExperiment loaded = load_experiment(directory / "config.yaml", {"threads=1"}, registry);
   RunOptions run;
-  run.data_directory = data_directory(arguments);
+  look_where_it_was_started(directory, arguments, run);
   sample(loaded, registry, run, options, [](std::string_view text) { fmt::print("{}", text); });
   fmt::print("\n");
   return int(Exit::done);

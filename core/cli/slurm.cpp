@@ -12,7 +12,7 @@ namespace stiefel::cli {
 
 int slurm_command(std::span<const std::string> words) {
   const Arguments arguments = parse_arguments("slurm", words);
-  if (arguments.positional.empty()) throw Error("name the folder of a sweep: stiefel slurm DIR [-- options of sbatch]");
+  if (arguments.positional.empty()) throw Error("name the folder of a sweep: stiefel slurm DIR [-- SBATCH_OPTION...]");
   SlurmOptions options;
   options.array_limit = whole_number(arguments, "--array-limit", options.array_limit);
   options.jobs = whole_number(arguments, "--jobs", 0);

@@ -5,9 +5,14 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <charconv>
+#include <climits>
 #include <cstdlib>
+#include <cstring>
 #include <initializer_list>
+#include <span>
 #include <string_view>
 
 #include <stiefel/error.hpp>
@@ -16,16 +21,28 @@
 namespace stiefel::cli {
 namespace {
 
-constexpr std::size_t most_parts = 12;
+constexpr std::size_t most_parts = 16;
+
+/// The folder of the run whose log is `log`, in `memory`; empty without one.
+std::string_view folder_of(int log, std::span<char> memory) noexcept {
+  if (log < 0) return {};
+  char link[32] = "/proc/self/fd/";
+  *std::to_chars(link + std::strlen(link), link + sizeof link - 1, log).ptr = '\0';
+  const ssize_t size = readlink(link, memory.data(), memory.size());
+  const std::string_view file(memory.data(), std::size_t(std::max<ssize_t>(size, 0)));
+  return file.substr(0, std::min(file.rfind('/'), file.size()));
+}
 
 /// Writes with one call, so that no other output is interleaved.
-void write_line(int descriptor, std::string_view beginning, std::initializer_list<std::string_view> sentence) noexcept {
+void write_line(int descriptor, std::string_view beginning, std::initializer_list<std::string_view> sentence,
+                std::string_view run) noexcept {
   std::array<iovec, most_parts> parts;
   std::size_t count = 0;
   const auto add = [&](std::string_view text) { parts[count++] = {const_cast<char*>(text.data()), text.size()}; };
   add(beginning);
   for (const std::string_view part : sentence)
-    if (count + 1 < most_parts) add(part);
+    if (count + 4 < most_parts) add(part);
+  if (!run.empty()) add("; resume the run from its last checkpoint with: stiefel resume '"), add(run), add("'");
   add("\n");
   [[maybe_unused]] const auto written = writev(descriptor, parts.data(), int(count));
 }
@@ -34,12 +51,13 @@ void write_line(int descriptor, std::string_view beginning, std::initializer_lis
 void tell_the_end(std::initializer_list<std::string_view> sentence) noexcept {
   static std::atomic_flag ending;
   while (ending.test_and_set()) pause();
-  write_line(STDERR_FILENO, isatty(STDERR_FILENO) ? "\nstiefel: " : "stiefel: ",
-             sentence);  // there may be a progress line on a terminal
-  if (const int log = log_of_run; log >= 0) write_line(log, "failed: ", sentence);
+  static char memory[PATH_MAX];
+  const int log = log_of_run;
+  const std::string_view run = folder_of(log, memory);
+  write_line(STDERR_FILENO, isatty(STDERR_FILENO) ? "\nstiefel: " : "stiefel: ", sentence,
+             run);  // there may be a progress line on a terminal
+  if (log >= 0) write_line(log, "failed: ", sentence, run);
 }
-
-constexpr std::string_view go_on = "; resume a run from its last checkpoint with: stiefel resume RUN";
 
 struct Crash {
   int signal;
@@ -58,12 +76,12 @@ void on_crash(int number, siginfo_t* info, void*) {
     if (crash.signal == number) name = crash.name;
   const bool sent = info->si_code <= 0 && info->si_pid != getpid();
   if (sent)
-    tell_the_end({"another process sent the signal for ", name, go_on});
+    tell_the_end({"another process sent the signal for ", name});
   else if (const PluginCall* call = PluginCall::innermost())
     tell_the_end({"the program crashed (", name, ") in ", call->verb, "() of ", call->plugin, " (", call->file,
-                  "): most likely a bug in the plugin; test it with `stiefel check`", go_on});
+                  "): most likely a bug in the plugin; test it with `stiefel check`"});
   else
-    tell_the_end({"the program crashed (", name, "), a bug in stiefel itself: please report it", go_on});
+    tell_the_end({"the program crashed (", name, "), a bug in stiefel itself: please report it"});
   sigaction(number, &before[number], nullptr);
   raise(number);  // comes when this has returned
 }
@@ -74,7 +92,7 @@ void on_exit_call(int, void*) {
   const PluginCall* call = PluginCall::innermost();
   if (!call || getpid() != process) return;
   tell_the_end({"exit() was called in ", call->verb, "() of ", call->plugin, " (", call->file,
-                "); let the plugin throw stiefel::Error", go_on});
+                "); let the plugin throw stiefel::Error"});
   _exit(int(Exit::plugin));
 }
 
@@ -83,7 +101,7 @@ void on_exit_call(int, void*) {
 std::atomic<int> log_of_run{-1};
 
 void end_out_of_memory() noexcept {
-  tell_the_end({"out of memory; make the batch, the network or the sequences smaller, or free memory", go_on});
+  tell_the_end({"out of memory; make the batch, the network or the sequences smaller, or free memory"});
   _exit(int(Exit::exhausted));
 }
 

@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <ranges>
 #include <thread>
 
 #include "base/atomic_file.hpp"
+#include "base/printable.hpp"
 #include "base/say.hpp"
 #include "sweep/halving.hpp"
 #include "sweep/worker.hpp"
@@ -44,7 +46,8 @@ int plan_and_work(const Arguments& arguments, std::span<const std::string> words
     say("{} combinations of values give {} runs: some are equivalent\n", sweep->combinations, sweep->runs.size());
   if (arguments.has("--dry-run")) {
     fmt::print("id\t{}\n", fmt::join(sweep->keys, "\t"));
-    for (const SweepRun& one : sweep->runs) fmt::print("{}\t{}\n", one.id, fmt::join(one.values, "\t"));
+    for (const SweepRun& one : sweep->runs)
+      fmt::print("{}\t{}\n", one.id, fmt::join(one.values | std::views::transform(printable), "\t"));
     return int(Exit::done);
   }
   const fs::path path = arguments.value("--output", (fs::path("sweeps") / sweep->name).string());

@@ -12,6 +12,8 @@
 namespace stiefel::cli {
 namespace {
 
+constexpr std::size_t widest_cell = 200;
+
 /// Bytes of the character at the beginning of a text that is not empty.
 std::size_t character(std::string_view text) { return std::max<std::size_t>(utf8_length(text, 0), 1); }
 
@@ -114,15 +116,16 @@ std::string shortened(std::string_view text, std::size_t columns, std::string_vi
 }
 
 std::string aligned(const TextTable& table) {
+  const auto cell = [](const std::string& text) { return shortened(printable(text), widest_cell, "…"); };
   std::vector<std::size_t> widths;
   for (std::size_t i = 0; i < table.header.size(); ++i) {
-    widths.push_back(columns_of(table.header[i]));
-    for (const auto& row : table.rows) widths[i] = std::max(widths[i], columns_of(printable(row[i])));
+    widths.push_back(columns_of(cell(table.header[i])));
+    for (const auto& row : table.rows) widths[i] = std::max(widths[i], columns_of(cell(row[i])));
   }
   const auto write = [&](const std::vector<std::string>& row) {
     std::string text = line(row, "  ", [&](std::size_t i) {
-      const std::string cell = printable(row[i]), blanks(widths[i] - std::min(widths[i], columns_of(cell)), ' ');
-      return table.numeric[i] ? blanks + cell : cell + blanks;
+      const std::string shown = cell(row[i]), blanks(widths[i] - columns_of(shown), ' ');
+      return table.numeric[i] ? blanks + shown : shown + blanks;
     });
     text.resize(text.find_last_not_of(' ') + 1);
     return text + "\n";
@@ -132,7 +135,7 @@ std::string aligned(const TextTable& table) {
 
 std::string csv(const TextTable& table) {
   const auto write = [](const std::vector<std::string>& row) {
-    return line(row, ",", [&](std::size_t i) { return csv_field(printable(row[i])); }) + "\n";
+    return line(row, ",", [&](std::size_t i) { return csv_field(row[i]); }) + "\n";
   };
   return write(table.header) + all_lines(table, write);
 }

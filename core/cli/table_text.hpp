@@ -20,6 +20,7 @@ std::string cut(std::string_view text, std::size_t columns);
 /// The beginning and the end of the text with `mark` for what is omitted, at most this many columns.
 std::string shortened(std::string_view text, std::size_t columns, std::string_view mark);
 
+/// For terminals: cells of at most 200 columns.
 std::string aligned(const TextTable& table);
 std::string csv(const TextTable& table);
 std::string markdown(const TextTable& table);

@@ -6,9 +6,10 @@ namespace {
 
 constexpr char parametrisation_source[] =
     R"(// W = (I + A)⁻¹(I − A) with A skew-symmetric, an orthogonal matrix; θ holds the strict lower triangle of A, by columns.
+//
+//   M = (I + A)⁻¹      W = 2M − I      dW = −2 M dA M
+#include <stiefel/linear_algebra.hpp>
 #include <stiefel/plugin.hpp>
-
-#include <Eigen/LU>
 
 namespace {
 using namespace stiefel;
@@ -20,7 +21,7 @@ template <class S> class CLASS final : public Dense<S> {
     void describe(Schema& s) { s.field("angle", angle, "standard deviation of the initial entries of A").at_least(0); }
   };
   CLASS(const Options& options, Shape shape)
-      : Dense<S>(shape.square("NAME")), angle_(options.angle), I_(Matrix<S>::Identity(shape.rows, shape.rows)), A_(I_) {}
+      : Dense<S>(shape.square("NAME")), angle_(options.angle) {}
 
   std::vector<BlockSpec> blocks() const override { return {{"A", this->rows() * (this->rows() - 1) / 2}}; }
   void initialise(Blocks<S> theta, Rng& rng) const override {
@@ -28,23 +29,27 @@ template <class S> class CLASS final : public Dense<S> {
   }
 
   void materialise(CBlocks<S> theta, Mat<S> W) override {
-    skew(theta[0], view(A_));
-    lu_.compute(I_ + A_);
-    W = lu_.solve(I_ - A_);
+    skew(theta[0], W);
+    W.diagonal().array() += 1;
+    invert(W);
+    M_ = W;
+    W *= 2;
+    W.diagonal().array() -= 1;
   }
-  // (I + A) dW = −dA (W + I): the gradient of A is −(I + A)⁻ᵀ W̅ (W + I)ᵀ.
-  void pullback(CBlocks<S>, CMat<S> W, CMat<S> dW, Blocks<S> dtheta) override {
-    const Matrix<S> right = -dW * (W + I_).transpose();
-    const Matrix<S> dA = lu_.transpose().solve(right);
-    add_skew(dtheta[0], cview(dA));
+  // The gradient of A is −2 Mᵀ W̅ Mᵀ.
+  void pullback(CBlocks<S>, CMat<S>, CMat<S> dW, Blocks<S> dtheta) override {
+    Matrix<S> left(M_.rows(), M_.cols()), dA(M_.rows(), M_.cols());
+    multiply(transposed(M_), dW, view(left));
+    multiply(left, transposed(M_), view(dA));
+    dA *= -2;
+    add_skew(dtheta[0], dA);
   }
 
   Claim claim() const override { return {Claim::orthogonal}; }
 
  private:
   double angle_;
-  Matrix<S> I_, A_;  // n × n
-  Eigen::PartialPivLU<Matrix<S>> lu_;
+  Matrix<S> M_;  // n × n
 };
 
 }  // namespace
@@ -77,7 +82,7 @@ template <class S> class CLASS final : public Cell<S> {
   void forward(Chunk<S>& chunk, const Maps<S>& maps, CBlocks<S>, Scratch<S>& scratch) const override {
     for (Index t = 0; t < chunk.steps; ++t) {
       Mat<S> u = rows_of(chunk.at(t), 0, n_), h = rows_of(chunk.at(t), n_, n_);
-      const CMat<S> before = previous(chunk, t);
+      const CMat<S> before = rows_of(chunk.before(t), n_, n_);
       maps.add(0, 1, before, u, scratch);
       u = u.array().tanh();
       h = (1 - alpha_) * before + alpha_ * u;
@@ -88,21 +93,16 @@ template <class S> class CLASS final : public Cell<S> {
                 Scratch<S>& scratch) const override {
     for (Index t = chunk.steps - 1; t >= 0; --t) {
       const Mat<S> u = rows_of(chunk.at(t), 0, n_);
-      Mat<S> delta = chunk.step(chunk.delta, t), g = view(chunk.dstate.leftCols(u.cols()));
-      if (doutput.cols() > 0) g += chunk.step(doutput, t);
-      if (chunk.dhidden.cols() > 0) chunk.step(chunk.dhidden, t) = g;
+      Mat<S> delta = chunk.step(chunk.delta, t), g = chunk.receive(t, doutput);
       delta = alpha_ * g.array() * (1 - u.array().square());
       if (chunk.message_clip > 0) delta = delta.cwiseMax(-chunk.message_clip).cwiseMin(chunk.message_clip);
       g *= 1 - alpha_;
-      maps.add_adjoint(0, 1, cview(delta), g, scratch);
+      maps.add_adjoint(0, 1, delta, g, scratch);
     }
-    sink.map(0, 1, cview(chunk.saved.middleRows(n_, n_).leftCols(chunk.steps * chunk.columns)), cview(chunk.delta));
+    sink.map(0, 1, rows_of(chunk.all_before(), n_, n_), chunk.delta);
   }
 
  private:
-  // h_{t−1} of the sequences that are alive at t.
-  CMat<S> previous(const Chunk<S>& chunk, Index t) const { return cview(chunk.at(t - 1).middleRows(n_, n_).leftCols(chunk.active[t])); }
-
   Index n_;
   S alpha_;
 };

@@ -133,7 +133,7 @@ std::vector<std::string> cells(const ProgressReader& run) {
           begun && latest.steps > 0 ? fmt::format("{:.0f} %", 100.0 * double(latest.step) / double(latest.steps)) : "-",
           short_number(latest.loss),
           short_number(latest.best),
-          running && latest.step_seconds > 0 ? fmt::format("{:.3g}", 1 / latest.step_seconds) : "-",
+          running && latest.step_seconds > 0 ? rate_text(1 / latest.step_seconds) : "-",
           running ? duration_text(run.seconds_left()) : "-"};
 }
 

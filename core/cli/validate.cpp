@@ -1,7 +1,6 @@
 // `stiefel validate FILE [key.path=value...]`: is the experiment in order, and what would be run.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdio>
 
 #include "base/printable.hpp"
@@ -19,8 +18,9 @@ namespace {
 
 std::string summary(const LoadedExperiment& loaded) {
   const Experiment& e = loaded.experiment;
-  std::string maps = e.model.recurrent.plugin;
-  for (const RecurrentMap& map : e.model.maps) maps += fmt::format(", {}: {}", map.name, map.plugin);
+  std::vector<std::string> maps;
+  if (e.model.recurrent.entry) maps.push_back(e.model.recurrent.plugin);
+  for (const RecurrentMap& map : e.model.maps) maps.push_back(fmt::format("{}: {}", map.name, map.plugin));
   std::string optimizers;
   for (const OptimizerGroup& group : e.optimizer) {
     optimizers += (optimizers.empty() ? "" : "; ") + group.plugin;
@@ -32,16 +32,17 @@ std::string summary(const LoadedExperiment& loaded) {
   const auto line = [](const char* key, const std::string& value) { return fmt::format("  {:<11}{}\n", key, value); };
   return line("run", fmt::format("{}/{}", e.name, loaded.id)) + line("task", e.task.plugin) +
          line("cell", fmt::format("{}, {} hidden units, {}", e.model.cell.plugin, e.model.hidden, e.scalar)) +
-         line("recurrent", maps) + line("optimizer", optimizers) +
+         line("recurrent", maps.empty() ? "none" : fmt::format("{}", fmt::join(maps, ", "))) +
+         line("optimizer", optimizers) +
          line("training", fmt::format("{}, batches of {}, seed {}", length, e.train.batch, e.seed));
 }
 
-/// Why the network cannot be built to see whether all fits, when that is because of the data.
+/// Why it cannot be seen whether all fits, when that is because of the data.
 std::string fault_of_data(const LoadedExperiment& loaded, Registry& registry, const Arguments& arguments) {
   RunOptions options;
   options.data_directory = data_directory(arguments);
   try {
-    try_to_build(loaded, registry, options);
+    for (const std::string& remark : check_experiment(loaded, registry, options)) print_warning(remark);
   } catch (const Error& error) {
     if (error.code() != Exit::data) throw;
     return error.what();
@@ -57,7 +58,7 @@ int validate_command(std::span<const std::string> words) {
   const std::string& file = arguments.positional.front();
   const std::vector<std::string> overrides(arguments.positional.begin() + 1, arguments.positional.end());
   Registry registry = found_plugins();
-  bool built = false;
+  bool loads = false;
   try {
     if (const std::optional<Sweep> sweep = load_sweep(file, overrides, registry)) {
       for (const char* of_one : {"--resolved", "--origins"})
@@ -72,18 +73,18 @@ int validate_command(std::span<const std::string> words) {
     if (arguments.has("--resolved")) fmt::print("{}", loaded.resolved_yaml);
     if (arguments.has("--origins")) fmt::print("{}\n", fmt::join(loaded.origins, "\n"));
     if (arguments.has("--resolved") || arguments.has("--origins")) return int(Exit::done);
-    built = true;
+    loads = true;
     const std::string fault = fault_of_data(loaded, registry, arguments);
     fmt::print("{}: valid{}\n{}", printable(file), fault.empty() ? "" : " as far as can be checked without its data",
                summary(loaded));
     if (fault.empty()) return int(Exit::done);
-    say("{}: cannot build it: {}\n", printable(file), printable_lines(fault));
+    say("{}: cannot check it further: {}\n", printable(file), printable_lines(fault));
     return int(Exit::data);
   } catch (const Error& error) {
-    const std::string text = error.what();
-    const auto count = std::ranges::count(text, '\n') + 1;
-    say("{}\n{}: {} {}\n", text, printable(file), count, count == 1 ? "error" : "errors");
-    return built ? int(error.code()) : int(Exit::usage);
+    const auto* problems = dynamic_cast<const ConfigError*>(&error);
+    const std::size_t count = problems ? problems->count() : 1;
+    say("{}\n{}: {} {}\n", error.what(), printable(file), count, count == 1 ? "error" : "errors");
+    return loads ? int(error.code()) : int(Exit::usage);
   }
 }
 

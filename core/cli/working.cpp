@@ -13,8 +13,8 @@ namespace {
 WorkerSignals signals;
 
 void stop_worker(int number) {
-  signals.stop = number;
-  ++signals.stops;
+  end_line_after_interrupt(number);
+  signals.stop_by(number);
 }
 void save_all_runs(int) { signals.save = true; }
 

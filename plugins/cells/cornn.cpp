@@ -45,10 +45,11 @@ template <class S> class Cornn final : public Cell<S> {
 
   void forward(Chunk<S>& chunk, const Maps<S>& maps, CBlocks<S>, Scratch<S>& scratch) const override {
     for (Index t = 0; t < chunk.steps; ++t) {
-      Mat<S> saved = chunk.at(t), last = view(chunk.saved.middleCols(t * chunk.columns, saved.cols()));
+      Mat<S> saved = chunk.at(t);
+      const CMat<S> last = chunk.before(t);
       const Mat<S> u = part(saved, 0);
-      maps.add(0, 1, cview(part(last, 1)), u, scratch);
-      maps.add(1, 1, cview(part(last, 2)), u, scratch);
+      maps.add(0, 1, part(last, 1), u, scratch);
+      maps.add(1, 1, part(last, 2), u, scratch);
       for (Index j = 0; j < saved.cols(); ++j) move(saved.col(j).data(), last.col(j).data());
     }
   }
@@ -58,25 +59,19 @@ template <class S> class Cornn final : public Cell<S> {
     for (Index t = chunk.steps - 1; t >= 0; --t) {
       chunk.prefetch(t - 2);
       Mat<S> saved = chunk.at(t), delta = chunk.step(chunk.delta, t);
-      Mat<S> dstate = view(chunk.dstate.leftCols(saved.cols()));
+      Mat<S> dstate = chunk.receive(t, doutput);
       Mat<S> g_y = part(dstate, 0), g_z = part(dstate, 1);
-      if (doutput.cols() > 0) g_y += chunk.step(doutput, t);
-      if (chunk.dhidden.cols() > 0) chunk.step(chunk.dhidden, t) = g_y;
       for (Index j = 0; j < saved.cols(); ++j)
         move_back(saved.col(j).data(), dstate.col(j).data(), delta.col(j).data(), chunk.bound());
-      maps.add_adjoint(0, 1, cview(delta), g_y, scratch);
-      maps.add_adjoint(1, 1, cview(delta), g_z, scratch);
+      maps.add_adjoint(0, 1, delta, g_y, scratch);
+      maps.add_adjoint(1, 1, delta, g_z, scratch);
     }
-    const auto last = view(chunk.saved.leftCols(chunk.steps * chunk.columns));
-    sink.map(0, 1, cview(part(last, 1)), cview(chunk.delta));
-    sink.map(1, 1, cview(part(last, 2)), cview(chunk.delta));
+    sink.map(0, 1, part(chunk.all_before(), 1), chunk.delta);
+    sink.map(1, 1, part(chunk.all_before(), 2), chunk.delta);
   }
 
-  /// Every elementary function counts as one.
-  double flops(Index columns) const override { return 20 * double(n_) * double(columns); }
-
  private:
-  Mat<S> part(const Mat<S>& panel, Index number) const { return rows_of(panel, number * n_, n_); }
+  template <class P> P part(const P& panel, Index number) const { return rows_of(panel, number * n_, n_); }
 
   void move(S* column, const S* last) const {
     S *u = column, *y = u + n_, *z = u + 2 * n_;

@@ -3,7 +3,7 @@
 //   standard   a_t = W h_{t−1} + V x_t + b    h_t = φ(a_t)
 //   outside    a_t = V x_t + b                h_t = W h_{t−1} + φ(a_t)      (Henaff, Szlam & LeCun 2016)
 //   residual   a_t = W h_{t−1} + V x_t + b    h_t = h_{t−1} + ε φ(a_t)      (Chang, Chen, Haber & Chi 2019, with W = A
-//   − Aᵀ − γI)
+//                                                                           − Aᵀ − γI)
 //
 //   backward   g_t = ∂L/∂h_t, ∂L/∂(V x_t + b) = δ_t, clipped
 //     standard   δ_t = φ'(a_t)·g_t        ∂L/∂h_{t−1} = Wᵀδ_t           dW = Σ δ_t h_{t−1}ᵀ
@@ -62,15 +62,16 @@ template <class S> class Elman final : public Cell<S> {
 
   void forward(Chunk<S>& chunk, const Maps<S>& maps, CBlocks<S> theta, Scratch<S>& scratch) const override {
     for (Index t = 0; t < chunk.steps; ++t) {
-      const Mat<S> saved = chunk.at(t), last = hidden(view(chunk.saved.middleCols(t * chunk.columns, saved.cols())));
+      const Mat<S> saved = chunk.at(t);
+      const CMat<S> last = hidden(chunk.before(t));
       Mat<S> a = rows_of(saved, 0, n_), h = hidden(saved);
-      if (!outside_) maps.add(0, 1, cview(last), a, scratch);
+      if (!outside_) maps.add(0, 1, last, a, scratch);
       if (gain_ != 1) a *= gain_;
-      activation_->forward(cview(a), value(saved), theta);
+      activation_->forward(a, value(saved), theta);
       if (residual_) h = last + step_ * value(saved);
       if (!outside_) continue;
       h = value(saved);
-      maps.add(0, 1, cview(last), h, scratch);
+      maps.add(0, 1, last, h, scratch);
     }
   }
 
@@ -80,42 +81,27 @@ template <class S> class Elman final : public Cell<S> {
     for (Index t = chunk.steps - 1; t >= 0; --t) {
       chunk.prefetch(t - 2);
       const Mat<S> saved = chunk.at(t);
-      Mat<S> delta = rows_of(chunk.step(chunk.delta, t), 0, n_), g = view(chunk.dstate.leftCols(saved.cols()));
-      if (doutput.cols() > 0) g += chunk.step(doutput, t);
-      if (chunk.dhidden.cols() > 0) chunk.step(chunk.dhidden, t) = g;
+      Mat<S> delta = rows_of(chunk.step(chunk.delta, t), 0, n_), g = chunk.receive(t, doutput);
       if (outside_) clip(g, chunk.message_clip);
       if (residual_) delta = step_ * g;
-      activation_->backward(input(saved), cview(value(saved)), residual_ ? cview(delta) : cview(g), delta, theta,
-                            dtheta);
+      activation_->backward(input(saved), value(saved), residual_ ? delta : g, delta, theta, dtheta);
       if (gain_ != 1) delta *= gain_;
       clip(delta, chunk.message_clip);
       if (outside_) {
         Mat<S> message = rows_of(chunk.step(chunk.delta, t), n_, n_);
         message = g;
-        maps.apply_adjoint(0, cview(message), g, scratch);
+        maps.apply_adjoint(0, message, g, scratch);
         continue;
       }
-      residual_ ? maps.add_adjoint(0, 1, cview(delta), g, scratch) : maps.apply_adjoint(0, cview(delta), g, scratch);
+      residual_ ? maps.add_adjoint(0, 1, delta, g, scratch) : maps.apply_adjoint(0, delta, g, scratch);
     }
-    const CMat<S> operands = cview(hidden(chunk.saved).leftCols(chunk.steps * chunk.columns));
-    sink.map(0, 1, operands, cview(rows_of(chunk.delta, outside_ ? n_ : 0, n_)));
+    sink.map(0, 1, hidden(chunk.all_before()), rows_of(chunk.delta, outside_ ? n_ : 0, n_));
   }
-
-  double kink_distance(const Chunk<S>& chunk, CBlocks<S> theta) const override {
-    double distance = std::numeric_limits<double>::infinity();
-    for (Index t = 0; t < chunk.steps; ++t) {
-      const Mat<S> saved = chunk.at(t);
-      distance = std::min(distance, activation_->kink_distance(input(saved), cview(value(saved)), theta));
-    }
-    return distance;
-  }
-
-  double flops(Index columns) const override { return (residual_ ? 8.0 : 5.0) * double(n_) * double(columns); }
 
  private:
-  CMat<S> input(const Mat<S>& saved) const { return cview(rows_of(saved, 0, value_row_)); }
+  CMat<S> input(const Mat<S>& saved) const { return rows_of(saved, 0, value_row_); }
   Mat<S> value(const Mat<S>& saved) const { return rows_of(saved, value_row_, n_); }
-  Mat<S> hidden(const Mat<S>& saved) const { return rows_of(saved, output_row_, n_); }
+  template <class P> P hidden(const P& saved) const { return rows_of(saved, output_row_, n_); }
 
   static void clip(Mat<S> delta, S bound) {
     if (bound > 0) delta = delta.cwiseMax(-bound).cwiseMin(bound);

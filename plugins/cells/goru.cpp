@@ -59,11 +59,11 @@ template <class S> class Goru final : public Cell<S> {
   void forward(Chunk<S>& chunk, const Maps<S>& maps, CBlocks<S> theta, Scratch<S>& scratch) const override {
     for (Index t = 0; t < chunk.steps; ++t) {
       Mat<S> saved = chunk.at(t);
-      const CMat<S> last = entering(chunk, t);
+      const CMat<S> last = part(chunk.before(t), 5);
       part(saved, 3).setZero();
       maps.add(0, 3, last, rows_of(saved, n_, 3 * n_), scratch);
       for (Index j = 0; j < saved.cols(); ++j) open(saved.col(j).data());
-      activation_->forward(cview(part(saved, 0)), part(saved, 4), theta);
+      activation_->forward(part(saved, 0), part(saved, 4), theta);
       for (Index j = 0; j < saved.cols(); ++j) update(saved.col(j).data(), last.col(j).data());
     }
   }
@@ -74,39 +74,21 @@ template <class S> class Goru final : public Cell<S> {
     for (Index t = chunk.steps - 1; t >= 0; --t) {
       chunk.prefetch(t - 2);
       Mat<S> saved = chunk.at(t), delta = chunk.step(chunk.delta, t);
-      const CMat<S> last = entering(chunk, t);
-      Mat<S> g = view(chunk.dstate.leftCols(saved.cols()));
-      if (doutput.cols() > 0) g += chunk.step(doutput, t);
-      if (chunk.dhidden.cols() > 0) chunk.step(chunk.dhidden, t) = g;
+      const CMat<S> last = part(chunk.before(t), 5);
+      Mat<S> g = chunk.receive(t, doutput);
       for (Index j = 0; j < saved.cols(); ++j)
         update_back(saved.col(j).data(), last.col(j).data(), g.col(j).data(), delta.col(j).data(), chunk.bound());
       const Mat<S> delta_q = part(delta, 0);
-      activation_->backward(input(saved), cview(part(saved, 4)), cview(delta_q), delta_q, theta, dtheta);
+      activation_->backward(input(saved), part(saved, 4), delta_q, delta_q, theta, dtheta);
       for (Index j = 0; j < saved.cols(); ++j) open_back(saved.col(j).data(), delta.col(j).data(), chunk.bound());
-      maps.add_adjoint(0, 3, cview(rows_of(delta, n_, 3 * n_)), g, scratch);
+      maps.add_adjoint(0, 3, rows_of(delta, n_, 3 * n_), g, scratch);
     }
-    const CMat<S> operands = cview(part(chunk.saved, 5).leftCols(chunk.steps * chunk.columns));
-    sink.map(0, 3, operands, cview(rows_of(chunk.delta, n_, 3 * n_)));
+    sink.map(0, 3, part(chunk.all_before(), 5), rows_of(chunk.delta, n_, 3 * n_));
   }
-
-  double kink_distance(const Chunk<S>& chunk, CBlocks<S> theta) const override {
-    double distance = std::numeric_limits<double>::infinity();
-    for (Index t = 0; t < chunk.steps; ++t) {
-      const Mat<S> saved = chunk.at(t);
-      distance = std::min(distance, activation_->kink_distance(input(saved), cview(part(saved, 4)), theta));
-    }
-    return distance;
-  }
-
-  /// Every elementary function counts as one.
-  double flops(Index columns) const override { return 26 * double(n_) * double(columns); }
 
  private:
-  Mat<S> part(const Mat<S>& panel, Index number) const { return rows_of(panel, number * n_, n_); }
-  CMat<S> input(const Mat<S>& saved) const { return cview(rows_of(saved, 0, activation_->keeps_input() ? n_ : 0)); }
-  CMat<S> entering(const Chunk<S>& chunk, Index t) const {
-    return cview(part(chunk.saved, 5).middleCols(t * chunk.columns, chunk.active[t]));
-  }
+  template <class P> P part(const P& panel, Index number) const { return rows_of(panel, number * n_, n_); }
+  CMat<S> input(const Mat<S>& saved) const { return rows_of(saved, 0, activation_->keeps_input() ? n_ : 0); }
 
   // One column each: its saved rows, h of the step before.
 

@@ -9,8 +9,8 @@
 //   backward   g = ∂L/∂h, each δ clipped before it is used:
 //     δ_q = g∘(1 − w)∘(1 − q²)   δ_z = ±g∘(h₋ − q)∘z∘(1 − z), + for keep
 //     before: d = W_qᵀδ_q, δ_r = d∘h₋∘r∘(1 − r), ∂L/∂h₋ = g∘w + d∘r + W_zᵀδ_z + W_rᵀδ_r,        dW_q = Σ δ_q (r∘h₋)ᵀ
-//     after: δ_r = δ_q∘s∘r∘(1 − r), δ_s = δ_q∘r, ∂L/∂h₋ = g∘w + W_zᵀδ_z + W_rᵀδ_r + W_qᵀδ_s,     dW_q = Σ δ_s h₋ᵀ, db_q
-//     = Σ δ_s
+//     after: δ_r = δ_q∘s∘r∘(1 − r), δ_s = δ_q∘r, ∂L/∂h₋ = g∘w + W_zᵀδ_z + W_rᵀδ_r + W_qᵀδ_s,     dW_q = Σ δ_s h₋ᵀ,
+//       db_q = Σ δ_s
 //
 // Saved rows: q, z, r over r∘h₋ or s, over h; so for `after` the three results of the maps are neighbours, and so are
 // their δ.
@@ -64,11 +64,11 @@ template <class S> class Gru final : public Cell<S> {
   void forward(Chunk<S>& chunk, const Maps<S>& maps, CBlocks<S> theta, Scratch<S>& scratch) const override {
     for (Index t = 0; t < chunk.steps; ++t) {
       Mat<S> saved = chunk.at(t);
-      const CMat<S> last = entering(chunk, t);
+      const CMat<S> last = hidden(chunk.before(t));
       if (after_) rows_of(saved, 3 * n_, n_).colwise() = as_vector(theta[0]);
       maps.add(0, of_state_, last, rows_of(saved, n_, of_state_ * n_), scratch);
       for (Index j = 0; j < saved.cols(); ++j) reset(saved.col(j).data(), last.col(j).data());
-      if (!after_) maps.add(2, 1, cview(rows_of(saved, 3 * n_, n_)), rows_of(saved, 0, n_), scratch);
+      if (!after_) maps.add(2, 1, rows_of(saved, 3 * n_, n_), rows_of(saved, 0, n_), scratch);
       for (Index j = 0; j < saved.cols(); ++j) update(saved.col(j).data(), last.col(j).data());
     }
   }
@@ -79,11 +79,9 @@ template <class S> class Gru final : public Cell<S> {
     const S bound = chunk.bound();
     for (Index t = chunk.steps - 1; t >= 0; --t) {
       const Mat<S> saved = chunk.at(t);
-      const CMat<S> last = entering(chunk, t);
+      const CMat<S> last = hidden(chunk.before(t));
       Mat<S> delta = chunk.step(chunk.delta, t);
-      Mat<S> g = view(chunk.dstate.leftCols(saved.cols()));
-      if (doutput.cols() > 0) g += chunk.step(doutput, t);
-      if (chunk.dhidden.cols() > 0) chunk.step(chunk.dhidden, t) = g;
+      Mat<S> g = chunk.receive(t, doutput);
       for (Index j = 0; j < saved.cols(); ++j)
         update_back(saved.col(j).data(), last.col(j).data(), g.col(j).data(), delta.col(j).data(), bound);
       if (after_) {
@@ -93,29 +91,20 @@ template <class S> class Gru final : public Cell<S> {
       } else {
         const Index mark = scratch.used();
         Mat<S> d = scratch.take(n_, saved.cols());
-        maps.apply_adjoint(2, cview(rows_of(delta, 0, n_)), d, scratch);
+        maps.apply_adjoint(2, rows_of(delta, 0, n_), d, scratch);
         for (Index j = 0; j < saved.cols(); ++j)
           reset_before_back(saved.col(j).data(), last.col(j).data(), d.col(j).data(), g.col(j).data(),
                             delta.col(j).data(), bound);
         scratch.release(mark);
       }
-      maps.add_adjoint(0, of_state_, cview(rows_of(delta, n_, of_state_ * n_)), g, scratch);
+      maps.add_adjoint(0, of_state_, rows_of(delta, n_, of_state_ * n_), g, scratch);
     }
-    const Index columns = chunk.steps * chunk.columns;
-    sink.map(0, of_state_, cview(hidden(chunk.saved).leftCols(columns)),
-             cview(rows_of(chunk.delta, n_, of_state_ * n_)));
-    if (!after_)
-      sink.map(2, 1, cview(rows_of(chunk.saved, 3 * n_, n_).rightCols(columns)), cview(rows_of(chunk.delta, 0, n_)));
+    sink.map(0, of_state_, hidden(chunk.all_before()), rows_of(chunk.delta, n_, of_state_ * n_));
+    if (!after_) sink.map(2, 1, rows_of(chunk.all(), 3 * n_, n_), rows_of(chunk.delta, 0, n_));
   }
-
-  /// Every elementary function counts as one.
-  double flops(Index columns) const override { return 28 * double(n_) * double(columns); }
 
  private:
-  Mat<S> hidden(const Mat<S>& panel) const { return rows_of(panel, 4 * n_, n_); }
-  CMat<S> entering(const Chunk<S>& chunk, Index t) const {
-    return cview(hidden(chunk.saved).middleCols(t * chunk.columns, chunk.active[t]));
-  }
+  CMat<S> hidden(const CMat<S>& panel) const { return rows_of(panel, 4 * n_, n_); }
 
   // One column each: its saved rows, h of the step before.
 

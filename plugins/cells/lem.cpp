@@ -40,10 +40,11 @@ template <class S> class Lem final : public Cell<S> {
 
   void forward(Chunk<S>& chunk, const Maps<S>& maps, CBlocks<S>, Scratch<S>& scratch) const override {
     for (Index t = 0; t < chunk.steps; ++t) {
-      Mat<S> saved = chunk.at(t), last = view(chunk.saved.middleCols(t * chunk.columns, saved.cols()));
-      maps.add(0, 3, cview(part(last, 4)), rows_of(saved, 0, 3 * n_), scratch);
+      Mat<S> saved = chunk.at(t);
+      const CMat<S> last = chunk.before(t);
+      maps.add(0, 3, part(last, 4), rows_of(saved, 0, 3 * n_), scratch);
       for (Index j = 0; j < saved.cols(); ++j) move_z(saved.col(j).data(), last.col(j).data());
-      maps.add(3, 1, cview(part(saved, 5)), part(saved, 3), scratch);
+      maps.add(3, 1, part(saved, 5), part(saved, 3), scratch);
       for (Index j = 0; j < saved.cols(); ++j) move_y(saved.col(j).data(), last.col(j).data());
     }
   }
@@ -52,29 +53,23 @@ template <class S> class Lem final : public Cell<S> {
                 Scratch<S>& scratch) const override {
     for (Index t = chunk.steps - 1; t >= 0; --t) {
       chunk.prefetch(t - 2);
-      Mat<S> saved = chunk.at(t), last = view(chunk.saved.middleCols(t * chunk.columns, saved.cols()));
-      Mat<S> delta = chunk.step(chunk.delta, t), dstate = view(chunk.dstate.leftCols(saved.cols()));
+      Mat<S> saved = chunk.at(t), delta = chunk.step(chunk.delta, t), dstate = chunk.receive(t, doutput);
+      const CMat<S> last = chunk.before(t);
       Mat<S> g_y = part(dstate, 0);
-      if (doutput.cols() > 0) g_y += chunk.step(doutput, t);
-      if (chunk.dhidden.cols() > 0) chunk.step(chunk.dhidden, t) = g_y;
       for (Index j = 0; j < saved.cols(); ++j)
         move_y_back(saved.col(j).data(), last.col(j).data(), g_y.col(j).data(), delta.col(j).data(), chunk.bound());
-      maps.add_adjoint(3, 1, cview(part(delta, 3)), part(dstate, 1), scratch);
+      maps.add_adjoint(3, 1, part(delta, 3), part(dstate, 1), scratch);
       for (Index j = 0; j < saved.cols(); ++j)
         move_z_back(saved.col(j).data(), last.col(j).data(), dstate.col(j).data() + n_, delta.col(j).data(),
                     chunk.bound());
-      maps.add_adjoint(0, 3, cview(rows_of(delta, 0, 3 * n_)), g_y, scratch);
+      maps.add_adjoint(0, 3, rows_of(delta, 0, 3 * n_), g_y, scratch);
     }
-    const Index columns = chunk.steps * chunk.columns;
-    sink.map(0, 3, cview(part(chunk.saved, 4).leftCols(columns)), cview(rows_of(chunk.delta, 0, 3 * n_)));
-    sink.map(3, 1, cview(part(chunk.saved, 5).rightCols(columns)), cview(part(chunk.delta, 3)));
+    sink.map(0, 3, part(chunk.all_before(), 4), rows_of(chunk.delta, 0, 3 * n_));
+    sink.map(3, 1, part(chunk.all(), 5), part(chunk.delta, 3));
   }
 
-  /// Every elementary function counts as one.
-  double flops(Index columns) const override { return 36 * double(n_) * double(columns); }
-
  private:
-  Mat<S> part(const Mat<S>& panel, Index number) const { return rows_of(panel, number * n_, n_); }
+  template <class P> P part(const P& panel, Index number) const { return rows_of(panel, number * n_, n_); }
 
   // One column each: its saved rows, those of the step before.
 

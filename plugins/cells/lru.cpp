@@ -7,8 +7,7 @@
 //     ν̄ = Re(conj(λ̄) λ)·(−e^ν)      φ̄ = Re(conj(λ̄) iλ)·e^φ      κ̄ = Re Σ conj(g)∘γ∘(V u_t + b)
 //
 // |λ| < 1 for every ν. There is no recurrent map and no activation: what follows the recurrence in the paper's blocks
-// is left to the readout, which sees Re x over Im x; model.recurrent has no effect. Saved rows: V u + b, x, each Re
-// over Im.
+// is left to the readout, which sees Re x over Im x. Saved rows: V u + b, x, each Re over Im.
 #include <stiefel/plugin.hpp>
 
 #include <cmath>
@@ -53,7 +52,8 @@ template <class S> class Lru final : public Cell<S> {
     const Mat<S> constants = constants_of(theta, scratch);
     const S *re = constants.data(), *im = re + n_, *gamma = re + 2 * n_;
     for (Index t = 0; t < chunk.steps; ++t) {
-      Mat<S> saved = chunk.at(t), last = view(chunk.saved.middleCols(t * chunk.columns, saved.cols()));
+      Mat<S> saved = chunk.at(t);
+      const CMat<S> last = chunk.before(t);
       for (Index j = 0; j < saved.cols(); ++j) {
         const S *u = saved.col(j).data(), *before = last.col(j).data() + 2 * n_;
         S* x = saved.col(j).data() + 2 * n_;
@@ -72,11 +72,8 @@ template <class S> class Lru final : public Cell<S> {
     const Blocks<S> dtheta = sink.blocks();
     for (Index t = chunk.steps - 1; t >= 0; --t) {
       chunk.prefetch(t - 2);
-      Mat<S> saved = chunk.at(t), last = view(chunk.saved.middleCols(t * chunk.columns, saved.cols()));
-      Mat<S> delta = chunk.step(chunk.delta, t);
-      Mat<S> g = view(chunk.dstate.leftCols(saved.cols()));
-      if (doutput.cols() > 0) g += chunk.step(doutput, t);
-      if (chunk.dhidden.cols() > 0) chunk.step(chunk.dhidden, t) = g;
+      Mat<S> saved = chunk.at(t), delta = chunk.step(chunk.delta, t), g = chunk.receive(t, doutput);
+      const CMat<S> last = chunk.before(t);
       if (dtheta.count() > 0)
         for (Index j = 0; j < saved.cols(); ++j)
           add_gradient(constants, theta, saved.col(j).data(), last.col(j).data() + 2 * n_, g.col(j).data(), dtheta);
@@ -84,8 +81,6 @@ template <class S> class Lru final : public Cell<S> {
         step_back(constants, g.col(j).data(), delta.col(j).data(), chunk.bound());
     }
   }
-
-  double flops(Index columns) const override { return 40 * double(n_) * double(columns); }
 
  private:
   /// Re λ, Im λ, γ.

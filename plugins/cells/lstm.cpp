@@ -11,7 +11,7 @@
 //     δ_o = g∘tanh c∘o∘(1 − o)   e += g∘o∘(1 − tanh² c) + p_o∘δ_o   (P: Pᵀδ_o)
 //     δ_i = e∘q∘i∘(1 − i)        δ_f = e∘c₋∘f∘(1 − f)               δ_q = e∘i∘(1 − q²)
 //     ∂L/∂c₋ = e∘f + p_i∘δ_i + p_f∘δ_f     ∂L/∂h₋ = Wᵀδ     dp_i = Σ δ_i∘c₋   dp_f = Σ δ_f∘c₋   dp_o = Σ δ_o∘c   dP = Σ
-//     δ_o cᵀ
+//                                                           δ_o cᵀ
 //
 // Saved rows: i, f, o, q over h over c over tanh c. The state is h over c.
 #include <stiefel/plugin.hpp>
@@ -65,8 +65,8 @@ template <class S> class Lstm final : public Cell<S> {
     return maps;
   }
   Index input_rows() const override { return 4 * n_; }
-  Index saved_rows() const override { return 7 * n_; }
-  Index output_row() const override { return 4 * n_; }
+  Index saved_rows() const override { return rows * n_; }
+  Index output_row() const override { return hidden * n_; }
   Index state_rows() const override { return 2 * n_; }
 
   std::vector<BlockSpec> blocks() const override {
@@ -89,10 +89,10 @@ template <class S> class Lstm final : public Cell<S> {
   void forward(Chunk<S>& chunk, const Maps<S>& maps, CBlocks<S> theta, Scratch<S>& scratch) const override {
     for (Index t = 0; t < chunk.steps; ++t) {
       Mat<S> saved = chunk.at(t);
-      const CMat<S> before = entering(chunk, t);
-      maps.add(0, 4, hidden(before), rows_of(saved, 0, 4 * n_), scratch);
+      const CMat<S> before = chunk.before(t);
+      maps.add(0, 4, part(before, hidden), rows_of(saved, 0, 4 * n_), scratch);
       for (Index j = 0; j < saved.cols(); ++j) update_cell(saved.col(j).data(), before.col(j).data(), theta);
-      if (full_) maps.add(4, 1, cview(cell(saved)), rows_of(saved, 2 * n_, n_), scratch);
+      if (full_) maps.add(4, 1, part(saved, state), part(saved, output), scratch);
       for (Index j = 0; j < saved.cols(); ++j) emit(saved.col(j).data(), theta);
     }
   }
@@ -103,42 +103,37 @@ template <class S> class Lstm final : public Cell<S> {
     const S bound = chunk.bound();
     for (Index t = chunk.steps - 1; t >= 0; --t) {
       const Mat<S> saved = chunk.at(t);
-      const CMat<S> before = entering(chunk, t);
-      Mat<S> delta = chunk.step(chunk.delta, t);
-      Mat<S> dstate = view(chunk.dstate.leftCols(saved.cols()));
+      const CMat<S> before = chunk.before(t);
+      Mat<S> delta = chunk.step(chunk.delta, t), dstate = chunk.receive(t, doutput);
       Mat<S> g = rows_of(dstate, 0, n_), e = rows_of(dstate, n_, n_);
-      if (doutput.cols() > 0) g += chunk.step(doutput, t);
-      if (chunk.dhidden.cols() > 0) chunk.step(chunk.dhidden, t) = g;
       for (Index j = 0; j < saved.cols(); ++j)
         emit_back(saved.col(j).data(), g.col(j).data(), e.col(j).data(), delta.col(j).data(), bound, theta, dtheta);
-      if (full_) maps.add_adjoint(4, 1, cview(rows_of(delta, 2 * n_, n_)), e, scratch);
+      if (full_) maps.add_adjoint(4, 1, part(delta, output), e, scratch);
       for (Index j = 0; j < saved.cols(); ++j)
         update_cell_back(saved.col(j).data(), before.col(j).data(), e.col(j).data(), delta.col(j).data(), bound, theta,
                          dtheta);
       g.setZero();
-      maps.add_adjoint(0, 4, cview(delta), g, scratch);
+      maps.add_adjoint(0, 4, delta, g, scratch);
     }
-    const Index columns = chunk.steps * chunk.columns;
-    sink.map(0, 4, cview(hidden(chunk.saved).leftCols(columns)), cview(chunk.delta));
-    if (full_) sink.map(4, 1, cview(cell(chunk.saved).rightCols(columns)), cview(rows_of(chunk.delta, 2 * n_, n_)));
+    sink.map(0, 4, part(chunk.all_before(), hidden), chunk.delta);
+    if (full_) sink.map(4, 1, part(chunk.all(), state), part(chunk.delta, output));
   }
-
-  /// Every elementary function counts as one.
-  double flops(Index columns) const override { return (diagonal_ ? 50 : 32) * double(n_) * double(columns); }
 
  private:
-  template <class P> P hidden(const P& panel) const { return rows_of(panel, 4 * n_, n_); }
-  template <class P> P cell(const P& panel) const { return rows_of(panel, 5 * n_, n_); }
-  CMat<S> entering(const Chunk<S>& chunk, Index t) const {
-    return cview(chunk.saved.middleCols(t * chunk.columns, chunk.active[t]));
-  }
+  /// Saved rows, n of each; the deltas are in the order of the first four, peepholes in that of the first three.
+  enum Row : Index { input, forget, output, candidate, hidden, state, tanh_state, rows };
+
+  template <class P> P part(const P& panel, Row row) const { return rows_of(panel, row * n_, n_); }
+  S* part(S* column, Row row) const { return column + row * n_; }
+  const S* part(const S* column, Row row) const { return column + row * n_; }
 
   // One column each; `column` and `before` are saved rows of a step and of the step before it.
 
   void update_cell(S* column, const S* before, CBlocks<S> theta) const {
-    S *i = column, *f = i + n_, *q = i + 3 * n_, *c = i + 5 * n_, *tanh_c = i + 6 * n_;
-    const S* last = before + 5 * n_;
-    if (diagonal_) add_product(theta[0].data(), last, i), add_product(theta[1].data(), last, f);
+    S *i = part(column, input), *f = part(column, forget), *q = part(column, candidate), *c = part(column, state),
+      *tanh_c = part(column, tanh_state);
+    const S* last = part(before, state);
+    if (diagonal_) add_product(theta[input].data(), last, i), add_product(theta[forget].data(), last, f);
     if (forget_bias_fixed_)
       for (Index k = 0; k < n_; ++k) f[k] += forget_bias_;
     vector_sigmoid<S>(std::span<S>(i, 2 * n_), std::span<S>(i, 2 * n_));
@@ -149,31 +144,32 @@ template <class S> class Lstm final : public Cell<S> {
   }
 
   void emit(S* column, CBlocks<S> theta) const {
-    S *o = column + 2 * n_, *h = column + 4 * n_;
-    const S *c = column + 5 * n_, *tanh_c = column + 6 * n_;
-    if (diagonal_) add_product(theta[2].data(), c, o);
+    S *o = part(column, output), *h = part(column, hidden);
+    const S *c = part(column, state), *tanh_c = part(column, tanh_state);
+    if (diagonal_) add_product(theta[output].data(), c, o);
     vector_sigmoid<S>(std::span<S>(o, n_), std::span<S>(o, n_));
 #pragma GCC ivdep
     for (Index k = 0; k < n_; ++k) h[k] = o[k] * tanh_c[k];
   }
 
   void emit_back(const S* column, const S* g, S* e, S* delta, S bound, CBlocks<S> theta, Blocks<S> dtheta) const {
-    const S *o = column + 2 * n_, *c = column + 5 * n_, *tanh_c = column + 6 * n_;
-    S* delta_o = delta + 2 * n_;
+    const S *o = part(column, output), *c = part(column, state), *tanh_c = part(column, tanh_state);
+    S* delta_o = part(delta, output);
 #pragma GCC ivdep
     for (Index k = 0; k < n_; ++k) {
       delta_o[k] = clipped(g[k] * tanh_c[k] * o[k] * (1 - o[k]), bound);
       e[k] += g[k] * o[k] * (1 - tanh_c[k] * tanh_c[k]);
     }
     if (!diagonal_) return;
-    add_product(theta[2].data(), delta_o, e);
-    if (dtheta.count() > 0) add_product(delta_o, c, dtheta[2].data());
+    add_product(theta[output].data(), delta_o, e);
+    if (dtheta.count() > 0) add_product(delta_o, c, dtheta[output].data());
   }
 
   void update_cell_back(const S* column, const S* before, S* e, S* delta, S bound, CBlocks<S> theta,
                         Blocks<S> dtheta) const {
-    const S *i = column, *f = i + n_, *q = i + 3 * n_, *last = before + 5 * n_;
-    S *delta_i = delta, *delta_f = delta + n_, *delta_q = delta + 3 * n_;
+    const S *i = part(column, input), *f = part(column, forget), *q = part(column, candidate),
+            *last = part(before, state);
+    S *delta_i = part(delta, input), *delta_f = part(delta, forget), *delta_q = part(delta, candidate);
 #pragma GCC ivdep
     for (Index k = 0; k < n_; ++k) {
       delta_i[k] = clipped(e[k] * q[k] * i[k] * (1 - i[k]), bound);
@@ -182,9 +178,11 @@ template <class S> class Lstm final : public Cell<S> {
       e[k] *= f[k];
     }
     if (!diagonal_) return;
-    add_product(theta[0].data(), delta_i, e);
-    add_product(theta[1].data(), delta_f, e);
-    if (dtheta.count() > 0) add_product(delta_i, last, dtheta[0].data()), add_product(delta_f, last, dtheta[1].data());
+    add_product(theta[input].data(), delta_i, e);
+    add_product(theta[forget].data(), delta_f, e);
+    if (dtheta.count() == 0) return;
+    add_product(delta_i, last, dtheta[input].data());
+    add_product(delta_f, last, dtheta[forget].data());
   }
 
   void add_product(const S* x, const S* y, S* sum) const {

@@ -32,7 +32,7 @@ template <class S> class Antisymmetric final : public Dense<S> {
   void initialise(Blocks<S> theta, Rng& rng) const override {
     Matrix<S> free(n_, n_);
     init_.fill(view(free), rng);
-    add_skew(theta[0], cview(free));
+    add_skew(theta[0], free);
   }
 
   void materialise(CBlocks<S> theta, Mat<S> W) override {

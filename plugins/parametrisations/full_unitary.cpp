@@ -2,8 +2,8 @@
 // manifold.
 //
 //   field complex   W = A + iB ∈ U(n), the block is [A; B], 2n × n; Ā = G₁₁ + G₂₂, B̄ = G₂₁ − G₁₂ of the gradient G of
-//   [[A, −B], [B, A]] field real      W ∈ O(n), n × n: the geodesic network of Vorontsov, Trabelsi, Kadoury & Pal 2017
-//   without a spectrum
+//                   [[A, −B], [B, A]]
+//   field real      W ∈ O(n), n × n: the geodesic network of Vorontsov, Trabelsi, Kadoury & Pal 2017 without a spectrum
 //
 // An optimizer that multiplies W by unitary matrices has to move it (geodesic_cayley, riemannian_adam). W is as far
 // from unitary as rounding has taken it; `defect` records ‖WᴴW − I‖, `reproject_every` replaces W by its polar factor.

@@ -8,7 +8,8 @@
 //   y_j = sin θ x_i + e^{iφ} cos θ x_j         θ̄ = Re(conj(ȳ_j) y_i − conj(ȳ_i) y_j)     φ̄ = Im(ū conj(u))
 //
 //   style tunable   L layers with the pairs (0,1), (2,3), … and (1,2), (3,4), … in turn; for even n and L: L(n − 1)/2
-//   pairs; U(n) at L = n style fft       n = 2^k, k layers: layer l pairs rows i and i + n/2^{l+1}; (n/2) log₂ n pairs
+//                   pairs; U(n) at L = n
+//   style fft       n = 2^k, k layers: layer l pairs rows i and i + n/2^{l+1}; (n/2) log₂ n pairs
 //
 // A complex map has 2 parameters a pair and n phases ω: L(n − 1) + n or n log₂ n + n; a real one 1 a pair. The paper
 // puts the phase on the first row, its code on the second: the same matrices. Nothing is kept for the backward pass:
@@ -56,10 +57,11 @@ template <class S> class Givens final : public Parametrisation<S> {
     Index capacity = 2;
     double angle = 3.14;
     void describe(Schema& s) {
-      s.field("style", style, "tunable: `capacity` layers of neighbouring rows; fft: log₂ n layers, for n a power of 2")
+      s.field("style", style, "tunable: `capacity` layers of neighboring rows; fft: log₂ n layers, for n a power of 2")
           .one_of({"tunable", "fft"});
       s.field("capacity", capacity, "number of layers L, for `style: tunable`; n layers reach every unitary matrix")
-          .at_least(1);
+          .at_least(1)
+          .at_most(1e8);
       s.field("field", field, "type of the numbers in W").one_of({"complex", "real"});
       s.field("init", init, "angles at the start: U(±angle), or zero, which is the identity")
           .one_of({"uniform", "zero"});
@@ -76,9 +78,10 @@ template <class S> class Givens final : public Parametrisation<S> {
     if (options.style == "fft" && !std::has_single_bit(std::size_t(n_)))
       throw Error("givens: `style: fft` needs a size n that is a power of 2, but n is " + std::to_string(n_) +
                   "; choose " + std::to_string(std::bit_ceil(std::size_t(n_))) + " or `style: tunable`");
+    const Index layers = options.style == "fft" ? std::countr_zero(std::size_t(n_)) : options.capacity,
+                even = options.style == "fft" ? layers : (layers + 1) / 2;
+    pairs_ = even * (n_ / 2) + (layers - even) * ((n_ - 1) / 2);
     layers_.n = n_;
-    layers_.runs = options.style == "fft" ? fft_layers(n_) : tunable_layers(n_, options.capacity);
-    for (const GivensRun& run : layers_.runs) pairs_ += run.count;
   }
 
   std::vector<BlockSpec> blocks() const override {
@@ -99,6 +102,8 @@ template <class S> class Givens final : public Parametrisation<S> {
     const auto sine = [](std::span<const S> x) {
       return as_vector(x).template cast<double>().array().sin().template cast<S>();
     };
+    if (layers_.runs.empty())
+      layers_.runs = options_.style == "fft" ? fft_layers(n_) : tunable_layers(n_, options_.capacity);
     layers_.c = cosine(theta[0]);
     layers_.s = sine(theta[0]);
     if (!complex_) return;
@@ -156,7 +161,7 @@ template <class S> class Givens final : public Parametrisation<S> {
     Scratch<S> none{std::span<S>()};
     // W = [[A, −B], [B, A]]: the columns of A and B are enough.
     const Matrix<S> I = Matrix<S>::Identity(this->rows(), n_);
-    apply(cview(I), view(W.leftCols(n_)), none);
+    apply(I, view(W.leftCols(n_)), none);
     if (!complex_) return;
     W.topRightCorner(n_, n_) = -W.bottomLeftCorner(n_, n_);
     W.bottomRightCorner(n_, n_) = W.topLeftCorner(n_, n_);
@@ -170,7 +175,7 @@ template <class S> class Givens final : public Parametrisation<S> {
       gradient.topRows(n_) += dW.bottomRightCorner(n_, n_);
       gradient.bottomRows(n_) -= dW.topRightCorner(n_, n_);
     }
-    accumulate(cview(I), cview(gradient), sum, scratch);
+    accumulate(I, gradient, sum, scratch);
     finish(theta, sum, dtheta);
   }
 

@@ -29,8 +29,8 @@ template <class S> void givens_inverse(const GivensLayers<S>& layers, S* y);
 /// From y and its gradient g back to x and its gradient, both in place; θ̄ and φ̄ of every pair are added to dtheta and
 /// dphi, on the way:
 ///
-///   u = e^{iφ}x_j = cos θ y_j − sin θ y_i, ū likewise of g     θ̄ = Re(conj(g_j) y_i − conj(g_i) y_j)     φ̄ = Im(ū
-///   conj(u))
+///   u = e^{iφ}x_j = cos θ y_j − sin θ y_i, ū likewise of g     θ̄ = Re(conj(g_j) y_i − conj(g_i) y_j)
+///                                                              φ̄ = Im(ū conj(u))
 template <class S> void givens_pullback(const GivensLayers<S>& layers, S* y, S* g, S* dtheta, S* dphi);
 
 }  // namespace stiefel

@@ -1,9 +1,10 @@
 // Orthogonal matrices as products of m Householder reflections (Mhammedi, Hellicar, Rahman & Bailey 2017).
 //
 //   W = H(U_0) H(U_1) … H(U_{r−1}) H₁        r = m and H₁ = I for m < n; r = n − 1 and H₁ = diag(1, …, 1, u₁) for m = n
-//   compact WY (eq. 12, 13)                  T = striu(UᵀU) + ½diag(UᵀU),  P = T⁻¹Uᵀ,  R = T⁻ᵀUᵀ:  W = (I − UP)H₁,  Wᵀ
-//   = H₁(I − UR) pullback (theorem 2), columns x, dy      h = P H₁x,  c = R dy:  Ū = U·K − Σ dy hᵀ − Σ H₁x cᵀ,  ū₁ = Σ
-//   x_n (dy − Uc)_n
+//   compact WY (eq. 12, 13)                  T = striu(UᵀU) + ½diag(UᵀU),  P = T⁻¹Uᵀ,  R = T⁻ᵀUᵀ:
+//                                            W = (I − UP)H₁,  Wᵀ = H₁(I − UR)
+//   pullback (theorem 2), columns x, dy      h = P H₁x,  c = R dy:
+//                                            Ū = U·K − Σ dy hᵀ − Σ H₁x cᵀ,  ū₁ = Σ x_n (dy − Uc)_n
 //
 // K is symmetric with the lower triangle of Σ h cᵀ. `apply: sequential` (algorithm 1) reflects one vector after another
 // and needs no T. P and R are computed in double precision: their errors are then those of one rounding even for
@@ -162,7 +163,7 @@ template <class S> class Householder final : public Parametrisation<S> {
     }
     const Mat<S> h = scratch.take(r_, X.cols());
     P_product_.multiply(X, h);
-    U_product_.subtract(cview(h), Y);
+    U_product_.subtract(h, Y);
   }
 
   void apply_adjoint(CMat<S> dY, Mat<S> dX, Scratch<S>& scratch) const override {
@@ -173,7 +174,7 @@ template <class S> class Householder final : public Parametrisation<S> {
     } else {
       const Mat<S> c = scratch.take(r_, dY.cols());
       R_product_.multiply(dY, c);
-      U_product_.subtract(cview(c), dX);
+      U_product_.subtract(c, dX);
     }
     if (signed_) dX.row(n_ - 1) *= u1_;
   }
@@ -185,7 +186,7 @@ template <class S> class Householder final : public Parametrisation<S> {
     P_product_.multiply(X, h);
     Y += X;
     if (signed_) Y.row(n_ - 1) += (u1_ - 1) * X.row(n_ - 1);
-    U_product_.subtract(cview(h), Y);
+    U_product_.subtract(h, Y);
   }
 
   Index accumulator() const override { return 2 * n_ * r_ + r_ * r_ + 1; }
@@ -209,7 +210,7 @@ template <class S> class Householder final : public Parametrisation<S> {
     }
     for_each_block([&](Index first, Index end) {
       const auto add_to = [&](auto& sum, const auto& A, const auto& B, Index rows) {
-        add_outer(cview(A.bottomRows(rows)), cview(B.middleRows(first, end - first)),
+        add_outer(A.bottomRows(rows), B.middleRows(first, end - first),
                   view(sum.block(A.rows() - rows, first, rows, end - first)));
       };
       add_to(sums.hc, h, c, r_ - first);
@@ -259,14 +260,14 @@ template <class S> class Householder final : public Parametrisation<S> {
     const Matrix<S> I = Matrix<S>::Identity(n_, n_);
     std::vector<S> memory(std::size_t(scratch(n_)));
     Scratch<S> working(memory);
-    apply(cview(I), W, working);
+    apply(I, W, working);
   }
 
   void pullback(CBlocks<S> theta, CMat<S>, CMat<S> dW, Blocks<S> dtheta) override {
     const Matrix<S> I = Matrix<S>::Identity(n_, n_);
     std::vector<S> sum(static_cast<std::size_t>(accumulator())), memory(static_cast<std::size_t>(scratch(n_)));
     Scratch<S> working(memory);
-    accumulate(cview(I), dW, sum, working);
+    accumulate(I, dW, sum, working);
     finish(theta, sum, dtheta);
   }
 
@@ -327,14 +328,14 @@ template <class S> class Householder final : public Parametrisation<S> {
         W_.middleCols(first, rows_in(first, end)).noalias() -=
             U_.leftCols(end) * P_rounded.block(0, first, end, rows_in(first, end));
       });
-      W_product_.pack(cview(W_));
-      W_adjoint_.pack_transposed(cview(W_));
+      W_product_.pack(W_);
+      W_adjoint_.pack_transposed(W_);
       return;
     }
     const Matrix<S> R = compact.R().template cast<S>();
-    P_product_.pack(cview(Matrix<S>(compact.P.template cast<S>())));
-    R_product_.pack(cview(R));
-    U_product_.pack(cview(U_));
+    P_product_.pack(Matrix<S>(compact.P.template cast<S>()));
+    R_product_.pack(R);
+    U_product_.pack(U_);
   }
 
   SequentialReflections<S> one_by_one() const { return {U_, twice_}; }

@@ -3,7 +3,7 @@
 //
 //   forward    Z_0 = x, Z_{f+1} = W_f applied to one index of Z_f, y = Z_F
 //   pullback   G_F = ȳ, W̄_f = Σ G_{f+1} Z_fᴴ over the other indices, G_f = W_fᴴ applied to that index of G_{f+1}, x̄ =
-//   G_0
+//              G_0
 //
 // These are the paper's algorithms 1 and 2 with their indices put right, and with the indices of a column rotated by
 // one place at each factor, so that all numbers of a stage are contiguous (kronecker_stages.hpp). Singular values and
@@ -24,15 +24,16 @@ using Complex = Matrix<std::complex<double>>;
 
 std::vector<Index> prime_factors(Index n) {
   std::vector<Index> factors;
-  for (Index p = 2; n > 1; ++p)
+  for (Index p = 2; p * p <= n; ++p)
     for (; n % p == 0; n /= p) factors.push_back(p);
-  if (factors.empty()) factors.push_back(1);
+  if (n > 1 || factors.empty()) factors.push_back(n);
   std::reverse(factors.begin(), factors.end());
   return factors;
 }
 
-Index product(const std::vector<Index>& numbers) {
-  return std::accumulate(numbers.begin(), numbers.end(), Index(1), std::multiplies<>());
+/// As floating point, since it may be more than an Index holds.
+double product(const std::vector<Index>& numbers) {
+  return std::accumulate(numbers.begin(), numbers.end(), 1.0, std::multiplies<>());
 }
 
 /// Every product of one number of each list.
@@ -57,8 +58,9 @@ template <class S> class Kronecker final : public Parametrisation<S> {
     void describe(Schema& s) {
       s.field("factors", factors,
               "rows of each factor, the slowest index first; their product is n; empty: the prime factors of n")
-          .at_least(1);
-      s.field("columns", columns, "columns of each factor; empty: all factors are square").at_least(1);
+          .at_least(1)
+          .at_most(1e8);
+      s.field("columns", columns, "columns of each factor; empty: all factors are square").at_least(1).at_most(1e8);
       s.field("field", field, "type of the numbers in W").one_of({"complex", "real"});
       s.field("init", init, "factors at the start: Haar-distributed unitary (orthogonal for real ones), or identity")
           .one_of({"unitary", "identity"});
@@ -217,13 +219,13 @@ template <class S> class Kronecker final : public Parametrisation<S> {
     std::vector<S> memory(std::size_t(scratch(1)));
     Scratch<S> scratch{std::span<S>(memory)};
     const Matrix<S> I = Matrix<S>::Identity(this->cols(), this->cols());
-    apply(cview(I), W, scratch);
+    apply(I, W, scratch);
   }
   void pullback(CBlocks<S> theta, CMat<S>, CMat<S> dW, Blocks<S> dtheta) override {
     std::vector<S> memory(std::size_t(scratch(1))), sum(std::size_t(accumulator()), S(0));
     Scratch<S> scratch{std::span<S>(memory)};
     const Matrix<S> I = Matrix<S>::Identity(this->cols(), this->cols());
-    accumulate(cview(I), dW, sum, scratch);
+    accumulate(I, dW, sum, scratch);
     finish(theta, sum, dtheta);
   }
 
@@ -274,10 +276,11 @@ template <class S> class Kronecker final : public Parametrisation<S> {
   }
 
   void demand_product(const char* key, const std::vector<Index>& sizes, Index wanted, const char* what) const {
-    if (product(sizes) != wanted)
-      throw Error(std::string("kronecker: the product of `") + key + "` is " + std::to_string(product(sizes)) +
-                  ", but W has " + std::to_string(wanted) + " " + what + "; choose sizes whose product is " +
-                  std::to_string(wanted));
+    const double found = product(sizes);
+    if (found != double(wanted))
+      throw Error(std::string("kronecker: the product of `") + key + "` is " +
+                  (found < 1e15 ? std::to_string(Index(found)) : "above 1e15") + ", but W has " +
+                  std::to_string(wanted) + " " + what + "; choose sizes whose product is " + std::to_string(wanted));
   }
 
   Complex factor(CBlocks<S> theta, Index f) const {

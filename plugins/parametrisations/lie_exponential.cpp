@@ -3,9 +3,8 @@
 //
 //   base: static   W = exp(A), expRNN (Lezcano-Casado & Martínez-Rubio 2019)
 //   base: moving   W = B exp(A); every K steps B ← B exp(A), A ← 0, dtriv (Lezcano-Casado 2019). B is projected to the
-//   group by its singular
-//                  vectors, B = UΣVᴴ ← UVᴴ, at every M-th of these changes. Neither changes W; the state of the
-//                  optimizer is kept, as in the released code.
+//                  group by its singular vectors, B = UΣVᴴ ← UVᴴ, at every M-th of these changes. Neither changes W;
+//                  the state of the optimizer is kept, as in the released code.
 //   pullback       Ā = L_exp(Aᴴ, BᴴW̄), of which θ sees the derivatives along the basis elements of the Lie algebra
 //
 // The formulas of exp and of Ā, and why the eigenvalue form divides by no eigenvalue gap, stand in
@@ -70,7 +69,7 @@ template <class S> class LieExponential final : public Dense<S> {
               "exp(A) and its derivative by the eigenvalues of A, or by Padé approximants, of a 2n × 2n block matrix")
           .one_of({"eigen", "block"});
       s.field("base", base,
-              "W = exp(A) (expRNN), or W = B exp(A) with a base B that takes A over from time to time (dtriv)")
+              "W = exp(A) (expRNN), or W = B exp(A) with a base B that absorbs A every `rebase_every` steps (dtriv)")
           .one_of({"static", "moving"});
       s.field("rebase_every", rebase_every, "K: steps between updates B ← B exp(A), A ← 0, for `base: moving`")
           .at_least(1)
@@ -90,7 +89,6 @@ template <class S> class LieExponential final : public Dense<S> {
         complex_(shape.complex),
         eigen_(options.pullback == "eigen") {
     if (shape.complex) point_.template emplace<Point<std::complex<double>>>();
-    if (options.base == "moving") visit([this]<class T>(Point<T>& point) { point.base = Matrix<T>::Identity(n_, n_); });
   }
 
   std::vector<BlockSpec> blocks() const override {
@@ -105,6 +103,7 @@ template <class S> class LieExponential final : public Dense<S> {
   }
 
   void materialise(CBlocks<S> theta, Mat<S> W) override {
+    start_base();
     visit([&]<class T>(Point<T>& point) {
       point.A = skew_matrix<T>(theta[0], n_, order_);
       point.compute(eigen_);
@@ -145,6 +144,7 @@ template <class S> class LieExponential final : public Dense<S> {
 
   void serialise(Archive& archive) override {
     if (options_.base == "static") return;
+    start_base();
     archive.value("steps", steps_);
     archive.value("rebases", rebases_);
     visit([&]<class T>(Point<T>& point) {
@@ -156,6 +156,12 @@ template <class S> class LieExponential final : public Dense<S> {
 
  private:
   template <class F> void visit(F f) { std::visit(f, point_); }
+
+  void start_base() {
+    visit([this]<class T>(Point<T>& point) {
+      if (options_.base == "moving" && point.base.size() == 0) point.base = Matrix<T>::Identity(n_, n_);
+    });
+  }
 
   /// ‖A‖₂, the largest angle of exp(A): beyond π the exponential is no longer one-to-one.
   template <class T> double norm_of(const Point<T>& point) const {

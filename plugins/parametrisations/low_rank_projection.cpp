@@ -1,8 +1,8 @@
 // Orthogonal or unitary W itself as the parameter, moved by projected updates of low rank, projUNN (Kiani, Balestriero,
 // LeCun & Lloyd 2022).
 //
-//   Δ = what the optimizer added to W     Δ_k = XYᴴ, its best approximation of rank k (of the range found by subspace
-//   iteration) I + WᴴΔ_k = I + ZYᴴ, Z = WᴴX, differs from I only on span B, B (n × 2k) orthonormal columns of [Z, Y]:
+//   Δ = what the optimizer added to W     Δ_k = XYᴴ, its best approximation of rank k (by subspace iteration)
+//   I + WᴴΔ_k = I + ZYᴴ, Z = WᴴX, differs from I only on span B, B (n × 2k) orthonormal columns of [Z, Y]:
 //   projection (projUNN-D)  W ← the polar factor of W + Δ_k = W(I + B(Q − I)Bᴴ),  Q the polar factor of I + BᴴZYᴴB
 //   tangent (projUNN-T)     W ← W exp(½(ZYᴴ − YZᴴ)) = W(I + B(exp(ω) − I)Bᴴ),      ω = ½Bᴴ(ZYᴴ − YZᴴ)B
 //

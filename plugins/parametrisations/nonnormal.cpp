@@ -1,9 +1,10 @@
 // Schur form of a real matrix with trained eigenvalues, nnRNN (Kerg, Goyette, Puelma Touzel, Gidel, Vorontsov, Bengio &
 // Lajoie 2019):
 //
-//   W = PΘPᵀ     P = exp(A), A skew-symmetric     Θ = blockdiag(γ_j R(θ_j)) + T     R(θ) = [cos θ, −sin θ; sin θ, cos
-//   θ] pullback     P̄ = W̄PΘᵀ + W̄ᵀPΘ,   Θ̄ = PᵀW̄P,   γ̄_j = ⟨R(θ_j), Θ̄_jj⟩,   θ̄_j = γ_j⟨R′(θ_j), Θ̄_jj⟩,   Ā as in
-//   skew_exponential.hpp
+//   W = PΘPᵀ     P = exp(A), A skew-symmetric     Θ = blockdiag(γ_j R(θ_j)) + T
+//                R(θ) = [cos θ, −sin θ; sin θ, cos θ]
+//   pullback     P̄ = W̄PΘᵀ + W̄ᵀPΘ,   Θ̄ = PᵀW̄P,   γ̄_j = ⟨R(θ_j), Θ̄_jj⟩,   θ̄_j = γ_j⟨R′(θ_j), Θ̄_jj⟩,
+//                Ā as in skew_exponential.hpp
 //
 // T is strictly upper triangular outside the 2 × 2 blocks: with T = 0 and γ = 1 the map is orthogonal, T alone makes it
 // non-normal. The eigenvalues are γ_j e^{±iθ_j}. An odd n has a last block [γ_j]. The penalty δ Σ_j (γ_j − 1)² keeps

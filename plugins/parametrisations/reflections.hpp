@@ -2,7 +2,8 @@
 // algorithm 2).
 //
 //   H(u) = I − 2uuᵀ/‖u‖². Column j of U (n × r, lower-trapezoidal) is (0_j; u), so θ holds n, n − 1, … numbers column
-//   after column. Q = H(U_0) H(U_1) … H(U_{n−2}) diag(1, …, 1, u₁)
+//     after column.
+//   Q = H(U_0) H(U_1) … H(U_{n−2}) diag(1, …, 1, u₁)
 #pragma once
 
 #include <cmath>

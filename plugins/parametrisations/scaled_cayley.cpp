@@ -44,16 +44,13 @@ template <class S> class ScaledCayley final : public Dense<S> {
         options_(options),
         n_(shape.rows),
         l_(options.bandwidth < 0 ? n_ - 1 : options.bandwidth),
-        D_(n_) {
-    const Index rho = options.rho < 0 ? n_ / 2 : options.rho;
-    if (rho > n_)
-      throw Error("scaled_cayley: `rho` is " + std::to_string(rho) + ", but D has only " + std::to_string(n_) +
+        rho_(options.rho < 0 ? n_ / 2 : options.rho) {
+    if (rho_ > n_)
+      throw Error("scaled_cayley: `rho` is " + std::to_string(rho_) + ", but D has only " + std::to_string(n_) +
                   " entries; choose 0 … " + std::to_string(n_));
     if (l_ >= n_ || (l_ == 0 && n_ > 1))
       throw Error("scaled_cayley: `bandwidth` is " + std::to_string(l_) + ", but A has " + std::to_string(n_ - 1) +
                   " diagonals below the main one; choose 1 … " + std::to_string(n_ - 1) + ", or -1 for all");
-    D_.setOnes();
-    (options.negatives == "last" ? D_.tail(rho) : D_.head(rho)).setConstant(-1);
   }
 
   std::vector<BlockSpec> blocks() const override { return {{"A", n_ * l_ - l_ * (l_ + 1) / 2}}; }
@@ -73,6 +70,8 @@ template <class S> class ScaledCayley final : public Dense<S> {
   }
 
   void materialise(CBlocks<S> theta, Mat<S> W) override {
+    D_ = Vector<S>::Ones(n_);
+    (options_.negatives == "last" ? D_.tail(rho_) : D_.head(rho_)).setConstant(-1);
     A_ = skew_matrix(theta);
     Matrix<double> inverse = A_;
     inverse.diagonal().array() += 1;
@@ -131,7 +130,7 @@ template <class S> class ScaledCayley final : public Dense<S> {
   }
 
   Options options_;
-  Index n_, l_;
+  Index n_, l_, rho_;
   Vector<S> D_;
   Matrix<double> A_;
   Matrix<S> M_;

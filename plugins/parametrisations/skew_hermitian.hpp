@@ -3,7 +3,7 @@
 //
 //   real     n(n − 1)/2 numbers: A_ij for i > j, A_ji = −A_ij
 //   complex  n² numbers, an n × n table: Re A_ij at (i, j) and Im A_ij at (j, i) for i > j, Im A_jj at (j, j); A_ji =
-//   −conj(A_ij)
+//            −conj(A_ij)
 //
 // The table, or the strict lower triangle, is read column after column, or row after row. Each number multiplies one
 // element of the basis E_ij − E_ji, i(E_ij + E_ji), iE_jj of the Lie algebra, which Hyland & Rätsch (2017) number row

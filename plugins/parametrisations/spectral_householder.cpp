@@ -1,12 +1,12 @@
 // Singular value decompositions with bounded singular values, svdRNN (Zhang, Lei & Dhillon 2018, section 3): W = P_u
 // diag(s) P_vᵀ.
 //
-//   P_u = H(U_0) … H(U_{m₁−1}),   P_v = H(V_0) … H(V_{m₂−1}),   H(u) = I − 2uuᵀ/‖u‖²,   s_i = s* + 2r(σ(ŝ_i) − ½) = s*
-//   + r tanh(ŝ_i/2)
+//   P_u = H(U_0) … H(U_{m₁−1}),   P_v = H(V_0) … H(V_{m₂−1}),   H(u) = I − 2uuᵀ/‖u‖²
+//   s_i = s* + 2r(σ(ŝ_i) − ½) = s* + r tanh(ŝ_i/2)
 //
 // n(m₁ + m₂) − m₁(m₁ − 1)/2 − m₂(m₂ − 1)/2 + n parameters. Each product is the compact WY form P = I − U(T⁻¹Uᵀ), Pᵀ = I
-// − U(T⁻ᵀUᵀ) with T = striu(UᵀU) + ½diag(UᵀU). With z = P_vᵀx and g = P_uᵀdy, s̄ = Σ g ∘ z, U sees the pullback of P_u(s
-// ∘ z) for dy, and V that of P_v(s ∘ g) for x.
+// − U(T⁻ᵀUᵀ) with T = striu(UᵀU) + ½diag(UᵀU). With z = P_vᵀx and g = P_uᵀdy, s̄ = Σ g ∘ z, U sees the pullback of
+// P_u(s ∘ z) for dy, and V that of P_v(s ∘ g) for x.
 #include <stiefel/plugin.hpp>
 
 #include "reflections.hpp"
@@ -37,9 +37,9 @@ template <class S> class Chain {
                     Exit::diverged);
     T.diagonal() /= 2;
     const auto triangle = T.template triangularView<Eigen::Upper>();
-    forward_.pack(cview(Matrix<S>(triangle.solve(Matrix<double>(U.transpose())).template cast<S>())));
-    adjoint_.pack(cview(Matrix<S>(triangle.adjoint().solve(Matrix<double>(U.transpose())).template cast<S>())));
-    product_.pack(cview(U_));
+    forward_.pack(Matrix<S>(triangle.solve(Matrix<double>(U.transpose())).template cast<S>()));
+    adjoint_.pack(Matrix<S>(triangle.adjoint().solve(Matrix<double>(U.transpose())).template cast<S>()));
+    product_.pack(U_);
   }
 
   /// h = T⁻¹UᵀX or c = T⁻ᵀUᵀX, r × columns; then X −= U·h.
@@ -139,10 +139,10 @@ template <class S> class SpectralHouseholder final : public Parametrisation<S> {
     rotate_back(left_, dY, g, of_dy);
     sz = s_.asDiagonal() * z;
     sg = s_.asDiagonal() * g;
-    left_.coefficients(false, cview(sz), of_sz);
-    right_.coefficients(false, cview(sg), of_sg);
-    left_.accumulate(cview(sz), dY, cview(of_sz), cview(of_dy), sum);
-    right_.accumulate(cview(sg), X, cview(of_sg), cview(of_x), sum.subspan(std::size_t(left_.sums())));
+    left_.coefficients(false, sz, of_sz);
+    right_.coefficients(false, sg, of_sg);
+    left_.accumulate(sz, dY, of_sz, of_dy, sum);
+    right_.accumulate(sg, X, of_sg, of_x, sum.subspan(std::size_t(left_.sums())));
     as_vector(sum.last(std::size_t(n_))) += g.cwiseProduct(z).rowwise().sum();
   }
 
@@ -167,13 +167,13 @@ template <class S> class SpectralHouseholder final : public Parametrisation<S> {
     const Matrix<S> I = Matrix<S>::Identity(n_, n_);
     std::vector<S> memory(std::size_t(scratch(n_)));
     Scratch<S> working(memory);
-    apply(cview(I), W, working);
+    apply(I, W, working);
   }
   void pullback(CBlocks<S> theta, CMat<S>, CMat<S> dW, Blocks<S> dtheta) override {
     const Matrix<S> I = Matrix<S>::Identity(n_, n_);
     std::vector<S> sum(static_cast<std::size_t>(accumulator())), memory(std::size_t(scratch(n_)));
     Scratch<S> working(memory);
-    accumulate(cview(I), dW, sum, working);
+    accumulate(I, dW, sum, working);
     finish(theta, sum, dtheta);
   }
 
@@ -202,7 +202,7 @@ template <class S> class SpectralHouseholder final : public Parametrisation<S> {
   static void rotate_back(const Chain<S>& chain, CMat<S> X, Mat<S> Z, Mat<S> coefficients) {
     chain.coefficients(true, X, coefficients);
     Z = X;
-    chain.subtract(cview(coefficients), Z);
+    chain.subtract(coefficients, Z);
   }
 
   /// Y = P_second diag(s) P_firstᵀ X.
@@ -210,8 +210,8 @@ template <class S> class SpectralHouseholder final : public Parametrisation<S> {
     rotate_back(first, X, Y, scratch.take(first.reflections(), X.cols()));
     for (Index k = 0; k < Y.cols(); ++k) Y.col(k).array() *= s_.array();
     const Mat<S> h = scratch.take(second.reflections(), X.cols());
-    second.coefficients(false, cview(Y), h);
-    second.subtract(cview(h), Y);
+    second.coefficients(false, Y, h);
+    second.subtract(h, Y);
   }
 
   Options options_;

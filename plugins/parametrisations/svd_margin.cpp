@@ -1,9 +1,9 @@
 // Factorised map with a bounded spectrum (Vorontsov, Trabelsi, Kadoury & Pal 2017): W = U diag(s) Vᵀ, U and V
 // orthogonal.
 //
-//   spectrum sigmoidal   s_i = 2m(σ(p_i) − ½) + 1 = 1 + m tanh(p_i/2)  (eq. 10): singular values within the margin m of
-//   1 spectrum free        s_i are parameters: no margin pullback             s̄ = diag(UᵀW̄V), p̄_i = m/2 (1 −
-//   tanh²(p_i/2)) s̄_i, Ū = W̄V diag(s), V̄ = W̄ᵀU diag(s)
+//   spectrum sigmoidal   s_i = 2m(σ(p_i) − ½) + 1 = 1 + m tanh(p_i/2)  (eq. 10): within the margin m of 1
+//   spectrum free        s_i are parameters: no margin
+//   pullback             s̄ = diag(UᵀW̄V), p̄_i = m/2 (1 − tanh²(p_i/2)) s̄_i, Ū = W̄V diag(s), V̄ = W̄ᵀU diag(s)
 //
 // U and V are blocks on the orthogonal manifold, moved by geodesic_cayley (equation 9, of which the sign + is a
 // misprint). The rate of p is multiplied by 1/(2m), so that an optimizer with steps of constant size moves s as fast
@@ -49,12 +49,7 @@ template <class S> class SvdMargin final : public Dense<S> {
   };
 
   SvdMargin(const Options& options, Shape shape)
-      : Dense<S>(shape.square("svd_margin")),
-        options_(options),
-        free_(options.spectrum == "free"),
-        n_(shape.rows),
-        s_(n_),
-        slope_(n_) {}
+      : Dense<S>(shape.square("svd_margin")), options_(options), free_(options.spectrum == "free"), n_(shape.rows) {}
 
   std::vector<BlockSpec> blocks() const override {
     const double scale = options_.margin > 0 && !free_ ? 1 / (2 * options_.margin) : 1;
@@ -79,7 +74,7 @@ template <class S> class SvdMargin final : public Dense<S> {
     const auto parameter = as_vector(theta[2]).array();
     if (free_) {
       s_ = parameter;
-      slope_.setOnes();
+      slope_.setOnes(n_);
     } else {
       const auto t = (parameter / 2).tanh().eval();
       s_ = 1 + S(options_.margin) * t;

@@ -1,8 +1,9 @@
 // Unitary matrices as products of m complex reflections and a diagonal of phases (Mhammedi, Hellicar, Rahman & Bailey
 // 2017, corollary 1).
 //
-//   W = H(U_0) H(U_1) … H(U_{m−1}) D     H(u) = I − 2uuᴴ/‖u‖²     D = diag(e^{iθ})     m ≤ n − 1; every unitary matrix
-//   for m = n − 1 compact WY     T = striu(UᴴU) + ½diag(UᴴU),  P = T⁻¹UᴴD,  R = T⁻ᴴUᴴ:   W = D − UP,  Wᴴ = Dᴴ(I − UR)
+//   W = H(U_0) H(U_1) … H(U_{m−1}) D     H(u) = I − 2uuᴴ/‖u‖²     D = diag(e^{iθ})
+//   m ≤ n − 1; every unitary matrix for m = n − 1
+//   compact WY     T = striu(UᴴU) + ½diag(UᴴU),  P = T⁻¹UᴴD,  R = T⁻ᴴUᴴ:   W = D − UP,  Wᴴ = Dᴴ(I − UR)
 //   pullback, columns x, dy     h = Px,  c = R dy:   Ū = U·K − Σ dy hᴴ − Σ Dx cᴴ,   θ̄ = Im Σ conj(Dx) ∘ (dy − Uc)
 //
 // K is Hermitian with the upper triangle of Σ c hᴴ and the real part of its diagonal. This is the whole gradient of
@@ -144,20 +145,20 @@ template <class S> class UnitaryHouseholder final : public Parametrisation<S> {
     const Mat<S> h = scratch.take(2 * m_, X.cols());
     P_product_.multiply(X, h);
     turn(X, Y, S(1));
-    U_product_.subtract(cview(h), Y);
+    U_product_.subtract(h, Y);
   }
   void add(CMat<S> X, Mat<S> Y, Scratch<S>& scratch) const override {
     const Mat<S> h = scratch.take(2 * m_, X.cols());
     P_product_.multiply(X, h);
     turn<true>(X, Y, S(1));
-    U_product_.subtract(cview(h), Y);
+    U_product_.subtract(h, Y);
   }
   void apply_adjoint(CMat<S> dY, Mat<S> dX, Scratch<S>& scratch) const override {
     const Mat<S> c = scratch.take(2 * m_, dY.cols());
     R_product_.multiply(dY, c);
     dX = dY;
-    U_product_.subtract(cview(c), dX);
-    turn(cview(dX), dX, S(-1));
+    U_product_.subtract(c, dX);
+    turn(dX, dX, S(-1));
   }
 
   /// Σ dy hᴴ, Σ x cᴴ and Σ c hᴴ as products of real parts with real parts, and Σ dy ∘ conj(x), Re over Im.
@@ -168,9 +169,9 @@ template <class S> class UnitaryHouseholder final : public Parametrisation<S> {
     P_product_.multiply(X, h);
     R_product_.multiply(dY, c);
     const Sums<S> sums = parts(sum);
-    add_outer(dY, cview(h), sums.left);
-    add_outer(X, cview(c), sums.right);
-    add_outer(cview(c), cview(h), sums.ch);
+    add_outer(dY, h, sums.left);
+    add_outer(X, c, sums.right);
+    add_outer(c, h, sums.ch);
     S* phases = sums.phases;
     for (Index k = 0; k < X.cols(); ++k)
       for (Index j = 0; j < n_; ++j) {
@@ -209,13 +210,13 @@ template <class S> class UnitaryHouseholder final : public Parametrisation<S> {
     const Matrix<S> I = Matrix<S>::Identity(2 * n_, 2 * n_);
     std::vector<S> memory(std::size_t(scratch(2 * n_)));
     Scratch<S> working(memory);
-    apply(cview(I), W, working);
+    apply(I, W, working);
   }
   void pullback(CBlocks<S> theta, CMat<S>, CMat<S> dW, Blocks<S> dtheta) override {
     const Matrix<S> I = Matrix<S>::Identity(2 * n_, 2 * n_);
     std::vector<S> sum(static_cast<std::size_t>(accumulator())), memory(std::size_t(scratch(2 * n_)));
     Scratch<S> working(memory);
-    accumulate(cview(I), dW, sum, working);
+    accumulate(I, dW, sum, working);
     finish(theta, sum, dtheta);
   }
 
@@ -258,7 +259,7 @@ template <class S> class UnitaryHouseholder final : public Parametrisation<S> {
   static void pack(PackedProduct<S>& product, const Complex& A) {
     Matrix<S> form(2 * A.rows(), 2 * A.cols());
     write_real_form(A, view(form));
-    product.pack(cview(form));
+    product.pack(form);
   }
 
   /// Y = DX or Y += DX, with Dᴴ for `sign` −1; Y may be X.

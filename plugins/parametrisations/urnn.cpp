@@ -1,15 +1,16 @@
 // The restricted-capacity unitary matrix of the uRNN (Arjovsky, Shah & Bengio 2016, eq. 6), applied without forming it
 // in O(n log n):
 //
-//   W = D₃ R₂ F⁻¹ D₂ Π R₁ F D₁     D_k = diag(e^{iθ_k}), R_k = I − 2 v_k v_kᴴ/‖v_k‖², F the unitary Fourier transform,
-//   (Πx)_i = x_{perm(i)}
+//   W = D₃ R₂ F⁻¹ D₂ Π R₁ F D₁     D_k = diag(e^{iθ_k}), R_k = I − 2 v_k v_kᴴ/‖v_k‖², F the unitary Fourier
+//   transform, (Πx)_i = x_{perm(i)}
 //
 // 7n parameters: θ₁, θ₂, θ₃ and v₁, v₂ as Re over Im. Every n is allowed; products of small primes are fast, and with
 // prime factors above 40 FFTW takes working memory at every transform. Pullbacks of one factor, with g the gradient of
 // what leaves it:
 //
 //   y = e^{iθ}x    x̄ = e^{−iθ}g, θ̄ = Im(x̄ conj x) = Im(g conj y)          permutation, Fourier transform: their
-//   inverses y = h − αv     α = 2vᴴh/N, β = 2vᴴg/N, N = ‖v‖²: h̄ = g − βv, v̄ = P(−conj(α) g − conj(β) h)
+//                  inverses
+//   y = h − αv     α = 2vᴴh/N, β = 2vᴴg/N, N = ‖v‖²: h̄ = g − βv, v̄ = P(−conj(α) g − conj(β) h)
 //
 // P takes away the multiples of v: neither length nor phase of v matters. It is applied once a step to the sum over
 // columns and in double precision, for it is all that is left of cancelling terms.
@@ -64,7 +65,8 @@ template <class S> Index aligned_pairs(Index n) {
 /// Fourier transforms of n aligned pairs into others, without scale. Execution is concurrent; FFTW's planner is not.
 template <class S> class Fourier {
  public:
-  explicit Fourier(Index n) {
+  Fourier() = default;
+  void plan(Index n) {
     std::vector<S> memory(std::size_t(2 * aligned_pairs<S>(n)) + alignment / sizeof(S));
     S *in = aligned(memory.data()), *out = in + aligned_pairs<S>(n);
     const std::scoped_lock lock(planner);
@@ -101,10 +103,7 @@ template <class S> class Urnn final : public Parametrisation<S> {
   static bool complex_pairs(const Options&) { return true; }
 
   Urnn(const Options& options, Shape shape)
-      : Parametrisation<S>(shape.square("urnn")),
-        n_(shape.rows / 2),
-        permutation_(Rng(std::uint64_t(options.permutation_seed), "permutation").permutation(n_)),
-        fourier_(n_) {}
+      : Parametrisation<S>(shape.square("urnn")), seed_(std::uint64_t(options.permutation_seed)), n_(shape.rows / 2) {}
 
   std::vector<BlockSpec> blocks() const override {
     return {{"theta_1", n_}, {"theta_2", n_}, {"theta_3", n_}, {"v_1", 2 * n_}, {"v_2", 2 * n_}};
@@ -118,6 +117,7 @@ template <class S> class Urnn final : public Parametrisation<S> {
   }
 
   void refresh(CBlocks<S> theta) override {
+    prepare();
     for (Index k = 0; k < 3; ++k) {
       const auto angle = as_vector(theta[k]).template cast<double>().array();
       const double scale = k < 2 ? 1 / std::sqrt(double(n_)) : 1;
@@ -221,7 +221,7 @@ template <class S> class Urnn final : public Parametrisation<S> {
     Scratch<S> scratch{std::span<S>(memory)};
     // W = [[A, −B], [B, A]]: the columns of A and B are enough.
     const Matrix<S> I = Matrix<S>::Identity(2 * n_, n_);
-    apply(cview(I), view(W.leftCols(n_)), scratch);
+    apply(I, view(W.leftCols(n_)), scratch);
     W.topRightCorner(n_, n_) = -W.bottomLeftCorner(n_, n_);
     W.bottomRightCorner(n_, n_) = W.topLeftCorner(n_, n_);
   }
@@ -232,7 +232,7 @@ template <class S> class Urnn final : public Parametrisation<S> {
     Matrix<S> gradient = dW.leftCols(n_);  // of the columns [A; B]
     gradient.topRows(n_) += dW.bottomRightCorner(n_, n_);
     gradient.bottomRows(n_) -= dW.topRightCorner(n_, n_);
-    accumulate(cview(I), cview(gradient), sum, scratch);
+    accumulate(I, gradient, sum, scratch);
     finish(theta, sum, dtheta);
   }
 
@@ -244,9 +244,17 @@ template <class S> class Urnn final : public Parametrisation<S> {
     return {20 * n, all, all, back * double(columns), 7 * n, one * n, back * n, 0.17};
   }
 
-  void serialise(Archive& archive) override { archive.array("permutation", permutation_); }
+  void serialise(Archive& archive) override {
+    prepare();
+    archive.array("permutation", permutation_);
+  }
 
  private:
+  void prepare() {
+    if (!permutation_.empty()) return;
+    permutation_ = Rng(seed_, "permutation").permutation(n_);
+    fourier_.plan(n_);
+  }
   template <std::size_t Count> std::array<S*, Count> take(Scratch<S>& scratch) const {
     S* memory = aligned(scratch.take(this->scratch(1), 1).data());
     std::array<S*, Count> columns;
@@ -260,6 +268,7 @@ template <class S> class Urnn final : public Parametrisation<S> {
     for (Index i = 0; i < n_; ++i) std::copy_n(y + 2 * i, 2, x + 2 * permutation_[std::size_t(i)]);
   }
 
+  std::uint64_t seed_;
   Index n_;
   std::vector<std::int64_t> permutation_;
   Fourier<S> fourier_;

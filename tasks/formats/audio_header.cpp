@@ -1,14 +1,13 @@
 // What libsndfile does not notice in files of four formats: sound cut short, and in OGG pages that are damaged.
 //
 //   WAV     "RIFF" size "WAVE", then chunks (id, size, that many bytes, padded to even); "fmt " holds tag, channels,
-//   rate, bytes/s, bytes a
-//           frame, bits; "data" the samples; little-endian
+//           rate, bytes/s, bytes a frame, bits; "data" the samples; little-endian
 //   FLAC    "fLaC", a block header of 4 bytes, then STREAMINFO, whose bytes 13 … 17 hold the number of samples in 36
-//   bits, big-endian OGG     pages "OggS", version 0, flags (4: end of the stream), granule (8), serial (4), number
-//   (4), CRC-32 (4), count of segments,
-//           their sizes, their bytes
+//           bits, big-endian
+//   OGG     pages "OggS", version 0, flags (4: end of the stream), granule (8), serial (4), number (4), CRC-32 (4),
+//           count of segments, their sizes, their bytes
 //   SPHERE  "NIST_1A\n", size of the header in a line of 8 bytes, lines "name -i number" or "name -sN text" up to
-//   "end_head"
+//           "end_head"
 #include "tasks/formats/audio_header.hpp"
 
 #include <fmt/format.h>

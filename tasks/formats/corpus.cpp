@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include <stiefel/error.hpp>
 #include "tasks/formats/data_path.hpp"
 
 namespace stiefel {
@@ -33,6 +34,29 @@ void CorpusOptions::describe(Schema& s) {
           "must be given with `validation` and `test`");
   s.check(validation_fraction + test_fraction < 1, "test_fraction",
           "leaves nothing to train on together with `validation_fraction`");
+}
+
+LineRules line_rules(const CorpusOptions& options, bool ends, bool last_end) {
+  return {options.trim == "none"  ? LineRules::Trim::none
+          : options.trim == "end" ? LineRules::Trim::end
+                                  : LineRules::Trim::both,
+          options.unk == "symbol", ends, last_end, static_cast<std::size_t>(options.longest)};
+}
+
+std::vector<std::uint16_t> encode_text(std::u32string_view text, const std::vector<char32_t>& alphabet,
+                                       const CorpusOptions& options, const std::string& file, std::size_t line) {
+  std::vector<std::uint16_t> codes;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto found = std::ranges::lower_bound(alphabet, text[i]);
+    const bool known = found != alphabet.end() && *found == text[i];
+    if (!known && options.unknown != "symbol")
+      throw Error(fmt::format("{}: line {} holds U+{:04X} ({}), which the training text does not have", file,
+                              line + std::size_t(std::ranges::count(text.substr(0, i), U'\n')), std::uint32_t(text[i]),
+                              text[i] < 0x20 ? "a control character" : encode_utf8(text[i])),
+                  Exit::data);
+    codes.push_back(std::uint16_t(known ? found - alphabet.begin() : std::ptrdiff_t(alphabet.size()) - 1));
+  }
+  return codes;
 }
 
 std::string text_of(char32_t point) { return point == unk_symbol ? "<unk>" : encode_utf8(point); }
@@ -112,12 +136,7 @@ Corpus::Part encode(const Source& source, const std::vector<char32_t>& alphabet,
 class Loader {
  public:
   Loader(const CorpusOptions& options, const std::string& directory, bool ends, bool last_end)
-      : options_(options), directory_(directory) {
-    rules_ = {options.trim == "none"  ? LineRules::Trim::none
-              : options.trim == "end" ? LineRules::Trim::end
-                                      : LineRules::Trim::both,
-              options.unk == "symbol", ends, last_end, static_cast<std::size_t>(options.longest)};
-  }
+      : options_(options), directory_(directory), rules_(line_rules(options, ends, last_end)) {}
 
   std::array<Source, 3> load(bool by_lines) {
     if (!options_.file.empty()) return cut_by_fractions(user("text", options_.file), options_, by_lines);
@@ -151,6 +170,11 @@ Corpus load_corpus(const CorpusOptions& options, const std::string& directory, b
   const std::array<Source, 3> sources = loader.load(by_lines);
   Corpus corpus;
   corpus.files = loader.files;
+  if (sources[0].lines.points.empty())
+    throw Error(fmt::format("{}: there is no text to train on{}.", sources[0].path,
+                            options.longest > 0 ? fmt::format(" in lines of at most {} characters", options.longest)
+                                                : ". Replace the file"),
+                Exit::data);
   const bool unknown = options.unknown == "symbol";
   corpus.alphabet = alphabet_of(sources[0], unknown || options.unk == "symbol");
   for (std::size_t i = 0; i < sources.size(); ++i) corpus.parts[i] = encode(sources[i], corpus.alphabet, unknown);

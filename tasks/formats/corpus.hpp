@@ -34,6 +34,13 @@ struct Corpus {
 /// between lines.
 Corpus load_corpus(const CorpusOptions& options, const std::string& directory, bool ends, bool last_end, bool by_lines);
 
+/// How load_corpus takes lines from a text.
+LineRules line_rules(const CorpusOptions& options, bool ends, bool last_end);
+/// Class numbers of the text of some lines that begin with number `line` of a file. Error(Exit::data) names the place of
+/// a character that the alphabet does not have, unless unknown ones are a symbol.
+std::vector<std::uint16_t> encode_text(std::u32string_view text, const std::vector<char32_t>& alphabet,
+                                       const CorpusOptions& options, const std::string& file, std::size_t line);
+
 /// As UTF-8; unk_symbol is `<unk>`.
 std::string text_of(char32_t point);
 

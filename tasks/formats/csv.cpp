@@ -32,19 +32,25 @@ std::string shown(std::string_view text) {
   return fmt::format("\"{}{}\"", cut, text.size() > most ? "…" : "");
 }
 
-CsvReader::CsvReader(std::string_view bytes, std::string file, char separator)
-    : bytes_(bytes), file_(std::move(file)), separator_(separator), next_(bytes.starts_with("\xef\xbb\xbf") ? 3 : 0) {
+CsvReader::CsvReader(std::string_view bytes, std::string file, char separator, std::size_t left_out)
+    : bytes_(bytes),
+      file_(std::move(file)),
+      separator_(separator),
+      left_out_(left_out),
+      next_(bytes.starts_with("\xef\xbb\xbf") ? 3 : 0) {
   if (const std::size_t zero = bytes.find('\0'); zero != bytes.npos)
     refuse(zero, "a zero byte, which a CSV file cannot have");
   std::vector<CsvField> row;
   if (!fields(row)) refuse(0, "no header: the first line must name the columns");
   std::set<std::string_view> names;
   for (const CsvField& field : row) {
-    if (field.text.empty()) refuse(field.offset, fmt::format("the header has no column {}", header_.size() + 1));
+    if (field.text.empty())
+      refuse(field.offset, fmt::format("column {} of the header has no name", header_.size() + 1));
     if (!names.insert(field.text).second)
       refuse(field.offset, fmt::format("the header has column {} twice", shown(field.text)));
     header_.emplace_back(field.text);
   }
+  header_end_ = next_;
 }
 
 std::size_t CsvReader::column(const std::string& name) const {
@@ -123,8 +129,10 @@ std::string CsvReader::place(std::size_t offset) const {
   const std::string_view before = bytes_.substr(0, offset);
   const std::size_t line = before.rfind('\n') == before.npos ? 0 : before.rfind('\n') + 1;
   const auto begins_character = [](char c) { return (c & 0xc0) != 0x80; };
-  return fmt::format("{}:{}:{}", file_, std::count(before.begin(), before.end(), '\n') + 1,
-                     std::count_if(before.begin() + std::ptrdiff_t(line), before.end(), begins_character) + 1);
+  return fmt::format(
+      "{}:{}:{}", file_,
+      std::size_t(std::count(before.begin(), before.end(), '\n')) + 1 + (offset < header_end_ ? 0 : left_out_),
+      std::count_if(before.begin() + std::ptrdiff_t(line), before.end(), begins_character) + 1);
 }
 
 void CsvReader::refuse(std::size_t offset, const std::string& what) const {

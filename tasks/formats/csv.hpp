@@ -18,7 +18,8 @@ struct CsvField {
 /// is left out. Error(Exit::data) names file:line:column.
 class CsvReader {
  public:
-  CsvReader(std::string_view bytes, std::string file, char separator);
+  /// `left_out`: lines that the file has between the header and the bytes behind it.
+  CsvReader(std::string_view bytes, std::string file, char separator, std::size_t left_out = 0);
 
   const std::vector<std::string>& header() const { return header_; }
   /// Number of the column with this name; refuses one that is not there.
@@ -43,7 +44,7 @@ class CsvReader {
   std::string_view bytes_;
   std::string file_;
   char separator_;
-  std::size_t next_ = 0;
+  std::size_t left_out_, header_end_ = 0, next_ = 0;
   std::vector<std::string> header_;
   std::deque<std::string> unescaped_;  // fields of the row that held quotes
 };

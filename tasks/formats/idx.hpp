@@ -2,7 +2,7 @@
 /// gzip.
 ///
 ///   0, 0, type (8: unsigned byte), number of dimensions d, then d sizes of 4 bytes, then the values, last index
-///   fastest
+///     fastest
 #pragma once
 
 #include <cstdint>

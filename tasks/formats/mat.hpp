@@ -2,9 +2,11 @@
 /// arrays.
 ///
 ///   128 bytes: text, version 0x0100, "IM" or "MI" by the byte order; then elements: type, size (4 bytes each), data,
-///   padding to 8 bytes. Up to four bytes of data share 8 bytes with their type and size. A variable is an element of
-///   type 14 (matrix), alone or compressed by zlib in one of type 15, that consists of elements again: flags and class,
-///   sizes, name, then the cells (each a matrix) or numbers.
+///     padding to 8 bytes.
+///   Up to four bytes of data share 8 bytes with their type and size. A variable is an element of type 14 (matrix),
+///     alone or compressed
+///   by zlib in one of type 15, that consists of elements again: flags and class, sizes, name, then the cells (each a
+///     matrix) or numbers.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,10 @@
 /// Standard MIDI files of format 0 and 1: their notes, and piano rolls of them.
 ///
 ///   "MThd", size, format, number of tracks, ticks of a quarter note; then tracks: "MTrk", size, events. An event:
-///   ticks since the last one (7 bits a byte, most significant first, the top bit set in all but the last byte),
-///   status, data. A status ≥ 0x80 may be left out where it is that of the event before (running status); a note-on of
-///   velocity 0 is a note-off.
+///     ticks since the last
+///   one (7 bits a byte, most significant first, the top bit set in all but the last byte), status, data. A status ≥
+///     0x80 may be left out
+///   where it is that of the event before (running status); a note-on of velocity 0 is a note-off.
 #pragma once
 
 #include <cstdint>

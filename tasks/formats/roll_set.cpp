@@ -75,7 +75,7 @@ std::vector<fs::path> midi_files(const fs::path& folder, const NamedFile& named)
 }  // namespace
 
 RollSet read_roll_file(const NamedFile& file) {
-  is_mat(file);
+  is_mat(file);  // refuses other names before anything is read
   return read_rolls(bytes_of(file, largest_file), file);
 }
 

@@ -1,13 +1,12 @@
 /// Which utterances of TIMIT are for training, validation and test.
 ///
 ///   published   train: the training speakers without the SA sentences (462 × 8 = 3,696); test: the core test set (24
-///   speakers × 8 = 192)
-///               or the complete one (168 × 8 = 1,344); validation: the development set (50 of the test speakers, none
-///               of the core: 400), or this many utterances held out from the training set. Needs the whole corpus.
+///               speakers × 8 = 192) or the complete one (168 × 8 = 1,344); validation: the development set (50 of the
+///               test speakers, none of the core: 400), or this many utterances held out from the training set. Needs
+///               the whole corpus.
 ///   speakers    the speakers that are there are divided, as many women as men each for test and validation, the others
-///   for training:
-///               NumPy's RandomState(seed) permutes the women, then the men, both in alphabetical order; the first are
-///               for test, the next for validation. For a part of the corpus.
+///               for training: NumPy's RandomState(seed) permutes the women, then the men, both in alphabetical order;
+///               the first are for test, the next for validation. For a part of the corpus.
 #pragma once
 
 #include <string>

@@ -3,10 +3,13 @@
 ///
 ///   samples s[n] scaled to 16-bit integers; energy e = ln max(Σ s², 1)
 ///   pre-emphasis s'[n] = s[n] − 0.97 s[n−1] in each window, s'[0] = 0.03 s[0]; Hamming window 0.54 − 0.46
-///   cos(2πn/(N−1)); |FFT| 26 triangular filters whose corners are equally spaced from 0 to half the sampling rate on
-///   the scale mel(f) = 1127 ln(1 + f/700), straight on that scale; m[j] = ln max(Σ_k weight · |X[k]|, 1) c[i] = (1 +
-///   11 sin(πi/22)) √(2/26) Σ_j m[j] cos(πi/26 (j − ½)),  i = 1 … 12, j = 1 … 26 derivative d_t = Σ_θ θ (c_{t+θ} −
-///   c_{t−θ}) / (2 Σ_θ θ²),  θ = 1, 2, the first and last frame repeated beyond the ends
+///     cos(2πn/(N−1)); |FFT|
+///   26 triangular filters whose corners are equally spaced from 0 to half the sampling rate on the scale mel(f) =
+///     1127 ln(1 + f/700),
+///   straight on that scale; m[j] = ln max(Σ_k weight · |X[k]|, 1)
+///   c[i] = (1 + 11 sin(πi/22)) √(2/26) Σ_j m[j] cos(πi/26 (j − ½)),  i = 1 … 12, j = 1 … 26
+///   derivative d_t = Σ_θ θ (c_{t+θ} − c_{t−θ}) / (2 Σ_θ θ²),  θ = 1, 2, the first and last frame repeated
+///     beyond the ends
 #pragma once
 
 #include <cstdint>

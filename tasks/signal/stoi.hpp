@@ -3,9 +3,11 @@
 ///
 ///   both at 10 kHz; frames of 256 samples every 128, w[n] = sin²(π(n + 1)/257) (Hann without its zeros)
 ///   frames of x more than 40 dB below its loudest are removed from both, the others put together again by overlap-add
-///   spectrum of 512 points; X_j = √(Σ |X[k]|² over the bins of band j), 15 one-third octave bands, the lowest centred
-///   at 150 Hz for each band and every 30 frames x, y in a row (384 ms): y' = min(y ‖x‖/‖y‖, x (1 + 10^(15/20))), d =
-///   correlation of x and y' STOI = mean of all d
+///   spectrum of 512 points; X_j = √(Σ |X[k]|² over the bins of band j), 15 one-third octave bands, the lowest
+///     centred at 150 Hz
+///   for each band and every 30 frames x, y in a row (384 ms): y' = min(y ‖x‖/‖y‖, x (1 + 10^(15/20))), d =
+///     correlation of x and y'
+///   STOI = mean of all d
 #pragma once
 
 #include <cstdint>

@@ -2,6 +2,8 @@
 """`stiefel bench` and tests/bench/run in small, and what PyTorch computes where there is one: usage: bench_test.py STIEFEL"""
 import importlib.machinery
 import json
+import math
+import os
 import pathlib
 import subprocess
 import sys
@@ -19,8 +21,8 @@ train: {batch: 3, steps: 1}
 """
 
 
-def bench(*words):
-    return subprocess.run([program, "bench", *words, "--seconds", "0.01"], capture_output=True, text=True, check=False)
+def bench(*words, seconds=0.01):
+    return subprocess.run([program, "bench", *words, "--seconds", str(seconds)], capture_output=True, text=True, check=False)
 
 
 with tempfile.TemporaryDirectory() as folder:
@@ -37,6 +39,20 @@ with tempfile.TemporaryDirectory() as folder:
     assert (row["rows"], row["cols"], row["columns"], row["threads"]) == (4, 4, 7, 2) and row["gflop_per_s"] > 0, row
     assert "gflop_per_s" in bench("kernel", folder / "tiny.yaml").stdout
 
+    answer = json.loads(bench("limit", "--threads", "1", "--json", seconds=0.4).stdout)
+    assert [row["limit"] for row in answer["rows"][-2:]] == ["read", "triad"], answer
+    for row in answer["rows"]:
+        assert 0 < row["min_rate"] <= row["rate"] <= row["max_rate"] and row["threads"] == 1, row
+        assert row["unit"] == ("GFLOP/s" if row["limit"] == "multiply-add" else "GB/s"), row
+    rates = {row["simd"]: row["max_rate"] for row in answer["rows"] if row["limit"] == "multiply-add"}
+    with open("/proc/cpuinfo", encoding="utf-8") as cpu:
+        words = cpu.read().split()
+    fused = [name for name, flag in (("AVX3", "avx512f"), ("AVX2", "fma")) if flag in words]
+    assert not fused or list(rates) == fused, (rates, fused)
+    product = json.loads(bench("kernel", folder / "tiny.yaml", "model.cell.hidden=128", "train.batch=64", "--threads", "1", "--json").stdout)
+    assert product["rows"][0]["min_gflop_per_s"] < max(rates.values()), (product, rates)
+    assert [line.split()[0] for line in bench("limit").stdout.splitlines()].count("triad") == 2
+
     answer = json.loads(bench("complexity", "--hidden", "16,20", "--length", "3,5", "--json").stdout)
     maps = ["householder_16", "householder_n", "scaled_cayley", "full_unitary", "lie_exponential", "urnn"]
     keys = [(row["map"], row["hidden"], row["length"]) for row in answer["rows"]]
@@ -51,12 +67,13 @@ with tempfile.TemporaryDirectory() as folder:
     assert [line.split()[:3] for line in table] == [["map", "hidden", "length"], ["urnn", "9", "4"]], table
 
     for words in (["step"], ["stop", folder / "tiny.yaml"], ["step", folder / "tiny.yaml", "--threads", "many"],
-                  ["step", folder / "tiny.yaml", "--maps", "urnn"], ["complexity", "--maps", "urn"], ["complexity", "--hidden", "8,"]):
+                  ["step", folder / "tiny.yaml", "--maps", "urnn"], ["complexity", "--maps", "urn"], ["complexity", "--hidden", "8,"],
+                  ["limit", folder / "tiny.yaml"], ["limit", "--threads", "0"], ["limit", "--maps", "urnn"]):
         refused = bench(*words)
         assert refused.returncode == 2 and refused.stderr, (words, refused)
 
-    def run(*words):
-        command = [here / "run", *words, "--program", program, "--no-peers", "--rounds", "1", "--seconds", "0.01",
+    def run(*words, peers=("--no-peers",)):
+        command = [here / "run", *words, "--program", program, *peers, "--quick", "--seconds", "0.01",
                    "--json", folder / "all.json", "--markdown", folder / "all.md"]
         made = subprocess.run(command, capture_output=True, text=True, check=False)
         assert made.returncode == 0, made.stderr
@@ -66,13 +83,43 @@ with tempfile.TemporaryDirectory() as folder:
     workload, = document["workloads"]
     assert workload["threads"]["2"]["seconds"]["median"] > 0 and workload["ratio"] == {}, workload
     assert "| ornn_128_m16 |" in text and str(folder) not in text, text
+    found = workload["threads"]["2"]
+    assert list(found["multiply_add"]) == list(rates) and found["triad"]["median"] > 0, found
+    limits = [max(limit["multiply_add"].values()) for limit in workload["rounds"][0]["stiefel"][0]["limits"]]
+    assert len(limits) == 2 and math.isclose(found["of_limit"]["median"], 2 * found["gflop_per_s"]["median"] / sum(limits), rel_tol=1e-2), found
+    header = next(line for line in text.splitlines() if "of kernel" in line)
+    assert "| of kernel, 2 threads | share of the limit, 2 threads |" in header, header
+
+    # An interpreter that has JAX alone, where each step takes a quarter of a second, and half of one by hand.
+    fake = folder / "python"
+    fake.write_text(f"""#!{sys.executable}
+import json, sys
+if sys.argv[1] == "-c":
+    print(json.dumps({{"JAX": "XLA"}}))
+elif sys.argv[2] == "variants":
+    print(json.dumps(["scan", "hand"]))
+else:
+    print(json.dumps({{"framework": "JAX", "version": "1.2", "libraries": []}}), flush=True)
+    for line in sys.stdin:
+        print(json.dumps({{"seconds": [0.5 if sys.argv[3] == "hand" else 0.25] * 3}}), flush=True)
+""")
+    fake.chmod(0o755)
+    document, text = run("kru_128", "--threads", "1", peers=("--python", fake))
+    workload, = document["workloads"]
+    assert {name: found["median"] for name, found in workload["peers"].items() if name.startswith("JAX")} == {"JAX scan": 0.25, "JAX hand": 0.5}
+    assert workload["ratio"]["best"] == workload["ratio"]["JAX scan"] and workload["missing"] == ["PyTorch"], workload
+    assert "| not installed | not installed | 0.250 | 0.500 |" in text and "JAX 1.2 (XLA)" in text, text
+    assert "- hand, XLA, 2 threads, JAX 1.2: 0.500 s" in text, text
+    (folder / "all.json").unlink()
+    document, text = run("ornn_128_m16")
+    workload, = document["workloads"]
 
     document, text = run("kru_128", "ornn_512_m510_b1", "--keep", "--threads", "1")
     document, text = run("kru_128", "--keep")
     assert [w["workload"] for w in document["workloads"]] == ["ornn_128_m16", "kru_128", "ornn_512_m510_b1"], document
     assert document["workloads"][0]["rounds"] == workload["rounds"], document
     assert [list(w["threads"]) for w in document["workloads"]] == [["2", "1"], ["2", "1"], ["1"]], document
-    assert all({"date", "command", "stiefel", "rounds", "seconds", "torch"} <= w["made"].keys() for w in document["workloads"]), document
+    assert all({"date", "command", "stiefel", "rounds", "seconds", "peers"} <= w["made"].keys() for w in document["workloads"]), document
     assert text.count("`tests/bench/run kru_128 ") == 2 and "--json all.json" in text, text
 
     document, text = run("SGD 128", "geoSGD 128", "RNN 116", "--keep")
@@ -91,20 +138,34 @@ with tempfile.TemporaryDirectory() as folder:
 sys.dont_write_bytecode = True
 run = importlib.machinery.SourceFileLoader("run", str(here / "run")).load_module()
 
-# Two rounds of two versions of PyTorch: 1.9 has both kinds, 1.10 no hand-written one in the second round.
-times = [{"eager 1.9": 4, "hand 1.9": 3, "eager 1.10": 6, "hand 1.10": 2}, {"eager 1.9": 10, "hand 1.9": 4, "eager 1.10": 8}]
-rounds = [{"stiefel": [{"median_s": 2, "gflop": 1, "gflop_per_s": 5, "kernel_gflop_per_s": 10}],
-           "peers": [{"variant": name.split()[0], "torch": name.split()[1], "blas": "b", "threads": 2, "median_s": seconds}
-                     for name, seconds in row.items()]} for row in times]
+# Two rounds of two versions of PyTorch and of JAX: PyTorch 1.10 has no hand-written one in the second round, JAX none at all.
+times = [{"eager 1.9": 4, "hand 1.9": 3, "eager 1.10": 6, "hand 1.10": 2, "scan J": 12},
+         {"eager 1.9": 10, "hand 1.9": 4, "eager 1.10": 8, "scan J": 2}]
+limit = {"multiply_add": {"AVX3": 20, "AVX2": 10}, "read": 5, "triad": 4}
+lower = {"multiply_add": {"AVX3": 4, "AVX2": 8}, "read": 5, "triad": 2}
+rounds = [{"stiefel": [{"median_s": 2, "gflop": 1, "gflop_per_s": 6, "kernel_gflop_per_s": 10, "limits": limits}],
+           "peers": [{"variant": variant, "framework": "JAX" if version == "J" else "PyTorch", "version": version, "blas": "b", "threads": 2,
+                      "median_s": seconds} for (variant, version), seconds in ((name.split(), t) for name, t in row.items())]}
+          for row, limits in zip(times, ([limit, lower], [lower, lower]))]
 found = run.summary(rounds, [2])
-assert found["ratio"] == {"stock": {"median": 3, "min": 2, "max": 4}, "hand": {"median": 1.5, "min": 1, "max": 2}}, found
-assert found["ratio_by_torch"] == {"1.9": {"stock": {"median": 3.5, "min": 2, "max": 5}, "hand": {"median": 1.75, "min": 1.5, "max": 2}},
-                                   "1.10": {"stock": {"median": 3.5, "min": 3, "max": 4}}}, found
-header, _, row = run.torch_table([{"workload": "w", **found}]).splitlines()
-assert header.index("PyTorch 1.9") < header.index("PyTorch 1.10") and row.endswith("| 3.5 [3.0–4.0] | – |"), (header, row)
+assert found["ratio"] == {"PyTorch stock": {"median": 3, "min": 2, "max": 4}, "PyTorch hand": {"median": 1.5, "min": 1, "max": 2},
+                          "JAX scan": {"median": 3.5, "min": 1, "max": 6}, "best": {"median": 1, "min": 1, "max": 1}}, found
+assert found["ratio_by_version"] == {
+    "PyTorch 1.9": {"PyTorch stock": {"median": 3.5, "min": 2, "max": 5}, "PyTorch hand": {"median": 1.75, "min": 1.5, "max": 2}},
+    "PyTorch 1.10": {"PyTorch stock": {"median": 3.5, "min": 3, "max": 4}}, "JAX J": {"JAX scan": {"median": 3.5, "min": 1, "max": 6}}}, found
+# The first round's mean limits are 12 and 9 GFLOP/s, the second's 4 and 8.
+assert found["threads"]["2"]["of_limit"] == {"median": 0.625, "min": 0.5, "max": 0.75}, found
+assert found["threads"]["2"]["triad"] == {"median": 2.5, "min": 2, "max": 3}, found
+header, _, row = run.markdown_table(run.versions_table([{"workload": "w", **found}])).splitlines()
+assert header.index("PyTorch 1.9") < header.index("PyTorch 1.10") < header.index("JAX J"), header
+assert row.endswith("| 3.5 [3.0–4.0] | – | 3.5 [1.0–6.0] | – |"), row
 assert run.shown_command(["a", "--json", "/x/y.json", "--python=/x/python"]) == "tests/bench/run a --json y.json --python=python"
 
-check = subprocess.run(["/usr/bin/python3", here / "peers.py", "check"], capture_output=True, text=True, check=False)
-assert check.returncode == 0 or "No module named 'torch'" in check.stderr, check
-if check.returncode:
-    print("skipped: what PyTorch computes, for there is no python3-torch")
+# What the peers compute, where an interpreter has them: STIEFEL_BENCH_PYTHON, else Debian's.
+python = os.environ.get("STIEFEL_BENCH_PYTHON", "/usr/bin/python3")
+has = {found.framework for found in run.interpreters([python])}
+for needed, peers in (({"PyTorch"}, "peers.py"), ({"PyTorch", "JAX"}, "jax_peers.py")):
+    if needed <= has:
+        subprocess.run([python, here / peers, "check"], check=True)
+    else:
+        print(f"skipped: {peers} check, for {python} has no {' and no '.join(sorted(needed - has))}")

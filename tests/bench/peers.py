@@ -1,10 +1,11 @@
 """PyTorch's side of tests/bench/run: the same training steps, as a PyTorch user writes them and as an expert does.
 
 One process measures one variant of one workload: `peers.py WORKLOAD VARIANT THREADS`, where WORKLOAD is run's Workload as a JSON object.
-It says `{"torch": version, ...}` when it is warm; then each line read from standard input is a number of seconds, answered by one line
+It says `{"framework": "PyTorch", "version": ...}` when it is warm; then each line read from standard input is a number of seconds, answered by one line
 `{"seconds": [...]}`, the time of each training step that fitted. Between lines it only waits, so that nothing else is disturbed.
 
-`peers.py variants WORKLOAD` lists the variants. `peers.py check` compares loss and gradients of all in double precision at small sizes.
+`peers.py variants WORKLOAD` lists the variants. `peers.py check` compares outputs, loss and gradients of all in double precision at
+small sizes.
 
 Variants: nn.RNN and nn.LSTM are PyTorch's own; eager and script are loops over time for autograd and TorchScript; wy applies reflections in
 compact form at each step; grouped applies a Kronecker product as two; dense forms the matrix of a restricted uRNN; hand* are
@@ -17,7 +18,7 @@ import sys
 import time
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Callable, List
+from typing import Callable, List, Optional
 
 import torch
 import torch.nn.functional as F
@@ -44,7 +45,9 @@ def variants(work):
 class Model:
     loss: Callable
     parameters: List[Tensor]  # of Adam
+    task: "Task"
     moved: List[Tensor] = field(default_factory=list)  # along the orthogonal or unitary matrices
+    order: Optional[Tensor] = None  # the permutation of a restricted uRNN
 
 
 def parameter(*shape, scale=0.1, dtype=None):
@@ -77,8 +80,8 @@ class Task:
 
     def loss(self, states):
         """Of all states, T x B x n, or of the last one."""
-        output = F.linear(states.reshape(-1, states.shape[-1]), self.C, self.bias)
-        return F.cross_entropy(output, self.y) if self.y.dtype == torch.int64 else F.mse_loss(output, self.y)
+        self.output = F.linear(states.reshape(-1, states.shape[-1]), self.C, self.bias)
+        return F.cross_entropy(self.output, self.y) if self.y.dtype == torch.int64 else F.mse_loss(self.output, self.y)
 
 
 # ---- real Elman cells
@@ -201,7 +204,7 @@ def elman(work, variant):
     task = Task(work, n, n)
     if variant == "nn.RNN":
         cell = torch.nn.RNN(task.x.shape[2], n)
-        return Model(lambda: task.loss(cell(task.x)[0][-1]), [*cell.parameters(), task.C, task.bias])
+        return Model(lambda: task.loss(cell(task.x)[0][-1]), [*cell.parameters(), task.C, task.bias], task)
     matrix_parameters, matrix = recurrent_matrix(work)
     bias = parameter(n, scale=0.01)
     modrelu = work.activation == "modrelu"
@@ -217,7 +220,7 @@ def elman(work, variant):
             return task.loss(HandElman.apply(inputs, matrix(), bias, work.activation, task.every))
         return task.loss(loop(inputs, start, matrix().t(), bias, work.activation, task.every))
     moved = matrix_parameters[1:] if work.recurrent == "svd_margin" else []
-    return Model(loss, [*matrix_parameters[:len(matrix_parameters) - len(moved)], bias, *task.parameters], moved)
+    return Model(loss, [*matrix_parameters[:len(matrix_parameters) - len(moved)], bias, *task.parameters], task, moved)
 
 
 # ---- LSTM; gates in the order input, forget, output, candidate, so that three share one sigmoid
@@ -267,9 +270,9 @@ def lstm(work, variant):
     task = Task(work, 4 * n, n)
     if variant == "nn.LSTM":
         cell = torch.nn.LSTM(task.x.shape[2], n)
-        return Model(lambda: task.loss(cell(task.x)[0][-1]), [*cell.parameters(), task.C, task.bias])
+        return Model(lambda: task.loss(cell(task.x)[0][-1]), [*cell.parameters(), task.C, task.bias], task)
     W, bias = parameter(4 * n, n, scale=1 / math.sqrt(n)), parameter(4 * n)
-    return Model(lambda: task.loss(HandLstm.apply(task.projected(bias), W)), [W, bias, *task.parameters])
+    return Model(lambda: task.loss(HandLstm.apply(task.projected(bias), W)), [W, bias, *task.parameters], task)
 
 
 # ---- complex Elman cells; a complex number is Re beside Im in the input projection and the readout
@@ -378,7 +381,7 @@ def complex_number():
     return torch.complex128 if torch.get_default_dtype() == torch.float64 else torch.complex64
 
 
-def complex_elman(work, run, parameters, moved=()):
+def complex_elman(work, run, parameters, moved=(), order=None):
     """run(inputs, start, bias) gives the states of all time steps."""
     n, B, T = work.hidden, work.batch, work.length
     task, bias = Task(work, 2 * n, 2 * n), parameter(n, scale=0.01)
@@ -387,7 +390,7 @@ def complex_elman(work, run, parameters, moved=()):
     def loss():
         states = run(torch.view_as_complex(task.projected(None).view(T, B, n, 2)), start, bias)
         return task.loss(torch.view_as_real(states).reshape(T, B, 2 * n))
-    return Model(loss, [*parameters, bias, *task.parameters], list(moved))
+    return Model(loss, [*parameters, bias, *task.parameters], task, list(moved), order)
 
 
 def unroll_complex(inputs, h, Wt, bias):
@@ -532,7 +535,7 @@ def urnn(work, variant):
         if variant == "hand":
             return HandUrnn.apply(inputs, order, bias, *phases, *v)
         return unroll_urnn(inputs, start, diagonals(phases), v, duals(v), order, bias)
-    return complex_elman(work, run_dense(variant, matrix) if "dense" in variant else run, [*phases, *v])
+    return complex_elman(work, run_dense(variant, matrix) if "dense" in variant else run, [*phases, *v], order=order)
 
 
 # ---- geodesic steps
@@ -560,14 +563,14 @@ def prepare(work, variant):
     return make(work, variant)
 
 
-def gradients(work, variant):
-    """Loss, gradients, and the matrices that were moved, after their step."""
+def results(work, variant):
+    """Outputs, loss, gradients, and the matrices that were moved, after their step."""
     model = prepare(work, variant)
     value = model.loss()
     value.backward()
     for M in model.moved:
         geodesic_step(M, work.geodesic, variant.startswith("hand"))
-    return [value.detach(), *(p.grad for p in (*model.parameters, *model.moved)), *(M.detach() for M in model.moved)]
+    return [model.task.output.detach(), value.detach(), *(p.grad for p in (*model.parameters, *model.moved)), *(M.detach() for M in model.moved)]
 
 
 def training_step(work, variant):
@@ -614,37 +617,43 @@ def serve(work, variant, threads):
     for _ in range(3):
         step()
     give_memory_back()
-    print(json.dumps({"torch": torch.__version__, "blas": blas_in_use()}), flush=True)
+    print(json.dumps({"framework": "PyTorch", "version": torch.__version__, "libraries": blas_in_use()}), flush=True)
     for line in sys.stdin:
         times = repeat(step, float(line))
         give_memory_back()
         print(json.dumps({"seconds": times}), flush=True)
 
 
-def check():
+def small_works():
+    """One of each kind of workload, in double precision from now on."""
     torch.set_default_dtype(torch.float64)
-    common = {"cell": "elman", "length": 37, "batch": 3, "hidden": 8, "classes": 5, "reflections": 4, "rho": 3, "margin": 0.5,
-              "geodesic": 0.1}
+    common = {"length": 37, "batch": 3, "hidden": 8, "classes": 5, "reflections": 4, "rho": 3, "margin": 0.5, "geodesic": 0.1}
     cases = [("householder", "leaky_relu", "adding"), ("householder", "leaky_relu", "symbols"), ("scaled_cayley", "modrelu", "pixels"),
              ("dense", "tanh", "pixels"), ("kronecker", "modrelu", "symbols"), ("urnn", "modrelu", "symbols"),
              ("full_unitary", "modrelu", "symbols"), ("svd_margin", "tanh", "symbols"), ("lie_exponential", "modrelu", "pixels")]
-    works = [SimpleNamespace(**common, recurrent=r, activation=a, task=t) for r, a, t in cases]
-    worst = 0.0
-    for work in works:
-        reference = gradients(work, "eager")
-        for variant in variants(work):
-            if variant == "nn.RNN":
-                continue  # it draws other parameters
-            found = gradients(work, variant)
-            error = max(float((a - b).abs().max() / (b.abs().max() + 1e-30)) for a, b in zip(found, reference))
-            worst = max(worst, error)
-            print(f"{work.recurrent:<16}{work.task:<9}{variant:<13}{error:.1e}")
-    worst = max(worst, check_lstm())
-    return 0 if worst < 1e-9 else 1
+    works = [SimpleNamespace(**common, cell="elman", recurrent=r, activation=a, task=t) for r, a, t in cases]
+    return [*works, SimpleNamespace(**common, cell="lstm", recurrent="dense", activation="tanh", task="pixels")]
+
+
+def difference(found, expected):
+    """The largest of all relative differences; not a number if one of them is not."""
+    return float(torch.stack([(f - e).abs().max() / (e.abs().max() + 1e-30) for f, e in zip(found, expected, strict=True)]).max())
+
+
+def check():
+    errors = [check_lstm()]
+    for work in small_works():
+        comparable = [v for v in variants(work) if not v.startswith("nn.")]  # those draw other parameters
+        reference = results(work, comparable[0])
+        for variant in comparable:
+            errors.append(difference(results(work, variant), reference))
+            print(f"{work.cell:<6}{work.recurrent:<16}{work.task:<9}{variant:<13}{errors[-1]:.1e}")
+    return 0 if all(error < 1e-9 for error in errors) else 1
 
 
 def check_lstm():
     """Against nn.LSTM's cell with the gates in its order."""
+    torch.set_default_dtype(torch.float64)
     T, B, n = 6, 3, 5
     cell = torch.nn.LSTM(2, n)
     x = torch.randn(T, B, 2)
@@ -655,8 +664,8 @@ def check_lstm():
     weights = torch.randn(B, n)
     (last * weights).sum().backward()
     (expected * weights).sum().backward()
-    error = max(float((last - expected).abs().max()), float((W.grad - cell.weight_hh_l0.grad[order]).abs().max()))
-    print(f"{'lstm':<25}{'hand':<13}{error:.1e}")
+    error = difference([last.detach(), W.grad], [expected.detach(), cell.weight_hh_l0.grad[order]])
+    print(f"{'lstm against nn.LSTM':<31}{'hand':<13}{error:.1e}")
     return error
 
 

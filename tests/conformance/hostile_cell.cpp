@@ -1,4 +1,13 @@
-// h_t = tanh(W h_{t−1} + z_t) whose backward pass drops the derivative of tanh at the first step of every chunk.
+// h_t = φ(W h_{t−1} + z_t), wrong in one way, as `fault` says.
+//
+//   derivative            backward drops φ′ at the first step
+//   chunk                 backward drops φ′ at the first step of every chunk
+//   allocation_forward, allocation_backward   allocates at every step
+//   input_rows            asks for one row of V x + b more than it has
+//   constructor           cannot be made
+//   race                  keeps its working memory in a member
+#include <stdexcept>
+
 #include <stiefel/plugin.hpp>
 
 namespace {
@@ -7,40 +16,67 @@ using namespace stiefel;
 template <class S> class HostileCell final : public Cell<S> {
  public:
   struct Options {
-    void describe(Schema&) {}
+    std::string fault = "derivative";
+    bool relu = false;
+    void describe(Schema& s) {
+      s.field("fault", fault, "what is wrong");
+      s.field("relu", relu, "φ = max(0, ·) instead of tanh");
+    }
   };
-  HostileCell(const Options&, CellContext context) : Cell<S>(context), n_(context.rows()) {}
+  HostileCell(const Options& options, CellContext context)
+      : Cell<S>(context), options_(options), n_(context.rows()), buffer_(n_, 100) {
+    if (fault("constructor")) throw std::runtime_error("no cell today");
+  }
 
   std::vector<MapSpec> maps() const override { return {{"", n_, n_, 0}}; }
-  Index input_rows() const override { return n_; }
-  Index saved_rows() const override { return n_; }
+  Index input_rows() const override { return fault("input_rows") ? n_ + 1 : n_; }
+  Index saved_rows() const override { return input_rows(); }
   Index output_row() const override { return 0; }
 
   void forward(Chunk<S>& chunk, const Maps<S>& maps, CBlocks<S>, Scratch<S>& scratch) const override {
     for (Index t = 0; t < chunk.steps; ++t) {
-      Mat<S> h = chunk.at(t);
-      maps.add(0, 1, cview(chunk.at(t - 1).leftCols(h.cols())), h, scratch);
-      h = h.array().tanh();
+      Mat<S> h = rows_of(chunk.at(t), 0, n_);
+      maps.add(0, 1, rows_of(chunk.before(t), 0, n_), h, scratch);
+      Mat<S> phi = fault("race") ? Mat<S>(buffer_.leftCols(h.cols())) : h;
+      if (options_.relu)
+        phi = h.cwiseMax(S(0));
+      else
+        phi = h.array().tanh();
+      if (fault("allocation_forward"))
+        h = Matrix<S>(phi) * S(1);
+      else
+        h = phi;
     }
   }
   void backward(Chunk<S>& chunk, CMat<S> doutput, const Maps<S>& maps, CBlocks<S>, GradientSink<S>& sink,
                 Scratch<S>& scratch) const override {
     for (Index t = chunk.steps - 1; t >= 0; --t) {
-      const Mat<S> h = chunk.at(t);
-      Mat<S> delta = chunk.step(chunk.delta, t), g = view(chunk.dstate.leftCols(h.cols()));
-      if (doutput.cols() > 0) g += chunk.step(doutput, t);
-      if (chunk.dhidden.cols() > 0) chunk.step(chunk.dhidden, t) = g;
-      delta = g;
-      if (t > 0) delta.array() *= 1 - h.array().square();
+      const CMat<S> h = rows_of(chunk.at(t), 0, n_);
+      Mat<S> delta = rows_of(chunk.step(chunk.delta, t), 0, n_), g = chunk.receive(t, doutput);
+      if (fault("allocation_backward"))
+        delta = Matrix<S>(g) * S(1);
+      else
+        delta = g;
+      const bool dropped = t == 0 && (fault("chunk") || (fault("derivative") && chunk.first == 0));
+      if (!dropped) {
+        if (options_.relu)
+          delta.array() *= (h.array() > 0).template cast<S>();
+        else
+          delta.array() *= 1 - h.array().square();
+      }
       if (chunk.message_clip > 0) delta = delta.cwiseMax(-chunk.message_clip).cwiseMin(chunk.message_clip);
-      maps.apply_adjoint(0, cview(delta), g, scratch);
+      maps.apply_adjoint(0, delta, g, scratch);
     }
-    sink.map(0, 1, cview(chunk.saved.leftCols(chunk.steps * chunk.columns)), cview(chunk.delta));
+    sink.map(0, 1, rows_of(chunk.all_before(), 0, n_), rows_of(chunk.delta, 0, n_));
   }
 
  private:
+  bool fault(const char* name) const { return options_.fault == name; }
+
+  Options options_;
   Index n_;
+  mutable Matrix<S> buffer_;
 };
 }  // namespace
 
-STIEFEL_PLUGIN("1.0", stiefel::cell<HostileCell>("hostile_cell", "plain cell with a wrong gradient"))
+STIEFEL_PLUGIN("1.0", stiefel::cell<HostileCell>("hostile_cell", "plain cell that is wrong in a way to choose"))

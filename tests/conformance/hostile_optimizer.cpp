@@ -1,4 +1,12 @@
-// Gradient descent with momentum that does not save its velocity.
+// Gradient descent with momentum, wrong in one way, as `fault` says.
+//
+//   saves_nothing   does not save its velocity
+//   forgets         saves its velocity for 300 steps only
+//   allocation      allocates in step()
+//   constructor     cannot be made
+//   shared          blocks share their working memory
+#include <stdexcept>
+
 #include <stiefel/plugin.hpp>
 
 namespace {
@@ -7,23 +15,48 @@ using namespace stiefel;
 template <class S> class HostileOptimizer final : public Optimizer<S> {
  public:
   struct Options {
-    void describe(Schema&) {}
+    std::string fault = "saves_nothing";
+    void describe(Schema& s) { s.field("fault", fault, "what is wrong"); }
   };
-  explicit HostileOptimizer(const Options&) {}
+  explicit HostileOptimizer(const Options& options) : options_(options), working_(Vector<S>::Zero(1000)) {
+    if (fault("constructor")) throw std::runtime_error("no optimizer today");
+  }
 
   void attach(const std::vector<BlockSpec>& blocks) override {
     for (const BlockSpec& block : blocks) velocity_.push_back(Vector<S>::Zero(block.size));
+    steps_.assign(blocks.size(), 0);
   }
   void step(Index block, double rate, std::span<S> theta, std::span<const S> gradient) override {
     Vector<S>& v = velocity_[std::size_t(block)];
+    ++steps_[std::size_t(block)];
     v = S(0.9) * v - S(rate) * as_vector(gradient);
-    as_vector(theta) += v;
+    if (fault("allocation")) {
+      const Vector<S> copy = v;
+      as_vector(theta) += copy;
+    } else if (fault("shared")) {
+      working_.head(v.size()) = v;
+      as_vector(theta) += working_.head(v.size());
+    } else {
+      as_vector(theta) += v;
+    }
   }
-  void serialise(Archive&) override {}
+  void serialise(Archive& archive) override {
+    if (fault("saves_nothing")) return;
+    for (std::size_t i = 0; i < velocity_.size(); ++i) {
+      archive.value("steps_" + std::to_string(i), steps_[i]);
+      if (!fault("forgets") || steps_[i] <= 300) archive.array("velocity_" + std::to_string(i), velocity_[i]);
+    }
+  }
 
  private:
+  bool fault(const char* name) const { return options_.fault == name; }
+
+  Options options_;
   std::vector<Vector<S>> velocity_;
+  std::vector<std::int64_t> steps_;
+  Vector<S> working_;
 };
 }  // namespace
 
-STIEFEL_PLUGIN("1.0", stiefel::optimizer<HostileOptimizer>("hostile_optimizer", "momentum that is not saved"))
+STIEFEL_PLUGIN("1.0",
+               stiefel::optimizer<HostileOptimizer>("hostile_optimizer", "momentum that is wrong in a way to choose"))

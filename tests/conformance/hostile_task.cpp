@@ -1,7 +1,17 @@
-// A task whose loss has a gradient that is 1 % too long, and which never fills a batch, or fills it with NaN, when
-// asked to.
+// A task that is wrong in one way, as `fault` says, and never fills a batch, or fills it with NaN, when asked to.
+//
+//   gradient          the gradient of the loss is 1 % too long
+//   masked            its metric counts columns of weight 0
+//   random_device     draws from std::random_device in fill
+//   constructor       draws from std::random_device when it is created
+//   dirty             does not write all that it does not resize
+//   labels            writes labels, which shape() does not ask for
+//   baseline          claims a baseline that no split has
+//   metrics           writes to a second metric that it does not have
 #include <chrono>
+#include <cmath>
 #include <limits>
+#include <random>
 #include <thread>
 
 #include <stiefel/plugin.hpp>
@@ -12,15 +22,18 @@ using namespace stiefel;
 template <class S> class HostileTask final : public Task<S> {
  public:
   struct Options {
+    std::string fault = "gradient";
     Index stuck_at = -1;
     std::string stuck_in = "train", nan_in = "none";
     void describe(Schema& s) {
+      s.field("fault", fault, "what is wrong");
       s.field("stuck_at", stuck_at, "batch that is never filled; -1: none").at_least(-1);
       s.field("stuck_in", stuck_in, "its split").one_of({"train", "validation", "test"});
       s.field("nan_in", nan_in, "split whose inputs are NaN").one_of({"none", "train", "validation", "test"});
     }
   };
-  HostileTask(const Options& options, const TaskContext& context) : Task<S>(context), options_(options) {}
+  HostileTask(const Options& options, const TaskContext& context)
+      : Task<S>(context), options_(options), drawn_(fault("constructor") ? device() : 0) {}
 
   TaskShape shape() const override {
     return {.input_size = 1, .output_size = 2, .readout = ReadoutKind::last, .steps = 4};
@@ -30,23 +43,40 @@ template <class S> class HostileTask final : public Task<S> {
     while (index == options_.stuck_at && name_of(split) == options_.stuck_in)
       std::this_thread::sleep_for(std::chrono::seconds(1));
     Rng rng(this->context().seed, name_of(split), std::uint64_t(index));
-    batch.resize(shape(), this->context().batch, 4);
+    if (!fault("dirty") || batch.sequences() == 0) batch.resize(shape(), this->context().batch, 4);
     for (Index b = 0; b < batch.sequences(); ++b) {
       for (Index t = 0; t < 4; ++t)
         batch.input(t, b)[0] =
             name_of(split) == options_.nan_in ? std::numeric_limits<S>::quiet_NaN() : S(rng.uniform());
-      batch.target(3, b)[0] = batch.input(0, b)[0];
+      S& target = batch.target(3, b)[0];
+      if (fault("labels")) batch.label(3, b) = 1;
+      target = fault("dirty") ? target + batch.input(0, b)[0] : batch.input(0, b)[0];
+      target += S(drawn_ + (fault("random_device") ? device() : 0));
     }
   }
   double loss(CMat<S> output, const Targets<S>& targets, Mat<S> doutput) const override {
     const double value = mean_square(output, targets, doutput);
-    if (doutput.cols() > 0) doutput *= S(1.01);
+    if (doutput.cols() > 0 && fault("gradient")) doutput *= S(1.01);
     return value;
+  }
+  double baseline() const override { return fault("baseline") ? 1. : std::numeric_limits<double>::quiet_NaN(); }
+  std::vector<Metric> metrics() const override { return {{"near"}}; }
+  void measure(CMat<S> output, const Targets<S>& targets, std::span<Ratio> metrics) const override {
+    for (Index c = 0; c < output.cols(); ++c) {
+      const double weight = fault("masked") ? 1. : double(targets.weights[std::size_t(c)]);
+      if (std::abs(output(0, c) - targets.values(0, c)) < S(1)) metrics[0].sum += weight;
+      metrics[0].weight += weight;
+    }
+    if (fault("metrics")) metrics.data()[1].weight += 1;
   }
 
  private:
+  bool fault(const char* name) const { return options_.fault == name; }
+  static double device() { return double(std::random_device()()) / double(std::random_device::max()); }
+
   Options options_;
+  double drawn_;
 };
 }  // namespace
 
-STIEFEL_PLUGIN("1.0", stiefel::task<HostileTask>("hostile_task", "task with a wrong gradient of the loss"))
+STIEFEL_PLUGIN("1.0", stiefel::task<HostileTask>("hostile_task", "task that is wrong in a way to choose"))

@@ -9,6 +9,8 @@ cd "$folder"
 cmake -S my_method -B my_method/build -Dstiefel_DIR="$package" -DCMAKE_BUILD_TYPE=Release >cmake.log || { cat cmake.log; exit 1; }
 cmake --build my_method/build >build.log || { cat build.log; exit 1; }
 "$program" check my_method/build/my_method.so
+cmake -S my_method -B debug -Dstiefel_DIR="$package" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_EXPORT_COMPILE_COMMANDS=ON >cmake.log
+grep -q -e -D_GLIBCXX_ASSERTIONS debug/compile_commands.json
 "$program" run my_method/example.yaml train.steps=20 train.evaluate_every=10
 test -n "$(find runs -name results.h5)"
 if "$program" new "$role" my_method 2>refusal; then exit 1; fi

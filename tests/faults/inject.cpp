@@ -5,11 +5,11 @@
 //   STIEFEL_FAULT_MODE     count   the number of calls goes to STIEFEL_FAULT_LOG when the program ends
 //                          kill    SIGKILL just before call number STIEFEL_FAULT_AT, the first being 1
 //                          fail    from that call on every one that could takes STIEFEL_FAULT_ERRNO (ENOSPC, EIO,
-//                          EDQUOT, EROFS) record  every call that changes a file or folder is appended to
-//                          STIEFEL_FAULT_LOG memory  allocation number STIEFEL_FAULT_AT fails (inject_memory.cpp). With
-//                          0 none does, and STIEFEL_FAULT_LOG
-//                                  gets lines `number what path`, what being read, create, rename or end: how many
-//                                  there had been by then
+//                                  EDQUOT, EROFS)
+//                          record  every call that changes a file or folder is appended to STIEFEL_FAULT_LOG
+//                          memory  allocation number STIEFEL_FAULT_AT fails (inject_memory.cpp). With 0 none does, and
+//                                  STIEFEL_FAULT_LOG gets lines `number what path`, what being read, create, rename or
+//                                  end: how many there had been by then
 //
 // Calls: open for writing, write, writev, pwrite, ftruncate, fallocate, fsync, fdatasync, rename, unlink, mkdir, close.
 // A record is a line `name path [number…]`, with paths relative to the folder and in hexadecimal; of writes the bytes

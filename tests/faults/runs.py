@@ -1,4 +1,5 @@
 """Small runs of all kinds, what must be the same of two of them, and starting, killing and finishing them."""
+import hashlib
 import json
 import os
 import pathlib
@@ -120,6 +121,15 @@ def check_opens(directory):
     for checkpoint in (directory / "checkpoints").glob("*.h5"):
         with h5py.File(checkpoint) as file:
             assert "weights" in file, checkpoint
+    index = directory / "checkpoints/index.json"
+    listed = {}
+    for entry in json.loads(index.read_text())["files"] if index.exists() else []:
+        listed.setdefault(entry["file"], []).append(entry["sha256"])
+    for name, sums in listed.items():
+        path = results if name == "results.h5" else directory / "checkpoints" / name
+        assert not path.exists() or hashlib.sha256(path.read_bytes()).hexdigest() in sums, path
+    present = {path.name for path in [results, *(directory / "checkpoints").glob("[!s]*.h5")] if path.exists()}
+    assert present <= set(listed), (present, listed)
 
 
 def expect_equal(found, expected, where):

@@ -235,6 +235,7 @@ checkpoint: {{every: 5}}
         directory = next((folder / str(number)).rglob("config.yaml")).parent
         check_opens(directory)
         assert sentence in (directory / "log.txt").read_text(encoding="utf-8")
+        assert code == 5 or f"resume the run from its last checkpoint with: stiefel resume '{directory.resolve()}'" in said, said
         if code == 5:
             with h5py.File(directory / "results.h5") as results, h5py.File(directory / "checkpoints/diverged.h5") as broken:
                 assert results.attrs["state"] == "diverged" and np.isnan(broken["batch/inputs"][()]).all()

@@ -1,5 +1,5 @@
-// Whatever a crash left of progress.jsonl stays, the next line stands for itself, and a reader of the whole file gets
-// to it.
+// Whatever a crash left of progress.jsonl, a resumed run keeps a part from its beginning and marks the restart, the next
+// line stands for itself, and a reader of the whole file gets to it.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -25,16 +25,19 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   const std::string before(reinterpret_cast<const char*>(data), size);
   std::ofstream(path, std::ios::binary) << before;
   const std::pair<std::string, double> values[] = {{"x" + before, double(size)}};
-  stiefel::ProgressLog(path).write(7, 0.5, values);
+  stiefel::ProgressLog(path, 5).write(7, 0.5, values);
   std::ifstream stream(path, std::ios::binary);
   const std::string after{std::istreambuf_iterator<char>(stream), {}};
   stiefel::ProgressReader reader(folder);
   reader.update();
   std::filesystem::remove_all(folder);
-  if (!after.starts_with(before) || !after.ends_with('\n')) std::abort();
+  if (!after.ends_with('\n')) std::abort();
   const std::size_t line = after.rfind('\n', after.size() - 2);
   const auto last = nlohmann::json::parse(after.substr(line == after.npos ? 0 : line + 1), nullptr, false);
   if (!last.is_object() || last["step"] != 7) std::abort();
+  const std::size_t mark = line == 0 || line == after.npos ? after.npos : after.rfind('\n', line - 1) + 1;
+  if (mark == after.npos || !before.starts_with(std::string_view(after).substr(0, mark))) std::abort();
+  if (nlohmann::json::parse(after.substr(mark, line - mark))["resumed_after"] != 5) std::abort();
   if (after.size() - line < 60'000 && reader.latest().step != 7) std::abort();
   return 0;
 }

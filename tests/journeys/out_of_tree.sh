@@ -1,7 +1,7 @@
 #!/bin/bash
 # A plugin's author on a machine that has only the installation: installs this build to a temporary prefix, copies my_cayley to a
 # folder elsewhere, builds it there with find_package(stiefel), then lists, checks and trains it; once as three lines of CMake
-# build it, once with -O3 -march=native.
+# build it, once with -O3 -march=native, once in C++23.
 #
 #   out_of_tree.sh BUILD SOURCE_OF_PLUGIN
 set -euo pipefail
@@ -47,6 +47,14 @@ author() {  # author NAME FLAGS…: builds a copy of the plugin in $work/NAME, c
 
 author plain
 author native -DCMAKE_CXX_FLAGS="-O3 -march=native"
+author newer -DCMAKE_CXX_STANDARD=23
+
+# A function that nobody defines is found by the linker.
+cp -r "$source" "$work/undefined" && cd "$work/undefined"
+echo 'void nowhere(); __attribute__((used)) static void call() { nowhere(); }' >> my_cayley.cpp
+cmake -S . -B build -Dstiefel_ROOT="$work/prefix" > configure.log
+if cmake --build build > build.log 2>&1; then fail "a plugin with an undefined function was linked"; fi
+grep -q 'undefined reference to .nowhere()' build.log || { cat build.log; fail "the linker does not name the undefined function"; }
 
 # A plugin of another SDK is refused with the command that mends it, and that command works.
 sed -i 's/STIEFEL_SDK_ID "[0-9a-f]*"/STIEFEL_SDK_ID "0123456789abcdef"/' "$work/prefix/include/stiefel/abi.hpp"
@@ -58,4 +66,4 @@ grep -q "SDK headers 0123456789abcdef and this stiefel with SDK headers" <<< "$s
 mend=$(sed -n 's/.*: \(cmake --fresh .*\)/\1/p' <<< "$sentence")
 mend=${mend/-S SOURCE -B BUILD/-S . -B build} mend=${mend/--build BUILD/--build build}
 bash -c "$mend" > mend.log 2>&1 || { cat mend.log; fail "the command that should mend it fails: $mend"; }
-echo "out_of_tree: built, listed, checked and trained, plain and native"
+echo "out_of_tree: built, listed, checked and trained, plain, native and in C++23"

@@ -64,7 +64,7 @@ def failing(folder):
     assert said.count("diverged: ") == 1, said
     file.write_text(experiment("adding", "householder", "sgd", 50).replace("optimizer: {", "optimizer: {blocks: readout.*, "), encoding="utf-8")
     said = finish(start(2, "run", file, "--output", folder / "bad"), (2,))
-    assert said.count("stiefel: no optimizer moves the block ") == 1, said
+    assert said.count("no optimizer moves the block ") == 1, said
     said = finish(start(2, "run", folder / "missing.yaml"), (2, 4))
     assert "missing.yaml" in said, said
 

@@ -2,8 +2,8 @@
 //
 //   z = σ(W_z h + V_z x + b_z)   c = tanh(W_c h + V_c x + b_c)   h' = z ∘ h + (1 − z) ∘ c
 //
-//   backward   g = ∂L/∂h'   δ_z = g ∘ (h − c) ∘ z ∘ (1 − z)   δ_c = g ∘ (1 − z) ∘ (1 − c²)   ∂L/∂h = g ∘ z + W_zᵀδ_z +
-//   W_cᵀδ_c
+//   backward   g = ∂L/∂h'   δ_z = g ∘ (h − c) ∘ z ∘ (1 − z)   δ_c = g ∘ (1 − z) ∘ (1 − c²)
+//              ∂L/∂h = g ∘ z + W_zᵀδ_z + W_cᵀδ_c
 #include <stiefel/plugin.hpp>
 
 namespace {
@@ -29,7 +29,7 @@ template <class S> class TwoMapGated final : public Cell<S> {
   void forward(Chunk<S>& chunk, const Maps<S>& maps, CBlocks<S>, Scratch<S>& scratch) const override {
     for (Index t = 0; t < chunk.steps; ++t) {
       const Mat<S> saved = chunk.at(t);
-      const CMat<S> before = state_before(chunk, t);
+      const CMat<S> before = state(chunk.before(t));
       maps.add(0, 2, before, rows_of(saved, 0, 2 * n_), scratch);
       Mat<S> z = rows_of(saved, 0, n_), c = rows_of(saved, n_, n_), h = rows_of(saved, 2 * n_, n_);
       z = (1 + (-z.array()).exp()).inverse();
@@ -42,26 +42,22 @@ template <class S> class TwoMapGated final : public Cell<S> {
                 Scratch<S>& scratch) const override {
     for (Index t = chunk.steps - 1; t >= 0; --t) {
       const Mat<S> saved = chunk.at(t);
-      const CMat<S> before = state_before(chunk, t);
+      const CMat<S> before = state(chunk.before(t));
       Mat<S> delta = chunk.step(chunk.delta, t);
       const Mat<S> gate = rows_of(saved, 0, n_), candidate = rows_of(saved, n_, n_);
       const auto z = gate.array(), c = candidate.array();
-      Mat<S> g = view(chunk.dstate.leftCols(saved.cols()));
-      if (doutput.cols() > 0) g += chunk.step(doutput, t);
-      if (chunk.dhidden.cols() > 0) chunk.step(chunk.dhidden, t) = g;
+      Mat<S> g = chunk.receive(t, doutput);
       rows_of(delta, 0, n_) = (g.array() * (before.array() - c) * z * (1 - z)).matrix();
       rows_of(delta, n_, n_) = (g.array() * (1 - z) * (1 - c.square())).matrix();
       if (chunk.message_clip > 0) delta = delta.cwiseMax(-chunk.message_clip).cwiseMin(chunk.message_clip);
       g.array() *= z;
-      maps.add_adjoint(0, 2, cview(delta), g, scratch);
+      maps.add_adjoint(0, 2, delta, g, scratch);
     }
-    sink.map(0, 2, cview(chunk.saved.middleRows(2 * n_, n_).leftCols(chunk.steps * chunk.columns)), cview(chunk.delta));
+    sink.map(0, 2, state(chunk.all_before()), chunk.delta);
   }
 
  private:
-  CMat<S> state_before(const Chunk<S>& chunk, Index t) const {
-    return cview(chunk.saved.middleRows(2 * n_, n_).middleCols(t * chunk.columns, chunk.active[t]));
-  }
+  CMat<S> state(const CMat<S>& saved) const { return rows_of(saved, 2 * n_, n_); }
 
   Index n_;
   S gate_bias_;

@@ -16,6 +16,7 @@ import numpy as np
 import xarray
 
 MAKE_EXAMPLE, README = sys.argv[1], sys.argv[2]
+PACKAGE = os.path.join(os.path.dirname(README), "../python")
 STEPS, HIDDEN, LENGTH = 300, 8, 20
 ENGINES = ["h5netcdf", "netcdf4"]
 
@@ -130,7 +131,7 @@ class Readers(unittest.TestCase):
         outputs = []
         for example in examples:
             run = subprocess.run(["/usr/bin/python3", "-c", example], cwd=self.folder.name, capture_output=True, text=True,
-                                 env={**os.environ, "PYTHONPATH": os.path.dirname(README)})
+                                 env={**os.environ, "PYTHONPATH": PACKAGE})
             self.assertEqual(run.returncode, 0, run.stderr)
             outputs.append(run.stdout)
         self.assertIn("adding-20-ornn, seed 1 finished 300", outputs[0])
@@ -150,9 +151,9 @@ class Readers(unittest.TestCase):
             largest = file["spectrum/recurrent/singular_values"][-1, 0]
         self.assertIn(f"largest singular value {largest:g}, eigenvalues on the circle: {HIDDEN}", run.stdout)
 
-    def test_helper_joins_runs(self):
-        sys.path.insert(0, os.path.dirname(README))
-        import runs
+    def test_package_joins_runs(self):
+        sys.path.insert(0, PACKAGE)
+        import stiefel
         with tempfile.TemporaryDirectory() as folder:
             for seed, rate in ((1, "1e-3"), (2, "1e-2"), (3, "1e-2")):
                 path = os.path.join(folder, "sweep", str(seed), "results.h5")
@@ -162,14 +163,14 @@ class Readers(unittest.TestCase):
                     del file["config/yaml"]
                     file["config/yaml"] = f"seed: {seed}\noptimizer: {{plugin: adam, rate: {rate}}}\ntrain: {{batch: 5}}\n"
                     file["epochs/valid_loss"][:] = np.arange(3) + seed
-            epochs = runs.load(folder, "epochs")
+            epochs = stiefel.load(folder, "epochs")
             self.assertEqual(dict(epochs.sizes), {"run": 3, "epoch": 3})
             self.assertEqual([key for key in epochs.coords if "." in key], ["optimizer.rate"])
             means = epochs["valid_loss"].min("epoch").groupby("optimizer.rate").mean()
             self.assertEqual([(float(rate), float(mean)) for rate, mean in zip(means["optimizer.rate"], means)], [(1e-3, 1), (1e-2, 2.5)])
-            self.assertEqual(runs.load([folder], "spectrum/recurrent")["singular_values"].dims, ("run", "snapshot", "k"))
+            self.assertEqual(stiefel.load([folder], "spectrum/recurrent")["singular_values"].dims, ("run", "snapshot", "k"))
             with self.assertRaisesRegex(ValueError, "has the group nothing"):
-                runs.load(folder, "nothing")
+                stiefel.load(folder, "nothing")
 
     def test_progress(self):
         import json

@@ -24,6 +24,7 @@ import h5py
 import numpy
 
 import browser
+import hostile_names
 import runs
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -79,6 +80,20 @@ KEYS_AND_MOUSE = """
   dispatchEvent(new Event('beforeprint'));
   found.folded = document.querySelectorAll('details:not([open])').length;
   return found;"""
+# What a page is made of, after its charts have been opened; and its texts by the elements that hold them.
+CONTENT = """
+  for (const d of document.querySelectorAll('figure[data-lines] .drawing')) d.dispatchEvent(new KeyboardEvent('keydown', {key: 'Home'}));
+  const all = [...document.querySelectorAll('*')], attributes = all.flatMap(e => [...e.attributes].map(a => [e.localName, a.name, a.value]));
+  const texts = selector => [...document.querySelectorAll(selector)].map(e => e.textContent), different = list => [...new Set(list)];
+  return {tags: different(all.map(e => e.localName)), attributes: different(attributes.map(a => a[1])), ids: all.map(e => e.id).filter(id => id),
+    links: different(attributes.filter(a => ['href', 'src', 'action', 'content', 'http-equiv'].includes(a[1])).map(a => a[2].slice(0, 30))),
+    scripts: document.scripts.length, styles: document.styleSheets.length, opened: document.querySelectorAll('.live').length,
+    hit: document.documentElement.dataset.hit ?? null, address: location.protocol, title: document.title, h1: texts('h1'), note: texts('.note'),
+    cells: texts('td, th'), h3: texts('h3'), captions: texts('figcaption'), legends: texts('.legend text'), labels: texts('.label'),
+    descriptions: texts('desc'), drawn_titles: texts('svg title'), rows: texts('.ticks.y text'), readings: texts('.reading span')};"""
+TAGS = set("html head meta title style body main header h1 h2 h3 p nav ul li a section div figure figcaption span svg desc g path text tspan rect "
+           "ellipse image table caption thead tbody tr th td details summary script canvas b input".split())
+LINKS = ["#", "data:text/csv;base64,", "data:image/png;base64,", "default-src 'none'; ", "Content-Security-Policy", "width=device-width"]
 GENERATED_FIGURES = {"waveform_1": ("time (ms)", "amplitude")}
 # Figures with a line for each group, and of which tables they are.
 CURVES = (("train_loss", "steps/step", "steps/loss"), ("valid_loss", "epochs/step", "epochs/valid_loss"), ("grad_norm", "steps/step", "steps/grad_norm"),
@@ -314,6 +329,10 @@ class Report(Made, unittest.TestCase):
             numpy.testing.assert_allclose(found, largest, rtol=1e-8)
             self.assertIn("did you mean", report("runs", "--metric", "valid_los", folder=folder, expected=2).stderr)
             self.assertIn("no finished run has a number", report("runs", "--against", "model.cell.plugin", folder=folder, expected=2).stderr)
+            runs.run(PROGRAM, folder, runs.ADDING.format(name="other"), ["train.select=accuracy", "train.steps=20"])
+            said = report("runs", folder=folder, expected=2).stderr
+            self.assertIn("choose one with --metric, or name fewer folders", said)
+            self.assertLessEqual(set(re.findall(r"--\w+", said)), set(re.findall(r"--\w+", report("--help", folder=folder).stdout)))
 
     def test_names_stay_text_and_damaged_files_are_a_row(self):
         with tempfile.TemporaryDirectory() as scratch:
@@ -322,7 +341,7 @@ class Report(Made, unittest.TestCase):
             damaged = folder / "runs" / "damaged"
             damaged.mkdir()
             (damaged / "results.h5").write_bytes((hostile / "results.h5").read_bytes()[:3000])
-            done = report("runs", "--title", HOSTILE, folder=folder)
+            done = report("runs", "--title", HOSTILE, folder=folder, expected=6)
             html = (folder / "report.html").read_text()
             self.assertIn("damaged", done.stderr)
             self.assertIn("1 could not be read", html)
@@ -477,6 +496,73 @@ class Browser(Made, unittest.TestCase):
                 return [document.querySelector('#valid_loss .reading span').textContent, document.images.length] })())""", page=folder / "report.html"))
         self.assertEqual(name.rsplit(": ", 1)[0], HOSTILE)
         self.assertEqual(images, 0)
+
+    def test_two_hundred_hostile_names_stay_text(self):
+        """In every text of the page and of its figures, and as names of folders."""
+        self.assertEqual(len(set(hostile_names.NAMES)), 200)
+        protected = 0
+        for first in range(0, 200, 6):  # of more values, tables show the first six
+            names = hostile_names.NAMES[first:first + 6]
+            with self.subTest(first=first), tempfile.TemporaryDirectory() as scratch:
+                folder = pathlib.Path(scratch)
+                hostile_names.make(self.sweep["elman, householder"][0], folder / "runs", names)
+                done = report("runs", "--by", "note", "--title", names[0], "--metric", f"epochs/valid_{hostile_names.of_link(names[-1])}",
+                              "--figures", "figures", "--output", "report.html", folder=folder, expected=6)
+                self.assertEqual(done.stderr.count("unreadable: "), len(names), done.stderr)
+                self.assertFalse(re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", done.stderr))
+                self.compare_with(names, json.loads(self.measured("JSON.stringify((() => {" + CONTENT + "})())", page=folder / "report.html")))
+                for path in (folder / "figures").iterdir():
+                    self.assertRegex(path.name, r"^[a-z0-9_]{1,110}\.(svg|csv)$")
+                    if path.suffix == ".svg":
+                        tags = {element.tag.removeprefix(SVG) for element in xml.fromstring(path.read_text()).iter()}
+                        self.assertLessEqual(tags, TAGS)
+                    else:
+                        cells = [cell for row in csv.reader(io.StringIO(path.read_text(), newline="")) for cell in row]
+                        self.assertEqual([cell for cell in cells if re.match(r"[=+@]|-[^\d.]", cell)], [])
+                        protected += sum(cell.startswith("'=1+1") for cell in cells)
+        self.assertGreater(protected, 0)
+
+    def compare_with(self, names, page):
+        self.assertLessEqual(set(page["tags"]), TAGS)
+        self.assertEqual([name for name in page["attributes"] if name.startswith("on")], [])
+        self.assertEqual([link for link in page["links"] if not any(link.startswith(start) for start in LINKS)], [])
+        self.assertEqual((page["scripts"], page["styles"], page["hit"], page["address"]), (2, 1, None, "file:"))  # one script is that of the test
+        self.assertGreater(page["opened"], 5)
+        self.assertEqual(len(page["ids"]), len(set(page["ids"])))
+        for identity in page["ids"]:
+            self.assertRegex(identity, r"^[a-z0-9_-]+$")
+
+        def as_shown(name):
+            """Control characters and what XML lacks as the page shows them."""
+            shown = re.sub("[\0-\x09\x0b-\x1f\x7f-\x9f\u202e]", lambda found: "".join(f"\\x{byte:02x}" for byte in found[0].encode()), name)
+            return shown.replace("\ufffe", "\ufffd")
+        page["readings"] = [reading.replace("\ufffe", "\ufffd") for reading in page["readings"]]  # which are no XML
+        self.assertEqual(page["h1"], [as_shown(names[0])])
+        self.assertEqual(page["title"], " ".join(as_shown(names[0]).split()))
+        for name in names:
+            shown, label, link = as_shown(name), f"note={as_shown(name)}", as_shown(hostile_names.of_link(name))
+            for place, text in (("cells", shown), ("cells", label), ("cells", f"{shown}: {shown}"), ("cells", f"data {shown}"), ("cells", "")):
+                self.assertIn(text, page[place], (place, name))
+            for place, text in (("note", shown), ("cells", f"runs/{names.index(name)}3{link}"), ("h3", link), ("drawn_titles", link), ("legends", label),
+                                ("descriptions", label), ("rows", label), ("readings", label.replace("\n", r"\n"))):
+                self.assertTrue(any(text in found for found in page[place]), (place, name, page[place]))
+
+    def test_titles_are_limited(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = pathlib.Path(scratch)
+            hostile_names.make(self.sweep["elman, householder"][0], folder / "runs", ["short"])
+            run = folder / "runs" / "01short"
+            with h5py.File(run / "results.h5", "r+") as file:
+                file.attrs["title"] = file["epochs/valid_loss"].attrs["units"] = "x" * 60000
+                for group in ("spectrum", "orthogonality"):
+                    file.move(f"{group}/short", f"{group}/{'y' * 5000}")
+                file.move("epochs/valid_short", "epochs/valid_" + "z" * 5000)
+            report(run, "--figures", "figures", "--output", "report.html", folder=folder)
+            page = json.loads(self.measured("JSON.stringify((() => {" + CONTENT + "})())", page=folder / "report.html"))
+            self.assertEqual((page["h1"], page["title"]), (["x" * 199 + "…"], "x" * 199 + "…"))
+            for place, most in (("h3", 200), ("drawn_titles", 200), ("labels", 62), ("legends", 250)):
+                self.assertLessEqual(max(map(len, page[place])), most, place)
+            self.assertEqual(len([path for path in (folder / "figures").iterdir() if re.match("[a-z]*_[yz_]|singular_values_y", path.name)]), 6)
 
     def test_print(self):
         report("runs/three maps", "--pdf", "report.pdf", folder=self.folder)

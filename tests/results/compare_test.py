@@ -19,6 +19,8 @@ from made_runs import configuration, write_run  # pylint: disable=wrong-import-p
 
 PROGRAM = sys.argv[1]
 EVALUATIONS = 20
+UNREADABLE = 6  # the exit code when some of the runs cannot be read
+ONE_ROW = {"step": [10], "valid_loss": [1.], "is_best": np.uint8([1]), "seconds": [1.]}
 
 
 def curves(rng, floor):
@@ -46,10 +48,10 @@ class Compare(unittest.TestCase):
     def call(self, *words, code=0):
         done = subprocess.run([PROGRAM, "compare", *map(str, words)], capture_output=True, text=True, check=False, timeout=300)
         self.assertEqual(done.returncode, code, done.stderr)
-        return done.stdout if code == 0 else done.stderr
+        return done.stdout if code in (0, UNREADABLE) else done.stderr
 
-    def read(self, *words):
-        return json.loads(self.call(*words, "--json"))
+    def read(self, *words, code=0):
+        return json.loads(self.call(*words, "--json", code=code))
 
     def make(self, plugins=("householder", "dense"), seeds=5):
         """Finished runs of two methods, with their columns."""
@@ -101,6 +103,15 @@ class Compare(unittest.TestCase):
                 reached = np.flatnonzero(columns["valid_accuracy"] >= 0.9)
                 self.assertEqual(run["steps"], columns["step"][reached[0]] if len(reached) else None)
 
+    def test_a_threshold_for_what_is_known_at_the_end_only(self):
+        self.make(("dense",), 2)
+        said = self.call(self.root, "--metric", "test_loss", "--reach", 0.2, code=2)
+        self.assertRegex(said, "^stiefel: --reach: .*/dense0 records test_loss of its final model only; choose one that every evaluation records, "
+                               "such as --metric valid_loss\n$")
+        self.assertEqual(self.read(self.root, "--metric", "valid_loss", "--reach", 0.2)["groups"][0]["steps"]["n"], 2)
+        self.assertIn("such as --metric valid_accuracy", self.call(self.root, "--metric", "test_accuracy", "--reach", 0.2, code=2))
+        self.call(self.root, "--metric", "test_loss")
+
     def test_a_named_metric(self):
         made = self.make(("dense",), 3)
         values = {run["seed"]: run["value"] for group in self.read(self.root, "--metric", "test_loss")["groups"] for run in group["runs"]}
@@ -123,6 +134,14 @@ class Compare(unittest.TestCase):
         found = self.read(self.root / "b")
         self.assertEqual((found["metric"], found["groups"][0]["value"]["mean"]), ("train_loss", 1.0))
 
+    def test_equal_values_do_not_spread(self):
+        for seed in range(3):
+            write_run(self.root / f"{seed}", {**ONE_ROW, "valid_loss": [0.1]}, seed=seed)
+        self.assertNotEqual(np.std([0.1] * 3, ddof=1), 0)
+        value = self.read(self.root)["groups"][0]["value"]
+        self.assertEqual((value["mean"], value["std"]), (0.1, 0))
+        self.assertIn(" 0.1 ± 0 ", self.call(self.root))
+
     def test_infinite_values_leave_the_other_quantiles(self):
         for seed, loss in enumerate((1., 2., np.inf, 3., np.inf)):
             write_run(self.root / f"{seed}", {"step": [10], "valid_loss": [loss], "is_best": np.uint8([1]), "seconds": [1.]}, seed=seed)
@@ -131,10 +150,9 @@ class Compare(unittest.TestCase):
         self.assertIn("inf", self.call(self.root))
 
     def test_sorting_by_numbers_of_runs_and_of_parameters(self):
-        columns = {"step": [10], "valid_loss": [1.], "is_best": np.uint8([1]), "seconds": [1.]}
         for name, seeds, state, parameters in (("a", 3, "diverged", 0), ("b", 2, "finished", 9), ("c", 1, "finished", 10)):
             for seed in range(seeds):
-                write_run(self.root / f"{name}{seed}", columns, name=name, seed=seed, state=state, parameters=parameters)
+                write_run(self.root / f"{name}{seed}", ONE_ROW, name=name, seed=seed, state=state, parameters=parameters)
         for by, order in (("n", "acb"), ("parameters", "bca")):
             self.assertEqual("".join(group["keys"]["name"] for group in self.read(self.root, "--by", "name", "--sort", by)["groups"]), order, by)
 
@@ -228,16 +246,34 @@ class Compare(unittest.TestCase):
         self.make(("dense",), 2)
         path = self.root / "sweep" / "dense1" / "results.h5"
         path.write_bytes(endless(bytearray(path.read_bytes())))
-        found = self.read(self.root)
+        found = self.read(self.root, code=UNREADABLE)
         self.assertEqual([(item["path"], item["reason"]) for item in found["unreadable"]],
                          [(str(path.parent), "reading it takes more than 10 s of processor time")])
         self.assertEqual(found["groups"][0]["value"]["n"], 1)
 
     def test_control_characters_do_not_reach_the_terminal(self):
-        write_run(self.root / "evil", {"step": [1], "valid_loss": [1.], "is_best": np.uint8([1]), "seconds": [1.]}, state="\x1b[2J\u009b\x07finished")
-        said = self.call(self.root)
-        self.assertIn(r"\x1b[2J\xc2\x9b\x07finished", said)
-        self.assertFalse(set("\x1b\x07\u009b") & set(said))
+        direction = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+        write_run(self.root / "evil", ONE_ROW, state=f"\x1b[2J\u009b\x07finished{direction}\u2065")
+        for form in ((), ("--csv",), ("--markdown",), ("--latex",)):
+            said = self.call(self.root, *form)
+            self.assertFalse(set("\x1b\x07\u009b" + direction) & set(said), form)
+            self.assertIn("\u2065", said)
+        self.assertIn(r"\x1b[2J\xc2\x9b\x07finished\xd8\x9c\xe2\x80\x8e\xe2\x80\x8f\xe2\x80\xaa", self.call(self.root))
+
+    def test_cells_are_no_formulas(self):
+        names = {"=1+1": "'=1+1", "@SUM(A1)": "'@SUM(A1)", "-2+3": "'-2+3", "+cmd|x": "'+cmd|x", "-1.5": "-1.5", "+1e3": "+1e3", "-": "-", "a=b": "a=b",
+                 "=\"a\",b": "'=\"a\",b"}
+        for seed, name in enumerate(names):
+            write_run(self.root / str(seed), ONE_ROW, rate=json.dumps(name))
+        rows = list(csv.DictReader(io.StringIO(self.call(self.root, "--by", "optimizer.rate", "--csv"))))
+        self.assertEqual({row["optimizer.rate"] for row in rows}, set(names.values()))
+        self.assertIn(" =1+1 ", " " + " ".join(self.call(self.root, "--by", "optimizer.rate").split()))
+
+    def test_cells_on_a_terminal_are_limited(self):
+        write_run(self.root / "long", ONE_ROW, rate="x" * 100000)
+        said = self.call(self.root, "--by", "optimizer.rate")
+        self.assertLess(max(map(len, said.splitlines())), 400)
+        self.assertIn("x…x", said)
 
     def test_five_hundred_runs(self):
         rng = np.random.default_rng(3)

@@ -73,6 +73,15 @@ class Damage(unittest.TestCase):
                     self.assertRegex(done.stderr, f"stiefel: {copy / file} is damaged: it is not what was written; restore it from a copy, or ")
                     self.assertEqual((copy / file).read_bytes(), bad)
 
+    def test_lost_index(self):
+        for run, words in ((self.finished, ["inspect"]), (self.finished, ["sample", "--prime", "a"]), (self.stopped, ["resume"])):
+            copy = self.copy(run)
+            (copy / "checkpoints/index.json").unlink()
+            done = self.call(words[0], copy, *words[1:])
+            with self.subTest(words=words):
+                self.assertEqual(done.returncode, 6, done.stderr)
+                self.assertRegex(done.stderr, "index.json is missing, without which .*h5 cannot be trusted; restore it, or move")
+
     def test_whole_run_goes_on(self):
         copy = self.copy(self.stopped)
         done = self.call("resume", copy)

@@ -161,6 +161,13 @@ class RunCommands(unittest.TestCase):
         self.assertIn("identical to the bit", self.call("diff", self.run_, "again"))
         self.assertIn("has 2 runs", self.call("diff", "real", "again", code=2))
 
+    def test_diff_blames_the_run_that_is_damaged(self):
+        damaged = shutil.copytree(self.run_, self.root / "damaged")
+        path = damaged / "checkpoints" / "last.h5"
+        path.write_bytes(path.read_bytes()[:1000])
+        for words in ((self.run_, damaged), (damaged, self.run_)):
+            self.assertRegex(self.call("diff", *words, code=6), f"^stiefel: cannot read {damaged}: ")
+
     def test_diff_of_plugins(self):
         """Another build of a plugin shows by its build id."""
         copy = self.root / "rebuilt"
@@ -195,6 +202,10 @@ class RunCommands(unittest.TestCase):
                         np.testing.assert_array_equal(found, column, title)
         with open(self.root / "csv" / "timing.csv", encoding="utf-8") as stream:
             self.assertIn("seconds_passes", csv.DictReader(stream).fieldnames)
+        formula = self.changed("formula", lambda file: file.create_dataset("epochs/=1+1\u202e", data=-np.ones(len(file["epochs/step"]))))
+        self.call("export", formula, "--csv", "-o", "formula_csv")
+        with open(self.root / "formula_csv" / "epochs.csv", encoding="utf-8") as stream:
+            self.assertEqual(next(csv.DictReader(stream))[r"'=1+1\xe2\x80\xae"], "-1")
 
     def test_tensorboard(self):
         self.assertEqual(crc32c(b"123456789"), 0xE3069283)
@@ -215,7 +226,7 @@ class RunCommands(unittest.TestCase):
         self.assertIn('1: "steps/loss"', said)
 
     def test_exports_that_cannot_be(self):
-        self.assertIn("--csv, --tensorboard or both", self.call("export", self.run_, code=2))
+        self.assertIn("--csv, --tensorboard or --weights FILE", self.call("export", self.run_, code=2))
         (self.root / "file").write_text("", encoding="utf-8")
         self.assertIn("choose another with --output", self.call("export", self.run_, "--csv", "-o", "file/x", code=2))
         broken = self.root / "broken"

@@ -149,15 +149,18 @@ def cancel(settings, folder, rng):
     for hang in (False, True):
         worker = endless.start("sweep", "resume" if hang else "run", endless.path if hang else endless.file,
                                *([] if hang else ["--output", endless.path]), "-j", 2)
-        endless.wait_for(lambda: endless.states().get("running") == 2)
+        endless.wait_for(lambda: len(endless.owners()) == 2)
         if hang:
-            for child in children(worker.pid):
+            for child in endless.owners():
                 os.kill(child, signal.SIGSTOP)
         worker.send_signal(signal.SIGTERM)
-        if hang:  # the first signal does not end them; the second, later one kills
+        if hang:  # the first signal does not end them; a second, later one kills
             time.sleep(2)
             assert worker.poll() is None
         worker.send_signal(signal.SIGTERM)  # at the same time it is the first signal's echo
+        while hang and worker.poll() is None:  # both signals may have come to a slow process as one
+            time.sleep(2)
+            worker.send_signal(signal.SIGTERM)
         endless.end(worker, 143)
         assert not endless.states().keys() & {"running", "failed"}, endless.status()
     return "cancelled, interrupted and resumed: the same bits; a second signal kills what hangs"
@@ -229,11 +232,12 @@ def at_once(settings, folder, _):
 
 def halving_jobs(settings, folder, _):
     """Runs that reach a rung together while the others move on are not taken for failed."""
-    for number in range(8):
+    for number in range(settings.times):
         sweep = Sweep(settings.program, folder / str(number), 400, SEEDS_HALVED)
         sweep.run("-j", 4, "--threads", 1)
         assert sweep.states() == {"finished": 1, "left out": 3}, sweep.status()
-    return "8 sweeps of 4 seeds, 4 at a time: none failed"
+        shutil.rmtree(folder / str(number))
+    return f"{settings.times} sweeps of 4 seeds, 4 at a time: none failed"
 
 
 def halving(settings, folder, rng):
@@ -280,6 +284,7 @@ def main():
     parser.add_argument("scenario", choices=scenarios)
     parser.add_argument("--plugin")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--times", type=int, default=8, help="of halving_jobs")
     settings = parser.parse_args()
     folder = pathlib.Path(tempfile.mkdtemp())
     print(f"{settings.scenario}: {scenarios[settings.scenario](settings, folder, random.Random(settings.seed))}")

@@ -29,10 +29,16 @@ def experiment(steps, many, plugins=""):
 
 
 def children(process):
-    try:
-        return [int(word) for word in pathlib.Path(f"/proc/{process}/task/{process}/children").read_text(encoding="ascii").split()]
-    except FileNotFoundError:
-        return []
+    """By the parent of every process: not every kernel lists children."""
+    found = []
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = int(stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[1])
+        except (FileNotFoundError, ProcessLookupError):  # it has just ended
+            continue
+        if parent == process:
+            found.append(int(stat.parent.name))
+    return found
 
 
 class Sweep:
@@ -74,6 +80,10 @@ class Sweep:
         for run in self.status():
             found[run["state"]] = found.get(run["state"], 0) + 1
         return found
+
+    def owners(self):
+        """The processes of the runs, as their locks name them."""
+        return [json.loads(lock.read_text(encoding="utf-8"))["pid"] for lock in self.path.glob("runs/*/*/lock")]
 
     def outcomes(self):
         return {run["id"]: outcome(pathlib.Path(run["folder"])) for run in self.status()}

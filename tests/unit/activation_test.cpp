@@ -54,7 +54,7 @@ template <class S> struct Sample6 {
   }
   Matrix<S> forward(const Matrix<S>& a) {
     Matrix<S> h(a.rows(), a.cols());
-    phi->forward(cview(a), view(h), theta.constant());
+    phi->forward(a, view(h), theta.constant());
     return h;
   }
 };
@@ -90,11 +90,9 @@ TEST_CASE("pullbacks against central differences, with the gradients of the para
     Matrix<double> a = gaussian<double>(6, 9, 5), dh = gaussian<double>(6, 9, 6), da(6, 9);
     const Matrix<double> h = sample.forward(a);
     const Matrix<double> none(0, 0);
-    REQUIRE(sample.phi->kink_distance(cview(sample.phi->keeps_input() ? a : none), cview(h), sample.theta.constant()) >
-            1e-3);
     Parameters<double> dtheta(sample.phi->blocks());
-    sample.phi->backward(cview(sample.phi->keeps_input() ? a : none), cview(h), cview(dh), view(da),
-                         sample.theta.constant(), dtheta.blocks());
+    sample.phi->backward(sample.phi->keeps_input() ? a : none, h, dh, view(da), sample.theta.constant(),
+                         dtheta.blocks());
     const double scale = da.cwiseAbs().maxCoeff();
     for (Index k = 0; k < a.size(); ++k) CHECK(std::abs(difference(sample, a(k), a, dh) - da(k)) < 1e-7 * scale);
     for (std::size_t k = 0; k < dtheta.numbers.size(); ++k)
@@ -111,8 +109,7 @@ TEST_CASE("slopes of prelu: one for all rows, one each, or none to learn") {
   for (std::size_t k = 0; k < 6; ++k) sample.theta.numbers[k] = 0.2 * double(k) - 0.3;
   Matrix<double> a = gaussian<double>(6, 9, 5), dh = gaussian<double>(6, 9, 6), da(6, 9);
   Parameters<double> dtheta(sample.phi->blocks());
-  sample.phi->backward(cview(a), cview(sample.forward(a)), cview(dh), view(da), sample.theta.constant(),
-                       dtheta.blocks());
+  sample.phi->backward(a, sample.forward(a), dh, view(da), sample.theta.constant(), dtheta.blocks());
   for (Index k = 0; k < a.size(); ++k) CHECK(difference(sample, a(k), a, dh) == doctest::Approx(da(k)).epsilon(1e-7));
   for (std::size_t k = 0; k < 6; ++k)
     CHECK(difference(sample, sample.theta.numbers[k], a, dh) == doctest::Approx(dtheta.numbers[k]).epsilon(1e-7));
@@ -129,7 +126,7 @@ TEST_CASE_TEMPLATE("zeros give finite numbers; modReLU takes z/|z| = 0 at z = 0"
     a.col(2).setConstant(S(1e-18));
     const Matrix<S> h = sample.forward(a);
     Parameters<S> dtheta(sample.phi->blocks());
-    sample.phi->backward(cview(a), cview(h), cview(dh), view(da), sample.theta.constant(), dtheta.blocks());
+    sample.phi->backward(a, h, dh, view(da), sample.theta.constant(), dtheta.blocks());
     CHECK(h.allFinite());
     CHECK(h.col(0).isZero(0));
     CHECK(da.leftCols(2).allFinite());
@@ -156,14 +153,14 @@ TEST_CASE_TEMPLATE("panels with strides and in place give the same bits", S, flo
     const Matrix<S> a = gaussian<S>(6, 5, 8), dh = gaussian<S>(6, 5, 9);
     const Matrix<S> h = sample.forward(a);
     Matrix<S> da(6, 5), memory = Matrix<S>::Constant(14, 5, 7);
-    sample.phi->backward(cview(a), cview(h), cview(dh), view(da), sample.theta.constant(), {});
+    sample.phi->backward(a, h, dh, view(da), sample.theta.constant(), {});
     memory.topRows(6) = a;
     const Index target = sample.phi->keeps_input() ? 6 : 0;
-    sample.phi->forward(cview(memory.topRows(6)), view(memory.middleRows(target, 6)), sample.theta.constant());
+    sample.phi->forward(memory.topRows(6), view(memory.middleRows(target, 6)), sample.theta.constant());
     CHECK(memory.middleRows(target, 6) == h);
     CHECK(memory.bottomRows(2) == Matrix<S>::Constant(2, 5, 7));
     Matrix<S> g = dh;
-    sample.phi->backward(cview(a), cview(h), cview(g), view(g), sample.theta.constant(), {});
+    sample.phi->backward(a, h, g, view(g), sample.theta.constant(), {});
     CHECK(g == da);
   }
 }

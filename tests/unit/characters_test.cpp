@@ -208,7 +208,7 @@ TEST_CASE("the frequencies of the training targets reach the baseline on the tes
       for (Index b = 0; b < batch.sequences(); ++b)
         for (Index t = batch.length(b); t < batch.steps(); ++t) weight[std::size_t(batch.scored(t, b))] = 0;
       const Targets<double> targets{batch.targets(), batch.labels(), weight};
-      sum += task->loss(cview(output), targets, mat<double>(nullptr, 0, 0, 0));
+      sum += task->loss(output, targets, mat<double>(nullptr, 0, 0, 0));
       weights += total_weight(targets);
     }
     CHECK(task->baseline() == doctest::Approx(sum / weights).epsilon(1e-12));
@@ -219,7 +219,7 @@ TEST_CASE("the frequencies of the training targets reach the baseline on the tes
   const Batch<double> batch = batch_of(*task, Split::test, 0);
   std::vector<Ratio> ratios(2);
   const Matrix<double> output = trivial_output(*task, batch);
-  task->measure(cview(output), targets_of(batch), ratios);
+  task->measure(output, targets_of(batch), ratios);
   CHECK(ratios[0].sum / ratios[0].weight == doctest::Approx(trivial_loss(*task, batch) / std::log(2.)));
   CHECK((task->metrics()[0].name == "bpc" && !task->metrics()[0].higher_is_better &&
          task->metrics()[1].name == "accuracy"));
@@ -243,11 +243,14 @@ TEST_CASE("what cannot be is refused with the mend") {
   says("{train: latin1.txt}", "latin1.txt: byte 6 (line 2) is e4");
   scratch::write(folder.path / "empty.txt", "");
   scratch::write(folder.path / "short.txt", "a\nb\n");
-  says("{train: empty.txt}", "the train text has no character 1 ahead of another in any line that is kept");
-  says("{train: short.txt}", "the train text has no character 1 ahead");
+  says("{train: empty.txt, validation: train.txt}", "empty.txt: there is no text to train on. Replace the file.");
+  says("{train: short.txt}", "the train text has no character 1 ahead of another in any line that is kept");
   says("{train: train.txt, validation: short.txt}", "the validation text has no character 1 ahead");
   says("{least_targets: 3, " + files + "}", "the validation text has no character 1 ahead");
-  says("{train: train.txt, longest: 1}", "the train text has no character");
+  says("{train: train.txt, longest: 1}", "train.txt: there is no text to train on in lines of at most 1 characters.");
+  for (const char* part : {"train", "valid", "test"})
+    scratch::write(folder.path / fmt::format("ptb.{}.txt", part), *part == 't' && part[1] == 'r' ? "" : "a b c\n");
+  says("", "ptb.train.txt: there is no text to train on. Replace the file.");
   says("{train: train.txt, file: train.txt}", "cannot be combined with `train`", Exit::usage);
   says("{test: test.txt}", "must be given with", Exit::usage);
   says("{file: train.txt, test_fraction: 0.6, validation_fraction: 0.4}", "leaves nothing to train on", Exit::usage);

@@ -74,27 +74,3 @@ TEST_CASE("command lines are read by the table") {
   CHECK_THROWS_AS(parse_arguments("run", short_of_value), Error);
   CHECK_THROWS_WITH_AS(find_command("validat"), "there is no command 'validat'; did you mean 'validate'?", Error);
 }
-
-TEST_CASE("bash completes commands, options and files") {
-  const Folder folder;
-  folder.write("one.yaml", "");
-  folder.write("other.txt", "");
-  const std::string script = folder.write("completion.bash", stiefel::cli::bash_completion());
-  const auto complete = [&](const std::string& words) {
-    const std::string command = "cd '" + folder.path.string() + "' && bash -c 'source \"" + script +
-                                "\"; COMP_WORDS=(" + words +
-                                "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _stiefel; echo \"${COMPREPLY[*]}\"'";
-    std::string output;
-    FILE* pipe = popen(command.c_str(), "r");
-    REQUIRE(pipe);
-    for (int c; (c = std::fgetc(pipe)) != EOF;) output += char(c);
-    CHECK(pclose(pipe) == 0);
-    return output;
-  };
-  CHECK(complete("stiefel va") == "validate\n");
-  CHECK(complete("stiefel run --dr") == "--dry-run\n");
-  CHECK(complete("stiefel run o") == "one.yaml\n");
-  CHECK(complete("stiefel run --data ba") == "base\n");
-  CHECK(complete("stiefel new c") == "cell\n");
-  CHECK(complete("stiefel completion b") == "bash\n");
-}

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "conformance/check.hpp"
+#include "conformance/difference.hpp"
 #include "conformance/directions.hpp"
 #include "host/memory_archive.hpp"
 
@@ -31,7 +32,7 @@ TEST_CASE("a wrong gradient is named with its worst entries") {
   const Line* line = failed(report, "gradient");
   REQUIRE(line);
   REQUIRE_FALSE(line->worst.empty());
-  CHECK(line->worst[0].block == "W");
+  CHECK(line->worst[0].block == "recurrent.W");
   CHECK(line->worst[0].got != line->worst[0].expected);
   CHECK(line->at.seed == 1);
   CHECK(report.text("stiefel check x.so").find("again: stiefel check x.so --scalar float64 --seed 1") !=
@@ -79,10 +80,92 @@ TEST_CASE("a report keeps the worst case, and a failure stays one") {
   CHECK(report.lines()[0].at.seed == 2);
 }
 
-TEST_CASE("extrapolated differences reach ten digits") {
-  CHECK(derivative([](double t) { return std::exp(3 * t); }, 0.1) == doctest::Approx(3).epsilon(1e-11));
-  CHECK(derivative([](double t) { return std::sin(1 + t); }, 0.1) == doctest::Approx(std::cos(1.)).epsilon(1e-11));
-  CHECK(derivative([](double) { return 2.; }, 0.1) == 0);
+TEST_CASE("a likely cause is named") {
+  const auto cause = [](double factor) {
+    Comparison c;
+    for (int i = 1; i < 5; ++i) c.add("a", i, factor * i, i);
+    return c.likely_cause();
+  };
+  CHECK(cause(-1).find("sign") != std::string::npos);
+  CHECK(cause(2).find("factor of 2") != std::string::npos);
+  CHECK(cause(0.3).find("0.3") != std::string::npos);
+  CHECK(cause(0).find("every entry is 0") != std::string::npos);
+  Comparison mixed;
+  mixed.add("a", 0, 1, 1);
+  mixed.add("a", 1, 3, 1);
+  CHECK(mixed.likely_cause().empty());
+}
+
+TEST_CASE("extrapolated differences reach ten digits, and their error is known") {
+  const auto near = [](const Quotient& q, double expected) {
+    return q.error < 1e-9 && std::abs(q.value - expected) <= 10 * q.error + 1e-15;
+  };
+  CHECK(near(derivative([](double t) { return std::exp(3 * t); }, 0.1), 3));
+  CHECK(near(derivative([](double t) { return std::sin(1 + t); }, 0.1), std::cos(1.)));
+  CHECK(near(derivative([](double) { return 2.; }, 0.1), 0));
+  CHECK(near(derivative([](double t) { return std::sin(1e4 * t); }, 0.1, 1e-6), 1e4) == false);
+  CHECK(derivative([](double t) { return std::abs(t); }, 0.1).value == 0);  // the mean of both sides
+}
+
+namespace {
+
+/// The report on one entry of a gradient.
+Line judged(double got, const Differences::Function& f, double step = 0.1) {
+  CheckReport report("m", "r", "f");
+  GradientComparison comparison({.absolute = 1e-9});
+  for (int i = 0; i < 20; ++i)
+    comparison.add(
+        "sound", i, 1, [](double t) { return t; }, step, 0);
+  comparison.add("block", 0, got, f, step, 0);
+  comparison.report(report, "gradient");
+  return report.lines().at(0);
+}
+
+}  // namespace
+
+TEST_CASE("a gradient next to a kink is compared with the side that is smooth") {
+  for (const double kink : {1e-2, 1e-5, 1e-7, 1e-9, -1e-3, -1e-8}) {
+    const auto f = [=](double t) { return 2 * t + 3 * std::max(0., t - kink); };
+    const double expected = kink < 0 ? 5 : 2;
+    INFO(kink);
+    CHECK(judged(expected, f).state == Line::passed);
+    CHECK(judged(expected + 1e-3, f).state == Line::failed);
+    if (std::abs(kink) > 1e-7) CHECK(judged(7 - expected, f).state == Line::failed);
+  }
+  const auto at_zero = [](double t) { return std::max(0., t); };
+  CHECK(judged(0, at_zero).state == Line::passed);
+  CHECK(judged(1, at_zero).state == Line::passed);
+  CHECK(judged(0.7, at_zero).state == Line::failed);
+}
+
+TEST_CASE("steps adapt to the scale of the function") {
+  for (const double scale : {1e-6, 1e-3, 1., 1e3}) {
+    const auto f = [=](double t) { return std::tanh((t + 0.4 * scale) / scale); };
+    const double expected = (1 - std::pow(std::tanh(0.4), 2)) / scale;
+    INFO(scale);
+    CHECK(judged(expected, f).state == Line::passed);
+    CHECK(judged(1.0001 * expected, f).state == Line::failed);
+  }
+}
+
+TEST_CASE("entries without a derivative are dropped, counted, and fail when they are many") {
+  int calls = 0;
+  const auto noise = [&](double) { return std::sin(12345.678 * ++calls); };
+  const Line line = judged(1, noise);
+  CHECK(line.state == Line::failed);  // the only entry of its block
+  CHECK(line.entries == 21);
+  CHECK(line.dropped == 1);
+  CHECK(line.note.find("1 of 1 entries of block `block`") != std::string::npos);
+
+  CheckReport report("m", "r", "f");
+  GradientComparison comparison({.absolute = 1e-9});
+  for (int i = 0; i < 20; ++i)
+    comparison.add(
+        "block", i, 1, [](double t) { return t; }, 0.1, 0);
+  comparison.add("block", 20, 1, noise, 0.1, 0);
+  comparison.report(report, "gradient");
+  CHECK(report.passed());
+  CHECK(report.text("").find("1 of 21 entries dropped") != std::string::npos);
 }
 
 TEST_CASE("directions stay on their manifold and slopes are the derivatives along them") {
@@ -113,7 +196,7 @@ TEST_CASE("directions stay on their manifold and slopes are the derivatives alon
       return sum;
     };
     const std::span<const double> gradient(weights.data() + offsets[b], std::size_t(blocks[b].size));
-    CHECK(slope(all[d.block], gradient, blocks[b], d) == doctest::Approx(derivative(f, 0.1)).epsilon(1e-9));
+    CHECK(slope(all[d.block], gradient, blocks[b], d) == doctest::Approx(derivative(f, 0.1).value).epsilon(1e-9));
   }
 }
 

@@ -48,7 +48,7 @@ void compare(const std::string& cell, const std::string& recurrent, const Size& 
   Network<float> network(experiment(cell, recurrent, size, "float32"), registry(), task);
   Network<double> exact(experiment(cell, recurrent, size, "float64"), registry(), exact_task);
   Workers workers(1);
-  network.initialise(1);
+  network.initialise(1), exact.initialise(1);
   std::copy_n(network.theta().data(), network.layout().size(), exact.theta().data());
   const std::vector<double> got = gradient(network, size, workers), expected = gradient(exact, size, workers);
   for (Index i = 0; i < exact.layout().count(); ++i) {

@@ -7,6 +7,8 @@
 #include <numbers>
 #include <stiefel/error.hpp>
 #include <stiefel/linear_algebra.hpp>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 using namespace stiefel;
@@ -151,4 +153,98 @@ TEST_CASE("a matrix with NaN is reported, not passed to LAPACK") {
       CHECK(error.code() == Exit::diverged);
     }
   }
+}
+
+// Views convert to what reads, never to what writes, and never to another scalar.
+static_assert(std::is_convertible_v<Mat<float>, CMat<float>> && std::is_convertible_v<Matrix<float>, CMat<float>>);
+static_assert(std::is_convertible_v<Matrix<float>&, Mat<float>> &&
+              !std::is_convertible_v<const Matrix<float>&, Mat<float>>);
+static_assert(!std::is_convertible_v<CMat<float>, Mat<float>> && !std::is_convertible_v<Mat<float>, CMat<double>>);
+static_assert(!std::is_convertible_v<Eigen::RowVectorXf, CMat<float>>);  // its numbers are not in one column
+static_assert(!std::is_convertible_v<Matrix<float>, Mat<float>>);        // a temporary would be gone
+
+TEST_CASE("views of matrices, of parts of them and of views are of the same numbers") {
+  Matrix<double> A = Matrix<double>::Zero(4, 5);
+  Mat<double> part = A.middleCols(1, 3);
+  Mat<double> rows = rows_of(part, 2, 2);
+  rows(0, 0) = 7;
+  CHECK(A(2, 1) == 7);
+  const CMat<double> read = rows, column = A.col(1);
+  CHECK(read.data() == &A(2, 1));
+  CHECK(read.outerStride() == 4);
+  CHECK(column(2, 0) == 7);
+  part = Matrix<double>::Ones(4, 3);  // copies numbers
+  CHECK(A.sum() == 12);
+  CHECK(Mat<double>().size() == 0);
+}
+
+namespace {
+
+template <class T> double tolerance() {
+  return 200 * double(std::numeric_limits<typename Eigen::NumTraits<T>::Real>::epsilon());
+}
+
+template <class T> Matrix<T> random(Index rows, Index cols, std::uint32_t seed) {
+  return numbers<C>(rows, cols, seed).unaryExpr([](const C& x) {
+    using Real = typename Eigen::NumTraits<T>::Real;
+    if constexpr (Eigen::NumTraits<T>::IsComplex)
+      return T(Real(x.real()), Real(x.imag()));
+    else
+      return T(Real(x.real()));
+  });
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("products, triangular solves and inverses", T, float, double, std::complex<float>, C) {
+  const double close = tolerance<T>();
+  const Matrix<T> A = random<T>(5, 7, 1), B = random<T>(7, 4, 2), Bt = B.transpose(), Ah = A.adjoint();
+  const Matrix<T> AB = A.lazyProduct(B);
+  Matrix<T> result(5, 4);
+  for (const auto& operands : {std::pair<Operand<T>, Operand<T>>{A, B},
+                               {adjoint(Ah), B},
+                               {A, transposed(Bt)},
+                               {adjoint(Ah), transposed(Bt)}}) {
+    result.setConstant(T(std::numeric_limits<float>::quiet_NaN()));  // is not read
+    multiply(operands.first, operands.second, view(result));
+    CHECK(double((result - AB).norm()) < close);
+    add_product(operands.first, operands.second, view(result), T(-3));
+    CHECK(double((result + T(2) * AB).norm()) < close);
+  }
+  Matrix<T> source = Matrix<T>::Ones(8, 8), target = Matrix<T>::Ones(8, 8);
+  source.topLeftCorner(5, 7) = A;
+  multiply(source.topLeftCorner(5, 7), B, view(target.bottomRightCorner(5, 4)));
+  CHECK(double((target.bottomRightCorner(5, 4) - AB).norm()) < close);
+  CHECK(target.topRows(3) == Matrix<T>::Ones(3, 8));
+
+  Matrix<T> full = random<T>(6, 6, 3);
+  full.diagonal().array() += T(4);
+  const Matrix<T> lower = full.template triangularView<Eigen::Lower>(),
+                  unit = full.template triangularView<Eigen::UnitLower>(), start = random<T>(6, 3, 4);
+  Matrix<T> X = start;
+  solve_triangular(Triangle::lower, full, view(X));  // what is above the diagonal is not read
+  CHECK(double((lower.lazyProduct(X) - start).norm()) < close);
+  X = start;
+  solve_triangular(Triangle::unit_lower, adjoint(unit), view(X));
+  CHECK(double((unit.adjoint().lazyProduct(X) - start).norm()) < close * double(X.norm()));
+  Matrix<T> Y = start.transpose();
+  solve_triangular_right(Triangle::upper, transposed(full), view(Y));
+  const Matrix<T> upper_t = Matrix<T>(full.template triangularView<Eigen::Upper>()).transpose();
+  CHECK(double((Y.lazyProduct(upper_t) - start.transpose()).norm()) < close);
+
+  Matrix<T> inverse = full;
+  invert(view(inverse));
+  CHECK(double((inverse.lazyProduct(full) - one<T>(6)).norm()) < close);
+}
+
+TEST_CASE("shapes that do not fit and singular triangles are refused") {
+  Matrix<double> A = numbers<double>(3, 4, 1), B = numbers<double>(3, 2, 2), result(3, 2), T = numbers<double>(3, 3, 3);
+  CHECK_THROWS_WITH_AS(multiply(A, B, view(result)), "a product of 3 × 4 by 3 × 2 cannot be written to 3 × 2", Error);
+  CHECK_THROWS_WITH_AS(solve_triangular(Triangle::lower, A, view(B)),
+                       "a triangular matrix of 3 × 4 does not fit a right side of 3 × 2", Error);
+  T(1, 1) = 0;
+  CHECK_THROWS_WITH_AS(solve_triangular(Triangle::lower, T, view(B)),
+                       "a triangular matrix is singular: its diagonal has a zero; lower the rate", Error);
+  CHECK_THROWS_WITH_AS(invert(view(A)), "the inverse of a matrix of 3 × 4 cannot be computed: it must be square",
+                       Error);
 }

@@ -22,9 +22,11 @@ using namespace stiefel;
 namespace {
 
 const fs::path fixtures = STIEFEL_FIXTURES;
-const std::string rebuild =
-    "find_package(stiefel) of this installation: cmake --fresh -S SOURCE -B BUILD -Dstiefel_DIR=" STIEFEL_LIBRARIES
-    "/cmake/stiefel && cmake --build BUILD";
+std::string rebuild_with(const std::string& option) {
+  return "find_package(stiefel) of this installation: cmake --fresh -S SOURCE -B BUILD " + option +
+         (option.empty() ? "" : " ") + "-Dstiefel_DIR=" STIEFEL_LIBRARIES "/cmake/stiefel && cmake --build BUILD";
+}
+const std::string rebuild = rebuild_with("");
 
 /// A folder of its own, also used as HOME, so that no plugin of the person who runs the tests takes part.
 struct Folder {
@@ -81,7 +83,7 @@ std::pair<std::string, Exit> use(const std::string& name) {
     Matrix<double> X = Matrix<double>::Ones(3, 2), Y(3, 2);
     Scratch<double> scratch{std::span<double>()};
     guarded("forward", "a_cell", "cell.so",
-            [&] { guarded("apply", entry.name, file, [&] { map->apply(cview(X), view(Y), scratch); }); });
+            [&] { guarded("apply", entry.name, file, [&] { map->apply(X, view(Y), scratch); }); });
   } catch (const Error& error) {
     entry.free_options(options);
     return {error.what(), error.code()};
@@ -205,9 +207,16 @@ TEST_CASE("the tag is compared before anything is loaded") {
         "it was built with SDK headers 0000000000000000 and this stiefel with SDK headers " STIEFEL_SDK_ID
         "; rebuild it with " +
             rebuild);
+  const std::string compiler = STIEFEL_COMPILER, version = compiler.substr(compiler.find('-'));
   CHECK(reason(fixtures / "wrong_compiler.so") ==
-        "it was built with compiler clang-14 and this stiefel with compiler " STIEFEL_COMPILER "; rebuild it with " +
-            rebuild);
+        "it was built with compiler clang-14 and this stiefel with compiler " + compiler + "; rebuild it with " +
+            rebuild_with("-DCMAKE_CXX_COMPILER=" +
+                         (compiler.starts_with("gcc") ? "g++" + version : "clang++" + version)));
+  CHECK(reason(fixtures / "later_standard.so") == "");
+  CHECK(reason(fixtures / "wrong_standard.so") ==
+        "it was built with C++ standard 201703L and this stiefel with C++ standard " STIEFEL_STANDARD
+        "; rebuild it with " +
+            rebuild_with("-DCMAKE_CXX_STANDARD=20"));
   CHECK(reason(fixtures / "wrong_isa.so") ==
         "it was built for x86-64+sse3+avx4096 and this CPU has no avx4096; rebuild it on this machine or without "
         "-march, with " +
@@ -226,7 +235,7 @@ TEST_CASE("the tag is compared before anything is loaded") {
         "it was built with containers (not stated), novelty very-large and this stiefel with containers release, "
         "novelty (not stated); "
         "rebuild it with " +
-            rebuild);
+            rebuild_with("-DCMAKE_CXX_FLAGS="));
 }
 
 TEST_CASE("what the system's loader refuses is reported with its reason") {
@@ -268,7 +277,7 @@ TEST_CASE("the table and its entries are checked") {
         "STIEFEL_PLUGIN(...)");
 }
 
-TEST_CASE("a name taken twice: the first file is used, the second is unusable, both are named") {
+TEST_CASE("a name taken twice: the first file is used, and both are named") {
   Folder folder;
   fs::create_directory(folder.path / "plugins");
   const fs::path first = folder.path / "plugins/a.so", second = folder.path / "plugins/b.so";
@@ -277,17 +286,51 @@ TEST_CASE("a name taken twice: the first file is used, the second is unusable, b
   std::vector<std::string> warnings;
   Registry registry({folder.path / "plugins"}, [&](const std::string& sentence) { warnings.push_back(sentence); });
   const Entry& entry = registry.find(Role::optimizer, "still");
-  CHECK(registry.find(Role::optimizer, "still").name == entry.name);
+  CHECK(&registry.find(Role::optimizer, "still") == &entry);
   CHECK(warnings == std::vector<std::string>{registry.rivals_of(entry)});
   CHECK(registry.file_of(entry).path == first);
   CHECK(registry.files()[1].path == second);
-  CHECK(registry.files()[1].unusable ==
-        fmt::format("it offers the optimizer 'still', which {} also offers and which is taken from there; "
-                    "rename one or remove one of the files",
-                    first.string()));
-  CHECK(registry.rivals_of(entry) ==
-        fmt::format("the optimizer 'still' is taken from {}; {} offers it as well and is not used", first.string(),
-                    second.string()));
+  CHECK(registry.files()[1].unusable == "");
+  CHECK(registry.rivals_of(entry) == fmt::format("the optimizer 'still' is taken from {}, which is named, not from {}",
+                                                 first.string(), second.string()));
+  const std::vector<std::string> names = registry.names(Role::optimizer);
+  CHECK(std::count(names.begin(), names.end(), "still") == 1);
+}
+
+TEST_CASE("a named file wins over those that are found, wherever and whenever") {
+  Folder folder;
+  fs::create_directories(folder.path / "stiefel/plugins");
+  const fs::path found = folder.path / "stiefel/plugins/found.so", in_path = folder.path / "in_path.so",
+                 named = folder.path / "named.so";
+  for (const fs::path& copy : {found, in_path, named}) fs::copy_file(fixtures / "sound.so", copy);
+  setenv("STIEFEL_PLUGIN_PATH", in_path.c_str(), 1);
+  std::vector<std::string> warnings;
+  Registry registry({}, [&](const std::string& sentence) { warnings.push_back(sentence); });
+  unsetenv("STIEFEL_PLUGIN_PATH");
+  const auto owner = [&] { return registry.file_of(registry.find(Role::optimizer, "still")).path; };
+  CHECK(owner() == in_path);
+  SUBCASE("a new file") {
+    registry.add_named(named);
+    CHECK(owner() == named);
+    CHECK(warnings.back() == fmt::format("the optimizer 'still' is taken from {}, which is named, not from {}, {}",
+                                         named.string(), in_path.string(), found.string()));
+  }
+  SUBCASE("one that was found") {
+    registry.add_named(found);
+    CHECK(owner() == found);
+  }
+}
+
+TEST_CASE("a named folder without plugins is remarked on") {
+  Folder folder;
+  fs::create_directory(folder.path / "empty");
+  std::vector<std::string> warnings;
+  Registry registry({}, [&](const std::string& sentence) { warnings.push_back(sentence); });
+  registry.add_named(folder.path / "empty");
+  CHECK(warnings == std::vector<std::string>{fmt::format(
+                        "there is no plugin in {}: it has no file that ends in .so; build one there, or name another "
+                        "folder",
+                        (folder.path / "empty").string())});
 }
 
 TEST_CASE("an unavailable name is refused with the reason") {
@@ -302,6 +345,7 @@ TEST_CASE("an unavailable name is refused with the reason") {
       message(registry, Role::optimizer, "conjugate_gradient") ==
       fmt::format("there is no optimizer 'conjugate_gradient'; choose from {}, or add a folder to STIEFEL_PLUGIN_PATH",
                   known));
+  CHECK(message(Registry(), Role::optimizer, "conjugate_gradient").ends_with(", or name its file under `plugins:`"));
   const fs::path unusable = fixtures / "wrong_compiler.so";
   const std::string why = fmt::format("{} is unusable: {}", unusable.string(), reason(unusable));
   CHECK(message(registry, Role::cell, "wrong_compiler") == "cannot load cell 'wrong_compiler': " + why);
@@ -357,6 +401,44 @@ TEST_CASE("what anybody may write to is warned of, once") {
   CHECK(said == std::vector<std::string>{of_folder, of_file});
 }
 
+TEST_CASE("a parent folder that anybody may write to is warned of, unless it is sticky") {
+  Folder folder;
+  const fs::path place = folder.path / "above/plugins", file = place / "sound.so";
+  fs::create_directories(place);
+  fs::copy_file(fixtures / "sound.so", file);
+  CHECK(warnings_about(file).empty());
+  fs::permissions(folder.path / "above", fs::perms::others_write, fs::perm_options::add);
+  const auto sentence = fmt::format(
+      "anybody can write to the parent folder of plugins {0}, and these run with your rights; fix this with "
+      "chmod o-w '{0}'",
+      (folder.path / "above").string());
+  CHECK(warnings_about(file) == std::vector<std::string>{sentence});
+  CHECK(warnings_about(place) == std::vector<std::string>{sentence});
+  fs::permissions(folder.path / "above", fs::perms::sticky_bit, fs::perm_options::add);
+  CHECK(warnings_about(file).empty());
+}
+
+TEST_CASE("what another user owns is warned of, once if it is the whole folder") {
+  if (geteuid() != 0) return;  // only root can give files away
+  Folder folder;
+  const fs::path file = folder.path / "sound.so";
+  fs::copy_file(fixtures / "sound.so", file);
+  constexpr uid_t stranger = 54321;
+  const auto owned = [](const fs::path& path, const std::string& what, const std::string& runs) {
+    return fmt::format("the user 54321 owns the {} {}, and {} with your rights; use a copy that you or root own", what,
+                       path.string(), runs);
+  };
+  REQUIRE(chown(file.c_str(), stranger, stranger) == 0);
+  CHECK(warnings_about(file) == std::vector<std::string>{owned(file, "plugin", "it runs")});
+  REQUIRE(chown(folder.path.c_str(), stranger, stranger) == 0);
+  const std::vector<std::string> of_folder{owned(folder.path, "plugin folder", "its plugins run")};
+  CHECK(warnings_about(file) == of_folder);
+  CHECK(warnings_about(folder.path) == of_folder);
+  std::vector<std::string> said;
+  Registry({folder.path}, [&](const std::string& sentence) { said.push_back(sentence); });
+  CHECK(said == of_folder);
+}
+
 TEST_CASE("what a plugin throws says what was asked of whom, once") {
   Folder folder;
   const auto place = [](const char* verb, const char* name) {
@@ -379,11 +461,43 @@ TEST_CASE("what a plugin throws says what was asked of whom, once") {
   };
   CHECK(thrown([] { throw Error("the slope is 2 and may be 1", Exit::data); }) ==
         std::pair<std::string, Exit>("the slope is 2 and may be 1, in refresh() of map (m.so)", Exit::data));
+  CHECK(thrown([] { throw Error("digits: label 3 is 12. Replace the file.", Exit::data); }) ==
+        std::pair<std::string, Exit>("digits: label 3 is 12. Replace the file.", Exit::data));
   CHECK(thrown([] { throw std::bad_alloc(); }) ==
         std::pair<std::string, Exit>("out of memory in refresh() of map (m.so); choose smaller sizes or free memory",
                                      Exit::exhausted));
-  CHECK(thrown([] { STIEFEL_ASSERT(1 == 2); }).second == Exit::plugin);
   CHECK(guarded("refresh", "map", "m.so", [] { return 7; }) == 7);
+}
+
+TEST_CASE("a plugin's mistake in a call of the SDK names the function to correct, and is no internal error") {
+  const auto sentence = [](auto call) {
+    try {
+      guarded("verb", "method", "m.so", call);
+    } catch (const Error& error) {
+      CHECK(error.code() == Exit::plugin);
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  CHECK(sentence([] { Scratch<double>(std::span<double>()).take(2, 3); }) ==
+        "2 × 3 numbers of working memory are asked for where 0 are left; correct scratch(columns), which says how many "
+        "one call takes, in verb() of method (m.so)");
+  const Matrix<float> output = Matrix<float>::Zero(3, 1);
+  const float weight = 1;
+  const auto loss_of = [&](std::vector<std::int32_t> labels) {
+    return sentence([&] {
+      const Targets<float> targets{{}, labels, {&weight, 1}};
+      softmax_cross_entropy(CMat<float>(output), targets, {});
+    });
+  };
+  CHECK(loss_of({7}) == "the label 7 is not from 0 to 2; correct fill(), in verb() of method (m.so)");
+  CHECK(loss_of({}).starts_with("the loss is one of labels, but the targets are numbers; set `labels` in shape(), in"));
+  CHECK(sentence([&] {
+          Matrix<double> A(3, 3);
+          skew<double>(std::vector<double>(4), A);
+        }).starts_with("4 numbers are not the strict lower triangle of 3 × 3; correct blocks(), or the split of the"));
+  CHECK(sentence([] { STIEFEL_ASSERT(1 == 2); }).starts_with("1 == 2 does not hold at "));
+  CHECK(sentence([] { STIEFEL_ASSERT(1 == 2); }).find("report") == std::string::npos);
 }
 
 TEST_CASE("the innermost call of a thread is known while it lasts") {
@@ -405,9 +519,9 @@ TEST_CASE("the innermost call of a thread is known while it lasts") {
 TEST_CASE("a file that was named and is unusable is warned of") {
   std::vector<std::string> warnings;
   Registry registry({}, [&](const std::string& sentence) { warnings.push_back(sentence); });
-  registry.warn_if_unusable(registry.add(fixtures / "sound.so"));
+  registry.add_named(fixtures / "sound.so");
   CHECK(warnings.empty());
-  registry.warn_if_unusable(registry.add(fixtures / "no_entries.so"));
+  registry.add_named(fixtures / "no_entries.so");
   REQUIRE(warnings.size() == 1);
   CHECK(warnings[0].find("no_entries.so is not used: its table has 0 entries") != std::string::npos);
 }

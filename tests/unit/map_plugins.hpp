@@ -73,15 +73,11 @@ template <class S> struct Sample {
   Matrix<S> adjoint(const Matrix<S>& Y) { return product(Y, map->cols(), &Parametrisation<S>::apply_adjoint); }
   Matrix<S> W() { return apply(Matrix<S>::Identity(map->cols(), map->cols())); }
 
-  /// dθ of ⟨dY, W X⟩ by accumulate() over `parts` groups of columns and one finish().
-  std::vector<S> gradient(const Matrix<S>& X, const Matrix<S>& dY, Index parts = 1) {
-    std::vector<S> sum(std::size_t(map->accumulator()), S(0));
-    for (Index k = 0; k < parts; ++k) {
-      const Index first = X.cols() * k / parts, count = X.cols() * (k + 1) / parts - first;
-      std::vector<S> memory(std::size_t(map->scratch(count)));
-      Scratch<S> scratch(memory);
-      map->accumulate(cview(X.middleCols(first, count)), cview(dY.middleCols(first, count)), sum, scratch);
-    }
+  /// dθ of ⟨dY, W X⟩ by accumulate() and finish().
+  std::vector<S> gradient(const Matrix<S>& X, const Matrix<S>& dY) {
+    std::vector<S> sum(std::size_t(map->accumulator()), S(0)), memory(std::size_t(map->scratch(X.cols())));
+    Scratch<S> scratch(memory);
+    map->accumulate(X, dY, sum, scratch);
     Parameters<S> dtheta(map->blocks());
     map->finish(theta.constant(), sum, dtheta.blocks());
     return dtheta.numbers;
@@ -116,7 +112,7 @@ template <class S> struct Sample {
     Matrix<S> Y(rows, X.cols());
     std::vector<S> memory(std::size_t(map->scratch(X.cols())));
     Scratch<S> scratch(memory);
-    ((*map).*function)(cview(X), view(Y), scratch);
+    ((*map).*function)(X, view(Y), scratch);
     return Y;
   }
 };

@@ -152,9 +152,9 @@ TEST_CASE("the loss is that of all frames, or the mean over pieces of the means 
   Matrix<double> wanted = Matrix<double>::Zero(keys, 3);
   wanted(5, 0) = wanted(6, 0) = wanted(6, 1) = 1;
   const std::vector<double> weights = {0.5, 0.25, 0};
-  const Targets<double> targets{cview(wanted), {}, weights};
+  const Targets<double> targets{wanted, {}, weights};
   std::vector<Ratio> ratios(3);
-  sequences->measure(cview(output), targets, ratios);
+  sequences->measure(output, targets, ratios);
   const double base = 87 * std::log(2.0), right = std::log1p(std::exp(-2.0)), wrong = 2 + right;
   CHECK(ratios[0].sum == 1);     // the key 5 of frame 0
   CHECK(ratios[0].weight == 4);  // and 6 of frame 0, 5 and 6 of frame 1
@@ -162,7 +162,7 @@ TEST_CASE("the loss is that of all frames, or the mean over pieces of the means 
   CHECK(ratios[1].weight == 2);
   CHECK(ratios[2].sum == doctest::Approx(0.75 * base + 0.5 * right + 0.25 * wrong));
   CHECK(ratios[2].weight == 0.75);
-  CHECK(sequences->loss(cview(output), targets, mat<double>(nullptr, 0, 0, 0)) == doctest::Approx(ratios[2].sum));
+  CHECK(sequences->loss(output, targets, mat<double>(nullptr, 0, 0, 0)) == doctest::Approx(ratios[2].sum));
 }
 
 TEST_CASE("the baseline is what the training frequencies of the keys reach on the test pieces") {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <fstream>
 
+#include "cli/progress.hpp"
 #include "results/analysis/progress_reader.hpp"
 #include "results/record/progress.hpp"
 #include "scratch.hpp"
@@ -72,6 +73,19 @@ TEST_CASE("a growing run: what is new, torn lines, a resumed run, and how it end
   append(folder.path / "log.txt", "finished: test loss 0.3\n");
   reader.update();
   CHECK(reader.state() == "finished");
+}
+
+TEST_CASE("rates have three digits and no exponent") {
+  for (const auto& [rate, text] : {std::pair(0.01234, "0.0123"),
+                                   {98.76, "98.8"},
+                                   {999.4, "999"},
+                                   {999.6, "1,000"},
+                                   {1223.4, "1,220"},
+                                   {1234567.0, "1,230,000"}})
+    CHECK(cli::rate_text(rate) == text);
+  Progress progress;
+  progress.step = 1220, progress.steps = 2440, progress.seconds = 1;
+  CHECK(cli::progress_line(progress, 120).find("  1,220 steps/s  ") != std::string::npos);
 }
 
 TEST_CASE("a long run keeps at most 1,024 losses, from all of it") {

@@ -68,6 +68,7 @@ TEST_CASE("losses and gradients are PyTorch's") {
             model, golden["sequences"].get<Index>()),
         "probe", {}, registry);
     Network<double> network(loaded.experiment, registry, task);
+    network.initialise(1);
     REQUIRE(network.layout().count() == Index(cell["parameters"].size()));
     for (Index i = 0; i < network.layout().count(); ++i) {
       const Numbers values = cell["parameters"].at(network.layout().block(i).name);

@@ -224,6 +224,47 @@ TEST_CASE(
   CHECK(wrong_entries(folder.results(), 55, n) == 0);
 }
 
+TEST_CASE("a write error inside HDF5 is one line that says why and what to do") {
+  const Folder folder;
+  Run run(folder.path());
+  run.append(20);
+  const std::pair<int, std::string> errors[] = {
+      {EIO, "Input/output error; check the disk"},
+      {EFBIG, "File too large; raise the limit on the size of files with ulimit -f"},
+      {ENOSPC, "No space left on device; free some space there"}};
+  for (const auto& [number, sentence] : errors)
+    for (const int call : {1, 3, 10}) {
+      CAPTURE(sentence);
+      CAPTURE(call);
+      std::string text;
+      pwrite_fault.set(call, number);
+      CHECK(run.try_publish(&text) == Exit::exhausted);
+      pwrite_fault.set(0, 0);
+      CAPTURE(text);
+      CHECK(text.starts_with("HDF5 could not "));
+      CHECK(text.ends_with(sentence));
+      CHECK(text.find(folder.results().string()) != std::string::npos);
+      CHECK(text.size() < folder.path().string().size() + 150);
+      CHECK(text.find('\n') == std::string::npos);
+    }
+}
+
+TEST_CASE("a result file that something has replaced or removed during the run is damage") {
+  const Folder folder;
+  Run run(folder.path());
+  run.append(2);
+  run.publish();
+  std::filesystem::rename(folder.results(), folder.path() / "away");
+  std::string text;
+  CHECK(run.try_publish(&text) == Exit::damaged);
+  CHECK(text.starts_with(folder.results().string() + " is not the file that this run wrote"));
+  std::filesystem::create_directory(folder.results());
+  CHECK(run.try_publish() == Exit::damaged);
+  std::filesystem::remove(folder.results());
+  std::filesystem::rename(folder.path() / "away", folder.results());
+  CHECK(run.try_publish() == Exit::done);
+}
+
 TEST_CASE("the first publish on a full disk leaves nothing") {
   const Folder folder;
   Run run(folder.path());

@@ -332,24 +332,35 @@ TEST_CASE("a failure in the recorder's thread is thrown by the next call and by 
   CHECK_THROWS_AS(RecorderThread(folder.path(), small_header()).define({.group = "no"}), Error);
 }
 
-TEST_CASE("progress lines are whole and end a torn one") {
+TEST_CASE("progress lines are whole; a resumed run removes later and torn ones and marks the restart") {
   const Folder folder;
   const std::filesystem::path path = folder.path() / "progress.jsonl";
-  std::ofstream(path) << "{\"step\":1";
+  const auto lines = [&] {
+    std::vector<std::string> found;
+    std::ifstream file(path);
+    for (std::string line; std::getline(file, line);) found.push_back(line);
+    return found;
+  };
   {
     ProgressLog progress(path);
     const std::pair<std::string, double> values[] = {{"loss", 0.5}, {"bad \xff", std::nan("")}};
-    progress.write(10, 0.25, values);
-    std::ifstream file(path);
-    std::string torn, line;
-    std::getline(file, torn);
-    CHECK(torn == "{\"step\":1");
-    std::getline(file, line);
-    CHECK(line.starts_with("{\"step\":10,\"wall_time\":"));
-    CHECK(line.ends_with("\"step_seconds\":0.25,\"loss\":0.5,\"bad \xEF\xBF\xBD\":null}"));
+    for (int step : {10, 20, 30}) progress.write(step, 0.25, values);
   }
-  ProgressLog(path).write(11, 0, {});
-  CHECK(bytes_of(path).ends_with("\"step_seconds\":0.0}\n"));
+  const std::vector<std::string> before = lines();
+  REQUIRE(before.size() == 3);
+  CHECK(before[0].starts_with("{\"step\":10,\"wall_time\":"));
+  CHECK(before[0].ends_with("\"step_seconds\":0.25,\"loss\":0.5,\"bad \xEF\xBF\xBD\":null}"));
+  std::ofstream(path, std::ios::app) << "{\"step\":40,\"wall_";
+  ProgressLog(path, 25).write(30, 0, {});
+  const std::vector<std::string> resumed = lines();
+  REQUIRE(resumed.size() == 4);
+  CHECK(std::equal(resumed.begin(), resumed.begin() + 2, before.begin()));
+  CHECK(resumed[2].starts_with("{\"resumed_after\":25,\"wall_time\":"));
+  CHECK(resumed[3].ends_with("\"step_seconds\":0.0}"));
+  ProgressLog(path, 25);
+  CHECK(lines().size() == 4);
+  ProgressLog(path, 0);
+  CHECK(lines().size() == 1);
 }
 
 TEST_CASE("SHA-256 of FIPS 180-4's examples, of texts and of files") {

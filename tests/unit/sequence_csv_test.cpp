@@ -161,7 +161,7 @@ TEST_CASE("normalisation by the training sequences") {
   CHECK(task->baseline() == doctest::Approx(9));
   Ratio ratio;
   const Matrix<double> output = trivial_output(*task, test);
-  task->measure(cview(output), targets_of(test), {&ratio, 1});
+  task->measure(output, targets_of(test), {&ratio, 1});
   CHECK(ratio.sum / ratio.weight == doctest::Approx(30));  // in the units of the file
 }
 

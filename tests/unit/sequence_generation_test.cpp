@@ -84,12 +84,12 @@ TEST_CASE("the mean has the baseline as its loss and a normalised error of 1") {
   CHECK((task->metrics()[0].name == "nmse" && !task->metrics()[0].higher_is_better));
   Ratio ratio;
   const Matrix<double> trivial = trivial_output(*task, batch);
-  task->measure(cview(trivial), targets_of(batch), {&ratio, 1});
+  task->measure(trivial, targets_of(batch), {&ratio, 1});
   CHECK(ratio.sum / ratio.weight == doctest::Approx(1));
   ratio = {};
   Matrix<double> half = trivial;
   for (Index t = 0; t < 50; ++t) half(0, t) = (half(0, t) + y[std::size_t(t)]) / 2;
-  task->measure(cview(half), targets_of(batch), {&ratio, 1});
+  task->measure(half, targets_of(batch), {&ratio, 1});
   CHECK(ratio.sum / ratio.weight == doctest::Approx(0.25));
 }
 
@@ -100,7 +100,7 @@ TEST_CASE("what the network puts out is written beside the excerpt") {
   const Batch<double> batch = batch_of(*task, Split::test, 0);
   const Matrix<double> outputs = Matrix<double>::Constant(1, 7, 0.25);
   Reported reported;
-  task->report(0, batch, cview(outputs), reported);
+  task->report(0, batch, outputs, reported);
   REQUIRE(reported.files.size() == 2);
   const auto sound = [&](const char* name) {
     return parse_audio(std::as_bytes(std::span(reported.files.at(name))), name, "");

@@ -7,6 +7,7 @@
 #include "results/record/run_lock.hpp"
 #include "results/record/writer.hpp"
 #include "sweep/halving.hpp"
+#include "sweep/worker.hpp"
 
 #include "config_plugins.hpp"
 
@@ -364,4 +365,19 @@ TEST_CASE(
   CHECK(fs::exists(lock));
   remove_lost_lock(lock, patience);
   CHECK(!fs::exists(lock));
+}
+
+TEST_CASE("a signal that comes more than a second after the first one is not its echo") {
+  WorkerSignals signals;
+  const auto begin = WorkerSignals::Clock::now();
+  const auto after = [&](int milliseconds) {
+    signals.stop_by(15, begin + std::chrono::milliseconds(milliseconds));
+    return signals.insisted.exchange(false);
+  };
+  CHECK_FALSE(after(0));
+  CHECK_FALSE(after(5));
+  CHECK_FALSE(after(1000));
+  CHECK(after(1001));
+  CHECK(after(5000));
+  CHECK(signals.stop == 15);
 }

@@ -83,7 +83,7 @@ template <class S> double trivial_loss(const stiefel::Task<S>& task, stiefel::Sp
       }
     const stiefel::Matrix<S> output = trivial_output(task, batch);
     const stiefel::Targets<S> targets{batch.targets(), batch.labels(), weights};
-    sum += task.loss(stiefel::cview(output), targets, stiefel::mat<S>(nullptr, 0, 0, 0));
+    sum += task.loss(output, targets, stiefel::mat<S>(nullptr, 0, 0, 0));
     weight += stiefel::total_weight(targets);
   }
   return sum / weight;
@@ -92,7 +92,7 @@ template <class S> double trivial_loss(const stiefel::Task<S>& task, stiefel::Sp
 template <class S> double trivial_loss(const stiefel::Task<S>& task, const stiefel::Batch<S>& batch) {
   const stiefel::Matrix<S> output = trivial_output(task, batch);
   const auto targets = targets_of(batch);
-  return task.loss(stiefel::cview(output), targets, stiefel::mat<S>(nullptr, 0, 0, 0)) / stiefel::total_weight(targets);
+  return task.loss(output, targets, stiefel::mat<S>(nullptr, 0, 0, 0)) / stiefel::total_weight(targets);
 }
 
 }  // namespace task_plugins

@@ -154,7 +154,7 @@ TEST_CASE("adding: an answer within 0.04 is right") {
   output(0, 1) += 0.0410f;
   output(0, 3) -= 0.0410f;
   Ratio ratio{1, 1};
-  task->measure(cview(output), targets_of(batch), {&ratio, 1});
+  task->measure(output, targets_of(batch), {&ratio, 1});
   CHECK(ratio.sum == 1 + 1 + 3);
   CHECK(ratio.weight == 1 + 6);
 }
@@ -302,7 +302,7 @@ TEST_CASE("copy: accuracy counts the recall only") {
   for (Index t = 0; t < 30; ++t) output(5, t * 6) = 2;  // wrong, but where a blank is due
   for (Index i = 0; i < 4; ++i) output(0, (30 + i) * 6 + 1) = 2;
   Ratio ratio;
-  task->measure(cview(output), targets_of(batch), {&ratio, 1});
+  task->measure(output, targets_of(batch), {&ratio, 1});
   CHECK(ratio.weight == 60);
   CHECK(ratio.sum == 56);
 }
@@ -332,4 +332,16 @@ TEST_CASE("options that cannot be are refused") {
   says("copy", "encoding: onehott", "onehot");
   says("copy", "alphabet: 1", "alphabet");
   says("copy", "train_sequences: -1", "train_sequences");
+}
+
+TEST_CASE("a batch refuses numbers and places that it does not have") {
+  Batch<float> batch;
+  batch.resize({.input_size = 2, .output_size = 1, .readout = ReadoutKind::last, .steps = 3}, 4, 3);
+  CHECK(batch.input(2, 3).size() == 2);
+  CHECK(batch.target(2, 3).size() == 1);
+  CHECK_THROWS_WITH_AS(batch.label(2, 3), doctest::Contains("no labels"), Error);
+  CHECK_THROWS_WITH_AS(batch.symbol(0, 0), doctest::Contains("no symbols"), Error);
+  CHECK_THROWS_WITH_AS(batch.input(3, 0), doctest::Contains("step 3 of sequence 0"), Error);
+  CHECK_THROWS_WITH_AS(batch.weight(0, 4), doctest::Contains("4 sequences of 3 steps"), Error);
+  CHECK_THROWS_AS(batch.length(-1), Error);
 }

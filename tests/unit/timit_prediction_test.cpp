@@ -119,7 +119,7 @@ TEST_CASE("padded averaging dilutes the loss and leaves its gradient where there
   REQUIRE(steps < 3 * longest);
   const Targets<double> targets = targets_of(long_batch);
   CHECK(total_weight(targets) == 3. * double(longest));
-  CHECK(padded->loss(cview(output), targets, view(gradient)) == doctest::Approx(sum));
+  CHECK(padded->loss(output, targets, view(gradient)) == doctest::Approx(sum));
   for (Index b = 0; b < 3; ++b)
     for (Index t = 0; t < longest; ++t)
       CHECK(gradient.col(long_batch.scored(t, b)).isZero(0) == (t >= short_batch.length(b)));
@@ -127,7 +127,7 @@ TEST_CASE("padded averaging dilutes the loss and leaves its gradient where there
   CHECK((padded->metrics()[0].name == "valid_loss" && !padded->metrics()[0].higher_is_better));
   CHECK(valid->metrics().empty());
   Ratio ratio;
-  padded->measure(cview(output), targets, {&ratio, 1});
+  padded->measure(output, targets, {&ratio, 1});
   CHECK(ratio.sum == doctest::Approx(sum));
   CHECK(ratio.weight == double(steps));
 }
@@ -210,7 +210,7 @@ TEST_CASE("sound is put together from predicted levels and the true phases") {
       for (Index b = 0; b < batch.sequences(); ++b)
         for (Index t = 0; t < batch.length(b); ++t)
           outputs.col(batch.scored(t, b)) = column(batch.target(t, b)).array() + error * std::sin(double(t));
-      task->report(i, batch, cview(outputs), all);
+      task->report(i, batch, outputs, all);
     }
     return all;
   };
@@ -246,7 +246,7 @@ TEST_CASE("PESQ by a program of the user's own") {
     Batch<double> batch = batch_of(*task, Split::test, 0);
     const Matrix<double> outputs = Matrix<double>::Zero(bins, Index(batch.weights().size()));
     Reported all;
-    task->report(0, batch, cview(outputs), all);
+    task->report(0, batch, outputs, all);
     return all;
   };
   write(program,

@@ -678,6 +678,87 @@ TEST_CASE("composite decay reaches the map whichever of its blocks asks for it")
   CHECK(compared == 5);
 }
 
+TEST_CASE("decoupled weight decay shrinks the parameters and leaves the gradient alone") {
+  const std::string text = R"(name: decoupled
+scalar: float64
+task: {plugin: adding, length: 6}
+model: {cell: {plugin: elman, hidden: 5}, recurrent: dense}
+optimizer: {plugin: adam, decoupled: true, rate: 0.02, weight_decay: 0.3}
+train: {batch: 7, steps: 1}
+)";
+  Session<double> with(load({}, text), registry(), {});
+  Session<double> without(load({"optimizer.weight_decay=0"}, text), registry(), {});
+  const std::vector<double> start = with.network->values();
+  Batch<double> batch;
+  with.task->fill(Split::train, 0, batch);
+  for (Session<double>* session : {&with, &without}) {
+    session->pass(batch, 1, {});
+    session->updater->step(1, *session->network, session->workers);
+  }
+  for (std::size_t i = 0; i < start.size(); ++i)
+    CHECK(with.network->values()[i] ==
+          doctest::Approx(without.network->values()[i] - 0.02 * 0.3 * start[i]).epsilon(1e-13));
+  const Blocks<double> one = with.network->gradient(), other = without.network->gradient();
+  for (Index b = 0; b < one.count(); ++b) CHECK(as_vector(one[b]) == as_vector(other[b]));
+
+  CHECK_THROWS_WITH_AS(Session<double>(load({"optimizer.composite=true"}, text), registry(), {}),
+                       doctest::Contains("adam decouples the weight decay from the loss"), Error);
+}
+
+TEST_CASE("a cell projects its parameters after a step that moves them, and knows the length of the sequences") {
+  const std::string text = R"(name: projected
+scalar: float64
+task: {plugin: adding, length: 12}
+model: {cell: {plugin: indrnn, hidden: 6, gamma: 1.5}}
+optimizer: [{blocks: u, plugin: sgd, rate: 1000}, {plugin: sgd, rate: 0.01}]
+train: {batch: 7, steps: 1}
+)";
+  const double bound = std::pow(1.5, 1.0 / 12);
+  const auto after_a_step = [&](const std::vector<std::string>& overrides) {
+    Session<double> session(load(overrides, text), registry(), {});
+    const Index u = session.network->layout().find("u");
+    as_vector(session.network->theta()[u]).setConstant(2);
+    session.network->refresh();
+    Batch<double> batch;
+    session.task->fill(Split::train, 0, batch);
+    session.pass(batch, 1, {});
+    session.updater->step(1, *session.network, session.workers);
+    const std::span<double> values = session.network->theta()[u];
+    return std::vector<double>(values.begin(), values.end());
+  };
+  for (const double u : after_a_step({})) CHECK(std::abs(u) == doctest::Approx(bound).epsilon(1e-14));
+  for (const double u : after_a_step({"optimizer=[{blocks: u, plugin: frozen}, {plugin: sgd, rate: 0.01}]"}))
+    CHECK(u == 2);
+}
+
+TEST_CASE("model.recurrent is there exactly when the cell has a map that needs it") {
+  const auto fault = [](const std::string& model) {
+    const std::string text = "name: maps\ntask: {plugin: adding, length: 6}\nmodel: " + model +
+                             "\noptimizer: sgd\ntrain: {batch: 7, steps: 1}\n";
+    try {
+      const LoadedExperiment loaded = load({}, text);
+      CHECK(loaded.resolved_yaml.find("recurrent:") == (loaded.experiment.model.recurrent.entry
+                                                            ? loaded.resolved_yaml.find("  recurrent:") + 2
+                                                            : std::string::npos));
+      check_experiment(loaded, registry(), {});
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK(fault("{cell: {plugin: lru, hidden: 4}}") == "");
+  CHECK(fault("{cell: {plugin: lru, hidden: 4}, recurrent: dense}") ==
+        "small:3:52: model.recurrent: the cell lru has no recurrent map; remove model.recurrent");
+  CHECK(fault("{cell: {plugin: elman, hidden: 4}, recurrent: dense}") == "");
+  CHECK(fault("{cell: {plugin: elman, hidden: 4}}")
+            .starts_with("small:3:8: model.recurrent is required: {plugin: name} of a parametrisation; choose from"));
+  CHECK(fault("{cell: {plugin: cornn, hidden: 4}, maps: {position: dense, velocity: dense}}") == "");
+  CHECK(fault("{cell: {plugin: cornn, hidden: 4}, maps: {position: dense}}").find("model.recurrent is required") !=
+        std::string::npos);
+  CHECK(fault("{cell: {plugin: lru, hidden: 4}, maps: {forget: dense}}")
+            .ends_with("model.maps.forget: the cell lru has no maps"));
+}
+
 TEST_CASE("composite decay without a map, and two decays of one map, are refused with their place") {
   const auto refused = [&](const std::vector<std::string>& overrides, const std::string& sentence) {
     CHECK_THROWS_WITH_AS(Session<double>(load(overrides, factorised), registry(), {}),
@@ -735,10 +816,10 @@ TEST_CASE("weight noise: the gradient is taken beside the parameters, which are 
   CHECK(c.pass(batch, 1, {}).loss != first);
 }
 
-TEST_CASE("what is found out when the network is built is said of its place in the file") {
+TEST_CASE("what does not fit together is said of its place in the file") {
   const auto fault = [](const std::vector<std::string>& overrides) {
     try {
-      try_to_build(load(overrides), registry(), {});
+      check_experiment(load(overrides), registry(), {});
     } catch (const Error& error) {
       return std::string(error.what());
     }
@@ -747,9 +828,43 @@ TEST_CASE("what is found out when the network is built is said of its place in t
   CHECK(fault({}) == "");
   CHECK(
       fault({"model.recurrent={plugin: householder, reflections: 99}"}).starts_with("command line: model.recurrent: "));
-  CHECK(fault({"record.blocks={nothing: 10}"}).find("there is no parameter block \"nothing\"") != std::string::npos);
-  CHECK(fault({"model.cell={plugin: lru, hidden: 8}"})
-            .find("the cell lru has no recurrent map, so householder would do nothing") != std::string::npos);
+  CHECK(fault({"model.cell={plugin: lru, hidden: 8}"}).find("the cell lru has no recurrent map") != std::string::npos);
+
+  const auto refused = [](const std::string& text, const std::string& sentence) {
+    CAPTURE(sentence);
+    CHECK_THROWS_WITH_AS(check_experiment(load({}, text), registry(), {}), doctest::Contains(sentence.c_str()), Error);
+  };
+  const std::string head = R"(name: places
+task: {plugin: adding, length: 12}
+model: {cell: {plugin: elman, hidden: 6}, recurrent: dense}
+)";
+  const std::string single = head + "optimizer: sgd\n", steps = "train: {steps: 3, batch: 4";
+  refused(single + steps + "}\nrecord:\n  blocks: {input.bias: 1, nothing: 10}\n",
+          "small:7:27: record.blocks: there is no parameter block \"nothing\"; the blocks are input.weight");
+  refused(single + steps + ", select: f1}\n", "small:5:37: train.select: \"f1\" is not measured by the task adding");
+  refused(head + "optimizer: {plugin: sgd, blocks: input.*}\n" + steps + "}\n",
+          "small:4:12: no optimizer moves the block readout.weight");
+  refused(head + "optimizer: [{plugin: sgd}, {plugin: adam, blocks: recurrent.U}]\n" + steps + "}\n",
+          "small:4:51: optimizer.1.blocks: no block is left for \"recurrent.U\"");
+  refused(head + "optimizer:\n  - {plugin: sgd, blocks: outside.*}\n" + steps + "}\n",
+          "small:5:3: no optimizer moves the block input.weight");
+  refused(single + "train: {epochs: 9223372036854775807, batch: 4}\n",
+          "small:5:17: train.epochs = 9223372036854775807 of 100 batches");
+}
+
+TEST_CASE("a batch that is larger than the training set is remarked on") {
+  const auto remarks = [](const std::vector<std::string>& overrides) {
+    return check_experiment(load(overrides), registry(), {});
+  };
+  CHECK(remarks({}).empty());
+  CHECK(remarks({"task.train_sequences=7", "train.batch=7"}).empty());
+  REQUIRE(remarks({"task.train_sequences=6", "train.batch=7"}).size() == 1);
+  const std::string remark = "command line: train.batch is 7, but the training set has 6 sequences";
+  CHECK(remarks({"task.train_sequences=6", "train.batch=7"})[0].starts_with(remark));
+  Folder folder;
+  Quiet quiet;
+  run(load({"task.train_sequences=6", "train.batch=7"}), folder.path, quiet);
+  CHECK(quiet.lines.at(0).starts_with("warning: " + remark));
 }
 
 TEST_CASE("a dry run names parameters, memory and time") {

@@ -46,10 +46,6 @@ template <class S> class STIEFEL_API Activation {
   /// da = pullback of dh; da may be the same memory as dh. dtheta += gradient of the parameters, unless dtheta.count()
   /// is 0. `a` is 0 × 0 when keeps_input() is false.
   virtual void backward(CMat<S> a, CMat<S> h, CMat<S> dh, Mat<S> da, CBlocks<S> theta, Blocks<S> dtheta) const = 0;
-  /// Smallest distance of an entry of `a` from a point where φ has no derivative; infinity when there is none. When
-  /// keeps_input() is false it is found from h (`a` is 0 × 0), and entries that φ has set to zero count only from the
-  /// side that is still visible.
-  virtual double kink_distance(CMat<S> a, CMat<S> h, CBlocks<S> theta) const;
 };
 
 extern template class Activation<float>;

@@ -25,17 +25,14 @@ struct MapSpec {
   int input = 0;
 };
 
-/// What a cell is created for: `units` hidden units, i.e. 2·units real rows when `complex`.
+/// What a cell is created for: `units` hidden units, i.e. 2·units real rows when `complex`, and sequences of at most
+/// `steps` steps.
 struct CellContext {
   Index units = 0;
   bool complex = false;
+  Index steps = 1;
   Index rows() const { return complex ? 2 * units : units; }
 };
-
-/// First number of a view; a view is a handle, so a constant Mat still gives access to writable numbers.
-template <class P> typename P::Scalar* first_of(const P& panel) {
-  return const_cast<typename P::Scalar*>(panel.data());
-}
 
 /// Steps first … first + steps − 1 of one slice of `columns` sequences.
 template <class S> struct Chunk {
@@ -46,34 +43,52 @@ template <class S> struct Chunk {
   /// saved_rows × (steps + 1)·columns. Column block 0 belongs to the step before the chunk and holds the entering state
   /// in the state rows; block t + 1 belongs to step t: forward() finds V x_t + b in its first input_rows and leaves
   /// there what backward() needs, the state and the output.
-  Mat<S> saved{nullptr, 0, 0, Eigen::OuterStride<>(0)};
+  Mat<S> saved;
   /// delta_rows × steps·columns; on arrival zero where a sequence has ended and anything elsewhere. backward() leaves
   /// the gradient of V x_t + b in the first input_rows of the active columns.
-  Mat<S> delta{nullptr, 0, 0, Eigen::OuterStride<>(0)};
+  Mat<S> delta = {};
   /// state_rows × columns: in: gradient with respect to the leaving state; out: with respect to the entering state.
-  Mat<S> dstate{nullptr, 0, 0, Eigen::OuterStride<>(0)};
+  Mat<S> dstate = {};
   /// output_rows × steps·columns for ∂L/∂h_t (the total derivative), or 0 columns if it is not recorded.
-  Mat<S> dhidden{nullptr, 0, 0, Eigen::OuterStride<>(0)};
+  Mat<S> dhidden = {};
+  Index output_in_state = 0;  ///< Cell::output_in_state()
   /// Elementwise bound of the message δ_t that is passed back through time; 0: none.
   S message_clip = 0;
   S bound() const { return message_clip > 0 ? message_clip : std::numeric_limits<S>::infinity(); }
 
-  /// Saved numbers of the active columns of step t, t = −1 … steps − 1 (at −1 those that are active at step 0).
-  Mat<S> at(Index t) const {
-    return mat(first_of(saved) + (t + 1) * columns * saved.outerStride(), saved.rows(), active[t < 0 ? 0 : t],
-               saved.outerStride());
-  }
-  /// Prefetches the saved numbers of step t: the backward pass reads them from far memory.
+  /// Saved numbers of the active columns of step t.
+  Mat<S> at(Index t) const { return columns_of(saved, t + 1, active[t]); }
+  /// Those of the same columns at the step before: for t = 0 the entering state, in the state rows.
+  CMat<S> before(Index t) const { return columns_of(saved, t, active[t]); }
+  /// Saved numbers of all steps, and of the steps before them: columns as in `delta`, for GradientSink::map.
+  CMat<S> all() const { return saved.rightCols(steps * columns); }
+  CMat<S> all_before() const { return saved.leftCols(steps * columns); }
+  /// Prefetches the saved numbers of step t, which may be before the chunk: the backward pass reads them from far
+  /// memory.
   void prefetch(Index t) const {
-    const Mat<S> step = at(t);
+    const Mat<S> step = columns_of(saved, t + 1, active[t < 0 ? 0 : t]);
     const auto* first = reinterpret_cast<const char*>(step.data());
     for (Index line = 0; line < step.cols() * step.outerStride() * Index(sizeof(S)); line += 64)
       __builtin_prefetch(first + line, 0, 2);
   }
   /// Active columns of step t of a panel with steps·columns columns (delta, dhidden, ∂L/∂output).
-  template <class P> P step(const P& panel, Index t) const {
-    return P(first_of(panel) + t * columns * panel.outerStride(), panel.rows(), active[t],
-             Eigen::OuterStride<>(panel.outerStride()));
+  template <class P> P step(const P& panel, Index t) const { return columns_of(panel, t, active[t]); }
+
+  /// Begins step t of backward(): ∂L/∂state_t, state_rows × active[t], a part of `dstate`. Adds what the readout sends
+  /// back to its output rows, and records them as ∂L/∂h_t. For cells whose output rows are among the state rows.
+  Mat<S> receive(Index t, CMat<S> doutput) const {
+    if (output_in_state < 0)
+      throw Error("receive() needs the output rows among the state rows; add `doutput` in backward()", Exit::plugin);
+    const Mat<S> gradient = columns_of(dstate, 0, active[t]);
+    Mat<S> g = rows_of(gradient, output_in_state, dhidden.cols() > 0 ? dhidden.rows() : doutput.rows());
+    if (doutput.cols() > 0) g += step(doutput, t);
+    if (dhidden.cols() > 0) step(dhidden, t) = g;
+    return gradient;
+  }
+
+ private:
+  template <class P> P columns_of(const P& panel, Index block, Index count) const {
+    return P(panel.data() + block * columns * panel.outerStride(), panel.rows(), count, panel.outerStride());
   }
 };
 
@@ -81,11 +96,6 @@ template <class S> struct Chunk {
 template <class S> S clipped(S x, S bound) {
   const S below = bound < x ? bound : x;
   return below < -bound ? -bound : below;
-}
-
-/// Rows first … first + count − 1 of a view.
-template <class P> P rows_of(const P& panel, Index first, Index count) {
-  return P(first_of(panel) + first, count, panel.cols(), Eigen::OuterStride<>(panel.outerStride()));
 }
 
 /// Products with the cell's maps, by their number in maps(). Thread-safe; no allocation.
@@ -130,11 +140,18 @@ template <class S> class STIEFEL_API Cell {
   virtual Index output_rows() const;     ///< default context().rows()
   virtual Index state_row() const;       ///< first of the state rows within the saved rows; default output_row()
   virtual Index state_rows() const;      ///< default output_rows(); h and c of an LSTM
+  /// First of the output rows among the state rows; −1 if they are elsewhere.
+  Index output_in_state() const {
+    const Index offset = output_row() - state_row();
+    return offset >= 0 && offset + output_rows() <= state_rows() ? offset : -1;
+  }
 
   virtual std::vector<BlockSpec> blocks() const;  ///< parameters of the cell itself; default none
   virtual void initialise(Blocks<S> theta, Rng& rng) const;
   /// Initial values of the bias b of V x + b, on top of `input.bias_init` (an LSTM's forget bias). Default: nothing.
   virtual void initialise_bias(std::span<S> bias) const;
+  /// Called after every optimizer step that moves a block of the cell, e.g. to project. Default: nothing.
+  virtual void after_step(Blocks<S> theta) const;
 
   /// Number of scalars that one concurrent forward or backward of that many columns takes from its Scratch, excluding
   /// its products.
@@ -144,11 +161,6 @@ template <class S> class STIEFEL_API Cell {
   /// chunk.saved.
   virtual void backward(Chunk<S>& chunk, CMat<S> doutput, const Maps<S>& maps, CBlocks<S> theta, GradientSink<S>& sink,
                         Scratch<S>& scratch) const = 0;
-
-  /// For gradient checks: smallest distance of a forward()ed chunk from a point without derivative. Default: infinity.
-  virtual double kink_distance(const Chunk<S>& chunk, CBlocks<S> theta) const;
-  virtual double flops(Index columns) const;  ///< of one step forward and back, excluding its products
-  virtual void serialise(Archive& archive);
 
  private:
   CellContext context_;

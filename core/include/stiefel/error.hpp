@@ -35,7 +35,7 @@ class STIEFEL_API Error : public std::runtime_error {
   Exit code_;
 };
 
-/// Throws std::logic_error naming expression, file and line.
+/// Throws a std::logic_error naming expression, file and line.
 [[noreturn]] STIEFEL_API void assertion_failed(const char* expression, const char* file, int line);
 
 }  // namespace stiefel

@@ -2,8 +2,8 @@
 ///
 ///   glorot_uniform U(±√(6/(fan_in+fan_out)))   glorot_normal N(0, 2/(fan_in+fan_out))        (Glorot & Bengio 2010)
 ///   kaiming N(0, 2/fan_in)  (He et al. 2015)   uniform U(±1)   normal N(0, 1)   hidden_uniform U(±√(3/(2 rows)))
-///   orthogonal (Haar: QR of a Gaussian with positive diagonal of R)   identity   constant 1   zero   file (a .npy
-///   matrix)
+///   orthogonal (Haar: QR of a Gaussian with positive diagonal of R)   identity   constant 1   zero
+///   file (a .npy matrix)
 ///
 /// each multiplied by `scale`. fan_in is the number of columns, fan_out of rows.
 #pragma once

@@ -1,8 +1,8 @@
-/// Factorisations by LAPACK, real and complex, compiled once in the runtime.
+/// Products and factorizations by BLAS and LAPACK, real and complex, compiled once in the runtime: a plugin that calls
+/// them compiles several times faster than with Eigen's operators and decompositions, which give the same numbers.
 ///
-/// Products need no function: Eigen's `A * B` of large matrices calls BLAS in the runtime and in plugins alike
-/// (`.noalias() =` saves a copy). All functions throw Error (Exit::diverged) on NaN or Inf and when LAPACK fails; they
-/// allocate; they are thread-safe.
+/// Pass outputs as `Mat`, e.g. view(A); inputs convert automatically. Factorizations throw Error
+/// (Exit::diverged) on NaN or Inf and when LAPACK fails, and they allocate. All functions are thread-safe.
 #pragma once
 
 #include <complex>
@@ -13,8 +13,32 @@
 
 namespace stiefel {
 
-/// T is double or std::complex<double> everywhere, and for solve also float or std::complex<float>; matrices that are
-/// overwritten are passed as `Mat`.
+/// T is double or std::complex<double> everywhere; for products, triangular and other solves and inverses also float or
+/// std::complex<float>.
+
+/// What a product or a solve reads: A, transposed(A) or adjoint(A).
+template <class T> struct Operand {
+  template <detail::Columns<T> D> Operand(const Eigen::MatrixBase<D>& A, char form = 'N') : matrix(A), form(form) {}
+  Index rows() const { return form == 'N' ? matrix.rows() : matrix.cols(); }
+  Index cols() const { return form == 'N' ? matrix.cols() : matrix.rows(); }
+
+  CMat<T> matrix;
+  char form;  ///< as BLAS calls it: N, T, C
+};
+template <class D> Operand<typename D::Scalar> transposed(const Eigen::MatrixBase<D>& A) { return {A, 'T'}; }
+template <class D> Operand<typename D::Scalar> adjoint(const Eigen::MatrixBase<D>& A) { return {A, 'C'}; }
+
+/// C = A·B; C overlaps neither. Allocates nothing (gemm).
+template <class T> STIEFEL_API void multiply(Given<Operand<T>> A, Given<Operand<T>> B, Mat<T> C);
+/// C += factor·A·B (gemm).
+template <class T>
+STIEFEL_API void add_product(Given<Operand<T>> A, Given<Operand<T>> B, Mat<T> C, Given<T> factor = T(1));
+
+enum class Triangle { lower, upper, unit_lower, unit_upper };
+/// B ← A⁻¹B with the given triangle of the matrix in A, n × n; the rest of it is not read. Allocates nothing (trsm).
+template <class T> STIEFEL_API void solve_triangular(Triangle triangle, Given<Operand<T>> A, Mat<T> B);
+/// B ← BA⁻¹.
+template <class T> STIEFEL_API void solve_triangular_right(Triangle triangle, Given<Operand<T>> A, Mat<T> B);
 
 /// A ← A⁻¹, n × n (getrf, getri); throws when A is singular.
 template <class T> STIEFEL_API void invert(Mat<T> A);

@@ -11,17 +11,18 @@ namespace stiefel {
 
 /// Targets of the columns of an output panel.
 template <class S> struct Targets {
-  CMat<S> values{nullptr, 0, 0, Eigen::OuterStride<>(0)};  ///< k × c, when the task's targets are numbers
-  std::span<const std::int32_t> labels;                    ///< c, when they are class numbers
-  std::span<const S> weights;                              ///< c
+  CMat<S> values;                        ///< k × c, when the task's targets are numbers
+  std::span<const std::int32_t> labels;  ///< c, when they are class numbers
+  std::span<const S> weights;            ///< c
 };
 
 /// −log softmax(o)[label], natural logarithm, by log-sum-exp.
-template <class S> STIEFEL_API double softmax_cross_entropy(CMat<S> output, const Targets<S>& targets, Mat<S> doutput);
+template <class S>
+STIEFEL_API double softmax_cross_entropy(CMat<S> output, const Targets<S>& targets, Given<Mat<S>> doutput);
 /// Mean over the k rows of (o − y)².
-template <class S> STIEFEL_API double mean_square(CMat<S> output, const Targets<S>& targets, Mat<S> doutput);
+template <class S> STIEFEL_API double mean_square(CMat<S> output, const Targets<S>& targets, Given<Mat<S>> doutput);
 /// Sum over the k rows of −y log σ(o) − (1 − y) log(1 − σ(o)), on logits.
-template <class S> STIEFEL_API double bernoulli(CMat<S> output, const Targets<S>& targets, Mat<S> doutput);
+template <class S> STIEFEL_API double bernoulli(CMat<S> output, const Targets<S>& targets, Given<Mat<S>> doutput);
 
 /// Σ weight · [argmax of the column = label].
 template <class S> STIEFEL_API double correct(CMat<S> output, const Targets<S>& targets);

@@ -4,48 +4,92 @@
 /// allocated it. Everything is column-major; a column is one sequence at one time step.
 #pragma once
 
+#include <concepts>
 #include <Eigen/Core>
 #include <span>
 #include <type_traits>
 
+#include <stiefel/export.hpp>
 #include <stiefel/index.hpp>
 
 namespace stiefel {
 
-static_assert(std::is_same_v<Index, Eigen::Index>);
+static_assert(std::is_same_v<Index, Eigen::Index>,
+              "stiefel needs Eigen's own index type: remove -DEIGEN_DEFAULT_DENSE_INDEX_TYPE");
 
 /// Owns its memory; for locals and members only.
 template <class S> using Matrix = Eigen::Matrix<S, Eigen::Dynamic, Eigen::Dynamic>;
 template <class S> using Vector = Eigen::Matrix<S, Eigen::Dynamic, 1>;
+static_assert(!Matrix<float>::IsRowMajor, "stiefel's matrices are column-major: remove -DEIGEN_DEFAULT_TO_ROW_MAJOR");
 
-/// A writable view: rows × cols, column j starts at data() + j·outerStride().
-template <class S> using Mat = Eigen::Map<Matrix<S>, Eigen::Unaligned, Eigen::OuterStride<>>;
-/// A read-only view.
-template <class S> using CMat = Eigen::Map<const Matrix<S>, Eigen::Unaligned, Eigen::OuterStride<>>;
+namespace detail {
+template <class D, class S>
+concept Columns = std::same_as<typename D::Scalar, S> && bool(D::Flags& Eigen::DirectAccessBit) && !D::IsRowMajor &&
+                  int(D::InnerStrideAtCompileTime) == 1;
+template <class D, class S>
+concept WritableColumns = Columns<D, S> && bool(D::Flags& Eigen::LvalueBit);
+template <class D>
+concept Owner = std::is_base_of_v<Eigen::PlainObjectBase<D>, D>;
 
-template <class S> Mat<S> mat(S* data, Index rows, Index cols, Index stride) {
-  return {data, rows, cols, Eigen::OuterStride<>(stride)};
-}
+[[noreturn]] STIEFEL_API void scratch_used_up(Index rows, Index cols, Index left);
+[[noreturn]] STIEFEL_API void block_too_small(Index rows, Index cols, Index size);
+}  // namespace detail
+
+/// A writable view: rows × cols, column j starts at data() + j·outerStride(). Assignment copies numbers. Matrices, their
+/// columns and blocks convert to it where it is an argument; `view` does the same where S has to be deduced.
+template <class S> class Mat : public Eigen::Map<Matrix<S>, Eigen::Unaligned, Eigen::OuterStride<>> {
+ public:
+  using Base = Eigen::Map<Matrix<S>, Eigen::Unaligned, Eigen::OuterStride<>>;
+  Mat() : Mat(nullptr, 0, 0, 0) {}
+  Mat(S* data, Index rows, Index cols, Index stride) : Base(data, rows, cols, Eigen::OuterStride<>(stride)) {}
+  template <detail::WritableColumns<S> D> Mat(Eigen::MatrixBase<D>& m)
+      : Mat(m.derived().data(), m.rows(), m.cols(), m.derived().outerStride()) {}
+  template <detail::WritableColumns<S> D>
+  requires(!detail::Owner<D>) Mat(Eigen::MatrixBase<D>&& m) : Mat(m) {}
+  Mat(const Mat&) = default;
+
+  using Base::operator=;
+  Mat& operator=(const Mat& other) {
+    Base::operator=(other);
+    return *this;
+  }
+  S* data() const { return this->m_data; }
+};
+
+/// A read-only view. Everything that has its numbers in columns converts to it: matrices, blocks, other views.
+template <class S> class CMat : public Eigen::Map<const Matrix<S>, Eigen::Unaligned, Eigen::OuterStride<>> {
+ public:
+  using Base = Eigen::Map<const Matrix<S>, Eigen::Unaligned, Eigen::OuterStride<>>;
+  CMat() : CMat(nullptr, 0, 0, 0) {}
+  CMat(const S* data, Index rows, Index cols, Index stride) : Base(data, rows, cols, Eigen::OuterStride<>(stride)) {}
+  template <detail::Columns<S> D> CMat(const Eigen::MatrixBase<D>& m)
+      : CMat(m.derived().data(), m.rows(), m.cols(), m.derived().outerStride()) {}
+};
+
+/// For parameters that take whatever converts to T while another argument decides the scalar.
+template <class T> using Given = std::type_identity_t<T>;
+
+template <class S> Mat<S> mat(S* data, Index rows, Index cols, Index stride) { return {data, rows, cols, stride}; }
 template <class S> CMat<S> cmat(const S* data, Index rows, Index cols, Index stride) {
-  return {data, rows, cols, Eigen::OuterStride<>(stride)};
+  return {data, rows, cols, stride};
 }
 
 /// View of a whole matrix, of a block of one, or of another view (anything with unit inner stride).
-template <class D> auto view(Eigen::MatrixBase<D>& m) {
-  return mat(m.derived().data(), m.rows(), m.cols(), m.derived().outerStride());
-}
-template <class D> auto view(Eigen::MatrixBase<D>&& m) {
-  return mat(m.derived().data(), m.rows(), m.cols(), m.derived().outerStride());
-}
-template <class D> auto cview(const Eigen::MatrixBase<D>& m) {
-  return cmat(m.derived().data(), m.rows(), m.cols(), m.derived().outerStride());
+template <class D> Mat<typename D::Scalar> view(Eigen::MatrixBase<D>& m) { return m; }
+template <class D> Mat<typename D::Scalar> view(Eigen::MatrixBase<D>&& m) { return m; }
+
+/// Rows first … first + count − 1 of a view.
+template <class P> P rows_of(const P& panel, Index first, Index count) {
+  return P(panel.data() + first, count, panel.cols(), panel.outerStride());
 }
 
-/// A block's numbers as a rows × cols matrix, by columns.
+/// A block's first rows·cols numbers as a matrix, by columns; throws an Error (Exit::plugin) if it has fewer.
 template <class S> Mat<S> as_matrix(std::span<S> block, Index rows, Index cols) requires(!std::is_const_v<S>) {
+  if (rows * cols > Index(block.size())) detail::block_too_small(rows, cols, Index(block.size()));
   return mat(block.data(), rows, cols, rows);
 }
 template <class S> CMat<S> as_matrix(std::span<const S> block, Index rows, Index cols) {
+  if (rows * cols > Index(block.size())) detail::block_too_small(rows, cols, Index(block.size()));
   return cmat(block.data(), rows, cols, rows);
 }
 
@@ -60,22 +104,26 @@ template <class S> auto as_vector(std::span<const S> block) {
 template <class S> class Blocks {
  public:
   Blocks() = default;
-  /// `offsets` holds count + 1 numbers.
-  Blocks(S* data, const Index* offsets, Index count) : data_(data), offsets_(offsets), count_(count) {}
+  /// `offsets` holds count + 1 numbers; `gap` numbers lie between two blocks.
+  Blocks(S* data, const Index* offsets, Index count, Index gap = 0)
+      : data_(data), offsets_(offsets), count_(count), gap_(gap) {}
   template <class T>
   requires std::is_same_v<const T, S> Blocks(const Blocks<T>& other)
-      : data_(other.data()), offsets_(other.offsets()), count_(other.count()) {}
+      : data_(other.data()), offsets_(other.offsets()), count_(other.count()), gap_(other.gap()) {}
 
-  std::span<S> operator[](Index i) const { return {data_ + offsets_[i], std::size_t(offsets_[i + 1] - offsets_[i])}; }
+  std::span<S> operator[](Index i) const {
+    return {data_ + offsets_[i] + i * gap_, std::size_t(offsets_[i + 1] - offsets_[i])};
+  }
   Index count() const { return count_; }
   Index size() const { return count_ ? offsets_[count_] - offsets_[0] : 0; }
   S* data() const { return data_; }
   const Index* offsets() const { return offsets_; }
+  Index gap() const { return gap_; }
 
  private:
   S* data_ = nullptr;
   const Index* offsets_ = nullptr;
-  Index count_ = 0;
+  Index count_ = 0, gap_ = 0;
 };
 template <class S> using CBlocks = Blocks<const S>;
 
@@ -84,8 +132,13 @@ template <class S> using CBlocks = Blocks<const S>;
 template <class S> class Scratch {
  public:
   explicit Scratch(std::span<S> memory) : memory_(memory) {}
-  /// rows × cols view; asking for more than was declared by scratch() is a bug and throws.
-  Mat<S> take(Index rows, Index cols);
+  /// rows × cols view; asking for more than was declared by scratch() throws an Error (Exit::plugin).
+  Mat<S> take(Index rows, Index cols) {
+    const Index left = Index(memory_.size()) - used_;
+    if (rows * cols > left) detail::scratch_used_up(rows, cols, left);
+    used_ += rows * cols;
+    return mat(memory_.data() + used_ - rows * cols, rows, cols, rows);
+  }
   Index used() const { return used_; }
   void release(Index mark) { used_ = mark; }
 
@@ -94,15 +147,4 @@ template <class S> class Scratch {
   Index used_ = 0;
 };
 
-}  // namespace stiefel
-
-#include <stiefel/error.hpp>
-
-namespace stiefel {
-template <class S> Mat<S> Scratch<S>::take(Index rows, Index cols) {
-  STIEFEL_ASSERT(used_ + rows * cols <= Index(memory_.size()));
-  S* first = memory_.data() + used_;
-  used_ += rows * cols;
-  return mat(first, rows, cols, rows);
-}
 }  // namespace stiefel

@@ -13,7 +13,8 @@
 namespace stiefel {
 
 /// One object serves all blocks that its group matches. The engine handles rates, schedules, weight decay and clipping:
-/// `rate` is already η · schedule · rate_scale of the block.
+/// `rate` is already η · schedule · rate_scale of the block, `gradient` is clipped and includes the weight decay unless
+/// decouples().
 template <class S> class STIEFEL_API Optimizer {
  public:
   Optimizer() = default;
@@ -23,9 +24,13 @@ template <class S> class STIEFEL_API Optimizer {
 
   /// Which blocks it can update; a block on another manifold is a configuration error. Default: flat only.
   virtual bool moves(Manifold manifold) const;
+  /// Whether `weight_decay: λ` shrinks the parameters, θ ← (1 − rate·λ)θ just before each step (Loshchilov & Hutter
+  /// 2019), instead of adding 2λθ to the gradient. The engine does either. Default: false.
+  virtual bool decouples() const;
   /// Called once, before the first step: creates the state of each block.
   virtual void attach(const std::vector<BlockSpec>& blocks) = 0;
   /// One step of block number `block` of attach(). Different blocks may be updated concurrently.
+  /// No allocation for flat blocks.
   virtual void step(Index block, double rate, std::span<S> theta, std::span<const S> gradient) = 0;
   /// Saves or restores all state: moments, counters.
   virtual void serialise(Archive& archive) = 0;

@@ -166,9 +166,9 @@ template <class S> class STIEFEL_API Dense : public Parametrisation<S> {
 
 /// Skew-symmetric matrices by their strict lower triangle, column after column: θ has n(n−1)/2 numbers.
 /// A(θ): A_ij = θ, A_ji = −θ for i > j.
-template <class S> STIEFEL_API void skew(std::span<const S> theta, Mat<S> A);
+template <class S> STIEFEL_API void skew(std::span<const S> theta, Given<Mat<S>> A);
 /// dθ += ∂⟨dA, A(θ)⟩ / ∂θ, i.e. dA_ij − dA_ji for i > j.
-template <class S> STIEFEL_API void add_skew(std::span<S> dtheta, CMat<S> dA);
+template <class S> STIEFEL_API void add_skew(std::span<S> dtheta, Given<CMat<S>> dA);
 
 extern template class Parametrisation<float>;
 extern template class Parametrisation<double>;

@@ -57,7 +57,7 @@ template <class S> class STIEFEL_API PackedProduct {
 /// C += A·Bᵀ, the gradient of a matrix from many columns: by BLAS, or, if A or B has few rows, by a kernel that packs
 /// nothing. A: rows × n, B: cols × n, C: rows × cols, any outer strides; C overlaps neither. Thread-safe; no
 /// allocation. The bits depend only on the numbers and the shapes.
-template <class S> STIEFEL_API void add_outer(CMat<S> A, CMat<S> B, Mat<S> C);
+template <class S> STIEFEL_API void add_outer(Given<CMat<S>> A, Given<CMat<S>> B, Mat<S> C);
 
 /// The SIMD target that packs, products and vector_* functions use from now on, e.g. "AVX2": part of a run's
 /// provenance.

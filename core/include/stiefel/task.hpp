@@ -33,9 +33,10 @@ struct TaskShape {
   Index input_size = 0;   ///< d
   Index output_size = 0;  ///< k
   ReadoutKind readout = ReadoutKind::every;
-  bool labels = false;   ///< targets are class numbers, else output_size numbers
-  Index steps = 0;       ///< longest sequence
-  bool streams = false;  ///< batch i + 1 continues the sequences of batch i, so the state may be carried over
+  bool labels = false;     ///< targets are class numbers, else output_size numbers
+  Index steps = 0;         ///< longest sequence
+  bool streams = false;    ///< batch i + 1 continues the sequences of batch i, so the state may be carried over
+  Index training_set = 0;  ///< sequences of a finite training set; 0: every sequence is new, or their number is unknown
 };
 
 /// One batch, filled by the task. Sequence b has length(b) steps; entries beyond are ignored.
@@ -47,20 +48,20 @@ template <class S> class STIEFEL_API Batch {
 
   Index sequences() const { return sequences_; }
   Index steps() const { return steps_; }
-  Index& length(Index b) { return lengths_[b]; }
+  Index& length(Index b) { return lengths_[place(0, b, true, "length")]; }
   Index length(Index b) const { return lengths_[b]; }
 
   std::span<S> input(Index t, Index b) {
-    return {inputs_.data() + input_rows_ * (t * sequences_ + b), std::size_t(input_rows_)};
+    return {inputs_.data() + input_rows_ * place(t, b, input_rows_ > 0, "input"), std::size_t(input_rows_)};
   }
-  std::int32_t& symbol(Index t, Index b) { return symbols_[t * sequences_ + b]; }
+  std::int32_t& symbol(Index t, Index b) { return symbols_[place(t, b, !symbols_.empty(), "symbol")]; }
   /// For the readout `last` every t names the same target.
   std::span<S> target(Index t, Index b) {
-    return {targets_.data() + target_rows_ * scored(t, b), std::size_t(target_rows_)};
+    return {targets_.data() + target_rows_ * output(t, b, target_rows_ > 0, "target"), std::size_t(target_rows_)};
   }
-  std::int32_t& label(Index t, Index b) { return labels_[scored(t, b)]; }
+  std::int32_t& label(Index t, Index b) { return labels_[output(t, b, !labels_.empty(), "label")]; }
   /// Weight of an output in loss and metrics; 0 masks it.
-  S& weight(Index t, Index b) { return weights_[scored(t, b)]; }
+  S& weight(Index t, Index b) { return weights_[output(t, b, true, "weight")]; }
 
   /// Column t·sequences + b.
   CMat<S> inputs() const { return cmat(inputs_.data(), input_rows_, sequences_ * steps_, input_rows_); }
@@ -72,6 +73,17 @@ template <class S> class STIEFEL_API Batch {
   Index scored(Index t, Index b) const { return every_ ? t * sequences_ + b : b; }
 
  private:
+  /// Throws an Error (Exit::plugin) if the batch has no such place, or no such numbers at all.
+  Index place(Index t, Index b, bool has, const char* what) const {
+    if (!has || t < 0 || t >= steps_ || b < 0 || b >= sequences_) no_place(t, b, has, what);
+    return t * sequences_ + b;
+  }
+  Index output(Index t, Index b, bool has, const char* what) const {
+    const Index column = place(t, b, has, what);
+    return every_ ? column : b;
+  }
+  [[noreturn]] void no_place(Index t, Index b, bool has, const char* what) const;
+
   Index sequences_ = 0, steps_ = 0, input_rows_ = 0, target_rows_ = 0;
   bool every_ = true;
   std::vector<Index> lengths_;
@@ -111,6 +123,30 @@ class STIEFEL_API Outcome {
   virtual void file(const std::string& name, std::string_view bytes) = 0;
 };
 
+/// What a trained network expects of new data, and what its outputs mean.
+struct DataForm {
+  enum class Output { identity, softmax, sigmoid };
+  Output output = Output::identity;               ///< softmax: of classes; sigmoid: of independent probabilities
+  std::vector<std::string> inputs;                ///< names of the d numbers of a step; empty: they have none
+  std::vector<std::string> outputs;               ///< names of the k values or classes; empty: they have none
+  std::vector<double> input_mean, input_scale;    ///< d each: the network reads (x − mean) / scale; empty: x
+  std::vector<double> output_mean, output_scale;  ///< k each: a value is o·scale + mean; empty: o
+};
+STIEFEL_API const char* name_of(DataForm::Output output);
+
+/// New sequences for a trained network, read piece by piece from a file.
+template <class S> class STIEFEL_API SequenceReader {
+ public:
+  virtual ~SequenceReader();
+  /// Goes to the next sequence, to the first one at the first call; false after the last.
+  virtual bool next() = 0;
+  /// Of the sequence, as the file calls it; empty: it has no name.
+  virtual std::string name() const;
+  /// Makes `batch` the next steps of the sequence, at most `steps`: one sequence, of which only lengths and inputs
+  /// count. False at the end of the sequence.
+  virtual bool read(Index steps, Batch<S>& batch) = 0;
+};
+
 template <class S> class STIEFEL_API Task {
  public:
   explicit Task(TaskContext context) : context_(std::move(context)) {}
@@ -147,6 +183,11 @@ template <class S> class STIEFEL_API Task {
   /// UTF-8 text of every class, for tasks whose classes are their input symbols and predict the next one: such a
   /// network can be sampled. Default: none.
   virtual std::vector<std::string> alphabet() const;
+  /// Default: nothing has a name or is normalised; softmax for labels, else identity.
+  virtual DataForm form() const;
+  /// Sequences of a file in a format of the task's own data; null when it has another format. Default: null. Errors
+  /// (Exit::data) name the place in the file.
+  virtual std::unique_ptr<SequenceReader<S>> open(const std::string& file) const;
 
  private:
   TaskContext context_;

@@ -2,6 +2,7 @@
 // terminal.
 #include <stiefel/error.hpp>
 
+#include "base/assertion.hpp"
 #include "base/printable.hpp"
 
 namespace stiefel {
@@ -9,9 +10,13 @@ namespace stiefel {
 Error::Error(const std::string& sentence, Exit code) : std::runtime_error(printable_lines(sentence)), code_(code) {}
 Error::~Error() = default;
 
+AssertionFailure::AssertionFailure(std::string fact)
+    : std::logic_error("internal error: " + fact + "; please report it with the command that led here"),
+      fact_(std::move(fact)) {}
+AssertionFailure::~AssertionFailure() = default;
+
 void assertion_failed(const char* expression, const char* file, int line) {
-  throw std::logic_error(std::string("internal error: ") + expression + " does not hold at " + file + ":" +
-                         std::to_string(line) + "; please report it with the command that led here");
+  throw AssertionFailure(std::string(expression) + " does not hold at " + file + ":" + std::to_string(line));
 }
 
 }  // namespace stiefel

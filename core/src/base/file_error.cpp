@@ -14,19 +14,23 @@ bool is_out_of_space(int error_number) {
   return error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG;
 }
 
-Error file_error(const std::string& doing, const std::filesystem::path& path, int error_number) {
-  const std::string reason = std::generic_category().message(error_number);
-  if (is_out_of_space(error_number))
-    return Error(fmt::format("{} {} failed: {}; free some space there", doing, path.string(), reason), Exit::exhausted);
-  if (error_number == EIO || error_number == EROFS)
-    return Error(fmt::format("{} {} failed: {}; check the disk", doing, path.string(), reason), Exit::exhausted);
+Error system_error(const std::string& beginning, int error_number) {
+  const std::string reason = beginning + std::generic_category().message(error_number);
+  if (error_number == EFBIG)
+    return Error(reason + "; raise the limit on the size of files with ulimit -f", Exit::exhausted);
+  if (is_out_of_space(error_number)) return Error(reason + "; free some space there", Exit::exhausted);
+  if (error_number == EIO || error_number == EROFS) return Error(reason + "; check the disk", Exit::exhausted);
+  if (error_number == ENOMEM) return Error(reason + "; free some memory", Exit::exhausted);
   if (error_number == EMFILE || error_number == ENFILE)
-    return Error(fmt::format("{} {} failed: {}; raise the limit with ulimit -n", doing, path.string(), reason),
-                 Exit::exhausted);
+    return Error(reason + "; raise the limit with ulimit -n", Exit::exhausted);
   static constexpr std::array forbidding = {EACCES, EPERM,        ENOENT, ENOTDIR, EISDIR,
                                             EEXIST, ENAMETOOLONG, ELOOP,  EINVAL};
   const bool forbidden = std::find(forbidding.begin(), forbidding.end(), error_number) != forbidding.end();
-  return Error(fmt::format("{} {} failed: {}", doing, path.string(), reason), forbidden ? Exit::usage : Exit::damaged);
+  return Error(reason, forbidden ? Exit::usage : Exit::damaged);
+}
+
+Error file_error(const std::string& doing, const std::filesystem::path& path, int error_number) {
+  return system_error(fmt::format("{} {} failed: ", doing, path.string()), error_number);
 }
 
 Error out_of_space(const std::filesystem::path& path, std::uintmax_t bytes_needed, const std::string& reason) {

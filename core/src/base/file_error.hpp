@@ -15,6 +15,9 @@ STIEFEL_API bool is_out_of_space(int error_number);
 /// else Exit::damaged.
 STIEFEL_API Error file_error(const std::string& doing, const std::filesystem::path& path, int error_number);
 
+/// The same sentence for a beginning such as "writing x failed: ".
+STIEFEL_API Error system_error(const std::string& beginning, int error_number);
+
 /// Like file_error for lack of space, naming the number of bytes needed.
 STIEFEL_API Error out_of_space(const std::filesystem::path& path, std::uintmax_t bytes_needed,
                                const std::string& reason);

@@ -21,14 +21,25 @@ std::size_t utf8_length(std::string_view text, std::size_t i) {
   return bad ? 0 : length;
 }
 
+namespace {
+
+/// C0 but the line end, DEL, C1, and Unicode's Bidi_Control, which shows other characters in another order.
+bool is_control(std::string_view character) {
+  const auto between = [&](std::string_view first, std::string_view last) {
+    return character.size() == first.size() && character >= first && character <= last;
+  };
+  const bool c0 = static_cast<unsigned char>(character[0]) < ' ' && character != "\n";
+  return c0 || character == "\x7f" || between("\u0080", "\u009f") || character == "\u061c" ||
+         between("\u200e", "\u200f") || between("\u202a", "\u202e") || between("\u2066", "\u2069");
+}
+
+}  // namespace
+
 std::string printable_lines(std::string_view text) {
   std::string result;
   for (std::size_t i = 0; i < text.size();) {
     const std::size_t length = utf8_length(text, i);
-    const auto byte = static_cast<unsigned char>(text[i]);
-    const bool control = (byte < 0x20 && byte != '\n') || byte == 0x7F ||
-                         (length == 2 && byte == 0xC2 && static_cast<unsigned char>(text[i + 1]) < 0xA0);
-    if (length == 0 || control)
+    if (length == 0 || is_control(text.substr(i, length)))
       for (std::size_t k = 0; k < std::max<std::size_t>(length, 1); ++k)
         result += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[i + k]));
     else

@@ -13,8 +13,8 @@ namespace stiefel {
 /// U+10FFFF).
 STIEFEL_API std::size_t utf8_length(std::string_view text, std::size_t i);
 
-/// The text with control characters (C0 but the line end, DEL, C1) and bytes that are no UTF-8 written as \x1b: a
-/// terminal obeys none of it.
+/// The text with control characters (C0 but the line end, DEL, C1, those of bidirectional text) and bytes that are not
+/// UTF-8 written as \x1b: a terminal obeys none of it.
 STIEFEL_API std::string printable_lines(std::string_view text);
 /// The same in one line.
 STIEFEL_API std::string printable(std::string_view text);

@@ -88,6 +88,11 @@ void ConfigSchema::periods(std::string_view key, std::vector<std::pair<std::stri
   }
 }
 
+bool ConfigSchema::gives(std::string_view key) const {
+  return std::ranges::any_of(section_->declarations,
+                             [&](const auto& declaration) { return declaration->key == key && declaration->given; });
+}
+
 void ConfigSchema::fault(std::string_view key, std::string sentence, Exit code) {
   Location where = section_->where;
   for (const auto& declaration : section_->declarations)

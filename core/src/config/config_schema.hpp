@@ -29,9 +29,13 @@ class STIEFEL_API ConfigSchema final : public Schema {
   void mapping(std::string_view key, std::string_view meaning, const Keys& keys);
 
   /// `key: {plugin: name, …}`; `beside` declares the keys next to it that are not the plugin's. `example` is shown by
-  /// describe.
+  /// describe. One that may be absent then has no entry.
   void plugin(std::string_view key, PluginChoice& choice, Role role, std::string_view meaning, const char* example,
-              const Keys& beside = {});
+              const Keys& beside = {}, bool required = true);
+  /// Whether the file has the declared key.
+  bool gives(std::string_view key) const;
+  /// The fault that there is no plugin at `key`.
+  void require_plugin(std::string_view key, Role role);
   /// One group or a list of groups.
   void groups(std::string_view key, std::vector<OptimizerGroup>& groups, std::string_view meaning);
   /// Plugin nodes under arbitrary names.
@@ -54,6 +58,7 @@ class STIEFEL_API ConfigSchema final : public Schema {
   bool reads() const { return section_->reading->problems != nullptr; }
   detail::Section& record() { return *section_; }
   const detail::Section& record() const { return *section_; }
+  const Registry* registry() const { return section_->reading->registry; }
 
  private:
   friend class Schema;

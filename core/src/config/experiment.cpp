@@ -1,6 +1,11 @@
 // The keys of an experiment, their ranges and meanings.
 #include "config/experiment.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stiefel/cell.hpp>
+
 #include "base/file_name.hpp"
 #include "config/config_schema.hpp"
 
@@ -28,7 +33,8 @@ void InputOptions::describe(Schema& s) {
     InputOptions& input;
     void describe(Schema& inner) {
       inner.field("size", input.embedding_size, "size of the vector for each symbol; 0: none, symbols are one-hot")
-          .at_least(0);
+          .at_least(0)
+          .at_most(1e8);
       input.embedding_init.describe(inner);
     }
   };
@@ -48,22 +54,52 @@ void ReadoutOptions::describe(Schema& s) {
 
 void InitialStateOptions::describe(Schema& s) {
   s.shorthand("kind");
-  s.field("kind", kind, "zero, learned, or carried over from the batch before (streaming tasks)")
+  s.field("kind", kind, "zero, learned, or carried over from the previous batch (streaming tasks)")
       .one_of({"zero", "learned", "carried"});
   init.describe(s);
 }
 
-void ModelOptions::describe_size(Schema& s) { s.field("hidden", hidden, "hidden units n").at_least(1).required(); }
+void ModelOptions::describe_size(Schema& s) {
+  s.field("hidden", hidden, "hidden units n").at_least(1).at_most(1e8).required();
+}
 
 void ModelOptions::describe(ConfigSchema& s) {
   s.plugin("cell", cell, Role::cell, "one step of the recurrence", "elman",
            [this](ConfigSchema& c) { describe_size(c); });
-  s.plugin("recurrent", recurrent, Role::parametrisation, "the recurrent map, for every map of the cell", "householder",
-           [this](ConfigSchema& c) { recurrent.describe(c); });
+  s.plugin(
+      "recurrent", recurrent, Role::parametrisation,
+      "the recurrent map, for every map of the cell; absent for a cell without maps, such as lru", "householder",
+      [this](ConfigSchema& c) { recurrent.describe(c); }, false);
   s.maps("maps", maps, "other parametrisations for single maps of the cell, by name: {forget: {plugin: dense}}");
+  if (s.reads()) check_maps(s);
   s.section("input", input, "the input map V x + b");
   s.section("readout", readout, "the output map");
   s.section("initial_state", initial_state, "the state before the first step");
+}
+
+/// Whether `recurrent` is there exactly when a map of the cell needs it. A cell that cannot be made yet, e.g. because it
+/// needs a complex map, is judged when the network is built.
+void ModelOptions::check_maps(ConfigSchema& s) const {
+  const bool given = s.gives("recurrent");
+  if (!cell.entry) {
+    if (!given) s.require_plugin("recurrent", Role::parametrisation);
+    return;
+  }
+  if (!cell.entry->create_float) return;  // only described
+  std::vector<MapSpec> needed;
+  const CellContext context{std::max<Index>(hidden, 1)};
+  try {
+    const Plugged<Cell<float>> made = cell.make<Cell<float>>(*s.registry(), &context);
+    needed = made.call("maps", [&] { return made->maps(); });
+  } catch (const Error&) {
+    return;
+  }
+  const auto has_its_own = [&](const MapSpec& map) {
+    return std::ranges::find(maps, map.name, &RecurrentMap::name) != maps.end();
+  };
+  if (!given && !std::ranges::all_of(needed, has_its_own)) s.require_plugin("recurrent", Role::parametrisation);
+  if (given && needed.empty())
+    s.fault("recurrent", fmt::format("the cell {} has no recurrent map; remove model.recurrent", cell.plugin));
 }
 
 void ScheduleOptions::describe(Schema& s) {
@@ -79,47 +115,49 @@ void OptimizerGroup::describe(Schema& s) {
           "blocks of this group, a pattern with * and ?; the first group that matches takes the block");
   if (frozen) return;
   s.field("rate", rate, "learning rate").at_least(0);
-  s.field("weight_decay", weight_decay, "λ of the penalty λ‖θ‖²").at_least(0);
+  s.field("weight_decay", weight_decay,
+          "λ of the penalty λ‖θ‖²; of an optimizer that decouples it: each step multiplies θ by 1 − rate·λ")
+      .at_least(0);
   s.field("composite", composite, "for recurrent maps: the penalty is λ‖W‖² on the matrix, not on its parameters");
   s.section("schedule", schedule, "how the rate changes during training");
 }
 
 void ClipOptions::describe(Schema& s) {
   s.shorthand("kind");
-  s.field("kind", kind, "clipping of the gradient: of each entry, or of the norm of all of them together")
+  s.field("kind", kind, "what is clipped: nothing, each entry, or the norm of the whole gradient")
       .one_of({"none", "elementwise", "norm"});
-  s.field("bound", bound, "largest entry or norm").more_than(0);
+  s.field("bound", bound, "largest allowed entry or norm").more_than(0);
 }
 
 void TrainOptions::describe(Schema& s) {
-  s.field("batch", batch, "sequences in a batch").at_least(1).at_most(1e9);
-  s.field("steps", steps, "length of the training; either this or epochs").at_least(0).units("optimizer steps");
-  s.field("epochs", epochs, "length of the training; either this or steps")
+  s.field("batch", batch, "sequences per batch").at_least(1).at_most(1e9);
+  s.field("steps", steps, "length of training; set either this or epochs").at_least(0).units("optimizer steps");
+  s.field("epochs", epochs, "length of training; set either this or steps")
       .at_least(0)
       .units("passes over the training data");
-  s.field("evaluate_every", evaluate_every, "period of the evaluation on the validation split; 0: once an epoch")
+  s.field("evaluate_every", evaluate_every, "interval between evaluations on the validation split; 0: once per epoch")
       .at_least(0)
       .units("steps");
-  s.section("clip", clip, "clipping of the gradient");
-  s.field("message_clip", message_clip, "bound of each entry of the gradient that is passed back through time; 0: none")
+  s.section("clip", clip, "gradient clipping");
+  s.field("message_clip", message_clip,
+          "largest allowed entry of the gradient that is passed back through time; 0: no limit")
       .at_least(0);
-  s.field("weight_noise", weight_noise, "standard deviation of the noise on the weights; 0: none").at_least(0);
-  s.field("patience", patience, "evaluations without improvement before training stops; 0: it never stops early")
-      .at_least(0);
-  s.field("target", target, "value of the quantity `select` that is good enough to stop training; 0: none").at_least(0);
+  s.field("weight_noise", weight_noise, "standard deviation of noise added to the weights; 0: none").at_least(0);
+  s.field("patience", patience, "evaluations without improvement before training stops early; 0: never").at_least(0);
+  s.field("target", target, "training stops when `select` reaches this value; 0: never").at_least(0);
   s.field("select", select, "quantity that selects the best model: loss or a metric of the task");
   s.field("select_on", select_on,
-          "split on which it is measured; best_test is for papers that report the best test value")
+          "split on which `select` is measured; best_test is for papers that report the best test value")
       .one_of({"validation", "best_test"});
-  s.field("chunk", chunk, "time steps processed at once; 0: chosen from the shape").at_least(0).units("steps");
-  s.field("recompute", recompute,
-          "recompute hidden states in the backward pass instead of keeping them: the same results with the memory of "
-          "one chunk, in a "
-          "third more time; auto: when they would take more than a quarter of the machine's memory")
-      .one_of({"auto", "always", "never"});
+  s.field("chunk", chunk, "time steps processed at once; 0: chosen automatically").at_least(0).units("steps");
   s.field(
-       "step_limit", step_limit,
-       "time limit of a step or a batch of an evaluation, after which the run ends, e.g. when a plugin hangs; 0: none")
+       "recompute", recompute,
+       "recompute hidden states in the backward pass instead of keeping them: the same results, in the memory of one "
+       "chunk and a third more time; auto: if they would take more than a quarter of the memory that this process may "
+       "use")
+      .one_of({"auto", "always", "never"});
+  s.field("step_limit", step_limit,
+          "time limit for one training step or evaluation batch, in case a plugin hangs; 0: none")
       .at_least(0)
       .units("s");
   s.check(steps == 0 || epochs == 0, "epochs", "give either train.steps or train.epochs, not both");
@@ -130,40 +168,48 @@ void RecordOptions::describe(ConfigSchema& s) {
   const auto period = [&s](const char* key, Index& value, const char* meaning) {
     s.field(key, value, meaning).at_least(0).units("steps");
   };
-  period("loss", loss, "period of the training loss; 0: never, here and for all below");
+  period("loss", loss, "interval of the training loss; 0: never, here and for all below");
   period("spectrum", spectrum, "singular values and eigenvalues of the recurrent maps");
   period("gradient_norms", gradient_norms,
-         "norms of dL/dh_t, of the whole loss and of the last step alone, and of h_t, at each time step");
+         "norms at each time step: of h_t, and of dL/dh_t for the whole loss and for that of the last step alone");
   period("orthogonality", orthogonality, "distance of the recurrent maps from orthogonality");
   period("scalars", scalars, "values that plugins record");
-  s.periods("blocks", blocks, "periods by name of a block of parameters: {activation.slope: 100}");
+  s.periods("blocks", blocks, "intervals for blocks of parameters, by name: {activation.slope: 100}");
 }
 
 void CheckpointOptions::describe(Schema& s) {
-  s.field("every", every, "period at which all that is needed to resume is stored as checkpoints/step_N.h5; 0: none")
+  s.field("every", every, "interval between the files checkpoints/step_N.h5, from which a run resumes; 0: none")
       .at_least(0)
       .units("steps");
-  s.field("minutes", minutes, "the same, after this much time without one; 0: never").at_least(0);
+  s.field("minutes", minutes, "write one also after this much time without one; 0: never").at_least(0);
   s.field("keep", keep, "number of these files to keep").at_least(1);
-  s.field("keep_every", keep_every, "also keep those of steps that are multiples of this number; 0: none")
+  s.field("keep_every", keep_every, "also keep the files of all steps that are multiples of this; 0: none")
       .at_least(0)
       .units("steps");
+}
+
+std::string Experiment::place_of(std::string key) const {
+  for (; !key.empty(); key.erase(key.rfind('.') == key.npos ? 0 : key.rfind('.')))
+    if (const auto place = places.find(key); place != places.end()) return place->second + ": ";
+  return {};
 }
 
 void Experiment::describe(ConfigSchema& s) {
   s.field("name", name, "name of the run's folder").required();
   const std::string name_fault = file_name_fault(name);
   s.check(name_fault.empty(), "name", name_fault);
-  s.field("seed", seed, "every random number follows from it").at_least(0);
-  s.field("scalar", scalar, "type of all numbers of the network").one_of({"float32", "float64"});
-  s.field("threads", threads, "worker threads; 0: one for each core").at_least(0).at_most(1024);
-  s.field("plugins", plugins, "additional plugin files, or folders of them");
+  s.field("seed", seed, "seed of all random numbers").at_least(0);
+  s.field("scalar", scalar, "number type of the network").one_of({"float32", "float64"});
+  s.field("threads", threads, "worker threads; 0: one for each core that this process may use")
+      .at_least(0)
+      .at_most(1024);
+  s.field("plugins", plugins, "plugin files to load, or folders with them");
   s.plugin("task", task, Role::task, "the task to learn", "adding");
   s.mapping("model", model, "the network");
   s.groups("optimizer", optimizer, "the optimizer, or a list of {blocks: pattern, plugin: …}");
-  s.section("train", train, "the training");
+  s.section("train", train, "training");
   s.mapping("record", record, "what is recorded, and how often");
-  s.section("checkpoint", checkpoint, "what is stored in addition to the networks of the best and of the last step");
+  s.section("checkpoint", checkpoint, "checkpoints to resume from, in addition to the best and the last network");
 }
 
 }  // namespace stiefel

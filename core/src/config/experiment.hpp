@@ -2,12 +2,14 @@
 // plugins' own options behind PluginChoice.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <stiefel/entry.hpp>
+#include <stiefel/error.hpp>
 #include <stiefel/initialiser.hpp>
 #include <stiefel/schema.hpp>
 #include "host/plugin_call.hpp"
@@ -72,7 +74,7 @@ struct InitialStateOptions {
 struct ModelOptions {
   PluginChoice cell;  // hidden: units, read in addition to the cell's own options
   Index hidden = 0;
-  RecurrentMap recurrent;
+  RecurrentMap recurrent;          // without an entry if the cell has no maps, or `maps` names them all
   std::vector<RecurrentMap> maps;  // overrides by the name of the map: maps: {forget: {plugin: …}}
   InputOptions input;
   ReadoutOptions readout;
@@ -80,6 +82,9 @@ struct ModelOptions {
 
   void describe(ConfigSchema& s);
   void describe_size(Schema& s);  // the keys next to a cell's options
+
+ private:
+  void check_maps(ConfigSchema& s) const;
 };
 
 struct ScheduleOptions {  // schedule: constant | {kind: step, factor: 0.5, every: 1000} | {kind: plateau, factor: 0.3,
@@ -95,7 +100,7 @@ struct OptimizerGroup : PluginChoice {
   std::string blocks = "*";  // glob over block names; first match wins
   bool frozen = false;       // plugin: frozen
   double rate = 1e-3;
-  double weight_decay = 0;  // λ of λ‖θ‖²: adds 2λθ to the gradient; on a recurrent map with composite: λ‖W‖²
+  double weight_decay = 0;  // λ of λ‖θ‖²: adds 2λθ to the gradient; with composite λ‖W‖²; decoupled: θ ← (1 − rate·λ)θ
   bool composite = false;
   ScheduleOptions schedule;
 
@@ -156,8 +161,19 @@ struct Experiment {
   TrainOptions train;
   RecordOptions record;
   CheckpointOptions checkpoint;
-  Index threads = 0;  // 0: all cores
+  Index threads = 0;                          // 0: all cores
+  std::map<std::string, std::string> places;  // "file:3:5" of every key that was given, by its path
 
+  /// "file:3:5: " of the key, or else of the nearest node around it that was given.
+  STIEFEL_API std::string place_of(std::string key) const;
+  /// Runs work(), whose errors begin with the place of the key.
+  template <class F> decltype(auto) located(const std::string& key, F&& work) const {
+    try {
+      return std::forward<F>(work)();
+    } catch (const Error& error) {
+      throw Error(place_of(key) + error.what(), error.code());
+    }
+  }
   /// f(S()) for the type S of all numbers of the network.
   template <class F> decltype(auto) with_scalar(F&& f) const { return scalar == "float64" ? f(double()) : f(float()); }
   void describe(ConfigSchema& s);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "config/config_schema.hpp"
 #include "config/field_check.hpp"
@@ -106,6 +107,33 @@ std::vector<std::string> place_of(Role role) {
   return {};
 }
 
+/// Of the key at `path` in a section, and of a plugin's key in any plugin.
+void add_values(const ConfigSchema& schema, std::string_view path, std::set<std::string>& values) {
+  const auto next = [&path] {
+    const std::string_view key = path.substr(0, path.find('.'));
+    path.remove_prefix(std::min(path.size(), key.size() + 1));
+    return key;
+  };
+  const std::string_view key = next();
+  for (const auto& declaration : schema.record().declarations) {
+    if (declaration->key != key) continue;
+    if (declaration->kind == Declaration::Kind::named) next();
+    if (declaration->kind == Declaration::Kind::field) {
+      values.insert(declaration->one_of.begin(), declaration->one_of.end());
+      if (std::holds_alternative<bool>(declaration->value)) values.insert({"false", "true"});
+    } else if (declaration->kind == Declaration::Kind::section) {
+      const ConfigSchema& inner = *declaration->inner[0];
+      add_values(inner, path.empty() ? inner.record().shorthand : path, values);
+    } else {
+      for (const auto& inner : declaration->inner)
+        if (path.empty() || path == "plugin")
+          values.insert(inner->record().plugin);
+        else
+          add_values(*inner, path, values);
+    }
+  }
+}
+
 void describe_role(ConfigSchema& schema, Experiment& experiment, const Entry& entry) {
   PluginChoice choice;
   ModelOptions& model = experiment.model;
@@ -161,6 +189,16 @@ std::vector<std::string> experiment_keys(const Registry& registry) {
   std::vector<std::string> keys = origins_of(schema);
   for (std::string& key : keys) key.erase(key.rfind('='));
   return keys;
+}
+
+std::vector<std::string> experiment_values(const Registry& registry, const std::string& path) {
+  Reading reading{&registry, nullptr, true};
+  ConfigSchema schema(reading, "", nullptr, {});
+  Experiment experiment;
+  experiment.describe(schema);
+  std::set<std::string> values;
+  add_values(schema, path, values);
+  return {values.begin(), values.end()};
 }
 
 }  // namespace stiefel

@@ -14,5 +14,7 @@ STIEFEL_API std::string explain_experiment(const Registry& registry);
 STIEFEL_API std::string explain_plugin(const Registry& registry, const Entry& entry);
 /// All keys of an experiment as paths for the command line.
 STIEFEL_API std::vector<std::string> experiment_keys(const Registry& registry);
+/// The values from which the key at a path takes one, such as the names of plugins; none if it takes any.
+STIEFEL_API std::vector<std::string> experiment_values(const Registry& registry, const std::string& path);
 
 }  // namespace stiefel

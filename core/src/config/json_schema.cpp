@@ -21,11 +21,22 @@ Json json_value(const Value& value) {
   return std::visit([](const auto& v) { return Json(v); }, value);
 }
 
-/// Type and constraints of one scalar.
+/// The text, and the number or truth value that YAML takes it for when it has no quotes: "61", 61.
+void add_forms(const std::string& text, Json& forms) {
+  forms.push_back(text);
+  Node node;
+  node.kind = Node::Kind::scalar;
+  node.text = text;
+  for (Value value : {Value(false), Value(Index(0)), Value(0.0)})
+    if (std::vector<Fault> faults; read_value(node, value, faults)) return forms.push_back(json_value(value));
+}
+
+/// Type and constraints of one scalar. Where text is wanted, every scalar is text.
 void constrain(const Declaration& field, std::size_t type, Json& json) {
-  static constexpr const char* names[] = {"boolean", "integer", "number", "string", "integer", "number", "string"};
-  json["type"] = names[type];
-  if (!field.one_of.empty()) json["enum"] = field.one_of;
+  static const Json text = {"string", "number", "boolean"};
+  static const Json names[] = {"boolean", "integer", "number", text, "integer", "number", text};
+  if (field.one_of.empty()) json["type"] = names[type];
+  for (const std::string& choice : field.one_of) add_forms(choice, json["enum"]);
   const auto bound = [](double value) {
     return value == std::floor(value) && std::abs(value) < 1e15 ? Json(Index(value)) : Json(value);
   };

@@ -15,19 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Adds one file, or every *.so of a folder by name.
-void add_plugins(const fs::path& place, Registry& registry) {
-  if (!fs::is_directory(place)) {
-    registry.warn_if_unusable(registry.add(place));
-    return;
-  }
-  std::vector<fs::path> files;
-  for (const auto& file : fs::directory_iterator(place))
-    if (file.path().extension() == ".so") files.push_back(file.path());
-  std::ranges::sort(files);
-  for (const fs::path& file : files) registry.warn_if_unusable(registry.add(file));
-}
-
 /// Makes the entries of `plugins:` absolute, seen from the file that names them, and loads them.
 void add_named_plugins(Node& root, Registry& registry, Problems& problems) {
   Member* plugins = root.find("plugins");
@@ -41,7 +28,7 @@ void add_named_plugins(Node& root, Registry& registry, Problems& problems) {
       continue;
     }
     try {
-      add_plugins(place, registry);
+      registry.add_named(place);
       entry.text = place.string();
     } catch (const std::exception& error) {
       problems.add(entry.where, fmt::format("plugins: {}", error.what()), Exit::plugin);
@@ -69,6 +56,14 @@ LoadedExperiment resolve(std::optional<Composed> composed, const std::vector<std
   return std::move(*loaded);
 }
 
+void collect(const ConfigSchema& schema, std::vector<WholeNumber>& numbers) {
+  for (const auto& declaration : schema.record().declarations) {
+    if (const Index* value = std::get_if<Index>(&declaration->value))
+      numbers.push_back({schema.record().path_of(declaration->key), *value, std::get<Index>(declaration->fallback)});
+    for (const auto& inner : declaration->inner) collect(*inner, numbers);
+  }
+}
+
 }  // namespace
 
 std::optional<LoadedExperiment> load_composed(Composed composed, const std::vector<std::string>& overrides,
@@ -86,6 +81,7 @@ std::optional<LoadedExperiment> load_composed(Composed composed, const std::vect
   loaded.hash = sha256(result_yaml(schema));
   loaded.id = loaded.hash.substr(0, 10);
   loaded.origins = origins_of(schema);
+  loaded.experiment.places = places_of(schema);
   loaded.overrides = overrides;
   loaded.sources = std::move(composed.sources);
   loaded.source = loaded.sources.front().text;
@@ -103,6 +99,19 @@ LoadedExperiment load_experiment_text(std::string text, const std::string& name,
   Problems problems;
   std::optional<Composed> composed = compose_text(std::move(text), name, overrides, problems);
   return resolve(std::move(composed), overrides, registry, problems);
+}
+
+std::vector<WholeNumber> whole_numbers(const LoadedExperiment& loaded, const Registry& registry) {
+  Problems problems;
+  const std::optional<Node> tree = parse_yaml(loaded.resolved_yaml, "", problems);
+  problems.raise();
+  Reading reading{&registry, &problems};
+  ConfigSchema schema(reading, "", &*tree, {});
+  Experiment experiment;
+  experiment.describe(schema);
+  std::vector<WholeNumber> numbers;
+  collect(schema, numbers);
+  return numbers;
 }
 
 PluginChoice choose_plugin(const Entry& entry, std::string_view options, const std::string& name) {

@@ -37,6 +37,13 @@ STIEFEL_API LoadedExperiment load_experiment_text(std::string text, const std::s
 STIEFEL_API std::optional<LoadedExperiment> load_composed(Composed composed, const std::vector<std::string>& overrides,
                                                           Registry& registry, Problems& problems);
 
+/// A key whose value is an integer.
+struct WholeNumber {
+  std::string path;
+  Index value = 0, fallback = 0;  ///< effective value and default
+};
+STIEFEL_API std::vector<WholeNumber> whole_numbers(const LoadedExperiment& loaded, const Registry& registry);
+
 /// A plugin with options from the text of a YAML mapping without `plugin:`; defaults for the other options.
 STIEFEL_API PluginChoice choose_plugin(const Entry& entry, std::string_view options = "",
                                        const std::string& name = "options");

@@ -81,21 +81,25 @@ void ConfigSchema::describe_alternatives(Declaration& declaration, Role role, co
 }
 
 void ConfigSchema::plugin(std::string_view key, PluginChoice& choice, Role role, std::string_view meaning,
-                          const char* example, const Keys& beside) {
+                          const char* example, const Keys& beside, bool required) {
   Declaration& declaration = declare_node(key, meaning, Declaration::Kind::plugin);
-  declaration.required = true;
+  declaration.required = required;
   if (section_->reading->alternatives) {
     describe_alternatives(declaration, role, beside);
     return;
   }
   if (reads() && !declaration.node) {
-    fault(key, fmt::format("is required: {{plugin: name}} of {} {}; {}", article(role), name_of(role),
-                           known_names(section_->reading->registry, role)));
+    if (required) require_plugin(key, role);
     return;
   }
   ConfigSchema& inner = add_inner(declaration, section_->path_of(key), declaration.node);
   inner.describe_plugin(choice, role, example, beside);
   inner.finish();
+}
+
+void ConfigSchema::require_plugin(std::string_view key, Role role) {
+  fault(key, fmt::format("is required: {{plugin: name}} of {} {}; {}", article(role), name_of(role),
+                         known_names(section_->reading->registry, role)));
 }
 
 void ConfigSchema::group(OptimizerGroup& group, const char* example) {

@@ -7,6 +7,13 @@
 #include <tuple>
 
 namespace stiefel {
+namespace {
+
+constexpr std::size_t most_shown = 20;
+
+}  // namespace
+
+ConfigError::~ConfigError() = default;
 
 std::string Location::text() const {
   if (file.empty()) return "command line";
@@ -19,8 +26,7 @@ std::string Location::origin() const {
 }
 
 void Problems::add(const Location& where, std::string sentence, Exit code) {
-  const auto same = [&](const Problem& problem) { return problem.where == where && problem.sentence == sentence; };
-  if (std::ranges::none_of(list_, same)) list_.push_back({where, std::move(sentence), code});
+  if (seen_.insert(where.text() + ": " + sentence).second) list_.push_back({where, std::move(sentence), code});
 }
 
 std::string Problems::text() const {
@@ -37,20 +43,22 @@ std::string Problems::text() const {
                       problem->where.column);
   });
 
-  std::string text;
+  std::vector<std::string> lines;
   for (const Problem* problem : sorted) {
-    const std::string line = problem->where.text() + ": " + problem->sentence;
-    if (!text.empty()) text += '\n';
-    text += line;
+    if (lines.size() == most_shown) {
+      lines.push_back(fmt::format("and {} more", sorted.size() - most_shown));
+      break;
+    }
+    lines.push_back(problem->where.text() + ": " + problem->sentence);
   }
-  return text;
+  return fmt::format("{}", fmt::join(lines, "\n"));
 }
 
 void Problems::raise() const {
   if (list_.empty()) return;
   const bool plugins_only =
       std::ranges::all_of(list_, [](const Problem& problem) { return problem.code == Exit::plugin; });
-  throw Error(text(), plugins_only ? Exit::plugin : Exit::usage);
+  throw ConfigError(text(), plugins_only ? Exit::plugin : Exit::usage, count());
 }
 
 }  // namespace stiefel

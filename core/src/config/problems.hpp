@@ -1,6 +1,7 @@
 // Places in configuration files, and the list of all errors in a configuration: collected first, reported together.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,17 @@ struct Location {
   std::string origin() const;  ///< "file:3" or "command line"
 };
 
+/// All problems of a configuration.
+class STIEFEL_API ConfigError : public Error {
+ public:
+  ConfigError(const std::string& text, Exit code, std::size_t count) : Error(text, code), count_(count) {}
+  ~ConfigError() override;
+  std::size_t count() const noexcept { return count_; }
+
+ private:
+  std::size_t count_;
+};
+
 class STIEFEL_API Problems {
  public:
   /// The same message about the same place counts once.
@@ -26,9 +38,9 @@ class STIEFEL_API Problems {
   bool empty() const { return list_.empty(); }
   std::size_t count() const { return list_.size(); }
   /// One line each, "file:line:column: sentence": by file in the order of first mention, then by line; the command line
-  /// last.
+  /// last. Of many only the first ones, and how many more there are.
   std::string text() const;
-  /// Throws one Error with all lines, if there are any.
+  /// Throws one ConfigError with this text, if there are any.
   void raise() const;
 
  private:
@@ -38,6 +50,7 @@ class STIEFEL_API Problems {
     Exit code;
   };
   std::vector<Problem> list_;
+  std::set<std::string> seen_;  // lines
 };
 
 }  // namespace stiefel

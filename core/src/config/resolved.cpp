@@ -40,6 +40,7 @@ void write_nested(const Declaration& declaration, const std::string& indent, std
 void write_section(const ConfigSchema& schema, const std::string& indent, std::string& out, bool all) {
   for (const auto& declaration : schema.record().declarations) {
     if (!all && !affects_results(schema.record().path_of(declaration->key))) continue;
+    if (declaration->kind == Declaration::Kind::plugin && declaration->inner.empty()) continue;  // absent
     out += indent + quoted_text(declaration->key) + ":";
     if (declaration->kind == Declaration::Kind::field) {
       out.append(" ").append(yaml_text(declaration->value)).append("\n");
@@ -60,6 +61,19 @@ void collect(const ConfigSchema& schema, std::vector<std::string>& origins) {
       for (const Member& member : declaration->node ? declaration->node->members : std::vector<Member>())
         origins.push_back(path + "." + member.key + "=" + member.value.where.origin());
     for (const auto& inner : declaration->inner) collect(*inner, origins);
+  }
+}
+
+void collect(const ConfigSchema& schema, std::map<std::string, std::string>& places) {
+  for (const auto& declaration : schema.record().declarations) {
+    const std::string path = schema.record().path_of(declaration->key);
+    if (declaration->given) places[path] = declaration->where.text();
+    for (const auto& inner : declaration->inner) collect(*inner, places);
+    const bool names = declaration->kind == Declaration::Kind::periods || declaration->kind == Declaration::Kind::named;
+    for (std::size_t i = 0; names && declaration->node && i < declaration->node->members.size(); ++i)
+      places[path + "." + declaration->node->members[i].key] = declaration->node->members[i].where.text();
+    if (declaration->kind == Declaration::Kind::groups)
+      for (const auto& inner : declaration->inner) places[inner->record().path] = inner->record().where.text();
   }
 }
 
@@ -87,6 +101,12 @@ std::vector<std::string> origins_of(const ConfigSchema& schema) {
   std::vector<std::string> origins;
   collect(schema, origins);
   return origins;
+}
+
+std::map<std::string, std::string> places_of(const ConfigSchema& schema) {
+  std::map<std::string, std::string> places;
+  collect(schema, places);
+  return places;
 }
 
 }  // namespace stiefel

@@ -1,6 +1,7 @@
 // Writes what was read: every key with its effective value, and the origin of each.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -20,5 +21,8 @@ bool affects_results(const std::string& key);
 
 /// "key=file:line", "key=command line" or "key=default" for each value of resolved_yaml().
 std::vector<std::string> origins_of(const ConfigSchema& schema);
+
+/// "file:line:column" or "command line" of every key that was given.
+std::map<std::string, std::string> places_of(const ConfigSchema& schema);
 
 }  // namespace stiefel

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "sdk/require.hpp"
+
 namespace stiefel::conformance {
 
 namespace {
@@ -11,30 +13,40 @@ constexpr Index input_size = 2;
 
 template <class S> class Sums final : public GradientSink<S> {
  public:
-  Sums(const std::vector<MapSpec>& maps, const Layout& layout, Index cell_first, Index cell_count, bool want_blocks)
-      : dtheta_(layout.size()),
-        blocks_(want_blocks ? layout.part(dtheta_.data(), cell_first, cell_count) : Blocks<S>()) {
+  Sums(const std::vector<MapSpec>& maps, const Parameters& p, bool want_blocks, long (*allocations)())
+      : dtheta_(p.layout),
+        blocks_(want_blocks ? dtheta_.part(p.cell_first, p.cell_count) : Blocks<S>()),
+        allocations_(allocations) {
     for (const MapSpec& m : maps) dW_.push_back(Matrix<S>::Zero(m.rows, m.cols));
   }
   void map(Index first, Index count, CMat<S> X, CMat<S> dY) override {
-    STIEFEL_ASSERT(X.cols() == dY.cols() && first >= 0 && first + count <= Index(dW_.size()));
+    const long before = allocations_ ? allocations_() : 0;
+    require(first >= 0 && count > 0 && first + count <= Index(dW_.size()),
+            "sink.map is given the maps {} to {}, but maps() lists {}", first, first + count - 1, dW_.size());
+    require(X.cols() == dY.cols(), "sink.map is given {} columns of operands and {} of gradients", X.cols(), dY.cols());
     Index row = 0;
     for (Index k = first; k < first + count; ++k) {
       Matrix<S>& dW = dW_[std::size_t(k)];
-      STIEFEL_ASSERT(row + dW.rows() <= dY.rows() && X.rows() == dW.cols());
+      require(row + dW.rows() <= dY.rows() && X.rows() == dW.cols(),
+              "sink.map is given operands of {} rows and gradients of {} for a map of {} × {}", X.rows(), dY.rows(),
+              dW.rows(), dW.cols());
       dW += dY.middleRows(row, dW.rows()) * X.transpose();
       row += dW.rows();
     }
-    STIEFEL_ASSERT(row == dY.rows());
+    require(row == dY.rows(), "sink.map is given gradients of {} rows for maps of {}", dY.rows(), row);
+    if (allocations_) own_allocations_ += allocations_() - before;
   }
   Blocks<S> blocks() override { return blocks_; }
   const Matrix<S>& matrix(Index map) const { return dW_[std::size_t(map)]; }
-  const Guarded<S>& numbers() const { return dtheta_; }
+  const GuardedBlocks<S>& numbers() const { return dtheta_; }
+  long own_allocations() const { return own_allocations_; }
 
  private:
   std::vector<Matrix<S>> dW_;
-  Guarded<S> dtheta_;
+  GuardedBlocks<S> dtheta_;
   Blocks<S> blocks_;
+  long (*allocations_)();
+  long own_allocations_ = 0;
 };
 
 }  // namespace
@@ -51,15 +63,13 @@ CellNetwork<S>::CellNetwork(const Subject& subject, CheckReport& report, CellCon
 template <class S> void CellNetwork<S>::make_parameters(std::uint64_t seed) {
   Parameters& p = parameters_;
   const Index rows = cell_->input_rows();
-  p.layout.add("input.", {{"V", rows * input_size, rows, input_size}, {"b", rows}});
+  p.layout.add("input.", {{"weight", rows * input_size, rows, input_size}, {"bias", rows}});
   p.map_first = p.layout.count();
-  for (std::size_t k = 0; k < maps_.size(); ++k)
-    p.layout.add("recurrent.", {{maps_[k].name.empty() ? "W" : maps_[k].name, maps_[k].rows * maps_[k].cols,
-                                 maps_[k].rows, maps_[k].cols}});
+  for (const MapSpec& m : maps_)
+    p.layout.add(m.name.empty() ? "recurrent." : "recurrent." + m.name + ".", {{"W", m.rows * m.cols, m.rows, m.cols}});
   p.cell_first = p.layout.count();
   const std::vector<BlockSpec> own = cell_->blocks();
-  check_blocks(report_, own);
-  p.layout.add("cell.", own);
+  p.layout.add("", own);
   p.cell_count = Index(own.size());
   p.state = p.layout.count();
   p.layout.add("", {{"initial_state", cell_->state_rows()}});
@@ -76,16 +86,23 @@ template <class S> void CellNetwork<S>::make_parameters(std::uint64_t seed) {
     normal(k, 1 / std::sqrt(double(std::max<Index>(1, p.layout.block(k).cols))));
   normal(p.state, 0.5);
   // What the cell writes itself, a little away from it so that no gradient vanishes.
-  Guarded<S> values(p.layout.size());
+  GuardedBlocks<S> values(p.layout);
   Rng initialise(seed, "initialise");
-  cell_->initialise(p.layout.part(values.data(), p.cell_first, p.cell_count), initialise);
+  cell_->initialise(values.part(p.cell_first, p.cell_count), initialise);
   Guarded<S> bias(rows);
   cell_->initialise_bias(bias.span());
-  report_.require("memory", values.intact() && bias.intact(), "initialise or initialise_bias wrote outside its blocks");
+  report_.demand("memory", values.intact() && bias.intact(), "initialise or initialise_bias wrote outside its blocks");
   for (Index i = 0; i < rows; ++i) theta[1][std::size_t(i)] += double(bias.data()[i]);
   for (Index b = p.cell_first; b < p.state; ++b)
     for (std::size_t i = 0; i < theta[b].size(); ++i)
-      theta[b][i] = double(values.data()[p.layout.offset(b) + Index(i)]) + std::round(512 * rng.normal()) / 4096;
+      theta[b][i] = double(values.all()[b][i]) + std::round(512 * rng.normal()) / 4096;
+}
+
+template <class S> std::vector<double> CellNetwork<S>::after_step() const {
+  GuardedBlocks<S> theta(parameters_.layout, parameters_.numbers);
+  subject_.call("after_step", [&] { cell_->after_step(theta.part(parameters_.cell_first, parameters_.cell_count)); });
+  report_.demand("memory", theta.intact(), "after_step wrote outside the cell's blocks");
+  return theta.numbers();
 }
 
 template <class S> Problem CellNetwork<S>::problem(std::uint64_t seed) const {
@@ -113,14 +130,14 @@ template <class S> struct CellNetwork<S>::SliceRun {
   const Problem& problem;
   const std::vector<Index>& sequences;
   const PlainMaps<S>& maps;
-  const Guarded<S>& theta;
+  const GuardedBlocks<S>& theta;
   Index columns;
   std::vector<Piece> pieces;
   Panel<S> dstate;
 
   SliceRun(const CellNetwork& network, const Subject& subject, CheckReport& report, const Problem& problem,
            const std::vector<Index>& sequences, const std::vector<Index>& chunks, const PlainMaps<S>& maps,
-           const Guarded<S>& theta)
+           const GuardedBlocks<S>& theta)
       : network(network),
         subject(subject),
         report(report),
@@ -141,10 +158,10 @@ template <class S> struct CellNetwork<S>::SliceRun {
       pieces.push_back({first,
                         here,
                         {},
-                        Panel<S>(cell.saved_rows(), (here + 1) * columns, S(sentinel)),
+                        Panel<S>(cell.saved_rows(), (here + 1) * columns, S(guard_value)),
                         Panel<S>(cell.delta_rows(), all),
                         Panel<S>(cell.output_rows(), read ? all : 0, S(0)),
-                        Panel<S>(cell.output_rows(), all, S(sentinel))});
+                        Panel<S>(cell.output_rows(), all, S(guard_value))});
       for (Index t = first; t < first + here; ++t)
         pieces.back().active.push_back(std::count_if(sequences.begin(), sequences.end(),
                                                      [&](Index b) { return problem.lengths[std::size_t(b)] > t; }));
@@ -153,30 +170,25 @@ template <class S> struct CellNetwork<S>::SliceRun {
   }
 
   Chunk<S> chunk(Piece& piece) {
-    Chunk<S> c;
-    c.first = piece.first;
-    c.steps = piece.steps;
-    c.columns = columns;
-    c.active = piece.active.data();
-    const auto point = [](auto& view, auto&& at) { new (&view) Mat<S>(at); };
-    point(c.saved, piece.saved.whole());
-    point(c.delta, piece.delta.whole());
-    point(c.dstate, dstate.whole());
-    point(c.dhidden, piece.dhidden.whole());
-    c.message_clip = S(problem.message_clip);
-    return c;
+    const Cell<S>& cell = network.cell();
+    return {.first = piece.first,
+            .steps = piece.steps,
+            .columns = columns,
+            .active = piece.active.data(),
+            .saved = piece.saved.whole(),
+            .delta = piece.delta.whole(),
+            .dstate = dstate.whole(),
+            .dhidden = piece.dhidden.whole(),
+            .output_in_state = cell.output_in_state(),
+            .message_clip = S(problem.message_clip)};
   }
-  CBlocks<S> cell_theta() const {
-    return network.parameters().layout.part(theta.data(), network.parameters().cell_first,
-                                            network.parameters().cell_count);
-  }
-  CBlocks<S> all_theta() const { return network.parameters().layout.all(theta.data()); }
+  CBlocks<S> cell_theta() const { return theta.part(network.parameters().cell_first, network.parameters().cell_count); }
+  CBlocks<S> all_theta() const { return theta.all(); }
 
   void enter(std::size_t number) {
     const Cell<S>& cell = network.cell();
     Chunk<S> c = chunk(pieces[number]);
-    const Mat<S> before = c.at(-1);
-    Mat<S> state = rows_of(before, cell.state_row(), cell.state_rows());
+    Mat<S> state = rows_of(c.saved, cell.state_row(), cell.state_rows()).leftCols(c.active[0]);
     if (number == 0) {
       state.colwise() = as_vector(all_theta()[network.parameters().state]);
     } else {
@@ -207,10 +219,10 @@ template <class S> struct CellNetwork<S>::SliceRun {
       enter(number);
       Piece& piece = pieces[number];
       Chunk<S> c = chunk(piece);
-      call("forward", [&](Scratch<S>& scratch) { cell.forward(c, maps, cell_theta(), scratch); });
+      outcome.forward_allocations +=
+          call("forward", [&](Scratch<S>& scratch) { cell.forward(c, maps, cell_theta(), scratch); });
       check_untouched(piece, "forward");
-      outcome.kink_distance = std::min(
-          outcome.kink_distance, subject.call("kink_distance", [&] { return cell.kink_distance(c, cell_theta()); }));
+      for (Index t = 0; t < c.steps; ++t) check_written(c, t);
       for (Index t = 0; t < c.steps; ++t) read(c, t, outcome);
     }
   }
@@ -223,7 +235,9 @@ template <class S> struct CellNetwork<S>::SliceRun {
       if (problem.perturbed_step == c.first + t && problem.perturbed_column == b)
         value(problem.perturbed_row) += problem.perturbation;
       outcome.outputs[step].col(b) = value;
-      if (problem.readout[step].cols() > 0) outcome.loss += value.dot(problem.readout[step].col(b));
+      if (problem.readout[step].cols() == 0) continue;
+      outcome.loss += value.dot(problem.readout[step].col(b));
+      outcome.terms += value.cwiseAbs().dot(problem.readout[step].col(b).cwiseAbs());
     }
   }
 
@@ -240,17 +254,18 @@ template <class S> struct CellNetwork<S>::SliceRun {
       for (Index t = 0; t < c.steps; ++t)
         piece.delta.columns(t * columns, piece.active[std::size_t(t)]).setConstant(std::numeric_limits<S>::quiet_NaN());
       const Matrix<S> kept = piece.saved.read();
-      call("backward",
-           [&](Scratch<S>& scratch) { cell.backward(c, piece.doutput.read(), maps, cell_theta(), sums, scratch); });
-      report.require("memory", (kept.array() == piece.saved.read().array()).all(),
-                     "backward changed the saved numbers");
+      outcome.backward_allocations += call("backward", [&](Scratch<S>& scratch) {
+        cell.backward(c, piece.doutput.read(), maps, cell_theta(), sums, scratch);
+      });
+      report.demand("memory", (kept.array() == piece.saved.read().array()).all(), "backward changed the saved numbers");
       check_untouched(piece, "backward");
       collect(piece, outcome);
     }
     const Blocks<double> gradient = network.parameters().layout.all(outcome.gradient.data());
     for (Index j = 0; j < columns; ++j)
       as_vector(gradient[network.parameters().state]) += dstate.read().col(j).template cast<double>();
-    report.require("memory", dstate.intact(), "backward wrote outside dstate");
+    outcome.backward_allocations -= sums.own_allocations();
+    report.demand("memory", dstate.intact(), "backward wrote outside dstate");
   }
   // The gradients of V, b and h_t of a chunk.
   void collect(Piece& piece, PassResult& outcome) {
@@ -262,6 +277,11 @@ template <class S> struct CellNetwork<S>::SliceRun {
         const Index b = sequences[std::size_t(j)];
         const Eigen::VectorXd d =
             piece.delta.read().col(t * columns + j).head(cell.input_rows()).template cast<double>();
+        if (!d.allFinite())
+          report.demand("finite", false,
+                        fmt::format("backward leaves NaN, Inf or nothing in the first {} rows of chunk.delta, where "
+                                    "the gradient of V x + b belongs; is input_rows() right?",
+                                    cell.input_rows()));
         outcome.largest_delta = std::max(outcome.largest_delta, d.template lpNorm<Eigen::Infinity>());
         dV += d * problem.inputs[std::size_t(piece.first + t)].col(b).transpose();
         as_vector(gradient[1]) += d;
@@ -270,41 +290,57 @@ template <class S> struct CellNetwork<S>::SliceRun {
       }
   }
 
-  template <class F> void call(const char* verb, F&& f) {
+  /// Returns the number of allocations, which is 0 where they are not counted.
+  template <class F> long call(const char* verb, F&& f) {
+    const auto allocations = [this] { return subject.counts_allocations() ? subject.settings.allocations() : 0; };
+    long before = 0, after = 0;
     Guarded<S> memory(subject.call("scratch", [&] { return network.cell().scratch(columns); }),
                       std::numeric_limits<S>::quiet_NaN());
     Scratch<S> scratch(memory.span());
-    subject.call(verb, [&] { f(scratch); });
-    report.require("memory", memory.intact(), std::string(verb) + " wrote outside its scratch");
-    report.require("memory", theta.intact(), std::string(verb) + " wrote outside θ");
+    subject.call(verb, [&] {
+      before = allocations();
+      f(scratch);
+      after = allocations();
+    });
+    report.demand("memory", memory.intact(), std::string(verb) + " wrote outside its scratch");
+    report.demand("memory", theta.intact(), std::string(verb) + " wrote outside θ");
+    return after - before;
+  }
+  void check_written(const Chunk<S>& c, Index t) {
+    const Cell<S>& cell = network.cell();
+    const CMat<S> saved = c.at(t);
+    const auto written = [&](Index first, Index rows) {
+      return (saved.middleRows(first, rows).array() != S(guard_value)).all();
+    };
+    report.demand("memory", written(cell.output_row(), cell.output_rows()),
+                  "forward does not write all of the output rows, output_row() and output_rows()");
+    report.demand("memory", written(cell.state_row(), cell.state_rows()),
+                  "forward does not write all of the state rows, state_row() and state_rows()");
   }
   // Columns of sequences that have ended, and the rows between the columns.
   void check_untouched(Piece& piece, const char* verb) {
     bool kept = piece.saved.intact() && piece.delta.intact() && piece.doutput.intact() && piece.dhidden.intact();
     for (Index t = 0; t < piece.steps; ++t) {
       const Index active = piece.active[std::size_t(t)], ended = columns - active;
-      kept = kept && (piece.saved.read((t + 1) * columns + active, ended).array() == S(sentinel)).all();
+      kept = kept && (piece.saved.read((t + 1) * columns + active, ended).array() == S(guard_value)).all();
       kept = kept && (piece.delta.read(t * columns + active, ended).array() == S(0)).all();
-      kept = kept && (piece.dhidden.read(t * columns + active, ended).array() == S(sentinel)).all();
+      kept = kept && (piece.dhidden.read(t * columns + active, ended).array() == S(guard_value)).all();
     }
-    report.require("memory", kept,
-                   std::string(verb) + " wrote to columns of sequences that have ended, or outside its panels");
+    report.demand("memory", kept,
+                  std::string(verb) + " wrote to columns of sequences that have ended, or outside its panels");
   }
 };
 
 template <class S> PassResult CellNetwork<S>::run(const Problem& problem, const Cut& cut, bool backward,
                                                   const Subject& subject, CheckReport& report) const {
   const Parameters& p = parameters_;
-  Guarded<S> theta(p.layout.size());
-  std::copy(p.numbers.begin(), p.numbers.end(), theta.data());
+  const GuardedBlocks<S> theta(p.layout, p.numbers);
   std::vector<Matrix<S>> matrices;
   for (std::size_t k = 0; k < maps_.size(); ++k)
-    matrices.push_back(as_matrix(std::span<const S>(p.layout.all(theta.data())[p.map_first + Index(k)]), maps_[k].rows,
-                                 maps_[k].cols));
+    matrices.push_back(as_matrix(theta.all()[p.map_first + Index(k)], maps_[k].rows, maps_[k].cols));
   const PlainMaps<S> maps(std::move(matrices));
 
   PassResult outcome;
-  outcome.kink_distance = std::numeric_limits<double>::infinity();
   outcome.outputs.assign(std::size_t(problem.steps), Real::Zero(cell_->output_rows(), Index(problem.lengths.size())));
   outcome.dhidden = outcome.outputs;
   outcome.gradient.assign(p.numbers.size(), 0);
@@ -312,16 +348,15 @@ template <class S> PassResult CellNetwork<S>::run(const Problem& problem, const 
     SliceRun slice(*this, subject, report, problem, sequences, cut.chunks, maps, theta);
     slice.forward(outcome);
     if (!backward) continue;
-    Sums<S> sums(maps_, p.layout, p.cell_first, p.cell_count, problem.want_blocks);
+    Sums<S> sums(maps_, p, problem.want_blocks, subject.settings.allocations);
     slice.backward(sums, outcome);
-    report.require("memory", sums.numbers().intact(), "backward wrote outside the gradients of the cell's blocks");
+    report.demand("memory", sums.numbers().intact(), "backward wrote outside the gradients of the cell's blocks");
     const Blocks<double> gradient = p.layout.all(outcome.gradient.data());
     for (Index k = p.map_first; k < p.cell_first; ++k)
       as_matrix(gradient[k], p.layout.block(k).rows, p.layout.block(k).cols) +=
           sums.matrix(k - p.map_first).template cast<double>();
     for (Index b = p.cell_first; b < p.state; ++b)
-      for (std::size_t i = 0; i < gradient[b].size(); ++i)
-        gradient[b][i] += double(sums.numbers().data()[p.layout.offset(b) + Index(i)]);
+      for (std::size_t i = 0; i < gradient[b].size(); ++i) gradient[b][i] += double(sums.numbers().all()[b][i]);
   }
   return outcome;
 }

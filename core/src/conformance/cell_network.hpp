@@ -1,8 +1,8 @@
 // A small network around a cell, with plain matrices for its maps: everything that a gradient check needs and nothing
 // else.
 //
-//   z_t = V x_t + b,  the cell over chunks and slices,  L = Σ_t ⟨C_t, output_t⟩ + …   with random C: every output
-//   matters.
+//   z_t = V x_t + b,  the cell over chunks and slices,  L = Σ_t ⟨C_t, output_t⟩ + …   C random, so every
+//   output matters.
 #pragma once
 
 #include "conformance/directions.hpp"
@@ -33,7 +33,8 @@ struct Problem {
   double perturbation = 0;
 };
 
-/// All that may be differentiated, as named blocks: input.V, input.b, recurrent.<map>, cell.<block>, initial_state.
+/// All that may be differentiated, named as in a run with dense maps: input.weight, input.bias, recurrent.<map>.W, the
+/// cell's blocks, initial_state.
 struct Parameters {
   Layout layout;
   std::vector<double> numbers;
@@ -41,7 +42,8 @@ struct Parameters {
 };
 
 struct PassResult {
-  double loss = 0, kink_distance = 0;
+  double loss = 0, terms = 0;  // and Σ |C_t · output_t|
+  long forward_allocations = 0, backward_allocations = 0;
   std::vector<Real> outputs;     // per step: output_rows × sequences, 0 after the end
   std::vector<double> gradient;  // of Parameters
   std::vector<Real> dhidden;     // per step
@@ -56,7 +58,10 @@ template <class S> class CellNetwork {
   const std::vector<MapSpec>& maps() const { return maps_; }
   const Parameters& parameters() const { return parameters_; }
   Parameters& parameters() { return parameters_; }
+  const Subject& subject() const { return subject_; }
   Problem problem(std::uint64_t seed) const;
+  /// The parameters after the cell's after_step().
+  std::vector<double> after_step() const;
 
   PassResult run(const Problem& problem, const Cut& cut, bool backward) const {
     return run(problem, cut, backward, subject_, report_);

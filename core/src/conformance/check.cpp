@@ -67,16 +67,6 @@ void check_documented(const ConfigSchema& schema, CheckReport& report) {
 
 }  // namespace
 
-void check_blocks(CheckReport& report, const std::vector<BlockSpec>& blocks) {
-  std::set<std::string> names;
-  report.require("blocks", true, "");
-  for (const BlockSpec& block : blocks) {
-    const std::string fault = block_fault(block);
-    report.require("blocks", fault.empty(), fault);
-    report.require("blocks", names.insert(block.name).second, fmt::format("two blocks are named `{}`", block.name));
-  }
-}
-
 void check_options(const Subject& subject, CheckReport& report, const Registry& registry) {
   attempt(subject, report, "options", [&] {
     const Entry& entry = subject.entry;
@@ -111,20 +101,24 @@ CheckReport check_method(const Registry& registry, const Entry& entry, const Che
   subject.enter("options");
   subject.options =
       subject.call("describe", [&] { return ReadOptions(registry, entry, tree_of(settings.options)).choice; }).options;
-  check_options(subject, report, registry);
-  switch (entry.role) {
-    case Role::parametrisation:
-      check_parametrisation(subject, report);
-      break;
-    case Role::cell:
-      check_cell(subject, report);
-      break;
-    case Role::task:
-      check_task(subject, report);
-      break;
-    case Role::optimizer:
-      check_optimizer(subject, report);
-      break;
+  if (const std::string rivals = registry.rivals_of(entry); !rivals.empty()) report.remark("name", rivals);
+  try {
+    check_options(subject, report, registry);
+    switch (entry.role) {
+      case Role::parametrisation:
+        check_parametrisation(subject, report);
+        break;
+      case Role::cell:
+        check_cell(subject, report);
+        break;
+      case Role::task:
+        check_task(subject, report);
+        break;
+      case Role::optimizer:
+        check_optimizer(subject, report);
+        break;
+    }
+  } catch (const Stopped&) {  // the report says why
   }
   return report;
 }

@@ -17,7 +17,8 @@ struct CheckSettings {
   std::vector<std::string> scalars = {"float32", "float64"};
   std::uint64_t seed = 0;  // only this one; 0: several
   std::string data_directory;
-  Index rows = 0, cols = 0;  // of a parametrisation, complex ones counted once; 0: several
+  Index rows = 0, cols = 0;         // of a parametrisation, complex ones counted once; 0: several
+  long (*allocations)() = nullptr;  // of the calling thread so far; null: they are not counted
 };
 
 /// Where a check is, so that another process can report a call that never returns. Texts end with 0.
@@ -29,7 +30,8 @@ struct Progress {
   bool done = false;
 };
 
-/// Runs every check of the method's role. Failures are in the report; throws Error only if `options` cannot be read.
+/// Runs every check of the method's role, up to a failure that makes the others meaningless. Failures are in the report;
+/// throws Error only if `options` cannot be read.
 STIEFEL_API CheckReport check_method(const Registry& registry, const Entry& entry, const CheckSettings& settings,
                                      Progress& progress);
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace stiefel::conformance {
 
@@ -116,28 +115,6 @@ double slope(std::span<const double> block, std::span<const double> gradient, co
     V.set(d.j, c, unit * a);
   }
   return as_vector(std::span<const double>(velocity)).dot(as_vector(gradient));
-}
-
-double derivative(const std::function<double(double)>& f, double step) {
-  constexpr int levels = 5;
-  double table[levels][levels], best = std::numeric_limits<double>::quiet_NaN(),
-                                error = std::numeric_limits<double>::infinity();
-  for (int i = 0; i < levels; ++i, step /= 2) {
-    table[i][0] = (f(step) - f(-step)) / (2 * step);
-    double factor = 1;
-    for (int j = 1; j <= i; ++j) {
-      factor *= 4;
-      table[i][j] = (factor * table[i][j - 1] - table[i - 1][j - 1]) / (factor - 1);
-      const double estimate =
-          std::max(std::abs(table[i][j] - table[i][j - 1]), std::abs(table[i][j] - table[i - 1][j - 1]));
-      if (!(estimate <= error)) continue;
-      error = estimate;
-      best = table[i][j];
-    }
-    // Rounding grows while the step shrinks: no better entry comes once the newest one has become clearly worse.
-    if (i > 1 && std::abs(table[i][i] - table[i - 1][i - 1]) >= 2 * error) break;
-  }
-  return best;
 }
 
 void scatter(Blocks<double> theta, const std::vector<BlockSpec>& blocks, double amount, Rng& rng) {

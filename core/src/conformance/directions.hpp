@@ -2,7 +2,6 @@
 // unitary one.
 #pragma once
 
-#include <functional>
 #include <vector>
 
 #include <stiefel/parametrisation.hpp>
@@ -26,10 +25,6 @@ STIEFEL_API void move(std::span<double> block, const BlockSpec& spec, const Dire
 /// d/dt at 0 of a function of θ whose gradient is given.
 STIEFEL_API double slope(std::span<const double> block, std::span<const double> gradient, const BlockSpec& spec,
                          const Direction& direction);
-
-/// f′(0) by central differences, extrapolated (Ridders 1982): steps halve from `step`, the entry with the least
-/// estimated error is taken.
-STIEFEL_API double derivative(const std::function<double(double)>& f, double step);
 
 /// Every block moved a random way, as an optimizer might: flat ones by `amount` times their root mean square, others
 /// along the manifold.

@@ -2,6 +2,8 @@
 // double.
 #pragma once
 
+#include <functional>
+
 #include "conformance/directions.hpp"
 #include "conformance/memory.hpp"
 #include "conformance/subject.hpp"
@@ -19,7 +21,8 @@ template <class S> class MapProbe {
         report_(report),
         map_(subject.create<Parametrisation<S>>(shape)),
         blocks_(subject.call("blocks", [&] { return map_->blocks(); })),
-        theta_(make_layout()) {}
+        layout_(layout_of(blocks_)),
+        theta_(layout_) {}
 
   const Shape shape;
   Parametrisation<S>& map() const { return *map_; }
@@ -28,20 +31,20 @@ template <class S> class MapProbe {
   const Subject& subject() const { return subject_; }
 
   void initialise(std::uint64_t seed) {
-    std::fill_n(theta_.data(), theta_.size(), S(0));
+    theta_.fill(0);
     Rng rng(seed, "initialise");
-    subject_.call("initialise", [&] { map_->initialise(layout_.all(theta_.data()), rng); });
+    subject_.call("initialise", [&] { map_->initialise(theta_.all(), rng); });
     keep("initialise", "θ", theta_.intact());
   }
-  std::vector<double> theta() const { return {theta_.data(), theta_.data() + theta_.size()}; }
-  void set_theta(const std::vector<double>& values) { std::copy(values.begin(), values.end(), theta_.data()); }
-  CBlocks<S> parameters() const { return layout_.all(theta_.data()); }
+  std::vector<double> theta() const { return theta_.numbers(); }
+  void set_theta(const std::vector<double>& values) { theta_.set(values); }
+  CBlocks<S> parameters() const { return theta_.all(); }
 
   void refresh() {
     subject_.call("refresh", [&] { map_->refresh(parameters()); });
   }
   void after_step() {
-    subject_.call("after_step", [&] { map_->after_step(layout_.all(theta_.data())); });
+    subject_.call("after_step", [&] { map_->after_step(theta_.all()); });
     keep("after_step", "θ", theta_.intact());
   }
 
@@ -75,10 +78,10 @@ template <class S> class MapProbe {
   }
   /// dθ + the gradient of the sum.
   std::vector<double> finish(const Guarded<S>& sum, const std::vector<double>& before = {}) {
-    Guarded<S> dtheta = gradient_buffer(before);
-    subject_.call("finish", [&] { map_->finish(parameters(), sum.span(), layout_.all(dtheta.data())); });
-    keep("finish", "dθ", dtheta.intact());
-    return {dtheta.data(), dtheta.data() + dtheta.size()};
+    GuardedBlocks<S> dtheta = gradient_buffer(before);
+    subject_.call("finish", [&] { map_->finish(parameters(), sum.span(), dtheta.all()); });
+    keep("finish", "block of dθ", dtheta.intact());
+    return dtheta.numbers();
   }
   /// ∂⟨dY, W X⟩/∂θ at the θ of the last refresh.
   std::vector<double> gradient(const Real& X, const Real& dY) {
@@ -87,31 +90,30 @@ template <class S> class MapProbe {
     return finish(total);
   }
   double penalty(std::vector<double>* gradient = nullptr) {
-    Guarded<S> dtheta = gradient_buffer({});
-    const double value =
-        subject_.call("penalty", [&] { return map_->penalty(parameters(), layout_.all(dtheta.data())); });
-    keep("penalty", "dθ", dtheta.intact());
-    if (gradient) gradient->assign(dtheta.data(), dtheta.data() + dtheta.size());
+    GuardedBlocks<S> dtheta(layout_);
+    const double value = subject_.call("penalty", [&] { return map_->penalty(parameters(), dtheta.all()); });
+    keep("penalty", "block of dθ", dtheta.intact());
+    if (gradient) *gradient = dtheta.numbers();
     return value;
   }
   Index scratch_size(Index columns) const {
     return subject_.call("scratch", [&] { return map_->scratch(columns); });
   }
-  Guarded<S> gradient_buffer(const std::vector<double>& before) const {
-    Guarded<S> dtheta(layout_.size());
-    std::copy(before.begin(), before.end(), dtheta.data());
-    return dtheta;
+  GuardedBlocks<S> gradient_buffer(const std::vector<double>& before = {}) const {
+    return before.empty() ? GuardedBlocks<S>(layout_) : GuardedBlocks<S>(layout_, before);
   }
 
   /// Reported under "memory".
   void keep(const char* verb, const char* what, bool intact) const {
-    report_.require("memory", intact, std::string(verb) + " wrote outside the " + what + " that it was given");
+    report_.demand("memory", intact, std::string(verb) + " wrote outside the " + what + " that it was given");
   }
 
  private:
-  Index make_layout() {
-    layout_.add("", blocks_);
-    return layout_.size();
+  /// Named as those of a cell's only map.
+  static Layout layout_of(const std::vector<BlockSpec>& blocks) {
+    Layout layout;
+    layout.add("recurrent.", blocks);
+    return layout;
   }
 
   using Product = void (Parametrisation<S>::*)(CMat<S>, Mat<S>, Scratch<S>&) const;
@@ -135,7 +137,7 @@ template <class S> class MapProbe {
   std::unique_ptr<Parametrisation<S>> map_;
   std::vector<BlockSpec> blocks_;
   Layout layout_;
-  Guarded<S> theta_;
+  GuardedBlocks<S> theta_;
 };
 
 /// Rounding that sums of n terms may show, with room for chains of reflections and solves.
@@ -144,17 +146,23 @@ template <class S> double rounding(Index n) {
 }
 
 /// Gradients block by block.
-void compare_gradients(Comparison& comparison, const std::vector<BlockSpec>& blocks, Index block,
-                       std::span<const double> got, std::span<const double> expected);
+void compare_gradients(Comparison& comparison, const Layout& layout, Index block, const std::vector<double>& got,
+                       const std::vector<double>& expected);
+
+/// Rounding error of each block of a gradient, measured: `gradient(c)` is that at cX, in which it is linear, so that it
+/// differs from c·gradient(1) by rounding alone.
+std::vector<double> gradient_rounding(const Layout& layout, const std::function<std::vector<double>(double)>& gradient);
 
 // Parts of check_parametrisation, each for one object at one seed.
-/// False if W has NaN or Inf: nothing else can then be checked.
-template <class S> bool check_identities(MapProbe<S>& probe, CheckReport& report, std::uint64_t seed);
+template <class S> void check_identities(MapProbe<S>& probe, CheckReport& report, std::uint64_t seed);
+template <class S> void check_reads(MapProbe<S>& probe, CheckReport& report, std::uint64_t seed);
+template <class S> void check_allocation(MapProbe<S>& probe, CheckReport& report, std::uint64_t seed);
 template <class S> void check_claim(MapProbe<S>& probe, CheckReport& report, std::uint64_t seed);
 template <class S> void check_sums(MapProbe<S>& probe, CheckReport& report, std::uint64_t seed);
 template <class S> void check_state(MapProbe<S>& probe, CheckReport& report, std::uint64_t seed);
 template <class S> void check_spectrum(MapProbe<S>& probe, CheckReport& report);
-template <class S> void check_threads(MapProbe<S>& probe, CheckReport& report, std::uint64_t seed);
+/// `thorough`: also with calls that are stopped midway by others.
+template <class S> void check_threads(MapProbe<S>& probe, CheckReport& report, std::uint64_t seed, bool thorough);
 void check_differences(MapProbe<double>& probe, CheckReport& report, std::uint64_t seed);
 void check_float_gradient(MapProbe<float>& single, MapProbe<double>& reference, CheckReport& report,
                           std::uint64_t seed);

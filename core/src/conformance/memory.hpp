@@ -1,44 +1,69 @@
-// Memory that detects writes where there should be none: numbers with sentinels before, after and between the columns.
+// Memory with guards: numbers before, after and between those that a plugin may use. A write beyond them is seen in the
+// guards, a read in results that change with the numbers that the guards hold.
 #pragma once
 
 #include <algorithm>
+#include <boost/align/aligned_allocator.hpp>
 #include <cmath>
 #include <vector>
 
 #include <stiefel/matrix.hpp>
 #include <stiefel/random.hpp>
+#include "engine/parameters.hpp"
 
 namespace stiefel::conformance {
 
-/// Finite, so that a product with zero stays zero; exact in both scalars.
-inline constexpr double sentinel = -1234567.;
+/// What guards hold. Finite, so that a product with zero stays zero; exact in both scalars.
+inline thread_local double guard_value = -1234567;
 
+/// Other guards while it lives.
+class OtherGuards {
+ public:
+  OtherGuards() { guard_value = 7654321; }
+  ~OtherGuards() { guard_value = before_; }
+  OtherGuards(const OtherGuards&) = delete;
+  OtherGuards& operator=(const OtherGuards&) = delete;
+
+ private:
+  double before_ = guard_value;
+};
+
+/// Numbers around a block of that size: a wrong split of it most often ends within another such size.
+inline Index margin_of(Index size) { return (std::clamp<Index>(size, 1, 1024) + 63) / 64 * 64; }
+
+/// Aligned alike, so that products of the same numbers have the same bits.
 template <class S> class Guarded {
  public:
-  explicit Guarded(Index size, S fill = 0) : memory_(std::size_t(size + 2 * margin), S(sentinel)), size_(size) {
-    std::fill_n(memory_.begin() + margin, size, fill);
+  explicit Guarded(Index size, S fill = 0)
+      : guard_(S(guard_value)),
+        margin_(margin_of(size)),
+        memory_(std::size_t(size + 2 * margin_), guard_),
+        size_(size) {
+    std::fill_n(data(), size, fill);
   }
-  S* data() { return memory_.data() + margin; }
-  const S* data() const { return memory_.data() + margin; }
+  S* data() { return memory_.data() + margin_; }
+  const S* data() const { return memory_.data() + margin_; }
   Index size() const { return size_; }
   std::span<S> span() { return {data(), std::size_t(size_)}; }
   std::span<const S> span() const { return {data(), std::size_t(size_)}; }
+  S guard() const { return guard_; }
   bool intact() const {
-    const auto kept = [](S x) { return x == S(sentinel); };
-    return std::all_of(memory_.begin(), memory_.begin() + margin, kept) &&
-           std::all_of(memory_.end() - margin, memory_.end(), kept);
+    const auto kept = [this](S x) { return x == guard_; };
+    return std::all_of(memory_.begin(), memory_.begin() + margin_, kept) &&
+           std::all_of(memory_.end() - margin_, memory_.end(), kept);
   }
 
  private:
-  static constexpr Index margin = 64;
-  std::vector<S> memory_;
+  S guard_;
+  Index margin_;
+  std::vector<S, boost::alignment::aligned_allocator<S, 64>> memory_;
   Index size_;
 };
 
 /// A matrix whose columns do not touch each other.
 template <class S> class Panel {
  public:
-  Panel(Index rows, Index cols, S fill = 0) : memory_((rows + gap) * cols, S(sentinel)), rows_(rows), cols_(cols) {
+  Panel(Index rows, Index cols, S fill = 0) : memory_((rows + gap) * cols, S(guard_value)), rows_(rows), cols_(cols) {
     whole().setConstant(fill);
   }
   template <class D> explicit Panel(const Eigen::MatrixBase<D>& values) : Panel(values.rows(), values.cols()) {
@@ -53,15 +78,62 @@ template <class S> class Panel {
   CMat<S> read(Index first, Index count) const {
     return cmat(memory_.data() + first * (rows_ + gap), rows_, count, rows_ + gap);
   }
+  S guard() const { return memory_.guard(); }
   bool intact() const {
     const auto gaps = cmat(memory_.data() + rows_, gap, cols_, rows_ + gap);
-    return memory_.intact() && (gaps.array() == S(sentinel)).all();
+    return memory_.intact() && (gaps.array() == guard()).all();
   }
 
  private:
   static constexpr Index gap = 3;
   Guarded<S> memory_;
   Index rows_, cols_;
+};
+
+/// The numbers of a layout, which outlives them, with guards around every block. Numbers go in and out in double.
+template <class S> class GuardedBlocks {
+ public:
+  explicit GuardedBlocks(const Layout& layout)
+      : layout_(&layout), gap_(gap_of(layout)), memory_(layout.size() + gap_ * layout.count(), S(guard_value)) {
+    fill(0);
+  }
+  GuardedBlocks(const Layout& layout, const std::vector<double>& numbers) : GuardedBlocks(layout) { set(numbers); }
+
+  Blocks<S> all() { return layout_->all(memory_.data(), gap_); }
+  CBlocks<S> all() const { return layout_->all(memory_.data(), gap_); }
+  Blocks<S> part(Index first, Index count) { return layout_->part(memory_.data(), first, count, gap_); }
+  CBlocks<S> part(Index first, Index count) const { return layout_->part(memory_.data(), first, count, gap_); }
+
+  void fill(S number) {
+    for (Index b = 0; b < layout_->count(); ++b) std::ranges::fill(all()[b], number);
+  }
+  void set(const std::vector<double>& numbers) {
+    for (Index b = 0; b < layout_->count(); ++b)
+      std::ranges::transform(layout_->all(numbers.data())[b], all()[b].begin(), [](double x) { return S(x); });
+  }
+  std::vector<double> numbers() const {
+    std::vector<double> values;
+    for (Index b = 0; b < layout_->count(); ++b) values.insert(values.end(), all()[b].begin(), all()[b].end());
+    return values;
+  }
+  bool intact() const {
+    bool kept = memory_.intact();
+    for (Index b = 0; kept && b < layout_->count(); ++b)
+      kept = std::all_of(all()[b].data() + all()[b].size(), all()[b].data() + all()[b].size() + gap_,
+                         [this](S x) { return x == memory_.guard(); });
+    return kept;
+  }
+
+ private:
+  static Index gap_of(const Layout& layout) {
+    Index largest = 0;
+    for (const BlockSpec& block : layout.blocks()) largest = std::max(largest, block.size);
+    return margin_of(largest);
+  }
+
+  const Layout* layout_;
+  Index gap_;
+  Guarded<S> memory_;
 };
 
 /// Independent normal entries, rounded to 1/4096: exact in both scalars, and so are their simple combinations.

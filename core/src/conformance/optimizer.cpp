@@ -1,10 +1,13 @@
 // The checks of an optimizer: what it does at rest, in a bowl, on a manifold, after a restart, and in threads.
 #include <fmt/format.h>
+#include <iterator>
+#include <optional>
 #include <thread>
 
 #include <stiefel/optimizer.hpp>
 
 #include "conformance/directions.hpp"
+#include "conformance/interleaved.hpp"
 #include "conformance/memory.hpp"
 #include "conformance/subject.hpp"
 #include "engine/parameters.hpp"
@@ -77,7 +80,7 @@ template <class S> class Bowl {
   }
   void step(Index b, double rate, const Guarded<S>& g) {
     subject_.call("step", [&] { optimizer_->step(b, rate, theta_[std::size_t(b)].span(), g.span()); });
-    report_.require("memory", theta_[std::size_t(b)].intact(), "step wrote outside the θ of its block");
+    report_.demand("memory", theta_[std::size_t(b)].intact(), "step wrote outside the θ of its block");
   }
   void step_all(double rate, double scale = 1, Index noise = 0) {
     for (Index b = 0; b < layout_.count(); ++b) step(b, rate, gradient(b, scale, noise));
@@ -161,28 +164,66 @@ template <class S> void check_extremes(const Subject& subject, CheckReport& repo
     for (int k = 1; k <= 3; ++k) bowl.step_all(1e-8, scale, k);
     for (std::size_t b = 0; b < bowl.blocks().size(); ++b) {
       const std::vector<double> numbers = bowl.numbers(Index(b));
-      report.require("finite", std::all_of(numbers.begin(), numbers.end(), [](double x) { return std::isfinite(x); }),
-                     fmt::format("gradients of {:g} made block `{}` NaN or Inf", scale, bowl.blocks()[b].name));
+      report.demand("finite", std::all_of(numbers.begin(), numbers.end(), [](double x) { return std::isfinite(x); }),
+                    fmt::format("gradients of {:g} made block `{}` NaN or Inf", scale, bowl.blocks()[b].name));
     }
   }
 }
 
+// A counter that was forgotten shows when its period comes round, and a state that is saved for a while only shows
+// later: so each is saved again, and followed for many steps.
 template <class S> void check_restart(const Subject& subject, CheckReport& report, std::uint64_t seed) {
-  Bowl<S> first(subject, report, seed), second(subject, report, seed);
-  for (Index k = 1; k <= 5; ++k) first.step_all(0.05, 1, k);
-  MemoryArchive saved;
-  subject.call("serialise", [&] { first.optimizer().serialise(saved); });
-  MemoryArchive load(saved.items());
-  subject.call("serialise", [&] { second.optimizer().serialise(load); });
-  report.require("save and continue", load.unread().empty(), "serialise() does not read everything that it writes");
-  second.theta() = first.theta();
-  for (Index k = 6; k <= 10; ++k) {
+  constexpr Index saves[] = {5, 505}, last = 1010;
+  Bowl<S> first(subject, report, seed);
+  std::optional<Bowl<S>> second;
+  Index saved_at = 0;
+  for (Index k = 1; k <= last; ++k) {
     first.step_all(0.05, 1, k);
-    second.step_all(0.05, 1, k);
+    if (second) {
+      second->step_all(0.05, 1, k);
+      Comparison comparison;
+      second->compare(comparison, first);
+      if (!report.measure(
+              "save and continue", comparison, 0, "same bits as never stopped",
+              fmt::format("saved and restored after step {}, another θ after step {}: serialise() must save "
+                          "all moments and counters",
+                          saved_at, k)))
+        return;
+    }
+    if (std::ranges::find(saves, k) == std::end(saves)) continue;
+    MemoryArchive saved;
+    subject.call("serialise", [&] { first.optimizer().serialise(saved); });
+    second.emplace(subject, report, seed);
+    MemoryArchive load(saved.items());
+    subject.call("serialise", [&] { second->optimizer().serialise(load); });
+    report.require("save and continue", load.unread().empty(), "serialise() does not read everything that it writes");
+    second->theta() = first.theta();
+    saved_at = k;
   }
-  Comparison comparison;
-  second.compare(comparison, first);
-  report.measure("save and continue", comparison, 0, "same bits as never stopped");
+}
+
+template <class S> void check_step_reads(const Subject& subject, CheckReport& report, std::uint64_t seed) {
+  const auto steps = [&] {
+    Bowl<S> bowl(subject, report, seed);
+    for (Index k = 1; k <= 5; ++k) bowl.step_all(0.05, 1, k);
+    std::vector<std::vector<double>> numbers;
+    for (std::size_t b = 0; b < bowl.blocks().size(); ++b) numbers.push_back(bowl.numbers(Index(b)));
+    return numbers;
+  };
+  const auto here = steps();
+  const OtherGuards others;
+  report.demand("memory", steps() == here, "step reads outside θ or the gradient of its block");
+}
+
+template <class S> void check_step_allocation(const Subject& subject, CheckReport& report, std::uint64_t seed) {
+  Bowl<S> bowl(subject, report, seed);
+  for (std::size_t b = 0; b < bowl.blocks().size(); ++b) {
+    if (bowl.blocks()[b].manifold != Manifold::flat) continue;
+    const Guarded<S> gradient = bowl.gradient(Index(b));
+    require_no_allocation(report, "step", subject.allocations("step", [&] {
+      bowl.optimizer().step(Index(b), 0.01, bowl.theta()[b].span(), gradient.span());
+    }));
+  }
 }
 
 template <class S> void check_blocks_apart(const Subject& subject, CheckReport& report, std::uint64_t seed) {
@@ -210,11 +251,42 @@ template <class S> void check_blocks_apart(const Subject& subject, CheckReport& 
     }
     for (const std::string& fault : faults) report.require("threads", fault.empty(), fault);
   }
+  constexpr const char* shared = "the state of different blocks must not share anything that step() changes";
   Comparison order, threads;
   reversed.compare(order, serial);
-  report.measure("blocks apart", order, 0, "the order of the blocks does not matter");
+  report.measure("blocks apart", order, 0, "the order of the blocks does not matter", shared);
   parallel.compare(threads, serial);
-  report.measure("threads", threads, 0, "blocks moved at once, same bits as in turn");
+  report.measure("threads", threads, 0, "blocks moved at once, same bits as in turn", shared);
+
+  if (count < 2) return;
+  Bowl<S> stopped(subject, report, seed), in_turn(subject, report, seed);
+  struct Steps {
+    Index block;
+    Guarded<S> gradient;
+    Index taken = 0;
+    std::string fault = {};
+  };
+  Steps one{0, stopped.gradient(0)}, other{1, stopped.gradient(1)};
+  const auto step = [&](Steps& steps) {
+    if (!steps.fault.empty()) return;
+    try {
+      guarded("step", subject.entry.name, subject.file, [&] {
+        stopped.optimizer().step(steps.block, 1e-4, stopped.theta()[std::size_t(steps.block)].span(),
+                                 steps.gradient.span());
+      });
+      ++steps.taken;
+    } catch (const std::exception& e) {
+      steps.fault = e.what();
+    }
+  };
+  interleave([&] { step(one); }, [&] { step(other); });
+  Comparison interleaved;
+  for (const Steps* steps : {&one, &other}) {
+    report.require("threads", steps->fault.empty(), steps->fault);
+    for (Index k = 0; k < steps->taken; ++k) in_turn.step(steps->block, 1e-4, steps->gradient);
+  }
+  stopped.compare(interleaved, in_turn);
+  report.measure("threads", interleaved, 0, "stopped midway by a step of another block, same bits as in turn", shared);
 }
 
 void check_optimizer_scalars(const Subject& subject, CheckReport& report, std::uint64_t seed) {
@@ -236,7 +308,11 @@ template <class S> void check_optimizer_as(const Subject& subject, CheckReport& 
   report.at({scalar_name<S>, "", seed});
   attempt(subject, report, "blocks", [&] {
     Bowl<S> bowl(subject, report, seed);
-    report.require("blocks", !bowl.blocks().empty(), "moves() is false for every manifold");
+    report.demand("blocks", !bowl.blocks().empty(), "moves() is false for every manifold");
+  });
+  attempt(subject, report, "memory", [&] { check_step_reads<S>(subject, report, seed); });
+  attempt(subject, report, "allocation", [&] {
+    if (subject.counts_allocations()) check_step_allocation<S>(subject, report, seed);
   });
   attempt(subject, report, "zero gradient", [&] { check_rest<S>(subject, report, seed); });
   attempt(subject, report, "quadratic bowl", [&] { check_bowl<S>(subject, report, seed); });

@@ -55,29 +55,30 @@ std::string shape_text(Shape shape) {
 }
 
 template <class S> void check_start(MapProbe<S>& probe, CheckReport& report, std::uint64_t seed) {
-  check_blocks(report, probe.blocks());
-  report.require("blocks", probe.map().rows() == probe.shape.rows && probe.map().cols() == probe.shape.cols,
-                 "rows() and cols() differ from the Shape that the map was made for");
+  report.demand("blocks", probe.map().rows() == probe.shape.rows && probe.map().cols() == probe.shape.cols,
+                "rows() and cols() differ from the Shape that the map was made for");
   probe.initialise(seed);
   const std::vector<double> theta = probe.theta();
   probe.initialise(seed);
   const bool finite = std::all_of(theta.begin(), theta.end(), [](double x) { return std::isfinite(x); });
-  report.require("initialise", finite, "θ has NaN or Inf");
-  report.require("initialise", probe.theta() == theta, "the same random stream gave a different θ");
+  report.demand("initialise", finite, "θ has NaN or Inf");
+  report.demand("initialise", probe.theta() == theta,
+                "the same random stream gave a different θ: draw all random numbers from the Rng that is passed");
   probe.refresh();
 }
 
 // Every check for one scalar at the initial θ and at a θ that an optimizer may have reached.
-template <class S> void check_map_as(const Subject& subject, CheckReport& report, Shape shape, std::uint64_t seed) {
+template <class S>
+void check_map_as(const Subject& subject, CheckReport& report, Shape shape, std::uint64_t seed, bool thorough) {
   report.at({scalar_name<S>, shape_text(shape), seed});
   std::optional<MapProbe<S>> made;
   attempt(subject, report, "blocks", [&] {
     made.emplace(subject, report, shape);
     check_start(*made, report, seed);
   });
-  if (!made) return;
   MapProbe<S>& probe = *made;
   const std::vector<double> initial = probe.theta();
+  attempt(subject, report, "memory", [&] { check_reads(probe, report, seed); });
   for (const double amount : {0., 0.2}) {
     Rng rng(seed, "scatter");
     std::vector<double> theta = initial;
@@ -93,15 +94,16 @@ template <class S> void check_map_as(const Subject& subject, CheckReport& report
         check();
       });
     };
-    bool sound = false;
-    one("apply is W", [&] { sound = check_identities(probe, report, seed); });
-    if (!sound) return;
+    one("apply is W", [&] { check_identities(probe, report, seed); });
     one("claim", [&] { check_claim(probe, report, seed); });
     one("additive", [&] { check_sums(probe, report, seed); });
     one("spectrum", [&] { check_spectrum(probe, report); });
-    one("threads", [&] { check_threads(probe, report, seed); });
+    one("threads", [&] { check_threads(probe, report, seed, thorough); });
     if constexpr (std::is_same_v<S, double>) one("gradient", [&] { check_differences(probe, report, seed); });
   }
+  attempt(subject, report, "allocation", [&] {
+    if (subject.counts_allocations()) check_allocation(probe, report, seed);
+  });
   attempt(subject, report, "refresh", [&] {
     probe.set_theta(initial);
     probe.refresh();
@@ -109,9 +111,9 @@ template <class S> void check_map_as(const Subject& subject, CheckReport& report
   });
 }
 
-void check_shape(const Subject& subject, CheckReport& report, Shape shape, std::uint64_t seed) {
-  if (subject.wants<float>()) check_map_as<float>(subject, report, shape, seed);
-  if (subject.wants<double>()) check_map_as<double>(subject, report, shape, seed);
+void check_shape(const Subject& subject, CheckReport& report, Shape shape, std::uint64_t seed, bool thorough) {
+  if (subject.wants<float>()) check_map_as<float>(subject, report, shape, seed, thorough);
+  if (subject.wants<double>()) check_map_as<double>(subject, report, shape, seed, thorough);
   if (!subject.wants<float>() || !subject.wants<double>()) return;
   report.at({"", shape_text(shape), seed});
   attempt(subject, report, "float as double", [&] {
@@ -126,28 +128,24 @@ void check_shape(const Subject& subject, CheckReport& report, Shape shape, std::
 }  // namespace
 
 void check_parametrisation(const Subject& subject, CheckReport& report) {
-  subject.enter("shapes");
   Shapes shapes;
-  try {
-    shapes = find_shapes(subject, subject.complex());
-  } catch (const std::exception& e) {
-    report.fail("shapes", e.what());
-    return;
-  }
+  attempt(subject, report, "shapes", [&] { shapes = find_shapes(subject, subject.complex()); });
   report.require("memory", true, "");
   const std::size_t needed = subject.settings.rows > 0 ? 1 : shapes_needed;
-  report.require("shapes", shapes.accepted.size() >= needed,
-                 fmt::format("{} of the tried sizes were accepted, but {} are needed (--shape ROWSxCOLUMNS requests "
-                             "one); the last refusal: {}",
-                             shapes.accepted.size(), needed, shapes.refusal));
+  report.demand("shapes", shapes.accepted.size() >= needed,
+                fmt::format("{} of the tried sizes were accepted, but {} are needed (--shape ROWSxCOLUMNS requests "
+                            "one); the last refusal: {}",
+                            shapes.accepted.size(), needed, shapes.refusal));
   std::string tried;
   for (const auto* list : {&shapes.accepted, &shapes.rectangular})
     for (const Shape shape : *list) tried += (tried.empty() ? "" : ", ") + shape_text(shape);
   report.note("shapes", tried);
-  for (const Shape shape : shapes.accepted)
-    for (const std::uint64_t seed : subject.seeds(shape.rows > 16 ? 1 : 2)) check_shape(subject, report, shape, seed);
+  const std::size_t count = shapes.accepted.size();
+  for (std::size_t i = 0; i < count; ++i)
+    for (const std::uint64_t seed : subject.seeds(shapes.accepted[i].rows > 16 ? 1 : 2))
+      check_shape(subject, report, shapes.accepted[i], seed, i == count / 2 || i + 1 == count);
   for (const Shape shape : shapes.rectangular)
-    for (const std::uint64_t seed : subject.seeds(1)) check_shape(subject, report, shape, seed);
+    for (const std::uint64_t seed : subject.seeds(1)) check_shape(subject, report, shape, seed, false);
 }
 
 }  // namespace stiefel::conformance

@@ -3,6 +3,7 @@
 #include <set>
 #include <thread>
 
+#include "conformance/interleaved.hpp"
 #include "conformance/map_probe.hpp"
 #include "host/memory_archive.hpp"
 
@@ -11,10 +12,10 @@ namespace stiefel::conformance {
 namespace {
 
 void require_same_bits(CheckReport& report, std::string_view check, const Real& got, const Real& expected,
-                       const std::string& sentence) {
+                       const std::string& sentence, const std::string& hint) {
   Comparison comparison;
   comparison.matrices("W", got, expected);
-  report.measure(check, comparison, 0, sentence);
+  report.measure(check, comparison, 0, sentence, hint);
 }
 
 struct Names final : Recorder {
@@ -26,18 +27,20 @@ struct Names final : Recorder {
   }
 };
 
+constexpr const char* unclean = "refresh() must compute W from θ and what serialise() saves alone";
+
 template <class S> void check_refresh(MapProbe<S>& probe, CheckReport& report, Rng& rng) {
   const std::vector<double> theta = probe.theta();
   const Real W = probe.matrix();
   probe.refresh();
-  require_same_bits(report, "refresh", probe.matrix(), W, "the same W twice");
+  require_same_bits(report, "refresh", probe.matrix(), W, "the same W twice", unclean);
   std::vector<double> elsewhere = theta;
   scatter(probe.layout().all(elsewhere.data()), probe.blocks(), 0.3, rng);
   probe.set_theta(elsewhere);
   probe.refresh();
   probe.set_theta(theta);
   probe.refresh();
-  require_same_bits(report, "refresh", probe.matrix(), W, "W has no memory of an earlier θ");
+  require_same_bits(report, "refresh", probe.matrix(), W, "W has no memory of an earlier θ", unclean);
 }
 
 // after_step() brings θ back to where it belongs: doing so twice is doing it once, and at the initial θ it does nothing
@@ -61,6 +64,8 @@ template <class S> void check_after_step(MapProbe<S>& probe, CheckReport& report
     report.note("after_step", fmt::format("a projection: it moves W by up to {:.2g} after a step", kept.largest()));
 }
 
+constexpr const char* state_lost = "serialise() must save and restore everything that θ does not determine";
+
 /// A hundred and twenty steps must not tell a map from its loaded copy: a counter that was forgotten shows when its
 /// period comes round.
 template <class S> void follow_both(MapProbe<S>& probe, MapProbe<S>& copy, CheckReport& report) {
@@ -75,12 +80,12 @@ template <class S> void follow_both(MapProbe<S>& probe, MapProbe<S>& copy, Check
     }
     const bool same = probe.theta() == copy.theta();
     report.require("save and load", same,
-                   fmt::format("after_step() number {} after loading moves θ differently", step + 1));
+                   fmt::format("after_step() number {} after loading moves θ differently; {}", step + 1, state_lost));
     if (!same) break;
   }
   copy.refresh();
   probe.refresh();
-  require_same_bits(report, "save and load", copy.matrix(), probe.matrix(), "W many steps after loading");
+  require_same_bits(report, "save and load", copy.matrix(), probe.matrix(), "W many steps after loading", state_lost);
   probe.set_theta(start);
   probe.refresh();
 }
@@ -95,7 +100,8 @@ template <class S> void check_map_archive(MapProbe<S>& probe, CheckReport& repor
   report.require("save and load", load.unread().empty(), "serialise() does not read everything that it writes");
   copy.set_theta(probe.theta());
   copy.refresh();
-  require_same_bits(report, "save and load", copy.matrix(), probe.matrix(), "W of a new object that was loaded");
+  require_same_bits(report, "save and load", copy.matrix(), probe.matrix(), "W of a new object that was loaded",
+                    state_lost);
   MemoryArchive resaved;
   subject.call("serialise", [&] { copy.map().serialise(resaved); });
   report.require("save and load", resaved.items() == saved.items(), "saving what was loaded gives different bytes");
@@ -122,7 +128,7 @@ template <class S> void check_state(MapProbe<S>& probe, CheckReport& report, std
   probe.set_theta(moved);
   probe.refresh();
   check_after_step(probe, report, false);
-  report.require("after_step", probe.matrix().allFinite(), "W has NaN or Inf after a step");
+  report.demand("after_step", probe.matrix().allFinite(), "W has NaN or Inf after a step");
   check_claim(probe, report, seed);
   check_map_archive(probe, report, true);
 
@@ -145,6 +151,7 @@ template <class S> struct Work {
   Panel<S> X, dY, Y, dX;
   Guarded<S> memory, sum;
   std::string fault;
+  bool same = true;
 
   Work(const MapProbe<S>& probe, Index columns, Rng& rng)
       : X(random_matrix(rng, probe.map().cols(), columns)),
@@ -162,50 +169,129 @@ template <class S> struct Work {
     map.apply_adjoint(dY.read(), dX.whole(), second);
     map.accumulate(X.read(), dY.read(), sum.span(), third);
   }
-  void run_often(const MapProbe<S>& probe) {
+  void compare(const Work& expected, Comparison& comparison) const {
+    comparison.matrices("apply", Y.read(), expected.Y.read());
+    comparison.matrices("apply_adjoint", dX.read(), expected.dX.read());
+    for (Index k = 0; k < sum.size(); ++k)
+      comparison.add("accumulate", k, double(sum.data()[k]), double(expected.sum.data()[k]));
+  }
+  /// Runs until the numbers are not those expected, and keeps the wrong ones.
+  void repeat(const MapProbe<S>& probe, const Work& expected, int times) {
     const Subject& subject = probe.subject();
     try {
       guarded("apply, apply_adjoint or accumulate", subject.entry.name, subject.file, [&] {
-        for (int repeat = 0; repeat < 50; ++repeat) run(probe.map());
+        for (int k = 0; k < times && same; ++k) {
+          run(probe.map());
+          same = Y.read() == expected.Y.read() && dX.read() == expected.dX.read() &&
+                 std::ranges::equal(sum.span(), expected.sum.span());
+        }
       });
     } catch (const std::exception& e) {
       fault = e.what();
+      same = false;
     }
   }
 };
 
+template <class S>
+void require_same(CheckReport& report, const Work<S>& got, const Work<S>& expected, const char* note) {
+  report.require("threads", got.fault.empty(), got.fault);
+  if (!got.fault.empty()) return;
+  Comparison comparison;
+  got.compare(expected, comparison);
+  report.measure("threads", comparison, 0, note, "a const function changes a member or a static variable, a race");
+}
+
 }  // namespace
 
-template <class S> void check_threads(MapProbe<S>& probe, CheckReport& report, std::uint64_t seed) {
-  constexpr int threads = 4;
+template <class S> void check_threads(MapProbe<S>& probe, CheckReport& report, std::uint64_t seed, bool thorough) {
+  constexpr int threads = 4, repeats = 50;
   constexpr Index columns = 6;
   Rng rng(seed, "threads");
   std::vector<Work<S>> serial;
   for (int i = 0; i < threads; ++i) serial.emplace_back(probe, columns, rng);
-  std::vector<Work<S>> parallel = serial;
+  std::vector<Work<S>> parallel = serial, interleaved(serial.begin(), serial.begin() + 2);
   probe.subject().call("apply, apply_adjoint, accumulate", [&] {
     for (Work<S>& w : serial) w.run(probe.map());
   });
   {
     std::vector<std::jthread> pool;
-    for (Work<S>& w : parallel) pool.emplace_back([&w, &probe] { w.run_often(probe); });
+    for (std::size_t i = 0; i < threads; ++i)
+      pool.emplace_back([&, i] { parallel[i].repeat(probe, serial[i], repeats); });
   }
-  for (int i = 0; i < threads; ++i) {
-    const Work<S>&got = parallel[std::size_t(i)], &expected = serial[std::size_t(i)];
-    report.require("threads", got.fault.empty(), got.fault);
-    if (!got.fault.empty()) continue;
-    Comparison comparison;
-    comparison.matrices("apply", got.Y.read(), expected.Y.read());
-    comparison.matrices("apply_adjoint", got.dX.read(), expected.dX.read());
-    for (Index k = 0; k < got.sum.size(); ++k)
-      comparison.add("accumulate", k, double(got.sum.data()[k]), double(expected.sum.data()[k]));
-    report.measure("threads", comparison, 0, "four at once, same bits as one");
+  for (std::size_t i = 0; i < threads; ++i)
+    require_same(report, parallel[i], serial[i], "four at once, same bits as one");
+  if (!thorough) return;
+  interleave([&] { interleaved[0].repeat(probe, serial[0], 1); }, [&] { interleaved[1].repeat(probe, serial[1], 1); });
+  for (std::size_t i = 0; i < 2; ++i)
+    require_same(report, interleaved[i], serial[i], "stopped midway by another thread, same bits as alone");
+}
+
+template <class S> void check_reads(MapProbe<S>& probe, CheckReport& report, std::uint64_t seed) {
+  constexpr Index columns = 5;
+  struct Results {
+    Real Y, dX;
+    std::vector<double> sum, gradient;
+    double penalty;
+  };
+  const auto results = [&](MapProbe<S>& map) {
+    Rng rng(seed, "reads");
+    const Real X = random_matrix(rng, map.map().cols(), columns), dY = random_matrix(rng, map.map().rows(), columns);
+    Guarded<S> sum = map.sum();
+    map.accumulate(X, dY, sum);
+    return Results{
+        map.apply(X), map.adjoint(dY), {sum.data(), sum.data() + sum.size()}, map.finish(sum), map.penalty()};
+  };
+  const Results here = results(probe);
+  const OtherGuards others;
+  MapProbe<S> twin(probe.subject(), report, probe.shape);
+  twin.set_theta(probe.theta());
+  twin.refresh();
+  const Results there = results(twin);
+  const auto same = [&](const char* verb, const char* what, bool holds) {
+    report.demand(
+        "memory", holds,
+        fmt::format("the result of {} depends on numbers outside {}: an index or a size is wrong", verb, what));
+  };
+  const auto bits = [](const auto& a, const auto& b) {
+    return std::ranges::equal(std::span(a.data(), std::size_t(a.size())), std::span(b.data(), std::size_t(b.size())),
+                              [](double x, double y) { return x == y || (x != x && y != y); });
+  };
+  same("refresh or apply", "θ and X", bits(here.Y, there.Y));
+  same("apply_adjoint", "dY", bits(here.dX, there.dX));
+  same("accumulate", "X and dY", bits(here.sum, there.sum));
+  same("finish", "θ and the sum", bits(here.gradient, there.gradient));
+  same("penalty", "θ", here.penalty == there.penalty || here.penalty != here.penalty);
+}
+
+template <class S> void check_allocation(MapProbe<S>& probe, CheckReport& report, std::uint64_t seed) {
+  const Parametrisation<S>& map = probe.map();
+  for (const Index columns : {1, 6, 33}) {
+    Rng rng(seed, "allocation");
+    Work<S> work(probe, columns, rng);
+    Guarded<S> more(probe.scratch_size(columns) + std::max(map.rows(), map.cols()) * columns);
+    const auto count = [&](const char* verb, auto&& f) {
+      require_no_allocation(report, verb, probe.subject().allocations(verb, [&] {
+        Scratch<S> scratch(more.span());
+        f(scratch);
+      }));
+    };
+    count("apply", [&](auto& scratch) { map.apply(work.X.read(), work.Y.whole(), scratch); });
+    count("apply_adjoint", [&](auto& scratch) { map.apply_adjoint(work.dY.read(), work.dX.whole(), scratch); });
+    count("add", [&](auto& scratch) { map.add(work.X.read(), work.Y.whole(), scratch); });
+    count("add_adjoint", [&](auto& scratch) { map.add_adjoint(work.dY.read(), work.dX.whole(), scratch); });
+    count("accumulate",
+          [&](auto& scratch) { map.accumulate(work.X.read(), work.dY.read(), work.sum.span(), scratch); });
   }
 }
 
 template void check_state<float>(MapProbe<float>&, CheckReport&, std::uint64_t);
 template void check_state<double>(MapProbe<double>&, CheckReport&, std::uint64_t);
-template void check_threads<float>(MapProbe<float>&, CheckReport&, std::uint64_t);
-template void check_threads<double>(MapProbe<double>&, CheckReport&, std::uint64_t);
+template void check_threads<float>(MapProbe<float>&, CheckReport&, std::uint64_t, bool);
+template void check_threads<double>(MapProbe<double>&, CheckReport&, std::uint64_t, bool);
+template void check_reads<float>(MapProbe<float>&, CheckReport&, std::uint64_t);
+template void check_reads<double>(MapProbe<double>&, CheckReport&, std::uint64_t);
+template void check_allocation<float>(MapProbe<float>&, CheckReport&, std::uint64_t);
+template void check_allocation<double>(MapProbe<double>&, CheckReport&, std::uint64_t);
 
 }  // namespace stiefel::conformance

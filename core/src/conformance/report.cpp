@@ -28,11 +28,28 @@ void Comparison::add(std::string_view block, Index index, double got, double exp
   const Mismatch entry{std::string(), index, got, expected};
   const double d = difference(entry);
   largest_ = std::max(largest_, d);
+  ++entries_;
+  got_got_ += got * got;
+  got_expected_ += got * expected;
+  expected_expected_ += expected * expected;
   if (std::isfinite(expected)) scale_ = std::max(scale_, std::abs(expected));
   if (d == 0 || (worst_.size() == worst_entries && d <= difference(worst_.back()))) return;
   if (worst_.size() == worst_entries) worst_.pop_back();
   const auto place = std::find_if(worst_.begin(), worst_.end(), [&](const Mismatch& m) { return difference(m) < d; });
   worst_.insert(place, entry)->block = block;
+}
+
+std::string Comparison::likely_cause() const {
+  if (!(expected_expected_ > 0)) return {};
+  if (got_got_ == 0) return "every entry is 0: is it ever added?";
+  const double both = got_got_ * expected_expected_;
+  if (!(both - got_expected_ * got_expected_ <= 1e-6 * both)) return {};
+  const double ratio = got_expected_ / expected_expected_;
+  const auto is = [&](double value) { return std::abs(ratio - value) <= 1e-3 * std::abs(value); };
+  if (is(-1)) return "got = −expected: check the sign";
+  for (const double factor : {2., 0.5, -2., -0.5})
+    if (is(factor)) return fmt::format("got = {:g} × expected: check for a factor of 2", factor);
+  return entries_ < 3 || is(1) ? "" : fmt::format("got = {:.4g} × expected: check for a missing factor", ratio);
 }
 
 Line& CheckReport::line(std::string_view check) {
@@ -45,27 +62,64 @@ Line& CheckReport::line(std::string_view check) {
   return lines_.back();
 }
 
-void CheckReport::measure(std::string_view check, double figure, double bound, const std::vector<Mismatch>& worst,
+bool CheckReport::measure(std::string_view check, double figure, double bound, const std::vector<Mismatch>& worst,
                           const std::string& note) {
   Line& l = line(check);
   const bool passes = figure <= bound;
-  if (l.state == Line::skipped) l = Line{l.check, Line::passed, 0, -1, now_, "", {}};
-  if (l.state == Line::failed && passes) return;
+  if (l.state == Line::skipped) replace(l, {.bound = -1, .at = now_});
+  if (l.state == Line::failed && passes) return true;
   const auto excess = [](double f, double b) {
     return f <= b && b == 0 ? 0. : std::isnan(f) ? std::numeric_limits<double>::infinity() : f / b;
   };
   const bool first = l.bound < 0;
   const bool turns = l.state == Line::passed && !passes;
-  if (!first && !turns && excess(figure, bound) <= excess(l.figure, l.bound)) return;
-  l = Line{l.check, passes ? Line::passed : Line::failed,    figure, bound, now_,
-           note,    passes ? std::vector<Mismatch>() : worst};
+  if (!first && !turns && excess(figure, bound) <= excess(l.figure, l.bound)) return passes;
+  replace(l, {.state = passes ? Line::passed : Line::failed,
+              .figure = figure,
+              .bound = bound,
+              .at = now_,
+              .note = note,
+              .worst = passes ? std::vector<Mismatch>() : worst});
+  return passes;
+}
+
+bool CheckReport::measure(std::string_view check, const Comparison& comparison, double bound, const std::string& note,
+                          const std::string& hint) {
+  std::string more;
+  if (!(comparison.largest() <= bound)) more = hint.empty() ? comparison.likely_cause() : hint;
+  return measure(check, comparison.largest(), bound, comparison.worst(),
+                 note + (note.empty() || more.empty() ? "" : "; ") + more);
 }
 
 void CheckReport::require(std::string_view check, bool holds, const std::string& sentence) {
   Line& l = line(check);
-  if (l.state == Line::skipped) l = Line{l.check, Line::passed, 0, -1, now_, "", {}};
+  if (l.state == Line::skipped) replace(l, {.bound = -1, .at = now_});
   if (holds || l.state == Line::failed) return;
-  l = Line{l.check, Line::failed, 0, -1, now_, sentence, {}};
+  replace(l, {.state = Line::failed, .bound = -1, .at = now_, .note = sentence});
+}
+
+void CheckReport::replace(Line& line, Line found) {
+  found.check = line.check;
+  found.entries = line.entries;
+  found.dropped = line.dropped;
+  line = std::move(found);
+}
+
+void CheckReport::stop() {
+  stopped_ = true;
+  throw Stopped();
+}
+
+void CheckReport::count(std::string_view check, Index entries, Index dropped) {
+  Line& l = line(check);
+  l.entries += entries;
+  l.dropped += dropped;
+}
+
+void CheckReport::remark(std::string_view check, const std::string& sentence) {
+  Line& l = line(check);
+  l.state = Line::remark;
+  l.note = sentence;
 }
 
 void CheckReport::skip(std::string_view check, const std::string& why) {
@@ -88,10 +142,13 @@ bool CheckReport::passed() const {
 std::string CheckReport::text(const std::string& command) const {
   std::string text = fmt::format("{} ({}) of {}\n", method_, role_, file_);
   for (const Line& l : lines_) {
-    const char* state = l.state == Line::passed ? "ok  " : l.state == Line::failed ? "FAIL" : "skip";
+    constexpr const char* states[] = {"ok  ", "FAIL", "skip", "note"};
+    const char* state = states[l.state];
     text += fmt::format("  {} {:<22}", state, l.check);
     if (l.bound >= 0) text += fmt::format(" worst {:.2g}, allowed {:.2g}", l.figure, l.bound);
     if (!l.note.empty()) text += (l.bound >= 0 ? "; " : " ") + l.note;
+    if (l.dropped > 0)
+      text += fmt::format("; {} of {} entries dropped: no difference quotient converged", l.dropped, l.entries);
     const std::string where = describe(l.at);
     if ((l.bound >= 0 || l.state == Line::failed) && !where.empty()) text += " (" + where + ")";
     text += "\n";
@@ -107,7 +164,9 @@ std::string CheckReport::text(const std::string& command) const {
     return std::count_if(lines_.begin(), lines_.end(), [&](const Line& l) { return l.state == s; });
   };
   text += passed() ? fmt::format("  passed: {} checks, {} skipped\n", count(Line::passed), count(Line::skipped))
-                   : fmt::format("  FAILED: {} of {} checks\n", count(Line::failed), lines_.size());
+                   : fmt::format("  FAILED: {} of {} checks{}\n", count(Line::failed),
+                                 count(Line::passed) + count(Line::failed) + count(Line::skipped),
+                                 stopped_ ? "; the rest cannot be run before this is corrected" : "");
   return text;
 }
 

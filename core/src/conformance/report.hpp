@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,10 +33,14 @@ class STIEFEL_API Comparison {
   /// max |expected|
   double scale() const { return scale_; }
   const std::vector<Mismatch>& worst() const { return worst_; }
+  /// What may have gone wrong if all entries are the same multiple of the expected ones, or 0; else empty.
+  std::string likely_cause() const;
 
  private:
   double largest_ = 0, scale_ = 0;
-  std::vector<Mismatch> worst_;  // largest difference first
+  Index entries_ = 0;
+  double got_got_ = 0, got_expected_ = 0, expected_expected_ = 0;  // sums of products
+  std::vector<Mismatch> worst_;                                    // largest difference first
 };
 
 /// The circumstances of a figure.
@@ -46,13 +51,19 @@ struct Case {
 };
 
 struct Line {
-  enum State { passed, failed, skipped };
-  std::string check;
+  enum State { passed, failed, skipped, remark };
+  std::string check = {};
   State state = passed;
   double figure = 0, bound = 0;  // of the worst case; bound < 0: a yes-or-no check
-  Case at;                       // of the worst case
-  std::string note;
-  std::vector<Mismatch> worst;
+  Case at = {};                  // of the worst case
+  std::string note = {};
+  std::vector<Mismatch> worst = {};
+  Index entries = 0, dropped = 0;  // of gradients, in all cases
+};
+
+/// Thrown after a failure that makes the remaining checks meaningless.
+struct STIEFEL_API Stopped final : std::exception {
+  const char* what() const noexcept override { return "the check of the method has stopped"; }
 };
 
 class STIEFEL_API CheckReport {
@@ -64,19 +75,30 @@ class STIEFEL_API CheckReport {
   void at(Case now) { now_ = std::move(now); }
   const Case& now() const { return now_; }
 
-  /// Passes when figure ≤ bound (NaN does not).
-  void measure(std::string_view check, double figure, double bound, const std::vector<Mismatch>& worst = {},
+  /// Passes when figure ≤ bound (NaN does not); returns whether it does.
+  bool measure(std::string_view check, double figure, double bound, const std::vector<Mismatch>& worst = {},
                const std::string& note = "");
-  void measure(std::string_view check, const Comparison& comparison, double bound, const std::string& note = "") {
-    measure(check, comparison.largest(), bound, comparison.worst(), note);
-  }
+  /// `hint` is added to a failure; empty: the comparison's likely cause.
+  bool measure(std::string_view check, const Comparison& comparison, double bound, const std::string& note = "",
+               const std::string& hint = "");
   /// Fails with the sentence unless it holds.
   void require(std::string_view check, bool holds, const std::string& sentence);
   void fail(std::string_view check, const std::string& sentence) { require(check, false, sentence); }
+  /// As require(), and stops the check of the method where it fails.
+  void demand(std::string_view check, bool holds, const std::string& sentence) {
+    require(check, holds, sentence);
+    if (!holds) stop();
+  }
+  /// Throws Stopped.
+  [[noreturn]] void stop();
+  /// Adds to the entries of a gradient that were compared, and to those of which no difference quotient converged.
+  void count(std::string_view check, Index entries, Index dropped);
   /// A check that does not apply; a line of the same name that was measured stays.
   void skip(std::string_view check, const std::string& why);
   /// Adds to the line that is printed when it passes.
   void note(std::string_view check, const std::string& note);
+  /// A line that neither passes nor fails.
+  void remark(std::string_view check, const std::string& sentence);
 
   bool passed() const;
   const std::vector<Line>& lines() const { return lines_; }
@@ -87,9 +109,11 @@ class STIEFEL_API CheckReport {
 
  private:
   Line& line(std::string_view check);
+  static void replace(Line& line, Line found);
   std::string method_, role_, file_;
   Case now_;
   std::vector<Line> lines_;
+  bool stopped_ = false;
 };
 
 }  // namespace stiefel::conformance

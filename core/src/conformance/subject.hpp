@@ -1,6 +1,8 @@
 // The method under test: how its objects are made, and every call into it named.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -11,6 +13,15 @@
 namespace stiefel::conformance {
 
 template <class S> constexpr const char* scalar_name = std::is_same_v<S, float> ? "float32" : "float64";
+
+/// What count() returns more than once: what is set up once, by the plugin or a library below it, does not count.
+template <class F> long repeated_allocations(F&& count) {
+  constexpr int repeats = 8;
+  std::vector<long> counts;
+  for (int k = 0; k < repeats; ++k) counts.push_back(count());
+  std::ranges::sort(counts);
+  return counts[repeats - 2];
+}
 
 class Subject {
  public:
@@ -31,6 +42,20 @@ class Subject {
   void enter(std::string_view check) const {
     write(progress_.check, check);
     ++progress_.calls;
+  }
+
+  bool counts_allocations() const { return settings.allocations != nullptr; }
+  /// Allocations in a call of f(), which calls the plugin.
+  template <class F> long allocations(const char* verb, F&& f) const {
+    return repeated_allocations([&] {
+      long before = 0, after = 0;
+      call(verb, [&] {
+        before = settings.allocations();
+        f();
+        after = settings.allocations();
+      });
+      return after - before;
+    });
   }
 
   /// An object of the role's base class, e.g. create<Cell<float>>(context).
@@ -69,18 +94,27 @@ class Subject {
   Progress& progress_;
 };
 
-/// Runs one check; an exception out of it is its failure.
+/// Runs one check; an exception out of it is its failure and the end of the method's checks.
 template <class F> void attempt(const Subject& subject, CheckReport& report, std::string_view check, F&& f) {
   subject.enter(check);
   try {
     f();
+  } catch (const Stopped&) {
+    throw;
   } catch (const std::exception& e) {
-    report.fail(check, e.what());
+    report.demand(check, false, e.what());
   }
 }
 
-/// Block names and sizes; reported under "blocks".
-void check_blocks(CheckReport& report, const std::vector<BlockSpec>& blocks);
+/// Reported under "allocation".
+inline void require_no_allocation(CheckReport& report, const char* verb, long allocations) {
+  report.require(
+      "allocation", allocations == 0,
+      fmt::format("{} allocates memory {} times in a call; take working memory from `scratch`, keep state in "
+                  "members, and write `.noalias() =` for products",
+                  verb, allocations));
+}
+
 /// Meaning, default and range of every option; reported under "options".
 void check_options(const Subject& subject, CheckReport& report, const Registry& registry);
 

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/file_name.hpp"
+#include "conformance/interleaved.hpp"
 #include "conformance/task_probe.hpp"
 
 namespace stiefel::conformance {
@@ -21,14 +22,13 @@ template <class T> void append_bytes(std::string& text, const T& number) {
 
 template <class S> void check_values(Batch<S>& batch, const TaskShape& shape, CheckReport& report) {
   const std::string fault = batch_fault(batch, shape);
-  report.require("batches", fault.empty(), fault);
-  if (!fault.empty()) return;
+  report.demand("batches", fault.empty(), fault);
   for (Index b = 0; b < batch.sequences(); ++b)
     for (Index t = 0; t < batch.length(b); ++t) {
       if (shape.input == InputKind::dense)
-        for (const S x : batch.input(t, b)) report.require("batches", std::isfinite(x), "an input is NaN or Inf");
+        for (const S x : batch.input(t, b)) report.demand("batches", std::isfinite(x), "an input is NaN or Inf");
       if (shape.labels || (shape.readout == ReadoutKind::last && t < batch.length(b) - 1)) continue;
-      for (const S x : batch.target(t, b)) report.require("batches", std::isfinite(x), "a target is NaN or Inf");
+      for (const S x : batch.target(t, b)) report.demand("batches", std::isfinite(x), "a target is NaN or Inf");
     }
 }
 
@@ -86,6 +86,30 @@ template <class S> void check_task_threads(const TaskProbe<S>& probe, CheckRepor
   }
   for (const std::string& fault : faults) report.require("threads", fault.empty(), fault);
   report.require("threads", got == expected, "batches filled by four threads differ from those filled in turn");
+
+  struct Filling {
+    Index index;
+    Batch<S> batch = {};
+    std::string fault = {};
+    bool same = true;
+  };
+  Filling one{0}, other{1};
+  const auto fill = [&](Filling& f) {
+    if (!f.same || !f.fault.empty()) return;
+    try {
+      guarded("fill", probe.subject.entry.name, probe.subject.file,
+              [&] { probe.task->fill(Split::train, f.index, f.batch); });
+      f.same = contents(f.batch, probe.shape) == expected[std::size_t(f.index)];
+    } catch (const std::exception& e) {
+      f.fault = e.what();
+    }
+  };
+  interleave([&] { fill(one); }, [&] { fill(other); });
+  for (const Filling* f : {&one, &other})
+    report.require("threads", f->same && f->fault.empty(),
+                   f->same ? f->fault
+                           : "a call of fill() that is stopped midway by another one fills another batch: a const "
+                             "function changes a member or a static variable, a race");
 }
 
 }  // namespace
@@ -112,23 +136,30 @@ template <class S> std::vector<std::string> contents(Batch<S>& batch, const Task
 }
 
 template <class S> void check_batches(const TaskProbe<S>& probe, CheckReport& report, std::uint64_t seed) {
-  report.require("batches", probe.batches(Split::train) > 0, "there is no training batch");
-  const TaskProbe<S> twin(probe.subject, seed), other(probe.subject, seed + 1000);
+  report.demand("batches", probe.batches(Split::train) > 0, "there is no training batch");
+  const TaskProbe<S> twin(probe.subject, report, seed), other(probe.subject, report, seed + 1000);
   for (const Split split : splits) {
     const Index count = probe.batches(split);
-    report.require("batches", count >= 0, fmt::format("batches({}) is {}", name_of(split), count));
+    report.demand("batches", count >= 0, fmt::format("batches({}) is {}", name_of(split), count));
     if (count <= 0) continue;
     Batch<S> dirty = probe.fill(split, count - 1);
     check_values(dirty, probe.shape, report);
     Batch<S> first = probe.fill(split, 0);
     check_values(first, probe.shape, report);
     const auto expected = contents(first, probe.shape);
+    const auto demand = [&](Batch<S> again, const char* fault) {
+      report.demand("determinism", contents(again, probe.shape) == expected,
+                    fmt::format("batch 0 of {} {}", name_of(split), fault));
+    };
+    demand(
+        probe.fill(split, 0),
+        "differs when it is filled again: fill() must be a function of seed, split and index alone; draw random "
+        "numbers from Rng(context().seed, name_of(split), index), not from std::random_device, the time or a member");
+    demand(twin.fill(split, 0),
+           "differs in another object with the same seed: the constructor must draw random numbers from "
+           "Rng(context().seed, …) alone");
     probe.fill_into(dirty, split, 0);
-    report.require("determinism", contents(dirty, probe.shape) == expected,
-                   fmt::format("batch 0 of {} depends on what the Batch held before", name_of(split)));
-    Batch<S> again = twin.fill(split, 0);
-    report.require("determinism", contents(again, probe.shape) == expected,
-                   fmt::format("batch 0 of {} of another object with the same seed differs", name_of(split)));
+    demand(dirty, "depends on what the Batch held before: resize() it first, then write all that is not 0");
     if (count < 2) continue;
     Batch<S> second = probe.fill(split, 1);
     report.require("determinism", contents(second, probe.shape) != expected,
@@ -188,11 +219,10 @@ template <class S> void check_task_as(const Subject& subject, CheckReport& repor
   report.at({scalar_name<S>, "", seed});
   std::optional<TaskProbe<S>> made;
   attempt(subject, report, "shape", [&] {
-    made.emplace(subject, seed);
+    made.emplace(subject, report, seed);
     const std::string fault = shape_fault(made->shape);
-    report.require("shape", fault.empty(), fault);
+    report.demand("shape", fault.empty(), fault);
   });
-  if (!made) return;
   attempt(subject, report, "batches", [&] { check_batches(*made, report, seed); });
   attempt(subject, report, "loss", [&] { check_loss(*made, report, seed); });
   if constexpr (std::is_same_v<S, double>) attempt(subject, report, "baseline", [&] { check_baseline(*made, report); });
@@ -205,8 +235,8 @@ template <class S> void check_task_as(const Subject& subject, CheckReport& repor
 }
 
 void check_task_scalars(const Subject& subject, CheckReport& report, std::uint64_t seed) {
-  const TaskProbe<float> single(subject, seed);
-  const TaskProbe<double> reference(subject, seed);
+  const TaskProbe<float> single(subject, report, seed);
+  const TaskProbe<double> reference(subject, report, seed);
   Batch<float> f = single.fill(Split::train, 0);
   Batch<double> d = reference.fill(Split::train, 0);
   Comparison comparison;
@@ -223,12 +253,14 @@ void check_task_scalars(const Subject& subject, CheckReport& report, std::uint64
 }  // namespace
 
 void check_task(const Subject& subject, CheckReport& report) {
+  subject.enter("create");
   try {
-    const TaskProbe<float> probe(subject, 1);
+    const TaskProbe<float> probe(subject, report, 1);
   } catch (const Error& e) {
-    if (e.code() != Exit::data) return report.fail("create", e.what());
+    report.demand("create", e.code() == Exit::data, e.what());
     return report.skip("create", e.what());
   }
+  report.require("memory", true, "");
   for (const std::uint64_t seed : subject.seeds(2)) {
     if (subject.wants<float>()) check_task_as<float>(subject, report, seed);
     if (subject.wants<double>()) check_task_as<double>(subject, report, seed);

@@ -52,8 +52,9 @@ template <class S> struct Scored {
 
 template <class S> class TaskProbe {
  public:
-  TaskProbe(const Subject& subject, std::uint64_t seed)
+  TaskProbe(const Subject& subject, CheckReport& report, std::uint64_t seed)
       : subject(subject),
+        report(report),
         task(subject.create<Task<S>>(TaskContext{seed, 5, subject.settings.data_directory})),
         shape(subject.call("shape", [&] { return task->shape(); })) {}
 
@@ -73,11 +74,35 @@ template <class S> class TaskProbe {
     const Panel<S> o(output);
     Panel<S> d(output.rows(), gradient ? output.cols() : 0, std::numeric_limits<S>::quiet_NaN());
     const double value = subject.call("loss", [&] { return task->loss(o.read(), targets, d.whole()); });
+    report.demand("memory", d.intact(), "loss wrote outside doutput");
     if (gradient) *gradient = d.read().template cast<double>();
     return value;
   }
+  /// Adds to the metrics, `count` of them.
+  std::vector<Ratio> measure(const Panel<S>& output, const Scored<S>& scored, Index first, Index columns,
+                             std::size_t count) const {
+    constexpr std::size_t margin = 8;
+    const auto untouched = [](const Ratio& r) { return r.sum == guard_value && r.weight == guard_value; };
+    std::vector<Ratio> memory(count + 2 * margin, Ratio{guard_value, guard_value});
+    const std::span<Ratio> metrics = std::span(memory).subspan(margin, count);
+    std::ranges::fill(metrics, Ratio{});
+    subject.call("measure",
+                 [&] { task->measure(output.read(first, columns), scored.targets(first, columns), metrics); });
+    report.demand("memory",
+                  std::all_of(memory.begin(), memory.begin() + margin, untouched) &&
+                      std::all_of(memory.end() - margin, memory.end(), untouched),
+                  "measure wrote to more metrics than metrics() lists");
+    return {metrics.begin(), metrics.end()};
+  }
+  void trivial(Index t, std::span<S> output) const {
+    Guarded<S> column{Index(output.size())};
+    subject.call("trivial", [&] { task->trivial(t, column.span()); });
+    report.demand("memory", column.intact(), "trivial wrote outside its output");
+    std::ranges::copy(column.span(), output.begin());
+  }
 
   const Subject& subject;
+  CheckReport& report;
   std::unique_ptr<Task<S>> task;
   const TaskShape shape;
 };

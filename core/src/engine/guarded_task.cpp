@@ -67,6 +67,20 @@ template <class S> std::vector<std::string> GuardedTask<S>::alphabet() const {
   return task_.call("alphabet", [&] { return task_->alphabet(); });
 }
 
+template <class S> DataForm GuardedTask<S>::form() const {
+  const DataForm form = task_.call("form", [&] { return task_->form(); });
+  const auto fits = [](std::size_t size, Index wanted) { return size == 0 || Index(size) == wanted; };
+  for (const std::size_t size : {form.inputs.size(), form.input_mean.size(), form.input_scale.size()})
+    require(fits(size, shape_.input_size) ? "" : "form() describes another number of inputs than shape()");
+  for (const std::size_t size : {form.outputs.size(), form.output_mean.size(), form.output_scale.size()})
+    require(fits(size, shape_.output_size) ? "" : "form() describes another number of outputs than shape()");
+  return form;
+}
+
+template <class S> std::unique_ptr<SequenceReader<S>> GuardedTask<S>::open(const std::string& file) const {
+  return task_.call("open", [&] { return task_->open(file); });
+}
+
 template class GuardedTask<float>;
 template class GuardedTask<double>;
 

@@ -26,6 +26,8 @@ template <class S> class STIEFEL_API GuardedTask final : public Task<S> {
   bool reports() const override;
   void report(Index index, const Batch<S>& batch, CMat<S> outputs, Outcome& outcome) const override;
   std::vector<std::string> alphabet() const override;
+  DataForm form() const override;
+  std::unique_ptr<SequenceReader<S>> open(const std::string& file) const override;
 
  private:
   /// Throws unless `fault` is empty.

@@ -35,7 +35,7 @@ template <class S> void InputLayer<S>::refresh(CBlocks<S> theta) {
   if (kind_ == InputKind::dense) {
     table_.leftCols(size_) = as_matrix(theta[0], rows_, size_);
     if (options_.bias) table_.col(size_) = as_vector(theta[1]);
-    return packed_.pack(cview(table_));
+    return packed_.pack(table_);
   }
   if (kind_ == InputKind::symbols) {
     const CMat<S> V = as_matrix(theta[0], rows_, depth());

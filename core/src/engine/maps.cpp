@@ -6,11 +6,11 @@ namespace {
 
 template <class S> bool dense_is_faster(const Parametrisation<S>& map, const RouteContext& context) {
   const double n = double(map.rows()), m = double(map.cols());
-  const double calls = double(context.total_columns) / double(context.columns);
+  const double calls = context.total_columns / double(context.columns);
   const Cost cost = map.cost(context.columns);
   const double structured =
       cost.refresh + calls * (cost.apply + cost.apply_adjoint + cost.accumulate) / cost.efficiency + cost.finish;
-  const double dense = cost.refresh + cost.materialise + cost.pullback + 6 * n * m * double(context.total_columns);
+  const double dense = cost.refresh + cost.materialise + cost.pullback + 6 * n * m * context.total_columns;
   return dense < structured;
 }
 
@@ -29,7 +29,7 @@ template <class S> NetworkMap<S>::NetworkMap(Plugged<Parametrisation<S>> map, co
 
 template <class S> CMat<S> NetworkMap<S>::matrix() const {
   const CMat<S> own = map_->matrix();
-  return own.size() ? own : cview(W_);
+  return own.size() ? own : CMat<S>(W_);
 }
 
 template <class S> void NetworkMap<S>::refresh(CBlocks<S> theta) {
@@ -91,9 +91,9 @@ template <class S> void NetworkMap<S>::decay(double decay, std::span<S> sum) con
   Matrix<S> W(rows(), cols());
   std::vector<S> memory(scratch(cols()));
   Scratch<S> scratch{std::span<S>(memory)};
-  apply(cview(I), view(W), scratch);
+  apply(I, view(W), scratch);
   W *= S(2 * decay);
-  accumulate(cview(I), cview(W), sum, scratch);
+  accumulate(I, W, sum, scratch);
 }
 
 template <class S> void NetworkMap<S>::finish(CBlocks<S> theta, std::span<const S> sum, Blocks<S> dtheta) {
@@ -128,8 +128,8 @@ template <class S> void NetworkMaps<S>::pack() {
     Matrix<S> stacked(rows, maps_[group.first].cols());
     for (Index i = 0, row = 0; i < group.count; row += maps_[group.first + i].rows(), ++i)
       stacked.middleRows(row, maps_[group.first + i].rows()) = maps_[group.first + i].matrix();
-    group.forward.pack(cview(stacked));
-    group.adjoint.pack_transposed(cview(stacked));
+    group.forward.pack(stacked);
+    group.adjoint.pack_transposed(stacked);
   }
 }
 

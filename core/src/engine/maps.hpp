@@ -17,7 +17,7 @@ namespace stiefel {
 struct RouteContext {
   std::string wanted = "auto";  // auto structured dense
   Index columns = 1;            // of a product in the time loop
-  Index total_columns = 1;      // T·B of a training step
+  double total_columns = 1;     // T·B of a training step
 };
 
 /// One map behind its plugin.

@@ -20,12 +20,10 @@ template <class S> struct STIEFEL_API Model {
   /// Prepares for θ: after this and until the next refresh the model is constant and may be used from any thread.
   void refresh(const S* theta);
 
-  Blocks<S> part(S* data, Index first, Index count) const { return layout.part(data, first, count); }
-  CBlocks<S> part(const S* data, Index first, Index count) const { return layout.part(data, first, count); }
-  CBlocks<S> input_theta() const { return part(theta, 0, input_count); }
-  CBlocks<S> cell_theta() const { return part(theta, cell_first, cell_count); }
-  CBlocks<S> readout_theta() const { return part(theta, readout_first, readout_count); }
-  CBlocks<S> map_theta(Index map) const { return part(theta, map_first[map], map_count[map]); }
+  CBlocks<S> input_theta() const { return layout.part(theta, input_blocks); }
+  CBlocks<S> cell_theta() const { return layout.part(theta, cell_blocks); }
+  CBlocks<S> readout_theta() const { return layout.part(theta, readout_blocks); }
+  CBlocks<S> map_theta(Index map) const { return layout.part(theta, map_blocks[std::size_t(map)]); }
   bool learned_state() const { return initial.kind == "learned"; }
   bool carried_state() const { return initial.kind == "carried"; }
 
@@ -41,8 +39,8 @@ template <class S> struct STIEFEL_API Model {
   Index chunk = 0;         // chosen steps of a chunk, 0: from the shape
   bool recompute = false;  // what a chunk saves is computed again for the backward pass
 
-  Index input_count = 0, cell_first = 0, cell_count = 0, readout_first = 0, readout_count = 0, state_block = -1;
-  std::vector<Index> map_first, map_count;
+  Layout::Part input_blocks, cell_blocks, readout_blocks, state_block;
+  std::vector<Layout::Part> map_blocks;
   const S* theta = nullptr;
 };
 

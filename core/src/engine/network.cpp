@@ -44,14 +44,15 @@ void square_roots(std::vector<double>& squares) {
 }  // namespace
 
 template <class S> Network<S>::Network(const Experiment& experiment, const Registry& registry, const Task<S>& task)
-    : task_(task),
-      model_(experiment, registry, task.shape()),
-      theta_(model_.layout.size()),
-      gradient_(model_.layout.size()),
-      map_decay_(model_.maps->count(), 0.0) {}
+    : task_(task), model_(experiment, registry, task.shape()), map_decay_(model_.maps->count(), 0.0) {}
 
-template <class S> template <class F> void Network<S>::each_plugin(F&& f) {
-  f("cell", model_.cell);
+template <class S> void Network<S>::initialise(std::uint64_t seed) {
+  theta_.resize(std::size_t(model_.layout.size()));
+  gradient_.resize(theta_.size());
+  model_.initialise(theta_.data(), seed);
+}
+
+template <class S> template <class F> void Network<S>::each_map(F&& f) {
   for (Index m = 0; m < model_.maps->count(); ++m) {
     const std::string& name = model_.maps->spec(m).name;
     f(name.empty() ? "recurrent" : "recurrent." + name, (*model_.maps)[m].plugin());
@@ -60,7 +61,7 @@ template <class S> template <class F> void Network<S>::each_plugin(F&& f) {
 
 template <class S> NetworkState<S> Network<S>::state() {
   NetworkState<S> state{theta_, {}};
-  each_plugin([&](const std::string& name, const auto& plugin) {
+  each_map([&](const std::string& name, const auto& plugin) {
     MemoryArchive archive;
     plugin.call("serialise", [&] { plugin->serialise(archive); });
     if (!archive.items().empty()) state.plugins.emplace(name, archive.items());
@@ -70,7 +71,7 @@ template <class S> NetworkState<S> Network<S>::state() {
 
 template <class S> void Network<S>::restore(const NetworkState<S>& state) {
   theta_ = state.values;
-  each_plugin([&](const std::string& name, const auto& plugin) {
+  each_map([&](const std::string& name, const auto& plugin) {
     const auto found = state.plugins.find(name);
     if (found == state.plugins.end()) return;
     MemoryArchive archive(found->second);
@@ -173,25 +174,20 @@ template <class S> void Network<S>::reduce(PassResult& result) {
   SlicePass<S>& total = *passes_[0];
   for (std::size_t s = 1; s < slices_.size(); ++s) total.add_sums(*passes_[s]);
   std::fill(std::copy(total.gradient().begin(), total.gradient().end(), gradient_.begin()), gradient_.end(), S(0));
-  model_.input->finish(model_.input_theta(), total.input_sum(), model_.part(gradient_.data(), 0, model_.input_count));
+  model_.input->finish(model_.input_theta(), total.input_sum(),
+                       model_.layout.part(gradient_.data(), model_.input_blocks));
   std::vector<double> penalties(std::size_t(model_.maps->count()));
   in_parallel(model_.maps->count(), [&](Index m) {
     NetworkMap<S>& map = (*model_.maps)[m];
     if (map.frozen()) return;
     const std::span<S> sum = total.map_sum(m);
     if (map_decay_[m] != 0) map.decay(map_decay_[m], sum);
-    const Blocks<S> dtheta = model_.part(gradient_.data(), model_.map_first[m], model_.map_count[m]);
+    const Blocks<S> dtheta = model_.layout.part(gradient_.data(), model_.map_blocks[std::size_t(m)]);
     map.finish(model_.map_theta(m), sum, dtheta);
     penalties[std::size_t(m)] =
         map.plugin().call("penalty", [&] { return map.plugin()->penalty(model_.map_theta(m), dtheta); });
   });
   for (const double penalty : penalties) result.penalty += penalty;
-}
-
-template <class S> double Network<S>::kink_distance() const {
-  double distance = std::numeric_limits<double>::infinity();
-  for (std::size_t s = 0; s < slices_.size(); ++s) distance = std::min(distance, passes_[s]->kink_distance());
-  return distance;
 }
 
 template class Network<float>;

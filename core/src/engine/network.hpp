@@ -23,8 +23,8 @@ struct PassResult {
   std::vector<double> hidden_norm, gradient_norm, last_gradient_norm;
 };
 
-/// Parameters, and what cell and maps keep beyond them, by plugin: "cell", "recurrent", "recurrent.forget"; those
-/// without state are omitted.
+/// Parameters, and what maps keep beyond them, by map: "recurrent", "recurrent.forget"; those without state are
+/// omitted.
 template <class S> struct NetworkState {
   std::vector<S> values;
   std::map<std::string, StateItems> plugins;
@@ -32,11 +32,12 @@ template <class S> struct NetworkState {
 
 template <class S> class STIEFEL_API Network {
  public:
+  /// Takes no memory that grows with the sizes of the model and the task; initialise() does.
   Network(const Experiment& experiment, const Registry& registry, const Task<S>& task);
 
   const Layout& layout() const { return model_.layout; }
   Model<S>& model() { return model_; }
-  void initialise(std::uint64_t seed) { model_.initialise(theta_.data(), seed); }
+  void initialise(std::uint64_t seed);
   Blocks<S> theta() { return model_.layout.all(theta_.data()); }
   std::vector<S>& values() { return theta_; }
   NetworkState<S> state();
@@ -62,15 +63,14 @@ template <class S> class STIEFEL_API Network {
   void give_state(const Matrix<S>& state) { carried_ = state; }
   const Matrix<S>& carried() const { return carried_; }
   /// Kink distance of the last train(), for gradient checks.
-  double kink_distance() const;
 
  private:
   PassResult run(const Batch<S>& batch, Workers& workers, const PassRequest& request, Matrix<S>* outputs = nullptr);
   void exchange();
   void carry(Index sequences);
   void reduce(PassResult& result);
-  /// f(name, plugin, file, call of serialise) for the cell and every map.
-  template <class F> void each_plugin(F&& f);
+  /// f(name, plugin).
+  template <class F> void each_map(F&& f);
 
   const Task<S>& task_;
   Model<S> model_;

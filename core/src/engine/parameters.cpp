@@ -5,7 +5,7 @@
 
 namespace stiefel {
 
-Index Layout::add(const std::string& prefix, const std::vector<BlockSpec>& blocks) {
+Layout::Part Layout::add(const std::string& prefix, const std::vector<BlockSpec>& blocks) {
   const Index first = count();
   for (BlockSpec block : blocks) {
     if (const std::string fault = block_fault(block); !fault.empty())
@@ -18,13 +18,19 @@ Index Layout::add(const std::string& prefix, const std::vector<BlockSpec>& block
     offsets_.push_back(offsets_.back() + block.size);
     blocks_.push_back(std::move(block));
   }
-  return first;
+  return {first, count() - first};
 }
 
 Index Layout::find(const std::string& name) const {
   for (Index i = 0; i < count(); ++i)
     if (blocks_[i].name == name) return i;
   return -1;
+}
+
+std::string Layout::names() const {
+  std::string names;
+  for (const BlockSpec& block : blocks_) names += (names.empty() ? "" : ", ") + block.name;
+  return names;
 }
 
 }  // namespace stiefel

@@ -11,8 +11,13 @@ namespace stiefel {
 /// Names and places. Components (input, a map, the cell, …) own consecutive blocks.
 class STIEFEL_API Layout {
  public:
-  /// Appends the blocks of a component, each named prefix + name; returns the number of the first.
-  Index add(const std::string& prefix, const std::vector<BlockSpec>& blocks);
+  /// Consecutive blocks.
+  struct Part {
+    Index first = 0, count = 0;
+    Index end() const { return first + count; }
+  };
+  /// Appends the blocks of a component, each named prefix + name.
+  Part add(const std::string& prefix, const std::vector<BlockSpec>& blocks);
 
   Index count() const { return Index(blocks_.size()); }
   Index size() const { return offsets_.back(); }
@@ -21,10 +26,14 @@ class STIEFEL_API Layout {
   Index offset(Index i) const { return offsets_[i]; }
   /// −1 when there is none.
   Index find(const std::string& name) const;
+  /// "input.weight, input.bias, …"
+  std::string names() const;
 
-  template <class S> Blocks<S> all(S* data) const { return {data, offsets_.data(), count()}; }
-  template <class S> Blocks<S> part(S* data, Index first, Index count) const {
-    return {data, offsets_.data() + first, count};
+  /// `gap`: numbers between two blocks of `data`.
+  template <class S> Blocks<S> all(S* data, Index gap = 0) const { return part(data, 0, count(), gap); }
+  template <class S> Blocks<S> part(S* data, Part part) const { return this->part(data, part.first, part.count); }
+  template <class S> Blocks<S> part(S* data, Index first, Index count, Index gap = 0) const {
+    return {data + first * gap, offsets_.data() + first, count, gap};
   }
 
  private:

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
 namespace stiefel {
 namespace {
@@ -22,6 +23,27 @@ template <class S> double squares(const Mat<S>& panel) { return panel.template c
 
 }  // namespace
 
+template <class S>
+SliceRoom slice_room(const Model<S>& m, Index columns, Index steps, Index chunk, const PassRequest& request) {
+  const Cell<S>& cell = *m.cell;
+  const Index span = chunk * columns;
+  const double width = double(columns), kept = request.gradient && !m.recompute ? double(steps) : double(chunk);
+  SliceRoom room;
+  room.saved = double(padded<S>(cell.saved_rows())) * (kept + 1) * width;
+  if (request.gradient && m.recompute)
+    room.entering = double(cell.state_rows()) * width * std::ceil(double(steps) / double(chunk));
+  room.panel = double(m.input->panel(span));
+  room.scratch = double(std::max(cell.scratch(columns) + m.maps->scratch(columns), m.maps->scratch(span)));
+  if (!request.gradient) return room;
+  room.delta = double(padded<S>(cell.delta_rows())) * double(span);
+  room.doutput = double(padded<S>(cell.output_rows())) * double(span);
+  if (request.gradient_norms) room.dhidden = double(cell.output_rows()) * double(span);
+  return room;
+}
+
+template SliceRoom slice_room(const Model<float>&, Index, Index, Index, const PassRequest&);
+template SliceRoom slice_room(const Model<double>&, Index, Index, Index, const PassRequest&);
+
 /// Sends gradients to the slice's sums, or nowhere.
 template <class S> class SlicePass<S>::Sink final : public GradientSink<S> {
  public:
@@ -35,7 +57,7 @@ template <class S> class SlicePass<S>::Sink final : public GradientSink<S> {
   }
   Blocks<S> blocks() override {
     const Model<S>& model = *pass_.model_;
-    return wanted_ ? model.part(pass_.gradient_.data(), model.cell_first, model.cell_count) : Blocks<S>{};
+    return wanted_ ? model.layout.part(pass_.gradient_.data(), model.cell_blocks) : Blocks<S>{};
   }
 
  private:
@@ -69,7 +91,7 @@ template <class S> void SlicePass<S>::run(const Model<S>& model, const Task<S>& 
   backward(Scored::all, sink, scale, request.gradient_norms ? &sums_.gradient : nullptr);
   if (request.gradient_norms && task.shape().readout == ReadoutKind::last) sums_.last_gradient = sums_.gradient;
   if (model.learned_state())
-    as_vector(model.layout.all(gradient_.data())[model.state_block]) += dstate_.rowwise().sum();
+    as_vector(model.layout.part(gradient_.data(), model.state_block)[0]) += dstate_.rowwise().sum();
 }
 
 template <class S>
@@ -82,13 +104,12 @@ template <class S> void SlicePass<S>::prepare_results() {
   const Model<S>& m = *model_;
   const Index steps = slice_->steps();
   leaving_.resize(m.cell->state_rows(), slice_->columns());
-  kink_distance_ = std::numeric_limits<double>::infinity();
   sums_ = {};
   sums_.metrics.assign(request_.metrics ? task_->metrics().size() : 0, {});
   if (request_.hidden_norms) sums_.hidden.assign(steps, 0.0);
   if (request_.gradient_norms) sums_.gradient.assign(steps, 0.0), sums_.last_gradient.assign(steps, 0.0);
   const bool wanted = request_.gradient;
-  const Index plain = m.map_first.empty() ? m.layout.size() : m.layout.offset(m.map_first[0]);
+  const Index plain = m.map_blocks.empty() ? m.layout.size() : m.layout.offset(m.map_blocks[0].first);
   gradient_.assign(wanted ? plain : 0, S(0));
   input_sum_.assign(wanted ? m.input->accumulator() : 0, S(0));
   map_sums_.resize(m.maps->count());
@@ -97,21 +118,18 @@ template <class S> void SlicePass<S>::prepare_results() {
 
 template <class S> void SlicePass<S>::prepare_memory() {
   const Model<S>& m = *model_;
-  const Cell<S>& cell = *m.cell;
-  const PassRequest& request = request_;
   const Index columns = slice_->columns(), steps = slice_->steps();
   chunk_ = chunk_steps(columns, steps, m.chunk);
-  keep_ = request.gradient && !m.recompute;
-  stride_ = padded<S>(cell.saved_rows());
-  const Index span = chunk_ * columns;
-  room(saved_, stride_ * ((keep_ ? steps : chunk_) + 1) * columns);
-  if (request.gradient && !keep_) room(entering_, cell.state_rows() * columns * ((steps + chunk_ - 1) / chunk_));
-  room(panel_, m.input->panel(span));
-  room(scratch_, std::max(cell.scratch(columns) + m.maps->scratch(columns), m.maps->scratch(span)));
-  if (!request.gradient) return;
-  room(delta_, padded<S>(cell.delta_rows()) * span);
-  room(doutput_, padded<S>(cell.output_rows()) * span);
-  if (request.gradient_norms) room(dhidden_, cell.output_rows() * span);
+  keep_ = request_.gradient && !m.recompute;
+  stride_ = padded<S>(m.cell->saved_rows());
+  const SliceRoom wanted = slice_room(m, columns, steps, chunk_, request_);
+  room(saved_, Index(wanted.saved));
+  room(entering_, Index(wanted.entering));
+  room(panel_, Index(wanted.panel));
+  room(scratch_, Index(wanted.scratch));
+  room(delta_, Index(wanted.delta));
+  room(doutput_, Index(wanted.doutput));
+  room(dhidden_, Index(wanted.dhidden));
 }
 
 template <class S> void SlicePass<S>::enter(const Matrix<S>& carried) {
@@ -120,27 +138,28 @@ template <class S> void SlicePass<S>::enter(const Matrix<S>& carried) {
   if (carried.size())
     for (Index c = 0; c < state.cols(); ++c) state.col(c) = carried.col(slice_->sequences[c]);
   else if (model_->learned_state())
-    state.colwise() = as_vector(model_->layout.all(model_->theta)[model_->state_block]);
+    state.colwise() = as_vector(model_->layout.part(model_->theta, model_->state_block)[0]);
   else
     state.setZero();
 }
 
-template <class S> Chunk<S> SlicePass<S>::chunk(Index number) {
+template <class S> Chunk<S> SlicePass<S>::chunk(Index number, bool record_hidden) {
   const Cell<S>& cell = *model_->cell;
-  Chunk<S> c;
-  c.first = number * chunk_;
-  c.steps = std::min(chunk_, slice_->steps() - c.first);
-  c.columns = slice_->columns();
-  c.active = slice_->active.data() + c.first;
-  c.message_clip = model_->message_clip;
-  const auto view_of = [](S* data, Index rows, Index cols, Index stride) { return mat(data, rows, cols, stride); };
-  new (&c.saved) Mat<S>(view_of(saved_.data() + (keep_ ? c.first * c.columns * stride_ : 0), cell.saved_rows(),
-                                (c.steps + 1) * c.columns, stride_));
-  if (request_.gradient) {
-    new (&c.delta) Mat<S>(view_of(delta_.data(), cell.delta_rows(), c.steps * c.columns, padded<S>(cell.delta_rows())));
-    new (&c.dstate) Mat<S>(view(dstate_));
-  }
-  return c;
+  const Index first = number * chunk_, steps = std::min(chunk_, slice_->steps() - first), columns = slice_->columns();
+  const auto wanted = [&](bool is, std::vector<S>& numbers, Index rows, Index stride) {
+    return is ? mat(numbers.data(), rows, steps * columns, stride) : Mat<S>();
+  };
+  return {.first = first,
+          .steps = steps,
+          .columns = columns,
+          .active = slice_->active.data() + first,
+          .saved = mat(saved_.data() + (keep_ ? first * columns * stride_ : 0), cell.saved_rows(),
+                       (steps + 1) * columns, stride_),
+          .delta = wanted(request_.gradient, delta_, cell.delta_rows(), padded<S>(cell.delta_rows())),
+          .dstate = request_.gradient ? view(dstate_) : Mat<S>(),
+          .dhidden = wanted(record_hidden, dhidden_, cell.output_rows(), cell.output_rows()),
+          .output_in_state = cell.output_in_state(),
+          .message_clip = model_->message_clip};
 }
 
 template <class S> Mat<S> SlicePass<S>::entering_state(const Chunk<S>& c) const {
@@ -172,7 +191,6 @@ template <class S> void SlicePass<S>::forward(Chunk<S>& c, Index number) {
   if (request_.hidden_norms)
     for (Index t = 0; t < c.steps; ++t)
       sums_.hidden[c.first + t] = squares(rows_of(c.at(t), cell.output_row(), cell.output_rows()));
-  if (request_.kinks) kink_distance_ = std::min(kink_distance_, cell.kink_distance(c, m.cell_theta()));
 }
 
 template <class S> void SlicePass<S>::note_leaving(const Chunk<S>& c) {
@@ -191,7 +209,7 @@ void SlicePass<S>::backward(Scored scored, GradientSink<S>& sink, double scale, 
   const bool accumulate = scored == Scored::all;
   dstate_.setZero(cell.state_rows(), slice_->columns());
   for (Index number = (slice_->steps() - 1) / chunk_; number >= 0; --number) {
-    Chunk<S> c = chunk(number);
+    Chunk<S> c = chunk(number, norms != nullptr);
     if (!keep_ && held_ != number) {
       Mat<S> state = entering_state(c);
       state = mat(entering_.data() + number * state.size(), state.rows(), state.cols(), state.rows());
@@ -200,14 +218,12 @@ void SlicePass<S>::backward(Scored scored, GradientSink<S>& sink, double scale, 
     }
     for (Index t = 0; t < c.steps; ++t)
       c.delta.middleCols(t * c.columns + c.active[t], c.columns - c.active[t]).setZero();
-    if (norms)
-      new (&c.dhidden) Mat<S>(mat(dhidden_.data(), cell.output_rows(), c.steps * c.columns, cell.output_rows()));
     const CMat<S> doutput = score(c, scored, scale, true, accumulate);
     Scratch<S> scratch{std::span<S>(scratch_)};
     m.cell.call("backward", [&] { cell.backward(c, doutput, *m.maps, m.cell_theta(), sink, scratch); });
     if (norms)
       for (Index t = 0; t < c.steps; ++t) (*norms)[c.first + t] = squares(c.step(c.dhidden, t));
-    if (accumulate) m.input->accumulate(window(c), cview(rows_of(c.delta, 0, cell.input_rows())), input_sum_, panel_);
+    if (accumulate) m.input->accumulate(window(c), rows_of(c.delta, 0, cell.input_rows()), input_sum_, panel_);
   }
 }
 
@@ -268,7 +284,7 @@ template <class S> CMat<S> SlicePass<S>::operand(const Chunk<S>& c, bool contigu
   Mat<S> h = mat(room(gathered_, rows * Index(places_.size())), rows, Index(places_.size()), rows);
   for (Index i = 0; i < h.cols(); ++i)
     h.col(i) = cmat(first, rows, c.steps * c.columns, stride_).col(places_[i].first * c.columns + places_[i].second);
-  return cview(h);
+  return h;
 }
 
 template <class S>
@@ -277,7 +293,7 @@ CMat<S> SlicePass<S>::score(const Chunk<S>& c, Scored scored, double scale, bool
   const Readout<S>& readout = *m.readout;
   find_places(c, scored);
   const Index count = Index(places_.size()), rows = m.cell->output_rows(), k = readout.size();
-  const CMat<S> nothing(nullptr, rows, 0, Eigen::OuterStride<>(rows));
+  const CMat<S> nothing(nullptr, rows, 0, rows);
   if (count == 0) return nothing;
 
   const bool contiguous = count == c.steps * c.columns;
@@ -286,7 +302,7 @@ CMat<S> SlicePass<S>::score(const Chunk<S>& c, Scored scored, double scale, bool
   Mat<S> d_o = mat(want_gradient ? room(dout_, k * count) : nullptr, k, want_gradient ? count : 0, k);
   readout.forward(m.readout_theta(), h, o);
   const Targets<S> wanted = targets(c);
-  const CMat<S> outputs = cview(o);
+  const CMat<S> outputs = o;
   sums_.loss += scale * task_->loss(outputs, wanted, d_o);
   if (request_.metrics) task_->measure(outputs, wanted, sums_.metrics);
   if (outputs_)
@@ -296,24 +312,23 @@ CMat<S> SlicePass<S>::score(const Chunk<S>& c, Scored scored, double scale, bool
   if (!want_gradient) return nothing;
 
   d_o *= S(scale);
-  const CMat<S> gradient = cview(d_o);
+  const CMat<S> gradient = d_o;
   if (accumulate) {
-    const Index first = m.layout.offset(m.readout_first);
-    readout.accumulate(
-        h, gradient,
-        std::span<S>(gradient_.data() + first, m.layout.offset(m.readout_first + m.readout_count) - first));
+    const Index first = m.layout.offset(m.readout_blocks.first);
+    readout.accumulate(h, gradient,
+                       std::span<S>(gradient_.data() + first, m.layout.offset(m.readout_blocks.end()) - first));
   }
   const Index stride = padded<S>(rows);
   Mat<S> dh = mat(doutput_.data(), rows, c.steps * c.columns, stride);
   if (contiguous) {
     readout.backward(gradient, dh);
-    return cview(dh);
+    return dh;
   }
   Mat<S> dgathered = mat(room(dgathered_, rows * count), rows, count, rows);
   readout.backward(gradient, dgathered);
   dh.setZero();
   for (Index i = 0; i < count; ++i) dh.col(places_[i].first * c.columns + places_[i].second) = dgathered.col(i);
-  return cview(dh);
+  return dh;
 }
 
 template class SlicePass<float>;

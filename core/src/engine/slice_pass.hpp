@@ -16,8 +16,16 @@ struct PassRequest {
   bool metrics = false;
   bool hidden_norms = false;
   bool gradient_norms = false;  // ‖∂L/∂h_t‖, and the same for the loss of the last step alone
-  bool kinks = false;           // distance from points without derivative
 };
+
+/// Numbers in the panels of a slice; as floating point, since they may be more than any memory holds.
+struct SliceRoom {
+  double saved = 0, entering = 0, panel = 0, scratch = 0, delta = 0, doutput = 0, dhidden = 0;
+  double sum() const { return saved + entering + panel + scratch + delta + doutput + dhidden; }
+};
+/// `columns` sequences of `steps` steps, `chunk` of them at once.
+template <class S>
+SliceRoom slice_room(const Model<S>& model, Index columns, Index steps, Index chunk, const PassRequest& request);
 
 /// Sums over the sequences of one slice; squares where norms are wanted, one entry a time step.
 struct PassSums {
@@ -57,7 +65,6 @@ template <class S> class SlicePass {
   void add_sums(const SlicePass& other);
   /// State of each column after its last step, state rows × columns.
   const Matrix<S>& leaving() const { return leaving_; }
-  double kink_distance() const { return kink_distance_; }
 
  private:
   class Sink;
@@ -66,7 +73,7 @@ template <class S> class SlicePass {
   void prepare_results();
   void prepare_memory();
   void enter(const Matrix<S>& carried);
-  Chunk<S> chunk(Index number);
+  Chunk<S> chunk(Index number, bool record_hidden = false);
   Window<S> window(const Chunk<S>& chunk) const { return {*batch_, *slice_, chunk.first, chunk.steps}; }
   void forward(Chunk<S>& chunk, Index number);
   void compute(Chunk<S>& chunk);
@@ -89,7 +96,6 @@ template <class S> class SlicePass {
   bool keep_ = false;                            // what every chunk saves
   Index held_ = -1;                              // the chunk that memory holds otherwise
   std::vector<std::pair<Index, Index>> places_;  // (step of the chunk, column) of each scored output
-  double kink_distance_ = 0;
 
   PassSums sums_;
   std::vector<S> saved_, delta_, dhidden_, doutput_, output_, dout_, gathered_, dgathered_, panel_, scratch_, entering_;

@@ -5,6 +5,8 @@
 #include <stiefel/parallel.hpp>
 #include <utility>
 
+#include "base/machine.hpp"
+
 namespace stiefel {
 namespace {
 
@@ -13,7 +15,7 @@ thread_local Workers* lent = nullptr;
 }  // namespace
 
 Workers::Workers(int threads) {
-  if (threads <= 0) threads = std::max(1u, std::thread::hardware_concurrency());
+  if (threads <= 0) threads = usable_cores();
   for (int i = 1; i < threads; ++i) helpers_.emplace_back([this](std::stop_token stop) { help(stop); });
 }
 

@@ -13,7 +13,7 @@ namespace stiefel {
 
 class STIEFEL_API Workers {
  public:
-  /// `threads` ≥ 1, the calling thread of run() included; 0: one per core.
+  /// `threads` ≥ 1, the calling thread of run() included; 0: one per core that this process may use.
   explicit Workers(int threads);
   ~Workers();
   int threads() const { return int(helpers_.size()) + 1; }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include <stiefel/error.hpp>
+#include "base/assertion.hpp"
 #include "host/plugin_call.hpp"
 
 namespace stiefel {
@@ -47,10 +48,15 @@ void rethrow_from_plugin(std::string_view verb, std::string_view plugin, const s
   } catch (const LocatedError&) {
     throw;
   } catch (const Error& error) {
+    // Sentences about a data file name it and end with what to do.
+    if (error.code() == Exit::data && std::string_view(error.what()).ends_with('.'))
+      throw LocatedError(error.what(), error.code());
     throw LocatedError(fmt::format("{}, {}", error.what(), place),
                        error.code() == Exit::internal ? Exit::plugin : error.code());
   } catch (const std::bad_alloc&) {
     throw LocatedError(fmt::format("out of memory {}; choose smaller sizes or free memory", place), Exit::exhausted);
+  } catch (const AssertionFailure& failure) {
+    throw LocatedError(fmt::format("{}, {}", failure.fact(), place), Exit::plugin);
   } catch (const std::exception& error) {
     throw LocatedError(fmt::format("{}, {}", error.what(), place), Exit::plugin);
   } catch (...) {

@@ -1,12 +1,16 @@
-// Finds plugin files, keeps one owner for each name, and reports why a name is unavailable.
+// Finds plugin files, takes each method from the first that offers its name, and reports why a name is unavailable.
 #include <fmt/format.h>
+#include <pwd.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <set>
+#include <span>
 #include <sstream>
 
 #include <stiefel/error.hpp>
@@ -37,19 +41,23 @@ std::vector<fs::path> default_folders() {
   return places;
 }
 
-/// The *.so in a folder, of any kind, sorted: what is not a regular file is refused with a reason later, not skipped.
-std::vector<fs::path> candidates(const fs::path& folder, std::error_code& failure) {
-  std::vector<fs::path> found;
-  for (fs::directory_iterator entry(folder, failure), end; !failure && entry != end; entry.increment(failure))
-    if (entry->path().extension() == ".so") found.push_back(entry->path());
-  std::sort(found.begin(), found.end());
-  return found;
-}
+/// Who may change a file or folder besides this user and root.
+struct Access {
+  explicit Access(const fs::path& place) {
+    struct stat status {};
+    if (stat(place.c_str(), &status) != 0) return;
+    if (status.st_uid != 0 && status.st_uid != geteuid()) owner = status.st_uid;
+    anybody = (status.st_mode & S_IWOTH) != 0;
+    sticky = (status.st_mode & S_ISVTX) != 0;
+  }
+  std::optional<uid_t> owner;  // if it is another user
+  bool anybody = false;
+  bool sticky = false;  // anybody may add to the folder, but not rename what is in it
+};
 
-/// The sticky bit does not help: anybody may still add a plugin to such a folder.
-bool writable_by_anybody(const fs::path& place) {
-  struct stat status {};
-  return stat(place.c_str(), &status) == 0 && (status.st_mode & S_IWOTH) != 0;
+std::string user_name(uid_t user) {
+  const passwd* entry = getpwuid(user);
+  return entry ? entry->pw_name : std::to_string(user);
 }
 
 /// Whether an unusable file seems to hold a method: by its file name, or because its bytes hold the name as a whole C
@@ -78,27 +86,58 @@ std::vector<fs::path> plugin_search_path() {
   return places;
 }
 
+std::vector<fs::path> plugin_files_in(const fs::path& folder, std::error_code& failure) {
+  std::vector<fs::path> found;
+  for (fs::directory_iterator entry(folder, failure), end; !failure && entry != end; entry.increment(failure))
+    if (entry->path().extension() == ".so") found.push_back(entry->path());
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
 std::vector<std::string> warnings_about(const fs::path& place) {
+  struct Place {
+    fs::path path;
+    std::string what, runs;
+  };
   std::error_code failure;
-  const bool is_folder = fs::is_directory(place, failure);
-  const fs::path absolute = fs::absolute(place, failure), target = fs::weakly_canonical(place, failure);
-  std::vector<fs::path> looked_at = {absolute};
-  if (!is_folder) looked_at.insert(looked_at.end(), {absolute.parent_path(), target.parent_path()});
+  fs::path absolute = fs::absolute(place, failure), target = fs::weakly_canonical(place, failure);
+  if (!absolute.has_filename()) absolute = absolute.parent_path();  // of a folder with a slash at its end
+  std::set<fs::path> folders = {absolute}, above;
+  std::vector<Place> places;
+  if (!fs::is_directory(place, failure)) {
+    places.push_back({absolute, "plugin", "it runs"});
+    folders = {absolute.parent_path(), target.parent_path()};
+  }
+  for (const fs::path& folder : folders) places.push_back({folder, "plugin folder", "its plugins run"});
+
   std::vector<std::string> sentences;
-  for (std::size_t i = 0; i < looked_at.size(); ++i)
-    if (writable_by_anybody(looked_at[i]))
-      sentences.push_back(
-          fmt::format("anybody can write to the plugin {0}, and {1} with your rights; fix this with chmod o-w '{2}'",
-                      (is_folder || i > 0 ? "folder " : "") + looked_at[i].string(),
-                      is_folder || i > 0 ? "its plugins run" : "it runs", looked_at[i].string()));
+  const auto add = [&](const std::string& fault, const Place& at, const std::string& mend) {
+    sentences.push_back(
+        fmt::format("{} the {} {}, and {} with your rights; {}", fault, at.what, at.path.string(), at.runs, mend));
+  };
+  const auto refuse_writing = [&](const Place& at) {
+    add("anybody can write to", at, fmt::format("fix this with chmod o-w '{}'", at.path.string()));
+  };
+  for (const Place& at : places) {
+    const Access access(at.path);
+    if (access.anybody) refuse_writing(at);
+    const bool as_its_folder = at.what == "plugin" && Access(absolute.parent_path()).owner == access.owner;
+    if (access.owner && !as_its_folder)
+      add(fmt::format("the user {} owns", user_name(*access.owner)), at, "use a copy that you or root own");
+  }
+  for (fs::path below : {absolute, target})
+    while (below.has_relative_path()) above.insert(below = below.parent_path());
+  for (const fs::path& folder : above)
+    if (const Access access(folder); access.anybody && !access.sticky && !folders.contains(folder))
+      refuse_writing({folder, "parent folder of plugins", "these run"});
   return sentences;
 }
 
 Registry::Registry(const std::vector<fs::path>& extra, std::function<void(const std::string&)> warn)
     : warn_(std::move(warn)) {
-  for (const fs::path& place : extra) add_place(place, true);
-  for (const fs::path& place : folders_of_environment()) add_place(place, true);
-  for (const fs::path& place : default_folders()) add_place(place, false);
+  for (const fs::path& place : extra) add_place(place, Place::named);
+  for (const fs::path& place : folders_of_environment()) add_place(place, Place::demanded);
+  for (const fs::path& place : default_folders()) add_place(place, Place::optional);
 }
 
 void Registry::warn(const std::string& sentence) const {
@@ -110,24 +149,37 @@ void Registry::warn_of(const fs::path& place) {
   for (const std::string& sentence : warnings_about(place)) warn(sentence);
 }
 
-void Registry::add_place(const fs::path& place, bool demanded) {
+void Registry::add_place(const fs::path& place, Place kind) {
   std::error_code failure;
-  const bool exists = fs::exists(place, failure);
-  if (!exists && !demanded) return;
+  const bool exists = fs::exists(place, failure), named = kind == Place::named;
+  if (!exists && kind == Place::optional) return;
   if (!fs::is_directory(place, failure) || place.extension() == ".so") {
-    add(place);
+    add(place, named);
     return;
   }
-  const std::vector<fs::path> found = candidates(place, failure);
+  const std::vector<fs::path> found = plugin_files_in(place, failure);
   if (failure) {
     PluginFile& file = files_.emplace_back();
     file.path = place;
+    file.named = named;
     file.unusable = fmt::format("it is a folder that cannot be listed ({}); check its permissions with ls -ld '{}'",
                                 failure.message(), place.string());
     return;
   }
+  if (named && found.empty())
+    warn(fmt::format(
+        "there is no plugin in {}: it has no file that ends in .so; build one there, or name another folder",
+        place.string()));
   warn_of(place);
-  for (const fs::path& file : found) add(file);
+  for (const fs::path& file : found) add(file, named);
+}
+
+void Registry::add_named(const fs::path& place) {
+  const std::size_t before = files_.size();
+  add_place(place, Place::named);
+  for (std::size_t i = before; i < files_.size(); ++i)
+    if (!files_[i].unusable.empty())
+      warn(fmt::format("{} is not used: {}", files_[i].path.string(), files_[i].unusable));
 }
 
 void Registry::add_builtin(const Entry& entry) {
@@ -136,56 +188,41 @@ void Registry::add_builtin(const Entry& entry) {
   file.entries.push_back(&entry);
 }
 
-const PluginFile& Registry::add(const fs::path& path) {
+const PluginFile& Registry::add(const fs::path& path, bool named) {
   std::error_code failure;
-  for (const PluginFile& known : files_)
-    if (fs::equivalent(known.path, path, failure)) return known;
+  for (PluginFile& known : files_)
+    if (fs::equivalent(known.path, path, failure)) {
+      known.named = known.named || named;
+      return known;
+    }
   warn_of(path);
-  PluginFile loaded = load_plugin(path);
-  std::vector<const Entry*> taken;
-  if (loaded.unusable.empty()) taken = refuse_taken_names(loaded);
-  const PluginFile& file = files_.emplace_back(std::move(loaded));
-  for (const Entry* entry : taken) rivals_.push_back({entry, &file});
-  return file;
-}
-
-void Registry::warn_if_unusable(const PluginFile& file) const {
-  if (file.unusable.empty() || std::ranges::find(rivals_, &file, &Rival::refused) != rivals_.end()) return;
-  warn(fmt::format("{} is not used: {}", file.path.string(), file.unusable));
-}
-
-std::vector<const Entry*> Registry::refuse_taken_names(PluginFile& file) const {
-  std::vector<const Entry*> taken;
+  PluginFile file = load_plugin(path);
+  file.named = named;
   std::set<std::pair<Role, std::string>> own;
-  for (const Entry* entry : file.entries) {
+  for (const Entry* entry : file.entries)
     if (!own.emplace(entry->role, entry->name).second)
       file.unusable =
           fmt::format("it lists the {} '{}' twice, but names must be unique; rename one in STIEFEL_PLUGIN(...)",
                       name_of(entry->role), entry->name);
-    const Entry* owner = lookup(entry->role, entry->name);
-    if (!owner) continue;
-    taken.push_back(owner);
-    if (file.unusable.empty())
-      file.unusable = fmt::format(
-          "it offers the {} '{}', which {} also offers and which is taken from there; rename one or remove one of the "
-          "files",
-          name_of(entry->role), entry->name, file_of(*owner).path.string());
-  }
   if (!file.unusable.empty()) file.entries.clear();
-  return taken;
+  return files_.emplace_back(std::move(file));
 }
 
-const Entry* Registry::lookup(Role role, const std::string& name) const {
-  for (const PluginFile& file : files_)
-    for (const Entry* entry : file.entries)
-      if (entry->role == role && entry->name == name) return entry;
-  return nullptr;
+std::vector<const Entry*> Registry::lookup(Role role, const std::string& name) const {
+  std::vector<const Entry*> found;
+  for (const bool named : {true, false})
+    for (const PluginFile& file : files_)
+      for (const Entry* entry : file.entries)
+        if (file.named == named && entry->role == role && entry->name == name) found.push_back(entry);
+  return found;
 }
+
+bool Registry::names_files() const { return std::ranges::any_of(files_, &PluginFile::named); }
 
 const Entry& Registry::find(Role role, const std::string& name) const {
-  if (const Entry* entry = lookup(role, name)) {
-    warn(rivals_of(*entry));
-    return *entry;
+  if (const std::vector<const Entry*> found = lookup(role, name); !found.empty()) {
+    warn(rivals_of(*found[0]));
+    return *found[0];
   }
   for (const PluginFile& file : files_)
     if (!file.unusable.empty() && may_hold(file, name))
@@ -193,15 +230,16 @@ const Entry& Registry::find(Role role, const std::string& name) const {
                               file.unusable),
                   Exit::plugin);
   for (const Role other : {Role::parametrisation, Role::cell, Role::task, Role::optimizer})
-    if (lookup(other, name))
+    if (!lookup(other, name).empty())
       throw Error(fmt::format("'{}' is {} {}, but {} {} is needed here; `stiefel list` shows the names of each", name,
                               article(other), name_of(other), article(role), name_of(role)),
                   Exit::plugin);
   const std::vector<std::string> known = names(role);
   const std::string close = suggestion(name, known);
   const std::string have = known.empty() ? "none was found" : fmt::format("choose from {}", fmt::join(known, ", "));
+  const char* const own = names_files() ? "add a folder to STIEFEL_PLUGIN_PATH" : "name its file under `plugins:`";
   throw Error(fmt::format("there is no {} '{}'{}", name_of(role), name,
-                          close.empty() ? fmt::format("; {}, or add a folder to STIEFEL_PLUGIN_PATH", have) : close),
+                          close.empty() ? fmt::format("; {}, or {}", have, own) : close),
               Exit::plugin);
 }
 
@@ -213,13 +251,13 @@ const PluginFile& Registry::file_of(const Entry& entry) const {
 }
 
 std::string Registry::rivals_of(const Entry& entry) const {
-  std::vector<std::string> refused;
-  for (const Rival& rival : rivals_)
-    if (rival.used == &entry) refused.push_back(rival.refused->path.string());
-  if (refused.empty()) return {};
-  return fmt::format("the {} '{}' is taken from {}; {} {} it as well and {} not used", name_of(entry.role), entry.name,
-                     file_of(entry).path.string(), fmt::join(refused, ", "), refused.size() == 1 ? "offers" : "offer",
-                     refused.size() == 1 ? "is" : "are");
+  const std::vector<const Entry*> found = lookup(entry.role, entry.name);
+  if (found.size() < 2) return {};
+  std::vector<std::string> others;
+  for (const Entry* other : std::span(found).subspan(1)) others.push_back(file_of(*other).path.string());
+  const PluginFile& used = file_of(*found[0]);
+  return fmt::format("the {} '{}' is taken from {}{}, not from {}", name_of(entry.role), entry.name, used.path.string(),
+                     used.named ? ", which is named" : "", fmt::join(others, ", "));
 }
 
 std::vector<std::string> Registry::names(Role role) const {
@@ -228,6 +266,7 @@ std::vector<std::string> Registry::names(Role role) const {
     for (const Entry* entry : file.entries)
       if (entry->role == role) found.emplace_back(entry->name);
   std::sort(found.begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
   return found;
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <stiefel/entry.hpp>
@@ -15,6 +16,7 @@ namespace stiefel {
 
 struct PluginFile {
   std::filesystem::path path;
+  bool named = false;                 // by `plugins:` or on the command line, not found by a search
   std::string version;                // the plugin's version, if usable
   std::string build_id;               // the linker's build id, hexadecimal; may be empty
   std::string unusable;               // "it …", a sentence with values and a remedy; empty if usable
@@ -26,9 +28,10 @@ STIEFEL_API std::filesystem::path user_data_folder();
 
 class STIEFEL_API Registry {
  public:
-  /// Search order: `extra` (files or folders), STIEFEL_PLUGIN_PATH, $XDG_DATA_HOME/stiefel/plugins, the installation's
-  /// plugins. A folder is searched for *.so, in the order of the names. Never throws for a bad plugin: it is kept as
-  /// unusable. `warn` gets the warnings_about() every file and folder that is searched, now and later, each once.
+  /// Search order: STIEFEL_PLUGIN_PATH, $XDG_DATA_HOME/stiefel/plugins, the installation's plugins; named ones, `extra`
+  /// and those of add(), come before all that. A method is taken from the first file that offers its name. Never throws
+  /// for a bad plugin: it is kept as unusable. `warn` gets the warnings_about() every file and folder that is searched,
+  /// now and later, and rivals_of() every method that is asked for, each once.
   explicit Registry(const std::vector<std::filesystem::path>& extra = {},
                     std::function<void(const std::string&)> warn = {});
 
@@ -38,36 +41,35 @@ class STIEFEL_API Registry {
   void add_builtin(const Entry& entry);
 
   /// A method of a role by name, or an Error (Exit::plugin): unknown with suggestions, or unusable with the reason.
-  /// Warns about rivals_of().
   const Entry& find(Role role, const std::string& name) const;
   /// The file that a method comes from.
   const PluginFile& file_of(const Entry& entry) const;
-  /// Which file a method comes from, and which unused files also offer its name; empty if there are none.
+  /// Which file the method of this name is taken from, and which others offer it; empty if there are none.
   std::string rivals_of(const Entry& entry) const;
-  /// The files in search order; references stay valid.
+  /// The files in the order in which they were found; references stay valid.
   const std::deque<PluginFile>& files() const { return files_; }
   /// Names of all usable methods of a role, sorted.
   std::vector<std::string> names(Role role) const;
-  /// Loads one more file, for `stiefel check FILE.so`; a file that is already known is returned unchanged.
-  const PluginFile& add(const std::filesystem::path& file);
-  /// Warns about a file that was named and is unusable, unless it is one of rivals_of().
-  void warn_if_unusable(const PluginFile& file) const;
+  /// Whether any file is named.
+  bool names_files() const;
+  /// Loads a file that is named, or makes one that was found a named one.
+  const PluginFile& add(const std::filesystem::path& file) { return add(file, true); }
+  /// The files of a folder, or the one file: *.so in the order of their names. Warns about those that are unusable, and
+  /// about a folder without any.
+  void add_named(const std::filesystem::path& place);
 
  private:
   struct NoSearch {};
   explicit Registry(NoSearch) {}
-  struct Rival {
-    const Entry* used;
-    const PluginFile* refused;
-  };
   void warn(const std::string& sentence) const;
   void warn_of(const std::filesystem::path& place);
-  void add_place(const std::filesystem::path& place, bool demanded);
-  std::vector<const Entry*> refuse_taken_names(PluginFile& file) const;
-  const Entry* lookup(Role role, const std::string& name) const;
+  enum class Place { named, demanded, optional };
+  void add_place(const std::filesystem::path& place, Place kind);
+  const PluginFile& add(const std::filesystem::path& file, bool named);
+  /// The entries of a name, the one that is used first.
+  std::vector<const Entry*> lookup(Role role, const std::string& name) const;
 
   std::deque<PluginFile> files_;
-  std::vector<Rival> rivals_;
   std::function<void(const std::string&)> warn_;
   mutable std::set<std::string> warned_of_;
 };
@@ -76,7 +78,12 @@ class STIEFEL_API Registry {
 /// come last.
 STIEFEL_API std::vector<std::filesystem::path> plugin_search_path();
 
-/// Warnings about a plugin file or folder that anybody can write to; for a file, its folder also counts.
+/// The *.so in a folder, of any kind, sorted: what is not a regular file is refused with a reason when it is loaded.
+STIEFEL_API std::vector<std::filesystem::path> plugin_files_in(const std::filesystem::path& folder,
+                                                               std::error_code& failure);
+
+/// Warnings about a plugin file or folder that others can change: everybody, or a user that owns it and is neither this
+/// one nor root. For a file, its folder also counts, and folders above in which anybody can rename.
 STIEFEL_API std::vector<std::string> warnings_about(const std::filesystem::path& place);
 
 }  // namespace stiefel

@@ -6,17 +6,15 @@
 //   leaky_relu  h = max(a, 0) + s·min(a, 0)     da = dh (1 or s)
 //   prelu       the same with a learned s       da = dh (1 or s),   ds = Σ dh·min(a, 0)
 //   oplu        a pair (a, b) becomes (max, min); the pullback is the same permutation, so norms are preserved both
-//   ways modrelu     of real numbers h = sign(a)·max(|a| + b, 0), with b + ε for b in the forms eu (ε = 0.01) and goru
-//   (0.001):
-//               da = dh·[h ≠ 0], db = Σ sign(h)·dh, sign(0) = 0; where ε > −b, h jumps at a = 0
+//               ways
+//   modrelu     of real numbers h = sign(a)·max(|a| + b, 0), with b + ε for b in the forms eu (ε = 0.01) and goru
+//               (0.001): da = dh·[h ≠ 0], db = Σ sign(h)·dh, sign(0) = 0; where ε > −b, h jumps at a = 0
 //
 // relu and leaky_relu have the right derivative 1, s, … from the left at 0. No column is treated differently from
 // another.
 #include <stiefel/activation.hpp>
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 #include <stiefel/vector_math.hpp>
 #include "sdk/kernel/activation_kernels.hpp"
@@ -42,8 +40,6 @@ void ActivationOptions::describe(Schema& s) {
 }
 
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 template <class S> class Identity final : public Activation<S> {
  public:
@@ -81,13 +77,6 @@ template <class S> class Relu final : public Vectorised<S> {
   void backward(CMat<S>, CMat<S> h, CMat<S> dh, Mat<S> da, CBlocks<S>, Blocks<S>) const override {
     this->kernels_.relu_pullback(h, dh, da);
   }
-  double kink_distance(CMat<S>, CMat<S> h, CBlocks<S>) const override {
-    double distance = infinity;
-    for (Index j = 0; j < h.cols(); ++j)
-      for (Index i = 0; i < h.rows(); ++i)
-        if (h(i, j) > 0) distance = std::min(distance, double(h(i, j)));
-    return distance;
-  }
 };
 
 /// The sign of h is that of a only for a positive slope, so a is kept otherwise.
@@ -98,15 +87,6 @@ template <class S> class LeakyRelu final : public Vectorised<S> {
   void forward(CMat<S> a, Mat<S> h, CBlocks<S>) const override { this->kernels_.leaky(a, h, {&slope_, 1}); }
   void backward(CMat<S> a, CMat<S> h, CMat<S> dh, Mat<S> da, CBlocks<S>, Blocks<S>) const override {
     this->kernels_.leaky_pullback(keeps_input() ? a : h, dh, da, {&slope_, 1});
-  }
-  double kink_distance(CMat<S> a, CMat<S> h, CBlocks<S>) const override {
-    double distance = infinity;
-    for (Index j = 0; j < h.cols(); ++j)
-      for (Index i = 0; i < h.rows(); ++i) {
-        const double x = keeps_input() ? double(a(i, j)) : h(i, j) > 0 ? double(h(i, j)) : double(h(i, j) / slope_);
-        distance = std::min(distance, std::abs(x));
-      }
-    return distance;
   }
 
  private:
@@ -123,9 +103,6 @@ template <class S> class Prelu final : public Vectorised<S> {
   void backward(CMat<S> a, CMat<S>, CMat<S> dh, Mat<S> da, CBlocks<S> theta, Blocks<S> dtheta) const override {
     if (dtheta.count() > 0) this->kernels_.add_slope_gradient(a, dh, dtheta[0]);
     this->kernels_.leaky_pullback(a, dh, da, theta[0]);
-  }
-  double kink_distance(CMat<S> a, CMat<S>, CBlocks<S>) const override {
-    return a.size() ? double(a.cwiseAbs().minCoeff()) : infinity;
   }
 
  private:
@@ -144,13 +121,6 @@ template <class S> class Oplu final : public Vectorised<S> {
   void forward(CMat<S> a, Mat<S> h, CBlocks<S>) const override { this->kernels_.oplu(a, h, step_, distance_); }
   void backward(CMat<S> a, CMat<S>, CMat<S> dh, Mat<S> da, CBlocks<S>, Blocks<S>) const override {
     this->kernels_.oplu_pullback(a, dh, da, step_, distance_);
-  }
-  double kink_distance(CMat<S> a, CMat<S>, CBlocks<S>) const override {
-    double distance = infinity;
-    for (Index j = 0; j < a.cols(); ++j)
-      for (Index k = 0; k < a.rows() / 2; ++k)  // the kink is the line a = b, at |a − b|/√2
-        distance = std::min(distance, std::abs(double(a(k * step_, j) - a(k * step_ + distance_, j))) / std::sqrt(2.0));
-    return distance;
   }
 
  private:
@@ -195,15 +165,6 @@ template <class S> class SignModrelu final : public Modrelu<S> {
   void backward(CMat<S>, CMat<S> h, CMat<S> dh, Mat<S> da, CBlocks<S>, Blocks<S> dtheta) const override {
     this->kernels_.sign_modrelu_pullback(h, dh, da, this->gradient(dtheta));
   }
-  double kink_distance(CMat<S>, CMat<S> h, CBlocks<S> theta) const override {
-    double distance = infinity;
-    for (Index j = 0; j < h.cols(); ++j)
-      for (Index i = 0; i < h.rows(); ++i)
-        if (h(i, j) != 0)
-          distance =
-              std::min(distance, std::abs(double(h(i, j))) - std::max(0.0, double(theta[0][std::size_t(i)] + shift_)));
-    return distance;
-  }
 
  private:
   S shift_ = 0;
@@ -231,26 +192,8 @@ template <class S> class PairModrelu final : public Modrelu<S> {
     this->kernels_.pair_modrelu_pullback[std::size_t(form_)](a, dh, da, theta[0].data(), epsilon_,
                                                              this->gradient(dtheta));
   }
-  double kink_distance(CMat<S> a, CMat<S>, CBlocks<S> theta) const override {
-    double distance = infinity;
-    for (Index j = 0; j < a.cols(); ++j)
-      for (Index i = 0; i < this->biases_; ++i) {
-        const double rho = std::hypot(double(a(i, j)), double(a(i + this->biases_, j))),
-                     edge = edge_of(double(theta[0][std::size_t(i)]));
-        if (form_ != PairForm::wis) distance = std::min(distance, rho);  // no derivative at z = 0
-        if (edge > 0) distance = std::min(distance, std::abs(rho - edge));
-      }
-    return distance;
-  }
 
  private:
-  /// The ρ below which h is 0, when positive.
-  double edge_of(double b) const {
-    if (form_ == PairForm::wis) return b < 0 && b * b > double(epsilon_) ? std::sqrt(b * b - double(epsilon_)) : 0;
-    if (form_ == PairForm::squared) return b < 0 ? std::sqrt(-b) : 0;
-    return form_ == PairForm::eu ? -b - double(epsilon_) : -b;
-  }
-
   PairForm form_;
   S epsilon_;
 };
@@ -288,7 +231,6 @@ std::unique_ptr<Activation<S>> Activation<S>::make(const ActivationOptions& opti
 template <class S> Activation<S>::~Activation() = default;
 template <class S> std::vector<BlockSpec> Activation<S>::blocks() const { return {}; }
 template <class S> void Activation<S>::initialise(Blocks<S>, Rng&) const {}
-template <class S> double Activation<S>::kink_distance(CMat<S>, CMat<S>, CBlocks<S>) const { return infinity; }
 
 template class Activation<float>;
 template class Activation<double>;

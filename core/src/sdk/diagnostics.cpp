@@ -11,7 +11,7 @@ template <class S> Matrix<double> matrix_of(const Parametrisation<S>& map) {
   Matrix<S> W(map.rows(), map.cols());
   std::vector<S> memory(std::size_t(map.scratch(map.cols())));
   Scratch<S> scratch{std::span<S>(memory)};
-  map.apply(cview(I), view(W), scratch);
+  map.apply(I, view(W), scratch);
   return W.template cast<double>();
 }
 

@@ -1,4 +1,5 @@
 // Initial values by name. Entries are drawn column after column, in double precision whatever the scalar.
+#include <stiefel/error.hpp>
 #include <stiefel/initialiser.hpp>
 
 #include <fmt/ranges.h>

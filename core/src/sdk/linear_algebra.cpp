@@ -1,4 +1,4 @@
-// The only file that declares symbols of LAPACK. Drivers are asked for their workspace first (lwork = −1).
+// The only file that declares symbols of LAPACK; Eigen declares those of BLAS. Drivers are asked for their workspace first (lwork = −1).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,20 +7,26 @@
 #include <stiefel/linear_algebra.hpp>
 #include <vector>
 
+#include "sdk/require.hpp"
+
 using C = std::complex<double>;
+using F = std::complex<float>;
 extern "C" {
 // The sizes at the end are Fortran's hidden lengths of the character arguments.
+#define STIEFEL_LAPACK_OF_ALL(T, prefix)                                                                            \
+  void prefix##getrf_(const int* m, const int* n, T* A, const int* lda, int* pivots, int* info);                    \
+  void prefix##getri_(const int* n, T* A, const int* lda, const int* pivots, T* work, const int* lwork, int* info); \
+  void prefix##gesv_(const int* n, const int* right, T* A, const int* lda, int* pivots, T* B, const int* ldb,       \
+                     int* info);
+STIEFEL_LAPACK_OF_ALL(float, s)
+STIEFEL_LAPACK_OF_ALL(double, d)
+STIEFEL_LAPACK_OF_ALL(F, c)
+STIEFEL_LAPACK_OF_ALL(C, z)
+#undef STIEFEL_LAPACK_OF_ALL
 #define STIEFEL_LAPACK(T, prefix, orthogonal)                                                                          \
-  void prefix##getrf_(const int* m, const int* n, T* A, const int* lda, int* pivots, int* info);                       \
-  void prefix##getri_(const int* n, T* A, const int* lda, const int* pivots, T* work, const int* lwork, int* info);    \
-  void prefix##gesv_(const int* n, const int* right, T* A, const int* lda, int* pivots, T* B, const int* ldb,          \
-                     int* info);                                                                                       \
   void prefix##geqrf_(const int* m, const int* n, T* A, const int* lda, T* tau, T* work, const int* lwork, int* info); \
   void orthogonal##gqr_(const int* m, const int* n, const int* k, T* A, const int* lda, const T* tau, T* work,         \
                         const int* lwork, int* info);
-void sgesv_(const int* n, const int* right, float* A, const int* lda, int* pivots, float* B, const int* ldb, int* info);
-void cgesv_(const int* n, const int* right, std::complex<float>* A, const int* lda, int* pivots, std::complex<float>* B,
-            const int* ldb, int* info);
 STIEFEL_LAPACK(double, d, dor)
 STIEFEL_LAPACK(C, z, zun)
 #undef STIEFEL_LAPACK
@@ -46,16 +52,18 @@ namespace {
 
 template <class T> constexpr bool real = std::is_same_v<T, double>;
 
+/// Eigen declares BLAS's routines for complex numbers with pointers to their real parts.
+template <class T> auto* raw(T* numbers) {
+  using Real = typename Eigen::NumTraits<std::remove_const_t<T>>::Real;
+  return reinterpret_cast<std::conditional_t<std::is_const_v<T>, const Real*, Real*>>(numbers);
+}
+
+int leading(Index stride) { return int(std::max<Index>(stride, 1)); }
+
 /// What LAPACK wants to know of a matrix.
 template <class T> struct View {
   explicit View(Mat<T> A)
-      : m(int(A.rows())),
-        n(int(A.cols())),
-        k(std::min(m, n)),
-        lda(int(std::max<Index>(A.outerStride(), 1))),
-        data(A.data()) {
-    STIEFEL_ASSERT(A.innerStride() == 1);
-  }
+      : m(int(A.rows())), n(int(A.cols())), k(std::min(m, n)), lda(leading(A.outerStride())), data(A.data()) {}
   int m, n, k, lda;
   T* data;
 };
@@ -67,6 +75,12 @@ template <class T> View<T> finite(Mat<T> A, const char* wanted) {
                     wanted),
         Exit::diverged);
   return View<T>(A);
+}
+
+template <class T> View<T> finite_square(Mat<T> A, const char* wanted) {
+  require(A.rows() == A.cols(), "the {} of a matrix of {} × {} cannot be computed: it must be square", wanted, A.rows(),
+          A.cols());
+  return finite(A, wanted);
 }
 
 void demand_success(const char* driver, int info) {
@@ -83,22 +97,63 @@ void demand_regular(int info) {
   STIEFEL_ASSERT(info == 0);
 }
 
-constexpr auto gesv_of(float) { return sgesv_; }
-constexpr auto gesv_of(double) { return dgesv_; }
-constexpr auto gesv_of(std::complex<float>) { return cgesv_; }
-constexpr auto gesv_of(C) { return zgesv_; }
+/// The routines of a scalar type.
+template <class T> struct Routines;
+#define STIEFEL_ROUTINES(T, prefix)               \
+  template <> struct Routines<T> {                \
+    static constexpr auto gemm = prefix##gemm_;   \
+    static constexpr auto trsm = prefix##trsm_;   \
+    static constexpr auto getrf = prefix##getrf_; \
+    static constexpr auto getri = prefix##getri_; \
+    static constexpr auto gesv = prefix##gesv_;   \
+  };
+STIEFEL_ROUTINES(float, s)
+STIEFEL_ROUTINES(double, d)
+STIEFEL_ROUTINES(F, c)
+STIEFEL_ROUTINES(C, z)
+#undef STIEFEL_ROUTINES
+
+template <class T> void gemm(T alpha, const Operand<T>& A, const Operand<T>& B, T beta, Mat<T> result) {
+  require(A.cols() == B.rows() && result.rows() == A.rows() && result.cols() == B.cols(),
+          "a product of {} × {} by {} × {} cannot be written to {} × {}", A.rows(), A.cols(), B.rows(), B.cols(),
+          result.rows(), result.cols());
+  const int m = int(A.rows()), n = int(B.cols()), k = int(A.cols()), lda = leading(A.matrix.outerStride()),
+            ldb = leading(B.matrix.outerStride()), ldc = leading(result.outerStride());
+  Routines<T>::gemm(&A.form, &B.form, &m, &n, &k, raw(&alpha), raw(A.matrix.data()), &lda, raw(B.matrix.data()), &ldb,
+                    raw(&beta), raw(result.data()), &ldc);
+}
+
+template <class T> void trsm(char side, Triangle triangle, const Operand<T>& A, Mat<T> B) {
+  const Index n = side == 'L' ? B.rows() : B.cols();
+  require(A.rows() == n && A.cols() == n, "a triangular matrix of {} × {} does not fit a right side of {} × {}",
+          A.rows(), A.cols(), B.rows(), B.cols());
+  const bool unit = triangle == Triangle::unit_lower || triangle == Triangle::unit_upper;
+  if (!unit && (A.matrix.diagonal().array() == T(0)).any())
+    throw Error("a triangular matrix is singular: its diagonal has a zero; lower the rate", Exit::diverged);
+  const char part = triangle == Triangle::lower || triangle == Triangle::unit_lower ? 'L' : 'U',
+             diagonal = unit ? 'U' : 'N';
+  const int rows = int(B.rows()), cols = int(B.cols()), lda = leading(A.matrix.outerStride()),
+            ldb = leading(B.outerStride());
+  const T one(1);
+  Routines<T>::trsm(&side, &part, &A.form, &diagonal, &rows, &cols, raw(&one), raw(A.matrix.data()), &lda,
+                    raw(B.data()), &ldb);
+}
 
 /// Calls driver(work, lwork) twice: for the length of the workspace, then with it.
 template <class T, class F> void with_workspace(F&& driver) {
   T asked{};
   driver(&asked, -1);
-  std::vector<T> work(std::size_t(std::max(1.0, std::real(asked))));
+  std::vector<T> work(std::size_t(std::max(1.0, double(std::real(asked)))));
   driver(work.data(), int(work.size()));
+}
+
+template <class V> void require_values(std::span<V> values, Index count) {
+  require(Index(values.size()) == count, "there is room for {} values where there are {}", values.size(), count);
 }
 
 /// job 'N': values only; 'S': the first k columns of U and rows of Vh too.
 template <class T> void gesdd(char job, const View<T>& A, std::span<double> s, const View<T>& U, const View<T>& Vh) {
-  STIEFEL_ASSERT(Index(s.size()) == A.k);
+  require_values(s, A.k);
   if (A.k == 0) return;
   std::vector<int> integers(std::size_t(8 * A.k));
   std::vector<double> reals(real<T> ? 1
@@ -116,7 +171,7 @@ template <class T> void gesdd(char job, const View<T>& A, std::span<double> s, c
 }
 
 template <class T> void evd(char job, const View<T>& A, std::span<double> values) {
-  STIEFEL_ASSERT(A.m == A.n && Index(values.size()) == A.n);
+  require_values(values, A.n);
   if (A.n == 0) return;
   std::vector<int> integers(std::size_t(5 * A.n + 3));
   std::vector<double> reals(real<T> ? 1 : std::size_t(1 + 5 * A.n + 2 * A.n * A.n));
@@ -135,39 +190,46 @@ template <class T> void evd(char job, const View<T>& A, std::span<double> values
 
 }  // namespace
 
+template <class T> void multiply(Given<Operand<T>> A, Given<Operand<T>> B, Mat<T> result) {
+  gemm(T(1), A, B, T(0), result);
+}
+template <class T> void add_product(Given<Operand<T>> A, Given<Operand<T>> B, Mat<T> result, Given<T> factor) {
+  gemm(factor, A, B, T(1), result);
+}
+
+template <class T> void solve_triangular(Triangle triangle, Given<Operand<T>> A, Mat<T> B) {
+  trsm('L', triangle, A, B);
+}
+template <class T> void solve_triangular_right(Triangle triangle, Given<Operand<T>> A, Mat<T> B) {
+  trsm('R', triangle, A, B);
+}
+
 template <class T> void invert(Mat<T> matrix) {
-  const View<T> A = finite(matrix, "inverse");
-  STIEFEL_ASSERT(A.m == A.n);
+  const View<T> A = finite_square(matrix, "inverse");
   if (A.n == 0) return;
   std::vector<int> pivots(std::size_t(A.n));
   int info = 0;
-  if constexpr (real<T>)
-    dgetrf_(&A.n, &A.n, A.data, &A.lda, pivots.data(), &info);
-  else
-    zgetrf_(&A.n, &A.n, A.data, &A.lda, pivots.data(), &info);
+  Routines<T>::getrf(&A.n, &A.n, A.data, &A.lda, pivots.data(), &info);
   demand_regular(info);
   with_workspace<T>([&](T* work, int size) {
-    if constexpr (real<T>)
-      dgetri_(&A.n, A.data, &A.lda, pivots.data(), work, &size, &info);
-    else
-      zgetri_(&A.n, A.data, &A.lda, pivots.data(), work, &size, &info);
+    Routines<T>::getri(&A.n, A.data, &A.lda, pivots.data(), work, &size, &info);
     demand_regular(info);
   });
 }
 
 template <class T> void solve(Mat<T> matrix, Mat<T> right) {
-  const View<T> A = finite(matrix, "inverse"), B = finite(right, "solution");
-  STIEFEL_ASSERT(A.m == A.n && B.m == A.n);
+  const View<T> A = finite_square(matrix, "inverse"), B = finite(right, "solution");
+  require(B.m == A.n, "a matrix of {} × {} does not fit a right side of {} × {}", A.m, A.n, B.m, B.n);
   if (A.n == 0 || B.n == 0) return;
   std::vector<int> pivots(std::size_t(A.n));
   int info = 0;
-  gesv_of(T())(&A.n, &B.n, A.data, &A.lda, pivots.data(), B.data, &B.lda, &info);
+  Routines<T>::gesv(&A.n, &B.n, A.data, &A.lda, pivots.data(), B.data, &B.lda, &info);
   demand_regular(info);
 }
 
 template <class T> void orthonormalise(Mat<T> matrix) {
   const View<T> A = finite(matrix, "QR factors");
-  STIEFEL_ASSERT(A.m >= A.n);
+  require(A.m >= A.n, "a matrix of {} × {} cannot have orthonormal columns", A.m, A.n);
   if (A.n == 0) return;
   std::vector<T> tau(std::size_t(A.n));
   int info = 0;
@@ -192,15 +254,17 @@ template <class T> void orthonormalise(Mat<T> matrix) {
 }
 
 template <class T> void hermitian_eigen(Mat<T> A, std::span<double> values) {
-  evd('V', finite(A, "eigenvectors"), values);
+  evd('V', finite_square(A, "eigenvectors"), values);
 }
 template <class T> void hermitian_eigenvalues(Mat<T> A, std::span<double> values) {
-  evd('N', finite(A, "eigenvalues"), values);
+  evd('N', finite_square(A, "eigenvalues"), values);
 }
 
 template <class T> void singular_value_decomposition(Mat<T> A, Mat<T> U, std::span<double> s, Mat<T> Vh) {
   const View<T> a = finite(A, "singular values"), u(U), vh(Vh);
-  STIEFEL_ASSERT(u.m == a.m && u.n == a.k && vh.m == a.k && vh.n == a.n);
+  require(u.m == a.m && u.n == a.k && vh.m == a.k && vh.n == a.n,
+          "the factors of {0} × {1} are U: {0} × {2} and Vh: {2} × {1}, not {3} × {4} and {5} × {6}", a.m, a.n, a.k,
+          u.m, u.n, vh.m, vh.n);
   gesdd('S', a, s, u, vh);
 }
 
@@ -211,8 +275,8 @@ template <class T> void singular_values(Mat<T> A, std::span<double> s) {
 }
 
 template <class T> void eigenvalues(Mat<T> matrix, std::span<C> values) {
-  const View<T> A = finite(matrix, "eigenvalues");
-  STIEFEL_ASSERT(A.m == A.n && Index(values.size()) == A.n);
+  const View<T> A = finite_square(matrix, "eigenvalues");
+  require_values(values, A.n);
   if (A.n == 0) return;
   std::vector<double> re(std::size_t(2 * A.n)), im(std::size_t(A.n));
   const int one = 1;
@@ -234,8 +298,6 @@ template <class T> void eigenvalues(Mat<T> matrix, std::span<C> values) {
 }
 
 #define STIEFEL_INSTANTIATE(T)                                                                       \
-  template STIEFEL_API void invert(Mat<T>);                                                          \
-  template STIEFEL_API void solve(Mat<T>, Mat<T>);                                                   \
   template STIEFEL_API void orthonormalise(Mat<T>);                                                  \
   template STIEFEL_API void hermitian_eigen(Mat<T>, std::span<double>);                              \
   template STIEFEL_API void hermitian_eigenvalues(Mat<T>, std::span<double>);                        \
@@ -244,7 +306,17 @@ template <class T> void eigenvalues(Mat<T> matrix, std::span<C> values) {
   template STIEFEL_API void eigenvalues(Mat<T>, std::span<C>);
 STIEFEL_INSTANTIATE(double)
 STIEFEL_INSTANTIATE(C)
-template STIEFEL_API void solve(Mat<float>, Mat<float>);
-template STIEFEL_API void solve(Mat<std::complex<float>>, Mat<std::complex<float>>);
+#undef STIEFEL_INSTANTIATE
+#define STIEFEL_INSTANTIATE(T)                                                       \
+  template STIEFEL_API void multiply<T>(Operand<T>, Operand<T>, Mat<T>);             \
+  template STIEFEL_API void add_product<T>(Operand<T>, Operand<T>, Mat<T>, T);       \
+  template STIEFEL_API void solve_triangular<T>(Triangle, Operand<T>, Mat<T>);       \
+  template STIEFEL_API void solve_triangular_right<T>(Triangle, Operand<T>, Mat<T>); \
+  template STIEFEL_API void invert(Mat<T>);                                          \
+  template STIEFEL_API void solve(Mat<T>, Mat<T>);
+STIEFEL_INSTANTIATE(float)
+STIEFEL_INSTANTIATE(double)
+STIEFEL_INSTANTIATE(F)
+STIEFEL_INSTANTIATE(C)
 
 }  // namespace stiefel

@@ -9,7 +9,7 @@
 #include <cmath>
 #include <vector>
 
-#include <stiefel/error.hpp>
+#include "sdk/require.hpp"
 
 namespace stiefel {
 namespace {
@@ -18,9 +18,11 @@ template <class S> using Column = Eigen::Map<Vector<S>>;
 
 // Σ_c weight_c · column(output_c, c, ∂/∂output_c), the gradient multiplied by the weight as well.
 template <class S, class F> double weighted_sum(CMat<S> output, const Targets<S>& targets, Mat<S> doutput, F&& column) {
-  STIEFEL_ASSERT(Index(targets.weights.size()) >= output.cols());
+  require(Index(targets.weights.size()) >= output.cols(), "{} weights for {} columns of outputs",
+          targets.weights.size(), output.cols());
   const bool gradient = doutput.cols() > 0;
-  STIEFEL_ASSERT(!gradient || (doutput.rows() == output.rows() && doutput.cols() == output.cols()));
+  require(!gradient || (doutput.rows() == output.rows() && doutput.cols() == output.cols()),
+          "the gradient of {} × {} outputs is {} × {}", output.rows(), output.cols(), doutput.rows(), doutput.cols());
   std::vector<S> memory(static_cast<std::size_t>(output.rows()));
   Column<S> d(memory.data(), output.rows());
   double sum = 0;
@@ -34,19 +36,25 @@ template <class S, class F> double weighted_sum(CMat<S> output, const Targets<S>
 }
 
 template <class S> Index label_of(const Targets<S>& targets, Index c, Index classes) {
-  STIEFEL_ASSERT(c < Index(targets.labels.size()) && targets.labels[c] >= 0 && targets.labels[c] < classes);
-  return targets.labels[c];
+  require(c < Index(targets.labels.size()),
+          "the loss is one of labels, but the targets are numbers; set `labels` in shape()");
+  const Index label = targets.labels[c];
+  require(label >= 0 && label < classes, "the label {} is not from 0 to {}; correct fill()", label, classes - 1);
+  return label;
 }
 
 template <class S> void require_values(CMat<S> output, const Targets<S>& targets) {
-  STIEFEL_ASSERT(targets.values.rows() == output.rows() && targets.values.cols() >= output.cols());
+  require(targets.values.cols() >= output.cols(),
+          "the loss is one of numbers, but the targets are labels; set `labels` to false in shape()");
+  require(targets.values.rows() == output.rows(), "the targets have {} rows and the outputs {}", targets.values.rows(),
+          output.rows());
 }
 
 }  // namespace
 
 // With M = max_j o_j reached at j = a: ℓ = M − o_l + ln(1 + Σ_{j≠a} exp(o_j − M)), which stays exact for losses far
 // below 1.
-template <class S> double softmax_cross_entropy(CMat<S> output, const Targets<S>& targets, Mat<S> doutput) {
+template <class S> double softmax_cross_entropy(CMat<S> output, const Targets<S>& targets, Given<Mat<S>> doutput) {
   return weighted_sum(output, targets, doutput, [&](const auto& o, Index c, Column<S> d) {
     const Index label = label_of(targets, c, o.size());
     Index largest = 0;
@@ -61,7 +69,7 @@ template <class S> double softmax_cross_entropy(CMat<S> output, const Targets<S>
   });
 }
 
-template <class S> double mean_square(CMat<S> output, const Targets<S>& targets, Mat<S> doutput) {
+template <class S> double mean_square(CMat<S> output, const Targets<S>& targets, Given<Mat<S>> doutput) {
   require_values(output, targets);
   return weighted_sum(output, targets, doutput, [&](const auto& o, Index c, Column<S> d) {
     d = o - targets.values.col(c);
@@ -71,7 +79,7 @@ template <class S> double mean_square(CMat<S> output, const Targets<S>& targets,
   });
 }
 
-template <class S> double bernoulli(CMat<S> output, const Targets<S>& targets, Mat<S> doutput) {
+template <class S> double bernoulli(CMat<S> output, const Targets<S>& targets, Given<Mat<S>> doutput) {
   require_values(output, targets);
   return weighted_sum(output, targets, doutput, [&](const auto& o, Index c, Column<S> d) {
     double loss = 0;
@@ -85,7 +93,7 @@ template <class S> double bernoulli(CMat<S> output, const Targets<S>& targets, M
 }
 
 template <class S> double correct(CMat<S> output, const Targets<S>& targets) {
-  return weighted_sum(output, targets, mat<S>(nullptr, 0, 0, 0), [&](const auto& o, Index c, Column<S>) {
+  return weighted_sum(output, targets, Mat<S>(), [&](const auto& o, Index c, Column<S>) {
     Index largest = 0;
     o.maxCoeff(&largest);
     return largest == label_of(targets, c, o.size()) ? 1.0 : 0.0;

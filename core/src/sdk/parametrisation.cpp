@@ -6,6 +6,7 @@
 #include <stiefel/linear_algebra.hpp>
 
 #include "sdk/diagnostics.hpp"
+#include "sdk/require.hpp"
 
 namespace stiefel {
 
@@ -31,12 +32,12 @@ template <class S> double Parametrisation<S>::penalty(CBlocks<S>, Blocks<S>) { r
 template <class S> void Parametrisation<S>::after_step(Blocks<S>) {}
 template <class S> bool Parametrisation<S>::materialises() const { return false; }
 template <class S> void Parametrisation<S>::materialise(CBlocks<S>, Mat<S>) {
-  STIEFEL_ASSERT(!"a map that materialises defines materialise()");
+  require(false, "materialises() is true, but materialise() is not implemented");
 }
 template <class S> void Parametrisation<S>::pullback(CBlocks<S>, CMat<S>, CMat<S>, Blocks<S>) {
-  STIEFEL_ASSERT(!"a map that materialises defines pullback()");
+  require(false, "materialises() is true, but pullback() is not implemented");
 }
-template <class S> CMat<S> Parametrisation<S>::matrix() const { return cmat<S>(nullptr, 0, 0, 0); }
+template <class S> CMat<S> Parametrisation<S>::matrix() const { return {}; }
 template <class S> Claim Parametrisation<S>::claim() const { return {}; }
 template <class S> Cost Parametrisation<S>::cost(Index columns) const {
   const double n = double(rows()), m = double(cols()),
@@ -72,12 +73,16 @@ template <class S> Spectrum Parametrisation<S>::spectrum() const {
   return spectrum_of(C);
 }
 
-template <class S> Dense<S>::Dense(Shape shape)
-    : Parametrisation<S>(shape), W_(Matrix<S>::Zero(shape.rows, shape.cols)) {}
+template <class S> Dense<S>::Dense(Shape shape) : Parametrisation<S>(shape) {}
 template <class S> Dense<S>::~Dense() = default;
-template <class S> CMat<S> Dense<S>::matrix() const { return cview(W_); }
+template <class S> CMat<S> Dense<S>::matrix() const {
+  return cmat<S>(W_.data(), this->rows(), this->cols(), this->rows());
+}
 
-template <class S> void Dense<S>::refresh(CBlocks<S> theta) { this->materialise(theta, view(W_)); }
+template <class S> void Dense<S>::refresh(CBlocks<S> theta) {
+  if (W_.size() == 0) W_.setZero(this->rows(), this->cols());
+  this->materialise(theta, view(W_));
+}
 
 template <class S> void Dense<S>::apply(CMat<S> X, Mat<S> Y, Scratch<S>&) const { Y.noalias() = W_ * X; }
 template <class S> void Dense<S>::apply_adjoint(CMat<S> dY, Mat<S> dX, Scratch<S>&) const {
@@ -94,9 +99,20 @@ template <class S> void Dense<S>::finish(CBlocks<S> theta, std::span<const S> su
 
 template <class S> Cost Dense<S>::cost(Index columns) const { return Parametrisation<S>::cost(columns); }
 
-template <class S> void skew(std::span<const S> theta, Mat<S> A) {
+namespace {
+
+template <class S> void require_triangle(std::size_t size, CMat<S> A) {
   const Index n = A.rows();
-  STIEFEL_ASSERT(A.cols() == n && Index(theta.size()) == n * (n - 1) / 2);
+  require(A.cols() == n && Index(size) == n * (n - 1) / 2,
+          "{} numbers are not the strict lower triangle of {} × {}; correct blocks(), or the split of the sum", size, n,
+          A.cols());
+}
+
+}  // namespace
+
+template <class S> void skew(std::span<const S> theta, Given<Mat<S>> A) {
+  const Index n = A.rows();
+  require_triangle<S>(theta.size(), A);
   const S* next = theta.data();
   for (Index j = 0; j < n; ++j) {
     A(j, j) = 0;
@@ -107,9 +123,9 @@ template <class S> void skew(std::span<const S> theta, Mat<S> A) {
   }
 }
 
-template <class S> void add_skew(std::span<S> dtheta, CMat<S> dA) {
+template <class S> void add_skew(std::span<S> dtheta, Given<CMat<S>> dA) {
   const Index n = dA.rows();
-  STIEFEL_ASSERT(dA.cols() == n && Index(dtheta.size()) == n * (n - 1) / 2);
+  require_triangle<S>(dtheta.size(), dA);
   S* next = dtheta.data();
   for (Index j = 0; j < n; ++j)
     for (Index i = j + 1; i < n; ++i, ++next) *next += dA(i, j) - dA(j, i);
@@ -119,9 +135,9 @@ template class Parametrisation<float>;
 template class Parametrisation<double>;
 template class Dense<float>;
 template class Dense<double>;
-template STIEFEL_API void skew(std::span<const float>, Mat<float>);
-template STIEFEL_API void skew(std::span<const double>, Mat<double>);
-template STIEFEL_API void add_skew(std::span<float>, CMat<float>);
-template STIEFEL_API void add_skew(std::span<double>, CMat<double>);
+template STIEFEL_API void skew<float>(std::span<const float>, Mat<float>);
+template STIEFEL_API void skew<double>(std::span<const double>, Mat<double>);
+template STIEFEL_API void add_skew<float>(std::span<float>, CMat<float>);
+template STIEFEL_API void add_skew<double>(std::span<double>, CMat<double>);
 
 }  // namespace stiefel

@@ -11,7 +11,7 @@
 #include <numbers>
 #include <numeric>
 
-#include <stiefel/error.hpp>
+#include "sdk/require.hpp"
 
 namespace stiefel {
 namespace {
@@ -122,7 +122,7 @@ double Rng::normal() {
 }
 
 std::int64_t Rng::integer(std::int64_t low, std::int64_t high) {
-  STIEFEL_ASSERT(low < high);
+  require(low < high, "there is no integer from {} to below {}", low, high);
   const std::uint64_t range = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
   const std::uint64_t surplus =
       (0 - range) % range;  // 2⁶⁴ mod range: this many values are rejected, the others are divided evenly

@@ -1,7 +1,7 @@
 // The roles' names, and what the SDK's base classes do when a plugin does not say otherwise.
-#include <limits>
-
 #include <stiefel/plugin.hpp>
+
+#include <fmt/format.h>
 
 namespace stiefel {
 
@@ -34,14 +34,26 @@ template <class S> std::vector<BlockSpec> Cell<S>::blocks() const { return {}; }
 template <class S> void Cell<S>::initialise(Blocks<S>, Rng&) const {}
 template <class S> void Cell<S>::initialise_bias(std::span<S>) const {}
 template <class S> Index Cell<S>::scratch(Index) const { return 0; }
-template <class S> double Cell<S>::kink_distance(const Chunk<S>&, CBlocks<S>) const {
-  return std::numeric_limits<double>::infinity();
-}
-template <class S> double Cell<S>::flops(Index) const { return 0; }
-template <class S> void Cell<S>::serialise(Archive&) {}
+template <class S> void Cell<S>::after_step(Blocks<S>) const {}
 
 template <class S> Optimizer<S>::~Optimizer() = default;
 template <class S> bool Optimizer<S>::moves(Manifold manifold) const { return manifold == Manifold::flat; }
+template <class S> bool Optimizer<S>::decouples() const { return false; }
+
+void detail::scratch_used_up(Index rows, Index cols, Index left) {
+  throw Error(
+      fmt::format("{} × {} numbers of working memory are asked for where {} are left; correct scratch(columns), "
+                  "which says how many one call takes",
+                  rows, cols, left),
+      Exit::plugin);
+}
+
+void detail::block_too_small(Index rows, Index cols, Index size) {
+  throw Error(fmt::format("a matrix of {} × {} does not fit into {} numbers; correct the sizes in blocks() or "
+                          "accumulator(), or the part",
+                          rows, cols, size),
+              Exit::plugin);
+}
 
 template class Maps<float>;
 template class Maps<double>;

@@ -5,6 +5,8 @@
 #include <array>
 #include <mutex>
 
+#include "sdk/require.hpp"
+
 namespace stiefel {
 
 const char* name_of(Split split) {
@@ -18,8 +20,19 @@ const char* name_of(Split split) {
   }
 }
 
+const char* name_of(DataForm::Output output) {
+  switch (output) {
+    case DataForm::Output::softmax:
+      return "softmax";
+    case DataForm::Output::sigmoid:
+      return "sigmoid";
+    default:
+      return "identity";
+  }
+}
+
 template <class S> void Batch<S>::resize(const TaskShape& shape, Index sequences, Index steps) {
-  STIEFEL_ASSERT(sequences >= 0 && steps >= 0);
+  require(sequences >= 0 && steps >= 0, "a batch cannot have {} sequences of {} steps", sequences, steps);
   sequences_ = sequences;
   steps_ = steps;
   every_ = shape.readout == ReadoutKind::every;
@@ -36,6 +49,13 @@ template <class S> void Batch<S>::resize(const TaskShape& shape, Index sequences
   weights_.assign(outputs, S(1));
 }
 
+template <class S> void Batch<S>::no_place(Index t, Index b, bool has, const char* what) const {
+  require(has, "the batch has no {}s: shape() says otherwise", what);
+  require(false, "there is no {} of step {} of sequence {} in a batch of {} sequences of {} steps", what, t, b,
+          sequences_, steps_);
+  __builtin_unreachable();
+}
+
 template <class S> Task<S>::~Task() = default;
 template <class S> std::vector<Metric> Task<S>::metrics() const { return {}; }
 template <class S> void Task<S>::measure(CMat<S>, const Targets<S>&, std::span<Ratio>) const {}
@@ -47,6 +67,16 @@ template <class S> std::vector<DataFile> Task<S>::files() const { return {}; }
 template <class S> bool Task<S>::reports() const { return false; }
 template <class S> void Task<S>::report(Index, const Batch<S>&, CMat<S>, Outcome&) const {}
 template <class S> std::vector<std::string> Task<S>::alphabet() const { return {}; }
+template <class S> DataForm Task<S>::form() const {
+  DataForm form;
+  if (shape().labels) form.output = DataForm::Output::softmax;
+  form.outputs = alphabet();
+  return form;
+}
+template <class S> std::unique_ptr<SequenceReader<S>> Task<S>::open(const std::string&) const { return nullptr; }
+
+template <class S> SequenceReader<S>::~SequenceReader() = default;
+template <class S> std::string SequenceReader<S>::name() const { return {}; }
 
 Outcome::~Outcome() = default;
 
@@ -61,7 +91,7 @@ struct Shuffle::Order {
 };
 
 Shuffle::Shuffle(Index size, std::uint64_t seed) : size_(size), seed_(seed), order_(std::make_unique<Order>()) {
-  STIEFEL_ASSERT(size > 0);
+  require(size > 0, "a data set of {} items cannot be shuffled", size);
 }
 Shuffle::~Shuffle() = default;
 
@@ -79,6 +109,8 @@ std::int64_t Shuffle::item(std::uint64_t running) const {
 
 template class Batch<float>;
 template class Batch<double>;
+template class SequenceReader<float>;
+template class SequenceReader<double>;
 template class Task<float>;
 template class Task<double>;
 

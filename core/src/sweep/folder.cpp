@@ -10,6 +10,7 @@
 #include "base/atomic_file.hpp"
 #include "base/file_content.hpp"
 #include "base/file_error.hpp"
+#include "base/printable.hpp"
 #include "base/suggestion.hpp"
 #include "results/record/run_lock.hpp"
 #include "sweep/sweep.hpp"
@@ -160,6 +161,6 @@ const std::string& SweepFolder::name(const SweepRun& run) const {
 
 fs::path SweepFolder::rung(Index step) const { return folder_ / "rungs" / fmt::format("{}.tsv", step); }
 
-std::string SweepFolder::values(const SweepRun& run) const { return assignments(sweep_.keys, run); }
+std::string SweepFolder::values(const SweepRun& run) const { return printable(assignments(sweep_.keys, run)); }
 
 }  // namespace stiefel

@@ -6,6 +6,7 @@
 
 #include "base/atomic_file.hpp"
 #include "base/file_error.hpp"
+#include "base/printable.hpp"
 #include "results/record/reader.hpp"
 #include "sweep/halving.hpp"
 
@@ -38,7 +39,7 @@ RunLook look_at(const SweepFolder& folder, const SweepRun& run, const LockPatien
       const ResultReader reader(results);
       look.step = Index(reader.number_attribute("/", "committed_step"));
       look.state = reader.text_attribute("/", "state") == "finished" ? SweepState::finished : SweepState::stopped;
-      look.message = reader.text_attribute("/status", "message");
+      look.message = printable(reader.text_attribute("/status", "message"));
     } catch (const Error& error) {
       look = {SweepState::failed, 0, error.what(), int(Exit::damaged)};
     }

@@ -101,7 +101,6 @@ class Worker {
   std::optional<std::size_t> only_;
   std::list<Child> children_;
   bool stopping_ = false, told_to_stop_ = false, cancelled_ = false, in_use_ = false;
-  std::optional<Clock::time_point> first_signal_;
   Clock::time_point looked_{}, touched_ = Clock::now();
   const Clock::time_point begin_ = Clock::now();
 };
@@ -274,16 +273,8 @@ void Worker::fail(std::size_t run, int exit_code, const std::string& message) {
 
 /// Once with a checkpoint; a second signal that is no echo of the first kills.
 void Worker::stop_children() {
-  if (signals_.stops > 0) {
-    stopping_ = true;
-    if (!first_signal_) {
-      first_signal_ = Clock::now();
-      signals_.stops = 1;
-    } else if (signals_.stops > 1) {
-      if (Clock::now() - *first_signal_ > std::chrono::seconds(1)) kill_all(SIGKILL);
-      signals_.stops = 1;
-    }
-  }
+  stopping_ = stopping_ || signals_.stop != 0;
+  if (signals_.insisted.exchange(false)) kill_all(SIGKILL);
   if ((!stopping_ && !cancelled_) || std::exchange(told_to_stop_, true)) return;
   kill_all(SIGTERM);
 }

@@ -15,11 +15,22 @@
 
 namespace stiefel {
 
-/// Signals as counted by their handlers.
+/// Signals as noted by their handlers.
 struct WorkerSignals {
-  std::atomic<int> stop{0};       ///< number of the last signal to stop
-  std::atomic<int> stops{0};      ///< how many there were
-  std::atomic<bool> save{false};  ///< runs are to save a checkpoint
+  using Clock = std::chrono::steady_clock;
+
+  std::atomic<int> stop{0};           ///< number of the last signal to stop
+  std::atomic<bool> insisted{false};  ///< it came more than a second after the first one, so it is not its echo
+  std::atomic<bool> save{false};      ///< runs are to save a checkpoint
+  std::atomic<Clock::rep> first{0};   ///< time of the first signal to stop
+
+  /// To be called by the handler of a signal to stop.
+  void stop_by(int number, Clock::time_point now = Clock::now()) noexcept {
+    stop = number;
+    Clock::rep before = 0;
+    if (first.compare_exchange_strong(before, now.time_since_epoch().count())) return;
+    if (now - Clock::time_point(Clock::duration(before)) > std::chrono::seconds(1)) insisted = true;
+  }
 };
 
 struct WorkerOptions {

@@ -178,6 +178,7 @@ template <class S> Index read_network(const fs::path& path, Network<S>& network)
   demand_whole(path.parent_path().parent_path(), path.filename());
   const ResultReader file(path);
   NetworkState<S> state = network.state();
+  state.values.resize(std::size_t(network.layout().size()));
   read_state(file, path, "", network.layout(), state);
   network.restore(state);
   return Index(file.number_attribute("/", "step"));
@@ -272,9 +273,23 @@ template <class S> void read_checkpoint(const fs::path& path, const Layout& layo
   for (const std::string& child : file.children("/rows")) read_rows(file, "/" + child, checkpoint.rows);
 }
 
+namespace {
+
+/// A run has an index from its start, so without it nothing can be trusted.
+void require_index(const fs::path& run, const std::string& file) {
+  if (!has_checkpoint_index(run))
+    throw Error(fmt::format("{} is missing, without which {} cannot be trusted; restore it, or move the run's folder "
+                            "away and run again",
+                            (run / "checkpoints/index.json").string(), file),
+                Exit::damaged);
+}
+
+}  // namespace
+
 void demand_whole(const fs::path& run, const std::string& file) {
   const fs::path path = listed_path(run, file);
   if (!fs::is_regular_file(path)) return;  // whoever opens it says so
+  require_index(run, file);
   std::vector<ListedFile> before;
   while (true) {
     const std::vector<ListedFile> entries = read_checkpoint_index(run).entries_of(file);
@@ -296,11 +311,8 @@ void demand_whole(const fs::path& run, const std::string& file) {
 }
 
 std::optional<fs::path> newest_checkpoint(const fs::path& run, const std::function<void(const std::string&)>& damaged) {
-  if (const std::vector<fs::path> files = files_of_steps(run); !files.empty() && !has_checkpoint_index(run))
-    throw Error(fmt::format("{} is missing, without which {} cannot be trusted; restore it, or move the run's folder "
-                            "away and run again",
-                            (run / "checkpoints/index.json").string(), files.back().filename().string()),
-                Exit::damaged);
+  if (const std::vector<fs::path> files = files_of_steps(run); !files.empty())
+    require_index(run, files.back().filename());
   const std::vector<ListedFile> entries = read_checkpoint_index(run).checkpoints;
   if (entries.empty()) return std::nullopt;
   for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {

@@ -4,14 +4,14 @@
 //     /                   attributes format_version, step, float_type
 //     /weights            an array per block of parameters, row-major
 //     /state/<p>          what a plugin p, "cell" or a map ("recurrent", "recurrent.forget"), keeps beyond its
-//     parameters
+//                         parameters
 //   step_N.h5 also has
 //     /best/weights …     the best network so far, in the same form
 //     /run/<part>         state of trainer, optimizers and schedules
 //     /rows               rows that results.h5 has in each group
 //   diverged.h5           the network and the batch with which the numbers broke: also
 //     /batch              lengths, inputs or symbols, targets or labels, weights, as in stiefel/task.hpp, a row for
-//     each column
+//                         each column
 //   index.json            bytes and SHA-256 of each step_N.h5, the newest last, of the other networks and of results.h5
 //
 // Numbers have the type that they have in the network: float32, float64 or int64. Files of format 1 hold float32 as

@@ -33,7 +33,7 @@ struct STIEFEL_API CheckpointIndex {
   std::vector<ListedFile> entries_of(const std::string& file) const;
 };
 
-std::string step_file(Index step);  // step_N.h5
+STIEFEL_API std::string step_file(Index step);  // step_N.h5
 /// Where a file of the index is.
 STIEFEL_API std::filesystem::path listed_path(const std::filesystem::path& run, const std::string& file);
 

@@ -29,22 +29,13 @@ Index dimension(const Layout& layout) {
   return sum;
 }
 
-/// What a run has from its beginning, with nothing written.
-template <class S> struct Built {
-  Built(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options)
-      : session(loaded, registry, options),
-        recording(nowhere, loaded.experiment, *session.task, *session.network, *session.updater) {}
-  Session<S> session;
-  RecorderThread nowhere;
-  Recording<S> recording;
-};
-
 template <class S> DryRun dry(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options) {
   using Clock = std::chrono::steady_clock;
-  Built<S> built(loaded, registry, options);
-  Session<S>& session = built.session;
+  Session<S> session(loaded, registry, options);
+  RecorderThread nowhere;
+  const Recording<S> recording(nowhere, loaded.experiment, *session.task, *session.network, *session.updater);
   const Layout& layout = session.network->layout();
-  DryRun result;
+  DryRun result{{}, session.remarks};
   const auto line = [&](std::string text) { result.lines.push_back(std::move(text)); };
   line(fmt::format("run        {}/{}", loaded.experiment.name, loaded.id));
   const TaskShape shape = session.task->shape();
@@ -82,8 +73,10 @@ template <class S> DryRun dry(const LoadedExperiment& loaded, Registry& registry
 
 }  // namespace
 
-void try_to_build(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options) {
-  loaded.experiment.with_scalar([&]<class S>(S) { Built<S>(loaded, registry, options); });
+std::vector<std::string> check_experiment(const LoadedExperiment& loaded, Registry& registry,
+                                          const RunOptions& options) {
+  return loaded.experiment.with_scalar(
+      [&]<class S>(S) { return Session<S>(loaded, registry, options, Extent::sizes).remarks; });
 }
 
 DryRun dry_run(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options) {

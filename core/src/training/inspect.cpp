@@ -1,7 +1,9 @@
 #include "training/inspect.hpp"
 
+#include <fmt/format.h>
+
+#include "results/record/reader.hpp"
 #include "training/checkpoint.hpp"
-#include "training/session.hpp"
 
 namespace stiefel {
 namespace {
@@ -17,17 +19,51 @@ template <class S> InspectedBlock inspect_block(const BlockSpec& spec, std::span
   return block;
 }
 
-template <class S> Inspection inspect_as(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options,
-                                         const std::filesystem::path& path) {
-  Session<S> session(loaded, registry, options);
+/// A task that has a shape and nothing else.
+template <class S> class ShapeAlone final : public Task<S> {
+ public:
+  explicit ShapeAlone(TaskShape shape) : Task<S>({}), shape_(shape) {}
+  TaskShape shape() const override { return shape_; }
+  Index batches(Split) const override { return 0; }
+  void fill(Split, Index, Batch<S>&) const override {}
+  double loss(CMat<S>, const Targets<S>&, Mat<S>) const override { return 0; }
+
+ private:
+  TaskShape shape_;
+};
+
+/// As far as the blocks of input and readout tell it: what they do not depend on is left out.
+TaskShape shape_of(const std::filesystem::path& path, const InputOptions& input) {
+  const ResultReader file(path);
+  const auto size = [&](const std::string& block, std::size_t axis) {
+    const std::string name = "/weights/" + block;
+    if (!file.exists(name) || file.shape(name).size() != 2)
+      throw Error(fmt::format("{} has no {}: it belongs to a different network", path.string(), name), Exit::damaged);
+    return Index(file.shape(name)[axis]);
+  };
+  TaskShape shape{.output_size = size("readout.weight", 0), .steps = 1, .streams = true};
+  if (input.embedding_size > 0)
+    shape.input = InputKind::symbols, shape.input_size = size("input.embedding", 1);
+  else if (file.exists("/weights/input.weight"))
+    shape.input_size = size("input.weight", 1);
+  else
+    shape.input = InputKind::none;
+  return shape;
+}
+
+template <class S>
+Inspection inspect_as(const LoadedExperiment& loaded, Registry& registry, const std::filesystem::path& path) {
+  demand_whole(path.parent_path().parent_path(), path.filename());
+  const ShapeAlone<S> task(shape_of(path, loaded.experiment.model.input));
+  Network<S> network(loaded.experiment, registry, task);
   Inspection found;
-  found.step = read_network(path, *session.network);
-  session.network->refresh();
-  const Layout& layout = session.network->layout();
-  const Blocks<S> theta = session.network->theta();
+  found.step = read_network(path, network);
+  network.refresh();
+  const Layout& layout = network.layout();
+  const Blocks<S> theta = network.theta();
   found.parameters = layout.size();
   for (Index i = 0; i < layout.count(); ++i) found.blocks.push_back(inspect_block<S>(layout.block(i), theta[i]));
-  const NetworkMaps<S>& maps = *session.network->model().maps;
+  const NetworkMaps<S>& maps = *network.model().maps;
   for (Index i = 0; i < maps.count(); ++i) {
     const Plugged<Parametrisation<S>>& plugin = maps[i].plugin();
     InspectedMap map{maps.spec(i).name.empty() ? "recurrent" : maps.spec(i).name,
@@ -45,9 +81,8 @@ template <class S> Inspection inspect_as(const LoadedExperiment& loaded, Registr
 
 }  // namespace
 
-Inspection inspect(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options,
-                   const std::filesystem::path& network) {
-  return loaded.experiment.with_scalar([&]<class S>(S) { return inspect_as<S>(loaded, registry, options, network); });
+Inspection inspect(const LoadedExperiment& loaded, Registry& registry, const std::filesystem::path& network) {
+  return loaded.experiment.with_scalar([&]<class S>(S) { return inspect_as<S>(loaded, registry, network); });
 }
 
 }  // namespace stiefel

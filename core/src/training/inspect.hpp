@@ -9,7 +9,6 @@
 
 #include "config/load.hpp"
 #include "sdk/diagnostics.hpp"
-#include "training/trainer.hpp"
 
 namespace stiefel {
 
@@ -34,9 +33,9 @@ struct Inspection {
   std::vector<InspectedMap> maps;
 };
 
-/// Builds the network of the experiment, which may need the task's data, and gives it the parameters of a file of
-/// write_network().
-STIEFEL_API Inspection inspect(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options,
+/// Builds the network of the experiment for the sizes in a file of write_network(), and gives it its parameters. The
+/// task is not created: it would need its data.
+STIEFEL_API Inspection inspect(const LoadedExperiment& loaded, Registry& registry,
                                const std::filesystem::path& network);
 
 }  // namespace stiefel

@@ -77,6 +77,12 @@ RunHeader header_of(const LoadedExperiment& loaded, const Registry& registry, co
   header.hash = loaded.hash;
   header.origins = loaded.origins;
   header.provenance = gather_provenance(request);
+  const auto folder = [&](const char* name, const std::filesystem::path& path) {
+    header.provenance.emplace_back(name, path.empty() ? "" : absolute(path).lexically_normal().string());
+  };
+  folder("working_directory",
+         options.working_directory.empty() ? std::filesystem::current_path() : options.working_directory);
+  folder("data_directory", options.data_directory);
   header.plugins = plugins_of(loaded.experiment, registry);
   header.provenance.emplace_back("build", build_of(header.plugins, header.provenance));
   header.datasets = datasets_of(data);
@@ -127,24 +133,25 @@ RunRecord::RunRecord(RunHeader header, RunDirectory directory, Index step, const
           fmt::format("{} is missing, but the checkpoint of step {} needs it; restore it, or remove {} to start over",
                       (path_ / "results.h5").string(), step, (path_ / "checkpoints").string()),
           Exit::damaged);
-    open(std::make_unique<RecorderThread>(path_, std::move(header)));
+    open(std::make_unique<RecorderThread>(path_, std::move(header)), step);
     return;
   }
   const ResultReader results(path_ / "results.h5");
   if (results.has_attribute("/status", "cpu_seconds")) cpu_before_ = results.number_attribute("/status", "cpu_seconds");
   RunHeader stored = read_header(results);
+  for (const Segment& segment : stored.segments) seconds_before_ += std::max(0.0, segment.ended - segment.started);
   if (!stored.segments.empty() && stored.segments.back().reason == "running") stored.segments.back().reason = "killed";
   stored.segments.push_back(header.segments.back());
   stored.segments.back().start_step = stored.segments.back().end_step = step;
-  open(std::make_unique<RecorderThread>(path_, std::move(stored), kept));
+  open(std::make_unique<RecorderThread>(path_, std::move(stored), kept), step);
 }
 
-void RunRecord::open(std::unique_ptr<RecorderThread> recorder) {
+void RunRecord::open(std::unique_ptr<RecorderThread> recorder, std::optional<Index> after) {
   if (!has_checkpoint_index(path_)) write_checkpoint_index(path_, {});
   recorder_ = std::move(recorder);
   recorder_->before_replacing(
       [run = path_](const std::filesystem::path& content) { list_file(run, "results.h5", content); });
-  progress_ = std::make_unique<ProgressLog>(path_ / "progress.jsonl");
+  progress_ = std::make_unique<ProgressLog>(path_ / "progress.jsonl", after);
   log_.open(path_ / "log.txt", std::ios::app);
 }
 

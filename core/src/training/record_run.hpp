@@ -39,6 +39,8 @@ class RunRecord {
   const std::string& message() const { return message_; }
   const std::filesystem::path& directory() const { return path_; }
   RecorderThread& recorder() { return *recorder_; }
+  /// Wall time of earlier processes of the run.
+  double seconds_before() const { return seconds_before_; }
 
   void progress(std::int64_t step, double step_seconds, std::span<const std::pair<std::string, double>> values) {
     if (progress_) progress_->write(step, step_seconds, values);
@@ -61,7 +63,8 @@ class RunRecord {
 
  private:
   Status with_time(Status status) const;
-  void open(std::unique_ptr<RecorderThread> recorder);
+  /// `after`: the step after which the run resumes.
+  void open(std::unique_ptr<RecorderThread> recorder, std::optional<Index> after = {});
   /// In the recorder's thread, and like all that follows only if the folder is still this process's: a worker of a
   /// sweep may have taken it for dead.
   void call(std::function<void()> work) const;
@@ -73,7 +76,7 @@ class RunRecord {
   std::unique_ptr<ProgressLog> progress_;
   std::ofstream log_;
   Index committed_ = 0;
-  double cpu_before_ = 0;  // CPU time of earlier processes of the run, s
+  double cpu_before_ = 0, seconds_before_ = 0;  // CPU time and wall time of earlier processes of the run
 };
 
 }  // namespace stiefel

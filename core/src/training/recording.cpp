@@ -91,11 +91,7 @@ template <class S> void Recording<S>::define_maps(Network<S>& network) {
 template <class S> void Recording<S>::define_blocks(const Layout& layout) {
   for (const auto& [name, period] : periods_.blocks) {
     const Index block = layout.find(name);
-    if (block < 0) {
-      std::string names;
-      for (const BlockSpec& spec : layout.blocks()) names += (names.empty() ? "" : ", ") + spec.name;
-      throw Error("record.blocks: there is no parameter block \"" + name + "\"; the blocks are " + names);
-    }
+    STIEFEL_ASSERT(block >= 0);
     const Axis i = count_axis("i", layout.block(block).size, "number of the parameter, by columns");
     traces_.push_back(
         {block, period, recorder_.define(table_of("/blocks/" + column_name(name), {i}, BlockRow<S>{{}, name}, 64))});

@@ -5,14 +5,40 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 
 #include "engine/guarded_task.hpp"
+#include "training/memory_check.hpp"
 
 namespace stiefel {
+namespace {
 
-template <class S> Session<S>::Session(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options)
-    : experiment(loaded.experiment), workers(int(experiment.threads)) {
+namespace fs = std::filesystem;
+
+/// The process works in another folder while this exists.
+class WorkingDirectory {
+ public:
+  explicit WorkingDirectory(const fs::path& folder) : before_(folder.empty() ? fs::path() : fs::current_path()) {
+    if (!folder.empty()) fs::current_path(folder);
+  }
+  ~WorkingDirectory() {
+    std::error_code gone;
+    if (!before_.empty()) fs::current_path(before_, gone);
+  }
+  WorkingDirectory(const WorkingDirectory&) = delete;
+  WorkingDirectory& operator=(const WorkingDirectory&) = delete;
+
+ private:
+  fs::path before_;
+};
+
+}  // namespace
+
+template <class S>
+Session<S>::Session(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options, Extent extent)
+    : experiment(loaded.experiment), workers(extent == Extent::whole ? int(experiment.threads) : 1) {
+  const WorkingDirectory there(options.working_directory);
   const TaskContext context{std::uint64_t(experiment.seed), experiment.train.batch, options.data_directory};
   experiment.task.located(
       [&] { task = std::make_unique<GuardedTask<S>>(experiment.task.make<Task<S>>(registry, &context)); });
@@ -26,15 +52,39 @@ template <class S> Session<S>::Session(const LoadedExperiment& loaded, Registry&
     for (const Metric& metric : task->metrics())
       names += ", " + metric.name, known = known || metric.name == experiment.train.select;
     if (!known)
-      throw Error("train.select: \"" + experiment.train.select + "\" is not measured by the task " +
-                  experiment.task.plugin + "; it has " + names);
+      throw Error(experiment.place_of("train.select") + "train.select: \"" + experiment.train.select +
+                  "\" is not measured by the task " + experiment.task.plugin + "; it has " + names);
   }
   require_selection();
+  total_steps();
+  files = task->files();
+  for (DataFile& file : files) file.path = fs::absolute(file.path);
   network = std::make_unique<Network<S>>(experiment, registry, *task);
+  require_memory(loaded, registry, options, *task, network->model());
   updater = std::make_unique<Updater<S>>(experiment, registry, *network);
+  require_recorded_blocks();
+  remark_on_batch();
+  if (extent == Extent::sizes) return;
   if (options.ranks) network->share(*options.ranks);
+  updater->attach(network->layout());
   network->initialise(std::uint64_t(experiment.seed));
   network->refresh();
+}
+
+template <class S> void Session<S>::require_recorded_blocks() const {
+  const Layout& layout = network->layout();
+  for (const auto& [name, period] : experiment.record.blocks)
+    if (layout.find(name) < 0)
+      throw Error(fmt::format("{}record.blocks: there is no parameter block \"{}\"; the blocks are {}",
+                              experiment.place_of("record.blocks." + name), name, layout.names()));
+}
+
+template <class S> void Session<S>::remark_on_batch() {
+  const Index batch = experiment.train.batch, held = task->shape().training_set;
+  if (held > 0 && batch > held)
+    remarks.push_back(fmt::format(
+        "{}train.batch is {}, but the training set has {} {}: every batch holds some of them more than once",
+        experiment.place_of("train.batch"), batch, held, held == 1 ? "sequence" : "sequences"));
 }
 
 /// What depends on evaluations would silently do nothing without them.
@@ -51,16 +101,16 @@ template <class S> void Session<S>::require_selection() const {
                     : plateau                ? "a schedule of kind plateau"
                                              : nullptr;
   if (key)
-    throw Error(fmt::format("{} needs a {} split, but the task {} has none; give it one, or remove this", key,
-                            name_of(split), experiment.task.plugin));
+    throw Error(fmt::format("{}{} needs a {} split, but the task {} has none; give it one, or remove this",
+                            experiment.place_of(key), key, name_of(split), experiment.task.plugin));
 }
 
 template <class S> Index Session<S>::total_steps() const {
   const TrainOptions& train = experiment.train;
   const Index batches = task->batches(Split::train);
   if (train.epochs > std::numeric_limits<Index>::max() / batches)
-    throw Error(fmt::format("train.epochs = {} of {} batches are more steps than can be counted; give fewer",
-                            train.epochs, batches));
+    throw Error(fmt::format("{}train.epochs = {} of {} batches are more steps than can be counted; give fewer",
+                            experiment.place_of("train.epochs"), train.epochs, batches));
   return train.steps > 0 ? train.steps : train.epochs * batches;
 }
 
@@ -106,8 +156,7 @@ std::vector<double> Session<S>::evaluate(Split split, Watchdog& watchdog, const 
       batch = &batches.next();
       Matrix<S> outputs;
       PassResult passed = network->evaluate(*batch, workers, evaluation.outcome ? &outputs : nullptr);
-      if (evaluation.outcome && std::isfinite(passed.loss))
-        task->report(i, *batch, cview(outputs), *evaluation.outcome);
+      if (evaluation.outcome && std::isfinite(passed.loss)) task->report(i, *batch, outputs, *evaluation.outcome);
       return passed;
     });
     if (!std::isfinite(result.loss)) {

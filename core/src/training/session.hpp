@@ -14,8 +14,11 @@
 
 namespace stiefel {
 
+/// sizes: whether all fits together and into memory, without anything that grows with a size of the experiment.
+enum class Extent { whole, sizes };
+
 template <class S> struct STIEFEL_API Session {
-  Session(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options);
+  Session(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options, Extent extent = Extent::whole);
 
   Index total_steps() const;
   Index evaluation_period() const;
@@ -40,12 +43,16 @@ template <class S> struct STIEFEL_API Session {
 
   const Experiment& experiment;
   std::unique_ptr<Task<S>> task;
+  std::vector<DataFile> files;  // of the task, with absolute paths
   std::unique_ptr<Network<S>> network;
   std::unique_ptr<Updater<S>> updater;
   Workers workers;
+  std::vector<std::string> remarks;  // on what is allowed, but hardly meant
 
  private:
   void require_selection() const;
+  void require_recorded_blocks() const;
+  void remark_on_batch();
   std::vector<S> noisy_;
 };
 

@@ -1,4 +1,4 @@
-// The clock around Session::pass and Updater::step, and around the packed product.
+// The clock around a training step and its parts, and around the packed product.
 #include "training/step_time.hpp"
 
 #include <algorithm>
@@ -76,7 +76,7 @@ template <class S> KernelRate rate_of_kernel(const LoadedExperiment& loaded, Reg
   const Index batch = session.experiment.train.batch, slices = slice_count(batch);
   KernelRate rate{.rows = map.rows(), .cols = map.cols(), .columns = (batch + slices - 1) / slices};
   PackedProduct<S> product;
-  product.pack(cview(Matrix<S>(Matrix<S>::Random(rate.rows, rate.cols))));
+  product.pack(Matrix<S>(Matrix<S>::Random(rate.rows, rate.cols)));
   const Index threads = session.workers.threads();
   const Matrix<S> X = Matrix<S>::Random(rate.cols, rate.columns * threads);
   Matrix<S> Y(rate.rows, rate.columns * threads);
@@ -84,19 +84,11 @@ template <class S> KernelRate rate_of_kernel(const LoadedExperiment& loaded, Reg
   const double flops = 2.0 * double(rate.rows * rate.cols * rate.columns);
   const auto products =
       Index(std::max(1.0, 5e8 / flops));  // some milliseconds: starting and joining threads does not count
-  std::vector<double> rates;
-  const auto begin = Clock::now();
-  for (Index repeat = 0; repeat < 4 || seconds_since(begin) < seconds; ++repeat) {
-    const auto start = Clock::now();
-    session.workers.run(int(threads), [&](int thread) {
-      const Index first = thread * rate.columns;
-      for (Index i = 0; i < products; ++i)
-        product.multiply(cview(X.middleCols(first, rate.columns)), view(Y.middleCols(first, rate.columns)));
-    });
-    if (repeat > 0) rates.push_back(flops * double(products * threads) / seconds_since(start));
-  }
-  rate.median = median(rates), rate.slowest = std::ranges::min(rates), rate.fastest = std::ranges::max(rates);
-  rate.repeats = Index(rates.size());
+  rate.rate = measure_rate(session.workers, flops * double(products), seconds, [&](int thread) {
+    const Index first = thread * rate.columns;
+    for (Index i = 0; i < products; ++i)
+      product.multiply(X.middleCols(first, rate.columns), view(Y.middleCols(first, rate.columns)));
+  });
   return rate;
 }
 

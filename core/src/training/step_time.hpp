@@ -3,6 +3,7 @@
 #pragma once
 
 #include "config/load.hpp"
+#include "training/rate.hpp"
 #include "training/trainer.hpp"
 
 namespace stiefel {
@@ -31,8 +32,7 @@ STIEFEL_API StepTime measure_step(const LoadedExperiment& loaded, Registry& regi
 /// Rate of PackedProduct::multiply with a matrix of the size of the first recurrent map and the columns of a slice.
 struct KernelRate {
   Index rows = 0, cols = 0, columns = 0;
-  double median = 0, slowest = 0, fastest = 0;  // floating point operations per second, all threads together
-  Index repeats = 0;
+  Rate rate{};  // floating point operations
 };
 
 /// As many threads as the experiment has multiply at once, each with its own columns, for about `seconds`.

@@ -20,7 +20,7 @@ bool writes(const RunOptions& options) { return !options.ranks || options.ranks-
 
 template <class S> RunHeader header_of(const LoadedExperiment& loaded, const Registry& registry,
                                        const RunOptions& options, const Session<S>& session) {
-  RunHeader header = header_of(loaded, registry, options, session.task->files(), session.workers.threads());
+  RunHeader header = header_of(loaded, registry, options, session.files, session.workers.threads());
   header.parameters = session.network->layout().size();
   header.baseline = session.task->baseline();
   return header;
@@ -33,6 +33,7 @@ template <class S> RunSummary run_in_scalar(const LoadedExperiment& loaded, Regi
       writes(options) ? RunRecord(header_of(loaded, registry, options, session), options.output) : RunRecord();
   if (options.ranks ? options.ranks->largest(record.finished_before()) != 0 : record.finished_before())
     return {"existing", record.message(), record.directory(), 0};
+  for (const std::string& remark : session.remarks) observer.note("warning: " + remark);
   observer.note(fmt::format("{}: {} parameters, {} steps, {} threads, {}", loaded.experiment.name,
                             session.network->layout().size(), session.total_steps(), session.workers.threads(),
                             record.directory().string()));
@@ -100,6 +101,20 @@ template <class S> RunSummary resume(const std::filesystem::path& path, const Lo
 }  // namespace
 
 RunObserver::~RunObserver() = default;
+
+StartedIn started_in(const std::filesystem::path& run) {
+  if (!is_regular_file(run / "results.h5")) return {};
+  try {
+    demand_whole(run, "results.h5");
+    const ResultReader results(run / "results.h5");
+    const auto folder = [&](const char* name) {
+      return results.has_attribute("/provenance", name) ? results.text_attribute("/provenance", name) : "";
+    };
+    return {folder("working_directory"), folder("data_directory")};
+  } catch (const Error&) {  // whoever needs the results says what is wrong with them
+    return {};
+  }
+}
 
 RunSummary run_experiment(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options,
                           RunObserver& observer) {

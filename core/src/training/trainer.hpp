@@ -21,7 +21,7 @@ struct Progress {
   double loss = std::numeric_limits<double>::quiet_NaN();          ///< mean over the last steps
   double best = std::numeric_limits<double>::quiet_NaN();          ///< selecting quantity of the best evaluation
   double step_seconds = std::numeric_limits<double>::quiet_NaN();  ///< median of the last steps
-  double seconds = 0;                                              ///< since the start
+  double seconds = 0;                                              ///< of all processes of the run
 };
 
 class STIEFEL_API RunObserver {
@@ -34,6 +34,7 @@ class STIEFEL_API RunObserver {
 struct RunOptions {
   std::filesystem::path output = "runs";
   std::string data_directory;
+  std::filesystem::path working_directory;  ///< in which relative paths of the experiment begin; empty: the current one
   std::string command_line;
   const std::atomic<int>* signal = nullptr;  ///< set to a signal number to save a checkpoint after the step and stop
   std::atomic<bool>* save = nullptr;         ///< set to save a checkpoint after the step
@@ -51,21 +52,30 @@ struct RunSummary {
 
 /// What the run would be: parameters, memory, time.
 struct DryRun {
-  std::vector<std::string> lines;
+  std::vector<std::string> lines, remarks;
 };
+
+/// Where a run was started, as far as its results tell: empty where they do not.
+struct StartedIn {
+  std::filesystem::path working_directory, data_directory;
+};
+STIEFEL_API StartedIn started_in(const std::filesystem::path& run);
 
 /// Runs in the scalar that the experiment names. Throws Error.
 STIEFEL_API RunSummary run_experiment(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options,
                                       RunObserver& observer);
 /// Resumes a run from its newest intact checkpoint, or from the start if it has none; `loaded` is its config.yaml.
-/// `allowed` names what may differ from the start of the run: "config", "plugin NAME", "data NAME" or a name of
-/// /provenance; "all". Anything else that differs is an Error that lists it.
+/// `allowed` names what may differ from the start of the run: keys of the configuration, "plugin:NAME", "data:NAME",
+/// names of /provenance, or "all". Anything else that differs is an Error that lists it.
 STIEFEL_API RunSummary resume_experiment(const std::filesystem::path& directory, const LoadedExperiment& loaded,
                                          Registry& registry, const RunOptions& options,
                                          const std::vector<std::string>& allowed, RunObserver& observer);
-/// Loads the data and builds the network and all that records it; an Error when that cannot be done.
-STIEFEL_API void try_to_build(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options);
-/// The same, and takes one step; writes nothing.
+/// Loads the data and compares the sizes of the task, the network and the optimizers with each other and with the
+/// memory, of which it takes none that grows with them; an Error when they do not fit. Returns remarks on what is
+/// allowed, but hardly meant.
+STIEFEL_API std::vector<std::string> check_experiment(const LoadedExperiment& loaded, Registry& registry,
+                                                      const RunOptions& options);
+/// Builds everything and takes one step; writes nothing.
 STIEFEL_API DryRun dry_run(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options);
 
 }  // namespace stiefel

@@ -73,7 +73,10 @@ template <class S> class Trainer {
         observer_(observer),
         recording_(record.recorder(), experiment_, *session.task, *session.network, *session.updater),
         batches_(*session.task, Split::train, from ? from->step : 0, session.total_steps(), watchdog_),
-        steps_(session.total_steps()) {
+        steps_(session.total_steps()),
+        evaluated_at_(record.seconds_before()),
+        start_(Clock::now() -
+               std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(record.seconds_before()))) {
     if (from) restore(*from);
   }
 
@@ -131,9 +134,9 @@ template <class S> class Trainer {
   std::int64_t waited_ = 0, losses_ = 0;
   Index saved_ = 0;
   Clock::time_point saved_at_ = Clock::now();
-  double loss_sum_ = 0, evaluated_at_ = 0;
+  double loss_sum_ = 0, evaluated_at_;
   std::vector<double> durations_;
-  Clock::time_point start_ = Clock::now();
+  Clock::time_point start_;  // of the run, as if its processes had followed each other at once
 };
 
 template <class S> RunSummary Trainer<S>::run() {
@@ -385,10 +388,10 @@ template <class S> void Trainer<S>::evaluate() {
 
 /// The best model, or the last one when nothing selects, on the test split.
 template <class S> void Trainer<S>::finish_best() {
-  record_.network("last", session_.network->layout(), session_.network->state(), progress_.step);
+  const NetworkState<S> last = session_.network->state();
+  record_.network("last", session_.network->layout(), last, progress_.step);
   const bool chosen = !best_.values.empty();
   const Index step = chosen ? Index(status_.best_step) : progress_.step;
-  const NetworkState<S> last = session_.network->state();
   if (chosen) session_.network->restore(best_);
   RunOutcome outcome(record_.directory().empty() ? "" : record_.directory() / "outcome");
   const std::vector<double> values = evaluate(

@@ -1,4 +1,5 @@
-// The order of a step: weight decay, clipping, the optimizers, the maps' projections.
+// The order of a step: weight decay, clipping, decoupled weight decay and the optimizers, the projections of maps and
+// cell.
 #include "training/updater.hpp"
 
 #include <fmt/format.h>
@@ -46,7 +47,7 @@ void Schedule::serialise(Archive& archive) {
 template <class S> Updater<S>::Updater(const Experiment& experiment, const Registry& registry, Network<S>& network)
     : clip_(experiment.train.clip) {
   assign(experiment, network.layout());
-  attach(experiment, registry, network);
+  make_groups(experiment, registry, network);
 }
 
 template <class S> void Updater<S>::assign(const Experiment& experiment, const Layout& layout) {
@@ -56,27 +57,27 @@ template <class S> void Updater<S>::assign(const Experiment& experiment, const L
         std::find_if(experiment.optimizer.begin(), experiment.optimizer.end(),
                      [&](const OptimizerGroup& group) { return fnmatch(group.blocks.c_str(), name.c_str(), 0) == 0; });
     if (match == experiment.optimizer.end())
-      throw Error("no optimizer moves the block " + name +
+      throw Error(experiment.place_of("optimizer") + "no optimizer moves the block " + name +
                   ": add an entry to `optimizer:` whose `blocks:` matches it, e.g. {blocks: \"*\", plugin: adam}");
     option_of_.push_back(int(match - experiment.optimizer.begin()));
   }
   for (std::size_t g = 0; g < experiment.optimizer.size(); ++g)
     if (std::find(option_of_.begin(), option_of_.end(), int(g)) == option_of_.end()) {
-      std::string names;
-      for (const BlockSpec& block : layout.blocks()) names += (names.empty() ? "" : ", ") + block.name;
-      throw Error("optimizer: no block is left for `blocks: \"" + experiment.optimizer[g].blocks +
-                  "\"`; the network's blocks are " + names);
+      const std::string key =
+          experiment.optimizer.size() > 1 ? fmt::format("optimizer.{}.blocks", g) : "optimizer.blocks";
+      throw Error(fmt::format("{}{}: no block is left for \"{}\"; the network's blocks are {}",
+                              experiment.place_of(key), key, experiment.optimizer[g].blocks, layout.names()));
     }
 }
 
 template <class S>
-void Updater<S>::attach(const Experiment& experiment, const Registry& registry, Network<S>& network) {
+void Updater<S>::make_groups(const Experiment& experiment, const Registry& registry, Network<S>& network) {
   const Layout& layout = network.layout();
   Model<S>& model = network.model();
   group_of_.assign(layout.count(), -1);
   recurrent_.assign(layout.count(), false);
   for (Index m = 0; m < model.maps->count(); ++m)
-    std::fill_n(recurrent_.begin() + model.map_first[m], model.map_count[m], true);
+    std::fill_n(recurrent_.begin() + model.map_blocks[m].first, model.map_blocks[m].count, true);
 
   for (std::size_t g = 0; g < experiment.optimizer.size(); ++g) {
     const OptimizerGroup& option = experiment.optimizer[g];
@@ -85,27 +86,37 @@ void Updater<S>::attach(const Experiment& experiment, const Registry& registry, 
                 option.rate,
                 option.weight_decay,
                 option.composite,
+                false,
                 Schedule(option.schedule),
                 {}};
-    std::vector<BlockSpec> specs;
+    group.decoupled = group.optimizer.call("decouples", [&] { return group.optimizer->decouples(); });
+    if (group.decoupled && group.composite)
+      option.located([&] {
+        throw Error("`composite: true` adds λ‖W‖² to the loss, but " + option.plugin +
+                    " decouples the weight decay from the loss; remove one of the two");
+      });
     for (Index i = 0; i < layout.count(); ++i) {
       if (option_of_[i] != int(g)) continue;
       const BlockSpec& block = layout.block(i);
       if (!group.optimizer.call("moves", [&] { return group.optimizer->moves(block.manifold); }))
-        throw Error(std::string("the block ") + block.name + " lies on " + describe(block.manifold) + " and " +
-                    option.plugin + " cannot move it; give it an optimizer that can, e.g. {blocks: \"" + block.name +
+        throw Error(experiment.place_of(fmt::format("optimizer.{}", g)) + "the block " + block.name + " lies on " +
+                    describe(block.manifold) + " and " + option.plugin +
+                    " cannot move it; give it an optimizer that can, e.g. {blocks: \"" + block.name +
                     "\", plugin: " + (block.manifold == Manifold::flat ? "adam" : "geodesic_cayley") + "}");
+      if (group.decoupled && group.decay != 0 && block.manifold != Manifold::flat)
+        option.located([&] {
+          throw Error("the weight decay would shrink the block " + block.name + ", which lies on " +
+                      describe(block.manifold) + "; give it a group with `weight_decay: 0`");
+        });
       group_of_[i] = int(groups_.size());
       group.blocks.push_back(i);
-      specs.push_back(block);
     }
-    group.optimizer.call("attach", [&] { group.optimizer->attach(specs); });
     names_.push_back(option.blocks);
     groups_.push_back(std::move(group));
   }
   for (Index m = 0; m < model.maps->count(); ++m) {
     const auto frozen = [&](Index i) { return group_of_[i] < 0; };
-    const auto blocks = std::views::iota(model.map_first[m], model.map_first[m] + model.map_count[m]);
+    const auto blocks = std::views::iota(model.map_blocks[m].first, model.map_blocks[m].end());
     if (std::ranges::all_of(blocks, frozen)) (*model.maps)[m].freeze();
     if (const OptimizerGroup* group = composite_group(experiment, network, m))
       network.set_map_decay(m, group->weight_decay);
@@ -116,6 +127,14 @@ void Updater<S>::attach(const Experiment& experiment, const Registry& registry, 
         throw Error("`composite: true` needs a block of a recurrent map, and `blocks: \"" +
                     experiment.optimizer[g].blocks + "\"` has none; remove it");
       });
+}
+
+template <class S> void Updater<S>::attach(const Layout& layout) {
+  for (Group& group : groups_) {
+    std::vector<BlockSpec> specs;
+    for (const Index i : group.blocks) specs.push_back(layout.block(i));
+    group.optimizer.call("attach", [&] { group.optimizer->attach(specs); });
+  }
 }
 
 template <class S> bool Updater<S>::reaches_a_map(int option) const {
@@ -130,7 +149,7 @@ const OptimizerGroup* Updater<S>::composite_group(const Experiment& experiment, 
   const Model<S>& model = network.model();
   const OptimizerGroup* composite = nullptr;
   const auto each = [&](auto&& f) {
-    for (Index i = model.map_first[map]; i < model.map_first[map] + model.map_count[map]; ++i)
+    for (Index i = model.map_blocks[map].first; i < model.map_blocks[map].end(); ++i)
       if (group_of_[i] >= 0) f(experiment.optimizer[std::size_t(option_of_[i])], network.layout().block(i).name);
   };
   each([&](const OptimizerGroup& group, const std::string&) {
@@ -151,7 +170,7 @@ const OptimizerGroup* Updater<S>::composite_group(const Experiment& experiment, 
 
 template <class S> void Updater<S>::decay(Network<S>& network) {
   for (const Group& group : groups_) {
-    if (group.decay == 0) continue;
+    if (group.decay == 0 || group.decoupled) continue;
     for (Index i : group.blocks)
       if (!(group.composite && recurrent_[i]))
         as_vector(network.gradient()[i]) += S(2 * group.decay) * as_vector(network.theta()[i]);
@@ -182,8 +201,16 @@ template <class S> void Updater<S>::move(Index step, Network<S>& network, Worker
     const auto& [group, k] = moves[std::size_t(m)];
     const Index i = group->blocks[std::size_t(k)];
     const double rate = group->rate * group->schedule.factor(step) * layout.block(i).rate_scale;
+    if (group->decoupled && group->decay != 0)
+      as_vector(network.theta()[i]) -= S(rate * group->decay) * as_vector(network.theta()[i]);
     group->optimizer.call("step", [&] { group->optimizer->step(k, rate, network.theta()[i], network.gradient()[i]); });
   });
+}
+
+template <class S> bool Updater<S>::moves_cell(const Model<S>& model) const {
+  for (Index i = model.cell_blocks.first; i < model.cell_blocks.end(); ++i)
+    if (moves(i)) return true;
+  return false;
 }
 
 template <class S> UpdateNorms Updater<S>::step(Index step, Network<S>& network, Workers& workers) {
@@ -205,9 +232,12 @@ template <class S> UpdateNorms Updater<S>::step(Index step, Network<S>& network,
   for (Index m = 0; m < model.maps->count(); ++m) {
     NetworkMap<S>& map = (*model.maps)[m];
     if (map.frozen()) continue;
-    const Blocks<S> theta = model.part(network.values().data(), model.map_first[m], model.map_count[m]);
+    const Blocks<S> theta = model.layout.part(network.values().data(), model.map_blocks[m]);
     map.plugin().call("after_step", [&] { map.plugin()->after_step(theta); });
   }
+  if (moves_cell(model))
+    model.cell.call("after_step",
+                    [&] { model.cell->after_step(model.layout.part(network.values().data(), model.cell_blocks)); });
   for (std::size_t i = 0; i < before_.size(); ++i) before_[i] -= network.values()[i];
   norms.update = std::sqrt(squares<S>(std::span<const S>(before_)));
   return norms;

@@ -40,6 +40,8 @@ template <class S> class STIEFEL_API Updater {
   /// composite matrices, which any block of a map asks for; two different decays of a map, and one that reaches no map,
   /// are Errors.
   Updater(const Experiment& experiment, const Registry& registry, Network<S>& network);
+  /// The optimizers create their state; before the first step.
+  void attach(const Layout& layout);
 
   /// One step with the gradient of network.gradient(): decay, clip, move, after_step. `step` counts from 1. Blocks are
   /// moved side by side.
@@ -56,15 +58,16 @@ template <class S> class STIEFEL_API Updater {
   struct Group {
     Plugged<Optimizer<S>> optimizer;
     double rate, decay;
-    bool composite;
+    bool composite, decoupled;
     Schedule schedule;
     std::vector<Index> blocks;
   };
   void assign(const Experiment& experiment, const Layout& layout);
-  void attach(const Experiment& experiment, const Registry& registry, Network<S>& network);
+  void make_groups(const Experiment& experiment, const Registry& registry, Network<S>& network);
   bool reaches_a_map(int option) const;
   const OptimizerGroup* composite_group(const Experiment& experiment, Network<S>& network, Index map) const;
   void decay(Network<S>& network);
+  bool moves_cell(const Model<S>& model) const;
   double clip(Network<S>& network, double norm);
   /// f(name, call of serialise).
   template <class F> void each_part(F&& f);

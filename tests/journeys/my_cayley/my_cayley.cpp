@@ -1,7 +1,8 @@
 // W = (I + A)⁻¹(I − A) with A skew-symmetric; θ holds the strict lower triangle of A, by columns.
+//
+//   M = (I + A)⁻¹      W = 2M − I      dW = −2 M dA M
+#include <stiefel/linear_algebra.hpp>
 #include <stiefel/plugin.hpp>
-
-#include <Eigen/LU>
 
 namespace {
 using namespace stiefel;
@@ -13,8 +14,7 @@ template <class S> class Cayley final : public Dense<S> {
     void describe(Schema& s) { s.field("angle", angle, "standard deviation of the initial entries of A").at_least(0); }
   };
 
-  Cayley(const Options& options, Shape shape)
-      : Dense<S>(shape.square("my_cayley")), options_(options), I_(Matrix<S>::Identity(shape.rows, shape.rows)) {}
+  Cayley(const Options& options, Shape shape) : Dense<S>(shape.square("my_cayley")), options_(options) {}
 
   std::vector<BlockSpec> blocks() const override { return {{"A", this->rows() * (this->rows() - 1) / 2}}; }
   void initialise(Blocks<S> theta, Rng& rng) const override {
@@ -22,24 +22,27 @@ template <class S> class Cayley final : public Dense<S> {
   }
 
   void materialise(CBlocks<S> theta, Mat<S> W) override {
-    Matrix<S> A(this->rows(), this->rows());
-    skew<S>(theta[0], view(A));
-    lu_.compute(I_ + A);
-    W = lu_.solve(I_ - A);
+    skew(theta[0], W);
+    W.diagonal().array() += 1;
+    invert(W);
+    M_ = W;
+    W *= 2;
+    W.diagonal().array() -= 1;
   }
-  // (I + A) dW = −dA (W + I)  gives  A̅ = −(I + A)⁻ᵀ W̅ (W + I)ᵀ; θ sees A̅ − A̅ᵀ.
-  void pullback(CBlocks<S>, CMat<S> W, CMat<S> dW, Blocks<S> dtheta) override {
-    const Matrix<S> rhs = -dW * (W + I_).transpose();
-    const Matrix<S> dA = lu_.transpose().solve(rhs);
-    add_skew<S>(dtheta[0], cview(dA));
+  // The gradient of A is −2 Mᵀ W̅ Mᵀ.
+  void pullback(CBlocks<S>, CMat<S>, CMat<S> dW, Blocks<S> dtheta) override {
+    Matrix<S> left(M_.rows(), M_.cols()), dA(M_.rows(), M_.cols());
+    multiply(transposed(M_), dW, view(left));
+    multiply(left, transposed(M_), view(dA));
+    dA *= -2;
+    add_skew(dtheta[0], dA);
   }
 
   Claim claim() const override { return {Claim::orthogonal}; }
 
  private:
   Options options_;
-  Matrix<S> I_;                        // n × n
-  Eigen::PartialPivLU<Matrix<S>> lu_;  // of I + A
+  Matrix<S> M_;  // n × n
 };
 
 }  // namespace

@@ -20,11 +20,12 @@
 namespace stiefel {
 namespace {
 
-std::string rebuild_command() {
+std::string rebuild_command(const std::string& options = {}) {
   return fmt::format(
-      "find_package(stiefel) of this installation: cmake --fresh -S SOURCE -B BUILD -Dstiefel_DIR={} && cmake --build "
+      "find_package(stiefel) of this installation: cmake --fresh -S SOURCE -B BUILD {}-Dstiefel_DIR={} && cmake "
+      "--build "
       "BUILD",
-      (library_folder() / "cmake/stiefel").string());
+      options, (library_folder() / "cmake/stiefel").string());
 }
 
 std::string read_table(const boost::dll::shared_library& library, const PluginTable*& table) {
@@ -107,7 +108,7 @@ PluginFile load_plugin(const std::filesystem::path& path) {
   {
     const ElfFile elf = read_elf(path);
     file.build_id = elf.build_id;
-    file.unusable = elf.refusal.empty() ? check_tag(elf.bytes, rebuild_command()) : elf.refusal;
+    file.unusable = elf.refusal.empty() ? check_tag(elf.bytes, rebuild_command) : elf.refusal;
   }
   if (!file.unusable.empty()) return file;
   // An absolute path: dlopen searches the system's folders for a name without a slash.

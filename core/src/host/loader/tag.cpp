@@ -1,5 +1,5 @@
-// "\x01stiefel-abi key=value …\x02": every field but `isa` must equal this library's; every extension in `isa` must be
-// one of this CPU.
+// "\x01stiefel-abi key=value …\x02": every field must equal this library's, except that `standard` may be any from C++20
+// on, and that every extension in `isa` must be one of this CPU.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <stiefel/abi.hpp>
+#include "base/number_from.hpp"
 #include "host/loader/tag.hpp"
 
 namespace stiefel {
@@ -64,21 +65,43 @@ std::string words_for(const std::string& key) {
   return known == "(not stated)" ? key : known;
 }
 
+/// The C++ library has one layout of its classes from C++20 on.
+bool agree(const std::string& key, const std::string& theirs, const std::string& ours) {
+  const auto modern = [](std::string_view standard) {
+    return number_from<long>(standard.substr(0, 6)).value_or(0) >= 202002;
+  };
+  return theirs == ours || (key == "standard" && modern(theirs) && modern(ours));
+}
+
+/// What makes CMake build with our value of a field: the fresh configuration alone would repeat its choice.
+std::string option_for(const std::string& key, const std::string& ours) {
+  if (key == "compiler")
+    return fmt::format("-DCMAKE_CXX_COMPILER={}{} ", ours.starts_with("gcc") ? "g++" : "clang++",
+                       ours.substr(ours.find('-')));
+  if (key == "standard") return "-DCMAKE_CXX_STANDARD=20 ";
+  if (key == "string") return fmt::format("-DCMAKE_CXX_FLAGS=-D_GLIBCXX_USE_CXX11_ABI={} ", ours);
+  if (key == "containers") return ours == "debug" ? "-DCMAKE_CXX_FLAGS=-D_GLIBCXX_DEBUG " : "-DCMAKE_CXX_FLAGS= ";
+  if (key == "eigen") return fmt::format("-DEigen3_DIR=FOLDER_OF_EIGEN_{} ", ours);
+  return {};
+}
+
 /// A sentence naming every field in which the two differ, both values of each, and the mend.
-std::string compare(const Fields& theirs, const Fields& ours, const std::string& rebuild) {
+std::string compare(const Fields& theirs, const Fields& ours, const Rebuild& rebuild) {
   std::vector<std::string> keys;
   for (const Fields* fields : {&ours, &theirs})
     for (const auto& [key, value] : *fields)
       if (key != "isa" && std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
   std::vector<std::string> plugin, host;
+  std::string options;
   for (const std::string& key : keys) {
-    if (value_of(theirs, key) == value_of(ours, key)) continue;
+    if (agree(key, value_of(theirs, key), value_of(ours, key))) continue;
+    options += option_for(key, value_of(ours, key));
     plugin.push_back(words_for(key) + " " + value_of(theirs, key));
     host.push_back(words_for(key) + " " + value_of(ours, key));
   }
   if (plugin.empty()) return {};
   return fmt::format("it was built with {} and this stiefel with {}; rebuild it with {}", fmt::join(plugin, ", "),
-                     fmt::join(host, ", "), rebuild);
+                     fmt::join(host, ", "), rebuild(options));
 }
 
 }  // namespace
@@ -102,18 +125,18 @@ std::string missing_instruction_sets(std::string_view isa) {
   return fmt::format("{}", fmt::join(missing, ", "));
 }
 
-std::string check_tag(std::string_view bytes, const std::string& rebuild) {
+std::string check_tag(std::string_view bytes, const Rebuild& rebuild) {
   const std::vector<std::string_view> tags = find_tags(bytes);
   if (tags.empty())
     return fmt::format(
         "it carries 0 stiefel-abi tags and a plugin carries 1; end its source with STIEFEL_PLUGIN(...) and build it "
         "with {}",
-        rebuild);
+        rebuild({}));
   if (tags.size() > 1)
     return fmt::format(
         "it carries {} stiefel-abi tags and a plugin carries 1; write STIEFEL_PLUGIN(...) once per library and rebuild "
         "it with {}",
-        tags.size(), rebuild);
+        tags.size(), rebuild({}));
   const Fields theirs = parse(tags[0]), ours = parse(find_tags(own_tag)[0]);
   std::string refusal = compare(theirs, ours, rebuild);
   if (!refusal.empty()) return refusal;
@@ -121,7 +144,7 @@ std::string check_tag(std::string_view bytes, const std::string& rebuild) {
   if (!missing.empty())
     return fmt::format(
         "it was built for {} and this CPU has no {}; rebuild it on this machine or without -march, with {}", isa,
-        missing, rebuild);
+        missing, rebuild({}));
   return {};
 }
 

@@ -1,14 +1,14 @@
-// Loops without branches, which the compiler vectorises for every SIMD target. The formulas are beside the classes in
+// Loops without branches, which the compiler vectorises for every SIMD target. The formulas are next to the classes in
 // activation.cpp.
 //
 // modReLU of complex numbers z = (row i) + i·(row i + n/2), ρ = |z|: h = f(ρ)·z, with one real bias b for each number.
 //
 //   form      f where its numerator is positive, else 0     f'(ρ)                  ∂f/∂b
-//   exact     (ρ + b)/ρ, 0 at z = 0                         −b/ρ²                  1/ρ       (Arjovsky et al. 2016, eq.
-//   8) arj       (ρ + b)/(ρ + ε)          ε = 1e-5             (ε − b)/(ρ + ε)²       1/(ρ + ε) wis       (r + b)/(r +
-//   ε)          ε = 1e-5             (ε − b)ρ/(r(r + ε)²)   1/(r + ε)   r = √(ε + ρ²) eu        (r + b)/r ε = 0.01
-//   −b/r²                  1/r         r = ρ + ε squared   (ρ² + b)/ρ²                                   −2b/ρ³ 1/ρ²
-//   (ρ² in place of ρ, a released slip)
+//   exact     (ρ + b)/ρ, 0 at z = 0                         −b/ρ²                  1/ρ   (Arjovsky et al. 2016, eq. 8)
+//   arj       (ρ + b)/(ρ + ε)          ε = 1e-5             (ε − b)/(ρ + ε)²       1/(ρ + ε)
+//   wis       (r + b)/(r + ε)          ε = 1e-5             (ε − b)ρ/(r(r + ε)²)   1/(r + ε)   r = √(ε + ρ²)
+//   eu        (r + b)/r                ε = 0.01             −b/r²                  1/r         r = ρ + ε
+//   squared   (ρ² + b)/ρ²                                   −2b/ρ³                 1/ρ²        (a released slip: ρ² for ρ)
 //
 //   dz = f·dh + ρ f'(ρ)·Re(ū dh)·u, u = z/ρ          db = ∂f/∂b·Re(z̄ dh)
 //

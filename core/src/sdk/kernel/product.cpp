@@ -7,6 +7,7 @@
 #include <stiefel/product.hpp>
 
 #include "sdk/kernel/product_kernel.hpp"
+#include "sdk/require.hpp"
 
 namespace stiefel {
 
@@ -69,7 +70,9 @@ template <class S> void PackedProduct<S>::pack_transposed(CMat<S> W) {
 }
 
 template <class S> void PackedProduct<S>::run(CMat<S> X, Mat<S> Y, bool accumulate, S sign) const {
-  STIEFEL_ASSERT(X.rows() == cols_ && Y.rows() == rows_ && X.cols() == Y.cols());
+  require(X.rows() == cols_ && Y.rows() == rows_ && X.cols() == Y.cols(),
+          "a packed matrix of {} × {} times {} × {} cannot be written to {} × {}", rows_, cols_, X.rows(), X.cols(),
+          Y.rows(), Y.cols());
   if (Y.size() == 0) return;
   kernel_->multiply({.w = packed_.get(),
                      .w_stride = 0,
@@ -89,8 +92,10 @@ template <class S> void PackedProduct<S>::multiply(CMat<S> X, Mat<S> Y) const { 
 template <class S> void PackedProduct<S>::add(CMat<S> X, Mat<S> Y) const { run(X, Y, true, S(1)); }
 template <class S> void PackedProduct<S>::subtract(CMat<S> X, Mat<S> Y) const { run(X, Y, true, S(-1)); }
 
-template <class S> void add_outer(CMat<S> A, CMat<S> B, Mat<S> C) {
-  STIEFEL_ASSERT(A.cols() == B.cols() && C.rows() == A.rows() && C.cols() == B.rows());
+template <class S> void add_outer(Given<CMat<S>> A, Given<CMat<S>> B, Mat<S> C) {
+  require(A.cols() == B.cols() && C.rows() == A.rows() && C.cols() == B.rows(),
+          "add_outer of {} × {} and {} × {} cannot be added to {} × {}", A.rows(), A.cols(), B.rows(), B.cols(),
+          C.rows(), C.cols());
   if (C.size() == 0 || A.cols() == 0) return;
   constexpr Index few = 32;
   if (std::min(A.rows(), B.rows()) > few) {
@@ -113,8 +118,8 @@ template <class S> void add_outer(CMat<S> A, CMat<S> B, Mat<S> C) {
                              .sign = S(1)});
 }
 
-template void add_outer(CMat<float>, CMat<float>, Mat<float>);
-template void add_outer(CMat<double>, CMat<double>, Mat<double>);
+template void add_outer<float>(CMat<float>, CMat<float>, Mat<float>);
+template void add_outer<double>(CMat<double>, CMat<double>, Mat<double>);
 template class PackedProduct<float>;
 template class PackedProduct<double>;
 

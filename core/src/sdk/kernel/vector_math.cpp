@@ -1,7 +1,7 @@
 // vector_exp, vector_sigmoid, vector_tanh: Highway's exponential with the limits put right, per SIMD target.
 //
 //   sigmoid x = 1/(1 + e) for x ≥ 0 and e/(1 + e) for x < 0, with e = exp(−|x|): never a difference of nearly equal
-//   numbers.
+//     numbers.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "sdk/kernel/vector_math.cpp"
 #include "sdk/kernel/simd_targets.hpp"
@@ -14,9 +14,9 @@
 
 #include <algorithm>
 
-#include <stiefel/error.hpp>
 #include <stiefel/matrix.hpp>
 #include <stiefel/vector_math.hpp>
+#include "sdk/require.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace stiefel::HWY_NAMESPACE {
@@ -78,7 +78,7 @@ HWY_EXPORT(tanh_double);
 
 namespace {
 template <class S, class Function> void call(Function function, std::span<const S> x, std::span<S> y) {
-  STIEFEL_ASSERT(x.size() == y.size());
+  require(x.size() == y.size(), "a function of {} numbers cannot have {} results", x.size(), y.size());
   function(x.data(), y.data(), Index(x.size()));
 }
 }  // namespace

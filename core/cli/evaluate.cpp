@@ -1,0 +1,75 @@
+// `stiefel evaluate RUN [key.path=value...]`: how good a trained network is on a test set.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+#include "training/evaluation.hpp"
+
+#include "cli/command_table.hpp"
+#include "cli/commands.hpp"
+#include "cli/running.hpp"
+
+namespace stiefel::cli {
+namespace {
+
+Split split_of(const std::string& name) {
+  for (const Split split : {Split::train, Split::validation, Split::test})
+    if (name == name_of(split)) return split;
+  throw Error(fmt::format("--split must be train, validation or test, got '{}'", name));
+}
+
+void refuse_other_keys(std::span<const std::string> overrides) {
+  for (const std::string& override : overrides)
+    if (!override.starts_with("task.") && !override.starts_with("train.batch=") && !override.starts_with("seed=") &&
+        !override.starts_with("threads="))
+      throw Error(
+          fmt::format("'{}' would change the network or its training, which are those of the run; only task.*, "
+                      "train.batch, seed and threads can be changed here",
+                      override));
+}
+
+void print_values(const Evaluated& found, const std::filesystem::path& network, Split split) {
+  fmt::print("{} of step {} on the {} split of {}, {} {}\n", network.string(), found.step, name_of(split), found.task,
+             found.batches, found.batches == 1 ? "batch" : "batches");
+  for (const auto& [name, value] : found.values) fmt::print("{:<10} {:.6g}\n", name, value);
+  if (std::isfinite(found.baseline))
+    fmt::print("{:<10} {:.6g} (the loss of a predictor without memory)\n", "baseline", found.baseline);
+}
+
+void print_json(const Evaluated& found, const std::filesystem::path& network, Split split) {
+  nlohmann::ordered_json document{{"network", network.string()}, {"step", found.step},       {"task", found.task},
+                                  {"split", name_of(split)},     {"batches", found.batches}, {"values", nullptr}};
+  for (const auto& [name, value] : found.values) document["values"][name] = value;
+  document["baseline"] = std::isfinite(found.baseline) ? nlohmann::ordered_json(found.baseline) : nullptr;
+  fmt::print("{}\n", document.dump(2));
+}
+
+}  // namespace
+
+int evaluate_command(std::span<const std::string> words) {
+  const Arguments arguments = parse_arguments("evaluate", words);
+  if (arguments.positional.empty()) throw Error("name the folder of a run: stiefel evaluate RUN [key.path=value...]");
+  const std::span<const std::string> overrides = std::span(arguments.positional).subspan(1);
+  refuse_other_keys(overrides);
+  const std::filesystem::path directory = run_folder(arguments.positional.front()),
+                              network = chosen_network(directory, arguments);
+  const Split split = split_of(arguments.value("--split", "test"));
+  Registry registry = found_plugins();
+  const LoadedExperiment loaded =
+      load_experiment(directory / "config.yaml", {overrides.begin(), overrides.end()}, registry);
+  RunOptions options;
+  look_where_it_was_started(directory, arguments, options);
+  const Evaluated found = [&] {
+    try {
+      return evaluate(loaded, registry, options, network, split);
+    } catch (const Error& error) {
+      if (error.code() != Exit::damaged || overrides.empty()) throw;
+      throw Error(fmt::format("the network of {} does not fit the changed task: {}", directory.string(), error.what()));
+    }
+  }();
+  arguments.has("--json") ? print_json(found, network, split) : print_values(found, network, split);
+  return int(Exit::done);
+}
+
+}  // namespace stiefel::cli

@@ -1,0 +1,77 @@
+// `stiefel predict RUN --input FILE`: outputs of a trained network for new sequences, as CSV.
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+
+#include "base/atomic_file.hpp"
+#include "results/analysis/run_tables.hpp"
+#include "training/prediction.hpp"
+
+#include "cli/command_table.hpp"
+#include "cli/commands.hpp"
+#include "cli/running.hpp"
+
+namespace stiefel::cli {
+namespace {
+
+/// Standard output, or a file that appears once it is complete.
+class CsvOutput {
+ public:
+  explicit CsvOutput(const std::string& target) {
+    if (target != "-") file_.emplace(target);
+  }
+  void write(const std::vector<std::string>& fields) {
+    for (const std::string& field : fields) {
+      if (&field != &fields[0]) waiting_ += ',';
+      waiting_ += csv_field(field);
+    }
+    waiting_ += '\n';
+    if (!file_ || waiting_.size() > 1 << 16) flush();
+  }
+  void finish() {
+    flush();
+    if (!file_) return;
+    file_->replace();
+    file_->sync_directory();
+  }
+
+ private:
+  void flush() {
+    if (file_)
+      file_->write(waiting_);
+    else if (std::fwrite(waiting_.data(), 1, waiting_.size(), stdout) != waiting_.size() || std::fflush(stdout) != 0)
+      throw Error(fmt::format("cannot write to standard output: {}", std::strerror(errno)));
+    waiting_.clear();
+  }
+
+  std::optional<AtomicFile> file_;
+  std::string waiting_;
+};
+
+}  // namespace
+
+int predict_command(std::span<const std::string> words) {
+  const Arguments arguments = parse_arguments("predict", words);
+  if (arguments.positional.size() != 1) throw Error("name the folder of one run: stiefel predict RUN --input FILE");
+  if (!arguments.has("--input")) throw Error("name the file with the sequences: --input FILE, or - for standard input");
+  const std::filesystem::path directory = run_folder(arguments.positional.front());
+  PredictionOptions options;
+  options.network = chosen_network(directory, arguments);
+  options.input = arguments.value("--input");
+  if (options.input == "-") options.input = "/dev/stdin";
+  options.raw = arguments.has("--raw");
+  options.states = arguments.has("--states");
+  Registry registry = found_plugins();
+  const LoadedExperiment loaded = load_experiment(directory / "config.yaml", {"threads=1"}, registry);
+  RunOptions run;
+  look_where_it_was_started(directory, arguments, run);
+  CsvOutput output(arguments.value("--output", "-"));
+  predict(loaded, registry, run, options, [&](const std::vector<std::string>& fields) { output.write(fields); });
+  output.finish();
+  return int(Exit::done);
+}
+
+}  // namespace stiefel::cli

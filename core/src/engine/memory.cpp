@@ -1,0 +1,58 @@
+#include "engine/memory.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/slice_pass.hpp"
+
+namespace stiefel {
+namespace {
+
+/// Two batches, one in use and one being filled, and the order of a finite training set in two passes.
+double bytes_of_data(const TaskShape& task, double batch, double scalar) {
+  const double columns = batch * double(task.steps), scored = task.readout == ReadoutKind::every ? columns : batch;
+  const double input = task.input == InputKind::dense     ? double(task.input_size) * scalar
+                       : task.input == InputKind::symbols ? double(sizeof(std::int32_t))
+                                                          : 0;
+  const double target = task.labels ? double(sizeof(std::int32_t)) : double(task.output_size) * scalar;
+  return 2 * (columns * input + scored * (target + scalar) + batch * sizeof(Index)) +
+         2 * double(task.training_set) * sizeof(std::int64_t);
+}
+
+/// Of all maps: W and its packed forms on the dense route, and for records of spectra the largest W in double
+/// precision.
+template <class S> double bytes_of_maps(const NetworkMaps<S>& maps, const RecordOptions& record) {
+  double dense = 0, largest = 0;
+  for (Index i = 0; i < maps.count(); ++i) {
+    const double size = double(maps[i].rows()) * double(maps[i].cols());
+    if (maps[i].dense()) dense += 3 * size;
+    largest = std::max(largest, size);
+  }
+  return dense * sizeof(S) + (record.spectrum > 0 || record.orthogonality > 0 ? 2 * largest * sizeof(double) : 0);
+}
+
+}  // namespace
+
+template <class S> double training_bytes(const Model<S>& model, const Experiment& experiment, int ranks) {
+  const TaskShape& task = model.task;
+  const bool norms = experiment.record.gradient_norms > 0;
+  const Index batch = experiment.train.batch, slices = slice_count(batch), columns = (batch + slices - 1) / slices,
+              chunk = chunk_steps(columns, task.steps, model.chunk);
+  const double scored = double(columns) * (task.readout == ReadoutKind::every ? double(chunk) : 1);
+
+  double panels = slice_room(model, columns, task.steps, chunk, {.gradient_norms = norms}).sum() +
+                  scored * double(task.output_size) * (task.labels ? 2 : 3);  // outputs, their gradient, targets
+  double sums = double(model.layout.size()) + double(model.input->accumulator());
+  for (Index i = 0; i < model.maps->count(); ++i) sums += double((*model.maps)[i].accumulator());
+  const double parameters = 3 * double(model.layout.size());  // with the gradient and those before a step
+
+  const double numbers = panels * std::ceil(double(slices) / ranks) + sums * double(slices) + parameters;
+  const double per_step = double(slices) * sizeof(Index) + (norms ? 6 * sizeof(double) : 0);
+  return numbers * sizeof(S) + bytes_of_maps(*model.maps, experiment.record) +
+         bytes_of_data(task, double(batch), sizeof(S)) + double(task.steps) * per_step;
+}
+
+template double training_bytes(const Model<float>&, const Experiment&, int);
+template double training_bytes(const Model<double>&, const Experiment&, int);
+
+}  // namespace stiefel

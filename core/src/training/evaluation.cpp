@@ -1,0 +1,42 @@
+#include "training/evaluation.hpp"
+
+#include <fmt/format.h>
+
+#include "training/checkpoint.hpp"
+#include "training/session.hpp"
+
+namespace stiefel {
+namespace {
+
+template <class S> Evaluated evaluate_as(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options,
+                                         const std::filesystem::path& network, Split split) {
+  Session<S> session(loaded, registry, options);
+  Evaluated found;
+  found.task = loaded.experiment.task.plugin;
+  found.step = read_network(network, *session.network);
+  found.batches = session.batches(split);
+  if (found.batches == 0)
+    throw Error(fmt::format("the task {} has no {} split; choose another with --split", found.task, name_of(split)));
+  Watchdog watchdog(0, [] {});
+  double broken = 0;
+  const std::vector<double> values =
+      session.evaluate(split, watchdog, {.not_finite = [&](const Batch<S>&, double loss) { broken = loss; }});
+  if (values.empty())
+    throw Error(fmt::format("the loss on the {} split is {}: the network diverges there", name_of(split), broken),
+                Exit::diverged);
+  found.values.emplace_back("loss", values[0]);
+  const std::vector<Metric> metrics = session.task->metrics();
+  for (std::size_t i = 0; i < metrics.size(); ++i) found.values.emplace_back(metrics[i].name, values[i + 1]);
+  found.baseline = session.task->baseline();
+  return found;
+}
+
+}  // namespace
+
+Evaluated evaluate(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options,
+                   const std::filesystem::path& network, Split split) {
+  return loaded.experiment.with_scalar(
+      [&]<class S>(S) { return evaluate_as<S>(loaded, registry, options, network, split); });
+}
+
+}  // namespace stiefel

@@ -1,0 +1,29 @@
+// The quality of a trained network on a split of its task, or of the task with other options.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <stiefel/task.hpp>
+
+#include "config/load.hpp"
+#include "training/trainer.hpp"
+
+namespace stiefel {
+
+struct Evaluated {
+  std::string task;
+  Index step = 0;                                      // of the network
+  Index batches = 0;                                   // of the split
+  std::vector<std::pair<std::string, double>> values;  // loss and metrics, weighted means over the split
+  double baseline = 0;                                 // loss of a predictor without memory; NaN if unknown
+};
+
+/// Throws Error when the network does not fit the task, the split has no batch, or a loss is not finite.
+STIEFEL_API Evaluated evaluate(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options,
+                               const std::filesystem::path& network, Split split);
+
+}  // namespace stiefel

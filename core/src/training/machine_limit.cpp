@@ -1,0 +1,73 @@
+#include "training/machine_limit.hpp"
+
+#include <unistd.h>
+
+#include <stiefel/product.hpp>
+
+#include "sdk/kernel/limit_kernel.hpp"
+
+namespace stiefel {
+namespace {
+
+/// Selects SIMD targets, and in the end the one that was selected before.
+class Target {
+ public:
+  ~Target() { select_product_target(before_); }
+  void select(const char* name) { select_product_target(name); }
+
+ private:
+  std::string before_ = product_target();
+};
+
+/// Those with fused multiply-adds, best first; the best one where none has them.
+std::vector<const char*> multiplying_targets() {
+  std::vector<const char*> targets = product_targets();
+  const char* best = targets.front();
+  Target target;
+  std::erase_if(targets, [&](const char* name) {
+    target.select(name);
+    return name != best && !limit_kernel().fused;
+  });
+  return targets;
+}
+
+/// Numbers of each of three arrays that together have four times the bytes of the largest cache.
+Index numbers_beyond_cache(int threads) {
+  constexpr Index least = Index(256) << 20, step = 128;
+  const Index cache = std::max(::sysconf(_SC_LEVEL2_CACHE_SIZE), ::sysconf(_SC_LEVEL3_CACHE_SIZE));
+  return std::max(least, 4 * cache) / Index(3 * sizeof(float)) / threads / step * step;
+}
+
+}  // namespace
+
+std::vector<MachineLimit> measure_limits(int threads, double seconds) {
+  Workers workers(threads);
+  const std::vector<const char*> targets = multiplying_targets();
+  const double share = seconds / double(targets.size() + 2);
+  std::vector<float> sums(std::size_t(workers.threads()));  // makes the loops observable
+  std::vector<MachineLimit> limits;
+  for (Target target; const char* name : targets) {
+    constexpr Index repetitions = 1'000'000;
+    target.select(name);
+    const LimitKernel& kernel = limit_kernel();
+    const double work = 2.0 * double(kernel.multiply_adds * repetitions);
+    limits.push_back({"multiply-add", name, measure_rate(workers, work, share, [&](int thread) {
+                        sums[std::size_t(thread)] = kernel.in_registers(repetitions);
+                      })});
+  }
+
+  const Index size = numbers_beyond_cache(workers.threads());
+  Matrix<float> a(size, workers.threads()), b(size, workers.threads()), c(size, workers.threads());
+  a.setOnes(), b.setOnes(), c.setOnes();
+  const LimitKernel& kernel = limit_kernel();
+  const double bytes = double(size) * sizeof(float);
+  limits.push_back({"read", product_target(), measure_rate(workers, bytes, share, [&](int thread) {
+                      sums[std::size_t(thread)] = kernel.read(a.col(thread).data(), size);
+                    })});
+  limits.push_back({"triad", product_target(), measure_rate(workers, 3 * bytes, share, [&](int thread) {
+                      kernel.triad(a.col(thread).data(), b.col(thread).data(), c.col(thread).data(), size);
+                    })});
+  return limits;
+}
+
+}  // namespace stiefel

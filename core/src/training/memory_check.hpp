@@ -1,0 +1,15 @@
+// Refuses an experiment that does not fit into memory, before anything is allocated for it.
+#pragma once
+
+#include "config/load.hpp"
+#include "engine/model.hpp"
+#include "training/trainer.hpp"
+
+namespace stiefel {
+
+/// Error (Exit::exhausted) when training takes more than memory_limit(): it names the key that matters most, with its
+/// place.
+template <class S> void require_memory(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options,
+                                       const Task<S>& task, const Model<S>& model);
+
+}  // namespace stiefel

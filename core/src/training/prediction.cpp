@@ -1,0 +1,165 @@
+#include "training/prediction.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+
+#include <stiefel/held_sequences.hpp>
+#include <stiefel/npy.hpp>
+#include "training/checkpoint.hpp"
+#include "training/session.hpp"
+
+namespace stiefel {
+namespace {
+
+constexpr Index piece = 256;  // steps that are in memory together
+
+[[noreturn]] void refuse_array(const std::string& file, const Npy& array, const std::string& wanted) {
+  throw Error(fmt::format("{} is an array of {}; the network needs {}", file, fmt::join(array.shape, " × "), wanted),
+              Exit::data);
+}
+
+/// N × T × d, T × d or, for d = 1, N × T; of symbols N × T or T.
+template <class S>
+std::unique_ptr<SequenceReader<S>> read_array(const std::string& file, const TaskShape& shape, const DataForm& form) {
+  const Npy array = read_npy(file);
+  const bool symbols = shape.input == InputKind::symbols;
+  const auto d = std::size_t(symbols ? 1 : shape.input_size);
+  std::vector<std::size_t> sizes = array.shape;
+  const std::string wanted = symbols ? "symbols, N × T or T" : fmt::format("N × T × {0} or T × {0}", d);
+  if (symbols || (d == 1 && sizes.size() == 2 && sizes[1] != 1)) sizes.push_back(1);
+  if (sizes.size() == 2) sizes.insert(sizes.begin(), 1);
+  if (sizes.size() != 3 || sizes[2] != d || array.values.empty()) refuse_array(file, array, wanted);
+  std::vector<typename HeldSequences<S>::Sequence> sequences(sizes[0]);
+  const std::size_t steps = sizes[1];
+  for (std::size_t n = 0; n < sizes[0]; ++n) {
+    sequences[n].name = sizes[0] > 1 ? std::to_string(n) : "";
+    for (std::size_t i = n * steps * d; i < (n + 1) * steps * d; ++i) {
+      const double x = array.values[i];
+      if (!std::isfinite(x)) throw Error(fmt::format("{}: number {} is not finite", file, i), Exit::data);
+      if (!symbols) {
+        sequences[n].inputs.push_back(
+            S(form.input_mean.empty() ? x : (x - form.input_mean[i % d]) / form.input_scale[i % d]));
+        continue;
+      }
+      if (x != std::floor(x) || x < -1 || x >= double(shape.input_size))
+        throw Error(
+            fmt::format("{}: number {} is {}, which is not one of the {} symbols", file, i, x, shape.input_size),
+            Exit::data);
+      sequences[n].symbols.push_back(std::int32_t(x));
+    }
+  }
+  return std::make_unique<HeldSequences<S>>(shape, std::move(sequences));
+}
+
+template <class S> class Predictor {
+ public:
+  Predictor(Session<S>& session, const PredictionOptions& options, const RowWriter& write)
+      : session_(session),
+        options_(options),
+        write_(write),
+        shape_(session.task->shape()),
+        form_(session.task->form()) {}
+
+  void run(SequenceReader<S>& reader) {
+    bool any = false;
+    Batch<S> batch;
+    for (Index number = 0; reader.next(); ++number) {
+      sequence_ = reader.name();
+      if (!any) write_header();
+      any = true;
+      session_.network->take_state();
+      Matrix<S> outputs;
+      Index first = 0;
+      for (; reader.read(options_.states ? 1 : piece, batch); first += batch.steps()) {
+        outputs = session_.network->advance(batch, session_.workers);
+        for (Index t = 0; shape_.readout == ReadoutKind::every && t < batch.steps(); ++t)
+          write_row(first + t, outputs.col(t));
+      }
+      if (first == 0) throw Error(fmt::format("{}: the sequence {} is empty", options_.input, sequence_), Exit::data);
+      if (shape_.readout == ReadoutKind::last) write_row(first - 1, outputs.col(0));
+    }
+    if (!any) throw Error(fmt::format("{} has no sequence", options_.input), Exit::data);
+  }
+
+ private:
+  bool classes() const { return form_.output == DataForm::Output::softmax && !options_.raw; }
+  std::string name_of_output(Index k) const {
+    return form_.outputs.empty() ? std::to_string(k) : form_.outputs[std::size_t(k)];
+  }
+  void write_header() {
+    named_ = !sequence_.empty();
+    std::vector<std::string> names = {"step"};
+    if (named_) names.insert(names.begin(), "sequence");
+    if (classes()) names.emplace_back("class");
+    const bool values = form_.output == DataForm::Output::identity;
+    const std::string prefix = values && !form_.outputs.empty() ? "" : values || options_.raw ? "o_" : "p_";
+    for (Index k = 0; k < shape_.output_size; ++k) names.push_back(prefix + name_of_output(k));
+    if (options_.states)
+      for (Index i = 0; i < session_.network->model().cell->state_rows(); ++i)
+        names.push_back(fmt::format("state_{}", i));
+    write_(names);
+  }
+
+  void write_row(Index step, const Matrix<S>& output) {
+    if (!output.allFinite())
+      throw Error(fmt::format("the output at step {} of {} is not finite", step, options_.input), Exit::diverged);
+    std::vector<std::string> fields;
+    if (named_) fields.push_back(sequence_);
+    fields.push_back(std::to_string(step));
+    Eigen::Array<S, Eigen::Dynamic, 1> values = output.col(0).array();
+    if (classes()) {
+      Index likeliest;
+      const S largest = values.maxCoeff(&likeliest);
+      values = (values - largest).exp();
+      values /= values.sum();
+      fields.push_back(name_of_output(likeliest));
+    } else if (form_.output == DataForm::Output::sigmoid && !options_.raw) {
+      values = 1 / (1 + (-values).exp());
+    } else if (!form_.output_mean.empty() && !options_.raw) {
+      for (Index k = 0; k < values.size(); ++k)
+        values[k] = S(double(values[k]) * form_.output_scale[std::size_t(k)] + form_.output_mean[std::size_t(k)]);
+    }
+    for (const S x : values) fields.push_back(fmt::format("{}", x));
+    if (options_.states)
+      for (const S x : session_.network->carried().col(0)) fields.push_back(fmt::format("{}", x));
+    write_(fields);
+  }
+
+  Session<S>& session_;
+  const PredictionOptions& options_;
+  const RowWriter& write_;
+  TaskShape shape_;
+  DataForm form_;
+  std::string sequence_;
+  bool named_ = false;
+};
+
+template <class S> void predict_as(const LoadedExperiment& loaded, Registry& registry, const RunOptions& run,
+                                   const PredictionOptions& options, const RowWriter& write) {
+  Session<S> session(loaded, registry, run);
+  const TaskShape shape = session.task->shape();
+  if (shape.input == InputKind::none)
+    throw Error(
+        fmt::format("the task {} has no inputs, so there is nothing to predict from", loaded.experiment.task.plugin));
+  read_network(options.network, *session.network);
+  session.network->refresh();
+  std::unique_ptr<SequenceReader<S>> reader = session.task->open(options.input);
+  if (!reader && options.input.ends_with(".npy")) reader = read_array<S>(options.input, shape, session.task->form());
+  if (!reader)
+    throw Error(fmt::format("the task {} does not read files like {}; give it a file in the format of its data, or a "
+                            ".npy array of its inputs",
+                            loaded.experiment.task.plugin, options.input),
+                Exit::data);
+  Predictor<S>(session, options, write).run(*reader);
+}
+
+}  // namespace
+
+void predict(const LoadedExperiment& loaded, Registry& registry, const RunOptions& run,
+             const PredictionOptions& options, const RowWriter& write) {
+  loaded.experiment.with_scalar([&]<class S>(S) { predict_as<S>(loaded, registry, run, options, write); });
+}
+
+}  // namespace stiefel

@@ -1,0 +1,30 @@
+// Outputs of a trained network for new sequences.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "config/load.hpp"
+#include "training/trainer.hpp"
+
+namespace stiefel {
+
+struct PredictionOptions {
+  std::filesystem::path network = {};  // file of write_network()
+  std::string input = {};              // file of sequences in a format of the task, or .npy
+  bool raw = false;                    // the network's own outputs: no softmax, sigmoid or denormalisation
+  bool states = false;                 // also the state after each step
+};
+
+using RowWriter = std::function<void(const std::vector<std::string>& fields)>;
+
+/// Calls write for a header, then for every output, in constant memory. The fields: sequence, step (of
+/// tasks with an output at every step); for classes the likeliest one and the probability of each, else the values or
+/// probabilities; with `states` the state's numbers. Error (Exit::data) when the file does not have the inputs of the
+/// task.
+STIEFEL_API void predict(const LoadedExperiment& loaded, Registry& registry, const RunOptions& run,
+                         const PredictionOptions& options, const RowWriter& write);
+
+}  // namespace stiefel

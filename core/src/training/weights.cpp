@@ -1,0 +1,164 @@
+// safetensors: the length of the header in 8 bytes, a JSON header {name: {dtype, shape, data_offsets}}, then the
+// numbers, row-major and little-endian.
+#include "training/weights.hpp"
+
+#include <bit>
+
+#include <nlohmann/json.hpp>
+#include "config/tree.hpp"
+#include "sdk/diagnostics.hpp"
+#include "training/checkpoint.hpp"
+#include "training/session.hpp"
+
+namespace stiefel {
+namespace {
+
+using Json = nlohmann::ordered_json;
+static_assert(std::endian::native == std::endian::little);
+
+template <class S> class TensorFile {
+ public:
+  /// `numbers` are row-major.
+  void add(const std::string& name, const std::vector<Index>& shape, std::span<const S> numbers) {
+    const std::size_t begin = data_.size();
+    data_.append(reinterpret_cast<const char*>(numbers.data()), numbers.size_bytes());
+    tensors_[name] = {
+        {"dtype", sizeof(S) == 4 ? "F32" : "F64"}, {"shape", shape}, {"data_offsets", {begin, data_.size()}}};
+  }
+  template <class M> void add_matrix(const std::string& name, const M& matrix) {
+    const Matrix<S> rows = matrix.transpose();
+    add(name, {matrix.rows(), matrix.cols()}, {rows.data(), std::size_t(rows.size())});
+  }
+  void add_vector(const std::string& name, std::span<const S> numbers) { add(name, {Index(numbers.size())}, numbers); }
+
+  std::string bytes(const Json& metadata) const {
+    Json header{{"__metadata__", metadata}};
+    header.update(tensors_);
+    std::string text = header.dump();
+    text.resize((text.size() + 7) / 8 * 8, ' ');
+    const auto length = std::uint64_t(text.size());
+    return std::string(reinterpret_cast<const char*>(&length), 8) + text + data_;
+  }
+
+ private:
+  Json tensors_;
+  std::string data_;
+};
+
+Json json_of(const Node& node) {
+  if (node.kind == Node::Kind::sequence) {
+    Json items = Json::array();
+    for (const Node& item : node.items) items.push_back(json_of(item));
+    return items;
+  }
+  if (node.kind == Node::Kind::map) {
+    Json members = Json::object();
+    for (const Member& member : node.members) members[member.key] = json_of(member.value);
+    return members;
+  }
+  if (node.kind == Node::Kind::null) return nullptr;
+  if (node.quoted) return node.text;
+  const Json number = Json::parse(node.text, nullptr, false);
+  return number.is_number() || number.is_boolean() ? number : Json(node.text);
+}
+
+Json json_of_yaml(const std::string& yaml) {
+  Problems problems;
+  return json_of(parse_yaml(yaml, "", problems).value());
+}
+
+/// [n, m] of a real map, [n, m, 2] of a complex one.
+template <class S> void add_map(TensorFile<S>& file, const std::string& name, const Parametrisation<S>& map) {
+  const Matrix<S> M = matrix_of(map).template cast<S>();
+  if (!map.complex_pairs()) return file.add_matrix(name, M);
+  const Index rows = M.rows() / 2, cols = M.cols() / 2;
+  Matrix<S> pairs(2 * cols, rows);  // row i of W is column i, Re and Im of its entries in turn
+  for (Index i = 0; i < rows; ++i)
+    for (Index j = 0; j < cols; ++j) pairs(2 * j, i) = M(i, j), pairs(2 * j + 1, i) = M(rows + i, j);
+  file.add(name, {rows, cols, 2}, {pairs.data(), std::size_t(pairs.size())});
+}
+
+template <class S> void add_parameters(TensorFile<S>& file, Network<S>& network) {
+  const Model<S>& model = network.model();
+  const auto block = [&](const std::string& name) {
+    const Index i = model.layout.find(name);
+    return i < 0 ? std::span<const S>() : std::span<const S>(network.theta()[i]);
+  };
+  const auto matrix = [&](const std::string& name) {
+    const BlockSpec& spec = model.layout.block(model.layout.find(name));
+    return as_matrix(block(name), spec.rows, spec.cols);
+  };
+  const std::span<const S> V = block("input.weight"), b = block("input.bias"), c = block("readout.bias");
+  if (!block("input.embedding").empty())
+    file.add_matrix("layers.0.input.V", Matrix<S>(matrix("input.weight") * matrix("input.embedding")));
+  else if (!V.empty())
+    file.add_matrix("layers.0.input.V", matrix("input.weight"));
+  if (!b.empty()) file.add_vector("layers.0.input.b", b);
+  for (Index i = 0; i < model.maps->count(); ++i) {
+    const std::string& name = model.maps->spec(i).name;
+    const auto& plugin = (*model.maps)[i].plugin();
+    plugin.call("apply",
+                [&] { add_map(file, "layers.0.recurrent." + (name.empty() ? "" : name + ".") + "W", *plugin); });
+  }
+  for (Index i = model.cell_blocks.first; i < model.cell_blocks.end(); ++i) {
+    const BlockSpec& spec = model.layout.block(i);
+    if (spec.rows * spec.cols == spec.size && spec.cols > 1)
+      file.add_matrix("layers.0.cell." + spec.name, matrix(spec.name));
+    else
+      file.add_vector("layers.0.cell." + spec.name, block(spec.name));
+  }
+  const std::vector<S> zero(std::size_t(model.cell->state_rows()), S(0));
+  file.add_vector("layers.0.initial", model.learned_state() ? block("initial_state") : std::span<const S>(zero));
+  file.add_matrix("readout.Y", matrix("readout.weight"));
+  if (!c.empty()) file.add_vector("readout.c", c);
+}
+
+Json description(const LoadedExperiment& loaded, const TaskShape& shape, const DataForm& form,
+                 const std::vector<std::string>& alphabet) {
+  constexpr const char* inputs[] = {"dense", "symbols", "none"};
+  Json text{{"config_yaml", loaded.resolved_yaml},
+            {"config_json", json_of_yaml(loaded.resolved_yaml).dump()},
+            {"name", loaded.experiment.name},
+            {"input", inputs[int(shape.input)]},
+            {"input_size", std::to_string(shape.input_size)},
+            {"output_size", std::to_string(shape.output_size)},
+            {"readout", shape.readout == ReadoutKind::last ? "last" : "every"},
+            {"targets", shape.labels ? "classes" : "values"},
+            {"output", name_of(form.output)}};
+  const auto list = [&](const char* key, const std::vector<std::string>& names) {
+    if (!names.empty()) text[key] = Json(names).dump();
+  };
+  list("alphabet", alphabet);
+  list("features", form.inputs);
+  list(shape.labels ? "classes" : "target_names", form.outputs);
+  Json normalisation;
+  if (!form.input_mean.empty()) normalisation["input"] = {{"mean", form.input_mean}, {"scale", form.input_scale}};
+  if (!form.output_mean.empty()) normalisation["target"] = {{"mean", form.output_mean}, {"scale", form.output_scale}};
+  if (!normalisation.is_null()) text["normalisation"] = normalisation.dump();
+  return text;
+}
+
+template <class S> std::string weights_as(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options,
+                                          const std::filesystem::path& network,
+                                          const std::map<std::string, std::string>& about) {
+  Session<S> session(loaded, registry, options);
+  const Index step = read_network(network, *session.network);
+  session.network->refresh();
+  TensorFile<S> file;
+  add_parameters(file, *session.network);
+  Json metadata{{"format", "stiefel-network"}, {"format_version", "1"}};
+  metadata.update(description(loaded, session.task->shape(), session.task->form(), session.task->alphabet()));
+  metadata.update(Json(about));
+  metadata["step"] = std::to_string(step);
+  return file.bytes(metadata);
+}
+
+}  // namespace
+
+std::string exported_weights(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options,
+                             const std::filesystem::path& network, const std::map<std::string, std::string>& about) {
+  return loaded.experiment.with_scalar(
+      [&]<class S>(S) { return weights_as<S>(loaded, registry, options, network, about); });
+}
+
+}  // namespace stiefel

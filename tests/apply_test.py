@@ -1,0 +1,233 @@
+#!/usr/bin/python3
+"""`stiefel evaluate`, `predict` and `export --weights`: a trained network applied to data, against NumPy.
+
+usage: apply_test.py PROGRAM
+"""
+import csv
+import io
+import json
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+PROGRAM = sys.argv.pop(1)
+ROWS = 12
+
+
+def series(sequences, seed, scale=1.0):
+    """CSV text: the target is the running mean of `wind` minus `rain`; two columns are the same for `predict`."""
+    rng = np.random.default_rng(seed)
+    lines = ["station,wind,rain,level"]
+    for s in range(sequences):
+        x = rng.normal(size=(ROWS, 2)) * scale
+        y = np.cumsum(x[:, 0] - x[:, 1]) / np.arange(1, ROWS + 1)
+        lines += [f"s{s},{a!r},{b!r},{c!r}" for (a, b), c in zip(x.tolist(), y.tolist())]
+    return "\n".join(lines) + "\n"
+
+
+EXPERIMENT = """
+name: levels
+scalar: {scalar}
+task:
+  plugin: sequence_csv
+  train: {{file: {folder}/train.csv}}
+  validation: {{file: {folder}/test.csv}}
+  test: {{file: {folder}/test.csv}}
+  sequence: station
+  targets: [level]
+  readout: {readout}
+  normalisation: standard
+  target_normalisation: standard
+model:
+  cell: {cell}
+  recurrent: {recurrent}
+optimizer: {{plugin: adam, rate: 0.01}}
+train: {{batch: 8, epochs: 3}}
+"""
+
+
+def stiefel(*words, code=0, **more):
+    done = subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True, **more)
+    assert done.returncode == code, f"stiefel {words} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
+    return done
+
+
+def table(file):
+    return list(csv.DictReader(io.StringIO(file.read_text())))
+
+
+class Weights(dict):
+    """A safetensors file: arrays by name, and what it says of itself."""
+
+    def __init__(self, path):
+        data = Path(path).read_bytes()
+        length = int.from_bytes(data[:8], "little")
+        header = json.loads(data[8 : 8 + length])
+        assert (8 + length) % 8 == 0
+        self.about = header.pop("__metadata__")
+        assert all(isinstance(text, str) for text in self.about.values())
+        end = 0
+        for name, tensor in header.items():
+            first, last = tensor["data_offsets"]
+            assert first == end, name
+            end = last
+            kind = {"F32": "<f4", "F64": "<f8"}[tensor["dtype"]]
+            self[name] = np.frombuffer(data[8 + length + first : 8 + length + last], kind).reshape(tensor["shape"])
+        assert 8 + length + end == len(data)
+
+
+class Apply(unittest.TestCase):
+    def setUp(self):
+        held = tempfile.TemporaryDirectory()
+        self.addCleanup(held.cleanup)
+        self.folder = Path(held.name)
+        (self.folder / "train.csv").write_text(series(40, 1))
+        (self.folder / "test.csv").write_text(series(10, 2))
+
+    def train(self, scalar="float64", readout="every", cell="{plugin: elman, hidden: 12, activation: tanh}",
+              recurrent="scaled_cayley"):
+        file = self.folder / "levels.yaml"
+        file.write_text(EXPERIMENT.format(folder=self.folder, scalar=scalar, readout=readout, cell=cell,
+                                          recurrent=recurrent))
+        stiefel("run", file, "--no-progress", "--output", self.folder / "runs")
+        (run,) = (self.folder / "runs/levels").iterdir()
+        return run
+
+    def predict(self, run, *words, **more):
+        return list(csv.DictReader(io.StringIO(stiefel("predict", run, *words, **more).stdout)))
+
+    def test_evaluate_gives_what_the_run_recorded(self):
+        run = self.train()
+        found = json.loads(stiefel("evaluate", run, "--json").stdout)
+        with h5py.File(run / "results.h5") as file:
+            self.assertEqual(found["values"]["loss"], file["final/test_loss"][-1])
+            self.assertEqual(found["values"]["mae"], file["final/test_mae"][-1])
+        self.assertIn(f"loss       {found['values']['loss']:.6g}\n", stiefel("evaluate", run).stdout)
+        (self.folder / "other.csv").write_text(series(10, 3, scale=4.0))
+        other = json.loads(stiefel("evaluate", run, f"task.test.file={self.folder}/other.csv", "--json").stdout)
+        self.assertGreater(other["values"]["loss"], 2 * found["values"]["loss"])
+
+    def test_evaluate_refuses_what_does_not_belong_to_the_network(self):
+        run = self.train()
+        self.assertIn("'model.cell.hidden=3' would change the network",
+                      stiefel("evaluate", run, "model.cell.hidden=3", code=2).stderr)
+        wrong = stiefel("evaluate", run, "task.features=[wind]", code=2).stderr
+        self.assertIn("does not fit the changed task", wrong)
+        self.assertIn("/weights/input.weight has 24 numbers, but 12 are needed", wrong)
+        self.assertIn("choose one of --last and --step", stiefel("evaluate", run, "--last", "--step", "3", code=2).stderr)
+        self.assertIn("choose from best, last", stiefel("evaluate", run, "--step", "999", code=2).stderr)
+
+    def test_predictions_have_the_loss_that_evaluate_says(self):
+        run = self.train()
+        found = json.loads(stiefel("evaluate", run, "--json").stdout)["values"]
+        rows = self.predict(run, "--input", self.folder / "test.csv")
+        truth = table(self.folder / "test.csv")
+        self.assertEqual([r["sequence"] for r in rows], [t["station"] for t in truth])
+        error = [abs(float(r["level"]) - float(t["level"])) for r, t in zip(rows, truth)]
+        self.assertAlmostEqual(np.mean(error), found["mae"], places=12)
+
+    def test_numpy_says_the_same(self):
+        """h_t = φ(W h₋ + V x + b), o = Y h + c from the exported file, for both scalars."""
+        for scalar, digits in (("float32", 5e-6), ("float64", 1e-12)):
+            run = self.train(scalar=scalar)
+            stiefel("export", run, "--weights", self.folder / "w.safetensors")
+            w = Weights(self.folder / "w.safetensors")
+            scaling = json.loads(w.about["normalisation"])
+            self.assertEqual(json.loads(w.about["features"]), ["wind", "rain"])
+            self.assertEqual(json.loads(w.about["config_json"])["model"]["cell"]["plugin"], "elman")
+            W = w["layers.0.recurrent.W"]
+            self.assertLess(np.abs(W.T @ W - np.eye(12)).max(), 1e-5)
+            x = np.array([[float(r["wind"]), float(r["rain"])] for r in table(self.folder / "test.csv")])
+            x = ((x - scaling["input"]["mean"]) / scaling["input"]["scale"]).reshape(-1, ROWS, 2)
+            outputs = []
+            for sequence in x:
+                h = w["layers.0.initial"].astype(float)
+                for step in sequence:
+                    h = np.tanh(W.astype(float) @ h + w["layers.0.input.V"] @ step + w["layers.0.input.b"])
+                    outputs.append(w["readout.Y"] @ h + w["readout.c"])
+            raw = self.predict(run, "--input", self.folder / "test.csv", "--raw")
+            got = np.array([float(r["level"]) for r in raw])
+            self.assertLess(np.abs(got - np.ravel(outputs)).max(), digits)
+            values = self.predict(run, "--input", self.folder / "test.csv")
+            back = np.ravel(outputs) * scaling["target"]["scale"][0] + scaling["target"]["mean"][0]
+            self.assertLess(np.abs(np.array([float(r["level"]) for r in values]) - back).max(), digits)
+            subprocess.run(["rm", "-r", self.folder / "runs"], check=True)
+
+    def test_complex_maps_are_pairs(self):
+        run = self.train(recurrent="{plugin: unitary_householder, reflections: 5}")
+        stiefel("export", run, "--weights", self.folder / "w.safetensors")
+        W = Weights(self.folder / "w.safetensors")["layers.0.recurrent.W"] @ [1, 1j]
+        self.assertEqual(W.shape, (12, 12))
+        self.assertLess(np.abs(W.conj().T @ W - np.eye(12)).max(), 1e-12)
+
+    def test_bits_do_not_depend_on_how_the_input_is_cut(self):
+        run = self.train(scalar="float32", cell="{plugin: lstm, hidden: 12}", recurrent="dense")
+        whole = self.predict(run, "--input", self.folder / "test.csv")
+        by_steps = self.predict(run, "--input", self.folder / "test.csv", "--states")
+        self.assertEqual([r["level"] for r in whole], [r["level"] for r in by_steps])
+        self.assertIn("state_23", by_steps[0])
+        piped = self.predict(run, "--input", "-", input=(self.folder / "test.csv").read_text())
+        self.assertEqual(whole, piped)
+        stiefel("predict", run, "--input", self.folder / "test.csv", "--output", self.folder / "out.csv")
+        self.assertEqual(whole, table(self.folder / "out.csv"))
+        one = [t for t in table(self.folder / "test.csv") if t["station"] == "s4"]
+        np.save(self.folder / "s4.npy", np.array([[float(t["wind"]), float(t["rain"])] for t in one]))
+        array = self.predict(run, "--input", self.folder / "s4.npy")
+        self.assertEqual([r["level"] for r in array], [r["level"] for r in whole if r["sequence"] == "s4"])
+
+    def test_a_target_at_the_end_has_one_row(self):
+        run = self.train(readout="last")
+        rows = self.predict(run, "--input", self.folder / "test.csv")
+        self.assertEqual([r["step"] for r in rows], [str(ROWS - 1)] * 10)
+
+    def test_a_long_stream_takes_constant_memory(self):
+        run = self.train(scalar="float32")
+        sizes = []
+        for steps in (2000, 200_000):
+            with open(self.folder / "long.csv", "w") as file:
+                file.write("station,wind,rain\n")
+                file.writelines(f"a,{i % 7}.5,{i % 3}.25\n" for i in range(steps))
+            before = subprocess.run(
+                ["/usr/bin/python3", "-c",
+                 "import resource, subprocess, sys\n"
+                 "subprocess.run(sys.argv[1:], check=True)\n"
+                 "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)",
+                 PROGRAM, "predict", run, "--input", self.folder / "long.csv", "--output", self.folder / "out.csv"],
+                capture_output=True, text=True, check=True)
+            sizes.append(int(before.stdout))
+            self.assertEqual((self.folder / "out.csv").read_bytes().count(b"\n"), steps + 1)
+        self.assertLess(sizes[1] - sizes[0], 4000)  # kB
+
+    def test_bad_input_is_refused_in_a_sentence(self):
+        run = self.train()
+        file = self.folder / "bad.csv"
+        for text, message in (
+            ("station,wind\ns,1\n", 'there is no column "rain"'),
+            ("station,wind,rain\ns,1,x\n", 'bad.csv:2:5: column "rain" holds "x"'),
+            ("station,wind,rain\ns,1,nan\n", 'column "rain" holds "nan"'),
+            ("station,wind,rain\ns,1\n", "bad.csv:2:1: 2 fields, but the header has 3 columns"),
+            ("station,wind,rain\ns,1,2\nt,1,2\ns,1,2\n", "bad.csv:4:1: the sequence \"s\" continues here"),
+            ("station,wind,rain\n", "has no sequence"),
+            ("", "no header"),
+        ):
+            file.write_text(text)
+            done = stiefel("predict", run, "--input", file, "--output", self.folder / "out.csv", code=4)
+            self.assertIn(message, done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+            self.assertFalse((self.folder / "out.csv").exists())
+        rows = "".join(f"s,{i},2\n" for i in range(40_000))
+        file.write_text("station,wind,rain\n" + rows + "s,1,?\n")
+        self.assertIn("bad.csv:40002:5:", stiefel("predict", run, "--input", file, code=4).stderr)
+        np.save(self.folder / "three.npy", np.zeros((5, 3)))
+        self.assertIn("is an array of 5 × 3; the network needs N × T × 2",
+                      stiefel("predict", run, "--input", self.folder / "three.npy", code=4).stderr)
+        self.assertIn("name the file", stiefel("predict", run, code=2).stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

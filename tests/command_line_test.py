@@ -1,0 +1,244 @@
+#!/usr/bin/python3
+"""What a user meets at the command line: help, completion, interrupts, runs that are looked at from elsewhere, messages.
+
+usage: command_line_test.py PROGRAM
+"""
+import json
+import math
+import os
+import pathlib
+import pty
+import re
+import resource
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+PROGRAM = pathlib.Path(sys.argv.pop(1)).resolve()
+os.environ.pop("OPENBLAS_CORETYPE", None)  # of which runs warn
+EXPERIMENT = """name: tiny
+task: {plugin: adding, length: 5, validation_sequences: 20, test_sequences: 20}
+model: {cell: {plugin: elman, hidden: 4}, recurrent: dense}
+optimizer: {plugin: sgd, rate: 1e-3}
+train: {batch: 5, steps: 40, evaluate_every: 20}
+record: {loss: 1}
+checkpoint: {every: 20, keep: 2}
+threads: 1
+"""
+TEXT = "task: {plugin: characters, file: text.txt, mode: stream, bptt: 5}"
+
+
+class CommandLine(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory(prefix="stiefel-command-line-")
+        self.addCleanup(scratch.cleanup)
+        self.root = pathlib.Path(scratch.name).resolve()
+        self.work = self.root / "work"
+        self.work.mkdir()
+        (self.work / "tiny.yaml").write_text(EXPERIMENT, encoding="utf-8")
+        (self.work / "text.yaml").write_text(re.sub("task: .*", TEXT, EXPERIMENT), encoding="utf-8")
+        (self.work / "text.txt").write_text("the quick brown fox jumps over the lazy dog. " * 20, encoding="utf-8")
+
+    def call(self, *words, code=0, cwd=None, **more):
+        done = subprocess.run([PROGRAM, *map(str, words)], cwd=cwd or self.work, capture_output=True, text=True, check=False, timeout=300, **more)
+        self.assertEqual(done.returncode, code, (words, done.stdout, done.stderr))
+        return done
+
+    def make_run(self, *words, file="tiny.yaml", code=0, cwd=None):
+        said = self.call("run", file, "--quiet", *words, code=code, cwd=cwd).stdout
+        return (cwd or self.work) / re.search("^results: (.*)/results.h5$", said, re.MULTILINE)[1]
+
+    def start(self, *words):
+        process = subprocess.Popen([PROGRAM, *map(str, words), "--quiet"], cwd=self.work, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        return process
+
+    def wait_for(self, what):
+        deadline = time.monotonic() + 60
+        while not what():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
+
+    def test_help_and_version(self):
+        for command in ("run", "sweep"):
+            self.assertEqual(self.call("help", command).stdout, self.call(command, "--help").stdout)
+        self.assertEqual(self.call("help").stdout, self.call("--help").stdout)
+        self.assertIn("did you mean 'run'", self.call("help", "rnu", code=2).stderr)
+        self.assertEqual(self.call("-v").stdout, self.call("--version").stdout)
+
+    def completed(self, words):
+        """What is offered for the last word; bash takes KEY=VALUE for three."""
+        script = f"source <(stiefel completion bash); COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _stiefel; echo \"${{COMPREPLY[*]}}\""
+        environment = {**os.environ, "PATH": f"{PROGRAM.parent}:{os.environ['PATH']}"}
+        done = subprocess.run(["bash", "-c", script], cwd=self.work, env=environment, capture_output=True, text=True, check=True, timeout=60)
+        self.assertEqual(done.stderr, "")
+        return done.stdout.split()
+
+    def test_completion(self):
+        (self.work / "other.txt").write_text("", encoding="utf-8")
+        (self.work / "folder").mkdir()
+        for words, offered in {"stiefel va": ["validate"], "stiefel run --dr": ["--dry-run"], "stiefel run ti": ["tiny.yaml"], "stiefel run o": [],
+                               "stiefel run --data fo": ["folder"], "stiefel run --data = fo": ["folder"], "stiefel help va": ["validate"],
+                               "stiefel new c": ["cell"], "stiefel completion b": ["bash"],
+                               "stiefel sweep re": ["resume", "retry"], "stiefel sweep run ti": ["tiny.yaml"], "stiefel sweep status fo": ["folder"],
+                               "stiefel sweep --jobs 4 run ti": ["tiny.yaml"], "stiefel sweep -j 4 c": ["cancel"],
+                               "stiefel sweep run tiny.yaml checkpoint.m": ["checkpoint.minutes="], "stiefel bench co": ["complexity"],
+                               "stiefel bench step ti": ["tiny.yaml"], "stiefel data fe": ["fetch"], "stiefel data fetch mn": ["mnist"],
+                               "stiefel data verify mnist pt": ["ptb"], "stiefel reproduce re": ["report"],
+                               "stiefel run tiny.yaml task.plugin = ad": ["adding"], "stiefel run tiny.yaml model.cell = ls": ["lstm"],
+                               "stiefel run tiny.yaml model.recurrent.plugin = spectral": ["spectral_householder"],
+                               "stiefel run tiny.yaml model.maps.forget.plugin = antis": ["antisymmetric"],
+                               "stiefel run tiny.yaml optimizer.plugin = ri": ["riemannian_adam"], "stiefel run tiny.yaml task.plugin = lstm": [],
+                               "stiefel run tiny.yaml scalar =": ["float32", "float64"], "stiefel run tiny.yaml model.cell.activation = modr": ["modrelu"],
+                               "stiefel run tiny.yaml model.input.bias = f": ["false"], "stiefel run tiny.yaml train.steps =": []}.items():
+            with self.subTest(words):
+                self.assertEqual(self.completed(words), offered)
+        self.assertEqual(set(self.completed("stiefel data ''")), {"list", "fetch", "verify"})
+
+    def on_terminal(self, *words, when):
+        """All that the program prints on a terminal on which Ctrl-C is pressed once when() holds."""
+        process, terminal = pty.fork()
+        if process == 0:
+            os.chdir(self.work)
+            os.execve(PROGRAM, [str(PROGRAM), *words], {**os.environ, "TERM": "xterm"})
+        printed, deadline = b"", time.monotonic() + 60
+        while time.monotonic() < deadline:
+            if deadline < math.inf and when():
+                os.write(terminal, b"\x03")
+                deadline = math.inf
+            if not select.select([terminal], [], [], 0.02)[0]:
+                continue
+            try:
+                printed += os.read(terminal, 65536)
+            except OSError:  # the program has closed it
+                break
+        os.close(terminal)
+        self.assertEqual(deadline, math.inf)
+        return printed.decode().replace("\r\n", "\n"), os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+
+    def test_interrupt(self):
+        """The message after ^C starts in the first column: at the beginning of a line, or where the line was cleared."""
+        for options in ([], ["--no-progress"], ["--quiet"]):
+            with self.subTest(options):
+                place = self.work / f"runs{len(options)}{''.join(options)}"
+                said, code = self.on_terminal("run", "tiny.yaml", "train.steps=100000000", "train.evaluate_every=1000", "--output", str(place), *options,
+                                              when=lambda place=place: list(place.glob("*/*/results.h5")))
+                self.assertEqual(code, 130, said)
+                message = next((line for line in said.split("\n") if "preempted: " in line), said)
+                self.assertTrue(message.split("\r\x1b[K")[-1].startswith("preempted: "), repr(message))
+
+    def test_divergence_is_printed_once(self):
+        done = self.call("run", "tiny.yaml", "optimizer.rate=1e30", code=5)
+        self.assertEqual((done.stdout + done.stderr).count("diverged at step"), 1, done)
+        self.assertRegex(done.stderr.splitlines()[-1], "^stiefel: diverged at step ")
+        self.assertRegex(done.stdout, r"\Aresults: \S+/results.h5\n\Z")
+
+    def test_networks_by_their_steps(self):
+        run = self.make_run(file="text.yaml")
+        first = self.call("sample", run, "--network", "step_20").stdout
+        for which in ("step_20.h5", "20", "step_00000020", "step_00000020.h5"):
+            self.assertEqual(self.call("sample", run, "--network", which).stdout, first)
+        self.assertNotEqual(self.call("sample", run, "--network", "last").stdout, first)
+        for command, option in (("sample", "--network"), ("inspect", "--checkpoint")):
+            self.assertIn("step_00000007.h5; choose from best, last, step_00000020", self.call(command, run, option, "step_7", code=2).stderr)
+            self.assertIn(f"{option} must be best, last or a step number, got 'step_x'", self.call(command, run, option, "step_x", code=2).stderr)
+        self.assertEqual(json.loads(self.call("inspect", run, "--checkpoint", "step_20.h5", "--json").stdout)["step"], 20)
+
+    def test_from_another_folder(self):
+        """Data are where they were when the run was started, whatever else has their name; the folder of the run may have moved."""
+        elsewhere = self.root / "elsewhere"
+        elsewhere.mkdir()
+        (elsewhere / "text.txt").write_text("0123456789" * 90, encoding="utf-8")
+        sets = self.work / "sets"
+        sets.mkdir()
+        shutil.copy(self.work / "text.txt", sets / "own.txt")
+        runs = [self.make_run("--until", 20, file="text.yaml", code=75),
+                self.make_run("--until", 20, "task.file=own.txt", "--data", "sets", file="text.yaml", code=75)]
+        for run in runs:
+            self.assertRegex(self.call("sample", run, "--network", "step_20", cwd=elsewhere).stdout, "^ [a-z. ]+\n$")
+            self.assertIn("after 40 steps", self.call("resume", run, cwd=elsewhere).stdout)
+            self.assertIn("identical to the bit", self.call("repeat", run, "--check", cwd=elsewhere).stdout)
+        moved = self.work.rename(self.root / "moved")
+        runs = [moved / run.relative_to(self.work) for run in runs]
+        self.call("sample", runs[0], cwd=moved)
+        shutil.rmtree(moved / "sets")
+        (moved / "text.txt").unlink()
+        for run in runs:
+            blocks = json.loads(self.call("inspect", run, "--json", cwd=elsewhere).stdout)["blocks"]
+            letters = len(set("the quick brown fox jumps over the lazy dog."))
+            self.assertEqual({block["name"]: block["shape"] for block in blocks}["readout.weight"], [letters, 4])
+
+    def lines_of_progress(self, run):
+        return [json.loads(line) for line in (run / "progress.jsonl").read_text(encoding="utf-8").splitlines()]
+
+    def test_after_a_resume(self):
+        """The time is that of all processes, and progress.jsonl has each step once."""
+        words = ["tiny.yaml", "train.steps=30000", "train.evaluate_every=1000", "checkpoint.every=1000"]
+        process = self.start("run", *words)
+        self.wait_for(lambda: list(self.work.glob("runs/*/*/checkpoints/step_*.h5")))
+        run = next(self.work.glob("runs/*/*/config.yaml")).parent
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(2)
+        process.send_signal(signal.SIGCONT)
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual((process.wait(), process.stderr.read()), (143, ""))
+        stopped = self.lines_of_progress(run)[-1]["step"]
+        process = self.start("resume", run)
+        self.wait_for(lambda: self.lines_of_progress(run)[-1].get("step", 0) > stopped + 100)
+        process.kill()
+        process.wait()
+        said = self.call("resume", run, "--quiet").stdout
+        self.assertGreaterEqual(float(re.search(r"after 30000 steps in (\S+) s", said)[1]), 2)
+        lines = self.lines_of_progress(run)
+        marks = [line["resumed_after"] for line in lines if "resumed_after" in line]
+        self.assertEqual((len(marks), marks[0]), (2, stopped))
+        self.assertEqual([line["step"] for line in lines if "loss" in line], list(range(1, 30001)))
+        last = 0
+        for line in lines:
+            self.assertEqual(line.get("resumed_after", last), last)
+            last = line.get("step", last)
+        self.assertGreaterEqual([line["seconds"] for line in lines if "loss" in line][-1], 2)
+
+    def test_results_that_are_a_folder(self):
+        run = self.make_run("--until", 20, code=75)
+        (run / "results.h5").rename(run / "away")
+        (run / "results.h5").mkdir()
+        for words in (("resume", run), ("repeat", run, "--check"), ("run", "tiny.yaml"), ("export", run, "--csv"), ("compare", run), ("report", run)):
+            said = self.call(*words, code=6).stderr
+            self.assertRegex(said.splitlines()[-1], r"\Astiefel: .{10,300}\Z")
+            self.assertNotIn("errno", said)
+        process = self.start("run", "tiny.yaml", "train.steps=100000000", "train.evaluate_every=100", "--output", "endless")
+        self.wait_for(lambda: list(self.work.glob("endless/*/*/results.h5")))
+        results = next(self.work.glob("endless/*/*/results.h5"))
+        shutil.rmtree(self.work / "runs")
+        while results.is_file():
+            results.rename(self.work / "away")
+            try:
+                results.mkdir()
+            except FileExistsError:  # the run was faster
+                pass
+        said = process.communicate(timeout=60)[1]
+        self.assertEqual(process.returncode, 6, said)
+        self.assertIn("results.h5 is not the file that this run wrote", said)
+
+    def test_limit_on_the_size_of_files(self):
+        for limit in (6000, 30000, 60000):
+            said = self.call("run", "tiny.yaml", "--quiet", "--output", f"limit{limit}", "train.steps=400", code=8,
+                             preexec_fn=lambda limit=limit: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))).stderr
+            self.assertRegex(said, r"\Astiefel: [^\n]{1,300}\n\Z")
+            self.assertRegex(said, "File too large|disk full or limit reached")
+
+    def test_a_data_error_ends_with_what_to_do(self):
+        (self.work / "text.txt").write_text("", encoding="utf-8")
+        said = self.call("run", "text.yaml", code=4).stderr
+        self.assertTrue(said.endswith("text.txt: there is no text to train on. Replace the file.\n"), said)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0]], verbosity=1)

@@ -1,0 +1,83 @@
+// W = (1 + e₀/10) A with the blocks A and e, wrong in one way, as `fault` says; `factor` multiplies its gradient.
+//
+//   allocation_…   allocates in apply, apply_adjoint or accumulate
+//   race           keeps its working memory in a member
+//   forgets        forgets after_step()'s counter when it is saved; every 100 steps θ ← θ/2
+//   scratch        takes more working memory than it declares
+//   finish_reads, finish_writes, accumulate_reads, refresh_reads   goes past the end of the sum, of a block, of X, of θ
+//   too_large      reads the sum as a matrix that is larger than it
+#include "tests/plugins/plain_map.hpp"
+
+namespace {
+using namespace stiefel;
+
+template <class S> class HostileMap final : public PlainMap<S> {
+ public:
+  struct Options {
+    std::string fault = "none";
+    double factor = 1;
+    void describe(Schema& s) {
+      s.field("fault", fault, "what is wrong");
+      s.field("factor", factor, "of the gradient");
+    }
+  };
+  HostileMap(const Options& options, Shape shape)
+      : PlainMap<S>({}, shape), options_(options), buffer_(shape.rows, 1000) {}
+
+  std::vector<BlockSpec> blocks() const override {
+    return {{"W", this->rows() * this->cols(), this->rows(), this->cols()}, {"extra", 3}};
+  }
+  void initialise(Blocks<S> theta, Rng& rng) const override {
+    PlainMap<S>::initialise(theta, rng);
+    for (S& x : theta[1]) x = S(rng.normal());
+  }
+  void refresh(CBlocks<S> theta) override {
+    PlainMap<S>::refresh(theta);
+    scale_ = 1 + S(0.1) * theta[1][0];
+    if (fault("refresh_reads")) scale_ += theta[1].data()[3];
+  }
+  Index scratch(Index columns) const override { return fault("scratch") ? columns : 0; }
+
+  void apply(CMat<S> X, Mat<S> Y, Scratch<S>& scratch) const override {
+    if (fault("scratch")) scratch.take(2, X.cols());
+    Mat<S> to = fault("race") ? Mat<S>(buffer_.leftCols(X.cols())) : Y;
+    multiplied("allocation_apply", X, [&](CMat<S> from) { PlainMap<S>::apply(from, to, scratch); });
+    Y = scale_ * to;
+  }
+  void apply_adjoint(CMat<S> dY, Mat<S> dX, Scratch<S>& scratch) const override {
+    multiplied("allocation_apply_adjoint", dY, [&](CMat<S> from) { PlainMap<S>::apply_adjoint(from, dX, scratch); });
+    dX *= scale_;
+  }
+  void accumulate(CMat<S> X, CMat<S> dY, std::span<S> sum, Scratch<S>& scratch) const override {
+    multiplied("allocation_accumulate", X, [&](CMat<S> from) { PlainMap<S>::accumulate(from, dY, sum, scratch); });
+    if (fault("accumulate_reads")) sum[0] += X.data()[X.rows()];
+  }
+  void finish(CBlocks<S> theta, std::span<const S> sum, Blocks<S> dtheta) override {
+    const S* first = sum.data() + (fault("finish_reads") ? 1 : 0);
+    const Index n = fault("too_large") ? this->rows() + 1 : this->rows();
+    const CMat<S> total = as_matrix(sum, n, this->cols()).topRows(this->rows());
+    as_matrix(dtheta[0], this->rows(), this->cols()) += S(options_.factor) * scale_ * total;
+    for (std::size_t i = 0; i < sum.size(); ++i) dtheta[1][0] += S(0.1 * options_.factor) * theta[0][i] * first[i];
+    if (fault("finish_writes")) dtheta[0].data()[dtheta[0].size()] += S(1);
+  }
+  void after_step(Blocks<S> theta) override {
+    if (fault("forgets") && ++steps_ % 100 == 0) as_vector(theta[0]) /= S(2);
+  }
+
+ private:
+  bool fault(const char* name) const { return options_.fault == name; }
+  /// f(X), with a copy of X if that is the fault.
+  template <class F> void multiplied(const char* name, CMat<S> X, F&& f) const {
+    if (!fault(name)) return f(X);
+    const Matrix<S> copy = X;
+    f(copy);
+  }
+
+  Options options_;
+  mutable Matrix<S> buffer_;
+  S scale_ = 1;
+  std::int64_t steps_ = 0;
+};
+}  // namespace
+
+STIEFEL_PLUGIN("1.0", stiefel::parametrisation<HostileMap>("hostile_map", "dense map that is wrong in a way to choose"))

@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""`stiefel check` names what is wrong with a plugin, once: hostile_test.py PROGRAM FOLDER_WITH_PLUGINS..."""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+program, *folders = sys.argv[1:]
+
+# Plugin, options, and what each FAIL line of the report must say, in order.
+wrong = (
+    ("hostile_crash", "", "FAIL .* apply ended the program with signal 11 .*-DCMAKE_BUILD_TYPE=Debug"),
+    ("hostile_exit", "", "FAIL .* refresh ended the program with exit code 0"),
+    ("hostile_loop", "--limit=5", r"FAIL .* apply_adjoint did not return within 5 s \(--limit\)"),
+    ("hostile_nan", "", r"FAIL finite .*apply\(I\) has NaN or Inf"),
+    ("hostile_gradient", "", "FAIL gradient "),
+    ("hostile_claim", "", r"FAIL claim .*the singular values of W are in \[.*\], but claim\(\) says that all are 1"),
+    ("hostile_throw_create", "", r"FAIL shapes .*in create\(\) of hostile_throw_create"),
+    ("hostile_throw_int", "", r"FAIL .*type int was thrown in apply\(\) of hostile_throw_int"),
+    ("hostile_map", "factor=-1", "FAIL gradient .*got = −expected: check the sign"),
+    ("hostile_map", "factor=2", "FAIL gradient .*got = 2 × expected: check for a factor of 2"),
+    ("hostile_map", "factor=0", r"FAIL gradient .*every entry is 0: is it ever added\?"),
+    ("hostile_map", "factor=1.01", "FAIL gradient "),
+    ("hostile_map", "fault=allocation_apply", "FAIL allocation .*apply allocates memory 1 times"),
+    ("hostile_map", "fault=allocation_apply_adjoint", "FAIL allocation .*apply_adjoint allocates"),
+    ("hostile_map", "fault=allocation_accumulate", "FAIL allocation .*accumulate allocates"),
+    ("hostile_map", "fault=race", "FAIL threads .*a race"),
+    ("hostile_map", "fault=forgets", r"FAIL save and load .*after loading.*serialise\(\) must save"),
+    ("hostile_map", "fault=scratch", r"FAIL memory .*correct scratch\(columns\).*in apply\(\) of hostile_map"),
+    ("hostile_map", "fault=finish_reads", "FAIL memory .*the result of finish depends on numbers outside θ and the sum"),
+    ("hostile_map", "fault=finish_writes", "FAIL memory .*finish wrote outside the block of dθ"),
+    ("hostile_map", "fault=accumulate_reads", "FAIL memory .*the result of accumulate depends on numbers outside X"),
+    ("hostile_map", "fault=refresh_reads", "FAIL memory .*the result of refresh or apply depends on numbers outside θ"),
+    ("hostile_map", "fault=too_large", r"FAIL memory .*does not fit into .*in finish\(\) of hostile_map"),
+    ("hostile_cell", "", "FAIL gradient .*\n.*\n +(input.weight|input.bias|recurrent.W|initial_state)"),
+    ("hostile_cell", "fault=chunk", "FAIL slices and chunks "),
+    ("hostile_cell", "relu=true", "FAIL gradient "),
+    ("hostile_cell", "fault=allocation_forward", "FAIL allocation .*forward allocates"),
+    ("hostile_cell", "fault=allocation_backward", "FAIL allocation .*backward allocates"),
+    ("hostile_cell", "fault=input_rows", r"FAIL finite .*chunk.delta.*is input_rows\(\) right\?"),
+    ("hostile_cell", "fault=constructor", r"FAIL sizes .*no cell today, in create\(\) of hostile_cell"),
+    ("hostile_cell", "fault=race", "FAIL threads .*a race"),
+    ("hostile_optimizer", "", r"FAIL save and continue .*after step 5, .*step 6: serialise\(\) must save"),
+    ("hostile_optimizer", "fault=forgets", r"FAIL save and continue .*after step 505, .*step 506: serialise\(\) must save"),
+    ("hostile_optimizer", "fault=allocation", "FAIL allocation .*step allocates"),
+    ("hostile_optimizer", "fault=constructor", r"FAIL blocks .*no optimizer today, in create\(\) of hostile_optimizer"),
+    ("hostile_optimizer", "fault=shared", "FAIL threads .*must not share"),
+    ("hostile_task", "", "FAIL loss gradient .*got = 1.01 × expected.*\n.*\n +doutput"),
+    ("hostile_task", "fault=masked", r"FAIL metrics .*measure\(\) must pass over columns whose weight is 0"),
+    ("hostile_task", "fault=random_device", "FAIL determinism .*differs when it is filled again: .*std::random_device"),
+    ("hostile_task", "fault=constructor", "FAIL determinism .*another object with the same seed: the constructor must"),
+    ("hostile_task", "fault=dirty", r"FAIL determinism .*depends on what the Batch held before: resize\(\)"),
+    ("hostile_task", "fault=labels", r"FAIL batches .*the batch has no labels.*in fill\(\) of hostile_task"),
+    ("hostile_task", "fault=baseline", r"FAIL baseline .*baseline\(\) is 1, but trivial\(\) reaches 0.1.* of train, .* of validation"),
+    ("hostile_task", "fault=metrics", r"FAIL memory .*measure wrote to more metrics than metrics\(\) lists"),
+)
+
+
+def check(*words, prefix=()):
+    return subprocess.run([*prefix, program, "check", *words], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+def require(holds, text):
+    if not holds:
+        sys.exit(text)
+
+
+def file_of(plugin):
+    return next(str(p) for p in (pathlib.Path(f) / f"{plugin}.so" for f in folders) if p.exists())
+
+
+for plugin, options, *expected in wrong:
+    done = check(file_of(plugin), *options.split())
+    said = f"{plugin} {options}: exit code {done.returncode}\n{done.stdout}"
+    require(done.returncode == 3, said)
+    require(len(re.findall("^  FAIL ", done.stdout, re.M)) == len(expected), said)
+    for pattern in expected:
+        require(re.search(pattern, done.stdout), f"no `{pattern}` from {said}")
+    require("internal error" not in done.stdout, said)
+
+# A race is found on one core as well.
+for plugin in "hostile_map", "hostile_cell":
+    done = check(file_of(plugin), "fault=race", prefix=("taskset", "-c", str(min(os.sched_getaffinity(0)))))
+    require(re.search("FAIL threads .*a race", done.stdout), done.stdout)
+
+# A folder stands for its plugins, and a name that another plugin has is reported.
+with tempfile.TemporaryDirectory() as folder:
+    done = check(folder)
+    require(done.returncode == 3 and "there are no plugins in" in done.stdout, done.stdout)
+    shutil.copy(file_of("dense"), folder)
+    shutil.copy(file_of("hostile_nan"), folder)
+    done = check(folder)
+    require(done.returncode == 3 and "1 of 2 files passed" in done.stdout, done.stdout)
+    require(re.search("note name .*the parametrisation 'dense' is taken from .*, not from .*dense.so", done.stdout), done.stdout)
