@@ -141,14 +141,14 @@ class CommandLine(unittest.TestCase):
 
     def test_networks_by_their_steps(self):
         run = self.make_run(file="text.yaml")
-        first = self.call("sample", run, "--network", "step_20").stdout
+        first = self.call("sample", run, "--step", "step_20").stdout
         for which in ("step_20.h5", "20", "step_00000020", "step_00000020.h5"):
-            self.assertEqual(self.call("sample", run, "--network", which).stdout, first)
-        self.assertNotEqual(self.call("sample", run, "--network", "last").stdout, first)
-        for command, option in (("sample", "--network"), ("inspect", "--checkpoint")):
-            self.assertIn("step_00000007.h5; choose from best, last, step_00000020", self.call(command, run, option, "step_7", code=2).stderr)
-            self.assertIn(f"{option} must be best, last or a step number, got 'step_x'", self.call(command, run, option, "step_x", code=2).stderr)
-        self.assertEqual(json.loads(self.call("inspect", run, "--checkpoint", "step_20.h5", "--json").stdout)["step"], 20)
+            self.assertEqual(self.call("sample", run, "--step", which).stdout, first)
+        self.assertNotEqual(self.call("sample", run, "--last").stdout, first)
+        for command in ("sample", "inspect"):
+            self.assertIn("step_00000007.h5; choose from best, last, step_00000020", self.call(command, run, "--step", "step_7", code=2).stderr)
+            self.assertIn("--step must be the step of a checkpoint, got 'step_x'", self.call(command, run, "--step", "step_x", code=2).stderr)
+        self.assertEqual(json.loads(self.call("inspect", run, "--step", "step_20.h5", "--json").stdout)["step"], 20)
 
     def test_from_another_folder(self):
         """Data are where they were when the run was started, whatever else has their name; the folder of the run may have moved."""
@@ -161,7 +161,7 @@ class CommandLine(unittest.TestCase):
         runs = [self.make_run("--until", 20, file="text.yaml", code=75),
                 self.make_run("--until", 20, "task.file=own.txt", "--data", "sets", file="text.yaml", code=75)]
         for run in runs:
-            self.assertRegex(self.call("sample", run, "--network", "step_20", cwd=elsewhere).stdout, "^ [a-z. ]+\n$")
+            self.assertRegex(self.call("sample", run, "--step", "step_20", cwd=elsewhere).stdout, "^ [a-z. ]+\n$")
             self.assertIn("after 40 steps", self.call("resume", run, cwd=elsewhere).stdout)
             self.assertIn("identical to the bit", self.call("repeat", run, "--check", cwd=elsewhere).stdout)
         moved = self.work.rename(self.root / "moved")

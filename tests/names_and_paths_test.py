@@ -130,7 +130,7 @@ class Names(unittest.TestCase):
             self.each((), None, lambda _, word: self.refused({2}, command, b"--", word))
         run = self.works(b"runs", self.file).stdout.split(b"results: ")[1].rsplit(b"/", 1)[0]
         for network in (b"../../../first", b"step_/../../x", b"/absolute", b"\x1b[2J", b"x" * 4096):
-            self.refused({2}, "sample", run, b"--network=" + network)
+            self.refused({2}, "sample", run, b"--step=" + network)
 
     def test_plugin_names(self):
         def refused(_, word):

@@ -74,22 +74,23 @@ const std::vector<Command>& commands() {
         {"--no-progress", Word::none, "do not print a progress line"},
         quiet}},
       {"sweep",
-       "run FILE [key.path=value...] | status|resume|retry|cancel DIR",
+       "run FILE [key.path=value...] | status|resume|retry|cancel DIR | ask FILE key.path=value... | tell DIR RUN",
        Word::experiment,
        Word::key,
-       "train all runs that `seeds:` and `sweep:` in one file describe",
+       "train all runs that `seeds:` and `sweep:` in one file describe, or runs that another program asks for",
        {{"--jobs", Word::text, "concurrent runs, each on its share of the cores (default 1)", 'j'},
         {"--fail-fast", Word::none, "stop all runs when one fails; otherwise the others continue"},
         {"--failed", Word::none, "retry: rerun the runs that failed"},
         {"--plan", Word::none, "run: create the folder for workers and run nothing"},
         {"--dry-run", Word::none, "run: print the runs and write nothing", 'n'},
-        {"--output", Word::folder, "run: folder for the sweep (default sweeps/NAME)", 'o'},
+        {"--until", Word::text, "save a checkpoint of each run after this step and stop it"},
+        {"--output", Word::folder, "run, ask: folder for the sweep (default sweeps/NAME)", 'o'},
         {"--threads", Word::text, "worker threads per run (default: its share of the cores)"},
         patience,
         data,
         json,
         quiet},
-       "run status resume retry cancel"},
+       "run status resume retry cancel ask tell"},
       {"worker",
        "DIR",
        Word::folder,
@@ -163,7 +164,8 @@ const std::vector<Command>& commands() {
         {"--temperature", Word::text, "divides the logits; 0: always the most likely character (default 1)"},
         {"--prime", Word::text, "text that the network reads first (default: a space)"},
         {"--seed", Word::text, "seed of the random numbers (default 1)"},
-        {"--network", Word::text, "checkpoint to use: best, last or a step number (default best)"},
+        last,
+        step,
         data}},
       {"compare",
        "DIR...",
@@ -204,7 +206,8 @@ const std::vector<Command>& commands() {
        Word::folder,
        Word::none,
        "print parameters, spectrum and orthogonality of a run's network",
-       {{"--checkpoint", Word::text, "checkpoint to use: best, last or a step number (default best)"},
+       {last,
+        step,
         {"--output", Word::text, "write the recurrent matrix W to this NumPy file", 'o'},
         json}},
       {"report",
@@ -294,7 +297,13 @@ const std::vector<Command>& commands() {
        "watch running experiments: a live table on a terminal, one line per change elsewhere",
        {{"--interval", Word::text, "seconds between updates (default 1; 30 when not on a terminal)"},
         {"--once", Word::none, "print the table once"}}},
-      {"completion", "bash", Word::none, Word::none, "print the completion script for a shell", {}, "bash"},
+      {"completion",
+       "bash|zsh|fish",
+       Word::none,
+       Word::none,
+       "print the completion script for a shell",
+       {},
+       "bash zsh fish"},
   };
   return table;
 }
@@ -414,6 +423,13 @@ std::string data_directory(const Arguments& arguments) {
   return home ? std::string(home) + "/.cache/stiefel" : "";
 }
 
+std::string option_text(const Option& option) {
+  return fmt::format("{}{}{}", option.letter ? fmt::format("-{}, ", option.letter) : "", option.name,
+                     option.argument == Word::none     ? ""
+                     : option.argument == Word::folder ? " DIR"
+                                                       : " VALUE");
+}
+
 std::string help_text(const Command& command) {
   std::string meaning = command.meaning;
   meaning[0] = char(std::toupper(static_cast<unsigned char>(meaning[0])));
@@ -421,14 +437,7 @@ std::string help_text(const Command& command) {
       fmt::format("usage: stiefel {}{}{}{}\n\n{}.\n", command.name, command.options.empty() ? "" : " [options]",
                   *command.arguments ? " " : "", command.arguments, meaning);
   if (!command.options.empty()) text += "\noptions:\n";
-  for (const Option& option : command.options) {
-    const std::string letter = option.letter ? fmt::format("-{}, ", option.letter) : "";
-    const std::string name = fmt::format("{}{}{}", letter, option.name,
-                                         option.argument == Word::none     ? ""
-                                         : option.argument == Word::folder ? " DIR"
-                                                                           : " VALUE");
-    text += fmt::format("  {:<22}{}\n", name, option.meaning);
-  }
+  for (const Option& option : command.options) text += fmt::format("  {:<22}{}\n", option_text(option), option.meaning);
   return text;
 }
 

@@ -1,5 +1,5 @@
-// Every command of the `stiefel` program with its arguments and options: help, argument checks and completion use this
-// table.
+// Every command of the `stiefel` program with its arguments and options: help, man pages, argument checks and completion
+// use this table.
 #pragma once
 
 #include <map>
@@ -62,6 +62,8 @@ std::vector<std::string> words_at_commas(const std::string& text);
 /// Folder of the data sets: --data, STIEFEL_DATA, the cache; may be empty.
 std::string data_directory(const Arguments& arguments);
 
+/// "-o, --output DIR".
+std::string option_text(const Option& option);
 /// Help for one command, and for the program.
 std::string help_text(const Command& command);
 std::string help_text();

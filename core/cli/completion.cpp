@@ -1,15 +1,18 @@
-// `stiefel completion bash`: a script made from the table of commands; it asks the program itself for methods, keys,
-// their values and data sets.
+// `stiefel completion bash|zsh|fish`: scripts made from the table of commands; they ask the program itself for methods,
+// keys, their values and data sets. `stiefel completion files DIR` writes them and the man pages for an installation.
 #include <fmt/format.h>
 
+#include <boost/algorithm/string.hpp>
 #include <cstdio>
 
 #include <stiefel/error.hpp>
+#include "base/atomic_file.hpp"
 #include "config/explain.hpp"
 
 #include "cli/command_table.hpp"
 #include "cli/commands.hpp"
 #include "cli/data_sets.hpp"
+#include "cli/man_pages.hpp"
 
 namespace stiefel::cli {
 namespace {
@@ -36,7 +39,13 @@ const char* kind_of(Word word) {
   return "none";
 }
 
-constexpr const char* head = R"bash(# Completion of `stiefel` for bash: source <(stiefel completion bash)
+std::string command_names(const std::vector<Command>& all) {
+  std::string names;
+  for (const Command& command : all) names += std::string(command.name) + " ";
+  return names + "help";
+}
+
+constexpr const char* bash_head = R"bash(# Completion of `stiefel` for bash: source <(stiefel completion bash)
 
 _stiefel_words() {  # kind, what is typed so far
   local program="${COMP_WORDS[0]}"
@@ -66,7 +75,7 @@ _stiefel() {
 )bash";
 
 // bash takes KEY=VALUE for three words.
-constexpr const char* tail = R"bash(
+constexpr const char* bash_tail = R"bash(
   local assigned=""
   if [[ "$current" == "=" ]]; then
     assigned="$previous" current=""
@@ -101,9 +110,9 @@ complete -F _stiefel stiefel
 )bash";
 
 std::string bash_completion() {
-  std::string names, cases;
+  std::string cases;
+  const std::string names = command_names(commands());
   for (const Command& command : commands()) {
-    names += (names.empty() ? "" : " ") + std::string(command.name);
     std::string options = "--help", valued;
     for (const Option& option : command.options) {
       options += std::string(" ") + option.name;
@@ -114,13 +123,217 @@ std::string bash_completion() {
     cases += fmt::format("    {}) options=\"{}\" valued=\"{}\" actions=\"{}\" first={} further={} ;;\n", command.name,
                          options, valued, command.actions, kind_of(command.first), kind_of(command.further));
   }
-  std::string script = head;
+  std::string script = bash_head;
   script += fmt::format(
       "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n    mapfile -t COMPREPLY < <(compgen -W \"{0}\" -- \"$current\")\n    "
       "return\n  fi\n",
-      names + " help");
+      names);
   script += "  case \"${COMP_WORDS[1]}\" in\n    help) actions=\"" + names + "\" ;;\n" + cases + "  esac";
-  return script + tail;
+  return script + bash_tail;
+}
+
+/// A text within single quotes of zsh.
+std::string zsh_quoted(std::string text) {
+  boost::replace_all(text, "'", "'\\''");
+  return "'" + text + "'";
+}
+
+/// An explanation in a specification of _arguments.
+std::string zsh_explained(const char* meaning) {
+  std::string text;
+  for (const char* c = meaning; *c; ++c) text += std::string(*c == '[' || *c == ']' || *c == '\\' ? "\\" : "") + *c;
+  return "[" + text + "]";
+}
+
+/// What follows a message in a specification of _arguments.
+const char* zsh_action(Word word) {
+  switch (word) {
+    case Word::experiment:
+      return "_files -g \"*.y(|a)ml\"";
+    case Word::key:
+      return "_stiefel_key";
+    case Word::plugin_file:
+      return "_files -g \"*.so\"";
+    case Word::method:
+      return "_stiefel_asked methods";
+    case Word::data_set:
+      return "_stiefel_asked data_sets";
+    case Word::folder:
+      return "_files -/";
+    case Word::none:
+    case Word::text:
+      return " ";
+  }
+  return " ";
+}
+
+constexpr const char* zsh_head = R"zsh(#compdef stiefel
+# Completion of `stiefel` for zsh, in a file _stiefel of a folder in $fpath
+
+_stiefel_asked() {  # what the program itself knows
+  compadd -- ${(f)"$("$program" completion "$@" 2>/dev/null)"}
+}
+
+_stiefel_key() {
+  if compset -P 1 '*='; then
+    _stiefel_asked values "${IPREFIX%=}"
+  else
+    compadd -qS = -- ${(f)"$("$program" completion keys 2>/dev/null)"}
+  fi
+}
+
+_stiefel() {
+  local program="$words[1]" command="$words[2]"
+  local -a commands
+)zsh";
+
+std::string zsh_completion() {
+  std::string described, cases;
+  for (const Command& command : commands()) {
+    described += "    " + zsh_quoted(fmt::format("{}:{}", command.name, command.meaning)) + "\n";
+    cases += fmt::format("    {}) _arguments -s -S '(-h --help)'{{-h,--help}}'[print the options]'", command.name);
+    for (const Option& option : command.options) {
+      const bool valued = option.argument != Word::none;
+      const std::string shown = zsh_quoted(
+          zsh_explained(option.meaning) + (valued ? fmt::format(":{}:{}", kind_of(option.argument), zsh_action(option.argument)) : ""));
+      const std::string name = std::string(option.name) + (valued ? "=" : "");
+      cases += option.letter ? fmt::format(" \\\n      '*'{{-{}{},{}}}{}", option.letter, valued ? "+" : "", name, shown)
+                             : fmt::format(" \\\n      '*{}'{}", name, shown);
+    }
+    int number = 1;
+    if (*command.actions) cases += fmt::format(" \\\n      '{}:action:({})'", number++, command.actions);
+    if (command.first != Word::none)
+      cases += " \\\n      " + zsh_quoted(fmt::format("{}:{}:{}", number, kind_of(command.first), zsh_action(command.first)));
+    if (command.further != Word::none)
+      cases += " \\\n      " + zsh_quoted(fmt::format("*:{}:{}", kind_of(command.further), zsh_action(command.further)));
+    cases += " ;;\n";
+  }
+  std::string script = zsh_head;
+  script += fmt::format(
+      "  if (( CURRENT == 2 )); then\n    commands=(\n{}    'help:print the options of a command'\n    )\n"
+      "    _describe command commands\n    return\n  fi\n  shift words\n  (( CURRENT-- ))\n  case \"$command\" in\n"
+      "    help) _arguments '1:command:({})' ;;\n{}  esac\n}}\n\n_stiefel \"$@\"\n",
+      described, command_names(commands()), cases);
+  return script;
+}
+
+/// A text within single quotes of fish.
+std::string fish_quoted(std::string text) {
+  boost::replace_all(text, "\\", "\\\\");
+  boost::replace_all(text, "'", "\\'");
+  return "'" + text + "'";
+}
+
+/// Arguments of `complete` for a word.
+const char* fish_words(Word word) {
+  switch (word) {
+    case Word::experiment:
+      return " -k -a '(__fish_complete_suffix .yaml)'";
+    case Word::key:
+      return " -a '(__stiefel_key)'";
+    case Word::plugin_file:
+      return " -k -a '(__fish_complete_suffix .so)'";
+    case Word::method:
+      return " -a '(__stiefel_asked methods)'";
+    case Word::data_set:
+      return " -a '(__stiefel_asked data_sets)'";
+    case Word::folder:
+      return " -a '(__fish_complete_directories)'";
+    case Word::none:
+    case Word::text:
+      return "";
+  }
+  return "";
+}
+
+constexpr const char* fish_head = R"fish(# Completion of `stiefel` for fish: stiefel completion fish | source
+
+function __stiefel_asked  # what the program itself knows
+    set -l words (commandline -opc)
+    $words[1] completion $argv 2>/dev/null
+end
+
+function __stiefel_key
+    set -l word (commandline -ct)
+    if string match -q '*=*' -- $word
+        set -l key (string split -m 1 = -- $word)[1]
+        for value in (__stiefel_asked values $key)
+            echo $key=$value
+        end
+    else
+        for key in (__stiefel_asked keys)
+            echo $key=
+        end
+    end
+end
+
+function __stiefel_at  # COMMAND [NUMBER [more]]: is this argument of the command typed, or a later one
+    set -l words (commandline -opc)
+    test (count $words) -gt 1; and test $words[2] = $argv[1]; or return 1
+    test (count $argv) -gt 1; or return 0
+    set -l valued (__stiefel_valued $argv[1])
+    set -l number 1
+    set -l skip no
+    for word in $words[3..-1]
+        if test $skip = yes
+            set skip no
+        else if contains -- $word $valued
+            set skip yes
+        else if not string match -q -- '-*' $word
+            set number (math $number + 1)
+        end
+    end
+    if set -q argv[3]
+        test $number -ge $argv[2]
+    else
+        test $number -eq $argv[2]
+    end
+end
+
+complete -c stiefel -f
+complete -c stiefel -n 'test (count (commandline -opc)) -eq 1' -a help -d 'print the options of a command'
+)fish";
+
+std::string fish_completion() {
+  std::string script = fish_head, valued = "\nfunction __stiefel_valued  # COMMAND: its options that take a value\n    switch $argv[1]\n";
+  const auto line = [&](const std::string& condition, const std::string& rest) {
+    script += fmt::format("complete -c stiefel -n '{}'{}\n", condition, rest);
+  };
+  line("__stiefel_at help 1", fmt::format(" -a '{}'", command_names(commands())));
+  for (const Command& command : commands()) {
+    const std::string at = fmt::format("__stiefel_at {}", command.name);
+    line("test (count (commandline -opc)) -eq 1", fmt::format(" -a {} -d {}", command.name, fish_quoted(command.meaning)));
+    line(at, " -l help -s h -d 'print the options'");
+    std::string taking;
+    for (const Option& option : command.options) {
+      const std::string letter = option.letter ? fmt::format(" -s {}", option.letter) : "";
+      line(at, fmt::format(" -l {}{}{}{} -d {}", option.name + 2, letter, option.argument == Word::none ? "" : " -x",
+                           fish_words(option.argument), fish_quoted(option.meaning)));
+      if (option.argument == Word::none) continue;
+      taking += std::string(" ") + option.name;
+      if (option.letter) taking += fmt::format(" -{}", option.letter);
+    }
+    if (!taking.empty()) valued += fmt::format("        case {}\n            string split ' ' -- '{}'\n", command.name, taking.substr(1));
+    int number = 1;
+    if (*command.actions) line(fmt::format("{} {}", at, number++), fmt::format(" -a '{}'", command.actions));
+    if (command.first != Word::none) line(fmt::format("{} {}", at, number), fish_words(command.first));
+    if (command.further != Word::none) line(fmt::format("{} {} more", at, number + 1), fish_words(command.further));
+  }
+  return script + valued + "    end\nend\n";
+}
+
+/// Into DIR: what an installation has in share.
+void write_files(const std::filesystem::path& folder) {
+  const auto write = [&](const std::filesystem::path& file, const std::string& text) {
+    create_directories((folder / file).parent_path());
+    replace_when_new(folder / file, text);
+  };
+  write("bash-completion/completions/stiefel", bash_completion());
+  write("zsh/vendor-completions/_stiefel", zsh_completion());
+  write("fish/vendor_completions.d/stiefel.fish", fish_completion());
+  write("man/man1/stiefel.1", man_page());
+  for (const Command& command : commands())
+    write(fmt::format("man/man1/stiefel-{}.1", command.name), man_page(command));
 }
 
 void print_lines(const std::vector<std::string>& lines) {
@@ -135,6 +348,12 @@ int completion_command(std::span<const std::string> words) {
   const std::string what = given.empty() ? "" : given.front();
   if (what == "bash") {
     fmt::print("{}", bash_completion());
+  } else if (what == "zsh") {
+    fmt::print("{}", zsh_completion());
+  } else if (what == "fish") {
+    fmt::print("{}", fish_completion());
+  } else if (what == "files" && given.size() == 2) {
+    write_files(given[1]);
   } else if (what == "methods") {
     const Registry registry;
     for (const Role role : {Role::task, Role::cell, Role::parametrisation, Role::optimizer})
@@ -146,7 +365,7 @@ int completion_command(std::span<const std::string> words) {
   } else if (what == "data_sets") {
     for (const DataSet& set : load_data_sets("")) fmt::print("{}\n", set.name);
   } else {
-    throw Error("completion is available for bash: source <(stiefel completion bash)");
+    throw Error("choose a shell: stiefel completion bash, zsh or fish");
   }
   return int(Exit::done);
 }

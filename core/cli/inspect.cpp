@@ -142,7 +142,7 @@ int inspect_command(std::span<const std::string> words) {
   const Arguments arguments = parse_arguments("inspect", words);
   if (arguments.positional.size() != 1) throw Error("name the folder of one run: stiefel inspect RUN");
   const std::filesystem::path directory = run_folder(arguments.positional.front());
-  const std::filesystem::path network = chosen_network(directory, arguments, "--checkpoint");
+  const std::filesystem::path network = chosen_network(directory, arguments);
   Registry registry = found_plugins();
   const LoadedExperiment loaded = load_experiment(directory / "config.yaml", {"threads=1"}, registry);
   const Inspection found = inspect(loaded, registry, network);

@@ -85,18 +85,13 @@ std::filesystem::path run_folder(const std::string& name) {
 
 std::filesystem::path chosen_network(const std::filesystem::path& run, const Arguments& arguments) {
   if (arguments.has("--last") && arguments.has("--step")) throw Error("choose one of --last and --step");
-  return existing_network(run, arguments.has("--step")   ? step_name(whole_number(arguments, "--step", 0, 0))
-                               : arguments.has("--last") ? "last"
-                                                         : "best");
-}
-
-std::filesystem::path chosen_network(const std::filesystem::path& run, const Arguments& arguments,
-                                     const std::string& option) {
-  const std::string given = arguments.value(option, "best");
-  const std::string which = given.ends_with(".h5") ? given.substr(0, given.size() - 3) : given;
-  if (which == "best" || which == "last") return existing_network(run, which);
-  const std::optional<Index> step = number_from<Index>(which.starts_with("step_") ? which.substr(5) : which);
-  if (!step || *step < 0) throw Error(fmt::format("{} must be best, last or a step number, got '{}'", option, given));
+  if (!arguments.has("--step")) return existing_network(run, arguments.has("--last") ? "last" : "best");
+  const std::string given = arguments.value("--step");
+  std::string_view number = given;
+  if (number.ends_with(".h5")) number.remove_suffix(3);
+  if (number.starts_with("step_")) number.remove_prefix(5);
+  const std::optional<Index> step = number_from<Index>(number);
+  if (!step || *step < 0) throw Error(fmt::format("--step must be the step of a checkpoint, got '{}'", given));
   return existing_network(run, step_name(*step));
 }
 

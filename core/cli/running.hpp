@@ -23,9 +23,6 @@ std::filesystem::path run_folder(const std::string& name);
 
 /// The file of the network that --last and --step choose, by default of the best one; throws Error if it is not there.
 std::filesystem::path chosen_network(const std::filesystem::path& run, const Arguments& arguments);
-/// The same of the one that `option` names: best, last, N or step_N, also with .h5.
-std::filesystem::path chosen_network(const std::filesystem::path& run, const Arguments& arguments,
-                                     const std::string& option);
 
 /// When a worker of a sweep started this process: it stops, with a checkpoint, when the worker is gone.
 void follow_worker();

@@ -30,7 +30,7 @@ int sample_command(std::span<const std::string> words) {
   if (arguments.positional.size() != 1) throw Error("name the folder of one run: stiefel sample RUN");
   const std::filesystem::path directory = run_folder(arguments.positional.front());
   SampleOptions options;
-  options.network = chosen_network(directory, arguments, "--network");
+  options.network = chosen_network(directory, arguments);
   options.length = number_option<Index>(arguments, "--length", options.length, 0);
   options.temperature = number_option<double>(arguments, "--temperature", options.temperature, 0);
   options.seed = number_option<std::uint64_t>(arguments, "--seed", options.seed, 0);

@@ -1,6 +1,7 @@
-// `stiefel sweep run|status|resume|retry|cancel`: many runs of one file.
+// `stiefel sweep run|status|resume|retry|cancel|ask|tell`: many runs of one file.
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <ranges>
 #include <thread>
@@ -8,6 +9,8 @@
 #include "base/atomic_file.hpp"
 #include "base/printable.hpp"
 #include "base/say.hpp"
+#include "results/analysis/comparison.hpp"
+#include "results/analysis/isolated_reader.hpp"
 #include "sweep/halving.hpp"
 #include "sweep/worker.hpp"
 
@@ -91,7 +94,8 @@ int status(const Arguments& arguments) {
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < runs.size(); ++i) {
     nlohmann::ordered_json values = nlohmann::ordered_json::object();
-    for (std::size_t k = 0; k < folder.sweep().keys.size(); ++k) values[folder.sweep().keys[k]] = runs[i].values[k];
+    for (std::size_t k = 0; k < folder.sweep().keys.size(); ++k)
+      if (!runs[i].values[k].empty()) values[folder.sweep().keys[k]] = runs[i].values[k];
     json.push_back({{"id", runs[i].id},
                     {"folder", folder.run(runs[i]).string()},
                     {"values", values},
@@ -127,6 +131,100 @@ int cancel(const Arguments& arguments) {
   return int(Exit::done);
 }
 
+void print_line(const nlohmann::ordered_json& json) {
+  fmt::print("{}\n", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+/// Another program chooses the runs of a sweep with these rungs, so it also decides which ones continue.
+void refuse_halving(const SweepFolder& folder) {
+  if (folder.sweep().halving)
+    throw Error(fmt::format("{} decides by halving which runs continue; use another folder (--output)",
+                            folder.path().string()));
+}
+
+/// Adds a run to the sweep, and prints it as JSON.
+int ask(const Arguments& arguments) {
+  if (arguments.positional.size() < 3)
+    throw Error("name the file and the settings of the run: stiefel sweep ask FILE key.path=value...");
+  const std::string& file = arguments.positional[1];
+  const std::vector<std::string> settings(arguments.positional.begin() + 2, arguments.positional.end());
+  Registry registry = found_plugins();
+  const LoadedExperiment loaded = load_experiment(file, settings, registry);
+  Sweep sweep;
+  sweep.name = loaded.experiment.name;
+  sweep.source = loaded.source;
+  sweep.runs = {{loaded.id, {}, loaded.resolved_yaml}};
+  nlohmann::ordered_json shown;
+  Problems problems;
+  for (const std::string& text : settings) {
+    const Override setting = parse_override(text, problems).value();
+    const std::string value = flow_text(setting.value);
+    shown[setting.path] = value;
+    sweep.keys.push_back(setting.path);
+    sweep.runs.front().values.push_back(value);
+  }
+  const fs::path path = arguments.value("--output", (fs::path("sweeps") / sweep.name).string());
+  if (fs::exists(path / "runs.tsv")) {
+    const SweepFolder before(path);
+    refuse_halving(before);
+    if (before.sweep().name != sweep.name)
+      throw Error(fmt::format("{} has runs of {}, and {} describes {}; use another folder (--output)", path.string(),
+                              before.sweep().name, file, sweep.name));
+  }
+  add_to_sweep(path, sweep, fmt::format("stiefel sweep ask {}", file));
+  print_line({{"sweep", path.string()},
+              {"run", loaded.id},
+              {"path", SweepFolder(path).run(sweep.runs.front()).string()},
+              {"settings", shown}});
+  return int(Exit::done);
+}
+
+/// What a run has measured, as `tell` prints it.
+nlohmann::ordered_json measured(const SweepFolder& folder, const SweepRun& run, const RunLook& look) {
+  const bool diverged = look.state == SweepState::failed && look.exit_code == int(Exit::diverged);
+  nlohmann::ordered_json json{{"run", run.id},
+                              {"path", folder.run(run).string()},
+                              {"step", look.step},
+                              {"finished", look.state == SweepState::finished},
+                              {"status", diverged ? "diverged" : name_of(look.state)},
+                              {"message", look.message},
+                              {"metrics", nlohmann::ordered_json::object()},
+                              {"evaluated", nullptr},
+                              {"metric", nullptr},
+                              {"better", nullptr},
+                              {"objective", nullptr}};
+  if (!fs::exists(folder.run(run) / "results.h5")) return json;
+  const RunData data = read_runs({folder.run(run)}, comparison_request()).front();
+  for (const RunDataset& dataset : data.datasets)
+    if (dataset.description.ends_with("is better") && !dataset.values.empty() && std::isfinite(dataset.values.back()))
+      json["metrics"][dataset.path.substr(dataset.path.rfind('/') + 1)] = dataset.values.back();
+  if (const std::vector<double>& steps = data.column("/epochs/step"); !steps.empty()) json["evaluated"] = Index(steps.back());
+  const ComparedRun compared = compared_run(data, {});
+  if (compared.metric.empty()) return json;
+  json["metric"] = compared.metric;
+  if (compared.better != Better::unknown) json["better"] = compared.better == Better::lower ? "lower" : "higher";
+  if (!diverged) json["objective"] = compared.value;
+  return json;
+}
+
+/// Trains one run, and prints what it measured as JSON. A run that diverged is a result.
+int tell(const Arguments& arguments) {
+  if (arguments.positional.size() != 3)
+    throw Error("name the folder of a sweep and one of its runs: stiefel sweep tell DIR RUN [--until STEP]");
+  const SweepFolder folder(arguments.positional[1]);
+  const SweepRun& run = folder.find(arguments.positional[2]);
+  refuse_halving(folder);
+  WorkerOptions options = worker_options(arguments);
+  options.only = run.id;
+  const LockPatience patience = by_file_time(options.patience);
+  if (const RunLook before = look_at(folder, run, patience);
+      before.state == SweepState::failed && before.exit_code != int(Exit::diverged))
+    forget_failure(folder, run);
+  const int code = do_runs(folder, options, arguments.has("--quiet"));
+  print_line(measured(folder, run, look_at(folder, run, patience)));
+  return code == int(Exit::diverged) ? int(Exit::done) : code;
+}
+
 }  // namespace
 
 int sweep_command(std::span<const std::string> words) {
@@ -137,8 +235,11 @@ int sweep_command(std::span<const std::string> words) {
   if (what == "retry") return retry(arguments);
   if (what == "status") return status(arguments);
   if (what == "cancel") return cancel(arguments);
+  if (what == "ask") return ask(arguments);
+  if (what == "tell") return tell(arguments);
   throw Error(
-      "choose an action: stiefel sweep run FILE, or status, resume, retry or cancel with the folder of a sweep");
+      "choose an action: stiefel sweep run or ask with a file, or status, resume, retry, cancel or tell with the "
+      "folder of a sweep");
 }
 
 }  // namespace stiefel::cli

@@ -27,6 +27,7 @@ WorkerOptions worker_options(const Arguments& arguments) {
   options.patience = std::chrono::seconds(whole_number(arguments, "--patience", usual_patience.count()));
   options.fail_fast = arguments.has("--fail-fast");
   options.only = arguments.value("--run");
+  options.until = whole_number(arguments, "--until", 0);
   options.data_directory = arguments.value("--data");
   return options;
 }
@@ -43,6 +44,9 @@ std::string summary(const std::vector<RunLook>& looks) {
 }
 
 int do_runs(const SweepFolder& folder, const WorkerOptions& options, bool quiet) {
+  if (std::filesystem::exists(folder.cancelled()))
+    throw Error(fmt::format("{0} was canceled; continue it with `stiefel sweep resume {0}`", folder.path().string()),
+                Exit::preempted);
   catch_signals(stop_worker, save_all_runs);
   return work_on(folder, options, signals, [quiet](const std::string& line) {
     if (!quiet) say("{}\n", line);
@@ -51,9 +55,6 @@ int do_runs(const SweepFolder& folder, const WorkerOptions& options, bool quiet)
 
 int work(const SweepFolder& folder, const Arguments& arguments) {
   const WorkerOptions options = worker_options(arguments);
-  if (std::filesystem::exists(folder.cancelled()))
-    throw Error(fmt::format("{0} was canceled; continue it with `stiefel sweep resume {0}`", folder.path().string()),
-                Exit::preempted);
   const int code = do_runs(folder, options, arguments.has("--quiet"));
   if (!options.only.empty()) return code;
   const std::vector<RunLook> looks = look_at_all(folder, by_file_time(options.patience));

@@ -1,4 +1,4 @@
-# `cmake --install`: program, library, headers, experiments, and the package that find_package(stiefel) reads; stiefel_add_plugin()
+# `cmake --install`: program, library, headers, experiments, man pages, completion, and the package that find_package(stiefel) reads; stiefel_add_plugin()
 # installs the plugins. The build tree holds the same package under lib/cmake/stiefel, so a plugin can be built against either.
 include(CMakePackageConfigHelpers)
 set(STIEFEL_PACKAGE ${CMAKE_INSTALL_LIBDIR}/cmake/stiefel)
@@ -24,5 +24,14 @@ install(DIRECTORY ${STIEFEL_BUILD_PACKAGE}/ DESTINATION ${STIEFEL_PACKAGE} COMPO
 install(DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/include/stiefel ${STIEFEL_GENERATED}/stiefel DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev
   FILES_MATCHING PATTERN "*.hpp")
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/experiments DESTINATION ${CMAKE_INSTALL_DATADIR}/stiefel COMPONENT runtime FILES_MATCHING PATTERN "*.yaml")
+if(NOT STIEFEL_SANITIZE)  # man pages and completion, which the program writes itself
+  set(STIEFEL_PAGES ${CMAKE_CURRENT_BINARY_DIR}/pages)
+  add_custom_command(OUTPUT ${STIEFEL_PAGES}.stamp DEPENDS stiefel_program COMMENT "Writing man pages and completion"
+    COMMAND ${CMAKE_COMMAND} -E rm -rf ${STIEFEL_PAGES}
+    COMMAND stiefel_program completion files ${STIEFEL_PAGES}
+    COMMAND ${CMAKE_COMMAND} -E touch ${STIEFEL_PAGES}.stamp)
+  add_custom_target(stiefel_pages ALL DEPENDS ${STIEFEL_PAGES}.stamp)
+  install(DIRECTORY ${STIEFEL_PAGES}/ DESTINATION ${CMAKE_INSTALL_DATADIR} COMPONENT runtime)
+endif()
 file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/share/stiefel)
 file(CREATE_LINK ${PROJECT_SOURCE_DIR}/experiments ${CMAKE_BINARY_DIR}/share/stiefel/experiments SYMBOLIC)

@@ -54,8 +54,8 @@ class Damage(unittest.TestCase):
     def test_flipped_bits(self):
         rng = random.Random(1)
         for run, file, words in ((self.finished, "checkpoints/best.h5", ["inspect"]), (self.finished, "checkpoints/best.h5", ["sample", "--prime", "a"]),
-                                 (self.finished, "checkpoints/last.h5", ["inspect", "--checkpoint", "last"]),
-                                 (self.finished, "checkpoints/last.h5", ["sample", "--prime", "a", "--network", "last"]),
+                                 (self.finished, "checkpoints/last.h5", ["inspect", "--last"]),
+                                 (self.finished, "checkpoints/last.h5", ["sample", "--prime", "a", "--last"]),
                                  (self.stopped, "results.h5", ["resume"]), (self.finished, "results.h5", ["resume"])):
             copy = self.copy(run)
             good = (copy / file).read_bytes()

@@ -267,7 +267,7 @@ class RunCommands(unittest.TestCase):
         self.assertRegex(said, "note +…è{20}… +…é{20}…\n")
 
     def test_inspect(self):
-        for name, which in (("best", ()), ("last", ("--checkpoint", "last")), ("step_00000020", ("--checkpoint", 20))):
+        for name, which in (("best", ()), ("last", ("--last",)), ("step_00000020", ("--step", 20))):
             step, weights = self.weights(self.run_, name)
             found = json.loads(self.call("inspect", self.run_, "--json", "-o", "W.npy", *which))
             self.assertEqual((found["step"], found["parameters"]), (step, sum(array.size for array in weights.values())))
@@ -300,13 +300,13 @@ class RunCommands(unittest.TestCase):
         self.assertAlmostEqual(found["maps"][0]["defect_fro"], np.linalg.norm(W.conj().T @ W - np.eye(len(W))), places=12)
 
     def test_inspect_of_what_is_not_whole(self):
-        self.assertIn("choose from best, last, step_00000020", self.call("inspect", self.run_, "--checkpoint", 7, code=2))
-        self.assertIn("must be best, last", self.call("inspect", self.run_, "--checkpoint", "../x", code=2))
+        self.assertIn("choose from best, last, step_00000020", self.call("inspect", self.run_, "--step", 7, code=2))
+        self.assertIn("must be the step of a checkpoint", self.call("inspect", self.run_, "--step", "../x", code=2))
         path = self.other / "checkpoints" / "step_00000020.h5"
         data = bytearray(path.read_bytes())
         data[len(data) // 2] ^= 1
         path.write_bytes(data)
-        self.assertIn("it is not what was written", self.call("inspect", self.other, "--checkpoint", 20, code=6))
+        self.assertIn("it is not what was written", self.call("inspect", self.other, "--step", 20, code=6))
 
 
 if __name__ == "__main__":

@@ -39,46 +39,6 @@ std::vector<std::string> split_path(std::string_view& text) {
   }
 }
 
-std::optional<Override> parse(const std::string& text, Problems& problems) {
-  Override result;
-  result.text = text;
-  std::string_view rest = text;
-  result.keys = split_path(rest);
-  if (result.keys.empty()) {
-    problems.add(
-        {}, fmt::format("'{}' is not of the form key.path=value, for example model.cell.hidden=256", shortened(text)));
-    return std::nullopt;
-  }
-  result.path = text.substr(0, text.size() - rest.size());
-  if (printable(result.path) != result.path) {
-    problems.add({}, fmt::format("'{}' must be UTF-8 without control characters", shortened(result.path)));
-    return std::nullopt;
-  }
-  Problems faults;
-  std::optional<Node> value = parse_yaml(rest.substr(1), "", faults);
-  if (!value) {
-    std::string sentence = faults.text();
-    sentence.erase(0, Location{}.text().size());
-    problems.add({}, result.path + sentence);
-    return std::nullopt;
-  }
-  if (!faults.empty()) {
-    problems.add({}, fmt::format("{}: the value is a mapping with a duplicate or merge key", result.path));
-    return std::nullopt;
-  }
-  if (result.keys.size() > deepest_level) {
-    problems.add({}, fmt::format("'{}' has {} keys; at most {} are allowed", shortened(result.path), result.keys.size(),
-                                 deepest_level));
-    return std::nullopt;
-  }
-  if (result.keys[0] == "extends") {
-    problems.add({}, "extends cannot be given on the command line; write it into a file");
-    return std::nullopt;
-  }
-  result.value = std::move(*value);
-  return result;
-}
-
 /// The entry of a list that `key` names, or null and a problem.
 Node* list_entry(Node& list, const std::string& key, const Override& override, Problems& problems) {
   std::size_t index = 0;
@@ -147,6 +107,46 @@ void apply(Node& root, Override& override, Problems& problems) {
 
 }  // namespace
 
+std::optional<Override> parse_override(const std::string& text, Problems& problems) {
+  Override result;
+  result.text = text;
+  std::string_view rest = text;
+  result.keys = split_path(rest);
+  if (result.keys.empty()) {
+    problems.add(
+        {}, fmt::format("'{}' is not of the form key.path=value, for example model.cell.hidden=256", shortened(text)));
+    return std::nullopt;
+  }
+  result.path = text.substr(0, text.size() - rest.size());
+  if (printable(result.path) != result.path) {
+    problems.add({}, fmt::format("'{}' must be UTF-8 without control characters", shortened(result.path)));
+    return std::nullopt;
+  }
+  Problems faults;
+  std::optional<Node> value = parse_yaml(rest.substr(1), "", faults);
+  if (!value) {
+    std::string sentence = faults.text();
+    sentence.erase(0, Location{}.text().size());
+    problems.add({}, result.path + sentence);
+    return std::nullopt;
+  }
+  if (!faults.empty()) {
+    problems.add({}, fmt::format("{}: the value is a mapping with a duplicate or merge key", result.path));
+    return std::nullopt;
+  }
+  if (result.keys.size() > deepest_level) {
+    problems.add({}, fmt::format("'{}' has {} keys; at most {} are allowed", shortened(result.path), result.keys.size(),
+                                 deepest_level));
+    return std::nullopt;
+  }
+  if (result.keys[0] == "extends") {
+    problems.add({}, "extends cannot be given on the command line; write it into a file");
+    return std::nullopt;
+  }
+  result.value = std::move(*value);
+  return result;
+}
+
 std::vector<std::string> keys_of_path(std::string_view path) {
   const std::string with_value = std::string(path) + "=";
   std::string_view rest = with_value;
@@ -167,7 +167,7 @@ void apply_overrides(Node& root, std::vector<Override> overrides, Problems& prob
 void apply_overrides(Node& root, std::span<const std::string> overrides, Problems& problems) {
   std::vector<Override> parsed;
   for (const std::string& text : overrides) {
-    std::optional<Override> override = parse(text, problems);
+    std::optional<Override> override = parse_override(text, problems);
     if (!override) continue;
     const auto same = std::ranges::find(parsed, override->keys, &Override::keys);
     if (same != parsed.end())

@@ -1,6 +1,7 @@
 // `key.path=value` from the command line, and values that a sweep merges over an experiment.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,6 +21,9 @@ struct Override {
 /// Keys of `model.cell.hidden`; a key that contains dots is written in quotes: record.blocks."activation.slope". Empty
 /// if it is not a path.
 STIEFEL_API std::vector<std::string> keys_of_path(std::string_view path);
+
+/// From `key.path=value`; nothing and a problem if it does not have this form.
+STIEFEL_API std::optional<Override> parse_override(const std::string& text, Problems& problems);
 
 /// Sets each value in the tree.
 STIEFEL_API void apply_overrides(Node& root, std::vector<Override> overrides, Problems& problems);

@@ -77,12 +77,13 @@ CoreShares::CoreShares(int places, int threads) {
   const int neighbours = std::max(1, number_in("OMPI_COMM_WORLD_LOCAL_SIZE", 1));
   threads_ = threads > 0 ? threads : std::max(1, int(cores_.size()) / (places * neighbours));
   first_ = number_in("OMPI_COMM_WORLD_LOCAL_RANK", 0) * places;
+  alone_ = places * neighbours == 1;
 }
 
 cpu_set_t CoreShares::of(int place) const {
   cpu_set_t set;
   CPU_ZERO(&set);
-  for (int i = 0; i < threads_; ++i)
+  for (int i = 0; i < (alone_ ? int(cores_.size()) : threads_); ++i)
     CPU_SET(cores_[std::size_t((first_ + place) * threads_ + i) % cores_.size()], &set);
   return set;
 }

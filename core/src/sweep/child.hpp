@@ -23,6 +23,7 @@ class CoreShares {
  private:
   std::vector<int> cores_;
   int threads_, first_;
+  bool alone_;  // one place: its threads may use any core, so that several workers do not share the first ones
 };
 
 /// Starts `stiefel WORDS…` in its own process group, with its output appended to a file. The environment variable

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 std::string assignments(const std::vector<std::string>& keys, const SweepRun& run) {
   std::string text;
   for (std::size_t k = 0; k < keys.size(); ++k)
-    text += fmt::format("{}{}={}", k == 0 ? "" : ", ", keys[k], run.values[k]);
+    if (!run.values[k].empty()) text += fmt::format("{}{}={}", text.empty() ? "" : ", ", keys[k], run.values[k]);
   return text;
 }
 
@@ -116,9 +116,18 @@ void add_to_sweep(const fs::path& folder, const Sweep& sweep, const std::string&
   const DirectoryGuard one_planner(folder);
   Sweep whole = sweep;
   if (fs::exists(folder / "runs.tsv")) {
-    whole.runs = SweepFolder(folder).sweep().runs;
-    for (const SweepRun& run : sweep.runs)
-      if (std::ranges::find(whole.runs, run.id, &SweepRun::id) == whole.runs.end()) whole.runs.push_back(run);
+    const Sweep before = SweepFolder(folder).sweep();
+    whole.keys = before.keys;
+    whole.runs = before.runs;
+    for (const std::string& key : sweep.keys)
+      if (std::ranges::find(whole.keys, key) == whole.keys.end()) whole.keys.push_back(key);
+    for (SweepRun& run : whole.runs) run.values.resize(whole.keys.size());
+    for (const SweepRun& run : sweep.runs) {
+      if (std::ranges::find(whole.runs, run.id, &SweepRun::id) != whole.runs.end()) continue;
+      SweepRun& added = whole.runs.emplace_back(SweepRun{run.id, std::vector<std::string>(whole.keys.size()), run.yaml});
+      for (std::size_t k = 0; k < sweep.keys.size(); ++k)
+        added.values[std::size_t(std::ranges::find(whole.keys, sweep.keys[k]) - whole.keys.begin())] = run.values[k];
+    }
   }
   write_plan(folder, whole, command);
 }

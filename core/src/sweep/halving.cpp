@@ -115,7 +115,9 @@ std::string Rungs::nobody(const std::vector<RunLook>& looks) {
       folder_.sweep().halving->metric, (folder_.path() / "rungs").string());
 }
 
-void Rungs::require_metric(const SweepRun& run) const { judged(folder_, run); }
+void Rungs::require_metric(const SweepRun& run) const {
+  if (folder_.sweep().halving) judged(folder_, run);
+}
 
 std::vector<Target> Rungs::targets(const std::vector<RunLook>& looks) {
   const Sweep& sweep = folder_.sweep();

@@ -30,7 +30,7 @@ struct Halving {
 
 struct SweepRun {
   std::string id;
-  std::vector<std::string> values;  ///< YAML in one line, one for each key
+  std::vector<std::string> values;  ///< YAML in one line, one for each key; empty: as in the experiment
   std::string yaml;                 ///< every key; empty when it was read from a folder
 };
 

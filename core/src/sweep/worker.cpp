@@ -57,8 +57,8 @@ class Worker {
         shares_(options.jobs, options.threads),
         looks_(runs_.size()),
         rungs_(folder),
-        targets_(runs_.size()),
         given_up_(runs_.size(), false) {
+    aim();
     for (std::size_t run = 0; run < runs_.size(); ++run) given_up_[run] = !wanted(run);
     if (!options.only.empty()) only_ = std::size_t(&folder.find(options.only) - runs_.data());
   }
@@ -71,6 +71,7 @@ class Worker {
   std::string owner(std::size_t run) const;
   void look(std::size_t run) { looks_[run] = look_at(folder_, runs_[run], patience_); }
   void look_at_others();
+  void aim();
   bool settled(std::size_t run) const;
   bool ready(std::size_t run) const;
   void fill();
@@ -155,7 +156,14 @@ void Worker::look_at_others() {
     look(run);
     touch_claims_when_due();
   }
+  aim();
+}
+
+void Worker::aim() {
   targets_ = rungs_.targets(looks_);
+  if (options_.until == 0) return;
+  for (Target& target : targets_)
+    if (target.step == 0 || target.step > options_.until) target.step = options_.until;
 }
 
 bool Worker::ready(std::size_t run) const {

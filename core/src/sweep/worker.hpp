@@ -38,6 +38,7 @@ struct WorkerOptions {
   int threads = 0;  ///< of each; 0: an equal share of the cores
   std::chrono::seconds patience = usual_patience;
   bool fail_fast = false;
+  Index until = 0;              ///< step after which the runs stop; 0: train to their end
   std::string only;             ///< id of the one run to do; empty: all
   std::set<std::string> among;  ///< ids of the runs to do; empty: all
   std::string data_directory;   ///< given to the runs, if not empty
