@@ -145,19 +145,19 @@ std::string zsh_explained(const char* meaning) {
   return "[" + text + "]";
 }
 
-/// What follows a message in a specification of _arguments.
+/// What follows a message in a specification of _arguments; after a blank it gets no further arguments.
 const char* zsh_action(Word word) {
   switch (word) {
     case Word::experiment:
       return "_files -g \"*.y(|a)ml\"";
     case Word::key:
-      return "_stiefel_key";
+      return " _stiefel_key";
     case Word::plugin_file:
       return "_files -g \"*.so\"";
     case Word::method:
-      return "_stiefel_asked methods";
+      return " _stiefel_asked methods";
     case Word::data_set:
-      return "_stiefel_asked data_sets";
+      return " _stiefel_asked data_sets";
     case Word::folder:
       return "_files -/";
     case Word::none:
@@ -194,18 +194,22 @@ std::string zsh_completion() {
     cases += fmt::format("    {}) _arguments -s -S '(-h --help)'{{-h,--help}}'[print the options]'", command.name);
     for (const Option& option : command.options) {
       const bool valued = option.argument != Word::none;
-      const std::string shown = zsh_quoted(
-          zsh_explained(option.meaning) + (valued ? fmt::format(":{}:{}", kind_of(option.argument), zsh_action(option.argument)) : ""));
+      const std::string shown =
+          zsh_quoted(zsh_explained(option.meaning) +
+                     (valued ? fmt::format(":{}:{}", kind_of(option.argument), zsh_action(option.argument)) : ""));
       const std::string name = std::string(option.name) + (valued ? "=" : "");
-      cases += option.letter ? fmt::format(" \\\n      '*'{{-{}{},{}}}{}", option.letter, valued ? "+" : "", name, shown)
-                             : fmt::format(" \\\n      '*{}'{}", name, shown);
+      cases += option.letter
+                   ? fmt::format(" \\\n      '*'{{-{}{},{}}}{}", option.letter, valued ? "+" : "", name, shown)
+                   : fmt::format(" \\\n      '*{}'{}", name, shown);
     }
     int number = 1;
     if (*command.actions) cases += fmt::format(" \\\n      '{}:action:({})'", number++, command.actions);
     if (command.first != Word::none)
-      cases += " \\\n      " + zsh_quoted(fmt::format("{}:{}:{}", number, kind_of(command.first), zsh_action(command.first)));
+      cases += " \\\n      " +
+               zsh_quoted(fmt::format("{}:{}:{}", number, kind_of(command.first), zsh_action(command.first)));
     if (command.further != Word::none)
-      cases += " \\\n      " + zsh_quoted(fmt::format("*:{}:{}", kind_of(command.further), zsh_action(command.further)));
+      cases +=
+          " \\\n      " + zsh_quoted(fmt::format("*:{}:{}", kind_of(command.further), zsh_action(command.further)));
     cases += " ;;\n";
   }
   std::string script = zsh_head;
@@ -295,14 +299,16 @@ complete -c stiefel -n 'test (count (commandline -opc)) -eq 1' -a help -d 'print
 )fish";
 
 std::string fish_completion() {
-  std::string script = fish_head, valued = "\nfunction __stiefel_valued  # COMMAND: its options that take a value\n    switch $argv[1]\n";
+  std::string script = fish_head,
+              valued = "\nfunction __stiefel_valued  # COMMAND: its options that take a value\n    switch $argv[1]\n";
   const auto line = [&](const std::string& condition, const std::string& rest) {
     script += fmt::format("complete -c stiefel -n '{}'{}\n", condition, rest);
   };
   line("__stiefel_at help 1", fmt::format(" -a '{}'", command_names(commands())));
   for (const Command& command : commands()) {
     const std::string at = fmt::format("__stiefel_at {}", command.name);
-    line("test (count (commandline -opc)) -eq 1", fmt::format(" -a {} -d {}", command.name, fish_quoted(command.meaning)));
+    line("test (count (commandline -opc)) -eq 1",
+         fmt::format(" -a {} -d {}", command.name, fish_quoted(command.meaning)));
     line(at, " -l help -s h -d 'print the options'");
     std::string taking;
     for (const Option& option : command.options) {
@@ -313,7 +319,8 @@ std::string fish_completion() {
       taking += std::string(" ") + option.name;
       if (option.letter) taking += fmt::format(" -{}", option.letter);
     }
-    if (!taking.empty()) valued += fmt::format("        case {}\n            string split ' ' -- '{}'\n", command.name, taking.substr(1));
+    if (!taking.empty())
+      valued += fmt::format("        case {}\n            string split ' ' -- '{}'\n", command.name, taking.substr(1));
     int number = 1;
     if (*command.actions) line(fmt::format("{} {}", at, number++), fmt::format(" -a '{}'", command.actions));
     if (command.first != Word::none) line(fmt::format("{} {}", at, number), fish_words(command.first));
