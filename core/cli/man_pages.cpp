@@ -69,8 +69,10 @@ std::string sentence(const char* meaning) {
 
 std::string man_page(const Command& command) {
   std::string text = head(fmt::format("stiefel-{}", command.name), command.meaning);
-  text += fmt::format("\\fBstiefel {}\\fR [\\fIoptions\\fR] {}\n.SH DESCRIPTION\n{}\n.SH OPTIONS\n", command.name,
-                      roff(command.arguments), roff(sentence(command.meaning)));
+  const std::string begin = fmt::format("\\fBstiefel {}\\fR [\\fIoptions\\fR] ", command.name);
+  std::string forms = begin + roff(command.arguments);
+  boost::replace_all(forms, " | ", "\n.br\n" + begin);
+  text += fmt::format("{}\n.SH DESCRIPTION\n{}\n.SH OPTIONS\n", forms, roff(sentence(command.meaning)));
   for (const Option& option : command.options) text += item(option_text(option), option.meaning);
   return text + item("-h, --help", "print the options") +
          ".SH SEE ALSO\n\\fBstiefel\\fR(1), which lists the exit codes and the environment variables\n";

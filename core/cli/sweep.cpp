@@ -198,7 +198,8 @@ nlohmann::ordered_json measured(const SweepFolder& folder, const SweepRun& run, 
   for (const RunDataset& dataset : data.datasets)
     if (dataset.description.ends_with("is better") && !dataset.values.empty() && std::isfinite(dataset.values.back()))
       json["metrics"][dataset.path.substr(dataset.path.rfind('/') + 1)] = dataset.values.back();
-  if (const std::vector<double>& steps = data.column("/epochs/step"); !steps.empty()) json["evaluated"] = Index(steps.back());
+  if (const std::vector<double>& steps = data.column("/epochs/step"); !steps.empty())
+    json["evaluated"] = Index(steps.back());
   const ComparedRun compared = compared_run(data, {});
   if (compared.metric.empty()) return json;
   json["metric"] = compared.metric;

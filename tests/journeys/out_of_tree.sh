@@ -21,6 +21,9 @@ stiefel=$work/prefix/bin/stiefel
 library=$(find "$work/prefix" -name libstiefel.so | head -n 1)
 [ -n "$library" ] || fail "the installation has no libstiefel.so"
 [ -f "$work/prefix/include/stiefel/abi.hpp" ] || fail "the installation has no generated abi.hpp"
+for file in man/man1/stiefel.1 man/man1/stiefel-run.1 bash-completion/completions/stiefel zsh/vendor-completions/_stiefel fish/vendor_completions.d/stiefel.fish; do
+  [ -s "$work/prefix/share/$file" ] || fail "the installation has no share/$file"
+done
 # The folder $ORIGIN and the system's may be searched at run time, those of the trees may not.
 if readelf -d "$library" "$stiefel" | grep -E 'R(UN)?PATH' | grep -F "$build" ; then fail "the installation looks for libraries in the build tree"; fi
 

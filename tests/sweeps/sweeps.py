@@ -15,8 +15,11 @@ at_once    Several planners and workers on one sweep; a run that another worker 
 halving    The same runs go on with one place, with two, and after a kill; the best one has the bits of a run that never stopped. A metric
            that there is not is told after the first run, and of accuracies the highest are best.
 halving_jobs  Runs that reach a rung together while others move on are not taken for failed.
+asked      `sweep ask` adds runs, and `sweep tell` trains them step by step, also after SIGKILL, to the bits of a run that never stopped.
+unwell     `sweep tell` of runs that diverge, that have no data and that another process works on; wrong words.
 """
 import argparse
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -24,6 +27,7 @@ import random
 import re
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -277,8 +281,118 @@ def halving(settings, folder, rng):
     return "9, 3 and 1 runs: the same for one place, two places and after kills"
 
 
+def json_of(sweep, *words, codes=(0,)):
+    """What `sweep WORDS` prints: one line of JSON."""
+    process = subprocess.run([sweep.program, "sweep", *map(str, words)], capture_output=True, text=True, check=False, timeout=500)
+    assert process.returncode in codes and process.stdout.count("\n") == 1, (words, process)
+    return json.loads(process.stdout)
+
+
+def refused(sweep, *words):
+    """Why `sweep WORDS` does nothing."""
+    process = subprocess.run([sweep.program, "sweep", *map(str, words)], capture_output=True, text=True, check=False, timeout=500)
+    assert process.returncode == 2 and not process.stdout, (words, process)
+    return process.stderr
+
+
+def asked(settings, folder, rng):
+    sweep = Sweep(settings.program, folder / "asked", 1500, "")
+    fast = json_of(sweep, "ask", sweep.file, "optimizer.rate=1e-2", "--output", sweep.path)
+    other = json_of(sweep, "ask", sweep.file, "model.cell.hidden=8", "optimizer.rate=1e-3", "--output", sweep.path)
+    assert fast["settings"] == {"optimizer.rate": "1e-2"} and fast["sweep"] == str(sweep.path), fast
+    assert other["settings"] == {"model.cell.hidden": "8", "optimizer.rate": "1e-3"} and other["run"] != fast["run"], other
+    assert fast == json_of(sweep, "ask", sweep.file, "optimizer.rate=1e-2", "--output", sweep.path)
+    values = {run["id"]: run["values"] for run in sweep.status()}
+    assert values == {fast["run"]: fast["settings"], other["run"]: other["settings"]}, values
+    with concurrent.futures.ThreadPoolExecutor(6) as drivers:
+        many = list(drivers.map(lambda seed: json_of(sweep, "ask", sweep.file, f"seed={seed}", "--output", sweep.path)["run"], range(2, 14)))
+    assert [run["id"] for run in sweep.status()][:2] == [fast["run"], other["run"]]
+    assert {run["id"] for run in sweep.status()} == {fast["run"], other["run"], *many} and len(set(many)) == 12
+
+    tell = ("tell", sweep.path, fast["run"])
+    first = json_of(sweep, *tell, "--until", 30)
+    assert (first["step"], first["finished"], first["status"], first["evaluated"]) == (30, False, "stopped", 25), first
+    assert first["metric"] == "valid_loss" and first["better"] == "lower" and first["objective"] == first["metrics"]["valid_loss"], first
+    assert first == json_of(sweep, *tell, "--until", 20)
+    kills = 0
+    while kills < 3:
+        process = sweep.start("sweep", *tell)
+        time.sleep(rng.uniform(0.3, 0.8))
+        if kills == 1:  # the run itself
+            for child in children(process.pid):
+                kill(child)
+            sweep.end(process, 75, 0)
+        kills += 1
+        process.kill()
+        process.communicate()
+    told = json_of(sweep, *tell)
+    assert (told["step"], told["finished"], told["status"], told["evaluated"]) == (1500, True, "finished", 1500), told
+    assert told["objective"] <= first["objective"] and {"valid_loss", "test_loss", "train_loss"} <= told["metrics"].keys(), told
+    assert told == json_of(sweep, *tell, "--until", 5000)
+    sweep.do("run", sweep.file, "optimizer.rate=1e-2", "--output", folder / "alone", "--threads", 1)
+    found, expected = outcome(pathlib.Path(fast["path"])), outcome(folder / "alone" / "tiny" / fast["run"])
+    found["files"] = [name for name in found["files"] if name in expected["files"]]  # a worker keeps what its runs say
+    expect_same({"told": found}, {"told": expected}, "asked")
+    assert starts({"folder": fast["path"]}) > 2
+
+    later = json_of(sweep, "tell", sweep.path, other["run"], "--until", 1500)
+    assert later["finished"] and sweep.states() == {"finished": 2, "waiting": 12}, sweep.status()
+    together = Sweep(settings.program, folder / "together", 60, RATES)
+    together.run("--until", 20, codes=(75,))
+    assert [(run["state"], run["step"]) for run in together.status()] == [("stopped", 20)] * 2, together.status()
+    together.do("sweep", "resume", together.path)
+    assert together.states() == {"finished": 2}
+    return f"14 runs asked for; one was told in parts and killed {kills} times, with the same bits"
+
+
+def unwell(settings, folder, _):
+    sweep = Sweep(settings.program, folder / "asked", 10**7, "")
+    wild = json_of(sweep, "ask", sweep.file, "optimizer=sgd", "optimizer.rate=1e30", "--output", sweep.path)
+    for _ in range(2):
+        told = json_of(sweep, "tell", sweep.path, wild["run"])
+        assert told["status"] == "diverged" and not told["finished"] and told["objective"] is None, told
+        assert "diverged at step" in told["message"], told
+    endless = json_of(sweep, "ask", sweep.file, "optimizer.rate=1e-5", "--output", sweep.path)
+    process = sweep.start("sweep", "tell", sweep.path, endless["run"], "--threads", 1)
+    sweep.wait_for(lambda: sweep.states() == {"failed": 1, "running": 1} and sweep.owners())
+    assert os.sched_getaffinity(sweep.owners()[0]) == os.sched_getaffinity(0)  # so that several of them do not share a core
+    told = json_of(sweep, "tell", sweep.path, endless["run"], "--patience", 1, codes=(7,))
+    assert told["status"] == "running" and not told["finished"], told
+    process.send_signal(signal.SIGINT)
+    assert json.loads(sweep.end(process, 130).splitlines()[-1])["status"] == "stopped"
+    (sweep.path / "cancelled").touch()
+    sweep.do("sweep", "tell", sweep.path, endless["run"], codes=(75,))
+
+    table = folder / "table.csv"
+    text = re.sub("task: .*", f"task: {{plugin: sequence_csv, data: {table}, sequence: name, targets: [z]}}", sweep.file.read_text(encoding="utf-8"))
+    data = Sweep(settings.program, folder / "data", 20, "")
+    data.file.write_text(text.replace(f"steps: {10**7}", "steps: 20"), encoding="utf-8")
+    run = json_of(data, "ask", data.file, "seed=2", "--output", data.path)["run"]
+    told = json_of(data, "tell", data.path, run, codes=(4,))
+    assert told["status"] == "failed" and str(table) in told["message"] and told["objective"] is None, told
+    table.write_text("name,x,z\n" + "".join(f"{sequence},{step},{sequence % 3}\n" for sequence in range(90) for step in range(4)), encoding="utf-8")
+    assert json_of(data, "tell", data.path, run)["finished"]
+
+    assert "did you mean" in refused(sweep, "ask", sweep.file, "optimizer.rat=1", "--output", sweep.path)
+    assert "optimizer.rate" in refused(sweep, "ask", sweep.file, "optimizer.rate=fast", "--output", sweep.path)
+    assert "name the file and the settings" in refused(sweep, "ask", sweep.file)
+    assert "has runs of tiny, and" in refused(sweep, "ask", sweep.file, "name=big", "seed=3", "--output", sweep.path)
+    assert "there is no run" in refused(sweep, "tell", sweep.path, "0123456789")
+    assert "is not a sweep folder" in refused(sweep, "tell", folder, "0123456789")
+    assert "name the folder of a sweep and one of its runs" in refused(sweep, "tell", sweep.path)
+    assert len(sweep.status()) == 2
+    wrong = folder / "wrong.yaml"
+    wrong.write_text(sweep.file.read_text(encoding="utf-8").replace("rate: 1e-3", "rat: 1e-3"), encoding="utf-8")
+    assert re.search(r"wrong.yaml:\d+:\d+: ", refused(sweep, "ask", wrong, "seed=3", "--output", sweep.path))
+    halved = Sweep(settings.program, folder / "halved", 400, HALVING)
+    halved.run("--plan")
+    assert "decides by halving" in refused(halved, "tell", halved.path, halved.status()[0]["id"])
+    assert "this describes 9 runs" in refused(halved, "ask", halved.file, "seed=3")
+    return "diverged is a result, missing data an error that is tried again; what is wrong is named"
+
+
 def main():
-    scenarios = {f.__name__: f for f in (kills, together, grown, crash, retry, cancel, takeover, at_once, halving, halving_jobs)}
+    scenarios = {f.__name__: f for f in (kills, together, grown, crash, retry, cancel, takeover, at_once, halving, halving_jobs, asked, unwell)}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
     parser.add_argument("scenario", choices=scenarios)

@@ -124,7 +124,8 @@ void add_to_sweep(const fs::path& folder, const Sweep& sweep, const std::string&
     for (SweepRun& run : whole.runs) run.values.resize(whole.keys.size());
     for (const SweepRun& run : sweep.runs) {
       if (std::ranges::find(whole.runs, run.id, &SweepRun::id) != whole.runs.end()) continue;
-      SweepRun& added = whole.runs.emplace_back(SweepRun{run.id, std::vector<std::string>(whole.keys.size()), run.yaml});
+      SweepRun& added =
+          whole.runs.emplace_back(SweepRun{run.id, std::vector<std::string>(whole.keys.size()), run.yaml});
       for (std::size_t k = 0; k < sweep.keys.size(); ++k)
         added.values[std::size_t(std::ranges::find(whole.keys, sweep.keys[k]) - whole.keys.begin())] = run.values[k];
     }
