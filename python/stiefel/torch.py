@@ -21,15 +21,15 @@ Options = dict[str, typing.Any]
 Shape = tuple[int | None, ...]
 
 
-def load(path: str | os.PathLike, normalise: bool = True) -> Network:
+def load(path: str | os.PathLike, normalize: bool = True) -> Network:
     """The network of a file of `stiefel export --weights`.
 
-    With `normalise` it takes inputs in the units of the data file, and its values are in these units too. Without, both
+    With `normalize` it takes inputs in the units of the data file, and its values are in these units too. Without, both
     are as during training.
     """
     weights = read_weights(path)
     try:
-        return Network(weights, normalise).eval()
+        return Network(weights, normalize).eval()
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
     except KeyError as error:
@@ -39,7 +39,7 @@ def load(path: str | os.PathLike, normalise: bool = True) -> Network:
 class Network(nn.Module):
     """Input layer, recurrence and readout of an exported network."""
 
-    def __init__(self, weights: Weights, normalise: bool = True):
+    def __init__(self, weights: Weights, normalize: bool = True):
         super().__init__()
         model = weights.config["model"]
         file = _Tensors(weights)
@@ -63,7 +63,7 @@ class Network(nn.Module):
             )
         file.refuse_others()
 
-        scaling = weights.text("normalisation") or {} if normalise else {}
+        scaling = weights.text("normalisation") or {} if normalize else {}
         size = 0 if self.V is None else self.V.shape[1]
         for part, width in (("input", size), ("target", self.Y.shape[0])):
             for key in ("mean", "scale"):
@@ -109,6 +109,8 @@ class Network(nn.Module):
         if self.symbols:
             if inputs.dim() != 2 or inputs.is_floating_point():
                 raise ValueError("this network reads symbols: integers of the shape (batch, time)")
+            if not torch.jit.is_scripting():
+                self.check_symbols(inputs)
             table = functional.pad(V, (0, 1)).t()  # the last row is that of no symbol, -1
             found = functional.embedding(torch.where(inputs < 0, table.shape[0] - 1, inputs), table)
             return found if b is None else found + b
@@ -117,6 +119,16 @@ class Network(nn.Module):
         if self.input_mean.shape[0] > 0:
             inputs = (inputs.to(torch.float64) - self.input_mean) / self.input_scale
         return functional.linear(inputs.to(V.dtype), V, b)
+
+    @torch.jit.unused
+    def check_symbols(self, inputs: Tensor) -> None:
+        """Refuses numbers of no symbol, but in an exported graph, which cannot."""
+        size = 0 if self.V is None else self.V.shape[1]
+        if _exporting() or torch.jit.is_tracing() or inputs.numel() == 0:
+            return
+        for found in (int(inputs.min()), int(inputs.max())):
+            if not -1 <= found < size:
+                raise ValueError(f"{found} is not one of the {size} symbols; -1 is none")
 
     def recur(self, state: Tensor, drive: Tensor) -> Tensor:
         """The states after every step, (batch, time, rows)."""

@@ -91,7 +91,7 @@ def _begin(item: tuple[str, typing.Any]) -> tuple[int, int]:
 
 def _described(name: str, entry: dict[str, typing.Any]) -> tuple[np.dtype, list[int], int]:
     kind, shape = entry.get("dtype"), entry.get("shape")
-    if kind not in TYPES:
+    if not isinstance(kind, str) or kind not in TYPES:
         raise ValueError(f"the tensor {name} has the dtype {kind}; networks have F32 or F64")
     if not isinstance(shape, list) or not all(type(size) is int and size >= 0 for size in shape):
         raise ValueError(f"the tensor {name} has no valid shape")

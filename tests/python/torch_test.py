@@ -132,7 +132,7 @@ class Torch(unittest.TestCase):
         read = exported.run(tensors, metadata, (inputs[0] - [1, -2, 0.5]) / [2, 4, 1])
         found = stiefel.torch.load(self.folder / "model.safetensors")(torch.from_numpy(inputs))[0]
         np.testing.assert_allclose(found.detach(), read * [10, 0.1] + [3, 1], atol=1e-12)
-        bare = stiefel.torch.load(self.folder / "model.safetensors", normalise=False)
+        bare = stiefel.torch.load(self.folder / "model.safetensors", normalize=False)
         np.testing.assert_allclose(bare(torch.from_numpy(inputs))[0].detach(), exported.run(tensors, metadata, inputs[0]), atol=1e-13)
 
     def test_cells_of_pytorch(self):
@@ -161,10 +161,10 @@ class Torch(unittest.TestCase):
             self.assertTrue(parameter.grad.abs().sum() > 0, name)
 
     def test_scripts(self):
-        for name, options in CELLS.items():
+        for name, options in {**CELLS, "gru, symbols": {"inputs": "symbols"}}.items():
             with self.subTest(cell=name):
                 network, _ = self.made(name.split(",")[0], **options)
-                inputs = torch.from_numpy(self.rng.standard_normal((2, 5, 3)))
+                inputs = torch.from_numpy(self.rng.integers(-1, 3, (2, 5)) if network.symbols else self.rng.standard_normal((2, 5, 3)))
                 np.testing.assert_allclose(torch.jit.script(network)(inputs).detach(), network(inputs).detach(), atol=1e-14)
 
     def test_onnx(self):
@@ -207,6 +207,10 @@ class Torch(unittest.TestCase):
         network, _ = self.made("elman", inputs="symbols")
         with self.assertRaisesRegex(ValueError, "reads symbols"):
             network(torch.zeros(2, 5, 3))
+        self.assertEqual(network(torch.tensor([[-1, 0, 2]])).shape, (1, 3, 2))
+        for symbol in (-2, 3, 4):
+            with self.assertRaisesRegex(ValueError, f"^{symbol} is not one of the 3 symbols"):
+                network(torch.tensor([[0, symbol, 1]]))
 
         def refused(message, change):
             tensors, metadata = exported.network("lstm")

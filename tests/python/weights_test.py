@@ -73,6 +73,7 @@ class Weights(unittest.TestCase):
                 "has no data_offsets": {"data_offsets": [0]},
                 "has the wrong data_offsets": {"data_offsets": [0, 96]},
                 "has the dtype BF16; networks have F32 or F64": {"dtype": "BF16"},
+                r"has the dtype \['F32'\]; networks have F32 or F64": {"dtype": ["F32"]},
                 "has no valid shape": {"shape": [-1, 2]},
                 "has the wrong data_offsets .*": {"shape": [2**40, 2**40]}}.items():
             self.refused(message, self.with_header(lambda h, change=change: h[tensor].update(change)))
