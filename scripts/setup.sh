@@ -1,4 +1,5 @@
-# Set-up shared by quickstart.sh, test.sh and .ci/run: packages, number of jobs, configure and build. Sourced by bash, with `root` set.
+# Setup shared by quickstart.sh, test.sh, .ci/run and scripts/package.sh: packages, number of jobs, configure and build.
+# Sourced by bash, with `root` set.
 
 say() { printf '==> %s\n' "$*" >&2; }
 fail() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
