@@ -172,9 +172,10 @@ int ask(const Arguments& arguments) {
                               before.sweep().name, file, sweep.name));
   }
   add_to_sweep(path, sweep, fmt::format("stiefel sweep ask {}", file));
+  const SweepFolder folder(path);
   print_line({{"sweep", path.string()},
               {"run", loaded.id},
-              {"path", SweepFolder(path).run(sweep.runs.front()).string()},
+              {"path", folder.run(folder.find(loaded.id)).string()},
               {"settings", shown}});
   return int(Exit::done);
 }

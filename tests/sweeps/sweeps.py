@@ -337,6 +337,9 @@ def asked(settings, folder, rng):
 
     later = json_of(sweep, "tell", sweep.path, other["run"], "--until", 1500)
     assert later["finished"] and sweep.states() == {"finished": 2, "waiting": 12}, sweep.status()
+    named = Sweep(settings.program, folder / "named", 20, "")
+    paths = [json_of(named, "ask", named.file, *words, "--output", named.path)["path"] for words in (["name=tiny", "seed=2"], ["seed=3"])]
+    assert [pathlib.Path(path).parent for path in paths] == [named.path / "runs" / "tiny"] * 2, paths
     together = Sweep(settings.program, folder / "together", 60, RATES)
     together.run("--until", 20, codes=(75,))
     assert [(run["state"], run["step"]) for run in together.status()] == [("stopped", 20)] * 2, together.status()

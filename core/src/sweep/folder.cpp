@@ -166,7 +166,9 @@ std::vector<fs::path> SweepFolder::other_runs() const {
 
 const std::string& SweepFolder::name(const SweepRun& run) const {
   const auto key = std::ranges::find(sweep_.keys, "name");
-  return key == sweep_.keys.end() ? sweep_.name : run.values[std::size_t(key - sweep_.keys.begin())];
+  if (key == sweep_.keys.end()) return sweep_.name;
+  const std::string& value = run.values[std::size_t(key - sweep_.keys.begin())];
+  return value.empty() ? sweep_.name : value;
 }
 
 fs::path SweepFolder::rung(Index step) const { return folder_ / "rungs" / fmt::format("{}.tsv", step); }
