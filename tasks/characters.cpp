@@ -85,6 +85,7 @@ template <class S> class TextInputs final : public SequenceReader<S> {
         rules_(line_rules(options.text, stream_ || options.end_symbol, !stream_)),
         text_(file, std::ios::binary) {
     if (!text_) throw Error(fmt::format("{}: cannot be opened", file), Exit::data);
+    rules_.longest = 0;  // which chooses what to train on
   }
 
   bool next() override {
@@ -112,9 +113,9 @@ template <class S> class TextInputs final : public SequenceReader<S> {
   bool refill() {
     std::string line;
     if (!std::getline(text_, line)) return false;
-    ++line_;
     if (!text_.eof()) line += '\n';
-    const std::u32string points = decode_text(line, fmt::format("{}, line {}", file_, line_));
+    const std::u32string points = decode_text(line, file_, {byte_, ++line_});
+    byte_ += line.size();
     codes_ = encode_text(take_lines(points, rules_).points, alphabet_, options_.text, file_, line_);
     first_ = 0;
     return true;
@@ -127,7 +128,7 @@ template <class S> class TextInputs final : public SequenceReader<S> {
   bool stream_;
   LineRules rules_;
   std::ifstream text_;
-  std::size_t line_ = 0, first_ = 0;
+  std::size_t byte_ = 0, line_ = 0, first_ = 0;
   std::vector<std::uint16_t> codes_;
 };
 

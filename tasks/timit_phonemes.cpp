@@ -1,10 +1,9 @@
 // Framewise phoneme classification on TIMIT (Graves & Schmidhuber 2005; Jose et al. 2018).
 //
-//   input: 12 MFCC, log energy and their derivatives, every 10 ms from 25 ms (signal/mfcc.hpp), each of the 26 with
-//     the mean 0 and the
-//   variance 1 over the training set; target: the phone at the middle of the window, of TIMIT's 61 or folded to 39
-//     (formats/phones.hpp)
-//   loss: softmax cross-entropy; the predictor without memory knows how often each class occurs in the training set
+//   input   12 MFCC, log energy and their derivatives, every 10 ms from 25 ms (signal/mfcc.hpp), each of the 26 with the
+//           mean 0 and the variance 1 over the training set
+//   target  the phone at the middle of the window, of TIMIT's 61 or folded to 39 (formats/phones.hpp)
+//   loss    softmax cross-entropy; the predictor without memory knows how often each class occurs in the training set
 //
 // Without weight are windows in a gap of the transcription and, among the 39, the glottal stop q, which is dropped.
 #include <cmath>
@@ -122,8 +121,7 @@ template <class S> class TimitPhonemes final : public TimitTask<S> {
   static Eigen::MatrixXf features_of(const std::vector<double>& sound, const std::string& path,
                                      const std::string& mend) {
     const Eigen::MatrixXf features = mfcc(sound, rate).cast<float>();
-    if (features.cols() == 0)
-      throw Error(fmt::format("{}: shorter than a window of 25 ms. {}", path, mend), Exit::data);
+    if (features.cols() == 0) NamedFile{path, mend}.refuse("shorter than a window of 25 ms");
     return features;
   }
 

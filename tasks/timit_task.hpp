@@ -11,6 +11,7 @@
 #include <stiefel/plugin.hpp>
 #include "item_batches.hpp"
 #include "tasks/formats/audio.hpp"
+#include "tasks/formats/named_file.hpp"
 #include "tasks/formats/timit_splits.hpp"
 
 namespace stiefel {
@@ -73,8 +74,7 @@ template <class S> class TimitTask : public Task<S> {
   static std::vector<double> sound_of(const std::string& path, const std::string& mend) {
     Audio audio = read_audio(path, mend);
     if (audio.rate != 16000)
-      throw Error(fmt::format("{}: {} samples per second, but TIMIT has 16000. {}", path, audio.rate, mend),
-                  Exit::data);
+      NamedFile{path, mend}.refuse(fmt::format("{} samples per second, but TIMIT has 16000", audio.rate));
     return std::move(audio.samples);
   }
   /// A reader of one utterance, the columns of `inputs`.

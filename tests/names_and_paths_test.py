@@ -4,6 +4,7 @@ terminal can show, with exit code 2, 3 or 4, and leaves nothing behind.
 
 usage: names_and_paths_test.py PROGRAM FOLDER_OF_PLUGINS
 """
+import json
 import os
 import re
 import shutil
@@ -93,12 +94,20 @@ class Names(unittest.TestCase):
         self.each(NAMES, lambda _, word: self.works(b"runs/" + word, self.file, b"name=" + quoted(word)), refused)
         self.refused({2}, "run", self.file, 'name="nul\\0"')
 
+    def evaluated(self, output):
+        """The run in this folder."""
+        folder = os.path.join(self.work, output, b"first")
+        done = self.call("evaluate", os.path.join(folder, os.listdir(folder)[0]), "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("/first/", json.loads(done.stdout)["network"])
+
     def test_output(self):
         def works(label, word):
             if label == "absolute":
                 word = self.root + word
             self.works(word, self.file, "--output=" + os.fsdecode(word))
             self.refused({0}, "run", self.file, "--output=" + os.fsdecode(word))  # finished already
+            self.evaluated(word)
         self.each(FOLDERS, works, lambda _, word: self.refused({2}, "run", self.file, b"--output=" + word))
         self.refused({2}, "run", self.file, b"--output=new/" + WORDS["256"])
         self.refused({2}, "run", self.file, b"--output=" + b"/".join([b"y" * 200] * 21))

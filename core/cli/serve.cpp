@@ -71,7 +71,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Response response_to(const http::request<http::empty_body>& request) const {
     if (!own_name(request)) return text(http::status::forbidden, "this report is for this machine only");
     if (request.method() != http::verb::get && request.method() != http::verb::head)
-      return text(http::status::method_not_allowed, "only GET");
+      return text(http::status::method_not_allowed, "this server answers only GET and HEAD");
     if (request.target() != "/") return text(http::status::not_found, "there is only the report, at /");
     try {
       const Page page = page_();

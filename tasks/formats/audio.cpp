@@ -85,9 +85,7 @@ std::vector<double> decode(SNDFILE* sound, const SF_INFO& info, const std::funct
 }  // namespace
 
 Audio parse_audio(std::span<const std::byte> bytes, const std::string& name, const std::string& mend) {
-  const auto refuse = [&](const std::string& what) {
-    throw Error(fmt::format("{}: {}. {}", name, what, mend), Exit::data);
-  };
+  const auto refuse = [file = NamedFile{name, mend}](const std::string& what) { file.refuse(what); };
   check_audio_header(bytes, refuse);
   MemoryFile file{bytes};
   SF_INFO info{};

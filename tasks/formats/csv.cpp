@@ -9,6 +9,7 @@
 #include <set>
 
 #include <stiefel/error.hpp>
+#include "tasks/formats/text.hpp"
 
 namespace stiefel {
 
@@ -37,9 +38,11 @@ CsvReader::CsvReader(std::string_view bytes, std::string file, char separator, s
       file_(std::move(file)),
       separator_(separator),
       left_out_(left_out),
-      next_(bytes.starts_with("\xef\xbb\xbf") ? 3 : 0) {
+      next_(bytes.starts_with(byte_order_mark) ? byte_order_mark.size() : 0) {
   if (const std::size_t zero = bytes.find('\0'); zero != bytes.npos)
     refuse(zero, "a zero byte, which a CSV file cannot have");
+  if (const std::size_t wrong = first_not_utf8(bytes); wrong != bytes.npos)
+    refuse(wrong, fmt::format("byte {:02x}, {}", static_cast<unsigned char>(bytes[wrong]), not_utf8));
   std::vector<CsvField> row;
   if (!fields(row)) refuse(0, "no header: the first line must name the columns");
   std::set<std::string_view> names;

@@ -9,13 +9,15 @@
 
 namespace stiefel {
 
+constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
+
 struct CsvField {
   std::string_view text;   ///< without quotes; valid until the next row is asked for
   std::size_t offset = 0;  ///< of its first byte in the file
 };
 
 /// Row by row from bytes that outlive it. Blank lines are passed over, "\r\n" ends a line like "\n", a byte order mark
-/// is left out. Error(Exit::data) names file:line:column.
+/// is left out. Error(Exit::data) names file:line:column, also of a byte that is not UTF-8.
 class CsvReader {
  public:
   /// `left_out`: lines that the file has between the header and the bytes behind it.

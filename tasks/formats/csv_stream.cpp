@@ -13,61 +13,77 @@ namespace {
 
 constexpr std::size_t bytes_at_once = 1 << 16, longest_row = 1 << 26;
 
-/// Where the last complete row of the text ends; `header`: the first one. 0 when there is none.
-std::size_t rows_end(std::string_view text, bool header) {
-  std::size_t end = 0;
-  bool quoted = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '"') quoted = !quoted;
-    if (text[i] != '\n' || quoted) continue;
-    end = i + 1;
-    if (header && text.substr(0, i).find_first_not_of("\r\n") != text.npos) break;
-  }
-  return end;
-}
-
 }  // namespace
 
+bool CsvRowEnds::ends(char c) {
+  const bool quoted = at_ == At::quoted;
+  if (c == '\n' && !quoted) {
+    blank_ = at_ == At::row;
+    at_ = At::row;
+    return true;
+  }
+  if (c == '"')
+    at_ = quoted ? At::closed : at_ == At::plain ? At::plain : At::quoted;
+  else if (c == separator_ && !quoted)
+    at_ = At::field;
+  else if (!quoted && !(c == '\r' && at_ == At::row))
+    at_ = At::plain;
+  return false;
+}
+
 CsvStream::CsvStream(const std::string& path, char separator)
-    : path_(path), separator_(separator), file_(std::fopen(path.c_str(), "rb")) {
+    : path_(path), separator_(separator), file_(std::fopen(path.c_str(), "rb")), row_ends_(separator) {
   if (!file_) throw Error(fmt::format("{}: cannot be opened: {}", path, std::strerror(errno)), Exit::data);
-  refill();
+  std::size_t header = 0;
+  read_rows(header);
+  header_ = rows_.substr(0, header);
+  rows_.erase(0, header);
+  start_reader();
 }
 
 bool CsvStream::next(std::vector<CsvField>& row) {
-  while (!reader_->next(row))
-    if (!refill()) return false;
+  while (!reader_->next(row)) {
+    lines_ += std::size_t(std::count(rows_.begin(), rows_.end(), '\n'));
+    std::size_t header = header_.size();
+    if (!read_rows(header)) return false;
+    start_reader();
+  }
   return true;
 }
 
-bool CsvStream::refill() {
-  const bool first = header_.empty();
-  if (!first) lines_ += std::size_t(std::count(rows_.begin(), rows_.end(), '\n'));
+bool CsvStream::read_rows(std::size_t& header) {
   rows_ = std::move(rest_);
   rest_.clear();
   std::size_t end = 0;
-  bool ended = false;
-  while (end == 0 && !ended) {
+  while (end == 0 || header == 0) {
     const std::size_t before = rows_.size();
     rows_.resize(before + bytes_at_once);
     rows_.resize(before + std::fread(rows_.data() + before, 1, bytes_at_once, file_.get()));
-    ended = rows_.size() == before;
     if (std::ferror(file_.get())) throw Error(fmt::format("{}: {}", path_, std::strerror(errno)), Exit::data);
-    if (rows_.size() > longest_row)
+    if (rows_.size() == before) {
+      end = rows_.size();
+      if (header == 0) header = end;
+      break;
+    }
+    const bool begins = header == 0 && before == 0;
+    for (std::size_t i = begins && rows_.starts_with(byte_order_mark) ? byte_order_mark.size() : before;
+         i < rows_.size(); ++i) {
+      if (!row_ends_.ends(rows_[i])) continue;
+      end = i + 1;
+      if (header == 0 && !row_ends_.blank()) header = end;
+    }
+    if (rows_.size() - (header == 0 ? 0 : end) > longest_row)
       throw Error(fmt::format("{}: a row of more than {} MB: a quote may not be closed", path_, longest_row >> 20),
                   Exit::data);
-    end = ended ? rows_.size() : rows_end(rows_, false);
   }
-  if (end == 0 && !first) return false;
   rest_ = rows_.substr(end);
   rows_.resize(end);
-  if (first) {
-    header_ = rows_.substr(0, std::max(rows_end(rows_, true), rows_.find('\n') == rows_.npos ? rows_.size() : 0));
-    rows_.erase(0, header_.size());
-  }
+  return end > 0;
+}
+
+void CsvStream::start_reader() {
   bytes_ = header_ + rows_;
   reader_.emplace(bytes_, path_, separator_, lines_);
-  return true;
 }
 
 }  // namespace stiefel

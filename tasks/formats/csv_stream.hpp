@@ -11,6 +11,22 @@
 
 namespace stiefel {
 
+/// Where the rows of a file end, byte by byte. As for CsvReader, a quote begins a quoted field only at its start.
+class CsvRowEnds {
+ public:
+  explicit CsvRowEnds(char separator) : separator_(separator) {}
+
+  /// Whether a row ends with this byte, which follows the one of the last call.
+  bool ends(char c);
+  /// Whether the row that ended last was a blank line.
+  bool blank() const { return blank_; }
+
+ private:
+  enum class At { row, field, plain, quoted, closed } at_ = At::row;  // row, field: at their start
+  char separator_;
+  bool blank_ = true;
+};
+
 class CsvStream {
  public:
   /// Error(Exit::data) when the file cannot be read or has no header.
@@ -21,8 +37,10 @@ class CsvStream {
   bool next(std::vector<CsvField>& row);
 
  private:
-  /// Replaces the rows in memory by the next ones; false at the end of the file.
-  bool refill();
+  /// Replaces the rows in memory by the next ones; false at the end of the file. `header`: bytes up to its end, found
+  /// when 0.
+  bool read_rows(std::size_t& header);
+  void start_reader();
 
   struct Close {
     void operator()(std::FILE* file) const { std::fclose(file); }
@@ -30,6 +48,7 @@ class CsvStream {
   std::string path_, header_, rows_, rest_;
   char separator_;
   std::unique_ptr<std::FILE, Close> file_;
+  CsvRowEnds row_ends_;    // at the end of rest_
   std::size_t lines_ = 0;  // of the file before rows_, without the header's
   std::string bytes_;
   std::optional<CsvReader> reader_;

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <memory>
 
-#include <stiefel/error.hpp>
+#include "tasks/formats/named_file.hpp"
 
 namespace stiefel {
 namespace {
@@ -17,13 +17,11 @@ constexpr std::size_t piece = std::size_t(1) << 20;
 class Reader {
  public:
   Reader(const std::string& path, const std::string& mend)
-      : path_(path), mend_(mend), file_(gzopen(path.c_str(), "rb"), &gzclose) {
+      : name_{path, mend}, file_(gzopen(path.c_str(), "rb"), &gzclose) {
     if (!file_) refuse("cannot be opened");
   }
 
-  [[noreturn]] void refuse(const std::string& what) const {
-    throw Error(fmt::format("{}: {}. {}", path_, what, mend_), Exit::data);
-  }
+  [[noreturn]] void refuse(const std::string& what) const { name_.refuse(what); }
 
   /// Up to `count` bytes, fewer at the end of the file; damage to the compressed data is refused.
   std::size_t read(std::uint8_t* bytes, std::size_t count) {
@@ -36,7 +34,7 @@ class Reader {
   }
 
  private:
-  std::string path_, mend_;
+  NamedFile name_;
   std::unique_ptr<gzFile_s, int (*)(gzFile)> file_;
 };
 

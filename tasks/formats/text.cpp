@@ -11,6 +11,8 @@
 namespace stiefel {
 namespace {
 
+constexpr char32_t no_point = 0xffffffff;
+
 struct Form {
   std::size_t length;  // 0: no code point begins so
   char32_t bits, least;
@@ -24,26 +26,28 @@ Form form_of(unsigned char first) {
   return {0, 0, 0};
 }
 
-[[noreturn]] void refuse(std::string_view bytes, std::size_t place, const std::string& file, const char* what) {
-  const auto line = std::count(bytes.begin(), bytes.begin() + std::ptrdiff_t(place), '\n') + 1;
-  throw Error(fmt::format("{}: byte {} (line {}) is {:02x}, {}", file, place, line,
+[[noreturn]] void refuse(std::string_view bytes, std::size_t place, const std::string& file, const TextPlace& begin,
+                         std::string_view what) {
+  const auto line = begin.line + std::size_t(std::count(bytes.begin(), bytes.begin() + std::ptrdiff_t(place), '\n'));
+  throw Error(fmt::format("{}: byte {} (line {}) is {:02x}, {}", file, begin.byte + place, line,
                           static_cast<unsigned char>(bytes[place]), what),
               Exit::data);
 }
 
-/// The code point at `place`, which moves behind it.
-char32_t decode(std::string_view bytes, std::size_t& place, const std::string& file) {
-  constexpr const char* mend = "which is not valid UTF-8. Convert the file: iconv -f ENCODING -t UTF-8 FILE";
+/// The code point at `place`, which moves behind it; no_point, and `place` at the byte that is wrong.
+char32_t decode(std::string_view bytes, std::size_t& place) {
   const Form form = form_of(static_cast<unsigned char>(bytes[place]));
-  if (form.length == 0 || form.length > bytes.size() - place) refuse(bytes, place, file, mend);
+  if (form.length == 0 || form.length > bytes.size() - place) return no_point;
   char32_t point = form.bits;
   for (std::size_t i = 1; i < form.length; ++i) {
     const auto next = static_cast<unsigned char>(bytes[place + i]);
-    if ((next & 0xc0) != 0x80) refuse(bytes, place + i, file, mend);
+    if ((next & 0xc0) != 0x80) {
+      place += i;
+      return no_point;
+    }
     point = point << 6 | (next & 0x3fu);
   }
-  if (point < form.least || point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) refuse(bytes, place, file, mend);
-  if (point == 0) refuse(bytes, place, file, "which text cannot have: this is not a text file");
+  if (point < form.least || point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) return no_point;
   place += form.length;
   return point;
 }
@@ -65,13 +69,23 @@ void append(std::u32string& points, std::u32string_view line, bool unk) {
 
 }  // namespace
 
-std::u32string decode_text(std::string_view bytes, const std::string& file) {
+std::size_t first_not_utf8(std::string_view bytes) {
+  for (std::size_t place = 0; place < bytes.size();)
+    if (decode(bytes, place) == no_point) return place;
+  return bytes.npos;
+}
+
+std::u32string decode_text(std::string_view bytes, const std::string& file, const TextPlace& begin) {
   std::u32string points;
   points.reserve(bytes.size());
-  std::size_t place = bytes.starts_with("\xef\xbb\xbf") ? 3 : 0;
+  std::size_t place = begin.byte == 0 && bytes.starts_with("\xef\xbb\xbf") ? 3 : 0;
   while (place < bytes.size()) {
     if (bytes.substr(place, 2) == "\r\n") ++place;
-    points += decode(bytes, place, file);
+    const std::size_t first = place;
+    const char32_t point = decode(bytes, place);
+    if (point == no_point) refuse(bytes, place, file, begin, fmt::format("which is {}", not_utf8));
+    if (point == 0) refuse(bytes, first, file, begin, "which text cannot have: this is not a text file");
+    points += point;
   }
   return points;
 }

@@ -7,9 +7,18 @@
 
 namespace stiefel {
 
-/// A byte order mark at the beginning is left out, "\r\n" becomes "\n". Error(Exit::data) names the file, the byte and
-/// its line where the bytes are no UTF-8 (overlong forms and surrogates included) or are zero.
-std::u32string decode_text(std::string_view bytes, const std::string& file);
+constexpr std::string_view not_utf8 = "not valid UTF-8. Convert the file: iconv -f ENCODING -t UTF-8 FILE";
+/// Offset of the first byte that is not UTF-8 (overlong forms and surrogates included); npos if there is none.
+std::size_t first_not_utf8(std::string_view bytes);
+
+/// Where bytes begin in their file.
+struct TextPlace {
+  std::size_t byte = 0, line = 1;
+};
+
+/// A byte order mark at the beginning of the file is left out, "\r\n" becomes "\n". Error(Exit::data) names the file,
+/// the byte and its line where the bytes are not UTF-8 or are zero.
+std::u32string decode_text(std::string_view bytes, const std::string& file, const TextPlace& begin = {});
 std::u32string read_text(const std::string& path);
 
 std::string encode_utf8(char32_t point);

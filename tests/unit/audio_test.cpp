@@ -255,6 +255,11 @@ TEST_CASE("what is written is read again") {
   CHECK(scaled(parse(wav_of(beyond, 16000))) == std::vector<double>{32767, -32768, 32767, -32768, 1, 0, 32767});
 }
 
+TEST_CASE("a sentence without a mend ends with its full stop") {
+  const std::string bytes = wav({});
+  CHECK_THROWS_WITH_AS(parse_audio(std::as_bytes(std::span(bytes)), "sound", ""), "sound: no sample is in it.", Error);
+}
+
 TEST_CASE("damaged files are refused") {
   std::vector<Damage> all = damaged_wav();
   for (const auto& more : {damaged_sphere(), damaged_compressed()}) all.insert(all.end(), more.begin(), more.end());

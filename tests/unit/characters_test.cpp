@@ -258,6 +258,32 @@ TEST_CASE("what cannot be is refused with the mend") {
   says("{mode: stream, average: {test: sentences}}", "must be `sentences`", Exit::usage);
 }
 
+TEST_CASE("new text: every line, whatever its length, and errors name the line of the file") {
+  const Small folder;
+  const std::string file = (folder.path / "new.txt").string();
+  for (const char* options : {"{longest: 5, train: train.txt}", "{mode: stream, longest: 5, train: train.txt}"}) {
+    const auto task = characters(folder, options);
+    const auto steps_of = [&](const std::string& text) {
+      scratch::write(file, text);
+      const auto reader = task->open(file);
+      std::vector<Index> steps;
+      Batch<float> batch;
+      while (reader->next())
+        while (reader->read(100, batch)) steps.push_back(batch.steps());
+      return steps;
+    };
+    const Index end = task->shape().streams;
+    CHECK(steps_of("\xef\xbb\xbf"
+                   "cbcbcbcbcb\nb b\n") == std::vector<Index>{10 + end, 3 + end});
+    CHECK_THROWS_WITH_AS(steps_of("cb\r\ncb\nb\xe4\n"),
+                         doctest::Contains((file + ": byte 8 (line 3) is e4, which is not valid UTF-8").c_str()),
+                         Error);
+    CHECK_THROWS_WITH_AS(steps_of("cb\n\xef\xbb\xbf"
+                                  "b\n"),
+                         doctest::Contains("line 2 holds U+FEFF"), Error);
+  }
+}
+
 TEST_CASE("the Penn Treebank") {
   const char* data = std::getenv("STIEFEL_DATA");
   if (!data || !fs::exists(fs::path(data) / "ptb/ptb.train.txt")) {

@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <stiefel/error.hpp>
-#include "tasks/formats/csv.hpp"
+#include "tasks/formats/csv_stream.hpp"
 
 using namespace stiefel;
 using namespace std::string_literals;
@@ -20,6 +20,26 @@ Rows rows_of(const std::string& bytes, char separator = ',') {
   while (reader.next(row)) {
     rows.emplace_back();
     for (const CsvField& field : row) rows.back().emplace_back(field.text);
+  }
+  return rows;
+}
+
+/// The rows, and then the sentence of the error if there is one.
+Rows streamed(const std::string& bytes, char separator = ',') {
+  const scratch::Folder folder;
+  const std::string file = (folder.path / "f").string();
+  scratch::write(file, bytes);
+  Rows rows;
+  try {
+    CsvStream stream(file, separator);
+    rows.push_back(stream.reader().header());
+    std::vector<CsvField> row;
+    while (stream.next(row)) {
+      rows.emplace_back();
+      for (const CsvField& field : row) rows.back().emplace_back(field.text);
+    }
+  } catch (const Error& error) {
+    rows.push_back({std::string(error.what()).substr(file.size() - 1)});
   }
   return rows;
 }
@@ -98,6 +118,11 @@ std::vector<Damage> damaged_files() {
       {"f:1:2: a zero byte", "a\0,b\n"s},
       {"f:2:3: a zero byte", "a\n12\0"s},
       {"f:1:1: a zero byte", "\0\0\0\0"s},
+      {"f:1:4: byte df, not valid UTF-8. Convert the file: iconv -f ENCODING",
+       "Gr\xf6\xdf"
+       "e,x\n1,2\n"},
+      {"f:3:2: byte e9, not valid UTF-8", "a\n1\n2\xe9\n"},
+      {"f:2:1: byte 80, not valid UTF-8", "a\n\x80\n"},
   };
 }
 
@@ -155,4 +180,48 @@ TEST_CASE("every truncation of a file is read or refused") {
     const std::string text = refusal(good.substr(0, length));
     CHECK((text == "accepted" || text.starts_with("f:")));
   }
+}
+
+TEST_CASE("a stream gives the rows of the whole file, wherever its pieces end") {
+  const std::string header = "\xef\xbb\xbf\n\r\n\"na\nme\",\"x\"\"y\"\n";
+  const std::string rows = "12\" vinyl,\"a\nb\"\r\n\n\"\",\"\"\"\n\"\"\"\n5\"\"\",\"\n,\n\"\n";
+  for (std::size_t before = 0; before <= rows.size(); ++before) {
+    const std::string text =
+        header + std::string((1 << 16) - header.size() - 4 - before, '-') + ",\" \"\n" + rows + "end,1";
+    CAPTURE(before);
+    CHECK(streamed(text) == rows_of(text));
+  }
+  CHECK(streamed("a;b\n5\";\"c;\nd\"\n", ';') == Rows{{"a", "b"}, {"5\"", "c;\nd"}});
+}
+
+TEST_CASE("a quote inside a field does not hold back the rows behind it") {
+  std::string text = "name,x\n12\" vinyl,1\n";
+  while (text.size() < 300000) text += "\"two\nlines\",2\n";
+  CHECK(streamed(text) == rows_of(text));
+  const scratch::Folder folder;
+  const std::string file = (folder.path / "f").string(), more = text.substr(text.find('\n') + 1);
+  std::size_t parts = 1, count = 0;
+  for (; text.size() < (std::size_t(65) << 20); ++parts) text += more;
+  scratch::write(file, text);
+  CsvStream stream(file, ',');
+  for (std::vector<CsvField> row; stream.next(row); ++count)
+    if (row.size() != 2) FAIL(count);
+  CHECK(count == parts * (rows_of("name,x\n" + more).size() - 1));
+}
+
+TEST_CASE("a stream of a header alone, of nothing, and of a quote that is never closed") {
+  for (const char* text : {"a,b", "a,b\n", "\"a\nb\"", "\n\n\"a\nb\",c", "a\n\n\n"})
+    CHECK(streamed(text) == rows_of(text));
+  for (const char* text : {"", "\n\r\n", "\xef\xbb\xbf"}) CHECK(streamed(text)[0][0].starts_with("f:1:1: no header"));
+  CHECK(streamed("a\n\"" + std::string(std::size_t(65) << 20, '-')) ==
+        Rows{{"a"}, {"f: a row of more than 64 MB: a quote may not be closed"}});
+}
+
+TEST_CASE("errors in a stream name the line of the file") {
+  std::string text = "\"two\nlines\"\n";
+  for (int i = 0; i < 100000; ++i) text += "1\n";
+  const Rows rows = streamed(text + "1,2\n");
+  CHECK(rows.size() == 100002);
+  CHECK(rows.back()[0] == "f:100003:1: 2 fields, but the header has 1 columns");
+  CHECK(streamed(text + "\xe4\n").back()[0].starts_with("f:100003:1: byte e4, not valid UTF-8"));
 }

@@ -97,6 +97,14 @@ TEST_CASE("arrays are read, plain, compressed, and compressed in two parts") {
         std::vector<std::uint8_t>(large.begin(), large.end()));
 }
 
+TEST_CASE("a sentence without a mend ends with its full stop") {
+  const Folder folder;
+  const std::string file = (folder.path / "file").string();
+  write(file, good + "more");
+  CHECK_THROWS_WITH_AS(read_idx(file, 3, ""), (file + ": continues after the 12 values that its header names.").c_str(),
+                       Error);
+}
+
 TEST_CASE("damaged files are refused, plain and compressed") {
   const Folder folder;
   const std::vector<Damage> all = damaged_files();

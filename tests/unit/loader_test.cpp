@@ -459,10 +459,10 @@ TEST_CASE("what a plugin throws says what was asked of whom, once") {
     }
     return std::pair<std::string, Exit>();
   };
-  CHECK(thrown([] { throw Error("the slope is 2 and may be 1", Exit::data); }) ==
-        std::pair<std::string, Exit>("the slope is 2 and may be 1, in refresh() of map (m.so)", Exit::data));
-  CHECK(thrown([] { throw Error("digits: label 3 is 12. Replace the file.", Exit::data); }) ==
-        std::pair<std::string, Exit>("digits: label 3 is 12. Replace the file.", Exit::data));
+  CHECK(thrown([] { throw Error("the slope is 2 and may be 1."); }) ==
+        std::pair<std::string, Exit>("the slope is 2 and may be 1., in refresh() of map (m.so)", Exit::usage));
+  for (const char* sentence : {"digits: label 3 is 12. Replace the file.", "rows.csv:2:1: 3 fields"})
+    CHECK(thrown([&] { throw Error(sentence, Exit::data); }) == std::pair<std::string, Exit>(sentence, Exit::data));
   CHECK(thrown([] { throw std::bad_alloc(); }) ==
         std::pair<std::string, Exit>("out of memory in refresh() of map (m.so); choose smaller sizes or free memory",
                                      Exit::exhausted));

@@ -70,7 +70,7 @@ TEST_CASE("a training batch has the excerpt in each of its sequences") {
   CHECK(batch_of(*task, Split::test, 0).sequences() == 1);
 }
 
-TEST_CASE("the mean has the baseline as its loss and a normalised error of 1") {
+TEST_CASE("the mean has the baseline as its loss and a normalized error of 1") {
   const Recording song;
   const auto task = task_of(song, "length: 50");
   const std::vector<double> y = targets(*task);

@@ -120,6 +120,19 @@ TEST_CASE("shares of the classes reach the baseline; the metric counts wrong win
   CHECK((ratio.sum == 2 && ratio.weight == 3.5));
 }
 
+TEST_CASE("new sounds that are not like those of TIMIT") {
+  const Sample sample;
+  const auto task = task_of(sample);
+  const std::string file = (sample.path / "new.wav").string();
+  const auto says = [&](const std::string& bytes) {
+    write(file, bytes);
+    return refusal_of([&] { task->open(file); });
+  };
+  CHECK(says(wav(std::vector<int>(4000, 5), 8000)) == file + ": 8000 samples per second, but TIMIT has 16000.");
+  CHECK(says(wav(std::vector<int>(399, 5))) == file + ": shorter than a window of 25 ms.");
+  CHECK(says(wav(std::vector<int>(400, 5))) == "accepted");
+}
+
 TEST_CASE("transcriptions that are missing, damaged, of another sound, or end a little late") {
   const Sample sample;
   CHECK(task_of(sample)->files().size() == 44);

@@ -14,7 +14,7 @@
 namespace stiefel {
 namespace {
 
-/// An Error whose sentence names a plugin already.
+/// An Error whose sentence already says where it comes from.
 class LocatedError final : public Error {
  public:
   using Error::Error;
@@ -48,9 +48,8 @@ void rethrow_from_plugin(std::string_view verb, std::string_view plugin, const s
   } catch (const LocatedError&) {
     throw;
   } catch (const Error& error) {
-    // Sentences about a data file name it and end with what to do.
-    if (error.code() == Exit::data && std::string_view(error.what()).ends_with('.'))
-      throw LocatedError(error.what(), error.code());
+    // An error in data names the file to correct; the place in the plugin would not help.
+    if (error.code() == Exit::data) throw LocatedError(error.what(), error.code());
     throw LocatedError(fmt::format("{}, {}", error.what(), place),
                        error.code() == Exit::internal ? Exit::plugin : error.code());
   } catch (const std::bad_alloc&) {

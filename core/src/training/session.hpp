@@ -47,7 +47,7 @@ template <class S> struct STIEFEL_API Session {
   std::unique_ptr<Network<S>> network;
   std::unique_ptr<Updater<S>> updater;
   Workers workers;
-  std::vector<std::string> remarks;  // on what is allowed, but hardly meant
+  std::vector<std::string> remarks;  // on settings that are allowed but probably a mistake
 
  private:
   void require_selection() const;

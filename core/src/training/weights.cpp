@@ -16,6 +16,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 static_assert(std::endian::native == std::endian::little);
 
+/// Bytes that are not UTF-8 are replaced: names that a plugin gives can have some.
+std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
 template <class S> class TensorFile {
  public:
   /// `numbers` are row-major.
@@ -34,7 +37,7 @@ template <class S> class TensorFile {
   std::string bytes(const Json& metadata) const {
     Json header{{"__metadata__", metadata}};
     header.update(tensors_);
-    std::string text = header.dump();
+    std::string text = text_of(header);
     text.resize((text.size() + 7) / 8 * 8, ' ');
     const auto length = std::uint64_t(text.size());
     return std::string(reinterpret_cast<const char*>(&length), 8) + text + data_;
@@ -117,7 +120,7 @@ Json description(const LoadedExperiment& loaded, const TaskShape& shape, const D
                  const std::vector<std::string>& alphabet) {
   constexpr const char* inputs[] = {"dense", "symbols", "none"};
   Json text{{"config_yaml", loaded.resolved_yaml},
-            {"config_json", json_of_yaml(loaded.resolved_yaml).dump()},
+            {"config_json", text_of(json_of_yaml(loaded.resolved_yaml))},
             {"name", loaded.experiment.name},
             {"input", inputs[int(shape.input)]},
             {"input_size", std::to_string(shape.input_size)},
@@ -126,15 +129,15 @@ Json description(const LoadedExperiment& loaded, const TaskShape& shape, const D
             {"targets", shape.labels ? "classes" : "values"},
             {"output", name_of(form.output)}};
   const auto list = [&](const char* key, const std::vector<std::string>& names) {
-    if (!names.empty()) text[key] = Json(names).dump();
+    if (!names.empty()) text[key] = text_of(names);
   };
   list("alphabet", alphabet);
   list("features", form.inputs);
-  list(shape.labels ? "classes" : "target_names", form.outputs);
+  if (form.outputs != alphabet) list(shape.labels ? "classes" : "target_names", form.outputs);
   Json normalisation;
   if (!form.input_mean.empty()) normalisation["input"] = {{"mean", form.input_mean}, {"scale", form.input_scale}};
   if (!form.output_mean.empty()) normalisation["target"] = {{"mean", form.output_mean}, {"scale", form.output_scale}};
-  if (!normalisation.is_null()) text["normalisation"] = normalisation.dump();
+  if (!normalisation.is_null()) text["normalisation"] = text_of(normalisation);
   return text;
 }
 
