@@ -69,7 +69,7 @@ ComparableRuns read_all(const Arguments& arguments) {
   return found;
 }
 
-/// A metric that is known only of the final model is reached at no step that could be named.
+/// Refuses a metric that is recorded only for the final model: no step can be named at which it was reached.
 void demand_evaluations(const std::vector<ComparedRun>& runs) {
   std::set<std::string> common = runs.front().reachable;
   for (const ComparedRun& run : runs)
@@ -85,7 +85,7 @@ void demand_evaluations(const std::vector<ComparedRun>& runs) {
   }
 }
 
-/// A metric that no run has is a slip of the pen.
+/// Refuses a metric that no run has: its name is probably misspelled.
 void demand_metric(const Comparison& comparison, const Arguments& arguments, const std::vector<ComparedRun>& runs,
                    const std::set<std::string>& known) {
   if (arguments.has("--metric") && comparison.metric.empty())

@@ -78,7 +78,7 @@ int serve_report(const Arguments& arguments) {
   const Index port = whole_number(arguments, "--port", 8000, 0);
   if (port > 65535) throw Error(fmt::format("--port must be at most 65535, got {}", port));
   ServedReport report(arguments);
-  report.page();  // an error is better told at once
+  report.page();  // reports errors before the server starts
   serve(
       std::uint16_t(port), [&] { return report.page(); },
       [](const std::string& address) { say("serving the report at {} until Ctrl-C\n", address); });

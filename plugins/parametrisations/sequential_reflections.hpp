@@ -1,10 +1,10 @@
 // A product of reflections applied to one vector by one reflection after another (Mhammedi et al. 2017, algorithm 1).
 //
-//   W = H(U_0) H(U_1) … H(U_{r−1}), H(u)y = y − (2uᵀy/‖u‖²)u, column j of U zero above row j: every loop is over its
-//     n − j stored numbers
-//   pullback of W x     x_j = H(U_{j+1}) … x,  g ← H(U_j) g from j = 0,  h_j, c_j the factors of the two:  Ū_j = −h_j g
-//                                                                        − c_j x_j
+//   W = H(U_0) H(U_1) … H(U_{r−1}),   H(u) y = y − (2uᵀy/‖u‖²)u
+//   pullback of W x:   x_j = H(U_{j+1}) … x,   g ← H(U_j) g from j = 0
+//                      Ū_j = −h_j g − c_j x_j,   h_j, c_j the factors of the two
 //
+// Column j of U is zero above row j: every loop is over its n − j stored numbers.
 // Operations of the algorithm as published, which cost() gives: (4n − r + 2)r to apply W, (4n − 2r + 3)r for g and 3nr
 // for Ū, together (7n − 2r + 3)r, and (11n − 3r + 5)r with the x_j recomputed. Those of these loops, per stored number:
 // 4 to apply W or Wᵀ (2 for uᵀy and its factor together, 2 for the difference), 14 for the pullback (4 for the h, 4 for

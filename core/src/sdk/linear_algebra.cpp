@@ -1,4 +1,5 @@
-// The only file that declares symbols of LAPACK; Eigen declares those of BLAS. Drivers are asked for their workspace first (lwork = −1).
+// The only file that declares symbols of LAPACK; Eigen declares those of BLAS. Drivers are asked for their workspace
+// first (lwork = −1).
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -71,8 +71,8 @@ STIEFEL_API RunSummary resume_experiment(const std::filesystem::path& directory,
                                          Registry& registry, const RunOptions& options,
                                          const std::vector<std::string>& allowed, RunObserver& observer);
 /// Loads the data and compares the sizes of the task, the network and the optimizers with each other and with the
-/// memory, of which it takes none that grows with them; an Error when they do not fit. Returns remarks on what is
-/// allowed, but hardly meant.
+/// memory, of which it takes none that grows with them; an Error when they do not fit. Returns remarks on settings
+/// that are allowed but probably a mistake.
 STIEFEL_API std::vector<std::string> check_experiment(const LoadedExperiment& loaded, Registry& registry,
                                                       const RunOptions& options);
 /// Builds everything and takes one step; writes nothing.
