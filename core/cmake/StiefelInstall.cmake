@@ -11,7 +11,7 @@ foreach(file StiefelOpenBLAS.cmake StiefelPlugin.cmake plugin_exports.map)
   configure_file(${CMAKE_CURRENT_LIST_DIR}/${file} ${STIEFEL_BUILD_PACKAGE}/${file} COPYONLY)
 endforeach()
 
-# The folder of the pthread OpenBLAS comes first: the soname is the same for all flavours, whichever is the system's choice.
+# The folder of the pthread OpenBLAS comes first: the soname is the same for all flavors, whichever is the system's choice.
 set_target_properties(stiefel PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
 file(RELATIVE_PATH STIEFEL_LIBRARIES_FROM_PROGRAM /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
 set_target_properties(stiefel_program PROPERTIES INSTALL_RPATH "$ORIGIN/${STIEFEL_LIBRARIES_FROM_PROGRAM}" INSTALL_RPATH_USE_LINK_PATH ON)

@@ -12,7 +12,7 @@
 //     after: δ_r = δ_q∘s∘r∘(1 − r), δ_s = δ_q∘r, ∂L/∂h₋ = g∘w + W_zᵀδ_z + W_rᵀδ_r + W_qᵀδ_s,     dW_q = Σ δ_s h₋ᵀ,
 //       db_q = Σ δ_s
 //
-// Saved rows: q, z, r over r∘h₋ or s, over h; so for `after` the three results of the maps are neighbours, and so are
+// Saved rows: q, z, r over r∘h₋ or s, over h; so for `after` the three results of the maps are neighbors, and so are
 // their δ.
 #include <stiefel/plugin.hpp>
 

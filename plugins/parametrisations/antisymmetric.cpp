@@ -28,7 +28,7 @@ template <class S> class Antisymmetric final : public Dense<S> {
 
   std::vector<BlockSpec> blocks() const override { return {{"A", n_ * (n_ - 1) / 2}}; }
 
-  /// A = W' − W'ᵀ of an initialised W'.
+  /// A = W' − W'ᵀ of an initialized W'.
   void initialise(Blocks<S> theta, Rng& rng) const override {
     Matrix<S> free(n_, n_);
     init_.fill(view(free), rng);
