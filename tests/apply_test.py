@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """`stiefel evaluate`, `predict` and `export --weights`: a trained network applied to data, against NumPy.
 
-usage: apply_test.py PROGRAM
+usage: apply_test.py PROGRAM HOSTILE_TASK
 """
 import csv
 import io
@@ -15,7 +15,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-PROGRAM = sys.argv.pop(1)
+PROGRAM, HOSTILE_TASK = sys.argv.pop(1), sys.argv.pop(1)
 ROWS = 12
 
 
@@ -121,6 +121,74 @@ class Apply(unittest.TestCase):
         self.assertIn("/weights/input.weight has 24 numbers, but 12 are needed", wrong)
         self.assertIn("choose one of --last and --step", stiefel("evaluate", run, "--last", "--step", "3", code=2).stderr)
         self.assertIn("choose from best, last", stiefel("evaluate", run, "--step", "999", code=2).stderr)
+
+    def test_evaluate_tells_damage_from_another_task(self):
+        run = self.train()
+        network = run / "checkpoints/best.h5"
+        data = bytearray(network.read_bytes())
+        data[len(data) // 2] ^= 1
+        network.write_bytes(data)
+        self.assertIn("it is not what was written",
+                      stiefel("evaluate", run, f"task.test.file={self.folder}/train.csv", code=6).stderr)
+
+    def test_a_baseline_belongs_to_the_test_split(self):
+        run = self.train()
+        self.assertIn("baseline", stiefel("evaluate", run).stdout)
+        self.assertNotIn("baseline", stiefel("evaluate", run, "--split", "validation").stdout)
+
+    def test_a_trained_network_needs_no_memory_for_training(self):
+        """A network that was trained with batches beyond this machine's memory."""
+        run = self.train()
+        config = run / "config.yaml"
+        text = config.read_text()
+        self.assertIn("batch: 8\n", text)
+        config.write_text(text.replace("batch: 8\n", "batch: 1000000000\n"))
+        self.assertIn("choose a smaller", stiefel("run", config, code=8).stderr)
+        self.predict(run, "--input", self.folder / "test.csv")
+        stiefel("export", run, "--weights", self.folder / "w.safetensors")
+
+    def test_exports_refuse_options_without_effect(self):
+        run = self.train()
+        for words, message in ((("--csv", "--last"), "--last needs --weights"), (("--csv", "--step", "3"), "--step needs --weights"),
+                               (("--weights", "w.safetensors", "--output", "."), "--output needs --csv or --tensorboard")):
+            self.assertIn(message, stiefel("export", run, *words, code=2, cwd=self.folder).stderr)
+        stiefel("export", f"{run}/", "--weights", self.folder / "w.safetensors")
+        self.assertEqual(Weights(self.folder / "w.safetensors").about["run_id"], run.name)
+
+    def test_names_in_predictions_are_those_of_the_input(self):
+        run = self.train()
+        names = ["@a", "=x", "-north", "a b", 'say "hi"', "a,b"]
+        with open(self.folder / "names.csv", "w", newline="") as file:
+            csv.writer(file).writerows([("station", "wind", "rain")] + [(name, 1, 2) for name in names])
+        rows = self.predict(run, "--input", self.folder / "names.csv")
+        self.assertEqual([r["sequence"] for r in rows], names)
+
+    def test_output_that_nobody_can_take(self):
+        run = self.train()
+        words = [PROGRAM, "predict", str(run), "--input", str(self.folder / "test.csv")]
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True)
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (8, 1), done.stderr)
+        reader = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        reader.stdout.close()
+        self.assertEqual((reader.wait(), reader.stderr.read()), (141, ""))
+        reader.stderr.close()
+
+    def test_a_reader_of_a_plugin_is_guarded(self):
+        file = self.folder / "hostile.yaml"
+        for fault, message in (("reader_steps", "is wrong: read(256) of its reader gives 1 × 257 steps"),
+                               ("reader_throws", "the sensor is gone, in read() of hostile_task")):
+            file.write_text(f"""
+name: {fault}
+plugins: [{HOSTILE_TASK}]
+task: {{plugin: hostile_task, fault: {fault}}}
+model: {{cell: {{plugin: elman, hidden: 4}}, recurrent: dense}}
+optimizer: {{plugin: adam, rate: 0.01}}
+train: {{batch: 2, steps: 2}}
+""")
+            stiefel("run", file, "--no-progress", "--output", self.folder / "runs")
+            (run,) = (self.folder / "runs" / fault).iterdir()
+            self.assertIn(message, stiefel("predict", run, "--input", "any", code=3).stderr)
 
     def test_predictions_have_the_loss_that_evaluate_says(self):
         run = self.train()

@@ -31,9 +31,8 @@ const std::vector<Command>& commands() {
   static const Option json = {"--json", Word::none, "machine-readable output"};
   static const Option quiet = {"--quiet", Word::none, "print only the result and errors"};
   static const Option until = {"--until", Word::text, "save a checkpoint after this step and stop (exit code 75)"};
-  static const Option patience = {
-      "--patience", Word::text,
-      "seconds without a sign of life before a run of a worker on another host is taken over (default 60)"};
+  static const Option patience = {"--patience", Word::text,
+                                  "seconds of silence after which a run of another host is taken over (default 60)"};
   static const std::vector<Command> table = {
       {"run",
        "FILE [key.path=value...]",
@@ -128,8 +127,7 @@ const std::vector<Command>& commands() {
          "file that `tests/bench/run epochs --json` wrote (default: results/measured/timings.json next to the "
          "experiments)"},
         {"--to", Word::folder,
-         "folder of REPRODUCTION.md and reproduction.json, which keeps what was measured (default: results/measured "
-         "next to the experiments)"},
+         "folder for REPRODUCTION.md and reproduction.json (default: results/measured next to the experiments)"},
         {"--threads", Word::text, "worker threads per run (default: its share of the cores)"},
         patience,
         data,
@@ -140,7 +138,7 @@ const std::vector<Command>& commands() {
        "RUN [key.path=value...]",
        Word::folder,
        Word::key,
-       "measure the network of a run on the test set of its task, or of its task with other options",
+       "measure the network of a run on its test set or on other data",
        {last, step, {"--split", Word::text, "train, validation or test (default test)"}, data, json}},
       {"predict",
        "RUN",
@@ -159,7 +157,7 @@ const std::vector<Command>& commands() {
        "RUN",
        Word::folder,
        Word::none,
-       "generate text with the network of a run that learned to predict the next character",
+       "generate text with the network of a run that learned a text",
        {{"--length", Word::text, "number of characters to generate (default 500)"},
         {"--temperature", Word::text, "divides the logits; 0: always the most likely character (default 1)"},
         {"--prime", Word::text, "text that the network reads first (default: a space)"},
@@ -247,7 +245,7 @@ const std::vector<Command>& commands() {
        "FILE.so|FOLDER... [option=value...]",
        Word::plugin_file,
        Word::plugin_file,
-       "test that a plugin does what it promises",
+       "test the gradients and claims of a plugin",
        {{"--all", Word::none, "check every plugin that is found"},
         {"--method", Word::method, "check only this method of the file"},
         {"--scalar", Word::text, "check only float32 or float64"},
@@ -280,7 +278,7 @@ const std::vector<Command>& commands() {
        Word::data_set,
        Word::data_set,
        "list data sets, fetch them, or verify the files that are present",
-       {{"--yes", Word::none, "agree to the terms of the data sets that are fetched"},
+       {{"--yes", Word::none, "accept the terms of the data sets"},
         {"--from", Word::text, "URL of a folder with the files (default: where they are published)"},
         {"--stall", Word::text, "give up a download after this many seconds without progress (default 60)"},
         {"--sets", Word::text, "file that describes more data sets, in the format of core/cli/data_sets.json"},

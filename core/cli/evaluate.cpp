@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include <nlohmann/json.hpp>
+#include "training/checkpoint.hpp"
 #include "training/evaluation.hpp"
 
 #include "cli/command_table.hpp"
@@ -60,6 +61,7 @@ int evaluate_command(std::span<const std::string> words) {
       load_experiment(directory / "config.yaml", {overrides.begin(), overrides.end()}, registry);
   RunOptions options;
   look_where_it_was_started(directory, arguments, options);
+  demand_whole(directory, network.filename());
   const Evaluated found = [&] {
     try {
       return evaluate(loaded, registry, options, network, split);

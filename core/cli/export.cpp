@@ -26,7 +26,7 @@ void export_weights(const Arguments& arguments) {
   RunOptions options;
   look_where_it_was_started(run, arguments, options);
   const std::map<std::string, std::string> about{{"stiefel_version", STIEFEL_VERSION},
-                                                 {"run_id", absolute(run).filename().string()}};
+                                                 {"run_id", canonical(run).filename().string()}};
   replace_file(target, exported_weights(loaded, registry, options, network, about));
   fmt::print("{}\n", target.string());
 }
@@ -39,6 +39,9 @@ int export_command(std::span<const std::string> words) {
   const bool csv = arguments.has("--csv"), tensorboard = arguments.has("--tensorboard"),
              weights = arguments.has("--weights");
   if (!csv && !tensorboard && !weights) throw Error("choose what to write: --csv, --tensorboard or --weights FILE");
+  for (const char* option : {"--last", "--step", "--data"})
+    if (arguments.has(option) && !weights) throw Error(fmt::format("{} needs --weights", option));
+  if (arguments.has("--output") && !csv && !tensorboard) throw Error("--output needs --csv or --tensorboard");
   if (weights) export_weights(arguments);
   if (!csv && !tensorboard) return int(Exit::done);
   const RunData run = read_runs({find_run(arguments.positional.front())}, export_request()).at(0);

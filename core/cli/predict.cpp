@@ -3,8 +3,8 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <optional>
+#include <system_error>
 
 #include "base/atomic_file.hpp"
 #include "results/analysis/run_tables.hpp"
@@ -26,7 +26,7 @@ class CsvOutput {
   void write(const std::vector<std::string>& fields) {
     for (const std::string& field : fields) {
       if (&field != &fields[0]) waiting_ += ',';
-      waiting_ += csv_field(field);
+      waiting_ += csv_quoted(field);
     }
     waiting_ += '\n';
     if (!file_ || waiting_.size() > 1 << 16) flush();
@@ -43,7 +43,7 @@ class CsvOutput {
     if (file_)
       file_->write(waiting_);
     else if (std::fwrite(waiting_.data(), 1, waiting_.size(), stdout) != waiting_.size() || std::fflush(stdout) != 0)
-      throw Error(fmt::format("cannot write to standard output: {}", std::strerror(errno)));
+      throw std::system_error(errno, std::generic_category());
     waiting_.clear();
   }
 

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <memory>
+#include <ranges>
 #include <thread>
 #include "base/number_from.hpp"
 #include "base/printable.hpp"
@@ -100,7 +101,7 @@ void look_where_it_was_started(const std::filesystem::path& run, const Arguments
   const bool data_there = !arguments.has("--data") && is_directory(started.data_directory);
   const std::filesystem::path data = data_there ? started.data_directory.string() : data_directory(arguments);
   if (!data.empty()) options.data_directory = absolute(data);
-  const bool other_task = std::ranges::any_of(arguments.positional, [](const std::string& word) {
+  const bool other_task = std::ranges::any_of(arguments.positional | std::views::drop(1), [](const std::string& word) {
     return word.starts_with("task.") || word.starts_with("task=");
   });
   if (!other_task && is_directory(started.working_directory)) options.working_directory = started.working_directory;

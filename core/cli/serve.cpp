@@ -6,6 +6,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <boost/beast/version.hpp>
@@ -65,7 +66,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// Under another name the request comes from a page of somebody else.
   bool own_name(const http::request<http::empty_body>& request) const {
     const auto host = request[http::field::host];
-    return host == fmt::format("127.0.0.1:{}", port_) || host == fmt::format("localhost:{}", port_);
+    const auto is = [&](const char* name) {
+      return host == fmt::format("{}:{}", name, port_) || (port_ == 80 && host == name);
+    };
+    return is("127.0.0.1") || is("localhost");
   }
 
   Response response_to(const http::request<http::empty_body>& request) const {
@@ -114,10 +118,15 @@ void serve(std::uint16_t port, const std::function<Page()>& page,
   const std::uint16_t taken = acceptor.local_endpoint().port();
   asio::signal_set signals(context, SIGINT, SIGTERM);
   signals.async_wait([&](beast::error_code, int) { context.stop(); });
+  asio::steady_timer pause(context);
   const std::function<void()> accept = [&] {
     acceptor.async_accept([&](beast::error_code error, asio::ip::tcp::socket socket) {
-      if (!error) std::make_shared<Connection>(std::move(socket), taken, page)->start();
-      accept();
+      if (!error) {
+        std::make_shared<Connection>(std::move(socket), taken, page)->start();
+        return accept();
+      }
+      pause.expires_after(std::chrono::seconds(1));  // too many open files, for example
+      pause.async_wait([&](beast::error_code) { accept(); });
     });
   };
   accept();

@@ -52,14 +52,18 @@ std::string file_name(const std::string& group) {
 
 }  // namespace
 
+std::string csv_quoted(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == text.npos) return text;
+  std::string quoted = "\"";
+  for (char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + '"';
+}
+
 std::string csv_field(const std::string& text) {
   std::string field = printable(text);
   const bool formula = field.size() > 1 && std::strchr("=+-@", field[0]);
   if (formula && !number_from<double>(field.substr(field[0] == '+'))) field.insert(0, 1, '\'');
-  if (field.find_first_of(",\"") == field.npos) return field;
-  std::string quoted = "\"";
-  for (char c : field) quoted += c == '"' ? "\"\"" : std::string(1, c);
-  return quoted + '"';
+  return csv_quoted(field);
 }
 
 RunRequest export_request() {

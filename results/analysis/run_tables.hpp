@@ -41,6 +41,8 @@ STIEFEL_API std::vector<std::filesystem::path> export_csv(const std::vector<RunT
 /// Every column that has one number per step, as scalars named by the path of the dataset.
 STIEFEL_API void export_tensorboard(const RunData& run, const std::filesystem::path& file);
 
+/// One cell as it is, in quotes if needed (RFC 4180).
+STIEFEL_API std::string csv_quoted(const std::string& text);
 /// One cell, printable, with quotes if needed; an apostrophe goes before a text that a spreadsheet would take for a
 /// formula: one that begins with =, +, - or @ and is not a number.
 STIEFEL_API std::string csv_field(const std::string& text);

@@ -5,6 +5,7 @@
 //   forgets        forgets after_step()'s counter when it is saved; every 100 steps θ ← θ/2
 //   scratch        takes more working memory than it declares
 //   finish_reads, finish_writes, accumulate_reads, refresh_reads   goes past the end of the sum, of a block, of X, of θ
+//   constant       adds θ/20 to the gradient, as if it had a penalty
 //   too_large      reads the sum as a matrix that is larger than it
 #include "tests/plugins/plain_map.hpp"
 
@@ -58,6 +59,7 @@ template <class S> class HostileMap final : public PlainMap<S> {
     const CMat<S> total = as_matrix(sum, n, this->cols()).topRows(this->rows());
     as_matrix(dtheta[0], this->rows(), this->cols()) += S(options_.factor) * scale_ * total;
     for (std::size_t i = 0; i < sum.size(); ++i) dtheta[1][0] += S(0.1 * options_.factor) * theta[0][i] * first[i];
+    if (fault("constant")) as_vector(dtheta[0]) += as_vector(theta[0]) / S(20);
     if (fault("finish_writes")) dtheta[0].data()[dtheta[0].size()] += S(1);
   }
   void after_step(Blocks<S> theta) override {

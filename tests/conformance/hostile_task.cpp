@@ -8,10 +8,13 @@
 //   labels            writes labels, which shape() does not ask for
 //   baseline          claims a baseline that no split has
 //   metrics           writes to a second metric that it does not have
+//   form              says that its input has the scale 0
+//   reader_steps, reader_throws   opens any file: more steps than asked for, or an exception
 #include <chrono>
 #include <cmath>
 #include <limits>
 #include <random>
+#include <stdexcept>
 #include <thread>
 
 #include <stiefel/plugin.hpp>
@@ -60,6 +63,14 @@ template <class S> class HostileTask final : public Task<S> {
     return value;
   }
   double baseline() const override { return fault("baseline") ? 1. : std::numeric_limits<double>::quiet_NaN(); }
+  DataForm form() const override {
+    DataForm form;
+    if (fault("form")) form.input_mean = {0}, form.input_scale = {0};
+    return form;
+  }
+  std::unique_ptr<SequenceReader<S>> open(const std::string&) const override {
+    return std::make_unique<Reader>(shape(), fault("reader_throws"));
+  }
   std::vector<Metric> metrics() const override { return {{"near"}}; }
   void measure(CMat<S> output, const Targets<S>& targets, std::span<Ratio> metrics) const override {
     for (Index c = 0; c < output.cols(); ++c) {
@@ -71,6 +82,17 @@ template <class S> class HostileTask final : public Task<S> {
   }
 
  private:
+  struct Reader final : SequenceReader<S> {
+    Reader(const TaskShape& shape, bool throws) : shape(shape), throws(throws) {}
+    bool next() override { return true; }
+    bool read(Index steps, Batch<S>& batch) override {
+      if (throws) throw std::runtime_error("the sensor is gone");
+      batch.resize(shape, 1, steps + 1);
+      return true;
+    }
+    TaskShape shape;
+    bool throws;
+  };
   bool fault(const char* name) const { return options_.fault == name; }
   static double device() { return double(std::random_device()()) / double(std::random_device::max()); }
 

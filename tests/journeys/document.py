@@ -97,7 +97,7 @@ def main(source, document, scratch, program_folder):
         if "://" not in target and not ((source / document).parent / target).exists():
             faults.append(f"{document} links to {target}, which does not exist")
     if document == "README.md":
-        if text.count("\n") > 170:
+        if text.count("\n") > 155:
             faults.append(f"README.md has {text.count(chr(10))} lines: move what only some readers need to docs/")
         counted = re.search(r"(\d+) printed results: (\d+) measured.*\n(\d+) curves with a criterion: (\d+) measured[^(]*\((\d+) matched",
                             (source / "results/measured/REPRODUCTION.md").read_text())

@@ -26,7 +26,7 @@ struct MapSpec {
 };
 
 /// What a cell is created for: `units` hidden units, i.e. 2·units real rows when `complex`, and sequences of at most
-/// `steps` steps.
+/// `steps` steps. The sizes that a cell returns do not depend on `steps`: a trained network also reads longer sequences.
 struct CellContext {
   Index units = 0;
   bool complex = false;

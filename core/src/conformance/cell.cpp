@@ -1,5 +1,6 @@
 // The checks of a cell: the gradient of a whole little network, cut in different ways, and what must not matter.
 #include <fmt/format.h>
+#include <algorithm>
 #include <deque>
 #include <optional>
 #include <set>
@@ -244,18 +245,19 @@ template <class S> void check_cell_as(const Subject& subject, CheckReport& repor
   attempt(subject, report, "after_step", [&] { check_cell_after_step(*network, report); });
 }
 
-// Next to a kink rounding may choose the other side: of three problems the one that agrees best counts.
+// Next to a kink rounding may choose the other side: of three problems the one in the middle counts.
 void check_cell_scalars(CellNetwork<double>& network, CheckReport& report, std::uint64_t seed) {
   CellNetwork<float> single(network.subject(), report, network.cell().context(), seed);
   single.parameters().numbers = network.parameters().numbers;
-  Comparison best;
+  std::vector<Comparison> comparisons;
   for (const std::uint64_t stream : {seed, seed + 1000, seed + 2000}) {
     const Problem problem = network.problem(stream);
-    const Comparison comparison =
-        compare(single, single.run(problem, two_slices, true), network.run(problem, two_slices, true));
-    if (stream == seed || comparison.largest() / comparison.scale() < best.largest() / best.scale()) best = comparison;
+    comparisons.push_back(
+        compare(single, single.run(problem, two_slices, true), network.run(problem, two_slices, true)));
   }
-  report.measure("float as double", best, 1e-4 * std::max(1., best.scale()));
+  const auto error = [](const Comparison& c) { return c.largest() / std::max(1., c.scale()); };
+  std::ranges::sort(comparisons, {}, error);
+  report.measure("float as double", comparisons[1], 1e-4 * std::max(1., comparisons[1].scale()));
 }
 
 void check_context(const Subject& subject, CheckReport& report, CellContext context, std::uint64_t seed,

@@ -150,8 +150,9 @@ void compare_gradients(Comparison& comparison, const Layout& layout, Index block
                        const std::vector<double>& expected);
 
 /// Rounding error of each block of a gradient, measured: `gradient(c)` is that at cX, in which it is linear, so that it
-/// differs from c·gradient(1) by rounding alone.
-std::vector<double> gradient_rounding(const Layout& layout, const std::function<std::vector<double>(double)>& gradient);
+/// differs from c·gradient(1) by rounding alone, and for c = 2 not even by that, which is checked.
+std::vector<double> gradient_rounding(CheckReport& report, const Layout& layout, double epsilon,
+                                      const std::function<std::vector<double>(double)>& gradient);
 
 // Parts of check_parametrisation, each for one object at one seed.
 template <class S> void check_identities(MapProbe<S>& probe, CheckReport& report, std::uint64_t seed);

@@ -55,9 +55,15 @@ void compare_gradients(Comparison& comparison, const Layout& layout, Index block
   for (std::size_t i = 0; i < e.size(); ++i) comparison.add(layout.block(block).name, Index(i), g[i], e[i]);
 }
 
-std::vector<double> gradient_rounding(const Layout& layout,
+std::vector<double> gradient_rounding(CheckReport& report, const Layout& layout, double epsilon,
                                       const std::function<std::vector<double>(double)>& gradient) {
   const std::vector<double> expected = gradient(1);
+  Comparison doubled;
+  std::vector<double> half = gradient(2);
+  for (double& g : half) g /= 2;
+  for (Index b = 0; b < layout.count(); ++b) compare_gradients(doubled, layout, b, half, expected);
+  report.measure("additive", doubled, 1000 * epsilon * doubled.scale(), {},
+                 "twice X must give exactly twice the gradient: does it have a term without X?");
   std::vector<double> rounding(std::size_t(layout.count()));
   for (const double c : {1.1, 1.2, 1.3, 1.4, 1.6, 1.7, 1.8, 1.9}) {
     std::vector<double> scaled = gradient(c);
@@ -78,7 +84,8 @@ void check_differences(MapProbe<double>& probe, CheckReport& report, std::uint64
   probe.refresh();
   const double size = X.norm() * dY.norm();
   const std::vector<double> gradient = probe.gradient(X, dY);
-  const auto rounding = gradient_rounding(probe.layout(), [&](double c) { return probe.gradient(c * X, dY); });
+  const auto rounding = gradient_rounding(report, probe.layout(), std::numeric_limits<double>::epsilon(),
+                                          [&](double c) { return probe.gradient(c * X, dY); });
   compare_slopes(probe, report, "gradient", gradient, rounding, size, seed, [&] {
     probe.refresh();
     return probe.apply(X).cwiseProduct(dY).sum();
@@ -113,7 +120,7 @@ void check_float_gradient(MapProbe<float>& single, MapProbe<double>& reference, 
   const double bound = 200 * double(single.map().rows() + 8) * epsilon;
   const std::vector<double> got = single.gradient(X, dY), expected = reference.gradient(X, dY);
   const std::vector<double> rounding =
-      gradient_rounding(single.layout(), [&](double c) { return single.gradient(c * X, dY); });
+      gradient_rounding(report, single.layout(), epsilon, [&](double c) { return single.gradient(c * X, dY); });
   for (Index b = 0; b < single.layout().count(); ++b) {
     Comparison comparison;
     compare_gradients(comparison, single.layout(), b, got, expected);

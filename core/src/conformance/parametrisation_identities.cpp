@@ -74,8 +74,10 @@ template <class S> void check_routes(MapProbe<S>& probe, CheckReport& report, co
     return dtheta.numbers();
   };
   const std::vector<double> got = pulled(1), expected = structured(1),
-                            of_structured = gradient_rounding(probe.layout(), structured),
-                            of_pulled = gradient_rounding(probe.layout(), pulled);
+                            of_structured = gradient_rounding(report, probe.layout(),
+                                                              double(std::numeric_limits<S>::epsilon()), structured),
+                            of_pulled = gradient_rounding(report, probe.layout(),
+                                                          double(std::numeric_limits<S>::epsilon()), pulled);
   for (Index b = 0; b < probe.layout().count(); ++b) {
     Comparison gradients;
     compare_gradients(gradients, probe.layout(), b, got, expected);

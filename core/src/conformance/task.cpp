@@ -137,6 +137,9 @@ template <class S> std::vector<std::string> contents(Batch<S>& batch, const Task
 
 template <class S> void check_batches(const TaskProbe<S>& probe, CheckReport& report, std::uint64_t seed) {
   report.demand("batches", probe.batches(Split::train) > 0, "there is no training batch");
+  const std::string wrong_form =
+      form_fault(probe.subject.call("form", [&] { return probe.task->form(); }), probe.shape);
+  report.require("form", wrong_form.empty(), wrong_form);
   const TaskProbe<S> twin(probe.subject, report, seed), other(probe.subject, report, seed + 1000);
   for (const Split split : splits) {
     const Index count = probe.batches(split);

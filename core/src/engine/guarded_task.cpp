@@ -6,6 +6,37 @@
 
 namespace stiefel {
 
+namespace {
+
+/// Errors as of GuardedTask, which outlives it.
+template <class S> class GuardedReader final : public SequenceReader<S> {
+ public:
+  GuardedReader(const GuardedTask<S>& task, std::unique_ptr<SequenceReader<S>> reader)
+      : task_(task), reader_(std::move(reader)) {}
+  bool next() override {
+    return task_.call("next", [&] { return reader_->next(); });
+  }
+  std::string name() const override {
+    return task_.call("name", [&] { return reader_->name(); });
+  }
+  bool read(Index steps, Batch<S>& batch) override {
+    if (!task_.call("read", [&] { return reader_->read(steps, batch); })) return false;
+    TaskShape shape = task_.shape();
+    shape.steps = steps;
+    const bool fits = batch.sequences() == 1 && batch.steps() <= steps;
+    const std::string fault =
+        fits ? batch_fault(batch, shape) : fmt::format("{} × {} steps", batch.sequences(), batch.steps());
+    task_.require(fault.empty() ? fault : fmt::format("read({}) of its reader gives {}", steps, fault));
+    return true;
+  }
+
+ private:
+  const GuardedTask<S>& task_;
+  std::unique_ptr<SequenceReader<S>> reader_;
+};
+
+}  // namespace
+
 template <class S> void GuardedTask<S>::require(const std::string& fault) const {
   if (!fault.empty())
     throw Error(
@@ -69,16 +100,13 @@ template <class S> std::vector<std::string> GuardedTask<S>::alphabet() const {
 
 template <class S> DataForm GuardedTask<S>::form() const {
   const DataForm form = task_.call("form", [&] { return task_->form(); });
-  const auto fits = [](std::size_t size, Index wanted) { return size == 0 || Index(size) == wanted; };
-  for (const std::size_t size : {form.inputs.size(), form.input_mean.size(), form.input_scale.size()})
-    require(fits(size, shape_.input_size) ? "" : "form() describes another number of inputs than shape()");
-  for (const std::size_t size : {form.outputs.size(), form.output_mean.size(), form.output_scale.size()})
-    require(fits(size, shape_.output_size) ? "" : "form() describes another number of outputs than shape()");
+  require(form_fault(form, shape_));
   return form;
 }
 
 template <class S> std::unique_ptr<SequenceReader<S>> GuardedTask<S>::open(const std::string& file) const {
-  return task_.call("open", [&] { return task_->open(file); });
+  std::unique_ptr<SequenceReader<S>> reader = task_.call("open", [&] { return task_->open(file); });
+  return reader ? std::make_unique<GuardedReader<S>>(*this, std::move(reader)) : nullptr;
 }
 
 template class GuardedTask<float>;

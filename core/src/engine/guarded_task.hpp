@@ -29,10 +29,14 @@ template <class S> class STIEFEL_API GuardedTask final : public Task<S> {
   DataForm form() const override;
   std::unique_ptr<SequenceReader<S>> open(const std::string& file) const override;
 
- private:
   /// Throws unless `fault` is empty.
   void require(const std::string& fault) const;
+  /// f(), of the plugin; `function` is that of the task or its reader.
+  template <class F> decltype(auto) call(const char* function, F&& f) const {
+    return task_.call(function, std::forward<F>(f));
+  }
 
+ private:
   Plugged<Task<S>> task_;
   TaskShape shape_;
   std::vector<Metric> metrics_;

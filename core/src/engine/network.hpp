@@ -62,7 +62,6 @@ template <class S> class STIEFEL_API Network {
   Matrix<S> take_state() { return std::exchange(carried_, Matrix<S>()); }
   void give_state(const Matrix<S>& state) { carried_ = state; }
   const Matrix<S>& carried() const { return carried_; }
-  /// Kink distance of the last train(), for gradient checks.
 
  private:
   PassResult run(const Batch<S>& batch, Workers& workers, const PassRequest& request, Matrix<S>* outputs = nullptr);

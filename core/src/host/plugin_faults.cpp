@@ -70,6 +70,23 @@ std::string metrics_fault(const std::vector<Metric>& metrics) {
   return {};
 }
 
+std::string form_fault(const DataForm& form, const TaskShape& shape) {
+  const auto wrong = [](std::size_t size, Index wanted) { return size != 0 && Index(size) != wanted; };
+  for (const std::size_t size : {form.inputs.size(), form.input_mean.size(), form.input_scale.size()})
+    if (wrong(size, shape.input_size)) return "form() describes another number of inputs than shape()";
+  for (const std::size_t size : {form.outputs.size(), form.output_mean.size(), form.output_scale.size()})
+    if (wrong(size, shape.output_size)) return "form() describes another number of outputs than shape()";
+  if (form.input_mean.size() != form.input_scale.size() || form.output_mean.size() != form.output_scale.size())
+    return "form() has a mean without a scale, or a scale without a mean";
+  for (const auto* numbers : {&form.input_mean, &form.output_mean})
+    for (const double x : *numbers)
+      if (!std::isfinite(x)) return fmt::format("form() has the mean {}", x);
+  for (const auto* numbers : {&form.input_scale, &form.output_scale})
+    for (const double x : *numbers)
+      if (!std::isfinite(x) || !(x > 0)) return fmt::format("form() has the scale {}: it must be above 0", x);
+  return {};
+}
+
 template <class S> std::string batch_fault(const Batch<S>& batch, const TaskShape& shape) {
   if (batch.sequences() < 1) return "fill() left a batch without sequences";
   if (batch.steps() > shape.steps)

@@ -16,6 +16,7 @@ STIEFEL_API bool plain_name(std::string_view name);
 STIEFEL_API std::string block_fault(const BlockSpec& block);
 STIEFEL_API std::string shape_fault(const TaskShape& shape);
 STIEFEL_API std::string metrics_fault(const std::vector<Metric>& metrics);
+STIEFEL_API std::string form_fault(const DataForm& form, const TaskShape& shape);
 /// Everything that could make a pass read or write out of bounds, and invalid weights.
 template <class S> STIEFEL_API std::string batch_fault(const Batch<S>& batch, const TaskShape& shape);
 

@@ -3,8 +3,7 @@
 //   best.h5 last.h5 step_N.h5
 //     /                   attributes format_version, step, float_type
 //     /weights            an array per block of parameters, row-major
-//     /state/<p>          what a plugin p, "cell" or a map ("recurrent", "recurrent.forget"), keeps beyond its
-//                         parameters
+//     /state/<p>          what a map p ("recurrent", "recurrent.forget") keeps beyond its parameters
 //   step_N.h5 also has
 //     /best/weights …     the best network so far, in the same form
 //     /run/<part>         state of trainer, optimizers and schedules

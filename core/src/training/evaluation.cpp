@@ -10,7 +10,7 @@ namespace {
 
 template <class S> Evaluated evaluate_as(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options,
                                          const std::filesystem::path& network, Split split) {
-  Session<S> session(loaded, registry, options);
+  Session<S> session(loaded, registry, options, Extent::network);
   Evaluated found;
   found.task = loaded.experiment.task.plugin;
   found.step = read_network(network, *session.network);
@@ -27,7 +27,7 @@ template <class S> Evaluated evaluate_as(const LoadedExperiment& loaded, Registr
   found.values.emplace_back("loss", values[0]);
   const std::vector<Metric> metrics = session.task->metrics();
   for (std::size_t i = 0; i < metrics.size(); ++i) found.values.emplace_back(metrics[i].name, values[i + 1]);
-  found.baseline = session.task->baseline();
+  if (split == Split::test) found.baseline = session.task->baseline();
   return found;
 }
 

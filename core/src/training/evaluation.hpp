@@ -2,7 +2,7 @@
 #pragma once
 
 #include <filesystem>
-#include <map>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,10 +16,10 @@ namespace stiefel {
 
 struct Evaluated {
   std::string task;
-  Index step = 0;                                      // of the network
-  Index batches = 0;                                   // of the split
-  std::vector<std::pair<std::string, double>> values;  // loss and metrics, weighted means over the split
-  double baseline = 0;                                 // loss of a predictor without memory; NaN if unknown
+  Index step = 0;                                              // of the network
+  Index batches = 0;                                           // of the split
+  std::vector<std::pair<std::string, double>> values;          // loss and metrics, weighted means over the split
+  double baseline = std::numeric_limits<double>::quiet_NaN();  // known for the test split alone
 };
 
 /// Throws Error when the network does not fit the task, the split has no batch, or a loss is not finite.

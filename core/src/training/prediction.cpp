@@ -138,7 +138,7 @@ template <class S> class Predictor {
 
 template <class S> void predict_as(const LoadedExperiment& loaded, Registry& registry, const RunOptions& run,
                                    const PredictionOptions& options, const RowWriter& write) {
-  Session<S> session(loaded, registry, run);
+  Session<S> session(loaded, registry, run, Extent::network);
   const TaskShape shape = session.task->shape();
   if (shape.input == InputKind::none)
     throw Error(

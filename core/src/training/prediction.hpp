@@ -20,8 +20,8 @@ struct PredictionOptions {
 
 using RowWriter = std::function<void(const std::vector<std::string>& fields)>;
 
-/// Calls write for a header, then for every output, in constant memory. The fields: sequence, step (of
-/// tasks with an output at every step); for classes the likeliest one and the probability of each, else the values or
+/// Calls write for a header, then for every output. Text and CSV are read piece by piece, other files as a whole. The
+/// fields: sequence, step (of tasks with an output at every step); for classes the likeliest one and the probability of each, else the values or
 /// probabilities; with `states` the state's numbers. Error (Exit::data) when the file does not have the inputs of the
 /// task.
 STIEFEL_API void predict(const LoadedExperiment& loaded, Registry& registry, const RunOptions& run,

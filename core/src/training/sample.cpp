@@ -45,7 +45,7 @@ template <class S> std::int32_t draw(const Vector<S>& logits, double temperature
 
 template <class S> void sample_as(const LoadedExperiment& loaded, Registry& registry, const RunOptions& run,
                                   const SampleOptions& options, const std::function<void(std::string_view)>& write) {
-  Session<S> session(loaded, registry, run);
+  Session<S> session(loaded, registry, run, Extent::network);
   const std::vector<std::string> alphabet = session.task->alphabet();
   const TaskShape shape = session.task->shape();
   if (alphabet.empty() || shape.input != InputKind::symbols || Index(alphabet.size()) != shape.output_size)

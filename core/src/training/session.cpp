@@ -37,7 +37,7 @@ class WorkingDirectory {
 
 template <class S>
 Session<S>::Session(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options, Extent extent)
-    : experiment(loaded.experiment), workers(extent == Extent::whole ? int(experiment.threads) : 1) {
+    : experiment(loaded.experiment), workers(extent == Extent::sizes ? 1 : int(experiment.threads)) {
   const WorkingDirectory there(options.working_directory);
   const TaskContext context{std::uint64_t(experiment.seed), experiment.train.batch, options.data_directory};
   experiment.task.located(
@@ -60,13 +60,15 @@ Session<S>::Session(const LoadedExperiment& loaded, Registry& registry, const Ru
   files = task->files();
   for (DataFile& file : files) file.path = fs::absolute(file.path);
   network = std::make_unique<Network<S>>(experiment, registry, *task);
-  require_memory(loaded, registry, options, *task, network->model());
-  updater = std::make_unique<Updater<S>>(experiment, registry, *network);
-  require_recorded_blocks();
-  remark_on_batch();
+  if (extent != Extent::network) {
+    require_memory(loaded, registry, options, *task, network->model());
+    updater = std::make_unique<Updater<S>>(experiment, registry, *network);
+    require_recorded_blocks();
+    remark_on_batch();
+  }
   if (extent == Extent::sizes) return;
   if (options.ranks) network->share(*options.ranks);
-  updater->attach(network->layout());
+  if (updater) updater->attach(network->layout());
   network->initialise(std::uint64_t(experiment.seed));
   network->refresh();
 }

@@ -14,11 +14,13 @@
 
 namespace stiefel {
 
-/// sizes: whether all fits together and into memory, without anything that grows with a size of the experiment.
-enum class Extent { whole, sizes };
+/// training: all; network: without what only training needs, its memory included; sizes: whether all fits together and
+/// into memory, without anything that grows with a size of the experiment.
+enum class Extent { training, network, sizes };
 
 template <class S> struct STIEFEL_API Session {
-  Session(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options, Extent extent = Extent::whole);
+  Session(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options,
+          Extent extent = Extent::training);
 
   Index total_steps() const;
   Index evaluation_period() const;
@@ -45,7 +47,7 @@ template <class S> struct STIEFEL_API Session {
   std::unique_ptr<Task<S>> task;
   std::vector<DataFile> files;  // of the task, with absolute paths
   std::unique_ptr<Network<S>> network;
-  std::unique_ptr<Updater<S>> updater;
+  std::unique_ptr<Updater<S>> updater;  // null for Extent::network
   Workers workers;
   std::vector<std::string> remarks;  // on settings that are allowed but probably a mistake
 

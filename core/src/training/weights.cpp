@@ -144,7 +144,7 @@ Json description(const LoadedExperiment& loaded, const TaskShape& shape, const D
 template <class S> std::string weights_as(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options,
                                           const std::filesystem::path& network,
                                           const std::map<std::string, std::string>& about) {
-  Session<S> session(loaded, registry, options);
+  Session<S> session(loaded, registry, options, Extent::network);
   const Index step = read_network(network, *session.network);
   session.network->refresh();
   TensorFile<S> file;

@@ -73,16 +73,25 @@ bool agree(const std::string& key, const std::string& theirs, const std::string&
   return theirs == ours || (key == "standard" && modern(theirs) && modern(ours));
 }
 
-/// What makes CMake build with our value of a field: the fresh configuration alone would repeat its choice.
-std::string option_for(const std::string& key, const std::string& ours) {
-  if (key == "compiler")
-    return fmt::format("-DCMAKE_CXX_COMPILER={}{} ", ours.starts_with("gcc") ? "g++" : "clang++",
-                       ours.substr(ours.find('-')));
-  if (key == "standard") return "-DCMAKE_CXX_STANDARD=20 ";
-  if (key == "string") return fmt::format("-DCMAKE_CXX_FLAGS=-D_GLIBCXX_USE_CXX11_ABI={} ", ours);
-  if (key == "containers") return ours == "debug" ? "-DCMAKE_CXX_FLAGS=-D_GLIBCXX_DEBUG " : "-DCMAKE_CXX_FLAGS= ";
-  if (key == "eigen") return fmt::format("-DEigen3_DIR=FOLDER_OF_EIGEN_{} ", ours);
-  return {};
+/// What makes CMake build with our values of these fields: the fresh configuration alone would repeat its choices.
+std::string options_for(const std::vector<std::string>& keys, const Fields& fields) {
+  std::string options;
+  std::vector<std::string> flags;
+  bool other_flags = false;
+  for (const std::string& key : keys) {
+    const std::string ours = value_of(fields, key);
+    if (key == "compiler")
+      options += fmt::format("-DCMAKE_CXX_COMPILER={}{} ", ours.starts_with("gcc") ? "g++" : "clang++",
+                             ours.substr(ours.find('-')));
+    if (key == "standard") options += "-DCMAKE_CXX_STANDARD=20 ";
+    if (key == "eigen") options += fmt::format("-DEigen3_DIR=FOLDER_OF_EIGEN_{} ", ours);
+    if (key == "string") flags.push_back("-D_GLIBCXX_USE_CXX11_ABI=" + ours);
+    if (key == "containers" && ours == "debug") flags.emplace_back("-D_GLIBCXX_DEBUG");
+    other_flags |= key == "string" || key == "containers";
+  }
+  if (!other_flags) return options;
+  const std::string all = fmt::format("{}", fmt::join(flags, " "));
+  return options + "-DCMAKE_CXX_FLAGS=" + (flags.size() > 1 ? "\"" + all + "\" " : all + " ");
 }
 
 /// A sentence naming every field in which the two differ, both values of each, and the mend.
@@ -91,17 +100,16 @@ std::string compare(const Fields& theirs, const Fields& ours, const Rebuild& reb
   for (const Fields* fields : {&ours, &theirs})
     for (const auto& [key, value] : *fields)
       if (key != "isa" && std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
-  std::vector<std::string> plugin, host;
-  std::string options;
+  std::vector<std::string> plugin, host, different;
   for (const std::string& key : keys) {
     if (agree(key, value_of(theirs, key), value_of(ours, key))) continue;
-    options += option_for(key, value_of(ours, key));
+    different.push_back(key);
     plugin.push_back(words_for(key) + " " + value_of(theirs, key));
     host.push_back(words_for(key) + " " + value_of(ours, key));
   }
   if (plugin.empty()) return {};
   return fmt::format("it was built with {} and this stiefel with {}; rebuild it with {}", fmt::join(plugin, ", "),
-                     fmt::join(host, ", "), rebuild(options));
+                     fmt::join(host, ", "), rebuild(options_for(different, ours)));
 }
 
 }  // namespace
