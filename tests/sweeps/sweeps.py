@@ -296,7 +296,7 @@ def refused(sweep, *words):
 
 
 def asked(settings, folder, rng):
-    sweep = Sweep(settings.program, folder / "asked", 1500, "")
+    sweep = Sweep(settings.program, folder / "asked", 3000, "")
     fast = json_of(sweep, "ask", sweep.file, "optimizer.rate=1e-2", "--output", sweep.path)
     other = json_of(sweep, "ask", sweep.file, "model.cell.hidden=8", "optimizer.rate=1e-3", "--output", sweep.path)
     assert fast["settings"] == {"optimizer.rate": "1e-2"} and fast["sweep"] == str(sweep.path), fast
@@ -315,27 +315,27 @@ def asked(settings, folder, rng):
     assert first["metric"] == "valid_loss" and first["better"] == "lower" and first["objective"] == first["metrics"]["valid_loss"], first
     assert first == json_of(sweep, *tell, "--until", 20)
     kills = 0
-    while kills < 3:
+    for victim in ("tell", "run", "tell"):
         process = sweep.start("sweep", *tell)
         time.sleep(rng.uniform(0.3, 0.8))
-        if kills == 1:  # the run itself
+        kills += process.poll() is None
+        if victim == "run":
             for child in children(process.pid):
                 kill(child)
             sweep.end(process, 75, 0)
-        kills += 1
         process.kill()
         process.communicate()
     told = json_of(sweep, *tell)
-    assert (told["step"], told["finished"], told["status"], told["evaluated"]) == (1500, True, "finished", 1500), told
+    assert (told["step"], told["finished"], told["status"], told["evaluated"]) == (3000, True, "finished", 3000), told
     assert told["objective"] <= first["objective"] and {"valid_loss", "test_loss", "train_loss"} <= told["metrics"].keys(), told
     assert told == json_of(sweep, *tell, "--until", 5000)
     sweep.do("run", sweep.file, "optimizer.rate=1e-2", "--output", folder / "alone", "--threads", 1)
     found, expected = outcome(pathlib.Path(fast["path"])), outcome(folder / "alone" / "tiny" / fast["run"])
     found["files"] = [name for name in found["files"] if name in expected["files"]]  # a worker keeps what its runs say
     expect_same({"told": found}, {"told": expected}, "asked")
-    assert starts({"folder": fast["path"]}) > 2
+    assert kills > 0 and starts({"folder": fast["path"]}) > 1
 
-    later = json_of(sweep, "tell", sweep.path, other["run"], "--until", 1500)
+    later = json_of(sweep, "tell", sweep.path, other["run"], "--until", 3000)
     assert later["finished"] and sweep.states() == {"finished": 2, "waiting": 12}, sweep.status()
     named = Sweep(settings.program, folder / "named", 20, "")
     paths = [json_of(named, "ask", named.file, *words, "--output", named.path)["path"] for words in (["name=tiny", "seed=2"], ["seed=3"])]
