@@ -4,6 +4,7 @@
 usage: apply_test.py PROGRAM HOSTILE_TASK
 """
 import csv
+import hashlib
 import io
 import json
 import subprocess
@@ -143,6 +144,11 @@ class Apply(unittest.TestCase):
         text = config.read_text()
         self.assertIn("batch: 8\n", text)
         config.write_text(text.replace("batch: 8\n", "batch: 1000000000\n"))
+        index = run / "checkpoints/index.json"
+        listed = json.loads(index.read_text())
+        entry, = (entry for entry in listed["files"] if entry["file"] == "config.yaml")
+        entry.update(bytes=config.stat().st_size, sha256=hashlib.sha256(config.read_bytes()).hexdigest())
+        index.write_text(json.dumps(listed))
         self.assertIn("choose a smaller", stiefel("run", config, code=8).stderr)
         self.predict(run, "--input", self.folder / "test.csv")
         stiefel("export", run, "--weights", self.folder / "w.safetensors")

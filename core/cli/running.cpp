@@ -86,6 +86,7 @@ std::filesystem::path run_folder(const std::string& name) {
 
 std::filesystem::path chosen_network(const std::filesystem::path& run, const Arguments& arguments) {
   if (arguments.has("--last") && arguments.has("--step")) throw Error("choose one of --last and --step");
+  demand_whole(run, "config.yaml");
   if (!arguments.has("--step")) return existing_network(run, arguments.has("--last") ? "last" : "best");
   const std::string given = arguments.value("--step");
   std::string_view number = given;

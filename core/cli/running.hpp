@@ -21,7 +21,8 @@ void print_warning(const std::string& sentence);
 /// The folder of a run, as given by a user; throws Error if it is not one.
 std::filesystem::path run_folder(const std::string& name);
 
-/// The file of the network that --last and --step choose, by default of the best one; throws Error if it is not there.
+/// The file of the network that --last and --step choose, by default of the best one; throws Error if it is not there,
+/// or if the run's config.yaml is not what was written.
 std::filesystem::path chosen_network(const std::filesystem::path& run, const Arguments& arguments);
 
 /// When a worker of a sweep started this process: it stops, with a checkpoint, when the worker is gone.

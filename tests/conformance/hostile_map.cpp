@@ -5,6 +5,8 @@
 //   forgets        forgets after_step()'s counter when it is saved; every 100 steps θ ← θ/2
 //   scratch        takes more working memory than it declares
 //   finish_reads, finish_writes, accumulate_reads, refresh_reads   goes past the end of the sum, of a block, of X, of θ
+//   no_block       reads a block of θ that it does not have
+//   sets           sets dθ instead of adding to it
 //   constant       adds θ/20 to the gradient, as if it had a penalty
 //   too_large      reads the sum as a matrix that is larger than it
 #include "tests/plugins/plain_map.hpp"
@@ -35,6 +37,7 @@ template <class S> class HostileMap final : public PlainMap<S> {
   void refresh(CBlocks<S> theta) override {
     PlainMap<S>::refresh(theta);
     scale_ = 1 + S(0.1) * theta[1][0];
+    if (fault("no_block")) scale_ += theta[2][0];
     if (fault("refresh_reads")) scale_ += theta[1].data()[3];
   }
   Index scratch(Index columns) const override { return fault("scratch") ? columns : 0; }
@@ -57,6 +60,8 @@ template <class S> class HostileMap final : public PlainMap<S> {
     const S* first = sum.data() + (fault("finish_reads") ? 1 : 0);
     const Index n = fault("too_large") ? this->rows() + 1 : this->rows();
     const CMat<S> total = as_matrix(sum, n, this->cols()).topRows(this->rows());
+    if (fault("sets"))
+      for (Index b = 0; b < 2; ++b) as_vector(dtheta[b]).setZero();
     as_matrix(dtheta[0], this->rows(), this->cols()) += S(options_.factor) * scale_ * total;
     for (std::size_t i = 0; i < sum.size(); ++i) dtheta[1][0] += S(0.1 * options_.factor) * theta[0][i] * first[i];
     if (fault("constant")) as_vector(dtheta[0]) += as_vector(theta[0]) / S(20);

@@ -7,6 +7,7 @@
 //   dirty             does not write all that it does not resize
 //   labels            writes labels, which shape() does not ask for
 //   baseline          claims a baseline that no split has
+//   metric_set        sets the weight of its metric instead of adding to it
 //   metrics           writes to a second metric that it does not have
 //   form              says that its input has the scale 0
 //   reader_steps, reader_throws   opens any file: more steps than asked for, or an exception
@@ -78,6 +79,7 @@ template <class S> class HostileTask final : public Task<S> {
       if (std::abs(output(0, c) - targets.values(0, c)) < S(1)) metrics[0].sum += weight;
       metrics[0].weight += weight;
     }
+    if (fault("metric_set")) metrics[0].weight = double(output.cols());
     if (fault("metrics")) metrics.data()[1].weight += 1;
   }
 

@@ -34,6 +34,8 @@ wrong = (
     ("hostile_map", "fault=finish_writes", "FAIL memory .*finish wrote outside the block of dθ"),
     ("hostile_map", "fault=accumulate_reads", "FAIL memory .*the result of accumulate depends on numbers outside X"),
     ("hostile_map", "fault=refresh_reads", "FAIL memory .*the result of refresh or apply depends on numbers outside θ"),
+    ("hostile_map", "fault=no_block", r"FAIL .*block 2 is asked for where there are 2; correct the index or blocks\(\).*in refresh\(\) of hostile_map"),
+    ("hostile_map", "fault=sets", r"FAIL finish adds .*dθ is set, but must be added to with \+="),
     ("hostile_map", "fault=constant", "FAIL additive .*does it have a term without X"),
     ("hostile_map", "fault=too_large", r"FAIL memory .*does not fit into .*in finish\(\) of hostile_map"),
     ("hostile_cell", "", "FAIL gradient .*\n.*\n +(input.weight|input.bias|recurrent.W|initial_state)"),
@@ -56,6 +58,7 @@ wrong = (
     ("hostile_task", "fault=dirty", r"FAIL determinism .*depends on what the Batch held before: resize\(\)"),
     ("hostile_task", "fault=labels", r"FAIL batches .*the batch has no labels.*in fill\(\) of hostile_task"),
     ("hostile_task", "fault=baseline", r"FAIL baseline .*baseline\(\) is 1, but trivial\(\) reaches 0.1.* of train, .* of validation"),
+    ("hostile_task", "fault=metric_set", r"FAIL metrics .*measure\(\) must"),
     ("hostile_task", "fault=form", r"FAIL form .*form\(\) has the scale 0: it must be above 0"),
     ("hostile_task", "fault=metrics", r"FAIL memory .*measure wrote to more metrics than metrics\(\) lists"),
 )

@@ -56,6 +56,7 @@ class Damage(unittest.TestCase):
         for run, file, words in ((self.finished, "checkpoints/best.h5", ["inspect"]), (self.finished, "checkpoints/best.h5", ["sample", "--prime", "a"]),
                                  (self.finished, "checkpoints/last.h5", ["inspect", "--last"]),
                                  (self.finished, "checkpoints/last.h5", ["sample", "--prime", "a", "--last"]),
+                                 (self.finished, "config.yaml", ["evaluate"]), (self.finished, "config.yaml", ["inspect"]),
                                  (self.stopped, "results.h5", ["resume"]), (self.finished, "results.h5", ["resume"])):
             copy = self.copy(run)
             good = (copy / file).read_bytes()
@@ -80,7 +81,7 @@ class Damage(unittest.TestCase):
             done = self.call(words[0], copy, *words[1:])
             with self.subTest(words=words):
                 self.assertEqual(done.returncode, 6, done.stderr)
-                self.assertRegex(done.stderr, "index.json is missing, without which .*h5 cannot be trusted; restore it, or move")
+                self.assertRegex(done.stderr, "index.json is missing, without which .* cannot be trusted; restore it, or move")
 
     def test_whole_run_goes_on(self):
         copy = self.copy(self.stopped)
@@ -88,7 +89,7 @@ class Damage(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertNotIn("checksum", done.stderr)
         names = {entry["file"] for entry in json.loads((copy / "checkpoints/index.json").read_text(encoding="utf-8"))["files"]}
-        self.assertEqual(names, {"best.h5", "last.h5", "results.h5"})
+        self.assertEqual(names, {"best.h5", "last.h5", "results.h5", "config.yaml"})
 
 
 if __name__ == "__main__":

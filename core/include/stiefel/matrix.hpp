@@ -32,6 +32,7 @@ template <class D>
 concept Owner = std::is_base_of_v<Eigen::PlainObjectBase<D>, D>;
 
 [[noreturn]] STIEFEL_API void scratch_used_up(Index rows, Index cols, Index left);
+[[noreturn]] STIEFEL_API void no_block(Index block, Index count);
 [[noreturn]] STIEFEL_API void block_too_small(Index rows, Index cols, Index size);
 }  // namespace detail
 
@@ -111,7 +112,9 @@ template <class S> class Blocks {
   requires std::is_same_v<const T, S> Blocks(const Blocks<T>& other)
       : data_(other.data()), offsets_(other.offsets()), count_(other.count()), gap_(other.gap()) {}
 
+  /// Throws an Error (Exit::plugin) if there is no block i.
   std::span<S> operator[](Index i) const {
+    if (i < 0 || i >= count_) detail::no_block(i, count_);
     return {data_ + offsets_[i] + i * gap_, std::size_t(offsets_[i + 1] - offsets_[i])};
   }
   Index count() const { return count_; }

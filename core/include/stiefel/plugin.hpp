@@ -15,6 +15,7 @@
 #include <stiefel/cell.hpp>
 #include <stiefel/entry.hpp>
 #include <stiefel/initialiser.hpp>
+#include <stiefel/linear_algebra.hpp>
 #include <stiefel/optimizer.hpp>
 #include <stiefel/parametrisation.hpp>
 #include <stiefel/product.hpp>

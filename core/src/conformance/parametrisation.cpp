@@ -13,7 +13,8 @@ constexpr std::size_t shapes_needed = 3;
 
 struct Shapes {
   std::vector<Shape> accepted, rectangular;
-  std::string refusal;  // the last
+  std::string refusal, tried;  // the last; squares
+  std::string refusal_of_rectangles;
 };
 
 bool accepts(const Subject& subject, Shape shape, std::string& refusal) {
@@ -32,6 +33,7 @@ Shapes find_shapes(const Subject& subject, bool complex) {
   const Index unit = complex ? 2 : 1;
   const auto try_square = [&](Index n) {
     const Shape shape{unit * n, unit * n, complex};
+    found.tried += fmt::format("{}{}", found.tried.empty() ? "" : ", ", n);
     if (accepts(subject, shape, found.refusal)) found.accepted.push_back(shape);
   };
   if (const auto& asked = subject.settings; asked.rows > 0) {
@@ -42,11 +44,13 @@ Shapes find_shapes(const Subject& subject, bool complex) {
   for (const Index n : {1, 2, 3, 5, 8, 16, 33}) try_square(n);
   for (const Index n : {4, 6, 9, 12, 20, 24, 27, 32, 36, 48, 64})
     if (found.accepted.size() < shapes_needed) try_square(n);
-  for (const auto& [rows, cols] : {std::pair<Index, Index>{5, 3}, {3, 5}, {8, 16}}) {
+  const auto try_rectangle = [&](Index rows, Index cols) {
     const Shape shape{unit * rows, unit * cols, complex};
-    std::string why;
-    if (accepts(subject, shape, why)) found.rectangular.push_back(shape);
-  }
+    if (accepts(subject, shape, found.refusal_of_rectangles)) found.rectangular.push_back(shape);
+  };
+  for (const auto& [rows, cols] : {std::pair<Index, Index>{5, 3}, {3, 5}, {8, 16}}) try_rectangle(rows, cols);
+  if (found.rectangular.empty())
+    for (const auto& [rows, cols] : {std::pair<Index, Index>{24, 18}, {18, 24}, {64, 48}}) try_rectangle(rows, cols);
   return found;
 }
 
@@ -133,12 +137,14 @@ void check_parametrisation(const Subject& subject, CheckReport& report) {
   report.require("memory", true, "");
   const std::size_t needed = subject.settings.rows > 0 ? 1 : shapes_needed;
   report.demand("shapes", shapes.accepted.size() >= needed,
-                fmt::format("{} of the tried sizes were accepted, but {} are needed (--shape ROWSxCOLUMNS requests "
-                            "one); the last refusal: {}",
-                            shapes.accepted.size(), needed, shapes.refusal));
+                fmt::format("the map accepts {} of the sizes n = {}; check needs {}. Add options that fit small sizes, "
+                            "as KEY=VALUE, or name a size with --shape ROWSxCOLUMNS. The last refusal: {}",
+                            shapes.accepted.size(), shapes.tried, needed, shapes.refusal));
   std::string tried;
   for (const auto* list : {&shapes.accepted, &shapes.rectangular})
     for (const Shape shape : *list) tried += (tried.empty() ? "" : ", ") + shape_text(shape);
+  if (shapes.rectangular.empty() && subject.settings.rows == 0)
+    tried += "; no rectangle was accepted: " + shapes.refusal_of_rectangles;
   report.note("shapes", tried);
   const std::size_t count = shapes.accepted.size();
   for (std::size_t i = 0; i < count; ++i)

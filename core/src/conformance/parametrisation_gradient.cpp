@@ -160,7 +160,8 @@ template <class S> void check_sums(MapProbe<S>& probe, CheckReport& report, std:
   const std::vector<double> added = probe.finish(whole, before);
   Comparison sums;
   for (std::size_t i = 0; i < fresh.size(); ++i) sums.add("dθ", Index(i), added[i], before[i] + fresh[i]);
-  report.measure("finish adds", sums, bound * (sums.scale() + 1e-3 * X.norm() * dY.norm()));
+  report.measure("finish adds", sums, bound * (sums.scale() + 1e-3 * X.norm() * dY.norm()), {},
+                 added == fresh ? "dθ is set, but must be added to with +=, in finish() or pullback()" : "");
 }
 
 template void check_sums<float>(MapProbe<float>&, CheckReport&, std::uint64_t);

@@ -133,6 +133,12 @@ template <class S> void check_state(MapProbe<S>& probe, CheckReport& report, std
   check_map_archive(probe, report, true);
 
   check_cost(probe.subject().call("cost", [&] { return probe.map().cost(8); }), report);
+  const Parametrisation<S>& map = probe.map();
+  if (map.materialises() && !dynamic_cast<const Dense<S>*>(&map) &&
+      map.cost(8).apply == map.Parametrisation<S>::cost(8).apply)
+    report.remark("cost",
+                  "the map has two routes, but no cost(): without it, `route: auto` takes apply() to cost as much as a "
+                  "dense product, and so the dense route");
   Names first, second;
   probe.subject().call("record", [&] { probe.map().record(first); });
   probe.subject().call("record", [&] { probe.map().record(second); });

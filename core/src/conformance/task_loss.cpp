@@ -81,7 +81,8 @@ void check_metrics(const TaskProbe<S>& probe, CheckReport& report, const Real& o
     comparison.add(metrics[i].name + " (sum)", Index(i), parts[i].sum, whole[i].sum);
     comparison.add(metrics[i].name + " (weight)", Index(i), parts[i].weight, whole[i].weight);
   }
-  report.measure("metrics", comparison, 1e-5 * std::max(1., comparison.scale()), "two parts add up to the whole");
+  report.measure("metrics", comparison, 1e-5 * std::max(1., comparison.scale()), "two parts add up to the whole",
+                 "the columns do not add up: measure() must add to sum and weight with +=");
 
   // Every other column is masked and holds something else; what is left is measured column by column.
   Scored<S> masked = scored;

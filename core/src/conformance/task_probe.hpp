@@ -85,13 +85,15 @@ template <class S> class TaskProbe {
     const auto untouched = [](const Ratio& r) { return r.sum == guard_value && r.weight == guard_value; };
     std::vector<Ratio> memory(count + 2 * margin, Ratio{guard_value, guard_value});
     const std::span<Ratio> metrics = std::span(memory).subspan(margin, count);
-    std::ranges::fill(metrics, Ratio{});
+    const Ratio before{1, 1};  // measure() adds
+    std::ranges::fill(metrics, before);
     subject.call("measure",
                  [&] { task->measure(output.read(first, columns), scored.targets(first, columns), metrics); });
     report.demand("memory",
                   std::all_of(memory.begin(), memory.begin() + margin, untouched) &&
                       std::all_of(memory.end() - margin, memory.end(), untouched),
                   "measure wrote to more metrics than metrics() lists");
+    for (Ratio& r : metrics) r.sum -= before.sum, r.weight -= before.weight;
     return {metrics.begin(), metrics.end()};
   }
   void trivial(Index t, std::span<S> output) const {

@@ -70,7 +70,7 @@ STIEFEL_API void read_checkpoint(const std::filesystem::path& path, const Layout
 /// entry. Error (Exit::damaged) if the index is missing or cannot be read, or none of its files is intact.
 STIEFEL_API std::optional<std::filesystem::path> newest_checkpoint(
     const std::filesystem::path& run, const std::function<void(const std::string&)>& damaged);
-/// Error (Exit::damaged) when the index of the run has another sum for the file: results.h5, or one in checkpoints/. A
+/// Error (Exit::damaged) when the index of the run has another sum for the file: results.h5, config.yaml, or one in checkpoints/. A
 /// file without a sum is of format 1: the first one is said on stderr.
 STIEFEL_API void demand_whole(const std::filesystem::path& run, const std::string& file);
 

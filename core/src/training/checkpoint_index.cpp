@@ -39,7 +39,7 @@ std::uint64_t whole_number_of(const nlohmann::json& item, const char* key, const
   return value.get<std::uint64_t>();
 }
 
-constexpr std::array replaced_files = {"best.h5", "last.h5", "diverged.h5", "results.h5"};
+constexpr std::array replaced_files = {"best.h5", "last.h5", "diverged.h5", "results.h5", "config.yaml"};
 
 ListedFile entry_of(const nlohmann::json& item, const fs::path& path) {
   ListedFile entry{item.at("file"), 0, whole_number_of(item, "bytes", path), item.at("sha256")};
@@ -80,7 +80,7 @@ std::vector<ListedFile> CheckpointIndex::entries_of(const std::string& file) con
 std::string step_file(Index step) { return fmt::format("step_{:08}.h5", step); }
 
 fs::path listed_path(const fs::path& run, const std::string& file) {
-  return file == "results.h5" ? run / file : run / "checkpoints" / file;
+  return file == "results.h5" || file == "config.yaml" ? run / file : run / "checkpoints" / file;
 }
 
 CheckpointIndex parse_checkpoint_index(std::string_view text, const fs::path& path) {
@@ -137,7 +137,7 @@ void list_file(const fs::path& run, const std::string& file, const fs::path& con
   std::erase_if(index.files, [&](const ListedFile& entry) { return entry.file == file; });
   if (const fs::path present = listed_path(run, file); !before.empty())
     index.files.push_back(before.back());
-  else if (fs::is_regular_file(present))  // of format 1
+  else if (fs::is_regular_file(present) && present != content)  // of format 1
     index.files.push_back(entry_for(file, present));
   index.files.push_back(entry_for(file, content));
   write_checkpoint_index(run, index);

@@ -26,7 +26,7 @@ struct STIEFEL_API ListedFile {
 
 struct STIEFEL_API CheckpointIndex {
   std::vector<ListedFile> checkpoints;  // step_N.h5, by steps, each larger than the one before
-  /// Networks and results.h5, which are replaced while the run continues. A file may be listed twice, the older content
+  /// Networks, results.h5 and config.yaml, which are replaced while the run continues. A file may be listed twice, the older content
   /// first: a process may be killed between the entry and the renaming.
   std::vector<ListedFile> files;
 

@@ -148,6 +148,8 @@ RunRecord::RunRecord(RunHeader header, RunDirectory directory, Index step, const
 
 void RunRecord::open(std::unique_ptr<RecorderThread> recorder, std::optional<Index> after) {
   if (!has_checkpoint_index(path_)) write_checkpoint_index(path_, {});
+  if (read_checkpoint_index(path_).entries_of("config.yaml").empty())
+    list_file(path_, "config.yaml", path_ / "config.yaml");
   recorder_ = std::move(recorder);
   recorder_->before_replacing(
       [run = path_](const std::filesystem::path& content) { list_file(run, "results.h5", content); });

@@ -10,6 +10,7 @@
 #include "results/record/header_file.hpp"
 #include "results/record/reader.hpp"
 #include "training/changes.hpp"
+#include "training/checkpoint_index.hpp"
 #include "training/training.hpp"
 
 namespace stiefel {
@@ -45,6 +46,14 @@ void log(const std::filesystem::path& run, const std::string& line) {
   std::ofstream(run / "log.txt", std::ios::app) << line << std::endl;
 }
 
+void replace_configuration(const std::filesystem::path& run, std::string_view yaml) {
+  AtomicFile file(run / "config.yaml");
+  file.write(yaml);
+  list_file(run, "config.yaml", file.temporary());
+  file.replace();
+  file.sync_directory();
+}
+
 /// `path` is held by this process, or by the first of the ranks.
 template <class S> RunSummary go_on(const std::filesystem::path& path, const LoadedExperiment& loaded,
                                     Registry& registry, const RunOptions& options,
@@ -64,7 +73,7 @@ template <class S> RunSummary go_on(const std::filesystem::path& path, const Loa
   if (file) read_checkpoint(*file, session.network->layout(), checkpoint);
   if (options.ranks) options.ranks->largest(0);
   if (directory) remove_unlisted_checkpoints(path);
-  if (directory && !changed.empty()) replace_file(path / "config.yaml", loaded.resolved_yaml);
+  if (directory && !changed.empty()) replace_configuration(path, loaded.resolved_yaml);
   RunRecord record =
       directory ? RunRecord(std::move(header), std::move(*directory), checkpoint.step, checkpoint.rows) : RunRecord();
   observer.note(fmt::format("{} resumes after step {} of {}, {} threads", path.string(), checkpoint.step,
