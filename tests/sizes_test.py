@@ -90,7 +90,7 @@ def changed(experiment, path, value):
 
 def suited(experiment):
     """With what else the chosen plugins need."""
-    if experiment["model"]["cell"]["plugin"] == "lru":
+    if experiment["model"]["cell"]["plugin"] in ("lru", "mingru"):
         experiment["model"].pop("recurrent", None)
     of_manifolds = experiment["optimizer"]["plugin"] in ("geodesic_cayley", "riemannian_adam")
     if of_manifolds:

@@ -473,6 +473,37 @@ class _Lru(nn.Module):
         return torch.cat([re, im], 1)
 
 
+class _MinGru(nn.Module):
+    def __init__(self, file: _Tensors, n: int, options: Options):
+        super().__init__()
+        self.input_rows, self.state_rows, self.output_rows = 2 * n, n, n
+        self.positive = options["candidate"] == "positive"
+
+    def forward(self, h: Tensor, a: Tensor) -> Tensor:
+        z, q = a.chunk(2, 1)
+        z = torch.sigmoid(z)
+        if self.positive:
+            q = torch.where(q >= 0, q + 0.5, torch.sigmoid(q))
+        return (1 - z) * h + z * q
+
+
+class _Lipschitz(nn.Module):
+    def __init__(self, file: _Tensors, n: int, options: Options):
+        super().__init__()
+        self.input_rows = self.state_rows = self.output_rows = n
+        self.W = file.maps(("nonlinear", "linear"), n)
+        self.midpoint = options["scheme"] == "rk2"
+        file.constant(self, "step", options["step"])
+
+    def slope(self, h: Tensor, a: Tensor) -> Tensor:
+        nonlinear, linear = functional.linear(h, self.W).chunk(2, 1)
+        return linear + torch.tanh(nonlinear + a)
+
+    def forward(self, h: Tensor, a: Tensor) -> Tensor:
+        middle = h + self.step / 2 * self.slope(h, a) if self.midpoint else h
+        return h + self.step * self.slope(middle, a)
+
+
 CELLS: dict[str, Callable[[_Tensors, int, Options], nn.Module]] = {
     "elman": _Elman,
     "lstm": _Lstm,
@@ -481,4 +512,6 @@ CELLS: dict[str, Callable[[_Tensors, int, Options], nn.Module]] = {
     "cornn": _Cornn,
     "lem": _Lem,
     "lru": _Lru,
+    "mingru": _MinGru,
+    "lipschitz": _Lipschitz,
 }

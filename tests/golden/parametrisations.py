@@ -356,4 +356,14 @@ for n in (5, 6):
 Q = np.linalg.qr(rng.normal(size=(4, 4)) + 1j * rng.normal(size=(4, 4)))[0]
 np.save(HERE / "npy" / "unitary_4.npy", np.vstack([Q.real, Q.imag]))
 
+
+def symmetric_skew(n, beta, gamma):
+    def W(theta):
+        M = theta.reshape(n, n).T
+        return (1 - beta) * (M + M.T) + beta * (M - M.T) - gamma * np.eye(n)
+    return W
+
+
+case("symmetric_skew_5", symmetric_skew(5, 0.7, 0.3), rng.normal(size=25))
+
 (HERE / "parametrisations.txt").write_text("\n".join(lines) + "\n")

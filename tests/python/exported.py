@@ -13,11 +13,14 @@ OPTIONS = {
     "cornn": {"step": 0.042, "gamma": 2.7, "epsilon": 4.7},
     "lem": {"step": 1},
     "lru": {},
+    "mingru": {"candidate": "linear"},
+    "lipschitz": {"step": 0.01, "scheme": "euler"},
 }
 MAPS = {"elman": [], "lstm": ["input", "forget", "output", "candidate"], "gru": ["update", "reset", "candidate"],
-        "goru": ["update", "reset", "candidate"], "cornn": ["position", "velocity"], "lem": ["step_z", "step_y", "z", "y"], "lru": []}
-PARTS = {"elman": 1, "lstm": 4, "gru": 3, "goru": 3, "cornn": 1, "lem": 4, "lru": 1}
-STATES = {"elman": 1, "lstm": 2, "gru": 1, "goru": 1, "cornn": 2, "lem": 2, "lru": 1}
+        "goru": ["update", "reset", "candidate"], "cornn": ["position", "velocity"], "lem": ["step_z", "step_y", "z", "y"], "lru": [],
+        "mingru": [], "lipschitz": ["nonlinear", "linear"]}
+PARTS = {"elman": 1, "lstm": 4, "gru": 3, "goru": 3, "cornn": 1, "lem": 4, "lru": 1, "mingru": 2, "lipschitz": 1}
+STATES = {"elman": 1, "lstm": 2, "gru": 1, "goru": 1, "cornn": 2, "lem": 2, "lru": 1, "mingru": 1, "lipschitz": 1}
 
 
 def write(path, tensors, metadata):
@@ -183,6 +186,16 @@ def run(tensors, metadata, inputs):
             re, im, gamma = constants_of_lru(block)
             x_t = (re + 1j * im) * (state[:n] + 1j * state[n:]) + gamma * (a[:n] + 1j * a[n:])
             state = np.concatenate([x_t.real, x_t.imag])
+        elif name == "mingru":
+            z, q = sigmoid(parts[0]), parts[1]
+            if cell["candidate"] == "positive":
+                q = np.where(q >= 0, q + 0.5, sigmoid(q))
+            state = (1 - z) * state + z * q
+        elif name == "lipschitz":
+            def slope(h):
+                return W["linear"] @ h + np.tanh(W["nonlinear"] @ h + a)
+            middle = state + cell["step"] / 2 * slope(state) if cell["scheme"] == "rk2" else state
+            state = state + cell["step"] * slope(middle)
         Y = tensors["readout.Y"]
         outputs.append(Y @ state[:Y.shape[1]] + tensors["readout.c"])
     return np.array(outputs)

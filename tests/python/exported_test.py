@@ -52,6 +52,11 @@ NETWORKS = [
     ("lem, step: 0.7", "spectral_householder, left: 3, right: 3"),
     ("lem", "scaled_cayley"),
     ("lru, r_min: 0.5", None),
+    ("mingru", None),
+    ("mingru, candidate: positive", None),
+    ("lipschitz, step: 0.3", "symmetric_skew"),
+    ("lipschitz, step: 0.3, scheme: rk2", "symmetric_skew, beta: 0.65, gamma: 0.1"),
+    ("lipschitz, step: 0.2", "antisymmetric, gamma: 0.5"),
 ]
 EXPERIMENT = """name: {name}
 scalar: {scalar}

@@ -36,6 +36,10 @@ CELLS = {
     "cornn": {},
     "lem": {"step": 0.8},
     "lru": {},
+    "mingru": {},
+    "mingru, positive": {"candidate": "positive"},
+    "lipschitz": {"step": 0.3},
+    "lipschitz, rk2": {"step": 0.3, "scheme": "rk2"},
 }
 ACTIVATIONS = [
     {"kind": "identity"},

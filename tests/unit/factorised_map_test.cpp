@@ -1,5 +1,5 @@
-// Bounded singular values, the non-normal Schur form and low-rank projected updates: golden numbers and what each
-// promises.
+// Bounded singular values, the non-normal Schur form, the symmetric-skew decomposition and low-rank projected updates:
+// golden numbers and what each promises.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -39,6 +39,7 @@ TEST_CASE_TEMPLATE("maps and gradients are those of their definitions, by an ind
   check_golden<S>("spectral_householder", "{left: 2, right: 4, margin: 0.3}", "spectral_householder_6");
   check_golden<S>("nonnormal", "{}", "nonnormal_5");
   check_golden<S>("nonnormal", "{}", "nonnormal_6");
+  check_golden<S>("symmetric_skew", "{beta: 0.7, gamma: 0.3}", "symmetric_skew_5");
 }
 
 TEST_CASE("numbers of parameters") {
