@@ -215,6 +215,7 @@ const std::vector<Command>& commands() {
         {"--metric", Word::text, "quantity to compare, such as test_loss or spectrum/recurrent/singular_max"},
         {"--by", Word::key, "comma-separated keys that define the groups (default: those in which the runs differ)"},
         {"--against", Word::key, "comma-separated keys to plot the metric against (default: those with numbers)"},
+        {"--seed", Word::text, "seed of the figures that show single runs (default: one that the groups share)"},
         {"--figures", Word::folder, "also write each figure and its data to this folder"},
         {"--format", Word::text, "format of these figures: svg, pdf or png (default svg)"},
         {"--pdf", Word::text, "also write the report to this PDF file"},

@@ -40,6 +40,7 @@ Report report_of(const Arguments& arguments) {
   read_runs(find_runs(arguments.positional), report::report_request(),
             [&](RunData&& run) { builder.take(std::move(run)); });
   Report made{builder.finish(), {}, {}};
+  made.study.seed = arguments.value("--seed");
   made.sections = report::figures_of(made.study, words_at_commas(arguments.value("--against")));
   made.html = report::page(made.study, made.sections, arguments.value("--title"));
   return made;

@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 import unittest
+import zlib
 import xml.etree.ElementTree as xml
 from html import unescape
 
@@ -89,7 +90,7 @@ CONTENT = """
     links: different(attributes.filter(a => ['href', 'src', 'action', 'content', 'http-equiv'].includes(a[1])).map(a => a[2].slice(0, 30))),
     scripts: document.scripts.length, styles: document.styleSheets.length, opened: document.querySelectorAll('.live').length,
     hit: document.documentElement.dataset.hit ?? null, address: location.protocol, title: document.title, h1: texts('h1'), note: texts('.note'),
-    cells: texts('td, th'), h3: texts('h3'), captions: texts('figcaption'), legends: texts('.legend text'), labels: texts('.label'),
+    cells: texts('td, th'), h3: texts('h3'), captions: texts('figcaption'), legends: texts('.legend text, .groups li'), labels: texts('.label'),
     descriptions: texts('desc'), drawn_titles: texts('svg title'), rows: texts('.ticks.y text'), readings: texts('.reading span')};"""
 TAGS = set("html head meta title style body main header h1 h2 h3 p nav ul li a section div figure figcaption span svg desc g path text tspan rect "
            "ellipse image table caption thead tbody tr th td details summary script canvas b input".split())
@@ -119,6 +120,13 @@ def figures(html):
     """The figures of a page by their names."""
     found = [xml.fromstring(text) for text in re.findall(r"<figure .*?</figure>", html, re.S)]
     return {figure.get("id"): figure for figure in found}
+
+
+def summary(html):
+    """The rows of the summary table, by the titles of its columns."""
+    table = xml.fromstring(re.search('<section id="summary">.*?(<table>.*?</table>)', html, re.S)[1])
+    titles, *rows = [["".join(cell.itertext()) for cell in row] for row in table.iter("tr")]
+    return [dict(zip(titles, row)) for row in rows]
 
 
 def drawing(figure):
@@ -216,8 +224,91 @@ class Report(Made, unittest.TestCase):
                     self.assertGreaterEqual(min(ticks), 2 if name != "timing" else 1)
                     self.assertGreater(len(data(found[name])), 0)
         self.assertEqual([list(g.itertext()) for g in drawing(self.figures["valid_loss"]).iter(f"{SVG}g") if g.get("class") == "legend"],
-                         [[*self.sweep, "trivial predictor"]])
-        self.assertEqual(texts(drawing(self.figures["gradient_map_1"]), "label scale"), ["‖∂L/∂hₜ‖"])
+                         [["trivial predictor"]])
+        page = self.page.read_text()
+        self.assertEqual(page.count('class="groups"'), 1)
+        groups = xml.fromstring(re.search('<ul class="groups".*?</ul>', page, re.S)[0])
+        self.assertEqual(["".join(entry.itertext()) for entry in groups], list(self.sweep))
+        self.assertEqual([entry.find(".//path").get("class") for entry in groups], ["line c0", "line c1", "line c2"])
+
+    def test_color_bars_read_from_the_bottom_to_the_top(self):
+        svg = drawing(self.figures["gradient_map_1"])
+        self.assertEqual(texts(svg, "label scale"), ["‖∂L/∂hₜ‖ (dimensionless)"])
+        label, = (e for e in svg.iter(f"{SVG}text") if e.get("class") == "label scale")
+        self.assertIn("rotate(-90)", label.get("transform"))
+        ticks, = (g for g in svg.iter(f"{SVG}g") if g.get("class") == "ticks scale")
+        heights = [float(text.get("y")) for text in ticks]
+        self.assertEqual(heights, sorted(heights, reverse=True))
+        bar = base64.b64decode(list(svg.iter(f"{SVG}image"))[1].get("href").split(",")[1])
+        begin = bar.index(b"IDAT")
+        rows = zlib.decompress(bar[begin + 4:begin + 4 + int.from_bytes(bar[begin - 4:begin], "big")])
+        self.assertEqual(list(rows[1::2]), list(range(254, -1, -1)))
+        palette = bar.index(b"PLTE") + 4
+        self.assertLess(sum(bar[palette:palette + 3]), sum(bar[palette + 3 * 254:palette + 3 * 255]))  # low values are dark
+
+    def test_figures_of_one_run_share_a_seed(self):
+        names = [f"{kind}_{number}" for kind in ("gradient_map", "eigenvalues") for number in (1, 2, 3)]
+        for name in names:
+            self.assertIn("Seed 1, one of 2; `stiefel report --seed` shows another.", "".join(self.figures[name].itertext()))
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = pathlib.Path(scratch)
+            report(self.folder / "runs/three maps", "--seed", "2", folder=folder)
+            chosen = figures((folder / "report.html").read_text())
+            for name in names:
+                self.assertIn("Seed 2, one of 2;", "".join(chosen[name].itertext()))
+            cells = numpy.array([list(map(float, row.values())) for row in data(chosen["gradient_map_1"])])[:, 1:]
+            norms = read(self.sweep["elman, householder"][1], "gradient/hidden_grad_norm")
+            numpy.testing.assert_allclose(cells[:, [0, -1]].T, norms[[0, -1]], rtol=1e-4)
+            said = report(self.folder / "runs/three maps", "--seed", "3", folder=folder, expected=2).stderr
+            self.assertIn("--seed 3: no run has this seed", said)
+            report(*self.sweep["elman, householder"], self.sweep["lstm, dense"][1], folder=folder)
+            found = figures((folder / "report.html").read_text())
+            self.assertIn("Seed 2, one of 2;", "".join(found["gradient_map_1"].itertext()))
+            self.assertIn("Seed 2.", "".join(found["gradient_map_2"].itertext()))
+
+    def test_quartiles_of_five_runs_and_points_of_fewer(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = pathlib.Path(scratch)
+            runs.make_copies(self.sweep["elman, householder"][0], folder / "many", 5)
+            copies = sorted((folder / "many").iterdir())
+            for count in (4, 5):
+                report(*copies[:count], "--by", "name", folder=folder)
+                html = (folder / "report.html").read_text()
+                found = figures(html)
+                classes = {name: [e.get("class") for e in found[name].iter() if e.get("class")] for name in ("train_loss", "valid_loss", "boxes")}
+                caption = {name: "".join(found[name].find("figcaption").itertext()) for name in classes}
+                losses = {path: numpy.array([read(copy, path) for copy in copies[:count]]) for path in ("steps/loss", "epochs/valid_loss")}
+                for name, path, kind, said in (("train_loss", "steps/loss", "line run c0", "thin lines: each run"),
+                                               ("valid_loss", "epochs/valid_loss", "points run c0", "points: each run")):
+                    band = curve(found[name], "name=three maps")
+                    numpy.testing.assert_allclose(band[1], numpy.median(losses[path], axis=0), rtol=1e-8)
+                    if count == 4:
+                        self.assertEqual((classes[name].count(kind), classes[name].count("band c0")), (4, 0))
+                        self.assertIn(f"Line: median over seeds; {said}.", caption[name])
+                        for number, values in enumerate(losses[path]):
+                            numpy.testing.assert_allclose(curve(found[name], f"name=three maps, run {number + 1}")[1], values, rtol=1e-8)
+                    else:
+                        self.assertEqual((classes[name].count(kind), classes[name].count("band c0")), (0, 1))
+                        self.assertIn("Line: median over seeds; band: 25 to 75 %.", caption[name])
+                        numpy.testing.assert_allclose(band[2:], numpy.quantile(losses[path], [0.25, 0.75], axis=0), rtol=1e-8)
+                self.assertEqual((classes["boxes"].count("median c0"), classes["boxes"].count("box c0")), (1, int(count == 5)))
+                self.assertEqual("(box)" in caption["boxes"], count == 5)
+                self.assertEqual(len(data(found["boxes"])), count)
+                self.assertEqual("25 to 75 %" in summary(html)[0], count == 5)
+            with h5py.File(copies[4] / "results.h5", "r+") as file:
+                file["epochs/valid_loss"][-1] = math.nan
+            report(*copies, "--by", "name", folder=folder)
+            band = curve(figures((folder / "report.html").read_text())["valid_loss"], "name=three maps")
+            self.assertEqual(numpy.isnan(band).tolist(), [[False] * 3, [False] * 3, [False, False, True], [False, False, True]])
+
+    def test_summary_has_test_metrics_and_the_baseline(self):
+        rows = summary(self.page.read_text())
+        self.assertEqual([row["group"] for row in rows], list(self.sweep))
+        for row, folders in zip(rows, self.sweep.values()):
+            for title, path in (("test loss", "final/test_loss"), ("test accuracy", "final/test_accuracy")):
+                self.assertAlmostEqual(float(row[title]), numpy.median([read(folder, path)[-1] for folder in folders]), delta=1e-3)
+            with h5py.File(folders[0] / "results.h5") as file:
+                self.assertAlmostEqual(float(row["baseline loss"]), file.attrs["baseline"], delta=1e-3)
 
     def test_curves_are_the_numbers_of_the_files(self):
         for name, x, y in CURVES:
@@ -228,7 +319,9 @@ class Report(Made, unittest.TestCase):
                     numpy.testing.assert_array_equal(found[0], read(self.sweep[label][0], x))
                     numpy.testing.assert_allclose(found[1], numpy.median(values, axis=0), rtol=1e-8)
                     if name != "singular_values_recurrent":
-                        numpy.testing.assert_allclose(found[2:], numpy.quantile(values, [0.25, 0.75], axis=0), rtol=1e-8)
+                        self.assertTrue(numpy.isnan(found[2:]).all())
+                        for number in (1, 2):
+                            numpy.testing.assert_allclose(curve(self.figures[name], f"{label}, run {number}")[1], values[number - 1], rtol=1e-8)
 
     def test_lines_lie_where_the_numbers_of_the_files_are(self):
         for name, x, y in CURVES + PROFILES:
@@ -251,7 +344,7 @@ class Report(Made, unittest.TestCase):
         figure = figures(page.read_text())["train_loss"]
         text = "".join(figure.itertext())
         self.assertIn("Drawn: smallest and largest value of each pixel column.", text)
-        self.assertIn("Data: smallest and largest of every 625 points", text)
+        self.assertIn("Data: smallest and largest of every 1876 points", text)
         middle = numpy.median(self.long_losses, axis=0)
 
         def kept(stretches):
@@ -262,9 +355,10 @@ class Report(Made, unittest.TestCase):
         numpy.testing.assert_allclose(points[:, 0], kept(430) + 1, atol=1e-3 * 10**6)
         numpy.testing.assert_allclose(points[:, 1], middle[kept(430)], rtol=0.01)
         rows = curve(figure, "three maps")
-        numpy.testing.assert_array_equal(rows[0], kept(1600) + 1)
-        numpy.testing.assert_allclose(rows[1], middle[kept(1600)], rtol=1e-8)
-        numpy.testing.assert_allclose(rows[3].max(), numpy.quantile(self.long_losses, 0.75, axis=0).max(), rtol=1e-8)
+        numpy.testing.assert_array_equal(rows[0], kept(533) + 1)
+        numpy.testing.assert_allclose(rows[1], middle[kept(533)], rtol=1e-8)
+        for number, losses in enumerate(self.long_losses):
+            numpy.testing.assert_allclose(curve(figure, f"three maps, run {number + 1}")[1].max(), losses.max(), rtol=1e-8)
 
     def test_long_names_are_whole(self):
         label = "a name of many words that goes on and on, " * 2 + "and has an end"
@@ -272,10 +366,9 @@ class Report(Made, unittest.TestCase):
             folder = pathlib.Path(scratch)
             runs.run(PROGRAM, folder, runs.ADDING.format(name=label), ["train.steps=20"])
             runs.run(PROGRAM, folder, runs.ADDING.format(name="short"), ["train.steps=20", "seed=2"])
-            report("runs", "--by", "name", folder=folder)
-            found = figures((folder / "report.html").read_text())
+            report("runs", "--by", "name", "--figures", "figures", folder=folder)
             for name, kind in (("valid_loss", "legend"), ("boxes", "ticks y")):
-                texts = [t for g in drawing(found[name]).iter(f"{SVG}g") if g.get("class") == kind for t in g.iter(f"{SVG}text")]
+                texts = [t for g in xml.parse(folder / "figures" / f"{name}.svg").iter(f"{SVG}g") if g.get("class") == kind for t in g.iter(f"{SVG}text")]
                 whole = [t for t in texts if "".join(t.itertext()).endswith("and has an end")]
                 self.assertEqual(len(whole), 1, name)
                 self.assertGreater(len(list(whole[0])), 1)

@@ -20,14 +20,16 @@ constexpr std::size_t most_keys = 4;
 
 std::vector<Figure> boxes(const Study& study) {
   if (study.runs().size() < 2) return {};
-  Figure figure{"boxes",
-                fmt::format("Spread of {} over runs", study.metric.label),
-                fmt::format("Box plots of {} over the runs of: {}.", study.metric.label, labels_text(study)),
-                fmt::format("{} of each finished run (points), median (bar), 25 to 75 % (box), 9 to 91 % (whiskers).",
-                            study.metric.is_path() ? "Last value" : "Best evaluation"),
-                {study.metric.label, study.metric.units},
-                {"", "1"}};
+  Figure figure{
+      "boxes",
+      fmt::format("Spread of {} over runs", study.metric.label),
+      fmt::format("{} of each run and the median, for: {}.", capitalised(study.metric.label), labels_text(study)),
+      fmt::format("{} of each finished run (points), median (bar)",
+                  study.metric.is_path() ? "Last value" : "Best evaluation"),
+      {study.metric.label, study.metric.units},
+      {"", "1"}};
   double least = INFINITY, most = 0;
+  bool few = false, many = false;
   for (const Group& group : study.shown()) {
     const double row = double(figure.y.names.size());
     const int colour = int(row);
@@ -36,7 +38,10 @@ std::vector<Figure> boxes(const Study& study) {
     if (values.empty()) continue;
     Series box{group.label, colour, Form::box, {}, {row}},
         points{group.label, colour, Form::points, values, std::vector(values.size(), row)};
-    for (const double share : {0.09, 0.25, 0.5, 0.75, 0.91}) box.x.push_back(quantile(values, share));
+    if (values.size() < least_for_quartiles)
+      box.x = {quantile(values, 0.5)}, few = true;
+    else
+      for (const double share : {0.09, 0.25, 0.5, 0.75, 0.91}) box.x.push_back(quantile(values, share)), many = true;
     box.in_legend = points.in_legend = false;
     least = std::min(least, *std::min_element(values.begin(), values.end()));
     most = std::max(most, *std::max_element(values.begin(), values.end()));
@@ -44,6 +49,8 @@ std::vector<Figure> boxes(const Study& study) {
     figure.series.push_back(points);
   }
   if (figure.series.empty()) return {};
+  if (many) figure.caption += ", 25 to 75 % (box), 9 to 91 % (whiskers)";
+  figure.caption += many && few ? fmt::format("; boxes of {} runs or more.", least_for_quartiles) : ".";
   figure.x.logarithmic = least > 0 && most > 10 * least;
   return {figure};
 }
@@ -123,7 +130,7 @@ std::vector<Figure> against_key(const Study& study, const std::string& key) {
                 fmt::format("{} against {}", capitalised(study.metric.label), key),
                 fmt::format("{} of all finished runs against {}, with the median of the runs that are otherwise alike.",
                             study.metric.label, key),
-                std::string("Points: finished runs. ") + band_caption,
+                "",
                 {key},
                 {study.metric.label, study.metric.units}};
   std::vector<Alike> groups = alike_without(study, key);
@@ -133,6 +140,7 @@ std::vector<Figure> against_key(const Study& study, const std::string& key) {
   }
   for (std::size_t i = 0; i < groups.size(); ++i) add_against(figure, groups[i], key, study.metric, int(i));
   if (figure.series.empty()) return {};
+  figure.caption = "Finished runs. " + spread_caption(figure) + figure.caption;
   const auto wide = [&](std::vector<double> Series::*values, double ratio) {
     double least = INFINITY, most = 0;
     for (const Series& series : figure.series)

@@ -22,8 +22,10 @@ enum class Form {
   thin_line,    ///< dotted: bounds of what a line is the middle of
   points,       ///< one for each (x, y)
   open_points,  ///< the same, empty: the state before
+  run_points,   ///< one run of those that a line is the median of
+  run_line,     ///< the same, with too many points to tell them apart
   bars,         ///< from `low` to `high` along x in row y
-  box           ///< x holds 9, 25, 50, 75 and 91 %, y the row
+  box           ///< x holds 9, 25, 50, 75 and 91 %, or the median alone; y the row
 };
 
 struct Series {

@@ -37,9 +37,9 @@ for (const figure of document.querySelectorAll("figure[data-lines]")) {
   const style = name => {
     const path = plot.appendChild(document.createElementNS("http://www.w3.org/2000/svg", "path"));
     path.setAttribute("class", name);
-    const { stroke, strokeWidth, strokeDasharray } = getComputedStyle(path), width = parseFloat(strokeWidth), points = name.startsWith("points");
+    const { stroke, strokeWidth, strokeDasharray, strokeOpacity } = getComputedStyle(path), width = parseFloat(strokeWidth), points = name.startsWith("points");
     path.remove();
-    return { color: stroke, strokeWidth: points ? 0 : width, drawPoints: points, pointSize: width / 2,
+    return { color: stroke.replace(/^rgb\((.*)\)$/, `rgba($1, ${strokeOpacity})`), strokeWidth: points ? 0 : width, drawPoints: points, pointSize: width / 2,
       strokePattern: strokeDasharray === "none" ? null : strokeDasharray.split(", ").map(v => Math.max(width, parseFloat(v))) };
   };
   const short = v => {
@@ -67,7 +67,7 @@ for (const figure of document.querySelectorAll("figure[data-lines]")) {
     const distance = row => Math.abs(x.f(row[0]) - x.f(value)), reach = 0.02 * (x.f(x.range[1]) - x.f(x.range[0]));
     const values = classes.map((name, i) => {
       const [row] = rows.filter(row => Number.isFinite(row[i + 1]?.[1]) && distance(row) <= reach).sort((a, b) => distance(a) - distance(b));
-      return row && !name.endsWith("guide") ? say("span", `${names[i]}: ${short(row[i + 1][1])}${row[0] === value ? "" : ` at ${short(row[0])}`}`, graph.getPropertiesForSeries(String(i)).color) : "";
+      return row && !/guide$| run /.test(name) ? say("span", `${names[i]}: ${short(row[i + 1][1])}${row[0] === value ? "" : ` at ${short(row[0])}`}`, graph.getPropertiesForSeries(String(i)).color) : "";
     });
     reading.replaceChildren(say("b", `${drawing.querySelector(".label.x").textContent}: ${short(value)}`), ...values);
     reading.style.top = `${chart.offsetTop + chart.offsetHeight + 22}px`;

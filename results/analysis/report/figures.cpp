@@ -7,6 +7,8 @@
 #include <map>
 #include <set>
 
+#include <stiefel/error.hpp>
+
 #include "results/analysis/report/encoding.hpp"
 
 namespace stiefel::report {
@@ -38,13 +40,55 @@ std::string labels_text(const Study& study) {
 
 namespace {
 
-/// Captions of single runs do not mention seeds.
-void leave_out_band(Figure& figure) {
-  const auto has_band = [](const Series& series) { return !series.low.empty(); };
-  const std::size_t at = figure.caption.find(band_caption);
-  if (at == std::string::npos || std::any_of(figure.series.begin(), figure.series.end(), has_band)) return;
-  figure.caption.erase(at, std::string(band_caption).size());
+using Detail = std::function<std::size_t(const RunData&)>;
+
+/// The run of a seed, or of any, with the most detail.
+const RunData* most_detailed(const Group& group, const Detail& detail, const std::string& seed) {
+  const RunData* found = nullptr;
+  std::size_t most = 0;
+  for (const RunData& run : group.runs)
+    if (seed.empty() || value_of(run, "seed") == seed)
+      if (const std::size_t count = detail(run); count > most) found = &run, most = count;
+  return found;
 }
+
+/// The seed that most groups share; of those, one with the most detail, and the first.
+std::string common_seed(const Study& study, const Detail& detail) {
+  std::map<std::string, std::pair<std::size_t, std::size_t>, decltype(&comes_before)> shares(comes_before);
+  for (const Group& group : study.shown()) {
+    std::set<std::string> seeds;
+    for (const RunData& run : group.runs) seeds.insert(value_of(run, "seed"));
+    for (const std::string& seed : seeds)
+      if (const RunData* run = most_detailed(group, detail, seed))
+        ++shares[seed].first, shares[seed].second += detail(*run);
+  }
+  const auto most =
+      std::max_element(shares.begin(), shares.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == shares.end() ? "" : most->first;
+}
+
+}  // namespace
+
+std::vector<const RunData*> runs_of_one_seed(const Study& study, const Detail& detail) {
+  const std::string seed = study.seed.empty() ? common_seed(study, detail) : study.seed;
+  std::vector<const RunData*> runs;
+  for (const Group& group : study.shown()) {
+    runs.push_back(most_detailed(group, detail, seed));
+    if (!runs.back() && study.seed.empty()) runs.back() = most_detailed(group, detail, "");
+  }
+  return runs;
+}
+
+std::string seed_caption(const Group& group, const RunData& run) {
+  std::set<std::string> seeds;
+  for (const RunData& other : group.runs) seeds.insert(value_of(other, "seed"));
+  const std::string seed = value_of(run, "seed");
+  return seeds.size() == 1
+             ? fmt::format("Seed {}.", seed)
+             : fmt::format("Seed {}, one of {}; `stiefel report --seed` shows another.", seed, seeds.size());
+}
+
+namespace {
 
 constexpr std::size_t longest_id = 100;
 
@@ -66,6 +110,10 @@ void make_ids_safe(std::vector<Section>& sections) {
 }  // namespace
 
 std::vector<Section> figures_of(const Study& study, const std::vector<std::string>& against) {
+  const auto runs = study.runs();
+  const auto has_seed = [&](const RunData* run) { return value_of(*run, "seed") == study.seed; };
+  if (!study.seed.empty() && std::none_of(runs.begin(), runs.end(), has_seed))
+    throw Error(fmt::format("--seed {}: no run has this seed", study.seed));
   std::vector<Section> sections = {{"learning", "Learning", learning_figures(study)},
                                    {"comparison", "Comparison", comparison_figures(study, against)},
                                    {"maps", "Recurrent maps", map_figures(study)},
@@ -73,10 +121,7 @@ std::vector<Section> figures_of(const Study& study, const std::vector<std::strin
                                    {"outcome", "Network outputs", outcome_figures(study)},
                                    {"time", "Time", timing_figures(study)}};
   for (Section& section : sections)
-    for (Figure& figure : section.figures) {
-      leave_out_band(figure);
-      figure.title = shortened(figure.title, longest_title);
-    }
+    for (Figure& figure : section.figures) figure.title = shortened(figure.title, longest_title);
   std::erase_if(sections, [](const Section& section) { return section.figures.empty(); });
   make_ids_safe(sections);
   if (study.shown().size() < study.groups.size())

@@ -1,6 +1,7 @@
 /// The figures of a report, made of the runs of a study; those with nothing to show are omitted.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -24,8 +25,12 @@ std::vector<Figure> gradient_figures(const Study& study);
 std::vector<Figure> outcome_figures(const Study& study);
 std::vector<Figure> timing_figures(const Study& study);
 
-/// Text shared by several of them.
-constexpr const char* band_caption = "Line: median over seeds; band: 25 to 75 %.";
+/// For figures of one run: of each group that is shown the run of one seed, with the most detail. Null where there is no
+/// detail; without study.seed, groups that lack the common seed have another.
+std::vector<const RunData*> runs_of_one_seed(const Study& study,
+                                             const std::function<std::size_t(const RunData&)>& detail);
+/// Which seed it is, and of how many.
+std::string seed_caption(const Group& group, const RunData& run);
 /// Lower-case letters, digits and _ of a text.
 std::string identifier(const std::string& text);
 /// Names below a group of the result file, of any run that is shown: maps below /spectrum.

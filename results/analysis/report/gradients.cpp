@@ -26,64 +26,28 @@ struct Norms {
     rows = dataset->shape[0], steps = dataset->shape[1];
   }
   double at(std::size_t row, std::size_t step) const { return dataset->values[row * steps + step]; }
-  bool some(std::size_t row) const {
-    for (std::size_t t = 0; t < steps; ++t)
-      if (std::isfinite(at(row, t))) return true;
-    return false;
-  }
 };
 
-std::size_t nearest(const std::vector<double>& sorted, double value) {
-  const auto above = std::lower_bound(sorted.begin(), sorted.end(), value);
-  if (above == sorted.begin()) return 0;
-  if (above == sorted.end() || value - above[-1] <= *above - value) return std::size_t(above - sorted.begin()) - 1;
-  return std::size_t(above - sorted.begin());
-}
-
-HeatMap heat_of(const Norms& norms) {
-  HeatMap heat{std::min(norms.rows, heat_columns), std::min(norms.steps, heat_rows), {}, {norm}};
-  heat.scale.logarithmic = true;
-  const double first = norms.snapshots.front(), last = norms.snapshots.back();
-  for (std::size_t row = 0; row < heat.rows; ++row)
-    for (std::size_t column = 0; column < heat.columns; ++column) {
-      const double snapshot = first + (last - first) * (double(column) + 0.5) / double(heat.columns);
-      heat.values.push_back(
-          norms.at(nearest(norms.snapshots, snapshot), (2 * row + 1) * norms.steps / (2 * heat.rows)));
-    }
-  return heat;
-}
-
-/// The run of which the most snapshots were kept; nothing when there is no course to be seen.
-const RunData* run_with_course(const Group& group) {
-  const RunData* found = nullptr;
-  std::size_t most = 1;
-  for (const RunData& run : group.runs)
-    if (const Norms norms(run, "hidden_grad_norm"); norms.rows > most && norms.some(norms.rows - 1))
-      found = &run, most = norms.rows;
-  return found;
-}
-
 /// Like figure 2 of Vorontsov et al. 2017.
-std::vector<Figure> heat_map(const Group& group, std::size_t number) {
-  const RunData* run = run_with_course(group);
-  if (!run) return {};
-  const Norms norms(*run, "hidden_grad_norm");
-  Figure figure{fmt::format("gradient_map_{}", number),
-                "Gradient norm: " + group.label,
-                fmt::format("Norm of the loss gradient with respect to the hidden state, as colors over optimizer "
-                            "steps and time steps, of {}.",
-                            group.label),
-                fmt::format("Colors: {} on a logarithmic scale, from dark (small) to light. Seed {}.", norm,
-                            value_of(*run, "seed")),
-                {"optimizer step"},
-                {"time step t"}};
+Figure heat_map(const Group& group, const RunData& run, std::size_t number) {
+  const Norms norms(run, "hidden_grad_norm");
+  const RunDataset& map = *run.find(gradient_map);
+  Figure figure{
+      fmt::format("gradient_map_{}", number),
+      "Gradient norm: " + group.label,
+      fmt::format("Norm of the loss gradient with respect to the hidden state, as colors over optimizer "
+                  "steps and time steps, of {}.",
+                  group.label),
+      fmt::format("Colors: {} on a logarithmic scale, from dark (small) to light. {}", norm, seed_caption(group, run)),
+      {"optimizer step"},
+      {"time step t"}};
   figure.x.range = {norms.snapshots.front(), norms.snapshots.back()};
   figure.y.range = {0, double(norms.steps)};
-  figure.heat = heat_of(norms);
-  if (norms.rows >= heat_columns || norms.steps > heat_rows)
+  figure.heat = HeatMap{map.shape[1], map.shape[0], map.values, {norm, map.units, true}};
+  if (figure.heat->columns == heat_columns || norms.steps > heat_rows)
     figure.caption +=
         fmt::format(" Drawn: {} × {} values, the nearest of each cell.", figure.heat->columns, figure.heat->rows);
-  return {figure};
+  return figure;
 }
 
 /// So that colours can be compared.
@@ -119,7 +83,7 @@ std::vector<Figure> profiles(const Study& study, const std::string& name, bool l
   Figure figure{fmt::format("{}_{}", name, last ? "last" : "first"),
                 fmt::format("Gradient norm over the sequence, {} snapshot{}", last ? "last" : "first", of_loss),
                 "",
-                band_caption,
+                "",
                 {"time step t"},
                 {norm}};
   figure.y.logarithmic = true;
@@ -127,11 +91,10 @@ std::vector<Figure> profiles(const Study& study, const std::string& name, bool l
   for (const Group& group : study.shown()) {
     std::vector<Curve> curves;
     for (const RunData& run : group.runs) curves.push_back(profile(run, name, last));
-    Curve curve = over_seeds(curves);
-    if (!curve.x.empty()) figure.series.push_back(series_of(group.label, colour, std::move(curve)));
-    ++colour;
+    add_runs(figure, group.label, colour++, curves);
   }
   if (figure.series.empty()) return {};
+  figure.caption = spread_caption(figure);
   figure.description = fmt::format(
       "Norm of the gradient with respect to the hidden state at each time step, {} snapshot{}, logarithmic, for: {}.",
       last ? "last" : "first", of_loss, labels_text(study));
@@ -145,16 +108,13 @@ bool same_numbers(const std::vector<Figure>& a, const std::vector<Figure>& b) {
 }
 
 std::vector<Figure> all_parameters(const Study& study) {
-  Figure figure{"grad_norm",        "Gradient norm of all parameters",        "", band_caption,
+  Figure figure{"grad_norm",        "Gradient norm of all parameters",        "", "",
                 {"optimizer step"}, {"norm of the gradient, before clipping"}};
   figure.y.logarithmic = true;
   int colour = 0;
-  for (const Group& group : study.shown()) {
-    Curve curve = over_seeds(group, "/steps/step", "/steps/grad_norm");
-    if (!curve.x.empty()) figure.series.push_back(series_of(group.label, colour, std::move(curve)));
-    ++colour;
-  }
+  for (const Group& group : study.shown()) add_runs(figure, group, colour++, "/steps/step", "/steps/grad_norm");
   if (figure.series.empty()) return {};
+  figure.caption = spread_caption(figure);
   figure.description =
       "Norm of the gradient of all parameters over optimizer steps, logarithmic, for: " + labels_text(study) + ".";
   return {figure};
@@ -175,8 +135,9 @@ std::vector<Figure> gradient_figures(const Study& study) {
     if (!same_numbers(whole, of_last_step)) add(of_last_step);  // where the loss is that of the last step
   }
   std::vector<Figure> maps;
-  for (std::size_t i = 0; i < study.shown().size(); ++i)
-    for (const Figure& map : heat_map(study.shown()[i], i + 1)) maps.push_back(map);
+  const auto runs = runs_of_one_seed(study, [](const RunData& run) { return run.column(gradient_map).size(); });
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    if (runs[i]) maps.push_back(heat_map(study.shown()[i], *runs[i], i + 1));
   give_one_scale(maps);
   add(std::move(maps));
   return figures;

@@ -43,13 +43,14 @@ Scale scale_of(const Axis& axis, Extent extent, double share, double pixels) {
 
 Scale x_scale(const Figure& figure, double pixels) {
   Extent extent{figure.x.logarithmic};
-  bool points = false;
+  bool points = false, runs = false;
   for (const Series& series : figure.series) {
     extent.add(series.x);
     if (series.form == Form::bars) extent.add(0), extent.add(series.high);
-    points |= series.form != Form::line && series.form != Form::thin_line && series.form != Form::bars;
+    points |= series.form == Form::points || series.form == Form::open_points || series.form == Form::box;
+    runs |= series.form == Form::run_points;
   }
-  return scale_of(figure.x, extent, points ? 0.06 : 0, pixels);
+  return scale_of(figure.x, extent, points ? 0.06 : runs ? 0.02 : 0, pixels);
 }
 
 Scale y_scale(const Figure& figure, double pixels) {

@@ -40,16 +40,13 @@ std::vector<Guide> baselines(const Study& study) {
 }
 
 std::vector<Figure> curves(const Study& study, const Quantity& quantity) {
-  Figure figure{quantity.id, quantity.title, "", band_caption, {"optimizer step"}, {quantity.label, quantity.units}};
+  Figure figure{quantity.id, quantity.title, "", "", {"optimizer step"}, {quantity.label, quantity.units}};
   int colour = 0;
-  for (const Group& group : study.shown()) {
-    Curve curve = over_seeds(group, quantity.x, quantity.y);
-    if (!curve.x.empty()) figure.series.push_back(series_of(group.label, colour, std::move(curve)));
-    ++colour;
-  }
+  for (const Group& group : study.shown()) add_runs(figure, group, colour++, quantity.x, quantity.y);
   if (figure.series.empty()) return {};
   figure.y.logarithmic = quantity.logarithmic || (quantity.loss && is_wide(figure.series));
   if (quantity.loss) figure.guides = baselines(study);
+  figure.caption = spread_caption(figure);
   if (!figure.guides.empty()) figure.caption += " Dotted: a predictor without memory.";
   figure.description =
       fmt::format("{} over optimizer steps, a line for each of: {}.", quantity.title, labels_text(study));
@@ -74,8 +71,8 @@ std::vector<Quantity> evaluations(const Study& study) {
   return found;
 }
 
-/// At each evaluation the medians over seeds of the time until then and of the metric.
-Curve against_time(const Group& group, const Metric& metric) {
+/// The metric at each evaluation over the median of the time until then.
+void add_against_time(Figure& figure, const Group& group, int colour, const Metric& metric) {
   std::vector<Curve> times, values;
   for (const RunData& run : group.runs) {
     const std::vector<double> steps = rows_of(run, "/epochs/step");
@@ -87,10 +84,13 @@ Curve against_time(const Group& group, const Metric& metric) {
     values.push_back({steps, rows_of(run, metric.path()), {}, {}});
   }
   const Curve time = over_seeds(times);
-  Curve curve = over_seeds(values);
-  for (double& x : curve.x)
-    x = time.median[std::size_t(std::lower_bound(time.x.begin(), time.x.end(), x) - time.x.begin())];
-  return curve;
+  const std::size_t first = figure.series.size();
+  add_runs(figure, group.label, colour, values);
+  for (Series& series : std::span(figure.series).subspan(first))
+    for (double& x : series.x) {
+      const auto at = std::lower_bound(time.x.begin(), time.x.end(), x);
+      x = at == time.x.end() ? std::nan("") : time.median[std::size_t(at - time.x.begin())];
+    }
 }
 
 std::vector<Figure> wall_clock(const Study& study) {
@@ -98,16 +98,13 @@ std::vector<Figure> wall_clock(const Study& study) {
   Figure figure{"wall_clock",
                 capitalised(study.metric.label) + " against time",
                 "",
-                std::string("Time until an evaluation, median over seeds. ") + band_caption,
+                "Time until an evaluation, median over seeds. ",
                 {"wall time", "s"},
                 {study.metric.label, study.metric.units}};
   int colour = 0;
-  for (const Group& group : study.shown()) {
-    Curve curve = against_time(group, study.metric);
-    if (!curve.x.empty()) figure.series.push_back(series_of(group.label, colour, std::move(curve)));
-    ++colour;
-  }
+  for (const Group& group : study.shown()) add_against_time(figure, group, colour++, study.metric);
   if (figure.series.empty()) return {};
+  figure.caption += spread_caption(figure);
   figure.y.logarithmic = study.metric.label.ends_with("loss") && is_wide(figure.series);
   double longest = 0;
   for (const Series& series : figure.series) longest = std::max(longest, series.x.back());

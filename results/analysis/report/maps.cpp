@@ -74,31 +74,27 @@ std::vector<std::string> maps_with_eigenvalues(const RunData& run) {
   return maps;
 }
 
-std::vector<Figure> unit_circle(const Group& group, std::size_t number) {
+Figure unit_circle(const Group& group, const RunData& run, std::size_t number) {
   Figure figure{
       fmt::format("eigenvalues_{}", number), "Eigenvalues: " + group.label, "", "", {"real part"}, {"imaginary part"}};
   figure.unit_circle = true;
-  double reach = 1.08;
-  for (const RunData& run : group.runs) {
-    const std::vector<std::string> maps = maps_with_eigenvalues(run);
-    for (std::size_t i = 0; i < maps.size(); ++i) {
-      figure.series.push_back(eigenvalues(run, maps[i], false, int(i)));
-      if (run.find("/spectrum/" + maps[i] + "/eigenvalues")->shape[0] > 1)
-        figure.series.push_back(eigenvalues(run, maps[i], true, int(maps.size() == 1 ? 1 : i)));
-    }
-    if (figure.series.empty()) continue;
-    for (const Series& series : figure.series)
-      for (std::size_t i = 0; i < series.x.size(); ++i)
-        if (const double modulus = std::hypot(series.x[i], series.y[i]); std::isfinite(modulus))
-          reach = std::max(reach, 1.05 * modulus);
-    figure.x.range = figure.y.range = {-reach, reach};
-    figure.caption = fmt::format("Open: the first snapshot; filled: the last. Seed {}; the circle has radius 1.",
-                                 value_of(run, "seed"));
-    figure.description = fmt::format(
-        "Eigenvalues in the complex plane next to the unit circle, first and last snapshot, of {}.", group.label);
-    return {figure};
+  const std::vector<std::string> maps = maps_with_eigenvalues(run);
+  for (std::size_t i = 0; i < maps.size(); ++i) {
+    const int colour = int(maps.size() == 1 ? number - 1 : i);
+    figure.series.push_back(eigenvalues(run, maps[i], false, colour));
+    if (run.find("/spectrum/" + maps[i] + "/eigenvalues")->shape[0] > 1)
+      figure.series.push_back(eigenvalues(run, maps[i], true, colour));
   }
-  return {};
+  double reach = 1.08;
+  for (const Series& series : figure.series)
+    for (std::size_t i = 0; i < series.x.size(); ++i)
+      if (const double modulus = std::hypot(series.x[i], series.y[i]); std::isfinite(modulus))
+        reach = std::max(reach, 1.05 * modulus);
+  figure.x.range = figure.y.range = {-reach, reach};
+  figure.caption = "Open: the first snapshot; filled: the last. The circle has radius 1. " + seed_caption(group, run);
+  figure.description = fmt::format(
+      "Eigenvalues in the complex plane next to the unit circle, first and last snapshot, of {}.", group.label);
+  return figure;
 }
 
 /// Like figure 4 of Helfrich et al. 2018.
@@ -107,17 +103,14 @@ std::vector<Figure> defect(const Study& study, const std::string& map) {
   Figure figure{"defect_" + map,
                 "Distance of " + of_map(map) + " from orthogonality",
                 "",
-                band_caption,
+                "",
                 {"optimizer step"},
                 {"‖WᴴW − I‖, Frobenius norm"}};
   figure.y.logarithmic = true;
   int colour = 0;
-  for (const Group& group : study.shown()) {
-    Curve curve = over_seeds(group, base + "snapshot", base + "defect_fro");
-    if (!curve.x.empty()) figure.series.push_back(series_of(group.label, colour, std::move(curve)));
-    ++colour;
-  }
+  for (const Group& group : study.shown()) add_runs(figure, group, colour++, base + "snapshot", base + "defect_fro");
   if (figure.series.empty()) return {};
+  figure.caption = spread_caption(figure);
   figure.description = fmt::format("Frobenius norm of WᴴW − I of {} over optimizer steps, logarithmic, for: {}.",
                                    of_map(map), labels_text(study));
   return {figure};
@@ -130,7 +123,9 @@ std::vector<Figure> map_figures(const Study& study) {
   const auto add = [&](std::vector<Figure> more) { std::move(more.begin(), more.end(), std::back_inserter(figures)); };
   for (const std::string& map : names_below(study, "/spectrum")) add(singular_values(study, map));
   for (const std::string& map : names_below(study, "/orthogonality")) add(defect(study, map));
-  for (std::size_t i = 0; i < study.shown().size(); ++i) add(unit_circle(study.shown()[i], i + 1));
+  const auto runs = runs_of_one_seed(study, [](const RunData& run) { return maps_with_eigenvalues(run).size(); });
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    if (runs[i]) figures.push_back(unit_circle(study.shown()[i], *runs[i], i + 1));
   return figures;
 }
 

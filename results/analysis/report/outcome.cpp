@@ -1,6 +1,8 @@
 // Waveforms that networks put out, over the true ones.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include <sndfile.hh>
 #include <stiefel/error.hpp>
 
@@ -26,16 +28,22 @@ Series series_of(const std::filesystem::path& path, Series series) {
   return series;
 }
 
-/// Files of the task sequence_generation. Nothing when there are none; why not, when they cannot be read.
-std::vector<Figure> waveform(const RunData& run, const std::string& label, std::size_t number) {
-  const std::filesystem::path folder = run.path / "outcome", excerpt = folder / "excerpt.wav",
-                              generated = folder / "generated.wav";
+/// Files of the task sequence_generation, and what they are.
+constexpr std::pair<const char*, const char*> sounds[] = {{"excerpt.wav", "true"}, {"generated.wav", "generated"}};
+
+bool has_sounds(const RunData& run) {
   std::error_code ignored;
-  if (!std::filesystem::is_regular_file(excerpt, ignored) || !std::filesystem::is_regular_file(generated, ignored))
-    return {};
+  return std::ranges::all_of(sounds, [&](const auto& sound) {
+    return std::filesystem::is_regular_file(run.path / "outcome" / sound.first, ignored);
+  });
+}
+
+/// Nothing when the files cannot be read; says why.
+std::vector<Figure> waveform(const Group& group, const RunData& run, std::size_t number) {
   Figure figure{
-      fmt::format("waveform_{}", number), "Generated waveform: " + label, "", "", {"time", "ms"}, {"amplitude"}};
-  for (const auto& [path, name] : {std::pair(excerpt, "true"), std::pair(generated, "generated")}) {
+      fmt::format("waveform_{}", number), "Generated waveform: " + group.label, "", "", {"time", "ms"}, {"amplitude"}};
+  for (const auto& [file, name] : sounds) {
+    const std::filesystem::path path = run.path / "outcome" / file;
     figure.series.push_back(series_of(path, {name, int(figure.series.size())}));
     if (figure.series.back().y.empty()) {
       say("stiefel: {} is not a complete sound file of one channel; the report omits it\n", printable(path.string()));
@@ -43,9 +51,9 @@ std::vector<Figure> waveform(const RunData& run, const std::string& label, std::
     }
   }
   const std::vector<double>& nmse = run.column("/final/test_nmse");
-  figure.caption = fmt::format("Seed {}{}.", value_of(run, "seed"),
-                               nmse.empty() ? "" : fmt::format("; normalised mean square error {:.3g}", nmse.back()));
-  figure.description = "The generated waveform over the true one, amplitudes over time, of " + label + ".";
+  figure.caption = seed_caption(group, run);
+  if (!nmse.empty()) figure.caption += fmt::format(" Normalized mean square error: {:.3g}.", nmse.back());
+  figure.description = "The generated waveform over the true one, amplitudes over time, of " + group.label + ".";
   return {figure};
 }
 
@@ -53,13 +61,11 @@ std::vector<Figure> waveform(const RunData& run, const std::string& label, std::
 
 std::vector<Figure> outcome_figures(const Study& study) {
   std::vector<Figure> figures;
-  for (const Group& group : study.shown())
-    for (const RunData& run : group.runs) {
-      std::vector<Figure> made = waveform(run, group.label, figures.size() + 1);
-      if (made.empty()) continue;
-      figures.push_back(std::move(made.front()));
-      break;
-    }
+  const auto runs = runs_of_one_seed(study, has_sounds);
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (!runs[i]) continue;
+    for (Figure& made : waveform(study.shown()[i], *runs[i], figures.size() + 1)) figures.push_back(std::move(made));
+  }
   return figures;
 }
 

@@ -46,6 +46,22 @@ std::string panel(const std::string& id, const std::string& title, const std::st
   return fmt::format("<section id=\"{}\"><h2>{}</h2><div class=\"panel\">{}</div></section>\n", id, title, content);
 }
 
+/// The colours of the groups; figures of the page need not repeat them.
+std::string legend(const Study& study) {
+  std::string entries;
+  for (std::size_t i = 0; i < study.shown().size(); ++i)
+    entries += fmt::format("<li>{}{}</li>", swatch(i), escape(study.shown()[i].label));
+  return "<ul class=\"groups\" aria-label=\"Colors of the groups\">" + entries + "</ul>\n";
+}
+
+Figure without_groups_in_legend(Figure figure, const Study& study) {
+  for (Series& series : figure.series)
+    if (const auto at = std::size_t(series.colour);
+        at < study.shown().size() && series.label == study.shown()[at].label)
+      series.in_legend = false;
+  return figure;
+}
+
 }  // namespace
 
 std::string figure_html(const Figure& figure) {
@@ -84,9 +100,10 @@ std::string document(const std::string& whole_title, const std::string& lead, co
 std::string page(const Study& study, const std::vector<Section>& sections, const std::string& title) {
   const std::string further = fmt::format("<p class=\"note\">{}</p>{}", escape(origin(study)), navigation(sections));
   std::string html = panel("summary", "Summary", summary_table(study));
+  if (!sections.empty()) html += legend(study);
   for (const Section& section : sections) {
     html += fmt::format("<section id=\"{}\"><h2>{}</h2>\n<div class=\"figures\">\n", section.id, section.title);
-    for (const Figure& figure : section.figures) html += figure_html(figure);
+    for (const Figure& figure : section.figures) html += figure_html(without_groups_in_legend(figure, study));
     html += "</div></section>\n";
   }
   html += panel("configuration", "Configuration", configuration_tables(study));

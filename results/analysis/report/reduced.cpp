@@ -8,7 +8,9 @@
 namespace stiefel::report {
 namespace {
 
-bool is_line(const Series& series) { return series.form == Form::line || series.form == Form::thin_line; }
+bool is_line(const Series& series) {
+  return series.form == Form::line || series.form == Form::thin_line || series.form == Form::run_line;
+}
 
 /// Where a value of a stretch is that comes before all others; its first when none is a number.
 template <typename Before>

@@ -1,10 +1,24 @@
 #include "results/analysis/report/spread.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
 
 namespace stiefel::report {
+namespace {
+
+/// More points than this are drawn as a line.
+constexpr std::size_t most_points = 40;
+
+std::vector<Curve> curves_of(const Group& group, const std::string& x, const std::string& y) {
+  std::vector<Curve> curves;
+  for (const RunData& run : group.runs) curves.push_back({rows_of(run, x), rows_of(run, y), {}, {}});
+  return curves;
+}
+
+}  // namespace
 
 double quantile(std::vector<double> values, double share) {
   std::erase_if(values, [](double value) { return std::isnan(value); });
@@ -29,22 +43,22 @@ Curve over_seeds(std::span<const Curve> curves) {
   for (const Curve& curve : curves)
     for (std::size_t i = 0; i < std::min(curve.x.size(), curve.median.size()); ++i)
       if (std::isfinite(curve.x[i]) && !std::isnan(curve.median[i])) at[curve.x[i]].push_back(curve.median[i]);
-  const bool several = std::any_of(at.begin(), at.end(), [](const auto& place) { return place.second.size() > 1; });
+  const bool enough =
+      std::any_of(at.begin(), at.end(), [](const auto& place) { return place.second.size() >= least_for_quartiles; });
   Curve curve;
   for (const auto& [x, values] : at) {
     curve.x.push_back(x);
     curve.median.push_back(quantile(values, 0.5));
-    if (!several) continue;
-    curve.low.push_back(quantile(values, 0.25));
-    curve.high.push_back(quantile(values, 0.75));
+    if (!enough) continue;
+    const bool here = values.size() >= least_for_quartiles;
+    curve.low.push_back(here ? quantile(values, 0.25) : std::nan(""));
+    curve.high.push_back(here ? quantile(values, 0.75) : std::nan(""));
   }
   return curve;
 }
 
 Curve over_seeds(const Group& group, const std::string& x, const std::string& y) {
-  std::vector<Curve> curves;
-  for (const RunData& run : group.runs) curves.push_back({rows_of(run, x), rows_of(run, y), {}, {}});
-  return over_seeds(curves);
+  return over_seeds(curves_of(group, x, y));
 }
 
 std::vector<double> values_of(const Group& group, const Metric& metric) {
@@ -60,6 +74,36 @@ Series series_of(const std::string& label, int colour, Curve curve) {
   series.x = std::move(curve.x), series.y = std::move(curve.median);
   series.low = std::move(curve.low), series.high = std::move(curve.high);
   return series;
+}
+
+void add_runs(Figure& figure, const std::string& label, int colour, const std::vector<Curve>& runs) {
+  Curve middle = over_seeds(runs);
+  if (middle.x.empty()) return;
+  const auto has_values = [](const Curve& run) { return !run.x.empty() && !run.median.empty(); };
+  if (middle.low.empty() && std::count_if(runs.begin(), runs.end(), has_values) > 1)
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      Series one = series_of(fmt::format("{}, run {}", label, i + 1), colour, over_seeds({&runs[i], 1}));
+      one.form = one.x.size() > most_points ? Form::run_line : Form::run_points;
+      one.in_legend = false;
+      if (!one.x.empty()) figure.series.push_back(std::move(one));
+    }
+  figure.series.push_back(series_of(label, colour, std::move(middle)));
+}
+
+void add_runs(Figure& figure, const Group& group, int colour, const std::string& x, const std::string& y) {
+  add_runs(figure, group.label, colour, curves_of(group, x, y));
+}
+
+std::string spread_caption(const Figure& figure) {
+  const auto any = [&](auto&& is) { return std::any_of(figure.series.begin(), figure.series.end(), is); };
+  const bool band = any([](const Series&series) { return !series.low.empty(); }),
+             points = any([](const Series&s) { return s.form == Form::points || s.form == Form::run_points; }),
+             lines = any([](const Series&series) { return series.form == Form::run_line; });
+  if (!band && !points && !lines) return "";
+  const std::string several = fmt::format(", of {} runs or more", least_for_quartiles);
+  return fmt::format("Line: median over seeds{}{}{}.", points ? "; points: each run" : "",
+                     lines ? "; thin lines: each run" : "",
+                     band ? "; band: 25 to 75 %" + (points || lines ? several : "") : "");
 }
 
 }  // namespace stiefel::report

@@ -12,8 +12,11 @@ namespace stiefel::report {
 /// At a position between the sorted values, as numpy's; NaN are skipped; the result is NaN if nothing is left.
 double quantile(std::vector<double> values, double share);
 
+/// Of fewer values quartiles say little: figures show each value.
+constexpr std::size_t least_for_quartiles = 5;
+
 struct Curve {
-  std::vector<double> x, median, low, high;  ///< 25 and 75 %; without bounds where no x has several values
+  std::vector<double> x, median, low, high;  ///< 25 and 75 %: NaN where there are too few values, or empty
 };
 
 /// The first value of each row of a dataset; empty when the run has none.
@@ -26,5 +29,10 @@ std::vector<double> values_of(const Group& group, const Metric& metric);
 
 /// A line with its band.
 Series series_of(const std::string& label, int colour, Curve curve);
+/// The median of runs with its band, or below it each run when there are too few for quartiles.
+void add_runs(Figure& figure, const std::string& label, int colour, const std::vector<Curve>& runs);
+void add_runs(Figure& figure, const Group& group, int colour, const std::string& x, const std::string& y);
+/// What lines, bands and points of runs are; empty when there are only lines.
+std::string spread_caption(const Figure& figure);
 
 }  // namespace stiefel::report

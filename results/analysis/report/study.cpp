@@ -23,14 +23,6 @@ std::string readable(std::string name) {
   return shortened(name, longest_title);
 }
 
-/// All that is the same in runs that differ by their seed alone.
-std::string configuration_without_seed(const RunData& run) {
-  std::string text;
-  for (const auto& [name, value] : run.configuration)
-    if (name != "seed" && name != "threads") text += name + "=" + value + "\n";
-  return text;
-}
-
 [[noreturn]] void refuse_metric(const std::string& name, const std::set<std::string>& known) {
   throw Error(fmt::format("no run has a {}{}", name, suggestion(name, {known.begin(), known.end()})));
 }
@@ -139,9 +131,7 @@ RunRequest report_request() {
 
 void StudyBuilder::take(RunData&& run) {
   if (!run.unreadable.empty()) return unreadable_.push_back(std::move(run));
-  const bool first =
-      run.column("/gradient/snapshot").size() > 1 && whole_.insert(configuration_without_seed(run)).second;
-  thin(run, first);
+  thin(run);
   runs_.push_back(std::move(run));
 }
 

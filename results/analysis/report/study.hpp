@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -36,6 +35,7 @@ struct Study {
   std::vector<std::string> keys;  ///< keys of the configuration that distinguish the groups
   std::vector<RunData> unreadable;
   Metric metric;
+  std::string seed;  ///< of figures that show one run of a group; empty: one that as many groups as possible have
 
   std::vector<const RunData*> runs() const;
   /// The groups that figures show.
@@ -61,7 +61,6 @@ class StudyBuilder {
   std::string metric_;
   std::vector<std::string> keys_;
   std::vector<RunData> runs_, unreadable_;
-  std::set<std::string> whole_;  ///< configurations of which one run's gradients are kept whole
 };
 
 /// The value of a key as it is shown; "–" when a configuration has none.

@@ -102,9 +102,10 @@ std::string draw_heat(const HeatMap& heat, const Placement& place, std::size_t e
   for (const Tick& tick : ticks(scale, 6))
     drawn += text(x + 16, place.top + place.height - scale.at(tick.value) + 4, "start", tick.text);
   drawn += "</g>";
-  return drawn + text(0, 0, "middle", shortened(title_of(heat.scale), longest_y_label),
-                      fmt::format(" class=\"label scale\" transform=\"translate({:.1f} {:.1f}) rotate(90)\"",
-                                  figure_width - 16, place.top + place.height / 2));
+  const std::string title = heat.scale.units == "1" ? heat.scale.label + " (dimensionless)" : title_of(heat.scale);
+  return drawn + text(0, 0, "middle", shortened(title, longest_y_label),
+                      fmt::format(" class=\"label scale\" transform=\"translate({:.1f} {:.1f}) rotate(-90)\"",
+                                  figure_width - 8, place.top + place.height / 2));
 }
 
 std::string draw_guides(const Figure& figure, const Placement& place) {
@@ -169,6 +170,21 @@ std::string csv_of(const Figure& figure, const HeatMap& heat) {
   return lines;
 }
 
+const char* class_of(Form form) {
+  switch (form) {
+    case Form::line:
+      return "line";
+    case Form::thin_line:
+      return "thin line";
+    case Form::run_line:
+      return "line run";
+    case Form::run_points:
+      return "points run";
+    default:
+      return "points";
+  }
+}
+
 }  // namespace
 
 std::string draw(const Figure& figure) { return draw(figure, ""); }
@@ -205,8 +221,7 @@ std::string classes_of(const Figure& figure) {
   for (const Series& series : figure.series) {
     if (series.y.empty()) continue;
     some |= series.form == Form::line;
-    const char* form = series.form == Form::line ? "line" : series.form == Form::thin_line ? "thin line" : "points";
-    classes.push_back(fmt::format("{} {}", form, colour_class(series.colour)));
+    classes.push_back(fmt::format("{} {}", class_of(series.form), colour_class(series.colour)));
   }
   for (std::size_t i = 0; i < figure.guides.size(); ++i) classes.push_back("thin line guide");
   return some && !figure.unit_circle && figure.y.names.empty() ? fmt::format("{}", fmt::join(classes, ",")) : "";

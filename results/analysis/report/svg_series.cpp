@@ -89,17 +89,20 @@ std::string bars(const Series& series, const Placement& place) {
 }
 
 std::string box(const Series& series, const Placement& place) {
-  double x[5];
-  for (std::size_t i = 0; i < 5; ++i) x[i] = place.x.at(series.x[i]);
+  std::vector<double> x;
+  for (const double value : series.x) x.push_back(place.x.at(value));
   const double y = place.height - place.y.at(series.y[0]), top = y - 8, bottom = y + 8;
-  if (!std::isfinite(x[0] + x[4])) return "";
-  std::string colour = colour_class(series.colour);
+  if (!std::isfinite(x.front() + x.back())) return "";
+  const std::string colour = colour_class(series.colour);
+  const std::string median =
+      fmt::format("<path class=\"median {}\" d=\"M{:.1f} {:.1f}V{:.1f}\"/>", colour, x[x.size() / 2], top, bottom);
+  if (x.size() == 1) return median;
   return fmt::format("<path class=\"box {}\" d=\"{}\"/>", colour, rectangle(x[1], x[3], top, bottom)) +
          fmt::format(
              "<path class=\"line {}\" d=\"M{:.1f} {:.1f}H{:.1f}M{:.1f} {:.1f}H{:.1f}M{:.1f} {:.1f}v8M{:.1f} "
              "{:.1f}v8\"/>",
              colour, x[0], y, x[1], x[3], y, x[4], x[0], y - 4, x[4], y - 4) +
-         fmt::format("<path class=\"median {}\" d=\"M{:.1f} {:.1f}V{:.1f}\"/>", colour, x[2], top, bottom);
+         median;
 }
 
 std::string path(const char* kind, int colour, const std::string& d) {
@@ -125,6 +128,10 @@ std::string draw_series(const Series& series, const Placement& place) {
       const std::string d = points(series, place);
       return path("points", series.colour, d) + path("points hole", series.colour, d);
     }
+    case Form::run_points:
+      return path("points run", series.colour, points(series, place));
+    case Form::run_line:
+      return path("line run", series.colour, lines(series, place));
     case Form::bars:
       return path("bars", series.colour, bars(series, place));
     case Form::box:

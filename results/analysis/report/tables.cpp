@@ -16,7 +16,7 @@
 namespace stiefel::report {
 namespace {
 
-constexpr std::size_t most_rows = 24, most_values = 6;
+constexpr std::size_t most_rows = 24, most_values = 6, most_tests = 4;
 
 struct Table {
   std::string caption;
@@ -25,13 +25,6 @@ struct Table {
   std::vector<std::vector<std::string>> rows = {};  ///< texts, not markup
   bool swatches = false;                            ///< rows begin with the colours of figures, as far as these go
 };
-
-std::string swatch(std::size_t row) {
-  if (row >= colours) return "";
-  return fmt::format(
-      "<svg class=\"swatch\" viewBox=\"0 0 18 10\" aria-hidden=\"true\"><path class=\"{}\" d=\"M0 5H18\"/></svg>",
-      colour_class(int(row)));
-}
 
 std::string markup(const Table& table) {
   std::string html = "<div class=\"scroll\" tabindex=\"0\"><table>";
@@ -112,7 +105,35 @@ std::string provenance_of(const Study& study, const std::string& name) {
   return agreed(values);
 }
 
+double baseline_of(const Group& group) { return group.runs.front().header.baseline; }
+
+/// What the runs measured on their test sets, besides the metric of the study.
+std::vector<Metric> test_metrics(const Study& study) {
+  std::vector<Metric> metrics;
+  const auto known = [&](const std::string& name) {
+    return name == study.metric.name ||
+           std::any_of(metrics.begin(), metrics.end(), [&](const Metric& metric) { return metric.name == name; });
+  };
+  const std::string before = "/final/";
+  for (const RunData* run : study.runs())
+    for (const RunDataset& dataset : run->datasets) {
+      if (!dataset.path.starts_with(before + "test_") || dataset.is_text || metrics.size() == most_tests) continue;
+      const std::string name = dataset.path.substr(before.size());
+      std::string label = name;
+      std::replace(label.begin(), label.end(), '_', ' ');
+      if (!known(name)) metrics.push_back({name, label});
+    }
+  return metrics;
+}
+
 }  // namespace
+
+std::string swatch(std::size_t group) {
+  if (group >= colours) return "";
+  return fmt::format(
+      "<svg class=\"swatch\" viewBox=\"0 0 18 10\" aria-hidden=\"true\"><path class=\"line {}\" d=\"M0 5H18\"/></svg>",
+      colour_class(int(group)));
+}
 
 std::string plain_table(const std::vector<std::string>& titles, const std::vector<bool>& numeric,
                         const std::vector<std::vector<std::string>>& rows) {
@@ -142,11 +163,23 @@ std::string origin(const Study& study) {
 
 std::string summary_table(const Study& study) {
   const std::string label = study.metric.label;
-  Table table{fmt::format("{} at the best evaluation of each finished run.", capitalised(label)),
-              {"group", "runs", label + ", median", "25 to 75 %", "best"},
-              {false, false, true, true, true}};
-  if (study.metric.is_path())
-    table.caption = fmt::format("{}: the last value of each finished run.", capitalised(label));
+  const std::vector<Metric> tests = test_metrics(study);
+  const auto has_baseline = [](const Group& group) { return std::isfinite(baseline_of(group)); };
+  const bool baseline = std::any_of(study.groups.begin(), study.groups.end(), has_baseline);
+  const bool quartiles = std::any_of(study.groups.begin(), study.groups.end(), [&](const Group& group) {
+    return values_of(group, study.metric).size() >= least_for_quartiles;
+  });
+  Table table{fmt::format("Medians over the finished runs; {}: {}.", label,
+                          study.metric.is_path() ? "the last value" : "at the best evaluation"),
+              {"group", "runs", label},
+              {false, false}};
+  if (quartiles) table.titles.push_back("25 to 75 %");
+  table.titles.push_back("best");
+  for (const Metric& test : tests) table.titles.push_back(test.label);
+  if (baseline) {
+    table.titles.push_back("baseline loss");
+    table.caption += " Baseline: the loss of a predictor without memory.";
+  }
   table.titles.insert(table.titles.end(), {"parameters", "steps", "wall time"});
   table.numeric.resize(table.titles.size(), true);
   table.swatches = true;
@@ -157,12 +190,17 @@ std::string summary_table(const Study& study) {
     for (const RunData& run : group.runs)
       runs.push_back(&run), steps.push_back(double(run.committed_step)), seconds.push_back(wall_seconds(run));
     const std::int64_t parameters = group.runs.front().header.parameters;
-    table.rows.push_back(
-        {group.label, states_text(runs), number_text(quantile(values, 0.5)),
-         values.size() < 2 ? "–" : number_text(quantile(values, 0.25)) + " to " + number_text(quantile(values, 0.75)),
-         number_text(quantile(values, study.metric.better == Better::higher ? 1 : 0)),
-         parameters ? std::to_string(parameters) : "–", number_text(quantile(steps, 0.5), 8),
-         duration(quantile(seconds, 0.5))});
+    std::vector<std::string> row{group.label, states_text(runs), number_text(quantile(values, 0.5))};
+    if (quartiles)
+      row.push_back(values.size() < least_for_quartiles
+                        ? "–"
+                        : number_text(quantile(values, 0.25)) + " to " + number_text(quantile(values, 0.75)));
+    row.push_back(number_text(quantile(values, study.metric.better == Better::higher ? 1 : 0)));
+    for (const Metric& test : tests) row.push_back(number_text(quantile(values_of(group, test), 0.5)));
+    if (baseline) row.push_back(number_text(baseline_of(group)));
+    row.insert(row.end(), {parameters ? std::to_string(parameters) : "–", number_text(quantile(steps, 0.5), 8),
+                           duration(quantile(seconds, 0.5))});
+    table.rows.push_back(std::move(row));
   }
   return in_parts(std::move(table), "groups");
 }

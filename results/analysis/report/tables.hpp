@@ -8,6 +8,8 @@
 
 namespace stiefel::report {
 
+/// The colour of a group in figures; empty beyond those that are shown.
+std::string swatch(std::size_t group);
 /// A row for each group, with the colour it has in figures.
 std::string summary_table(const Study& study);
 /// Keys that differ between groups; those that do not, below.

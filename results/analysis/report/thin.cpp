@@ -1,6 +1,11 @@
 #include "results/analysis/report/thin.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <set>
+#include <span>
+
+#include "results/analysis/report/spread.hpp"
 
 namespace stiefel::report {
 namespace {
@@ -14,13 +19,42 @@ void keep_rows(RunDataset& dataset, const std::set<std::size_t>& rows) {
   dataset.shape[0] = rows.size();
 }
 
+std::size_t nearest(const std::vector<double>& sorted, double value) {
+  const auto above = std::lower_bound(sorted.begin(), sorted.end(), value);
+  if (above == sorted.begin()) return 0;
+  if (above == sorted.end() || value - above[-1] <= *above - value) return std::size_t(above - sorted.begin()) - 1;
+  return std::size_t(above - sorted.begin());
+}
+
+/// Of each cell the value that is nearest to its centre.
+void add_gradient_map(RunData& run) {
+  const RunDataset* norms = run.find("/gradient/hidden_grad_norm");
+  const std::vector<double> snapshots = rows_of(run, "/gradient/snapshot");
+  const std::size_t count = snapshots.size();
+  if (!norms || count < 2 || norms->shape.size() != 2 || norms->shape[0] != count) return;
+  const std::size_t steps = norms->shape[1];
+  const std::span<const double> last = std::span(norms->values).last(steps);
+  if (std::none_of(last.begin(), last.end(), [](double value) { return std::isfinite(value); })) return;
+  RunDataset map;
+  map.path = gradient_map;
+  map.shape = {std::min(steps, heat_rows), std::min(count, heat_columns)};
+  map.units = norms->units;
+  for (std::size_t row = 0; row < map.shape[0]; ++row)
+    for (std::size_t column = 0; column < map.shape[1]; ++column) {
+      const double share = (double(column) + 0.5) / double(map.shape[1]);
+      const std::size_t snapshot = nearest(snapshots, std::lerp(snapshots.front(), snapshots.back(), share));
+      map.values.push_back(norms->values[snapshot * steps + (2 * row + 1) * steps / (2 * map.shape[0])]);
+    }
+  run.datasets.push_back(std::move(map));
+}
+
 bool has_rows(const RunDataset* dataset, std::size_t axes) {
   return dataset && dataset->shape.size() >= axes && dataset->shape[0] > 0;
 }
 
 }  // namespace
 
-void thin(RunData& run, bool keep_gradients) {
+void thin(RunData& run) {
   std::erase_if(run.datasets, [](const RunDataset& dataset) {
     return dataset.path.ends_with("/singular_values") || dataset.path.ends_with("/eigenvalue_phase") ||
            dataset.path.ends_with("/eigenvalue_modulus");
@@ -30,13 +64,11 @@ void thin(RunData& run, bool keep_gradients) {
   const RunDataset* snapshots = run.find("/gradient/snapshot");
   if (!has_rows(snapshots, 1)) return;
   const std::size_t count = snapshots->shape[0];
-  std::set<std::size_t> rows{0, count - 1};
-  for (std::size_t i = 1; keep_gradients && i < std::min(count, heat_columns); ++i)
-    rows.insert(i * (count - 1) / (std::min(count, heat_columns) - 1));
+  add_gradient_map(run);
   for (RunDataset& dataset : run.datasets)
-    if (dataset.path.starts_with("/gradient/") && dataset.path != "/gradient/t" && has_rows(&dataset, 1) &&
-        dataset.shape[0] == count)
-      keep_rows(dataset, rows);
+    if (dataset.path.starts_with("/gradient/") && dataset.path != "/gradient/t" && dataset.path != gradient_map &&
+        has_rows(&dataset, 1) && dataset.shape[0] == count)
+      keep_rows(dataset, {0, count - 1});
 }
 
 }  // namespace stiefel::report

@@ -8,8 +8,11 @@ namespace stiefel::report {
 
 constexpr std::size_t heat_columns = 100, heat_rows = 80;
 
-/// Of tables with many numbers a row, the first and the last row stay. With `keep_gradients`, those of
-/// /gradient/hidden_grad_norm that are nearest to heat_columns evenly spaced ones stay too.
-void thin(RunData& run, bool keep_gradients);
+/// Values of /gradient/hidden_grad_norm for a heat map, a row for each time step and a column for each snapshot. Runs
+/// with one snapshot have none.
+constexpr const char* gradient_map = "/gradient/map";
+
+/// Of tables with many numbers a row, the first and the last row stay. Adds gradient_map.
+void thin(RunData& run);
 
 }  // namespace stiefel::report
