@@ -244,7 +244,7 @@ TEST_CASE("an invalid index is refused with a remedy") {
   CHECK(refusal(index(entry(whole) + "," + entry(whole))).find("do not increase") != std::string::npos);
   CHECK(refusal("{\"format_version\": 1, \"checkpoints\": {}}").find("not a list") != std::string::npos);
   CHECK(refusal("{\"format_version\": 2, \"checkpoints\": []}").find("is damaged") != std::string::npos);
-  for (const char* name : {"../x.h5", "/etc/passwd", "step_00000001.h5", "config.yaml", ""})
+  for (const char* name : {"../x.h5", "/etc/passwd", "step_00000001.h5", "log.txt", ""})
     CHECK(refusal("{\"format_version\": 2, \"checkpoints\": [], \"files\": [" + entry(name) + "]}")
               .find("not a network") != std::string::npos);
   CHECK(refusal(std::string(100000, '[')).find("index.json") != std::string::npos);

@@ -294,6 +294,7 @@ void demand_whole(const fs::path& run, const std::string& file) {
   while (true) {
     const std::vector<ListedFile> entries = read_checkpoint_index(run).entries_of(file);
     if (entries.empty()) {
+      if (file == "config.yaml") return;  // of a run without sums, whose networks are warned about
       static std::once_flag said;
       std::call_once(said, [&] {
         say("{} has no checksum: it was written by an earlier stiefel, and damage may stay unseen\n", path.string());
