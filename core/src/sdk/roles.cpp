@@ -49,10 +49,10 @@ void detail::scratch_used_up(Index rows, Index cols, Index left) {
 }
 
 void detail::no_block(Index block, Index count) {
-  throw Error(fmt::format("block {} is asked for where there are {}; correct the index or blocks(){}", block, count,
-                          count == 0 ? ", and ask for count() first: there is no gradient of parameters at every call"
-                                     : ""),
-              Exit::plugin);
+  throw Error(
+      fmt::format("block {} is asked for where there are {}; correct the index or blocks(){}", block, count,
+                  count == 0 ? ", and ask for count() first: there is no gradient of parameters at every call" : ""),
+      Exit::plugin);
 }
 
 void detail::block_too_small(Index rows, Index cols, Index size) {
