@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include "base/file_name.hpp"
 #include "config/load.hpp"
@@ -97,6 +98,12 @@ TEST_CASE("the resolved text reads back to itself, and names the run") {
   CHECK(load("scalar: float32\n" + valid).hash == load(valid).hash);
   CHECK(load(valid, {"threads=2", "train.recompute=always"}).hash == load(valid).hash);
   CHECK(load(valid, {"seed=2"}).hash != load(valid).hash);
+  for (const auto& [key, fallback, other] : {std::array{"train.accumulate", "1", "2"},
+                                             {"train.average", "0", "0.9"},
+                                             {"optimizer.schedule.warmup", "0", "5"}}) {
+    CHECK(load(valid, {fmt::format("{}={}", key, fallback)}).hash == load(valid).hash);
+    CHECK(load(valid, {fmt::format("{}={}", key, other)}).hash != load(valid).hash);
+  }
 
   const std::string many =
       load(valid, {"optimizer=[{blocks: \"a*\", plugin: sgd}, frozen]", "name=\"yes\""}).resolved_yaml;

@@ -326,6 +326,8 @@ void check_resumed(const LoadedExperiment& loaded) {
 TEST_CASE("a stopped run resumes with the same bits") {
   check_resumed(load());
   check_resumed(load({"scalar=float64", "train.weight_noise=0.01", "train.patience=2"}));
+  check_resumed(load({"train.average=0.9", "train.accumulate=3", "train.batch=4",
+                      "optimizer.schedule={kind: cosine, warmup: 7, final: 0.1}"}));
   check_resumed(load(
       {"optimizer.schedule.kind=plateau", "optimizer.plugin=rmsprop", "train.evaluate_every=3", "checkpoint.every=4"}));
 }
@@ -388,17 +390,21 @@ TEST_CASE("an allowed change stays when the run is resumed again") {
 }
 
 TEST_CASE("a signal during the final test saves the last step, and another process does the test") {
-  Folder folder;
-  Quiet quiet, stopping;
-  std::atomic<int> signal{0};
-  stopping.raised = &signal;
-  stopping.raised_at = 20;
-  const RunSummary whole = run(load(), folder.path / "whole", quiet),
-                   stopped = run(load(), folder.path / "parts", stopping, &signal);
-  CHECK(stopped.exit_code == 143);
-  CHECK(fs::exists(stopped.directory / "checkpoints/step_00000020.h5"));
-  CHECK(go_on(load(), stopped.directory, quiet).state == "finished");
-  CHECK(fingerprint(stopped.directory) == fingerprint(whole.directory));
+  for (const char* average : {"train.average=0", "train.average=0.9"}) {
+    CAPTURE(average);
+    Folder folder;
+    Quiet quiet, stopping;
+    std::atomic<int> signal{0};
+    stopping.raised = &signal;
+    stopping.raised_at = 20;
+    const LoadedExperiment loaded = load({average});
+    const RunSummary whole = run(loaded, folder.path / "whole", quiet),
+                     stopped = run(loaded, folder.path / "parts", stopping, &signal);
+    CHECK(stopped.exit_code == 143);
+    CHECK(fs::exists(stopped.directory / "checkpoints/step_00000020.h5"));
+    CHECK(go_on(loaded, stopped.directory, quiet).state == "finished");
+    CHECK(fingerprint(stopped.directory) == fingerprint(whole.directory));
+  }
 }
 
 TEST_CASE("without the results that a checkpoint belongs to a run does not go on, and its log says so") {
@@ -530,7 +536,7 @@ TEST_CASE("the state of a network: parameters and what maps keep beyond them, in
 }
 
 TEST_CASE("schedules") {
-  Schedule constant({"constant", 0.5, 10, 0}), step({"step", 0.5, 10, 0}), plateau({"plateau", 0.3, 1, 1});
+  Schedule constant({"constant", 0.5, 10, 0}, 50), step({"step", 0.5, 10, 0}, 50), plateau({"plateau", 0.3, 1, 1}, 50);
   CHECK(constant.factor(1000) == 1);
   CHECK(step.factor(10) == 1);
   CHECK(step.factor(11) == 0.5);
@@ -542,6 +548,48 @@ TEST_CASE("schedules") {
   plateau.evaluated(true);
   plateau.evaluated(false);
   CHECK(plateau.factor(1) == doctest::Approx(0.3));
+}
+
+TEST_CASE("schedules by their formulas: exponential, cosine, one cycle") {
+  const Schedule exponential({.kind = "exponential", .factor = 0.25, .every = 10}, 100);
+  CHECK(exponential.factor(1) == 1);
+  CHECK(exponential.factor(6) == doctest::Approx(0.5).epsilon(1e-15));
+  CHECK(exponential.factor(11) == 0.25);
+  CHECK(exponential.factor(26) == doctest::Approx(1.0 / 32).epsilon(1e-15));
+
+  const Schedule cosine({.kind = "cosine", .last_fraction = 0.1}, 12);
+  CHECK(cosine.factor(1) == 1);
+  CHECK(cosine.factor(4) == doctest::Approx(0.1 + 0.9 * (1 + std::sqrt(0.5)) / 2).epsilon(1e-15));
+  CHECK(cosine.factor(5) == doctest::Approx(0.1 + 0.9 * 0.75).epsilon(1e-15));
+  CHECK(cosine.factor(7) == doctest::Approx(0.55).epsilon(1e-15));
+  CHECK(cosine.factor(9) == doctest::Approx(0.1 + 0.9 * 0.25).epsilon(1e-15));
+  CHECK(cosine.factor(13) == doctest::Approx(0.1).epsilon(1e-15));
+  CHECK(cosine.factor(20) == cosine.factor(13));
+
+  const Schedule cycle({.kind = "one_cycle", .last_fraction = 0.01, .start = 0.2, .rise = 0.4}, 100);
+  const std::vector<std::pair<Index, double>> points = {{1, 0.2},  {21, 0.6},   {41, 1},    {51, 0.8},
+                                                        {81, 0.2}, {91, 0.105}, {101, 0.01}};
+  for (const auto& [at, factor] : points) CHECK(cycle.factor(at) == doctest::Approx(factor).epsilon(1e-14));
+  const Schedule triangle({.kind = "one_cycle", .start = 0.2, .rise = 0.5}, 10);
+  CHECK(triangle.factor(6) == 1);
+  CHECK(triangle.factor(10) == doctest::Approx(0.2 + 0.8 / 5).epsilon(1e-15));
+  CHECK(triangle.factor(11) == 0.2);
+}
+
+TEST_CASE("schedules: a warmup rises linearly to the rate, then every schedule is as without it") {
+  for (const char* kind : {"constant", "step", "exponential", "cosine"}) {
+    CAPTURE(kind);
+    const ScheduleOptions options{.kind = kind, .factor = 0.5, .every = 3, .last_fraction = 0.1};
+    ScheduleOptions warm = options;
+    warm.warmup = 8;
+    const Schedule with(warm, 28), without(options, 20);
+    for (Index k = 1; k <= 8; ++k) CHECK(with.factor(k) == double(k) / 8);
+    for (Index k = 1; k <= 20; ++k) CHECK(with.factor(8 + k) == without.factor(k));
+  }
+  Schedule plateau({.kind = "plateau", .factor = 0.5, .patience = 0, .warmup = 4}, 20);
+  plateau.evaluated(false);
+  CHECK(plateau.factor(2) == 0.25);
+  CHECK(plateau.factor(9) == 0.5);
 }
 
 TEST_CASE("groups: the first match moves a block, frozen blocks stay, a block without a group is an error") {
@@ -803,6 +851,223 @@ TEST_CASE("clipping: elementwise, of the norm, of the message") {
   CHECK(as_vector(b.network->gradient()[bias]).norm() > 10 * as_vector(a.network->gradient()[bias]).norm());
 }
 
+namespace {
+
+/// One batch that holds all sequences.
+template <class S> Batch<S> together(const TaskShape& shape, std::vector<Batch<S>>& parts) {
+  Batch<S> all;
+  all.resize(shape, Index(parts.size()) * parts[0].sequences(), shape.steps);
+  Index c = 0;
+  for (Batch<S>& part : parts)
+    for (Index b = 0; b < part.sequences(); ++b, ++c) {
+      all.length(c) = part.length(b);
+      for (Index t = 0; t < shape.steps; ++t) {
+        if (shape.input == InputKind::dense)
+          std::ranges::copy(part.input(t, b), all.input(t, c).begin());
+        else
+          all.symbol(t, c) = part.symbol(t, b);
+        if (shape.labels)
+          all.label(t, c) = part.label(t, b);
+        else
+          std::ranges::copy(part.target(t, b), all.target(t, c).begin());
+        all.weight(t, c) = part.weight(t, b);
+      }
+    }
+  return all;
+}
+
+std::vector<double> gradient_of(Session<double>& session) {
+  const Blocks<double> blocks = session.network->gradient();
+  return {blocks.data(), blocks.data() + session.network->layout().size()};
+}
+
+void check_close(const std::vector<double>& found, const std::vector<double>& expected) {
+  REQUIRE(found.size() == expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i)
+    CHECK(found[i] == doctest::Approx(expected[i]).epsilon(1e-11).scale(1e-2));
+}
+
+}  // namespace
+
+TEST_CASE("accumulated batches are one batch: gradient, loss, penalty and norms are those of all their sequences") {
+  for (const char* task : {"{plugin: adding, length: 12}", "{plugin: round_text}"}) {
+    CAPTURE(task);
+    const LoadedExperiment loaded = load({}, fmt::format(R"(name: accumulated
+scalar: float64
+task: {}
+model: {{cell: {{plugin: elman, hidden: 6, activation: tanh}}, recurrent: {{plugin: dense, soft_orthogonality: 0.1}}}}
+optimizer: {{plugin: sgd, rate: 1, weight_decay: 0.3, composite: true}}
+train: {{batch: 4, accumulate: 3, steps: 1}}
+)",
+                                                         task));
+    Session<double> session(loaded, registry(), {});
+    std::vector<Batch<double>> batches(3);
+    for (Index i = 0; i < 3; ++i) session.task->fill(Split::train, i, batches[std::size_t(i)]);
+    for (Index b = 0; b < 4; ++b) {
+      batches[0].length(b) -= 3;
+      for (Index t = 0; t < 12; ++t) batches[2].weight(t, b) = 0.25 * double(b);
+    }
+    const PassRequest request{.hidden_norms = true, .gradient_norms = true};
+
+    std::vector<double> mean(std::size_t(session.network->layout().size()));
+    double weight = 0, loss = 0;
+    for (const Batch<double>& batch : batches) {
+      const PassResult part = session.pass(batch, 1, request);
+      weight += part.weight;
+      loss += part.weight * part.loss;
+      for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += part.weight * gradient_of(session)[i];
+    }
+    for (double& x : mean) x /= weight;
+
+    PassResult sum = session.pass(batches[0], 1, request);
+    for (std::size_t i : {1, 2}) sum = session.network->train_more(batches[i], session.workers, request, sum);
+    CHECK(sum.weight == weight);
+    CHECK(sum.loss == doctest::Approx(loss / weight).epsilon(1e-12));
+    check_close(gradient_of(session), mean);
+
+    const PassResult whole = session.pass(together(session.task->shape(), batches), 1, request);
+    CHECK(sum.weight == whole.weight);
+    CHECK(sum.last_weight == whole.last_weight);
+    CHECK(sum.loss == doctest::Approx(whole.loss).epsilon(1e-12));
+    CHECK(sum.penalty == whole.penalty);
+    CHECK(sum.penalty > 0);
+    check_close(mean, gradient_of(session));
+    check_close(sum.hidden_norm, whole.hidden_norm);
+    check_close(sum.gradient_norm, whole.gradient_norm);
+    check_close(sum.last_gradient_norm, whole.last_gradient_norm);
+  }
+}
+
+TEST_CASE("a batch without weight adds nothing to those before it") {
+  const LoadedExperiment loaded = load({"scalar=float64", "train.accumulate=2"});
+  Session<double> session(loaded, registry(), {});
+  std::vector<Batch<double>> batches(2);
+  for (Index i = 0; i < 2; ++i) session.task->fill(Split::train, i, batches[std::size_t(i)]);
+  for (Index b = 0; b < 13; ++b) batches[1].weight(0, b) = 0;
+  const PassResult alone = session.pass(batches[0], 1, {});
+  const std::vector<double> gradient = gradient_of(session);
+  CHECK(session.network->train_more(batches[1], session.workers, {}, alone).loss == alone.loss);
+  CHECK(gradient_of(session) == gradient);
+  const PassResult nothing = session.pass(batches[1], 1, {});
+  CHECK(session.network->train_more(batches[0], session.workers, {}, nothing).loss == alone.loss);
+  check_close(gradient_of(session), gradient);
+}
+
+TEST_CASE("a step takes train.accumulate batches, with the same bits for any number of threads") {
+  const std::vector<std::string> three{"train.batch=4", "train.accumulate=3"};
+  std::vector<std::vector<double>> prints;
+  for (const char* threads : {"threads=1", "threads=2", "threads=8"}) {
+    Folder folder;
+    Quiet quiet;
+    const fs::path run_folder = run(load({three[0], three[1], threads}), folder.path, quiet).directory;
+    prints.push_back(fingerprint(run_folder));
+    CHECK(ResultReader(run_folder / "results.h5").read("/epochs/epoch").values == std::vector<double>{0.3, 0.6});
+  }
+  CHECK(prints[1] == prints[0]);
+  CHECK(prints[2] == prints[0]);
+
+  const LoadedExperiment loaded = load(three);
+  Session<float> session(loaded, registry(), {});
+  Batch<float> batch;
+  for (Index step = 1; step <= 20; ++step) {
+    PassResult pass;
+    for (Index k = 0; k < 3; ++k) {
+      session.task->fill(Split::train, 3 * (step - 1) + k, batch);
+      pass = k == 0 ? session.pass(batch, step, {}) : session.network->train_more(batch, session.workers, {}, pass);
+    }
+    CHECK(pass.loss == prints[0][std::size_t(step - 1)]);
+    session.updater->step(step, *session.network, session.workers);
+  }
+  CHECK(session.total_steps() == 20);
+  const LoadedExperiment epochs =
+      load({"train.accumulate=3", "train.steps=0", "train.epochs=2", "train.evaluate_every=0"});
+  const Session<float> counted(epochs, registry(), {}, Extent::sizes);
+  CHECK(counted.batches(Split::train) == 100);
+  CHECK(counted.total_steps() == 67);
+  CHECK(counted.evaluation_period() == 34);
+}
+
+TEST_CASE("averaged parameters: their mean with decaying weights is evaluated and saved; training does not see it") {
+  const std::vector<std::string> dense{"scalar=float64", "model.recurrent=dense", "record.blocks={}"};
+  const auto averaged = [&](std::vector<std::string> overrides) {
+    overrides.insert(overrides.begin(), dense.begin(), dense.end());
+    return load(overrides);
+  };
+  Folder folder;
+  Quiet quiet;
+  const LoadedExperiment with = averaged({"train.average=0.8"}), without = averaged({});
+  const fs::path directory = run(with, folder.path, quiet).directory,
+                 plain = run(without, folder.path, quiet).directory;
+  const ResultReader results(directory / "results.h5"), plain_results(plain / "results.h5");
+  CHECK(results.read("/steps/loss").values == plain_results.read("/steps/loss").values);
+  CHECK(results.read("/epochs/valid_loss").values != plain_results.read("/epochs/valid_loss").values);
+
+  Session<double> session(with, registry(), {});
+  std::map<Index, std::vector<double>> means;
+  std::vector<double> sum(session.network->values().size());
+  Batch<double> batch;
+  for (Index step = 1; step <= 20; ++step) {
+    session.task->fill(Split::train, step - 1, batch);
+    session.pass(batch, step, {});
+    session.updater->step(step, *session.network, session.workers);
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] = 0.8 * sum[i] + session.network->values()[i];
+    means[step] = sum;
+    for (double& x : means[step]) x *= (1 - 0.8) / (1 - std::pow(0.8, double(step)));
+  }
+  CHECK(means[20] != session.network->values());
+  Session<double> saved(with, registry(), {});
+  for (const char* which : {"best", "last"}) {
+    const Index step = read_network(network_path(directory, which), *saved.network);
+    check_close(saved.network->values(), means.at(step));
+  }
+  Watchdog unwatched(0, [] {});
+  CHECK(saved.evaluate(Split::validation, unwatched, {})[0] == results.read("/epochs/valid_loss").values.back());
+  session.updater->use_average(*session.network);
+  CHECK(session.network->values() == saved.network->values());
+}
+
+TEST_CASE("averaged parameters: blocks on manifolds and maps with a state of their own stay; projections are applied") {
+  struct Case {
+    const char *map, *plugin, *block;
+    bool stays;
+  };
+  for (const Case& c : {Case{"orthogonal_block", "geodesic_cayley", "recurrent.M", true},
+                        Case{"{plugin: lie_exponential, base: moving, rebase_every: 7}", "adam", "recurrent.A", true},
+                        Case{"{plugin: householder, reflections: 4}", "adam", "recurrent.U", false}}) {
+    CAPTURE(c.map);
+    const LoadedExperiment loaded = load({}, fmt::format(R"(name: averaged
+scalar: float64
+task: {{plugin: adding, length: 12}}
+model: {{cell: {{plugin: elman, hidden: 10}}, recurrent: {}}}
+optimizer: [{{blocks: "recurrent.*", plugin: {}, rate: 0.1}}, {{plugin: adam, rate: 0.01}}]
+train: {{batch: 13, steps: 1, average: 0.9}}
+)",
+                                                         c.map, c.plugin));
+    Session<double> session(loaded, registry(), {});
+    Batch<double> batch;
+    for (Index step = 1; step <= 10; ++step) {
+      session.task->fill(Split::train, step - 1, batch);
+      session.pass(batch, step, {});
+      session.updater->step(step, *session.network, session.workers);
+    }
+    const NetworkState<double> trained = session.network->state();
+    session.updater->use_average(*session.network);
+    CHECK(session.network->state().plugins == trained.plugins);
+    const Layout& layout = session.network->layout();
+    for (const char* block : {c.block, "input.weight"}) {
+      const Index i = layout.find(block);
+      const std::span<const double> before = layout.all(trained.values.data())[i], after = session.network->theta()[i];
+      CHECK(std::ranges::equal(before, after) == (c.stays && block == std::string(c.block)));
+    }
+    if (c.stays) continue;
+    const std::vector<double> projected = session.network->values();
+    (*session.network->model().maps)[0].plugin()->after_step(
+        session.network->model().layout.part(session.network->values().data(), session.network->model().map_blocks[0]));
+    for (std::size_t i = 0; i < projected.size(); ++i)
+      CHECK(session.network->values()[i] == doctest::Approx(projected[i]).epsilon(1e-14));
+  }
+}
+
 TEST_CASE("weight noise: the gradient is taken beside the parameters, which are kept") {
   const LoadedExperiment noisy = load({"train.weight_noise=0.05"}), clean = load();
   Session<float> a(noisy, registry(), {}), b(noisy, registry(), {}), c(clean, registry(), {});
@@ -848,6 +1113,20 @@ model: {cell: {plugin: elman, hidden: 6}, recurrent: dense}
           "small:4:51: optimizer.1.blocks: no block is left for \"recurrent.U\"");
   refused(head + "optimizer:\n  - {plugin: sgd, blocks: outside.*}\n" + steps + "}\n",
           "small:5:3: no optimizer moves the block input.weight");
+  const auto scheduled = [](const std::string& schedule) {
+    return "optimizer: {plugin: sgd, schedule: {" + schedule + "}}\n";
+  };
+  refused(head + scheduled("kind: cosine, warmup: 3") + steps + "}\n",
+          "small:4:59: optimizer.schedule.warmup of 3 steps leaves none of the 3 steps of training");
+  refused(head + scheduled("kind: one_cycle, warmup: 2") + steps + "}\n",
+          "small:4:62: optimizer.schedule.warmup: one_cycle already begins with a rise");
+  refused(head + scheduled("kind: step, final: 0.1") + steps + "}\n",
+          "small:4:56: optimizer.schedule.final: a schedule of kind step has no final rate");
+  refused(head + scheduled("kind: one_cycle, final: 0.5") + steps + "}\n",
+          "small:4:61: optimizer.schedule.final: one_cycle ends below the rate at which it starts");
+  refused(single + steps + ", average: 1}\n", "small:5:38: train.average must be at least 0 and below 1, got 1");
+  refused(single + "train: {steps: 9223372036854775807, accumulate: 2}\n",
+          "small:5:16: train.steps = 9223372036854775807 of 2 batches");
   refused(single + "train: {epochs: 9223372036854775807, batch: 4}\n",
           "small:5:17: train.epochs = 9223372036854775807 of 100 batches");
 }

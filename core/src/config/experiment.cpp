@@ -104,10 +104,32 @@ void ModelOptions::check_maps(ConfigSchema& s) const {
 
 void ScheduleOptions::describe(Schema& s) {
   s.shorthand("kind");
-  s.field("kind", kind, "how the rate changes").one_of({"constant", "step", "plateau"});
-  s.field("factor", factor, "factor by which the rate is multiplied").more_than(0).at_most(1);
-  s.field("every", every, "step: number of optimizer steps between changes").at_least(1).units("steps");
+  s.field("kind", kind, "how the rate changes")
+      .one_of({"constant", "step", "exponential", "plateau", "cosine", "one_cycle"});
+  s.field("factor", factor, "step, exponential, plateau: factor by which the rate is multiplied")
+      .more_than(0)
+      .at_most(1);
+  s.field("every", every, "step, exponential: number of optimizer steps in which the rate is multiplied once")
+      .at_least(1)
+      .units("steps");
   s.field("patience", patience, "plateau: number of evaluations without improvement to tolerate").at_least(0);
+  s.field("warmup", warmup, "first steps, in which the rate rises linearly; the schedule begins after them; 0: none")
+      .at_least(0)
+      .units("steps");
+  s.field("final", last_fraction, "cosine, one_cycle: rate at the end of training, as a fraction of the rate")
+      .at_least(0)
+      .at_most(1);
+  s.field("start", start, "one_cycle: rate at the beginning, as a fraction of the rate").more_than(0).at_most(1);
+  s.field("rise", rise,
+          "one_cycle: fraction of the steps in which the rate rises; it falls back in as many, then to `final`")
+      .more_than(0)
+      .at_most(0.5);
+  const bool cycle = kind == "one_cycle";
+  s.check(warmup == 0 || !cycle, "warmup", "one_cycle already begins with a rise; set `warmup: 0`");
+  s.check(last_fraction == 0 || cycle || kind == "cosine", "final",
+          "a schedule of kind " + kind + " has no final rate; choose `kind: cosine` or set `final: 0`");
+  s.check(!cycle || last_fraction <= start, "final",
+          "one_cycle ends below the rate at which it starts; choose at most `start`");
 }
 
 void OptimizerGroup::describe(Schema& s) {
@@ -131,6 +153,10 @@ void ClipOptions::describe(Schema& s) {
 
 void TrainOptions::describe(Schema& s) {
   s.field("batch", batch, "sequences per batch").at_least(1).at_most(1e9);
+  s.field("accumulate", accumulate,
+          "batches of one optimizer step, which takes the mean of their gradients by weight; steps are optimizer steps")
+      .at_least(1)
+      .at_most(1e9);
   s.field("steps", steps, "length of training; set either this or epochs").at_least(0).units("optimizer steps");
   s.field("epochs", epochs, "length of training; set either this or steps")
       .at_least(0)
@@ -143,6 +169,11 @@ void TrainOptions::describe(Schema& s) {
           "largest allowed entry of the gradient that is passed back through time; 0: no limit")
       .at_least(0);
   s.field("weight_noise", weight_noise, "standard deviation of noise added to the weights; 0: none").at_least(0);
+  s.field("average", average,
+          "decay of the moving average of the parameters that is evaluated and saved as the best and the last network; "
+          "0: none")
+      .at_least(0)
+      .less_than(1);
   s.field("patience", patience, "evaluations without improvement before training stops early; 0: never").at_least(0);
   s.field("target", target, "training stops when `select` reaches this value; 0: never").at_least(0);
   s.field("select", select, "quantity that selects the best model: loss or a metric of the task");

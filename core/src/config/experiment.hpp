@@ -88,11 +88,15 @@ struct ModelOptions {
 };
 
 struct ScheduleOptions {  // schedule: constant | {kind: step, factor: 0.5, every: 1000} | {kind: plateau, factor: 0.3,
-                          // patience: 0}
+                          // patience: 0} | {kind: cosine, warmup: 500, final: 0.01}
   std::string kind = "constant";
   double factor = 0.5;
-  Index every = 1000;  // step: optimizer steps
-  Index patience = 0;  // plateau: number of evaluations without improvement to tolerate
+  Index every = 1000;        // step, exponential: optimizer steps
+  Index patience = 0;        // plateau: number of evaluations without improvement to tolerate
+  Index warmup = 0;          // optimizer steps
+  double last_fraction = 0;  // cosine, one_cycle: rate at the end, as a fraction
+  double start = 0.1;        // one_cycle
+  double rise = 0.45;        // one_cycle: fraction of the steps
 
   void describe(Schema& s);
 };
@@ -115,12 +119,14 @@ struct ClipOptions {  // clip: none | {kind: elementwise, bound: 1} | {kind: nor
 };
 struct TrainOptions {
   Index batch = 50;
+  Index accumulate = 1;      // batches of an optimizer step
   Index steps = 0;           // optimizer steps; or
   Index epochs = 0;          // passes over the training split; exactly one of the two
   Index evaluate_every = 0;  // steps; 0: once an epoch
   ClipOptions clip;
   double message_clip = 0;      // elementwise bound of the back-propagated message; 0: none
   double weight_noise = 0;      // standard deviation
+  double average = 0;           // decay of the moving average of the parameters; 0: none
   Index patience = 0;           // early stopping: evaluations without improvement; 0: off
   double target = 0;            // early stopping: value of the quantity below that is good enough; 0: off
   double step_limit = 0;        // s; 0: none

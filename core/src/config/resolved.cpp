@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <set>
 
 namespace stiefel {
@@ -10,6 +12,14 @@ namespace {
 
 /// Keys that change no bit of a result.
 const std::set<std::string> without_effect{"threads", "plugins", "train.recompute", "train.step_limit", "checkpoint"};
+
+/// Keys whose defaults do what runs without them did: only other values enter the ID of a run.
+bool adds_nothing(const Declaration& declaration, const std::string& path) {
+  static constexpr std::array keys = {"train.accumulate", "train.average",   ".schedule.warmup",
+                                      ".schedule.final",  ".schedule.start", ".schedule.rise"};
+  return declaration.value == declaration.fallback &&
+         std::ranges::any_of(keys, [&](const char* key) { return path.ends_with(key); });
+}
 
 void write_section(const ConfigSchema& schema, const std::string& indent, std::string& out, bool all);
 
@@ -39,7 +49,8 @@ void write_nested(const Declaration& declaration, const std::string& indent, std
 
 void write_section(const ConfigSchema& schema, const std::string& indent, std::string& out, bool all) {
   for (const auto& declaration : schema.record().declarations) {
-    if (!all && !affects_results(schema.record().path_of(declaration->key))) continue;
+    const std::string path = schema.record().path_of(declaration->key);
+    if (!all && (!affects_results(path) || adds_nothing(*declaration, path))) continue;
     if (declaration->kind == Declaration::Kind::plugin && declaration->inner.empty()) continue;  // absent
     out += indent + quoted_text(declaration->key) + ":";
     if (declaration->kind == Declaration::Kind::field) {

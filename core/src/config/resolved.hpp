@@ -13,7 +13,7 @@ namespace stiefel {
 std::string resolved_yaml(const ConfigSchema& schema);
 
 /// The same without the keys that change no bit of a result: threads, the places of plugins, train.recompute,
-/// train.step_limit, when checkpoints are made.
+/// train.step_limit, when checkpoints are made; and without some at their defaults.
 std::string result_yaml(const ConfigSchema& schema);
 
 /// Whether a result may depend on the key, a path such as "train.batch"; keys below a key count like that key.

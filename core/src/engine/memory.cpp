@@ -44,7 +44,9 @@ template <class S> double training_bytes(const Model<S>& model, const Experiment
                   scored * double(task.output_size) * (task.labels ? 2 : 3);  // outputs, their gradient, targets
   double sums = double(model.layout.size()) + double(model.input->accumulator());
   for (Index i = 0; i < model.maps->count(); ++i) sums += double((*model.maps)[i].accumulator());
-  const double parameters = 3 * double(model.layout.size());  // with the gradient and those before a step
+  const TrainOptions& train = experiment.train;
+  const double copies = 3 + (train.accumulate > 1 ? 1 : 0) + (train.average > 0 ? 2 : 0);  // gradient, before a step, …
+  const double parameters = copies * double(model.layout.size());
 
   const double numbers = panels * std::ceil(double(slices) / ranks) + sums * double(slices) + parameters;
   const double per_step = double(slices) * sizeof(Index) + (norms ? 6 * sizeof(double) : 0);

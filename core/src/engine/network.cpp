@@ -41,6 +41,13 @@ void square_roots(std::vector<double>& squares) {
   for (double& x : squares) x = std::sqrt(x);
 }
 
+/// The norms of both batches, multiplied by factors, as those of one.
+void join(std::vector<double>& norms, double factor, const std::vector<double>& before, double factor_before) {
+  norms.resize(std::max(norms.size(), before.size()), 0.0);
+  for (std::size_t t = 0; t < norms.size(); ++t)
+    norms[t] = std::hypot(factor * norms[t], t < before.size() ? factor_before * before[t] : 0.0);
+}
+
 }  // namespace
 
 template <class S> Network<S>::Network(const Experiment& experiment, const Registry& registry, const Task<S>& task)
@@ -67,6 +74,13 @@ template <class S> NetworkState<S> Network<S>::state() {
     if (!archive.items().empty()) state.plugins.emplace(name, archive.items());
   });
   return state;
+}
+
+template <class S> bool Network<S>::keeps_state(Index map) {
+  const auto& plugin = (*model_.maps)[map].plugin();
+  MemoryArchive archive;
+  plugin.call("serialise", [&] { plugin->serialise(archive); });
+  return !archive.items().empty();
 }
 
 template <class S> void Network<S>::restore(const NetworkState<S>& state) {
@@ -99,6 +113,7 @@ PassResult Network<S>::run(const Batch<S>& batch, Workers& workers, const PassRe
 
   PassResult result;
   result.weight = weight;
+  result.last_weight = last_weight;
   result.metrics.resize(request.metrics ? task_.metrics().size() : 0);
   for (std::size_t s = 0; s < slices_.size(); ++s) {
     const PassSums& sums = passes_[s]->sums();
@@ -155,6 +170,25 @@ template <class S> PassResult Network<S>::train(const Batch<S>& batch, Workers& 
   PassResult result = run(batch, workers, request);
   Workers::Lent idle(&workers);
   reduce(result);
+  return result;
+}
+
+template <class S> PassResult Network<S>::train_more(const Batch<S>& batch, Workers& workers,
+                                                     const PassRequest& request, const PassResult& before) {
+  gradient_before_ = gradient_;
+  PassResult result = train(batch, workers, request);
+  const double last_weight = result.last_weight;
+  result.weight += before.weight;
+  result.last_weight += before.last_weight;
+  const double share = 1 - before.weight * inverse(result.weight);
+  const auto mean = as_vector(std::span<const S>(gradient_before_));
+  as_vector(std::span<S>(gradient_)) = mean + S(share) * (as_vector(std::span<S>(gradient_)) - mean);
+  result.loss = before.loss + share * (result.loss - before.loss);
+  result.forward_seconds += before.forward_seconds;
+  join(result.hidden_norm, 1, before.hidden_norm, 1);
+  join(result.gradient_norm, share, before.gradient_norm, 1 - share);
+  join(result.last_gradient_norm, last_weight * inverse(result.last_weight), before.last_gradient_norm,
+       before.last_weight * inverse(result.last_weight));
   return result;
 }
 

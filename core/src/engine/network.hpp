@@ -18,6 +18,7 @@ namespace stiefel {
 struct PassResult {
   double loss = 0, penalty = 0;
   double weight = 0;           // total weight of the batch's scored outputs
+  double last_weight = 0;      // that of the last step of each sequence
   double forward_seconds = 0;  // time loop of the slowest slice, without the loss
   std::vector<Ratio> metrics;
   std::vector<double> hidden_norm, gradient_norm, last_gradient_norm;
@@ -42,6 +43,8 @@ template <class S> class STIEFEL_API Network {
   std::vector<S>& values() { return theta_; }
   NetworkState<S> state();
   void restore(const NetworkState<S>& state);
+  /// Whether the map has state beyond its parameters.
+  bool keeps_state(Index map);
   Blocks<S> gradient() { return model_.layout.all(gradient_.data()); }
 
   /// Uses `theta` (the network's own parameters, or noisy copies of them) until the next refresh.
@@ -53,6 +56,9 @@ template <class S> class STIEFEL_API Network {
   /// Composite decay λ of λ‖W‖_F² of each map.
   void set_map_decay(Index map, double decay) { map_decay_[map] = decay; }
   PassResult train(const Batch<S>& batch, Workers& workers, const PassRequest& request);
+  /// The same with one more batch since the last refresh: gradient and result become those of all of them together, a
+  /// mean by weight. `before`: the result without it.
+  PassResult train_more(const Batch<S>& batch, Workers& workers, const PassRequest& request, const PassResult& before);
   /// `outputs`: becomes k × columns scored(t, b), zero beyond the lengths.
   PassResult evaluate(const Batch<S>& batch, Workers& workers, Matrix<S>* outputs = nullptr);
   /// Outputs of a batch that begins in the state in which the last one ended, whatever the initial state of the model
@@ -73,7 +79,7 @@ template <class S> class STIEFEL_API Network {
 
   const Task<S>& task_;
   Model<S> model_;
-  std::vector<S> theta_, gradient_;
+  std::vector<S> theta_, gradient_, gradient_before_;
   std::vector<double> map_decay_;
   std::vector<Slice> slices_;
   std::vector<std::unique_ptr<SlicePass<S>>> passes_;

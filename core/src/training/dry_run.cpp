@@ -61,6 +61,8 @@ template <class S> DryRun dry(const LoadedExperiment& loaded, Registry& registry
   for (int repeat = 0; repeat < 2; ++repeat) {
     const auto start = Clock::now();
     pass = session.pass(batch, 1, {});
+    for (Index more = 1; more < loaded.experiment.train.accumulate; ++more)
+      pass = session.network->train_more(batch, session.workers, {}, pass);
     if (repeat == 1) session.updater->step(1, *session.network, session.workers);
     seconds = std::chrono::duration<double>(Clock::now() - start).count();
   }

@@ -62,14 +62,14 @@ Session<S>::Session(const LoadedExperiment& loaded, Registry& registry, const Ru
   network = std::make_unique<Network<S>>(experiment, registry, *task);
   if (extent != Extent::network) {
     require_memory(loaded, registry, options, *task, network->model());
-    updater = std::make_unique<Updater<S>>(experiment, registry, *network);
+    updater = std::make_unique<Updater<S>>(experiment, registry, *network, total_steps());
     require_recorded_blocks();
     remark_on_batch();
   }
   if (extent == Extent::sizes) return;
   if (options.ranks) network->share(*options.ranks);
-  if (updater) updater->attach(network->layout());
   network->initialise(std::uint64_t(experiment.seed));
+  if (updater) updater->attach(*network);
   network->refresh();
 }
 
@@ -109,15 +109,22 @@ template <class S> void Session<S>::require_selection() const {
 
 template <class S> Index Session<S>::total_steps() const {
   const TrainOptions& train = experiment.train;
-  const Index batches = task->batches(Split::train);
-  if (train.epochs > std::numeric_limits<Index>::max() / batches)
+  const Index batches = task->batches(Split::train), most = std::numeric_limits<Index>::max();
+  if (train.epochs > (most - train.accumulate) / batches)
     throw Error(fmt::format("{}train.epochs = {} of {} batches are more steps than can be counted; give fewer",
                             experiment.place_of("train.epochs"), train.epochs, batches));
-  return train.steps > 0 ? train.steps : train.epochs * batches;
+  if (train.steps > most / train.accumulate)
+    throw Error(fmt::format("{}train.steps = {} of {} batches are more batches than can be counted; give fewer",
+                            experiment.place_of("train.steps"), train.steps, train.accumulate));
+  return train.steps > 0 ? train.steps : steps_of(train.epochs * batches);
 }
 
 template <class S> Index Session<S>::evaluation_period() const {
-  return experiment.train.evaluate_every > 0 ? experiment.train.evaluate_every : task->batches(Split::train);
+  return experiment.train.evaluate_every > 0 ? experiment.train.evaluate_every : steps_of(task->batches(Split::train));
+}
+
+template <class S> Index Session<S>::steps_of(Index batches) const {
+  return (batches + experiment.train.accumulate - 1) / experiment.train.accumulate;
 }
 
 template <class S> void Session<S>::refresh(Index step) {

@@ -22,7 +22,7 @@ template <class S> struct STIEFEL_API Session {
   Session(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options,
           Extent extent = Extent::training);
 
-  Index total_steps() const;
+  Index total_steps() const;  ///< of the optimizer, for train.accumulate batches each
   Index evaluation_period() const;
   Index batches(Split split) const { return task->batches(split); }
   /// The split whose evaluations select the best model.
@@ -52,6 +52,7 @@ template <class S> struct STIEFEL_API Session {
   std::vector<std::string> remarks;  // on settings that are allowed but probably a mistake
 
  private:
+  Index steps_of(Index batches) const;  // the last one may take batches of the next epoch
   void require_selection() const;
   void require_recorded_blocks() const;
   void remark_on_batch();

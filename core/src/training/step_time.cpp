@@ -34,6 +34,8 @@ template <class S> StepParts step_flops(Session<S>& session) {
     flops.backward += map.dense() ? 2 * product * columns + cost.pullback
                                   : (cost.apply_adjoint + cost.accumulate) * columns + cost.finish;
   }
+  const double batches = double(session.experiment.train.accumulate);
+  flops.forward *= batches, flops.backward *= batches;
   return flops;
 }
 
@@ -48,7 +50,10 @@ StepTime measure(const LoadedExperiment& loaded, Registry& registry, const RunOp
     const auto start = Clock::now();
     session.refresh(step + 1);
     const double refreshed = seconds_since(start);
-    const double in_loop = session.network->train(batch, session.workers, {}).forward_seconds;
+    PassResult pass = session.network->train(batch, session.workers, {});
+    for (Index more = 1; more < session.experiment.train.accumulate; ++more)
+      pass = session.network->train_more(batch, session.workers, {}, pass);
+    const double in_loop = pass.forward_seconds;
     const double passed = seconds_since(start);
     session.updater->step(step + 1, *session.network, session.workers);
     const double updated = seconds_since(start);

@@ -61,6 +61,25 @@ StateItems items_of(Counts counts) {
   return archive.items();
 }
 
+/// While this exists, the network has the averaged parameters, if there are any, instead of those that are trained.
+template <class S> class Averaged {
+ public:
+  explicit Averaged(Session<S>& session) : network_(*session.network) {
+    if (!session.updater->averages()) return;
+    trained_ = network_.values();
+    session.updater->use_average(network_);
+  }
+  ~Averaged() {
+    if (!trained_.empty()) network_.values() = std::move(trained_);
+  }
+  Averaged(const Averaged&) = delete;
+  Averaged& operator=(const Averaged&) = delete;
+
+ private:
+  Network<S>& network_;
+  std::vector<S> trained_;
+};
+
 template <class S> class Trainer {
  public:
   /// `from`: a checkpoint to go on from, or null.
@@ -72,7 +91,8 @@ template <class S> class Trainer {
         options_(options),
         observer_(observer),
         recording_(record.recorder(), experiment_, *session.task, *session.network, *session.updater),
-        batches_(*session.task, Split::train, from ? from->step : 0, session.total_steps(), watchdog_),
+        batches_(*session.task, Split::train, from ? from->step * experiment_.train.accumulate : 0,
+                 session.total_steps() * experiment_.train.accumulate, watchdog_),
         steps_(session.total_steps()),
         evaluated_at_(record.seconds_before()),
         start_(Clock::now() -
@@ -195,9 +215,14 @@ template <class S> bool Trainer<S>::step() {
   UpdateNorms norms;
   watched_ = fmt::format("step {}", number);
   watchdog_.watch([&] {
-    batch = watch_.time(Phase::data, [&] { return &batches_.next(); });
     watch_.time(Phase::param_map, [&] { session_.refresh(number); });
-    pass = watch_.time(Phase::passes, [&] { return session_.network->train(*batch, session_.workers, request); });
+    for (Index k = 0; k < experiment_.train.accumulate && (k == 0 || std::isfinite(pass.loss)); ++k) {
+      batch = watch_.time(Phase::data, [&] { return &batches_.next(); });
+      pass = watch_.time(Phase::passes, [&] {
+        return k == 0 ? session_.network->train(*batch, session_.workers, request)
+                      : session_.network->train_more(*batch, session_.workers, request, pass);
+      });
+    }
     norms = watch_.time(Phase::optimizer,
                         [&] { return session_.updater->step(number, *session_.network, session_.workers); });
   });
@@ -206,7 +231,7 @@ template <class S> bool Trainer<S>::step() {
     return false;
   }
   progress_.step = number;
-  progress_.epoch = double(number) / double(session_.batches(Split::train));
+  progress_.epoch = double(number * experiment_.train.accumulate) / double(session_.batches(Split::train));
   durations_.push_back(seconds_since(start));
   loss_sum_ += pass.loss, ++losses_;
   progress_.loss = std::isfinite(progress_.loss) ? 0.95 * progress_.loss + 0.05 * pass.loss : pass.loss;
@@ -344,6 +369,7 @@ template <class S> void Trainer<S>::evaluate() {
   row.step = progress_.step;
   row.epoch = progress_.epoch;
   row.train_loss = loss_sum_ / double(std::max<Index>(losses_, 1));
+  const Averaged<S> averaged(session_);
   watch_.time(Phase::evaluate, [&] {
     row.validation = evaluate(Split::validation, row.step);
     if (experiment_.train.select_on == "best_test" && !has_diverged()) row.test = evaluate(Split::test, row.step);
@@ -388,6 +414,7 @@ template <class S> void Trainer<S>::evaluate() {
 
 /// The best model, or the last one when nothing selects, on the test split.
 template <class S> void Trainer<S>::finish_best() {
+  std::optional<Averaged<S>> averaged(std::in_place, session_);
   const NetworkState<S> last = session_.network->state();
   record_.network("last", session_.network->layout(), last, progress_.step);
   const bool chosen = !best_.values.empty();
@@ -398,6 +425,7 @@ template <class S> void Trainer<S>::finish_best() {
       Split::test, step, [this] { return signal() != 0; }, session_.task->reports() ? &outcome : nullptr);
   if (values.empty()) {
     session_.network->restore(last);
+    averaged.reset();
     if (!has_diverged()) stopped_by_signal();
     return;
   }

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <ranges>
 
 namespace stiefel {
@@ -22,11 +23,28 @@ const char* describe(Manifold manifold) {
                                             : "the unitary manifold";
 }
 
+/// The path of a key of a group.
+std::string key_of(const Experiment& experiment, std::size_t group, const char* key) {
+  return experiment.optimizer.size() > 1 ? fmt::format("optimizer.{}.{}", group, key)
+                                         : fmt::format("optimizer.{}", key);
+}
+
 }  // namespace
 
 double Schedule::factor(Index step) const {
-  if (options_.kind == "step") return std::pow(options_.factor, double((step - 1) / options_.every));
-  return plateau_;
+  const Index k = std::max<Index>(step - options_.warmup, 1);
+  return step < options_.warmup ? double(step) / double(options_.warmup) * decay(k) : decay(k);
+}
+
+double Schedule::decay(Index k) const {
+  if (options_.kind == "step") return std::pow(options_.factor, double((k - 1) / options_.every));
+  if (options_.kind == "exponential") return std::pow(options_.factor, double(k - 1) / double(options_.every));
+  if (options_.kind == "plateau" || options_.kind == "constant") return plateau_;
+  const double u = std::min(double(k - 1) / double(steps_ - options_.warmup), 1.0), last = options_.last_fraction;
+  if (options_.kind == "cosine") return last + (1 - last) * (1 + std::cos(std::numbers::pi * u)) / 2;
+  const double rise = options_.rise, start = options_.start;
+  if (u < 2 * rise) return 1 - (1 - start) * std::abs(u - rise) / rise;
+  return 2 * rise < 1 ? start + (last - start) * (u - 2 * rise) / (1 - 2 * rise) : start;
 }
 
 void Schedule::evaluated(bool improved) {
@@ -44,10 +62,11 @@ void Schedule::serialise(Archive& archive) {
   archive.value("waited", waited_);
 }
 
-template <class S> Updater<S>::Updater(const Experiment& experiment, const Registry& registry, Network<S>& network)
-    : clip_(experiment.train.clip) {
+template <class S>
+Updater<S>::Updater(const Experiment& experiment, const Registry& registry, Network<S>& network, Index steps)
+    : clip_(experiment.train.clip), average_decay_(experiment.train.average) {
   assign(experiment, network.layout());
-  make_groups(experiment, registry, network);
+  make_groups(experiment, registry, network, steps);
 }
 
 template <class S> void Updater<S>::assign(const Experiment& experiment, const Layout& layout) {
@@ -63,15 +82,14 @@ template <class S> void Updater<S>::assign(const Experiment& experiment, const L
   }
   for (std::size_t g = 0; g < experiment.optimizer.size(); ++g)
     if (std::find(option_of_.begin(), option_of_.end(), int(g)) == option_of_.end()) {
-      const std::string key =
-          experiment.optimizer.size() > 1 ? fmt::format("optimizer.{}.blocks", g) : "optimizer.blocks";
+      const std::string key = key_of(experiment, g, "blocks");
       throw Error(fmt::format("{}{}: no block is left for \"{}\"; the network's blocks are {}",
                               experiment.place_of(key), key, experiment.optimizer[g].blocks, layout.names()));
     }
 }
 
 template <class S>
-void Updater<S>::make_groups(const Experiment& experiment, const Registry& registry, Network<S>& network) {
+void Updater<S>::make_groups(const Experiment& experiment, const Registry& registry, Network<S>& network, Index steps) {
   const Layout& layout = network.layout();
   Model<S>& model = network.model();
   group_of_.assign(layout.count(), -1);
@@ -82,12 +100,17 @@ void Updater<S>::make_groups(const Experiment& experiment, const Registry& regis
   for (std::size_t g = 0; g < experiment.optimizer.size(); ++g) {
     const OptimizerGroup& option = experiment.optimizer[g];
     if (option.frozen) continue;
+    if (option.schedule.warmup >= steps) {
+      const std::string key = key_of(experiment, g, "schedule.warmup");
+      throw Error(fmt::format("{}{} of {} steps leaves none of the {} steps of training; choose fewer",
+                              experiment.place_of(key), key, option.schedule.warmup, steps));
+    }
     Group group{option.located([&] { return option.make<Optimizer<S>>(registry); }),
                 option.rate,
                 option.weight_decay,
                 option.composite,
                 false,
-                Schedule(option.schedule),
+                Schedule(option.schedule, steps),
                 {}};
     group.decoupled = group.optimizer.call("decouples", [&] { return group.optimizer->decouples(); });
     if (group.decoupled && group.composite)
@@ -129,12 +152,38 @@ void Updater<S>::make_groups(const Experiment& experiment, const Registry& regis
       });
 }
 
-template <class S> void Updater<S>::attach(const Layout& layout) {
+template <class S> void Updater<S>::attach(Network<S>& network) {
   for (Group& group : groups_) {
     std::vector<BlockSpec> specs;
-    for (const Index i : group.blocks) specs.push_back(layout.block(i));
+    for (const Index i : group.blocks) specs.push_back(network.layout().block(i));
     group.optimizer.call("attach", [&] { group.optimizer->attach(specs); });
   }
+  if (averages()) find_averaged(network);
+}
+
+template <class S> void Updater<S>::find_averaged(Network<S>& network) {
+  const Layout& layout = network.layout();
+  const Model<S>& model = network.model();
+  std::vector<bool> flat(std::size_t(layout.count()));
+  for (Index i = 0; i < layout.count(); ++i)
+    flat[std::size_t(i)] = moves(i) && layout.block(i).manifold == Manifold::flat;
+  for (Index m = 0; m < model.maps->count(); ++m) {
+    const auto first = flat.begin() + model.map_blocks[m].first, end = flat.begin() + model.map_blocks[m].end();
+    if (network.keeps_state(m))
+      std::fill(first, end, false);
+    else if (std::find(first, end, true) != end)
+      averaged_maps_.push_back(m);
+  }
+  for (Index i = 0; i < layout.count(); ++i)
+    if (flat[std::size_t(i)]) averaged_.push_back(i);
+  average_.assign(network.values().size(), S(0));
+}
+
+template <class S> void Updater<S>::use_average(Network<S>& network) const {
+  const auto average = network.layout().all(average_.data());
+  for (const Index i : averaged_) std::ranges::copy(average[i], network.theta()[i].begin());
+  for (const Index m : averaged_maps_) project_map(network, m);
+  if (moves_cell(network.model())) project_cell(network);
 }
 
 template <class S> bool Updater<S>::reaches_a_map(int option) const {
@@ -213,6 +262,19 @@ template <class S> bool Updater<S>::moves_cell(const Model<S>& model) const {
   return false;
 }
 
+template <class S> void Updater<S>::project_map(Network<S>& network, Index map) const {
+  Model<S>& model = network.model();
+  const auto& plugin = (*model.maps)[map].plugin();
+  plugin.call("after_step",
+              [&] { plugin->after_step(model.layout.part(network.values().data(), model.map_blocks[map])); });
+}
+
+template <class S> void Updater<S>::project_cell(Network<S>& network) const {
+  Model<S>& model = network.model();
+  model.cell.call("after_step",
+                  [&] { model.cell->after_step(model.layout.part(network.values().data(), model.cell_blocks)); });
+}
+
 template <class S> UpdateNorms Updater<S>::step(Index step, Network<S>& network, Workers& workers) {
   decay(network);
   double all = 0, recurrent = 0;
@@ -228,18 +290,18 @@ template <class S> UpdateNorms Updater<S>::step(Index step, Network<S>& network,
 
   before_ = network.values();
   move(step, network, workers);
-  Model<S>& model = network.model();
-  for (Index m = 0; m < model.maps->count(); ++m) {
-    NetworkMap<S>& map = (*model.maps)[m];
-    if (map.frozen()) continue;
-    const Blocks<S> theta = model.layout.part(network.values().data(), model.map_blocks[m]);
-    map.plugin().call("after_step", [&] { map.plugin()->after_step(theta); });
-  }
-  if (moves_cell(model))
-    model.cell.call("after_step",
-                    [&] { model.cell->after_step(model.layout.part(network.values().data(), model.cell_blocks)); });
+  const Model<S>& model = network.model();
+  for (Index m = 0; m < model.maps->count(); ++m)
+    if (!(*model.maps)[m].frozen()) project_map(network, m);
+  if (moves_cell(model)) project_cell(network);
   for (std::size_t i = 0; i < before_.size(); ++i) before_[i] -= network.values()[i];
   norms.update = std::sqrt(squares<S>(std::span<const S>(before_)));
+  if (averages()) {
+    const S share = S((1 - average_decay_) / (1 - std::pow(average_decay_, double(step))));
+    const Blocks<S> average = network.layout().all(average_.data());
+    for (const Index i : averaged_)
+      as_vector(average[i]) += share * (as_vector(network.theta()[i]) - as_vector(average[i]));
+  }
   return norms;
 }
 
@@ -254,6 +316,7 @@ template <class S> template <class F> void Updater<S>::each_part(F&& f) {
       [&](Archive& archive) { group.optimizer.call("serialise", [&] { group.optimizer->serialise(archive); }); });
     f("schedule_" + std::to_string(g), [&](Archive& archive) { group.schedule.serialise(archive); });
   }
+  if (averages()) f("average", [&](Archive& archive) { archive.array("parameters", average_); });
 }
 
 template <class S> std::map<std::string, StateItems> Updater<S>::state() {

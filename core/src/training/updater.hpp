@@ -1,4 +1,5 @@
-// Updates parameters from gradients: groups of blocks with their optimizers, rates, schedules, decay and clipping.
+// Updates parameters from gradients: groups of blocks with their optimizers, rates, schedules, decay and clipping; and
+// the moving average of the parameters.
 #pragma once
 
 #include <map>
@@ -13,18 +14,31 @@
 
 namespace stiefel {
 
-/// η(step): constant; step: × factor every `every` steps; plateau: × factor after `patience` + 1 evaluations without
-/// improvement.
+/// What the rate is multiplied by. During the warmup it is step / warmup, times the following with k = 1; then
+/// k = 1, 2, … counts the steps, of which K are left:
+///
+///   constant     1
+///   step         factor^⌊(k − 1) / every⌋
+///   exponential  factor^((k − 1) / every)
+///   plateau      × factor after `patience` + 1 evaluations without improvement
+///   cosine       final + (1 − final)(1 + cos πu) / 2, u = (k − 1)/K   (Loshchilov & Hutter 2017, one period)
+///   one_cycle    linear in u: start at 0, 1 at `rise`, start at 2·rise, final at 1   (Smith & Topin 2018)
+///
+/// Step K + 1 would have the final rate. The momentum of optimizers does not follow the cycle.
 class STIEFEL_API Schedule {
  public:
-  explicit Schedule(const ScheduleOptions& options) : options_(options) {}
+  /// `steps`: of the whole training.
+  Schedule(const ScheduleOptions& options, Index steps) : options_(options), steps_(steps) {}
   double factor(Index step) const;
   /// `improved`: whether the validation quantity reached a new best.
   void evaluated(bool improved);
   void serialise(Archive& archive);
 
  private:
+  double decay(Index k) const;
+
   ScheduleOptions options_;
+  Index steps_;
   double plateau_ = 1;
   std::int64_t waited_ = 0;
 };
@@ -37,17 +51,23 @@ struct UpdateNorms {
 template <class S> class STIEFEL_API Updater {
  public:
   /// Every block goes to the first group whose glob matches it; none is an Error. Freezes maps and sets the decay of
-  /// composite matrices, which any block of a map asks for; two different decays of a map, and one that reaches no map,
-  /// are Errors.
-  Updater(const Experiment& experiment, const Registry& registry, Network<S>& network);
-  /// The optimizers create their state; before the first step.
-  void attach(const Layout& layout);
+  /// composite matrices, which any block of a map asks for; two different decays of a map, one that reaches no map, and
+  /// a warmup that does not end within `steps`, the whole training, are Errors.
+  Updater(const Experiment& experiment, const Registry& registry, Network<S>& network, Index steps);
+  /// The optimizers and the average create their state; before the first step.
+  void attach(Network<S>& network);
 
-  /// One step with the gradient of network.gradient(): decay, clip, move, after_step. `step` counts from 1. Blocks are
-  /// moved side by side.
+  /// One step with the gradient of network.gradient(): decay, clip, move, after_step, average. `step` counts from 1.
+  /// Blocks are moved side by side.
   UpdateNorms step(Index step, Network<S>& network, Workers& workers);
+  bool averages() const { return average_decay_ > 0; }
+  /// Replaces the parameters that are averaged by their average since step 1, in which the step i before the last one
+  /// has the weight d^i, d = train.average. A mean of matrices on a manifold is not on it, and parameters of a map that
+  /// keeps state beyond them, such as a moving base, mean something else after every change of it: both stay as they
+  /// are. after_step() of maps and cell then projects the average like every θ.
+  void use_average(Network<S>& network) const;
   void evaluated(bool improved);
-  /// The state of every group's optimizer and schedule, "optimizer_0", "schedule_0", …
+  /// The state of every group's optimizer and schedule, "optimizer_0", "schedule_0", …, and of the "average".
   std::map<std::string, StateItems> state();
   void restore(const std::map<std::string, StateItems>& parts);
   std::vector<double> rates(Index step) const;  ///< of each group that moves
@@ -63,7 +83,10 @@ template <class S> class STIEFEL_API Updater {
     std::vector<Index> blocks;
   };
   void assign(const Experiment& experiment, const Layout& layout);
-  void make_groups(const Experiment& experiment, const Registry& registry, Network<S>& network);
+  void make_groups(const Experiment& experiment, const Registry& registry, Network<S>& network, Index steps);
+  void find_averaged(Network<S>& network);
+  void project_map(Network<S>& network, Index map) const;
+  void project_cell(Network<S>& network) const;
   bool reaches_a_map(int option) const;
   const OptimizerGroup* composite_group(const Experiment& experiment, Network<S>& network, Index map) const;
   void decay(Network<S>& network);
@@ -80,6 +103,10 @@ template <class S> class STIEFEL_API Updater {
   std::vector<int> option_of_;   // of each block: its entry in experiment.optimizer
   std::vector<S> before_;
   ClipOptions clip_;
+  double average_decay_;
+  std::vector<S> average_;
+  std::vector<Index> averaged_;       // blocks
+  std::vector<Index> averaged_maps_;  // maps with such a block
 };
 
 }  // namespace stiefel
