@@ -108,10 +108,16 @@ std::string cut(std::string_view text, std::size_t columns) {
 }
 
 std::string shortened(std::string_view text, std::size_t columns, std::string_view mark) {
-  if (columns_of(text) <= columns) return std::string(text);
+  std::size_t left = columns_of(text);
+  if (left <= columns) return std::string(text);
   if (columns == 0) return {};
   const std::string beginning = cut(text, (columns - 1) / 2);
-  while (columns_of(beginning) + 1 + columns_of(text) > columns) text.remove_prefix(character(text));
+  const std::size_t taken = columns_of(beginning) + 1;
+  while (taken + left > columns) {
+    const std::size_t bytes = character(text);
+    left -= columns_of(text.substr(0, bytes));
+    text.remove_prefix(bytes);
+  }
   return beginning + std::string(mark) + std::string(text);
 }
 
