@@ -8,6 +8,7 @@
 #include <limits>
 #include <numeric>
 
+#include <stiefel/error.hpp>
 #include <stiefel/npy.hpp>
 
 #include "tasks/formats/csv.hpp"
