@@ -531,7 +531,8 @@ TEST_CASE("the state of a network: parameters and what maps keep beyond them, in
   session.network->restore(state);
   CHECK(session.network->state().plugins == state.plugins);
 
-  Session<float> stranger(load({"model.cell.hidden=9"}), registry(), {});
+  const LoadedExperiment wider = load({"model.cell.hidden=9"});
+  Session<float> stranger(wider, registry(), {});
   CHECK_THROWS_WITH(read_network(network_path(folder.path, "best"), *stranger.network), doctest::Contains("best.h5"));
 }
 
@@ -734,8 +735,8 @@ model: {cell: {plugin: elman, hidden: 5}, recurrent: dense}
 optimizer: {plugin: adam, decoupled: true, rate: 0.02, weight_decay: 0.3}
 train: {batch: 7, steps: 1}
 )";
-  Session<double> with(load({}, text), registry(), {});
-  Session<double> without(load({"optimizer.weight_decay=0"}, text), registry(), {});
+  const LoadedExperiment decaying = load({}, text), plain = load({"optimizer.weight_decay=0"}, text);
+  Session<double> with(decaying, registry(), {}), without(plain, registry(), {});
   const std::vector<double> start = with.network->values();
   Batch<double> batch;
   with.task->fill(Split::train, 0, batch);
@@ -763,7 +764,8 @@ train: {batch: 7, steps: 1}
 )";
   const double bound = std::pow(1.5, 1.0 / 12);
   const auto after_a_step = [&](const std::vector<std::string>& overrides) {
-    Session<double> session(load(overrides, text), registry(), {});
+    const LoadedExperiment loaded = load(overrides, text);
+    Session<double> session(loaded, registry(), {});
     const Index u = session.network->layout().find("u");
     as_vector(session.network->theta()[u]).setConstant(2);
     session.network->refresh();
