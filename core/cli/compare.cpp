@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 #include <stiefel/error.hpp>
+#include "base/json_text.hpp"
 #include "base/number_from.hpp"
 #include "base/printable.hpp"
 #include "base/say.hpp"
@@ -250,8 +251,7 @@ int compare_command(std::span<const std::string> words) {
   if (arguments.has("--sort")) sort_groups(comparison, arguments.value("--sort"));
   const bool reach = arguments.has("--reach");
   if (arguments.has("--json"))
-    fmt::print("{}\n",
-               json_of(comparison, found.unreadable, reach).dump(2, ' ', false, Json::error_handler_t::replace));
+    fmt::print("{}\n", json_text(json_of(comparison, found.unreadable, reach), 2));
   else if (arguments.has("--csv"))
     fmt::print("{}", csv(long_table(comparison, reach)));
   else if (arguments.has("--markdown"))

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <stiefel/error.hpp>
+#include "base/json_text.hpp"
 #include "base/number_from.hpp"
 #include "base/say.hpp"
 #include "base/suggestion.hpp"
@@ -178,7 +179,7 @@ bool DataCommand::verify_as_json(const std::vector<const DataSet*>& sets) const 
     }
     rows.push_back({{"name", set->name}, {"files", std::move(files)}});
   }
-  fmt::print("{}\n", rows.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  fmt::print("{}\n", json_text(rows, 2));
   return sound;
 }
 

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 #include <stiefel/error.hpp>
+#include "base/json_text.hpp"
 #include "base/printable.hpp"
 #include "results/analysis/comparison.hpp"
 #include "results/analysis/isolated_reader.hpp"
@@ -118,7 +119,7 @@ int diff_command(std::span<const std::string> words) {
     for (const char* part : {"configuration", "provenance", "outcome"}) document[part] = nlohmann::json::object();
     for (const auto& row : table.rows) document[row[0]][row[1]] = {row[2], row[3]};
     document["differing"] = a.differing;
-    fmt::print("{}\n", document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    fmt::print("{}\n", json_text(document, 2));
     return int(Exit::done);
   }
   for (auto& row : table.rows) shorten(row[2], row[3]);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include <nlohmann/json.hpp>
+#include "base/json_text.hpp"
 #include "training/checkpoint.hpp"
 #include "training/evaluation.hpp"
 
@@ -43,7 +44,7 @@ void print_json(const Evaluated& found, const std::filesystem::path& network, Sp
                                   {"split", name_of(split)},     {"batches", found.batches}, {"values", nullptr}};
   for (const auto& [name, value] : found.values) document["values"][name] = value;
   document["baseline"] = std::isfinite(found.baseline) ? nlohmann::ordered_json(found.baseline) : nullptr;
-  fmt::print("{}\n", document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  fmt::print("{}\n", json_text(document, 2));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/atomic_file.hpp"
+#include "base/json_text.hpp"
 #include "base/number_from.hpp"
 #include "base/say.hpp"
 #include "host/loader/load.hpp"
@@ -74,7 +75,7 @@ int list_rows(const std::vector<ReproducedRow>& rows, const Arguments& arguments
   if (arguments.has("--json")) {
     nlohmann::ordered_json json = nlohmann::ordered_json::array();
     for (const ReproducedRow& row : rows) json.push_back(json_of(row));
-    fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    fmt::print("{}\n", json_text(json, 2));
     return int(Exit::done);
   }
   fmt::print("{}\n{}", aligned(reproduction_table(rows)), reproduction_summary(rows));

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/atomic_file.hpp"
+#include "base/json_text.hpp"
 #include "base/printable.hpp"
 #include "base/say.hpp"
 #include "results/analysis/comparison.hpp"
@@ -103,7 +104,7 @@ int status(const Arguments& arguments) {
                     {"step", looks[i].step},
                     {"message", looks[i].message}});
   }
-  fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  fmt::print("{}\n", json_text(json, 2));
   return int(Exit::done);
 }
 
@@ -131,9 +132,7 @@ int cancel(const Arguments& arguments) {
   return int(Exit::done);
 }
 
-void print_line(const nlohmann::ordered_json& json) {
-  fmt::print("{}\n", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-}
+void print_line(const nlohmann::ordered_json& json) { fmt::print("{}\n", json_text(json)); }
 
 /// Another program chooses the runs of a sweep with these rungs, so it also decides which ones continue.
 void refuse_halving(const SweepFolder& folder) {

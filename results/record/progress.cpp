@@ -9,6 +9,7 @@
 
 #include "base/file_content.hpp"
 #include "base/file_error.hpp"
+#include "base/json_text.hpp"
 #include "results/record/header_file.hpp"
 
 namespace stiefel {
@@ -55,7 +56,7 @@ void ProgressLog::write(std::int64_t step, double step_seconds,
                         std::span<const std::pair<std::string, double>> values) {
   nlohmann::ordered_json line = {{"step", step}, {"wall_time", seconds_since_1970()}, {"step_seconds", step_seconds}};
   for (const auto& [name, value] : values) line[name] = value;
-  append(line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  append(json_text(line) + "\n");
 }
 
 void ProgressLog::append(const std::string& text) {

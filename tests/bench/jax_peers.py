@@ -6,12 +6,10 @@ PyTorch's eager and hand-written variants, in double precision at small sizes; i
 Variants: scan* is lax.scan with automatic differentiation; hand* has a custom_vjp whose backward scan computes only what the next step
 needs, and which takes the gradient of a map as one product over all time steps. wy, grouped and dense mean the same as in peers.py.
 """
-import ctypes
 import json
 import math
 import os
 import sys
-import time
 from types import SimpleNamespace
 from typing import NamedTuple
 
@@ -24,6 +22,8 @@ import jax  # pylint: disable=wrong-import-position
 import jax.numpy as jnp  # pylint: disable=wrong-import-position
 import numpy as np  # pylint: disable=wrong-import-position
 from jax import lax  # pylint: disable=wrong-import-position
+
+import peer_process  # pylint: disable=wrong-import-position
 
 
 def variants(work):
@@ -552,27 +552,9 @@ def start_of(work):
     return Start(parameters, len(moved), Batch(jnp.asarray(x), jnp.asarray(y)), numbers.permutation(n))
 
 
-def repeat(step, seconds):
-    """Seconds of each step, at least three after one to warm up."""
-    step()
-    times, begin = [], time.perf_counter()
-    while len(times) < 3 or (time.perf_counter() - begin < seconds and len(times) < 1000):
-        start = time.perf_counter()
-        step()
-        times.append(time.perf_counter() - start)
-    return times
-
-
 def serve(work, variant):
-    step = training_step(work, variant, start_of(work))
-    for _ in range(3):
-        step()
-    ctypes.CDLL(None).malloc_trim(0)
-    print(json.dumps({"framework": "JAX", "version": jax.__version__, "libraries": []}), flush=True)
-    for line in sys.stdin:
-        times = repeat(step, float(line))
-        ctypes.CDLL(None).malloc_trim(0)
-        print(json.dumps({"seconds": times}), flush=True)
+    peer_process.serve(training_step(work, variant, start_of(work)),
+                       lambda: {"framework": "JAX", "version": jax.__version__, "libraries": []})
 
 
 def check():

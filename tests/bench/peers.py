@@ -11,11 +11,9 @@ Variants: nn.RNN and nn.LSTM are PyTorch's own; eager and script are loops over 
 compact form at each step; grouped applies a Kronecker product as two; dense forms the matrix of a restricted uRNN; hand* are
 autograd.Functions that fill buffers allocated once per step and take the gradient of a map as one product over all time steps.
 """
-import ctypes
 import json
 import math
 import sys
-import time
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Callable, List, Optional
@@ -23,6 +21,8 @@ from typing import Callable, List, Optional
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+import peer_process
 
 aten = torch.ops.aten
 
@@ -588,22 +588,6 @@ def training_step(work, variant):
     return step
 
 
-def repeat(step, seconds):
-    """Seconds of each step, at least three after one to warm up."""
-    step()
-    times, begin = [], time.perf_counter()
-    while len(times) < 3 or (time.perf_counter() - begin < seconds and len(times) < 1000):
-        start = time.perf_counter()
-        step()
-        times.append(time.perf_counter() - start)
-    return times
-
-
-def give_memory_back():
-    """What malloc keeps after a step is missing to the other processes."""
-    ctypes.CDLL(None).malloc_trim(0)
-
-
 def blas_in_use():
     with open("/proc/self/maps", encoding="utf-8") as maps:
         paths = {line.split()[-1] for line in maps if "blas" in line or "blis" in line or "mkl_rt" in line or "mkl_core" in line}
@@ -613,15 +597,8 @@ def blas_in_use():
 def serve(work, variant, threads):
     torch.set_flush_denormal(True)
     torch.set_num_threads(threads)
-    step = training_step(work, variant)
-    for _ in range(3):
-        step()
-    give_memory_back()
-    print(json.dumps({"framework": "PyTorch", "version": torch.__version__, "libraries": blas_in_use()}), flush=True)
-    for line in sys.stdin:
-        times = repeat(step, float(line))
-        give_memory_back()
-        print(json.dumps({"seconds": times}), flush=True)
+    peer_process.serve(training_step(work, variant),
+                       lambda: {"framework": "PyTorch", "version": torch.__version__, "libraries": blas_in_use()})
 
 
 def small_works():

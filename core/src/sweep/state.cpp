@@ -6,6 +6,7 @@
 
 #include "base/atomic_file.hpp"
 #include "base/file_error.hpp"
+#include "base/json_text.hpp"
 #include "base/printable.hpp"
 #include "results/record/reader.hpp"
 #include "sweep/halving.hpp"
@@ -75,7 +76,7 @@ std::vector<RunLook> look_at_all(const SweepFolder& folder, const LockPatience& 
 
 void record_failure(const SweepFolder& folder, const SweepRun& run, int exit_code, const std::string& message) {
   const nlohmann::ordered_json json = {{"exit_code", exit_code}, {"message", message}};
-  replace_file(folder.failure(run), json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  replace_file(folder.failure(run), json_text(json, 2) + "\n");
 }
 
 bool forget_failure(const SweepFolder& folder, const SweepRun& run) {

@@ -6,6 +6,7 @@
 #include <array>
 #include <map>
 #include <nlohmann/json.hpp>
+#include "base/json_text.hpp"
 
 #include <stiefel/error.hpp>
 
@@ -109,7 +110,7 @@ std::string allowed_changes(const RunHeader& before, const RunHeader& now, const
     throw Error(fmt::format(
         "the run would not continue as it began:{}\nUndo the changes, or accept different bits with --allow-change {}",
         lines, list));
-  return values.empty() ? "" : values.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return values.empty() ? "" : json_text(values);
 }
 
 }  // namespace stiefel

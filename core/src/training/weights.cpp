@@ -5,6 +5,7 @@
 #include <bit>
 
 #include <nlohmann/json.hpp>
+#include "base/json_text.hpp"
 #include "config/tree.hpp"
 #include "sdk/diagnostics.hpp"
 #include "training/checkpoint.hpp"
@@ -15,9 +16,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 static_assert(std::endian::native == std::endian::little);
-
-/// Bytes that are not UTF-8 are replaced: names that a plugin gives can have some.
-std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 template <class S> class TensorFile {
  public:
@@ -37,7 +35,7 @@ template <class S> class TensorFile {
   std::string bytes(const Json& metadata) const {
     Json header{{"__metadata__", metadata}};
     header.update(tensors_);
-    std::string text = text_of(header);
+    std::string text = json_text(header);
     text.resize((text.size() + 7) / 8 * 8, ' ');
     const auto length = std::uint64_t(text.size());
     return std::string(reinterpret_cast<const char*>(&length), 8) + text + data_;
@@ -120,7 +118,7 @@ Json description(const LoadedExperiment& loaded, const TaskShape& shape, const D
                  const std::vector<std::string>& alphabet) {
   constexpr const char* inputs[] = {"dense", "symbols", "none"};
   Json text{{"config_yaml", loaded.resolved_yaml},
-            {"config_json", text_of(json_of_yaml(loaded.resolved_yaml))},
+            {"config_json", json_text(json_of_yaml(loaded.resolved_yaml))},
             {"name", loaded.experiment.name},
             {"input", inputs[int(shape.input)]},
             {"input_size", std::to_string(shape.input_size)},
@@ -129,7 +127,7 @@ Json description(const LoadedExperiment& loaded, const TaskShape& shape, const D
             {"targets", shape.labels ? "classes" : "values"},
             {"output", name_of(form.output)}};
   const auto list = [&](const char* key, const std::vector<std::string>& names) {
-    if (!names.empty()) text[key] = text_of(names);
+    if (!names.empty()) text[key] = json_text(Json(names));
   };
   list("alphabet", alphabet);
   list("features", form.inputs);
@@ -137,7 +135,7 @@ Json description(const LoadedExperiment& loaded, const TaskShape& shape, const D
   Json normalisation;
   if (!form.input_mean.empty()) normalisation["input"] = {{"mean", form.input_mean}, {"scale", form.input_scale}};
   if (!form.output_mean.empty()) normalisation["target"] = {{"mean", form.output_mean}, {"scale", form.output_scale}};
-  if (!normalisation.is_null()) text["normalisation"] = text_of(normalisation);
+  if (!normalisation.is_null()) text["normalisation"] = json_text(normalisation);
   return text;
 }
 

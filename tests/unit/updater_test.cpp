@@ -1,0 +1,566 @@
+// How a step moves the parameters: schedules, groups, decay, clipping, accumulated batches, the average, weight noise.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "sdk/diagnostics.hpp"
+#include "training/checkpoint.hpp"
+#include "training/session.hpp"
+
+#include "scratch.hpp"
+#include "small_runs.hpp"
+
+using namespace stiefel;
+using namespace stiefel::small_runs;
+using scratch::Folder;
+namespace fs = std::filesystem;
+
+TEST_CASE("schedules") {
+  Schedule constant({"constant", 0.5, 10, 0}, 50), step({"step", 0.5, 10, 0}, 50), plateau({"plateau", 0.3, 1, 1}, 50);
+  CHECK(constant.factor(1000) == 1);
+  CHECK(step.factor(10) == 1);
+  CHECK(step.factor(11) == 0.5);
+  CHECK(step.factor(31) == 0.125);
+  plateau.evaluated(false);
+  CHECK(plateau.factor(1) == 1);
+  plateau.evaluated(false);
+  CHECK(plateau.factor(1) == doctest::Approx(0.3));
+  plateau.evaluated(true);
+  plateau.evaluated(false);
+  CHECK(plateau.factor(1) == doctest::Approx(0.3));
+}
+
+TEST_CASE("schedules by their formulas: exponential, cosine, one cycle") {
+  const Schedule exponential({.kind = "exponential", .factor = 0.25, .every = 10}, 100);
+  CHECK(exponential.factor(1) == 1);
+  CHECK(exponential.factor(6) == doctest::Approx(0.5).epsilon(1e-15));
+  CHECK(exponential.factor(11) == 0.25);
+  CHECK(exponential.factor(26) == doctest::Approx(1.0 / 32).epsilon(1e-15));
+
+  const Schedule cosine({.kind = "cosine", .last_fraction = 0.1}, 12);
+  CHECK(cosine.factor(1) == 1);
+  CHECK(cosine.factor(4) == doctest::Approx(0.1 + 0.9 * (1 + std::sqrt(0.5)) / 2).epsilon(1e-15));
+  CHECK(cosine.factor(5) == doctest::Approx(0.1 + 0.9 * 0.75).epsilon(1e-15));
+  CHECK(cosine.factor(7) == doctest::Approx(0.55).epsilon(1e-15));
+  CHECK(cosine.factor(9) == doctest::Approx(0.1 + 0.9 * 0.25).epsilon(1e-15));
+  CHECK(cosine.factor(13) == doctest::Approx(0.1).epsilon(1e-15));
+  CHECK(cosine.factor(20) == cosine.factor(13));
+
+  const Schedule cycle({.kind = "one_cycle", .last_fraction = 0.01, .start = 0.2, .rise = 0.4}, 100);
+  const std::vector<std::pair<Index, double>> points = {{1, 0.2},  {21, 0.6},   {41, 1},    {51, 0.8},
+                                                        {81, 0.2}, {91, 0.105}, {101, 0.01}};
+  for (const auto& [at, factor] : points) CHECK(cycle.factor(at) == doctest::Approx(factor).epsilon(1e-14));
+  const Schedule triangle({.kind = "one_cycle", .start = 0.2, .rise = 0.5}, 10);
+  CHECK(triangle.factor(6) == 1);
+  CHECK(triangle.factor(10) == doctest::Approx(0.2 + 0.8 / 5).epsilon(1e-15));
+  CHECK(triangle.factor(11) == 0.2);
+}
+
+TEST_CASE("schedules: a warmup rises linearly to the rate, then every schedule is as without it") {
+  for (const char* kind : {"constant", "step", "exponential", "cosine"}) {
+    CAPTURE(kind);
+    const ScheduleOptions options{.kind = kind, .factor = 0.5, .every = 3, .last_fraction = 0.1};
+    ScheduleOptions warm = options;
+    warm.warmup = 8;
+    const Schedule with(warm, 28), without(options, 20);
+    for (Index k = 1; k <= 8; ++k) CHECK(with.factor(k) == double(k) / 8);
+    for (Index k = 1; k <= 20; ++k) CHECK(with.factor(8 + k) == without.factor(k));
+  }
+  Schedule plateau({.kind = "plateau", .factor = 0.5, .patience = 0, .warmup = 4}, 20);
+  plateau.evaluated(false);
+  CHECK(plateau.factor(2) == 0.25);
+  CHECK(plateau.factor(9) == 0.5);
+}
+
+TEST_CASE("groups: the first match moves a block, frozen blocks stay, a block without a group is an error") {
+  const std::string text = R"(name: groups
+scalar: float64
+task: {plugin: adding, length: 6}
+model: {cell: {plugin: elman, hidden: 5}, recurrent: {plugin: scaled_cayley, rho: 2}}
+optimizer:
+  - {blocks: "recurrent.*", plugin: frozen}
+  - {blocks: "readout.*", plugin: sgd, rate: 0.5}
+  - {blocks: "*", plugin: sgd, rate: 0.25}
+train: {batch: 7, steps: 1}
+)";
+  const LoadedExperiment loaded = load({}, text);
+  Session<double> session(loaded, registry(), {});
+  Batch<double> batch;
+  session.task->fill(Split::train, 0, batch);
+  session.pass(batch, 1, {});
+  const std::vector<double> before = session.network->values();
+  session.updater->step(1, *session.network, session.workers);
+  const Layout& layout = session.network->layout();
+  for (Index i = 0; i < layout.count(); ++i) {
+    const std::string& name = layout.block(i).name;
+    const double rate = name.starts_with("recurrent") ? 0 : name.starts_with("readout") ? 0.5 : 0.25;
+    for (Index k = layout.offset(i); k < layout.offset(i + 1); ++k)
+      CHECK(before[std::size_t(k)] - session.network->values()[std::size_t(k)] ==
+            doctest::Approx(rate * session.network->gradient().data()[k]).epsilon(1e-12));
+  }
+  CHECK_THROWS_WITH_AS(
+      Session<double>(load({"optimizer.2.blocks=input.*", "model.initial_state.kind=learned"}, text), registry(), {}),
+      doctest::Contains("no optimizer moves the block initial_state"), Error);
+  CHECK_THROWS_WITH_AS(Session<double>(load({"optimizer.1.blocks=recurrent.*"}, text), registry(), {}),
+                       doctest::Contains("no block is left"), Error);
+}
+
+TEST_CASE("a block on a manifold needs an optimizer that can move it") {
+  const std::string text = R"(name: manifold
+scalar: float64
+task: {plugin: adding, length: 6}
+model: {cell: {plugin: elman, hidden: 5}, recurrent: orthogonal_block}
+optimizer: {plugin: adam, rate: 0.1}
+train: {batch: 7, steps: 1}
+)";
+  for (const std::string plugin : {"adam", "rmsprop", "sgd"}) {
+    const auto refused = [&](const std::string& sentence) {
+      CHECK_THROWS_WITH_AS(Session<double>(load({"optimizer.plugin=" + plugin}, text), registry(), {}),
+                           doctest::Contains(sentence.c_str()), Error);
+    };
+    refused("the block recurrent.M lies on the orthogonal manifold and " + plugin + " cannot move it");
+    refused("plugin: geodesic_cayley}");
+  }
+}
+
+TEST_CASE("weight decay: of a block, and of the composite W") {
+  for (const char* map : {"{plugin: householder, reflections: 2, normalise_columns: false, route: structured}",
+                          "{plugin: scaled_cayley, rho: 2}", "dense"}) {
+    const std::string text = fmt::format(R"(name: decay
+scalar: float64
+task: {{plugin: adding, length: 6}}
+model: {{cell: {{plugin: elman, hidden: 5, activation: tanh}}, recurrent: {}}}
+optimizer: {{plugin: sgd, rate: 1, weight_decay: 0.3, composite: true}}
+train: {{batch: 7, steps: 1}}
+)",
+                                         map);
+    const LoadedExperiment with = load({}, text), without = load({"optimizer.weight_decay=0"}, text);
+    Session<double> a(with, registry(), {}), b(without, registry(), {});
+    Batch<double> batch;
+    a.task->fill(Split::train, 0, batch);
+    a.pass(batch, 1, {}), b.pass(batch, 1, {});
+    a.updater->step(1, *a.network, a.workers), b.updater->step(1, *b.network, b.workers);
+    const Layout& layout = a.network->layout();
+    Session<double> c(without, registry(), {});
+    const auto composite = [&] {
+      c.network->refresh();
+      const Matrix<double> W = matrix_of(*(*c.network->model().maps)[0].plugin());
+      return 0.3 * W.squaredNorm();
+    };
+    for (Index i = 0; i < layout.count(); ++i)
+      for (Index k = 0; k < layout.block(i).size; ++k) {
+        double& x = c.network->theta()[i][std::size_t(k)];
+        double expected = 2 * 0.3 * x;
+        if (layout.block(i).name.starts_with("recurrent")) {
+          const double kept = x;
+          x = kept + 1e-5;
+          const double high = composite();
+          x = kept - 1e-5;
+          expected = (high - composite()) / 2e-5;
+          x = kept;
+        }
+        CHECK(a.network->gradient()[i][std::size_t(k)] - b.network->gradient()[i][std::size_t(k)] ==
+              doctest::Approx(expected).epsilon(1e-7).scale(1e-3));
+      }
+  }
+}
+
+namespace {
+// The groups of the files of Vorontsov et al.: the first blocks of the map belong to a group without decay.
+constexpr const char* factorised = R"(name: composite
+scalar: float64
+task: {plugin: adding, length: 6}
+model: {cell: {plugin: elman, hidden: 5, activation: tanh}, recurrent: {plugin: svd_margin, margin: 0.5}}
+optimizer:
+  - {blocks: "recurrent.[UV]", plugin: geodesic_cayley, rate: 1e-6}
+  - {blocks: "recurrent.*", plugin: rmsprop, rate: 1e-4, weight_decay: 0.3, composite: true}
+  - {blocks: "*", plugin: rmsprop, rate: 1e-4, weight_decay: 1e-4}
+train: {batch: 7, steps: 1}
+)";
+}  // namespace
+
+TEST_CASE("composite decay reaches the map whichever of its blocks asks for it") {
+  const LoadedExperiment decaying = load({}, factorised), plain = load({"optimizer.1.weight_decay=0"}, factorised);
+  Session<double> with(decaying, registry(), {}), without(plain, registry(), {});
+  Batch<double> batch;
+  with.task->fill(Split::train, 0, batch);
+  for (Session<double>* session : {&with, &without}) {
+    const Layout& layout = session->network->layout();
+    for (Index i = 0; i < layout.count(); ++i)
+      if (layout.block(i).name == "recurrent.p")
+        for (Index k = 0; k < 5; ++k) session->network->theta()[i][std::size_t(k)] = 0.2 * double(k) - 0.3;
+    session->network->refresh();
+    session->pass(batch, 1, {});
+    session->updater->step(1, *session->network, session->workers);
+  }
+  const Layout& layout = with.network->layout();
+  int compared = 0;
+  for (Index i = 0; i < layout.count(); ++i) {
+    if (layout.block(i).name != "recurrent.p") continue;
+    for (Index k = 0; k < 5; ++k, ++compared) {  // λ Σ s² with s = 1 + m tanh(p/2)
+      const double p = 0.2 * double(k) - 0.3, t = std::tanh(p / 2), s = 1 + 0.5 * t;
+      CHECK(with.network->gradient()[i][std::size_t(k)] - without.network->gradient()[i][std::size_t(k)] ==
+            doctest::Approx(0.3 * 2 * s * 0.25 * (1 - t * t)).epsilon(1e-12));
+    }
+  }
+  CHECK(compared == 5);
+}
+
+TEST_CASE("decoupled weight decay shrinks the parameters and leaves the gradient alone") {
+  const std::string text = R"(name: decoupled
+scalar: float64
+task: {plugin: adding, length: 6}
+model: {cell: {plugin: elman, hidden: 5}, recurrent: dense}
+optimizer: {plugin: adam, decoupled: true, rate: 0.02, weight_decay: 0.3}
+train: {batch: 7, steps: 1}
+)";
+  const LoadedExperiment decaying = load({}, text), plain = load({"optimizer.weight_decay=0"}, text);
+  Session<double> with(decaying, registry(), {}), without(plain, registry(), {});
+  const std::vector<double> start = with.network->values();
+  Batch<double> batch;
+  with.task->fill(Split::train, 0, batch);
+  for (Session<double>* session : {&with, &without}) {
+    session->pass(batch, 1, {});
+    session->updater->step(1, *session->network, session->workers);
+  }
+  for (std::size_t i = 0; i < start.size(); ++i)
+    CHECK(with.network->values()[i] ==
+          doctest::Approx(without.network->values()[i] - 0.02 * 0.3 * start[i]).epsilon(1e-13));
+  const Blocks<double> one = with.network->gradient(), other = without.network->gradient();
+  for (Index b = 0; b < one.count(); ++b) CHECK(as_vector(one[b]) == as_vector(other[b]));
+
+  CHECK_THROWS_WITH_AS(Session<double>(load({"optimizer.composite=true"}, text), registry(), {}),
+                       doctest::Contains("adam decouples the weight decay from the loss"), Error);
+}
+
+TEST_CASE("a cell projects its parameters after a step that moves them, and knows the length of the sequences") {
+  const std::string text = R"(name: projected
+scalar: float64
+task: {plugin: adding, length: 12}
+model: {cell: {plugin: indrnn, hidden: 6, gamma: 1.5}}
+optimizer: [{blocks: u, plugin: sgd, rate: 1000}, {plugin: sgd, rate: 0.01}]
+train: {batch: 7, steps: 1}
+)";
+  const double bound = std::pow(1.5, 1.0 / 12);
+  const auto after_a_step = [&](const std::vector<std::string>& overrides) {
+    const LoadedExperiment loaded = load(overrides, text);
+    Session<double> session(loaded, registry(), {});
+    const Index u = session.network->layout().find("u");
+    as_vector(session.network->theta()[u]).setConstant(2);
+    session.network->refresh();
+    Batch<double> batch;
+    session.task->fill(Split::train, 0, batch);
+    session.pass(batch, 1, {});
+    session.updater->step(1, *session.network, session.workers);
+    const std::span<double> values = session.network->theta()[u];
+    return std::vector<double>(values.begin(), values.end());
+  };
+  for (const double u : after_a_step({})) CHECK(std::abs(u) == doctest::Approx(bound).epsilon(1e-14));
+  for (const double u : after_a_step({"optimizer=[{blocks: u, plugin: frozen}, {plugin: sgd, rate: 0.01}]"}))
+    CHECK(u == 2);
+}
+
+TEST_CASE("model.recurrent is there exactly when the cell has a map that needs it") {
+  const auto fault = [](const std::string& model) {
+    const std::string text = "name: maps\ntask: {plugin: adding, length: 6}\nmodel: " + model +
+                             "\noptimizer: sgd\ntrain: {batch: 7, steps: 1}\n";
+    try {
+      const LoadedExperiment loaded = load({}, text);
+      CHECK(loaded.resolved_yaml.find("recurrent:") == (loaded.experiment.model.recurrent.entry
+                                                            ? loaded.resolved_yaml.find("  recurrent:") + 2
+                                                            : std::string::npos));
+      check_experiment(loaded, registry(), {});
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK(fault("{cell: {plugin: lru, hidden: 4}}") == "");
+  CHECK(fault("{cell: {plugin: lru, hidden: 4}, recurrent: dense}") ==
+        "small:3:52: model.recurrent: the cell lru has no recurrent map; remove model.recurrent");
+  CHECK(fault("{cell: {plugin: elman, hidden: 4}, recurrent: dense}") == "");
+  CHECK(fault("{cell: {plugin: elman, hidden: 4}}")
+            .starts_with("small:3:8: model.recurrent is required: {plugin: name} of a parametrisation; choose from"));
+  CHECK(fault("{cell: {plugin: cornn, hidden: 4}, maps: {position: dense, velocity: dense}}") == "");
+  CHECK(fault("{cell: {plugin: cornn, hidden: 4}, maps: {position: dense}}").find("model.recurrent is required") !=
+        std::string::npos);
+  CHECK(fault("{cell: {plugin: lru, hidden: 4}, maps: {forget: dense}}")
+            .ends_with("model.maps.forget: the cell lru has no maps"));
+}
+
+TEST_CASE("composite decay without a map, and two decays of one map, are refused with their place") {
+  const auto refused = [&](const std::vector<std::string>& overrides, const std::string& sentence) {
+    CHECK_THROWS_WITH_AS(Session<double>(load(overrides, factorised), registry(), {}),
+                         doctest::Contains(sentence.c_str()), Error);
+  };
+  refused({"optimizer.2.composite=true"},
+          "`composite: true` needs a block of a recurrent map, and `blocks: \"*\"` has none; remove it");
+  refused({"optimizer.2.composite=true"}, ":8:5: optimizer.2: ");
+  refused({"optimizer.0.weight_decay=0.1"}, "the map of recurrent.U has two weight decays");
+  refused({"optimizer.0.weight_decay=0.1", "optimizer.0.composite=true"},
+          "the map of recurrent.p has two weight decays");
+  refused({"optimizer.0.composite=true"}, ":7:5: optimizer.1: the map of recurrent.p has two weight decays");
+  Session<double>(load({"optimizer.0.composite=true", "optimizer.0.weight_decay=0.3"}, factorised), registry(), {});
+}
+
+TEST_CASE("clipping: elementwise, of the norm, of the message") {
+  for (const char* clip : {"{kind: elementwise, bound: 0.001}", "{kind: norm, bound: 0.001}"}) {
+    const LoadedExperiment loaded = load({std::string("train.clip=") + clip});
+    Session<float> session(loaded, registry(), {});
+    Batch<float> batch;
+    session.task->fill(Split::train, 0, batch);
+    session.pass(batch, 1, {});
+    const UpdateNorms norms = session.updater->step(1, *session.network, session.workers);
+    CHECK(norms.gradient > 0.001);
+    double largest = 0, squares = 0;
+    for (Index i = 0; i < session.network->layout().count(); ++i)
+      for (float g : session.network->gradient()[i])
+        largest = std::max(largest, std::abs(double(g))), squares += double(g) * double(g);
+    if (std::string(clip).find("norm") == std::string::npos)
+      CHECK(largest == doctest::Approx(0.001));
+    else
+      CHECK(std::sqrt(squares) == doctest::Approx(0.001).epsilon(1e-4));
+    CHECK(norms.clipped == doctest::Approx(std::sqrt(squares)).epsilon(1e-4));
+  }
+  const LoadedExperiment clipped = load({"train.message_clip=1e-6"}), free = load();
+  Session<float> a(clipped, registry(), {}), b(free, registry(), {});
+  Batch<float> batch;
+  a.task->fill(Split::train, 0, batch);
+  a.pass(batch, 1, {}), b.pass(batch, 1, {});
+  const Index bias = a.network->layout().find("input.bias");
+  for (float g : a.network->gradient()[bias]) CHECK(std::abs(g) <= 1e-6f * 13 * 12 * 1.001f);
+  CHECK(as_vector(b.network->gradient()[bias]).norm() > 10 * as_vector(a.network->gradient()[bias]).norm());
+}
+
+namespace {
+
+/// One batch that holds all sequences.
+template <class S> Batch<S> together(const TaskShape& shape, std::vector<Batch<S>>& parts) {
+  Batch<S> all;
+  all.resize(shape, Index(parts.size()) * parts[0].sequences(), shape.steps);
+  Index c = 0;
+  for (Batch<S>& part : parts)
+    for (Index b = 0; b < part.sequences(); ++b, ++c) {
+      all.length(c) = part.length(b);
+      for (Index t = 0; t < shape.steps; ++t) {
+        if (shape.input == InputKind::dense)
+          std::ranges::copy(part.input(t, b), all.input(t, c).begin());
+        else
+          all.symbol(t, c) = part.symbol(t, b);
+        if (shape.labels)
+          all.label(t, c) = part.label(t, b);
+        else
+          std::ranges::copy(part.target(t, b), all.target(t, c).begin());
+        all.weight(t, c) = part.weight(t, b);
+      }
+    }
+  return all;
+}
+
+std::vector<double> gradient_of(Session<double>& session) {
+  const Blocks<double> blocks = session.network->gradient();
+  return {blocks.data(), blocks.data() + session.network->layout().size()};
+}
+
+void check_close(const std::vector<double>& found, const std::vector<double>& expected) {
+  REQUIRE(found.size() == expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i)
+    CHECK(found[i] == doctest::Approx(expected[i]).epsilon(1e-11).scale(1e-2));
+}
+
+}  // namespace
+
+TEST_CASE("accumulated batches are one batch: gradient, loss, penalty and norms are those of all their sequences") {
+  for (const char* task : {"{plugin: adding, length: 12}", "{plugin: round_text}"}) {
+    CAPTURE(task);
+    const LoadedExperiment loaded = load({}, fmt::format(R"(name: accumulated
+scalar: float64
+task: {}
+model: {{cell: {{plugin: elman, hidden: 6, activation: tanh}}, recurrent: {{plugin: dense, soft_orthogonality: 0.1}}}}
+optimizer: {{plugin: sgd, rate: 1, weight_decay: 0.3, composite: true}}
+train: {{batch: 4, accumulate: 3, steps: 1}}
+)",
+                                                         task));
+    Session<double> session(loaded, registry(), {});
+    std::vector<Batch<double>> batches(3);
+    for (Index i = 0; i < 3; ++i) session.task->fill(Split::train, i, batches[std::size_t(i)]);
+    for (Index b = 0; b < 4; ++b) {
+      batches[0].length(b) -= 3;
+      for (Index t = 0; t < 12; ++t) batches[2].weight(t, b) = 0.25 * double(b);
+    }
+    const PassRequest request{.hidden_norms = true, .gradient_norms = true};
+
+    std::vector<double> mean(std::size_t(session.network->layout().size()));
+    double weight = 0, loss = 0;
+    for (const Batch<double>& batch : batches) {
+      const PassResult part = session.pass(batch, 1, request);
+      weight += part.weight;
+      loss += part.weight * part.loss;
+      for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += part.weight * gradient_of(session)[i];
+    }
+    for (double& x : mean) x /= weight;
+
+    PassResult sum = session.pass(batches[0], 1, request);
+    for (std::size_t i : {1, 2}) sum = session.network->train_more(batches[i], session.workers, request, sum);
+    CHECK(sum.weight == weight);
+    CHECK(sum.loss == doctest::Approx(loss / weight).epsilon(1e-12));
+    check_close(gradient_of(session), mean);
+
+    const PassResult whole = session.pass(together(session.task->shape(), batches), 1, request);
+    CHECK(sum.weight == whole.weight);
+    CHECK(sum.last_weight == whole.last_weight);
+    CHECK(sum.loss == doctest::Approx(whole.loss).epsilon(1e-12));
+    CHECK(sum.penalty == whole.penalty);
+    CHECK(sum.penalty > 0);
+    check_close(mean, gradient_of(session));
+    check_close(sum.hidden_norm, whole.hidden_norm);
+    check_close(sum.gradient_norm, whole.gradient_norm);
+    check_close(sum.last_gradient_norm, whole.last_gradient_norm);
+  }
+}
+
+TEST_CASE("a batch without weight adds nothing to those before it") {
+  const LoadedExperiment loaded = load({"scalar=float64", "train.accumulate=2"});
+  Session<double> session(loaded, registry(), {});
+  std::vector<Batch<double>> batches(2);
+  for (Index i = 0; i < 2; ++i) session.task->fill(Split::train, i, batches[std::size_t(i)]);
+  for (Index b = 0; b < 13; ++b) batches[1].weight(0, b) = 0;
+  const PassResult alone = session.pass(batches[0], 1, {});
+  const std::vector<double> gradient = gradient_of(session);
+  CHECK(session.network->train_more(batches[1], session.workers, {}, alone).loss == alone.loss);
+  CHECK(gradient_of(session) == gradient);
+  const PassResult nothing = session.pass(batches[1], 1, {});
+  CHECK(session.network->train_more(batches[0], session.workers, {}, nothing).loss == alone.loss);
+  check_close(gradient_of(session), gradient);
+}
+
+TEST_CASE("a step takes train.accumulate batches, with the same bits for any number of threads") {
+  const std::vector<std::string> three{"train.batch=4", "train.accumulate=3"};
+  std::vector<std::vector<double>> prints;
+  for (const char* threads : {"threads=1", "threads=2", "threads=8"}) {
+    Folder folder;
+    Quiet quiet;
+    const fs::path run_folder = run(load({three[0], three[1], threads}), folder.path, quiet).directory;
+    prints.push_back(fingerprint(run_folder));
+    CHECK(ResultReader(run_folder / "results.h5").read("/epochs/epoch").values == std::vector<double>{0.3, 0.6});
+  }
+  CHECK(prints[1] == prints[0]);
+  CHECK(prints[2] == prints[0]);
+
+  const LoadedExperiment loaded = load(three);
+  Session<float> session(loaded, registry(), {});
+  Batch<float> batch;
+  for (Index step = 1; step <= 20; ++step) {
+    PassResult pass;
+    for (Index k = 0; k < 3; ++k) {
+      session.task->fill(Split::train, 3 * (step - 1) + k, batch);
+      pass = k == 0 ? session.pass(batch, step, {}) : session.network->train_more(batch, session.workers, {}, pass);
+    }
+    CHECK(pass.loss == prints[0][std::size_t(step - 1)]);
+    session.updater->step(step, *session.network, session.workers);
+  }
+  CHECK(session.total_steps() == 20);
+  const LoadedExperiment epochs =
+      load({"train.accumulate=3", "train.steps=0", "train.epochs=2", "train.evaluate_every=0"});
+  const Session<float> counted(epochs, registry(), {}, Extent::sizes);
+  CHECK(counted.batches(Split::train) == 100);
+  CHECK(counted.total_steps() == 67);
+  CHECK(counted.evaluation_period() == 34);
+}
+
+TEST_CASE("averaged parameters: their mean with decaying weights is evaluated and saved; training does not see it") {
+  const std::vector<std::string> dense{"scalar=float64", "model.recurrent=dense", "record.blocks={}"};
+  const auto averaged = [&](std::vector<std::string> overrides) {
+    overrides.insert(overrides.begin(), dense.begin(), dense.end());
+    return load(overrides);
+  };
+  Folder folder;
+  Quiet quiet;
+  const LoadedExperiment with = averaged({"train.average=0.8"}), without = averaged({});
+  const fs::path directory = run(with, folder.path, quiet).directory,
+                 plain = run(without, folder.path, quiet).directory;
+  const ResultReader results(directory / "results.h5"), plain_results(plain / "results.h5");
+  CHECK(results.read("/steps/loss").values == plain_results.read("/steps/loss").values);
+  CHECK(results.read("/epochs/valid_loss").values != plain_results.read("/epochs/valid_loss").values);
+
+  Session<double> session(with, registry(), {});
+  std::map<Index, std::vector<double>> means;
+  std::vector<double> sum(session.network->values().size());
+  Batch<double> batch;
+  for (Index step = 1; step <= 20; ++step) {
+    session.task->fill(Split::train, step - 1, batch);
+    session.pass(batch, step, {});
+    session.updater->step(step, *session.network, session.workers);
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] = 0.8 * sum[i] + session.network->values()[i];
+    means[step] = sum;
+    for (double& x : means[step]) x *= (1 - 0.8) / (1 - std::pow(0.8, double(step)));
+  }
+  CHECK(means[20] != session.network->values());
+  Session<double> saved(with, registry(), {});
+  for (const char* which : {"best", "last"}) {
+    const Index step = read_network(network_path(directory, which), *saved.network);
+    check_close(saved.network->values(), means.at(step));
+  }
+  Watchdog unwatched(0, [] {});
+  CHECK(saved.evaluate(Split::validation, unwatched, {})[0] == results.read("/epochs/valid_loss").values.back());
+  session.updater->use_average(*session.network);
+  CHECK(session.network->values() == saved.network->values());
+}
+
+TEST_CASE("averaged parameters: blocks on manifolds and maps with a state of their own stay; projections are applied") {
+  struct Case {
+    const char *map, *plugin, *block;
+    bool stays;
+  };
+  for (const Case& c : {Case{"orthogonal_block", "geodesic_cayley", "recurrent.M", true},
+                        Case{"{plugin: lie_exponential, base: moving, rebase_every: 7}", "adam", "recurrent.A", true},
+                        Case{"{plugin: householder, reflections: 4}", "adam", "recurrent.U", false}}) {
+    CAPTURE(c.map);
+    const LoadedExperiment loaded = load({}, fmt::format(R"(name: averaged
+scalar: float64
+task: {{plugin: adding, length: 12}}
+model: {{cell: {{plugin: elman, hidden: 10}}, recurrent: {}}}
+optimizer: [{{blocks: "recurrent.*", plugin: {}, rate: 0.1}}, {{plugin: adam, rate: 0.01}}]
+train: {{batch: 13, steps: 1, average: 0.9}}
+)",
+                                                         c.map, c.plugin));
+    Session<double> session(loaded, registry(), {});
+    Batch<double> batch;
+    for (Index step = 1; step <= 10; ++step) {
+      session.task->fill(Split::train, step - 1, batch);
+      session.pass(batch, step, {});
+      session.updater->step(step, *session.network, session.workers);
+    }
+    const NetworkState<double> trained = session.network->state();
+    session.updater->use_average(*session.network);
+    CHECK(session.network->state().plugins == trained.plugins);
+    const Layout& layout = session.network->layout();
+    for (const char* block : {c.block, "input.weight"}) {
+      const Index i = layout.find(block);
+      const std::span<const double> before = layout.all(trained.values.data())[i], after = session.network->theta()[i];
+      CHECK(std::ranges::equal(before, after) == (c.stays && block == std::string(c.block)));
+    }
+    if (c.stays) continue;
+    const std::vector<double> projected = session.network->values();
+    (*session.network->model().maps)[0].plugin()->after_step(
+        session.network->model().layout.part(session.network->values().data(), session.network->model().map_blocks[0]));
+    for (std::size_t i = 0; i < projected.size(); ++i)
+      CHECK(session.network->values()[i] == doctest::Approx(projected[i]).epsilon(1e-14));
+  }
+}
+
+TEST_CASE("weight noise: the gradient is taken beside the parameters, which are kept") {
+  const LoadedExperiment noisy = load({"train.weight_noise=0.05"}), clean = load();
+  Session<float> a(noisy, registry(), {}), b(noisy, registry(), {}), c(clean, registry(), {});
+  Batch<float> batch;
+  a.task->fill(Split::train, 0, batch);
+  const std::vector<float> before = a.network->values();
+  const double first = a.pass(batch, 1, {}).loss;
+  CHECK(a.network->values() == before);
+  CHECK(b.pass(batch, 1, {}).loss == first);
+  CHECK(a.pass(batch, 2, {}).loss != first);
+  CHECK(c.pass(batch, 1, {}).loss != first);
+}
