@@ -112,11 +112,14 @@ def main(source, document, scratch, program_folder):
         (scratch / folder).mkdir(parents=True)
     copy_of(source, copy)
 
-    # The compiler's cache may be shared; nothing else of the user may be seen or touched.
+    # What quickstart.sh would build again is built: .ci/run begins with the whole of it.
+    with open(copy / "scripts/setup.sh", "a", encoding="utf-8") as setup:
+        setup.write('configure_and_build() { mkdir -p "$root/build"; ln -s "$BUILT" "$root/build/$1"; }\n')
+
+    # Nothing of the user may be seen or touched.
     environment = {name: value for name, value in os.environ.items()
                    if not name.startswith(("XDG_", "STIEFEL_")) and name != "CMAKE_PREFIX_PATH"}
-    if shutil.which("ccache"):
-        environment["CCACHE_DIR"] = subprocess.run(["ccache", "-k", "cache_dir"], capture_output=True, text=True).stdout.strip()
+    environment["BUILT"] = str(pathlib.Path(program_folder).resolve().parent)
     # python3 is the one that has Debian's packages.
     environment.update(HOME=str(scratch / "home"), PATH=f"{program_folder}:/usr/bin:{os.environ['PATH']}", PS4="$ ")
 
