@@ -6,9 +6,11 @@ equations of the cells are those of docs/DEPLOY.md. Modules can be trained furth
 
 from __future__ import annotations
 
+import copy
+import itertools
 import os
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Optional  # TorchScript of PyTorch 1.13 knows no `Tensor | None`
 
 import torch
@@ -19,6 +21,18 @@ from stiefel.weights import Weights, read_weights
 
 Options = dict[str, typing.Any]
 Shape = tuple[int | None, ...]
+LAYER_KEYS = [
+    "cell",
+    "recurrent",
+    "maps",
+    "input",
+    "initial_state",
+    "norm",
+    "dropout",
+    "residual",
+    "gate",
+    "bidirectional",
+]
 
 
 def load(path: str | os.PathLike, normalize: bool = True) -> Network:
@@ -37,11 +51,10 @@ def load(path: str | os.PathLike, normalize: bool = True) -> Network:
 
 
 class Network(nn.Module):
-    """Input layer, recurrence and readout of an exported network."""
+    """Recurrent layers and readout of an exported network."""
 
     def __init__(self, weights: Weights, normalize: bool = True):
         super().__init__()
-        model = weights.config["model"]
         file = _Tensors(weights)
         self.metadata = dict(weights.metadata)
         self.symbols = weights.metadata["input"] == "symbols"
@@ -49,23 +62,21 @@ class Network(nn.Module):
         self.Y = file.parameter("readout.Y", (None, None))
         self.c = file.optional("readout.c", (self.Y.shape[0],))
 
-        hidden, name = model["cell"]["hidden"], model["cell"]["plugin"]
-        if name not in CELLS:
-            raise ValueError(f"the cell {name} is not one of {', '.join(CELLS)}: write its step in Python")
-        self.cell = CELLS[name](file, hidden, model["cell"])
-        self.initial = file.parameter("layers.0.initial", (self.cell.state_rows,))
-        self.b = file.optional("layers.0.input.b", (self.cell.input_rows,))
-        find = file.optional if weights.metadata["input"] == "none" else file.parameter
-        self.V = find("layers.0.input.V", (self.cell.input_rows, None))
-        if self.Y.shape[1] > self.cell.output_rows:
+        self.layers = nn.ModuleList()
+        below = None
+        for number, options in enumerate(_layers(weights.config["model"])):
+            below = _Layer(file.part(f"layers.{number}."), options, weights.metadata["input"], below)
+            self.layers.append(below)
+        self.input_size: int = self.layers[0].input_size
+        self.state_rows: int = sum(layer.state_rows for layer in self.layers)
+        if self.Y.shape[1] > below.output_rows:
             raise ValueError(
-                f"readout.Y has {self.Y.shape[1]} columns, but the cell has {self.cell.output_rows} outputs"
+                f"readout.Y has {self.Y.shape[1]} columns, but the last layer has {below.output_rows} outputs"
             )
         file.refuse_others()
 
         scaling = weights.text("normalisation") or {} if normalize else {}
-        size = 0 if self.V is None else self.V.shape[1]
-        for part, width in (("input", size), ("target", self.Y.shape[0])):
+        for part, width in (("input", self.input_size), ("target", self.Y.shape[0])):
             for key in ("mean", "scale"):
                 values = torch.tensor(scaling.get(part, {}).get(key, []), dtype=torch.float64)
                 if values.shape not in ((0,), (width,)):
@@ -76,7 +87,8 @@ class Network(nn.Module):
         """Outputs (batch, time, outputs), or (batch, outputs) of a network that is read at the last step.
 
         `lengths` (batch): steps of each sequence; outputs behind its end are 0. `state` (batch, rows): instead of the
-        initial state.
+        initial state, with the rows of each layer in turn; those of a bidirectional layer's reverse cell follow those
+        of its forward cell.
         """
         outputs, _ = self.run(inputs, lengths, state)
         return outputs
@@ -84,77 +96,59 @@ class Network(nn.Module):
     def run(
         self, inputs: Tensor, lengths: Optional[Tensor] = None, state: Optional[Tensor] = None
     ) -> tuple[Tensor, Tensor]:
-        """Outputs as of forward(), and the state after the last step, from which the next call can continue."""
-        first = self.initial.expand(inputs.shape[0], -1) if state is None else state
-        states = self.recur(first, self.project(inputs))
-        if lengths is None:
-            last = states[:, -1]
-        else:
-            place = (lengths - 1).reshape(-1, 1, 1).expand(-1, 1, states.shape[2])
-            last = states.gather(1, place)[:, 0]
+        """Outputs as of forward(), and the state after the last step, from which the next call can continue.
+
+        A reverse cell reads the first step last, and its state is the one after that: later pieces cannot continue it.
+        """
+        values = self.check(inputs)
+        if state is None:
+            state = torch.cat([layer.initial() for layer in self.layers]).expand(inputs.shape[0], -1)
+        if state.shape[1] != self.state_rows:
+            raise ValueError(f"the state has {state.shape[1]} rows, but this network needs {self.state_rows}")
+        after: list[Tensor] = []
+        begin = 0
+        for layer in self.layers:
+            end = begin + layer.state_rows
+            values, last = layer(values, state[:, begin:end], lengths)
+            after.append(last)
+            begin = end
+        last = torch.cat(after, 1)
         if not self.every:
-            return self.read_out(last), last
-        outputs = self.read_out(states)
+            return self.read_out(_at_end(values, lengths)), last
+        outputs = self.read_out(values)
         if lengths is not None:
             steps = torch.arange(outputs.shape[1], device=outputs.device)
             outputs = torch.where((steps < lengths.reshape(-1, 1)).unsqueeze(2), outputs, torch.zeros_like(outputs))
         return outputs, last
 
-    def project(self, inputs: Tensor) -> Tensor:
-        """V x + b of every step."""
-        V, b = self.V, self.b
-        if V is None:
-            assert b is not None
-            return b.expand(inputs.shape[0], inputs.shape[1], -1)
+    def check(self, inputs: Tensor) -> Tensor:
+        """The inputs that the first layer reads: symbols, or numbers in the units of training."""
+        if self.input_size == 0:
+            return inputs
         if self.symbols:
             if inputs.dim() != 2 or inputs.is_floating_point():
                 raise ValueError("this network reads symbols: integers of the shape (batch, time)")
             if not torch.jit.is_scripting():
                 self.check_symbols(inputs)
-            table = functional.pad(V, (0, 1)).t()  # the last row is that of no symbol, -1
-            found = functional.embedding(torch.where(inputs < 0, table.shape[0] - 1, inputs), table)
-            return found if b is None else found + b
-        if inputs.dim() != 3 or inputs.shape[2] != V.shape[1]:
-            raise ValueError(f"this network reads inputs of the shape (batch, time, {V.shape[1]})")
+            return inputs
+        if inputs.dim() != 3 or inputs.shape[2] != self.input_size:
+            raise ValueError(f"this network reads inputs of the shape (batch, time, {self.input_size})")
         if self.input_mean.shape[0] > 0:
             inputs = (inputs.to(torch.float64) - self.input_mean) / self.input_scale
-        return functional.linear(inputs.to(V.dtype), V, b)
+        return inputs.to(self.Y.dtype)
 
     @torch.jit.unused
     def check_symbols(self, inputs: Tensor) -> None:
         """Refuses numbers of no symbol, but in an exported graph, which cannot."""
-        size = 0 if self.V is None else self.V.shape[1]
         if _exporting() or torch.jit.is_tracing() or inputs.numel() == 0:
             return
         for found in (int(inputs.min()), int(inputs.max())):
-            if not -1 <= found < size:
-                raise ValueError(f"{found} is not one of the {size} symbols; -1 is none")
+            if not -1 <= found < self.input_size:
+                raise ValueError(f"{found} is not one of the {self.input_size} symbols; -1 is none")
 
-    def recur(self, state: Tensor, drive: Tensor) -> Tensor:
-        """The states after every step, (batch, time, rows)."""
-        if not torch.jit.is_scripting():  # noqa: SIM102 -- TorchScript does not compile what is inside
-            if _exporting():
-                return self.scan(state, drive)
-        states: list[Tensor] = []
-        for t in range(drive.shape[1]):
-            state = self.cell(state, drive[:, t])
-            states.append(state)
-        return torch.stack(states, 1)
-
-    @torch.jit.unused
-    def scan(self, state: Tensor, drive: Tensor) -> Tensor:
-        """The same as one operation, which torch.onnx.export writes as a Scan."""
-        from torch._higher_order_ops.scan import scan
-
-        def step(state: Tensor, drive: Tensor) -> tuple[Tensor, Tensor]:
-            after = self.cell(state, drive)
-            return after, after.clone()
-
-        return scan(step, state.clone(), drive.transpose(0, 1))[1].transpose(0, 1)
-
-    def read_out(self, states: Tensor) -> Tensor:
+    def read_out(self, values: Tensor) -> Tensor:
         """Y h + c, in the units of the targets."""
-        outputs = functional.linear(states[..., : self.Y.shape[1]], self.Y, self.c)
+        outputs = functional.linear(values[..., : self.Y.shape[1]], self.Y, self.c)
         if self.target_mean.shape[0] > 0:
             outputs = (outputs.to(torch.float64) * self.target_scale + self.target_mean).to(outputs.dtype)
         return outputs
@@ -166,7 +160,7 @@ def export_onnx(network: Network, path: str | os.PathLike, steps: int = 3) -> No
     The recurrence is a Scan, or a Loop where PyTorch is older than 2.9.
     """
     kind = torch.int64 if network.symbols else network.Y.dtype
-    shape = (2, steps) if network.symbols else (2, steps, 0 if network.V is None else network.V.shape[1])
+    shape = (2, steps) if network.symbols else (2, steps, network.input_size)
     inputs, names = torch.zeros(shape, dtype=kind), {"input_names": ["inputs"], "output_names": ["outputs"]}
     if hasattr(torch, "export") and _version() >= (2, 9):
         sizes = {0: torch.export.Dim("batch"), 1: torch.export.Dim("time")}
@@ -197,25 +191,47 @@ def _exporting() -> bool:
     return bool(getattr(getattr(torch, "compiler", None), "is_exporting", bool)())
 
 
+def _layers(model: Options) -> Iterable[Options]:
+    """The description of each layer."""
+    layers = model.get("layers", 1)
+    if isinstance(layers, list) and layers and all(isinstance(layer, dict) for layer in layers):
+        outside = [key for key in LAYER_KEYS if key in model]
+        if outside:
+            raise ValueError(f"model.{outside[0]} contradicts the list model.layers, where it belongs")
+        return layers
+    if type(layers) is not int or layers < 1:
+        raise ValueError(f"model.layers must be a positive integer or a list of layers, got {layers!r}")
+    return itertools.repeat(model, layers)
+
+
 class _Tensors:
     """The matrices of a file as parameters, with their shapes checked; every matrix must be asked for."""
 
     def __init__(self, weights: Weights):
         self.weights = weights
+        self.prefix = ""
         self.unused = set(weights.tensors)
         self.dtype = torch.float64 if any(x.dtype == "float64" for x in weights.tensors.values()) else torch.float32
 
+    def part(self, prefix: str) -> _Tensors:
+        """The matrices whose names begin with `prefix`, without it."""
+        part = copy.copy(self)
+        part.prefix += prefix
+        return part
+
     def dimensions(self, name: str) -> int:
-        return self.weights.tensors[name].ndim if name in self.weights.tensors else 0
+        values = self.weights.tensors.get(self.prefix + name)
+        return 0 if values is None else values.ndim
 
     def parameter(self, name: str, shape: Shape) -> nn.Parameter:
         found = self.optional(name, shape)
         if found is None:
-            raise ValueError(f"the matrix {name} is missing")
+            raise ValueError(f"the matrix {self.prefix + name} is missing")
         return found
 
     def optional(self, name: str, shape: Shape) -> nn.Parameter | None:
         """A dimension of the shape that is None can have any size."""
+        name = self.prefix + name
         values = self.weights.tensors.get(name)
         if values is None:
             return None
@@ -226,11 +242,11 @@ class _Tensors:
         return nn.Parameter(torch.from_numpy(values.astype(values.dtype.newbyteorder("="))))
 
     def block(self, name: str, size: int) -> nn.Parameter:
-        return self.parameter(f"layers.0.cell.{name}", (size,))
+        return self.parameter(f"cell.{name}", (size,))
 
     def maps(self, names: Sequence[str], n: int) -> nn.Parameter:
         """The matrices of real maps, one above the other."""
-        return nn.Parameter(torch.cat([self.parameter(f"layers.0.recurrent.{name}.W", (n, n)).data for name in names]))
+        return nn.Parameter(torch.cat([self.parameter(f"recurrent.{name}.W", (n, n)).data for name in names]))
 
     def constant(self, module: nn.Module, name: str, value: float) -> None:
         """A number of the type of the network: ONNX rounds others to float32."""
@@ -239,6 +255,168 @@ class _Tensors:
     def refuse_others(self) -> None:
         if self.unused:
             raise ValueError(f"this network has no use for {', '.join(sorted(self.unused))}")
+
+
+class _Layer(nn.Module):
+    """s_{l+1} from s_l: a norm, one cell or two that read in opposite directions, a gate, dropout and a residual."""
+
+    def __init__(self, file: _Tensors, options: Options, kind: str, below: _Layer | None):
+        super().__init__()
+        first = below is None
+        width = None if first else below.output_rows
+        norm, gate = options.get("norm", "none"), options.get("gate", "none")
+        for name, chosen, known in (("norm", norm, NORMS), ("gate", gate, GATES)):
+            if chosen not in known:
+                raise ValueError(f"the {name} {chosen} is not one of {', '.join(known)}")
+        self.norm = nn.Identity() if first else NORMS[norm](file, width)
+        kind = kind if first else "dense"
+        self.ahead = _Direction(file, options["cell"], kind, width)
+        self.input_size: int = self.ahead.input_size
+        self.state_rows: int = self.ahead.state_rows
+        self.output_rows: int = self.ahead.output_rows
+        self.reverse = None
+        if options.get("bidirectional", False):
+            self.reverse = _Direction(file.part("reverse."), options["cell"], kind, self.input_size, backwards=True)
+            self.state_rows += self.reverse.state_rows
+            self.output_rows += self.reverse.output_rows
+        self.gate = GATES[gate](file, self.output_rows)
+        self.dropout = nn.Dropout(float(options.get("dropout", 0)))
+        self.residual = bool(options.get("residual", False)) and not first
+        if self.residual and self.output_rows != self.input_size:
+            raise ValueError(
+                f"{file.prefix[:-1]} has a residual and {self.output_rows} outputs, "
+                f"but the layer below has {self.input_size}"
+            )
+
+    def initial(self) -> Tensor:
+        if self.reverse is None:
+            return self.ahead.initial
+        return torch.cat([self.ahead.initial, self.reverse.initial])
+
+    def forward(self, inputs: Tensor, state: Tensor, lengths: Optional[Tensor]) -> tuple[Tensor, Tensor]:
+        """Outputs of every step, and the state after the last one."""
+        read, rows = self.norm(inputs), self.ahead.state_rows
+        h, last = self.ahead(read, state[:, :rows], lengths)
+        if self.reverse is not None:
+            behind, first = self.reverse(read, state[:, rows:], lengths)
+            h, last = torch.cat([h, behind], 2), torch.cat([last, first], 1)
+        values = self.dropout(self.gate(h))
+        return inputs + values if self.residual else values, last
+
+
+class _Direction(nn.Module):
+    """A cell with its input map and initial state, which reads sequences from their first step on, or backwards."""
+
+    def __init__(self, file: _Tensors, options: Options, kind: str, width: int | None, backwards: bool = False):
+        super().__init__()
+        name = options["plugin"]
+        if name not in CELLS:
+            raise ValueError(f"the cell {name} is not one of {', '.join(CELLS)}: write its step in Python")
+        self.cell = CELLS[name](file, options["hidden"], options)
+        self.state_rows: int = self.cell.state_rows
+        self.output_rows: int = self.cell.output_rows
+        self.symbols, self.backwards = kind == "symbols", backwards
+        self.initial = file.parameter("initial", (self.state_rows,))
+        rows = self.cell.input_rows
+        self.V = None if kind == "none" else file.parameter("input.V", (rows, width))
+        self.b = (file.parameter if kind == "none" else file.optional)("input.b", (rows,))
+        self.input_size: int = 0 if self.V is None else self.V.shape[1]
+
+    def forward(self, inputs: Tensor, state: Tensor, lengths: Optional[Tensor]) -> tuple[Tensor, Tensor]:
+        """Outputs of every step, and the state after the step that is read last."""
+        drive = self.project(inputs)
+        states = self.recur(state, _reversed(drive, lengths) if self.backwards else drive)
+        outputs = states[..., : self.output_rows]
+        return _reversed(outputs, lengths) if self.backwards else outputs, _at_end(states, lengths)
+
+    def project(self, inputs: Tensor) -> Tensor:
+        """V x + b of every step."""
+        V, b = self.V, self.b
+        if V is None:
+            assert b is not None
+            return b.expand(inputs.shape[0], inputs.shape[1], -1)
+        if not self.symbols:
+            return functional.linear(inputs, V, b)
+        table = functional.pad(V, (0, 1)).t()  # the last row is that of no symbol, -1
+        found = functional.embedding(torch.where(inputs < 0, table.shape[0] - 1, inputs), table)
+        return found if b is None else found + b
+
+    def recur(self, state: Tensor, drive: Tensor) -> Tensor:
+        """The states after every step, (batch, time, rows)."""
+        if not torch.jit.is_scripting():  # noqa: SIM102 -- TorchScript does not compile what is inside
+            if _exporting():
+                return self.scan(state, drive)
+        states: list[Tensor] = []
+        for t in range(drive.shape[1]):
+            state = self.cell(state, drive[:, t])
+            states.append(state)
+        return torch.stack(states, 1)
+
+    @torch.jit.unused
+    def scan(self, state: Tensor, drive: Tensor) -> Tensor:
+        """The same as one operation, which torch.onnx.export writes as a Scan."""
+        from torch._higher_order_ops.scan import scan
+
+        def step(state: Tensor, drive: Tensor) -> tuple[Tensor, Tensor]:
+            after = self.cell(state, drive)
+            return after, after.clone()
+
+        return scan(step, state.clone(), drive.transpose(0, 1))[1].transpose(0, 1)
+
+
+def _at_end(values: Tensor, lengths: Optional[Tensor]) -> Tensor:
+    """The last step of each sequence, from (batch, time, rows)."""
+    if lengths is None:
+        return values[:, -1]
+    place = (lengths - 1).reshape(-1, 1, 1).expand(-1, 1, values.shape[2])
+    return values.gather(1, place)[:, 0]
+
+
+def _reversed(values: Tensor, lengths: Optional[Tensor]) -> Tensor:
+    """Each sequence from its last step to its first; what is behind its end stays there."""
+    if lengths is None:
+        return values.flip(1)
+    steps, ends = torch.arange(values.shape[1], device=values.device), lengths.reshape(-1, 1)
+    places = torch.where(steps < ends, ends - 1 - steps, steps)
+    return values.gather(1, places.unsqueeze(2).expand(-1, -1, values.shape[2]))
+
+
+class _LayerNorm(nn.Module):
+    """In single operations: LayerNormalization of ONNX computes in float32."""
+
+    def __init__(self, file: _Tensors, rows: int):
+        super().__init__()
+        self.weight = file.parameter("norm.weight", (rows,))
+        self.bias = file.parameter("norm.bias", (rows,))
+        file.constant(self, "epsilon", 1e-5)
+
+    def forward(self, s: Tensor) -> Tensor:
+        s = s - s.mean(2, keepdim=True)
+        return s / torch.sqrt((s * s).mean(2, keepdim=True) + self.epsilon) * self.weight + self.bias
+
+
+class _RmsNorm(nn.Module):
+    def __init__(self, file: _Tensors, rows: int):
+        super().__init__()
+        self.weight = file.parameter("norm.weight", (rows,))
+        file.constant(self, "epsilon", 1e-5)
+
+    def forward(self, s: Tensor) -> Tensor:
+        return s / torch.sqrt((s * s).mean(2, keepdim=True) + self.epsilon) * self.weight
+
+
+class _Glu(nn.Module):
+    def __init__(self, file: _Tensors, rows: int):
+        super().__init__()
+        self.weight = file.parameter("gate.weight", (2 * rows, rows))
+        self.bias = file.parameter("gate.bias", (2 * rows,))
+
+    def forward(self, h: Tensor) -> Tensor:
+        return functional.glu(functional.linear(h, self.weight, self.bias), 2)
+
+
+NORMS: dict[str, Callable[[_Tensors, int], nn.Module]] = {"none": nn.Identity, "layer": _LayerNorm, "rms": _RmsNorm}
+GATES: dict[str, Callable[[_Tensors, int], nn.Module]] = {"none": nn.Identity, "glu": _Glu}
 
 
 class _Elementwise(nn.Module):
@@ -335,7 +513,7 @@ def _activation(file: _Tensors, options: Options, rows: int, complex_map: bool) 
 class _Elman(nn.Module):
     def __init__(self, file: _Tensors, n: int, options: Options):
         super().__init__()
-        name = "layers.0.recurrent.W"
+        name = "recurrent.W"
         complex_map = file.dimensions(name) == 3
         if complex_map:
             A, B = file.parameter(name, (n, n, 2)).data.unbind(2)
@@ -494,13 +672,14 @@ class _Lipschitz(nn.Module):
         self.W = file.maps(("nonlinear", "linear"), n)
         self.midpoint = options["scheme"] == "rk2"
         file.constant(self, "step", options["step"])
+        file.constant(self, "half_step", options["step"] / 2)
 
     def slope(self, h: Tensor, a: Tensor) -> Tensor:
         nonlinear, linear = functional.linear(h, self.W).chunk(2, 1)
         return linear + torch.tanh(nonlinear + a)
 
     def forward(self, h: Tensor, a: Tensor) -> Tensor:
-        middle = h + self.step / 2 * self.slope(h, a) if self.midpoint else h
+        middle = h + self.half_step * self.slope(h, a) if self.midpoint else h
         return h + self.step * self.slope(middle, a)
 
 

@@ -34,18 +34,57 @@ def write(path, tensors, metadata):
     path.write_bytes(len(text).to_bytes(8, "little") + text + data)
 
 
-def network(cell, n=6, d=3, k=2, kind="float64", inputs="dense", readout="every", complex_map=False, seed=0, activation=None, **options):
-    """Tensors and metadata of a random network."""
+def network(cell, d=3, k=2, kind="float64", inputs="dense", readout="every", seed=0, **options):
+    """Tensors and metadata of a random network of one layer; `options` are those of layer()."""
+    return deep_network([{"cell": cell, **options}], d, k, kind, inputs, readout, seed)
+
+
+def deep_network(layers, d=3, k=2, kind="float64", inputs="dense", readout="every", seed=0):
+    """Tensors and metadata of a random network, from the arguments of layer() for each layer."""
     rng = np.random.default_rng(seed)
+    tensors, models, width = {}, [], None if inputs == "none" else d
+    for number, options in enumerate(layers):
+        part, model, width = layer(rng, kind, width, first=number == 0, **options)
+        tensors |= {f"layers.{number}.{name}": values for name, values in part.items()}
+        models.append(model)
+    tensors |= {"readout.Y": random(rng, kind, k, width), "readout.c": random(rng, kind, k)}
+    config = {"name": "test", "model": models[0] if len(models) == 1 else {"layers": models}}
+    metadata = {"format": "stiefel-network", "format_version": "1", "config_json": json.dumps(config), "input": inputs,
+                "input_size": str(d), "output_size": str(k), "readout": readout, "targets": "values"}
+    return tensors, metadata
+
+
+def random(rng, kind, *shape):
+    return (rng.standard_normal(shape) * 0.7).astype(kind)
+
+
+def layer(rng, kind, width, first, cell, n=6, complex_map=False, activation=None, norm=None, gate=None, residual=None, bidirectional=None,
+          dropout=None, **options):
+    """Tensors of a random layer, its description, and the number of its outputs; the keys that are None are not described."""
     options = {**OPTIONS[cell], **options}
     if activation:
         options["activation"] = {**ACTIVATION, **activation}
+    tensors = direction(rng, kind, width, cell, n, complex_map, options)
+    rows = tensors["initial"].size // STATES[cell]
+    if bidirectional:
+        tensors |= {f"reverse.{name}": values for name, values in direction(rng, kind, width, cell, n, complex_map, options).items()}
+        rows *= 2
+    if norm in ("layer", "rms") and not first:
+        tensors["norm.weight"] = random(rng, kind, width)
+    if norm == "layer" and not first:
+        tensors["norm.bias"] = random(rng, kind, width)
+    if gate == "glu":
+        tensors |= {"gate.weight": random(rng, kind, 2 * rows, rows), "gate.bias": random(rng, kind, 2 * rows)}
+    keys = {"norm": norm, "gate": gate, "residual": residual, "bidirectional": bidirectional, "dropout": dropout}
+    model = {"cell": {"plugin": cell, "hidden": n, **options}, **{key: value for key, value in keys.items() if value is not None}}
+    return tensors, model, rows
+
+
+def direction(rng, kind, width, cell, n, complex_map, options):
+    """Tensors of a random cell, which reads `width` numbers at each step, or nothing."""
     rows = 2 * n if complex_map or cell == "lru" else n
 
-    def random(*shape):
-        return (rng.standard_normal(shape) * 0.7).astype(kind)
-
-    def orthogonal(*_):
+    def orthogonal():
         return np.linalg.qr(rng.standard_normal((n, n)))[0].astype(kind)
 
     def unitary():
@@ -53,13 +92,13 @@ def network(cell, n=6, d=3, k=2, kind="float64", inputs="dense", readout="every"
         return np.stack([matrix.real, matrix.imag], 2).astype(kind)
 
     tensors = {}
-    if inputs != "none":
-        tensors["layers.0.input.V"] = random(PARTS[cell] * rows, d)
-    tensors["layers.0.input.b"] = random(PARTS[cell] * rows)
+    if width is not None:
+        tensors["input.V"] = random(rng, kind, PARTS[cell] * rows, width)
+    tensors["input.b"] = random(rng, kind, PARTS[cell] * rows)
     if cell == "elman":
-        tensors["layers.0.recurrent.W"] = unitary() if complex_map else orthogonal()
+        tensors["recurrent.W"] = unitary() if complex_map else orthogonal()
     for name in MAPS[cell] + (["output_peephole"] if options.get("peepholes") == "output_full" else []):
-        tensors[f"layers.0.recurrent.{name}.W"] = orthogonal()
+        tensors[f"recurrent.{name}.W"] = orthogonal()
     chosen = options.get("activation", {})
     blocks = {}
     if chosen.get("kind") == "modrelu":
@@ -73,13 +112,9 @@ def network(cell, n=6, d=3, k=2, kind="float64", inputs="dense", readout="every"
         blocks["candidate.recurrent_bias"] = n
     if cell == "lru":
         blocks |= dict.fromkeys(("nu", "phi", "log_gamma"), n)
-    tensors |= {f"layers.0.cell.{name}": random(size) for name, size in blocks.items()}
-    tensors["layers.0.initial"] = random(STATES[cell] * rows)
-    tensors |= {"readout.Y": random(k, rows), "readout.c": random(k)}
-    config = {"name": "test", "model": {"cell": {"plugin": cell, "hidden": n, **options}}}
-    metadata = {"format": "stiefel-network", "format_version": "1", "config_json": json.dumps(config), "input": inputs,
-                "input_size": str(d), "output_size": str(k), "readout": readout, "targets": "values"}
-    return tensors, metadata
+    tensors |= {f"cell.{name}": random(rng, kind, size) for name, size in blocks.items()}
+    tensors["initial"] = random(rng, kind, STATES[cell] * rows)
+    return tensors
 
 
 def sigmoid(x):
@@ -112,90 +147,122 @@ def activate(a, options, tensors, complex_map):
     kind = options["kind"]
     if kind == "modrelu":
         pairs = complex_map or options["pairs"] or options["form"] == "squared"
-        return modrelu(a, tensors["layers.0.cell.activation.bias"], options, pairs)
+        return modrelu(a, tensors["cell.activation.bias"], options, pairs)
     if kind == "oplu":
         first, second = np.split(a, 2) if options["pairing"] == "halves" else (a[0::2], a[1::2])
         pairs = np.maximum(first, second), np.minimum(first, second)
         return np.concatenate(pairs) if options["pairing"] == "halves" else np.stack(pairs, 1).ravel()
     if kind in ("leaky_relu", "prelu"):
-        slope = tensors.get("layers.0.cell.activation.slope", options["slope"])
+        slope = tensors.get("cell.activation.slope", options["slope"])
         return np.where(a > 0, a, slope * a)
     return {"identity": lambda x: x, "tanh": np.tanh, "relu": lambda x: np.maximum(x, 0)}[kind](a)
 
 
+def under(tensors, prefix):
+    """The tensors whose names begin with the prefix, without it."""
+    return {name.removeprefix(prefix): values for name, values in tensors.items() if name.startswith(prefix)}
+
+
 def run(tensors, metadata, inputs):
     """Outputs of every step of one sequence: numbers (time, features), or symbols (time)."""
-    cell = json.loads(metadata["config_json"])["model"]["cell"]
-    name, n = cell["plugin"], cell["hidden"]
-    W = {key.split(".")[-2]: values for key, values in tensors.items() if key.endswith(".W")}
-    block = {key.removeprefix("layers.0.cell."): values for key, values in tensors.items() if key.startswith("layers.0.cell.")}
-    b, state = tensors["layers.0.input.b"], tensors["layers.0.initial"]
-    complex_map = name == "elman" and W["recurrent"].ndim == 3
-    outputs = []
+    model = json.loads(metadata["config_json"])["model"]
+    layers = model.get("layers", 1)
+    values, kind = inputs, metadata["input"]
+    for number, options in enumerate([model] * layers if isinstance(layers, int) else layers):
+        values = outputs_of_layer(under(tensors, f"layers.{number}."), options, values, kind, number)
+        kind = "dense"
+    Y = tensors["readout.Y"]
+    return np.array([Y @ h[:Y.shape[1]] + tensors["readout.c"] for h in values])
+
+
+def outputs_of_layer(tensors, options, inputs, kind, number):
+    norm, read = options.get("norm", "none") if number else "none", inputs
+    if norm == "layer":
+        read = [(s - s.mean()) / np.sqrt(s.var() + 1e-5) * tensors["norm.weight"] + tensors["norm.bias"] for s in inputs]
+    elif norm == "rms":
+        read = [s / np.sqrt((s**2).mean() + 1e-5) * tensors["norm.weight"] for s in inputs]
+    outputs = outputs_of_cell(tensors, options["cell"], read, kind)
+    if options.get("bidirectional"):
+        reverse = outputs_of_cell(under(tensors, "reverse."), options["cell"], read[::-1], kind)
+        outputs = np.concatenate([outputs, reverse[::-1]], 1)
+    if options.get("gate", "none") == "glu":
+        first, second = np.split(outputs @ tensors["gate.weight"].T + tensors["gate.bias"], 2, 1)
+        outputs = first * sigmoid(second)
+    return inputs + outputs if options.get("residual") and number else outputs
+
+
+def outputs_of_cell(tensors, cell, inputs, kind):
+    state, outputs = tensors["initial"], []
     for x in inputs:
-        if metadata["input"] == "none":
-            a = b
-        elif metadata["input"] == "symbols":
-            a = b + (tensors["layers.0.input.V"][:, x] if x >= 0 else 0)
-        else:
-            a = tensors["layers.0.input.V"] @ x + b
-        parts = np.split(a, PARTS[name])
-        if name == "elman":
-            W_h = W["recurrent"] @ state if not complex_map else None
-            if complex_map:
-                product = (W["recurrent"][..., 0] + 1j * W["recurrent"][..., 1]) @ (state[:n] + 1j * state[n:])
-                W_h = np.concatenate([product.real, product.imag])
-            if cell["transition"] == "outside":
-                h = W_h + activate(cell["gain"] * a, cell["activation"], tensors, complex_map)
-            else:
-                h = activate(cell["gain"] * (W_h + a), cell["activation"], tensors, complex_map)
-                h = state + cell["step"] * h if cell["transition"] == "residual" else h
-            state = h
-        elif name == "lstm":
-            h, c = np.split(state, 2)
-            p = {gate: block.get(f"peephole.{gate}", 0) for gate in ("input", "forget", "output")}
-            fixed = cell["forget_bias"] if cell["forget_bias_fixed"] else 0
-            i = sigmoid(parts[0] + W["input"] @ h + p["input"] * c)
-            f = sigmoid(parts[1] + W["forget"] @ h + p["forget"] * c + fixed)
-            c = f * c + i * np.tanh(parts[3] + W["candidate"] @ h)
-            full = W["output_peephole"] @ c if "output_peephole" in W else 0
-            h = sigmoid(parts[2] + W["output"] @ h + p["output"] * c + full) * np.tanh(c)
-            state = np.concatenate([h, c])
-        elif name in ("gru", "goru"):
-            z, r = sigmoid(parts[1] + W["update"] @ state), sigmoid(parts[2] + W["reset"] @ state)
-            if name == "goru":
-                q = activate(parts[0] + r * (W["candidate"] @ state), cell["activation"], tensors, False)
-            elif cell["reset"] == "before":
-                q = np.tanh(parts[0] + W["candidate"] @ (r * state))
-            else:
-                q = np.tanh(parts[0] + r * (W["candidate"] @ state + block["candidate.recurrent_bias"]))
-            keep = z if cell.get("update", "keep") == "keep" else 1 - z
-            state = keep * state + (1 - keep) * q
-        elif name == "cornn":
-            y, z = np.split(state, 2)
-            u = np.tanh(W["position"] @ y + W["velocity"] @ z + a)
-            z = z + cell["step"] * (u - cell["gamma"] * y - cell["epsilon"] * z)
-            state = np.concatenate([y + cell["step"] * z, z])
-        elif name == "lem":
-            y, z = np.split(state, 2)
-            d, e = cell["step"] * sigmoid(parts[0] + W["step_z"] @ y), cell["step"] * sigmoid(parts[1] + W["step_y"] @ y)
-            z = (1 - d) * z + d * np.tanh(parts[2] + W["z"] @ y)
-            y = (1 - e) * y + e * np.tanh(parts[3] + W["y"] @ z)
-            state = np.concatenate([y, z])
-        elif name == "lru":
-            re, im, gamma = constants_of_lru(block)
-            x_t = (re + 1j * im) * (state[:n] + 1j * state[n:]) + gamma * (a[:n] + 1j * a[n:])
-            state = np.concatenate([x_t.real, x_t.imag])
-        elif name == "mingru":
-            z, q = sigmoid(parts[0]), parts[1]
-            if cell["candidate"] == "positive":
-                q = np.where(q >= 0, q + 0.5, sigmoid(q))
-            state = (1 - z) * state + z * q
-        elif name == "lipschitz":
-            def slope(h):
-                return W["linear"] @ h + np.tanh(W["nonlinear"] @ h + a)
-            middle = state + cell["step"] / 2 * slope(state) if cell["scheme"] == "rk2" else state
-            state = state + cell["step"] * slope(middle)
-        Y = tensors["readout.Y"]
-        outputs.append(Y @ state[:Y.shape[1]] + tensors["readout.c"])
+        a = tensors["input.b"]
+        if kind == "symbols":
+            a = a + (tensors["input.V"][:, x] if x >= 0 else 0)
+        elif kind == "dense":
+            a = tensors["input.V"] @ x + a
+        state = step(tensors, cell, a, state)
+        outputs.append(state[:state.size // STATES[cell["plugin"]]])
     return np.array(outputs)
+
+
+def step(tensors, cell, a, state):
+    """The state after a step with a = V x + b."""
+    name, n = cell["plugin"], cell["hidden"]
+    W = {key.split(".")[-2]: values for key, values in tensors.items() if key.startswith("recurrent.")}
+    block, parts = under(tensors, "cell."), np.split(a, PARTS[name])
+    if name == "elman":
+        complex_map = W["recurrent"].ndim == 3
+        if complex_map:
+            product = (W["recurrent"][..., 0] + 1j * W["recurrent"][..., 1]) @ (state[:n] + 1j * state[n:])
+        W_h = np.concatenate([product.real, product.imag]) if complex_map else W["recurrent"] @ state
+        if cell["transition"] == "outside":
+            h = W_h + activate(cell["gain"] * a, cell["activation"], tensors, complex_map)
+        else:
+            h = activate(cell["gain"] * (W_h + a), cell["activation"], tensors, complex_map)
+            h = state + cell["step"] * h if cell["transition"] == "residual" else h
+        state = h
+    elif name == "lstm":
+        h, c = np.split(state, 2)
+        p = {gate: block.get(f"peephole.{gate}", 0) for gate in ("input", "forget", "output")}
+        fixed = cell["forget_bias"] if cell["forget_bias_fixed"] else 0
+        i = sigmoid(parts[0] + W["input"] @ h + p["input"] * c)
+        f = sigmoid(parts[1] + W["forget"] @ h + p["forget"] * c + fixed)
+        c = f * c + i * np.tanh(parts[3] + W["candidate"] @ h)
+        full = W["output_peephole"] @ c if "output_peephole" in W else 0
+        h = sigmoid(parts[2] + W["output"] @ h + p["output"] * c + full) * np.tanh(c)
+        state = np.concatenate([h, c])
+    elif name in ("gru", "goru"):
+        z, r = sigmoid(parts[1] + W["update"] @ state), sigmoid(parts[2] + W["reset"] @ state)
+        if name == "goru":
+            q = activate(parts[0] + r * (W["candidate"] @ state), cell["activation"], tensors, False)
+        elif cell["reset"] == "before":
+            q = np.tanh(parts[0] + W["candidate"] @ (r * state))
+        else:
+            q = np.tanh(parts[0] + r * (W["candidate"] @ state + block["candidate.recurrent_bias"]))
+        keep = z if cell.get("update", "keep") == "keep" else 1 - z
+        state = keep * state + (1 - keep) * q
+    elif name == "cornn":
+        y, z = np.split(state, 2)
+        u = np.tanh(W["position"] @ y + W["velocity"] @ z + a)
+        z = z + cell["step"] * (u - cell["gamma"] * y - cell["epsilon"] * z)
+        state = np.concatenate([y + cell["step"] * z, z])
+    elif name == "lem":
+        y, z = np.split(state, 2)
+        d, e = cell["step"] * sigmoid(parts[0] + W["step_z"] @ y), cell["step"] * sigmoid(parts[1] + W["step_y"] @ y)
+        z = (1 - d) * z + d * np.tanh(parts[2] + W["z"] @ y)
+        y = (1 - e) * y + e * np.tanh(parts[3] + W["y"] @ z)
+        state = np.concatenate([y, z])
+    elif name == "lru":
+        re, im, gamma = constants_of_lru(block)
+        x_t = (re + 1j * im) * (state[:n] + 1j * state[n:]) + gamma * (a[:n] + 1j * a[n:])
+        state = np.concatenate([x_t.real, x_t.imag])
+    elif name == "mingru":
+        z, q = sigmoid(parts[0]), parts[1]
+        if cell["candidate"] == "positive":
+            q = np.where(q >= 0, q + 0.5, sigmoid(q))
+        state = (1 - z) * state + z * q
+    elif name == "lipschitz":
+        def slope(h):
+            return W["linear"] @ h + np.tanh(W["nonlinear"] @ h + a)
+        middle = state + cell["step"] / 2 * slope(state) if cell["scheme"] == "rk2" else state
+        state = state + cell["step"] * slope(middle)
+    return state

@@ -190,7 +190,7 @@ class Torch(unittest.TestCase):
                         inputs = self.rng.standard_normal((batch, steps, 3)).astype(kind)
                         if network.symbols:
                             inputs = self.rng.integers(-1, 3, (batch, steps))
-                        if network.V is None:
+                        if network.input_size == 0:
                             inputs = inputs[:, :, :0]
                         found, = session.run(None, {"inputs": inputs})
                         expected = network(torch.from_numpy(inputs)).detach().numpy()
