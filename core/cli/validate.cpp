@@ -18,9 +18,15 @@ namespace {
 
 std::string summary(const LoadedExperiment& loaded) {
   const Experiment& e = loaded.experiment;
-  std::vector<std::string> maps;
-  if (e.model.recurrent.entry) maps.push_back(e.model.recurrent.plugin);
-  for (const RecurrentMap& map : e.model.maps) maps.push_back(fmt::format("{}: {}", map.name, map.plugin));
+  std::vector<std::string> cells, maps;
+  for (const LayerOptions& layer : e.model.layers) {
+    if (layer.path == "model" && !cells.empty()) break;
+    cells.push_back(fmt::format("{}, {} hidden units", layer.cell.plugin, layer.hidden));
+    if (layer.recurrent.entry) maps.push_back(layer.recurrent.plugin);
+    for (const RecurrentMap& map : layer.maps) maps.push_back(fmt::format("{}: {}", map.name, map.plugin));
+  }
+  const std::size_t layers = e.model.layers.size();
+  const std::string depth = layers == 1 ? "" : fmt::format(", {} layers", layers);
   std::string optimizers;
   for (const OptimizerGroup& group : e.optimizer) {
     optimizers += (optimizers.empty() ? "" : "; ") + group.plugin;
@@ -31,7 +37,7 @@ std::string summary(const LoadedExperiment& loaded) {
       e.train.steps > 0 ? fmt::format("{} steps", e.train.steps) : fmt::format("{} epochs", e.train.epochs);
   const auto line = [](const char* key, const std::string& value) { return fmt::format("  {:<11}{}\n", key, value); };
   return line("run", fmt::format("{}/{}", e.name, loaded.id)) + line("task", e.task.plugin) +
-         line("cell", fmt::format("{}, {} hidden units, {}", e.model.cell.plugin, e.model.hidden, e.scalar)) +
+         line("cell", fmt::format("{}{}, {}", fmt::join(cells, "; "), depth, e.scalar)) +
          line("recurrent", maps.empty() ? "none" : fmt::format("{}", fmt::join(maps, ", "))) +
          line("optimizer", optimizers) +
          line("training", fmt::format("{}, batches of {}, seed {}", length, e.train.batch, e.seed));

@@ -19,6 +19,9 @@ MODELS = {
     "lstm": "cell: {plugin: lstm, hidden: 12}\n  recurrent: {plugin: dense}",
     "svd": "cell: {plugin: elman, hidden: 16}\n  recurrent: {plugin: svd_margin, margin: 0.1}",
     "low_rank": "cell: {plugin: gru, hidden: 12}\n  recurrent: {plugin: low_rank_projection}",
+    "deep": "cell: {plugin: gru, hidden: 8}\n  recurrent: {plugin: scaled_cayley}\n  layers: 3\n  norm: layer\n  gate: glu\n"
+            "  residual: true\n  dropout: 0.2",
+    "reading_both_ways": "cell: {plugin: lstm, hidden: 6}\n  recurrent: {plugin: dense}\n  layers: 2\n  bidirectional: true\n  dropout: 0.2",
     "urnn": "cell: {plugin: elman, hidden: 16, activation: modrelu}\n  recurrent: {plugin: urnn}",
 }
 OPTIMIZERS = {"adam": "{plugin: adam, rate: 3e-3}", "rmsprop": "{plugin: rmsprop, rate: 1e-3, schedule: {kind: plateau, factor: 0.5}}",

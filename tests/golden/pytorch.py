@@ -1,4 +1,4 @@
-"""Losses and gradients of PyTorch's own nn.LSTM, nn.GRU and nn.RNN, and 50 steps of its Adam and RMSprop, in float64.
+"""Losses and gradients of PyTorch's own nn.LSTM, nn.GRU and nn.RNN, also of two layers and both directions, and 50 steps of its Adam and RMSprop, in float64.
 
 python3 tests/golden/pytorch.py > tests/golden/pytorch.json writes what pytorch_test.cpp and optimizer_test.cpp compare with; it needs
 PyTorch.
@@ -23,31 +23,33 @@ def rows(matrix, order):
     return torch.cat([matrix[i * N:(i + 1) * N] for i in order])
 
 
-def case(model, cell, kind, order, maps):
+def case(model, module, kind, order, maps):
     """`order`: stiefel's stacking of V x + b in PyTorch's numbers of blocks; `maps`: name and PyTorch's block of each recurrent map."""
-    readout = torch.nn.Linear(N, K)
-    output = readout(cell(inputs)[0])
+    directions = 1 + module.bidirectional
+    readout = torch.nn.Linear(directions * N, K)
+    output = readout(module(inputs)[0])
     loss = ((output - targets) ** 2).mean()
-    parts = [*cell.parameters(), *readout.parameters()]
+    parts = [*module.parameters(), *readout.parameters()]
     gradient = dict(zip(parts, torch.autograd.grad(loss, parts)))
 
-    def blocks(of):
-        weight, recurrent, bias, recurrent_bias = (of(p) for p in cell.parameters())
-        found = {"input.weight": by_columns(rows(weight, order)), "readout.weight": by_columns(of(readout.weight)),
-                 "readout.bias": by_columns(of(readout.bias))}
-        for name, block in maps:
-            found[name] = by_columns(recurrent[block * N:(block + 1) * N])
-        return found, bias, recurrent_bias
+    def blocks(of, both):
+        """`both`: whether the two biases of PyTorch are to be added: parameters are, gradients are equal."""
+        found = {"readout.weight": by_columns(of(readout.weight)), "readout.bias": by_columns(of(readout.bias))}
+        for number in range(module.num_layers * directions):
+            layer, reverse = divmod(number, directions)
+            prefix = (f"layers.{layer}." if module.num_layers > 1 else "") + "reverse." * reverse
+            weight, recurrent, bias, recurrent_bias = (of(p) for p in parts[4 * number:4 * number + 4])
+            found[prefix + "input.weight"] = by_columns(rows(weight, order))
+            if kind == "gru":  # the candidate's second bias stands inside r * (...)
+                found[prefix + "candidate.recurrent_bias"] = by_columns(recurrent_bias[2 * N:])
+                recurrent_bias = torch.cat([recurrent_bias[:2 * N], torch.zeros(N)])
+            found[prefix + "input.bias"] = by_columns(rows(bias + both * recurrent_bias, order))
+            for name, block in maps:
+                found[prefix + name] = by_columns(recurrent[block * N:(block + 1) * N])
+        return found
 
-    value, bias, recurrent_bias = blocks(lambda p: p)
-    slope, dbias, drecurrent_bias = blocks(lambda p: gradient[p])
-    if kind == "gru":  # the candidate's second bias stands inside r * (...)
-        value["candidate.recurrent_bias"] = by_columns(recurrent_bias[2 * N:])
-        slope["candidate.recurrent_bias"] = by_columns(drecurrent_bias[2 * N:])
-        recurrent_bias = torch.cat([recurrent_bias[:2 * N], torch.zeros(N)])
-    value["input.bias"] = by_columns(rows(bias + recurrent_bias, order))
-    slope["input.bias"] = by_columns(rows(dbias, order))
-    return {"model": model, "loss": loss.item(), "parameters": value, "gradient": slope}
+    return {"model": model, "loss": loss.item(), "parameters": blocks(lambda p: p, True),
+            "gradient": blocks(lambda p: gradient[p], False)}
 
 
 RATE, START = 0.05, [0.5, -1.25, 2.0, -0.03]
@@ -65,12 +67,18 @@ def path(plugin, options, make, **choices):
 
 
 gates = [("recurrent.input.W", 0), ("recurrent.forget.W", 1), ("recurrent.output.W", 3), ("recurrent.candidate.W", 2)]
+gru_maps = [("recurrent.update.W", 1), ("recurrent.reset.W", 0), ("recurrent.candidate.W", 2)]
 cells = [
     case(f"cell: {{plugin: elman, hidden: {N}, activation: tanh}}", torch.nn.RNN(D, N), "rnn", [0], [("recurrent.W", 0)]),
     case(f"cell: {{plugin: lstm, hidden: {N}}}", torch.nn.LSTM(D, N), "lstm", [0, 1, 3, 2], gates),
     case(f"cell: {{plugin: gru, hidden: {N}, reset: after}}", torch.nn.GRU(D, N), "gru", [2, 1, 0],
-         [("recurrent.update.W", 1), ("recurrent.reset.W", 0), ("recurrent.candidate.W", 2)]),
+         gru_maps),
 ]
+for both in (False, True):
+    shape = {"num_layers": 2, "bidirectional": both}
+    keys = f"layers: 2\n  bidirectional: {str(both).lower()}"
+    cells += [case(f"cell: {{plugin: lstm, hidden: {N}}}\n  {keys}", torch.nn.LSTM(D, N, **shape), "lstm", [0, 1, 3, 2], gates),
+              case(f"cell: {{plugin: gru, hidden: {N}, reset: after}}\n  {keys}", torch.nn.GRU(D, N, **shape), "gru", [2, 1, 0], gru_maps)]
 runs = [
     path("adam", {}, torch.optim.Adam),
     path("rmsprop", {"decay": 0.99}, torch.optim.RMSprop, alpha=0.99),

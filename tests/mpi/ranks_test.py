@@ -16,7 +16,8 @@ from runs import experiment, expect_equal, outcome  # pylint: disable=wrong-impo
 PROGRAM = sys.argv[1]
 STEPS = 200
 CASES = [("adding", "householder", "adam", "float32"), ("copy", "lstm", "rmsprop", "float64"), ("adding", "svd", "adam", "float32"),
-         ("copy", "kronecker", "adam", "float32"), ("adding", "moving", "adam", "float64")]
+         ("copy", "kronecker", "adam", "float32"), ("adding", "moving", "adam", "float64"),
+         ("copy", "deep", "adam", "float32"), ("adding", "reading_both_ways", "rmsprop", "float64")]
 
 
 def start(ranks, *words):

@@ -58,11 +58,18 @@ NETWORKS = [
     ("lipschitz, step: 0.3, scheme: rk2", "symmetric_skew, beta: 0.65, gamma: 0.1"),
     ("lipschitz, step: 0.2", "antisymmetric, gamma: 0.5"),
 ]
+DEEP = [
+    ("lstm", "dense, init: orthogonal", "layers: 2"),
+    ("gru, reset: after", "scaled_cayley", "layers: 2, bidirectional: true"),
+    ("lru", None, "layers: 3, norm: layer, gate: glu, residual: true, dropout: 0.2"),
+    ("goru", "lie_exponential", "layers: 2, norm: rms, residual: true"),
+    ("lem", "dense, init: orthogonal", "layers: 2, norm: rms, residual: true, bidirectional: true, gate: glu"),
+]
 EXPERIMENT = """name: {name}
 scalar: {scalar}
 task: {{plugin: sequence_csv, data: series.csv, sequence: s, features: [x, z], targets: [{target}], kind: {kind},
   readout: {readout}, validation_fraction: 0.25, normalisation: standard{task}}}
-model: {{cell: {{plugin: {cell}, hidden: 8}}, {recurrent}initial_state: {{kind: learned, init: normal}}}}
+model: {{cell: {{plugin: {cell}, hidden: 8}}, {recurrent}{layers}initial_state: {{kind: learned, init: normal}}}}
 optimizer: {{plugin: adam, rate: 0.01}}
 train: {{batch: 4, steps: 20, evaluate_every: 10}}
 """
@@ -101,11 +108,12 @@ class Exported(unittest.TestCase):
         self.assertEqual(done.returncode, 0, f"{words}: {done.stderr}")
         return done.stdout
 
-    def trained(self, name, scalar="float64", readout="every", kind="regression", task="", cell="gru", recurrent="scaled_cayley"):
+    def trained(self, name, scalar="float64", readout="every", kind="regression", task="", cell="gru", recurrent="scaled_cayley",
+                layers=None):
         """Folder of a run and path of its exported weights."""
         text = EXPERIMENT.format(name=name, scalar=scalar, readout=readout, kind=kind, task=task, cell=cell,
                                  recurrent=f"recurrent: {{plugin: {recurrent}}}, " if recurrent else "",
-                                 target="way" if kind == "classification" else "y")
+                                 layers=f"{layers}, " if layers else "", target="way" if kind == "classification" else "y")
         (self.folder / f"{name}.yaml").write_text(text, encoding="utf-8")
         self.stiefel("run", f"{name}.yaml", "--quiet", "--threads", "1")
         run, = (self.folder / "runs" / name).iterdir()
@@ -122,10 +130,11 @@ class Exported(unittest.TestCase):
         np.testing.assert_allclose(found, expected, rtol=0, atol=TOLERANCE[scalar] * max(1, np.abs(expected).max()))
 
     def test_every_cell(self):
-        for number, (cell, recurrent) in enumerate(NETWORKS):
+        networks = [(*network, None) for network in NETWORKS] + DEEP
+        for number, (cell, recurrent, layers) in enumerate(networks):
             for scalar in ("float32", "float64"):
-                with self.subTest(cell=cell, recurrent=recurrent, scalar=scalar):
-                    run, path = self.trained(f"n{number}_{scalar}", scalar, cell=cell, recurrent=recurrent)
+                with self.subTest(cell=cell, recurrent=recurrent, layers=layers, scalar=scalar):
+                    run, path = self.trained(f"n{number}_{scalar}", scalar, cell=cell, recurrent=recurrent, layers=layers)
                     expected = self.predicted(run, "--raw")[0]
                     self.assertGreater(np.ptp(expected), 0.1)
                     weights = stiefel.read_weights(path)
@@ -138,7 +147,7 @@ class Exported(unittest.TestCase):
                         self.skipTest("no PyTorch")
                     network = stiefel.torch.load(path)
                     self.agree(expected, network(torch.from_numpy(self.inputs)).detach().numpy(), scalar)
-                    if scalar == "float32" and cell in [before for before, _ in NETWORKS[:number]]:
+                    if scalar == "float32" and cell in [before[0] for before in networks[:number]]:
                         continue
                     if not onnxruntime:
                         self.skipTest("no onnxruntime")

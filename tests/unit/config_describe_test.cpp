@@ -18,7 +18,7 @@ TEST_CASE("the description of an experiment is a valid experiment") {
   const Registry registry = config_test::registry();
   const std::string text = explain_experiment(registry);
   const LoadedExperiment loaded = load(text);
-  CHECK(loaded.experiment.model.recurrent.plugin == "householder");
+  CHECK(loaded.experiment.model.layers[0].recurrent.plugin == "householder");
   CHECK(contains(text, "reflections: 16                 # number of reflections m (an integer, at least 1)\n"));
   // Taking the description and taking the defaults is the same.
   const std::string few =

@@ -36,10 +36,10 @@ TEST_CASE("values reach the experiment and the plugins' options") {
   CHECK(e.task.plugin == "adding");
   CHECK(e.task.entry->role == Role::task);
   CHECK(options_of<config_test::AddingOptions>(e.task).length == 50);
-  CHECK(e.model.hidden == 16);
-  CHECK(options_of<config_test::ElmanOptions>(e.model.cell).activation.kind == "leaky_relu");
-  CHECK(options_of<config_test::HouseholderOptions>(e.model.recurrent).reflections == 4);
-  CHECK(e.model.recurrent.route == "auto");
+  CHECK(e.model.layers[0].hidden == 16);
+  CHECK(options_of<config_test::ElmanOptions>(e.model.layers[0].cell).activation.kind == "leaky_relu");
+  CHECK(options_of<config_test::HouseholderOptions>(e.model.layers[0].recurrent).reflections == 4);
+  CHECK(e.model.layers[0].recurrent.route == "auto");
   REQUIRE(e.optimizer.size() == 1);
   CHECK(e.optimizer[0].rate == 0.01);
   CHECK(e.optimizer[0].blocks == "*");
@@ -67,13 +67,13 @@ optimizer:
 train: {epochs: 2, clip: none}
 )")
                            .experiment;
-  CHECK(e.model.recurrent.plugin == "scaled_cayley");
-  REQUIRE(e.model.maps.size() == 2);
-  CHECK(e.model.maps[0].name == "forget");
-  CHECK(e.model.maps[0].route == "dense");
-  CHECK(options_of<config_test::HouseholderOptions>(e.model.maps[0]).reflections == 2);
-  CHECK(e.model.maps[1].plugin == "dense");
-  CHECK(e.model.initial_state.kind == "learned");
+  CHECK(e.model.layers[0].recurrent.plugin == "scaled_cayley");
+  REQUIRE(e.model.layers[0].maps.size() == 2);
+  CHECK(e.model.layers[0].maps[0].name == "forget");
+  CHECK(e.model.layers[0].maps[0].route == "dense");
+  CHECK(options_of<config_test::HouseholderOptions>(e.model.layers[0].maps[0]).reflections == 2);
+  CHECK(e.model.layers[0].maps[1].plugin == "dense");
+  CHECK(e.model.layers[0].initial_state.kind == "learned");
   REQUIRE(e.optimizer.size() == 3);
   CHECK(options_of<config_test::SgdOptions>(e.optimizer[0]).momentum == 0.9);
   CHECK(e.optimizer[0].schedule.every == 10);
@@ -135,7 +135,7 @@ TEST_CASE("extends lays files over one another, the later over the earlier") {
   CHECK(loaded.experiment.seed == 5);
   CHECK(loaded.experiment.train.clip.bound == 2);
   // The bare `leaky_relu` of the first file keeps its meaning beside a later option.
-  const auto& activation = options_of<config_test::ElmanOptions>(loaded.experiment.model.cell).activation;
+  const auto& activation = options_of<config_test::ElmanOptions>(loaded.experiment.model.layers[0].cell).activation;
   CHECK(activation.kind == "leaky_relu");
   CHECK(activation.slope == 0.3);
   CHECK(loaded.sources.size() == 4);
@@ -150,9 +150,10 @@ TEST_CASE("another plugin starts from a fresh node, the same one is merged") {
   const auto load_over = [&](const std::string& text) {
     return load_experiment(folder.write("top.yaml", "extends: base/first.yaml\n" + text), {}, registry).experiment;
   };
-  CHECK(load_over("model: {recurrent: {plugin: scaled_cayley}}").model.recurrent.plugin == "scaled_cayley");
-  CHECK(load_over("model: {recurrent: scaled_cayley}").model.recurrent.plugin == "scaled_cayley");
-  CHECK(options_of<config_test::HouseholderOptions>(load_over("model: {recurrent: householder}").model.recurrent)
+  CHECK(load_over("model: {recurrent: {plugin: scaled_cayley}}").model.layers[0].recurrent.plugin == "scaled_cayley");
+  CHECK(load_over("model: {recurrent: scaled_cayley}").model.layers[0].recurrent.plugin == "scaled_cayley");
+  CHECK(options_of<config_test::HouseholderOptions>(
+            load_over("model: {recurrent: householder}").model.layers[0].recurrent)
             .reflections == 4);
   CHECK(load_over("optimizer: {plugin: sgd}").optimizer[0].rate == 1e-3);
   CHECK(load_over("optimizer: {plugin: adam, epsilon: 1e-4}").optimizer[0].rate == 1e-2);
@@ -167,7 +168,7 @@ TEST_CASE("overrides are typed by YAML and reach lists, quoted keys and new sect
   CHECK(e.record.blocks.back() == std::pair<std::string, Index>("a.b", 3));
   CHECK(e.checkpoint.keep == 9);
   CHECK(e.name == "two words");
-  CHECK(options_of<config_test::ElmanOptions>(e.model.cell).activation.slope == 0.5);
+  CHECK(options_of<config_test::ElmanOptions>(e.model.layers[0].cell).activation.slope == 0.5);
   CHECK(options_of<config_test::AdamOptions>(e.optimizer[0]).betas == std::vector<double>{0.1, 0.2});
   CHECK(options_of<config_test::AdamOptions>(
             load(valid + "plugins: [a]\n",
@@ -180,8 +181,8 @@ TEST_CASE("a plugin chosen on the command line keeps what is not the other's, in
   const Experiment e =
       load(valid, {"model.cell.hidden=7", "model.cell.plugin=lstm", "optimizer.plugin=sgd", "optimizer.momentum=0.5"})
           .experiment;
-  CHECK(e.model.hidden == 7);
-  CHECK(e.model.cell.plugin == "lstm");
+  CHECK(e.model.layers[0].hidden == 7);
+  CHECK(e.model.layers[0].cell.plugin == "lstm");
   CHECK(e.optimizer[0].rate == 0.01);
   CHECK(options_of<config_test::SgdOptions>(e.optimizer[0]).momentum == 0.5);
   CHECK(load(valid, {"model.recurrent.plugin=householder"}).resolved_yaml == load(valid).resolved_yaml);

@@ -14,18 +14,19 @@ enum class Input { dense, symbols, embedded, none };
 /// rounding.
 template <class S> class Probe final : public Task<S> {
  public:
-  Probe(Input input, ReadoutKind readout, bool labels, Index steps = 9, Index sequences = 13)
+  Probe(Input input, ReadoutKind readout, bool labels, Index steps = 9, Index sequences = 13, bool streams = true)
       : Task<S>(TaskContext{7, sequences, ""}),
         input_(input),
         readout_(readout),
         labels_(labels),
         steps_(steps),
-        sequences_(sequences) {}
+        sequences_(sequences),
+        streams_(streams) {}
   TaskShape shape() const override {
     const InputKind kind = input_ == Input::dense  ? InputKind::dense
                            : input_ == Input::none ? InputKind::none
                                                    : InputKind::symbols;
-    return {kind, input_ == Input::none ? 0 : 3, 4, readout_, labels_, steps_, true};
+    return {kind, input_ == Input::none ? 0 : 3, 4, readout_, labels_, steps_, streams_};
   }
   Index batches(Split) const override { return 4; }
   void fill(Split, Index index, Batch<S>& batch) const override {
@@ -55,6 +56,7 @@ template <class S> class Probe final : public Task<S> {
   ReadoutKind readout_;
   bool labels_;
   Index steps_, sequences_;
+  bool streams_;
 };
 
 }  // namespace stiefel

@@ -9,88 +9,14 @@
 
 #include <stiefel/parallel.hpp>
 
-#include "config/load.hpp"
-#include "conformance/difference.hpp"
 #include "engine/network.hpp"
 #include "network_probe.hpp"
+#include "whole_network.hpp"
 
 using namespace stiefel;
+using namespace stiefel::whole_network;
 
 namespace {
-
-Registry& registry() {
-  static Registry registry({STIEFEL_PLUGINS, STIEFEL_SOUND_PLUGINS});
-  return registry;
-}
-
-struct Setting {
-  std::string cell = "{plugin: elman, hidden: 6, activation: tanh}";
-  std::string recurrent = "{plugin: dense, init: orthogonal, scale: 0.9}";
-  std::string maps = "{}";
-  std::string state = "{kind: learned, init: uniform, scale: 0.5}";
-  std::string readout = "{}";
-  bool bias = true;
-  Input input = Input::dense;
-  ReadoutKind kind = ReadoutKind::every;
-  bool labels = true;
-  int chunk = 4;
-  std::string train;  // further keys of `train:`, after a comma
-};
-
-LoadedExperiment experiment(const Setting& s) {
-  const std::string embedding = s.input == Input::embedded
-                                    ? "{embedding: {size: 5, init: normal, scale: 0.7}, bias_init: uniform}"
-                                : s.bias ? "{bias_init: uniform}"
-                                         : "{bias: false}";
-  return load_experiment_text(fmt::format("name: probe\nscalar: float64\ntask: {{plugin: adding, length: 9}}\nmodel:\n "
-                                          " cell: {}\n  recurrent: {}\n  maps: {}\n  "
-                                          "input: {}\n"
-                                          "  initial_state: {}\n  readout: {}\noptimizer: {{plugin: sgd, rate: "
-                                          "0.1}}\ntrain: {{batch: 13, steps: 1, chunk: {}{}}}\n",
-                                          s.cell, s.recurrent, s.maps, embedding, s.state, s.readout, s.chunk, s.train),
-                              "probe", {}, registry());
-}
-
-/// Loss alone, without touching anything else.
-double loss_at(Network<double>& network, const Batch<double>& batch, Workers& workers) {
-  network.refresh();
-  return network.evaluate(batch, workers).loss;
-}
-
-/// Every entry against a difference quotient.
-void check_gradient(const Setting& setting) {
-  const LoadedExperiment loaded = experiment(setting);
-  const Probe<double> task(setting.input, setting.kind, setting.labels);
-  Network<double> network(loaded.experiment, registry(), task);
-  Workers workers(2);
-  Batch<double> batch;
-  task.fill(Split::train, 0, batch);
-  network.initialise(1);
-  Rng rng(1, "shake");
-  for (Index i = 0; i < network.layout().count(); ++i)
-    if (network.layout().block(i).manifold == Manifold::flat)
-      for (double& x : network.theta()[i]) x += 0.1 * rng.normal();
-  network.refresh();
-  network.train(batch, workers, {});
-  conformance::GradientComparison comparison({.absolute = 1e-11});
-  for (Index i = 0; i < network.layout().count(); ++i)
-    for (Index k = 0; k < network.layout().block(i).size; ++k) {
-      double& x = network.theta()[i][std::size_t(k)];
-      const auto along = [&, kept = x](double t) {
-        x = kept + t;
-        const double loss = loss_at(network, batch, workers);
-        x = kept;
-        return loss;
-      };
-      comparison.add(network.layout().block(i).name, k, network.gradient().data()[network.layout().offset(i) + k],
-                     along, 1e-3, 1e-15);
-    }
-  conformance::CheckReport report("network", "gradient", setting.cell);
-  comparison.report(report, "gradient");
-  INFO(setting.recurrent << " input " << int(setting.input) << " readout " << int(setting.kind) << "\n"
-                         << report.text(""));
-  CHECK(report.passed());
-}
 
 const char* const real_activations[] = {"identity",
                                         "tanh",
@@ -231,7 +157,7 @@ TEST_CASE("hidden_uniform is U(±√(3/(2n))) with n hidden units, whatever else
     for (Index i = 0; i < network.layout().count(); ++i) {
       if (network.layout().block(i).name != "initial_state") continue;
       const auto state = as_vector(network.theta()[i]).array();
-      const double bound = std::sqrt(3. / (2 * double(loaded.experiment.model.hidden)));
+      const double bound = std::sqrt(3. / (2 * double(loaded.experiment.model.layers[0].hidden)));
       REQUIRE(state.size() == 300);
       ++states;
       CHECK(state.abs().maxCoeff() < bound);

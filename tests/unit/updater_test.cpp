@@ -108,6 +108,42 @@ train: {batch: 7, steps: 1}
                        doctest::Contains("no block is left"), Error);
 }
 
+TEST_CASE("groups of deep networks: a pattern without a layer applies to all layers") {
+  const std::string text = R"(name: groups
+task: {plugin: adding, length: 6}
+model: {cell: {plugin: elman, hidden: 5}, recurrent: scaled_cayley, layers: 3, bidirectional: true}
+optimizer:
+  - {blocks: "layers.1.recurrent.*", plugin: sgd, rate: 1}
+  - {blocks: "reverse.recurrent.*", plugin: sgd, rate: 2}
+  - {blocks: "recurrent.*", plugin: sgd, rate: 3}
+  - {blocks: "layers.2.*", plugin: sgd, rate: 4}
+  - {blocks: "*", plugin: frozen}
+train: {batch: 7, steps: 1}
+)";
+  Session<float> session(load({}, text), registry(), {});
+  const auto group_of = [&](const std::string& block) {
+    const std::vector<float> before = session.network->values();
+    const Index i = session.network->layout().find(block);
+    REQUIRE(i >= 0);
+    std::ranges::fill(session.network->gradient()[i], 1.f);
+    session.updater->step(1, *session.network, session.workers);
+    std::ranges::fill(session.network->gradient()[i], 0.f);
+    const auto first = std::size_t(session.network->layout().offset(i));
+    const float moved = before[first] - session.network->values()[first];
+    session.network->values() = before;
+    return std::lround(moved);
+  };
+  CHECK(group_of("layers.1.recurrent.A") == 1);
+  CHECK(group_of("layers.0.reverse.recurrent.A") == 2);
+  CHECK(group_of("layers.1.reverse.recurrent.A") == 2);
+  CHECK(group_of("layers.0.recurrent.A") == 3);
+  CHECK(group_of("layers.2.recurrent.A") == 3);
+  CHECK(group_of("layers.2.input.bias") == 4);
+  CHECK(group_of("layers.2.reverse.input.bias") == 4);
+  CHECK(group_of("layers.1.input.bias") == 0);
+  CHECK(group_of("readout.weight") == 0);
+}
+
 TEST_CASE("a block on a manifold needs an optimizer that can move it") {
   const std::string text = R"(name: manifold
 scalar: float64
@@ -147,7 +183,7 @@ train: {{batch: 7, steps: 1}}
     Session<double> c(without, registry(), {});
     const auto composite = [&] {
       c.network->refresh();
-      const Matrix<double> W = matrix_of(*(*c.network->model().maps)[0].plugin());
+      const Matrix<double> W = matrix_of(*c.network->model().maps[0]->plugin());
       return 0.3 * W.squaredNorm();
     };
     for (Index i = 0; i < layout.count(); ++i)
@@ -269,7 +305,7 @@ TEST_CASE("model.recurrent is there exactly when the cell has a map that needs i
                              "\noptimizer: sgd\ntrain: {batch: 7, steps: 1}\n";
     try {
       const LoadedExperiment loaded = load({}, text);
-      CHECK(loaded.resolved_yaml.find("recurrent:") == (loaded.experiment.model.recurrent.entry
+      CHECK(loaded.resolved_yaml.find("recurrent:") == (loaded.experiment.model.layers[0].recurrent.entry
                                                             ? loaded.resolved_yaml.find("  recurrent:") + 2
                                                             : std::string::npos));
       check_experiment(loaded, registry(), {});
@@ -545,8 +581,8 @@ train: {{batch: 13, steps: 1, average: 0.9}}
     }
     if (c.stays) continue;
     const std::vector<double> projected = session.network->values();
-    (*session.network->model().maps)[0].plugin()->after_step(
-        session.network->model().layout.part(session.network->values().data(), session.network->model().map_blocks[0]));
+    session.network->model().maps[0]->plugin()->after_step(session.network->model().layout.part(
+        session.network->values().data(), session.network->model().maps[0].blocks));
     for (std::size_t i = 0; i < projected.size(); ++i)
       CHECK(session.network->values()[i] == doctest::Approx(projected[i]).epsilon(1e-14));
   }

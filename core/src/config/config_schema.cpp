@@ -65,6 +65,22 @@ void ConfigSchema::mapping(std::string_view key, std::string_view meaning, const
   inner.finish();
 }
 
+bool ConfigSchema::gives_list(std::string_view key) const {
+  const Member* member = section_->node ? section_->node->find(key) : nullptr;
+  return member && member->value.kind == Node::Kind::sequence;
+}
+
+void ConfigSchema::list(std::string_view key, std::string_view meaning, const Keys& keys) {
+  Declaration& declaration = declare_node(key, meaning, Declaration::Kind::list);
+  const std::vector<Node>& items = declaration.node->items;
+  if (items.empty()) fault(key, "is an empty list");
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    ConfigSchema& inner = add_inner(declaration, fmt::format("{}.{}", section_->path_of(key), i), &items[i]);
+    keys(inner);
+    inner.finish();
+  }
+}
+
 void ConfigSchema::periods(std::string_view key, std::vector<std::pair<std::string, Index>>& periods,
                            std::string_view meaning) {
   Declaration& declaration = declare_node(key, meaning, Declaration::Kind::periods);

@@ -38,6 +38,10 @@ class STIEFEL_API ConfigSchema final : public Schema {
   void require_plugin(std::string_view key, Role role);
   /// One group or a list of groups.
   void groups(std::string_view key, std::vector<OptimizerGroup>& groups, std::string_view meaning);
+  /// Whether the file has a list at `key`, which need not be declared.
+  bool gives_list(std::string_view key) const;
+  /// A list of sections.
+  void list(std::string_view key, std::string_view meaning, const Keys& keys);
   /// Plugin nodes under arbitrary names.
   void maps(std::string_view key, std::vector<RecurrentMap>& maps, std::string_view meaning);
   /// Periods under arbitrary names.

@@ -21,6 +21,7 @@ struct Declaration {
     field,    ///< a scalar or a list of scalars
     section,  ///< a mapping with its own keys: inner[0]
     plugin,   ///< {plugin: name, …options}: inner[0], or in a description of everything one for each plugin
+    list,     ///< a list of mappings: inner
     groups,   ///< one plugin node or a list of them: inner
     named,    ///< a mapping from free names to plugin nodes: names, inner
     periods,  ///< a mapping from free names to integers: names, values

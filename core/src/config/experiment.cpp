@@ -59,11 +59,12 @@ void InitialStateOptions::describe(Schema& s) {
   init.describe(s);
 }
 
-void ModelOptions::describe_size(Schema& s) {
+void LayerOptions::describe_size(Schema& s) {
   s.field("hidden", hidden, "hidden units n").at_least(1).at_most(1e8).required();
 }
 
-void ModelOptions::describe(ConfigSchema& s) {
+void LayerOptions::describe_recurrence(ConfigSchema& s) {
+  path = s.record().path;
   s.plugin("cell", cell, Role::cell, "one step of the recurrence", "elman",
            [this](ConfigSchema& c) { describe_size(c); });
   s.plugin(
@@ -73,13 +74,55 @@ void ModelOptions::describe(ConfigSchema& s) {
   s.maps("maps", maps, "other parametrisations for single maps of the cell, by name: {forget: {plugin: dense}}");
   if (s.reads()) check_maps(s);
   s.section("input", input, "the input map V x + b");
-  s.section("readout", readout, "the output map");
+}
+
+void LayerOptions::describe_surroundings(ConfigSchema& s) {
   s.section("initial_state", initial_state, "the state before the first step");
+  s.field("norm", norm, "normalizes what a layer reads from the layer below it, over the units, with a learned scale")
+      .one_of({"none", "layer", "rms"});
+  s.field("gate", gate, "acts on a layer's outputs h; glu: (A h + a) * sigmoid(B h + b)").one_of({"none", "glu"});
+  s.field("dropout", dropout, "probability that training sets an output of a layer to zero; the others are scaled up")
+      .at_least(0)
+      .less_than(1);
+  s.field("residual", residual, "whether a layer adds its outputs to those of the layer below it");
+  s.field("bidirectional", bidirectional,
+          "whether a second cell reads the sequence from its end; a layer puts out the states of both");
+}
+
+/// The first layer reads the task's input.
+void LayerOptions::check_first(ConfigSchema& s) const {
+  constexpr const char* sentence = "acts between two layers, and below this one there is none; remove it";
+  if (norm != "none") s.fault("norm", sentence);
+  if (residual) s.fault("residual", sentence);
+}
+
+void ModelOptions::describe(ConfigSchema& s) {
+  if (s.gives_list("layers")) {
+    layers.clear();
+    s.list("layers", "layers from the input to the readout", [this](ConfigSchema& entry) {
+      LayerOptions& layer = layers.emplace_back();
+      layer.describe_recurrence(entry);
+      layer.describe_surroundings(entry);
+      if (layers.size() == 1) layer.check_first(entry);
+    });
+    s.section("readout", readout, "the output map");
+    return;
+  }
+  Index count = 1;
+  LayerOptions& layer = layers.front();
+  layer.describe_recurrence(s);
+  s.section("readout", readout, "the output map");
+  layer.describe_surroundings(s);
+  s.field("layers", count, "number of layers of this kind, each with its own parameters; or a list of unlike layers")
+      .at_least(1)
+      .at_most(1000);
+  if (count == 1) layer.check_first(s);
+  layers.resize(std::size_t(std::clamp<Index>(count, 1, 1000)), LayerOptions(layer));
 }
 
 /// Whether `recurrent` is there exactly when a map of the cell needs it. A cell that cannot be made yet, e.g. because it
 /// needs a complex map, is judged when the network is built.
-void ModelOptions::check_maps(ConfigSchema& s) const {
+void LayerOptions::check_maps(ConfigSchema& s) const {
   const bool given = s.gives("recurrent");
   if (!cell.entry) {
     if (!given) s.require_plugin("recurrent", Role::parametrisation);
@@ -99,7 +142,7 @@ void ModelOptions::check_maps(ConfigSchema& s) const {
   };
   if (!given && !std::ranges::all_of(needed, has_its_own)) s.require_plugin("recurrent", Role::parametrisation);
   if (given && needed.empty())
-    s.fault("recurrent", fmt::format("the cell {} has no recurrent map; remove model.recurrent", cell.plugin));
+    s.fault("recurrent", fmt::format("the cell {} has no recurrent map; remove {}.recurrent", cell.plugin, path));
 }
 
 void ScheduleOptions::describe(Schema& s) {

@@ -71,20 +71,34 @@ struct InitialStateOptions {
 
   void describe(Schema& s);
 };
-struct ModelOptions {
+/// A cell with its maps, and what stands between it and the layers below and above.
+struct LayerOptions {
   PluginChoice cell;  // hidden: units, read in addition to the cell's own options
   Index hidden = 0;
   RecurrentMap recurrent;          // without an entry if the cell has no maps, or `maps` names them all
   std::vector<RecurrentMap> maps;  // overrides by the name of the map: maps: {forget: {plugin: …}}
   InputOptions input;
-  ReadoutOptions readout;
   InitialStateOptions initial_state;
+  std::string norm = "none";  // none | layer | rms
+  std::string gate = "none";  // none | glu
+  double dropout = 0;
+  bool residual = false, bidirectional = false;
+  std::string path;  // "model", "model.layers.1"
 
-  void describe(ConfigSchema& s);
   void describe_size(Schema& s);  // the keys next to a cell's options
+  void describe_recurrence(ConfigSchema& s);
+  void describe_surroundings(ConfigSchema& s);
+  void check_first(ConfigSchema& s) const;
 
  private:
   void check_maps(ConfigSchema& s) const;
+};
+
+struct ModelOptions {
+  std::vector<LayerOptions> layers{1};
+  ReadoutOptions readout;
+
+  void describe(ConfigSchema& s);
 };
 
 struct ScheduleOptions {  // schedule: constant | {kind: step, factor: 0.5, every: 1000} | {kind: plateau, factor: 0.3,

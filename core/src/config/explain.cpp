@@ -87,7 +87,7 @@ void write(const ConfigSchema& schema, const std::string& indent, std::string& o
 Experiment sample() {
   Experiment experiment;
   experiment.name = "my-experiment";
-  experiment.model.hidden = 128;
+  experiment.model.layers[0].hidden = 128;
   experiment.train.steps = 5000;
   return experiment;
 }
@@ -136,13 +136,13 @@ void add_values(const ConfigSchema& schema, std::string_view path, std::set<std:
 
 void describe_role(ConfigSchema& schema, Experiment& experiment, const Entry& entry) {
   PluginChoice choice;
-  ModelOptions& model = experiment.model;
+  LayerOptions& layer = experiment.model.layers[0];
   switch (entry.role) {
     case Role::parametrisation:
-      return schema.describe_plugin(model.recurrent, entry.role, entry.name,
-                                    [&](ConfigSchema& s) { model.recurrent.describe(s); });
+      return schema.describe_plugin(layer.recurrent, entry.role, entry.name,
+                                    [&](ConfigSchema& s) { layer.recurrent.describe(s); });
     case Role::cell:
-      return schema.describe_plugin(choice, entry.role, entry.name, [&](ConfigSchema& s) { model.describe_size(s); });
+      return schema.describe_plugin(choice, entry.role, entry.name, [&](ConfigSchema& s) { layer.describe_size(s); });
     case Role::task:
       return schema.describe_plugin(choice, entry.role, entry.name, {});
     case Role::optimizer:

@@ -93,6 +93,8 @@ Json declaration_schema(const Declaration& declaration, const detail::Section& s
       return section_schema(declaration);
     case Declaration::Kind::plugin:
       return plugin_schema(declaration);
+    case Declaration::Kind::list:
+      break;  // only what is read has one
     case Declaration::Kind::groups: {
       const Json one = plugin_schema(declaration);
       return {{"description", declaration.meaning},
@@ -160,6 +162,11 @@ std::string json_schema(const Registry& registry) {
 
   Json json = {{"$schema", "http://json-schema.org/draft-07/schema#"}, {"title", "stiefel experiment"}};
   json.update(object_schema(schema));
+  Json& model = json["properties"]["model"]["properties"];
+  Json layer = {{"type", "object"}, {"additionalProperties", false}, {"properties", model}};
+  for (const char* key : {"layers", "readout"}) layer["properties"].erase(key);
+  model["layers"] = {{"description", model["layers"]["description"]},
+                     {"anyOf", {model["layers"], {{"type", "array"}, {"items", layer}, {"minItems", 1}}}}};
   const Json file = {{"type", "string"}};
   json["properties"]["extends"] = {
       {"description", "files whose keys apply unless they are given here; the later file wins"},

@@ -15,8 +15,9 @@ const std::set<std::string> without_effect{"threads", "plugins", "train.recomput
 
 /// Keys whose defaults do what runs without them did: only other values enter the ID of a run.
 bool adds_nothing(const Declaration& declaration, const std::string& path) {
-  static constexpr std::array keys = {"train.accumulate", "train.average",   ".schedule.warmup",
-                                      ".schedule.final",  ".schedule.start", ".schedule.rise"};
+  static constexpr std::array keys = {"train.accumulate", "train.average",  ".schedule.warmup", ".schedule.final",
+                                      ".schedule.start",  ".schedule.rise", "model.layers",     "model.norm",
+                                      "model.gate",       "model.dropout",  "model.residual",   "model.bidirectional"};
   return declaration.value == declaration.fallback &&
          std::ranges::any_of(keys, [&](const char* key) { return path.ends_with(key); });
 }
@@ -41,7 +42,8 @@ void write_nested(const Declaration& declaration, const std::string& indent, std
       out += fmt::format("{}{}:\n", deeper, quoted_text(declaration.names[i]));
       write_section(*declaration.inner[i], deeper + "  ", out, all);
     }
-  else if (declaration.kind == Declaration::Kind::groups && declaration.inner.size() > 1)
+  else if (declaration.kind == Declaration::Kind::list ||
+           (declaration.kind == Declaration::Kind::groups && declaration.inner.size() > 1))
     for (const auto& inner : declaration.inner) write_entry(*inner, deeper, out, all);
   else
     for (const auto& inner : declaration.inner) write_section(*inner, deeper, out, all);
@@ -83,7 +85,7 @@ void collect(const ConfigSchema& schema, std::map<std::string, std::string>& pla
     const bool names = declaration->kind == Declaration::Kind::periods || declaration->kind == Declaration::Kind::named;
     for (std::size_t i = 0; names && declaration->node && i < declaration->node->members.size(); ++i)
       places[path + "." + declaration->node->members[i].key] = declaration->node->members[i].where.text();
-    if (declaration->kind == Declaration::Kind::groups)
+    if (declaration->kind == Declaration::Kind::groups || declaration->kind == Declaration::Kind::list)
       for (const auto& inner : declaration->inner) places[inner->record().path] = inner->record().where.text();
   }
 }

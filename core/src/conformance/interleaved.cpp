@@ -19,8 +19,8 @@ namespace stiefel::conformance {
 
 namespace {
 
-constexpr int fewest = 30, most = 120;
-constexpr auto enough = std::chrono::milliseconds(40), too_long = std::chrono::milliseconds(400);
+constexpr int fewest = 100, most = 120;
+constexpr std::chrono::milliseconds enough{40}, too_long{2000};
 constexpr int longest_wait = 20;  // milliseconds; the stopped thread may hold a lock that the other one needs
 
 /// Counts how often it was raised; all that a signal handler may wait for.

@@ -21,11 +21,11 @@ double bytes_of_data(const TaskShape& task, double batch, double scalar) {
 
 /// Of all maps: W and its packed forms on the dense route, and for records of spectra the largest W in double
 /// precision.
-template <class S> double bytes_of_maps(const NetworkMaps<S>& maps, const RecordOptions& record) {
+template <class S> double bytes_of_maps(const Model<S>& model, const RecordOptions& record) {
   double dense = 0, largest = 0;
-  for (Index i = 0; i < maps.count(); ++i) {
-    const double size = double(maps[i].rows()) * double(maps[i].cols());
-    if (maps[i].dense()) dense += 3 * size;
+  for (const auto& map : model.maps) {
+    const double size = double(map->rows()) * double(map->cols());
+    if (map->dense()) dense += 3 * size;
     largest = std::max(largest, size);
   }
   return dense * sizeof(S) + (record.spectrum > 0 || record.orthogonality > 0 ? 2 * largest * sizeof(double) : 0);
@@ -42,16 +42,18 @@ template <class S> double training_bytes(const Model<S>& model, const Experiment
 
   double panels = slice_room(model, columns, task.steps, chunk, {.gradient_norms = norms}).sum() +
                   scored * double(task.output_size) * (task.labels ? 2 : 3);  // outputs, their gradient, targets
-  double sums = double(model.layout.size()) + double(model.input->accumulator());
-  for (Index i = 0; i < model.maps->count(); ++i) sums += double((*model.maps)[i].accumulator());
+  double sums = double(model.layout.size());
+  model.each_recurrence([&](const auto&, const auto& r) { sums += double(r.input->accumulator()); });
+  for (const auto& map : model.maps) sums += double(map->accumulator());
   const TrainOptions& train = experiment.train;
   const double copies = 3 + (train.accumulate > 1 ? 1 : 0) + (train.average > 0 ? 2 : 0);  // gradient, before a step, …
   const double parameters = copies * double(model.layout.size());
 
   const double numbers = panels * std::ceil(double(slices) / ranks) + sums * double(slices) + parameters;
-  const double per_step = double(slices) * sizeof(Index) + (norms ? 6 * sizeof(double) : 0);
-  return numbers * sizeof(S) + bytes_of_maps(*model.maps, experiment.record) +
-         bytes_of_data(task, double(batch), sizeof(S)) + double(task.steps) * per_step;
+  const double per_step =
+      double(slices) * sizeof(Index) + (norms ? 6 * sizeof(double) * double(model.layers.size()) : 0);
+  return numbers * sizeof(S) + bytes_of_maps(model, experiment.record) + bytes_of_data(task, double(batch), sizeof(S)) +
+         double(task.steps) * per_step;
 }
 
 template double training_bytes(const Model<float>&, const Experiment&, int);

@@ -41,6 +41,12 @@ void square_roots(std::vector<double>& squares) {
   for (double& x : squares) x = std::sqrt(x);
 }
 
+template <class S> StateItems state_of(const Plugged<Parametrisation<S>>& map) {
+  MemoryArchive archive;
+  map.call("serialise", [&] { map->serialise(archive); });
+  return archive.items();
+}
+
 /// The norms of both batches, multiplied by factors, as those of one.
 void join(std::vector<double>& norms, double factor, const std::vector<double>& before, double factor_before) {
   norms.resize(std::max(norms.size(), before.size()), 0.0);
@@ -51,7 +57,7 @@ void join(std::vector<double>& norms, double factor, const std::vector<double>& 
 }  // namespace
 
 template <class S> Network<S>::Network(const Experiment& experiment, const Registry& registry, const Task<S>& task)
-    : task_(task), model_(experiment, registry, task.shape()), map_decay_(model_.maps->count(), 0.0) {}
+    : task_(task), model_(experiment, registry, task.shape()), map_decay_(model_.maps.size(), 0.0) {}
 
 template <class S> void Network<S>::initialise(std::uint64_t seed) {
   theta_.resize(std::size_t(model_.layout.size()));
@@ -59,38 +65,25 @@ template <class S> void Network<S>::initialise(std::uint64_t seed) {
   model_.initialise(theta_.data(), seed);
 }
 
-template <class S> template <class F> void Network<S>::each_map(F&& f) {
-  for (Index m = 0; m < model_.maps->count(); ++m) {
-    const std::string& name = model_.maps->spec(m).name;
-    f(name.empty() ? "recurrent" : "recurrent." + name, (*model_.maps)[m].plugin());
-  }
-}
-
 template <class S> NetworkState<S> Network<S>::state() {
   NetworkState<S> state{theta_, {}};
-  each_map([&](const std::string& name, const auto& plugin) {
-    MemoryArchive archive;
-    plugin.call("serialise", [&] { plugin->serialise(archive); });
-    if (!archive.items().empty()) state.plugins.emplace(name, archive.items());
-  });
+  for (const auto& [name, map, blocks] : model_.maps)
+    if (StateItems items = state_of(map.plugin()); !items.empty()) state.plugins.emplace(name, std::move(items));
   return state;
 }
 
 template <class S> bool Network<S>::keeps_state(Index map) {
-  const auto& plugin = (*model_.maps)[map].plugin();
-  MemoryArchive archive;
-  plugin.call("serialise", [&] { plugin->serialise(archive); });
-  return !archive.items().empty();
+  return !state_of(model_.maps[std::size_t(map)]->plugin()).empty();
 }
 
 template <class S> void Network<S>::restore(const NetworkState<S>& state) {
   theta_ = state.values;
-  each_map([&](const std::string& name, const auto& plugin) {
+  for (const auto& [name, map, blocks] : model_.maps) {
     const auto found = state.plugins.find(name);
-    if (found == state.plugins.end()) return;
+    if (found == state.plugins.end()) continue;
     MemoryArchive archive(found->second);
-    plugin.call("serialise", [&] { plugin->serialise(archive); });
-  });
+    map.plugin().call("serialise", [&] { map.plugin()->serialise(archive); });
+  }
 }
 
 template <class S>
@@ -160,7 +153,7 @@ template <class S> void Network<S>::exchange() {
 }
 
 template <class S> void Network<S>::carry(Index sequences) {
-  carried_.resize(model_.cell->state_rows(), sequences);
+  carried_.resize(model_.state_rows, sequences);
   for (std::size_t s = 0; s < slices_.size(); ++s)
     for (Index c = 0; c < slices_[s].columns(); ++c)
       carried_.col(slices_[s].sequences[c]) = passes_[s]->leaving().col(c);
@@ -208,18 +201,22 @@ template <class S> void Network<S>::reduce(PassResult& result) {
   SlicePass<S>& total = *passes_[0];
   for (std::size_t s = 1; s < slices_.size(); ++s) total.add_sums(*passes_[s]);
   std::fill(std::copy(total.gradient().begin(), total.gradient().end(), gradient_.begin()), gradient_.end(), S(0));
-  model_.input->finish(model_.input_theta(), total.input_sum(),
-                       model_.layout.part(gradient_.data(), model_.input_blocks));
-  std::vector<double> penalties(std::size_t(model_.maps->count()));
-  in_parallel(model_.maps->count(), [&](Index m) {
-    NetworkMap<S>& map = (*model_.maps)[m];
+  Index number = 0;
+  model_.each_recurrence([&](const Layer<S>&, const Recurrence<S>& r) {
+    r.input->finish(model_.part(r.input_blocks), total.input_sum(number++),
+                    model_.layout.part(gradient_.data(), r.input_blocks));
+  });
+  std::vector<double> penalties(model_.maps.size());
+  in_parallel(Index(model_.maps.size()), [&](Index m) {
+    NetworkMap<S>& map = model_.maps[std::size_t(m)].map;
+    const Layout::Part blocks = model_.maps[std::size_t(m)].blocks;
     if (map.frozen()) return;
     const std::span<S> sum = total.map_sum(m);
     if (map_decay_[m] != 0) map.decay(map_decay_[m], sum);
-    const Blocks<S> dtheta = model_.layout.part(gradient_.data(), model_.map_blocks[std::size_t(m)]);
-    map.finish(model_.map_theta(m), sum, dtheta);
+    const Blocks<S> dtheta = model_.layout.part(gradient_.data(), blocks);
+    map.finish(model_.part(blocks), sum, dtheta);
     penalties[std::size_t(m)] =
-        map.plugin().call("penalty", [&] { return map.plugin()->penalty(model_.map_theta(m), dtheta); });
+        map.plugin().call("penalty", [&] { return map.plugin()->penalty(model_.part(blocks), dtheta); });
   });
   for (const double penalty : penalties) result.penalty += penalty;
 }

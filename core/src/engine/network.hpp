@@ -21,7 +21,7 @@ struct PassResult {
   double last_weight = 0;      // that of the last step of each sequence
   double forward_seconds = 0;  // time loop of the slowest slice, without the loss
   std::vector<Ratio> metrics;
-  std::vector<double> hidden_norm, gradient_norm, last_gradient_norm;
+  std::vector<double> hidden_norm, gradient_norm, last_gradient_norm;  // entry t·layers + layer
 };
 
 /// Parameters, and what maps keep beyond them, by map: "recurrent", "recurrent.forget"; those without state are
@@ -74,8 +74,6 @@ template <class S> class STIEFEL_API Network {
   void exchange();
   void carry(Index sequences);
   void reduce(PassResult& result);
-  /// f(name, plugin).
-  template <class F> void each_map(F&& f);
 
   const Task<S>& task_;
   Model<S> model_;

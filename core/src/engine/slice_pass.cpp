@@ -1,5 +1,6 @@
-// Truncation-free BPTT of one slice. Saved panels have one more block than steps: block 0 is the entering state.
 #include "engine/slice_pass.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
@@ -19,49 +20,74 @@ template <class S> S* room(std::vector<S>& memory, Index size) {
   return memory.data();
 }
 
-template <class S> double squares(const Mat<S>& panel) { return panel.template cast<double>().squaredNorm(); }
+template <class P> double squares(const P& panel) { return panel.template cast<double>().squaredNorm(); }
 
 }  // namespace
 
+double SliceRoom::sum() const {
+  double all = scratch;
+  for (const LayerRoom& l : layers) {
+    all += l.h + l.gate + l.stream + l.mask + l.dstream + l.dgate + l.dh;
+    for (const RecurrenceRoom& r : l.recurrences) all += r.saved + r.entering + r.panel + r.delta + r.dhidden;
+  }
+  return all;
+}
+
 template <class S>
 SliceRoom slice_room(const Model<S>& m, Index columns, Index steps, Index chunk, const PassRequest& request) {
-  const Cell<S>& cell = *m.cell;
   const Index span = chunk * columns;
-  const double width = double(columns), kept = request.gradient && !m.recompute ? double(steps) : double(chunk);
+  const bool gradient = request.gradient;
+  const double width = double(columns), kept = gradient && !m.recompute ? double(steps) : double(chunk);
   SliceRoom room;
-  room.saved = double(padded<S>(cell.saved_rows())) * (kept + 1) * width;
-  if (request.gradient && m.recompute)
-    room.entering = double(cell.state_rows()) * width * std::ceil(double(steps) / double(chunk));
-  room.panel = double(m.input->panel(span));
-  room.scratch = double(std::max(cell.scratch(columns) + m.maps->scratch(columns), m.maps->scratch(span)));
-  if (!request.gradient) return room;
-  room.delta = double(padded<S>(cell.delta_rows())) * double(span);
-  room.doutput = double(padded<S>(cell.output_rows())) * double(span);
-  if (request.gradient_norms) room.dhidden = double(cell.output_rows()) * double(span);
+  for (const Layer<S>& layer : m.layers) {
+    LayerRoom& l = room.layers.emplace_back();
+    const double panel = double(layer.rows) * double(span);
+    const bool both = layer.recurrences.size() > 1;
+    for (const Recurrence<S>& recurrence : layer.recurrences) {
+      const Cell<S>& cell = *recurrence.cell;
+      const NetworkMaps<S>& maps = *recurrence.maps;
+      RecurrenceRoom& r = l.recurrences.emplace_back();
+      r.saved = double(padded<S>(cell.saved_rows())) * (kept + 1) * width;
+      if (gradient && m.recompute)
+        r.entering = double(cell.state_rows()) * width * std::ceil(double(steps) / double(chunk));
+      r.panel = double(recurrence.input->panel(span));
+      if (gradient) r.delta = double(padded<S>(cell.delta_rows())) * double(span);
+      if (gradient && request.gradient_norms) r.dhidden = double(cell.output_rows()) * double(span);
+      room.scratch =
+          std::max({room.scratch, double(cell.scratch(columns) + maps.scratch(columns)), double(maps.scratch(span))});
+    }
+    if (both) l.h = panel;
+    if (layer.gate.present()) l.gate = 2 * panel;
+    if (!layer.plain()) l.stream = panel;
+    if (!gradient) continue;
+    if (layer.dropout > 0) l.mask = l.dgate = panel;
+    l.dstream = double(padded<S>(layer.rows)) * double(span);
+    if (layer.gate.present() || both) l.dh = panel;
+  }
   return room;
 }
 
 template SliceRoom slice_room(const Model<float>&, Index, Index, Index, const PassRequest&);
 template SliceRoom slice_room(const Model<double>&, Index, Index, Index, const PassRequest&);
 
-/// Sends gradients to the slice's sums, or nowhere.
+/// Sends gradients of a recurrence to the slice's sums, or nowhere.
 template <class S> class SlicePass<S>::Sink final : public GradientSink<S> {
  public:
-  Sink(SlicePass& pass, bool wanted) : pass_(pass), wanted_(wanted) {}
+  Sink(SlicePass& pass, const Recurrence<S>& recurrence, bool wanted)
+      : pass_(pass), recurrence_(recurrence), wanted_(wanted) {}
   void map(Index first, Index count, CMat<S> X, CMat<S> dY) override {
     if (!wanted_) return;
-    const NetworkMaps<S>& maps = *pass_.model_->maps;
+    const NetworkMaps<S>& maps = *recurrence_.maps;
     Scratch<S> scratch{std::span<S>(pass_.scratch_)};
     for (Index i = first, row = 0; i < first + count; row += maps[i].rows(), ++i)
-      if (!maps[i].frozen()) maps[i].accumulate(X, rows_of(dY, row, maps[i].rows()), pass_.map_sums_[i], scratch);
+      if (!maps[i].frozen())
+        maps[i].accumulate(X, rows_of(dY, row, maps[i].rows()), pass_.map_sum(recurrence_.first_map + i), scratch);
   }
-  Blocks<S> blocks() override {
-    const Model<S>& model = *pass_.model_;
-    return wanted_ ? model.layout.part(pass_.gradient_.data(), model.cell_blocks) : Blocks<S>{};
-  }
+  Blocks<S> blocks() override { return wanted_ ? pass_.gradient_of(recurrence_.cell_blocks) : Blocks<S>{}; }
 
  private:
   SlicePass& pass_;
+  const Recurrence<S>& recurrence_;
   bool wanted_;
 };
 
@@ -75,23 +101,22 @@ template <class S> void SlicePass<S>::run(const Model<S>& model, const Task<S>& 
   const Index chunks = (slice.steps() + chunk_ - 1) / chunk_;
   const auto start = std::chrono::steady_clock::now();
   for (Index i = 0; i < chunks; ++i) {
-    Chunk<S> c = chunk(i);
-    forward(c, i);
-    if (!request.gradient) score(c, Scored::all, scale, false, false);
+    forward(i);
+    if (!request.gradient) score(i, Scored::all, scale, false, false);
   }
   sums_.forward_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!request.gradient) return;
 
-  Sink sink(*this, true), nowhere(*this, false);
   if (request.gradient_norms && task.shape().readout == ReadoutKind::every) {
     const double loss = sums_.loss;
-    backward(Scored::last_steps, nowhere, last_scale, &sums_.last_gradient);
+    backward(Scored::last_steps, last_scale, &sums_.last_gradient);
     sums_.loss = loss;
   }
-  backward(Scored::all, sink, scale, request.gradient_norms ? &sums_.gradient : nullptr);
+  backward(Scored::all, scale, request.gradient_norms ? &sums_.gradient : nullptr);
   if (request.gradient_norms && task.shape().readout == ReadoutKind::last) sums_.last_gradient = sums_.gradient;
-  if (model.learned_state())
-    as_vector(model.layout.part(gradient_.data(), model.state_block)[0]) += dstate_.rowwise().sum();
+  for (LayerPass& l : layers_)
+    for (RecurrencePass& r : l.recurrences)
+      if (l.layer->learned_state()) as_vector(gradient_of(r.recurrence->state_block)[0]) += r.dstate.rowwise().sum();
 }
 
 template <class S>
@@ -102,18 +127,22 @@ void SlicePass<S>::expect(const Model<S>& model, const Task<S>& task, const Slic
 
 template <class S> void SlicePass<S>::prepare_results() {
   const Model<S>& m = *model_;
-  const Index steps = slice_->steps();
-  leaving_.resize(m.cell->state_rows(), slice_->columns());
+  const std::size_t entries = std::size_t(slice_->steps()) * m.layers.size();
+  leaving_.resize(m.state_rows, slice_->columns());
   sums_ = {};
   sums_.metrics.assign(request_.metrics ? task_->metrics().size() : 0, {});
-  if (request_.hidden_norms) sums_.hidden.assign(steps, 0.0);
-  if (request_.gradient_norms) sums_.gradient.assign(steps, 0.0), sums_.last_gradient.assign(steps, 0.0);
+  if (request_.hidden_norms) sums_.hidden.assign(entries, 0.0);
+  if (request_.gradient_norms) sums_.gradient.assign(entries, 0.0), sums_.last_gradient.assign(entries, 0.0);
   const bool wanted = request_.gradient;
-  const Index plain = m.map_blocks.empty() ? m.layout.size() : m.layout.offset(m.map_blocks[0].first);
+  const Index plain = m.maps.empty() ? m.layout.size() : m.layout.offset(m.maps[0].blocks.first);
   gradient_.assign(wanted ? plain : 0, S(0));
-  input_sum_.assign(wanted ? m.input->accumulator() : 0, S(0));
-  map_sums_.resize(m.maps->count());
-  for (Index i = 0; i < m.maps->count(); ++i) map_sums_[i].assign(wanted ? (*m.maps)[i].accumulator() : 0, S(0));
+  std::size_t number = 0;
+  m.each_recurrence([&](const Layer<S>&, const Recurrence<S>& r) {
+    if (input_sums_.size() <= number) input_sums_.emplace_back();
+    input_sums_[number++].assign(wanted ? r.input->accumulator() : 0, S(0));
+  });
+  map_sums_.resize(m.maps.size());
+  for (std::size_t i = 0; i < m.maps.size(); ++i) map_sums_[i].assign(wanted ? m.maps[i]->accumulator() : 0, S(0));
 }
 
 template <class S> void SlicePass<S>::prepare_memory() {
@@ -121,31 +150,56 @@ template <class S> void SlicePass<S>::prepare_memory() {
   const Index columns = slice_->columns(), steps = slice_->steps();
   chunk_ = chunk_steps(columns, steps, m.chunk);
   keep_ = request_.gradient && !m.recompute;
-  stride_ = padded<S>(m.cell->saved_rows());
+  held_ = -1;
   const SliceRoom wanted = slice_room(m, columns, steps, chunk_, request_);
-  room(saved_, Index(wanted.saved));
-  room(entering_, Index(wanted.entering));
-  room(panel_, Index(wanted.panel));
   room(scratch_, Index(wanted.scratch));
-  room(delta_, Index(wanted.delta));
-  room(doutput_, Index(wanted.doutput));
-  room(dhidden_, Index(wanted.dhidden));
+  layers_.resize(m.layers.size());
+  Index number = 0;
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    LayerPass& l = layers_[i];
+    const LayerRoom& sizes = wanted.layers[i];
+    l.layer = &m.layers[i];
+    l.recurrences.resize(l.layer->recurrences.size());
+    for (std::size_t j = 0; j < l.recurrences.size(); ++j) {
+      RecurrencePass& r = l.recurrences[j];
+      r.recurrence = &l.layer->recurrences[j];
+      r.number = number++;
+      r.stride = padded<S>(r.recurrence->cell->saved_rows());
+      room(r.saved, Index(sizes.recurrences[j].saved));
+      room(r.entering, Index(sizes.recurrences[j].entering));
+      room(r.panel, Index(sizes.recurrences[j].panel));
+      room(r.delta, Index(sizes.recurrences[j].delta));
+      room(r.dhidden, Index(sizes.recurrences[j].dhidden));
+    }
+    room(l.h, Index(sizes.h));
+    room(l.gate, Index(sizes.gate));
+    room(l.stream, Index(sizes.stream));
+    room(l.mask, Index(sizes.mask));
+    room(l.dstream, Index(sizes.dstream));
+    room(l.dgate, Index(sizes.dgate));
+    room(l.dh, Index(sizes.dh));
+  }
 }
 
 template <class S> void SlicePass<S>::enter(const Matrix<S>& carried) {
-  const Cell<S>& cell = *model_->cell;
-  Mat<S> state = rows_of(mat(saved_.data(), stride_, slice_->columns(), stride_), cell.state_row(), cell.state_rows());
-  if (carried.size())
-    for (Index c = 0; c < state.cols(); ++c) state.col(c) = carried.col(slice_->sequences[c]);
-  else if (model_->learned_state())
-    state.colwise() = as_vector(model_->layout.part(model_->theta, model_->state_block)[0]);
-  else
-    state.setZero();
+  for (LayerPass& l : layers_)
+    for (RecurrencePass& r : l.recurrences) {
+      const Cell<S>& cell = *r.recurrence->cell;
+      Mat<S> state =
+          rows_of(mat(r.saved.data(), r.stride, slice_->columns(), r.stride), cell.state_row(), cell.state_rows());
+      if (carried.size())
+        for (Index c = 0; c < state.cols(); ++c)
+          state.col(c) = carried.col(slice_->sequences[c]).segment(r.recurrence->state, state.rows());
+      else if (l.layer->learned_state())
+        state.colwise() = as_vector(model_->part(r.recurrence->state_block)[0]);
+      else
+        state.setZero();
+    }
 }
 
-template <class S> Chunk<S> SlicePass<S>::chunk(Index number, bool record_hidden) {
-  const Cell<S>& cell = *model_->cell;
-  const Index first = number * chunk_, steps = std::min(chunk_, slice_->steps() - first), columns = slice_->columns();
+template <class S> Chunk<S> SlicePass<S>::chunk(RecurrencePass& r, Index number, bool record_hidden) {
+  const Cell<S>& cell = *r.recurrence->cell;
+  const Index first = first_step(number), steps = steps_of(number), columns = slice_->columns();
   const auto wanted = [&](bool is, std::vector<S>& numbers, Index rows, Index stride) {
     return is ? mat(numbers.data(), rows, steps * columns, stride) : Mat<S>();
   };
@@ -153,78 +207,301 @@ template <class S> Chunk<S> SlicePass<S>::chunk(Index number, bool record_hidden
           .steps = steps,
           .columns = columns,
           .active = slice_->active.data() + first,
-          .saved = mat(saved_.data() + (keep_ ? first * columns * stride_ : 0), cell.saved_rows(),
-                       (steps + 1) * columns, stride_),
-          .delta = wanted(request_.gradient, delta_, cell.delta_rows(), padded<S>(cell.delta_rows())),
-          .dstate = request_.gradient ? view(dstate_) : Mat<S>(),
-          .dhidden = wanted(record_hidden, dhidden_, cell.output_rows(), cell.output_rows()),
+          .saved = mat(r.saved.data() + (keep_ ? first * columns * r.stride : 0), cell.saved_rows(),
+                       (steps + 1) * columns, r.stride),
+          .delta = wanted(request_.gradient, r.delta, cell.delta_rows(), padded<S>(cell.delta_rows())),
+          .dstate = request_.gradient ? view(r.dstate) : Mat<S>(),
+          .dhidden = wanted(record_hidden, r.dhidden, cell.output_rows(), cell.output_rows()),
           .output_in_state = cell.output_in_state(),
           .message_clip = model_->message_clip};
 }
 
-template <class S> Mat<S> SlicePass<S>::entering_state(const Chunk<S>& c) const {
-  return view(rows_of(c.saved, model_->cell->state_row(), model_->cell->state_rows()).leftCols(c.columns));
+template <class S> Mat<S> SlicePass<S>::entering_state(const RecurrencePass& r, const Chunk<S>& c) const {
+  const Cell<S>& cell = *r.recurrence->cell;
+  return view(rows_of(c.saved, cell.state_row(), cell.state_rows()).leftCols(c.columns));
 }
 
-template <class S> void SlicePass<S>::compute(Chunk<S>& c) {
-  const Model<S>& m = *model_;
-  Mat<S> fresh = mat(c.saved.data() + c.columns * stride_, m.cell->input_rows(), c.steps * c.columns, stride_);
-  m.input->forward(window(c), fresh, panel_);
-  Scratch<S> scratch{std::span<S>(scratch_)};
-  m.cell.call("forward", [&] { m.cell->forward(c, *m.maps, m.cell_theta(), scratch); });
+// ---- forward
+
+template <class S> void SlicePass<S>::forward(Index number) {
+  for (LayerPass& l : layers_)
+    for (RecurrencePass& r : l.recurrences) {
+      if (keep_) continue;
+      const Cell<S>& cell = *r.recurrence->cell;
+      Mat<S> state = entering_state(r, chunk(r, number));
+      if (number > 0)
+        state =
+            rows_of(cmat(r.saved.data() + chunk_ * slice_->columns() * r.stride, r.stride, slice_->columns(), r.stride),
+                    cell.state_row(), cell.state_rows());
+      if (request_.gradient)
+        mat(r.entering.data() + number * state.size(), state.rows(), state.cols(), state.rows()) = state;
+    }
+  held_ = number;
+  compute(number);
+  for (std::size_t l = 0; l < layers_.size(); ++l)
+    for (RecurrencePass& r : layers_[l].recurrences) {
+      note_leaving(r, chunk(r, number));
+      if (request_.hidden_norms) note_hidden(Index(l), r, number);
+    }
 }
 
-template <class S> void SlicePass<S>::forward(Chunk<S>& c, Index number) {
-  const Model<S>& m = *model_;
-  const Cell<S>& cell = *m.cell;
-  if (!keep_) {
-    Mat<S> state = entering_state(c);
-    if (number > 0)
-      state = rows_of(cmat(saved_.data() + chunk_ * c.columns * stride_, stride_, c.columns, stride_), cell.state_row(),
-                      cell.state_rows());
-    if (request_.gradient)
-      mat(entering_.data() + number * state.size(), state.rows(), state.cols(), state.rows()) = state;
-    held_ = number;
+template <class S> void SlicePass<S>::compute(Index number) {
+  for (Index l = 0; l < Index(layers_.size()); ++l) {
+    for (RecurrencePass& r : layers_[std::size_t(l)].recurrences) compute(l, r, number);
+    emit(l, number);
   }
-  compute(c);
-  note_leaving(c);
-  if (request_.hidden_norms)
-    for (Index t = 0; t < c.steps; ++t)
-      sums_.hidden[c.first + t] = squares(rows_of(c.at(t), cell.output_row(), cell.output_rows()));
 }
 
-template <class S> void SlicePass<S>::note_leaving(const Chunk<S>& c) {
-  const Cell<S>& cell = *model_->cell;
+template <class S> void SlicePass<S>::compute(Index layer, RecurrencePass& r, Index number) {
+  const Recurrence<S>& recurrence = *r.recurrence;
+  Chunk<S> c = chunk(r, number);
+  Mat<S> fresh =
+      mat(c.saved.data() + c.columns * r.stride, recurrence.cell->input_rows(), c.steps * c.columns, r.stride);
+  if (layer == 0)
+    recurrence.input->forward({*batch_, *slice_, c.first, c.steps, recurrence.reversed}, fresh, r.panel);
+  else
+    recurrence.input->forward(read(layer, r, number), fresh);
+  Scratch<S> scratch{std::span<S>(scratch_)};
+  recurrence.cell.call(
+      "forward", [&] { recurrence.cell->forward(c, *recurrence.maps, model_->part(recurrence.cell_blocks), scratch); });
+}
+
+/// The inputs from the layer below, with a row of ones below them; zero where a sequence has ended.
+template <class S> CMat<S> SlicePass<S>::read(Index layer, RecurrencePass& r, Index number) {
+  const Layer<S>& here = *layers_[std::size_t(layer)].layer;
+  const CMat<S> s = stream(layer - 1, number);
+  const CBlocks<S> norm = model_->part(here.norm_blocks);
+  const Index first = first_step(number), steps = steps_of(number), rows = s.rows();
+  S* x = r.panel.data();
+  for (Index t = 0; t < steps; ++t)
+    for (Index c = 0; c < slice_->columns(); ++c, x += rows + 1) {
+      x[rows] = 1;
+      const S* below = s.data() + place(*r.recurrence, t, c) * s.outerStride();
+      if (slice_->active[first + t] <= c)
+        std::fill_n(x, rows, S(0));
+      else if (here.norm.present())
+        here.norm.forward(norm, below, x);
+      else
+        std::copy_n(below, rows, x);
+    }
+  return cmat<S>(r.panel.data(), rows + 1, steps * slice_->columns(), rows + 1);
+}
+
+template <class S> void SlicePass<S>::note_leaving(const RecurrencePass& r, const Chunk<S>& c) {
+  const Cell<S>& cell = *r.recurrence->cell;
   for (Index column = 0; column < c.columns; ++column) {
     const Index t = slice_->lengths[column] - 1 - c.first;
     if (t >= 0 && t < c.steps)
-      leaving_.col(column) = c.saved.col((t + 1) * c.columns + column).segment(cell.state_row(), cell.state_rows());
+      leaving_.col(column).segment(r.recurrence->state, cell.state_rows()) =
+          c.saved.col((t + 1) * c.columns + column).segment(cell.state_row(), cell.state_rows());
+  }
+}
+
+template <class S> void SlicePass<S>::note_hidden(Index layer, RecurrencePass& r, Index number) {
+  const Cell<S>& cell = *r.recurrence->cell;
+  const Chunk<S> c = chunk(r, number);
+  for (Index t = 0; t < c.steps; ++t) {
+    const Mat<S> h = rows_of(c.at(t), cell.output_row(), cell.output_rows());
+    if (!r.recurrence->reversed)
+      sums_.hidden[std::size_t((c.first + t) * Index(layers_.size()) + layer)] += squares(h);
+    else
+      for (Index column = 0; column < h.cols(); ++column)
+        sums_.hidden[std::size_t((slice_->lengths[column] - 1 - t) * Index(layers_.size()) + layer)] +=
+            squares(h.col(column));
+  }
+}
+
+/// Outputs of the layer's cells.
+template <class S> CMat<S> SlicePass<S>::hidden(Index layer, Index number) {
+  LayerPass& l = layers_[std::size_t(layer)];
+  if (l.recurrences.size() > 1) return cmat(l.h.data(), l.layer->rows, columns_of(number), l.layer->rows);
+  RecurrencePass& r = l.recurrences[0];
+  const Chunk<S> c = chunk(r, number);
+  return cmat(c.saved.data() + c.columns * r.stride + r.recurrence->cell->output_row(), l.layer->rows,
+              c.steps * c.columns, r.stride);
+}
+
+template <class S> CMat<S> SlicePass<S>::stream(Index layer, Index number) {
+  LayerPass& l = layers_[std::size_t(layer)];
+  if (l.layer->plain()) return hidden(layer, number);
+  return cmat(l.stream.data(), l.layer->rows, columns_of(number), l.layer->rows);
+}
+
+template <class S> void SlicePass<S>::emit(Index layer, Index number) {
+  LayerPass& l = layers_[std::size_t(layer)];
+  const Layer<S>& here = *l.layer;
+  if (here.plain()) return;
+  const Index rows = here.rows, columns = columns_of(number);
+  if (l.recurrences.size() > 1) {
+    Mat<S> h = mat(l.h.data(), rows, columns, rows);
+    h.setZero();
+    Index row = 0;
+    for (RecurrencePass& r : l.recurrences) {
+      const Cell<S>& cell = *r.recurrence->cell;
+      const Chunk<S> c = chunk(r, number);
+      for (Index t = 0; t < c.steps; ++t)
+        for (Index column = 0; column < c.active[t]; ++column)
+          h.col(place(*r.recurrence, t, column)).segment(row, cell.output_rows()) =
+              c.at(t).col(column).segment(cell.output_row(), cell.output_rows());
+      row += cell.output_rows();
+    }
+  }
+  const CMat<S> h = hidden(layer, number);
+  Mat<S> s = mat(l.stream.data(), rows, columns, rows);
+  if (here.gate.present())
+    here.gate.forward(model_->part(here.gate_blocks), h, mat(l.gate.data(), 2 * rows, columns, 2 * rows), s);
+  else
+    s = h;
+  if (drops(here)) {
+    draw_mask(layer, number);
+    s.array() *= cmat(l.mask.data(), rows, columns, rows).array();
+  }
+  if (here.residual) s += stream(layer - 1, number);
+  for (Index t = 0; t < steps_of(number); ++t) {
+    const Index active = slice_->active[first_step(number) + t];
+    s.middleCols(t * slice_->columns() + active, slice_->columns() - active).setZero();
+  }
+}
+
+/// 0 or 1 / (1 − p), from random numbers of the layer, the step and the sequence alone; p is a multiple of 2⁻¹⁶.
+template <class S> void SlicePass<S>::draw_mask(Index layer, Index number) {
+  LayerPass& l = layers_[std::size_t(layer)];
+  const auto below = std::uint32_t(std::lround(l.layer->dropout * 65536));
+  const S kept = S(65536. / std::max(1u, 65536 - below));
+  const std::string name = fmt::format("dropout/{}/{}", layer, request_.dropout);
+  const Index rows = l.layer->rows;
+  S* mask = l.mask.data();
+  for (Index t = 0; t < steps_of(number); ++t)
+    for (Index c = 0; c < slice_->columns(); ++c, mask += rows) {
+      const Index place = (first_step(number) + t) * batch_->sequences() + slice_->sequences[c];
+      Rng rng(request_.seed, name, std::uint64_t(place));
+      for (Index i = 0; i < rows; i += 2) {
+        const std::uint32_t bits = rng.bits32();
+        mask[i] = (bits & 0xffff) < below ? S(0) : kept;
+        if (i + 1 < rows) mask[i + 1] = bits >> 16 < below ? S(0) : kept;
+      }
+    }
+}
+
+// ---- backward
+
+template <class S> Mat<S> SlicePass<S>::dstream(Index layer, Index number) {
+  LayerPass& l = layers_[std::size_t(layer)];
+  return mat(l.dstream.data(), l.layer->rows, columns_of(number), padded<S>(l.layer->rows));
+}
+
+template <class S> void SlicePass<S>::backward(Scored scored, double scale, std::vector<double>* norms) {
+  const bool accumulate = scored == Scored::all;
+  const Index count = Index(layers_.size());
+  for (LayerPass& l : layers_)
+    for (RecurrencePass& r : l.recurrences) r.dstate.setZero(r.recurrence->cell->state_rows(), slice_->columns());
+  for (Index number = (slice_->steps() - 1) / chunk_; number >= 0; --number) {
+    if (!keep_ && held_ != number) {
+      for (LayerPass& l : layers_)
+        for (RecurrencePass& r : l.recurrences) {
+          Mat<S> state = entering_state(r, chunk(r, number));
+          state = mat(r.entering.data() + number * state.size(), state.rows(), state.cols(), state.rows());
+        }
+      compute(number);
+      held_ = number;
+    } else {
+      for (Index l = 0; l < count; ++l) emit(l, number);
+    }
+    backward(count - 1, number, score(number, scored, scale, true, accumulate), accumulate, norms);
   }
 }
 
 template <class S>
-void SlicePass<S>::backward(Scored scored, GradientSink<S>& sink, double scale, std::vector<double>* norms) {
-  const Model<S>& m = *model_;
-  const Cell<S>& cell = *m.cell;
-  const bool accumulate = scored == Scored::all;
-  dstate_.setZero(cell.state_rows(), slice_->columns());
-  for (Index number = (slice_->steps() - 1) / chunk_; number >= 0; --number) {
-    Chunk<S> c = chunk(number, norms != nullptr);
-    if (!keep_ && held_ != number) {
-      Mat<S> state = entering_state(c);
-      state = mat(entering_.data() + number * state.size(), state.rows(), state.cols(), state.rows());
-      compute(c);
-      held_ = number;
-    }
-    for (Index t = 0; t < c.steps; ++t)
-      c.delta.middleCols(t * c.columns + c.active[t], c.columns - c.active[t]).setZero();
-    const CMat<S> doutput = score(c, scored, scale, true, accumulate);
-    Scratch<S> scratch{std::span<S>(scratch_)};
-    m.cell.call("backward", [&] { cell.backward(c, doutput, *m.maps, m.cell_theta(), sink, scratch); });
-    if (norms)
-      for (Index t = 0; t < c.steps; ++t) (*norms)[c.first + t] = squares(c.step(c.dhidden, t));
-    if (accumulate) m.input->accumulate(window(c), rows_of(c.delta, 0, cell.input_rows()), input_sum_, panel_);
+void SlicePass<S>::backward(Index layer, Index number, CMat<S> ds, bool accumulate, std::vector<double>* norms) {
+  LayerPass& l = layers_[std::size_t(layer)];
+  const Layer<S>& here = *l.layer;
+  const Index rows = here.rows, columns = ds.cols();
+  CMat<S> dh = ds;
+  if (columns > 0 && drops(here)) {
+    Mat<S> dg = mat(l.dgate.data(), rows, columns, rows);
+    dg.array() = ds.array() * cmat(l.mask.data(), rows, columns, rows).array();
+    new (&dh) CMat<S>(dg);
   }
+  if (columns > 0 && here.gate.present()) {
+    Mat<S> behind = mat(l.dh.data(), rows, columns, rows);
+    here.gate.backward(hidden(layer, number), dh, mat(l.gate.data(), 2 * rows, columns, 2 * rows), behind,
+                       accumulate ? gradient_of(here.gate_blocks) : Blocks<S>());
+    new (&dh) CMat<S>(behind);
+  }
+  Index row = 0;
+  for (RecurrencePass& r : l.recurrences) {
+    const Index own = r.recurrence->cell->output_rows();
+    if (columns == 0 || !r.recurrence->reversed) {
+      backward(layer, r, number, rows_of(dh, row, own), accumulate, norms);
+    } else {
+      Matrix<S> reversed = Matrix<S>::Zero(own, columns);
+      for (Index t = 0; t < steps_of(number); ++t)
+        for (Index c = 0; c < slice_->active[first_step(number) + t]; ++c)
+          reversed.col(t * slice_->columns() + c) = dh.col(place(*r.recurrence, t, c)).segment(row, own);
+      backward(layer, r, number, CMat<S>(reversed), accumulate, norms);
+    }
+    row += own;
+  }
+  if (layer == 0) return;
+  backward_below(layer, number, ds, accumulate);
+  backward(layer - 1, number, dstream(layer - 1, number), accumulate, norms);
+}
+
+template <class S> void SlicePass<S>::backward(Index layer, RecurrencePass& r, Index number, CMat<S> dh,
+                                               bool accumulate, std::vector<double>* norms) {
+  const Recurrence<S>& recurrence = *r.recurrence;
+  const Cell<S>& cell = *recurrence.cell;
+  Chunk<S> c = chunk(r, number, norms != nullptr);
+  for (Index t = 0; t < c.steps; ++t)
+    c.delta.middleCols(t * c.columns + c.active[t], c.columns - c.active[t]).setZero();
+  Sink sink(*this, recurrence, accumulate);
+  Scratch<S> scratch{std::span<S>(scratch_)};
+  recurrence.cell.call(
+      "backward", [&] { cell.backward(c, dh, *recurrence.maps, model_->part(recurrence.cell_blocks), sink, scratch); });
+  const Index count = Index(layers_.size());
+  for (Index t = 0; norms && t < c.steps; ++t) {
+    const Mat<S> step = c.step(c.dhidden, t);
+    if (!recurrence.reversed)
+      (*norms)[std::size_t((c.first + t) * count + layer)] += squares(step);
+    else
+      for (Index column = 0; column < step.cols(); ++column)
+        (*norms)[std::size_t((slice_->lengths[column] - 1 - t) * count + layer)] += squares(step.col(column));
+  }
+  if (!accumulate) return;
+  const Mat<S> delta = rows_of(c.delta, 0, cell.input_rows());
+  std::vector<S>& sum = input_sums_[std::size_t(r.number)];
+  if (layer == 0)
+    recurrence.input->accumulate({*batch_, *slice_, c.first, c.steps, recurrence.reversed}, delta, sum, r.panel);
+  else
+    recurrence.input->accumulate(read(layer, r, number), delta, sum);
+}
+
+template <class S> void SlicePass<S>::backward_below(Index layer, Index number, CMat<S> ds, bool accumulate) {
+  LayerPass& l = layers_[std::size_t(layer)];
+  const Layer<S>& here = *l.layer;
+  Mat<S> below = dstream(layer - 1, number);
+  for (RecurrencePass& r : l.recurrences) {
+    const Chunk<S> c = chunk(r, number);
+    const CMat<S> delta = rows_of(c.delta, 0, r.recurrence->cell->input_rows());
+    if (!r.recurrence->reversed) {
+      r.recurrence->input->backward(delta, below);
+      continue;
+    }
+    Matrix<S> du(below.rows(), below.cols());
+    r.recurrence->input->backward(delta, du);
+    for (Index t = 0; t < c.steps; ++t)
+      for (Index column = 0; column < c.active[t]; ++column)
+        below.col(place(*r.recurrence, t, column)) += du.col(t * c.columns + column);
+  }
+  const CMat<S> s = stream(layer - 1, number);
+  if (here.norm.present())
+    for (Index t = 0; t < steps_of(number); ++t)
+      for (Index c = 0; c < slice_->active[first_step(number) + t]; ++c) {
+        const Index column = t * slice_->columns() + c;
+        here.norm.backward(model_->part(here.norm_blocks), s.col(column).data(), below.col(column).data(),
+                           accumulate ? gradient_of(here.norm_blocks) : Blocks<S>());
+      }
+  if (here.residual && ds.cols() > 0) below += ds;
 }
 
 template <class S> void SlicePass<S>::add_sums(const SlicePass& other) {
@@ -232,24 +509,27 @@ template <class S> void SlicePass<S>::add_sums(const SlicePass& other) {
     for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += part[i];
   };
   add(gradient_, other.gradient_);
-  add(input_sum_, other.input_sum_);
+  for (std::size_t r = 0; r < input_sums_.size(); ++r) add(input_sums_[r], other.input_sums_[r]);
   for (std::size_t m = 0; m < map_sums_.size(); ++m) add(map_sums_[m], other.map_sums_[m]);
 }
 
-template <class S> void SlicePass<S>::find_places(const Chunk<S>& c, Scored scored) {
+// ---- loss
+
+template <class S> void SlicePass<S>::find_places(Index number, Scored scored) {
+  const Index first = first_step(number), steps = steps_of(number), columns = slice_->columns();
   places_.clear();
   if (scored == Scored::all && task_->shape().readout == ReadoutKind::every) {
-    for (Index t = 0; t < c.steps; ++t)
-      for (Index column = 0; column < c.columns; ++column) places_.emplace_back(t, column);
+    for (Index t = 0; t < steps; ++t)
+      for (Index column = 0; column < columns; ++column) places_.emplace_back(t, column);
     return;
   }
-  for (Index column = 0; column < c.columns; ++column) {
-    const Index t = slice_->lengths[column] - 1 - c.first;
-    if (t >= 0 && t < c.steps) places_.emplace_back(t, column);
+  for (Index column = 0; column < columns; ++column) {
+    const Index t = slice_->lengths[column] - 1 - first;
+    if (t >= 0 && t < steps) places_.emplace_back(t, column);
   }
 }
 
-template <class S> Targets<S> SlicePass<S>::targets(const Chunk<S>& c) {
+template <class S> Targets<S> SlicePass<S>::targets(Index number) {
   const TaskShape& shape = model_->task;
   const Index count = Index(places_.size());
   weights_.assign(count, S(0));
@@ -257,8 +537,8 @@ template <class S> Targets<S> SlicePass<S>::targets(const Chunk<S>& c) {
   S* values = shape.labels ? nullptr : room(values_, shape.output_size * count);
   for (Index i = 0; i < count; ++i) {
     const auto [t, column] = places_[i];
-    const bool alive = c.active[t] > column;
-    const Index source = batch_->scored(c.first + t, slice_->sequences[column]);
+    const bool alive = slice_->active[first_step(number) + t] > column;
+    const Index source = batch_->scored(first_step(number) + t, slice_->sequences[column]);
     if (alive) weights_[i] = batch_->weights()[source];
     if (shape.labels)
       labels_[i] = alive ? batch_->labels()[source] : 0;
@@ -276,39 +556,37 @@ template <class S> Targets<S> SlicePass<S>::targets(const Chunk<S>& c) {
   return targets;
 }
 
-template <class S> CMat<S> SlicePass<S>::operand(const Chunk<S>& c, bool contiguous) {
-  const Cell<S>& cell = *model_->cell;
-  const Index rows = cell.output_rows();
-  const S* first = c.saved.data() + c.columns * stride_ + cell.output_row();
-  if (contiguous) return cmat(first, rows, c.steps * c.columns, stride_);
-  Mat<S> h = mat(room(gathered_, rows * Index(places_.size())), rows, Index(places_.size()), rows);
-  for (Index i = 0; i < h.cols(); ++i)
-    h.col(i) = cmat(first, rows, c.steps * c.columns, stride_).col(places_[i].first * c.columns + places_[i].second);
+/// What the readout reads at the places.
+template <class S> CMat<S> SlicePass<S>::operand(Index number, bool contiguous) {
+  const CMat<S> top = stream(Index(layers_.size()) - 1, number);
+  if (contiguous) return top;
+  Mat<S> h = mat(room(gathered_, top.rows() * Index(places_.size())), top.rows(), Index(places_.size()), top.rows());
+  for (Index i = 0; i < h.cols(); ++i) h.col(i) = top.col(places_[i].first * slice_->columns() + places_[i].second);
   return h;
 }
 
 template <class S>
-CMat<S> SlicePass<S>::score(const Chunk<S>& c, Scored scored, double scale, bool want_gradient, bool accumulate) {
+CMat<S> SlicePass<S>::score(Index number, Scored scored, double scale, bool want_gradient, bool accumulate) {
   const Model<S>& m = *model_;
   const Readout<S>& readout = *m.readout;
-  find_places(c, scored);
-  const Index count = Index(places_.size()), rows = m.cell->output_rows(), k = readout.size();
+  find_places(number, scored);
+  const Index count = Index(places_.size()), rows = m.layers.back().rows, k = readout.size();
   const CMat<S> nothing(nullptr, rows, 0, rows);
   if (count == 0) return nothing;
 
-  const bool contiguous = count == c.steps * c.columns;
-  const CMat<S> h = operand(c, contiguous);
+  const bool contiguous = count == columns_of(number);
+  const CMat<S> h = operand(number, contiguous);
   Mat<S> o = mat(room(output_, k * count), k, count, k);
   Mat<S> d_o = mat(want_gradient ? room(dout_, k * count) : nullptr, k, want_gradient ? count : 0, k);
-  readout.forward(m.readout_theta(), h, o);
-  const Targets<S> wanted = targets(c);
+  readout.forward(m.part(m.readout_blocks), h, o);
+  const Targets<S> wanted = targets(number);
   const CMat<S> outputs = o;
   sums_.loss += scale * task_->loss(outputs, wanted, d_o);
   if (request_.metrics) task_->measure(outputs, wanted, sums_.metrics);
   if (outputs_)
     for (Index i = 0; i < count; ++i)
-      if (const auto [t, column] = places_[i]; c.active[t] > column)
-        outputs_->col(batch_->scored(c.first + t, slice_->sequences[column])) = outputs.col(i);
+      if (const auto [t, column] = places_[i]; slice_->active[first_step(number) + t] > column)
+        outputs_->col(batch_->scored(first_step(number) + t, slice_->sequences[column])) = outputs.col(i);
   if (!want_gradient) return nothing;
 
   d_o *= S(scale);
@@ -318,8 +596,7 @@ CMat<S> SlicePass<S>::score(const Chunk<S>& c, Scored scored, double scale, bool
     readout.accumulate(h, gradient,
                        std::span<S>(gradient_.data() + first, m.layout.offset(m.readout_blocks.end()) - first));
   }
-  const Index stride = padded<S>(rows);
-  Mat<S> dh = mat(doutput_.data(), rows, c.steps * c.columns, stride);
+  Mat<S> dh = dstream(Index(layers_.size()) - 1, number);
   if (contiguous) {
     readout.backward(gradient, dh);
     return dh;
@@ -327,7 +604,7 @@ CMat<S> SlicePass<S>::score(const Chunk<S>& c, Scored scored, double scale, bool
   Mat<S> dgathered = mat(room(dgathered_, rows * count), rows, count, rows);
   readout.backward(gradient, dgathered);
   dh.setZero();
-  for (Index i = 0; i < count; ++i) dh.col(places_[i].first * c.columns + places_[i].second) = dgathered.col(i);
+  for (Index i = 0; i < count; ++i) dh.col(places_[i].first * slice_->columns() + places_[i].second) = dgathered.col(i);
   return dh;
 }
 

@@ -1,8 +1,10 @@
 // The time loop over one slice of a batch: forward chunk by chunk, then backward from the last chunk to the first. What
-// a chunk saves is kept until then, or computed again from the state that entered the chunk: the same bits for a third
-// more work.
+// a chunk saves is kept until then, or computed again from the states that entered the chunk: the same bits for a third
+// more work. A chunk goes through all layers before the next one; a network with a layer that also reads from the end
+// has one chunk.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "engine/model.hpp"
@@ -16,18 +18,29 @@ struct PassRequest {
   bool metrics = false;
   bool hidden_norms = false;
   bool gradient_norms = false;  // ‖∂L/∂h_t‖, and the same for the loss of the last step alone
+  std::uint64_t seed = 0;
+  std::string dropout = {};  // names the random numbers of this batch; empty: no dropout
 };
 
 /// Numbers in the panels of a slice; as floating point, since they may be more than any memory holds.
+struct RecurrenceRoom {
+  double saved = 0, entering = 0, panel = 0, delta = 0, dhidden = 0;
+};
+struct LayerRoom {
+  std::vector<RecurrenceRoom> recurrences;
+  double h = 0, gate = 0, stream = 0, mask = 0, dstream = 0, dgate = 0, dh = 0;
+};
 struct SliceRoom {
-  double saved = 0, entering = 0, panel = 0, scratch = 0, delta = 0, doutput = 0, dhidden = 0;
-  double sum() const { return saved + entering + panel + scratch + delta + doutput + dhidden; }
+  std::vector<LayerRoom> layers;
+  double scratch = 0;
+  double sum() const;
 };
 /// `columns` sequences of `steps` steps, `chunk` of them at once.
 template <class S>
 SliceRoom slice_room(const Model<S>& model, Index columns, Index steps, Index chunk, const PassRequest& request);
 
-/// Sums over the sequences of one slice; squares where norms are wanted, one entry a time step.
+/// Sums over the sequences of one slice; squares where norms are wanted, one entry a time step and layer: entry t·layers
+/// + layer.
 struct PassSums {
   double loss = 0;
   double forward_seconds = 0;
@@ -38,7 +51,7 @@ struct PassSums {
 /// Memory and loop of one slice. Reused from step to step; used by one thread at a time.
 template <class S> class SlicePass {
  public:
-  /// `scale` = 1 / weight of the whole batch, `last_scale` = 1 / weight of its last steps; `carried`: entering state of
+  /// `scale` = 1 / weight of the whole batch, `last_scale` = 1 / weight of its last steps; `carried`: entering states of
   /// every sequence of the batch, or 0 × 0. Losses and gradients are multiplied by the scales. `outputs`, where the
   /// slice's columns scored(t, b) are written, or null.
   void run(const Model<S>& model, const Task<S>& task, const Batch<S>& batch, const Slice& slice,
@@ -51,7 +64,8 @@ template <class S> class SlicePass {
     const auto numbers = [&](auto& values) { visit(std::as_writable_bytes(std::span(values))); };
     visit(std::as_writable_bytes(std::span(&sums_.loss, 1)));
     numbers(sums_.metrics), numbers(sums_.hidden), numbers(sums_.gradient), numbers(sums_.last_gradient);
-    numbers(gradient_), numbers(input_sum_);
+    numbers(gradient_);
+    for (auto& sum : input_sums_) numbers(sum);
     for (auto& sum : map_sums_) numbers(sum);
     visit(std::as_writable_bytes(std::span(leaving_.data(), std::size_t(leaving_.size()))));
   }
@@ -59,32 +73,71 @@ template <class S> class SlicePass {
   const PassSums& sums() const { return sums_; }
   /// Gradient of every block outside the maps; the blocks of the maps come last in the layout and are left out.
   const std::vector<S>& gradient() const { return gradient_; }
-  std::span<const S> input_sum() const { return input_sum_; }
-  std::span<S> map_sum(Index map) { return map_sums_[map]; }
+  /// Of a recurrence, counted from the input.
+  std::span<const S> input_sum(Index recurrence) const { return input_sums_[std::size_t(recurrence)]; }
+  std::span<S> map_sum(Index map) { return map_sums_[std::size_t(map)]; }
   /// Adds another slice's gradients and sums to this one's.
   void add_sums(const SlicePass& other);
-  /// State of each column after its last step, state rows × columns.
+  /// States of each column after its last step, Model::state_rows × columns.
   const Matrix<S>& leaving() const { return leaving_; }
 
  private:
   class Sink;
   enum class Scored { all, last_steps };
 
+  /// What a cell saves and reads, chunk by chunk.
+  struct RecurrencePass {
+    const Recurrence<S>* recurrence = nullptr;
+    Index number = 0, stride = 0;
+    std::vector<S> saved, entering, panel, delta, dhidden;
+    Matrix<S> dstate;
+  };
+  struct LayerPass {
+    const Layer<S>* layer = nullptr;
+    std::vector<RecurrencePass> recurrences;
+    std::vector<S> h, gate, stream, mask, dstream, dgate, dh;
+  };
+
   void prepare_results();
   void prepare_memory();
   void enter(const Matrix<S>& carried);
-  Chunk<S> chunk(Index number, bool record_hidden = false);
-  Window<S> window(const Chunk<S>& chunk) const { return {*batch_, *slice_, chunk.first, chunk.steps}; }
-  void forward(Chunk<S>& chunk, Index number);
-  void compute(Chunk<S>& chunk);
-  Mat<S> entering_state(const Chunk<S>& chunk) const;
-  void note_leaving(const Chunk<S>& chunk);
-  void backward(Scored scored, GradientSink<S>& sink, double scale, std::vector<double>* norms);
-  /// Outputs, loss and ∂L/∂h of a chunk; the result has 0 columns when nothing is scored.
-  CMat<S> score(const Chunk<S>& chunk, Scored scored, double scale, bool want_gradient, bool accumulate);
-  Targets<S> targets(const Chunk<S>& chunk);
-  void find_places(const Chunk<S>& chunk, Scored scored);
-  CMat<S> operand(const Chunk<S>& chunk, bool contiguous);
+  Chunk<S> chunk(RecurrencePass& pass, Index number, bool record_hidden = false);
+  Index first_step(Index number) const { return number * chunk_; }
+  Index steps_of(Index number) const { return std::min(chunk_, slice_->steps() - first_step(number)); }
+  Index columns_of(Index number) const { return steps_of(number) * slice_->columns(); }
+  /// Column in a chunk's panels of step t of the recurrence for the sequence in column c.
+  Index place(const Recurrence<S>& recurrence, Index t, Index c) const {
+    return (recurrence.reversed ? slice_->lengths[c] - 1 - t : t) * slice_->columns() + c;
+  }
+  Mat<S> entering_state(const RecurrencePass& pass, const Chunk<S>& chunk) const;
+  void forward(Index number);
+  void compute(Index number);
+  void compute(Index layer, RecurrencePass& pass, Index number);
+  CMat<S> read(Index layer, RecurrencePass& pass, Index number);
+  void note_leaving(const RecurrencePass& pass, const Chunk<S>& chunk);
+  void note_hidden(Index layer, RecurrencePass& pass, Index number);
+  /// What a layer puts out for a chunk: computed by emit(), unless it is the outputs of its only cell.
+  void emit(Index layer, Index number);
+  void draw_mask(Index layer, Index number);
+  CMat<S> hidden(Index layer, Index number);
+  CMat<S> stream(Index layer, Index number);
+  Mat<S> dstream(Index layer, Index number);
+  bool drops(const Layer<S>& layer) const { return layer.dropout > 0 && !request_.dropout.empty(); }
+
+  void backward(Scored scored, double scale, std::vector<double>* norms);
+  /// Through this layer and those below it; `ds`: gradient of what the layer puts out, or 0 columns.
+  void backward(Index layer, Index number, CMat<S> ds, bool accumulate, std::vector<double>* norms);
+  void backward(Index layer, RecurrencePass& pass, Index number, CMat<S> dh, bool accumulate,
+                std::vector<double>* norms);
+  /// Gradient of what the layer below puts out.
+  void backward_below(Index layer, Index number, CMat<S> ds, bool accumulate);
+
+  /// Outputs, loss and the gradient of the top layer's outputs for a chunk; 0 columns when nothing is scored.
+  CMat<S> score(Index number, Scored scored, double scale, bool want_gradient, bool accumulate);
+  Targets<S> targets(Index number);
+  void find_places(Index number, Scored scored);
+  CMat<S> operand(Index number, bool contiguous);
+  Blocks<S> gradient_of(Layout::Part part) { return model_->layout.part(gradient_.data(), part); }
 
   const Model<S>* model_ = nullptr;
   const Task<S>* task_ = nullptr;
@@ -92,18 +145,19 @@ template <class S> class SlicePass {
   const Slice* slice_ = nullptr;
   PassRequest request_;
   Matrix<S>* outputs_ = nullptr;
-  Index chunk_ = 0, stride_ = 0;
+  Index chunk_ = 0;
   bool keep_ = false;                            // what every chunk saves
   Index held_ = -1;                              // the chunk that memory holds otherwise
   std::vector<std::pair<Index, Index>> places_;  // (step of the chunk, column) of each scored output
 
   PassSums sums_;
-  std::vector<S> saved_, delta_, dhidden_, doutput_, output_, dout_, gathered_, dgathered_, panel_, scratch_, entering_;
-  std::vector<S> gradient_, input_sum_;
-  std::vector<std::vector<S>> map_sums_;
+  std::vector<LayerPass> layers_;
+  std::vector<S> output_, dout_, gathered_, dgathered_, scratch_;
+  std::vector<S> gradient_;
+  std::vector<std::vector<S>> input_sums_, map_sums_;
   std::vector<std::int32_t> labels_;
   std::vector<S> weights_, values_;
-  Matrix<S> dstate_, leaving_;
+  Matrix<S> leaving_;
 };
 
 }  // namespace stiefel

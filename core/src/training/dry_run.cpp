@@ -49,20 +49,18 @@ template <class S> DryRun dry(const LoadedExperiment& loaded, Registry& registry
   for (Index i = 0; i < layout.count(); ++i)
     line(fmt::format("  {:<24} {:>9}{}", layout.block(i).name, layout.block(i).size,
                      session.updater->moves(i) ? "" : "  frozen"));
-  for (Index i = 0; i < session.network->model().maps->count(); ++i) {
-    const auto& map = (*session.network->model().maps)[i];
+  for (const auto& [name, map, blocks] : session.network->model().maps)
     line(fmt::format("map        {} {} × {}, {} route", map.plugin().name, map.rows(), map.cols(),
                      map.dense() ? "dense" : "structured"));
-  }
   Batch<S> batch;
   session.task->fill(Split::train, 0, batch);
   double seconds = 0;
   PassResult pass;
   for (int repeat = 0; repeat < 2; ++repeat) {
     const auto start = Clock::now();
-    pass = session.pass(batch, 1, {});
+    pass = session.pass(batch, 1, session.request(1, 0));
     for (Index more = 1; more < loaded.experiment.train.accumulate; ++more)
-      pass = session.network->train_more(batch, session.workers, {}, pass);
+      pass = session.network->train_more(batch, session.workers, session.request(1, more), pass);
     if (repeat == 1) session.updater->step(1, *session.network, session.workers);
     seconds = std::chrono::duration<double>(Clock::now() - start).count();
   }

@@ -33,7 +33,9 @@ template <class S> class ShapeAlone final : public Task<S> {
 };
 
 /// As far as the blocks of input and readout tell it: what they do not depend on is left out.
-TaskShape shape_of(const std::filesystem::path& path, const InputOptions& input) {
+TaskShape shape_of(const std::filesystem::path& path, const ModelOptions& model) {
+  const InputOptions& input = model.layers[0].input;
+  const std::string first = model.layers.size() > 1 ? "layers.0." : "";
   const ResultReader file(path);
   const auto size = [&](const std::string& block, std::size_t axis) {
     const std::string name = "/weights/" + block;
@@ -41,11 +43,12 @@ TaskShape shape_of(const std::filesystem::path& path, const InputOptions& input)
       throw Error(fmt::format("{} has no {}: it belongs to a different network", path.string(), name), Exit::damaged);
     return Index(file.shape(name)[axis]);
   };
-  TaskShape shape{.output_size = size("readout.weight", 0), .steps = 1, .streams = true};
+  TaskShape shape{.output_size = size("readout.weight", 0), .steps = 1};
+  shape.streams = model.layers[0].initial_state.kind == "carried";
   if (input.embedding_size > 0)
-    shape.input = InputKind::symbols, shape.input_size = size("input.embedding", 1);
-  else if (file.exists("/weights/input.weight"))
-    shape.input_size = size("input.weight", 1);
+    shape.input = InputKind::symbols, shape.input_size = size(first + "input.embedding", 1);
+  else if (file.exists("/weights/" + first + "input.weight"))
+    shape.input_size = size(first + "input.weight", 1);
   else
     shape.input = InputKind::none;
   return shape;
@@ -54,7 +57,7 @@ TaskShape shape_of(const std::filesystem::path& path, const InputOptions& input)
 template <class S>
 Inspection inspect_as(const LoadedExperiment& loaded, Registry& registry, const std::filesystem::path& path) {
   demand_whole(path.parent_path().parent_path(), path.filename());
-  const ShapeAlone<S> task(shape_of(path, loaded.experiment.model.input));
+  const ShapeAlone<S> task(shape_of(path, loaded.experiment.model));
   Network<S> network(loaded.experiment, registry, task);
   Inspection found;
   found.step = read_network(path, network);
@@ -63,10 +66,9 @@ Inspection inspect_as(const LoadedExperiment& loaded, Registry& registry, const 
   const Blocks<S> theta = network.theta();
   found.parameters = layout.size();
   for (Index i = 0; i < layout.count(); ++i) found.blocks.push_back(inspect_block<S>(layout.block(i), theta[i]));
-  const NetworkMaps<S>& maps = *network.model().maps;
-  for (Index i = 0; i < maps.count(); ++i) {
-    const Plugged<Parametrisation<S>>& plugin = maps[i].plugin();
-    InspectedMap map{maps.spec(i).name.empty() ? "recurrent" : maps.spec(i).name,
+  for (const auto& [name, of_network, blocks] : network.model().maps) {
+    const Plugged<Parametrisation<S>>& plugin = of_network.plugin();
+    InspectedMap map{name.starts_with("recurrent.") ? name.substr(10) : name,
                      plugin.name,
                      plugin.call("apply", [&] { return matrix_of(*plugin); }),
                      plugin->complex_pairs(),

@@ -14,6 +14,7 @@ namespace stiefel {
 namespace {
 
 constexpr Index piece = 256;  // steps that are in memory together
+constexpr Index longest = Index(1) << 24;
 
 [[noreturn]] void refuse_array(const std::string& file, const Npy& array, const std::string& wanted) {
   throw Error(fmt::format("{} is an array of {}; the network needs {}", file, fmt::join(array.shape, " × "), wanted),
@@ -72,7 +73,11 @@ template <class S> class Predictor {
       session_.network->take_state();
       Matrix<S> outputs;
       Index first = 0;
-      for (; reader.read(options_.states ? 1 : piece, batch); first += batch.steps()) {
+      for (; reader.read(steps_at_once(), batch); first += batch.steps()) {
+        if (first > 0 && session_.network->model().bidirectional())
+          throw Error(fmt::format("{}: the sequence {} is longer than the {} steps that a bidirectional network takes",
+                                  options_.input, sequence_, first),
+                      Exit::data);
         outputs = session_.network->advance(batch, session_.workers);
         for (Index t = 0; shape_.readout == ReadoutKind::every && t < batch.steps(); ++t)
           write_row(first + t, outputs.col(t));
@@ -84,6 +89,13 @@ template <class S> class Predictor {
   }
 
  private:
+  /// All steps of a network that also reads from the end.
+  Index steps_at_once() const {
+    const bool whole = session_.network->model().bidirectional();
+    if (whole && options_.states)
+      throw Error("--states are those after each step, which a bidirectional network does not have; remove --states");
+    return whole ? longest : options_.states ? 1 : piece;
+  }
   bool classes() const { return form_.output == DataForm::Output::softmax && !options_.raw; }
   std::string name_of_output(Index k) const {
     return form_.outputs.empty() ? std::to_string(k) : form_.outputs[std::size_t(k)];
@@ -97,8 +109,7 @@ template <class S> class Predictor {
     const std::string prefix = values && !form_.outputs.empty() ? "" : values || options_.raw ? "o_" : "p_";
     for (Index k = 0; k < shape_.output_size; ++k) names.push_back(prefix + name_of_output(k));
     if (options_.states)
-      for (Index i = 0; i < session_.network->model().cell->state_rows(); ++i)
-        names.push_back(fmt::format("state_{}", i));
+      for (Index i = 0; i < session_.network->model().state_rows; ++i) names.push_back(fmt::format("state_{}", i));
     write_(names);
   }
 

@@ -29,9 +29,11 @@ void add_plugin(std::vector<PluginRow>& rows, const Registry& registry, const En
 std::vector<PluginRow> plugins_of(const Experiment& experiment, const Registry& registry) {
   std::vector<PluginRow> rows;
   add_plugin(rows, registry, experiment.task.entry);
-  add_plugin(rows, registry, experiment.model.cell.entry);
-  add_plugin(rows, registry, experiment.model.recurrent.entry);
-  for (const RecurrentMap& map : experiment.model.maps) add_plugin(rows, registry, map.entry);
+  for (const LayerOptions& layer : experiment.model.layers) {
+    add_plugin(rows, registry, layer.cell.entry);
+    add_plugin(rows, registry, layer.recurrent.entry);
+    for (const RecurrentMap& map : layer.maps) add_plugin(rows, registry, map.entry);
+  }
   for (const OptimizerGroup& group : experiment.optimizer) add_plugin(rows, registry, group.entry);
   return rows;
 }

@@ -25,14 +25,16 @@ Axis named_axis(std::string name, std::string long_name, std::vector<std::string
   return {std::move(name), "1", std::move(long_name), {}, true, std::move(labels)};
 }
 
-std::string group_of(const std::string& kind, const MapSpec& spec) {
-  return "/" + kind + "/" + (spec.name.empty() ? "recurrent" : spec.name);
-}
-
 std::string column_name(std::string text) {
   for (char& c : text)
     c = std::isalnum(static_cast<unsigned char>(c)) ? char(std::tolower(static_cast<unsigned char>(c))) : '_';
   return text;
+}
+
+/// /spectrum/recurrent, /spectrum/forget, /spectrum/layers_1_forget of a map of the network.
+std::string group_of(const std::string& kind, std::string map) {
+  if (const std::size_t cell = map.find("recurrent."); cell != map.npos) map.erase(cell, 10);
+  return "/" + kind + "/" + column_name(map);
 }
 
 /// Names and values that a plugin records.
@@ -55,9 +57,11 @@ template <class S> Recording<S>::Recording(RecorderThread& recorder, const Exper
   steps_ = recorder_.define(table_of("/steps", {groups}, StepRow{}));
   epochs_ = recorder_.define(table_of("/epochs", {}, EvaluationRow{.metrics = metrics_}));
   final_ = recorder_.define(table_of("/final", {}, TestRow{metrics_}, 1));
-  if (periods_.gradient_norms > 0)
-    gradient_ = recorder_.define(
-        table_of("/gradient", {count_axis("t", time_steps_, "time step of the sequence")}, NormRow{}, 16));
+  const Axis time = count_axis("t", time_steps_, "time step of the sequence");
+  const std::size_t layers = network.model().layers.size();
+  for (std::size_t i = 0; periods_.gradient_norms > 0 && i < layers; ++i)
+    gradient_.push_back(recorder_.define(
+        table_of(layers == 1 ? "/gradient" : fmt::format("/gradient/layers_{}", i), {time}, NormRow{}, 16)));
   define_maps(network);
   define_blocks(network.layout());
   const Axis phases = named_axis("phase", "part of a training step", {std::begin(phase_names), std::end(phase_names)});
@@ -65,25 +69,23 @@ template <class S> Recording<S>::Recording(RecorderThread& recorder, const Exper
 }
 
 template <class S> void Recording<S>::define_maps(Network<S>& network) {
-  NetworkMaps<S>& maps = *network.model().maps;
-  for (Index i = 0; i < maps.count(); ++i) {
-    const Parametrisation<S>& map = *maps[i].plugin();
+  for (const auto& [name, of_network, own_blocks] : network.model().maps) {
+    const Plugged<Parametrisation<S>>& plugin = of_network.plugin();
+    const Parametrisation<S>& map = *plugin;
     const Index n = std::min(map.rows(), map.cols()) / (map.complex_pairs() ? 2 : 1);
     const Axis k = count_axis("k", n, "number of the value, descending modulus");
     const SpectrumRow like(0, {{1.0}, std::vector<std::complex<double>>(map.rows() == map.cols())});
-    spectrum_.push_back(
-        periods_.spectrum > 0 ? recorder_.define(table_of(group_of("spectrum", maps.spec(i)), {k}, like, 16)) : -1);
+    spectrum_.push_back(periods_.spectrum > 0 ? recorder_.define(table_of(group_of("spectrum", name), {k}, like, 16))
+                                              : -1);
 
     const Axis blocks = named_axis("block", "what must be orthogonal", {"W"});
-    orthogonality_.push_back(
-        periods_.orthogonality > 0
-            ? recorder_.define(table_of(group_of("orthogonality", maps.spec(i)), {blocks}, OrthogonalityRow{{}, {}}))
-            : -1);
+    orthogonality_.push_back(periods_.orthogonality > 0 ? recorder_.define(table_of(group_of("orthogonality", name),
+                                                                                    {blocks}, OrthogonalityRow{{}, {}}))
+                                                        : -1);
     NamedScalars scalars;
-    if (periods_.scalars > 0) maps[i].plugin().call("record", [&] { map.record(scalars); });
-    scalars_.push_back(scalars.row.names.empty()
-                           ? -1
-                           : recorder_.define(table_of(group_of("scalars", maps.spec(i)), {}, scalars.row)));
+    if (periods_.scalars > 0) plugin.call("record", [&] { map.record(scalars); });
+    scalars_.push_back(
+        scalars.row.names.empty() ? -1 : recorder_.define(table_of(group_of("scalars", name), {}, scalars.row)));
     scalar_names_.push_back(std::move(scalars.row.names));
   }
 }
@@ -115,10 +117,17 @@ template <class S> void Recording<S>::outcome(Index step, const std::map<std::st
 }
 
 template <class S> void Recording<S>::norms(Index step, const PassResult& pass) {
-  NormRow row{{step}, pass.gradient_norm, pass.last_gradient_norm, pass.hidden_norm};
-  for (auto* norms : {&row.hidden_gradient, &row.last_gradient, &row.hidden})
-    norms->resize(std::size_t(time_steps_), std::numeric_limits<double>::quiet_NaN());
-  append_row(recorder_, gradient_, row);
+  const std::size_t layers = gradient_.size();
+  for (std::size_t layer = 0; layer < layers; ++layer) {
+    const auto of_layer = [&](const std::vector<double>& all) {
+      std::vector<double> norms(std::size_t(time_steps_), std::numeric_limits<double>::quiet_NaN());
+      for (std::size_t t = 0; t < norms.size() && t * layers < all.size(); ++t) norms[t] = all[t * layers + layer];
+      return norms;
+    };
+    append_row(
+        recorder_, gradient_[layer],
+        NormRow{{step}, of_layer(pass.gradient_norm), of_layer(pass.last_gradient_norm), of_layer(pass.hidden_norm)});
+  }
 }
 
 template <class S> bool Recording<S>::maps_due(Index step) const {
@@ -127,11 +136,10 @@ template <class S> bool Recording<S>::maps_due(Index step) const {
 }
 
 template <class S> void Recording<S>::maps(Index step, Network<S>& network) {
-  NetworkMaps<S>& maps = *network.model().maps;
-  for (Index i = 0; i < maps.count(); ++i) {
+  for (Index i = 0; i < Index(network.model().maps.size()); ++i) {
+    const Plugged<Parametrisation<S>>& map = network.model().maps[std::size_t(i)]->plugin();
     if (map_due(periods_.spectrum, step))
-      append_row(recorder_, spectrum_[i],
-                 SpectrumRow(step, maps[i].plugin().call("spectrum", [&] { return maps[i].plugin()->spectrum(); })));
+      append_row(recorder_, spectrum_[i], SpectrumRow(step, map.call("spectrum", [&] { return map->spectrum(); })));
     if (map_due(periods_.orthogonality, step)) orthogonality(step, i, network);
     if (map_due(periods_.scalars, step) && scalars_[i] >= 0) scalars(step, i, network);
   }
@@ -142,7 +150,7 @@ template <class S> void Recording<S>::maps(Index step, Network<S>& network) {
 }
 
 template <class S> void Recording<S>::orthogonality(Index step, Index map, Network<S>& network) {
-  const Plugged<Parametrisation<S>>& shown = (*network.model().maps)[map].plugin();
+  const Plugged<Parametrisation<S>>& shown = network.model().maps[std::size_t(map)]->plugin();
   const Matrix<double> W = shown.call("apply", [&] { return matrix_of(*shown); });
   append_row(recorder_, orthogonality_[map], OrthogonalityRow{{step}, orthogonality_defect(W, shown->complex_pairs())});
 }
@@ -150,7 +158,7 @@ template <class S> void Recording<S>::orthogonality(Index step, Index map, Netwo
 template <class S> void Recording<S>::scalars(Index step, Index map, Network<S>& network) {
   NamedScalars scalars;
   scalars.row.step = step;
-  const Plugged<Parametrisation<S>>& shown = (*network.model().maps)[map].plugin();
+  const Plugged<Parametrisation<S>>& shown = network.model().maps[std::size_t(map)]->plugin();
   shown.call("record", [&] {
     shown->record(scalars);
     if (scalars.row.names != scalar_names_[map])

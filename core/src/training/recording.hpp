@@ -47,7 +47,8 @@ template <class S> class STIEFEL_API Recording {
   RecordOptions periods_;
   std::vector<Metric> metrics_;
   Index time_steps_ = 0;
-  int steps_ = -1, epochs_ = -1, final_ = -1, gradient_ = -1, timing_ = -1;
+  int steps_ = -1, epochs_ = -1, final_ = -1, timing_ = -1;
+  std::vector<int> gradient_;  // of each layer
   std::vector<int> spectrum_, orthogonality_, scalars_;
   std::vector<std::vector<std::string>> scalar_names_;  // of each map
   struct Trace {

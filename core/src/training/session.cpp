@@ -142,6 +142,10 @@ template <class S> void Session<S>::refresh(Index step) {
   }
 }
 
+template <class S> PassRequest Session<S>::request(Index step, Index number) const {
+  return {.seed = std::uint64_t(experiment.seed), .dropout = fmt::format("{}/{}", step, number)};
+}
+
 template <class S> PassResult Session<S>::pass(const Batch<S>& batch, Index step, const PassRequest& request) {
   refresh(step);
   return network->train(batch, workers, request);

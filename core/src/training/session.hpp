@@ -31,6 +31,8 @@ template <class S> struct STIEFEL_API Session {
   void refresh(Index step);
   /// One training step with a batch, without moving the parameters: refresh, then forward and back.
   PassResult pass(const Batch<S>& batch, Index step, const PassRequest& request);
+  /// A training pass over batch `number` of an optimizer step.
+  PassRequest request(Index step, Index number) const;
   struct Evaluation {
     std::function<bool()> stopped = {};                                 // called before each batch
     std::function<void(const Batch<S>&, double loss)> not_finite = {};  // called for a loss that is NaN or infinite

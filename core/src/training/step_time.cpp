@@ -19,13 +19,19 @@ template <class S> StepParts step_flops(Session<S>& session) {
   const double columns = double(session.experiment.train.batch * shape.steps);
   const double scored = shape.readout == ReadoutKind::every ? columns : double(session.experiment.train.batch);
   StepParts flops{.backward = 6.0 * double(model.readout->rows() * model.readout->size()) * scored};
-  if (shape.input == InputKind::dense) {
-    const double product = 2.0 * double(model.cell->input_rows() * shape.input_size) * columns;
-    flops.forward += product;
-    flops.backward += product;
+  Index size = shape.input == InputKind::dense ? shape.input_size : 0;
+  for (const Layer<S>& layer : model.layers) {
+    const bool first = &layer == &model.layers.front();
+    for (const Recurrence<S>& r : layer.recurrences) {
+      const double product = 2.0 * double(r.cell->input_rows() * size) * columns;
+      flops.forward += product;
+      flops.backward += (first ? 1 : 2) * product;
+    }
+    const double gate = layer.gate.present() ? 4.0 * double(layer.rows * layer.rows) * columns : 0;
+    flops.forward += gate, flops.backward += 2 * gate;
+    size = layer.rows;
   }
-  for (Index i = 0; i < model.maps->count(); ++i) {
-    const NetworkMap<S>& map = (*model.maps)[i];
+  for (const auto& [name, map, blocks] : model.maps) {
     const Cost cost = map.plugin()->cost(1);
     const double product = 2.0 * double(map.rows() * map.cols());
     const bool formed_apart = map.dense() && map.plugin()->matrix().size() == 0;
@@ -50,9 +56,9 @@ StepTime measure(const LoadedExperiment& loaded, Registry& registry, const RunOp
     const auto start = Clock::now();
     session.refresh(step + 1);
     const double refreshed = seconds_since(start);
-    PassResult pass = session.network->train(batch, session.workers, {});
+    PassResult pass = session.network->train(batch, session.workers, session.request(step + 1, 0));
     for (Index more = 1; more < session.experiment.train.accumulate; ++more)
-      pass = session.network->train_more(batch, session.workers, {}, pass);
+      pass = session.network->train_more(batch, session.workers, session.request(step + 1, more), pass);
     const double in_loop = pass.forward_seconds;
     const double passed = seconds_since(start);
     session.updater->step(step + 1, *session.network, session.workers);
@@ -69,15 +75,15 @@ StepTime measure(const LoadedExperiment& loaded, Registry& registry, const RunOp
   time.median_parts = {median(refresh), median(forward), median(backward), median(update)};
   time.flops = step_flops(session);
   time.repeats = Index(whole.size());
-  const NetworkMaps<S>& maps = *session.network->model().maps;
-  time.dense = maps.count() > 0 && maps[0].dense();
+  const auto& maps = session.network->model().maps;
+  time.dense = !maps.empty() && maps[0]->dense();
   return time;
 }
 
 template <class S> KernelRate rate_of_kernel(const LoadedExperiment& loaded, Registry& registry,
                                              const RunOptions& options, double seconds) {
   Session<S> session(loaded, registry, options);
-  const NetworkMap<S>& map = (*session.network->model().maps)[0];
+  const NetworkMap<S>& map = session.network->model().maps[0].map;
   const Index batch = session.experiment.train.batch, slices = slice_count(batch);
   KernelRate rate{.rows = map.rows(), .cols = map.cols(), .columns = (batch + slices - 1) / slices};
   PackedProduct<S> product;

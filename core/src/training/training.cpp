@@ -208,8 +208,7 @@ template <class S> void Trainer<S>::stop(int exit_code, const std::string& reaso
 template <class S> bool Trainer<S>::step() {
   const auto start = Clock::now();
   const Index number = progress_.step + 1;
-  PassRequest request;
-  request.gradient_norms = request.hidden_norms = recording_.due(recording_.periods().gradient_norms, number);
+  const bool norms_due = recording_.due(recording_.periods().gradient_norms, number);
   const Batch<S>* batch = nullptr;
   PassResult pass;
   UpdateNorms norms;
@@ -218,6 +217,8 @@ template <class S> bool Trainer<S>::step() {
     watch_.time(Phase::param_map, [&] { session_.refresh(number); });
     for (Index k = 0; k < experiment_.train.accumulate && (k == 0 || std::isfinite(pass.loss)); ++k) {
       batch = watch_.time(Phase::data, [&] { return &batches_.next(); });
+      PassRequest request = session_.request(number, k);
+      request.gradient_norms = request.hidden_norms = norms_due;
       pass = watch_.time(Phase::passes, [&] {
         return k == 0 ? session_.network->train(*batch, session_.workers, request)
                       : session_.network->train_more(*batch, session_.workers, request, pass);
@@ -245,7 +246,7 @@ template <class S> bool Trainer<S>::step() {
                                                        {"best", progress_.best},  {"seconds", seconds_since(start_)}};
       record_.progress(number, progress_.step_seconds, values);
     }
-    if (request.gradient_norms) recording_.norms(number, pass);
+    if (norms_due) recording_.norms(number, pass);
     if (recording_.maps_due(number)) record_maps();
   });
   progress_.seconds = seconds_since(start_);

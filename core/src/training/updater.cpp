@@ -69,12 +69,20 @@ Updater<S>::Updater(const Experiment& experiment, const Registry& registry, Netw
   make_groups(experiment, registry, network, steps);
 }
 
+/// `pattern` of a group is that of a name with or without its layer and direction.
+bool matches(const std::string& pattern, const std::string& name) {
+  const auto is = [&](const std::string& text) { return fnmatch(pattern.c_str(), text.c_str(), 0) == 0; };
+  std::string shorter = name;
+  if (shorter.starts_with("layers.")) shorter.erase(0, shorter.find('.', 7) + 1);
+  std::string shortest = shorter.starts_with("reverse.") ? shorter.substr(8) : shorter;
+  return is(name) || is(shorter) || is(shortest);
+}
+
 template <class S> void Updater<S>::assign(const Experiment& experiment, const Layout& layout) {
   for (Index i = 0; i < layout.count(); ++i) {
     const std::string& name = layout.block(i).name;
-    const auto match =
-        std::find_if(experiment.optimizer.begin(), experiment.optimizer.end(),
-                     [&](const OptimizerGroup& group) { return fnmatch(group.blocks.c_str(), name.c_str(), 0) == 0; });
+    const auto match = std::find_if(experiment.optimizer.begin(), experiment.optimizer.end(),
+                                    [&](const OptimizerGroup& group) { return matches(group.blocks, name); });
     if (match == experiment.optimizer.end())
       throw Error(experiment.place_of("optimizer") + "no optimizer moves the block " + name +
                   ": add an entry to `optimizer:` whose `blocks:` matches it, e.g. {blocks: \"*\", plugin: adam}");
@@ -94,8 +102,7 @@ void Updater<S>::make_groups(const Experiment& experiment, const Registry& regis
   Model<S>& model = network.model();
   group_of_.assign(layout.count(), -1);
   recurrent_.assign(layout.count(), false);
-  for (Index m = 0; m < model.maps->count(); ++m)
-    std::fill_n(recurrent_.begin() + model.map_blocks[m].first, model.map_blocks[m].count, true);
+  for (const auto& map : model.maps) std::fill_n(recurrent_.begin() + map.blocks.first, map.blocks.count, true);
 
   for (std::size_t g = 0; g < experiment.optimizer.size(); ++g) {
     const OptimizerGroup& option = experiment.optimizer[g];
@@ -137,10 +144,10 @@ void Updater<S>::make_groups(const Experiment& experiment, const Registry& regis
     names_.push_back(option.blocks);
     groups_.push_back(std::move(group));
   }
-  for (Index m = 0; m < model.maps->count(); ++m) {
+  for (Index m = 0; m < Index(model.maps.size()); ++m) {
+    const auto& map = model.maps[std::size_t(m)];
     const auto frozen = [&](Index i) { return group_of_[i] < 0; };
-    const auto blocks = std::views::iota(model.map_blocks[m].first, model.map_blocks[m].end());
-    if (std::ranges::all_of(blocks, frozen)) (*model.maps)[m].freeze();
+    if (std::ranges::all_of(std::views::iota(map.blocks.first, map.blocks.end()), frozen)) map.map.freeze();
     if (const OptimizerGroup* group = composite_group(experiment, network, m))
       network.set_map_decay(m, group->weight_decay);
   }
@@ -167,8 +174,9 @@ template <class S> void Updater<S>::find_averaged(Network<S>& network) {
   std::vector<bool> flat(std::size_t(layout.count()));
   for (Index i = 0; i < layout.count(); ++i)
     flat[std::size_t(i)] = moves(i) && layout.block(i).manifold == Manifold::flat;
-  for (Index m = 0; m < model.maps->count(); ++m) {
-    const auto first = flat.begin() + model.map_blocks[m].first, end = flat.begin() + model.map_blocks[m].end();
+  for (Index m = 0; m < Index(model.maps.size()); ++m) {
+    const Layout::Part blocks = model.maps[std::size_t(m)].blocks;
+    const auto first = flat.begin() + blocks.first, end = flat.begin() + blocks.end();
     if (network.keeps_state(m))
       std::fill(first, end, false);
     else if (std::find(first, end, true) != end)
@@ -183,7 +191,7 @@ template <class S> void Updater<S>::use_average(Network<S>& network) const {
   const auto average = network.layout().all(average_.data());
   for (const Index i : averaged_) std::ranges::copy(average[i], network.theta()[i].begin());
   for (const Index m : averaged_maps_) project_map(network, m);
-  if (moves_cell(network.model())) project_cell(network);
+  project_cells(network);
 }
 
 template <class S> bool Updater<S>::reaches_a_map(int option) const {
@@ -198,7 +206,8 @@ const OptimizerGroup* Updater<S>::composite_group(const Experiment& experiment, 
   const Model<S>& model = network.model();
   const OptimizerGroup* composite = nullptr;
   const auto each = [&](auto&& f) {
-    for (Index i = model.map_blocks[map].first; i < model.map_blocks[map].end(); ++i)
+    const Layout::Part blocks = model.maps[std::size_t(map)].blocks;
+    for (Index i = blocks.first; i < blocks.end(); ++i)
       if (group_of_[i] >= 0) f(experiment.optimizer[std::size_t(option_of_[i])], network.layout().block(i).name);
   };
   each([&](const OptimizerGroup& group, const std::string&) {
@@ -256,23 +265,19 @@ template <class S> void Updater<S>::move(Index step, Network<S>& network, Worker
   });
 }
 
-template <class S> bool Updater<S>::moves_cell(const Model<S>& model) const {
-  for (Index i = model.cell_blocks.first; i < model.cell_blocks.end(); ++i)
-    if (moves(i)) return true;
-  return false;
-}
-
 template <class S> void Updater<S>::project_map(Network<S>& network, Index map) const {
-  Model<S>& model = network.model();
-  const auto& plugin = (*model.maps)[map].plugin();
-  plugin.call("after_step",
-              [&] { plugin->after_step(model.layout.part(network.values().data(), model.map_blocks[map])); });
+  const auto& [name, of_network, blocks] = network.model().maps[std::size_t(map)];
+  const auto& plugin = of_network.plugin();
+  plugin.call("after_step", [&] { plugin->after_step(network.layout().part(network.values().data(), blocks)); });
 }
 
-template <class S> void Updater<S>::project_cell(Network<S>& network) const {
-  Model<S>& model = network.model();
-  model.cell.call("after_step",
-                  [&] { model.cell->after_step(model.layout.part(network.values().data(), model.cell_blocks)); });
+template <class S> void Updater<S>::project_cells(Network<S>& network) const {
+  network.model().each_recurrence([&](const Layer<S>&, const Recurrence<S>& r) {
+    const auto blocks = std::views::iota(r.cell_blocks.first, r.cell_blocks.end());
+    if (std::ranges::none_of(blocks, [&](Index i) { return moves(i); })) return;
+    const Blocks<S> theta = network.layout().part(network.values().data(), r.cell_blocks);
+    r.cell.call("after_step", [&] { r.cell->after_step(theta); });
+  });
 }
 
 template <class S> UpdateNorms Updater<S>::step(Index step, Network<S>& network, Workers& workers) {
@@ -291,9 +296,9 @@ template <class S> UpdateNorms Updater<S>::step(Index step, Network<S>& network,
   before_ = network.values();
   move(step, network, workers);
   const Model<S>& model = network.model();
-  for (Index m = 0; m < model.maps->count(); ++m)
-    if (!(*model.maps)[m].frozen()) project_map(network, m);
-  if (moves_cell(model)) project_cell(network);
+  for (Index m = 0; m < Index(model.maps.size()); ++m)
+    if (!model.maps[std::size_t(m)]->frozen()) project_map(network, m);
+  project_cells(network);
   for (std::size_t i = 0; i < before_.size(); ++i) before_[i] -= network.values()[i];
   norms.update = std::sqrt(squares<S>(std::span<const S>(before_)));
   if (averages()) {

@@ -86,11 +86,10 @@ template <class S> class STIEFEL_API Updater {
   void make_groups(const Experiment& experiment, const Registry& registry, Network<S>& network, Index steps);
   void find_averaged(Network<S>& network);
   void project_map(Network<S>& network, Index map) const;
-  void project_cell(Network<S>& network) const;
+  void project_cells(Network<S>& network) const;
   bool reaches_a_map(int option) const;
   const OptimizerGroup* composite_group(const Experiment& experiment, Network<S>& network, Index map) const;
   void decay(Network<S>& network);
-  bool moves_cell(const Model<S>& model) const;
   double clip(Network<S>& network, double norm);
   /// f(name, call of serialise).
   template <class F> void each_part(F&& f);

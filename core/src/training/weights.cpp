@@ -89,29 +89,42 @@ template <class S> void add_parameters(TensorFile<S>& file, Network<S>& network)
     const BlockSpec& spec = model.layout.block(model.layout.find(name));
     return as_matrix(block(name), spec.rows, spec.cols);
   };
-  const std::span<const S> V = block("input.weight"), b = block("input.bias"), c = block("readout.bias");
-  if (!block("input.embedding").empty())
-    file.add_matrix("layers.0.input.V", Matrix<S>(matrix("input.weight") * matrix("input.embedding")));
-  else if (!V.empty())
-    file.add_matrix("layers.0.input.V", matrix("input.weight"));
-  if (!b.empty()) file.add_vector("layers.0.input.b", b);
-  for (Index i = 0; i < model.maps->count(); ++i) {
-    const std::string& name = model.maps->spec(i).name;
-    const auto& plugin = (*model.maps)[i].plugin();
-    plugin.call("apply",
-                [&] { add_map(file, "layers.0.recurrent." + (name.empty() ? "" : name + ".") + "W", *plugin); });
-  }
-  for (Index i = model.cell_blocks.first; i < model.cell_blocks.end(); ++i) {
+  const auto add_block = [&](const std::string& as, Index i) {
     const BlockSpec& spec = model.layout.block(i);
     if (spec.rows * spec.cols == spec.size && spec.cols > 1)
-      file.add_matrix("layers.0.cell." + spec.name, matrix(spec.name));
+      file.add_matrix(as, matrix(spec.name));
     else
-      file.add_vector("layers.0.cell." + spec.name, block(spec.name));
+      file.add_vector(as, block(spec.name));
+  };
+  const auto add_recurrence = [&](const Layer<S>& layer, const Recurrence<S>& r, const std::string& as) {
+    const std::string weight = r.prefix + "input.weight", embedding = r.prefix + "input.embedding";
+    if (!block(embedding).empty())
+      file.add_matrix(as + "input.V", Matrix<S>(matrix(weight) * matrix(embedding)));
+    else if (!block(weight).empty())
+      file.add_matrix(as + "input.V", matrix(weight));
+    if (const auto b = block(r.prefix + "input.bias"); !b.empty()) file.add_vector(as + "input.b", b);
+    for (Index i = 0; i < r.maps->count(); ++i) {
+      const std::string& name = r.maps->spec(i).name;
+      const auto& plugin = (*r.maps)[i].plugin();
+      plugin.call("apply", [&] { add_map(file, as + "recurrent." + (name.empty() ? "" : name + ".") + "W", *plugin); });
+    }
+    for (Index i = r.cell_blocks.first; i < r.cell_blocks.end(); ++i)
+      add_block(as + "cell." + model.layout.block(i).name.substr(r.prefix.size()), i);
+    const std::vector<S> zero(std::size_t(r.cell->state_rows()), S(0));
+    file.add_vector(as + "initial",
+                    layer.learned_state() ? block(r.prefix + "initial_state") : std::span<const S>(zero));
+  };
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    const Layer<S>& layer = model.layers[i];
+    const std::string as = "layers." + std::to_string(i) + ".";
+    for (const Recurrence<S>& r : layer.recurrences) add_recurrence(layer, r, as + (r.reversed ? "reverse." : ""));
+    const std::string& prefix = layer.recurrences[0].prefix;
+    for (const Layout::Part part : {layer.norm_blocks, layer.gate_blocks})
+      for (Index b = part.first; b < part.end(); ++b)
+        add_block(as + model.layout.block(b).name.substr(prefix.size()), b);
   }
-  const std::vector<S> zero(std::size_t(model.cell->state_rows()), S(0));
-  file.add_vector("layers.0.initial", model.learned_state() ? block("initial_state") : std::span<const S>(zero));
   file.add_matrix("readout.Y", matrix("readout.weight"));
-  if (!c.empty()) file.add_vector("readout.c", c);
+  if (const auto c = block("readout.bias"); !c.empty()) file.add_vector("readout.c", c);
 }
 
 Json description(const LoadedExperiment& loaded, const TaskShape& shape, const DataForm& form,

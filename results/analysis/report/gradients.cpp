@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "results/analysis/report/figures.hpp"
 #include "results/analysis/report/spread.hpp"
@@ -20,21 +21,32 @@ struct Norms {
   std::vector<double> snapshots;
   std::size_t rows = 0, steps = 0;
 
-  Norms(const RunData& run, const std::string& name)
-      : dataset(run.find("/gradient/" + name)), snapshots(rows_of(run, "/gradient/snapshot")) {
+  Norms(const RunData& run, const std::string& place, const std::string& name)
+      : dataset(run.find(place + "/" + name)), snapshots(rows_of(run, place + "/snapshot")) {
     if (!dataset || dataset->shape.size() != 2 || dataset->shape[0] != snapshots.size()) return;
     rows = dataset->shape[0], steps = dataset->shape[1];
   }
   double at(std::size_t row, std::size_t step) const { return dataset->values[row * steps + step]; }
 };
 
+/// " of layer 1"; of networks of one layer nothing.
+std::string of_layer(const std::string& place) {
+  const std::size_t number = place.rfind('_');
+  return number == place.npos ? "" : " of layer " + place.substr(number + 1);
+}
+/// For names of figures.
+std::string layer_suffix(const std::string& place) {
+  const std::size_t number = place.rfind('/');
+  return number == 0 ? "" : "_" + place.substr(number + 1);
+}
+
 /// Like figure 2 of Vorontsov et al. 2017.
-Figure heat_map(const Group& group, const RunData& run, std::size_t number) {
-  const Norms norms(run, "hidden_grad_norm");
-  const RunDataset& map = *run.find(gradient_map);
+Figure heat_map(const Group& group, const RunData& run, const std::string& place, std::size_t number) {
+  const Norms norms(run, place, "hidden_grad_norm");
+  const RunDataset& map = *run.find(place + gradient_map);
   Figure figure{
-      fmt::format("gradient_map_{}", number),
-      "Gradient norm: " + group.label,
+      fmt::format("gradient_map{}_{}", layer_suffix(place), number),
+      fmt::format("Gradient norm{}: {}", of_layer(place), group.label),
       fmt::format("Norm of the loss gradient with respect to the hidden state, as colors over optimizer "
                   "steps and time steps, of {}.",
                   group.label),
@@ -63,11 +75,11 @@ void give_one_scale(std::vector<Figure>& maps) {
   }
 }
 
-Curve profile(const RunData& run, const std::string& name, bool last) {
-  const Norms norms(run, name);
+Curve profile(const RunData& run, const std::string& place, const std::string& name, bool last) {
+  const Norms norms(run, place, name);
   Curve curve;
   if (norms.rows == 0) return curve;
-  const std::vector<double> t = rows_of(run, "/gradient/t");
+  const std::vector<double> t = rows_of(run, place + "/t");
   const std::size_t points = std::min(norms.steps, profile_points);
   for (std::size_t i = 0; i < points; ++i) {
     const std::size_t step = points == 1 ? 0 : i * (norms.steps - 1) / (points - 1);
@@ -78,10 +90,11 @@ Curve profile(const RunData& run, const std::string& name, bool last) {
 }
 
 /// Like figure 5 of Helfrich et al. 2018.
-std::vector<Figure> profiles(const Study& study, const std::string& name, bool last) {
+std::vector<Figure> profiles(const Study& study, const std::string& place, const std::string& name, bool last) {
   const std::string of_loss = name == "last_step_grad_norm" ? ", loss of the last step alone" : "";
-  Figure figure{fmt::format("{}_{}", name, last ? "last" : "first"),
-                fmt::format("Gradient norm over the sequence, {} snapshot{}", last ? "last" : "first", of_loss),
+  Figure figure{fmt::format("{}{}_{}", name, layer_suffix(place), last ? "last" : "first"),
+                fmt::format("Gradient norm{} over the sequence, {} snapshot{}", of_layer(place),
+                            last ? "last" : "first", of_loss),
                 "",
                 "",
                 {"time step t"},
@@ -90,7 +103,7 @@ std::vector<Figure> profiles(const Study& study, const std::string& name, bool l
   int colour = 0;
   for (const Group& group : study.shown()) {
     std::vector<Curve> curves;
-    for (const RunData& run : group.runs) curves.push_back(profile(run, name, last));
+    for (const RunData& run : group.runs) curves.push_back(profile(run, place, name, last));
     add_runs(figure, group.label, colour++, curves);
   }
   if (figure.series.empty()) return {};
@@ -126,18 +139,27 @@ std::vector<Figure> gradient_figures(const Study& study) {
   std::vector<Figure> figures;
   const auto add = [&](std::vector<Figure> more) { std::move(more.begin(), more.end(), std::back_inserter(figures)); };
   add(all_parameters(study));
-  std::vector<Figure> first;
-  for (const bool last : {false, true}) {
-    const std::vector<Figure> whole = profiles(study, "hidden_grad_norm", last),
-                              of_last_step = profiles(study, "last_step_grad_norm", last);
-    if (last && !whole.empty() && same_numbers(first, whole)) break;  // there is one snapshot
-    add(first = whole);
-    if (!same_numbers(whole, of_last_step)) add(of_last_step);  // where the loss is that of the last step
+  std::set<std::string> places;
+  for (const Group& group : study.shown())
+    for (const RunData& run : group.runs)
+      for (std::string& place : gradient_groups(run)) places.insert(std::move(place));
+  for (const std::string& place : places) {
+    std::vector<Figure> first;
+    for (const bool last : {false, true}) {
+      const std::vector<Figure> whole = profiles(study, place, "hidden_grad_norm", last),
+                                of_last_step = profiles(study, place, "last_step_grad_norm", last);
+      if (last && !whole.empty() && same_numbers(first, whole)) break;  // there is one snapshot
+      add(first = whole);
+      if (!same_numbers(whole, of_last_step)) add(of_last_step);  // where the loss is that of the last step
+    }
   }
   std::vector<Figure> maps;
-  const auto runs = runs_of_one_seed(study, [](const RunData& run) { return run.column(gradient_map).size(); });
-  for (std::size_t i = 0; i < runs.size(); ++i)
-    if (runs[i]) maps.push_back(heat_map(study.shown()[i], *runs[i], i + 1));
+  for (const std::string& place : places) {
+    const auto runs =
+        runs_of_one_seed(study, [&](const RunData& run) { return run.column(place + gradient_map).size(); });
+    for (std::size_t i = 0; i < runs.size(); ++i)
+      if (runs[i]) maps.push_back(heat_map(study.shown()[i], *runs[i], place, i + 1));
+  }
   give_one_scale(maps);
   add(std::move(maps));
   return figures;

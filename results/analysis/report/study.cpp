@@ -111,19 +111,8 @@ std::string label_of(const RunData& run, const std::vector<std::string>& keys) {
 
 RunRequest report_request() {
   RunRequest request;
-  request.paths = {"/steps/step",
-                   "/steps/loss",
-                   "/steps/grad_norm",
-                   "/epochs",
-                   "/final",
-                   "/outcome",
-                   "/spectrum",
-                   "/orthogonality",
-                   "/timing",
-                   "/gradient/snapshot",
-                   "/gradient/t",
-                   "/gradient/hidden_grad_norm",
-                   "/gradient/last_step_grad_norm"};
+  request.paths = {"/steps/step", "/steps/loss", "/steps/grad_norm", "/epochs", "/final",
+                   "/outcome",    "/spectrum",   "/orthogonality",   "/timing", "/gradient"};
   request.most_values = 1 << 26;
   request.memory = std::uint64_t(2) << 30;
   return request;

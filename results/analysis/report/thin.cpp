@@ -27,16 +27,16 @@ std::size_t nearest(const std::vector<double>& sorted, double value) {
 }
 
 /// Of each cell the value that is nearest to its centre.
-void add_gradient_map(RunData& run) {
-  const RunDataset* norms = run.find("/gradient/hidden_grad_norm");
-  const std::vector<double> snapshots = rows_of(run, "/gradient/snapshot");
+void add_gradient_map(RunData& run, const std::string& group) {
+  const RunDataset* norms = run.find(group + "/hidden_grad_norm");
+  const std::vector<double> snapshots = rows_of(run, group + "/snapshot");
   const std::size_t count = snapshots.size();
   if (!norms || count < 2 || norms->shape.size() != 2 || norms->shape[0] != count) return;
   const std::size_t steps = norms->shape[1];
   const std::span<const double> last = std::span(norms->values).last(steps);
   if (std::none_of(last.begin(), last.end(), [](double value) { return std::isfinite(value); })) return;
   RunDataset map;
-  map.path = gradient_map;
+  map.path = group + gradient_map;
   map.shape = {std::min(steps, heat_rows), std::min(count, heat_columns)};
   map.units = norms->units;
   for (std::size_t row = 0; row < map.shape[0]; ++row)
@@ -54,6 +54,15 @@ bool has_rows(const RunDataset* dataset, std::size_t axes) {
 
 }  // namespace
 
+std::vector<std::string> gradient_groups(const RunData& run) {
+  std::vector<std::string> groups;
+  const std::string norm = "/hidden_grad_norm";
+  for (const RunDataset& dataset : run.datasets)
+    if (dataset.path.starts_with("/gradient") && dataset.path.ends_with(norm))
+      groups.push_back(dataset.path.substr(0, dataset.path.size() - norm.size()));
+  return groups;
+}
+
 void thin(RunData& run) {
   std::erase_if(run.datasets, [](const RunDataset& dataset) {
     return dataset.path.ends_with("/singular_values") || dataset.path.ends_with("/eigenvalue_phase") ||
@@ -61,14 +70,17 @@ void thin(RunData& run) {
   });
   for (RunDataset& dataset : run.datasets)
     if (dataset.path.starts_with("/spectrum/") && has_rows(&dataset, 2)) keep_rows(dataset, {0, dataset.shape[0] - 1});
-  const RunDataset* snapshots = run.find("/gradient/snapshot");
-  if (!has_rows(snapshots, 1)) return;
-  const std::size_t count = snapshots->shape[0];
-  add_gradient_map(run);
-  for (RunDataset& dataset : run.datasets)
-    if (dataset.path.starts_with("/gradient/") && dataset.path != "/gradient/t" && dataset.path != gradient_map &&
-        has_rows(&dataset, 1) && dataset.shape[0] == count)
-      keep_rows(dataset, {0, count - 1});
+  std::erase_if(run.datasets, [](const RunDataset& dataset) { return dataset.path.ends_with("/hidden_norm"); });
+  for (const std::string& group : gradient_groups(run)) {
+    const RunDataset* snapshots = run.find(group + "/snapshot");
+    if (!has_rows(snapshots, 1)) continue;
+    const std::size_t count = snapshots->shape[0];
+    add_gradient_map(run, group);
+    for (RunDataset& dataset : run.datasets)
+      if (dataset.path.starts_with(group + "/") && dataset.path != group + "/t" &&
+          dataset.path != group + gradient_map && has_rows(&dataset, 1) && dataset.shape[0] == count)
+        keep_rows(dataset, {0, count - 1});
+  }
 }
 
 }  // namespace stiefel::report

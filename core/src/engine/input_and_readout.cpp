@@ -1,12 +1,12 @@
 // Input and readout: one product per chunk each.
-#include "engine/layers.hpp"
+#include "engine/input_and_readout.hpp"
 
 namespace stiefel {
 
-template <class S> InputLayer<S>::InputLayer(const InputOptions& options, const TaskShape& task, Index rows)
-    : options_(options), kind_(task.input), size_(task.input_size), rows_(rows) {
+template <class S> InputLayer<S>::InputLayer(const InputOptions& options, InputKind kind, Index size, Index rows)
+    : options_(options), kind_(kind), size_(size), rows_(rows) {
   if (options.embedding_size > 0 && kind_ != InputKind::symbols)
-    throw Error("model.input.embedding needs a task whose input is symbols; remove it or choose another task");
+    throw Error("an embedding needs an input of symbols, in the first layer; remove it or choose another task");
   if (kind_ == InputKind::none && !options.bias)
     throw Error("the task has no input, so the cell would read nothing with model.input.bias: false; set it to true");
 }
@@ -52,9 +52,9 @@ template <class S> CMat<S> InputLayer<S>::gather(const Window<S>& w, std::span<S
   const CMat<S> inputs = w.batch.inputs();
   S* x = panel.data();
   for (Index t = 0; t < w.steps; ++t) {
-    const S* step = inputs.data() + (w.first + t) * w.batch.sequences() * inputs.outerStride();
     for (Index c = 0; c < w.columns(); ++c) {
-      x = w.alive(t, c) ? std::copy_n(step + w.slice.sequences[c] * inputs.outerStride(), size_, x)
+      const Index column = w.step(t, c) * w.batch.sequences() + w.slice.sequences[c];
+      x = w.alive(t, c) ? std::copy_n(inputs.data() + column * inputs.outerStride(), size_, x)
                         : std::fill_n(x, size_, S(0));
       *x++ = S(1);
     }
@@ -65,7 +65,7 @@ template <class S> CMat<S> InputLayer<S>::gather(const Window<S>& w, std::span<S
 /// The table's column for a step of a sequence; the last one where there is no symbol.
 template <class S> Index InputLayer<S>::symbol(const Window<S>& w, Index t, Index c) const {
   if (kind_ != InputKind::symbols || !w.alive(t, c)) return width();
-  const std::int32_t s = w.batch.symbols()[(w.first + t) * w.batch.sequences() + w.slice.sequences[c]];
+  const std::int32_t s = w.batch.symbols()[w.step(t, c) * w.batch.sequences() + w.slice.sequences[c]];
   return s >= 0 ? s : width();
 }
 

@@ -1,4 +1,4 @@
-// The layers around the recurrence: V x + b before it and o = Y h + c after it. Shapes: V rows × d, Y k × r.
+// Around the recurrence: V x + b before it and o = Y h + c after it. Shapes: V rows × d, Y k × r.
 #pragma once
 
 #include <stiefel/cell.hpp>
@@ -12,20 +12,24 @@
 
 namespace stiefel {
 
-/// Steps first … first + steps − 1 of a slice of a batch, as columns t·columns + c.
+/// Steps first … first + steps − 1 of a slice of a batch, as columns t·columns + c; `reversed`: of each sequence read
+/// from its end.
 template <class S> struct Window {
   const Batch<S>& batch;
   const Slice& slice;
   Index first, steps;
+  bool reversed = false;
   Index columns() const { return slice.columns(); }
   bool alive(Index t, Index c) const { return slice.active[first + t] > c; }
+  /// Step of the sequence in column c.
+  Index step(Index t, Index c) const { return reversed ? slice.lengths[c] - 1 - first - t : first + t; }
 };
 
 /// V x + b for a dense panel, for symbols (a gather from a table of V + b, or of V E + b with an embedding), or b
 /// alone.
 template <class S> class InputLayer {
  public:
-  InputLayer(const InputOptions& options, const TaskShape& task, Index rows);
+  InputLayer(const InputOptions& options, InputKind kind, Index size, Index rows);
 
   std::vector<BlockSpec> blocks() const;
   void initialise(Blocks<S> theta, Rng& rng) const;
@@ -37,6 +41,14 @@ template <class S> class InputLayer {
   void forward(const Window<S>& window, Mat<S> target, std::span<S> panel) const;
   /// sum += gradient, from `delta` (rows × steps·columns).
   void accumulate(const Window<S>& window, CMat<S> delta, std::span<S> sum, std::span<S> panel) const;
+  /// The same for dense inputs x with a row of ones below them, (d + 1) × any number of columns.
+  void forward(CMat<S> x, Mat<S> target) const { packed_.multiply(x, target); }
+  void accumulate(CMat<S> x, CMat<S> delta, std::span<S> sum) const {
+    add_outer(delta, x, mat(sum.data(), rows_, size_ + 1, rows_));
+  }
+  /// dx = Vᵀ δ, after refresh_adjoint().
+  void backward(CMat<S> delta, Mat<S> dx) const { adjoint_.multiply(delta, dx); }
+  void refresh_adjoint(CBlocks<S> theta) { adjoint_.pack_transposed(as_matrix(theta[0], rows_, size_)); }
   void finish(CBlocks<S> theta, std::span<const S> sum, Blocks<S> dtheta) const;
   Index panel(Index columns) const { return kind_ == InputKind::dense ? (size_ + 1) * columns : 0; }
 
@@ -51,6 +63,7 @@ template <class S> class InputLayer {
   Index size_, rows_;
   Matrix<S> table_;          // dense: [V b]; symbols: column j = V e_j + b, the last column b alone
   PackedProduct<S> packed_;  // of a dense table
+  PackedProduct<S> adjoint_;
 };
 
 /// o = Y h + c on all output rows of the cell, or on the real half of them.

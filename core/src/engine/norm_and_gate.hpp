@@ -1,0 +1,57 @@
+// What may stand between two layers: a norm before a layer, a gate behind its outputs. Columns are sequences at a step.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <stiefel/matrix.hpp>
+#include <stiefel/parametrisation.hpp>
+#include <stiefel/product.hpp>
+#include <stiefel/random.hpp>
+
+namespace stiefel {
+
+/// u = x̂ ∘ w + b, x̂ = (s − mean s)·(var s + ε)^−½ over the rows of a column (Ba et al. 2016), or
+/// u = x̂ ∘ w, x̂ = s·(mean s² + ε)^−½ (Zhang and Sennrich 2019); ε = 1e-5, w = 1 and b = 0 at first.
+template <class S> class Norm {
+ public:
+  /// none | layer | rms
+  Norm(const std::string& kind, Index rows) : centered_(kind == "layer"), rows_(kind == "none" ? 0 : rows) {}
+
+  bool present() const { return rows_ > 0; }
+  std::vector<BlockSpec> blocks() const;
+  void initialise(Blocks<S> theta) const;
+  /// One column each.
+  void forward(CBlocks<S> theta, const S* s, S* u) const;
+  /// du becomes ds; the gradients of the blocks are added to dtheta unless it is empty.
+  void backward(CBlocks<S> theta, const S* s, S* du, Blocks<S> dtheta) const;
+
+ private:
+  /// Mean and inverse standard deviation.
+  std::pair<S, S> statistics(const S* s) const;
+
+  bool centered_;
+  Index rows_;
+};
+
+/// g = (A h + a) ∘ σ(B h + b), a gated linear unit (Dauphin et al. 2017); weight = [A; B], bias = [a; b].
+template <class S> class Gate {
+ public:
+  /// none | glu
+  Gate(const std::string& kind, Index rows) : rows_(kind == "none" ? 0 : rows) {}
+
+  bool present() const { return rows_ > 0; }
+  std::vector<BlockSpec> blocks() const;
+  void initialise(Blocks<S> theta, Rng& rng) const;
+  void refresh(CBlocks<S> theta);
+  /// z = [A h + a; σ(B h + b)] is kept for backward(); all columns.
+  void forward(CBlocks<S> theta, CMat<S> h, Mat<S> z, Mat<S> g) const;
+  /// z becomes dz.
+  void backward(CMat<S> h, CMat<S> dg, Mat<S> z, Mat<S> dh, Blocks<S> dtheta) const;
+
+ private:
+  Index rows_;
+  PackedProduct<S> weight_, adjoint_;
+};
+
+}  // namespace stiefel
