@@ -63,22 +63,48 @@ template <class S> class CellNetwork {
   /// The parameters after the cell's after_step().
   std::vector<double> after_step() const;
 
-  PassResult run(const Problem& problem, const Cut& cut, bool backward) const {
-    return run(problem, cut, backward, subject_, report_);
-  }
+  PassResult run(const Problem& problem, const Cut& cut) const { return run(problem, cut, subject_, report_); }
   /// The same with the calls and the faults noted elsewhere, for several threads at once.
-  PassResult run(const Problem& problem, const Cut& cut, bool backward, const Subject& subject,
-                 CheckReport& report) const;
+  PassResult run(const Problem& problem, const Cut& cut, const Subject& subject, CheckReport& report) const {
+    return Pass(*this, problem, cut, true, subject, report).run();
+  }
+
+  /// Forward passes, or one with gradients. Between two of them θ and the perturbation may change.
+  class Pass;
 
  private:
   struct SliceRun;
   void make_parameters(std::uint64_t seed);
+  std::vector<CMat<S>> matrices(const GuardedBlocks<S>& theta) const;
 
   const Subject& subject_;
   CheckReport& report_;
   std::unique_ptr<Cell<S>> cell_;
   std::vector<MapSpec> maps_;
   Parameters parameters_;
+};
+
+template <class S> class CellNetwork<S>::Pass {
+ public:
+  Pass(const CellNetwork& network, const Problem& problem, const Cut& cut, bool backward, const Subject& subject,
+       CheckReport& report);
+  ~Pass();
+  Pass(const Pass&) = delete;
+  Pass& operator=(const Pass&) = delete;
+  const PassResult& run();
+
+  Problem problem;
+  GuardedBlocks<S> theta;
+
+ private:
+  friend SliceRun;
+  const CellNetwork& network_;
+  const Subject& subject_;
+  CheckReport& report_;
+  const bool backward_;
+  PlainMaps<S> maps_;
+  std::vector<std::unique_ptr<SliceRun>> slices_;
+  PassResult outcome_;
 };
 
 }  // namespace stiefel::conformance

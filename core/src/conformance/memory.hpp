@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <boost/align/aligned_allocator.hpp>
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 #include <stiefel/matrix.hpp>
@@ -31,6 +32,12 @@ class OtherGuards {
 /// Numbers around a block of that size: a wrong split of it most often ends within another such size.
 inline Index margin_of(Index size) { return (std::clamp<Index>(size, 1, 1024) + 63) / 64 * 64; }
 
+/// Whether all bits are those of `number`.
+template <class S> bool all_equal(const S* numbers, Index count, S number) {
+  return count == 0 || (std::memcmp(numbers, &number, sizeof number) == 0 &&
+                        std::memcmp(numbers, numbers + 1, std::size_t(count - 1) * sizeof number) == 0);
+}
+
 /// Aligned alike, so that products of the same numbers have the same bits.
 template <class S> class Guarded {
  public:
@@ -48,9 +55,7 @@ template <class S> class Guarded {
   std::span<const S> span() const { return {data(), std::size_t(size_)}; }
   S guard() const { return guard_; }
   bool intact() const {
-    const auto kept = [this](S x) { return x == guard_; };
-    return std::all_of(memory_.begin(), memory_.begin() + margin_, kept) &&
-           std::all_of(memory_.end() - margin_, memory_.end(), kept);
+    return all_equal(memory_.data(), margin_, guard_) && all_equal(data() + size_, margin_, guard_);
   }
 
  private:
@@ -80,8 +85,10 @@ template <class S> class Panel {
   }
   S guard() const { return memory_.guard(); }
   bool intact() const {
-    const auto gaps = cmat(memory_.data() + rows_, gap, cols_, rows_ + gap);
-    return memory_.intact() && (gaps.array() == guard()).all();
+    bool kept = memory_.intact();
+    for (Index j = 0; kept && j < cols_; ++j)
+      kept = all_equal(memory_.data() + j * (rows_ + gap) + rows_, gap, memory_.guard());
+    return kept;
   }
 
  private:
@@ -119,8 +126,7 @@ template <class S> class GuardedBlocks {
   bool intact() const {
     bool kept = memory_.intact();
     for (Index b = 0; kept && b < layout_->count(); ++b)
-      kept = std::all_of(all()[b].data() + all()[b].size(), all()[b].data() + all()[b].size() + gap_,
-                         [this](S x) { return x == memory_.guard(); });
+      kept = all_equal(all()[b].data() + all()[b].size(), gap_, memory_.guard());
     return kept;
   }
 

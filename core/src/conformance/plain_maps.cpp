@@ -12,8 +12,9 @@ template <class S, class A> void product(const A& W, CMat<S> X, Mat<S> Y, bool a
           Y.rows(), Y.cols());
   for (Index j = 0; j < X.cols(); ++j)
     for (Index i = 0; i < W.rows(); ++i) {
+      const S *w = W.data() + i * W.rowStride(), *x = X.data() + j * X.outerStride();
       S sum = 0;
-      for (Index k = 0; k < W.cols(); ++k) sum += W(i, k) * X(k, j);
+      for (Index k = 0; k < W.cols(); ++k) sum += w[k * W.colStride()] * x[k];
       Y(i, j) = accumulate ? Y(i, j) + sum : sum;
     }
 }
@@ -25,7 +26,7 @@ template <class S> void PlainMaps<S>::apply(Index map, CMat<S> X, Mat<S> Y, Scra
 template <class S> void PlainMaps<S>::add(Index first, Index count, CMat<S> X, Mat<S> Y, Scratch<S>&) const {
   Index row = 0;
   for (Index k = first; k < first + count; ++k) {
-    const Matrix<S>& W = matrices_.at(std::size_t(k));
+    const CMat<S>& W = matrices_.at(std::size_t(k));
     require(row + W.rows() <= Y.rows(), "the maps {} to {} have more rows than the {} of Y", first, first + count - 1,
             Y.rows());
     product<S>(W, X, rows_of(Y, row, W.rows()), true);
@@ -38,7 +39,7 @@ template <class S> void PlainMaps<S>::apply_adjoint(Index map, CMat<S> dY, Mat<S
 template <class S> void PlainMaps<S>::add_adjoint(Index first, Index count, CMat<S> dY, Mat<S> dX, Scratch<S>&) const {
   Index row = 0;
   for (Index k = first; k < first + count; ++k) {
-    const Matrix<S>& W = matrices_.at(std::size_t(k));
+    const CMat<S>& W = matrices_.at(std::size_t(k));
     require(row + W.rows() <= dY.rows(), "the maps {} to {} have more rows than the {} of dY", first, first + count - 1,
             dY.rows());
     product<S>(W.transpose(), rows_of(dY, row, W.rows()), dX, true);

@@ -10,14 +10,15 @@ namespace stiefel::conformance {
 /// Products by plain loops: the bits of a column do not depend on its neighbours.
 template <class S> class PlainMaps final : public Maps<S> {
  public:
-  explicit PlainMaps(std::vector<Matrix<S>> matrices) : matrices_(std::move(matrices)) {}
+  /// The matrices must outlive it.
+  explicit PlainMaps(std::vector<CMat<S>> matrices) : matrices_(std::move(matrices)) {}
   void apply(Index map, CMat<S> X, Mat<S> Y, Scratch<S>&) const override;
   void add(Index first, Index count, CMat<S> X, Mat<S> Y, Scratch<S>&) const override;
   void apply_adjoint(Index map, CMat<S> dY, Mat<S> dX, Scratch<S>&) const override;
   void add_adjoint(Index first, Index count, CMat<S> dY, Mat<S> dX, Scratch<S>&) const override;
 
  private:
-  std::vector<Matrix<S>> matrices_;
+  std::vector<CMat<S>> matrices_;
 };
 
 }  // namespace stiefel::conformance
