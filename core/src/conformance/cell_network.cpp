@@ -258,12 +258,12 @@ template <class S> struct CellNetwork<S>::SliceRun {
       }
       for (Index t = 0; t < c.steps; ++t)
         piece.delta.columns(t * columns, piece.active[std::size_t(t)]).setConstant(std::numeric_limits<S>::quiet_NaN());
-      const Matrix<S> kept = piece.saved.read();
+      const Panel<S> kept = piece.saved;
       outcome.backward_allocations += call("backward", [&](Scratch<S>& scratch) {
         cell.backward(c, piece.doutput.read(), maps, cell_theta(), sums, scratch);
       });
-      report.demand("memory", (kept.array() == piece.saved.read().array()).all(), "backward changed the saved numbers");
       check_untouched(piece, "backward");
+      expect(kept.same_bits(piece.saved), "backward", " changed the saved numbers");
       collect(piece, outcome);
     }
     const Blocks<double> gradient = network.parameters().layout.all(outcome.gradient.data());
@@ -323,6 +323,10 @@ template <class S> struct CellNetwork<S>::SliceRun {
            " does not write all of the output rows, output_row() and output_rows()");
     expect(written(cell.state_row(), cell.state_rows()), "forward",
            " does not write all of the state rows, state_row() and state_rows()");
+    if (gradient && !saved.middleRows(cell.output_row(), cell.output_rows()).allFinite())
+      report.demand("finite", false,
+                    "forward leaves NaN or Inf in the output rows, output_row() and output_rows(): does it write all "
+                    "of them?");
   }
   // Columns of sequences that have ended, and the rows between the columns.
   void check_untouched(Piece& piece, const char* verb) {
@@ -364,9 +368,11 @@ template <class S> const PassResult& CellNetwork<S>::Pass::run() {
   const Parameters& p = network_.parameters_;
   for (const auto& slice : slices_) {
     slice->forward(outcome_);
+    outcome_.forward_transposes = outcome_.forward_transposes || maps_.take_largest() > 0;
     if (!backward_) continue;
     Sums<S> sums(network_.maps_, p, problem.want_blocks, subject_.settings.allocations);
     slice->backward(sums, outcome_);
+    outcome_.largest_message = std::max(outcome_.largest_message, maps_.take_largest());
     report_.demand("memory", sums.numbers().intact(), "backward wrote outside the gradients of the cell's blocks");
     const Blocks<double> gradient = p.layout.all(outcome_.gradient.data());
     for (Index k = p.map_first; k < p.cell_first; ++k)

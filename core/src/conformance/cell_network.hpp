@@ -44,10 +44,12 @@ struct Parameters {
 struct PassResult {
   double loss = 0, terms = 0;  // and Σ |C_t · output_t|
   long forward_allocations = 0, backward_allocations = 0;
-  std::vector<Real> outputs;     // per step: output_rows × sequences, 0 after the end
-  std::vector<double> gradient;  // of Parameters
-  std::vector<Real> dhidden;     // per step
-  double largest_delta = 0;      // of the gradients of V x + b
+  std::vector<Real> outputs;        // per step: output_rows × sequences, 0 after the end
+  std::vector<double> gradient;     // of Parameters
+  std::vector<Real> dhidden;        // per step
+  double largest_delta = 0;         // of the gradients of V x + b
+  double largest_message = 0;       // of what backward() sends back through the maps
+  bool forward_transposes = false;  // forward() itself multiplies by the transpose of a map
 };
 
 template <class S> class CellNetwork {

@@ -62,12 +62,12 @@ Quotient derivative(const Differences::Function& f, double step, double wanted) 
   return differences.central();
 }
 
-void GradientComparison::add(const std::string& block, Index index, double got, Differences::Function f, double step,
+void GradientComparison::add(const std::string& block, Place place, double got, Differences::Function f, double step,
                              double rounding, double slack) {
   auto found = std::ranges::find(blocks_, block, &Block::name);
   if (found == blocks_.end()) found = blocks_.insert(found, {block});
   found->slack = std::max(found->slack, slack);
-  found->entries.push_back({index, got, nan, step, rounding, f, Differences(f, step, rounding)});
+  found->entries.push_back({place, got, nan, step, rounding, f, Differences(f, step, rounding)});
 }
 
 double GradientComparison::Block::largest() const {
@@ -146,7 +146,7 @@ bool GradientComparison::report(CheckReport& report, std::string_view check) {
       if (judge(e, tolerance) == Verdict::dropped)
         ++dropped;
       else
-        comparison.add(block.name, e.index, e.got, e.expected);
+        comparison.add(block.name, e.place, e.got, e.expected);
     passes = report.measure(check, comparison, tolerance) && passes;
     const Index entries = Index(block.entries.size());
     const bool enough = 10 * dropped <= entries;

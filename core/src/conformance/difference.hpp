@@ -74,7 +74,7 @@ class STIEFEL_API GradientComparison {
   explicit GradientComparison(Tolerance tolerance) : tolerance_(tolerance) {}
   /// `f` is called by report(), at steps of `step` and less; `rounding` is that of its values. `slack`: allowed in
   /// addition to the tolerance of the block, for the rounding of `got`.
-  void add(const std::string& block, Index index, double got, Differences::Function f, double step, double rounding,
+  void add(const std::string& block, Place place, double got, Differences::Function f, double step, double rounding,
            double slack = 0);
   /// Measures every block under `check`, and fails where too many entries of a block were dropped. Returns whether all
   /// pass.
@@ -83,7 +83,7 @@ class STIEFEL_API GradientComparison {
  private:
   enum class Verdict { right, wrong, dropped };
   struct Entry {
-    Index index;
+    Place place;
     double got, expected, step, rounding;
     Differences::Function f;
     Differences differences;

@@ -54,6 +54,7 @@ template <class S> class Guarded {
   std::span<S> span() { return {data(), std::size_t(size_)}; }
   std::span<const S> span() const { return {data(), std::size_t(size_)}; }
   S guard() const { return guard_; }
+  bool same_bits(const Guarded& other) const { return std::memcmp(data(), other.data(), sizeof(S) * size_) == 0; }
   bool intact() const {
     return all_equal(memory_.data(), margin_, guard_) && all_equal(data() + size_, margin_, guard_);
   }
@@ -84,6 +85,7 @@ template <class S> class Panel {
     return cmat(memory_.data() + first * (rows_ + gap), rows_, count, rows_ + gap);
   }
   S guard() const { return memory_.guard(); }
+  bool same_bits(const Panel& other) const { return memory_.same_bits(other.memory_); }
   bool intact() const {
     bool kept = memory_.intact();
     for (Index j = 0; kept && j < cols_; ++j)

@@ -33,10 +33,15 @@ template <class S> void PlainMaps<S>::add(Index first, Index count, CMat<S> X, M
     row += W.rows();
   }
 }
+template <class S> void PlainMaps<S>::note(CMat<S> dY) const {
+  if (dY.size() > 0) largest_ = std::max(largest_, double(dY.template lpNorm<Eigen::Infinity>()));
+}
 template <class S> void PlainMaps<S>::apply_adjoint(Index map, CMat<S> dY, Mat<S> dX, Scratch<S>&) const {
+  note(dY);
   product<S>(matrices_.at(std::size_t(map)).transpose(), dY, dX, false);
 }
 template <class S> void PlainMaps<S>::add_adjoint(Index first, Index count, CMat<S> dY, Mat<S> dX, Scratch<S>&) const {
+  note(dY);
   Index row = 0;
   for (Index k = first; k < first + count; ++k) {
     const CMat<S>& W = matrices_.at(std::size_t(k));
