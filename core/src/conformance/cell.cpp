@@ -64,7 +64,9 @@ void check_cell_gradient(CellNetwork<double>& network, const Problem& problem, C
     const BlockSpec& block = p.layout.block(d.block);
     comparison.add(block.name, place_of(block, d.i), outcome.gradient[i], along, difference_step, rounding);
   }
-  if (!comparison.report(report, "gradient")) report.stop();  // what follows fails for the same cause
+  const bool passes = comparison.report(report, "gradient");
+  pass.end();
+  if (!passes) report.stop();  // what follows fails for the same cause
 }
 
 // ∂L/∂h_t by adding to h_t: to what is read out at t and to the state that enters step t + 1.
@@ -88,6 +90,7 @@ void check_hidden_gradient(CellNetwork<double>& network, const Problem& problem,
                        difference_step, rounding);
       }
   comparison.report(report, "dhidden");
+  pass.end();
 }
 
 template <class S>

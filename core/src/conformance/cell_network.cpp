@@ -229,7 +229,7 @@ template <class S> struct CellNetwork<S>::SliceRun {
       for (Index t = 0; t < c.steps; ++t) check_written(c, t);
       for (Index t = 0; t < c.steps; ++t) read(c, t, outcome);
     }
-    expect(theta.intact(), "forward", " wrote outside θ");
+    if (gradient) expect(theta.intact(), "forward", " wrote outside θ");
   }
   void read(Chunk<S>& c, Index t, PassResult& outcome) {
     const Mat<S> h = rows_of(c.at(t), network.cell().output_row(), network.cell().output_rows());
@@ -382,6 +382,10 @@ template <class S> const PassResult& CellNetwork<S>::Pass::run() {
       for (std::size_t i = 0; i < gradient[b].size(); ++i) gradient[b][i] += double(sums.numbers().all()[b][i]);
   }
   return outcome_;
+}
+
+template <class S> void CellNetwork<S>::Pass::end() const {
+  report_.demand("memory", theta.intact(), "forward wrote outside θ");
 }
 
 template <class S> std::vector<CMat<S>> CellNetwork<S>::matrices(const GuardedBlocks<S>& theta) const {

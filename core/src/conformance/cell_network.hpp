@@ -94,6 +94,8 @@ template <class S> class CellNetwork<S>::Pass {
   Pass(const Pass&) = delete;
   Pass& operator=(const Pass&) = delete;
   const PassResult& run();
+  /// After the last of several forward passes.
+  void end() const;
 
   Problem problem;
   GuardedBlocks<S> theta;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <boost/align/aligned_allocator.hpp>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -44,25 +43,30 @@ template <class S> class Guarded {
   explicit Guarded(Index size, S fill = 0)
       : guard_(S(guard_value)),
         margin_(margin_of(size)),
-        memory_(std::size_t(size + 2 * margin_), guard_),
+        memory_(std::size_t(size + 2 * margin_) / Line::size + 1, Line(guard_)),
         size_(size) {
     std::fill_n(data(), size, fill);
   }
-  S* data() { return memory_.data() + margin_; }
-  const S* data() const { return memory_.data() + margin_; }
+  S* data() { return reinterpret_cast<S*>(memory_.data()) + margin_; }
+  const S* data() const { return reinterpret_cast<const S*>(memory_.data()) + margin_; }
   Index size() const { return size_; }
   std::span<S> span() { return {data(), std::size_t(size_)}; }
   std::span<const S> span() const { return {data(), std::size_t(size_)}; }
   S guard() const { return guard_; }
   bool same_bits(const Guarded& other) const { return std::memcmp(data(), other.data(), sizeof(S) * size_) == 0; }
   bool intact() const {
-    return all_equal(memory_.data(), margin_, guard_) && all_equal(data() + size_, margin_, guard_);
+    return all_equal(data() - margin_, margin_, guard_) && all_equal(data() + size_, margin_, guard_);
   }
 
  private:
+  struct alignas(64) Line {
+    static constexpr std::size_t size = 64 / sizeof(S);
+    explicit Line(S number) { std::ranges::fill(numbers, number); }
+    S numbers[size];
+  };
   S guard_;
   Index margin_;
-  std::vector<S, boost::alignment::aligned_allocator<S, 64>> memory_;
+  std::vector<Line> memory_;
   Index size_;
 };
 

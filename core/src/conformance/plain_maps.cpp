@@ -10,13 +10,15 @@ template <class S, class A> void product(const A& W, CMat<S> X, Mat<S> Y, bool a
   require(X.rows() == W.cols() && Y.rows() == W.rows() && X.cols() == Y.cols(),
           "a product of {} × {} with {} × {} is to be written to {} × {}", W.rows(), W.cols(), X.rows(), X.cols(),
           Y.rows(), Y.cols());
-  for (Index j = 0; j < X.cols(); ++j)
-    for (Index i = 0; i < W.rows(); ++i) {
-      const S *w = W.data() + i * W.rowStride(), *x = X.data() + j * X.outerStride();
-      S sum = 0;
-      for (Index k = 0; k < W.cols(); ++k) sum += w[k * W.colStride()] * x[k];
-      Y(i, j) = accumulate ? Y(i, j) + sum : sum;
+  const Index rows = W.rows(), step = W.rowStride();
+  for (Index j = 0; j < X.cols(); ++j) {
+    S* y = Y.data() + j * Y.outerStride();
+    if (!accumulate) std::fill_n(y, rows, S(0));
+    for (Index k = 0; k < W.cols(); ++k) {
+      const S *w = W.data() + k * W.colStride(), x = X(k, j);
+      for (Index i = 0; i < rows; ++i) y[i] += w[i * step] * x;
     }
+  }
 }
 }  // namespace
 
