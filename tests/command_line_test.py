@@ -177,6 +177,24 @@ class CommandLine(unittest.TestCase):
             letters = len(set("the quick brown fox jumps over the lazy dog."))
             self.assertEqual({block["name"]: block["shape"] for block in blocks}["readout.weight"], [letters, 4])
 
+    def test_rebuilt_plugin(self):
+        own = self.work / "own"
+        own.mkdir()
+        plugin = pathlib.Path(shutil.copy(PROGRAM.parent.parent / "lib/stiefel/plugins/dense.so", own))
+        words = ("plugins=[own]", "task.validation_sequences=20")
+        run = self.make_run(*words)
+        for command in (("evaluate", run), ("repeat", run, "--check", "--output", "same", "--quiet"), ("compare", run)):
+            self.assertNotRegex(self.call(*command).stderr, "rebuilt|builds")
+        with plugin.open("ab") as file:
+            file.write(b"another build")
+        warning = f"warning: the plugin dense, {plugin}, has been rebuilt since {run} was made; results may differ"
+        for command in (("evaluate", run), ("repeat", run, "--check", "--output", "other", "--quiet")):
+            said = self.call(*command).stderr
+            self.assertEqual([line for line in said.splitlines() if "rebuilt" in line], [warning])
+        self.make_run(*words, "seed=2")
+        said = self.call("compare", self.work / "runs").stderr
+        self.assertEqual([line for line in said.splitlines() if "builds" in line], ["warning: runs in one row were made with different builds of a plugin: dense"])
+
     def lines_of_progress(self, run):
         return [json.loads(line) for line in (run / "progress.jsonl").read_text(encoding="utf-8").splitlines()]
 

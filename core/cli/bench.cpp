@@ -8,8 +8,8 @@
 
 #include <stiefel/product.hpp>
 #include "base/number_from.hpp"
-#include "base/suggestion.hpp"
 #include "config/load.hpp"
+#include "host/plugin_faults.hpp"
 #include "results/record/provenance.hpp"
 #include "training/machine_limit.hpp"
 #include "training/step_time.hpp"
@@ -104,33 +104,23 @@ std::vector<Index> sizes(const Arguments& arguments, const char* option, const c
 
 /// What `bench complexity` compares: a name, and `model.recurrent` with {n} for the hidden units.
 struct ComplexityMap {
-  const char *name, *recurrent;
-  const char* optimizer = "adam";
-};
-
-constexpr ComplexityMap complexity_maps[] = {
-    {"householder_16", "{{plugin: householder, reflections: 16}}"},
-    {"householder_n", "{{plugin: householder, reflections: {n}}}"},
-    {"scaled_cayley", "{{plugin: scaled_cayley}}"},
-    {"full_unitary", "{{plugin: full_unitary}}", "geodesic_cayley"},
-    {"lie_exponential", "{{plugin: lie_exponential}}"},
-    {"urnn", "{{plugin: urnn}}"},
+  std::string name, recurrent, optimizer = "adam";
 };
 
 std::vector<ComplexityMap> chosen_maps(const Arguments& arguments) {
-  if (!arguments.has("--maps")) return {std::begin(complexity_maps), std::end(complexity_maps)};
+  const std::vector<ComplexityMap> usual = {{"householder_16", "{{plugin: householder, reflections: 16}}"},
+                                            {"householder_n", "{{plugin: householder, reflections: {n}}}"},
+                                            {"scaled_cayley", "{{plugin: scaled_cayley}}"},
+                                            {"full_unitary", "{{plugin: full_unitary}}", "geodesic_cayley"},
+                                            {"lie_exponential", "{{plugin: lie_exponential}}"},
+                                            {"urnn", "{{plugin: urnn}}"}};
+  if (!arguments.has("--maps")) return usual;
   std::vector<ComplexityMap> chosen;
   for (const std::string& name : split_at_commas(arguments.value("--maps"))) {
-    std::vector<std::string> names;
-    for (const ComplexityMap& map : complexity_maps) {
-      if (name == map.name) chosen.push_back(map);
-      names.emplace_back(map.name);
-    }
-    if (chosen.empty() || name != chosen.back().name) {
-      const std::string close = suggestion(name, names);
-      throw Error(fmt::format("--maps: there is no '{}'{}", name,
-                              close.empty() ? fmt::format("; choose from {}", fmt::join(names, ", ")) : close));
-    }
+    const auto known = std::ranges::find(usual, name, &ComplexityMap::name);
+    if (known == usual.end() && !plain_name(name))
+      throw Error(fmt::format("--maps: '{}' is not the name of a map", name));
+    chosen.push_back(known == usual.end() ? ComplexityMap{name, name} : *known);
   }
   return chosen;
 }
@@ -218,13 +208,16 @@ void bench_complexity(const Arguments& arguments, Report& report) {
                            all_lengths = sizes(arguments, "--length", "10,100,1000");
   const RunOptions options = run_options(arguments);
   Registry registry = found_plugins();
-  for (const ComplexityMap& map : chosen_maps(arguments))
+  const auto load = [&](const ComplexityMap& map, Index hidden, Index length) {
+    return load_experiment_text(complexity_experiment(map, hidden, length), "complexity.yaml", overrides, registry);
+  };
+  const std::vector<ComplexityMap> maps = chosen_maps(arguments);
+  for (const ComplexityMap& map : maps) load(map, all_hidden[0], all_lengths[0]);  // what is misspelled is found first
+  for (const ComplexityMap& map : maps)
     for (const Index hidden : all_hidden)
       for (const Index length : all_lengths) {
-        const LoadedExperiment loaded =
-            load_experiment_text(complexity_experiment(map, hidden, length), "complexity.yaml", overrides, registry);
         Row row{{"map", map.name}, {"hidden", hidden}, {"length", length}};
-        row.update(complexity_row(measure_step(loaded, registry, options, seconds)));
+        row.update(complexity_row(measure_step(load(map, hidden, length), registry, options, seconds)));
         report.add(std::move(row));
       }
 }

@@ -200,6 +200,7 @@ pid_t start_child(const std::vector<std::string>& words) {
   arguments.push_back(nullptr);
   pid_t child = 0;
   std::fflush(nullptr);
+  setenv("OPENBLAS_NUM_THREADS", "1", 0);  // the threads of its pool would wait for work actively, and get none
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);

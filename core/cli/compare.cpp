@@ -40,6 +40,7 @@ struct Unreadable {
 
 struct ComparableRuns {
   std::vector<ComparedRun> runs;
+  std::map<std::filesystem::path, std::vector<PluginRow>> plugins;
   std::vector<Unreadable> unreadable;
   std::set<std::string> metrics;  ///< that --metric can name
 };
@@ -50,12 +51,15 @@ ComparableRuns read_all(const Arguments& arguments) {
   if (paths.empty()) throw Error(fmt::format("there are no runs in {}", fmt::join(arguments.positional, ", ")));
   const ComparedQuantity quantity = quantity_of(arguments);
   ComparableRuns found;
-  read_runs(paths, comparison_request(), [&](RunData&& run) {
+  RunRequest request = comparison_request();
+  request.provenance = true;
+  read_runs(paths, request, [&](RunData&& run) {
     if (!run.unreadable.empty()) {
       found.unreadable.push_back({run.path.string(), run.unreadable});
       return;
     }
     found.runs.push_back(compared_run(run, quantity));
+    found.plugins[run.path] = run.header.plugins;
     for (const RunDataset& dataset : run.datasets)
       found.metrics.insert(dataset.path.substr(dataset.path.rfind('/') + 1));
   });
@@ -237,6 +241,20 @@ void warn_of_equal_seeds(const Comparison& comparison) {
   }
 }
 
+/// Their spread is not that of the seeds.
+void warn_of_unlike_plugins(const Comparison& comparison, const ComparableRuns& found) {
+  std::set<std::string> unlike;
+  for (const ComparedGroup& group : comparison.groups) {
+    std::map<std::string, std::string> sums;
+    for (const ComparedRun* run : group.runs)
+      for (const PluginRow& plugin : found.plugins.at(run->path))
+        if (sums.emplace(plugin.name, plugin.sha256).first->second != plugin.sha256) unlike.insert(plugin.name);
+  }
+  if (!unlike.empty())
+    print_warning(
+        fmt::format("runs in one row were made with different builds of a plugin: {}", fmt::join(unlike, ", ")));
+}
+
 }  // namespace
 
 int compare_command(std::span<const std::string> words) {
@@ -248,6 +266,7 @@ int compare_command(std::span<const std::string> words) {
       found.runs, arguments.has("--by") ? words_at_commas(arguments.value("--by")) : differing_keys(found.runs));
   demand_metric(comparison, arguments, found.runs, found.metrics);
   if (!arguments.has("--by")) warn_of_equal_seeds(comparison);
+  warn_of_unlike_plugins(comparison, found);
   if (arguments.has("--sort")) sort_groups(comparison, arguments.value("--sort"));
   const bool reach = arguments.has("--reach");
   if (arguments.has("--json"))

@@ -60,6 +60,7 @@ int evaluate_command(std::span<const std::string> words) {
   Registry registry = found_plugins();
   const LoadedExperiment loaded =
       load_experiment(directory / "config.yaml", {overrides.begin(), overrides.end()}, registry);
+  warn_of_rebuilt_plugins(directory, loaded, registry);
   RunOptions options;
   look_where_it_was_started(directory, arguments, options);
   demand_whole(directory, network.filename());

@@ -28,6 +28,7 @@ int repeat_command(std::span<const std::string> words) {
   if (arguments.has("--threads")) overrides.push_back("threads=" + arguments.value("--threads"));
   Registry registry = found_plugins();
   const LoadedExperiment loaded = load_experiment(original / "config.yaml", overrides, registry);
+  warn_of_rebuilt_plugins(original, loaded, registry);
   RunOptions options = running_options(arguments, "repeat", words);
   look_where_it_was_started(original, arguments, options);
   options.output = arguments.value("--output", "repeats");

@@ -16,9 +16,12 @@
 #include "base/number_from.hpp"
 #include "base/printable.hpp"
 #include "base/say.hpp"
+#include "results/analysis/isolated_reader.hpp"
 #include "sdk/blas.hpp"
+#include "training/changes.hpp"
 #include "training/checkpoint.hpp"
 #include "training/checkpoint_index.hpp"
+#include "training/record_run.hpp"
 
 #include "cli/commands.hpp"
 #include "cli/progress.hpp"
@@ -82,6 +85,20 @@ std::filesystem::path run_folder(const std::string& name) {
   if (!exists(directory / "config.yaml"))
     throw Error(fmt::format("{} is not a run folder: it has no config.yaml; runs are in runs/NAME/ID", name));
   return directory;
+}
+
+void warn_of_rebuilt_plugins(const std::filesystem::path& run, const LoadedExperiment& loaded,
+                             const Registry& registry) {
+  const RunData made = read_runs({run}, {}).at(0);
+  if (!made.unreadable.empty() || made.header.plugins.empty()) return;
+  RunHeader now;
+  now.yaml = loaded.resolved_yaml;
+  now.plugins = plugins_of(loaded.experiment, registry);
+  for (const Change& change : changes(made.header, now))
+    for (const PluginRow& plugin : now.plugins)
+      if (change.was && change.is && change.name == "plugin:" + plugin.name)
+        print_warning(fmt::format("the plugin {}, {}, has been rebuilt since {} was made; results may differ",
+                                  plugin.name, plugin.path, run.string()));
 }
 
 std::filesystem::path chosen_network(const std::filesystem::path& run, const Arguments& arguments) {

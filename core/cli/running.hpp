@@ -21,6 +21,10 @@ void print_warning(const std::string& sentence);
 /// The folder of a run, as given by a user; throws Error if it is not one.
 std::filesystem::path run_folder(const std::string& name);
 
+/// Warns of each plugin whose file is not the one that the run was made with.
+void warn_of_rebuilt_plugins(const std::filesystem::path& run, const LoadedExperiment& loaded,
+                             const Registry& registry);
+
 /// The file of the network that --last and --step choose, by default of the best one; throws Error if it is not there,
 /// or if the run's config.yaml is not what was written.
 std::filesystem::path chosen_network(const std::filesystem::path& run, const Arguments& arguments);

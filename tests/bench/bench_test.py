@@ -66,8 +66,15 @@ with tempfile.TemporaryDirectory() as folder:
     table = bench("complexity", "--maps", "urnn", "--hidden", "9", "--length", "4", "scalar=float64").stdout.splitlines()
     assert [line.split()[:3] for line in table] == [["map", "hidden", "length"], ["urnn", "9", "4"]], table
 
+    own = pathlib.Path(program).resolve().parent.parent / "tests/plugins_ok/gaussian_columns.so"
+    answer = json.loads(bench("complexity", "--maps", "dense,gaussian_columns", f"plugins=[{own}]", "--hidden", "8", "--length", "4", "--json").stdout)
+    assert [row["map"] for row in answer["rows"]] == ["dense", "gaussian_columns"], answer
+
+    refused = bench("complexity", "--maps", "urnn,urn")
+    assert refused.returncode == 3 and not refused.stdout and "did you mean 'urnn'" in refused.stderr, refused
+
     for words in (["step"], ["stop", folder / "tiny.yaml"], ["step", folder / "tiny.yaml", "--threads", "many"],
-                  ["step", folder / "tiny.yaml", "--maps", "urnn"], ["complexity", "--maps", "urn"], ["complexity", "--hidden", "8,"],
+                  ["step", folder / "tiny.yaml", "--maps", "urnn"], ["complexity", "--maps", "urnn,u rnn"], ["complexity", "--hidden", "8,"],
                   ["limit", folder / "tiny.yaml"], ["limit", "--threads", "0"], ["limit", "--maps", "urnn"]):
         refused = bench(*words)
         assert refused.returncode == 2 and refused.stderr, (words, refused)

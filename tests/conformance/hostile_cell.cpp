@@ -6,6 +6,10 @@
 //   input_rows            asks for one row of V x + b more than it has
 //   constructor           cannot be made
 //   race                  keeps its working memory in a member
+//   clip                  clips δ after it has gone back through W
+//   output_last           never writes the last of the output rows
+//   output_scales         multiplies output rows that nobody has written
+//   output_nan            leaves NaN in output rows
 #include <stdexcept>
 
 #include <stiefel/plugin.hpp>
@@ -30,8 +34,11 @@ template <class S> class HostileCell final : public Cell<S> {
 
   std::vector<MapSpec> maps() const override { return {{"", n_, n_, 0}}; }
   Index input_rows() const override { return fault("input_rows") ? n_ + 1 : n_; }
-  Index saved_rows() const override { return input_rows(); }
-  Index output_row() const override { return 0; }
+  Index saved_rows() const override { return input_rows() + n_; }
+  Index output_row() const override {
+    return fault("output_last") ? 1 : fault("output_scales") || fault("output_nan") ? input_rows() : 0;
+  }
+  Index state_row() const override { return 0; }
 
   void forward(Chunk<S>& chunk, const Maps<S>& maps, CBlocks<S>, Scratch<S>& scratch) const override {
     for (Index t = 0; t < chunk.steps; ++t) {
@@ -46,10 +53,13 @@ template <class S> class HostileCell final : public Cell<S> {
         h = Matrix<S>(phi) * S(1);
       else
         h = phi;
+      if (fault("output_scales")) rows_of(chunk.at(t), n_, n_).array() *= h.array();
+      if (fault("output_nan")) rows_of(chunk.at(t), n_, n_).setConstant(std::numeric_limits<S>::quiet_NaN());
     }
   }
   void backward(Chunk<S>& chunk, CMat<S> doutput, const Maps<S>& maps, CBlocks<S>, GradientSink<S>& sink,
                 Scratch<S>& scratch) const override {
+    if (chunk.output_in_state < 0) return chunk.delta.setZero(), void();  // what forward() does is wrong already
     for (Index t = chunk.steps - 1; t >= 0; --t) {
       const CMat<S> h = rows_of(chunk.at(t), 0, n_);
       Mat<S> delta = rows_of(chunk.step(chunk.delta, t), 0, n_), g = chunk.receive(t, doutput);
@@ -64,8 +74,9 @@ template <class S> class HostileCell final : public Cell<S> {
         else
           delta.array() *= 1 - h.array().square();
       }
+      if (fault("clip")) maps.apply_adjoint(0, delta, g, scratch);
       if (chunk.message_clip > 0) delta = delta.cwiseMax(-chunk.message_clip).cwiseMin(chunk.message_clip);
-      maps.apply_adjoint(0, delta, g, scratch);
+      if (!fault("clip")) maps.apply_adjoint(0, delta, g, scratch);
     }
     sink.map(0, 1, rows_of(chunk.all_before(), 0, n_), rows_of(chunk.delta, 0, n_));
   }

@@ -117,7 +117,7 @@ template <class S> Problem CellNetwork<S>::problem(std::uint64_t seed) const {
   return p;
 }
 
-/// One slice: its chunks' memory, forward and backward.
+/// One slice: its chunks' memory, forward and backward. Without a backward pass it has no gradients, as in training.
 template <class S> struct CellNetwork<S>::SliceRun {
   struct Piece {
     Index first, steps;
@@ -132,35 +132,37 @@ template <class S> struct CellNetwork<S>::SliceRun {
   const PlainMaps<S>& maps;
   const GuardedBlocks<S>& theta;
   Index columns;
+  bool gradient;
   std::vector<Piece> pieces;
   Panel<S> dstate;
+  Guarded<S> memory;
 
-  SliceRun(const CellNetwork& network, const Subject& subject, CheckReport& report, const Problem& problem,
-           const std::vector<Index>& sequences, const std::vector<Index>& chunks, const PlainMaps<S>& maps,
-           const GuardedBlocks<S>& theta)
-      : network(network),
-        subject(subject),
-        report(report),
-        problem(problem),
+  SliceRun(Pass& pass, const std::vector<Index>& sequences, const std::vector<Index>& chunks)
+      : network(pass.network_),
+        subject(pass.subject_),
+        report(pass.report_),
+        problem(pass.problem),
         sequences(sequences),
-        maps(maps),
-        theta(theta),
+        maps(pass.maps_),
+        theta(pass.theta),
         columns(Index(sequences.size())),
-        dstate(network.cell().state_rows(), columns) {
+        gradient(pass.backward_),
+        dstate(network.cell().state_rows(), gradient ? columns : 0),
+        memory(subject.call("scratch", [&] { return network.cell().scratch(columns); })) {
     const Cell<S>& cell = network.cell();
     Index first = 0;
     for (const Index steps : chunks) {
       const Index here = std::min(steps, problem.lengths[std::size_t(sequences[0])] - first);
       if (here <= 0) break;
-      const Index all = here * columns;
+      const Index all = gradient ? here * columns : 0;
       const bool read = std::any_of(problem.readout.begin() + first, problem.readout.begin() + first + here,
                                     [](const Real& C) { return C.cols() > 0; });
       pieces.push_back({first,
                         here,
                         {},
-                        Panel<S>(cell.saved_rows(), (here + 1) * columns, S(guard_value)),
+                        Panel<S>(cell.saved_rows(), (here + 1) * columns),
                         Panel<S>(cell.delta_rows(), all),
-                        Panel<S>(cell.output_rows(), read ? all : 0, S(0)),
+                        Panel<S>(cell.output_rows(), read ? all : 0),
                         Panel<S>(cell.output_rows(), all, S(guard_value))});
       for (Index t = first; t < first + here; ++t)
         pieces.back().active.push_back(std::count_if(sequences.begin(), sequences.end(),
@@ -201,8 +203,9 @@ template <class S> struct CellNetwork<S>::SliceRun {
     for (Index t = 0; t < c.steps; ++t) {
       Mat<S> z = rows_of(c.at(t), 0, cell.input_rows());
       for (Index j = 0; j < z.cols(); ++j)
-        z.col(j) = V * problem.inputs[std::size_t(c.first + t)].col(sequences[std::size_t(j)]).template cast<S>() +
-                   as_vector(all_theta()[1]);
+        z.col(j) =
+            V.lazyProduct(problem.inputs[std::size_t(c.first + t)].col(sequences[std::size_t(j)]).template cast<S>()) +
+            as_vector(all_theta()[1]);
     }
   }
   // The perturbed output within the entering state, where it is part of it.
@@ -216,8 +219,9 @@ template <class S> struct CellNetwork<S>::SliceRun {
   void forward(PassResult& outcome) {
     const Cell<S>& cell = network.cell();
     for (std::size_t number = 0; number < pieces.size(); ++number) {
-      enter(number);
       Piece& piece = pieces[number];
+      piece.saved.whole().setConstant(S(guard_value));
+      enter(number);
       Chunk<S> c = chunk(piece);
       outcome.forward_allocations +=
           call("forward", [&](Scratch<S>& scratch) { cell.forward(c, maps, cell_theta(), scratch); });
@@ -225,16 +229,17 @@ template <class S> struct CellNetwork<S>::SliceRun {
       for (Index t = 0; t < c.steps; ++t) check_written(c, t);
       for (Index t = 0; t < c.steps; ++t) read(c, t, outcome);
     }
+    if (gradient) expect(theta.intact(), "forward", " wrote outside θ");
   }
   void read(Chunk<S>& c, Index t, PassResult& outcome) {
     const Mat<S> h = rows_of(c.at(t), network.cell().output_row(), network.cell().output_rows());
     const std::size_t step = std::size_t(c.first + t);
     for (Index j = 0; j < h.cols(); ++j) {
       const Index b = sequences[std::size_t(j)];
-      Eigen::VectorXd value = h.col(j).template cast<double>();
+      auto value = outcome.outputs[step].col(b);
+      value = h.col(j).template cast<double>();
       if (problem.perturbed_step == c.first + t && problem.perturbed_column == b)
         value(problem.perturbed_row) += problem.perturbation;
-      outcome.outputs[step].col(b) = value;
       if (problem.readout[step].cols() == 0) continue;
       outcome.loss += value.dot(problem.readout[step].col(b));
       outcome.terms += value.cwiseAbs().dot(problem.readout[step].col(b).cwiseAbs());
@@ -253,19 +258,20 @@ template <class S> struct CellNetwork<S>::SliceRun {
       }
       for (Index t = 0; t < c.steps; ++t)
         piece.delta.columns(t * columns, piece.active[std::size_t(t)]).setConstant(std::numeric_limits<S>::quiet_NaN());
-      const Matrix<S> kept = piece.saved.read();
+      const Panel<S> kept = piece.saved;
       outcome.backward_allocations += call("backward", [&](Scratch<S>& scratch) {
         cell.backward(c, piece.doutput.read(), maps, cell_theta(), sums, scratch);
       });
-      report.demand("memory", (kept.array() == piece.saved.read().array()).all(), "backward changed the saved numbers");
       check_untouched(piece, "backward");
+      expect(kept.same_bits(piece.saved), "backward", " changed the saved numbers");
       collect(piece, outcome);
     }
     const Blocks<double> gradient = network.parameters().layout.all(outcome.gradient.data());
     for (Index j = 0; j < columns; ++j)
       as_vector(gradient[network.parameters().state]) += dstate.read().col(j).template cast<double>();
     outcome.backward_allocations -= sums.own_allocations();
-    report.demand("memory", dstate.intact(), "backward wrote outside dstate");
+    expect(dstate.intact(), "backward", " wrote outside dstate");
+    expect(theta.intact(), "backward", " wrote outside θ");
   }
   // The gradients of V, b and h_t of a chunk.
   void collect(Piece& piece, PassResult& outcome) {
@@ -294,17 +300,18 @@ template <class S> struct CellNetwork<S>::SliceRun {
   template <class F> long call(const char* verb, F&& f) {
     const auto allocations = [this] { return subject.counts_allocations() ? subject.settings.allocations() : 0; };
     long before = 0, after = 0;
-    Guarded<S> memory(subject.call("scratch", [&] { return network.cell().scratch(columns); }),
-                      std::numeric_limits<S>::quiet_NaN());
+    std::ranges::fill(memory.span(), std::numeric_limits<S>::quiet_NaN());
     Scratch<S> scratch(memory.span());
     subject.call(verb, [&] {
       before = allocations();
       f(scratch);
       after = allocations();
     });
-    report.demand("memory", memory.intact(), std::string(verb) + " wrote outside its scratch");
-    report.demand("memory", theta.intact(), std::string(verb) + " wrote outside θ");
+    expect(memory.intact(), verb, " wrote outside its scratch");
     return after - before;
+  }
+  void expect(bool holds, const char* verb, const char* fault) {
+    if (!holds) report.demand("memory", false, std::string(verb) + fault);
   }
   void check_written(const Chunk<S>& c, Index t) {
     const Cell<S>& cell = network.cell();
@@ -312,10 +319,14 @@ template <class S> struct CellNetwork<S>::SliceRun {
     const auto written = [&](Index first, Index rows) {
       return (saved.middleRows(first, rows).array() != S(guard_value)).all();
     };
-    report.demand("memory", written(cell.output_row(), cell.output_rows()),
-                  "forward does not write all of the output rows, output_row() and output_rows()");
-    report.demand("memory", written(cell.state_row(), cell.state_rows()),
-                  "forward does not write all of the state rows, state_row() and state_rows()");
+    expect(written(cell.output_row(), cell.output_rows()), "forward",
+           " does not write all of the output rows, output_row() and output_rows()");
+    expect(written(cell.state_row(), cell.state_rows()), "forward",
+           " does not write all of the state rows, state_row() and state_rows()");
+    if (gradient && !saved.middleRows(cell.output_row(), cell.output_rows()).allFinite())
+      report.demand("finite", false,
+                    "forward leaves NaN or Inf in the output rows, output_row() and output_rows(): does it write all "
+                    "of them?");
   }
   // Columns of sequences that have ended, and the rows between the columns.
   void check_untouched(Piece& piece, const char* verb) {
@@ -323,42 +334,65 @@ template <class S> struct CellNetwork<S>::SliceRun {
     for (Index t = 0; t < piece.steps; ++t) {
       const Index active = piece.active[std::size_t(t)], ended = columns - active;
       kept = kept && (piece.saved.read((t + 1) * columns + active, ended).array() == S(guard_value)).all();
+      if (!gradient) continue;
       kept = kept && (piece.delta.read(t * columns + active, ended).array() == S(0)).all();
       kept = kept && (piece.dhidden.read(t * columns + active, ended).array() == S(guard_value)).all();
     }
-    report.demand("memory", kept,
-                  std::string(verb) + " wrote to columns of sequences that have ended, or outside its panels");
+    expect(kept, verb, " wrote to columns of sequences that have ended, or outside its panels");
   }
 };
 
-template <class S> PassResult CellNetwork<S>::run(const Problem& problem, const Cut& cut, bool backward,
-                                                  const Subject& subject, CheckReport& report) const {
-  const Parameters& p = parameters_;
-  const GuardedBlocks<S> theta(p.layout, p.numbers);
-  std::vector<Matrix<S>> matrices;
-  for (std::size_t k = 0; k < maps_.size(); ++k)
-    matrices.push_back(as_matrix(theta.all()[p.map_first + Index(k)], maps_[k].rows, maps_[k].cols));
-  const PlainMaps<S> maps(std::move(matrices));
+template <class S> CellNetwork<S>::Pass::Pass(const CellNetwork& network, const Problem& problem, const Cut& cut,
+                                              bool backward, const Subject& subject, CheckReport& report)
+    : problem(problem),
+      theta(network.parameters_.layout, network.parameters_.numbers),
+      network_(network),
+      subject_(subject),
+      report_(report),
+      backward_(backward),
+      maps_(network.matrices(theta)) {
+  outcome_.outputs.assign(std::size_t(problem.steps),
+                          Real::Zero(network.cell().output_rows(), Index(problem.lengths.size())));
+  if (backward) {
+    outcome_.dhidden = outcome_.outputs;
+    outcome_.gradient.assign(network.parameters_.numbers.size(), 0);
+  }
+  for (const std::vector<Index>& sequences : cut.slices)
+    slices_.push_back(std::make_unique<SliceRun>(*this, sequences, cut.chunks));
+}
 
-  PassResult outcome;
-  outcome.outputs.assign(std::size_t(problem.steps), Real::Zero(cell_->output_rows(), Index(problem.lengths.size())));
-  outcome.dhidden = outcome.outputs;
-  outcome.gradient.assign(p.numbers.size(), 0);
-  for (const std::vector<Index>& sequences : cut.slices) {
-    SliceRun slice(*this, subject, report, problem, sequences, cut.chunks, maps, theta);
-    slice.forward(outcome);
-    if (!backward) continue;
-    Sums<S> sums(maps_, p, problem.want_blocks, subject.settings.allocations);
-    slice.backward(sums, outcome);
-    report.demand("memory", sums.numbers().intact(), "backward wrote outside the gradients of the cell's blocks");
-    const Blocks<double> gradient = p.layout.all(outcome.gradient.data());
+template <class S> CellNetwork<S>::Pass::~Pass() = default;
+
+template <class S> const PassResult& CellNetwork<S>::Pass::run() {
+  outcome_.loss = outcome_.terms = 0;
+  const Parameters& p = network_.parameters_;
+  for (const auto& slice : slices_) {
+    slice->forward(outcome_);
+    outcome_.forward_transposes = outcome_.forward_transposes || maps_.take_largest() > 0;
+    if (!backward_) continue;
+    Sums<S> sums(network_.maps_, p, problem.want_blocks, subject_.settings.allocations);
+    slice->backward(sums, outcome_);
+    outcome_.largest_message = std::max(outcome_.largest_message, maps_.take_largest());
+    report_.demand("memory", sums.numbers().intact(), "backward wrote outside the gradients of the cell's blocks");
+    const Blocks<double> gradient = p.layout.all(outcome_.gradient.data());
     for (Index k = p.map_first; k < p.cell_first; ++k)
       as_matrix(gradient[k], p.layout.block(k).rows, p.layout.block(k).cols) +=
           sums.matrix(k - p.map_first).template cast<double>();
     for (Index b = p.cell_first; b < p.state; ++b)
       for (std::size_t i = 0; i < gradient[b].size(); ++i) gradient[b][i] += double(sums.numbers().all()[b][i]);
   }
-  return outcome;
+  return outcome_;
+}
+
+template <class S> void CellNetwork<S>::Pass::end() const {
+  report_.demand("memory", theta.intact(), "forward wrote outside θ");
+}
+
+template <class S> std::vector<CMat<S>> CellNetwork<S>::matrices(const GuardedBlocks<S>& theta) const {
+  std::vector<CMat<S>> matrices;
+  for (std::size_t k = 0; k < maps_.size(); ++k)
+    matrices.emplace_back(as_matrix(theta.all()[parameters_.map_first + Index(k)], maps_[k].rows, maps_[k].cols));
+  return matrices;
 }
 
 template class CellNetwork<float>;

@@ -44,10 +44,12 @@ struct Parameters {
 struct PassResult {
   double loss = 0, terms = 0;  // and Σ |C_t · output_t|
   long forward_allocations = 0, backward_allocations = 0;
-  std::vector<Real> outputs;     // per step: output_rows × sequences, 0 after the end
-  std::vector<double> gradient;  // of Parameters
-  std::vector<Real> dhidden;     // per step
-  double largest_delta = 0;      // of the gradients of V x + b
+  std::vector<Real> outputs;        // per step: output_rows × sequences, 0 after the end
+  std::vector<double> gradient;     // of Parameters
+  std::vector<Real> dhidden;        // per step
+  double largest_delta = 0;         // of the gradients of V x + b
+  double largest_message = 0;       // of what backward() sends back through the maps
+  bool forward_transposes = false;  // forward() itself multiplies by the transpose of a map
 };
 
 template <class S> class CellNetwork {
@@ -63,22 +65,50 @@ template <class S> class CellNetwork {
   /// The parameters after the cell's after_step().
   std::vector<double> after_step() const;
 
-  PassResult run(const Problem& problem, const Cut& cut, bool backward) const {
-    return run(problem, cut, backward, subject_, report_);
-  }
+  PassResult run(const Problem& problem, const Cut& cut) const { return run(problem, cut, subject_, report_); }
   /// The same with the calls and the faults noted elsewhere, for several threads at once.
-  PassResult run(const Problem& problem, const Cut& cut, bool backward, const Subject& subject,
-                 CheckReport& report) const;
+  PassResult run(const Problem& problem, const Cut& cut, const Subject& subject, CheckReport& report) const {
+    return Pass(*this, problem, cut, true, subject, report).run();
+  }
+
+  /// Forward passes, or one with gradients. Between two of them θ and the perturbation may change.
+  class Pass;
 
  private:
   struct SliceRun;
   void make_parameters(std::uint64_t seed);
+  std::vector<CMat<S>> matrices(const GuardedBlocks<S>& theta) const;
 
   const Subject& subject_;
   CheckReport& report_;
   std::unique_ptr<Cell<S>> cell_;
   std::vector<MapSpec> maps_;
   Parameters parameters_;
+};
+
+template <class S> class CellNetwork<S>::Pass {
+ public:
+  Pass(const CellNetwork& network, const Problem& problem, const Cut& cut, bool backward, const Subject& subject,
+       CheckReport& report);
+  ~Pass();
+  Pass(const Pass&) = delete;
+  Pass& operator=(const Pass&) = delete;
+  const PassResult& run();
+  /// After the last of several forward passes.
+  void end() const;
+
+  Problem problem;
+  GuardedBlocks<S> theta;
+
+ private:
+  friend SliceRun;
+  const CellNetwork& network_;
+  const Subject& subject_;
+  CheckReport& report_;
+  const bool backward_;
+  PlainMaps<S> maps_;
+  std::vector<std::unique_ptr<SliceRun>> slices_;
+  PassResult outcome_;
 };
 
 }  // namespace stiefel::conformance

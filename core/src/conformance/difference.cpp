@@ -37,15 +37,21 @@ Differences::Differences(Function f, double step, double rounding)
       right_{2, {}, {nan, infinity}} {}
 
 void Differences::halve() {
-  if (steps_++ == 0) middle_ = f_(0);
   const double high = f_(step_), low = f_(-step_);
-  const double last_digits =
-      4 * std::numeric_limits<double>::epsilon() * std::max({std::abs(high), std::abs(low), std::abs(middle_)});
-  last_rounding_ = (rounding_ + last_digits) / step_;
-  central_.add((high - low) / (2 * step_), last_rounding_);
-  left_.add((middle_ - low) / step_, 2 * last_rounding_);
-  right_.add((high - middle_) / step_, 2 * last_rounding_);
+  const double last_digits = 4 * std::numeric_limits<double>::epsilon() * std::max(std::abs(high), std::abs(low));
+  points_.push_back({step_, low, high, (rounding_ + last_digits) / step_});
+  central_.add((high - low) / (2 * step_), rounding());
   step_ /= 2;
+}
+
+void Differences::one_sided() {
+  if (one_sided_ == 0 && !points_.empty()) middle_ = f_(0);
+  for (; one_sided_ < points_.size(); ++one_sided_) {
+    const Point& p = points_[one_sided_];
+    const double rounding = p.rounding + 4 * std::numeric_limits<double>::epsilon() * std::abs(middle_) / p.step;
+    left_.add((middle_ - p.low) / p.step, 2 * rounding);
+    right_.add((p.high - middle_) / p.step, 2 * rounding);
+  }
 }
 
 Quotient derivative(const Differences::Function& f, double step, double wanted) {
@@ -56,12 +62,12 @@ Quotient derivative(const Differences::Function& f, double step, double wanted) 
   return differences.central();
 }
 
-void GradientComparison::add(const std::string& block, Index index, double got, Differences::Function f, double step,
+void GradientComparison::add(const std::string& block, Place place, double got, Differences::Function f, double step,
                              double rounding, double slack) {
   auto found = std::ranges::find(blocks_, block, &Block::name);
   if (found == blocks_.end()) found = blocks_.insert(found, {block});
   found->slack = std::max(found->slack, slack);
-  found->entries.push_back({index, got, nan, step, rounding, f, Differences(f, step, rounding)});
+  found->entries.push_back({place, got, nan, step, rounding, f, Differences(f, step, rounding)});
 }
 
 double GradientComparison::Block::largest() const {
@@ -91,8 +97,8 @@ GradientComparison::Verdict GradientComparison::refine(Differences& differences,
     return true;
   };
   while (true) {
-    for (const Quotient q : {differences.central(), differences.left(), differences.right()})
-      if (agrees(q)) return Verdict::right;
+    if (agrees(differences.central()) || agrees(differences.left()) || agrees(differences.right()))
+      return Verdict::right;
     if (differences.steps() >= most_steps) break;
     if (differences.steps() >= first_steps && !(2 * differences.rounding() < tolerance)) break;
     differences.halve();
@@ -140,7 +146,7 @@ bool GradientComparison::report(CheckReport& report, std::string_view check) {
       if (judge(e, tolerance) == Verdict::dropped)
         ++dropped;
       else
-        comparison.add(block.name, e.index, e.got, e.expected);
+        comparison.add(block.name, e.place, e.got, e.expected);
     passes = report.measure(check, comparison, tolerance) && passes;
     const Index entries = Index(block.entries.size());
     const bool enough = 10 * dropped <= entries;

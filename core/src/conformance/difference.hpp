@@ -31,13 +31,13 @@ class STIEFEL_API Differences {
 
   /// Adds the next step.
   void halve();
-  Index steps() const { return steps_; }
+  Index steps() const { return Index(points_.size()); }
   /// Error of the last quotients that rounding alone makes; each halving doubles it.
-  double rounding() const { return last_rounding_; }
+  double rounding() const { return points_.empty() ? 0 : points_.back().rounding; }
 
   Quotient central() const { return central_.best; }
-  Quotient left() const { return left_.best; }
-  Quotient right() const { return right_.best; }
+  Quotient left() { return one_sided(), left_.best; }
+  Quotient right() { return one_sided(), right_.best; }
 
  private:
   struct Table {
@@ -46,9 +46,16 @@ class STIEFEL_API Differences {
     Quotient best;
     void add(double quotient, double rounding);
   };
+  struct Point {
+    double step, low, high, rounding;  // f(−step), f(step)
+  };
+  /// Brings left_ and right_ up to date: they need f(0), and most entries are judged without them.
+  void one_sided();
+
   Function f_;
-  double step_, middle_, rounding_, last_rounding_ = 0;
-  Index steps_ = 0;
+  double step_, middle_, rounding_;
+  std::vector<Point> points_;
+  std::size_t one_sided_ = 0;
   Table central_, left_, right_;
 };
 
@@ -67,7 +74,7 @@ class STIEFEL_API GradientComparison {
   explicit GradientComparison(Tolerance tolerance) : tolerance_(tolerance) {}
   /// `f` is called by report(), at steps of `step` and less; `rounding` is that of its values. `slack`: allowed in
   /// addition to the tolerance of the block, for the rounding of `got`.
-  void add(const std::string& block, Index index, double got, Differences::Function f, double step, double rounding,
+  void add(const std::string& block, Place place, double got, Differences::Function f, double step, double rounding,
            double slack = 0);
   /// Measures every block under `check`, and fails where too many entries of a block were dropped. Returns whether all
   /// pass.
@@ -76,7 +83,7 @@ class STIEFEL_API GradientComparison {
  private:
   enum class Verdict { right, wrong, dropped };
   struct Entry {
-    Index index;
+    Place place;
     double got, expected, step, rounding;
     Differences::Function f;
     Differences differences;

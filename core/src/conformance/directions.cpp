@@ -28,15 +28,15 @@ struct UnitaryRow {
 
 void turn_unitary(std::span<double> block, Index n, const Direction& d, double t) {
   const UnitaryRow M{block, n};
+  const Complex turn = std::polar(1., t), sine = d.imaginary ? Complex(0, turn.imag()) : Complex(turn.imag(), 0);
   for (Index c = 0; c < n; ++c) {
     const Complex a = M.get(d.i, c), b = M.get(d.j, c);
     if (d.i == d.j) {
-      M.set(d.i, c, std::polar(1., t) * a);
+      M.set(d.i, c, turn * a);
       continue;
     }
-    const Complex sine = d.imaginary ? Complex(0, std::sin(t)) : Complex(std::sin(t), 0);
-    M.set(d.i, c, std::cos(t) * a - std::conj(sine) * b);
-    M.set(d.j, c, sine * a + std::cos(t) * b);
+    M.set(d.i, c, turn.real() * a - std::conj(sine) * b);
+    M.set(d.j, c, sine * a + turn.real() * b);
   }
 }
 

@@ -6,7 +6,12 @@
 
 #include <stiefel/parametrisation.hpp>
 
+#include "conformance/report.hpp"
+
 namespace stiefel::conformance {
+
+/// Entry number i of a block, where reports show it.
+inline Place place_of(const BlockSpec& spec, Index i) { return {i, spec.cols > 1 ? spec.rows : 0}; }
 
 /// A curve through θ that stays on the block's manifold.
 ///   flat        θ_i + t

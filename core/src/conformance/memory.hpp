@@ -3,8 +3,8 @@
 #pragma once
 
 #include <algorithm>
-#include <boost/align/aligned_allocator.hpp>
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 #include <stiefel/matrix.hpp>
@@ -31,32 +31,42 @@ class OtherGuards {
 /// Numbers around a block of that size: a wrong split of it most often ends within another such size.
 inline Index margin_of(Index size) { return (std::clamp<Index>(size, 1, 1024) + 63) / 64 * 64; }
 
+/// Whether all bits are those of `number`.
+template <class S> bool all_equal(const S* numbers, Index count, S number) {
+  return count == 0 || (std::memcmp(numbers, &number, sizeof number) == 0 &&
+                        std::memcmp(numbers, numbers + 1, std::size_t(count - 1) * sizeof number) == 0);
+}
+
 /// Aligned alike, so that products of the same numbers have the same bits.
 template <class S> class Guarded {
  public:
   explicit Guarded(Index size, S fill = 0)
       : guard_(S(guard_value)),
         margin_(margin_of(size)),
-        memory_(std::size_t(size + 2 * margin_), guard_),
+        memory_(std::size_t(size + 2 * margin_) / Line::size + 1, Line(guard_)),
         size_(size) {
     std::fill_n(data(), size, fill);
   }
-  S* data() { return memory_.data() + margin_; }
-  const S* data() const { return memory_.data() + margin_; }
+  S* data() { return reinterpret_cast<S*>(memory_.data()) + margin_; }
+  const S* data() const { return reinterpret_cast<const S*>(memory_.data()) + margin_; }
   Index size() const { return size_; }
   std::span<S> span() { return {data(), std::size_t(size_)}; }
   std::span<const S> span() const { return {data(), std::size_t(size_)}; }
   S guard() const { return guard_; }
+  bool same_bits(const Guarded& other) const { return std::memcmp(data(), other.data(), sizeof(S) * size_) == 0; }
   bool intact() const {
-    const auto kept = [this](S x) { return x == guard_; };
-    return std::all_of(memory_.begin(), memory_.begin() + margin_, kept) &&
-           std::all_of(memory_.end() - margin_, memory_.end(), kept);
+    return all_equal(data() - margin_, margin_, guard_) && all_equal(data() + size_, margin_, guard_);
   }
 
  private:
+  struct alignas(64) Line {
+    static constexpr std::size_t size = 64 / sizeof(S);
+    explicit Line(S number) { std::ranges::fill(numbers, number); }
+    S numbers[size];
+  };
   S guard_;
   Index margin_;
-  std::vector<S, boost::alignment::aligned_allocator<S, 64>> memory_;
+  std::vector<Line> memory_;
   Index size_;
 };
 
@@ -79,9 +89,12 @@ template <class S> class Panel {
     return cmat(memory_.data() + first * (rows_ + gap), rows_, count, rows_ + gap);
   }
   S guard() const { return memory_.guard(); }
+  bool same_bits(const Panel& other) const { return memory_.same_bits(other.memory_); }
   bool intact() const {
-    const auto gaps = cmat(memory_.data() + rows_, gap, cols_, rows_ + gap);
-    return memory_.intact() && (gaps.array() == guard()).all();
+    bool kept = memory_.intact();
+    for (Index j = 0; kept && j < cols_; ++j)
+      kept = all_equal(memory_.data() + j * (rows_ + gap) + rows_, gap, memory_.guard());
+    return kept;
   }
 
  private:
@@ -119,8 +132,7 @@ template <class S> class GuardedBlocks {
   bool intact() const {
     bool kept = memory_.intact();
     for (Index b = 0; kept && b < layout_->count(); ++b)
-      kept = std::all_of(all()[b].data() + all()[b].size(), all()[b].data() + all()[b].size() + gap_,
-                         [this](S x) { return x == memory_.guard(); });
+      kept = all_equal(all()[b].data() + all()[b].size(), gap_, memory_.guard());
     return kept;
   }
 

@@ -91,7 +91,8 @@ template <class S> class Bowl {
   void compare(Comparison& comparison, const Bowl& expected) const {
     for (Index b = 0; b < layout_.count(); ++b)
       for (Index i = 0; i < layout_.block(b).size; ++i)
-        comparison.add(layout_.block(b).name, i, double(at(b, i)), double(expected.at(b, i)));
+        comparison.add(layout_.block(b).name, place_of(layout_.block(b), i), double(at(b, i)),
+                       double(expected.at(b, i)));
   }
 
  private:
@@ -131,7 +132,8 @@ template <class S> void check_rest(const Subject& subject, CheckReport& report, 
     const BlockSpec& spec = moved.blocks()[b];
     Comparison comparison;
     for (Index i = 0; i < spec.size; ++i)
-      comparison.add(spec.name, i, double(moved.theta()[b].data()[i]), double(still.theta()[b].data()[i]));
+      comparison.add(spec.name, place_of(spec, i), double(moved.theta()[b].data()[i]),
+                     double(still.theta()[b].data()[i]));
     report.measure("zero gradient", comparison, spec.manifold == Manifold::flat ? 0 : unit<S>(3),
                    "keeps the point of a fresh state");
   }
@@ -299,7 +301,9 @@ void check_optimizer_scalars(const Subject& subject, CheckReport& report, std::u
   for (std::size_t b = 0; b < single.blocks().size(); ++b) {
     const std::vector<double> got = single.numbers(Index(b)), expected = reference.numbers(Index(b));
     Comparison comparison;
-    for (std::size_t i = 0; i < got.size(); ++i) comparison.add(single.blocks()[b].name, Index(i), got[i], expected[i]);
+    const BlockSpec& spec = single.blocks()[b];
+    for (std::size_t i = 0; i < got.size(); ++i)
+      comparison.add(spec.name, place_of(spec, Index(i)), got[i], expected[i]);
     report.measure("float as double", comparison, 1e-3 * std::max(1., comparison.scale()));
   }
 }

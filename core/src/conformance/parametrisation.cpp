@@ -58,6 +58,12 @@ std::string shape_text(Shape shape) {
   return fmt::format("{} × {}{}", shape.rows, shape.cols, shape.complex ? " Re over Im" : "");
 }
 
+// Unless it was given, and so is repeated anyway.
+std::string shape_option(const Subject& subject, Shape shape) {
+  const Index unit = shape.complex ? 2 : 1;
+  return subject.settings.rows > 0 ? "" : fmt::format(" --shape {}x{}", shape.rows / unit, shape.cols / unit);
+}
+
 template <class S> void check_start(MapProbe<S>& probe, CheckReport& report, std::uint64_t seed) {
   report.demand("blocks", probe.map().rows() == probe.shape.rows && probe.map().cols() == probe.shape.cols,
                 "rows() and cols() differ from the Shape that the map was made for");
@@ -74,7 +80,7 @@ template <class S> void check_start(MapProbe<S>& probe, CheckReport& report, std
 // Every check for one scalar at the initial θ and at a θ that an optimizer may have reached.
 template <class S>
 void check_map_as(const Subject& subject, CheckReport& report, Shape shape, std::uint64_t seed, bool thorough) {
-  report.at({scalar_name<S>, shape_text(shape), seed});
+  report.at({scalar_name<S>, shape_text(shape), seed, shape_option(subject, shape)});
   std::optional<MapProbe<S>> made;
   attempt(subject, report, "blocks", [&] {
     made.emplace(subject, report, shape);
@@ -119,7 +125,7 @@ void check_shape(const Subject& subject, CheckReport& report, Shape shape, std::
   if (subject.wants<float>()) check_map_as<float>(subject, report, shape, seed, thorough);
   if (subject.wants<double>()) check_map_as<double>(subject, report, shape, seed, thorough);
   if (!subject.wants<float>() || !subject.wants<double>()) return;
-  report.at({"", shape_text(shape), seed});
+  report.at({"", shape_text(shape), seed, shape_option(subject, shape)});
   attempt(subject, report, "float as double", [&] {
     MapProbe<float> single(subject, report, shape);
     MapProbe<double> reference(subject, report, shape);

@@ -39,8 +39,9 @@ void compare_slopes(MapProbe<double>& probe, CheckReport& report, std::string_vi
     };
     const bool flat = spec.manifold == Manifold::flat;
     const std::string name = layout.block(d.block).name;
-    comparison.add(flat ? name : name + " (rotation of rows)", flat ? d.i : d.i + d.j * spec.cols,
-                   slope(at, g, spec, d), along, step_of(at, spec), std::numeric_limits<double>::epsilon() * scale,
+    comparison.add(flat ? name : name + " (rotation of rows)",
+                   flat ? place_of(spec, d.i) : Place(d.i + d.j * spec.cols, spec.cols), slope(at, g, spec, d), along,
+                   step_of(at, spec), std::numeric_limits<double>::epsilon() * scale,
                    10 * rounding[std::size_t(d.block)]);
   }
   comparison.report(report, check);
@@ -52,7 +53,8 @@ void compare_slopes(MapProbe<double>& probe, CheckReport& report, std::string_vi
 void compare_gradients(Comparison& comparison, const Layout& layout, Index block, const std::vector<double>& got,
                        const std::vector<double>& expected) {
   const std::span<const double> g = layout.all(got.data())[block], e = layout.all(expected.data())[block];
-  for (std::size_t i = 0; i < e.size(); ++i) comparison.add(layout.block(block).name, Index(i), g[i], e[i]);
+  const BlockSpec& spec = layout.block(block);
+  for (std::size_t i = 0; i < e.size(); ++i) comparison.add(spec.name, place_of(spec, Index(i)), g[i], e[i]);
 }
 
 std::vector<double> gradient_rounding(CheckReport& report, const Layout& layout, double epsilon,

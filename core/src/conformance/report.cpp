@@ -16,6 +16,11 @@ double difference(const Mismatch& m) {
   return std::isfinite(d) ? d : std::numeric_limits<double>::infinity();
 }
 
+std::string text_of(Place place) {
+  return place.rows > 0 ? fmt::format("{}, {}", place.index % place.rows, place.index / place.rows)
+                        : fmt::format("{}", place.index);
+}
+
 std::string describe(const Case& at) {
   std::string text = at.scalar;
   if (!at.shape.empty()) text += (text.empty() ? "" : ", ") + at.shape;
@@ -24,8 +29,8 @@ std::string describe(const Case& at) {
 }
 }  // namespace
 
-void Comparison::add(std::string_view block, Index index, double got, double expected) {
-  const Mismatch entry{std::string(), index, got, expected};
+void Comparison::add(std::string_view block, Place place, double got, double expected) {
+  const Mismatch entry{std::string(), place, got, expected};
   const double d = difference(entry);
   largest_ = std::max(largest_, d);
   ++entries_;
@@ -35,8 +40,8 @@ void Comparison::add(std::string_view block, Index index, double got, double exp
   if (std::isfinite(expected)) scale_ = std::max(scale_, std::abs(expected));
   if (d == 0 || (worst_.size() == worst_entries && d <= difference(worst_.back()))) return;
   if (worst_.size() == worst_entries) worst_.pop_back();
-  const auto place = std::find_if(worst_.begin(), worst_.end(), [&](const Mismatch& m) { return difference(m) < d; });
-  worst_.insert(place, entry)->block = block;
+  const auto rank = std::find_if(worst_.begin(), worst_.end(), [&](const Mismatch& m) { return difference(m) < d; });
+  worst_.insert(rank, entry)->block = block;
 }
 
 std::string Comparison::likely_cause() const {
@@ -153,11 +158,13 @@ std::string CheckReport::text(const std::string& command) const {
     if ((l.bound >= 0 || l.state == Line::failed) && !where.empty()) text += " (" + where + ")";
     text += "\n";
     if (l.state != Line::failed) continue;
+    const bool matrix = std::ranges::any_of(l.worst, [](const Mismatch& m) { return m.place.rows > 0; });
     if (!l.worst.empty())
-      text += fmt::format("       {:<24} {:>6} {:>24} {:>24}\n", "block", "index", "got", "expected");
+      text += fmt::format("       {:<24} {:>11} {:>24} {:>24}\n", "block", matrix ? "row, column" : "index", "got",
+                          "expected");
     for (const Mismatch& m : l.worst)
-      text += fmt::format("       {:<24} {:>6} {:>24.16g} {:>24.16g}\n", m.block, m.index, m.got, m.expected);
-    text += "       again: " + command + (l.at.scalar.empty() ? "" : " --scalar " + l.at.scalar);
+      text += fmt::format("       {:<24} {:>11} {:>24.16g} {:>24.16g}\n", m.block, text_of(m.place), m.got, m.expected);
+    text += "       again: " + command + l.at.option + (l.at.scalar.empty() ? "" : " --scalar " + l.at.scalar);
     text += l.at.seed ? fmt::format(" --seed {}\n", l.at.seed) : "\n";
   }
   const auto count = [&](Line::State s) {

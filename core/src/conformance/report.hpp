@@ -13,21 +13,28 @@
 
 namespace stiefel::conformance {
 
+/// Number `index` of a block, which is in a matrix of `rows` rows, or just a number among others (0).
+struct Place {
+  Place(Index index = 0, Index rows = 0) : index(index), rows(rows) {}
+  Index index, rows;
+};
+
 /// One number that differs from the expected one.
 struct Mismatch {
   std::string block;
-  Index index = 0;
+  Place place;
   double got = 0, expected = 0;
 };
 
 /// Entry by entry |got − expected|; remembers the five worst. NaN and Inf count as infinitely wrong.
 class STIEFEL_API Comparison {
  public:
-  void add(std::string_view block, Index index, double got, double expected);
+  void add(std::string_view block, Place place, double got, double expected);
   template <class A, class B>
   void matrices(std::string_view block, const Eigen::MatrixBase<A>& got, const Eigen::MatrixBase<B>& expected) {
     for (Index j = 0; j < got.cols(); ++j)
-      for (Index i = 0; i < got.rows(); ++i) add(block, i + j * got.rows(), double(got(i, j)), double(expected(i, j)));
+      for (Index i = 0; i < got.rows(); ++i)
+        add(block, {i + j * got.rows(), got.cols() > 1 ? got.rows() : 0}, double(got(i, j)), double(expected(i, j)));
   }
   double largest() const { return largest_; }
   /// max |expected|
@@ -48,6 +55,7 @@ struct Case {
   std::string scalar;  // float32, float64; empty: both or none
   std::string shape;   // for people
   std::uint64_t seed = 0;
+  std::string option = {};  // of the command that repeats it
 };
 
 struct Line {

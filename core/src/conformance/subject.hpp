@@ -25,7 +25,7 @@ template <class F> long repeated_allocations(F&& count) {
 
 class Subject {
  public:
-  Subject(const Entry& entry, std::string file, const CheckSettings& settings, Progress& progress)
+  Subject(const Entry& entry, std::filesystem::path file, const CheckSettings& settings, Progress& progress)
       : entry(entry), file(std::move(file)), settings(settings), progress_(progress) {
     write(progress_.method, entry.name);
   }
@@ -81,7 +81,7 @@ class Subject {
   }
 
   const Entry& entry;
-  const std::string file;
+  const std::filesystem::path file;
   const CheckSettings& settings;
   std::shared_ptr<void> options;
 

@@ -26,7 +26,7 @@ void check_loss_gradient(const TaskProbe<S>& probe, CheckReport& report, const R
           column(i) += t;
           return probe.loss(column, scored.targets(c, 1));
         };
-        comparison.add("doutput", i + c * output.rows(), gradient(i, c), along, 1e-2, 0);
+        comparison.add("doutput", {i + c * output.rows(), output.rows()}, gradient(i, c), along, 1e-2, 0);
       }
     comparison.report(report, "loss gradient");
   }

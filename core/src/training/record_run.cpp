@@ -26,18 +26,6 @@ void add_plugin(std::vector<PluginRow>& rows, const Registry& registry, const En
                   in_file ? sha256_of_file(file.path) : ""});
 }
 
-std::vector<PluginRow> plugins_of(const Experiment& experiment, const Registry& registry) {
-  std::vector<PluginRow> rows;
-  add_plugin(rows, registry, experiment.task.entry);
-  for (const LayerOptions& layer : experiment.model.layers) {
-    add_plugin(rows, registry, layer.cell.entry);
-    add_plugin(rows, registry, layer.recurrent.entry);
-    for (const RecurrentMap& map : layer.maps) add_plugin(rows, registry, map.entry);
-  }
-  for (const OptimizerGroup& group : experiment.optimizer) add_plugin(rows, registry, group.entry);
-  return rows;
-}
-
 std::vector<DatasetRow> datasets_of(const std::vector<DataFile>& files) {
   std::vector<DatasetRow> rows;
   for (const DataFile& file : files)
@@ -62,6 +50,18 @@ std::string stored_build(const std::filesystem::path& directory) {
 }
 
 }  // namespace
+
+std::vector<PluginRow> plugins_of(const Experiment& experiment, const Registry& registry) {
+  std::vector<PluginRow> rows;
+  add_plugin(rows, registry, experiment.task.entry);
+  for (const LayerOptions& layer : experiment.model.layers) {
+    add_plugin(rows, registry, layer.cell.entry);
+    add_plugin(rows, registry, layer.recurrent.entry);
+    for (const RecurrentMap& map : layer.maps) add_plugin(rows, registry, map.entry);
+  }
+  for (const OptimizerGroup& group : experiment.optimizer) add_plugin(rows, registry, group.entry);
+  return rows;
+}
 
 RunHeader header_of(const LoadedExperiment& loaded, const Registry& registry, const RunOptions& options,
                     const std::vector<DataFile>& data, int threads) {

@@ -24,6 +24,9 @@ namespace stiefel {
 RunHeader header_of(const LoadedExperiment& loaded, const Registry& registry, const RunOptions& options,
                     const std::vector<DataFile>& data, int threads);
 
+/// The files that the methods of an experiment come from.
+STIEFEL_API std::vector<PluginRow> plugins_of(const Experiment& experiment, const Registry& registry);
+
 class RunRecord {
  public:
   /// Begins a run in a fresh directory below `root`. A finished run of the same configuration and build is left as it
