@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "network_probe.hpp"
 #include "whole_network.hpp"
@@ -186,6 +187,27 @@ TEST_CASE("names of blocks say the layer and the direction") {
   CHECK(names("\n  bidirectional: true\n  gate: glu") ==
         "input.weight, input.bias, reverse.input.weight, reverse.input.bias, gate.weight, gate.bias, readout.weight, "
         "readout.bias, initial_state, reverse.initial_state, recurrent.A, reverse.recurrent.A");
+}
+
+TEST_CASE("what was resolved is the same experiment, and one layer has the ID that it had") {
+  const auto load = [](const std::string& text) { return load_experiment_text(text, "probe", {}, registry()); };
+  const auto with = [&](const std::string& model) {
+    return load("name: probe\ntask: {plugin: adding, length: 9}\nmodel: " + model +
+                "\noptimizer: {plugin: sgd, rate: 0.1}\ntrain: {batch: 13, steps: 1}\n");
+  };
+  const std::string layer = "cell: {plugin: elman, hidden: 4}, recurrent: dense";
+  for (const std::string& model :
+       {"{" + layer + ", layers: 3, norm: rms}", "{layers: [{" + layer + "}, {" + layer + ", gate: glu}]}"}) {
+    const LoadedExperiment loaded = with(model);
+    CHECK(load(loaded.resolved_yaml).id == loaded.id);
+  }
+  const std::string one = with("{" + layer + "}").id;
+  CHECK(with("{" + layer + ", layers: 1, norm: none, gate: none, dropout: 0, residual: false, bidirectional: false}")
+            .id == one);
+  std::set<std::string> ids = {one};
+  for (const char* more : {"layers: 2", "gate: glu", "dropout: 0.1", "bidirectional: true"})
+    ids.insert(with("{" + layer + ", " + more + "}").id);
+  CHECK(ids.size() == 5);
 }
 
 TEST_CASE("what deep networks refuse") {
