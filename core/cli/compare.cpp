@@ -51,9 +51,7 @@ ComparableRuns read_all(const Arguments& arguments) {
   if (paths.empty()) throw Error(fmt::format("there are no runs in {}", fmt::join(arguments.positional, ", ")));
   const ComparedQuantity quantity = quantity_of(arguments);
   ComparableRuns found;
-  RunRequest request = comparison_request();
-  request.provenance = true;
-  read_runs(paths, request, [&](RunData&& run) {
+  read_runs(paths, comparison_request(), [&](RunData&& run) {
     if (!run.unreadable.empty()) {
       found.unreadable.push_back({run.path.string(), run.unreadable});
       return;

@@ -219,14 +219,6 @@ RunHeader read_header(const ResultReader& file, bool provenance) {
   if (file.has_attribute("/", "baseline")) header.baseline = file.number_attribute("/", "baseline");
   if (file.has_attribute("/", "parameters")) header.parameters = std::int64_t(file.number_attribute("/", "parameters"));
   header.yaml = file.text("/config/yaml");
-  if (!provenance) return header;
-  header.source = file.text("/config/source");
-  header.overrides = texts("/config/overrides");
-  header.hash = file.text_attribute("/config", "hash");
-  header.origins = texts("/config/origins");
-  for (const std::string& name : file.attributes("/provenance"))
-    header.provenance.emplace_back(name, file.text_attribute("/provenance", name));
-
   const auto fill = [&](auto& rows, const std::string& group, auto... fields) {
     const auto fill_one = [&](const char* name, auto field) {
       using Row = typename std::decay_t<decltype(rows)>::value_type;
@@ -245,9 +237,16 @@ RunHeader read_header(const ResultReader& file, bool provenance) {
     (fill_one(fields.first, fields.second), ...);
   };
   const auto field = [](const char* name, auto member) { return std::pair(name, member); };
-  fill(header.plugins, "/provenance/plugins", field("name", &PluginRow::name), field("kind", &PluginRow::kind),
-       field("path", &PluginRow::path), field("version", &PluginRow::version), field("abi", &PluginRow::abi),
-       field("build_id", &PluginRow::build_id), field("sha256", &PluginRow::sha256));
+  fill(header.plugins, "/provenance/plugins", field("name", &PluginRow::name), field("sha256", &PluginRow::sha256));
+  if (!provenance) return header;
+  header.source = file.text("/config/source");
+  header.overrides = texts("/config/overrides");
+  header.hash = file.text_attribute("/config", "hash");
+  header.origins = texts("/config/origins");
+  for (const std::string& name : file.attributes("/provenance"))
+    header.provenance.emplace_back(name, file.text_attribute("/provenance", name));
+  fill(header.plugins, "/provenance/plugins", field("kind", &PluginRow::kind), field("path", &PluginRow::path),
+       field("version", &PluginRow::version), field("abi", &PluginRow::abi), field("build_id", &PluginRow::build_id));
   fill(header.datasets, "/provenance/datasets", field("name", &DatasetRow::name), field("path", &DatasetRow::path),
        field("bytes", &DatasetRow::bytes), field("sha256", &DatasetRow::sha256));
   fill(header.segments, "/provenance/segments", field("start_step", &Segment::start_step),

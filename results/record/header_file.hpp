@@ -11,8 +11,8 @@ namespace stiefel {
 class ResultReader;
 
 void write_header(hdf5::Group& root, const RunHeader& header);
-/// What write_header() wrote, with all segments; without `provenance` only title, id, number of parameters and resolved
-/// document.
+/// What write_header() wrote, with all segments; without `provenance` only title, id, number of parameters, resolved
+/// document, and names and checksums of plugins.
 RunHeader read_header(const ResultReader& file, bool provenance = true);
 /// Rewrites the rows of /provenance/segments, of which there may be more than before.
 void write_segments(const hdf5::Group& root, const std::vector<Segment>& segments);
