@@ -246,7 +246,8 @@ void warn_of_unlike_plugins(const Comparison& comparison, const ComparableRuns& 
     std::map<std::string, std::string> sums;
     for (const ComparedRun* run : group.runs)
       for (const PluginRow& plugin : found.plugins.at(run->path))
-        if (sums.emplace(plugin.name, plugin.sha256).first->second != plugin.sha256) unlike.insert(plugin.name);
+        if (sums.emplace(plugin.kind + " " + plugin.name, plugin.sha256).first->second != plugin.sha256)
+          unlike.insert(plugin.name);
   }
   if (!unlike.empty())
     print_warning(

@@ -74,9 +74,14 @@ def eigenvalues(run: Run, map: str = "recurrent", snapshot: int = -1, ax: Axes |
     return ax
 
 
-def gradients(run: Run, quantity: str = "hidden_grad_norm", ax: Axes | None = None) -> Axes:
-    """A heat map of norms over time steps and snapshots: hidden_grad_norm, last_step_grad_norm or hidden_norm."""
-    data = open_run(run, "gradient")[quantity]
+def gradients(
+    run: Run, quantity: str = "hidden_grad_norm", ax: Axes | None = None, layer: int | None = None
+) -> Axes:
+    """A heat map of norms over time steps and snapshots: hidden_grad_norm, last_step_grad_norm or hidden_norm.
+
+    A network of several layers has norms for each `layer`.
+    """
+    data = open_run(run, "gradient" if layer is None else f"gradient/layers_{layer}")[quantity]
     ax = ax or plt.subplots()[1]
     values = np.ma.masked_where(~(data.values > 0), data.values)
     image = ax.pcolormesh(data["t"], data["snapshot"], values, norm=LogNorm(), shading="nearest")

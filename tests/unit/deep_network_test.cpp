@@ -99,10 +99,13 @@ TEST_CASE("gradients of unlike layers, of symbols, and of one bidirectional laye
   check_gradient(s);
   s.layers = "\n  bidirectional: true";
   check_gradient(s);
+  s.input = Input::embedded;
+  s.layers = "\n  layers: 2";
+  check_gradient(s);
   s.model =
       "{layers: [{cell: {plugin: lru, hidden: 3}}, {cell: {plugin: lstm, hidden: 4}, recurrent: dense, norm: rms, "
       "initial_state: {kind: learned, init: uniform}}, {cell: {plugin: elman, hidden: 2, activation: modrelu}, "
-      "recurrent: full_unitary, residual: true, gate: glu}], readout: {rows: real}}";
+      "recurrent: full_unitary, residual: true, gate: glu}]}";
   check_gradient(s);
 }
 
@@ -234,6 +237,11 @@ TEST_CASE("what deep networks refuse") {
   contains(refusal("{layers: [" + layer + "}, " + wide + ", residual: true}]}", true),
            "model.layers.1.residual: the layer puts out 5 numbers and the one below it 4");
   contains(refusal(layer + ", layers: 2, bidirectional: true}", true), "model.bidirectional: needs whole sequences");
+  contains(
+      refusal("{cell: {plugin: elman, hidden: 4, activation: modrelu}, recurrent: full_unitary, gate: glu, readout: "
+              "{rows: real}}",
+              false),
+      "model.readout.rows: real reads a cell, and the last layer ends with a gate");
   contains(refusal("{cell: {plugin: elman, hidden: 4, activation: modrelu}, recurrent: full_unitary, bidirectional: "
                    "true, readout: {rows: real}}",
                    false),

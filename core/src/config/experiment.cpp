@@ -81,7 +81,8 @@ void LayerOptions::describe_surroundings(ConfigSchema& s) {
   s.field("norm", norm, "normalizes what a layer reads from the layer below it, over the units, with a learned scale")
       .one_of({"none", "layer", "rms"});
   s.field("gate", gate, "acts on a layer's outputs h; glu: (A h + a) * sigmoid(B h + b)").one_of({"none", "glu"});
-  s.field("dropout", dropout, "probability that training sets an output of a layer to zero; the others are scaled up")
+  s.field("dropout", dropout,
+          "probability, in steps of 1/65536, that training sets an output of a layer to zero; the others are scaled up")
       .at_least(0)
       .less_than(1);
   s.field("residual", residual, "whether a layer adds its outputs to those of the layer below it");
@@ -116,8 +117,9 @@ void ModelOptions::describe(ConfigSchema& s) {
   s.field("layers", count, "number of layers of this kind, each with its own parameters; or a list of unlike layers")
       .at_least(1)
       .at_most(1000);
-  if (count == 1) layer.check_first(s);
+  if (count == 1 && !s.gives("layers")) layer.check_first(s);
   layers.resize(std::size_t(std::clamp<Index>(count, 1, 1000)), LayerOptions(layer));
+  for (std::size_t i = 1; i < layers.size(); ++i) layers[i].input.embedding_size = 0;  // of the symbols of the task
 }
 
 /// Whether `recurrent` is there exactly when a map of the cell needs it. A cell that cannot be made yet, e.g. because it
@@ -209,7 +211,7 @@ void TrainOptions::describe(Schema& s) {
       .units("steps");
   s.section("clip", clip, "gradient clipping");
   s.field("message_clip", message_clip,
-          "largest allowed entry of the gradient that is passed back through time; 0: no limit")
+          "largest allowed entry of the gradient that is passed back through time and to the layer below; 0: no limit")
       .at_least(0);
   s.field("weight_noise", weight_noise, "standard deviation of noise added to the weights; 0: none").at_least(0);
   s.field("average", average,

@@ -8,7 +8,7 @@ template <class S> InputLayer<S>::InputLayer(const InputOptions& options, InputK
   if (options.embedding_size > 0 && kind_ != InputKind::symbols)
     throw Error("an embedding needs an input of symbols, in the first layer; remove it or choose another task");
   if (kind_ == InputKind::none && !options.bias)
-    throw Error("the task has no input, so the cell would read nothing with model.input.bias: false; set it to true");
+    throw Error("the task has no input, so the cell would read nothing with `bias: false`; set it to true");
 }
 
 template <class S> std::vector<BlockSpec> InputLayer<S>::blocks() const {
@@ -106,7 +106,7 @@ template <class S>
 Readout<S>::Readout(const ReadoutOptions& options, Index output_size, Index output_rows, bool complex)
     : options_(options), size_(output_size), rows_(options.rows == "real" && complex ? output_rows / 2 : output_rows) {
   if (options.rows == "real" && !complex)
-    throw Error("model.readout.rows: real needs a complex map; this network is real, use all");
+    throw Error("model.readout.rows: real needs a complex map; the last layer is real, use all");
 }
 
 template <class S> std::vector<BlockSpec> Readout<S>::blocks() const {

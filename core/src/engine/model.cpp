@@ -155,12 +155,15 @@ template <class S> Model<S>::Model(const Experiment& experiment, const Registry&
     saved_rows += double(r.cell.call("saved_rows", [&] { return r.cell->saved_rows(); }));
   });
   const double columns = double(task.steps) * double(experiment.train.batch);
-  recompute =
-      wanted == "always" || (wanted == "auto" && saved_rows * columns * sizeof(S) > 0.25 * memory_limit().bytes);
+  const bool large = saved_rows * columns * sizeof(S) > 0.25 * memory_limit().bytes;
+  recompute = !bidirectional() && (wanted == "always" || (wanted == "auto" && large));
 
   if (layers.back().recurrences.size() > 1 && experiment.model.readout.rows == "real")
     throw Error(experiment.place_of("model.readout.rows") +
                 "model.readout.rows: real reads one cell, and the last layer has two; use all");
+  if (layers.back().gate.present() && experiment.model.readout.rows == "real")
+    throw Error(experiment.place_of("model.readout.rows") +
+                "model.readout.rows: real reads a cell, and the last layer ends with a gate; use all");
   const bool complex = layers.back().recurrences[0].cell->context().complex;
   experiment.located("model.readout",
                      [&] { readout.emplace(experiment.model.readout, task.output_size, layers.back().rows, complex); });

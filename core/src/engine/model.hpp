@@ -26,8 +26,8 @@ template <class S> struct Recurrence {
   std::string prefix = {};  // of block names: "", "layers.1.", "layers.1.reverse."
 };
 
-/// s' = s·[residual] + dropout(gate(h)), h the outputs of the recurrences for input norm(s). The first layer reads the
-/// task's input x, without norm and residual.
+/// s' = dropout(gate(h)), plus s with `residual`; h are the outputs of the recurrences for the input norm(s). The first
+/// layer reads the task's input x, without norm and residual.
 template <class S> struct Layer {
   Index rows = 0;  // of its outputs
   Index hidden = 0;

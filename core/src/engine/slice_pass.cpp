@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <utility>
 
 namespace stiefel {
 namespace {
@@ -27,7 +28,7 @@ template <class P> double squares(const P& panel) { return panel.template cast<d
 double SliceRoom::sum() const {
   double all = scratch;
   for (const LayerRoom& l : layers) {
-    all += l.h + l.gate + l.stream + l.mask + l.dstream + l.dgate + l.dh;
+    all += l.h + l.gate + l.stream + l.mask + l.dstream + l.dgate + l.dh + l.reversed;
     for (const RecurrenceRoom& r : l.recurrences) all += r.saved + r.entering + r.panel + r.delta + r.dhidden;
   }
   return all;
@@ -39,6 +40,7 @@ SliceRoom slice_room(const Model<S>& m, Index columns, Index steps, Index chunk,
   const bool gradient = request.gradient;
   const double width = double(columns), kept = gradient && !m.recompute ? double(steps) : double(chunk);
   SliceRoom room;
+  Index rows_below = 0;
   for (const Layer<S>& layer : m.layers) {
     LayerRoom& l = room.layers.emplace_back();
     const double panel = double(layer.rows) * double(span);
@@ -59,10 +61,12 @@ SliceRoom slice_room(const Model<S>& m, Index columns, Index steps, Index chunk,
     if (both) l.h = panel;
     if (layer.gate.present()) l.gate = 2 * panel;
     if (!layer.plain()) l.stream = panel;
+    const Index below = std::exchange(rows_below, layer.rows);
     if (!gradient) continue;
     if (layer.dropout > 0) l.mask = l.dgate = panel;
     l.dstream = double(padded<S>(layer.rows)) * double(span);
-    if (layer.gate.present() || both) l.dh = panel;
+    if (layer.gate.present()) l.dh = panel;
+    if (both) l.reversed = double(std::max(layer.rows, below)) * double(span);
   }
   return room;
 }
@@ -178,6 +182,7 @@ template <class S> void SlicePass<S>::prepare_memory() {
     room(l.dstream, Index(sizes.dstream));
     room(l.dgate, Index(sizes.dgate));
     room(l.dh, Index(sizes.dh));
+    room(l.reversed, Index(sizes.reversed));
   }
 }
 
@@ -276,10 +281,12 @@ template <class S> CMat<S> SlicePass<S>::read(Index layer, RecurrencePass& r, In
   for (Index t = 0; t < steps; ++t)
     for (Index c = 0; c < slice_->columns(); ++c, x += rows + 1) {
       x[rows] = 1;
-      const S* below = s.data() + place(*r.recurrence, t, c) * s.outerStride();
-      if (slice_->active[first + t] <= c)
+      if (slice_->active[first + t] <= c) {
         std::fill_n(x, rows, S(0));
-      else if (here.norm.present())
+        continue;
+      }
+      const S* below = s.data() + place(*r.recurrence, t, c) * s.outerStride();
+      if (here.norm.present())
         here.norm.forward(norm, below, x);
       else
         std::copy_n(below, rows, x);
@@ -434,11 +441,12 @@ void SlicePass<S>::backward(Index layer, Index number, CMat<S> ds, bool accumula
     if (columns == 0 || !r.recurrence->reversed) {
       backward(layer, r, number, rows_of(dh, row, own), accumulate, norms);
     } else {
-      Matrix<S> reversed = Matrix<S>::Zero(own, columns);
+      Mat<S> reversed = mat(l.reversed.data(), own, columns, own);
+      reversed.setZero();
       for (Index t = 0; t < steps_of(number); ++t)
         for (Index c = 0; c < slice_->active[first_step(number) + t]; ++c)
           reversed.col(t * slice_->columns() + c) = dh.col(place(*r.recurrence, t, c)).segment(row, own);
-      backward(layer, r, number, CMat<S>(reversed), accumulate, norms);
+      backward(layer, r, number, reversed, accumulate, norms);
     }
     row += own;
   }
@@ -487,7 +495,7 @@ template <class S> void SlicePass<S>::backward_below(Index layer, Index number, 
       r.recurrence->input->backward(delta, below);
       continue;
     }
-    Matrix<S> du(below.rows(), below.cols());
+    Mat<S> du = mat(l.reversed.data(), below.rows(), below.cols(), below.rows());
     r.recurrence->input->backward(delta, du);
     for (Index t = 0; t < c.steps; ++t)
       for (Index column = 0; column < c.active[t]; ++column)

@@ -28,7 +28,7 @@ struct RecurrenceRoom {
 };
 struct LayerRoom {
   std::vector<RecurrenceRoom> recurrences;
-  double h = 0, gate = 0, stream = 0, mask = 0, dstream = 0, dgate = 0, dh = 0;
+  double h = 0, gate = 0, stream = 0, mask = 0, dstream = 0, dgate = 0, dh = 0, reversed = 0;
 };
 struct SliceRoom {
   std::vector<LayerRoom> layers;
@@ -95,7 +95,7 @@ template <class S> class SlicePass {
   struct LayerPass {
     const Layer<S>* layer = nullptr;
     std::vector<RecurrencePass> recurrences;
-    std::vector<S> h, gate, stream, mask, dstream, dgate, dh;
+    std::vector<S> h, gate, stream, mask, dstream, dgate, dh, reversed;
   };
 
   void prepare_results();

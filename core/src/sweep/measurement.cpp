@@ -36,10 +36,10 @@ double orthogonality_drift(const RunData& run) {
   return at_the_end.empty() ? nothing : at_the_end[0] / defects->values[0];
 }
 
-/// ‖∂L/∂h_1‖ / ‖∂L/∂h_T‖, of the last step's loss where figures show that.
+/// ‖∂L/∂h_1‖ / ‖∂L/∂h_T‖ of the first layer, of the last step's loss where figures show that.
 double gradient_ratio(const RunData& run) {
   for (const char* name : {"last_step_grad_norm", "hidden_grad_norm"}) {
-    std::vector<double> norms = last_row(run.find(std::string("/gradient/") + name));
+    std::vector<double> norms = last_row(below(run, "/gradient", name));
     std::erase_if(norms, [](double x) { return std::isnan(x); });
     if (!norms.empty()) return norms.front() / norms.back();
   }

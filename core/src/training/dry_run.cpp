@@ -46,12 +46,14 @@ template <class S> DryRun dry(const LoadedExperiment& loaded, Registry& registry
   line(fmt::format("parameters {} in {} blocks", layout.size(), layout.count()));
   if (dimension(layout) != layout.size())
     line(fmt::format("dimension  {}, that of the blocks' manifolds", dimension(layout)));
+  std::size_t width = 24;
+  for (const BlockSpec& block : layout.blocks()) width = std::max(width, block.name.size());
   for (Index i = 0; i < layout.count(); ++i)
-    line(fmt::format("  {:<24} {:>9}{}", layout.block(i).name, layout.block(i).size,
+    line(fmt::format("  {:<{}} {:>9}{}", layout.block(i).name, width, layout.block(i).size,
                      session.updater->moves(i) ? "" : "  frozen"));
   for (const auto& [name, map, blocks] : session.network->model().maps)
-    line(fmt::format("map        {} {} × {}, {} route", map.plugin().name, map.rows(), map.cols(),
-                     map.dense() ? "dense" : "structured"));
+    line(fmt::format("map        {}{} {} × {}, {} route", name.starts_with("layers.") ? name + ": " : "",
+                     map.plugin().name, map.rows(), map.cols(), map.dense() ? "dense" : "structured"));
   Batch<S> batch;
   session.task->fill(Split::train, 0, batch);
   double seconds = 0;

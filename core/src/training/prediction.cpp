@@ -13,8 +13,8 @@
 namespace stiefel {
 namespace {
 
-constexpr Index piece = 256;  // steps that are in memory together
-constexpr Index longest = Index(1) << 24;
+constexpr Index piece = 256;               // steps that are in memory together
+constexpr Index longest = Index(1) << 24;  // steps of a sequence that is read whole
 
 [[noreturn]] void refuse_array(const std::string& file, const Npy& array, const std::string& wanted) {
   throw Error(fmt::format("{} is an array of {}; the network needs {}", file, fmt::join(array.shape, " × "), wanted),
@@ -61,7 +61,10 @@ template <class S> class Predictor {
         options_(options),
         write_(write),
         shape_(session.task->shape()),
-        form_(session.task->form()) {}
+        form_(session.task->form()) {
+    if (options.states && session.network->model().bidirectional())
+      throw Error("--states are those after each step, which a bidirectional network does not have; remove --states");
+  }
 
   void run(SequenceReader<S>& reader) {
     bool any = false;
@@ -91,10 +94,8 @@ template <class S> class Predictor {
  private:
   /// All steps of a network that also reads from the end.
   Index steps_at_once() const {
-    const bool whole = session_.network->model().bidirectional();
-    if (whole && options_.states)
-      throw Error("--states are those after each step, which a bidirectional network does not have; remove --states");
-    return whole ? longest : options_.states ? 1 : piece;
+    if (session_.network->model().bidirectional()) return longest;
+    return options_.states ? 1 : piece;
   }
   bool classes() const { return form_.output == DataForm::Output::softmax && !options_.raw; }
   std::string name_of_output(Index k) const {

@@ -34,7 +34,8 @@ std::string column_name(std::string text) {
 /// /spectrum/recurrent, /spectrum/forget, /spectrum/layers_1_forget of a map of the network.
 std::string group_of(const std::string& kind, std::string map) {
   if (const std::size_t cell = map.find("recurrent."); cell != map.npos) map.erase(cell, 10);
-  return "/" + kind + "/" + column_name(map);
+  std::ranges::replace(map, '.', '_');
+  return "/" + kind + "/" + map;
 }
 
 /// Names and values that a plugin records.

@@ -51,14 +51,14 @@ template <class S> void sample_as(const LoadedExperiment& loaded, Registry& regi
   if (alphabet.empty() || shape.input != InputKind::symbols || Index(alphabet.size()) != shape.output_size)
     throw Error("the task " + loaded.experiment.task.plugin +
                 " does not predict the next symbol of a text: there is nothing to sample");
+  if (session.network->model().bidirectional())
+    throw Error("a bidirectional network reads whole sequences and cannot continue one; sample from another network");
   read_network(options.network, *session.network);
   session.network->refresh();
 
   std::vector<std::int32_t> next = symbols_of(options.prime, alphabet);
   if (next.empty()) throw Error("give the network some text to start from: --prime TEXT");
   write(options.prime);
-  if (session.network->model().bidirectional())
-    throw Error("a bidirectional network reads whole sequences and cannot continue one; sample from another network");
   Rng rng(options.seed, "sample");
   for (Index i = 0; i < options.length; ++i) {
     Batch<S> batch;

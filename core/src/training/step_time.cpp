@@ -83,7 +83,9 @@ StepTime measure(const LoadedExperiment& loaded, Registry& registry, const RunOp
 template <class S> KernelRate rate_of_kernel(const LoadedExperiment& loaded, Registry& registry,
                                              const RunOptions& options, double seconds) {
   Session<S> session(loaded, registry, options);
-  const NetworkMap<S>& map = session.network->model().maps[0].map;
+  const auto& maps = session.network->model().maps;
+  if (maps.empty()) throw Error("the network has no recurrent map, so there is no product to measure");
+  const NetworkMap<S>& map = maps[0].map;
   const Index batch = session.experiment.train.batch, slices = slice_count(batch);
   KernelRate rate{.rows = map.rows(), .cols = map.cols(), .columns = (batch + slices - 1) / slices};
   PackedProduct<S> product;

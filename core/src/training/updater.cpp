@@ -69,8 +69,8 @@ Updater<S>::Updater(const Experiment& experiment, const Registry& registry, Netw
   make_groups(experiment, registry, network, steps);
 }
 
-/// `pattern` of a group is that of a name with or without its layer and direction.
-bool matches(const std::string& pattern, const std::string& name) {
+/// Whether the pattern of a group fits the name of a block, with or without its layer and direction.
+bool matches_block(const std::string& pattern, const std::string& name) {
   const auto is = [&](const std::string& text) { return fnmatch(pattern.c_str(), text.c_str(), 0) == 0; };
   std::string shorter = name;
   if (shorter.starts_with("layers.")) shorter.erase(0, shorter.find('.', 7) + 1);
@@ -82,7 +82,7 @@ template <class S> void Updater<S>::assign(const Experiment& experiment, const L
   for (Index i = 0; i < layout.count(); ++i) {
     const std::string& name = layout.block(i).name;
     const auto match = std::find_if(experiment.optimizer.begin(), experiment.optimizer.end(),
-                                    [&](const OptimizerGroup& group) { return matches(group.blocks, name); });
+                                    [&](const OptimizerGroup& group) { return matches_block(group.blocks, name); });
     if (match == experiment.optimizer.end())
       throw Error(experiment.place_of("optimizer") + "no optimizer moves the block " + name +
                   ": add an entry to `optimizer:` whose `blocks:` matches it, e.g. {blocks: \"*\", plugin: adam}");

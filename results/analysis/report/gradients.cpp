@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include "results/analysis/report/figures.hpp"
 #include "results/analysis/report/spread.hpp"
@@ -43,13 +42,13 @@ std::string layer_suffix(const std::string& place) {
 /// Like figure 2 of Vorontsov et al. 2017.
 Figure heat_map(const Group& group, const RunData& run, const std::string& place, std::size_t number) {
   const Norms norms(run, place, "hidden_grad_norm");
-  const RunDataset& map = *run.find(place + gradient_map);
+  const RunDataset& map = *run.find(place + map_suffix);
   Figure figure{
       fmt::format("gradient_map{}_{}", layer_suffix(place), number),
       fmt::format("Gradient norm{}: {}", of_layer(place), group.label),
       fmt::format("Norm of the loss gradient with respect to the hidden state, as colors over optimizer "
-                  "steps and time steps, of {}.",
-                  group.label),
+                  "steps and time steps{}, of {}.",
+                  of_layer(place), group.label),
       fmt::format("Colors: {} on a logarithmic scale, from dark (small) to light. {}", norm, seed_caption(group, run)),
       {"optimizer step"},
       {"time step t"}};
@@ -139,10 +138,11 @@ std::vector<Figure> gradient_figures(const Study& study) {
   std::vector<Figure> figures;
   const auto add = [&](std::vector<Figure> more) { std::move(more.begin(), more.end(), std::back_inserter(figures)); };
   add(all_parameters(study));
-  std::set<std::string> places;
+  std::vector<std::string> places;
   for (const Group& group : study.shown())
     for (const RunData& run : group.runs)
-      for (std::string& place : gradient_groups(run)) places.insert(std::move(place));
+      for (std::string& place : gradient_groups(run))
+        if (std::ranges::find(places, place) == places.end()) places.push_back(std::move(place));
   for (const std::string& place : places) {
     std::vector<Figure> first;
     for (const bool last : {false, true}) {
@@ -156,7 +156,7 @@ std::vector<Figure> gradient_figures(const Study& study) {
   std::vector<Figure> maps;
   for (const std::string& place : places) {
     const auto runs =
-        runs_of_one_seed(study, [&](const RunData& run) { return run.column(place + gradient_map).size(); });
+        runs_of_one_seed(study, [&](const RunData& run) { return run.column(place + map_suffix).size(); });
     for (std::size_t i = 0; i < runs.size(); ++i)
       if (runs[i]) maps.push_back(heat_map(study.shown()[i], *runs[i], place, i + 1));
   }

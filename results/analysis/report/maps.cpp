@@ -12,7 +12,10 @@ namespace stiefel::report {
 namespace {
 
 std::string of_map(const std::string& map) {
-  return map == "recurrent" ? "the recurrent map" : "the recurrent map of " + map;
+  if (map == "recurrent") return "the recurrent map";
+  if (!map.starts_with("layers_")) return "the recurrent map of " + map;
+  const std::size_t end = map.find('_', 7);
+  return of_map(map.substr(end + 1)) + " of layer " + map.substr(7, end - 7);
 }
 
 /// Like figure 3 of Vorontsov et al. 2017.

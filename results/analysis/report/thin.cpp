@@ -36,7 +36,7 @@ void add_gradient_map(RunData& run, const std::string& group) {
   const std::span<const double> last = std::span(norms->values).last(steps);
   if (std::none_of(last.begin(), last.end(), [](double value) { return std::isfinite(value); })) return;
   RunDataset map;
-  map.path = group + gradient_map;
+  map.path = group + map_suffix;
   map.shape = {std::min(steps, heat_rows), std::min(count, heat_columns)};
   map.units = norms->units;
   for (std::size_t row = 0; row < map.shape[0]; ++row)
@@ -70,15 +70,17 @@ void thin(RunData& run) {
   });
   for (RunDataset& dataset : run.datasets)
     if (dataset.path.starts_with("/spectrum/") && has_rows(&dataset, 2)) keep_rows(dataset, {0, dataset.shape[0] - 1});
-  std::erase_if(run.datasets, [](const RunDataset& dataset) { return dataset.path.ends_with("/hidden_norm"); });
+  std::erase_if(run.datasets, [](const RunDataset& dataset) {
+    return dataset.path.starts_with("/gradient") && dataset.path.ends_with("/hidden_norm");
+  });
   for (const std::string& group : gradient_groups(run)) {
     const RunDataset* snapshots = run.find(group + "/snapshot");
     if (!has_rows(snapshots, 1)) continue;
     const std::size_t count = snapshots->shape[0];
     add_gradient_map(run, group);
     for (RunDataset& dataset : run.datasets)
-      if (dataset.path.starts_with(group + "/") && dataset.path != group + "/t" &&
-          dataset.path != group + gradient_map && has_rows(&dataset, 1) && dataset.shape[0] == count)
+      if (dataset.path.starts_with(group + "/") && dataset.path != group + "/t" && dataset.path != group + map_suffix &&
+          has_rows(&dataset, 1) && dataset.shape[0] == count)
         keep_rows(dataset, {0, count - 1});
   }
 }
