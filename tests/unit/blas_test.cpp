@@ -3,6 +3,8 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
+#include <iterator>
 #include <stiefel/matrix.hpp>
 #include <thread>
 #include <vector>
@@ -38,6 +40,12 @@ TEST_CASE("products from 8 threads at once are right, every one") {
       });
   }
   CHECK(wrong == std::vector<int>(threads, 0));
+}
+
+TEST_CASE("the threads that OpenBLAS starts when it is loaded are gone") {
+  start_blas();
+  namespace fs = std::filesystem;
+  CHECK(std::distance(fs::directory_iterator("/proc/self/task"), fs::directory_iterator()) == 1);
 }
 
 TEST_CASE("only the pthread flavor is accepted, and its kernels are named") {

@@ -12,10 +12,11 @@ void openblas_set_num_threads(int threads);
 int openblas_get_parallel();
 char* openblas_get_corename();
 char* openblas_get_config();
-// Not in OpenBLAS' header: they choose the kernels, which happens when the library is loaded. Builds for a single CPU
-// lack them.
+// Not in OpenBLAS' header. The first two choose the kernels, which happens when the library is loaded; builds for a
+// single CPU lack them. The third ends the threads that loading starts: until they sleep they poll, for some 50 ms each.
 [[gnu::weak]] void gotoblas_dynamic_quit();
 [[gnu::weak]] void gotoblas_dynamic_init();
+[[gnu::weak]] int blas_thread_shutdown_();
 }
 
 namespace stiefel {
@@ -73,6 +74,7 @@ void start_blas() {
   const std::string better = better_blas_core(blas_core(), vector_unit_of_cpu());
   if (!better.empty() && !std::getenv(variable)) choose_kernels(better);
   openblas_set_num_threads(1);
+  if (blas_thread_shutdown_) blas_thread_shutdown_();
 }
 
 std::string blas_warning() {
