@@ -6,8 +6,7 @@
 //              (end_symbol).
 //   stream     the text, line ends included, is cut into as many pieces as a batch has sequences, each into windows of
 //              `bptt` steps; batch i + 1 continues batch i, so that the state can be carried. The training text is a
-//              circle that begins at a random place; after a pass a sequence continues with the piece of the next,
-//              which follows its own.
+//              circle that begins at a random place.
 //
 // Penn Treebank: sentences as Mhammedi et al. 2017 (trim: end; average.validation: sentences; ahead: 1 or 5) and as
 // Vorontsov et al. 2017 (unk: symbol, end_symbol: true, longest: 75 or 300); stream as Jose, Cissé & Fleuret 2018
@@ -286,12 +285,12 @@ template <class S> class Characters final : public Task<S> {
     const Plan& p = plan(split);
     const std::vector<std::uint16_t>& text = codes(split);
     const Index streams = sequences(split), size = Index(text.size());
-    const Index pass = index / batches(split), begin = index % batches(split) * options_.bptt;
+    const Index begin = index % batches(split) * options_.bptt;
     const Index steps = std::min(options_.bptt, p.piece - begin);
     batch.resize(shape(), streams, steps);
     for (Index b = 0; b < streams; ++b)
       for (Index t = 0; t < steps; ++t) {
-        const Index place = (b + pass) % streams * p.piece + begin + t;
+        const Index place = b * p.piece + begin + t;
         const bool inside = place < p.targets;
         batch.symbol(t, b) = inside ? text[(p.origin + place) % size] : -1;
         batch.label(t, b) = inside ? text[(p.origin + place + options_.ahead) % size] : 0;

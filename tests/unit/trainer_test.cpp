@@ -419,6 +419,27 @@ TEST_CASE("the outcome of a task: a file for which there is no room is an error 
   CHECK(fs::is_empty(folder.path / "outcome"));
 }
 
+TEST_CASE("a carried state goes on from batch to batch and is zero at the start of each epoch") {
+  Folder folder;
+  Quiet quiet;
+  std::string letters;
+  for (int i = 0; i < 100; ++i) letters += char('a' + i * i % 7);
+  scratch::write(folder.path / "letters.txt", letters);
+  const auto losses = [&](const std::string& state, const std::string& accumulate) {
+    const LoadedExperiment loaded =
+        load({"task={plugin: characters, mode: stream, bptt: 10, file: " + (folder.path / "letters.txt").string() + "}",
+              "model.initial_state=" + state, "optimizer={plugin: sgd, rate: 1e-30}", "train.batch=3", "train.steps=6",
+              "train.evaluate_every=6", "train.accumulate=" + accumulate, "record={loss: 1}"});
+    const fs::path output = folder.path / (state + accumulate);
+    return ResultReader(run(loaded, output, quiet).directory / "results.h5").read("/steps/loss").values;
+  };
+  const std::vector<double> carried = losses("carried", "1"), fresh = losses("zero", "1");
+  REQUIRE(carried.size() == 6);
+  for (std::size_t i = 0; i < 3; ++i) CHECK(carried[i + 3] == carried[i]);
+  CHECK((carried[0] == fresh[0] && carried[1] != fresh[1] && carried[2] != fresh[2]));
+  CHECK(losses("carried", "3") == std::vector<double>(6, losses("carried", "3")[0]));
+}
+
 TEST_CASE("sampling continues a text with the network of a run") {
   Folder folder;
   Quiet quiet;

@@ -54,7 +54,7 @@ void ReadoutOptions::describe(Schema& s) {
 
 void InitialStateOptions::describe(Schema& s) {
   s.shorthand("kind");
-  s.field("kind", kind, "zero, learned, or carried over from the previous batch (streaming tasks)")
+  s.field("kind", kind, "zero, learned, or carried over from the previous batch of the epoch (streaming tasks)")
       .one_of({"zero", "learned", "carried"});
   init.describe(s);
 }

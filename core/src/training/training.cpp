@@ -216,6 +216,9 @@ template <class S> bool Trainer<S>::step() {
   watchdog_.watch([&] {
     watch_.time(Phase::param_map, [&] { session_.refresh(number); });
     for (Index k = 0; k < experiment_.train.accumulate && (k == 0 || std::isfinite(pass.loss)); ++k) {
+      const bool epoch_begins =
+          (progress_.step * experiment_.train.accumulate + k) % session_.batches(Split::train) == 0;
+      if (epoch_begins) session_.network->take_state();
       batch = watch_.time(Phase::data, [&] { return &batches_.next(); });
       PassRequest request = session_.request(number, k);
       request.gradient_norms = request.hidden_norms = norms_due;
