@@ -6,6 +6,7 @@ PyTorch's eager and hand-written variants, in double precision at small sizes; i
 Variants: scan* is lax.scan with automatic differentiation; hand* has a custom_vjp whose backward scan computes only what the next step
 needs, and which takes the gradient of a map as one product over all time steps. wy, grouped and dense mean the same as in peers.py.
 """
+import functools
 import json
 import math
 import os
@@ -40,7 +41,7 @@ class Batch(NamedTuple):
 
 class Start(NamedTuple):
     """What a model begins with. Parameters are those of peers.py in its order: the map, the bias of the activation or of the gates, V, C,
-    bias of the readout, and then the matrices that are moved along the orthogonal or unitary ones."""
+    bias of the readout, W, bias and V of each further LSTM layer, and then the matrices that are moved along the orthogonal or unitary ones."""
     parameters: list
     moved: int  # how many of the parameters, the last ones
     batch: Batch
@@ -200,12 +201,12 @@ def lstm_states(gates, candidate, c):
     return o * jnp.tanh(c), c
 
 
-@jax.custom_vjp
-def hand_lstm(inputs, W):
-    return hand_lstm_forward(inputs, W)[0]
+@functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
+def hand_lstm(inputs, W, every):
+    return hand_lstm_forward(inputs, W, every)[0]
 
 
-def hand_lstm_forward(inputs, W):
+def hand_lstm_forward(inputs, W, every):
     Wt, start = W.T, zeros(inputs, W.shape[1])
 
     def step(state, x):
@@ -213,38 +214,51 @@ def hand_lstm_forward(inputs, W):
         h, c = lstm_states(gates, candidate, state[1])
         return (h, c), (gates, candidate, h, c)
     (last, _), kept = lax.scan(step, (start, start), inputs)
-    return last, (W, kept)
+    return kept[2] if every else last, (W, kept)
 
 
-def hand_lstm_backward(kept, gradient):
+def hand_lstm_backward(every, kept, gradient):
     W, (gates, candidates, h, c) = kept
     before = jnp.concatenate([jnp.zeros_like(c[:1]), c[:-1]])
 
     def step(state, at):
         g, dc = state
-        gates, candidate, c, before = at
+        gates, candidate, c, before, own = at
         i, f, o = jnp.split(gates, 3, 1)
+        g = g + own if every else g
         squashed = jnp.tanh(c)
         dc = dc + g * o * (1 - squashed * squashed)
         dgates = jnp.concatenate([dc * candidate, dc * before, g * squashed], 1) * gates * (1 - gates)
         delta = jnp.concatenate([dgates, dc * i * (1 - candidate * candidate)], 1)
         return (delta @ W, dc * f), delta
-    deltas = lax.scan(step, (gradient, jnp.zeros_like(gradient)), (gates, candidates, c, before), reverse=True)[1]
+    zero = jnp.zeros_like(h[0])
+    start, own = (zero, gradient) if every else (gradient, None)
+    deltas = lax.scan(step, (start, zero), (gates, candidates, c, before, own), reverse=True)[1]
     return deltas, product_over_time(deltas, h)
 
 
 hand_lstm.defvjp(hand_lstm_forward, hand_lstm_backward)
 
 
+def scanned_lstm(inputs, W, every):
+    Wt, start = W.T, zeros(inputs, W.shape[1])
+
+    def step(state, x):
+        state = lstm_states(*lstm_gates(state[0], x, Wt), state[1])
+        return state, state[0] if every else None
+    (last, _), states = lax.scan(step, (start, start), inputs)
+    return states if every else last
+
+
 def lstm(work, variant, _):
+    layer = hand_lstm if variant == "hand" else scanned_lstm
+
     def loss(parameters, batch):
-        W, bias, V, C, c = parameters
+        W, bias, V, C, c, *upper = parameters
         inputs = projected(work, V, batch, bias)
-        if variant == "hand":
-            return scored(hand_lstm(inputs, W), C, c, batch.y)
-        Wt, start = W.T, zeros(inputs, work.hidden)
-        (last, _), _ = lax.scan(lambda state, x: (lstm_states(*lstm_gates(state[0], x, Wt), state[1]), None), (start, start), inputs)
-        return scored(last, C, c, batch.y)
+        for above, bias, V in zip(*[iter(upper)] * 3):
+            inputs, W = layer(inputs, W, True) @ V + bias, above
+        return scored(layer(inputs, W, False), C, c, batch.y)
     return loss
 
 
@@ -548,7 +562,8 @@ def start_of(work):
     x = numbers.integers(0, inputs, (T, B)) if every else numbers.random((T, B, inputs))
     y = numbers.random((B, 1)) if work.task == "adding" else numbers.integers(0, classes, T * B if every else B)
     bias = draw(rows) if work.cell == "lstm" else draw(n, scale=0.01)
-    parameters = [*own, bias, draw(inputs, rows), draw(classes, outputs), np.zeros(classes), *moved]
+    upper = [p for _ in range(work.layers - 1) for p in (draw(rows, n, scale=1 / math.sqrt(n)), draw(rows), draw(n, rows))]
+    parameters = [*own, bias, draw(inputs, rows), draw(classes, outputs), np.zeros(classes), *upper, *moved]
     return Start(parameters, len(moved), Batch(jnp.asarray(x), jnp.asarray(y)), numbers.permutation(n))
 
 

@@ -227,7 +227,7 @@ def elman(work, variant):
 
 class HandLstm(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, inputs, W):
+    def forward(ctx, inputs, W, every):
         T, B, n = inputs.shape[0], inputs.shape[1], W.shape[1]
         gates = torch.empty_like(inputs)
         h, c = inputs.new_zeros(T + 1, B, n), inputs.new_zeros(T + 1, B, n)
@@ -240,15 +240,16 @@ class HandLstm(torch.autograd.Function):
             i, f, o, candidate = a.chunk(4, 1)
             torch.mul(f, c[t], out=c[t + 1]).addcmul_(i, candidate)
             torch.mul(o, torch.tanh(c[t + 1], out=squashed[t]), out=h[t + 1])
-        ctx.kept = W, gates, h, c, squashed
-        return h[T]
+        ctx.kept, ctx.every = (W, gates, h, c, squashed), every
+        return h[1:] if every else h[T]
 
     @staticmethod
     def backward(ctx, gradient):
         W, gates, h, c, squashed = ctx.kept
         T, B, n = squashed.shape
         deltas = torch.empty_like(gates)
-        g, dc, product = gradient.clone(), gradient.new_zeros(B, n), gradient.new_empty(B, 4 * n)
+        g = (gradient[T - 1] if ctx.every else gradient).clone()
+        dc, product = gradient.new_zeros(B, n), gradient.new_empty(B, 4 * n)
         for t in range(T - 1, -1, -1):
             a, d = gates[t], deltas[t]
             i, f, o, candidate = a.chunk(4, 1)
@@ -260,19 +261,30 @@ class HandLstm(torch.autograd.Function):
             d[:, :3 * n] = aten.sigmoid_backward(product[:, :3 * n], a[:, :3 * n])
             d[:, 3 * n:] = aten.tanh_backward(product[:, 3 * n:], candidate)
             dc *= f
-            if t > 0:
+            if t > 0 and ctx.every:
+                torch.addmm(gradient[t - 1], d, W, out=g)
+            elif t > 0:
                 torch.mm(d, W, out=g)
-        return deltas, deltas.view(T * B, 4 * n).t() @ h[:T].view(T * B, n)
+        return deltas, deltas.view(T * B, 4 * n).t() @ h[:T].view(T * B, n), None
+
+
+def hand_lstm(inputs, W, upper):
+    """The last state of the top layer; `upper` has W, bias and V of each layer above the first."""
+    for above, bias, V in upper:
+        inputs, W = F.linear(HandLstm.apply(inputs, W, True), V.t(), bias), above
+    return HandLstm.apply(inputs, W, False)
 
 
 def lstm(work, variant):
     n = work.hidden
     task = Task(work, 4 * n, n)
     if variant == "nn.LSTM":
-        cell = torch.nn.LSTM(task.x.shape[2], n)
+        cell = torch.nn.LSTM(task.x.shape[2], n, work.layers)
         return Model(lambda: task.loss(cell(task.x)[0][-1]), [*cell.parameters(), task.C, task.bias], task)
-    W, bias = parameter(4 * n, n, scale=1 / math.sqrt(n)), parameter(4 * n)
-    return Model(lambda: task.loss(HandLstm.apply(task.projected(bias), W)), [W, bias, *task.parameters], task)
+    layers = [(parameter(4 * n, n, scale=1 / math.sqrt(n)), parameter(4 * n)) for _ in range(work.layers)]
+    (W, bias), upper = layers[0], [(*layer, parameter(n, 4 * n)) for layer in layers[1:]]
+    return Model(lambda: task.loss(hand_lstm(task.projected(bias), W, upper)),
+                 [W, bias, *task.parameters, *(p for layer in upper for p in layer)], task)
 
 
 # ---- complex Elman cells; a complex number is Re beside Im in the input projection and the readout
@@ -604,12 +616,14 @@ def serve(work, variant, threads):
 def small_works():
     """One of each kind of workload, in double precision from now on."""
     torch.set_default_dtype(torch.float64)
-    common = {"length": 37, "batch": 3, "hidden": 8, "classes": 5, "reflections": 4, "rho": 3, "margin": 0.5, "geodesic": 0.1}
+    common = {"length": 37, "batch": 3, "hidden": 8, "classes": 5, "reflections": 4, "rho": 3, "margin": 0.5, "geodesic": 0.1,
+              "layers": 1}
     cases = [("householder", "leaky_relu", "adding"), ("householder", "leaky_relu", "symbols"), ("scaled_cayley", "modrelu", "pixels"),
              ("dense", "tanh", "pixels"), ("kronecker", "modrelu", "symbols"), ("urnn", "modrelu", "symbols"),
              ("full_unitary", "modrelu", "symbols"), ("svd_margin", "tanh", "symbols"), ("lie_exponential", "modrelu", "pixels")]
     works = [SimpleNamespace(**common, cell="elman", recurrent=r, activation=a, task=t) for r, a, t in cases]
-    return [*works, SimpleNamespace(**common, cell="lstm", recurrent="dense", activation="tanh", task="pixels")]
+    lstm_work = {**common, "cell": "lstm", "recurrent": "dense", "activation": "tanh", "task": "pixels"}
+    return [*works, SimpleNamespace(**lstm_work), SimpleNamespace(**{**lstm_work, "layers": 2})]
 
 
 def difference(found, expected):
@@ -629,20 +643,21 @@ def check():
 
 
 def check_lstm():
-    """Against nn.LSTM's cell with the gates in its order."""
+    """Two layers against nn.LSTM's, with the gates in its order."""
     torch.set_default_dtype(torch.float64)
     T, B, n = 6, 3, 5
-    cell = torch.nn.LSTM(2, n)
+    cell = torch.nn.LSTM(2, n, 2)
     x = torch.randn(T, B, 2)
     order = torch.cat([torch.arange(k * n, (k + 1) * n) for k in (0, 1, 3, 2)])  # nn.LSTM: input, forget, candidate, output
-    W = cell.weight_hh_l0.detach()[order].requires_grad_()
-    inputs = F.linear(x, cell.weight_ih_l0.detach()[order], (cell.bias_ih_l0 + cell.bias_hh_l0).detach()[order])
-    last, expected = HandLstm.apply(inputs, W), cell(x)[0][-1]
+    own = [getattr(cell, f"weight_{which}_l{layer}") for layer in range(2) for which in ("ih", "hh")]
+    V, W, V1, W1 = (weight.detach()[order].requires_grad_() for weight in own)
+    bias, bias1 = ((getattr(cell, f"bias_ih_l{layer}") + getattr(cell, f"bias_hh_l{layer}")).detach()[order] for layer in range(2))
+    last, expected = hand_lstm(F.linear(x, V, bias), W, [(W1, bias1, V1.t())]), cell(x)[0][-1]
     weights = torch.randn(B, n)
     (last * weights).sum().backward()
     (expected * weights).sum().backward()
-    error = difference([last.detach(), W.grad], [expected.detach(), cell.weight_hh_l0.grad[order]])
-    print(f"{'lstm against nn.LSTM':<31}{'hand':<13}{error:.1e}")
+    error = difference([last.detach(), V.grad, W.grad, V1.grad, W1.grad], [expected.detach(), *(weight.grad[order] for weight in own)])
+    print(f"{'two layers against nn.LSTM':<31}{'hand':<13}{error:.1e}")
     return error
 
 
