@@ -7,18 +7,14 @@
 #include <cmath>
 #include <utility>
 
+#include "engine/room.hpp"
+
 namespace stiefel {
 namespace {
 
 template <class S> Index padded(Index rows) {
   constexpr Index line = 64 / Index(sizeof(S));
   return (rows + line - 1) / line * line;
-}
-
-/// At least `size` numbers; new ones are zero, old ones are whatever they were.
-template <class S> S* room(std::vector<S>& memory, Index size) {
-  if (Index(memory.size()) < size) memory.resize(size);
-  return memory.data();
 }
 
 template <class P> double squares(const P& panel) { return panel.template cast<double>().squaredNorm(); }
@@ -100,6 +96,7 @@ template <class S> void SlicePass<S>::run(const Model<S>& model, const Task<S>& 
                                           double last_scale, const Matrix<S>& carried, Matrix<S>* outputs) {
   expect(model, task, slice, request);
   batch_ = &batch, outputs_ = outputs;
+  scoring_.begin(model, task, batch, slice);
   prepare_memory();
   enter(carried);
   const Index chunks = (slice.steps() + chunk_ - 1) / chunk_;
@@ -523,97 +520,20 @@ template <class S> void SlicePass<S>::add_sums(const SlicePass& other) {
 
 // ---- loss
 
-template <class S> void SlicePass<S>::find_places(Index number, Scored scored) {
-  const Index first = first_step(number), steps = steps_of(number), columns = slice_->columns();
-  places_.clear();
-  if (scored == Scored::all && task_->shape().readout == ReadoutKind::every) {
-    for (Index t = 0; t < steps; ++t)
-      for (Index column = 0; column < columns; ++column) places_.emplace_back(t, column);
-    return;
-  }
-  for (Index column = 0; column < columns; ++column) {
-    const Index t = slice_->lengths[column] - 1 - first;
-    if (t >= 0 && t < steps) places_.emplace_back(t, column);
-  }
-}
-
-template <class S> Targets<S> SlicePass<S>::targets(Index number) {
-  const TaskShape& shape = model_->task;
-  const Index count = Index(places_.size());
-  weights_.assign(count, S(0));
-  if (shape.labels) labels_.assign(count, 0);
-  S* values = shape.labels ? nullptr : room(values_, shape.output_size * count);
-  for (Index i = 0; i < count; ++i) {
-    const auto [t, column] = places_[i];
-    const bool alive = slice_->active[first_step(number) + t] > column;
-    const Index source = batch_->scored(first_step(number) + t, slice_->sequences[column]);
-    if (alive) weights_[i] = batch_->weights()[source];
-    if (shape.labels)
-      labels_[i] = alive ? batch_->labels()[source] : 0;
-    else if (alive)
-      std::copy_n(batch_->targets().col(source).data(), shape.output_size, values + i * shape.output_size);
-    else
-      std::fill_n(values + i * shape.output_size, shape.output_size, S(0));
-  }
-  Targets<S> targets;
-  if (shape.labels)
-    targets.labels = std::span<const std::int32_t>(labels_.data(), count);
-  else
-    new (&targets.values) CMat<S>(cmat<S>(values, shape.output_size, count, shape.output_size));
-  targets.weights = std::span<const S>(weights_.data(), count);
-  return targets;
-}
-
-/// What the readout reads at the places.
-template <class S> CMat<S> SlicePass<S>::operand(Index number, bool contiguous) {
-  const CMat<S> top = stream(Index(layers_.size()) - 1, number);
-  if (contiguous) return top;
-  Mat<S> h = mat(room(gathered_, top.rows() * Index(places_.size())), top.rows(), Index(places_.size()), top.rows());
-  for (Index i = 0; i < h.cols(); ++i) h.col(i) = top.col(places_[i].first * slice_->columns() + places_[i].second);
-  return h;
-}
-
 template <class S>
 CMat<S> SlicePass<S>::score(Index number, Scored scored, double scale, bool want_gradient, bool accumulate) {
-  const Model<S>& m = *model_;
-  const Readout<S>& readout = *m.readout;
-  find_places(number, scored);
-  const Index count = Index(places_.size()), rows = m.layers.back().rows, k = readout.size();
+  const Index last = Index(layers_.size()) - 1, rows = model_->layers.back().rows;
   const CMat<S> nothing(nullptr, rows, 0, rows);
-  if (count == 0) return nothing;
-
-  const bool contiguous = count == columns_of(number);
-  const CMat<S> h = operand(number, contiguous);
-  Mat<S> o = mat(room(output_, k * count), k, count, k);
-  Mat<S> d_o = mat(want_gradient ? room(dout_, k * count) : nullptr, k, want_gradient ? count : 0, k);
-  readout.forward(m.part(m.readout_blocks), h, o);
-  const Targets<S> wanted = targets(number);
-  const CMat<S> outputs = o;
-  sums_.loss += scale * task_->loss(outputs, wanted, d_o);
-  if (request_.metrics) task_->measure(outputs, wanted, sums_.metrics);
-  if (outputs_)
-    for (Index i = 0; i < count; ++i)
-      if (const auto [t, column] = places_[i]; slice_->active[first_step(number) + t] > column)
-        outputs_->col(batch_->scored(first_step(number) + t, slice_->sequences[column])) = outputs.col(i);
+  if (scoring_.choose(first_step(number), steps_of(number), scored) == 0) return nothing;
+  const CMat<S> top = stream(last, number);
+  sums_.loss += scale * scoring_.forward(top, want_gradient, request_.metrics ? &sums_.metrics : nullptr, outputs_);
   if (!want_gradient) return nothing;
-
-  d_o *= S(scale);
-  const CMat<S> gradient = d_o;
-  if (accumulate) {
-    const Index first = m.layout.offset(m.readout_blocks.first);
-    readout.accumulate(h, gradient,
-                       std::span<S>(gradient_.data() + first, m.layout.offset(m.readout_blocks.end()) - first));
-  }
-  Mat<S> dh = dstream(Index(layers_.size()) - 1, number);
-  if (contiguous) {
-    readout.backward(gradient, dh);
-    return dh;
-  }
-  Mat<S> dgathered = mat(room(dgathered_, rows * count), rows, count, rows);
-  readout.backward(gradient, dgathered);
-  dh.setZero();
-  for (Index i = 0; i < count; ++i) dh.col(places_[i].first * slice_->columns() + places_[i].second) = dgathered.col(i);
-  return dh;
+  const Layout::Part readout = model_->readout_blocks;
+  const Index first = model_->layout.offset(readout.first), end = model_->layout.offset(readout.end());
+  const std::span<S> dreadout(gradient_.data() + first, std::size_t(end - first));
+  const Mat<S> dtop = dstream(last, number);
+  scoring_.backward(top, scale, accumulate ? dreadout : std::span<S>(), dtop);
+  return dtop;
 }
 
 template class SlicePass<float>;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/model.hpp"
+#include "engine/scoring.hpp"
 #include "engine/slices.hpp"
 
 namespace stiefel {
@@ -83,7 +84,6 @@ template <class S> class SlicePass {
 
  private:
   class Sink;
-  enum class Scored { all, last_steps };
 
   /// What a cell saves and reads, chunk by chunk.
   struct RecurrencePass {
@@ -134,9 +134,6 @@ template <class S> class SlicePass {
 
   /// Outputs, loss and the gradient of the top layer's outputs for a chunk; 0 columns when nothing is scored.
   CMat<S> score(Index number, Scored scored, double scale, bool want_gradient, bool accumulate);
-  Targets<S> targets(Index number);
-  void find_places(Index number, Scored scored);
-  CMat<S> operand(Index number, bool contiguous);
   Blocks<S> gradient_of(Layout::Part part) { return model_->layout.part(gradient_.data(), part); }
 
   const Model<S>* model_ = nullptr;
@@ -146,17 +143,14 @@ template <class S> class SlicePass {
   PassRequest request_;
   Matrix<S>* outputs_ = nullptr;
   Index chunk_ = 0;
-  bool keep_ = false;                            // what every chunk saves
-  Index held_ = -1;                              // the chunk that memory holds otherwise
-  std::vector<std::pair<Index, Index>> places_;  // (step of the chunk, column) of each scored output
+  bool keep_ = false;  // what every chunk saves
+  Index held_ = -1;    // the chunk that memory holds otherwise
 
   PassSums sums_;
   std::vector<LayerPass> layers_;
-  std::vector<S> output_, dout_, gathered_, dgathered_, scratch_;
-  std::vector<S> gradient_;
+  Scoring<S> scoring_;
+  std::vector<S> scratch_, gradient_;
   std::vector<std::vector<S>> input_sums_, map_sums_;
-  std::vector<std::int32_t> labels_;
-  std::vector<S> weights_, values_;
   Matrix<S> leaving_;
 };
 

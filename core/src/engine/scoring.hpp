@@ -1,0 +1,53 @@
+// Readout and loss of one slice, chunk by chunk: the outputs at the steps that are scored, and their gradient.
+#pragma once
+
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "engine/model.hpp"
+#include "engine/slices.hpp"
+
+namespace stiefel {
+
+/// What is scored: all steps that the task scores, or the last one of each sequence alone.
+enum class Scored { all, last_steps };
+
+/// Used for one chunk after the other: choose(), forward(), and backward() where a gradient is wanted. Keeps its memory.
+template <class S> class Scoring {
+ public:
+  void begin(const Model<S>& model, const Task<S>& task, const Batch<S>& batch, const Slice& slice) {
+    model_ = &model, task_ = &task, batch_ = &batch, slice_ = &slice;
+  }
+  /// Steps first … first + steps − 1 of the slice. Returns how many of their outputs are scored.
+  Index choose(Index first, Index steps, Scored scored);
+  /// The loss of a chunk that has scored outputs; `top` has a column for each sequence and step: what the top layer puts
+  /// out. Adds to `metrics` and writes to `outputs` (columns scored(t, b) of the batch) unless they are null.
+  double forward(CMat<S> top, bool gradient, std::vector<Ratio>* metrics, Matrix<S>* outputs);
+  /// After forward() with a gradient, all multiplied by `scale`: adds to that of the readout unless the span is empty,
+  /// and sets dtop.
+  void backward(CMat<S> top, double scale, std::span<S> dreadout, Mat<S> dtop);
+
+ private:
+  Index count() const { return Index(places_.size()); }
+  Index column(Index i) const { return places_[i].first * slice_->columns() + places_[i].second; }
+  bool all_columns() const { return count() == steps_ * slice_->columns(); }
+  bool alive(Index i) const { return slice_->active[first_ + places_[i].first] > places_[i].second; }
+  /// Column of the batch's targets, labels and weights.
+  Index source(Index i) const {
+    return batch_->scored(first_ + places_[i].first, slice_->sequences[places_[i].second]);
+  }
+  CMat<S> read(CMat<S> top);
+  Targets<S> targets();
+
+  const Model<S>* model_ = nullptr;
+  const Task<S>* task_ = nullptr;
+  const Batch<S>* batch_ = nullptr;
+  const Slice* slice_ = nullptr;
+  Index first_ = 0, steps_ = 0;
+  std::vector<std::pair<Index, Index>> places_;  // (step of the chunk, column of the slice) of each scored output
+  std::vector<S> output_, dout_, gathered_, dgathered_, weights_, values_;
+  std::vector<std::int32_t> labels_;
+};
+
+}  // namespace stiefel
