@@ -101,8 +101,10 @@ def published_state(folder):
             return file.attrs["state"]
 
 
-def last_line_of_log(folder):
-    return next(folder.rglob("log.txt")).read_text(encoding="utf-8").splitlines()[-1]
+def log_tells(folder):
+    """Of the failure, and of no end. Another thread may have written a line at the same moment."""
+    lines = next(folder.rglob("log.txt")).read_text(encoding="utf-8").splitlines()
+    return any(line.startswith("failed: out of memory; ") for line in lines) and not any(line.startswith("finished: ") for line in lines)
 
 
 def memory(disturbed, settings):
@@ -113,7 +115,7 @@ def memory(disturbed, settings):
         process, folder = disturbed.run(("memory", number), "memory", at=number)
         said = process.communicate(timeout=300)[0]
         wrong = process.returncode != 8 or not said.startswith("stiefel: out of memory; ") or said.count("\n") != 1
-        wrong = wrong or published_state(folder) == "running" and not last_line_of_log(folder).startswith("failed: out of memory; ")
+        wrong = wrong or published_state(folder) == "running" and not log_tells(folder)
         disturbed.check_and_remove(folder, ("memory", number))
         return (number, process.returncode, said[-300:]) if wrong and process.returncode != 0 else process.returncode
     numbers = sorted(places(parts, total, settings))

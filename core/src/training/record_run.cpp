@@ -192,9 +192,9 @@ void RunRecord::save(const Layout& layout, Checkpoint<S> checkpoint, const Check
 }
 
 void RunRecord::finish(Index step, const Status& status) {
-  log(status.state + ": " + status.message);
   call({});
   recorder_->finish(step, with_time(status));
+  log(status.state + ": " + status.message);
 }
 
 Status RunRecord::with_time(Status status) const {
