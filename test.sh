@@ -7,7 +7,8 @@ source "$root/scripts/setup.sh"
 install_packages build test
 configure_and_build release -DBUILD_TESTING=ON
 say "testing"
-if ! ctest --test-dir "$root/build/release" --output-on-failure -j "$(nproc)" "$@"; then
+# One more than there are cores: many tests wait for processes most of the time.
+if ! ctest --test-dir "$root/build/release" --output-on-failure -j "$(($(nproc) + 1))" "$@"; then
   fail "tests failed (above); rerun only these with ./test.sh --rerun-failed"
 fi
 say "all tests passed"

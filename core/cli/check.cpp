@@ -85,9 +85,13 @@ std::vector<std::filesystem::path> files_of(const std::filesystem::path& place) 
   if (!std::filesystem::is_directory(place, failure)) return {place};
   const std::vector<std::filesystem::path> files = plugin_files_in(place, failure);
   if (failure) throw file_error("listing", place, failure.value());
-  if (files.empty())
-    throw Error(fmt::format("there are no plugins in {}; name a folder with files that end in .so", place.string()),
-                Exit::plugin);
+  if (files.empty()) {
+    const bool built = !plugin_files_in(place / "build", failure).empty();
+    throw Error(
+        built ? fmt::format("there are no plugins in {}; check those in {}", place.string(), (place / "build").string())
+              : fmt::format("there are no plugins in {}; name a folder with files that end in .so", place.string()),
+        Exit::plugin);
+  }
   return files;
 }
 

@@ -25,9 +25,10 @@ int terminal_width() {
 
 Verbosity choose_verbosity(bool quiet, bool progress) {
   if (quiet) return Verbosity::quiet;
+  if (!progress) return Verbosity::notes;
   const char* term = std::getenv("TERM");
   const bool dumb = !term || std::strcmp(term, "dumb") == 0;
-  return progress && !dumb && isatty(STDERR_FILENO) ? Verbosity::live : Verbosity::plain;
+  return !dumb && isatty(STDERR_FILENO) ? Verbosity::live : Verbosity::plain;
 }
 
 std::string duration_text(double seconds) {
@@ -68,7 +69,7 @@ void TerminalObserver::note(const std::string& line) {
 }
 
 void TerminalObserver::progress(const Progress& progress) {
-  if (verbosity_ == Verbosity::quiet) return;
+  if (verbosity_ <= Verbosity::notes) return;
   const auto now = Clock::now();
   if (verbosity_ == Verbosity::live) {
     if (now - last_ < std::chrono::milliseconds(100)) return;

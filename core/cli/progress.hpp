@@ -8,9 +8,10 @@
 
 namespace stiefel::cli {
 
-enum class Verbosity { quiet, plain, live };
+/// quiet: nothing; notes: no progress; plain: a line of progress every 30 s; live: one that is rewritten.
+enum class Verbosity { quiet, notes, plain, live };
 
-/// live when stderr is a terminal that can rewrite a line and progress is wanted.
+/// live when stderr is a terminal that can rewrite a line.
 Verbosity choose_verbosity(bool quiet, bool progress);
 
 class TerminalObserver final : public RunObserver {
