@@ -30,6 +30,7 @@ const std::vector<Command>& commands() {
                               "use the network of the checkpoint of this step instead of the best one"};
   static const Option json = {"--json", Word::none, "machine-readable output"};
   static const Option quiet = {"--quiet", Word::none, "print only the result and errors"};
+  static const Option no_progress = {"--no-progress", Word::none, "print no progress"};
   static const Option until = {"--until", Word::text, "save a checkpoint after this step and stop (exit code 75)"};
   static const Option patience = {"--patience", Word::text,
                                   "seconds of silence after which a run of another host is taken over (default 60)"};
@@ -46,7 +47,7 @@ const std::vector<Command>& commands() {
         mpi,
         {"--output", Word::folder, "folder for all runs (default runs)", 'o'},
         until,
-        {"--no-progress", Word::none, "print no progress"},
+        no_progress,
         quiet}},
       {"resume",
        "RUN [key.path=value...]",
@@ -59,7 +60,7 @@ const std::vector<Command>& commands() {
         data,
         threads,
         mpi,
-        {"--no-progress", Word::none, "print no progress"},
+        no_progress,
         quiet}},
       {"repeat",
        "RUN",
@@ -70,7 +71,7 @@ const std::vector<Command>& commands() {
         {"--check", Word::none, "compare results.h5 and networks of the two bit by bit; exit code 6 if they differ"},
         data,
         threads,
-        {"--no-progress", Word::none, "print no progress"},
+        no_progress,
         quiet}},
       {"sweep",
        "run FILE [key.path=value...] | status|resume|retry|cancel DIR | ask FILE key.path=value... | tell DIR RUN",

@@ -99,6 +99,11 @@ for plugin in "hostile_map", "hostile_cell":
 with tempfile.TemporaryDirectory() as folder:
     done = check(folder)
     require(done.returncode == 3 and "there are no plugins in" in done.stdout, done.stdout)
+    built = os.path.join(folder, "build")
+    os.mkdir(built)
+    shutil.copy(file_of("dense"), built)
+    done = check(folder)
+    require(done.returncode == 3 and f"check those in {built}" in done.stdout, done.stdout)
     shutil.copy(file_of("dense"), folder)
     shutil.copy(file_of("hostile_nan"), folder)
     done = check(folder)

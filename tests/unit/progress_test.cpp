@@ -19,6 +19,12 @@ void append(const std::filesystem::path& path, const std::string& text) { std::o
 
 }  // namespace
 
+TEST_CASE("--quiet prints nothing and --no-progress no progress") {
+  CHECK(cli::choose_verbosity(true, true) == cli::Verbosity::quiet);
+  CHECK(cli::choose_verbosity(false, false) == cli::Verbosity::notes);
+  CHECK(cli::choose_verbosity(false, true) > cli::Verbosity::notes);
+}
+
 TEST_CASE("a line of progress.jsonl: its content, and invalid lines") {
   const auto line =
       parse_progress(R"({"step":5,"wall_time":1.5e9,"step_seconds":0.25,"steps":20.0,"loss":null,"best":-1})");
