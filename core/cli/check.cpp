@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <thread>
@@ -107,7 +108,12 @@ Request read_request(std::span<const std::string> words) {
   if (scalar != "" && scalar != "float32" && scalar != "float64")
     throw Error(fmt::format("--scalar must be float32 or float64, got '{}'", scalar));
   if (scalar != "") request.settings.scalars = {scalar};
-  if (arguments.has("--seed")) request.settings.seed = count_of<std::uint64_t>(arguments.value("--seed"), "--seed");
+  if (arguments.has("--seed") && arguments.has("--seeds")) throw Error("choose one of --seed and --seeds");
+  if (arguments.has("--seed")) request.settings.seeds = {count_of<std::uint64_t>(arguments.value("--seed"), "--seed")};
+  if (arguments.has("--seeds")) {
+    request.settings.seeds.resize(count_of<std::uint32_t>(arguments.value("--seeds"), "--seeds"));
+    std::iota(request.settings.seeds.begin(), request.settings.seeds.end(), 1);
+  }
   if (arguments.has("--limit")) request.limit = count_of<int>(arguments.value("--limit"), "--limit");
   if (arguments.has("--shape")) {
     const std::string shape = arguments.value("--shape");
@@ -276,7 +282,10 @@ int check_command(std::span<const std::string> words) {
   std::vector<std::string> rest;
   for (const std::string& option : request.settings.options) rest.push_back(option);
   if (request.settings.scalars.size() == 1) rest.push_back("--scalar=" + request.settings.scalars[0]);
-  if (request.settings.seed) rest.push_back("--seed=" + std::to_string(request.settings.seed));
+  if (const auto& seeds = request.settings.seeds; seeds.size() == 1)
+    rest.push_back(fmt::format("--seed={}", seeds[0]));
+  else if (!seeds.empty())
+    rest.push_back(fmt::format("--seeds={}", seeds.size()));
   if (request.settings.rows) rest.push_back(fmt::format("--shape={}x{}", request.settings.rows, request.settings.cols));
   if (!request.method.empty()) rest.push_back("--method=" + request.method);
   if (!request.settings.data_directory.empty()) rest.push_back("--data=" + request.settings.data_directory);

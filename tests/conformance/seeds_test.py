@@ -1,18 +1,15 @@
 #!/usr/bin/env python3
-"""The verdict of `stiefel check` does not depend on the seed: seeds_test.py PROGRAM SEEDS passes|fails PLUGIN OPTION...
-
-A plugin that passes must pass at all seeds; a wrong gradient must be found at all of them.
-"""
+"""A wrong gradient is found at every seed: seeds_test.py PROGRAM SEEDS PLUGIN OPTION..."""
 import subprocess
 import sys
 
-program, seeds, verdict, *words = sys.argv[1:]
+program, seeds, *words = sys.argv[1:]
 wrong = []
 for seed in range(1, int(seeds) + 1):
     done = subprocess.run([program, "check", *words, f"--seed={seed}"], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     found = any(line.startswith(("  FAIL gradient ", "  FAIL loss gradient ")) for line in done.stdout.splitlines())
-    if (done.returncode == 0) != (verdict == "passes") or found != (verdict == "fails"):
+    if done.returncode == 0 or not found:
         wrong.append(seed)
         print(f"seed {seed}:\n{done.stdout}")
-print(f"{words}: {int(seeds) - len(wrong)} of {seeds} seeds {'pass' if verdict == 'passes' else 'fail'}; not {wrong}")
+print(f"{words}: found at {int(seeds) - len(wrong)} of {seeds} seeds; not at {wrong}")
 sys.exit(bool(wrong))

@@ -12,9 +12,10 @@ using namespace stiefel::conformance;
 
 namespace {
 
-CheckReport check(const std::string& name, CheckSettings settings = {}) {
+CheckReport check(const std::string& name, std::vector<std::uint64_t> seeds = {1}) {
   static const Registry registry({STIEFEL_FIXTURES});
-  settings.seed = 1;
+  CheckSettings settings;
+  settings.seeds = std::move(seeds);
   Progress progress;
   return check_method(registry, registry.find(Role::parametrisation, name), settings, progress);
 }
@@ -38,6 +39,19 @@ TEST_CASE("a wrong gradient is named with its worst entries") {
   CHECK(report.text("stiefel check x.so").find("again: stiefel check x.so --shape 1x1 --scalar float64 --seed 1") !=
         std::string::npos);
   CHECK_FALSE(failed(report, "adjoint"));
+}
+
+TEST_CASE("the worst of several seeds is reported") {
+  const Line* alone[] = {nullptr, nullptr};
+  const CheckReport three = check("hostile_gradient", {3}), seven = check("hostile_gradient", {7}),
+                    both = check("hostile_gradient", {3, 7});
+  alone[0] = failed(three, "gradient");
+  alone[1] = failed(seven, "gradient");
+  const Line* line = failed(both, "gradient");
+  REQUIRE((line && alone[0] && alone[1]));
+  const Line* worse = alone[0]->figure / alone[0]->bound > alone[1]->figure / alone[1]->bound ? alone[0] : alone[1];
+  CHECK(line->at.seed == worse->at.seed);
+  CHECK(line->figure == worse->figure);
 }
 
 TEST_CASE("NaN, a false claim and exceptions are named") {

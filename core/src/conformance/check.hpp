@@ -15,7 +15,7 @@ namespace stiefel::conformance {
 struct CheckSettings {
   std::vector<std::string> options;  // key=value, the method's own
   std::vector<std::string> scalars = {"float32", "float64"};
-  std::uint64_t seed = 0;  // only this one; 0: several
+  std::vector<std::uint64_t> seeds;  // only these; empty: one or two
   std::string data_directory;
   Index rows = 0, cols = 0;         // of a parametrisation, complex ones counted once; 0: several
   long (*allocations)() = nullptr;  // of the calling thread so far; null: they are not counted

@@ -71,10 +71,15 @@ class Subject {
     return std::find(s.begin(), s.end(), scalar_name<S>) != s.end();
   }
   std::vector<std::uint64_t> seeds(std::uint64_t count) const {
-    if (settings.seed) return {settings.seed};
+    if (!settings.seeds.empty()) return settings.seeds;
     std::vector<std::uint64_t> all;
     for (std::uint64_t s = 1; s <= count; ++s) all.push_back(s);
     return all;
+  }
+  /// Races do not depend on the seed, so they are looked for at two seeds, however many there are.
+  bool among_first(std::uint64_t seed) const {
+    const auto& s = settings.seeds;
+    return s.empty() || seed == s.front() || seed == s[std::min<std::size_t>(1, s.size() - 1)];
   }
   bool complex() const {
     return call("complex_pairs", [&] { return entry.complex_pairs(options.get()); });
