@@ -73,7 +73,7 @@ template <class S> class Cornn final : public Cell<S> {
  private:
   template <class P> P part(const P& panel, Index number) const { return rows_of(panel, number * n_, n_); }
 
-  void move(S* column, const S* last) const {
+  STIEFEL_SIMD_CLONES void move(S* column, const S* last) const {
     S *u = column, *y = u + n_, *z = u + 2 * n_;
     const S *last_y = last + n_, *last_z = last + 2 * n_;
     vector_tanh<S>(std::span<S>(u, n_), std::span<S>(u, n_));
@@ -84,7 +84,7 @@ template <class S> class Cornn final : public Cell<S> {
     }
   }
 
-  void move_back(const S* u, S* dstate, S* delta, S bound) const {
+  STIEFEL_SIMD_CLONES void move_back(const S* u, S* dstate, S* delta, S bound) const {
     S *g_y = dstate, *g_z = dstate + n_;
 #pragma GCC ivdep
     for (Index k = 0; k < n_; ++k) {

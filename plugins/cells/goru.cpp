@@ -92,21 +92,21 @@ template <class S> class Goru final : public Cell<S> {
 
   // One column each: its saved rows, h of the step before.
 
-  void open(S* column) const {
+  STIEFEL_SIMD_CLONES void open(S* column) const {
     S *a = column, *z = column + n_, *r = column + 2 * n_, *s = column + 3 * n_;
     vector_sigmoid<S>(std::span<S>(z, 2 * n_), std::span<S>(z, 2 * n_));
 #pragma GCC ivdep
     for (Index k = 0; k < n_; ++k) a[k] += r[k] * s[k];
   }
 
-  void update(S* column, const S* last) const {
+  STIEFEL_SIMD_CLONES void update(S* column, const S* last) const {
     const S *z = column + n_, *q = column + 4 * n_;
     S* h = column + 5 * n_;
 #pragma GCC ivdep
     for (Index k = 0; k < n_; ++k) h[k] = z[k] * last[k] + (1 - z[k]) * q[k];
   }
 
-  void update_back(const S* column, const S* last, S* g, S* delta, S bound) const {
+  STIEFEL_SIMD_CLONES void update_back(const S* column, const S* last, S* g, S* delta, S bound) const {
     const S *z = column + n_, *q = column + 4 * n_;
     S *dq = delta, *delta_z = delta + n_;
 #pragma GCC ivdep
@@ -117,7 +117,7 @@ template <class S> class Goru final : public Cell<S> {
     }
   }
 
-  void open_back(const S* column, S* delta, S bound) const {
+  STIEFEL_SIMD_CLONES void open_back(const S* column, S* delta, S bound) const {
     const S *r = column + 2 * n_, *s = column + 3 * n_;
     S *delta_q = delta, *delta_r = delta + 2 * n_, *delta_s = delta + 3 * n_;
 #pragma GCC ivdep

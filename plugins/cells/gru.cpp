@@ -108,7 +108,7 @@ template <class S> class Gru final : public Cell<S> {
 
   // One column each: its saved rows, h of the step before.
 
-  void reset(S* column, const S* last) const {
+  STIEFEL_SIMD_CLONES void reset(S* column, const S* last) const {
     S *q = column, *z = q + n_, *r = q + 2 * n_, *operand = q + 3 * n_;
     vector_sigmoid<S>(std::span<S>(z, 2 * n_), std::span<S>(z, 2 * n_));
     if (after_) {
@@ -120,7 +120,7 @@ template <class S> class Gru final : public Cell<S> {
     }
   }
 
-  void update(S* column, const S* last) const {
+  STIEFEL_SIMD_CLONES void update(S* column, const S* last) const {
     S *q = column, *z = q + n_, *h = q + 4 * n_;
     const S first = keep_ ? 0 : 1, sign = keep_ ? 1 : -1;
     vector_tanh<S>(std::span<S>(q, n_), std::span<S>(q, n_));
@@ -131,7 +131,7 @@ template <class S> class Gru final : public Cell<S> {
     }
   }
 
-  void update_back(const S* column, const S* last, S* g, S* delta, S bound) const {
+  STIEFEL_SIMD_CLONES void update_back(const S* column, const S* last, S* g, S* delta, S bound) const {
     const S *q = column, *z = q + n_;
     S *delta_q = delta, *delta_z = delta + n_;
     const S first = keep_ ? 0 : 1, sign = keep_ ? 1 : -1;
@@ -144,7 +144,7 @@ template <class S> class Gru final : public Cell<S> {
     }
   }
 
-  void reset_after_back(const S* column, S* delta, S bound) const {
+  STIEFEL_SIMD_CLONES void reset_after_back(const S* column, S* delta, S bound) const {
     const S *r = column + 2 * n_, *s = column + 3 * n_, *delta_q = delta;
     S *delta_r = delta + 2 * n_, *delta_s = delta + 3 * n_;
 #pragma GCC ivdep
@@ -154,7 +154,8 @@ template <class S> class Gru final : public Cell<S> {
     }
   }
 
-  void reset_before_back(const S* column, const S* last, const S* d, S* g, S* delta, S bound) const {
+  STIEFEL_SIMD_CLONES void reset_before_back(const S* column, const S* last, const S* d, S* g, S* delta,
+                                             S bound) const {
     const S* r = column + 2 * n_;
     S* delta_r = delta + 2 * n_;
 #pragma GCC ivdep

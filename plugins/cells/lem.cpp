@@ -73,7 +73,7 @@ template <class S> class Lem final : public Cell<S> {
 
   // One column each: its saved rows, those of the step before.
 
-  void move_z(S* column, const S* last) const {
+  STIEFEL_SIMD_CLONES void move_z(S* column, const S* last) const {
     S *d = column, *e = d + n_, *q = d + 2 * n_, *z = d + 5 * n_;
     const S* last_z = last + 5 * n_;
     vector_sigmoid<S>(std::span<S>(d, 2 * n_), std::span<S>(d, 2 * n_));
@@ -86,7 +86,7 @@ template <class S> class Lem final : public Cell<S> {
     }
   }
 
-  void move_y(S* column, const S* last) const {
+  STIEFEL_SIMD_CLONES void move_y(S* column, const S* last) const {
     S *e = column + n_, *p = column + 3 * n_, *y = column + 4 * n_;
     const S* last_y = last + 4 * n_;
     vector_tanh<S>(std::span<S>(p, n_), std::span<S>(p, n_));
@@ -94,7 +94,7 @@ template <class S> class Lem final : public Cell<S> {
     for (Index k = 0; k < n_; ++k) y[k] = (1 - e[k]) * last_y[k] + e[k] * p[k];
   }
 
-  void move_y_back(const S* column, const S* last, S* g, S* delta, S bound) const {
+  STIEFEL_SIMD_CLONES void move_y_back(const S* column, const S* last, S* g, S* delta, S bound) const {
     const S *e = column + n_, *p = column + 3 * n_, *last_y = last + 4 * n_;
     S *delta_e = delta + n_, *delta_p = delta + 3 * n_;
 #pragma GCC ivdep
@@ -105,7 +105,7 @@ template <class S> class Lem final : public Cell<S> {
     }
   }
 
-  void move_z_back(const S* column, const S* last, S* g, S* delta, S bound) const {
+  STIEFEL_SIMD_CLONES void move_z_back(const S* column, const S* last, S* g, S* delta, S bound) const {
     const S *d = column, *q = column + 2 * n_, *last_z = last + 5 * n_;
     S *delta_d = delta, *delta_q = delta + 2 * n_;
 #pragma GCC ivdep

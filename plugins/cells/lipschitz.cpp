@@ -97,14 +97,14 @@ template <class S> class Lipschitz final : public Cell<S> {
 
   // One column each.
 
-  void move(S* column, const S* last, S length) const {
+  STIEFEL_SIMD_CLONES void move(S* column, const S* last, S length) const {
     S *u = column, *h = u + n_;
     vector_tanh<S>(std::span<S>(u, n_), std::span<S>(u, n_));
 #pragma GCC ivdep
     for (Index k = 0; k < n_; ++k) h[k] = last[k] + length * (h[k] + u[k]);
   }
 
-  void move_back(const S* u, const S* g, S* delta, S length, S bound) const {
+  STIEFEL_SIMD_CLONES void move_back(const S* u, const S* g, S* delta, S length, S bound) const {
     S* message = delta + n_;
 #pragma GCC ivdep
     for (Index k = 0; k < n_; ++k) {
@@ -113,7 +113,7 @@ template <class S> class Lipschitz final : public Cell<S> {
     }
   }
 
-  void sum(S* delta, S bound) const {
+  STIEFEL_SIMD_CLONES void sum(S* delta, S bound) const {
     const S *first = delta + delta_row(0), *second = delta + delta_row(1);
 #pragma GCC ivdep
     for (Index k = 0; k < n_; ++k) delta[k] = clipped(first[k] + second[k], bound);

@@ -35,7 +35,7 @@ template <class S> class Lru final : public Cell<S> {
   Index saved_rows() const override { return 4 * n_; }
   Index output_row() const override { return 2 * n_; }
   Index output_rows() const override { return 2 * n_; }
-  Index scratch(Index) const override { return 3 * n_; }
+  Index scratch(Index) const override { return 5 * n_; }
 
   std::vector<BlockSpec> blocks() const override { return {{"nu", n_}, {"phi", n_}, {"log_gamma", n_}}; }
   void initialise(Blocks<S> theta, Rng& rng) const override {
@@ -50,19 +50,11 @@ template <class S> class Lru final : public Cell<S> {
 
   void forward(Chunk<S>& chunk, const Maps<S>&, CBlocks<S> theta, Scratch<S>& scratch) const override {
     const Mat<S> constants = constants_of(theta, scratch);
-    const S *re = constants.data(), *im = re + n_, *gamma = re + 2 * n_;
     for (Index t = 0; t < chunk.steps; ++t) {
       Mat<S> saved = chunk.at(t);
       const CMat<S> last = chunk.before(t);
-      for (Index j = 0; j < saved.cols(); ++j) {
-        const S *u = saved.col(j).data(), *before = last.col(j).data() + 2 * n_;
-        S* x = saved.col(j).data() + 2 * n_;
-#pragma GCC ivdep
-        for (Index k = 0; k < n_; ++k) {
-          x[k] = re[k] * before[k] - im[k] * before[n_ + k] + gamma[k] * u[k];
-          x[n_ + k] = re[k] * before[n_ + k] + im[k] * before[k] + gamma[k] * u[n_ + k];
-        }
-      }
+      for (Index j = 0; j < saved.cols(); ++j)
+        step(constants, saved.col(j).data(), last.col(j).data() + 2 * n_);
     }
   }
 
@@ -76,39 +68,52 @@ template <class S> class Lru final : public Cell<S> {
       const CMat<S> last = chunk.before(t);
       if (dtheta.count() > 0)
         for (Index j = 0; j < saved.cols(); ++j)
-          add_gradient(constants, theta, saved.col(j).data(), last.col(j).data() + 2 * n_, g.col(j).data(), dtheta);
+          add_gradient(constants, saved.col(j).data(), last.col(j).data() + 2 * n_, g.col(j).data(), dtheta);
       for (Index j = 0; j < saved.cols(); ++j)
         step_back(constants, g.col(j).data(), delta.col(j).data(), chunk.bound());
     }
   }
 
  private:
-  /// Re λ, Im λ, γ.
+  /// Re λ, Im λ, γ, |log |λ||, arg λ.
   Mat<S> constants_of(CBlocks<S> theta, Scratch<S>& scratch) const {
-    Mat<S> constants = scratch.take(n_, 3);
+    Mat<S> constants = scratch.take(n_, 5);
     for (Index k = 0; k < n_; ++k) {
       const auto j = std::size_t(k);
-      const S modulus = std::exp(-std::exp(theta[0][j])), phase = std::exp(theta[1][j]);
+      const S rate = std::exp(theta[0][j]), phase = std::exp(theta[1][j]), modulus = std::exp(-rate);
       constants(k, 0) = modulus * std::cos(phase);
       constants(k, 1) = modulus * std::sin(phase);
       constants(k, 2) = std::exp(theta[2][j]);
+      constants(k, 3) = rate;
+      constants(k, 4) = phase;
     }
     return constants;
   }
 
-  void add_gradient(const Mat<S>& constants, CBlocks<S> theta, const S* u, const S* last, const S* g,
-                    Blocks<S> dtheta) const {
+  STIEFEL_SIMD_CLONES void step(const Mat<S>& constants, S* column, const S* last) const {
+    const S *re = constants.data(), *im = re + n_, *gamma = re + 2 * n_, *u = column;
+    S* x = column + 2 * n_;
+#pragma GCC ivdep
     for (Index k = 0; k < n_; ++k) {
-      const auto j = std::size_t(k);
-      const S re = constants(k, 0), im = constants(k, 1);
-      const S dre = g[k] * last[k] + g[n_ + k] * last[n_ + k], dim = g[n_ + k] * last[k] - g[k] * last[n_ + k];
-      dtheta[0][j] -= std::exp(theta[0][j]) * (dre * re + dim * im);
-      dtheta[1][j] += std::exp(theta[1][j]) * (dim * re - dre * im);
-      dtheta[2][j] += constants(k, 2) * (g[k] * u[k] + g[n_ + k] * u[n_ + k]);
+      x[k] = re[k] * last[k] - im[k] * last[n_ + k] + gamma[k] * u[k];
+      x[n_ + k] = re[k] * last[n_ + k] + im[k] * last[k] + gamma[k] * u[n_ + k];
     }
   }
 
-  void step_back(const Mat<S>& constants, S* g, S* delta, S bound) const {
+  STIEFEL_SIMD_CLONES void add_gradient(const Mat<S>& constants, const S* u, const S* last, const S* g,
+                                        Blocks<S> dtheta) const {
+    const S *re = constants.data(), *im = re + n_, *gamma = re + 2 * n_, *rate = re + 3 * n_, *phase = re + 4 * n_;
+    S *drate = dtheta[0].data(), *dphase = dtheta[1].data(), *dgamma = dtheta[2].data();
+#pragma GCC ivdep
+    for (Index k = 0; k < n_; ++k) {
+      const S dre = g[k] * last[k] + g[n_ + k] * last[n_ + k], dim = g[n_ + k] * last[k] - g[k] * last[n_ + k];
+      drate[k] -= rate[k] * (dre * re[k] + dim * im[k]);
+      dphase[k] += phase[k] * (dim * re[k] - dre * im[k]);
+      dgamma[k] += gamma[k] * (g[k] * u[k] + g[n_ + k] * u[n_ + k]);
+    }
+  }
+
+  STIEFEL_SIMD_CLONES void step_back(const Mat<S>& constants, S* g, S* delta, S bound) const {
     const S *re = constants.data(), *im = re + n_, *gamma = re + 2 * n_;
 #pragma GCC ivdep
     for (Index k = 0; k < n_; ++k) {

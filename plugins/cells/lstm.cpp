@@ -16,8 +16,6 @@
 // Saved rows: i, f, o, q over h over c over tanh c. The state is h over c.
 #include <stiefel/plugin.hpp>
 
-#include "lstm_loops.hpp"
-
 namespace {
 
 using namespace stiefel;
@@ -67,8 +65,8 @@ template <class S> class Lstm final : public Cell<S> {
     return maps;
   }
   Index input_rows() const override { return 4 * n_; }
-  Index saved_rows() const override { return Part::parts * n_; }
-  Index output_row() const override { return Part::hidden * n_; }
+  Index saved_rows() const override { return rows * n_; }
+  Index output_row() const override { return hidden * n_; }
   Index state_rows() const override { return 2 * n_; }
 
   std::vector<BlockSpec> blocks() const override {
@@ -92,9 +90,9 @@ template <class S> class Lstm final : public Cell<S> {
     for (Index t = 0; t < chunk.steps; ++t) {
       Mat<S> saved = chunk.at(t);
       const CMat<S> before = chunk.before(t);
-      maps.add(0, 4, part(before, Part::hidden), rows_of(saved, 0, 4 * n_), scratch);
+      maps.add(0, 4, part(before, hidden), rows_of(saved, 0, 4 * n_), scratch);
       for (Index j = 0; j < saved.cols(); ++j) update_cell(saved.col(j).data(), before.col(j).data(), theta);
-      if (full_) maps.add(4, 1, part(saved, Part::state), part(saved, Part::output), scratch);
+      if (full_) maps.add(4, 1, part(saved, state), part(saved, output), scratch);
       for (Index j = 0; j < saved.cols(); ++j) emit(saved.col(j).data(), theta);
     }
   }
@@ -110,74 +108,93 @@ template <class S> class Lstm final : public Cell<S> {
       Mat<S> g = rows_of(dstate, 0, n_), e = rows_of(dstate, n_, n_);
       for (Index j = 0; j < saved.cols(); ++j)
         emit_back(saved.col(j).data(), g.col(j).data(), e.col(j).data(), delta.col(j).data(), bound, theta, dtheta);
-      if (full_) maps.add_adjoint(4, 1, part(delta, Part::output), e, scratch);
+      if (full_) maps.add_adjoint(4, 1, part(delta, output), e, scratch);
       for (Index j = 0; j < saved.cols(); ++j)
         update_cell_back(saved.col(j).data(), before.col(j).data(), e.col(j).data(), delta.col(j).data(), bound, theta,
                          dtheta);
       g.setZero();
       maps.add_adjoint(0, 4, delta, g, scratch);
     }
-    sink.map(0, 4, part(chunk.all_before(), Part::hidden), chunk.delta);
-    if (full_) sink.map(4, 1, part(chunk.all(), Part::state), part(chunk.delta, Part::output));
+    sink.map(0, 4, part(chunk.all_before(), hidden), chunk.delta);
+    if (full_) sink.map(4, 1, part(chunk.all(), state), part(chunk.delta, output));
   }
 
  private:
-  using Part = LstmColumn;
+  /// Saved rows, n of each; the deltas are in the order of the first four, peepholes in that of the first three.
+  enum Row : Index { input, forget, output, candidate, hidden, state, tanh_state, rows };
 
-  template <class P> P part(const P& panel, Part::Part which) const { return rows_of(panel, which * n_, n_); }
-  S* part(S* column, Part::Part which) const { return column + which * n_; }
-  const S* part(const S* column, Part::Part which) const { return column + which * n_; }
+  template <class P> P part(const P& panel, Row row) const { return rows_of(panel, row * n_, n_); }
+  S* part(S* column, Row row) const { return column + row * n_; }
+  const S* part(const S* column, Row row) const { return column + row * n_; }
 
   // One column each; `column` and `before` are saved rows of a step and of the step before it.
 
-  void update_cell(S* column, const S* before, CBlocks<S> theta) const {
-    S *i = part(column, Part::input), *f = part(column, Part::forget), *q = part(column, Part::candidate);
-    const S* last = part(before, Part::state);
-    if (diagonal_) {
-      loops_.add_product(theta[Part::input].data(), last, i, n_);
-      loops_.add_product(theta[Part::forget].data(), last, f, n_);
-    }
+  STIEFEL_SIMD_CLONES void update_cell(S* column, const S* before, CBlocks<S> theta) const {
+    S *i = part(column, input), *f = part(column, forget), *q = part(column, candidate), *c = part(column, state),
+      *tanh_c = part(column, tanh_state);
+    const S* last = part(before, state);
+    if (diagonal_) add_product(theta[input].data(), last, i), add_product(theta[forget].data(), last, f);
     if (forget_bias_fixed_)
       for (Index k = 0; k < n_; ++k) f[k] += forget_bias_;
     vector_sigmoid<S>(std::span<S>(i, 2 * n_), std::span<S>(i, 2 * n_));
     vector_tanh<S>(std::span<S>(q, n_), std::span<S>(q, n_));
-    loops_.state(column, last, n_);
-    vector_tanh<S>(std::span<S>(part(column, Part::state), n_), std::span<S>(part(column, Part::tanh_state), n_));
+#pragma GCC ivdep
+    for (Index k = 0; k < n_; ++k) c[k] = f[k] * last[k] + i[k] * q[k];
+    vector_tanh<S>(std::span<S>(c, n_), std::span<S>(tanh_c, n_));
   }
 
-  void emit(S* column, CBlocks<S> theta) const {
-    S* o = part(column, Part::output);
-    if (diagonal_) loops_.add_product(theta[Part::output].data(), part(column, Part::state), o, n_);
+  STIEFEL_SIMD_CLONES void emit(S* column, CBlocks<S> theta) const {
+    S *o = part(column, output), *h = part(column, hidden);
+    const S *c = part(column, state), *tanh_c = part(column, tanh_state);
+    if (diagonal_) add_product(theta[output].data(), c, o);
     vector_sigmoid<S>(std::span<S>(o, n_), std::span<S>(o, n_));
-    loops_.output(column, n_);
+#pragma GCC ivdep
+    for (Index k = 0; k < n_; ++k) h[k] = o[k] * tanh_c[k];
   }
 
-  void emit_back(const S* column, const S* g, S* e, S* delta, S bound, CBlocks<S> theta, Blocks<S> dtheta) const {
-    loops_.output_pullback(column, g, e, delta, bound, n_);
+  STIEFEL_SIMD_CLONES void emit_back(const S* column, const S* g, S* e, S* delta, S bound, CBlocks<S> theta,
+                                     Blocks<S> dtheta) const {
+    const S *o = part(column, output), *c = part(column, state), *tanh_c = part(column, tanh_state);
+    S* delta_o = part(delta, output);
+#pragma GCC ivdep
+    for (Index k = 0; k < n_; ++k) {
+      delta_o[k] = clipped(g[k] * tanh_c[k] * o[k] * (1 - o[k]), bound);
+      e[k] += g[k] * o[k] * (1 - tanh_c[k] * tanh_c[k]);
+    }
     if (!diagonal_) return;
-    const S* delta_o = part(delta, Part::output);
-    loops_.add_product(theta[Part::output].data(), delta_o, e, n_);
-    if (dtheta.count() > 0) loops_.add_product(delta_o, part(column, Part::state), dtheta[Part::output].data(), n_);
+    add_product(theta[output].data(), delta_o, e);
+    if (dtheta.count() > 0) add_product(delta_o, c, dtheta[output].data());
   }
 
-  void update_cell_back(const S* column, const S* before, S* e, S* delta, S bound, CBlocks<S> theta,
-                        Blocks<S> dtheta) const {
-    const S* last = part(before, Part::state);
-    loops_.state_pullback(column, last, e, delta, bound, n_);
+  STIEFEL_SIMD_CLONES void update_cell_back(const S* column, const S* before, S* e, S* delta, S bound, CBlocks<S> theta,
+                                            Blocks<S> dtheta) const {
+    const S *i = part(column, input), *f = part(column, forget), *q = part(column, candidate),
+            *last = part(before, state);
+    S *delta_i = part(delta, input), *delta_f = part(delta, forget), *delta_q = part(delta, candidate);
+#pragma GCC ivdep
+    for (Index k = 0; k < n_; ++k) {
+      delta_i[k] = clipped(e[k] * q[k] * i[k] * (1 - i[k]), bound);
+      delta_f[k] = clipped(e[k] * last[k] * f[k] * (1 - f[k]), bound);
+      delta_q[k] = clipped(e[k] * i[k] * (1 - q[k] * q[k]), bound);
+      e[k] *= f[k];
+    }
     if (!diagonal_) return;
-    const S *delta_i = part(delta, Part::input), *delta_f = part(delta, Part::forget);
-    loops_.add_product(theta[Part::input].data(), delta_i, e, n_);
-    loops_.add_product(theta[Part::forget].data(), delta_f, e, n_);
+    add_product(theta[input].data(), delta_i, e);
+    add_product(theta[forget].data(), delta_f, e);
     if (dtheta.count() == 0) return;
-    loops_.add_product(delta_i, last, dtheta[Part::input].data(), n_);
-    loops_.add_product(delta_f, last, dtheta[Part::forget].data(), n_);
+    add_product(delta_i, last, dtheta[input].data());
+    add_product(delta_f, last, dtheta[forget].data());
+  }
+
+  STIEFEL_SIMD_CLONES void add_product(const S* x, const S* y, S* sum) const {
+#pragma GCC ivdep
+    for (Index k = 0; k < n_; ++k) sum[k] += x[k] * y[k];
   }
 
   Index n_;
   S forget_bias_;
   bool forget_bias_fixed_, diagonal_, full_;
   Initialiser peephole_init_;
-  const LstmLoops<S>& loops_ = lstm_loops<S>();
 };
 
 }  // namespace

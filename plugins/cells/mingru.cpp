@@ -56,7 +56,7 @@ template <class S> class MinGru final : public Cell<S> {
  private:
   // One column each: its saved rows, h of the step before.
 
-  void move(S* column, const S* last) const {
+  STIEFEL_SIMD_CLONES void move(S* column, const S* last) const {
     S *z = column, *q = z + n_, *h = z + 2 * n_;
     vector_sigmoid<S>(std::span<S>(z, n_), std::span<S>(z, n_));
     if (positive_) {
@@ -68,7 +68,7 @@ template <class S> class MinGru final : public Cell<S> {
     for (Index k = 0; k < n_; ++k) h[k] = (1 - z[k]) * last[k] + z[k] * q[k];
   }
 
-  void move_back(const S* column, const S* last, S* g, S* delta, S bound) const {
+  STIEFEL_SIMD_CLONES void move_back(const S* column, const S* last, S* g, S* delta, S bound) const {
     const S *z = column, *q = z + n_;
     S *delta_z = delta, *delta_q = delta + n_;
 #pragma GCC ivdep
