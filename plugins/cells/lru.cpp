@@ -53,8 +53,7 @@ template <class S> class Lru final : public Cell<S> {
     for (Index t = 0; t < chunk.steps; ++t) {
       Mat<S> saved = chunk.at(t);
       const CMat<S> last = chunk.before(t);
-      for (Index j = 0; j < saved.cols(); ++j)
-        step(constants, saved.col(j).data(), last.col(j).data() + 2 * n_);
+      for (Index j = 0; j < saved.cols(); ++j) step(constants, saved.col(j).data(), last.col(j).data() + 2 * n_);
     }
   }
 
