@@ -24,6 +24,13 @@ const std::string* plugin_of(const Node& node) {
   return node.abbreviated ? &node.text : nullptr;
 }
 
+/// The same for all names of one file; the path itself if the system refuses it (too long, a cycle of links).
+fs::path identity_of(const fs::path& path) {
+  std::error_code refused;
+  const fs::path identity = fs::weakly_canonical(path, refused);
+  return refused ? path : identity;
+}
+
 class Composer {
  public:
   explicit Composer(Problems& problems, std::vector<Node> more = {}) : problems_(problems), more_(std::move(more)) {}
@@ -93,7 +100,7 @@ class Composer {
       return std::nullopt;
     }
     const fs::path path = (fs::path(from).parent_path() / entry.text).lexically_normal();
-    const fs::path identity = fs::weakly_canonical(path);
+    const fs::path identity = identity_of(path);
     if (std::ranges::find(open_files, identity) != open_files.end()) {
       problems_.add(entry.where, fmt::format("{} extends itself: {}", path.string(), cycle(identity)));
       return std::nullopt;
@@ -193,14 +200,14 @@ std::optional<Composed> compose_file(const fs::path& file, std::span<const std::
     return std::nullopt;
   }
   Composer composer(problems, std::move(more));
-  composer.open_files.push_back(fs::weakly_canonical(file));
+  composer.open_files.push_back(identity_of(file));
   return compose(composer, std::move(*text), file.string(), overrides, problems);
 }
 
 std::optional<Composed> compose_text(std::string text, const std::string& name, std::span<const std::string> overrides,
                                      Problems& problems) {
   Composer composer(problems);
-  composer.open_files.push_back(fs::weakly_canonical(name));
+  composer.open_files.push_back(identity_of(name));
   return compose(composer, std::move(text), name, overrides, problems);
 }
 

@@ -262,8 +262,10 @@ std::optional<Node> parse_yaml(std::string_view text, const std::string& file, P
 std::optional<std::string> read_configuration(const std::filesystem::path& file, std::string& fault) {
   std::error_code code;
   const auto status = std::filesystem::status(file, code);
-  if (!std::filesystem::exists(status)) {
+  if (status.type() == std::filesystem::file_type::not_found) {
     fault = "there is no such file";
+  } else if (status.type() == std::filesystem::file_type::none) {
+    fault = code.message();
   } else if (!std::filesystem::is_regular_file(status)) {
     fault =
         std::filesystem::is_directory(status) ? "it is a folder; name the YAML file in it" : "it is not a regular file";
