@@ -10,9 +10,11 @@
 // and needs no T. P and R are computed in double precision: their errors are then those of one rounding even for
 // ill-conditioned T. From about 3n/8 reflections on, forming W and multiplying by it is less work than P and U; then h
 // and c are found by solves with T.
+#include <stiefel/parallel.hpp>
 #include <stiefel/plugin.hpp>
 
 #include <cmath>
+#include <functional>
 
 #include "reflections.hpp"
 #include "sequential_reflections.hpp"
@@ -21,30 +23,49 @@ namespace {
 
 using namespace stiefel;
 
-/// Calls visit(first, end) for blocks of the r columns of U: U is zero above row `first` there, and rows first … end −
-/// 1, or to n − 1 for the last block, are zero right of column end − 1.
+/// Calls visit(first, end), in parallel, for blocks of the r columns of U: U is zero above row `first` there, and rows
+/// first … end − 1, or to n − 1 for the last block, are zero right of column end − 1.
 template <class F> void visit_blocks(Index r, F visit) {
   constexpr Index width = 64;
-  for (Index first = 0; first < r; first += width) visit(first, std::min(first + width, r));
+  in_parallel((r + width - 1) / width, [&](Index i) { visit(i * width, std::min((i + 1) * width, r)); });
+}
+
+/// The same from the last block on: threads wait less for each other if the largest blocks come first.
+template <class F> void visit_blocks_from_last(Index r, F visit) {
+  constexpr Index width = 64;
+  const Index last = (r - 1) / width;
+  in_parallel(last + 1, [&](Index i) { visit((last - i) * width, std::min((last - i + 1) * width, r)); });
+}
+
+void demand_reflection(Index column, double squared_length) {
+  if (squared_length == 0)
+    throw Error("householder: column " + std::to_string(column) +
+                    " of U is zero and defines no reflection; lower the rate, or set `normalise_columns: true`",
+                Exit::diverged);
 }
 
 /// T and P = T⁻¹Uᵀ of U, n × r.
 struct CompactForm {
   Matrix<double> U, T, P;
 
-  explicit CompactForm(Matrix<double> columns)
-      : U(std::move(columns)), T(U.cols(), U.cols()), P(Matrix<double>::Zero(U.cols(), U.rows())) {
+  template <class S> explicit CompactForm(const Matrix<S>& columns)
+      : U(columns.rows(), columns.cols()), T(U.cols(), U.cols()), P(U.cols(), U.rows()) {
     const Index n = U.rows(), r = U.cols();
+    visit_blocks(r, [&](Index first, Index end) {
+      U.middleCols(first, end - first) = columns.middleCols(first, end - first).template cast<double>();
+    });
     visit_blocks(r, [&](Index first, Index end) {
       T.block(0, first, end, end - first).noalias() =
           U.bottomLeftCorner(n - first, end).transpose() * U.block(first, first, n - first, end - first);
     });
     T.diagonal() /= 2;
-    visit_blocks(r, [&](Index first, Index end) {
+    for (Index j = 0; j < r; ++j) demand_reflection(j, T(j, j));
+    visit_blocks_from_last(r, [&](Index first, Index end) {
       const Index rows = (end == r ? n : end) - first;
       auto part = P.block(0, first, end, rows);
       part = U.block(first, 0, rows, end).transpose();
       T.topLeftCorner(end, end).triangularView<Eigen::Upper>().solveInPlace(part);
+      P.block(end, first, r - end, rows).setZero();
     });
   }
 
@@ -140,15 +161,11 @@ template <class S> class Householder final : public Parametrisation<S> {
   void refresh(CBlocks<S> theta) override {
     U_.resize(n_, r_);
     unpack_trapezoid(theta[0], view(U_));
-    const Vector<double> squares = U_.template cast<double>().colwise().squaredNorm().transpose();
-    for (Index j = 0; j < r_; ++j)
-      if (squares[j] == 0)
-        throw Error("householder: column " + std::to_string(j) +
-                        " of U is zero and defines no reflection; lower the rate, or set `normalise_columns: true`",
-                    Exit::diverged);
-    twice_ = (2 / squares.array()).template cast<S>();
     if (signed_) u1_ = options_.u1 == "shadow" ? (theta[1][0] < 0 ? S(-1) : S(1)) : theta[1][0];
-    if (!sequential_) form_compact();
+    if (!sequential_) return form_compact();
+    const Vector<double> squares = U_.template cast<double>().colwise().squaredNorm().transpose();
+    for (Index j = 0; j < r_; ++j) demand_reflection(j, squares[j]);
+    twice_ = (2 / squares.array()).template cast<S>();
   }
 
   Index scratch(Index columns) const override { return sequential_ ? 2 * n_ + r_ : 2 * r_ * columns; }
@@ -202,8 +219,11 @@ template <class S> class Householder final : public Parametrisation<S> {
         c.middleRows(first, end - first).noalias() = U.transpose() * dY.bottomRows(n_ - first);
       });
       if (signed_) h.noalias() += last_row_ * ((u1_ - 1) * X.row(n_ - 1));
-      T_.template triangularView<Eigen::Upper>().solveInPlace(h);
-      T_.transpose().template triangularView<Eigen::Lower>().solveInPlace(c);
+      const auto solve = [&](Index i) {
+        if (i == 0) T_.template triangularView<Eigen::Upper>().solveInPlace(h);
+        if (i == 1) T_.transpose().template triangularView<Eigen::Lower>().solveInPlace(c);
+      };
+      in_parallel(2, std::ref(solve));  // by reference, so that nothing is allocated
     } else {
       P_product_.multiply(X, h);
       R_product_.multiply(dY, c);
@@ -223,11 +243,16 @@ template <class S> class Householder final : public Parametrisation<S> {
 
   void finish(CBlocks<S>, std::span<const S> sum, Blocks<S> dtheta) override {
     const Sums<const S> sums = parts(sum);
-    Matrix<S> dU = sums.left;
-    if (!sequential_) {
-      dU = -sums.left - sums.right;
-      dU.row(n_ - 1) += (1 - u1_) * sums.right.row(n_ - 1);  // H₁x in place of x
+    Matrix<S> dU(n_, r_);
+    if (sequential_) {
+      dU = sums.left;
+    } else {
       for_each_block([&](Index first, Index end) {
+        dU.middleCols(first, end - first) =
+            -sums.left.middleCols(first, end - first) - sums.right.middleCols(first, end - first);
+      });
+      dU.row(n_ - 1) += (1 - u1_) * sums.right.row(n_ - 1);  // H₁x in place of x
+      visit_blocks_from_last(r_, [&](Index first, Index end) {
         dU.block(first, 0, rows_in(first, end), end).noalias() +=
             U_.block(first, 0, rows_in(first, end), end) *
             sums.hc.topLeftCorner(end, end).template selfadjointView<Eigen::Lower>();
@@ -316,20 +341,24 @@ template <class S> class Householder final : public Parametrisation<S> {
   Index rows_in(Index first, Index end) const { return (end == r_ ? n_ : end) - first; }
 
   void form_compact() {
-    CompactForm compact(U_.template cast<double>());
+    CompactForm compact(U_);
     if (signed_) compact.P.col(n_ - 1) *= u1_;
     last_row_ = U_.row(n_ - 1).transpose();
     if (explicit_) {
       T_ = compact.T.template cast<S>();
-      W_.setIdentity(n_, n_);
-      if (signed_) W_(n_ - 1, n_ - 1) = u1_;
-      const Matrix<S> P_rounded = compact.P.template cast<S>();
-      for_each_block([&](Index first, Index end) {
-        W_.middleCols(first, rows_in(first, end)).noalias() -=
-            U_.leftCols(end) * P_rounded.block(0, first, end, rows_in(first, end));
+      W_.resize(n_, n_);
+      visit_blocks_from_last(r_, [&](Index first, Index end) {
+        const Matrix<S> P = compact.P.block(0, first, end, rows_in(first, end)).template cast<S>();
+        auto W = W_.middleCols(first, rows_in(first, end));
+        W.setZero();
+        W.middleRows(first, W.cols()).diagonal().setOnes();
+        if (signed_ && end == r_) W(n_ - 1, W.cols() - 1) = u1_;
+        W.noalias() -= U_.leftCols(end) * P;
       });
-      W_product_.pack(W_);
-      W_adjoint_.pack_transposed(W_);
+      in_parallel(2, [&](Index i) {
+        if (i == 0) W_product_.pack(W_);
+        if (i == 1) W_adjoint_.pack_transposed(W_);
+      });
       return;
     }
     const Matrix<S> R = compact.R().template cast<S>();
