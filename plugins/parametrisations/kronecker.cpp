@@ -5,8 +5,9 @@
 //   pullback   G_F = ȳ, W̄_f = Σ G_{f+1} Z_fᴴ over the other indices, G_f = W_fᴴ applied to that index of G_{f+1}, x̄ =
 //              G_0
 //
-// These are the paper's algorithms 1 and 2 with their indices put right, and with the indices of a column rotated by
-// one place at each factor, so that all numbers of a stage are contiguous (kronecker_stages.hpp). Singular values and
+// These are the paper's algorithms 1 and 2 with their indices put right. With 2 × 2 factors alone, each works in place;
+// with others, the indices of a column rotate by one place at each factor, so that all numbers of a stage are contiguous
+// (kronecker_stages.hpp). Singular values and
 // eigenvalues of W are all products of those of the factors: a factor that is off by ε puts W off by (1 + ε)^F. The
 // soft constraint is λ Σ_f ‖W_fᴴW_f − I‖_F² (eq. 7), with the gradient 4λ W_f(W_fᴴW_f − I).
 #include "kronecker_stages.hpp"
@@ -96,6 +97,8 @@ template <class S> class Kronecker final : public Parametrisation<S> {
       lanes_ += parts() * P[f] * Q[f] * kronecker_lanes<S>;
       stages_.push_back(std::move(stage));
     }
+    butterflies_ = N_ >= kronecker_lanes<S> &&
+                   std::ranges::all_of(stages_, [](const Stage& s) { return s.factor.P == 2 && s.factor.Q == 2; });
   }
 
   std::vector<BlockSpec> blocks() const override {
@@ -131,11 +134,13 @@ template <class S> class Kronecker final : public Parametrisation<S> {
       by_rows = block;
       factor.W = {by_rows.data(), complex_ ? by_rows.data() + factor.P * factor.Q : nullptr};
     }
+    if (butterflies_) pack_butterflies();
   }
 
-  Index scratch(Index) const override { return 2 * parts() * longest_ + kept_ + lanes_; }
+  Index scratch(Index) const override { return 3 * parts() * longest_ + kept_ + lanes_; }
 
   void apply(CMat<S> X, Mat<S> Y, Scratch<S>& scratch) const override {
+    if (butterflies_) return apply_butterflies(forward_, X, Y);
     Mat<S> memory = scratch.take(parts() * longest_, 2);
     for (Index c = 0; c < X.cols(); ++c) {
       Parts<const S> in = split(X.col(c).data(), K_);
@@ -149,6 +154,7 @@ template <class S> class Kronecker final : public Parametrisation<S> {
   }
 
   void apply_adjoint(CMat<S> dY, Mat<S> dX, Scratch<S>& scratch) const override {
+    if (butterflies_) return apply_butterflies(adjoint_, dY, dX);
     Mat<S> memory = scratch.take(parts() * longest_, 2);
     for (Index c = 0; c < dY.cols(); ++c) {
       Parts<const S> g = split(dY.col(c).data(), N_);
@@ -166,9 +172,11 @@ template <class S> class Kronecker final : public Parametrisation<S> {
   }
 
   void accumulate(CMat<S> X, CMat<S> dY, std::span<S> sum, Scratch<S>& scratch) const override {
-    Mat<S> memory = scratch.take(parts() * longest_, 2), kept = scratch.take(kept_, 1), lanes = scratch.take(lanes_, 1);
+    Mat<S> kept = scratch.take(parts() * longest_ + kept_, 1), memory = scratch.take(parts() * longest_, 2),
+           lanes = scratch.take(lanes_, 1);
     lanes.setZero();
-    for (Index c = 0; c < X.cols(); ++c) {
+    if (butterflies_) pull_back_butterflies(forward_, adjoint_, X, dY, kept.data(), lanes.data());
+    for (Index c = 0; !butterflies_ && c < X.cols(); ++c) {
       const auto kept_after = [&](std::size_t f) {  // stage f
         return split(kept.data() + stages_[f].first, stages_[f].factor.P * stages_[f].M);
       };
@@ -270,6 +278,28 @@ template <class S> class Kronecker final : public Parametrisation<S> {
   };
 
   Index parts() const { return complex_ ? 2 : 1; }
+
+  void pack_butterflies() {
+    constexpr Index L = kronecker_lanes<S>;
+    const Index count = Index(stages_.size());
+    packed_ = Matrix<S>::Zero(Butterflies<S>::numbers, 2 * count);
+    for (Index k = 0; k < count; ++k) {
+      const S* W = stages_[std::size_t(k)].by_rows.data();
+      for (Index entry = 0; entry < 4; ++entry) {
+        const Index turned = entry == 1 ? 2 : entry == 2 ? 1 : entry;
+        packed_(entry, k) = packed_(turned, count + k) = W[entry];
+        if (complex_) packed_(4 + entry, k) = W[4 + entry], packed_(4 + turned, count + k) = -W[4 + entry];
+      }
+      for (Index column : {k, count + k})
+        for (Index part = 0; part < 4; ++part)  // x_0: Re, Im; x_1: Re, Im
+          for (Index lane = 0; lane < L; ++lane)
+            packed_(8 + part * L + lane, column) =
+                packed_(4 * (part % 2) + part / 2 + (lane & (N_ >> (k + 1)) ? 2 : 0), column);
+    }
+    forward_ = {complex_, false, N_, count, packed_.data()};
+    adjoint_ = {complex_, true, N_, count, packed_.col(count).data()};
+  }
+
   Parts<S> split(S* numbers, Index length) const { return {numbers, complex_ ? numbers + length : nullptr}; }
   Parts<const S> split(const S* numbers, Index length) const {
     return {numbers, complex_ ? numbers + length : nullptr};
@@ -304,6 +334,9 @@ template <class S> class Kronecker final : public Parametrisation<S> {
   Index N_, K_;  // rows and columns, complex ones counted once
   std::vector<Stage> stages_;
   Index longest_ = 0, kept_ = 0, lanes_ = 0;
+  bool butterflies_ = false;          // all factors are 2 × 2
+  Matrix<S> packed_;                  // of forward_ and adjoint_
+  Butterflies<S> forward_, adjoint_;  // W and Wᴴ
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
-/// One factor of a Kronecker product applied to one column, by the SIMD target that stiefel::product_target() names.
+/// Kronecker products applied to columns, by the SIMD target that stiefel::product_target() names.
 ///
-/// The slowest index q of the operand is contracted with the factor and the result becomes the fastest index:
+/// Factors of any size are applied one by one. The slowest index q of the operand is contracted with the factor and the result becomes the fastest index:
 ///
 ///   out[j·P + p] = Σ_q W(p, q) in[q·M + j]        j = 0 … M − 1
 ///
@@ -37,5 +37,25 @@ template <class S> void kronecker_pullback(const KroneckerFactor<S>& factor, Ind
 
 /// din alone.
 template <class S> void kronecker_adjoint(const KroneckerFactor<S>& factor, Index M, Parts<const S> dout, Parts<S> din);
+
+/// A Kronecker product of 2 × 2 factors, size × size. The pairs x_0, x_1 that factor k maps to W_k x lie size / 2^(k + 1)
+/// apart, so that every factor works in place.
+template <class S> struct Butterflies {
+  bool complex = false;
+  bool from_last = false;      ///< the last factor is applied first, as in the adjoint map
+  Index size = 0, count = 0;   ///< size = 2^count, at least kronecker_lanes
+  const S* factors = nullptr;  ///< `numbers` of each: Re by rows, Im by rows, and what lanes multiply x_0 and x_1 by
+
+  static constexpr Index numbers = 8 + 4 * kronecker_lanes<S>;
+  const S* factor(Index k) const { return factors + numbers * k; }
+};
+
+/// Y = W·X, Re over Im.
+template <class S> void apply_butterflies(const Butterflies<S>& map, CMat<S> X, Mat<S> Y);
+
+/// Each factor's gradient from the columns of X and dY, added to `sums` as kronecker_pullback() does, one factor after
+/// the other. `memory` has room for `count` columns.
+template <class S> void pull_back_butterflies(const Butterflies<S>& map, const Butterflies<S>& adjoint, CMat<S> X,
+                                              CMat<S> dY, S* memory, S* sums);
 
 }  // namespace stiefel

@@ -246,6 +246,32 @@ TEST_CASE("the number of threads changes no bit") {
   }
 }
 
+TEST_CASE("threads that share the columns of one map in a batch of one slice change no bit") {
+  for (const char* reflections : {"100", "149", "150"}) {
+    std::vector<std::vector<double>> gradients;
+    for (int threads : {1, 2, 8}) {
+      Setting s;
+      s.cell = "{plugin: elman, hidden: 150}";
+      s.recurrent = fmt::format("{{plugin: householder, reflections: {}, route: structured}}", reflections);
+      const LoadedExperiment loaded = experiment(s);
+      const Probe<double> task(Input::dense, ReadoutKind::every, true, 9, 11);
+      Batch<double> batch;
+      task.fill(Split::train, 1, batch);
+      Network<double> network(loaded.experiment, registry(), task);
+      network.initialise(5);
+      Workers workers(threads);
+      Workers::Lent idle(&workers);
+      network.refresh();
+      const PassResult pass = network.train(batch, workers, {});
+      gradients.emplace_back(network.gradient().data(), network.gradient().data() + network.layout().size());
+      gradients.back().push_back(pass.loss);
+    }
+    CHECK(gradients[0].back() > 0);
+    CHECK(gradients[0] == gradients[1]);
+    CHECK(gradients[0] == gradients[2]);
+  }
+}
+
 TEST_CASE("training and evaluation give the same loss") {
   for (ReadoutKind kind : {ReadoutKind::every, ReadoutKind::last}) {
     Setting s;
