@@ -60,8 +60,14 @@ jobs() {
   echo $((cores < fitting ? cores : fitting))
 }
 
-# configure_and_build PRESET [CMake options…]; the build may take BUILD_LIMIT, such as 30m, if that is set.
+# configure_and_build PRESET [CMake options…]
 configure_and_build() {
+  configure "$@"
+  build "$1"
+}
+
+# configure PRESET [CMake options…]
+configure() {
   local preset="$1" folder="$root/build/$1"
   shift
   # A folder that was copied or moved here with its cache belongs to another source tree.
@@ -74,7 +80,13 @@ configure_and_build() {
     tail -n 30 "$folder/configure.log" >&2
     fail "CMake could not configure $folder (its last output is above, all of it in configure.log there)"
   fi
-  say "building $preset with $(jobs) jobs"
-  (cd "$root" && ${BUILD_LIMIT:+timeout "$BUILD_LIMIT"} cmake --build --preset "$preset" -j "$(jobs)" >&2) ||
-    fail "the build in $folder failed${BUILD_LIMIT:+ or took more than $BUILD_LIMIT}; the compiler's message is above"
+}
+
+# build PRESET [TARGET…]; it may take BUILD_LIMIT, such as 30m, if that is set.
+build() {
+  local preset="$1"
+  shift
+  say "building $preset with $(jobs) jobs${1:+: $*}"
+  (cd "$root" && ${BUILD_LIMIT:+timeout "$BUILD_LIMIT"} cmake --build --preset "$preset" -j "$(jobs)" ${1:+--target "$@"} >&2) ||
+    fail "the build in $root/build/$preset failed${BUILD_LIMIT:+ or took more than $BUILD_LIMIT}; the compiler's message is above"
 }

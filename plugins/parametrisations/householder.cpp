@@ -14,7 +14,6 @@
 #include <stiefel/plugin.hpp>
 
 #include <cmath>
-#include <functional>
 
 #include "reflections.hpp"
 #include "sequential_reflections.hpp"
@@ -25,17 +24,17 @@ using namespace stiefel;
 
 /// Calls visit(first, end), in parallel, for blocks of the r columns of U: U is zero above row `first` there, and rows
 /// first … end − 1, or to n − 1 for the last block, are zero right of column end − 1.
-template <class F> void visit_blocks(Index r, F visit) {
+template <class F> void visit_blocks(Index r, F visit, bool from_last = false) {
   constexpr Index width = 64;
-  in_parallel((r + width - 1) / width, [&](Index i) { visit(i * width, std::min((i + 1) * width, r)); });
+  const Index last = (r - 1) / width;
+  in_parallel(last + 1, [&](Index i) {
+    const Index first = width * (from_last ? last - i : i);
+    visit(first, std::min(first + width, r));
+  });
 }
 
 /// The same from the last block on: threads wait less for each other if the largest blocks come first.
-template <class F> void visit_blocks_from_last(Index r, F visit) {
-  constexpr Index width = 64;
-  const Index last = (r - 1) / width;
-  in_parallel(last + 1, [&](Index i) { visit((last - i) * width, std::min((last - i + 1) * width, r)); });
-}
+template <class F> void visit_blocks_from_last(Index r, F visit) { visit_blocks(r, visit, true); }
 
 void demand_reflection(Index column, double squared_length) {
   if (squared_length == 0)
@@ -223,7 +222,7 @@ template <class S> class Householder final : public Parametrisation<S> {
         if (i == 0) T_.template triangularView<Eigen::Upper>().solveInPlace(h);
         if (i == 1) T_.transpose().template triangularView<Eigen::Lower>().solveInPlace(c);
       };
-      in_parallel(2, std::ref(solve));  // by reference, so that nothing is allocated
+      in_parallel(2, solve);
     } else {
       P_product_.multiply(X, h);
       R_product_.multiply(dY, c);

@@ -5,9 +5,9 @@
 //   pullback   G_F = ȳ, W̄_f = Σ G_{f+1} Z_fᴴ over the other indices, G_f = W_fᴴ applied to that index of G_{f+1}, x̄ =
 //              G_0
 //
-// These are the paper's algorithms 1 and 2 with their indices put right. With 2 × 2 factors alone, each works in place;
-// with others, the indices of a column rotate by one place at each factor, so that all numbers of a stage are contiguous
-// (kronecker_stages.hpp). Singular values and
+// These are the paper's algorithms 1 and 2 with their indices put right. With 2 × 2 factors alone, each works in place.
+// With others, the indices of a column rotate by one place at each factor, so that all numbers of a stage are
+// contiguous (kronecker_stages.hpp). Singular values and
 // eigenvalues of W are all products of those of the factors: a factor that is off by ε puts W off by (1 + ε)^F. The
 // soft constraint is λ Σ_f ‖W_fᴴW_f − I‖_F² (eq. 7), with the gradient 4λ W_f(W_fᴴW_f − I).
 #include "kronecker_stages.hpp"
@@ -137,7 +137,7 @@ template <class S> class Kronecker final : public Parametrisation<S> {
     if (butterflies_) pack_butterflies();
   }
 
-  Index scratch(Index) const override { return 3 * parts() * longest_ + kept_ + lanes_; }
+  Index scratch(Index) const override { return 2 * parts() * longest_ + kept_ + lanes_; }
 
   void apply(CMat<S> X, Mat<S> Y, Scratch<S>& scratch) const override {
     if (butterflies_) return apply_butterflies(forward_, X, Y);
@@ -172,29 +172,13 @@ template <class S> class Kronecker final : public Parametrisation<S> {
   }
 
   void accumulate(CMat<S> X, CMat<S> dY, std::span<S> sum, Scratch<S>& scratch) const override {
-    Mat<S> kept = scratch.take(parts() * longest_ + kept_, 1), memory = scratch.take(parts() * longest_, 2),
-           lanes = scratch.take(lanes_, 1);
+    S* memory = scratch.take(2 * parts() * longest_ + kept_, 1).data();
+    Mat<S> lanes = scratch.take(lanes_, 1);
     lanes.setZero();
-    if (butterflies_) pull_back_butterflies(forward_, adjoint_, X, dY, kept.data(), lanes.data());
-    for (Index c = 0; !butterflies_ && c < X.cols(); ++c) {
-      const auto kept_after = [&](std::size_t f) {  // stage f
-        return split(kept.data() + stages_[f].first, stages_[f].factor.P * stages_[f].M);
-      };
-      const auto operand = [&](std::size_t f) {
-        return f == 0 ? split(X.col(c).data(), K_) : Parts<const S>(kept_after(f - 1));
-      };
-      for (std::size_t f = 0; f + 1 < stages_.size(); ++f)
-        kronecker_stage(stages_[f].factor, stages_[f].M, operand(f), kept_after(f));
-      Parts<const S> g = split(dY.col(c).data(), N_);
-      S* dW = lanes.data() + lanes_;
-      for (std::size_t f = stages_.size(); f-- > 0;) {
-        const auto& factor = stages_[f].factor;
-        dW -= parts() * factor.P * factor.Q * kronecker_lanes<S>;
-        const Parts<S> out = f == 0 ? Parts<S>{} : split(memory.col(Index(f % 2)).data(), longest_);
-        kronecker_pullback(factor, stages_[f].M, operand(f), g, out, dW);
-        g = out;
-      }
-    }
+    if (butterflies_)
+      pull_back_butterflies(forward_, adjoint_, X, dY, memory, lanes.data());
+    else
+      pull_back_stages(X, dY, memory, memory + 2 * parts() * longest_, lanes.data());
     const auto partial = mat(lanes.data(), kronecker_lanes<S>, lanes_ / kronecker_lanes<S>, kronecker_lanes<S>);
     for (Index i = 0; i < partial.cols(); ++i) sum[std::size_t(i)] += partial.col(i).sum();
   }
@@ -254,12 +238,10 @@ template <class S> class Kronecker final : public Parametrisation<S> {
 
   Cost cost(Index columns) const override {
     double flops = 0;
-    bool in_registers = true;
-    for (const Stage& s : stages_) in_registers = in_registers && s.factor.P == 2 && s.factor.Q == 2;
     for (const Stage& s : stages_)
       flops += (complex_ ? 8.0 : 2.0) * double(s.factor.P * s.factor.Q * s.M) * double(columns);
     const double whole = flops * double(this->cols()) / double(columns);
-    return {0, flops, flops, 3 * flops, 0, whole, 3 * whole, in_registers ? 0.5 : 0.15};
+    return {0, flops, flops, 3 * flops, 0, whole, 3 * whole, butterflies_ ? 0.5 : 0.15};
   }
 
   void record(Recorder& recorder) const override {
@@ -278,6 +260,28 @@ template <class S> class Kronecker final : public Parametrisation<S> {
   };
 
   Index parts() const { return complex_ ? 2 : 1; }
+
+  void pull_back_stages(CMat<S> X, CMat<S> dY, S* memory, S* kept, S* lanes) const {
+    for (Index c = 0; c < X.cols(); ++c) {
+      const auto kept_after = [&](std::size_t f) {  // stage f
+        return split(kept + stages_[f].first, stages_[f].factor.P * stages_[f].M);
+      };
+      const auto operand = [&](std::size_t f) {
+        return f == 0 ? split(X.col(c).data(), K_) : Parts<const S>(kept_after(f - 1));
+      };
+      for (std::size_t f = 0; f + 1 < stages_.size(); ++f)
+        kronecker_stage(stages_[f].factor, stages_[f].M, operand(f), kept_after(f));
+      Parts<const S> g = split(dY.col(c).data(), N_);
+      S* dW = lanes + lanes_;
+      for (std::size_t f = stages_.size(); f-- > 0;) {
+        const auto& factor = stages_[f].factor;
+        dW -= parts() * factor.P * factor.Q * kronecker_lanes<S>;
+        const Parts<S> out = f == 0 ? Parts<S>{} : split(memory + Index(f % 2) * parts() * longest_, longest_);
+        kronecker_pullback(factor, stages_[f].M, operand(f), g, out, dW);
+        g = out;
+      }
+    }
+  }
 
   void pack_butterflies() {
     constexpr Index L = kronecker_lanes<S>;
@@ -334,7 +338,7 @@ template <class S> class Kronecker final : public Parametrisation<S> {
   Index N_, K_;  // rows and columns, complex ones counted once
   std::vector<Stage> stages_;
   Index longest_ = 0, kept_ = 0, lanes_ = 0;
-  bool butterflies_ = false;          // all factors are 2 × 2
+  bool butterflies_ = false;          // all factors are 2 × 2, and a column fills a vector
   Matrix<S> packed_;                  // of forward_ and adjoint_
   Butterflies<S> forward_, adjoint_;  // W and Wᴴ
 };

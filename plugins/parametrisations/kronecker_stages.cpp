@@ -1,4 +1,4 @@
-// Kronecker products per SIMD target: 2 × 2 factors in place, others entry by entry.
+// Kronecker products per SIMD target: maps of 2 × 2 factors alone in place, others entry by entry.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "parametrisations/kronecker_stages.cpp"
 // Vectors whose size is unknown to the compiler cannot be array elements; SSSE3 without SSE4 hardly exists.

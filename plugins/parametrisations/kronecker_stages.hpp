@@ -1,6 +1,7 @@
 /// Kronecker products applied to columns, by the SIMD target that stiefel::product_target() names.
 ///
-/// Factors of any size are applied one by one. The slowest index q of the operand is contracted with the factor and the result becomes the fastest index:
+/// Factors of any size are applied one by one. The slowest index q of the operand is contracted with the factor, and the
+/// result becomes the fastest index:
 ///
 ///   out[j·P + p] = Σ_q W(p, q) in[q·M + j]        j = 0 … M − 1
 ///
@@ -38,8 +39,8 @@ template <class S> void kronecker_pullback(const KroneckerFactor<S>& factor, Ind
 /// din alone.
 template <class S> void kronecker_adjoint(const KroneckerFactor<S>& factor, Index M, Parts<const S> dout, Parts<S> din);
 
-/// A Kronecker product of 2 × 2 factors, size × size. The pairs x_0, x_1 that factor k maps to W_k x lie size / 2^(k + 1)
-/// apart, so that every factor works in place.
+/// A Kronecker product of 2 × 2 factors, size × size. The pairs x_0, x_1 that factor k maps to W_k x lie
+/// size / 2^(k + 1) apart, so that every factor works in place.
 template <class S> struct Butterflies {
   bool complex = false;
   bool from_last = false;      ///< the last factor is applied first, as in the adjoint map
@@ -53,8 +54,8 @@ template <class S> struct Butterflies {
 /// Y = W·X, Re over Im.
 template <class S> void apply_butterflies(const Butterflies<S>& map, CMat<S> X, Mat<S> Y);
 
-/// Each factor's gradient from the columns of X and dY, added to `sums` as kronecker_pullback() does, one factor after
-/// the other. `memory` has room for `count` columns.
+/// Each factor's gradient from the columns of X and dY, as kronecker_pullback() writes it, one factor after the other in
+/// `sums`, which hold zeros before. `memory` has room for `count` columns.
 template <class S> void pull_back_butterflies(const Butterflies<S>& map, const Butterflies<S>& adjoint, CMat<S> X,
                                               CMat<S> dY, S* memory, S* sums);
 

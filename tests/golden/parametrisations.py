@@ -365,5 +365,7 @@ def symmetric_skew(n, beta, gamma):
 
 
 case("symmetric_skew_5", symmetric_skew(5, 0.7, 0.3), rng.normal(size=25))
+for name, is_complex in [("complex", True), ("real", False)]:
+    case(f"kronecker_{name}_2_5", kronecker((2,) * 5, (2,) * 5, is_complex), rng.normal(size=(2 if is_complex else 1) * 20))
 
 (HERE / "parametrisations.txt").write_text("\n".join(lines) + "\n")

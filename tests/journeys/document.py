@@ -114,7 +114,7 @@ def main(source, document, scratch, program_folder):
 
     # What quickstart.sh would build again is built: .ci/run begins with the whole of it.
     with open(copy / "scripts/setup.sh", "a", encoding="utf-8") as setup:
-        setup.write('configure_and_build() { mkdir -p "$root/build"; ln -s "$BUILT" "$root/build/$1"; }\n')
+        setup.write('configure() { mkdir -p "$root/build"; ln -s "$BUILT" "$root/build/$1"; }\nbuild() { :; }\n')
 
     # Nothing of the user may be seen or touched.
     environment = {name: value for name, value in os.environ.items()

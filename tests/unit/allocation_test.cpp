@@ -25,13 +25,13 @@ using namespace stiefel;
 namespace {
 
 long allocations_of_a_step(const std::string& cell, const std::string& recurrent, int length,
-                           const std::string& recompute) {
+                           const std::string& recompute, int batch_size = 13) {
   Registry registry({STIEFEL_PLUGINS});
   const LoadedExperiment loaded = load_experiment_text(
       fmt::format("name: probe\nthreads: 2\ntask: {{plugin: adding, length: {}}}\nmodel: {{cell: {}, recurrent: "
                   "{}}}\noptimizer: {{plugin: "
-                  "adam, rate: 1.0e-3}}\ntrain: {{batch: 13, steps: 1, chunk: 8, recompute: {}}}\n",
-                  length, cell, recurrent, recompute),
+                  "adam, rate: 1.0e-3}}\ntrain: {{batch: {}, steps: 1, chunk: 8, recompute: {}}}\n",
+                  length, cell, recurrent, batch_size, recompute),
       "probe", {}, registry);
   Session<float> session(loaded, registry, {});
   Batch<float> batch;
@@ -69,4 +69,16 @@ TEST_CASE("the time loop of complex maps allocates nothing") {
       const std::string cell = "{plugin: elman, hidden: 24, activation: modrelu}";
       CHECK(allocations_of_a_step(cell, map, 200, recompute) == allocations_of_a_step(cell, map, 40, recompute));
     }
+}
+
+TEST_CASE("the time loop of maps that work in place, and of threads that share one map, allocates nothing") {
+  const std::string relu = "{plugin: elman, hidden: 32, activation: modrelu}",
+                    wide = "{plugin: elman, hidden: 150, activation: tanh}";
+  for (const std::string field : {"complex", "real"}) {
+    const std::string map = "{plugin: kronecker, route: structured, field: " + field + "}";
+    INFO(map);
+    CHECK(allocations_of_a_step(relu, map, 200, "never") == allocations_of_a_step(relu, map, 40, "never"));
+  }
+  const std::string map = "{plugin: householder, reflections: 149, route: structured}";
+  CHECK(allocations_of_a_step(wide, map, 200, "never", 1) == allocations_of_a_step(wide, map, 40, "never", 1));
 }

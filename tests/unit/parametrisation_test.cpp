@@ -34,6 +34,8 @@ TEST_CASE_TEMPLATE("maps and gradients are those of their definitions, by an ind
   check_golden<S>("kronecker", "{factors: [3, 2, 2]}", "kronecker_complex");
   check_golden<S>("kronecker", "{factors: [2, 3], columns: [3, 4]}", "kronecker_wide");
   check_golden<S>("kronecker", "{factors: [2, 2, 4], field: real}", "kronecker_real");
+  check_golden<S>("kronecker", "{}", "kronecker_complex_2_5");
+  check_golden<S>("kronecker", "{field: real}", "kronecker_real_2_5");
   check_golden<S>("svd_margin", "{margin: 0.5}", "svd_margin_half");
   check_golden<S>("svd_margin", "{spectrum: free}", "svd_margin_free");
   check_golden<S>("svd_margin", "{margin: 3, relu: true}", "svd_margin_relu");

@@ -14,6 +14,10 @@ namespace stiefel {
 /// Elsewhere, and within a job, the jobs run one after the other. No result
 /// may depend on which thread ran which job. After all jobs, the exception of the lowest number is rethrown.
 STIEFEL_API void in_parallel(Index count, const std::function<void(Index)>& job);
+/// The same for any function object, of which nothing is copied or allocated.
+template <class F> void in_parallel(Index count, const F& job) {
+  in_parallel(count, std::function<void(Index)>(std::cref(job)));
+}
 
 /// work(first, width) for panels of 0 … columns − 1, in parallel: a product of large matrices has the same bits for any
 /// number of threads if each panel of its columns is computed separately.

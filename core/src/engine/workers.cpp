@@ -68,6 +68,7 @@ Workers::Lent::Lent(Workers* workers) : before_(std::exchange(lent, workers)) {}
 Workers::Lent::~Lent() { lent = before_; }
 
 void in_parallel(Index count, const std::function<void(Index)>& job) {
+  DenormalsOff denormals;
   if (lent && lent->threads() > 1) return lent->run(int(count), [&](int i) { job(i); });
   for (Index i = 0; i < count; ++i) job(i);
 }
