@@ -44,6 +44,8 @@ items:
       - {{row: "reaches late", file: tiny/first.yaml, judge: {{reaches: 1e6, by: 10}}}}
       - {{row: "never", file: tiny/first.yaml, judge: {{never: 1e-9}}}}
       - {{row: "order", file: tiny/first.yaml, judge: {{better_than: "never"}}}}
+      - {{row: "test", file: tiny/first.yaml, kind: test, value: 1e6}}
+      - {{row: "order of tests", file: tiny/first.yaml, judge: {{better_than: "test"}}}}
       - {{row: "within", file: tiny/first.yaml, metric: largest_singular_value, judge: {{within: [0.9, 1.1]}}}}
       - {{row: "shown", file: tiny/first.yaml}}
   - paper: tiny
@@ -112,10 +114,13 @@ def check_whole(reproduce):
     assert reproduce("tiny/first", "--dry-run").count("\n") == 1, "finished runs are planned again"
     expected = {"first, remembered": "measured, published value uncertain", "two seeds": "missed", "other set": "better",
                 "no data": "needs a closed corpus", "reaches": "matched", "reaches late": "missed", "never": "matched", "order": "missed",
+                "test": "better", "order of tests": "missed",
                 "within": "matched", "shown": "measured", "timed": "not measured", "not timed": "not measured"}
     states = reproduce.states()
     assert {name: states[name] for name in expected} == expected, states
-    assert len(reproduce.rows()["two seeds"]["runs"]) == 2
+    rows = reproduce.rows()
+    assert len(rows["two seeds"]["runs"]) == 2
+    assert rows["order of tests"]["measured"] == rows["test"]["measured"] != rows["order"]["measured"] == rows["shown"]["measured"]
 
 
 def check_others_runs(reproduce):

@@ -70,7 +70,7 @@ const Quantity* quantity(const std::string& metric) {
 /// The best so far, or where the network was chosen.
 double validation_value(const RunData& run, const PublishedRow& row) {
   const std::vector<double>&values = run.column("/epochs/valid_" + row.metric), &best = run.column("/epochs/is_best");
-  if (row.kind == "validation")
+  if (row.measured_as == "validation")
     for (std::size_t i = std::min(values.size(), best.size()); i-- > 0;)
       if (best[i] == 1) return values[i];
   const Statistics statistics = statistics_of(values);
@@ -79,7 +79,7 @@ double validation_value(const RunData& run, const PublishedRow& row) {
 
 double value_of(const RunData& run, const PublishedRow& row) {
   if (const Quantity* found = quantity(row.metric)) return found->of(run);
-  if (row.kind == "test" || row.kind == "best test") return last(run.column("/final/test_" + row.metric));
+  if (row.measured_as == "test" || row.measured_as == "best test") return last(run.column("/final/test_" + row.metric));
   return validation_value(run, row);
 }
 

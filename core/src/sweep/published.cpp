@@ -115,16 +115,20 @@ PublishedRow read_row(const Node& item, const Node& node, Reader& reader) {
   return row;
 }
 
-void check_together(const PublishedResults& results, Reader& reader) {
-  std::set<std::string> known;
+void check_together(PublishedResults& results, Reader& reader) {
+  std::map<std::string, std::string> kinds;
   for (const PublishedRow& row : results.rows) {
-    reader.demand(known.insert(row.item_name() + "/" + row.row).second, row.where,
+    reader.demand(kinds.emplace(row.item_name() + "/" + row.row, row.kind).second, row.where,
                   fmt::format("the item has two rows \"{}\"", row.row));
     reader.demand(results.papers.contains(row.paper), row.where, fmt::format("there is no paper {}", row.paper));
   }
-  for (const PublishedRow& row : results.rows)
-    reader.demand(!row.judge || row.judge->row.empty() || known.contains(row.item_name() + "/" + row.judge->row),
-                  row.where, fmt::format("the item has no row \"{}\"", row.judge ? row.judge->row : ""));
+  for (PublishedRow& row : results.rows) {
+    row.measured_as = row.kind;
+    if (!row.judge || row.judge->row.empty()) continue;
+    const auto other = kinds.find(row.item_name() + "/" + row.judge->row);
+    reader.demand(other != kinds.end(), row.where, fmt::format("the item has no row \"{}\"", row.judge->row));
+    if (other != kinds.end()) row.measured_as = other->second;
+  }
 }
 
 }  // namespace

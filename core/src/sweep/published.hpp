@@ -31,6 +31,7 @@ struct STIEFEL_API PublishedRow {
   std::vector<std::string> overrides;  ///< merged over the file
   std::vector<Index> seeds{1};
   std::string metric, kind, certainty = "printed", needs, note, unit, bench, explanation;
+  std::string measured_as;  ///< the kind of the row that it is compared with by better_than, else its own
   double value = std::numeric_limits<double>::quiet_NaN();
   std::optional<Criterion> judge;
   Location where;
