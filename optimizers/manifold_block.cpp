@@ -7,8 +7,7 @@
 namespace stiefel::manifold {
 
 template <class T> Matrix<T> tangent(const Matrix<T>& G, const Matrix<T>& M) {
-  Matrix<T> P(M.rows(), M.cols());
-  P.noalias() = G * M.adjoint();
+  const Matrix<T> P = product(G, adjoint(M));
   return P - P.adjoint();
 }
 
@@ -22,7 +21,8 @@ template <class T> Matrix<T> cayley_change(Matrix<T> A, double eta, const Matrix
   if (std::pow(contraction, most + 2) <= enough) {
     Matrix<T> next(M.rows(), M.cols());
     for (int k = 0; std::pow(contraction, k + 2) > enough; ++k) {
-      next.noalias() = M - A * X;
+      next = M;
+      add_product<T>(A, X, next, -1);
       X.swap(next);
     }
   } else {
@@ -30,31 +30,24 @@ template <class T> Matrix<T> cayley_change(Matrix<T> A, double eta, const Matrix
     factors.diagonal().array() += T(1);
     solve(view(factors), view(X));
   }
-  Matrix<T> change(M.rows(), M.cols());
-  change.noalias() = RealOf<T>(-2) * A * X;
+  Matrix<T> change = product(A, X);
+  change *= RealOf<T>(-2);
   return change;
 }
 
 // By Newton–Schulz steps M(3I − MᴴM)/2, which square the defect, or, far away, by the singular value decomposition.
 template <class T> void project(Matrix<T>& M) {
   const Index n = M.cols();
-  Matrix<T> defect(n, n), product(n, n);
   const double enough = 1e-15 * double(n);
   for (int k = 0; k < 8; ++k) {
-    defect.noalias() = M.adjoint() * M;
+    Matrix<T> defect = product(adjoint(M), M);
     defect.diagonal().array() -= T(1);
     const double size = defect.norm();
     if (!(size < 0.5)) break;
-    if (size > enough) {
-      product.noalias() = M * defect;
-      M -= 0.5 * product;
-    }
+    if (size > enough) M -= 0.5 * product(M, defect);
     if (size < 1e-7) return;  // its square is below the rounding of double
   }
-  Matrix<T> U(n, n), Vh(n, n);
-  Vector<double> s(n);
-  singular_value_decomposition(view(M), view(U), {s.data(), std::size_t(n)}, view(Vh));
-  M.noalias() = U * Vh;
+  polar_factor(view(M));
 }
 
 template Matrix<float> tangent(const Matrix<float>&, const Matrix<float>&);

@@ -38,7 +38,7 @@ Complex restricted_capacity(Index n, Rng& rng) {
       z.real(rng.uniform(-bound, bound));
       z.imag(rng.uniform(-bound, bound));
     }
-    W -= (2 / v.squaredNorm()) * v * (v.adjoint() * W).eval();
+    add_product<std::complex<double>>(v, product(adjoint(v), W), W, -2 / v.squaredNorm());
   };
   Complex F(n, n);
   for (Index j = 0; j < n; ++j)
@@ -49,7 +49,7 @@ Complex restricted_capacity(Index n, Rng& rng) {
   reflect(W);
   Complex permuted(n, n);
   for (Index i = 0; const std::int64_t k : rng.permutation(n)) permuted.row(i++) = W.row(k);
-  W.noalias() = F.adjoint() * (phases().asDiagonal() * permuted);
+  W = product(adjoint(F), Complex(phases().asDiagonal() * permuted));
   reflect(W);
   return phases().asDiagonal() * W;
 }
@@ -117,18 +117,15 @@ template <class S> class FullUnitary final : public Dense<S> {
 
   void after_step(Blocks<S> theta) override {
     if (options_.reproject_every == 0 || ++steps_ % options_.reproject_every != 0) return;
-    Complex W = read(parameter(CBlocks<S>(theta))), U(n_, n_), Vh(n_, n_);
-    Vector<double> s(n_);
-    singular_value_decomposition(view(W), view(U), {s.data(), std::size_t(n_)}, view(Vh));
-    W.noalias() = U * Vh;
+    Complex W = read(parameter(CBlocks<S>(theta)));
+    polar_factor(view(W));
     write(W, theta);
   }
 
   Claim claim() const override { return {complex_ ? Claim::unitary : Claim::orthogonal}; }
 
   void record(Recorder& recorder) const override {
-    const Complex W = read(this->matrix().leftCols(n_));
-    recorder.scalar("defect", (W.adjoint() * W - Complex::Identity(n_, n_)).norm());
+    recorder.scalar("defect", isometry_defect<std::complex<double>>(read(this->matrix().leftCols(n_))));
   }
   void serialise(Archive& archive) override { archive.value("steps", steps_); }
 

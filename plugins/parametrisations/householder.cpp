@@ -10,11 +10,13 @@
 // and needs no T. P and R are computed in double precision: their errors are then those of one rounding even for
 // ill-conditioned T. From about 3n/8 reflections on, forming W and multiplying by it is less work than P and U; then h
 // and c are found by solves with T.
+#include <stiefel/linear_algebra.hpp>
 #include <stiefel/parallel.hpp>
 #include <stiefel/plugin.hpp>
 
 #include <cmath>
 
+#include "compact_wy.hpp"
 #include "reflections.hpp"
 #include "sequential_reflections.hpp"
 
@@ -22,62 +24,13 @@ namespace {
 
 using namespace stiefel;
 
-/// Calls visit(first, end), in parallel, for blocks of the r columns of U: U is zero above row `first` there, and rows
-/// first … end − 1, or to n − 1 for the last block, are zero right of column end − 1.
-template <class F> void visit_blocks(Index r, F visit, bool from_last = false) {
-  constexpr Index width = 64;
-  const Index last = (r - 1) / width;
-  in_parallel(last + 1, [&](Index i) {
-    const Index first = width * (from_last ? last - i : i);
-    visit(first, std::min(first + width, r));
-  });
-}
-
-/// The same from the last block on: threads wait less for each other if the largest blocks come first.
-template <class F> void visit_blocks_from_last(Index r, F visit) { visit_blocks(r, visit, true); }
-
-void demand_reflection(Index column, double squared_length) {
-  if (squared_length == 0)
-    throw Error("householder: column " + std::to_string(column) +
-                    " of U is zero and defines no reflection; lower the rate, or set `normalise_columns: true`",
-                Exit::diverged);
-}
-
-/// T and P = T⁻¹Uᵀ of U, n × r.
-struct CompactForm {
-  Matrix<double> U, T, P;
-
-  template <class S> explicit CompactForm(const Matrix<S>& columns)
-      : U(columns.rows(), columns.cols()), T(U.cols(), U.cols()), P(U.cols(), U.rows()) {
-    const Index n = U.rows(), r = U.cols();
-    visit_blocks(r, [&](Index first, Index end) {
-      U.middleCols(first, end - first) = columns.middleCols(first, end - first).template cast<double>();
-    });
-    visit_blocks(r, [&](Index first, Index end) {
-      T.block(0, first, end, end - first).noalias() =
-          U.bottomLeftCorner(n - first, end).transpose() * U.block(first, first, n - first, end - first);
-    });
-    T.diagonal() /= 2;
-    for (Index j = 0; j < r; ++j) demand_reflection(j, T(j, j));
-    visit_blocks_from_last(r, [&](Index first, Index end) {
-      const Index rows = (end == r ? n : end) - first;
-      auto part = P.block(0, first, end, rows);
-      part = U.block(first, 0, rows, end).transpose();
-      T.topLeftCorner(end, end).triangularView<Eigen::Upper>().solveInPlace(part);
-      P.block(end, first, r - end, rows).setZero();
-    });
-  }
-
-  Matrix<double> R() const { return T.transpose().triangularView<Eigen::Lower>().solve(U.transpose()); }
-};
-
 /// The orthogonal n × n matrix that `init` draws or `file` holds.
 Matrix<double> orthogonal_matrix(Index n, const std::string& init, const std::string& file, Rng& rng) {
   Initialiser source(init);
   source.file = file;
   Matrix<double> Q(n, n);
   source.fill(view(Q), rng);
-  const double defect = (Q.transpose() * Q - Matrix<double>::Identity(n, n)).norm();
+  const double defect = isometry_defect<double>(Q);
   if (!(defect < 1e-3))
     throw Error("householder: the matrix Q in " + file + " is not orthogonal: ‖QᵀQ − I‖ = " + std::to_string(defect),
                 Exit::data);
@@ -214,13 +167,13 @@ template <class S> class Householder final : public Parametrisation<S> {
     if (explicit_) {
       for_each_block([&](Index first, Index end) {
         const auto U = U_.block(first, first, n_ - first, end - first);
-        h.middleRows(first, end - first).noalias() = U.transpose() * X.bottomRows(n_ - first);
-        c.middleRows(first, end - first).noalias() = U.transpose() * dY.bottomRows(n_ - first);
+        multiply<S>(transposed(U), X.bottomRows(n_ - first), h.middleRows(first, end - first));
+        multiply<S>(transposed(U), dY.bottomRows(n_ - first), c.middleRows(first, end - first));
       });
       if (signed_) h.noalias() += last_row_ * ((u1_ - 1) * X.row(n_ - 1));
       const auto solve = [&](Index i) {
-        if (i == 0) T_.template triangularView<Eigen::Upper>().solveInPlace(h);
-        if (i == 1) T_.transpose().template triangularView<Eigen::Lower>().solveInPlace(c);
+        if (i == 0) solve_triangular(Triangle::upper, T_, h);
+        if (i == 1) solve_triangular(Triangle::upper, transposed(T_), c);
       };
       in_parallel(2, solve);
     } else {
@@ -352,7 +305,7 @@ template <class S> class Householder final : public Parametrisation<S> {
         W.setZero();
         W.middleRows(first, W.cols()).diagonal().setOnes();
         if (signed_ && end == r_) W(n_ - 1, W.cols() - 1) = u1_;
-        W.noalias() -= U_.leftCols(end) * P;
+        add_product<S>(U_.leftCols(end), P, W, -1);
       });
       in_parallel(2, [&](Index i) {
         if (i == 0) W_product_.pack(W_);

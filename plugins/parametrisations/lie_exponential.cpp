@@ -32,19 +32,12 @@ template <class T> struct Point {
   }
   Matrix<T> value(bool by_eigenvalues) const {
     Matrix<T> W = by_eigenvalues ? exponential.value() : pade_exponential(A);
-    if (base.size()) W = (base * W).eval();
+    if (base.size()) W = product(base, W);
     return W;
   }
   Matrix<T> adjoint(bool by_eigenvalues, Matrix<T> dW) const {
-    if (base.size()) dW = (base.adjoint() * dW).eval();
+    if (base.size()) dW = product(stiefel::adjoint(base), dW);
     return by_eigenvalues ? exponential.adjoint(dW) : block_adjoint(A, dW);
-  }
-  void project_base() {
-    const Index n = base.rows();
-    Matrix<T> U(n, n), Vh(n, n);
-    std::vector<double> values(static_cast<std::size_t>(n));
-    singular_value_decomposition(view(base), view(U), values, view(Vh));
-    base.noalias() = U * Vh;
   }
 };
 
@@ -123,7 +116,7 @@ template <class S> class LieExponential final : public Dense<S> {
       point.A = skew_matrix<T>(std::span<const S>(theta[0]), n_, order_);
       point.compute(eigen_);
       point.base = point.value(eigen_);
-      if (++rebases_ % options_.project_every == 0) point.project_base();
+      if (++rebases_ % options_.project_every == 0) polar_factor(view(point.base));
     });
     as_vector(theta[0]).setZero();
   }
@@ -166,7 +159,7 @@ template <class S> class LieExponential final : public Dense<S> {
   /// ‖A‖₂, the largest angle of exp(A): beyond π the exponential is no longer one-to-one.
   template <class T> double norm_of(const Point<T>& point) const {
     if (eigen_) return point.exponential.largest_angle();
-    Complex square = -(point.A * point.A).template cast<std::complex<double>>();
+    Complex square = -product(point.A, point.A).template cast<std::complex<double>>();
     std::vector<double> values(static_cast<std::size_t>(n_));
     hermitian_eigenvalues(view(square), values);
     return std::sqrt(std::max(values.back(), 0.0));

@@ -23,15 +23,6 @@ namespace {
 
 using namespace stiefel;
 
-/// The unitary polar factor of a square matrix.
-template <class T> Matrix<T> polar_factor(Matrix<T> A) {
-  const Index n = A.rows();
-  Matrix<T> U(n, n), Vh(n, n);
-  std::vector<double> values(static_cast<std::size_t>(n));
-  singular_value_decomposition(view(A), view(U), values, view(Vh));
-  return U * Vh;
-}
-
 template <class T> Matrix<T> gaussian_matrix(Index rows, Index cols, Rng& rng) {
   Matrix<T> values(rows, cols);
   for (T& entry : values.reshaped()) {
@@ -48,8 +39,8 @@ template <class T> Matrix<T> gaussian_matrix(Index rows, Index cols, Rng& rng) {
 /// Whether WᴴW leaves a Gaussian vector where it is, to 1 part in 1000.
 template <class T> bool in_group(const Matrix<T>& W) {
   Rng rng(1, "low_rank_projection");
-  const Matrix<T> v = gaussian_matrix<T>(W.cols(), 1, rng), turned = W * v;
-  return (W.adjoint() * turned - v).norm() < 1e-3 * v.norm();
+  const Matrix<T> v = gaussian_matrix<T>(W.cols(), 1, rng), turned = product(W, v);
+  return (product(adjoint(W), turned) - v).norm() < 1e-3 * v.norm();
 }
 
 /// X, Y with k columns: XYᴴ is close to A's truncation to its k largest singular values.
@@ -60,18 +51,18 @@ template <class T> struct LowRank {
     constexpr Index oversampling = 4, iterations = 2;
     const Index n = A.rows(), width = std::min(n, k + oversampling);
     Rng rng(0, "low_rank_projection");
-    Matrix<T> range = A * gaussian_matrix<T>(n, width, rng);
+    Matrix<T> range = product(A, gaussian_matrix<T>(n, width, rng));
     for (Index i = 0; i < iterations; ++i) {
       orthonormalise(view(range));
-      Matrix<T> other = A.adjoint() * range;
+      Matrix<T> other = product(adjoint(A), range);
       orthonormalise(view(other));
-      range.noalias() = A * other;
+      range = product(A, other);
     }
     orthonormalise(view(range));
-    Matrix<T> inside = range.adjoint() * A, U(width, width), Vh(width, n);
+    Matrix<T> inside = product(adjoint(range), A), U(width, width), Vh(width, n);
     std::vector<double> values(static_cast<std::size_t>(width));
     singular_value_decomposition(view(inside), view(U), values, view(Vh));
-    X = range * (U.leftCols(k) * Eigen::Map<const Vector<double>>(values.data(), k).asDiagonal());
+    X = product(range, Matrix<T>(U.leftCols(k) * Eigen::Map<const Vector<double>>(values.data(), k).asDiagonal()));
     Y = Vh.topRows(k).adjoint();
   }
 };
@@ -79,7 +70,7 @@ template <class T> struct LowRank {
 template <class T> Matrix<T> moved(const Matrix<T>& W, const Matrix<T>& step, Index k, bool tangent) {
   const Index n = W.rows();
   const LowRank<T> low(step, std::min(k, n));
-  const Matrix<T> Z = W.adjoint() * low.X;
+  const Matrix<T> Z = product(adjoint(W), low.X);
   Matrix<T> B(n, std::min(2 * Z.cols(), n));
   if (B.cols() == n) {
     B.setIdentity();
@@ -88,16 +79,19 @@ template <class T> Matrix<T> moved(const Matrix<T>& W, const Matrix<T>& step, In
     B.rightCols(Z.cols()) = low.Y;
     orthonormalise(view(B));
   }
-  const Matrix<T> inside = (B.adjoint() * Z) * (low.Y.adjoint() * B), I = Matrix<T>::Identity(B.cols(), B.cols());
+  const Matrix<T> inside = product(product(adjoint(B), Z), product(adjoint(low.Y), B)),
+                  I = Matrix<T>::Identity(B.cols(), B.cols());
   Matrix<T> turn;
   if (tangent) {
     SkewExponential<T> exponential;
     exponential.compute((inside - inside.adjoint()) / 2);
     turn = exponential.value();
   } else {
-    turn = polar_factor<T>(I + inside);
+    turn = I + inside;
+    polar_factor(view(turn));
   }
-  return W + (W * B) * ((turn - I) * B.adjoint());
+  turn -= I;
+  return W + product(product(W, B), product(turn, adjoint(B)));
 }
 
 template <class S> class LowRankProjection final : public Dense<S> {
@@ -175,10 +169,9 @@ template <class S> class LowRankProjection final : public Dense<S> {
       const Matrix<T> wanted = load<T>(theta);
       const bool known = current.size() != 0;
       if (known && wanted == current && in_group(current)) return;
-      current = known && wanted != current
-                    ? moved<T>(current, wanted - current, options_.rank, options_.update == "tangent")
-                    : polar_factor(wanted);
-      if (steps_ % options_.project_every == 0) current = polar_factor(current);
+      const bool begins = !known || wanted == current;
+      current = begins ? wanted : moved<T>(current, wanted - current, options_.rank, options_.update == "tangent");
+      if (begins || steps_ % options_.project_every == 0) polar_factor(view(current));
       store(current, theta);
       current = load<T>(theta);
     });
@@ -188,11 +181,7 @@ template <class S> class LowRankProjection final : public Dense<S> {
   void serialise(Archive& archive) override { archive.value("steps", steps_); }
 
   void record(Recorder& recorder) const override {
-    std::visit(
-        [&]<class T>(const Matrix<T>& W) {
-          recorder.scalar("defect", (W.adjoint() * W - Matrix<T>::Identity(n_, n_)).norm());
-        },
-        W_);
+    std::visit([&]<class T>(const Matrix<T>& W) { recorder.scalar("defect", isometry_defect<T>(W)); }, W_);
   }
 
  private:

@@ -62,14 +62,13 @@ template <class S> class Nonnormal final : public Dense<S> {
     for_each_entry([&](Index i, Index j, std::size_t k) { Theta_(i, j) = double(theta[3][k]); });
     for (Index b = 0; b < angles_.size(); ++b) Theta_.block<2, 2>(2 * b, 2 * b) = gamma_[b] * rotation(angles_[b]);
     if (n_ % 2 != 0) Theta_(n_ - 1, n_ - 1) = gamma_[n_ / 2];
-    const Matrix<double> left = P_ * Theta_;
-    W = (left * P_.transpose()).template cast<S>();
+    W = product(product(P_, Theta_), transposed(P_)).template cast<S>();
   }
 
   void pullback(CBlocks<S>, CMat<S>, CMat<S> dW, Blocks<S> dtheta) override {
-    const Matrix<double> G = dW.template cast<double>(), right = G * P_, dTheta = P_.transpose() * right;
-    Matrix<double> dP = right * Theta_.transpose();
-    dP.noalias() += (G.transpose() * P_).eval() * Theta_;
+    const Matrix<double> G = dW.template cast<double>(), right = product(G, P_),
+                         dTheta = product(transposed(P_), right),
+                         dP = product(right, transposed(Theta_)) + product(product(transposed(G), P_), Theta_);
     add_skew_gradient(dtheta[0], exponential_.adjoint(dP));
     for (Index b = 0; b < angles_.size(); ++b) {
       const Eigen::Matrix2d block = dTheta.block<2, 2>(2 * b, 2 * b);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cmath>
+#include <stiefel/linear_algebra.hpp>
 #include <stiefel/matrix.hpp>
 
 namespace stiefel {
@@ -52,7 +53,7 @@ inline Reflections reflections_of(Matrix<double> Q) {
     u[0] = u[0] > 0 ? -below / (u[0] + norm) : u[0] - norm;
     if (u.squaredNorm() == 0) u[1] = 1;
     u.normalize();
-    Q.bottomRows(length) -= 2 * u * (u.transpose() * Q.bottomRows(length)).eval();
+    add_product<double>(u, product(transposed(u), Q.bottomRows(length)), Q.bottomRows(length), -2);
     result.U.col(j).tail(length) = u;
   }
   result.u1 = Q(n - 1, n - 1) < 0 ? -1 : 1;

@@ -83,11 +83,9 @@ template <class S> class ScaledCayley final : public Dense<S> {
   }
 
   void pullback(CBlocks<S>, CMat<S>, CMat<S> dW, Blocks<S> dtheta) override {
-    Matrix<S> scaled = dW * D_.asDiagonal(), left(n_, n_);
-    left.noalias() = M_.transpose() * scaled;
-    scaled.noalias() = left * M_.transpose();
+    const Matrix<S> scaled = dW * D_.asDiagonal(), V = product(product(transposed(M_), scaled), transposed(M_));
     // The derivative for A_ij with i > j is V_ji − V_ij.
-    for_each_entry([&](Index i, Index j, std::size_t k) { dtheta[0][k] += 2 * (scaled(j, i) - scaled(i, j)); });
+    for_each_entry([&](Index i, Index j, std::size_t k) { dtheta[0][k] += 2 * (V(j, i) - V(i, j)); });
   }
 
   Claim claim() const override { return {Claim::orthogonal}; }
@@ -104,7 +102,7 @@ template <class S> class ScaledCayley final : public Dense<S> {
     // AᵀA has the eigenvalues λ² of the pairs ±iλ of A; those of I + A are 1 ± iλ.
     std::vector<double> squares(std::size_t(n_), std::numeric_limits<double>::quiet_NaN());
     if (A_.allFinite()) {
-      Matrix<double> square = A_.transpose() * A_;
+      Matrix<double> square = product(transposed(A_), A_);
       hermitian_eigenvalues(view(square), squares);
     }
     const double smallest = std::max(squares.front(), 0.0), largest = std::max(squares.back(), 0.0);

@@ -64,10 +64,7 @@ template <class S> class ScaledCayleyUnitary final : public Dense<S> {
 
   void pullback(CBlocks<S>, CMat<S>, CMat<S> dW, Blocks<S> dtheta) override {
     const Complex G = gradient_of_form<T>(dW), scaled = G * D_.conjugate().asDiagonal();
-    Complex left(n_, n_), V(n_, n_);
-    left.noalias() = M_.adjoint() * scaled;
-    V.noalias() = left * M_.adjoint();
-    V *= -2;
+    Complex V = -2 * product(product(adjoint(M_), scaled), adjoint(M_));
     if (options_.gradient == "released")
       for (Index j = 0; j < n_; ++j)
         for (Index i = 0; i < n_; ++i)

@@ -24,16 +24,14 @@ void SkewExponential<std::complex<double>>::compute(const Complex& A) {
 
 Complex SkewExponential<std::complex<double>>::value() const {
   const Complex turned = Q_ * (std::complex<double>(0, 1) * mu_).array().exp().matrix().asDiagonal();
-  return turned * Q_.adjoint();
+  return product(turned, stiefel::adjoint(Q_));
 }
 
 Complex SkewExponential<std::complex<double>>::adjoint(const Complex& dW) const {
-  const Complex right = dW * Q_;
-  Complex inner = Q_.adjoint() * right;
+  Complex inner = product(stiefel::adjoint(Q_), product(dW, Q_));
   for (Index k = 0; k < inner.cols(); ++k)
     for (Index j = 0; j < inner.rows(); ++j) inner(j, k) *= conjugate_quotient(mu_[j], mu_[k]);
-  const Complex left = Q_ * inner;
-  return left * Q_.adjoint();
+  return product(product(Q_, inner), stiefel::adjoint(Q_));
 }
 
 void SkewExponential<double>::compute(const Matrix<double>& A) {
@@ -64,12 +62,11 @@ Matrix<double> SkewExponential<double>::value() const {
   Matrix<double> turned(frame_.rows(), frame_.cols());
   turned.leftCols(half) = E * c.asDiagonal() + O * s.asDiagonal();
   turned.rightCols(half) = O * c.asDiagonal() - E * s.asDiagonal();
-  return turned * frame_.transpose();
+  return product(turned, transposed(frame_));
 }
 
 Matrix<double> SkewExponential<double>::adjoint(const Matrix<double>& dW) const {
-  const Matrix<double> right = dW * frame_;
-  Matrix<double> inner = frame_.transpose() * right;
+  Matrix<double> inner = product(transposed(frame_), product(dW, frame_));
   const Index half = sigma_.size();
   for (Index k = 0; k < half; ++k)
     for (Index j = 0; j < half; ++j) {
@@ -84,8 +81,7 @@ Matrix<double> SkewExponential<double>::adjoint(const Matrix<double>& dW) const 
       oe = (same + other).imag();
       eo = (other - same).imag();
     }
-  const Matrix<double> left = frame_ * inner;
-  return left * frame_.transpose();
+  return product(product(frame_, inner), transposed(frame_));
 }
 
 Vector<double> SkewExponential<double>::tridiagonalise(Matrix<double>& T) {
@@ -125,13 +121,14 @@ template <class T> Matrix<T> pade_exponential(Matrix<T> A) {
   const double norm = A.size() ? A.cwiseAbs().colwise().sum().maxCoeff() : 0;
   const int squarings = std::isfinite(norm) && norm > largest_norm ? int(std::ceil(std::log2(norm / largest_norm))) : 0;
   A *= std::ldexp(1.0, -squarings);
-  const Matrix<T> I = Matrix<T>::Identity(A.rows(), A.cols()), A2 = A * A, A4 = A2 * A2, A6 = A4 * A2;
+  const Matrix<T> I = Matrix<T>::Identity(A.rows(), A.cols()), A2 = product(A, A), A4 = product(A2, A2),
+                  A6 = product(A4, A2);
   const Matrix<T> high_odd = b[13] * A6 + b[11] * A4 + b[9] * A2, high_even = b[12] * A6 + b[10] * A4 + b[8] * A2;
-  const Matrix<T> inner = A6 * high_odd + b[7] * A6 + b[5] * A4 + b[3] * A2 + b[1] * I;
-  const Matrix<T> odd = A * inner, even = A6 * high_even + b[6] * A6 + b[4] * A4 + b[2] * A2 + b[0] * I;
+  const Matrix<T> inner = product(A6, high_odd) + b[7] * A6 + b[5] * A4 + b[3] * A2 + b[1] * I;
+  const Matrix<T> odd = product(A, inner), even = product(A6, high_even) + b[6] * A6 + b[4] * A4 + b[2] * A2 + b[0] * I;
   Matrix<T> denominator = even - odd, result = even + odd;
   solve(view(denominator), view(result));
-  for (int k = 0; k < squarings; ++k) result = (result * result).eval();
+  for (int k = 0; k < squarings; ++k) result = product(result, result);
   return result;
 }
 

@@ -7,6 +7,7 @@
 // n(m₁ + m₂) − m₁(m₁ − 1)/2 − m₂(m₂ − 1)/2 + n parameters. Each product is the compact WY form P = I − U(T⁻¹Uᵀ), Pᵀ = I
 // − U(T⁻ᵀUᵀ) with T = striu(UᵀU) + ½diag(UᵀU). With z = P_vᵀx and g = P_uᵀdy, s̄ = Σ g ∘ z, U sees the pullback of
 // P_u(s ∘ z) for dy, and V that of P_v(s ∘ g) for x.
+#include <stiefel/linear_algebra.hpp>
 #include <stiefel/plugin.hpp>
 
 #include "reflections.hpp"
@@ -29,16 +30,18 @@ template <class S> class Chain {
     U_.resize(n_, r_);
     unpack_trapezoid(theta, view(U_));
     const Matrix<double> U = U_.template cast<double>();
-    Matrix<double> T = U.transpose() * U;
+    Matrix<double> T = product(transposed(U), U);
     for (Index j = 0; j < r_; ++j)
       if (T(j, j) == 0)
         throw Error("spectral_householder: column " + std::to_string(j) + " of " + block +
                         " is zero and defines no reflection; lower the rate, or set `normalise_columns: true`",
                     Exit::diverged);
     T.diagonal() /= 2;
-    const auto triangle = T.template triangularView<Eigen::Upper>();
-    forward_.pack(Matrix<S>(triangle.solve(Matrix<double>(U.transpose())).template cast<S>()));
-    adjoint_.pack(Matrix<S>(triangle.adjoint().solve(Matrix<double>(U.transpose())).template cast<S>()));
+    Matrix<double> P = U.transpose(), R = P;
+    solve_triangular(Triangle::upper, T, view(P));
+    solve_triangular(Triangle::upper, transposed(T), view(R));
+    forward_.pack(Matrix<S>(P.template cast<S>()));
+    adjoint_.pack(Matrix<S>(R.template cast<S>()));
     product_.pack(U_);
   }
 

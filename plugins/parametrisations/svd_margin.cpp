@@ -86,7 +86,7 @@ template <class S> class SvdMargin final : public Dense<S> {
     }
     scaled_ = square(theta[0]) * s_.asDiagonal();
     for_each_panel(n_, [&](Index first, Index width) {
-      W.middleCols(first, width).noalias() = scaled_ * square(theta[1]).middleRows(first, width).transpose();
+      multiply<S>(scaled_, transposed(square(theta[1]).middleRows(first, width)), W.middleCols(first, width));
     });
     U_ = square(theta[0]);
     V_ = square(theta[1]);
@@ -95,13 +95,12 @@ template <class S> class SvdMargin final : public Dense<S> {
   void pullback(CBlocks<S> theta, CMat<S>, CMat<S> dW, Blocks<S> dtheta) override {
     for_each_panel(n_, [&](Index first, Index width) {
       const auto panel = [&](const auto& M) { return M.middleCols(first, width); };
-      Matrix<S> P(n_, width);
-      P.noalias() = dW * panel(square(theta[1]));
+      const Matrix<S> P = product(dW, panel(square(theta[1])));
       as_vector(dtheta[2]).segment(first, width) +=
           slope_.segment(first, width)
               .cwiseProduct(panel(square(theta[0])).cwiseProduct(P).colwise().sum().transpose());
       square(dtheta[0]).middleCols(first, width) += P * s_.segment(first, width).asDiagonal();
-      square(dtheta[1]).middleCols(first, width).noalias() += dW.transpose() * panel(scaled_);
+      add_product<S>(transposed(dW), panel(scaled_), square(dtheta[1]).middleCols(first, width));
     });
   }
 
@@ -152,8 +151,7 @@ template <class S> class SvdMargin final : public Dense<S> {
  private:
   template <class T> auto square(std::span<T> block) const { return as_matrix(block, n_, n_); }
   static double defect(const Matrix<S>& M) {
-    const Matrix<double> D = M.template cast<double>();
-    return (D.transpose() * D - Matrix<double>::Identity(D.cols(), D.cols())).norm();
+    return isometry_defect<double>(Matrix<double>(M.template cast<double>()));
   }
 
   Options options_;

@@ -41,7 +41,7 @@ UnitaryFactors factors_of(Complex Q) {
     Eigen::VectorXcd u = Q.col(j).tail(length);
     u[0] += std::polar(u.norm(), std::arg(u[0]));
     u.normalize();
-    Q.bottomRows(length) -= 2 * u * (u.adjoint() * Q.bottomRows(length)).eval();
+    add_product<T>(u, product(adjoint(u), Q.bottomRows(length)), Q.bottomRows(length), -2);
     result.U.col(j).tail(length) = u;
   }
   for (Index j = 0; j < n; ++j) result.phases[j] = std::arg(Q(j, j));
@@ -124,16 +124,16 @@ template <class S> class UnitaryHouseholder final : public Parametrisation<S> {
     cosines_ = D_.real().template cast<S>();
     sines_ = D_.imag().template cast<S>();
 
-    Complex triangle = U_.adjoint() * U_;
+    Complex triangle = product(adjoint(U_), U_);
     for (Index j = 0; j < m_; ++j)
       if (triangle(j, j) == 0.0)
         throw Error("unitary_householder: column " + std::to_string(j) +
                         " of U is zero and defines no reflection; lower the rate, or set `normalise_columns: true`",
                     Exit::diverged);
     triangle.diagonal() /= 2;
-    const auto T_upper = triangle.template triangularView<Eigen::Upper>();
-    const Complex P = T_upper.solve(Complex(U_.adjoint() * D_.asDiagonal()));
-    const Complex R = T_upper.adjoint().solve(Complex(U_.adjoint()));
+    Complex P = U_.adjoint() * D_.asDiagonal(), R = U_.adjoint();
+    solve_triangular(Triangle::upper, triangle, view(P));
+    solve_triangular(Triangle::upper, adjoint(triangle), view(R));
     pack(P_product_, P);
     pack(R_product_, R);
     pack(U_product_, U_);
@@ -287,7 +287,7 @@ template <class S> class UnitaryHouseholder final : public Parametrisation<S> {
     Matrix<double> rows(2 * n_, n_);
     source.fill(view(rows), rng);
     Q = from_re_over_im(rows);
-    const double defect = (Q.adjoint() * Q - Complex::Identity(n_, n_)).norm();
+    const double defect = isometry_defect<T>(Q);
     if (!(defect < 1e-3))
       throw Error("unitary_householder: the matrix Q in " + options_.file +
                       " is not unitary: ‖QᴴQ − I‖ = " + std::to_string(defect),

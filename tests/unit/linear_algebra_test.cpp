@@ -55,6 +55,26 @@ TEST_CASE_TEMPLATE("QR with a positive diagonal", T, double, C) {
   }
 }
 
+TEST_CASE_TEMPLATE("the polar factor is the closest matrix with orthonormal columns", T, double, C) {
+  for (const auto& [m, n] : {std::pair<Index, Index>{5, 5}, {7, 4}, {1, 1}, {3, 0}}) {
+    const Matrix<T> A = numbers<T>(m, n, 13);
+    Matrix<T> Q = A;
+    polar_factor(view(Q));
+    CHECK(isometry_defect<T>(Q) < 1e-13);
+    const Matrix<T> H = product(adjoint(Q), A);  // A = QH, H Hermitian and positive
+    CHECK((product(Q, H) - A).norm() < 1e-13);
+    CHECK((H - H.adjoint()).norm() < 1e-13);
+    std::vector<double> values(static_cast<std::size_t>(n));
+    Matrix<T> working = H;
+    hermitian_eigenvalues(view(working), values);
+    for (const double value : values) CHECK(value > 0);
+  }
+  Matrix<T> wide = numbers<T>(2, 3, 13);
+  CHECK_THROWS_AS(polar_factor(view(wide)), Error);
+  const Matrix<T> twice = T(2) * one<T>(4);
+  CHECK(isometry_defect<T>(twice) == doctest::Approx(6));
+}
+
 TEST_CASE_TEMPLATE("inverse and solution, also of a block of a larger matrix", T, double, C) {
   for (const Index n : {1, 2, 7, 65}) {
     const Matrix<T> A = numbers<T>(n, n, 5) + T(double(n)) * one<T>(n), B = numbers<T>(n, 3, 6);
@@ -208,11 +228,13 @@ TEST_CASE_TEMPLATE("products, triangular solves and inverses", T, float, double,
     result.setConstant(T(std::numeric_limits<float>::quiet_NaN()));  // is not read
     multiply(operands.first, operands.second, view(result));
     CHECK(double((result - AB).norm()) < close);
+    CHECK(product(operands.first, operands.second) == result);
     add_product(operands.first, operands.second, view(result), T(-3));
     CHECK(double((result + T(2) * AB).norm()) < close);
   }
   Matrix<T> source = Matrix<T>::Ones(8, 8), target = Matrix<T>::Ones(8, 8);
   source.topLeftCorner(5, 7) = A;
+  CHECK(double((product(source.topLeftCorner(5, 7), B) - AB).norm()) < close);
   multiply(source.topLeftCorner(5, 7), B, view(target.bottomRightCorner(5, 4)));
   CHECK(double((target.bottomRightCorner(5, 4) - AB).norm()) < close);
   CHECK(target.topRows(3) == Matrix<T>::Ones(3, 8));
@@ -239,6 +261,7 @@ TEST_CASE_TEMPLATE("products, triangular solves and inverses", T, float, double,
 
 TEST_CASE("shapes that do not fit and singular triangles are refused") {
   Matrix<double> A = numbers<double>(3, 4, 1), B = numbers<double>(3, 2, 2), result(3, 2), T = numbers<double>(3, 3, 3);
+  CHECK_THROWS_AS(product(A, B), Error);
   CHECK_THROWS_WITH_AS(multiply(A, B, view(result)), "a product of 3 × 4 by 3 × 2 cannot be written to 3 × 2", Error);
   CHECK_THROWS_WITH_AS(solve_triangular(Triangle::lower, A, view(B)),
                        "a triangular matrix of 3 × 4 does not fit a right side of 3 × 2", Error);

@@ -18,6 +18,7 @@ namespace stiefel {
 
 /// What a product or a solve reads: A, transposed(A) or adjoint(A).
 template <class T> struct Operand {
+  using Scalar = T;
   template <detail::Columns<T> D> Operand(const Eigen::MatrixBase<D>& A, char form = 'N') : matrix(A), form(form) {}
   Index rows() const { return form == 'N' ? matrix.rows() : matrix.cols(); }
   Index cols() const { return form == 'N' ? matrix.cols() : matrix.rows(); }
@@ -28,11 +29,25 @@ template <class T> struct Operand {
 template <class D> Operand<typename D::Scalar> transposed(const Eigen::MatrixBase<D>& A) { return {A, 'T'}; }
 template <class D> Operand<typename D::Scalar> adjoint(const Eigen::MatrixBase<D>& A) { return {A, 'C'}; }
 
+namespace detail {
+template <class T> Operand<T> operand(const Operand<T>& A) { return A; }
+template <class D> Operand<typename D::Scalar> operand(const Eigen::MatrixBase<D>& A) { return A; }
+}  // namespace detail
+
 /// C = A·B; C overlaps neither. Allocates nothing (gemm).
 template <class T> STIEFEL_API void multiply(Given<Operand<T>> A, Given<Operand<T>> B, Mat<T> C);
 /// C += factor·A·B (gemm).
 template <class T>
 STIEFEL_API void add_product(Given<Operand<T>> A, Given<Operand<T>> B, Mat<T> C, Given<T> factor = T(1));
+
+/// A·B (gemm). An expression is computed first: product(Matrix<S>(2 * A), B).
+template <class X, class Y> auto product(const X& A, const Y& B) {
+  using T = typename decltype(detail::operand(A))::Scalar;
+  const Operand<T> left = detail::operand(A), right = detail::operand(B);
+  Matrix<T> C(left.rows(), right.cols());
+  multiply<T>(left, right, C);
+  return C;
+}
 
 enum class Triangle { lower, upper, unit_lower, unit_upper };
 /// B ← A⁻¹B with the given triangle of the matrix in A, n × n; the rest of it is not read. Allocates nothing (trsm).
@@ -49,6 +64,12 @@ template <class T> STIEFEL_API void solve(Mat<T> A, Mat<T> B);
 /// A ← Q of A = QR with a positive diagonal of R, m × n with m ≥ n: of a Gaussian A, Q is Haar-distributed (geqrf,
 /// orgqr).
 template <class T> STIEFEL_API void orthonormalise(Mat<T> A);
+
+/// ‖AᴴA − I‖_F: 0 if the columns of A are orthonormal (gemm).
+template <class T> STIEFEL_API double isometry_defect(Given<CMat<T>> A);
+
+/// A ← UVᴴ of A = UΣVᴴ, the closest matrix with orthonormal columns, m × n with m ≥ n (gesdd).
+template <class T> STIEFEL_API void polar_factor(Mat<T> A);
 
 /// A = V diag(λ) Vᴴ, n × n Hermitian, given by its lower triangle; A ← V, λ₁ ≤ λ₂ ≤ … (syevd, heevd).
 template <class T> STIEFEL_API void hermitian_eigen(Mat<T> A, std::span<double> values);

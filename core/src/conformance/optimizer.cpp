@@ -4,6 +4,7 @@
 #include <optional>
 #include <thread>
 
+#include <stiefel/linear_algebra.hpp>
 #include <stiefel/optimizer.hpp>
 
 #include "conformance/directions.hpp"
@@ -31,11 +32,11 @@ std::vector<BlockSpec> make_blocks(bool flat, bool orthogonal, bool unitary) {
 double defect(std::span<const double> block, const BlockSpec& spec) {
   const CMat<double> M = as_matrix(block, spec.rows, spec.cols);
   const Index n = spec.cols;
-  if (spec.manifold == Manifold::orthogonal) return (M.transpose() * M - Real::Identity(n, n)).norm();
+  if (spec.manifold == Manifold::orthogonal) return isometry_defect<double>(M);
   Eigen::MatrixXcd C(n, n);
   C.real() = M.topRows(n);
   C.imag() = M.bottomRows(n);
-  return (C.adjoint() * C - Eigen::MatrixXcd::Identity(n, n)).norm();
+  return isometry_defect<std::complex<double>>(C);
 }
 
 /// An optimizer with the parameters that it moves towards `target` down f = ½‖θ − target‖².

@@ -254,6 +254,21 @@ template <class T> void orthonormalise(Mat<T> matrix) {
     if (diagonal[j] < 0) matrix.col(j) = -matrix.col(j);
 }
 
+template <class T> double isometry_defect(Given<CMat<T>> A) {
+  Matrix<T> defect = product(adjoint(A), A);
+  defect.diagonal().array() -= T(1);
+  return defect.norm();
+}
+
+template <class T> void polar_factor(Mat<T> A) {
+  const Index n = A.cols();
+  require(A.rows() >= n, "a matrix of {} × {} cannot have orthonormal columns", A.rows(), n);
+  Matrix<T> U(A.rows(), n), Vh(n, n);
+  std::vector<double> values(static_cast<std::size_t>(n));
+  singular_value_decomposition(A, view(U), values, view(Vh));
+  multiply<T>(U, Vh, A);
+}
+
 template <class T> void hermitian_eigen(Mat<T> A, std::span<double> values) {
   evd('V', finite_square(A, "eigenvectors"), values);
 }
@@ -304,6 +319,8 @@ template <class T> void eigenvalues(Mat<T> matrix, std::span<C> values) {
   template STIEFEL_API void hermitian_eigenvalues(Mat<T>, std::span<double>);                        \
   template STIEFEL_API void singular_value_decomposition(Mat<T>, Mat<T>, std::span<double>, Mat<T>); \
   template STIEFEL_API void singular_values(Mat<T>, std::span<double>);                              \
+  template STIEFEL_API double isometry_defect<T>(CMat<T>);                                           \
+  template STIEFEL_API void polar_factor(Mat<T>);                                                    \
   template STIEFEL_API void eigenvalues(Mat<T>, std::span<C>);
 STIEFEL_INSTANTIATE(double)
 STIEFEL_INSTANTIATE(C)
