@@ -5,11 +5,12 @@
 //   pullback   G_F = ȳ, W̄_f = Σ G_{f+1} Z_fᴴ over the other indices, G_f = W_fᴴ applied to that index of G_{f+1}, x̄ =
 //              G_0
 //
-// These are the paper's algorithms 1 and 2 with their indices put right. With 2 × 2 factors alone, each works in place.
-// With others, the indices of a column rotate by one place at each factor, so that all numbers of a stage are
-// contiguous (kronecker_stages.hpp). Singular values and
-// eigenvalues of W are all products of those of the factors: a factor that is off by ε puts W off by (1 + ε)^F. The
-// soft constraint is λ Σ_f ‖W_fᴴW_f − I‖_F² (eq. 7), with the gradient 4λ W_f(W_fᴴW_f − I).
+// These are the paper's algorithms 1 and 2 with their indices put right. With 2 × 2 factors alone, each works in place
+// (kronecker_butterflies.hpp). With others, the indices of a column rotate by one place at each factor, so that all
+// numbers of a stage are contiguous (kronecker_stages.hpp). Singular values and eigenvalues of W are all products of
+// those of the factors: a factor that is off by ε puts W off by (1 + ε)^F. The soft constraint is λ Σ_f ‖W_fᴴW_f − I‖_F²
+// (eq. 7), with the gradient 4λ W_f(W_fᴴW_f − I).
+#include "kronecker_butterflies.hpp"
 #include "kronecker_stages.hpp"
 
 #include <stiefel/plugin.hpp>
@@ -33,7 +34,7 @@ std::vector<Index> prime_factors(Index n) {
 }
 
 /// As floating point, since it may be more than an Index holds.
-double product(const std::vector<Index>& numbers) {
+double product_of(const std::vector<Index>& numbers) {
   return std::accumulate(numbers.begin(), numbers.end(), 1.0, std::multiplies<>());
 }
 
@@ -197,7 +198,7 @@ template <class S> class Kronecker final : public Parametrisation<S> {
     if (strength == 0) return 0;
     double value = 0;
     for (Index f = 0; f < Index(stages_.size()); ++f) {
-      const Complex W = factor(theta, f), defect = defect_of(W), gradient = 4 * strength * W * defect;
+      const Complex W = factor(theta, f), defect = defect_of(W), gradient = 4 * strength * product(W, defect);
       auto block = as_matrix(dtheta[f], parts() * W.rows(), W.cols());
       block.topRows(W.rows()) += gradient.real().template cast<S>();
       if (complex_) block.bottomRows(W.rows()) += gradient.imag().template cast<S>();
@@ -246,7 +247,7 @@ template <class S> class Kronecker final : public Parametrisation<S> {
 
   void record(Recorder& recorder) const override {
     double worst = 0;
-    for (const Stage& s : stages_) worst = std::max(worst, defect_of(current(s)).norm());
+    for (const Stage& s : stages_) worst = std::max(worst, isometry_defect<std::complex<double>>(current(s)));
     recorder.scalar("largest_factor_defect", worst);
   }
 
@@ -310,7 +311,7 @@ template <class S> class Kronecker final : public Parametrisation<S> {
   }
 
   void demand_product(const char* key, const std::vector<Index>& sizes, Index wanted, const char* what) const {
-    const double found = product(sizes);
+    const double found = product_of(sizes);
     if (found != double(wanted))
       throw Error(std::string("kronecker: the product of `") + key + "` is " +
                   (found < 1e15 ? std::to_string(Index(found)) : "above 1e15") + ", but W has " +
@@ -331,7 +332,7 @@ template <class S> class Kronecker final : public Parametrisation<S> {
     if (complex_) value.imag() = s.by_rows.bottomRows(s.factor.P).template cast<double>();
     return value;
   }
-  static Complex defect_of(const Complex& W) { return W.adjoint() * W - Complex::Identity(W.cols(), W.cols()); }
+  static Complex defect_of(const Complex& W) { return product(adjoint(W), W) - Complex::Identity(W.cols(), W.cols()); }
 
   Options options_;
   bool complex_;
