@@ -37,7 +37,7 @@ def read_for(terminal, seconds):
                 text += os.read(terminal, 65536)
             except OSError:  # the other side is closed
                 break
-    return text.decode(errors="replace")
+    return text
 
 
 class Top:
@@ -60,17 +60,21 @@ class Top:
         if self.mine is not None:
             os.close(self.mine)
 
-    def drawn(self, seconds=1.0):
-        return read_for(self.mine, seconds)
+    def drawn(self, *texts, seconds=0.5):
+        """What is drawn until each of the texts has been, for at most a minute, and then for some time."""
+        drawn, end = b"", time.monotonic() + 60
+        while not all(text.encode() in drawn for text in texts) and time.monotonic() < end:
+            drawn += read_for(self.mine, 0.05)
+        return (drawn + read_for(self.mine, seconds)).decode(errors="replace")
 
-    def after(self, keys, seconds=0.5):
+    def after(self, keys, *texts):
         os.write(self.mine, keys)
-        return self.drawn(seconds)
+        return self.drawn(*texts)
 
     def resize(self, rows, columns):
         set_size(self.mine, rows, columns)
         self.process.send_signal(signal.SIGWINCH)
-        self.drawn(0.3)
+        self.drawn(seconds=0.3)
         assert self.process.poll() is None, (rows, columns, self.process.returncode)
 
     def hang_up(self):
@@ -84,12 +88,12 @@ class Top:
 def on_terminal(folder, run):
     """What is drawn; resized down to nothing and back, sorted, left by q."""
     with Top(folder, 24, 120) as top:
-        drawn = top.drawn(1.5)
+        drawn = top.drawn(run, "1 finished", "400", "█")
         assert run in drawn and "1 finished" in drawn and "400" in drawn and "█" in drawn, drawn
-        assert len(top.drawn()) < len(drawn) / 2, "what does not change is drawn again"
+        assert len(top.drawn(seconds=1)) < len(drawn) / 2, "what does not change is drawn again"
         for rows, columns in ((3, 20), (1, 1), (2, 200), (50, 60)):
             top.resize(rows, columns)
-        assert "loss" in top.after(b"s\x1bOB\x1b[6~")  # what comes next: sort by loss
+        assert "loss" in top.after(b"s\x1bOB\x1b[6~", "loss")  # what comes next: sort by loss
         top.after(b"q")
         top.ends(0)
 
@@ -106,15 +110,15 @@ def names_that_are_long_or_wide(folder):
     make_run(folder / ("many words " * 10).strip() / "0123456789ab", [1, 0.5, 0.25], "failed: out of memory\n")
     make_run(folder / "直交" / "ba9876543210", [1, 0.5, 0.125], "finished: well\n")
     with Top(folder, 24, 80) as top:
-        drawn = top.drawn()
+        drawn = top.drawn("0.25", "0.125")
         assert "0.25" in drawn and "0.125" in drawn, drawn
         assert "many word…23456789ab  failed" in drawn and "直交/ba9876543210     finished" in drawn, drawn  # in columns of the terminal
     with Top(folder, 24, 80, {"LC_ALL": "C", "NO_COLOR": "1"}) as top:
-        drawn = top.drawn()
+        drawn = top.drawn("??/ba9876543210")
         assert "??/ba9876543210" in drawn and drawn.isascii(), drawn
         assert not re.search(r"\x1b\[[\d;]*3\d[;m]", drawn), drawn
     with Top(folder, 24, 80, {"TERM": "dumb"}) as top:
-        drawn = top.drawn()
+        drawn = top.drawn("直交/ba9876543210")
         assert "\x1b" not in drawn and "直交/ba9876543210  finished  step 3" in drawn, drawn
         top.ends(0)
 
@@ -123,9 +127,9 @@ def many_runs(folder):
     for number in range(300):
         make_run(folder / "made" / f"{number:012}", [1 / (number + 1)], "finished: well\n")
     with Top(folder, 24, 100) as top:
-        drawn = top.drawn()
+        drawn = top.drawn("300 runs, 300 finished", "made/000000000020")
         assert "300 runs, 300 finished" in drawn and "1-21 of 300" in drawn and "made/000000000020" in drawn and "made/000000000021" not in drawn, drawn
-        drawn = top.after(b"\x1bOF")
+        drawn = top.after(b"\x1bOF", "279", "299")
         assert "279" in drawn and "299" in drawn and "278" not in drawn, drawn  # what differs from the first rows
 
 
@@ -133,12 +137,12 @@ def left_in_other_ways(folder):
     """By the keyboard's and other signals the terminal is given back; a terminal that has gone ends it, even if it ignores that signal."""
     for number in (signal.SIGINT, signal.SIGTERM):
         with Top(folder, 24, 80) as top:
-            top.drawn()
+            top.drawn("finished")
             top.process.send_signal(number)
-            assert "\x1b[?1049l" in top.drawn()
+            assert "\x1b[?1049l" in top.drawn("\x1b[?1049l")
             top.ends(128 + number)
     with Top(folder, 24, 80, ignored=[signal.SIGHUP]) as top:
-        top.drawn()
+        top.drawn("finished")
         top.hang_up()
         top.ends(0)
 
