@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <stiefel/linear_algebra.hpp>
+
 #include "sdk/require.hpp"
 
 namespace stiefel::conformance {
@@ -30,7 +32,7 @@ template <class S> class Sums final : public GradientSink<S> {
       require(row + dW.rows() <= dY.rows() && X.rows() == dW.cols(),
               "sink.map is given operands of {} rows and gradients of {} for a map of {} × {}", X.rows(), dY.rows(),
               dW.rows(), dW.cols());
-      dW += dY.middleRows(row, dW.rows()) * X.transpose();
+      add_product<S>(dY.middleRows(row, dW.rows()), transposed(X), dW);
       row += dW.rows();
     }
     require(row == dY.rows(), "sink.map is given gradients of {} rows for maps of {}", dY.rows(), row);

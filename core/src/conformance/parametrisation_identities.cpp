@@ -67,7 +67,7 @@ template <class S> void check_routes(MapProbe<S>& probe, CheckReport& report, co
   const Real X = random_matrix(rng, W.cols(), identity_columns), dY = random_matrix(rng, W.rows(), identity_columns);
   const auto structured = [&](double c) { return probe.gradient(c * X, dY); };
   const auto pulled = [&](double c) {
-    const Panel<S> dW(dY * (c * X).transpose());
+    const Panel<S> dW(c * product(dY, transposed(X)));
     GuardedBlocks<S> dtheta = probe.gradient_buffer();
     probe.subject().call("pullback", [&] { map.pullback(probe.parameters(), dense.read(), dW.read(), dtheta.all()); });
     probe.keep("pullback", "block of dθ", dtheta.intact());
@@ -82,7 +82,7 @@ template <class S> void check_routes(MapProbe<S>& probe, CheckReport& report, co
     Comparison gradients;
     compare_gradients(gradients, probe.layout(), b, got, expected);
     report.measure("routes agree", gradients,
-                   20 * rounding<S>(W.rows()) * std::max(gradients.scale(), 1e-3 * (dY * X.transpose()).norm()) +
+                   20 * rounding<S>(W.rows()) * std::max(gradients.scale(), 1e-3 * product(dY, transposed(X)).norm()) +
                        10 * (of_structured[std::size_t(b)] + of_pulled[std::size_t(b)]));
   }
 }
@@ -101,19 +101,19 @@ template <class S> void check_identities(MapProbe<S>& probe, CheckReport& report
   const double input = X.colwise().norm().maxCoeff() + Z.colwise().norm().maxCoeff(),
                gradient = dY.colwise().norm().maxCoeff();
   Comparison columns_of_W, linear, adjoint, adjoint_matrix;
-  columns_of_W.matrices("W X", probe.apply(X), W * X);
+  columns_of_W.matrices("W X", probe.apply(X), product(W, X));
   if (!report.measure("apply is W", columns_of_W, rounding<S>(cols) * norm * input)) report.stop();
   linear.matrices("W (2X − Z/4)", probe.apply(2 * X - Z / 4), 2 * probe.apply(X) - probe.apply(Z) / 4);
   if (!report.measure("linear", linear, 3 * rounding<S>(cols) * norm * input)) report.stop();
   adjoint_matrix.matrices("W transposed", probe.adjoint(Real::Identity(rows, rows)), W.transpose());
   report.measure("adjoint", adjoint_matrix, rounding<S>(cols) * norm);
-  adjoint.matrices("Wᵀ dY", probe.adjoint(dY), W.transpose() * dY);
+  adjoint.matrices("Wᵀ dY", probe.adjoint(dY), product(transposed(W), dY));
   report.measure("adjoint", adjoint, rounding<S>(rows) * norm * gradient);
 
   Comparison sum, adjoint_sum;
-  sum.matrices("Y + W X", probe.add(X, dY), dY + W * X);
+  sum.matrices("Y + W X", probe.add(X, dY), dY + product(W, X));
   report.measure("add is W", sum, rounding<S>(cols) * (norm * input + gradient));
-  adjoint_sum.matrices("dX + Wᵀ dY", probe.add_adjoint(dY, X), X + W.transpose() * dY);
+  adjoint_sum.matrices("dX + Wᵀ dY", probe.add_adjoint(dY, X), X + product(transposed(W), dY));
   report.measure("add is W", adjoint_sum, rounding<S>(rows) * (norm * gradient + input));
 
   const Real extreme = Real::Constant(cols, 1, 1e6), zero = Real::Zero(cols, 1);
@@ -144,7 +144,7 @@ template <class S> void check_claim(MapProbe<S>& probe, CheckReport& report, std
                        : fmt::format("W has the singular value {:.7g}, but claim() says that all are in [{:g}, {:g}]",
                                      furthest, claim.low, claim.high));
   } else {
-    const Real gram = W.rows() >= W.cols() ? Real(W.transpose() * W) : Real(W * W.transpose());
+    const Real gram = W.rows() >= W.cols() ? product(transposed(W), W) : product(W, transposed(W));
     Comparison comparison;
     comparison.matrices("WᵀW", gram, Real::Identity(gram.rows(), gram.cols()));
     const double defect = (gram - Real::Identity(gram.rows(), gram.cols())).norm();

@@ -1,6 +1,8 @@
 // Input and readout: one product per chunk each.
 #include "engine/input_and_readout.hpp"
 
+#include <stiefel/linear_algebra.hpp>
+
 namespace stiefel {
 
 template <class S> InputLayer<S>::InputLayer(const InputOptions& options, InputKind kind, Index size, Index rows)
@@ -40,7 +42,7 @@ template <class S> void InputLayer<S>::refresh(CBlocks<S> theta) {
   if (kind_ == InputKind::symbols) {
     const CMat<S> V = as_matrix(theta[0], rows_, depth());
     if (options_.embedding_size > 0)
-      table_.leftCols(size_).noalias() = V * as_matrix(theta[theta.count() - 1], depth(), size_);
+      multiply<S>(V, as_matrix(theta[theta.count() - 1], depth(), size_), table_.leftCols(size_));
     else
       table_.leftCols(size_) = V;
   }
@@ -92,8 +94,10 @@ template <class S> void InputLayer<S>::finish(CBlocks<S> theta, std::span<const 
   const CMat<S> dtable = cmat(sum.data(), rows_, width(), rows_);
   if (options_.embedding_size > 0) {
     const Index embedding = theta.count() - 1;
-    as_matrix(dtheta[0], rows_, depth()).noalias() += dtable * as_matrix(theta[embedding], depth(), size_).transpose();
-    as_matrix(dtheta[embedding], depth(), size_).noalias() += as_matrix(theta[0], rows_, depth()).transpose() * dtable;
+    add_product<S>(dtable, transposed(as_matrix(theta[embedding], depth(), size_)),
+                   as_matrix(dtheta[0], rows_, depth()));
+    add_product<S>(transposed(as_matrix(theta[0], rows_, depth())), dtable,
+                   as_matrix(dtheta[embedding], depth(), size_));
   } else if (kind_ != InputKind::none) {
     as_matrix(dtheta[0], rows_, size_) += dtable;
   }

@@ -3,6 +3,8 @@
 
 #include <vector>
 
+#include <stiefel/linear_algebra.hpp>
+
 namespace stiefel {
 
 template <class S> Matrix<double> matrix_of(const Parametrisation<S>& map) {
@@ -18,7 +20,7 @@ template <class S> Matrix<double> matrix_of(const Parametrisation<S>& map) {
 Defect orthogonality_defect(const Matrix<double>& W, bool complex) {
   const Index columns = complex ? W.cols() / 2 : W.cols();
   // For the real form, Ŵᵀ times its left half is WᴴW, Re over Im.
-  Matrix<double> G = W.transpose() * W.leftCols(columns);
+  Matrix<double> G = product(transposed(W), W.leftCols(columns));
   G.diagonal().array() -= 1;
   if (!complex) return {G.norm(), G.cwiseAbs().maxCoeff()};
   return {G.norm(),

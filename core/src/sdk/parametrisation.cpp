@@ -84,13 +84,13 @@ template <class S> void Dense<S>::refresh(CBlocks<S> theta) {
   this->materialise(theta, view(W_));
 }
 
-template <class S> void Dense<S>::apply(CMat<S> X, Mat<S> Y, Scratch<S>&) const { Y.noalias() = W_ * X; }
+template <class S> void Dense<S>::apply(CMat<S> X, Mat<S> Y, Scratch<S>&) const { multiply<S>(W_, X, Y); }
 template <class S> void Dense<S>::apply_adjoint(CMat<S> dY, Mat<S> dX, Scratch<S>&) const {
-  dX.noalias() = W_.transpose() * dY;
+  multiply<S>(transposed(W_), dY, dX);
 }
 
 template <class S> void Dense<S>::accumulate(CMat<S> X, CMat<S> dY, std::span<S> sum, Scratch<S>&) const {
-  as_matrix(sum, this->rows(), this->cols()).noalias() += dY * X.transpose();
+  add_product<S>(dY, transposed(X), as_matrix(sum, this->rows(), this->cols()));
 }
 
 template <class S> void Dense<S>::finish(CBlocks<S> theta, std::span<const S> sum, Blocks<S> dtheta) {
