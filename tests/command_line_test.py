@@ -195,6 +195,56 @@ class CommandLine(unittest.TestCase):
         said = self.call("compare", self.work / "runs").stderr
         self.assertEqual([line for line in said.splitlines() if "builds" in line], ["warning: runs in one row were made with different builds of a plugin: dense"])
 
+    def test_changed_data(self):
+        """A network reads its inputs as its training data say: with others it is refused, and a new run is another one."""
+        (self.work / "text.yaml").write_text(re.sub("task: .*", "task: {plugin: characters, train: text.txt, validation: valid.txt, test: test.txt}", EXPERIMENT), encoding="utf-8")
+        lines = "the quick brown fox\njumps over the lazy dog\n" * 20
+        (self.work / "text.txt").write_text(lines, encoding="utf-8")
+        for test in ("valid.txt", "test.txt", "other.txt"):
+            (self.work / test).write_text("the lazy fox\n", encoding="utf-8")
+        run = self.make_run(file="text.yaml")
+        commands = [("sample", run), ("evaluate", run), ("evaluate", run, "task.test=other.txt"), ("predict", run, "--input", "test.txt"),
+                    ("export", run, "--weights", "weights.safetensors"), ("repeat", run, "--quiet")]
+        for command in commands:
+            self.call(*command)
+        (self.work / "other.txt").write_text("the quick dog\n", encoding="utf-8")
+        self.call("evaluate", run, "task.test=other.txt")
+        self.assertIn("already finished", self.call("run", "text.yaml").stdout)
+        (self.work / "text.txt").write_text(lines.replace("over the", "over a"), encoding="utf-8")
+        for command in commands:
+            said = self.call(*command, code=4).stderr
+            self.assertRegex(said, f"^stiefel: {self.work}/text.txt is not the file that {run} was made with: its content has changed")
+        again = self.make_run(file="text.yaml")
+        self.assertTrue(again.name.startswith(run.name + "-"), again)
+        self.assertIn("already finished", self.call("run", "text.yaml").stdout)
+
+    def test_keys_that_are_taken_away(self):
+        self.make_run("model.cell=lru", "model.recurrent=null")
+        self.assertIn("model.readout=null removes a key, but model.readout is not given", self.call("validate", "tiny.yaml", "model.readout=null", code=2).stderr)
+        (self.work / "lru.yaml").write_text("extends: [tiny.yaml]\nmodel: {cell: {plugin: lru, hidden: 4}, recurrent: null}\n", encoding="utf-8")
+        self.call("validate", "lru.yaml")
+
+    def test_a_sweep_is_valid_if_its_runs_are(self):
+        sweep = "extends: [tiny.yaml]\nname: sw\nseeds: 1..2\nmodel: {recurrent: {plugin: householder}}\nsweep: {model.recurrent.reflections: [2, 500]}\n"
+        (self.work / "sweep.yaml").write_text(sweep, encoding="utf-8")
+        said = self.call("validate", "sweep.yaml", code=2).stderr
+        self.assertRegex(said, r"^sweep.yaml with model.recurrent.reflections=500: model.recurrent: householder: `reflections` is 500, [^\n]*\nsweep.yaml: 1 error\n$")
+        (self.work / "sweep.yaml").write_text(sweep.replace("500", "4"), encoding="utf-8")
+        self.assertEqual(self.call("validate", "sweep.yaml").stdout, "sweep.yaml: valid, 4 runs that differ in model.recurrent.reflections, seed\n")
+
+    def test_nothing_to_train(self):
+        said = self.call("validate", "tiny.yaml", "optimizer={plugin: frozen}", code=2).stderr
+        self.assertIn("optimizer: every block is frozen, so nothing would be trained", said)
+
+    def test_a_network_that_would_read_its_targets(self):
+        (self.work / "text.txt").write_text("the quick brown fox\n" * 50, encoding="utf-8")
+        said = self.call("validate", "text.yaml", "task.mode=sentences", "task.bptt=30", "model.bidirectional=true", code=2).stderr
+        self.assertIn("model.bidirectional: the targets of characters are later inputs", said)
+
+    def test_a_folder_that_is_not_there(self):
+        run = self.make_run()
+        self.assertIn("cannot write none/x.html: there is no folder none; create it", self.call("report", run, "-o", "none/x.html", code=2).stderr)
+
     def lines_of_progress(self, run):
         return [json.loads(line) for line in (run / "progress.jsonl").read_text(encoding="utf-8").splitlines()]
 

@@ -16,6 +16,7 @@
 #include "base/number_from.hpp"
 #include "base/printable.hpp"
 #include "base/say.hpp"
+#include "base/sha256.hpp"
 #include "results/analysis/isolated_reader.hpp"
 #include "sdk/blas.hpp"
 #include "training/changes.hpp"
@@ -40,6 +41,12 @@ void stop_run(int number) {
 }
 void save_run(int) { save_wanted = true; }
 
+bool changes_task(const Arguments& arguments) {
+  return std::ranges::any_of(arguments.positional | std::views::drop(1), [](const std::string& word) {
+    return word.starts_with("task.") || word.starts_with("task=");
+  });
+}
+
 std::string step_name(Index step) { return std::filesystem::path(step_file(step)).stem().string(); }
 
 /// The file of a network; throws Error that lists those of the run if it is not there.
@@ -49,7 +56,8 @@ std::filesystem::path existing_network(const std::filesystem::path& run, const s
   std::vector<std::string> have;
   if (is_directory(path.parent_path()))
     for (const auto& entry : std::filesystem::directory_iterator(path.parent_path()))
-      if (entry.path().extension() == ".h5") have.push_back(entry.path().stem().string());
+      if (entry.path().extension() == ".h5" && entry.path().stem() != "diverged")
+        have.push_back(entry.path().stem().string());
   std::ranges::sort(have);
   throw Error(fmt::format(
       "there is no {}; {}", path.string(),
@@ -119,10 +127,22 @@ void look_where_it_was_started(const std::filesystem::path& run, const Arguments
   const bool data_there = !arguments.has("--data") && is_directory(started.data_directory);
   const std::filesystem::path data = data_there ? started.data_directory.string() : data_directory(arguments);
   if (!data.empty()) options.data_directory = absolute(data);
-  const bool other_task = std::ranges::any_of(arguments.positional | std::views::drop(1), [](const std::string& word) {
-    return word.starts_with("task.") || word.starts_with("task=");
-  });
-  if (!other_task && is_directory(started.working_directory)) options.working_directory = started.working_directory;
+  if (!changes_task(arguments) && is_directory(started.working_directory))
+    options.working_directory = started.working_directory;
+}
+
+void demand_same_data(const std::filesystem::path& run, const Arguments& arguments, RunOptions& options) {
+  options.check_data = [run, other = changes_task(arguments)](const std::vector<DataFile>& files) {
+    const RunData made = read_runs({run}, {}).at(0);
+    for (const DataFile& file : files)
+      for (const DatasetRow& row : made.header.datasets)
+        if (row.name == file.name && (!other || row.path == file.path) && row.sha256 != sha256_of_file(file.path))
+          throw Error(
+              fmt::format("{} is not the file that {} was made with: its content has changed. The network reads "
+                          "its inputs as that file says; restore it, or train again.",
+                          file.path, run.string()),
+              Exit::data);
+  };
 }
 
 void end_line_after_interrupt(int number) {

@@ -36,6 +36,10 @@ void follow_worker();
 /// experiment begin where they did, unless keys of its task are given now.
 void look_where_it_was_started(const std::filesystem::path& run, const Arguments& arguments, RunOptions& options);
 
+/// Commands with these options refuse data that have changed since the run was made, by which a network may read its
+/// inputs or name its classes otherwise. Files that keys of the task name now are other data.
+void demand_same_data(const std::filesystem::path& run, const Arguments& arguments, RunOptions& options);
+
 /// SIGINT, SIGTERM, SIGHUP and SIGXCPU are to stop, SIGUSR1 is to save unless `on_save` is null; after nohup, SIGHUP
 /// stays ignored. They come through even if the parent had blocked them.
 void catch_signals(void (*on_stop)(int), void (*on_save)(int) = nullptr);

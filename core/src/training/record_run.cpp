@@ -45,8 +45,22 @@ std::string build_of(const std::vector<PluginRow>& plugins,
   return sha256(text).substr(0, 6);
 }
 
-std::string stored_build(const std::filesystem::path& directory) {
-  return ResultReader(directory / "results.h5").text_attribute("/provenance", "build");
+/// How a finished run was made, if not as `header` says: by another build, or with other data.
+std::string difference(const std::filesystem::path& directory, const RunHeader& header) {
+  const ResultReader results(directory / "results.h5");
+  if (results.text_attribute("/provenance", "build") != header.provenance.back().second)
+    return "by a different build of stiefel or of a plugin";
+  for (const DatasetRow& row : read_header(results).datasets)
+    for (const DatasetRow& now : header.datasets)
+      if (now.name == row.name && now.sha256 != row.sha256) return fmt::format("before {} changed", now.path);
+  return "";
+}
+
+/// Tells apart runs of one configuration.
+std::string suffix_of(const RunHeader& header) {
+  std::string text = header.provenance.back().second;
+  for (const DatasetRow& row : header.datasets) text += " " + row.sha256;
+  return header.datasets.empty() ? text : sha256(text).substr(0, 6);
 }
 
 }  // namespace
@@ -93,13 +107,13 @@ RunHeader header_of(const LoadedExperiment& loaded, const Registry& registry, co
 }
 
 RunRecord::RunRecord(RunHeader header, const std::filesystem::path& root) {
-  const std::string build = header.provenance.back().second;
   path_ = run_path(root, header.title, header.run_id);
-  if (run_state(path_) == RunState::finished && stored_build(path_) != build) {
-    message_ = fmt::format("{} was made by a different build of stiefel or of a plugin; this run is stored next to it",
-                           path_.string());
-    header.run_id += "-" + build;
-    path_ = run_path(root, header.title, header.run_id);
+  if (run_state(path_) == RunState::finished) {
+    if (const std::string made = difference(path_, header); !made.empty()) {
+      message_ = fmt::format("{} was made {}; this run is stored next to it", path_.string(), made);
+      header.run_id += "-" + suffix_of(header);
+      path_ = run_path(root, header.title, header.run_id);
+    }
   }
   switch (run_state(path_)) {
     case RunState::none:

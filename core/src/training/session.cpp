@@ -59,6 +59,7 @@ Session<S>::Session(const LoadedExperiment& loaded, Registry& registry, const Ru
   total_steps();
   files = task->files();
   for (DataFile& file : files) file.path = fs::absolute(file.path);
+  if (options.check_data) options.check_data(files);
   network = std::make_unique<Network<S>>(experiment, registry, *task);
   if (extent != Extent::network) {
     require_memory(loaded, registry, options, *task, network->model());

@@ -4,9 +4,12 @@
 
 #include <atomic>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <string>
 #include <vector>
+
+#include <stiefel/task.hpp>
 
 #include "config/load.hpp"
 #include "engine/ranks.hpp"
@@ -40,7 +43,9 @@ struct RunOptions {
   std::atomic<bool>* save = nullptr;         ///< set to save a checkpoint after the step
   std::atomic<int>* log = nullptr;  ///< becomes a descriptor of the run's log.txt while that is written, and −1 again
   Ranks* ranks = nullptr;  ///< the processes that train together, of which the first one writes; null: this one alone
-  Index until = 0;         ///< step after which to save a checkpoint and stop; 0: to the end
+  /// Called with the files of the task before the network is built; throws Error if they are not the right ones.
+  std::function<void(const std::vector<DataFile>&)> check_data = {};
+  Index until = 0;  ///< step after which to save a checkpoint and stop; 0: to the end
 };
 
 struct RunSummary {
