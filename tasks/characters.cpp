@@ -155,7 +155,8 @@ template <class S> class Characters final : public Task<S> {
             .labels = true,
             .steps = longest_,
             .streams = stream_,
-            .training_set = Index(plan(Split::train).sentences.size())};
+            .training_set = Index(plan(Split::train).sentences.size()),
+            .predicts_inputs = true};
   }
 
   Index batches(Split split) const override {

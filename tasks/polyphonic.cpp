@@ -138,7 +138,11 @@ template <class S> class Polyphonic final : public Task<S> {
   }
 
   TaskShape shape() const override {
-    return {.input_size = keys, .output_size = keys, .steps = longest_, .training_set = Index(parts_[0].size())};
+    return {.input_size = keys,
+            .output_size = keys,
+            .steps = longest_,
+            .training_set = Index(parts_[0].size()),
+            .predicts_inputs = true};
   }
 
   Index batches(Split split) const override { return batches_->count(split, Index(parts(split).size())); }

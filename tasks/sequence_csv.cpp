@@ -78,6 +78,9 @@ struct SequenceCsvOptions {
             "leaves nothing to train on together with `validation_fraction`");
     s.check(kind == "regression" || target_normalisation == "none", "target_normalisation",
             "is for `kind: regression`");
+    for (const std::string& target : targets)
+      s.check(std::ranges::find(features, target) == features.end(), "features",
+              "holds the target " + target + ", which the network would read instead of predicting it");
     s.check(kind == "regression" || targets.size() <= 1, "targets", "must be one column for `kind: classification`");
   }
 };
@@ -86,8 +89,9 @@ struct SequenceCsvOptions {
 struct Scaling {
   std::vector<double> mean, deviation;
 
-  /// Of the numbers of `rows` rows in all sequences, NaN left out.
-  template <class F> static Scaling of(Index rows, const std::vector<Sequence>& sequences, F&& numbers) {
+  /// Of the numbers of `rows` rows in all sequences, NaN left out; column(r) names row r in messages.
+  template <class F, class G>
+  static Scaling of(Index rows, const std::vector<Sequence>& sequences, F&& numbers, G&& column) {
     std::vector<double> count(rows, 0), mean(rows, 0), squares(rows, 0);
     for (const Sequence& s : sequences) {
       const std::vector<double>& x = numbers(s);
@@ -101,6 +105,12 @@ struct Scaling {
     }
     for (std::size_t r = 0; r < squares.size(); ++r) {
       const double deviation = std::sqrt(squares[r] / std::max(count[r], 1.0));
+      if (!std::isfinite(deviation))
+        throw Error(
+            fmt::format("sequence_csv: {} of the training sequences has numbers whose standard deviation is too "
+                        "large for a double; scale them down, or correct them.",
+                        column(r)),
+            Exit::data);
       squares[r] = deviation > 1e-12 * std::abs(mean[r]) ? deviation : 1;
     }
     return {mean, squares};
@@ -322,19 +332,26 @@ template <class S> class SequenceCsv final : public Task<S> {
   void normalise() {
     const std::vector<Sequence>& train = parts_[0].sequences;
     const auto targets = [](const Sequence& s) -> const std::vector<double>& { return s.targets; };
+    const auto name = [](const char* kind, const std::vector<std::string>& names) {
+      return [kind, &names](std::size_t r) {
+        return r < names.size() ? fmt::format("the column \"{}\"", names[r]) : fmt::format("{} {}", kind, r);
+      };
+    };
+    const auto name_of_target = name("target", options_.targets);
     if (options_.normalisation == "standard") {
-      input_scaling_ = Scaling::of(parts_[0].features, train,
-                                   [](const Sequence& s) -> const std::vector<double>& { return s.inputs; });
+      input_scaling_ = Scaling::of(
+          parts_[0].features, train, [](const Sequence& s) -> const std::vector<double>& { return s.inputs; },
+          name("feature", parts_[0].columns));
       for (SequenceSet& part : parts_)
         for (Sequence& s : part.sequences) input_scaling_.apply(s.inputs);
     }
     if (options_.target_normalisation == "standard") {
-      target_scaling_ = Scaling::of(parts_[0].targets, train, targets);
+      target_scaling_ = Scaling::of(parts_[0].targets, train, targets, name_of_target);
       for (SequenceSet& part : parts_)
         for (Sequence& s : part.sequences) target_scaling_.apply(s.targets);
     }
     if (!classification_) {
-      guess_ = Scaling::of(parts_[0].targets, train, targets).mean;
+      guess_ = Scaling::of(parts_[0].targets, train, targets, name_of_target).mean;
       return;
     }
     guess_.assign(std::size_t(outputs_), 0);

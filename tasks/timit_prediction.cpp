@@ -77,7 +77,8 @@ template <class S> class TimitPrediction final : public TimitTask<S> {
     return {.input_size = stft_bins,
             .output_size = stft_bins,
             .steps = *std::max_element(std::begin(longest_), std::end(longest_)),
-            .training_set = Index(this->places(Split::train).size())};
+            .training_set = Index(this->places(Split::train).size()),
+            .predicts_inputs = options_.mode == "predict_next"};
   }
 
   double loss(CMat<S> output, const Targets<S>& targets, Mat<S> doutput) const override {

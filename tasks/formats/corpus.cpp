@@ -28,6 +28,7 @@ void CorpusOptions::describe(Schema& s) {
           "what to do with characters missing from the training text: report an error, or use the symbol `<unk>`")
       .one_of({"error", "symbol"});
   s.field("longest", longest, "skip lines of more characters than this, line end included; 0: none").at_least(0);
+  s.field("train_lines", train_lines, "train on the first lines of the training text alone; 0: on all").at_least(0);
   s.check(train.empty() || file.empty(), "file",
           "cannot be combined with `train`: name either one file or one for each split");
   s.check(!train.empty() || (validation.empty() && test.empty()), "train",
@@ -167,7 +168,7 @@ class Loader {
 Corpus load_corpus(const CorpusOptions& options, const std::string& directory, bool ends, bool last_end,
                    bool by_lines) {
   Loader loader(options, directory, ends, last_end);
-  const std::array<Source, 3> sources = loader.load(by_lines);
+  std::array<Source, 3> sources = loader.load(by_lines);
   Corpus corpus;
   corpus.files = loader.files;
   if (sources[0].lines.points.empty())
@@ -177,6 +178,9 @@ Corpus load_corpus(const CorpusOptions& options, const std::string& directory, b
                 Exit::data);
   const bool unknown = options.unknown == "symbol";
   corpus.alphabet = alphabet_of(sources[0], unknown || options.unk == "symbol");
+  const auto lines = static_cast<std::size_t>(options.train_lines);
+  if (lines > 0 && lines + 1 < sources[0].lines.begins.size())
+    sources[0].lines = cut(sources[0].lines, 0, lines, /*by_lines=*/true);
   for (std::size_t i = 0; i < sources.size(); ++i) corpus.parts[i] = encode(sources[i], corpus.alphabet, unknown);
   return corpus;
 }

@@ -15,7 +15,7 @@ struct CorpusOptions {
   std::string set = "ptb", train, validation, test, file;
   double validation_fraction = 0.05, test_fraction = 0.05;
   std::string trim = "none", unk = "letters", unknown = "error";
-  Index longest = 0;
+  Index longest = 0, train_lines = 0;
 
   void describe(Schema& s);
 };

@@ -211,6 +211,11 @@ SequenceSet parse_csv_sequences(std::string_view bytes, const std::string& file,
 
 SequenceSet load_sequences(const SequenceSource& source, const SequenceRules& rules, const std::string& directory,
                            Classes& classes, std::vector<DataFile>& files) {
+  if (source.file.ends_with(".npy") && !(rules.sequence.empty() && rules.features.empty() && rules.targets.empty()))
+    throw Error(fmt::format("{}: `sequence`, `features` and `targets` of the task name columns of a CSV file, which a "
+                            ".npy file does not have; remove them",
+                            source.file),
+                Exit::data);
   if (source.file.ends_with(".npy")) return NpySequences(source, rules, directory, classes, files).take();
   const std::string path = find_own_data(directory, "sequence_csv", source.file);
   if (rules.targets.empty())

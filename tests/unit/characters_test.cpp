@@ -179,6 +179,9 @@ TEST_CASE("one file is cut by fractions") {
   CHECK(sentences->shape().output_size == 16);  // ! and 14 letters and the symbol
   CHECK(all_of(*sentences, Split::test, "!abcdefghijklmn?") == Texts{"?>!", "?>!", "?>!", "?>!"});
   CHECK(sentences->files().size() == 1);
+  const auto few = characters(
+      folder, "{file: lines.txt, test_fraction: 0.2, validation_fraction: 0.1, unknown: symbol, train_lines: 3}");
+  CHECK((few->batches(Split::train) == 3 && few->batches(Split::test) == 4 && few->shape().output_size == 16));
   const auto stream = characters(
       folder, "{mode: stream, file: letters.txt, test_fraction: 0.25, validation_fraction: 0.25, bptt: 100}");
   CHECK(all_of(*stream, Split::validation, "abc") == Texts{"bcab>cabc"});

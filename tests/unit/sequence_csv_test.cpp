@@ -94,7 +94,8 @@ TEST_CASE("rows of sequences may alternate, targets be missing, a file be one se
     CHECK(batch.weight(1, b) == (a ? 0 : 1));
     CHECK(batch.target(1, b)[0] == (a ? 0 : 6));
   }
-  const auto whole = sequences(folder, "{train: mixed.csv, targets: [x], features: [x], separator: \";\"}");
+  scratch::write(folder.path / "whole.csv", "w;x\n1;10\n2;50\n3;20\n4;60\n5;30\n");
+  const auto whole = sequences(folder, "{train: whole.csv, targets: [x], separator: \";\"}");
   CHECK((whole->shape().steps == 5 && batch_of(*whole, Split::train, 0).targets()(0, 0) == 30));
   CHECK(refusal(folder, "{train: mixed.csv, sequence: id, targets: [t, x], separator: \";\"}")
             .find("no column is left for the features") != std::string::npos);
@@ -225,6 +226,8 @@ TEST_CASE("NumPy arrays") {
     CAPTURE(text);
     CHECK(text.find(part) != std::string::npos);
   };
+  says("{train: {file: x.npy, targets: last.npy}, features: [a]}",
+       "name columns of a CSV file, which a .npy file does");
   says("{train: x.npy}", "targets are missing; use {file: x.npy, targets: FILE.npy}");
   says("{train: {file: x.npy, targets: absent.npy}}", "there is no absent.npy");
   says("{train: {file: last.npy, targets: last.npy}}", "an array of 3; inputs must be N × T × d or N × T");
@@ -254,7 +257,7 @@ TEST_CASE("what cannot be is refused with its place") {
   scratch::write(folder.path / "narrow.csv", "id,x,y\n1,1,1\n");
   scratch::write(folder.path / "word.csv", "id,x,y\n1,1,1\n1,two,2\n");
   scratch::write(folder.path / "rows.csv", "id,x,y\n");
-  scratch::write(folder.path / "large.csv", "id,x,y\n1,1e300,1\n");
+  scratch::write(folder.path / "large.csv", "id,x,y\n1,1e300,1\n1,-1e300,1\n");
   scratch::write(folder.path / "none.csv", "id,x,y\n1,1,\n");
   const auto says = [&](const std::string& options, const std::string& part, Exit code = Exit::data) {
     const std::string text = refusal(folder, options, code);
@@ -276,6 +279,9 @@ TEST_CASE("what cannot be is refused with its place") {
   says("{train: word.csv" + columns, "word.csv:3:3: column \"x\" holds \"two\", expected a finite number");
   says("{train: rows.csv" + columns, "rows.csv:1:1: a header, but no rows");
   says("{train: large.csv" + columns, "a number is too large for `scalar: float32`");
+  says("{train: large.csv, normalisation: standard" + columns,
+       "the column \"x\" of the training sequences has numbers");
+  says("{train: good.csv, sequence: id, features: [x, y], targets: [y]}", "holds the target y", Exit::usage);
   says("{train: none.csv, readout: every" + columns, "no step of a training sequence has a target");
   says("{train: {file: good.csv, targets: y.npy}" + columns, "`targets` and `lengths` go with .npy files");
   says("{train: good.csv, data: good.csv" + columns, "cannot be combined with `data`", Exit::usage);

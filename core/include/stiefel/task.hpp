@@ -37,6 +37,8 @@ struct TaskShape {
   Index steps = 0;         ///< longest sequence
   bool streams = false;    ///< batch i + 1 continues the sequences of batch i, so the state may be carried over
   Index training_set = 0;  ///< sequences of a finite training set; 0: every sequence is new, or their number is unknown
+  /// Targets are later inputs of the sequence, which a network that also reads it backwards would see.
+  bool predicts_inputs = false;
 };
 
 /// One batch, filled by the task. Sequence b has length(b) steps; entries beyond are ignored.
