@@ -95,7 +95,7 @@ template <class S> class CLASS final : public Cell<S> {
       const Mat<S> u = rows_of(chunk.at(t), 0, n_);
       Mat<S> delta = chunk.step(chunk.delta, t), g = chunk.receive(t, doutput);
       delta = alpha_ * g.array() * (1 - u.array().square());
-      if (chunk.message_clip > 0) delta = delta.cwiseMax(-chunk.message_clip).cwiseMin(chunk.message_clip);
+      delta = delta.unaryExpr([&](S x) { return clipped(x, chunk.bound()); });
       g *= 1 - alpha_;
       maps.add_adjoint(0, 1, delta, g, scratch);
     }

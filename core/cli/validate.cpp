@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <set>
+#include <string>
 
 #include "base/printable.hpp"
 #include "base/say.hpp"
@@ -56,6 +58,51 @@ std::string fault_of_data(const LoadedExperiment& loaded, Registry& registry, co
   return {};
 }
 
+/// "key=value, key=value" of a run, without its seed.
+std::string values_of(const SweepRun& run, const Sweep& sweep) {
+  std::string text;
+  for (std::size_t i = 0; i < sweep.keys.size(); ++i)
+    if (sweep.keys[i] != "seed" && !run.values[i].empty())
+      text += fmt::format("{}{}={}", text.empty() ? "" : ", ", sweep.keys[i], run.values[i]);
+  return text;
+}
+
+/// The sentence without the place in the resolved configuration of a run, which is in no file of the user.
+std::string without_place(std::string sentence, const std::string& file) {
+  if (sentence.starts_with(file + ":"))
+    if (const std::size_t end = sentence.find(": ", file.size()); end != sentence.npos) sentence.erase(0, end + 2);
+  return sentence;
+}
+
+/// Whether each run fits together, of those that differ in the seed alone one. Returns the exit code.
+int validate_runs(const Sweep& sweep, const std::string& file, Registry& registry, const Arguments& arguments) {
+  std::set<std::string> seen;
+  std::string fault;
+  int errors = 0;
+  for (const SweepRun& run : sweep.runs) {
+    const std::string values = values_of(run, sweep);
+    if (!seen.insert(values).second) continue;
+    try {
+      const LoadedExperiment loaded = load_experiment_text(run.yaml, file, {}, registry);
+      if (fault.empty()) fault = fault_of_data(loaded, registry, arguments);
+    } catch (const Error& error) {
+      say("{}{}{}: {}\n", printable(file), values.empty() ? "" : " with ", printable(values),
+          without_place(error.what(), file));
+      ++errors;
+    }
+  }
+  if (errors > 0) {
+    say("{}: {} {}\n", printable(file), errors, errors == 1 ? "error" : "errors");
+    return int(Exit::usage);
+  }
+  fmt::print("{}: valid{}, {} {} that differ in {}\n", printable(file),
+             fault.empty() ? "" : " as far as can be checked without its data", sweep.runs.size(),
+             sweep.runs.size() == 1 ? "run" : "runs", fmt::join(sweep.keys, ", "));
+  if (fault.empty()) return int(Exit::done);
+  say("{}: cannot check it further: {}\n", printable(file), printable_lines(fault));
+  return int(Exit::data);
+}
+
 }  // namespace
 
 int validate_command(std::span<const std::string> words) {
@@ -72,8 +119,7 @@ int validate_command(std::span<const std::string> words) {
           throw Error(fmt::format(
               "{} describes {} runs, but {} shows only one: `stiefel sweep run --plan` writes them all to configs/",
               file, sweep->runs.size(), of_one));
-      fmt::print("{}: valid, {} runs that differ in {}\n", file, sweep->runs.size(), fmt::join(sweep->keys, ", "));
-      return int(Exit::done);
+      return validate_runs(*sweep, file, registry, arguments);
     }
     const LoadedExperiment loaded = load_experiment(file, overrides, registry);
     if (arguments.has("--resolved")) fmt::print("{}", loaded.resolved_yaml);

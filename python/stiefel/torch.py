@@ -101,6 +101,11 @@ class Network(nn.Module):
         A reverse cell reads the first step last, and its state is the one after that: later pieces cannot continue it.
         """
         values = self.check(inputs)
+        if lengths is not None:
+            if lengths.dim() != 1 or lengths.shape[0] != inputs.shape[0] or lengths.is_floating_point():
+                raise ValueError(f"lengths must be {inputs.shape[0]} integers, one for each sequence")
+            if not torch.jit.is_scripting():
+                self.check_range(lengths, 1, inputs.shape[1], f"not a length of a sequence of {inputs.shape[1]} steps")
         if state is None:
             state = torch.cat([layer.initial() for layer in self.layers]).expand(inputs.shape[0], -1)
         if state.shape[1] != self.state_rows:
@@ -129,7 +134,8 @@ class Network(nn.Module):
             if inputs.dim() != 2 or inputs.is_floating_point():
                 raise ValueError("this network reads symbols: integers of the shape (batch, time)")
             if not torch.jit.is_scripting():
-                self.check_symbols(inputs)
+                fault = f"not one of the {self.input_size} symbols; -1 is none"
+                self.check_range(inputs, -1, self.input_size - 1, fault)
             return inputs
         if inputs.dim() != 3 or inputs.shape[2] != self.input_size:
             raise ValueError(f"this network reads inputs of the shape (batch, time, {self.input_size})")
@@ -138,13 +144,13 @@ class Network(nn.Module):
         return inputs.to(self.Y.dtype)
 
     @torch.jit.unused
-    def check_symbols(self, inputs: Tensor) -> None:
-        """Refuses numbers of no symbol, but in an exported graph, which cannot."""
-        if _exporting() or torch.jit.is_tracing() or inputs.numel() == 0:
+    def check_range(self, values: Tensor, least: int, most: int, fault: str) -> None:
+        """Refuses numbers out of range, but in an exported graph, which cannot."""
+        if _exporting() or torch.jit.is_tracing() or values.numel() == 0:
             return
-        for found in (int(inputs.min()), int(inputs.max())):
-            if not -1 <= found < self.input_size:
-                raise ValueError(f"{found} is not one of the {self.input_size} symbols; -1 is none")
+        for found in (int(values.min()), int(values.max())):
+            if not least <= found <= most:
+                raise ValueError(f"{found} is {fault}")
 
     def read_out(self, values: Tensor) -> Tensor:
         """Y h + c, in the units of the targets."""

@@ -58,12 +58,14 @@ std::optional<ProgressLine> parse_progress(std::string_view text) {
   if (text.size() > longest_line) return {};
   const nlohmann::json object = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!object.is_object()) return {};
-  ProgressLine line{count(object, "step"),
+  const bool resumed = object.contains("resumed_after");
+  ProgressLine line{count(object, resumed ? "resumed_after" : "step"),
                     count(object, "steps"),
                     number_of_key(object, "wall_time"),
                     number_of_key(object, "step_seconds"),
                     number_of_key(object, "loss"),
-                    number_of_key(object, "best")};
+                    number_of_key(object, "best"),
+                    resumed};
   return line.step < 0 ? std::nullopt : std::optional(line);
 }
 
@@ -103,6 +105,7 @@ void ProgressReader::add(const ProgressLine& line) {
   const auto take = [](double& latest, double value) {
     if (std::isfinite(value)) latest = value;
   };
+  if (line.resumed || line.step < latest_.step || !std::isfinite(first_.wall_time)) first_ = line;
   latest_.step = line.step;
   latest_.steps = std::max(latest_.steps, line.steps);
   take(latest_.wall_time, line.wall_time), take(latest_.step_seconds, line.step_seconds), take(latest_.best, line.best);
@@ -130,9 +133,11 @@ void ProgressReader::read_state() {
 }
 
 double ProgressReader::seconds_left() const {
-  return latest_.steps >= latest_.step && latest_.step >= 0
-             ? double(latest_.steps - latest_.step) * latest_.step_seconds
-             : std::nan("");
+  if (latest_.step < 0 || latest_.steps < latest_.step) return std::nan("");
+  const double seconds = latest_.wall_time - first_.wall_time;
+  const double a_step =
+      latest_.step > first_.step && seconds > 0 ? seconds / double(latest_.step - first_.step) : latest_.step_seconds;
+  return double(latest_.steps - latest_.step) * a_step;
 }
 
 }  // namespace stiefel

@@ -18,9 +18,10 @@ struct ProgressLine {
   std::int64_t step = -1, steps = -1;
   double wall_time = std::numeric_limits<double>::quiet_NaN();  ///< seconds since 1970
   double step_seconds = wall_time, loss = wall_time, best = wall_time;
+  bool resumed = false;  ///< says after which step a process has resumed the run
 };
 
-/// Nothing for a line that is not a JSON object with a step.
+/// Nothing for a line that is not a JSON object with a step or "resumed_after".
 STIEFEL_API std::optional<ProgressLine> parse_progress(std::string_view line);
 
 class STIEFEL_API ProgressReader {
@@ -37,7 +38,7 @@ class STIEFEL_API ProgressReader {
   const ProgressLine& latest() const { return latest_; }
   /// Losses in the order of the steps, thinned to every second, fourth … one in long runs: at most 1,024.
   const std::vector<double>& losses() const { return losses_; }
-  /// Time to the last step at the current speed; NaN if unknown.
+  /// Time to the last step at the speed since the run was started or resumed, evaluations included; NaN if unknown.
   double seconds_left() const;
 
  private:
@@ -47,7 +48,7 @@ class STIEFEL_API ProgressReader {
   std::filesystem::path run_;
   std::string state_, pending_;
   std::uintmax_t position_ = 0;
-  ProgressLine latest_;
+  ProgressLine first_, latest_;  // first_: of this process
   std::vector<double> losses_;
   std::size_t stride_ = 1, seen_ = 0;
 };

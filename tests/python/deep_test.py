@@ -160,6 +160,11 @@ class Deep(unittest.TestCase):
                         self.same(state[b], last[0].detach())
                         self.same(found[b, :length] if readout == "every" else found[b], alone[0].detach())
                         self.assertFalse(readout == "every" and found[b, length:].any())
+        network = self.loaded(*exported.deep_network(DEEP["bidirectional"]))
+        for wrong, message in (([9, 1, 4], "lengths must be 4 integers"), ([9.0, 1, 4, 7], "lengths must be 4 integers"),
+                               ([9, 0, 4, 7], "0 is not a length of a sequence of 9 steps"), ([9, 1, 10, 7], "10 is not a length")):
+            with self.assertRaisesRegex(ValueError, message):
+                network(self.random(4, 9, 3), lengths=torch.tensor(wrong))
 
     def test_pieces(self):
         network = self.loaded(*exported.deep_network(DEEP["every cell"]))

@@ -60,7 +60,6 @@ TEST_CASE("a growing run: what is new, torn lines, a resumed run, and how it end
   reader.update();
   CHECK(reader.latest().step == 3);
   CHECK(reader.losses() == std::vector<double>{1, 0.5, 1.0 / 3});
-  CHECK(reader.seconds_left() == 3.5);
   append(folder.path / "progress.jsonl", "eps\":10,\"loss\":0.25,\"best\":0.3}\nnot JSON\n");
   reader.update();
   CHECK(reader.latest().step == 4);
@@ -79,6 +78,20 @@ TEST_CASE("a growing run: what is new, torn lines, a resumed run, and how it end
   append(folder.path / "log.txt", "finished: test loss 0.3\n");
   reader.update();
   CHECK(reader.state() == "finished");
+}
+
+TEST_CASE("the time left follows from that since the run was started or resumed, evaluations included") {
+  Folder folder;
+  ProgressReader reader(folder.path);
+  const auto left_after = [&](const std::string& line) {
+    append(folder.path / "progress.jsonl", line + "\n");
+    reader.update();
+    return reader.seconds_left();
+  };
+  CHECK(left_after(R"({"step":1,"steps":10,"wall_time":1000,"step_seconds":0.5})") == 4.5);
+  CHECK(left_after(R"({"step":3,"steps":10,"wall_time":1008,"step_seconds":0.5})") == 7 * 4.0);
+  CHECK(left_after(R"({"resumed_after":2,"wall_time":9000})") == 8 * 0.5);
+  CHECK(left_after(R"({"step":4,"steps":10,"wall_time":9004,"step_seconds":0.5})") == 6 * 2.0);
 }
 
 TEST_CASE("rates have three digits and no exponent") {

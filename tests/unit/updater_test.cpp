@@ -315,8 +315,10 @@ TEST_CASE("model.recurrent is there exactly when the cell has a map that needs i
     return std::string();
   };
   CHECK(fault("{cell: {plugin: lru, hidden: 4}}") == "");
-  CHECK(fault("{cell: {plugin: lru, hidden: 4}, recurrent: dense}") ==
-        "small:3:52: model.recurrent: the cell lru has no recurrent map; remove model.recurrent");
+  CHECK(
+      fault("{cell: {plugin: lru, hidden: 4}, recurrent: dense}") ==
+      "small:3:52: model.recurrent: the cell lru has no recurrent map; remove model.recurrent, on the command line by "
+      "model.recurrent=null");
   CHECK(fault("{cell: {plugin: elman, hidden: 4}, recurrent: dense}") == "");
   CHECK(fault("{cell: {plugin: elman, hidden: 4}}")
             .starts_with("small:3:8: model.recurrent is required: {plugin: name} of a parametrisation; choose from"));

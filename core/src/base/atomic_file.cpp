@@ -3,6 +3,7 @@
 #include "base/atomic_file.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -48,6 +49,10 @@ AtomicFile::AtomicFile(std::filesystem::path target)
   // A killed process may have left one; a new file also ensures that no other process still writes to it.
   if (::unlink(temporary_.c_str()) != 0 && errno != ENOENT) throw file_error("removing", temporary_, errno);
   file_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (file_ < 0 && errno == ENOENT)
+    throw Error(fmt::format("cannot write {}: there is no folder {}; create it, or choose another", target_.string(),
+                            target_.parent_path().string()),
+                Exit::usage);
   if (file_ < 0) throw file_error("creating", temporary_, errno);
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "config/overrides.hpp"
@@ -180,8 +181,13 @@ void merge(Node& base, Node later) {
   }
   std::map<std::string, std::size_t, std::less<>> places;
   for (std::size_t i = 0; i < base.members.size(); ++i) places.emplace(base.members[i].key, i);
+  std::set<std::string, std::less<>> removed;
   for (Member& member : later.members) {
     if (const auto place = places.find(member.key); place != places.end()) {
+      if (member.value.kind == Node::Kind::null) {
+        removed.insert(member.key);
+        continue;
+      }
       Member& existing = base.members[place->second];
       merge(existing.value, std::move(member.value));
       existing.where = member.where;
@@ -189,6 +195,7 @@ void merge(Node& base, Node later) {
       base.members.push_back(std::move(member));
     }
   }
+  std::erase_if(base.members, [&](const Member& member) { return removed.contains(member.key); });
 }
 
 std::optional<Composed> compose_file(const fs::path& file, std::span<const std::string> overrides, Problems& problems,

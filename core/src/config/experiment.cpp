@@ -144,7 +144,10 @@ void LayerOptions::check_maps(ConfigSchema& s) const {
   };
   if (!given && !std::ranges::all_of(needed, has_its_own)) s.require_plugin("recurrent", Role::parametrisation);
   if (given && needed.empty())
-    s.fault("recurrent", fmt::format("the cell {} has no recurrent map; remove {}.recurrent", cell.plugin, path));
+    s.fault("recurrent",
+            fmt::format(
+                "the cell {0} has no recurrent map; remove {1}.recurrent, on the command line by {1}.recurrent=null",
+                cell.plugin, path));
 }
 
 void ScheduleOptions::describe(Schema& s) {
@@ -205,7 +208,7 @@ void TrainOptions::describe(Schema& s) {
   s.field("steps", steps, "length of training; set either this or epochs").at_least(0).units("optimizer steps");
   s.field("epochs", epochs, "length of training; set either this or steps")
       .at_least(0)
-      .units("passes over the training data");
+      .units("passes over the training data, of whole batches");
   s.field("evaluate_every", evaluate_every, "interval between evaluations on the validation split; 0: once per epoch")
       .at_least(0)
       .units("steps");

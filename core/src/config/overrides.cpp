@@ -87,7 +87,26 @@ bool is_within(const Override& inner, const Override& outer) {
   return inner.keys.size() > outer.keys.size() && std::equal(outer.keys.begin(), outer.keys.end(), inner.keys.begin());
 }
 
+/// `key.path=null`: as if the key had not been given.
+void remove(Node& root, const Override& override, Problems& problems) {
+  Node* node = &root;
+  for (std::size_t i = 0; i + 1 < override.keys.size() && node; ++i) {
+    if (node->kind == Node::Kind::sequence) {
+      node = list_entry(*node, override.keys[i], override, problems);
+      if (!node) return;
+    } else {
+      Member* member = node->find(override.keys[i]);
+      node = member ? &member->value : nullptr;
+    }
+  }
+  const auto is_it = [&](const Member& member) { return member.key == override.keys.back(); };
+  if (!node || std::erase_if(node->members, is_it) == 0)
+    problems.add(override.where,
+                 fmt::format("{}=null removes a key, but {} is not given", override.path, override.path));
+}
+
 void apply(Node& root, Override& override, Problems& problems) {
+  if (override.value.kind == Node::Kind::null) return remove(root, override, problems);
   Node* node = &root;
   for (std::size_t i = 0; i < override.keys.size(); ++i) {
     const std::string& key = override.keys[i];

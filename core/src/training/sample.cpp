@@ -23,8 +23,10 @@ std::vector<std::int32_t> symbols_of(std::string_view text, const std::vector<st
     if (best == alphabet.size()) {
       std::size_t end = at + 1;
       while (end < text.size() && (text[end] & 0xC0) == 0x80) ++end;
-      throw Error(fmt::format("the network does not know the character \"{}\" at byte {} of the prime",
-                              text.substr(at, end - at), at + 1));
+      throw Error(
+          fmt::format("the network does not know the character \"{}\" at byte {} of the prime, since it was not "
+                      "in its training text; choose another",
+                      text.substr(at, end - at), at + 1));
     }
     symbols.push_back(std::int32_t(best));
     at += alphabet[best].size();

@@ -168,6 +168,7 @@ template <class S> RunSummary Trainer<S>::run() {
   while (progress_.step < steps_) {
     if (const std::string reason = reason_to_stop(); !reason.empty()) {
       observer_.note("stopping early: " + reason);
+      record_.log("stopping early: " + reason);
       stopped_early = true;
       break;
     }

@@ -79,6 +79,9 @@ bool matches_block(const std::string& pattern, const std::string& name) {
 }
 
 template <class S> void Updater<S>::assign(const Experiment& experiment, const Layout& layout) {
+  if (std::ranges::all_of(experiment.optimizer, &OptimizerGroup::frozen))
+    throw Error(experiment.place_of("optimizer") +
+                "optimizer: every block is frozen, so nothing would be trained; give one a plugin such as adam");
   for (Index i = 0; i < layout.count(); ++i) {
     const std::string& name = layout.block(i).name;
     const auto match = std::find_if(experiment.optimizer.begin(), experiment.optimizer.end(),
