@@ -27,7 +27,7 @@ LARGEST = 2**63 - 1
 HARMLESS = re.compile(
     r"(^|\.)(seed|split_seed|permutation_seed|steps|epochs|every|patience|evaluate_every|chunk|keep|keep_every|loss|spectrum|"
     r"gradient_norms|orthogonality|scalars|record\.blocks\.input\.bias|reproject_every|rebase_every|project_every|"
-    r"reorthonormalise_every|rank|max_length|longest|train_limit|evaluation_limit|waveforms)$")
+    r"reorthonormalise_every|rank|max_length|longest|train_lines|train_limit|evaluation_limit|waveforms)$")
 BASE = {"name": "sizes", "task": {"plugin": "adding", "length": 12}, "model": {"cell": {"plugin": "elman", "hidden": 64}, "recurrent": {"plugin": "dense"}},
         "optimizer": {"plugin": "sgd"}, "train": {"batch": 4, "steps": 3}}
 

@@ -145,6 +145,11 @@ std::vector<std::string> differing_keys(const std::vector<ComparedRun>& runs) {
     return std::all_of(runs.begin(), runs.end(),
                        [&](const ComparedRun& run) { return run.configuration.contains(key); });
   };
+  const auto of_a_method = [&](const std::string& key) {  // an option of plugins of which runs have different ones
+    for (std::size_t end = key.find('.'); end != key.npos; end = key.find('.', end + 1))
+      if (differing.contains(key.substr(0, end) + ".plugin")) return true;
+    return false;
+  };
   std::vector<std::string> keys(differing.begin(), differing.end());
   std::stable_partition(keys.begin(), keys.end(), everywhere);
   std::stable_partition(keys.begin(), keys.end(), [](const std::string& key) { return key.ends_with(".plugin"); });
@@ -155,7 +160,7 @@ std::vector<std::string> differing_keys(const std::vector<ComparedRun>& runs) {
     for (std::size_t i = 0; i < runs.size(); ++i)
       refined.push_back(numbers.try_emplace({group[i], runs[i].text(key)}, numbers.size()).first->second);
     const bool adds_nothing = std::exchange(group, refined) == refined;
-    return adds_nothing && (key.ends_with(".plugin") || !everywhere(key));
+    return adds_nothing && (key.ends_with(".plugin") || of_a_method(key) || !everywhere(key));
   });
   return keys;
 }

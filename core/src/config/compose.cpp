@@ -184,7 +184,7 @@ void merge(Node& base, Node later) {
   std::set<std::string, std::less<>> removed;
   for (Member& member : later.members) {
     if (const auto place = places.find(member.key); place != places.end()) {
-      if (member.value.kind == Node::Kind::null) {
+      if (member.value.is_null) {
         removed.insert(member.key);
         continue;
       }

@@ -106,7 +106,7 @@ void remove(Node& root, const Override& override, Problems& problems) {
 }
 
 void apply(Node& root, Override& override, Problems& problems) {
-  if (override.value.kind == Node::Kind::null) return remove(root, override, problems);
+  if (override.value.is_null) return remove(root, override, problems);
   Node* node = &root;
   for (std::size_t i = 0; i < override.keys.size(); ++i) {
     const std::string& key = override.keys[i];

@@ -44,7 +44,8 @@ std::size_t depth_of(const Node& node) {
 
 class TreeBuilder final : public YAML::EventHandler {
  public:
-  TreeBuilder(const std::string& file, Problems& problems) : file_(file), problems_(problems) {}
+  TreeBuilder(std::string_view text, const std::string& file, Problems& problems)
+      : text_(text), file_(file), problems_(problems) {}
 
   Node root;
 
@@ -53,7 +54,11 @@ class TreeBuilder final : public YAML::EventHandler {
   }
   void OnDocumentEnd() override {}
 
-  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { add(leaf(Node::Kind::null, mark), anchor); }
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    Node node = leaf(Node::Kind::null, mark);
+    node.is_null = written_null(std::size_t(std::max(mark.pos, 0)));
+    add(std::move(node), anchor);
+  }
 
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
@@ -96,6 +101,13 @@ class TreeBuilder final : public YAML::EventHandler {
     Location key_place;
     std::map<std::string, Location, std::less<>> seen;
   };
+
+  /// Whether `null` or `~` stands there; the mark of an absent value is that of whatever follows.
+  bool written_null(std::size_t at) const {
+    if (at >= text_.size()) return false;
+    const std::string_view rest = text_.substr(at), word = rest.substr(0, rest.find_first_of(" \t\r\n,}]#"));
+    return word == "~" || word == "null" || word == "Null" || word == "NULL";
+  }
 
   Location place(const YAML::Mark& mark) const {
     return file_.empty() ? Location{} : Location{file_, mark.line + 1, mark.column + 1};
@@ -180,6 +192,7 @@ class TreeBuilder final : public YAML::EventHandler {
     map.node.members.push_back({std::move(map.key), std::move(map.key_place), std::move(value)});
   }
 
+  std::string_view text_;
   const std::string& file_;
   Problems& problems_;
   std::vector<Open> open_;
@@ -245,7 +258,7 @@ std::optional<Node> parse_yaml(std::string_view text, const std::string& file, P
     text = text.substr(0, text.find_last_not_of(" \t\r\n") + 1);
     std::istringstream stream{std::string(text)};
     YAML::Parser parser(stream);
-    TreeBuilder builder(file, problems);
+    TreeBuilder builder(text, file, problems);
     while (parser.HandleNextDocument(builder)) {
     }
     return std::move(builder.root);

@@ -26,6 +26,7 @@ struct Node {
   Location where;
   std::string text;             ///< of a scalar; of a map that was merged over a scalar: that scalar, an abbreviation
   bool quoted = false;          ///< the scalar was in quotes or in a block: it is text
+  bool is_null = false;         ///< `null` or ~ is written, where a value of the kind null may also be absent
   bool abbreviated = false;     ///< the map also holds `text`
   Location text_where;          ///< of that text
   std::vector<Node> items;      ///< of a sequence
