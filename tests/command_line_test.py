@@ -211,24 +211,35 @@ class CommandLine(unittest.TestCase):
         self.call("evaluate", run, "task.test=other.txt")
         self.assertIn("already finished", self.call("run", "text.yaml").stdout)
         (self.work / "text.txt").write_text(lines.replace("over the", "over a"), encoding="utf-8")
-        for command in commands:
-            said = self.call(*command, code=4).stderr
-            self.assertRegex(said, f"^stiefel: {self.work}/text.txt is not the file that {run} was made with: its content has changed")
+        elsewhere = self.root / "elsewhere"
+        elsewhere.mkdir()
+        for command in (*commands, ("evaluate", run, "task.test=other.txt", "task.evaluation_batch=1")):
+            self.assertRegex(self.call(*command, code=4).stderr, f"^stiefel: the data file train has changed since {run} was made")
+        self.assertIn("the data file train has changed", self.call("evaluate", os.path.relpath(run, elsewhere), code=4, cwd=elsewhere).stderr)
         again = self.make_run(file="text.yaml")
         self.assertTrue(again.name.startswith(run.name + "-"), again)
         self.assertIn("already finished", self.call("run", "text.yaml").stdout)
+        said = self.call("compare", self.work / "runs").stderr
+        self.assertIn("warning: runs in one row were made with different contents of train\n", said)
+        stopped = self.make_run("seed=2", "--until", 20, file="text.yaml", code=75)
+        (self.work / "text.txt").write_text(lines, encoding="utf-8")
+        self.call("resume", stopped, "--quiet", "--allow-change", "data:train")
+        self.call("evaluate", stopped)
 
     def test_keys_that_are_taken_away(self):
         self.make_run("model.cell=lru", "model.recurrent=null")
         self.assertIn("model.readout=null removes a key, but model.readout is not given", self.call("validate", "tiny.yaml", "model.readout=null", code=2).stderr)
         (self.work / "lru.yaml").write_text("extends: [tiny.yaml]\nmodel: {cell: {plugin: lru, hidden: 4}, recurrent: null}\n", encoding="utf-8")
         self.call("validate", "lru.yaml")
+        (self.work / "again.yaml").write_text("extends: [lru.yaml]\nmodel: {recurrent: ~}\nsweep: {train.clip: [null, {kind: norm, bound: 1}]}\n", encoding="utf-8")
+        self.call("validate", "again.yaml")
+        self.assertIn("entries of a list cannot be removed", self.call("validate", "tiny.yaml", "optimizer=[sgd]", "optimizer.0=null", code=2).stderr)
 
     def test_a_sweep_is_valid_if_its_runs_are(self):
         sweep = "extends: [tiny.yaml]\nname: sw\nseeds: 1..2\nmodel: {recurrent: {plugin: householder}}\nsweep: {model.recurrent.reflections: [2, 500]}\n"
         (self.work / "sweep.yaml").write_text(sweep, encoding="utf-8")
         said = self.call("validate", "sweep.yaml", code=2).stderr
-        self.assertRegex(said, r"^sweep.yaml with model.recurrent.reflections=500: model.recurrent: householder: `reflections` is 500, [^\n]*\nsweep.yaml: 1 error\n$")
+        self.assertRegex(said, r"^sweep.yaml: with model.recurrent.reflections=500: model.recurrent: householder: `reflections` is 500, [^\n]*\nsweep.yaml: 1 error\n$")
         (self.work / "sweep.yaml").write_text(sweep.replace("500", "4"), encoding="utf-8")
         self.assertEqual(self.call("validate", "sweep.yaml").stdout, "sweep.yaml: valid, 4 runs that differ in model.recurrent.reflections, seed\n")
 

@@ -63,7 +63,7 @@ class Top:
     def drawn(self, *texts, seconds=0.5):
         """What is drawn until each of the texts has been, for at most a minute, and then for some time."""
         drawn, end = b"", time.monotonic() + 60
-        while not all(text.encode() in drawn for text in texts) and time.monotonic() < end:
+        while not all(text.encode() in drawn for text in texts) and time.monotonic() < end and self.process.poll() is None:
             drawn += read_for(self.mine, 0.05)
         return (drawn + read_for(self.mine, seconds)).decode(errors="replace")
 

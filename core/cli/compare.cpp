@@ -41,6 +41,7 @@ struct Unreadable {
 struct ComparableRuns {
   std::vector<ComparedRun> runs;
   std::map<std::filesystem::path, std::vector<PluginRow>> plugins;
+  std::map<std::filesystem::path, std::vector<DatasetRow>> data;
   std::vector<Unreadable> unreadable;
   std::set<std::string> metrics;  ///< that --metric can name
 };
@@ -58,6 +59,7 @@ ComparableRuns read_all(const Arguments& arguments) {
     }
     found.runs.push_back(compared_run(run, quantity));
     found.plugins[run.path] = run.header.plugins;
+    found.data[run.path] = run.header.datasets;
     for (const RunDataset& dataset : run.datasets)
       found.metrics.insert(dataset.path.substr(dataset.path.rfind('/') + 1));
   });
@@ -240,18 +242,23 @@ void warn_of_equal_seeds(const Comparison& comparison) {
 }
 
 /// Their spread is not that of the seeds.
-void warn_of_unlike_plugins(const Comparison& comparison, const ComparableRuns& found) {
-  std::set<std::string> unlike;
+void warn_of_unlike_files(const Comparison& comparison, const ComparableRuns& found) {
+  std::set<std::string> unlike, unlike_data;
   for (const ComparedGroup& group : comparison.groups) {
-    std::map<std::string, std::string> sums;
+    std::map<std::string, std::string> sums, sums_of_data;
     for (const ComparedRun* run : group.runs)
       for (const PluginRow& plugin : found.plugins.at(run->path))
         if (sums.emplace(plugin.kind + " " + plugin.name, plugin.sha256).first->second != plugin.sha256)
           unlike.insert(plugin.name);
+    for (const ComparedRun* run : group.runs)
+      for (const DatasetRow& file : found.data.at(run->path))
+        if (sums_of_data.emplace(file.name, file.sha256).first->second != file.sha256) unlike_data.insert(file.name);
   }
   if (!unlike.empty())
     print_warning(
         fmt::format("runs in one row were made with different builds of a plugin: {}", fmt::join(unlike, ", ")));
+  if (!unlike_data.empty())
+    print_warning(fmt::format("runs in one row were made with different contents of {}", fmt::join(unlike_data, ", ")));
 }
 
 }  // namespace
@@ -265,7 +272,7 @@ int compare_command(std::span<const std::string> words) {
       found.runs, arguments.has("--by") ? words_at_commas(arguments.value("--by")) : differing_keys(found.runs));
   demand_metric(comparison, arguments, found.runs, found.metrics);
   if (!arguments.has("--by")) warn_of_equal_seeds(comparison);
-  warn_of_unlike_plugins(comparison, found);
+  warn_of_unlike_files(comparison, found);
   if (arguments.has("--sort")) sort_groups(comparison, arguments.value("--sort"));
   const bool reach = arguments.has("--reach");
   if (arguments.has("--json"))

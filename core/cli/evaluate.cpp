@@ -63,7 +63,7 @@ int evaluate_command(std::span<const std::string> words) {
   warn_of_rebuilt_plugins(directory, loaded, registry);
   RunOptions options;
   look_where_it_was_started(directory, arguments, options);
-  demand_same_data(directory, arguments, options);
+  demand_same_data(directory, loaded, arguments, options);
   demand_whole(directory, network.filename());
   const Evaluated found = [&] {
     try {

@@ -68,7 +68,7 @@ int predict_command(std::span<const std::string> words) {
   const LoadedExperiment loaded = load_experiment(directory / "config.yaml", {"threads=1"}, registry);
   RunOptions run;
   look_where_it_was_started(directory, arguments, run);
-  demand_same_data(directory, arguments, run);
+  demand_same_data(directory, loaded, arguments, run);
   CsvOutput output(arguments.value("--output", "-"));
   predict(loaded, registry, run, options, [&](const std::vector<std::string>& fields) { output.write(fields); });
   output.finish();

@@ -31,7 +31,7 @@ int repeat_command(std::span<const std::string> words) {
   warn_of_rebuilt_plugins(original, loaded, registry);
   RunOptions options = running_options(arguments, "repeat", words);
   look_where_it_was_started(original, arguments, options);
-  demand_same_data(original, arguments, options);
+  demand_same_data(original, loaded, arguments, options);
   options.output = arguments.value("--output", "repeats");
   if (std::filesystem::weakly_canonical(options.output / loaded.experiment.name / loaded.id) ==
       std::filesystem::weakly_canonical(original))

@@ -16,7 +16,6 @@
 #include "base/number_from.hpp"
 #include "base/printable.hpp"
 #include "base/say.hpp"
-#include "base/sha256.hpp"
 #include "results/analysis/isolated_reader.hpp"
 #include "sdk/blas.hpp"
 #include "training/changes.hpp"
@@ -45,6 +44,13 @@ bool changes_task(const Arguments& arguments) {
   return std::ranges::any_of(arguments.positional | std::views::drop(1), [](const std::string& word) {
     return word.starts_with("task.") || word.starts_with("task=");
   });
+}
+
+/// Whether a word such as task.test=other.csv or task={train: {file: a.npy}} names a file, or a folder above it.
+bool names_file(const std::string& word, const std::filesystem::path& path) {
+  const std::string value = word.substr(std::min(word.find('='), word.size() - 1) + 1), whole = path.string() + "/";
+  return !value.empty() && (whole.find("/" + value + "/") != whole.npos || whole == value + "/" ||
+                            value.find(path.filename().string()) != value.npos);
 }
 
 std::string step_name(Index step) { return std::filesystem::path(step_file(step)).stem().string(); }
@@ -131,17 +137,37 @@ void look_where_it_was_started(const std::filesystem::path& run, const Arguments
     options.working_directory = started.working_directory;
 }
 
-void demand_same_data(const std::filesystem::path& run, const Arguments& arguments, RunOptions& options) {
-  options.check_data = [run, other = changes_task(arguments)](const std::vector<DataFile>& files) {
-    const RunData made = read_runs({run}, {}).at(0);
-    for (const DataFile& file : files)
-      for (const DatasetRow& row : made.header.datasets)
-        if (row.name == file.name && (!other || row.path == file.path) && row.sha256 != sha256_of_file(file.path))
-          throw Error(
-              fmt::format("{} is not the file that {} was made with: its content has changed. The network reads "
-                          "its inputs as that file says; restore it, or train again.",
-                          file.path, run.string()),
-              Exit::data);
+void demand_same_data(const std::filesystem::path& run, const LoadedExperiment& loaded, const Arguments& arguments,
+                      RunOptions& options) {
+  const RunData made = read_runs({run}, {}).at(0);
+  if (!made.unreadable.empty() || made.header.datasets.empty()) return;
+  const auto words = arguments.positional | std::views::drop(1);
+  options.check_data = [run, before = made.header, yaml = loaded.resolved_yaml, other = changes_task(arguments),
+                        words =
+                            std::vector<std::string>(words.begin(), words.end())](const std::vector<DataFile>& files) {
+    RunHeader now;
+    now.yaml = yaml;
+    now.datasets = datasets_of(files);
+    const auto named_now = [&](const std::string& name) {
+      return std::ranges::any_of(now.datasets, [&](const DatasetRow& row) {
+        return row.name == name &&
+               std::ranges::any_of(words, [&](const std::string& word) { return names_file(word, row.path); });
+      });
+    };
+    for (const Change& change : changes_of_data(before, now)) {
+      const std::string name = change.name.substr(change.name.find(':') + 1);
+      const bool both = change.was && change.is;
+      if (other && (!both || named_now(name))) continue;
+      throw Error(
+          fmt::format("the data file {} {} since {} was made, and a network reads its inputs and names its outputs "
+                      "as its data say; restore the file, name another one in the task, or train again",
+                      name,
+                      both        ? "has changed"
+                      : change.is ? "has been added"
+                                  : "is missing",
+                      run.string()),
+          Exit::data);
+    }
   };
 }
 

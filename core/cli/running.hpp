@@ -37,8 +37,9 @@ void follow_worker();
 void look_where_it_was_started(const std::filesystem::path& run, const Arguments& arguments, RunOptions& options);
 
 /// Commands with these options refuse data that have changed since the run was made, by which a network may read its
-/// inputs or name its classes otherwise. Files that keys of the task name now are other data.
-void demand_same_data(const std::filesystem::path& run, const Arguments& arguments, RunOptions& options);
+/// inputs or name its classes otherwise. Keys of its task that are given now may name other files.
+void demand_same_data(const std::filesystem::path& run, const LoadedExperiment& loaded, const Arguments& arguments,
+                      RunOptions& options);
 
 /// SIGINT, SIGTERM, SIGHUP and SIGXCPU are to stop, SIGUSR1 is to save unless `on_save` is null; after nohup, SIGHUP
 /// stays ignored. They come through even if the parent had blocked them.

@@ -40,7 +40,7 @@ int sample_command(std::span<const std::string> words) {
   const LoadedExperiment loaded = load_experiment(directory / "config.yaml", {"threads=1"}, registry);
   RunOptions run;
   look_where_it_was_started(directory, arguments, run);
-  demand_same_data(directory, arguments, run);
+  demand_same_data(directory, loaded, arguments, run);
   sample(loaded, registry, run, options, [](std::string_view text) { fmt::print("{}", text); });
   fmt::print("\n");
   return int(Exit::done);

@@ -1,9 +1,12 @@
 // `stiefel validate FILE [key.path=value...]`: is the experiment in order, and what would be run.
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstdio>
+#include <functional>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "base/printable.hpp"
 #include "base/say.hpp"
@@ -46,11 +49,12 @@ std::string summary(const LoadedExperiment& loaded) {
 }
 
 /// Why it cannot be seen whether all fits, when that is because of the data.
-std::string fault_of_data(const LoadedExperiment& loaded, Registry& registry, const Arguments& arguments) {
+std::string fault_of_data(const LoadedExperiment& loaded, Registry& registry, const Arguments& arguments,
+                          const std::function<void(const std::string&)>& warn = print_warning) {
   RunOptions options;
   options.data_directory = data_directory(arguments);
   try {
-    for (const std::string& remark : check_experiment(loaded, registry, options)) print_warning(remark);
+    for (const std::string& remark : check_experiment(loaded, registry, options)) warn(remark);
   } catch (const Error& error) {
     if (error.code() != Exit::data) throw;
     return error.what();
@@ -67,37 +71,41 @@ std::string values_of(const SweepRun& run, const Sweep& sweep) {
   return text;
 }
 
-/// The sentence without the place in the resolved configuration of a run, which is in no file of the user.
-std::string without_place(std::string sentence, const std::string& file) {
-  if (sentence.starts_with(file + ":"))
-    if (const std::size_t end = sentence.find(": ", file.size()); end != sentence.npos) sentence.erase(0, end + 2);
-  return sentence;
-}
-
-/// Whether each run fits together, of those that differ in the seed alone one. Returns the exit code.
+/// Whether each run fits together, for at most a minute; of runs that differ in the seed alone one. Returns the exit
+/// code.
 int validate_runs(const Sweep& sweep, const std::string& file, Registry& registry, const Arguments& arguments) {
-  std::set<std::string> seen;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  std::set<std::string> checked, said;
   std::string fault;
-  int errors = 0;
+  int errors = 0, code = int(Exit::done);
   for (const SweepRun& run : sweep.runs) {
-    const std::string values = values_of(run, sweep);
-    if (!seen.insert(values).second) continue;
+    const std::string values = values_of(run, sweep), which = values.empty() ? "" : "with " + values + ": ";
+    if (!checked.insert(values).second) continue;
     try {
-      const LoadedExperiment loaded = load_experiment_text(run.yaml, file, {}, registry);
-      if (fault.empty()) fault = fault_of_data(loaded, registry, arguments);
+      const LoadedExperiment loaded = load_experiment_text(run.yaml, "", {}, registry);
+      const std::string found = fault_of_data(loaded, registry, arguments, [&](const std::string& remark) {
+        if (said.insert(remark).second) print_warning(which + remark);
+      });
+      if (fault.empty() && !found.empty()) fault = which + found;
     } catch (const Error& error) {
-      say("{}{}{}: {}\n", printable(file), values.empty() ? "" : " with ", printable(values),
-          without_place(error.what(), file));
-      ++errors;
+      std::string_view sentence = error.what();
+      if (constexpr std::string_view nowhere = "command line: "; sentence.starts_with(nowhere))
+        sentence.remove_prefix(nowhere.size());  // the resolved configuration of a run is in no file
+      say("{}: {}{}\n", printable(file), printable(which), sentence);
+      if (errors++ == 0) code = int(error.code());
+    }
+    if (std::chrono::steady_clock::now() > end) {
+      say("{}: only {} kinds of runs were checked, in a minute\n", printable(file), checked.size());
+      break;
     }
   }
   if (errors > 0) {
     say("{}: {} {}\n", printable(file), errors, errors == 1 ? "error" : "errors");
-    return int(Exit::usage);
+    return code;
   }
-  fmt::print("{}: valid{}, {} {} that differ in {}\n", printable(file),
+  fmt::print("{}: valid{}, {} runs that differ in {}\n", printable(file),
              fault.empty() ? "" : " as far as can be checked without its data", sweep.runs.size(),
-             sweep.runs.size() == 1 ? "run" : "runs", fmt::join(sweep.keys, ", "));
+             fmt::join(sweep.keys, ", "));
   if (fault.empty()) return int(Exit::done);
   say("{}: cannot check it further: {}\n", printable(file), printable_lines(fault));
   return int(Exit::data);

@@ -238,6 +238,7 @@ RunHeader read_header(const ResultReader& file, bool provenance) {
   };
   const auto field = [](const char* name, auto member) { return std::pair(name, member); };
   fill(header.plugins, "/provenance/plugins", field("name", &PluginRow::name), field("sha256", &PluginRow::sha256));
+  fill(header.datasets, "/provenance/datasets", field("name", &DatasetRow::name), field("sha256", &DatasetRow::sha256));
   if (!provenance) return header;
   header.source = file.text("/config/source");
   header.overrides = texts("/config/overrides");
@@ -247,8 +248,7 @@ RunHeader read_header(const ResultReader& file, bool provenance) {
     header.provenance.emplace_back(name, file.text_attribute("/provenance", name));
   fill(header.plugins, "/provenance/plugins", field("kind", &PluginRow::kind), field("path", &PluginRow::path),
        field("version", &PluginRow::version), field("abi", &PluginRow::abi), field("build_id", &PluginRow::build_id));
-  fill(header.datasets, "/provenance/datasets", field("name", &DatasetRow::name), field("path", &DatasetRow::path),
-       field("bytes", &DatasetRow::bytes), field("sha256", &DatasetRow::sha256));
+  fill(header.datasets, "/provenance/datasets", field("path", &DatasetRow::path), field("bytes", &DatasetRow::bytes));
   fill(header.segments, "/provenance/segments", field("start_step", &Segment::start_step),
        field("end_step", &Segment::end_step), field("started", &Segment::started), field("ended", &Segment::ended),
        field("host", &Segment::host), field("reason", &Segment::reason), field("changes", &Segment::changes));

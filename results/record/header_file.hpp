@@ -12,7 +12,7 @@ class ResultReader;
 
 void write_header(hdf5::Group& root, const RunHeader& header);
 /// What write_header() wrote, with all segments; without `provenance` only title, id, number of parameters, resolved
-/// document, and names and checksums of plugins.
+/// document, and names and checksums of plugins and data files.
 RunHeader read_header(const ResultReader& file, bool provenance = true);
 /// Rewrites the rows of /provenance/segments, of which there may be more than before.
 void write_segments(const hdf5::Group& root, const std::vector<Segment>& segments);

@@ -28,7 +28,9 @@ void CorpusOptions::describe(Schema& s) {
           "what to do with characters missing from the training text: report an error, or use the symbol `<unk>`")
       .one_of({"error", "symbol"});
   s.field("longest", longest, "skip lines of more characters than this, line end included; 0: none").at_least(0);
-  s.field("train_lines", train_lines, "train on the first lines of the training text alone; 0: on all").at_least(0);
+  s.field("train_lines", train_lines,
+          "train on the first lines of the training text, whose characters are all known; 0: on all lines")
+      .at_least(0);
   s.check(train.empty() || file.empty(), "file",
           "cannot be combined with `train`: name either one file or one for each split");
   s.check(!train.empty() || (validation.empty() && test.empty()), "train",

@@ -49,7 +49,7 @@ AtomicFile::AtomicFile(std::filesystem::path target)
   // A killed process may have left one; a new file also ensures that no other process still writes to it.
   if (::unlink(temporary_.c_str()) != 0 && errno != ENOENT) throw file_error("removing", temporary_, errno);
   file_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (file_ < 0 && errno == ENOENT)
+  if (file_ < 0 && errno == ENOENT && target_.has_parent_path())
     throw Error(fmt::format("cannot write {}: there is no folder {}; create it, or choose another", target_.string(),
                             target_.parent_path().string()),
                 Exit::usage);

@@ -68,6 +68,7 @@ void collect(const ConfigSchema& schema, std::vector<WholeNumber>& numbers) {
 
 std::optional<LoadedExperiment> load_composed(Composed composed, const std::vector<std::string>& overrides,
                                               Registry& registry, Problems& problems) {
+  remove_nulls(composed.root);
   add_named_plugins(composed.root, registry, problems);
 
   LoadedExperiment loaded;

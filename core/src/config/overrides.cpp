@@ -99,10 +99,15 @@ void remove(Node& root, const Override& override, Problems& problems) {
       node = member ? &member->value : nullptr;
     }
   }
-  const auto is_it = [&](const Member& member) { return member.key == override.keys.back(); };
-  if (!node || std::erase_if(node->members, is_it) == 0)
+  if (node && node->kind == Node::Kind::sequence) {
     problems.add(override.where,
-                 fmt::format("{}=null removes a key, but {} is not given", override.path, override.path));
+                 fmt::format("{}: entries of a list cannot be removed; write the list out", override.path));
+    return;
+  }
+  const auto is_it = [&](const Member& member) { return member.key == override.keys.back(); };
+  const bool removed = node && std::erase_if(node->members, is_it) > 0;
+  if (!removed && override.where == Location{})  // a sweep may name what only some of its runs have
+    problems.add({}, fmt::format("{0}=null removes a key, but {0} is not given; leave this out", override.path));
 }
 
 void apply(Node& root, Override& override, Problems& problems) {

@@ -105,7 +105,10 @@ class TreeBuilder final : public YAML::EventHandler {
   /// Whether `null` or `~` stands there; the mark of an absent value is that of whatever follows.
   bool written_null(std::size_t at) const {
     if (at >= text_.size()) return false;
-    const std::string_view rest = text_.substr(at), word = rest.substr(0, rest.find_first_of(" \t\r\n,}]#"));
+    std::string_view rest = text_.substr(at);
+    if (rest.starts_with('&'))
+      rest.remove_prefix(std::min(rest.find_first_not_of(" \t", rest.find_first_of(" \t")), rest.size()));
+    const std::string_view word = rest.substr(0, rest.find_first_of(" \t\r\n,}]#"));
     return word == "~" || word == "null" || word == "Null" || word == "NULL";
   }
 
@@ -270,6 +273,12 @@ std::optional<Node> parse_yaml(std::string_view text, const std::string& file, P
     problems.add(where, "not valid YAML: " + in_plain_words(exception.msg));
   }
   return std::nullopt;
+}
+
+void remove_nulls(Node& node) {
+  std::erase_if(node.members, [](const Member& member) { return member.value.is_null; });
+  for (Member& member : node.members) remove_nulls(member.value);
+  for (Node& item : node.items) remove_nulls(item);
 }
 
 std::optional<std::string> read_configuration(const std::filesystem::path& file, std::string& fault) {

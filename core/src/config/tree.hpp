@@ -42,6 +42,9 @@ struct Member {
   Node value;
 };
 
+/// Removes keys for which null is written.
+STIEFEL_API void remove_nulls(Node& node);
+
 /// Nothing if the text cannot be parsed; the reasons are in `problems`. An empty `file` means the command line.
 STIEFEL_API std::optional<Node> parse_yaml(std::string_view text, const std::string& file, Problems& problems);
 

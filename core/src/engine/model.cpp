@@ -64,8 +64,8 @@ void check_initial_state(const Experiment& experiment, const TaskShape& task) {
       refuse(experiment, layer, "initial_state.kind", "either all layers carry their states over, or none");
     if (carried && !task.streams)
       refuse(experiment, layer, "initial_state.kind",
-             "carried needs a task whose batches continue each other, which those of " + experiment.task.plugin +
-                 " do not with these options of the task; change them, or use zero or learned");
+             "carried needs a task whose batches continue each other, and those of " + experiment.task.plugin +
+                 " do not with these options; use zero or learned");
     if (layer.bidirectional && (carried || task.streams))
       refuse(experiment, layer, "bidirectional",
              "needs whole sequences, but the batches of " + experiment.task.plugin + " continue each other");

@@ -93,6 +93,12 @@ std::vector<Change> changes(const RunHeader& before, const RunHeader& now) {
   return found;
 }
 
+std::vector<Change> changes_of_data(const RunHeader& before, const RunHeader& now) {
+  std::vector<Change> found = changes(before, now);
+  std::erase_if(found, [](const Change& change) { return !change.name.starts_with("data:"); });
+  return found;
+}
+
 std::string allowed_changes(const RunHeader& before, const RunHeader& now, const std::vector<std::string>& allowed) {
   const auto names = [&](const std::string& name) {
     return std::find(allowed.begin(), allowed.end(), name) != allowed.end();

@@ -19,6 +19,9 @@ struct Change {
 /// in an earlier segment do not count.
 STIEFEL_API std::vector<Change> changes(const RunHeader& before, const RunHeader& now);
 
+/// Those of the contents of data files.
+STIEFEL_API std::vector<Change> changes_of_data(const RunHeader& before, const RunHeader& now);
+
 /// The changes, as Segment::changes; throws Error that lists those not in `allowed` ("all" allows every one), and how
 /// to allow them.
 STIEFEL_API std::string allowed_changes(const RunHeader& before, const RunHeader& now,

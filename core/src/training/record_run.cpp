@@ -11,6 +11,7 @@
 #include "results/record/header_file.hpp"
 #include "results/record/provenance.hpp"
 #include "results/record/reader.hpp"
+#include "training/changes.hpp"
 #include "training/checkpoint_index.hpp"
 
 namespace stiefel {
@@ -24,14 +25,6 @@ void add_plugin(std::vector<PluginRow>& rows, const Registry& registry, const En
   const bool in_file = std::filesystem::is_regular_file(file.path);
   rows.push_back({entry->name, name_of(entry->role), file.path.string(), file.version, 1, file.build_id,
                   in_file ? sha256_of_file(file.path) : ""});
-}
-
-std::vector<DatasetRow> datasets_of(const std::vector<DataFile>& files) {
-  std::vector<DatasetRow> rows;
-  for (const DataFile& file : files)
-    rows.push_back(
-        {file.name, file.path, std::int64_t(std::filesystem::file_size(file.path)), sha256_of_file(file.path)});
-  return rows;
 }
 
 /// A hash of everything that computed: the build of the program and of the plugins used.
@@ -50,10 +43,9 @@ std::string difference(const std::filesystem::path& directory, const RunHeader& 
   const ResultReader results(directory / "results.h5");
   if (results.text_attribute("/provenance", "build") != header.provenance.back().second)
     return "by a different build of stiefel or of a plugin";
-  for (const DatasetRow& row : read_header(results).datasets)
-    for (const DatasetRow& now : header.datasets)
-      if (now.name == row.name && now.sha256 != row.sha256) return fmt::format("before {} changed", now.path);
-  return "";
+  const RunHeader made = read_header(results);
+  const std::vector<Change> changed = made.datasets.empty() ? std::vector<Change>() : changes_of_data(made, header);
+  return changed.empty() ? "" : fmt::format("with other data ({})", changed.front().name.substr(5));
 }
 
 /// Tells apart runs of one configuration.
@@ -64,6 +56,14 @@ std::string suffix_of(const RunHeader& header) {
 }
 
 }  // namespace
+
+std::vector<DatasetRow> datasets_of(const std::vector<DataFile>& files) {
+  std::vector<DatasetRow> rows;
+  for (const DataFile& file : files)
+    rows.push_back(
+        {file.name, file.path, std::int64_t(std::filesystem::file_size(file.path)), sha256_of_file(file.path)});
+  return rows;
+}
 
 std::vector<PluginRow> plugins_of(const Experiment& experiment, const Registry& registry) {
   std::vector<PluginRow> rows;

@@ -24,6 +24,8 @@ namespace stiefel {
 RunHeader header_of(const LoadedExperiment& loaded, const Registry& registry, const RunOptions& options,
                     const std::vector<DataFile>& data, int threads);
 
+/// The data files, with their hashes.
+STIEFEL_API std::vector<DatasetRow> datasets_of(const std::vector<DataFile>& files);
 /// The files that the methods of an experiment come from.
 STIEFEL_API std::vector<PluginRow> plugins_of(const Experiment& experiment, const Registry& registry);
 
