@@ -243,22 +243,19 @@ void warn_of_equal_seeds(const Comparison& comparison) {
 
 /// Their spread is not that of the seeds.
 void warn_of_unlike_files(const Comparison& comparison, const ComparableRuns& found) {
-  std::set<std::string> unlike, unlike_data;
-  for (const ComparedGroup& group : comparison.groups) {
-    std::map<std::string, std::string> sums, sums_of_data;
-    for (const ComparedRun* run : group.runs)
-      for (const PluginRow& plugin : found.plugins.at(run->path))
-        if (sums.emplace(plugin.kind + " " + plugin.name, plugin.sha256).first->second != plugin.sha256)
-          unlike.insert(plugin.name);
-    for (const ComparedRun* run : group.runs)
-      for (const DatasetRow& file : found.data.at(run->path))
-        if (sums_of_data.emplace(file.name, file.sha256).first->second != file.sha256) unlike_data.insert(file.name);
-  }
-  if (!unlike.empty())
-    print_warning(
-        fmt::format("runs in one row were made with different builds of a plugin: {}", fmt::join(unlike, ", ")));
-  if (!unlike_data.empty())
-    print_warning(fmt::format("runs in one row were made with different contents of {}", fmt::join(unlike_data, ", ")));
+  const auto warn = [&](const char* different, const auto& files_of, auto kind) {
+    std::set<std::string> unlike;
+    for (const ComparedGroup& group : comparison.groups) {
+      std::map<std::string, std::string> sums;
+      for (const ComparedRun* run : group.runs)
+        for (const auto& file : files_of.at(run->path))
+          if (sums.emplace(kind(file) + file.name, file.sha256).first->second != file.sha256) unlike.insert(file.name);
+    }
+    if (!unlike.empty())
+      print_warning(fmt::format("runs in one row were made with different {} {}", different, fmt::join(unlike, ", ")));
+  };
+  warn("builds of a plugin:", found.plugins, [](const PluginRow& plugin) { return plugin.kind + " "; });
+  warn("contents of", found.data, [](const DatasetRow&) { return std::string(); });
 }
 
 }  // namespace

@@ -29,7 +29,8 @@ void CorpusOptions::describe(Schema& s) {
       .one_of({"error", "symbol"});
   s.field("longest", longest, "skip lines of more characters than this, line end included; 0: none").at_least(0);
   s.field("train_lines", train_lines,
-          "train on the first lines of the training text, whose characters are all known; 0: on all lines")
+          "number of lines at the beginning of the training text to train on; the alphabet is that of the whole text; "
+          "0: all")
       .at_least(0);
   s.check(train.empty() || file.empty(), "file",
           "cannot be combined with `train`: name either one file or one for each split");
