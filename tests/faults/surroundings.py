@@ -263,18 +263,19 @@ def long(settings, folder, _):
     process = Runner(settings.program, folder).start("run", file, "--output", folder / "runs", "--threads", 2)
     samples = []  # (resident kB, descriptors)
     while process.poll() is None:
-        time.sleep(settings.steps / 1e6)
+        time.sleep(0.01)
         for progress in (folder / "runs").rglob("progress.jsonl"):
             step = last_step(progress)
             if 0.2 * settings.steps < step < 0.9 * settings.steps:
                 samples.append((resident_kilobytes(process), len(os.listdir(f"/proc/{process.pid}/fd"))))
     Runner.end(process)
-    assert len(samples) > 20, samples
+    assert len(samples) > 100, samples
     parts = [samples[i * len(samples) // 4:(i + 1) * len(samples) // 4] for i in range(4)]
     resident = [statistics.median(kilobytes for kilobytes, _ in part) for part in parts]
-    descriptors = [min(count for _, count in part) for part in parts]  # a publish and a checkpoint have more for a moment
-    said = f"{settings.steps} steps: resident {resident} kB and {descriptors} descriptors in quarters after the first fifth"
-    assert descriptors[-1] <= descriptors[0] and resident[-1] - resident[0] <= 1024, said
+    counts = [[count for _, count in part] for part in parts]
+    said = f"{settings.steps} steps: resident {resident} kB and {min(counts[0])} to {max(counts[0])} descriptors, at the end {min(counts[-1])} to {max(counts[-1])}"
+    # A publish and a checkpoint have some more for a moment; one that each of them loses would be dozens at the end.
+    assert min(counts[-1]) <= max(counts[0]) and resident[-1] - resident[0] <= 1024, said
     return said
 
 
@@ -283,7 +284,7 @@ def main():
     parser.add_argument("program")
     parser.add_argument("what", choices=("races", "signals", "readers", "determinism", "repeat", "streams", "stuck", "endings", "long"))
     parser.add_argument("--times", type=int, default=10)
-    parser.add_argument("--steps", type=int, default=3000, help="of long")
+    parser.add_argument("--steps", type=int, default=20000, help="of long")
     parser.add_argument("--plugins", nargs="*")
     parser.add_argument("--seed", type=int, default=1)
     settings = parser.parse_args()
