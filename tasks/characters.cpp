@@ -1,7 +1,7 @@
-// Characters: the next one of a text is asked for, or the one `ahead` steps on.
+// Characters, or words: the next one of a text is asked for, or the one `ahead` steps on.
 //
 //   input c_t, target c_{t+s}; loss −ln p(c_{t+s} | c_1 … c_t) in nats, a mean over targets; bpc = loss / ln 2 in
-//     bits per character.
+//     bits per character. Of words, perplexity = exp(loss).
 //   sentences  every line is a sequence of its characters but the last s; its end is left out, or is a symbol
 //              (end_symbol).
 //   stream     the text, line ends included, is cut into as many pieces as a batch has sequences, each into windows of
@@ -74,8 +74,7 @@ struct CharacterOptions {
 /// Lines of a text, each a sequence, or one sequence of all.
 template <class S> class TextInputs final : public SequenceReader<S> {
  public:
-  TextInputs(const std::string& file, const CharacterOptions& options, const std::vector<char32_t>& alphabet,
-             const TaskShape& shape)
+  TextInputs(const std::string& file, const CharacterOptions& options, const Alphabet& alphabet, const TaskShape& shape)
       : file_(file),
         options_(options),
         alphabet_(alphabet),
@@ -115,14 +114,16 @@ template <class S> class TextInputs final : public SequenceReader<S> {
     if (!text_.eof()) line += '\n';
     const std::u32string points = decode_text(line, file_, {byte_, ++line_});
     byte_ += line.size();
-    codes_ = encode_text(take_lines(points, rules_).points, alphabet_, options_.text, file_, line_);
+    codes_.clear();
+    const std::u32string unknown = alphabet_.encode(take_lines(points, rules_).points, codes_);
+    if (!unknown.empty()) refuse_unknown(unknown, file_, line_, "");
     first_ = 0;
     return true;
   }
 
   std::string file_;
   CharacterOptions options_;
-  std::vector<char32_t> alphabet_;
+  const Alphabet& alphabet_;
   TaskShape shape_;
   bool stream_;
   LineRules rules_;
@@ -173,10 +174,14 @@ template <class S> class Characters final : public Task<S> {
     return softmax_cross_entropy(output, targets, doutput);
   }
 
-  std::vector<Metric> metrics() const override { return {{"bpc", false, "bits"}, {"accuracy"}}; }
+  std::vector<Metric> metrics() const override {
+    return {options_.text.words() ? Metric{"perplexity", false, "1", true} : Metric{"bpc", false, "bits"},
+            {"accuracy"}};
+  }
   void measure(CMat<S> output, const Targets<S>& targets, std::span<Ratio> metrics) const override {
     const double weight = total_weight(targets);
-    metrics[0].sum += softmax_cross_entropy(output, targets, mat<S>(nullptr, 0, 0, 0)) / std::numbers::ln2;
+    const double nats = softmax_cross_entropy(output, targets, mat<S>(nullptr, 0, 0, 0));
+    metrics[0].sum += options_.text.words() ? nats : nats / std::numbers::ln2;
     metrics[1].sum += correct(output, targets);
     for (Ratio& ratio : metrics) ratio.weight += weight;
   }
@@ -199,12 +204,7 @@ template <class S> class Characters final : public Task<S> {
 
   std::vector<DataFile> files() const override { return corpus_.files; }
 
-  /// UTF-8 text of each class.
-  std::vector<std::string> alphabet() const override {
-    std::vector<std::string> texts;
-    for (const char32_t point : corpus_.alphabet) texts.push_back(text_of(point));
-    return texts;
-  }
+  std::vector<std::string> alphabet() const override { return corpus_.alphabet.texts(); }
 
   std::unique_ptr<SequenceReader<S>> open(const std::string& file) const override {
     if (file.ends_with(".npy")) return nullptr;
@@ -335,5 +335,5 @@ template <class S> class Characters final : public Task<S> {
 
 }  // namespace
 
-STIEFEL_PLUGIN("1.0",
-               stiefel::task<Characters>("characters", "the next character of a text, by sentences or in a stream"))
+STIEFEL_PLUGIN("1.0", stiefel::task<Characters>("characters",
+                                                "the next character or word of a text, by sentences or in a stream"))

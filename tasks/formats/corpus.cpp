@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <limits>
+#include <unordered_set>
 
 #include <stiefel/error.hpp>
 #include "tasks/formats/data_path.hpp"
@@ -21,17 +22,23 @@ void CorpusOptions::describe(Schema& s) {
           "one UTF-8 text for all: its end is the test text, and the part before that the validation text");
   s.field("validation_fraction", validation_fraction, "fraction of `file` for validation").at_least(0).less_than(1);
   s.field("test_fraction", test_fraction, "fraction of `file` for the test").at_least(0).less_than(1);
-  s.field("trim", trim, "spaces to strip from every line: none, those at its end, or those at both ends")
+  s.field("units", units, "what a symbol is: a character, or a word between blanks; the end of a line is one, too")
+      .one_of({"characters", "words"});
+  s.field("trim", trim, "characters: spaces to strip from every line: none, those at its end, or those at both ends")
       .one_of({"none", "end", "both"});
-  s.field("unk", unk, "whether `<unk>` is five letters or one symbol").one_of({"letters", "symbol"});
+  s.field("unk", unk, "characters: whether `<unk>` is five letters or one symbol; among words it is one")
+      .one_of({"letters", "symbol"});
   s.field("unknown", unknown,
-          "what to do with characters missing from the training text: report an error, or use the symbol `<unk>`")
+          "what to do with characters or words missing from the training text: report an error, or use the symbol "
+          "`<unk>`")
       .one_of({"error", "symbol"});
-  s.field("longest", longest, "skip lines of more characters than this, line end included; 0: none").at_least(0);
+  s.field("longest", longest, "characters: skip lines of more than this, line end included; 0: none").at_least(0);
   s.field("train_lines", train_lines,
           "number of lines at the beginning of the training text to train on; the alphabet is that of the whole text; "
           "0: all")
       .at_least(0);
+  s.check(!words() || trim == "none", "trim", "is for `units: characters`; words have no blanks");
+  s.check(!words() || longest == 0, "longest", "is for `units: characters`");
   s.check(train.empty() || file.empty(), "file",
           "cannot be combined with `train`: name either one file or one for each split");
   s.check(!train.empty() || (validation.empty() && test.empty()), "train",
@@ -44,26 +51,86 @@ LineRules line_rules(const CorpusOptions& options, bool ends, bool last_end) {
   return {options.trim == "none"  ? LineRules::Trim::none
           : options.trim == "end" ? LineRules::Trim::end
                                   : LineRules::Trim::both,
-          options.unk == "symbol", ends, last_end, static_cast<std::size_t>(options.longest)};
+          options.words() || options.unk == "symbol", ends, last_end, static_cast<std::size_t>(options.longest)};
 }
 
-std::vector<std::uint16_t> encode_text(std::u32string_view text, const std::vector<char32_t>& alphabet,
-                                       const CorpusOptions& options, const std::string& file, std::size_t line) {
-  std::vector<std::uint16_t> codes;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto found = std::ranges::lower_bound(alphabet, text[i]);
-    const bool known = found != alphabet.end() && *found == text[i];
-    if (!known && options.unknown != "symbol")
-      throw Error(fmt::format("{}: line {} holds U+{:04X} ({}), which the training text does not have", file,
-                              line + std::size_t(std::ranges::count(text.substr(0, i), U'\n')), std::uint32_t(text[i]),
-                              text[i] < 0x20 ? "a control character" : encode_utf8(text[i])),
-                  Exit::data);
-    codes.push_back(std::uint16_t(known ? found - alphabet.begin() : std::ptrdiff_t(alphabet.size()) - 1));
+namespace {
+
+constexpr std::uint16_t no_class = std::numeric_limits<std::uint16_t>::max();
+constexpr std::u32string_view blanks = U" \t\v\f";
+
+/// The first character or word of a text, which it loses; empty at its end.
+std::u32string_view take_symbol(std::u32string_view& text, bool words) {
+  if (words) text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
+  std::size_t length = std::min<std::size_t>(text.size(), 1);
+  if (words && !text.empty() && text[0] != U'\n') length = std::min(text.find_first_of(U" \t\v\f\n"), text.size());
+  const std::u32string_view symbol = text.substr(0, length);
+  text.remove_prefix(length);
+  return symbol;
+}
+
+std::string text_of(std::u32string_view symbol) {
+  std::string text;
+  for (const char32_t point : symbol) text += point == unk_symbol ? "<unk>" : encode_utf8(point);
+  return text;
+}
+
+}  // namespace
+
+Alphabet::Alphabet(const Lines& train, const CorpusOptions& options, const std::string& path)
+    : words_(options.words()) {
+  std::vector<bool> points(unk_symbol + 1, false);
+  std::unordered_set<std::u32string_view> words;
+  points[unk_symbol] = options.unknown == "symbol" || (!words_ && options.unk == "symbol");
+  std::u32string_view rest = train.points;
+  for (std::u32string_view symbol; !(symbol = take_symbol(rest, words_)).empty();)
+    if (symbol.size() == 1)
+      points[symbol[0]] = true;
+    else
+      words.insert(symbol);
+  symbols_.assign(words.begin(), words.end());
+  for (char32_t point = 0; point <= unk_symbol; ++point)
+    if (points[point]) symbols_.push_back({point});
+  std::ranges::sort(symbols_);
+  if (symbols_.size() >= no_class)
+    throw Error(fmt::format("{}: {} different {} are too many to predict{}", path, symbols_.size(), options.units,
+                            words_ ? ": at most 65534. Replace rare words with <unk>" : ""),
+                Exit::data);
+  unknown_ = options.unknown == "symbol" ? std::uint16_t(symbols_.size() - 1) : no_class;
+  of_point_.assign(unk_symbol + 1, unknown_);
+  for (std::size_t i = 0; i < symbols_.size(); ++i)
+    if (symbols_[i].size() == 1) of_point_[symbols_[i][0]] = std::uint16_t(i);
+}
+
+std::uint16_t Alphabet::code(std::u32string_view symbol) const {
+  if (symbol.size() == 1) return of_point_[symbol[0]];
+  const auto found = std::ranges::lower_bound(symbols_, symbol);
+  return found != symbols_.end() && *found == symbol ? std::uint16_t(found - symbols_.begin()) : unknown_;
+}
+
+std::u32string Alphabet::encode(std::u32string_view text, std::vector<std::uint16_t>& codes) const {
+  for (std::u32string_view symbol; !(symbol = take_symbol(text, words_)).empty();) {
+    const std::uint16_t found = code(symbol);
+    if (found == no_class) return std::u32string(symbol);
+    codes.push_back(found);
   }
-  return codes;
+  return {};
 }
 
-std::string text_of(char32_t point) { return point == unk_symbol ? "<unk>" : encode_utf8(point); }
+std::vector<std::string> Alphabet::texts() const {
+  std::vector<std::string> texts;
+  for (const std::u32string& symbol : symbols_)
+    texts.push_back(text_of(symbol) + (words_ && symbol != U"\n" ? " " : ""));
+  return texts;
+}
+
+void refuse_unknown(std::u32string_view symbol, const std::string& file, std::size_t line, const std::string& hint) {
+  const std::string what = symbol.size() > 1  ? fmt::format("the word \"{}\"", text_of(symbol))
+                           : symbol[0] < 0x20 ? fmt::format("U+{:04X} (a control character)", std::uint32_t(symbol[0]))
+                                              : fmt::format("U+{:04X} ({})", std::uint32_t(symbol[0]), text_of(symbol));
+  throw Error(fmt::format("{}: line {} holds {}, which the training text does not have{}", file, line, what, hint),
+              Exit::data);
+}
 
 namespace {
 
@@ -87,6 +154,7 @@ Lines cut(const Lines& lines, std::size_t first, std::size_t last, bool by_lines
   for (const std::size_t begin : lines.begins)
     if (begin >= from && begin < to) part.begins.push_back(begin - from);
   part.begins.push_back(to - from);
+  if (part.begins.front() > 0) part.begins.insert(part.begins.begin(), 0);  // cut within a line
   return part;
 }
 
@@ -100,40 +168,27 @@ std::array<Source, 3> cut_by_fractions(const Source& whole, const CorpusOptions&
            {cut(whole.lines, train + validation, all, by_lines), whole.path}}};
 }
 
-std::vector<char32_t> alphabet_of(const Source& train, bool unk) {
-  std::vector<bool> seen(unk_symbol + 1, false);
-  for (const char32_t point : train.lines.points) seen[point] = true;
-  if (unk) seen[unk_symbol] = true;
-  std::vector<char32_t> alphabet;
-  for (char32_t point = 0; point <= unk_symbol; ++point)
-    if (seen[point]) alphabet.push_back(point);
-  if (alphabet.size() >= std::numeric_limits<std::uint16_t>::max())
-    throw Error(fmt::format("{}: {} different characters are too many to predict", train.path, alphabet.size()),
-                Exit::data);
-  return alphabet;
+[[noreturn]] void refuse_unknown_in(const std::string& path, std::u32string_view symbol, const CorpusOptions& options) {
+  LineRules rules = line_rules(options, /*ends=*/true, /*last_end=*/false);
+  rules.longest = 0;
+  std::u32string text = take_lines(read_text(path), rules).points;
+  std::size_t line = 1;
+  std::u32string_view rest = text, found;
+  while (!(found = take_symbol(rest, options.words())).empty() && found != symbol) line += found == U"\n";
+  refuse_unknown(symbol, path, line,
+                 fmt::format(". Use `unknown: symbol` to read such {} as the symbol <unk>.", options.units));
 }
 
-[[noreturn]] void refuse_unknown(char32_t point, const Source& source) {
-  const std::u32string text = read_text(source.path);
-  const std::size_t place = std::min(text.find(point), text.size());
-  throw Error(fmt::format("{}: line {} holds U+{:04X} ({}), which the training text does not have. Use `unknown: "
-                          "symbol` to read such characters "
-                          "as the symbol <unk>.",
-                          source.path, std::count(text.begin(), text.begin() + std::ptrdiff_t(place), U'\n') + 1,
-                          std::uint32_t(point), point < 0x20 ? "a control character" : encode_utf8(point)),
-              Exit::data);
-}
-
-Corpus::Part encode(const Source& source, const std::vector<char32_t>& alphabet, bool unknown) {
-  constexpr std::uint16_t none = std::numeric_limits<std::uint16_t>::max();
-  std::vector<std::uint16_t> codes(unk_symbol + 1, unknown ? std::uint16_t(alphabet.size() - 1) : none);
-  for (std::size_t i = 0; i < alphabet.size(); ++i) codes[alphabet[i]] = std::uint16_t(i);
-  Corpus::Part part{{}, source.lines.begins};
-  part.codes.reserve(source.lines.points.size());
-  for (const char32_t point : source.lines.points) {
-    if (codes[point] == none) refuse_unknown(point, source);
-    part.codes.push_back(codes[point]);
+Corpus::Part encode(const Source& source, const Alphabet& alphabet, const CorpusOptions& options) {
+  Corpus::Part part;
+  const Lines& lines = source.lines;
+  for (std::size_t i = 0; i + 1 < lines.begins.size(); ++i) {
+    part.begins.push_back(part.codes.size());
+    const std::u32string unknown = alphabet.encode(
+        std::u32string_view(lines.points).substr(lines.begins[i], lines.begins[i + 1] - lines.begins[i]), part.codes);
+    if (!unknown.empty()) refuse_unknown_in(source.path, unknown, options);
   }
+  part.begins.push_back(part.codes.size());
   return part;
 }
 
@@ -171,7 +226,7 @@ class Loader {
 Corpus load_corpus(const CorpusOptions& options, const std::string& directory, bool ends, bool last_end,
                    bool by_lines) {
   Loader loader(options, directory, ends, last_end);
-  std::array<Source, 3> sources = loader.load(by_lines);
+  std::array<Source, 3> sources = loader.load(by_lines || options.words());
   Corpus corpus;
   corpus.files = loader.files;
   if (sources[0].lines.points.empty())
@@ -179,12 +234,11 @@ Corpus load_corpus(const CorpusOptions& options, const std::string& directory, b
                             options.longest > 0 ? fmt::format(" in lines of at most {} characters", options.longest)
                                                 : ". Replace the file"),
                 Exit::data);
-  const bool unknown = options.unknown == "symbol";
-  corpus.alphabet = alphabet_of(sources[0], unknown || options.unk == "symbol");
+  corpus.alphabet = Alphabet(sources[0].lines, options, sources[0].path);
   const auto lines = static_cast<std::size_t>(options.train_lines);
   if (lines > 0 && lines + 1 < sources[0].lines.begins.size())
     sources[0].lines = cut(sources[0].lines, 0, lines, /*by_lines=*/true);
-  for (std::size_t i = 0; i < sources.size(); ++i) corpus.parts[i] = encode(sources[i], corpus.alphabet, unknown);
+  for (std::size_t i = 0; i < sources.size(); ++i) corpus.parts[i] = encode(sources[i], corpus.alphabet, options);
   return corpus;
 }
 

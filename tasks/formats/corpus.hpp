@@ -1,4 +1,4 @@
-/// A text as class numbers of its characters, in three parts: those of a published set, or the user's own.
+/// A text as class numbers of its characters or words, in three parts: those of a published set, or the user's own.
 #pragma once
 
 #include <array>
@@ -14,19 +14,44 @@ namespace stiefel {
 struct CorpusOptions {
   std::string set = "ptb", train, validation, test, file;
   double validation_fraction = 0.05, test_fraction = 0.05;
-  std::string trim = "none", unk = "letters", unknown = "error";
+  std::string units = "characters", trim = "none", unk = "letters", unknown = "error";
   Index longest = 0, train_lines = 0;
 
   void describe(Schema& s);
+  bool words() const { return units == "words"; }
+};
+
+/// The classes of a text, in ascending order: its characters, or its words and the ends of its lines. `<unk>` as one
+/// symbol is the last one.
+class Alphabet {
+ public:
+  Alphabet() = default;
+  /// Of a training text; `path` is for errors.
+  Alphabet(const Lines& train, const CorpusOptions& options, const std::string& path);
+
+  std::size_t size() const { return symbols_.size(); }
+  /// Appends the classes of a text. Its first character or word without a class, unless unknown ones are a symbol, ends
+  /// that and is returned.
+  std::u32string encode(std::u32string_view text, std::vector<std::uint16_t>& codes) const;
+  /// UTF-8 of every class. Words end in the blank that separates them.
+  std::vector<std::string> texts() const;
+
+ private:
+  std::uint16_t code(std::u32string_view symbol) const;
+
+  bool words_ = false;
+  std::vector<std::u32string> symbols_;
+  std::vector<std::uint16_t> of_point_;  // classes of the symbols of one code point
+  std::uint16_t unknown_ = 0;            // class of the others, or `no_class`
 };
 
 struct Corpus {
   struct Part {
-    std::vector<std::uint16_t> codes;  ///< alphabet[code] is the character
-    std::vector<std::size_t> begins;   ///< of each line, then the size of codes
+    std::vector<std::uint16_t> codes;
+    std::vector<std::size_t> begins;  ///< of each line, then the size of codes
   };
-  std::array<Part, 3> parts;       ///< by Split; empty where there is none
-  std::vector<char32_t> alphabet;  ///< of the training part, ascending, unk_symbol last
+  std::array<Part, 3> parts;  ///< by Split; empty where there is none
+  Alphabet alphabet;          ///< of the training text
   std::vector<DataFile> files;
 };
 
@@ -36,12 +61,8 @@ Corpus load_corpus(const CorpusOptions& options, const std::string& directory, b
 
 /// How load_corpus takes lines from a text.
 LineRules line_rules(const CorpusOptions& options, bool ends, bool last_end);
-/// Class numbers of the text of some lines that begin with number `line` of a file. Error(Exit::data) names the place of
-/// a character that the alphabet does not have, unless unknown ones are a symbol.
-std::vector<std::uint16_t> encode_text(std::u32string_view text, const std::vector<char32_t>& alphabet,
-                                       const CorpusOptions& options, const std::string& file, std::size_t line);
-
-/// As UTF-8; unk_symbol is `<unk>`.
-std::string text_of(char32_t point);
+/// Error(Exit::data): a character or a word in a line of a file is not in the training text. `hint` says what to do.
+[[noreturn]] void refuse_unknown(std::u32string_view symbol, const std::string& file, std::size_t line,
+                                 const std::string& hint);
 
 }  // namespace stiefel

@@ -110,6 +110,7 @@ struct Metric {
   std::string name;  ///< [a-z0-9_]+
   bool higher_is_better = true;
   std::string units = "1";
+  bool exponential = false;  ///< the value is exp(sum / weight), e.g. a perplexity, else sum / weight
 };
 struct Ratio {
   double sum = 0, weight = 0;

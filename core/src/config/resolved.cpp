@@ -18,7 +18,7 @@ bool adds_nothing(const Declaration& declaration, const std::string& path) {
   static constexpr std::array keys = {"train.accumulate", "train.average",  ".schedule.warmup", ".schedule.final",
                                       ".schedule.start",  ".schedule.rise", "model.layers",     "model.norm",
                                       "model.gate",       "model.dropout",  "model.residual",   "model.bidirectional",
-                                      "task.train_lines"};
+                                      "task.train_lines", "task.units"};
   return declaration.value == declaration.fallback &&
          std::ranges::any_of(keys, [&](const char* key) { return path.ends_with(key); });
 }

@@ -11,22 +11,25 @@
 namespace stiefel {
 namespace {
 
-/// Symbols of a text, always the longest that fits.
+/// Symbols of a text, always the longest that fits. The text may leave out the last blank.
 std::vector<std::int32_t> symbols_of(std::string_view text, const std::vector<std::string>& alphabet) {
+  const bool words =
+      std::ranges::any_of(alphabet, [](const std::string& a) { return a.size() > 1 && a.ends_with(' '); });
   std::vector<std::int32_t> symbols;
   for (std::size_t at = 0; at < text.size();) {
     std::size_t best = alphabet.size();
+    const std::string rest(text.substr(at)), blank_added = rest + ' ';
     for (std::size_t i = 0; i < alphabet.size(); ++i)
-      if (!alphabet[i].empty() && text.substr(at).starts_with(alphabet[i]) &&
+      if ((rest.starts_with(alphabet[i]) || blank_added == alphabet[i]) &&
           (best == alphabet.size() || alphabet[i].size() > alphabet[best].size()))
         best = i;
     if (best == alphabet.size()) {
-      std::size_t end = at + 1;
-      while (end < text.size() && (text[end] & 0xC0) == 0x80) ++end;
+      std::size_t end = 1;
+      while (end < rest.size() && (words ? rest[end] != ' ' : (rest[end] & 0xC0) == 0x80)) ++end;
       throw Error(
-          fmt::format("the network does not know the character \"{}\" at byte {} of the prime, since it was not "
-                      "in its training text; choose another",
-                      text.substr(at, end - at), at + 1));
+          fmt::format("the network does not know the {} \"{}\" at byte {} of the prime, since it was not in its "
+                      "training text; choose another",
+                      words ? "word" : "character", rest.substr(0, end), at + 1));
     }
     symbols.push_back(std::int32_t(best));
     at += alphabet[best].size();
@@ -60,7 +63,7 @@ template <class S> void sample_as(const LoadedExperiment& loaded, Registry& regi
 
   std::vector<std::int32_t> next = symbols_of(options.prime, alphabet);
   if (next.empty()) throw Error("give the network some text to start from: --prime TEXT");
-  write(options.prime);
+  for (const std::int32_t symbol : next) write(alphabet[std::size_t(symbol)]);
   Rng rng(options.seed, "sample");
   for (Index i = 0; i < options.length; ++i) {
     Batch<S> batch;

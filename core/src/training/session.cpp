@@ -159,7 +159,8 @@ std::vector<double> Session<S>::evaluate(Split split, Watchdog& watchdog, const 
   watchdog.watch([&] { network->refresh(); });
   const Matrix<S> carried = network->take_state();
   Prefetch<S> batches(*task, split, 0, count, watchdog);
-  std::vector<Ratio> sums(1 + task->metrics().size());
+  const std::vector<Metric> metrics = task->metrics();
+  std::vector<Ratio> sums(1 + metrics.size());
   for (Index i = 0; i < count; ++i) {
     if (evaluation.stopped && evaluation.stopped()) {
       network->give_state(carried);
@@ -186,6 +187,8 @@ std::vector<double> Session<S>::evaluate(Split split, Watchdog& watchdog, const 
   network->give_state(carried);
   std::vector<double> values;
   for (const Ratio& ratio : sums) values.push_back(ratio.sum / ratio.weight);
+  for (std::size_t m = 0; m < metrics.size(); ++m)
+    if (metrics[m].exponential) values[m + 1] = std::exp(values[m + 1]);
   return values;
 }
 
