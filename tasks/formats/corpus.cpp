@@ -69,6 +69,10 @@ std::u32string_view take_symbol(std::u32string_view& text, bool words) {
   return symbol;
 }
 
+std::u32string_view line_of(const Lines& lines, std::size_t i) {
+  return std::u32string_view(lines.points).substr(lines.begins[i], lines.begins[i + 1] - lines.begins[i]);
+}
+
 std::string text_of(std::u32string_view symbol) {
   std::string text;
   for (const char32_t point : symbol) text += point == unk_symbol ? "<unk>" : encode_utf8(point);
@@ -82,12 +86,14 @@ Alphabet::Alphabet(const Lines& train, const CorpusOptions& options, const std::
   std::vector<bool> points(unk_symbol + 1, false);
   std::unordered_set<std::u32string_view> words;
   points[unk_symbol] = options.unknown == "symbol" || (!words_ && options.unk == "symbol");
-  std::u32string_view rest = train.points;
-  for (std::u32string_view symbol; !(symbol = take_symbol(rest, words_)).empty();)
-    if (symbol.size() == 1)
-      points[symbol[0]] = true;
-    else
-      words.insert(symbol);
+  for (std::size_t i = 0; i + 1 < train.begins.size(); ++i) {
+    std::u32string_view rest = line_of(train, i);
+    for (std::u32string_view symbol; !(symbol = take_symbol(rest, words_)).empty();)
+      if (symbol.size() == 1)
+        points[symbol[0]] = true;
+      else
+        words.insert(symbol);
+  }
   symbols_.assign(words.begin(), words.end());
   for (char32_t point = 0; point <= unk_symbol; ++point)
     if (points[point]) symbols_.push_back({point});
@@ -184,8 +190,7 @@ Corpus::Part encode(const Source& source, const Alphabet& alphabet, const Corpus
   const Lines& lines = source.lines;
   for (std::size_t i = 0; i + 1 < lines.begins.size(); ++i) {
     part.begins.push_back(part.codes.size());
-    const std::u32string unknown = alphabet.encode(
-        std::u32string_view(lines.points).substr(lines.begins[i], lines.begins[i + 1] - lines.begins[i]), part.codes);
+    const std::u32string unknown = alphabet.encode(line_of(lines, i), part.codes);
     if (!unknown.empty()) refuse_unknown_in(source.path, unknown, options);
   }
   part.begins.push_back(part.codes.size());

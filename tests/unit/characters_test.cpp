@@ -197,6 +197,46 @@ TEST_CASE("code points are characters; <unk> may be one") {
   CHECK(all_of(*task, Split::train, "aE:u") == Texts{"aEu>Eu:"});
 }
 
+TEST_CASE("words are what is between blanks, and ends of lines") {
+  const Folder folder;
+  scratch::write(folder.path / "train.txt", " the cat\tsaw  <unk>\nthe a\n\n\xc3\xa4rger saw\n");
+  scratch::write(folder.path / "test.txt", "cat the <unk>");
+  const std::string texts = "units: words, train: train.txt, test: test.txt";
+  const auto stream = characters(folder, "{mode: stream, " + texts + "}");
+  CHECK(stream->alphabet() == std::vector<std::string>{"\n", "a ", "cat ", "saw ", "the ", "\xc3\xa4rger ", "<unk> "});
+  CHECK(all_of(*stream, Split::test, "/acstru") == Texts{"ct>tu"});
+  const auto sentences = characters(folder, "{" + texts + "}");
+  CHECK(sentences->shape().output_size == 6);
+  CHECK(all_of(*sentences, Split::train, "acstru") == Texts{"tcs>csu", "t>a", "r>s"});
+  const auto ended = characters(folder, "{end_symbol: true, longest: 0, " + texts + "}");
+  CHECK(all_of(*ended, Split::train, "/acstru") == Texts{"tcsu>csu/", "ta>a/", "rs>s/"});
+  CHECK((stream->metrics()[0].name == "perplexity" && stream->metrics()[0].exponential));
+
+  scratch::write(folder.path / "new.txt", "the saw\nthe dog\n");
+  const auto reader = stream->open((folder.path / "new.txt").string());
+  Batch<float> batch;
+  REQUIRE((reader->next() && reader->read(3, batch)));
+  CHECK(batch.symbols() == std::vector<std::int32_t>{4, 3, 0});
+  CHECK_THROWS_WITH_AS(reader->read(3, batch),
+                       doctest::Contains("line 2 holds the word \"dog\", which the training text does not have"),
+                       Error);
+  const std::string split = "{units: words, train: train.txt, test: new.txt}";
+  CHECK(contains(refusal(folder, split),
+                 "new.txt: line 2 holds the word \"dog\", which the training text does not "
+                 "have. Use `unknown: symbol` to read such words as the symbol <unk>."));
+  const auto lenient =
+      characters(folder, "{unknown: symbol, mode: stream, units: words, train: train.txt, test: new.txt}");
+  CHECK(all_of(*lenient, Split::test, "/acstru") == Texts{"ts/tu>s/tu/"});
+  CHECK(contains(refusal(folder, "{trim: end, " + texts + "}", Exit::usage), "is for `units: characters`"));
+  CHECK(contains(refusal(folder, "{longest: 5, " + texts + "}", Exit::usage), "is for `units: characters`"));
+  scratch::write(folder.path / "one.txt",
+                 "one two three four five six seven eight nine ten\neins zwei\ndrei vier\nf\nb\n");
+  const auto cut = characters(folder,
+                              "{file: one.txt, units: words, unknown: symbol, mode: stream, test_fraction: 0.2, "
+                              "validation_fraction: 0.2, bptt: 9}");
+  CHECK((cut->batches(Split::train) == 2 && all_of(*cut, Split::test, "/123456789abcdefghi").size() == 1));
+}
+
 TEST_CASE("the frequencies of the training targets reach the baseline on the test split") {
   const Small folder;
   for (const char* options : {"", "average: {test: sentences}, ", "mode: stream, ", "ahead: 2, "}) {
@@ -330,6 +370,13 @@ TEST_CASE("the Penn Treebank") {
   const auto at_most_75 = task("{unk: symbol, end_symbol: true, longest: 75}"),
              at_most_300 = task("{unk: symbol, end_symbol: true, longest: 300}");
   CHECK(at_most_75->shape().output_size == 49);
+  // Zaremba, Sutskever & Vinyals 2014: 10,000 words with the end of a line, 929,589 in the training text.
+  const auto words = task("{units: words, mode: stream, bptt: 1000}", 50);
+  CHECK(words->shape().output_size == 10000);
+  CHECK(characters_in(*words, Split::train) == 929589);
+  CHECK(characters_in(*words, Split::validation) == 73760 - 1);
+  CHECK(characters_in(*words, Split::test) == 82430 - 1);
+
   CHECK(double(at_most_75->batches(Split::train)) / 42068 == doctest::Approx(0.23426).epsilon(1e-4));
   CHECK(double(at_most_300->batches(Split::train)) / 42068 == doctest::Approx(0.99368).epsilon(1e-4));
   CHECK((at_most_75->shape().steps < 75 && at_most_300->shape().steps < 300));
