@@ -74,9 +74,9 @@ void print_row(const Row& row, bool first) {
 }
 
 /// Prints rows as they come, or all of them as JSON at the end.
-class Report {
+class Measurements {
  public:
-  explicit Report(bool json) : json_(json) {}
+  explicit Measurements(bool json) : json_(json) {}
   void add(Row row) {
     if (!json_) print_row(row, rows_.empty());
     rows_.push_back(std::move(row));
@@ -165,7 +165,7 @@ std::vector<std::string> thread_counts(const Arguments& arguments) {
   return {"1", "2"};
 }
 
-void bench_experiment(const Arguments& arguments, bool step, Report& report) {
+void bench_experiment(const Arguments& arguments, bool step, Measurements& report) {
   const std::vector<std::string>& given = arguments.positional;
   only_for_complexity(arguments, "here the experiment sets it");
   const double seconds = arguments.positive("--seconds", 2);
@@ -182,7 +182,7 @@ void bench_experiment(const Arguments& arguments, bool step, Report& report) {
   }
 }
 
-void bench_limit(const Arguments& arguments, Report& report) {
+void bench_limit(const Arguments& arguments, Measurements& report) {
   only_for_complexity(arguments, "leave it out");
   if (arguments.positional.size() > 1)
     throw Error(
@@ -200,7 +200,7 @@ void bench_limit(const Arguments& arguments, Report& report) {
   }
 }
 
-void bench_complexity(const Arguments& arguments, Report& report) {
+void bench_complexity(const Arguments& arguments, Measurements& report) {
   std::vector<std::string> overrides(arguments.positional.begin() + 1, arguments.positional.end());
   overrides.push_back("threads=" + arguments.value("--threads", "1"));
   const double seconds = arguments.positive("--seconds", 0.5);
@@ -232,7 +232,7 @@ int bench_command(std::span<const std::string> words) {
     throw Error(
         "choose what to measure: stiefel bench step FILE [key.path=value...], stiefel bench kernel FILE "
         "[key.path=value...], stiefel bench complexity or stiefel bench limit");
-  Report report(arguments.has("--json"));
+  Measurements report(arguments.has("--json"));
   if (what == "complexity")
     bench_complexity(arguments, report);
   else if (what == "limit")

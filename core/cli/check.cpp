@@ -35,7 +35,6 @@ namespace stiefel::cli {
 namespace {
 
 using conformance::CheckSettings;
-using conformance::Progress;
 
 /// Where a child is, in memory that parent and child share: the number of a file in memory is handed down.
 class SharedProgress {
@@ -43,19 +42,19 @@ class SharedProgress {
   /// `descriptor` < 0: new.
   explicit SharedProgress(int descriptor = -1) : descriptor_(descriptor), owner_(descriptor < 0) {
     if (owner_) descriptor_ = memfd_create("stiefel-check", 0);
-    if (descriptor_ < 0 || (owner_ && ftruncate(descriptor_, sizeof(Progress)) != 0)) fail();
-    void* memory = mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
+    if (descriptor_ < 0 || (owner_ && ftruncate(descriptor_, sizeof(conformance::Progress)) != 0)) fail();
+    void* memory = mmap(nullptr, sizeof(conformance::Progress), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
     if (memory == MAP_FAILED) fail();
-    progress_ = owner_ ? new (memory) Progress : static_cast<Progress*>(memory);
+    progress_ = owner_ ? new (memory) conformance::Progress : static_cast<conformance::Progress*>(memory);
   }
   ~SharedProgress() {
-    munmap(progress_, sizeof(Progress));
+    munmap(progress_, sizeof(conformance::Progress));
     if (owner_) close(descriptor_);
   }
   SharedProgress(const SharedProgress&) = delete;
   SharedProgress& operator=(const SharedProgress&) = delete;
-  Progress& operator*() const { return *progress_; }
-  Progress* operator->() const { return progress_; }
+  conformance::Progress& operator*() const { return *progress_; }
+  conformance::Progress* operator->() const { return progress_; }
   int descriptor() const { return descriptor_; }
 
  private:
@@ -64,7 +63,7 @@ class SharedProgress {
   }
   int descriptor_;
   bool owner_;
-  Progress* progress_;
+  conformance::Progress* progress_;
 };
 
 template <class T> T count_of(const std::string& text, const std::string& option) {
@@ -138,8 +137,8 @@ Request read_request(std::span<const std::string> words) {
 }
 
 /// What repeats the check of one method.
-std::string repeat_command(const std::string& file, const Entry& entry, std::size_t methods,
-                           const CheckSettings& settings) {
+std::string check_again_command(const std::string& file, const Entry& entry, std::size_t methods,
+                                const CheckSettings& settings) {
   std::string command = "stiefel check " + file;
   if (settings.rows) command += fmt::format(" --shape {}x{}", settings.rows, settings.cols);
   if (methods > 1) command += std::string(" --method ") + entry.name;
@@ -151,7 +150,7 @@ std::string repeat_command(const std::string& file, const Entry& entry, std::siz
 }
 
 /// Every method of one file.
-int check_file(const std::string& path, const Request& request, Progress& progress) {
+int check_file(const std::string& path, const Request& request, conformance::Progress& progress) {
   const Registry registry({path});
   const PluginFile* file = nullptr;
   std::error_code ignored;
@@ -167,7 +166,7 @@ int check_file(const std::string& path, const Request& request, Progress& progre
     if (!request.method.empty() && request.method != entry->name) continue;
     found = true;
     const auto report = conformance::check_method(registry, *entry, request.settings, progress);
-    fmt::print("{}", report.text(repeat_command(path, *entry, file->entries.size(), request.settings)));
+    fmt::print("{}", report.text(check_again_command(path, *entry, file->entries.size(), request.settings)));
     std::fflush(stdout);
     passed = passed && report.passed();
   }
@@ -223,7 +222,7 @@ pid_t start_child(const std::vector<std::string>& words) {
 
 /// The child's status, or nothing if it was stopped because one call took longer than `limit` seconds. Its group has
 /// also ended.
-std::optional<int> wait_for(pid_t child, int limit, const Progress& progress) {
+std::optional<int> wait_for(pid_t child, int limit, const conformance::Progress& progress) {
   using namespace std::chrono;
   auto end = steady_clock::now() + seconds(limit);
   std::uint64_t calls = progress.calls;
@@ -264,7 +263,7 @@ int check_apart(const std::string& file, const std::vector<std::string>& rest, i
         "says how to use AddressSanitizer",
         WTERMSIG(*status), strsignal(WTERMSIG(*status)));
   if (status && WIFEXITED(*status)) fate = fmt::format("ended the program with exit code {}", WEXITSTATUS(*status));
-  const Progress& at = *progress;
+  const conformance::Progress& at = *progress;
   if (*at.method)
     fmt::print("{} of {}\n  FAIL {:<22} {} {}\n  FAILED\n", at.method, file, at.check,
                *at.verb ? at.verb : "the method", fate);

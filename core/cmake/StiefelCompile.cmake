@@ -29,5 +29,5 @@ endfunction()
 # The flag comes after that of the build type, so it wins.
 function(stiefel_compile_together target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
-  stiefel_unity(${target} 12)
+  stiefel_unity(${target} 24)
 endfunction()
