@@ -1,5 +1,6 @@
 """Small data sets in place of those that are not distributed: blank images, lines of characters, short scales."""
 import gzip
+import itertools
 import json
 import struct
 
@@ -13,9 +14,13 @@ def blank_mnist(folder):
 
 
 def short_treebank(folder):
+    """As many characters and, in the training text, words as the Penn Treebank."""
     symbols = "#$&'*-./0123456789N\\abcdefghijklmnopqrstuvwxyz"
     for part in ("train", "valid", "test"):
         (folder / f"ptb.{part}.txt").write_text(f" {symbols} \n <unk> {symbols[::-1]} \n" * 20)
+    words = ["".join(letters) for letters in itertools.islice(itertools.product(symbols[-26:], repeat=3), 10000 - 4)]
+    with open(folder / "ptb.train.txt", "a", encoding="utf-8") as train:
+        train.writelines(f" {' '.join(words[i:i + 10])} \n" for i in range(0, len(words), 10))
 
 
 def short_music(folder):
