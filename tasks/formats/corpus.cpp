@@ -102,10 +102,11 @@ Alphabet::Alphabet(const Lines& train, const CorpusOptions& options, const std::
     throw Error(fmt::format("{}: {} different {} are too many to predict{}", path, symbols_.size(), options.units,
                             words_ ? ": at most 65534. Replace rare words with <unk>" : ""),
                 Exit::data);
-  unknown_ = options.unknown == "symbol" ? std::uint16_t(symbols_.size() - 1) : no_class;
-  of_point_.assign(unk_symbol + 1, unknown_);
+  of_point_.assign(unk_symbol + 1, no_class);
   for (std::size_t i = 0; i < symbols_.size(); ++i)
     if (symbols_[i].size() == 1) of_point_[symbols_[i][0]] = std::uint16_t(i);
+  unknown_ = options.unknown == "symbol" ? of_point_[unk_symbol] : no_class;
+  std::ranges::replace(of_point_, no_class, unknown_);
 }
 
 std::uint16_t Alphabet::code(std::u32string_view symbol) const {

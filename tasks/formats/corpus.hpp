@@ -22,7 +22,7 @@ struct CorpusOptions {
 };
 
 /// The classes of a text, in ascending order: its characters, or its words and the ends of its lines. `<unk>` as one
-/// symbol is the last one.
+/// symbol comes after all characters.
 class Alphabet {
  public:
   Alphabet() = default;

@@ -229,6 +229,11 @@ TEST_CASE("words are what is between blanks, and ends of lines") {
   CHECK(all_of(*lenient, Split::test, "/acstru") == Texts{"ts/tu>s/tu/"});
   CHECK(contains(refusal(folder, "{trim: end, " + texts + "}", Exit::usage), "is for `units: characters`"));
   CHECK(contains(refusal(folder, "{longest: 5, " + texts + "}", Exit::usage), "is for `units: characters`"));
+  scratch::write(folder.path / "plural.txt", "the <unk>s saw <unk>\n");
+  const auto plural =
+      characters(folder, "{unknown: symbol, mode: stream, units: words, train: plural.txt, test: new.txt}");
+  CHECK(plural->alphabet().back() == "<unk>s ");
+  CHECK(all_of(*plural, Split::test, "/stup") == Texts{"ts/tu>s/tu/"});
   scratch::write(folder.path / "one.txt",
                  "one two three four five six seven eight nine ten\neins zwei\ndrei vier\nf\nb\n");
   const auto cut = characters(folder,
