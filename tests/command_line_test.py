@@ -153,6 +153,14 @@ class CommandLine(unittest.TestCase):
             self.assertIn("--step must be the step of a checkpoint, got 'step_x'", self.call(command, run, "--step", "step_x", code=2).stderr)
         self.assertEqual(json.loads(self.call("inspect", run, "--step", "step_20.h5", "--json").stdout)["step"], 20)
 
+    def test_words(self):
+        (self.work / "lines.txt").write_text("the quick brown fox\njumps over the lazy dog\n" * 40, encoding="utf-8")
+        run = self.make_run("task.file=lines.txt", "task.units=words", file="text.yaml")
+        values = json.loads(self.call("evaluate", run, "--json").stdout)["values"]
+        self.assertAlmostEqual(values["perplexity"] / math.exp(values["loss"]), 1, places=9)
+        self.assertRegex(self.call("sample", run, "--prime", "the fox", "--length", 3).stdout, "^the fox [a-z \n]+$")
+        self.assertIn('does not know the word "cat" at byte 5 of the prime', self.call("sample", run, "--prime", "the cat fox", code=2).stderr)
+
     def test_from_another_folder(self):
         """Data are where they were when the run was started, whatever else has their name; the folder of the run may have moved."""
         elsewhere = self.root / "elsewhere"
