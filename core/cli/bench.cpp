@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include <stiefel/product.hpp>
+#include "base/json_text.hpp"
 #include "base/number_from.hpp"
 #include "config/load.hpp"
 #include "host/plugin_faults.hpp"
@@ -68,7 +69,7 @@ void print_row(const Row& row, bool first) {
   for (const auto& [name, value] : row.items())
     fmt::print("{:>16}", value.is_number_float() ? fmt::format("{:.5g}", value.get<double>())
                          : value.is_string()     ? value.get<std::string>()
-                                                 : value.dump());
+                                                 : json_text(value));
   fmt::print("\n");
   std::fflush(stdout);
 }
@@ -82,7 +83,7 @@ class Measurements {
     rows_.push_back(std::move(row));
   }
   void end() const {
-    if (json_) fmt::print("{}\n", Row{{"circumstances", circumstances()}, {"rows", rows_}}.dump(2));
+    if (json_) fmt::print("{}\n", json_text(Row{{"circumstances", circumstances()}, {"rows", rows_}}, 2));
   }
 
  private:

@@ -130,7 +130,7 @@ int DataCommand::list() const {
     else
       fmt::print("{:<12} {:<12} {}\n", set.name, state(set), set.title);
   }
-  if (arguments_.has("--json")) fmt::print("{}\n", rows.dump(2));
+  if (arguments_.has("--json")) fmt::print("{}\n", json_text(rows, 2));
   return int(Exit::done);
 }
 

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include <stiefel/error.hpp>
+#include "base/json_text.hpp"
 #include "base/sha256.hpp"
 
 namespace stiefel::cli {
@@ -101,7 +102,7 @@ DataSet read_set(const nlohmann::json& json, const std::string& origin) {
 }  // namespace
 
 std::vector<DataSet> parse_data_sets(std::string_view text, const std::string& origin) {
-  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+  const nlohmann::json json = parse_json_or_discard(text);
   if (json.is_discarded()) throw Error(fmt::format("{} is not valid JSON", origin));
   Entries entries(json, origin);
   const nlohmann::json list = entries.take<nlohmann::json>("sets");

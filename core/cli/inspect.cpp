@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 #include "base/atomic_file.hpp"
+#include "base/json_text.hpp"
 #include "base/say.hpp"
 #include "config/load.hpp"
 #include "training/inspect.hpp"
@@ -98,7 +99,7 @@ void print_json(const Inspection& found) {
                                 {"defect_fro", map.defect.frobenius},
                                 {"defect_max", map.defect.largest}});
   }
-  fmt::print("{}\n", document.dump(2));
+  fmt::print("{}\n", json_text(document, 2));
 }
 
 /// A NumPy file of a matrix given row by row; `complex`: of pairs of numbers.

@@ -1,137 +1,99 @@
-// One request after the other: the only reader is the user's own browser.
 #include "cli/serve.hpp"
 
 #include <fmt/format.h>
+#include <httplib.h>
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/signal_set.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/beast/core.hpp>
-#include <boost/beast/http.hpp>
-#include <boost/beast/version.hpp>
-
-#include <chrono>
-#include <memory>
+#include <cerrno>
+#include <csignal>
+#include <mutex>
+#include <system_error>
 
 #include <stiefel/error.hpp>
 
 namespace stiefel::cli {
 namespace {
 
-namespace asio = boost::asio;
-namespace beast = boost::beast;
-namespace http = beast::http;
-using Response = http::response<http::string_body>;
-
 constexpr int seconds_between_reloads = 5;
 
-Response text(http::status status, const std::string& sentence) {
-  Response response{status, 11};
-  response.set(http::field::content_type, "text/plain; charset=utf-8");
-  response.body() = sentence + "\n";
-  return response;
-}
+volatile std::sig_atomic_t stopped = 0;
 
-class Connection : public std::enable_shared_from_this<Connection> {
+/// Its idle call comes whenever no browser has asked for a while.
+class Threads : public httplib::ThreadPool {
  public:
-  Connection(asio::ip::tcp::socket socket, std::uint16_t port, const std::function<Page()>& page)
-      : stream_(std::move(socket)), port_(port), page_(page) {
-    parser_.header_limit(8192);
-    parser_.body_limit(0);
-  }
-
-  void start() {
-    stream_.expires_after(std::chrono::seconds(10));
-    http::async_read(stream_, buffer_, parser_,
-                     [self = shared_from_this()](beast::error_code error, std::size_t) { self->answer(error); });
+  explicit Threads(httplib::Server& server) : ThreadPool(4), server_(server) {}
+  void on_idle() override {
+    if (stopped) server_.stop();
   }
 
  private:
-  void answer(beast::error_code error) {
-    if (error) return;
-    response_ = response_to(parser_.get());
-    response_.set(http::field::server, "stiefel");
-    response_.set(http::field::cache_control, "no-store");
-    response_.keep_alive(false);
-    response_.prepare_payload();
-    if (parser_.get().method() == http::verb::head) response_.body().clear();
-    stream_.expires_after(std::chrono::seconds(30));
-    http::async_write(stream_, response_, [self = shared_from_this()](beast::error_code, std::size_t) {
-      beast::error_code ignored;
-      self->stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
-    });
-  }
-
-  /// Under another name the request comes from a page of somebody else.
-  bool own_name(const http::request<http::empty_body>& request) const {
-    const auto host = request[http::field::host];
-    const auto is = [&](const char* name) {
-      return host == fmt::format("{}:{}", name, port_) || (port_ == 80 && host == name);
-    };
-    return is("127.0.0.1") || is("localhost");
-  }
-
-  Response response_to(const http::request<http::empty_body>& request) const {
-    if (!own_name(request)) return text(http::status::forbidden, "this report is for this machine only");
-    if (request.method() != http::verb::get && request.method() != http::verb::head)
-      return text(http::status::method_not_allowed, "this server answers only GET and HEAD");
-    if (request.target() != "/") return text(http::status::not_found, "there is only the report, at /");
-    try {
-      const Page page = page_();
-      Response response{http::status::ok, 11};
-      response.set(http::field::content_type, "text/html; charset=utf-8");
-      if (page.growing) response.set("Refresh", std::to_string(seconds_between_reloads));
-      response.body() = page.html;
-      return response;
-    } catch (const std::exception& error) {
-      Response response = text(http::status::internal_server_error, error.what());
-      response.set("Refresh", std::to_string(seconds_between_reloads));
-      return response;
-    }
-  }
-
-  beast::tcp_stream stream_;
-  beast::flat_buffer buffer_;
-  http::request_parser<http::empty_body> parser_;
-  Response response_;
-  std::uint16_t port_;
-  const std::function<Page()>& page_;
+  httplib::Server& server_;
 };
+
+/// Under another name the request comes from a page of somebody else.
+bool own_name(const std::string& host, int port) {
+  for (const char* name : {"127.0.0.1", "localhost"})
+    if (host == fmt::format("{}:{}", name, port) || (port == 80 && host == name)) return true;
+  return false;
+}
+
+void set_text(httplib::Response& response, int status, const std::string& sentence) {
+  response.status = status;
+  response.set_content(sentence + "\n", "text/plain; charset=utf-8");
+}
+
+void answer(const httplib::Request& request, httplib::Response& response, int port, const std::function<Page()>& page) {
+  const auto reload = [&] { response.set_header("Refresh", std::to_string(seconds_between_reloads)); };
+  response.set_header("Cache-Control", "no-store");
+  if (!own_name(request.get_header_value("Host"), port))
+    return set_text(response, 403, "this report is for this machine only");
+  if (request.method != "GET" && request.method != "HEAD")
+    return set_text(response, 405, "this server answers only GET and HEAD");
+  if (request.target != "/") return set_text(response, 404, "there is only the report, at /");
+  try {
+    static std::mutex one_at_a_time;
+    const std::scoped_lock lock(one_at_a_time);
+    const Page made = page();
+    if (made.growing) reload();
+    response.status = 200;
+    response.set_content(made.html, "text/html; charset=utf-8");
+  } catch (const std::exception& error) {
+    set_text(response, 500, error.what());
+    reload();
+  }
+}
 
 }  // namespace
 
 void serve(std::uint16_t port, const std::function<Page()>& page,
            const std::function<void(const std::string&)>& started) {
-  asio::io_context context;
-  asio::ip::tcp::acceptor acceptor(context);
-  const asio::ip::tcp::endpoint endpoint(asio::ip::address_v4::loopback(), port);
-  try {
-    acceptor.open(endpoint.protocol());
-    acceptor.set_option(asio::ip::tcp::acceptor::reuse_address(true));
-    acceptor.bind(endpoint);
-    acceptor.listen();
-  } catch (const boost::system::system_error& error) {
+  httplib::Server server;
+  server.new_task_queue = [&] { return new Threads(server); };
+  server.set_idle_interval(0, 100'000);
+  server.set_keep_alive_max_count(1);
+  server.set_read_timeout(10);
+  server.set_write_timeout(30);
+  server.set_payload_max_length(0);
+  // The library's own options let two servers share a port.
+  server.set_socket_options([](socket_t socket) {
+    const int yes = 1;
+    setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  });
+  int taken = port;
+  server.set_pre_routing_handler([&](const httplib::Request& request, httplib::Response& response) {
+    answer(request, response, taken, page);
+    return httplib::Server::HandlerResponse::Handled;
+  });
+  errno = 0;
+  if (port == 0)
+    taken = server.bind_to_any_port("127.0.0.1");
+  else if (!server.bind_to_port("127.0.0.1", port))
+    taken = -1;
+  if (taken < 0)
     throw Error(fmt::format("port {} of 127.0.0.1 cannot be used: {}; choose another with --port", port,
-                            error.code().message()));
-  }
-  const std::uint16_t taken = acceptor.local_endpoint().port();
-  asio::signal_set signals(context, SIGINT, SIGTERM);
-  signals.async_wait([&](beast::error_code, int) { context.stop(); });
-  asio::steady_timer pause(context);
-  const std::function<void()> accept = [&] {
-    acceptor.async_accept([&](beast::error_code error, asio::ip::tcp::socket socket) {
-      if (!error) {
-        std::make_shared<Connection>(std::move(socket), taken, page)->start();
-        return accept();
-      }
-      pause.expires_after(std::chrono::seconds(1));  // too many open files, for example
-      pause.async_wait([&](beast::error_code) { accept(); });
-    });
-  };
-  accept();
+                            std::generic_category().message(errno)));
+  for (const int number : {SIGINT, SIGTERM}) std::signal(number, [](int) { stopped = 1; });
   started(fmt::format("http://127.0.0.1:{}/", taken));
-  context.run();
+  server.listen_after_bind();
 }
 
 }  // namespace stiefel::cli

@@ -1,6 +1,6 @@
 # What a result file says of the program that made it: written at every build, so that a commit is never out of date.
 #
-# As a script (cmake -P) it writes the header; included, it adds the target build_info and hands the header to provenance.cpp.
+# As a script (cmake -P) it writes the file; included, it adds the target build_info and the file to the library.
 if(CMAKE_SCRIPT_MODE_FILE)
   cmake_minimum_required(VERSION 3.25)
   set(commit unknown)
@@ -18,21 +18,25 @@ if(CMAKE_SCRIPT_MODE_FILE)
       string(SHA256 diff_sha256 "${difference}")
     endif()
   endif()
-  file(CONFIGURE OUTPUT ${HEADER} @ONLY CONTENT "#define STIEFEL_GIT_COMMIT \"@commit@\"
-#define STIEFEL_GIT_DIRTY \"@dirty@\"
-#define STIEFEL_GIT_DIFF_SHA256 \"@diff_sha256@\"
-#define STIEFEL_VERSION \"@VERSION@\"
-#define STIEFEL_CXX_FLAGS \"@FLAGS@\"
-#define STIEFEL_YAML_VERSION \"@YAML@\"
+  file(CONFIGURE OUTPUT ${SOURCE_FILE} @ONLY CONTENT "#include \"results/record/build_info.hpp\"
+
+const stiefel::BuildInfo stiefel::build_info = {
+    .git_commit = \"@commit@\",
+    .git_dirty = \"@dirty@\",
+    .git_diff_sha256 = \"@diff_sha256@\",
+    .version = \"@VERSION@\",
+    .cxx_flags = \"@FLAGS@\",
+    .yaml_version = \"@YAML@\",
+};
 ")
 else()
-  set(STIEFEL_BUILD_INFO ${CMAKE_BINARY_DIR}/generated/build_info.hpp)
+  set(STIEFEL_BUILD_INFO ${CMAKE_BINARY_DIR}/generated/build_info.cpp)
   string(TOUPPER "${CMAKE_BUILD_TYPE}" build_type)
   string(STRIP "${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${build_type}}" flags)
   add_custom_target(build_info BYPRODUCTS ${STIEFEL_BUILD_INFO}
-    COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR} -DHEADER=${STIEFEL_BUILD_INFO} -DVERSION=${PROJECT_VERSION} "-DFLAGS=${flags}" -DYAML=${yaml-cpp_VERSION}
+    COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR} -DSOURCE_FILE=${STIEFEL_BUILD_INFO} -DVERSION=${PROJECT_VERSION} "-DFLAGS=${flags}" -DYAML=${yaml-cpp_VERSION}
             -P ${CMAKE_CURRENT_LIST_FILE})
   add_dependencies(stiefel_cold build_info)
-  set_source_files_properties(${PROJECT_SOURCE_DIR}/results/record/provenance.cpp TARGET_DIRECTORY stiefel_cold PROPERTIES COMPILE_OPTIONS "-include;${STIEFEL_BUILD_INFO}" OBJECT_DEPENDS ${STIEFEL_BUILD_INFO}
-    SKIP_UNITY_BUILD_INCLUSION ON)
+  target_sources(stiefel_cold PRIVATE ${STIEFEL_BUILD_INFO})
+  set_source_files_properties(${STIEFEL_BUILD_INFO} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
 endif()

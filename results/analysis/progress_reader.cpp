@@ -7,6 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.hpp"
 #include "results/record/run_lock.hpp"
 
 namespace stiefel {
@@ -56,7 +57,7 @@ std::string ending_in(const std::string& log) {
 
 std::optional<ProgressLine> parse_progress(std::string_view text) {
   if (text.size() > longest_line) return {};
-  const nlohmann::json object = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const nlohmann::json object = parse_json_or_discard(text);
   if (!object.is_object()) return {};
   const bool resumed = object.contains("resumed_after");
   ProgressLine line{count(object, resumed ? "resumed_after" : "step"),

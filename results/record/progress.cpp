@@ -18,7 +18,7 @@ namespace {
 
 /// Whether a line of the file is whole and of a step up to this one.
 bool is_until(std::string_view line, std::int64_t step) {
-  const nlohmann::json object = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const nlohmann::json object = parse_json_or_discard(line);
   if (!object.is_object()) return false;
   const auto number = object.find(object.contains("step") ? "step" : "resumed_after");
   return number != object.end() && number->is_number() && *number <= step;
@@ -32,7 +32,7 @@ ProgressLog::ProgressLog(std::filesystem::path path, std::optional<std::int64_t>
   if (!after) return;
   try {
     cut(*after);
-    append(nlohmann::ordered_json({{"resumed_after", *after}, {"wall_time", seconds_since_1970()}}).dump() + "\n");
+    append(json_text(nlohmann::ordered_json{{"resumed_after", *after}, {"wall_time", seconds_since_1970()}}) + "\n");
   } catch (...) {
     ::close(file_);
     throw;

@@ -1,5 +1,4 @@
-// Where a result came from: facts of the build as macros of the build system, facts of the machine from the kernel's
-// files.
+// Where a result came from: facts of the build, and of the machine from the kernel's files.
 #include "results/record/provenance.hpp"
 
 #include <fmt/format.h>
@@ -15,27 +14,9 @@
 #include <thread>
 
 #include "base/printable.hpp"
+#include "results/record/build_info.hpp"
 #include "results/record/hdf5.hpp"
 #include "sdk/blas.hpp"
-
-#ifndef STIEFEL_GIT_COMMIT
-#define STIEFEL_GIT_COMMIT "unknown"
-#endif
-#ifndef STIEFEL_GIT_DIRTY
-#define STIEFEL_GIT_DIRTY "unknown"
-#endif
-#ifndef STIEFEL_GIT_DIFF_SHA256
-#define STIEFEL_GIT_DIFF_SHA256 "unknown"
-#endif
-#ifndef STIEFEL_VERSION
-#define STIEFEL_VERSION "unknown"
-#endif
-#ifndef STIEFEL_CXX_FLAGS
-#define STIEFEL_CXX_FLAGS "unknown"
-#endif
-#ifndef STIEFEL_YAML_VERSION
-#define STIEFEL_YAML_VERSION "unknown"
-#endif
 
 namespace stiefel {
 namespace {
@@ -95,12 +76,12 @@ std::vector<std::pair<std::string, std::string>> gather_provenance(const Provena
   utsname system{};
   const bool named = uname(&system) == 0;
   return {
-      {"git_commit", STIEFEL_GIT_COMMIT},
-      {"git_dirty", STIEFEL_GIT_DIRTY},
-      {"git_diff_sha256", STIEFEL_GIT_DIFF_SHA256},
-      {"version", STIEFEL_VERSION},
+      {"git_commit", build_info.git_commit},
+      {"git_dirty", build_info.git_dirty},
+      {"git_diff_sha256", build_info.git_diff_sha256},
+      {"version", build_info.version},
       {"compiler", compiler()},
-      {"cxx_flags", STIEFEL_CXX_FLAGS},
+      {"cxx_flags", build_info.cxx_flags},
       {"eigen_version", fmt::format("{}.{}.{}", EIGEN_WORLD_VERSION, EIGEN_MAJOR_VERSION, EIGEN_MINOR_VERSION)},
       {"eigen_simd", Eigen::SimdInstructionSetsInUse()},
       {"eigen_max_align_bytes", std::to_string(EIGEN_MAX_ALIGN_BYTES)},
@@ -108,7 +89,7 @@ std::vector<std::pair<std::string, std::string>> gather_provenance(const Provena
       {"blas", blas_configuration()},
       {"blas_core", blas_core()},
       {"hdf5_version", hdf5::library_version()},
-      {"yaml_version", STIEFEL_YAML_VERSION},
+      {"yaml_version", build_info.yaml_version},
       {"boost_version", BOOST_LIB_VERSION},
       {"os", value_in_file("/etc/os-release", "PRETTY_NAME", '=')},
       {"kernel", named ? fmt::format("{} {}", system.sysname, system.release) : "unknown"},

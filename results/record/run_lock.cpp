@@ -21,6 +21,7 @@
 
 #include "base/file_content.hpp"
 #include "base/file_error.hpp"
+#include "base/json_text.hpp"
 #include "results/record/header_file.hpp"
 #include "results/record/provenance.hpp"
 #include "results/record/run_directory.hpp"
@@ -70,20 +71,19 @@ Owner this_process() {
 }
 
 std::string written(const Owner& owner) {
-  return nlohmann::ordered_json({{"host", owner.host},
-                                 {"pid", owner.pid},
-                                 {"boot", owner.boot},
-                                 {"namespace", owner.pid_namespace},
-                                 {"start", owner.start},
-                                 {"since", owner.since}})
-             .dump() +
+  return json_text(nlohmann::ordered_json{{"host", owner.host},
+                                          {"pid", owner.pid},
+                                          {"boot", owner.boot},
+                                          {"namespace", owner.pid_namespace},
+                                          {"start", owner.start},
+                                          {"since", owner.since}}) +
          "\n";
 }
 
 /// None when the file is not one of ours.
 std::optional<Owner> parsed(const std::string& text) {
   try {
-    const nlohmann::json json = nlohmann::json::parse(text);
+    const nlohmann::json json = parse_json(text);
     return Owner{json.at("host"),      json.at("pid"),   json.at("boot"),
                  json.at("namespace"), json.at("start"), json.at("since")};
   } catch (const nlohmann::json::exception&) {

@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <regex>
 #include <string>
 
 #include <stiefel/error.hpp>
@@ -37,7 +36,22 @@ struct Folder {
 };
 
 std::string in_quotes(const std::string& word) {
-  return "'" + std::regex_replace(word, std::regex("'"), "'\\''") + "'";
+  std::string quoted = "'";
+  for (const char c : word)
+    if (c == '\'')
+      quoted += "'\\''";
+    else
+      quoted += c;
+  return quoted + "'";
+}
+
+std::optional<double> last_number(const std::string& text) {
+  const char* digits = "0123456789";
+  const std::size_t last = text.find_last_of(digits);
+  if (last == std::string::npos) return std::nullopt;
+  std::size_t first = text.find_last_not_of("0123456789.", last) + 1;
+  if (first > 0 && text[first - 1] == '-') --first;
+  return std::stod(text.substr(text.find_first_of("-0123456789", first)));
 }
 
 }  // namespace
@@ -58,9 +72,7 @@ std::optional<double> pesq(std::span<const double> clean, std::span<const double
     else
       break;
   const int status = output ? pclose(output) : -1;
-  static const std::regex number(R"([-+]?\d+(\.\d*)?)");
-  std::optional<double> score;
-  for (std::sregex_iterator at(text.begin(), text.end(), number), end; at != end; ++at) score = std::stod(at->str());
+  const std::optional<double> score = last_number(text);
   if (status != 0 || !score)
     throw Error(fmt::format("STIEFEL_PESQ: {} {}; run it by hand, or unset the variable", command,
                             status != 0 ? "failed" : "printed no number"),

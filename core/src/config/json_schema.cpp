@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/json_text.hpp"
 #include "config/config_schema.hpp"
 #include "config/expand.hpp"
 
@@ -180,7 +181,7 @@ std::string json_schema(const Registry& registry) {
   const Json sweep_extends = {{"required", {"sweep"}}, {"properties", {{"sweep", extends}}}};
   json["if"] = {{"not", {{"anyOf", {extends, sweep_extends}}}}};
   json["then"] = {{"required", required}};
-  return json.dump(2) + "\n";
+  return json_text(json, 2) + "\n";
 }
 
 }  // namespace stiefel

@@ -10,6 +10,7 @@
 #include "base/atomic_file.hpp"
 #include "base/file_content.hpp"
 #include "base/file_error.hpp"
+#include "base/json_text.hpp"
 #include "base/printable.hpp"
 #include "base/suggestion.hpp"
 #include "results/record/run_lock.hpp"
@@ -37,7 +38,7 @@ std::string description(const Sweep& sweep) {
   nlohmann::ordered_json json = {{"format", 1}, {"name", sweep.name}};
   if (const auto& halving = sweep.halving)
     json["halving"] = {{"metric", halving->metric}, {"factor", halving->factor}, {"rungs", halving->rungs}};
-  return json.dump(2) + "\n";
+  return json_text(json, 2) + "\n";
 }
 
 [[noreturn]] void damaged(const fs::path& path, const std::string& reason) {
@@ -48,10 +49,10 @@ std::string description(const Sweep& sweep) {
 
 void read_description(const fs::path& path, const std::string& text, Sweep& sweep) {
   try {
-    const nlohmann::json json = nlohmann::json::parse(text);
+    const nlohmann::json json = parse_json(text);
     if (json.at("format") != 1)
       throw Error(fmt::format("{} has format {}, but this stiefel reads only format 1", path.string(),
-                              json.at("format").dump()),
+                              json_text(json.at("format"))),
                   Exit::damaged);
     sweep.name = json.at("name");
     if (!json.contains("halving")) return;

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/file_content.hpp"
+#include "base/json_text.hpp"
 #include "base/sha256.hpp"
 #include "results/analysis/isolated_reader.hpp"
 
@@ -48,7 +49,7 @@ std::string recorded_name(const ReproducedRow& row, Index seed) {
 nlohmann::json read_json(const std::filesystem::path& path, const char* writer) {
   const std::optional<std::string> text = path.empty() ? std::nullopt : content_if_there(path);
   if (!text) return {};
-  nlohmann::json document = nlohmann::json::parse(*text, nullptr, false);
+  nlohmann::json document = parse_json_or_discard(*text);
   if (document.is_discarded()) throw Error(fmt::format("{} is not JSON from {}", path.string(), writer), Exit::damaged);
   return document;
 }
@@ -205,8 +206,8 @@ std::string record_of(const std::vector<ReproducedRow>& rows) {
   for (const ReproducedRow& row : rows)
     for (const Measurement& seed : row.seeds)
       if (!row.row->timing() && (seed.state == "finished" || seed.state == "diverged"))
-        lines.push_back(
-            fmt::format("  {}: {}", nlohmann::json(recorded_name(row, seed.seed)).dump(), json_of(seed).dump()));
+        lines.push_back(fmt::format("  {}: {}", json_text(nlohmann::json(recorded_name(row, seed.seed))),
+                                    json_text(json_of(seed))));
   return fmt::format("{{\n{}\n}}\n", fmt::join(lines, ",\n"));
 }
 

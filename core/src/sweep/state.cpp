@@ -1,10 +1,10 @@
 // A run's own files come first: a run that was finished by hand is finished, whatever was recorded before.
 #include "sweep/state.hpp"
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/atomic_file.hpp"
+#include "base/file_content.hpp"
 #include "base/file_error.hpp"
 #include "base/json_text.hpp"
 #include "base/printable.hpp"
@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 RunLook read_failure(const fs::path& path) {
   try {
-    const nlohmann::json json = nlohmann::json::parse(std::ifstream(path));
+    const nlohmann::json json = parse_json(file_content(path));
     return {SweepState::failed, 0, json.at("message"), json.at("exit_code")};
   } catch (const nlohmann::json::exception&) {
     return {SweepState::failed, 0, path.string() + " is damaged", int(Exit::damaged)};

@@ -60,7 +60,7 @@ Values values_of(const RunHeader& header) {
 void change(Values& values, const std::string& changes) {
   if (changes.empty()) return;
   try {
-    const nlohmann::json changed = nlohmann::json::parse(changes);
+    const nlohmann::json changed = parse_json(changes);
     for (const auto& [name, value] : changed.items())
       if (value.is_null())
         values.erase(name);

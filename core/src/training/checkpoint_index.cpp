@@ -14,6 +14,7 @@
 #include "base/atomic_file.hpp"
 #include "base/file_content.hpp"
 #include "base/file_error.hpp"
+#include "base/json_text.hpp"
 #include "base/sha256.hpp"
 
 namespace stiefel {
@@ -84,7 +85,7 @@ fs::path listed_path(const fs::path& run, const std::string& file) {
 }
 
 CheckpointIndex parse_checkpoint_index(std::string_view text, const fs::path& path) {
-  const nlohmann::json document = nlohmann::json::parse(text, nullptr, false);
+  const nlohmann::json document = parse_json_or_discard(text);
   if (document.is_discarded()) refuse(path, "is not a JSON document");
   try {
     const std::uint64_t version = whole_number_of(document, "format_version", path);
@@ -128,7 +129,7 @@ void write_checkpoint_index(const fs::path& run, const CheckpointIndex& index) {
   }
   for (const ListedFile& entry : index.files) document["files"].push_back(json_of(entry));
   fs::create_directories(index_path(run).parent_path());
-  replace_file(index_path(run), document.dump(1) + "\n");
+  replace_file(index_path(run), json_text(document, 1) + "\n");
 }
 
 void list_file(const fs::path& run, const std::string& file, const fs::path& content) {

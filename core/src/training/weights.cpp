@@ -59,8 +59,8 @@ Json json_of(const Node& node) {
   }
   if (node.kind == Node::Kind::null) return nullptr;
   if (node.quoted) return node.text;
-  const Json number = Json::parse(node.text, nullptr, false);
-  return number.is_number() || number.is_boolean() ? number : Json(node.text);
+  const nlohmann::json number = parse_json_or_discard(node.text);
+  return number.is_number() || number.is_boolean() ? Json(number) : Json(node.text);
 }
 
 Json json_of_yaml(const std::string& yaml) {
