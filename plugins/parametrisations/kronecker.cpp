@@ -141,7 +141,7 @@ template <class S> class Kronecker final : public Parametrisation<S> {
   Index scratch(Index) const override { return 2 * parts() * longest_ + kept_ + lanes_; }
 
   void apply(CMat<S> X, Mat<S> Y, Scratch<S>& scratch) const override {
-    if (butterflies_) return apply_butterflies(forward_, X, Y);
+    if (butterflies_) return apply_butterflies<S>(forward_, X, Y, nullptr);
     Mat<S> memory = scratch.take(parts() * longest_, 2);
     for (Index c = 0; c < X.cols(); ++c) {
       Parts<const S> in = split(X.col(c).data(), K_);
@@ -155,7 +155,7 @@ template <class S> class Kronecker final : public Parametrisation<S> {
   }
 
   void apply_adjoint(CMat<S> dY, Mat<S> dX, Scratch<S>& scratch) const override {
-    if (butterflies_) return apply_butterflies(adjoint_, dY, dX);
+    if (butterflies_) return apply_butterflies<S>(adjoint_, dY, dX, nullptr);
     Mat<S> memory = scratch.take(parts() * longest_, 2);
     for (Index c = 0; c < dY.cols(); ++c) {
       Parts<const S> g = split(dY.col(c).data(), N_);
@@ -165,6 +165,16 @@ template <class S> class Kronecker final : public Parametrisation<S> {
         g = out;
       }
     }
+  }
+
+  void add(CMat<S> X, Mat<S> Y, Scratch<S>& scratch) const override {
+    if (!butterflies_) return Parametrisation<S>::add(X, Y, scratch);
+    apply_butterflies(forward_, X, Y, scratch.take(parts() * longest_, 1).data());
+  }
+
+  void add_adjoint(CMat<S> dY, Mat<S> dX, Scratch<S>& scratch) const override {
+    if (!butterflies_) return Parametrisation<S>::add_adjoint(dY, dX, scratch);
+    apply_butterflies(adjoint_, dY, dX, scratch.take(parts() * longest_, 1).data());
   }
 
   Index accumulator() const override {

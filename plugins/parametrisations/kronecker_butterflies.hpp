@@ -17,8 +17,8 @@ template <class S> struct Butterflies {
   const S* factor(Index k) const { return factors + numbers * k; }
 };
 
-/// Y = W·X, Re over Im.
-template <class S> void apply_butterflies(const Butterflies<S>& map, CMat<S> X, Mat<S> Y);
+/// Y = W·X, Re over Im, or, where `memory` has room for a column, Y += W·X.
+template <class S> void apply_butterflies(const Butterflies<S>& map, CMat<S> X, Mat<S> Y, S* memory);
 
 /// Each factor's gradient from the columns of X and dY, as kronecker_pullback() writes it, one factor after the other in
 /// `sums`, which hold zeros before. `memory` has room for `count` columns.

@@ -35,6 +35,7 @@ template <class D, bool complex> struct Field {
     hn::StoreU(x.re, d, a.re + i);
     if constexpr (complex) hn::StoreU(x.im, d, a.im + i);
   }
+  HWY_INLINE N sum(const N& a, const N& b) const { return {hn::Add(a.re, b.re), complex ? hn::Add(a.im, b.im) : a.im}; }
   /// sum + a·b
   HWY_INLINE N add(const N& sum, const N& a, const N& b) const {
     if constexpr (!complex) return {hn::MulAdd(a.re, b.re, sum.re), sum.im};
