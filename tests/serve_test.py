@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -87,6 +88,15 @@ class Serve(unittest.TestCase):
         self.assertEqual(self.ask("/")[0], 200)
         self.server.send_signal(signal.SIGINT)
         self.assertEqual(self.server.wait(10), 0)
+
+    def test_connections_that_ask_nothing_delay_nobody(self):
+        for _ in range(12):
+            self.addCleanup(socket.create_connection(("127.0.0.1", self.port), timeout=20).close)
+        begin = time.monotonic()
+        self.assertEqual(self.ask("/")[0], 200)
+        self.server.send_signal(signal.SIGTERM)
+        self.assertEqual(self.server.wait(10), 0)
+        self.assertLess(time.monotonic() - begin, 4)
 
     def test_only_this_machine_can_connect(self):
         with open("/proc/net/tcp") as table:

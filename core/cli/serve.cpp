@@ -17,10 +17,11 @@ constexpr int seconds_between_reloads = 5;
 
 volatile std::sig_atomic_t stopped = 0;
 
-/// Its idle call comes whenever no browser has asked for a while.
+/// Browsers open connections that they do not use, and each takes a thread for a second. The idle call comes whenever
+/// nobody has connected for a while.
 class Threads : public httplib::ThreadPool {
  public:
-  explicit Threads(httplib::Server& server) : ThreadPool(4), server_(server) {}
+  explicit Threads(httplib::Server& server) : ThreadPool(16), server_(server) {}
   void on_idle() override {
     if (stopped) server_.stop();
   }
@@ -50,8 +51,6 @@ void answer(const httplib::Request& request, httplib::Response& response, int po
     return set_text(response, 405, "this server answers only GET and HEAD");
   if (request.target != "/") return set_text(response, 404, "there is only the report, at /");
   try {
-    static std::mutex one_at_a_time;
-    const std::scoped_lock lock(one_at_a_time);
     const Page made = page();
     if (made.growing) reload();
     response.status = 200;
@@ -70,6 +69,7 @@ void serve(std::uint16_t port, const std::function<Page()>& page,
   server.new_task_queue = [&] { return new Threads(server); };
   server.set_idle_interval(0, 100'000);
   server.set_keep_alive_max_count(1);
+  server.set_keep_alive_timeout(1);
   server.set_read_timeout(10);
   server.set_write_timeout(30);
   server.set_payload_max_length(0);
@@ -79,8 +79,13 @@ void serve(std::uint16_t port, const std::function<Page()>& page,
     setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   });
   int taken = port;
+  std::mutex one_at_a_time;
+  const std::function<Page()> made = [&] {
+    const std::scoped_lock lock(one_at_a_time);
+    return page();
+  };
   server.set_pre_routing_handler([&](const httplib::Request& request, httplib::Response& response) {
-    answer(request, response, taken, page);
+    answer(request, response, taken, made);
     return httplib::Server::HandlerResponse::Handled;
   });
   errno = 0;
