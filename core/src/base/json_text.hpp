@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include <stiefel/abi.hpp>
+#include <stiefel/export.hpp>
 
 namespace stiefel {
 
