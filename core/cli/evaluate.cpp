@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 #include "base/json_text.hpp"
+#include "base/printable.hpp"
 #include "training/checkpoint.hpp"
 #include "training/evaluation.hpp"
 
@@ -32,8 +33,8 @@ void refuse_other_keys(std::span<const std::string> overrides) {
 }
 
 void print_values(const Evaluated& found, const std::filesystem::path& network, Split split) {
-  fmt::print("{} of step {} on the {} split of {}, {} {}\n", network.string(), found.step, name_of(split), found.task,
-             found.batches, found.batches == 1 ? "batch" : "batches");
+  fmt::print("{} of step {} on the {} split of {}, {}\n", network.string(), found.step, name_of(split), found.task,
+             counted(found.batches, "batch", "batches"));
   for (const auto& [name, value] : found.values) fmt::print("{:<10} {:.6g}\n", name, value);
   if (std::isfinite(found.baseline))
     fmt::print("{:<10} {:.6g} (the loss of a predictor without memory)\n", "baseline", found.baseline);

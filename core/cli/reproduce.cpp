@@ -9,6 +9,7 @@
 #include "base/atomic_file.hpp"
 #include "base/json_text.hpp"
 #include "base/number_from.hpp"
+#include "base/printable.hpp"
 #include "base/say.hpp"
 #include "host/loader/load.hpp"
 #include "sweep/reproduction.hpp"
@@ -118,8 +119,7 @@ int run_rows(const Reproduction& reproduction, const std::vector<const Published
     add_to_sweep(output, missing, fmt::format("stiefel reproduce {}", fmt::join(words, " ")));
     const SweepFolder folder(output);
     fs::remove(folder.cancelled());
-    if (!arguments.has("--quiet"))
-      say("{}: {} {} to do\n", output.string(), missing.runs.size(), missing.runs.size() == 1 ? "run" : "runs");
+    if (!arguments.has("--quiet")) say("{}: {} to do\n", output.string(), counted(missing.runs.size(), "run"));
     if (arguments.has("--plan")) return int(Exit::done);
     WorkerOptions options = worker_options(arguments);
     for (const SweepRun& one : missing.runs) options.among.insert(one.id);

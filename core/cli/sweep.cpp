@@ -33,8 +33,8 @@ SweepFolder folder_of(const Arguments& arguments) {
 /// Folders of runs stay when the plan is changed, and commands that look for runs in the folder find them all.
 void tell_other_runs(const SweepFolder& folder) {
   if (const std::size_t others = folder.other_runs().size(); others > 0)
-    say("{} has {} more {} from another plan, which `stiefel compare` and `report` also show\n", folder.runs().string(),
-        others, others == 1 ? "run" : "runs");
+    say("{} has {} from another plan, which `stiefel compare` and `report` also show\n", folder.runs().string(),
+        counted(others, "more run"));
 }
 
 void forget_cancelling(const SweepFolder& folder) { fs::remove(folder.cancelled()); }

@@ -100,7 +100,7 @@ class Runs {
   std::string summary() const {
     std::map<std::string, int> counts;
     for (const auto& item : readers_) ++counts[item.second.state()];
-    std::string text = fmt::format("{} runs", readers_.size());
+    std::string text = counted(readers_.size(), "run");
     for (const auto& [state, count] : counts)
       text += fmt::format(", {} {}", count, state.empty() ? "not read yet" : state);
     return text;

@@ -38,8 +38,7 @@ std::string summary(const LoadedExperiment& loaded) {
     if (!group.frozen) optimizers += fmt::format(" rate {}", group.rate);
     if (e.optimizer.size() > 1) optimizers += fmt::format(" for {}", group.blocks);
   }
-  const std::string length =
-      e.train.steps > 0 ? fmt::format("{} steps", e.train.steps) : fmt::format("{} epochs", e.train.epochs);
+  const std::string length = e.train.steps > 0 ? counted(e.train.steps, "step") : counted(e.train.epochs, "epoch");
   const auto line = [](const char* key, const std::string& value) { return fmt::format("  {:<11}{}\n", key, value); };
   return line("run", fmt::format("{}/{}", e.name, loaded.id)) + line("task", e.task.plugin) +
          line("cell", fmt::format("{}{}, {}", fmt::join(cells, "; "), depth, e.scalar)) +
@@ -100,11 +99,11 @@ int validate_runs(const Sweep& sweep, const std::string& file, Registry& registr
     }
   }
   if (errors > 0) {
-    say("{}: {} {}\n", printable(file), errors, errors == 1 ? "error" : "errors");
+    say("{}: {}\n", printable(file), counted(errors, "error"));
     return code;
   }
-  fmt::print("{}: valid{}, {} runs that differ in {}\n", printable(file),
-             fault.empty() ? "" : " as far as can be checked without its data", sweep.runs.size(),
+  fmt::print("{}: valid{}, {} that differ in {}\n", printable(file),
+             fault.empty() ? "" : " as far as can be checked without its data", counted(sweep.runs.size(), "run"),
              fmt::join(sweep.keys, ", "));
   if (fault.empty()) return int(Exit::done);
   say("{}: cannot check it further: {}\n", printable(file), printable_lines(fault));
@@ -143,7 +142,7 @@ int validate_command(std::span<const std::string> words) {
   } catch (const Error& error) {
     const auto* problems = dynamic_cast<const ConfigError*>(&error);
     const std::size_t count = problems ? problems->count() : 1;
-    say("{}\n{}: {} {}\n", error.what(), printable(file), count, count == 1 ? "error" : "errors");
+    say("{}\n{}: {}\n", error.what(), printable(file), counted(count, "error"));
     return loads ? int(error.code()) : int(Exit::usage);
   }
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <map>
 
+#include "base/printable.hpp"
 #include "base/say.hpp"
 
 #include "cli/running.hpp"
@@ -35,7 +36,7 @@ WorkerOptions worker_options(const Arguments& arguments) {
 std::string summary(const std::vector<RunLook>& looks) {
   std::map<SweepState, int> counts;
   for (const RunLook& look : looks) ++counts[look.state];
-  std::string text = fmt::format("{} {}:", looks.size(), looks.size() == 1 ? "run" : "runs");
+  std::string text = counted(looks.size(), "run") + ":";
   for (const SweepState state : {SweepState::finished, SweepState::running, SweepState::stopped, SweepState::waiting,
                                  SweepState::at_rung, SweepState::left_out, SweepState::failed})
     if (counts[state] > 0)

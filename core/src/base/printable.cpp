@@ -63,4 +63,9 @@ std::string shell_word(std::string_view text) {
   return word + "'";
 }
 
+std::string counted(std::int64_t count, std::string_view noun, std::string_view plural) {
+  return count == 1 || plural.empty() ? fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s")
+                                      : fmt::format("{} {}", count, plural);
+}
+
 }  // namespace stiefel

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -21,5 +22,8 @@ STIEFEL_API std::string printable(std::string_view text);
 
 /// The text as one word of a shell's line, quoted where it must be.
 STIEFEL_API std::string shell_word(std::string_view text);
+
+/// "1 run", "2 runs"; `plural` for nouns that take more than an s.
+STIEFEL_API std::string counted(std::int64_t count, std::string_view noun, std::string_view plural = {});
 
 }  // namespace stiefel

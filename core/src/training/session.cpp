@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <limits>
 
+#include "base/printable.hpp"
 #include "engine/guarded_task.hpp"
 #include "training/memory_check.hpp"
 
@@ -85,9 +86,9 @@ template <class S> void Session<S>::require_recorded_blocks() const {
 template <class S> void Session<S>::remark_on_batch() {
   const Index batch = experiment.train.batch, held = task->shape().training_set;
   if (held > 0 && batch > held)
-    remarks.push_back(fmt::format(
-        "{}train.batch is {}, but the training set has {} {}: every batch holds some of them more than once",
-        experiment.place_of("train.batch"), batch, held, held == 1 ? "sequence" : "sequences"));
+    remarks.push_back(
+        fmt::format("{}train.batch is {}, but the training set has {}: every batch holds some of them more than once",
+                    experiment.place_of("train.batch"), batch, counted(held, "sequence")));
 }
 
 /// What depends on evaluations would silently do nothing without them.

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/atomic_file.hpp"
+#include "base/printable.hpp"
 #include "results/record/header_file.hpp"
 #include "results/record/reader.hpp"
 #include "training/changes.hpp"
@@ -35,8 +36,9 @@ template <class S> RunSummary run_in_scalar(const LoadedExperiment& loaded, Regi
   if (options.ranks ? options.ranks->largest(record.finished_before()) != 0 : record.finished_before())
     return {"existing", record.message(), record.directory(), 0};
   for (const std::string& remark : session.remarks) observer.note("warning: " + remark);
-  observer.note(fmt::format("{}: {} parameters, {} steps, {} threads, {}", loaded.experiment.name,
-                            session.network->layout().size(), session.total_steps(), session.workers.threads(),
+  observer.note(fmt::format("{}: {}, {}, {}, {}", loaded.experiment.name,
+                            counted(session.network->layout().size(), "parameter"),
+                            counted(session.total_steps(), "step"), counted(session.workers.threads(), "thread"),
                             record.directory().string()));
   return train<S>(loaded, session, record, options, observer, nullptr);
 }
@@ -76,8 +78,8 @@ template <class S> RunSummary go_on(const std::filesystem::path& path, const Loa
   if (directory && !changed.empty()) replace_configuration(path, loaded.resolved_yaml);
   RunRecord record =
       directory ? RunRecord(std::move(header), std::move(*directory), checkpoint.step, checkpoint.rows) : RunRecord();
-  observer.note(fmt::format("{} resumes after step {} of {}, {} threads", path.string(), checkpoint.step,
-                            session.total_steps(), session.workers.threads()));
+  observer.note(fmt::format("{} resumes after step {} of {}, {}", path.string(), checkpoint.step, session.total_steps(),
+                            counted(session.workers.threads(), "thread")));
   training = true;
   return train<S>(loaded, session, record, options, observer, file ? &checkpoint : nullptr);
 }

@@ -184,8 +184,8 @@ template <class S> RunSummary Trainer<S>::run() {
   }
   if (status_.state == "finished") finish_best();
   if (status_.message.empty())
-    status_.message = fmt::format("{} steps{} in {:.1f} s", progress_.step, stopped_early ? ", stopped early," : "",
-                                  seconds_since(start_));
+    status_.message = fmt::format("{}{} in {:.1f} s", counted(progress_.step, "step"),
+                                  stopped_early ? ", stopped early," : "", seconds_since(start_));
   record_.finish(progress_.step, status_);
   return {status_.state, status_.message, record_.directory(), status_.exit_code};
 }
@@ -438,8 +438,8 @@ template <class S> void Trainer<S>::finish_best() {
   if (!outcome.quantities().empty()) recording_.outcome(step, outcome.quantities());
   const bool unselected = !chosen && session_.batches(session_.selecting_split()) > 0;
   status_.message = fmt::format(
-      "{} after {} steps in {:.1f} s (model of step {}{}; a predictor without memory: {:.4g})",
-      values_text("test", values), progress_.step, seconds_since(start_), step,
+      "{} after {} in {:.1f} s (model of step {}{}; a predictor without memory: {:.4g})", values_text("test", values),
+      counted(progress_.step, "step"), seconds_since(start_), step,
       unselected ? fmt::format(", the last: no evaluation gave a number for {}", experiment_.train.select) : "",
       session_.task->baseline());
 }

@@ -109,7 +109,7 @@ std::string page(const Study& study, const std::vector<Section>& sections, const
   html += panel("configuration", "Configuration", configuration_tables(study));
   html += panel("provenance", "Provenance", provenance_table(study));
   html += panel("runs", "Runs", runs_table(study));
-  return document(title.empty() ? title_of(study) : title, counted(study), further, html);
+  return document(title.empty() ? title_of(study) : title, summary_of(study), further, html);
 }
 
 }  // namespace stiefel::report

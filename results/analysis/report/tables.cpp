@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "base/printable.hpp"
 #include "results/analysis/report/encoding.hpp"
 #include "results/analysis/report/scale.hpp"
 #include "results/analysis/report/spread.hpp"
@@ -140,10 +141,9 @@ std::string plain_table(const std::vector<std::string>& titles, const std::vecto
   return markup({"", titles, numeric, rows});
 }
 
-std::string counted(const Study& study) {
-  std::string text =
-      fmt::format("{} run{} in {} group{}: {}.", study.runs().size(), study.runs().size() == 1 ? "" : "s",
-                  study.groups.size(), study.groups.size() == 1 ? "" : "s", states_text(study.runs()));
+std::string summary_of(const Study& study) {
+  std::string text = fmt::format("{} in {}: {}.", counted(study.runs().size(), "run"),
+                                 counted(study.groups.size(), "group"), states_text(study.runs()));
   if (!study.unreadable.empty()) text += fmt::format(" {} could not be read.", study.unreadable.size());
   return text;
 }
@@ -270,8 +270,7 @@ std::string runs_table(const Study& study) {
                             std::to_string(run.committed_step), number_text(study.metric.of(run)),
                             duration(wall_seconds(run)), run.header.run_id});
     }
-  std::string html =
-      folded(fmt::format("{} run{}", study.runs().size(), study.runs().size() == 1 ? "" : "s"), markup(table));
+  std::string html = folded(counted(study.runs().size(), "run"), markup(table));
   if (study.unreadable.empty()) return html;
   Table unreadable{"Not in this report.", {"folder", "reason"}};
   for (const RunData& run : study.unreadable) unreadable.rows.push_back({run.path.string(), run.unreadable});

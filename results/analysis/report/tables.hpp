@@ -18,7 +18,7 @@ std::string provenance_table(const Study& study);
 std::string runs_table(const Study& study);
 
 /// "9 runs in 3 groups, 8 finished, 1 diverged."
-std::string counted(const Study& study);
+std::string summary_of(const Study& study);
 /// Version, machine and days.
 std::string origin(const Study& study);
 
