@@ -63,20 +63,21 @@ template <class S> class GeodesicCayley final : public Optimizer<S> {
   void step(Index block, double rate, std::span<S> theta, std::span<const S> gradient) override {
     const std::size_t i = std::size_t(block);
     const BlockSpec& spec = blocks_[i];
-    Vector<S> g = as_vector(gradient);
+    Vector<S> scaled;
     if (rms_) {
       auto r = squares_[i].array();
-      const auto g64 = g.template cast<double>().array();
+      const auto g64 = as_vector(gradient).template cast<double>().array();
       r = options_.decay * r + (1 - options_.decay) * g64.square();
-      g = (g64 / (r.sqrt() + options_.epsilon)).template cast<S>().matrix().eval();
+      scaled = (g64 / (r.sqrt() + options_.epsilon)).template cast<S>();
+      gradient = {scaled.data(), std::size_t(scaled.size())};
     }
+    Vector<S> change(spec.size);
     manifold::with_numbers_of<S>(spec.manifold, [&]<class T>(T) {
-      const Matrix<T> M = manifold::load<T, S>(theta, spec.cols);
-      const Matrix<T> G = manifold::load<T, S>({g.data(), std::size_t(g.size())}, spec.cols);
+      const auto M = manifold::load<T, S>(theta, spec.cols), G = manifold::load<T, S>(gradient, spec.cols);
       manifold::store<T, S>(manifold::cayley_change<T>(manifold::tangent<T>(G, M), rate, M),
-                            {g.data(), std::size_t(g.size())});
+                            {change.data(), std::size_t(change.size())});
     });
-    add(g, i, theta);
+    add(change, i, theta);
     if (options_.reorthonormalise_every > 0 && ++steps_[i] % options_.reorthonormalise_every == 0)
       manifold::with_numbers_of<double>(spec.manifold, [&]<class T>(T) {
         Vector<double> exact = as_vector(std::span<const S>(theta)).template cast<double>();

@@ -6,21 +6,28 @@
 
 namespace stiefel::manifold {
 
-template <class T> Matrix<T> tangent(const Matrix<T>& G, const Matrix<T>& M) {
+template <class T> Matrix<T> tangent(CMat<T> G, CMat<T> M) {
   const Matrix<T> P = product(G, adjoint(M));
   return P - P.adjoint();
 }
 
 // X is the fixed point of X ← M − η/2 AX, begun with M, where so few iterations reach the precision of T that they are
 // cheaper than a factorization.
-template <class T> Matrix<T> cayley_change(Matrix<T> A, double eta, const Matrix<T>& M) {
+template <class T> Matrix<T> cayley_change(Matrix<T> A, double eta, CMat<T> M) {
   A *= RealOf<T>(eta / 2);
   const double contraction = A.norm(), enough = double(Eigen::NumTraits<RealOf<T>>::epsilon()) / 8;
+  const auto reached = [&](int iterations) { return std::pow(contraction, iterations + 2) <= enough; };
+  const auto change = [&](CMat<T> X) {
+    Matrix<T> AX = product(A, X);
+    AX *= RealOf<T>(-2);
+    return AX;
+  };
   constexpr int most = 2;
+  if (reached(0)) return change(M);
   Matrix<T> X = M;
-  if (std::pow(contraction, most + 2) <= enough) {
+  if (reached(most)) {
     Matrix<T> next(M.rows(), M.cols());
-    for (int k = 0; std::pow(contraction, k + 2) > enough; ++k) {
+    for (int k = 0; !reached(k); ++k) {
       next = M;
       add_product<T>(A, X, next, -1);
       X.swap(next);
@@ -30,9 +37,7 @@ template <class T> Matrix<T> cayley_change(Matrix<T> A, double eta, const Matrix
     factors.diagonal().array() += T(1);
     solve(view(factors), view(X));
   }
-  Matrix<T> change = product(A, X);
-  change *= RealOf<T>(-2);
-  return change;
+  return change(X);
 }
 
 // By Newton–Schulz steps M(3I − MᴴM)/2, which square the defect, or, far away, by the singular value decomposition.
@@ -50,16 +55,14 @@ template <class T> void project(Matrix<T>& M) {
   polar_factor(view(M));
 }
 
-template Matrix<float> tangent(const Matrix<float>&, const Matrix<float>&);
-template Matrix<double> tangent(const Matrix<double>&, const Matrix<double>&);
-template Matrix<std::complex<float>> tangent(const Matrix<std::complex<float>>&, const Matrix<std::complex<float>>&);
-template Matrix<std::complex<double>> tangent(const Matrix<std::complex<double>>&, const Matrix<std::complex<double>>&);
-template Matrix<float> cayley_change(Matrix<float>, double, const Matrix<float>&);
-template Matrix<double> cayley_change(Matrix<double>, double, const Matrix<double>&);
-template Matrix<std::complex<float>> cayley_change(Matrix<std::complex<float>>, double,
-                                                   const Matrix<std::complex<float>>&);
-template Matrix<std::complex<double>> cayley_change(Matrix<std::complex<double>>, double,
-                                                    const Matrix<std::complex<double>>&);
+#define STIEFEL_MANIFOLD(T)                     \
+  template Matrix<T> tangent(CMat<T>, CMat<T>); \
+  template Matrix<T> cayley_change(Matrix<T>, double, CMat<T>);
+STIEFEL_MANIFOLD(float)
+STIEFEL_MANIFOLD(double)
+STIEFEL_MANIFOLD(std::complex<float>)
+STIEFEL_MANIFOLD(std::complex<double>)
+#undef STIEFEL_MANIFOLD
 template void project(Matrix<double>&);
 template void project(Matrix<std::complex<double>>&);
 

@@ -14,15 +14,16 @@ namespace stiefel::manifold {
 template <class T> inline constexpr bool is_complex = bool(Eigen::NumTraits<T>::IsComplex);
 template <class T> using RealOf = typename Eigen::NumTraits<T>::Real;
 
-template <class T, class S> Matrix<T> load(std::span<const S> block, Index n) {
-  const auto numbers = as_matrix(block, is_complex<T> ? 2 * n : n, n).template cast<RealOf<T>>();
-  if constexpr (is_complex<T>) {
+/// The block itself where its numbers are of type T, otherwise a copy.
+template <class T, class S> auto load(std::span<const S> block, Index n) {
+  if constexpr (std::is_same_v<T, S>) {
+    return as_matrix(block, n, n);
+  } else {
+    const auto numbers = as_matrix(block, is_complex<T> ? 2 * n : n, n).template cast<RealOf<T>>();
     Matrix<T> M(n, n);
     M.real() = numbers.topRows(n);
-    M.imag() = numbers.bottomRows(n);
+    if constexpr (is_complex<T>) M.imag() = numbers.bottomRows(n);
     return M;
-  } else {
-    return numbers;
   }
 }
 
@@ -34,11 +35,11 @@ template <class T, class S> void store(const Matrix<T>& M, std::span<S> block) {
 }
 
 /// A = G Mᴴ − M Gᴴ: skew, and −A M is the direction of steepest descent at M for the gradient G.
-template <class T> Matrix<T> tangent(const Matrix<T>& G, const Matrix<T>& M);
+template <class T> Matrix<T> tangent(CMat<T> G, CMat<T> M);
 
 /// The change −ηAX of M by the step M ← (I + η/2 A)⁻¹(I − η/2 A)M, with X = (I + η/2 A)⁻¹M: the rounding of X is
 /// multiplied by the step.
-template <class T> Matrix<T> cayley_change(Matrix<T> A, double eta, const Matrix<T>& M);
+template <class T> Matrix<T> cayley_change(Matrix<T> A, double eta, CMat<T> M);
 
 /// M ← UVᴴ of M = U S Vᴴ, the nearest matrix of the manifold. In double precision.
 template <class T> void project(Matrix<T>& M);

@@ -84,12 +84,16 @@ template <class S> class SvdMargin final : public Dense<S> {
       slope_ = (s_.array() > 0).select(slope_, S(0));
       s_ = s_.cwiseMax(S(0));
     }
-    scaled_ = square(theta[0]) * s_.asDiagonal();
+    for (Matrix<S>* M : {&U_, &V_, &scaled_}) M->resize(n_, n_);
     for_each_panel(n_, [&](Index first, Index width) {
-      multiply<S>(scaled_, transposed(square(theta[1]).middleRows(first, width)), W.middleCols(first, width));
+      const auto panel = [&](auto&& M) { return M.middleCols(first, width); };
+      panel(U_) = panel(square(theta[0]));
+      panel(V_) = panel(square(theta[1]));
+      panel(scaled_) = panel(U_) * s_.segment(first, width).asDiagonal();
     });
-    U_ = square(theta[0]);
-    V_ = square(theta[1]);
+    for_each_panel(n_, [&](Index first, Index width) {
+      multiply<S>(scaled_, transposed(V_.middleRows(first, width)), W.middleCols(first, width));
+    });
   }
 
   void pullback(CBlocks<S> theta, CMat<S>, CMat<S> dW, Blocks<S> dtheta) override {

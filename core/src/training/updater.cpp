@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <numeric>
 #include <ranges>
 
 namespace stiefel {
@@ -15,6 +16,17 @@ namespace {
 
 template <class S> double squares(std::span<const S> values) {
   return as_vector(values).template cast<double>().squaredNorm();
+}
+
+/// Σ part(first, width) over pieces of 0 … size − 1, added in their order: the same bits for any number of threads.
+template <class F> double sum_of_pieces(std::size_t size, Workers& workers, F&& part) {
+  constexpr std::size_t piece = 1 << 16;
+  std::vector<double> parts((size + piece - 1) / piece);
+  workers.run(int(parts.size()), [&](int i) {
+    const std::size_t first = std::size_t(i) * piece;
+    parts[std::size_t(i)] = part(first, std::min(piece, size - first));
+  });
+  return std::accumulate(parts.begin(), parts.end(), 0.0);
 }
 
 const char* describe(Manifold manifold) {
@@ -288,7 +300,10 @@ template <class S> UpdateNorms Updater<S>::step(Index step, Network<S>& network,
   double all = 0, recurrent = 0;
   for (const Group& group : groups_)
     for (Index i : group.blocks) {
-      const double square = squares<S>(network.gradient()[i]);
+      const std::span<const S> gradient = network.gradient()[i];
+      const double square = sum_of_pieces(gradient.size(), workers, [&](std::size_t first, std::size_t width) {
+        return squares(gradient.subspan(first, width));
+      });
       all += square;
       if (recurrent_[i]) recurrent += square;
     }
@@ -302,8 +317,12 @@ template <class S> UpdateNorms Updater<S>::step(Index step, Network<S>& network,
   for (Index m = 0; m < Index(model.maps.size()); ++m)
     if (!model.maps[std::size_t(m)]->frozen()) project_map(network, m);
   project_cells(network);
-  for (std::size_t i = 0; i < before_.size(); ++i) before_[i] -= network.values()[i];
-  norms.update = std::sqrt(squares<S>(std::span<const S>(before_)));
+  const std::span<const S> after = network.values();
+  norms.update = std::sqrt(sum_of_pieces(before_.size(), workers, [&](std::size_t first, std::size_t width) {
+    const std::span<S> moved = std::span<S>(before_).subspan(first, width);
+    as_vector(moved) -= as_vector(after.subspan(first, width));
+    return squares<S>(moved);
+  }));
   if (averages()) {
     const S share = S((1 - average_decay_) / (1 - std::pow(average_decay_, double(step))));
     const Blocks<S> average = network.layout().all(average_.data());
