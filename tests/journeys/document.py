@@ -99,10 +99,13 @@ def main(source, document, scratch, program_folder):
     if document == "README.md":
         if text.count("\n") > 155:
             faults.append(f"README.md has {text.count(chr(10))} lines: move what only some readers need to docs/")
-        counted = re.search(r"(\d+) printed results: (\d+) measured.*\n(\d+) curves with a criterion: (\d+) measured[^(]*\((\d+) matched",
-                            (source / "results/measured/REPRODUCTION.md").read_text())
-        sentence = (f"Of {counted[3]} published curves with a criterion, {counted[4]} have been run at the full published budget, "
-                    f"and {counted[5]} match; of {counted[1]} printed results, {counted[2]} have been run so far")
+        reproduction = (source / "results/measured/REPRODUCTION.md").read_text()
+        counts = r" measured at the published budget \((\d+) matched, (\d+) better, (\d+) missed, (\d+) diverged\)"
+        printed, run, *verdicts = re.search(r"(\d+) printed results: (\d+)" + counts, reproduction).groups()
+        curves, judged, *of_curves = re.search(r"(\d+) curves with a criterion: (\d+)" + counts, reproduction).groups()
+        sentence = (f"{curves} published curves have a criterion. {judged} of them have been run with the full published training budget: "
+                    f"{int(of_curves[0]) + int(of_curves[1])} match, {of_curves[2]} miss and {of_curves[3]} diverged. "
+                    f"Of {printed} printed results, {run} have been run so far: {int(verdicts[0]) + int(verdicts[1])} match")
         if sentence not in " ".join(text.split()):
             faults.append(f"README.md does not have the counts of results/measured/REPRODUCTION.md: {sentence}")
 
