@@ -61,7 +61,7 @@ Idx load(const std::string& directory, const std::string& what, const std::strin
                         what,
                         {"mnist", "", "MNIST/raw"},
                         {name + ".gz", name, dotted + ".gz", dotted},
-                        "stiefel data fetch mnist --data 'DIR'"};
+                        "Fetch it with: stiefel data fetch mnist --data 'DIR'"};
   const std::string path = find_data_file(directory, query);
   files.push_back({"mnist/" + name, path});
   return read_idx(path, static_cast<std::size_t>(dimensions), mend_of(directory, query));

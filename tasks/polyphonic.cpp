@@ -87,7 +87,7 @@ RollSet load_known(const PolyphonicOptions& options, const std::string& director
                   known.title,
                   {"polyphonic/mat", "polyphonic", "polyphonic/jsb_json", "polyphonic/midi", ""},
                   {},
-                  "stiefel data fetch polyphonic --data 'DIR'"};
+                  "Fetch it with: stiefel data fetch polyphonic --data 'DIR'"};
   DataQuery folders = query;
   folders.names = known.names;
   for (const char* ending : {".mat", ".json"})

@@ -184,7 +184,7 @@ class Apply(unittest.TestCase):
     def test_a_reader_of_a_plugin_is_guarded(self):
         file = self.folder / "hostile.yaml"
         for fault, message in (("reader_steps", "is wrong: read(256) of its reader gives 1 × 257 steps"),
-                               ("reader_throws", "the sensor is gone, in read() of hostile_task")):
+                               ("reader_throws", "the sensor is gone (in read() of hostile_task")):
             file.write_text(f"""
 name: {fault}
 plugins: [{HOSTILE_TASK}]

@@ -314,8 +314,9 @@ const Command& find_command(std::string_view name) {
     names.emplace_back(command.name);
   }
   const std::string close = suggestion(name, names);
-  throw Error(fmt::format("there is no command '{}'{}", name,
-                          close.empty() ? fmt::format("; choose from {}", fmt::join(names, ", ")) : close));
+  throw Error(
+      fmt::format("there is no command '{}'{}", name,
+                  close.empty() ? "; `stiefel run FILE` trains a network, `stiefel help` lists all commands" : close));
 }
 
 std::string Arguments::value(const std::string& option, const std::string& otherwise) const {

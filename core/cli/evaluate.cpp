@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
-
 #include <nlohmann/json.hpp>
+
 #include "base/json_text.hpp"
 #include "base/printable.hpp"
 #include "training/checkpoint.hpp"
@@ -23,13 +23,16 @@ Split split_of(const std::string& name) {
 }
 
 void refuse_other_keys(std::span<const std::string> overrides) {
-  for (const std::string& override : overrides)
+  for (const std::string& override : overrides) {
+    if (override.find('=') == override.npos)
+      throw Error("name the folder of one run: stiefel evaluate RUN [key.path=value...]");
     if (!override.starts_with("task.") && !override.starts_with("train.batch=") && !override.starts_with("seed=") &&
         !override.starts_with("threads="))
       throw Error(
           fmt::format("'{}' would change the network or its training, which are those of the run; only task.*, "
                       "train.batch, seed and threads can be changed here",
                       override));
+  }
 }
 
 void print_values(const Evaluated& found, const std::filesystem::path& network, Split split) {

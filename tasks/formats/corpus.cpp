@@ -148,11 +148,13 @@ struct Source {
 };
 
 std::string find_ptb(const std::string& directory, const char* part, const char* what) {
-  return find_data_file(directory, {"characters",
-                                    fmt::format("the Penn Treebank's {} text", what),
-                                    {"ptb", "", "simple-examples/data"},
-                                    {fmt::format("ptb.{}.txt", part)},
-                                    "stiefel data fetch ptb --data 'DIR'"});
+  return find_data_file(
+      directory,
+      {"characters",
+       fmt::format("the Penn Treebank's {} text", what),
+       {"ptb", "", "simple-examples/data"},
+       {fmt::format("ptb.{}.txt", part)},
+       "It may not be redistributed: `stiefel data fetch ptb --data 'DIR'` says where to get it and where to put it."});
 }
 
 Lines cut(const Lines& lines, std::size_t first, std::size_t last, bool by_lines) {

@@ -17,10 +17,10 @@ std::filesystem::path place_of(const std::string& directory, const std::string& 
 }  // namespace
 
 std::string mend_of(const std::string& directory, const DataQuery& query) {
-  std::string command = query.fetch;
-  const std::size_t place = command.find("DIR");
-  if (!directory.empty() && place != std::string::npos) command.replace(place, 3, directory);
-  return "Fetch it with: " + command;
+  std::string mend = query.mend;
+  const std::size_t place = mend.find("DIR");
+  if (!directory.empty() && place != std::string::npos) mend.replace(place, 3, directory);
+  return mend;
 }
 
 std::string existing_data_file(const std::string& directory, const DataQuery& query) {

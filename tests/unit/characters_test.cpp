@@ -283,7 +283,7 @@ TEST_CASE("what cannot be is refused with the mend") {
     CHECK(contains(text, part));
   };
   says("", "characters needs the Penn Treebank's training text, but there is no ptb.train.txt in");
-  says("", "Fetch it with: stiefel data fetch ptb --data '" + folder.path.string() + "'");
+  says("", "It may not be redistributed: `stiefel data fetch ptb --data '" + folder.path.string() + "'` says where");
   says("{train: absent.txt}", "characters: there is no absent.txt, and none in " + folder.path.string());
   says("{train: /absent.txt}", "characters: there is no /absent.txt. Give its path");
   scratch::write(folder.path / "other.txt", "abc\nab\xc3\xa4\n");

@@ -114,7 +114,7 @@ TEST_CASE("shapes, metrics and counts that cannot be are refused") {
 
 TEST_CASE("whatever a task throws names it") {
   const GuardedTask<double> task = guarded_letters([](Letters&) {});
-  CHECK_THROWS_WITH_AS(task.baseline(), "no baseline, in baseline() of letters (letters.so)", Error);
+  CHECK_THROWS_WITH_AS(task.baseline(), "no baseline (in baseline() of letters, letters.so)", Error);
   CHECK_THROWS_WITH_AS(task.loss(CMat<double>(), {}, mat<double>(nullptr, 0, 0, 0)),
                        doctest::Contains("type int was thrown in loss() of letters"), Error);
 }

@@ -442,11 +442,11 @@ TEST_CASE("what another user owns is warned of, once if it is the whole folder")
 TEST_CASE("what a plugin throws says what was asked of whom, once") {
   Folder folder;
   const auto place = [](const char* verb, const char* name) {
-    return fmt::format("in {}() of {} ({}/{}.so)", verb, name, fixtures.string(), name);
+    return fmt::format("in {}() of {}, {}/{}.so", verb, name, fixtures.string(), name);
   };
   CHECK(use("hostile_nan").second == Exit::done);
   CHECK(use("hostile_throw_create") ==
-        std::pair("no map today, " + place("create", "hostile_throw_create"), Exit::plugin));
+        std::pair("no map today (" + place("create", "hostile_throw_create") + ")", Exit::plugin));
   CHECK(use("hostile_throw_int") ==
         std::pair("an exception of type int was thrown " + place("apply", "hostile_throw_int") +
                       "; let the plugin throw stiefel::Error",
@@ -460,11 +460,11 @@ TEST_CASE("what a plugin throws says what was asked of whom, once") {
     return std::pair<std::string, Exit>();
   };
   CHECK(thrown([] { throw Error("the slope is 2 and may be 1."); }) ==
-        std::pair<std::string, Exit>("the slope is 2 and may be 1., in refresh() of map (m.so)", Exit::usage));
+        std::pair<std::string, Exit>("the slope is 2 and may be 1. (in refresh() of map, m.so)", Exit::usage));
   for (const char* sentence : {"digits: label 3 is 12. Replace the file.", "rows.csv:2:1: 3 fields"})
     CHECK(thrown([&] { throw Error(sentence, Exit::data); }) == std::pair<std::string, Exit>(sentence, Exit::data));
   CHECK(thrown([] { throw std::bad_alloc(); }) ==
-        std::pair<std::string, Exit>("out of memory in refresh() of map (m.so); choose smaller sizes or free memory",
+        std::pair<std::string, Exit>("out of memory in refresh() of map, m.so; choose smaller sizes or free memory",
                                      Exit::exhausted));
   CHECK(guarded("refresh", "map", "m.so", [] { return 7; }) == 7);
 }
@@ -481,7 +481,7 @@ TEST_CASE("a plugin's mistake in a call of the SDK names the function to correct
   };
   CHECK(sentence([] { Scratch<double>(std::span<double>()).take(2, 3); }) ==
         "2 × 3 numbers of working memory are asked for where 0 are left; correct scratch(columns), which says how many "
-        "one call takes, in verb() of method (m.so)");
+        "one call takes (in verb() of method, m.so)");
   const Matrix<float> output = Matrix<float>::Zero(3, 1);
   const float weight = 1;
   const auto loss_of = [&](std::vector<std::int32_t> labels) {
@@ -490,8 +490,8 @@ TEST_CASE("a plugin's mistake in a call of the SDK names the function to correct
       softmax_cross_entropy(CMat<float>(output), targets, {});
     });
   };
-  CHECK(loss_of({7}) == "the label 7 is not from 0 to 2; correct fill(), in verb() of method (m.so)");
-  CHECK(loss_of({}).starts_with("the loss is one of labels, but the targets are numbers; set `labels` in shape(), in"));
+  CHECK(loss_of({7}) == "the label 7 is not from 0 to 2; correct fill() (in verb() of method, m.so)");
+  CHECK(loss_of({}).starts_with("the loss is one of labels, but the targets are numbers; set `labels` in shape() (in"));
   CHECK(sentence([&] {
           Matrix<double> A(3, 3);
           skew<double>(std::vector<double>(4), A);

@@ -5,7 +5,7 @@
 ///     void describe(Schema& s) { s.field("reflections", reflections, "number of reflections m").at_least(1); }
 ///   };
 ///
-/// The default is the member's initialiser. An unknown key, a duplicate key, and a value of the wrong type or outside
+/// The default is the member's initializer. An unknown key, a duplicate key, and a value of the wrong type or outside
 /// its range are errors with file:line:column; all errors are collected before any is reported.
 #pragma once
 

@@ -186,7 +186,7 @@ template <class S> class STIEFEL_API Task {
   /// UTF-8 text of every class, for tasks whose classes are their input symbols and predict the next one: such a
   /// network can be sampled. Default: none.
   virtual std::vector<std::string> alphabet() const;
-  /// Default: nothing has a name or is normalised; softmax for labels, else identity.
+  /// Default: nothing has a name or is normalized; softmax for labels, else identity.
   virtual DataForm form() const;
   /// Sequences of a file in a format of the task's own data; null when it has another format. Default: null. Errors
   /// (Exit::data) name the place in the file.

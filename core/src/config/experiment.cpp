@@ -80,7 +80,7 @@ void LayerOptions::describe_surroundings(ConfigSchema& s) {
   s.section("initial_state", initial_state, "the state before the first step");
   s.field("norm", norm, "normalizes what a layer reads from the layer below it, over the units, with a learned scale")
       .one_of({"none", "layer", "rms"});
-  s.field("gate", gate, "acts on a layer's outputs h; glu: (A h + a) * sigmoid(B h + b)").one_of({"none", "glu"});
+  s.field("gate", gate, "acts on a layer's outputs h; glu: (G1 h + c1) * sigmoid(G2 h + c2)").one_of({"none", "glu"});
   s.field("dropout", dropout,
           "probability, in steps of 1/65536, that training sets an output of a layer to zero; the others are scaled up")
       .at_least(0)

@@ -19,6 +19,15 @@ std::string known_names(const Registry* registry, Role role) {
                        : fmt::format("choose from {}", fmt::join(names, ", "));
 }
 
+/// Where the section is, and the command line if it changed an option.
+std::string places_text(const detail::Section& section) {
+  const std::string place = section.where.text(), command_line = Location().text();
+  const bool changed = section.node && std::ranges::any_of(section.node->members, [&](const Member& member) {
+                         return member.value.where.text() == command_line;
+                       });
+  return changed && place != command_line ? fmt::format("{}, {}", place, command_line) : place;
+}
+
 }  // namespace
 
 void ConfigSchema::describe_options(PluginChoice& choice, const Entry& entry) {
@@ -43,7 +52,7 @@ void ConfigSchema::describe_options(PluginChoice& choice, const Entry& entry) {
 
 void ConfigSchema::describe_plugin(PluginChoice& choice, Role role, const char* example, const Keys& beside) {
   const Registry* registry = section_->reading->registry;
-  choice.where = fmt::format("{}: {}", section_->where.text(), section_->path);
+  choice.where = fmt::format("{}: {}", places_text(*section_), section_->path);
   shorthand("plugin");
   if (!reads()) {
     const std::vector<std::string> names = registry->names(role);

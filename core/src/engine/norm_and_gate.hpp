@@ -34,7 +34,7 @@ template <class S> class Norm {
   Index rows_;
 };
 
-/// g = (A h + a) ∘ σ(B h + b), a gated linear unit (Dauphin et al. 2017); weight = [A; B], bias = [a; b].
+/// g = (G₁ h + c₁) ∘ σ(G₂ h + c₂), a gated linear unit (Dauphin et al. 2017); weight = [G₁; G₂], bias = [c₁; c₂].
 template <class S> class Gate {
  public:
   /// none | glu
@@ -44,7 +44,7 @@ template <class S> class Gate {
   std::vector<BlockSpec> blocks() const;
   void initialise(Blocks<S> theta, Rng& rng) const;
   void refresh(CBlocks<S> theta);
-  /// z = [A h + a; σ(B h + b)] is kept for backward(); all columns.
+  /// z = [G₁ h + c₁; σ(G₂ h + c₂)] is kept for backward(); all columns.
   void forward(CBlocks<S> theta, CMat<S> h, Mat<S> z, Mat<S> g) const;
   /// z becomes dz.
   void backward(CMat<S> h, CMat<S> dg, Mat<S> z, Mat<S> dh, Blocks<S> dtheta) const;

@@ -42,7 +42,7 @@ PluginCall::~PluginCall() { innermost_call = outer; }
 const PluginCall* PluginCall::innermost() noexcept { return innermost_call; }
 
 void rethrow_from_plugin(std::string_view verb, std::string_view plugin, const std::filesystem::path& file) {
-  const std::string place = fmt::format("in {}() of {} ({})", verb, plugin, file.string());
+  const std::string place = fmt::format("in {}() of {}, {}", verb, plugin, file.string());
   try {
     throw;
   } catch (const LocatedError&) {
@@ -50,14 +50,14 @@ void rethrow_from_plugin(std::string_view verb, std::string_view plugin, const s
   } catch (const Error& error) {
     // An error in data names the file to correct; the place in the plugin would not help.
     if (error.code() == Exit::data) throw LocatedError(error.what(), error.code());
-    throw LocatedError(fmt::format("{}, {}", error.what(), place),
+    throw LocatedError(fmt::format("{} ({})", error.what(), place),
                        error.code() == Exit::internal ? Exit::plugin : error.code());
   } catch (const std::bad_alloc&) {
     throw LocatedError(fmt::format("out of memory {}; choose smaller sizes or free memory", place), Exit::exhausted);
   } catch (const AssertionFailure& failure) {
-    throw LocatedError(fmt::format("{}, {}", failure.fact(), place), Exit::plugin);
+    throw LocatedError(fmt::format("{} ({})", failure.fact(), place), Exit::plugin);
   } catch (const std::exception& error) {
-    throw LocatedError(fmt::format("{}, {}", error.what(), place), Exit::plugin);
+    throw LocatedError(fmt::format("{} ({})", error.what(), place), Exit::plugin);
   } catch (...) {
     throw LocatedError(fmt::format("an exception of type {} was thrown {}; let the plugin throw stiefel::Error",
                                    type_in_flight(), place),
