@@ -30,9 +30,11 @@ const Rows exit_codes = {
 const Rows variables = {
     {"STIEFEL_DATA", "folder of the data sets"},
     {"STIEFEL_PLUGIN_PATH", "more folders with plugins, separated by :"},
-    {"STIEFEL_SIMD", "instruction set: SCALAR, SSE4, AVX2 or AVX3 (AVX-512), if the CPU has it"},
+    {"STIEFEL_SIMD",
+     "instruction set: SCALAR, SSE4, AVX2 or AVX3 (AVX-512), if the CPU has it; SSE4 and SCALAR may round differently"},
     {"OPENBLAS_CORETYPE",
-     "kernels that OpenBLAS uses, if it does not recognize the CPU; the last bits of results depend on them"},
+     "kernels that OpenBLAS uses, if it does not recognize the CPU; they round differently, and after many steps "
+     "losses differ visibly"},
 };
 
 /// A line of text as roff prints it: hyphens can be copied, and no line begins with a request.

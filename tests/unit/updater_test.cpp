@@ -336,7 +336,7 @@ TEST_CASE("composite decay without a map, and two decays of one map, are refused
   };
   refused({"optimizer.2.composite=true"},
           "`composite: true` needs a block of a recurrent map, and `blocks: \"*\"` has none; remove it");
-  refused({"optimizer.2.composite=true"}, ":8:5: optimizer.2: ");
+  refused({"optimizer.2.composite=true"}, ":8:5, command line: optimizer.2: ");
   refused({"optimizer.0.weight_decay=0.1"}, "the map of recurrent.U has two weight decays");
   refused({"optimizer.0.weight_decay=0.1", "optimizer.0.composite=true"},
           "the map of recurrent.p has two weight decays");
