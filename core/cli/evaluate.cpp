@@ -16,6 +16,8 @@
 namespace stiefel::cli {
 namespace {
 
+constexpr const char* usage = "name the folder of one run: stiefel evaluate RUN [key.path=value...]";
+
 Split split_of(const std::string& name) {
   for (const Split split : {Split::train, Split::validation, Split::test})
     if (name == name_of(split)) return split;
@@ -24,8 +26,7 @@ Split split_of(const std::string& name) {
 
 void refuse_other_keys(std::span<const std::string> overrides) {
   for (const std::string& override : overrides) {
-    if (override.find('=') == override.npos)
-      throw Error("name the folder of one run: stiefel evaluate RUN [key.path=value...]");
+    if (override.find('=') == override.npos) throw Error(usage);
     if (!override.starts_with("task.") && !override.starts_with("train.batch=") && !override.starts_with("seed=") &&
         !override.starts_with("threads="))
       throw Error(
@@ -55,7 +56,7 @@ void print_json(const Evaluated& found, const std::filesystem::path& network, Sp
 
 int evaluate_command(std::span<const std::string> words) {
   const Arguments arguments = parse_arguments("evaluate", words);
-  if (arguments.positional.empty()) throw Error("name the folder of a run: stiefel evaluate RUN [key.path=value...]");
+  if (arguments.positional.empty()) throw Error(usage);
   const std::span<const std::string> overrides = std::span(arguments.positional).subspan(1);
   refuse_other_keys(overrides);
   const std::filesystem::path directory = run_folder(arguments.positional.front()),

@@ -344,6 +344,31 @@ TEST_CASE("composite decay without a map, and two decays of one map, are refused
   Session<double>(load({"optimizer.0.composite=true", "optimizer.0.weight_decay=0.3"}, factorised), registry(), {});
 }
 
+TEST_CASE("norms of large blocks are those of one sum, with the same bits for any number of threads") {
+  const auto norms_with = [](int threads) {
+    const LoadedExperiment loaded = load(
+        {"model.cell.hidden=300", "model.recurrent=dense", "record.blocks=null", fmt::format("threads={}", threads)});
+    Session<float> session(loaded, registry(), {});
+    Batch<float> batch;
+    session.task->fill(Split::train, 0, batch);
+    session.pass(batch, 1, {});
+    double gradient = 0, update = 0;
+    for (Index i = 0; i < session.network->layout().count(); ++i)
+      for (float g : session.network->gradient()[i]) gradient += double(g) * double(g);
+    const std::vector<float> before = session.network->values();
+    const UpdateNorms norms = session.updater->step(1, *session.network, session.workers);
+    for (std::size_t i = 0; i < before.size(); ++i)
+      update += std::pow(double(before[i] - session.network->values()[i]), 2);
+    CHECK(norms.gradient == doctest::Approx(std::sqrt(gradient)).epsilon(1e-12));
+    CHECK(norms.update == doctest::Approx(std::sqrt(update)).epsilon(1e-12));
+    return norms;
+  };
+  const UpdateNorms one = norms_with(1), three = norms_with(3);
+  CHECK(one.gradient == three.gradient);
+  CHECK(one.recurrent_gradient == three.recurrent_gradient);
+  CHECK(one.update == three.update);
+}
+
 TEST_CASE("clipping: elementwise, of the norm, of the message") {
   for (const char* clip : {"{kind: elementwise, bound: 0.001}", "{kind: norm, bound: 0.001}"}) {
     const LoadedExperiment loaded = load({std::string("train.clip=") + clip});
