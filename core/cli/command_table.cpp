@@ -128,7 +128,8 @@ const std::vector<Command>& commands() {
          "file that `tests/bench/run epochs --json` wrote (default: results/measured/timings.json next to the "
          "experiments)"},
         {"--to", Word::folder,
-         "folder for REPRODUCTION.md and reproduction.json (default: results/measured next to the experiments)"},
+         "folder for REPRODUCTION.md, its figures and reproduction.json (default: results/measured next to the "
+         "experiments)"},
         {"--threads", Word::text, "worker threads per run (default: its share of the cores)"},
         patience,
         data,

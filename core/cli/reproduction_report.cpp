@@ -6,11 +6,13 @@
 #include <map>
 #include <set>
 
-#include "results/analysis/isolated_reader.hpp"
+#include "base/atomic_file.hpp"
 #include "results/analysis/report/encoding.hpp"
-#include "results/analysis/report/figures.hpp"
 #include "results/analysis/report/page.hpp"
+#include "results/analysis/report/svg.hpp"
 #include "results/analysis/report/tables.hpp"
+
+#include "cli/reproduction_figures.hpp"
 
 namespace stiefel::cli {
 namespace {
@@ -92,20 +94,20 @@ std::string note_of(const Item& item) {
   return notes.size() == 1 ? *notes.begin() : "";
 }
 
-std::string curves(const Item& item) {
-  std::vector<std::filesystem::path> runs;
-  for (const ReproducedRow* row : item.rows)
-    for (const Measurement& seed : row->seeds)
-      if (!seed.run.empty() && seed.state != "unreadable") runs.push_back(seed.run);
-  if (runs.empty()) return "";
-  report::StudyBuilder builder("", {});
-  read_runs(runs, report::report_request(), [&](RunData&& run) { builder.take(std::move(run)); });
+std::string figures_html(const Item& item) {
   std::string html;
-  for (report::Figure figure : report::learning_figures(builder.finish())) {
-    figure.id = report::identifier(item.first->item_name() + "_" + figure.id);
-    html += report::figure_html(figure);
-  }
-  return "<div class=\"figures\">\n" + html + "</div>\n";
+  for (const report::Figure& figure : reproduction_figures(item.rows)) html += report::figure_html(figure);
+  return html.empty() ? "" : "<div class=\"figures\">\n" + html + "</div>\n";
+}
+
+std::string figures_markdown(const Item& item) {
+  std::string text;
+  for (const report::Figure& figure : reproduction_figures(item.rows))
+    text += fmt::format(
+        "\n<p><img src=\"figures/{}.svg\" width=\"420\" alt=\"{}\"><br><em>{}</em></p>\n", figure.id,
+        report::escape(figure.description),
+        report::escape(fmt::format("{}{}{}", figure.title, figure.caption.empty() ? "" : ". ", figure.caption)));
+  return text;
 }
 
 }  // namespace
@@ -162,6 +164,7 @@ std::string reproduction_markdown(const PublishedResults& published, const std::
     text += fmt::format("`stiefel reproduce {}`\n\n{}", item.first->item_name(), markdown(item_table(item)));
     for (const std::string& line : explanations(item)) text += "\n- " + line;
     if (!explanations(item).empty()) text += "\n";
+    text += figures_markdown(item);
   }
   return text;
 }
@@ -174,9 +177,17 @@ std::string reproduction_page(const PublishedResults& published, const std::vect
                         report::escape(heading(published, item)), report::escape(note_of(item)),
                         report::plain_table(table.header, table.numeric, table.rows));
     for (const std::string& line : explanations(item)) html += "<p>" + report::escape(line) + "</p>\n";
-    html += curves(item) + "</section>\n";
+    html += figures_html(item) + "</section>\n";
   }
   return report::document("Published results next to measured ones", reproduction_summary(rows), "", html);
+}
+
+void write_reproduction_figures(const std::vector<ReproducedRow>& rows, const std::filesystem::path& folder) {
+  for (const Item& item : items_with_runs(rows))
+    for (const report::Figure& figure : reproduction_figures(item.rows)) {
+      std::filesystem::create_directories(folder / "figures");
+      replace_file(folder / "figures" / (figure.id + ".svg"), report::standalone_svg(figure));
+    }
 }
 
 }  // namespace stiefel::cli

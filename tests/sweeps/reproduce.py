@@ -6,6 +6,7 @@ usage: reproduce.py STIEFEL
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -48,6 +49,25 @@ items:
       - {{row: "order of tests", file: tiny/first.yaml, judge: {{better_than: "test"}}}}
       - {{row: "within", file: tiny/first.yaml, metric: largest_singular_value, judge: {{within: [0.9, 1.1]}}}}
       - {{row: "shown", file: tiny/first.yaml}}
+  - paper: tiny
+    item: figure 4
+    title: "Panels"
+    panels: [one, part 2]
+    metric: loss
+    kind: curve
+    rows:
+      - {{row: "one, curve", file: tiny/first.yaml, judge: {{never: 1e-9}}}}
+      - {{row: "one, seeds", file: tiny/first.yaml, seeds: [1, 2]}}
+      - {{row: "map, part 2: largest", file: tiny/first.yaml, metric: largest_singular_value, set: [record.spectrum=20]}}
+  - paper: tiny
+    item: figure 5
+    title: "Values"
+    against: m
+    metric: loss
+    kind: curve
+    rows:
+      - {{row: "m = 2", file: tiny/first.yaml}}
+      - {{row: "m = 1", file: tiny/first.yaml, set: [model.recurrent.reflections=1]}}
   - paper: tiny
     item: table 3
     title: "Times"
@@ -103,7 +123,7 @@ def check_values(reproduce):
 
 def check_budget(reproduce):
     reproduce("tiny/table-1", "--budget", ".5", "--plan")
-    assert len(reproduce("tiny/first", "--dry-run", "--budget", ".5").splitlines()) == 4  # two seeds, another set, the title
+    assert len(reproduce("tiny/first", "--dry-run", "--budget", ".5").splitlines()) == 5  # two seeds, two other sets, the title
     reproduce("tiny/first", "--budget", ".5", "-j", "2")
     row = reproduce.rows()["first"]
     assert row["state"] == "50 % of the budget" and row["share"] == 0.5, row
@@ -177,6 +197,23 @@ def check_timings(reproduce):
     assert reproduce.states()["not timed"] == "not measured"
 
 
+def check_figures(reproduce, document):
+    """Each figure of the document is there: curves in panels, and values over a setting."""
+    figures = {path.name: path.read_text() for path in (reproduce.folder / "documents/figures").iterdir()}
+    assert sorted(figures) == sorted(re.findall(r'<img src="figures/([^"]*)"', document)) == [
+        "tiny_figure_2_loss.svg", "tiny_figure_4_one.svg", "tiny_figure_4_part_2.svg",
+        "tiny_figure_5.svg"], (sorted(figures), document)
+    for words in ("optimizer step", "validation loss", "criterion: 1e-09", ">curve<", ">seeds<"):
+        assert words in figures["tiny_figure_4_one.svg"], words
+    assert "largest singular value" in figures["tiny_figure_4_part_2.svg"] and ">map<" in figures["tiny_figure_4_part_2.svg"]
+    values = figures["tiny_figure_5.svg"]
+    assert ">m<" in values and "validation loss" in values and "optimizer step" not in values and re.search('data-x="[0-9. ]+ log"', values), values
+    record = json.loads((reproduce.folder / "documents/reproduction.json").read_text())
+    trace = next(seed for name, seed in record.items() if "one, curve" in name)
+    assert trace["x"] == [20, 40, 60] and min(trace["y"]) == float(f"{trace['value']:.4g}"), trace
+    assert not any("x" in seed for name, seed in record.items() if "table 1" in name)
+
+
 def check_report(reproduce):
     said = reproduce("report", "--to", reproduce.folder / "documents")
     document = reproduce.folder / "documents/REPRODUCTION.md"
@@ -188,6 +225,7 @@ def check_report(reproduce):
     for words in ("A & B 2020, table 1: Values", "| first |", "unexplained", "printed results: "):
         assert words in first[0], (words, first[0])
     assert first[1].count("<svg") >= 2 and "<h2>A &amp; B 2020, figure 2: Curves</h2>" in first[1]
+    check_figures(reproduce, first[0])
     listed = {row["row"]: row["state"] for row in json.loads(reproduce("list", "--json"))}
     for name, state in listed.items():
         assert f"| {name} |" not in first[0] or f"| {state} |" in next(l for l in first[0].splitlines() if l.startswith(f"| {name} |")), name
@@ -198,6 +236,7 @@ def check_record(reproduce):
     to = reproduce.folder / "documents"
     listed = lambda: {row["row"]: row for row in json.loads(reproduce("list", "--json", "--to", to))}
     with_runs, document = listed(), (to / "REPRODUCTION.md").read_text()
+    figure = (to / "figures/tiny_figure_4_one.svg").read_text()
     record = (to / "reproduction.json").read_text()
     assert record.count('"settings"') == sum(run["state"] in ("finished", "diverged") for row in with_runs.values() for run in row["runs"]
                                            if row["kind"] != "seconds")
@@ -210,6 +249,7 @@ def check_record(reproduce):
     assert sum(row["measured"] is not None for row in without.values()) >= 5
     reproduce("report", "--to", to)
     assert ((to / "REPRODUCTION.md").read_text(), (to / "reproduction.json").read_text()) == (document, record)
+    assert (to / "figures/tiny_figure_4_one.svg").read_text() == figure, "a figure needs the runs"
     reproduce("report", "tiny/table-3", "--to", to)
     assert (to / "reproduction.json").read_text() == record, "a report of one item loses the record of the others"
     assert reproduce("tiny/first", "--dry-run").count("\n") > 1, "a record must not keep anyone from running"
@@ -236,6 +276,13 @@ def check_errors(reproduce):
     reproduce.publish(more="  - {paper: tiny, item: x, title: T, metric: loss, kind: curve, rows: [{row: a, file: f.yaml, valeu: 3}]}\n")
     said = reproduce("list", code=2)
     assert "published.yaml:" in said and "there is no key valeu; did you mean 'value'" in said, said
+    reproduce.publish(more="""  - {paper: tiny, item: x, title: T, panels: [a], metric: loss, kind: curve, rows: [{row: "b, c", file: tiny/first.yaml}]}
+  - {paper: tiny, item: y, title: T, against: a, metric: loss, kind: curve, rows: [{row: "a = b", file: tiny/first.yaml}]}
+  - {paper: tiny, item: z, title: T, panel: [a], metric: loss, kind: curve, rows: []}
+""")
+    said = reproduce("list", code=2)
+    for words in ("the row's name has none of the panels a", 'the row\'s name has no part "a = NUMBER"', "there is no key panel; did you mean 'panels'"):
+        assert words in said, (words, said)
     reproduce.publish(more="  - {paper: tiny, item: x, title: T, metric: loss, kind: curve, rows: [{row: a, file: tiny/nowhere.yaml}]}\n")
     said = reproduce("list", code=2)
     assert "published.yaml:" in said and "nowhere.yaml" in said, said

@@ -1,8 +1,11 @@
 // Metrics of a task are read where the run chose its network; quantities of figures, at the end of training.
 #include "sweep/measurement.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "results/analysis/comparison.hpp"
@@ -14,51 +17,74 @@ constexpr double nothing = std::numeric_limits<double>::quiet_NaN();
 
 double last(const std::vector<double>& values) { return values.empty() ? nothing : values.back(); }
 
-/// The last row of a dataset with one row per snapshot.
-std::vector<double> last_row(const RunDataset* dataset) {
-  if (!dataset || dataset->shape.size() != 2 || dataset->shape[0] == 0) return {};
-  return {dataset->values.end() - std::ptrdiff_t(dataset->shape[1]), dataset->values.end()};
-}
-
 const RunDataset* below(const RunData& run, const std::string& group, const std::string& name) {
   for (const RunDataset& dataset : run.datasets)
     if (dataset.path.starts_with(group) && dataset.path.ends_with("/" + name)) return &dataset;
   return nullptr;
 }
 
-Statistics singular_values(const RunData& run) {
-  return statistics_of(last_row(below(run, "/spectrum/", "singular_values")));
-}
-
-double orthogonality_drift(const RunData& run) {
-  const RunDataset* defects = below(run, "/orthogonality/", "defect_fro");
-  const std::vector<double> at_the_end = last_row(defects);
-  return at_the_end.empty() ? nothing : at_the_end[0] / defects->values[0];
-}
-
-/// ‖∂L/∂h_1‖ / ‖∂L/∂h_T‖ of the first layer, of the last step's loss where figures show that.
-double gradient_ratio(const RunData& run) {
-  for (const char* name : {"last_step_grad_norm", "hidden_grad_norm"}) {
-    std::vector<double> norms = last_row(below(run, "/gradient", name));
-    std::erase_if(norms, [](double x) { return std::isnan(x); });
-    if (!norms.empty()) return norms.front() / norms.back();
+/// A number for each row of a dataset with one row per snapshot, over the steps of the snapshots.
+template <class F> Trace over_snapshots(const RunData& run, const RunDataset* dataset, F&& of_row) {
+  Trace trace;
+  if (!dataset || dataset->shape.size() != 2) return trace;
+  const std::vector<double>& steps = run.column(dataset->path.substr(0, dataset->path.rfind('/')) + "/snapshot");
+  const std::size_t width = dataset->shape[1];
+  for (std::size_t row = 0; row < std::min<std::size_t>(dataset->shape[0], steps.size()); ++row) {
+    const auto begin = dataset->values.begin() + std::ptrdiff_t(row * width);
+    trace.x.push_back(Index(steps[row]));
+    trace.y.push_back(of_row(std::vector<double>(begin, begin + std::ptrdiff_t(width))));
   }
-  return nothing;
+  return trace;
 }
 
-double slope(const RunData& run) { return statistics_of(last_row(run.find("/blocks/activation_slope"))).mean; }
+template <double Statistics::*part> Trace singular_value(const RunData& run) {
+  return over_snapshots(run, below(run, "/spectrum/", "singular_values"),
+                        [](const std::vector<double>& values) { return statistics_of(values).*part; });
+}
+
+Trace orthogonality_drift(const RunData& run) {
+  Trace trace = over_snapshots(run, below(run, "/orthogonality/", "defect_fro"),
+                               [](const std::vector<double>& defects) { return defects[0]; });
+  const double first = trace.y.empty() ? nothing : trace.y.front();
+  for (double& defect : trace.y) defect /= first;
+  return trace;
+}
+
+/// ‖∂L/∂h_t‖ of the first layer at the last snapshot, of the last step's loss where figures show that.
+Trace gradients_through_time(const RunData& run) {
+  Trace trace;
+  for (const char* name : {"last_step_grad_norm", "hidden_grad_norm"}) {
+    const RunDataset* norms = below(run, "/gradient", name);
+    if (!norms || norms->shape.size() != 2 || norms->shape[0] == 0) continue;
+    const std::size_t steps = norms->shape[1];
+    for (std::size_t t = 0; t < steps; ++t)
+      if (const double norm = norms->values[norms->values.size() - steps + t]; !std::isnan(norm))
+        trace.x.push_back(Index(t + 1)), trace.y.push_back(norm);
+    if (!trace.y.empty()) break;
+  }
+  return trace;
+}
+
+Trace slope(const RunData& run) {
+  return over_snapshots(run, run.find("/blocks/activation_slope"),
+                        [](const std::vector<double>& slopes) { return statistics_of(slopes).mean; });
+}
+
+double at_the_end(const Trace& trace) { return last(trace.y); }
+double first_over_last(const Trace& trace) { return trace.y.empty() ? nothing : trace.y.front() / trace.y.back(); }
 
 /// A metric that is no metric of a task, and the group that it is made of.
 struct Quantity {
   const char *metric, *group;
-  double (*of)(const RunData& run);
+  Trace (*trace)(const RunData& run);
+  double (*value)(const Trace& trace) = at_the_end;
 };
 constexpr Quantity quantities[] = {
-    {"largest_singular_value", "/spectrum", [](const RunData& run) { return singular_values(run).largest; }},
-    {"smallest_singular_value", "/spectrum", [](const RunData& run) { return singular_values(run).least; }},
-    {"mean_singular_value", "/spectrum", [](const RunData& run) { return singular_values(run).mean; }},
+    {"largest_singular_value", "/spectrum", singular_value<&Statistics::largest>},
+    {"smallest_singular_value", "/spectrum", singular_value<&Statistics::least>},
+    {"mean_singular_value", "/spectrum", singular_value<&Statistics::mean>},
     {"orthogonality_drift", "/orthogonality", orthogonality_drift},
-    {"gradient_ratio", "/gradient", gradient_ratio},
+    {"gradient_ratio", "/gradient", gradients_through_time, first_over_last},
     {"slope", "/blocks", slope},
 };
 
@@ -78,7 +104,7 @@ double validation_value(const RunData& run, const PublishedRow& row) {
 }
 
 double value_of(const RunData& run, const PublishedRow& row) {
-  if (const Quantity* found = quantity(row.metric)) return found->of(run);
+  if (const Quantity* found = quantity(row.metric)) return found->value(found->trace(run));
   if (row.measured_as == "test" || row.measured_as == "best test") return last(run.column("/final/test_" + row.metric));
   return validation_value(run, row);
 }
@@ -107,6 +133,28 @@ bool fulfils(const PublishedRow& row, const Measurement& measurement) {
   return false;
 }
 
+Trace trace_of(const RunData& run, const PublishedRow& row) {
+  if (const Quantity* found = quantity(row.metric)) return found->trace(run);
+  const std::vector<double>&values = run.column("/epochs/valid_" + row.metric), &steps = run.column("/epochs/step");
+  Trace trace;
+  for (std::size_t i = 0; i < std::min(values.size(), steps.size()); ++i)
+    trace.x.push_back(Index(steps[i])), trace.y.push_back(values[i]);
+  return trace;
+}
+
+/// Every k-th point and the last, as many as a figure can tell apart.
+Trace thinned(const Trace& whole) {
+  constexpr std::size_t most = 200;
+  const std::size_t stride = (whole.x.size() + most - 1) / most;
+  Trace trace;
+  for (std::size_t i = 0; i < whole.x.size(); ++i)
+    if (i % stride == 0 || i + 1 == whole.x.size()) {
+      trace.x.push_back(whole.x[i]);
+      trace.y.push_back(std::atof(fmt::format("{:.4g}", whole.y[i]).c_str()));
+    }
+  return trace;
+}
+
 std::string provenance(const RunData& run, const std::string& name) {
   for (const auto& [key, value] : run.header.provenance)
     if (key == name) return value;
@@ -127,21 +175,24 @@ void measure(const RunData& run, const PublishedRow& row, Measurement& measureme
   measurement.cpu_seconds = run.status.cpu_seconds;
   measurement.commit = provenance(run, "git_commit").substr(0, 10) + (provenance(run, "git_dirty") == "yes" ? "+" : "");
   measurement.value = value_of(run, row);
+  if (row.kind == "curve") measurement.trace = thinned(trace_of(run, row));
   if (!row.judge) return;
   measurement.reached_step = first_reached(run, row);
   measurement.fulfilled = fulfils(row, measurement);
 }
 
 nlohmann::ordered_json json_of(const Measurement& measurement) {
-  return {{"seed", measurement.seed},
-          {"state", measurement.state},
-          {"value", measurement.value},
-          {"share", measurement.share},
-          {"step", measurement.step},
-          {"reached_step", measurement.reached_step},
-          {"cpu_seconds", measurement.cpu_seconds},
-          {"commit", measurement.commit},
-          {"settings", measurement.settings}};
+  nlohmann::ordered_json json = {{"seed", measurement.seed},
+                                 {"state", measurement.state},
+                                 {"value", measurement.value},
+                                 {"share", measurement.share},
+                                 {"step", measurement.step},
+                                 {"reached_step", measurement.reached_step},
+                                 {"cpu_seconds", measurement.cpu_seconds},
+                                 {"commit", measurement.commit},
+                                 {"settings", measurement.settings}};
+  if (!measurement.trace.x.empty()) json["x"] = measurement.trace.x, json["y"] = measurement.trace.y;
+  return json;
 }
 
 Measurement measurement_from(const nlohmann::json& json, const PublishedRow& row) {
@@ -155,6 +206,11 @@ Measurement measurement_from(const nlohmann::json& json, const PublishedRow& row
                           .cpu_seconds = number("cpu_seconds"),
                           .commit = json.at("commit"),
                           .settings = json.at("settings")};
+  if (json.contains("x")) {
+    measurement.trace.x = json.at("x").get<std::vector<Index>>();
+    for (const nlohmann::json& y : json.at("y")) measurement.trace.y.push_back(y.is_null() ? nothing : y.get<double>());
+    measurement.trace.y.resize(measurement.trace.x.size(), nothing);
+  }
   measurement.fulfilled = row.judge && fulfils(row, measurement);
   return measurement;
 }

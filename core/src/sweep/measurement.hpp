@@ -11,6 +11,12 @@
 
 namespace stiefel {
 
+/// What a figure shows of a run.
+struct Trace {
+  std::vector<Index> x;  ///< optimizer steps; time steps for gradients through time
+  std::vector<double> y;
+};
+
 /// One seed of a row: its most informative run.
 struct Measurement {
   Index seed = 1;
@@ -24,6 +30,7 @@ struct Measurement {
   std::string commit{};         ///< of the program, with "+" when it had changes
   std::filesystem::path run{};  ///< empty when only the record of an earlier report has it
   std::string settings{};       ///< digest of the settings that the row's file gives
+  Trace trace{};                ///< of curves: at most 200 points, with four digits
 
   bool counts() const { return state == "finished" && share >= 1; }
 };

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
 #include <set>
 
+#include "base/number_from.hpp"
 #include "base/suggestion.hpp"
 #include "config/scalars.hpp"
 
@@ -15,8 +17,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array row_keys = {"paper", "item",      "title", "row",   "file", "set",  "seeds", "metric",     "value",
-                                 "kind",  "certainty", "judge", "needs", "note", "unit", "bench", "explanation"};
+constexpr std::array row_keys = {"row",       "file",  "set",   "seeds", "metric", "value", "kind",
+                                 "certainty", "judge", "needs", "note",  "unit",   "bench", "explanation"};
+constexpr std::array item_keys = {"paper", "item", "title", "panels", "against", "rows"};
 constexpr std::array published_kinds = {"best test", "test", "validation", "curve", "seconds"};
 
 /// Reads members of a mapping into variables; errors go to the list of problems.
@@ -77,6 +80,29 @@ Criterion read_criterion(const Node& node, Reader& reader) {
   return criterion;
 }
 
+/// Takes the panel and x from the parts of the name, which are separated by ", ".
+void place_in_figure(const Node& item, PublishedRow& row, Reader& reader) {
+  std::vector<std::string> panels, rest;
+  reader.read(item, "panels", panels);
+  reader.read(item, "against", row.against);
+  for (std::size_t begin = 0; begin <= row.row.size();) {
+    const std::size_t end = std::min(row.row.find(", ", begin), row.row.size());
+    const std::string part = row.row.substr(begin, end - begin);
+    begin = end + 2;
+    if (std::ranges::find(panels, part.substr(0, part.find(':'))) != panels.end())
+      row.panel = part;
+    else if (const std::string name = row.against + " = "; !row.against.empty() && part.starts_with(name))
+      row.at = number_from<double>(part.substr(name.size())).value_or(row.at);
+    else
+      rest.push_back(part);
+  }
+  row.label = fmt::format("{}", fmt::join(rest, ", "));
+  reader.demand(panels.empty() || !row.panel.empty(), row.where,
+                fmt::format("the row's name has none of the panels {}", fmt::join(panels, ", ")));
+  reader.demand(row.against.empty() || !std::isnan(row.at), row.where,
+                fmt::format("the row's name has no part \"{} = NUMBER\"", row.against));
+}
+
 PublishedRow read_row(const Node& item, const Node& node, Reader& reader) {
   PublishedRow row;
   row.where = node.where;
@@ -111,6 +137,7 @@ PublishedRow read_row(const Node& item, const Node& node, Reader& reader) {
   reader.demand((row.kind == "curve") == std::isnan(row.value), node.where,
                 "a row has a value unless its kind is curve");
   reader.demand(!row.judge || row.kind == "curve", node.where, "judge is for rows of the kind curve");
+  place_in_figure(item, row, reader);
   reader.demand(!row.timing() || (!row.unit.empty() && !row.bench.empty()), node.where, "a time needs unit and bench");
   return row;
 }
@@ -185,8 +212,12 @@ PublishedResults read_published(const fs::path& folder) {
       reader.read(member.value, "title", paper.title);
       reader.read(member.value, "year", paper.year);
     }
-  for (const Node& item : reader.list(*root, "items"))
+  std::vector<std::string> keys(item_keys.begin(), item_keys.end());
+  keys.insert(keys.end(), row_keys.begin(), row_keys.end());
+  for (const Node& item : reader.list(*root, "items")) {
+    reader.refuse_others(item, keys);
     for (const Node& row : reader.list(item, "rows")) results.rows.push_back(read_row(item, row, reader));
+  }
   check_together(results, reader);
   problems.raise();
   return results;

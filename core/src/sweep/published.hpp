@@ -27,8 +27,11 @@ struct Criterion {
 
 struct STIEFEL_API PublishedRow {
   std::string paper, item, title, row;
-  std::string file;                    ///< file of the experiment, in the folder of the list
-  std::vector<std::string> overrides;  ///< merged over the file
+  std::string panel, label;  ///< in the item's figure: the part of the name that a panel has in common, and the rest
+  std::string against;       ///< x of the figure instead of steps: NAME of the part "NAME = NUMBER" of the name
+  double at = std::numeric_limits<double>::quiet_NaN();  ///< this NUMBER
+  std::string file;                                      ///< file of the experiment, in the folder of the list
+  std::vector<std::string> overrides;                    ///< merged over the file
   std::vector<Index> seeds{1};
   std::string metric, kind, certainty = "printed", needs, note, unit, bench, explanation;
   std::string measured_as;  ///< the kind of the row that it is compared with by better_than, else its own

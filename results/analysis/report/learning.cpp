@@ -16,17 +16,6 @@ struct Quantity {
   bool loss, logarithmic;
 };
 
-/// A loss that falls by more than this is drawn on a logarithmic axis.
-constexpr double wide_range = 30;
-
-bool is_wide(const std::vector<Series>& series) {
-  double least = INFINITY, most = 0;
-  for (const Series& one : series)
-    for (const double value : one.y)
-      if (std::isfinite(value)) least = std::min(least, value), most = std::max(most, value);
-  return least > 0 && most > wide_range * least;
-}
-
 std::vector<Guide> baselines(const Study& study) {
   std::vector<Guide> guides;
   for (const Group& group : study.shown()) {
@@ -44,7 +33,7 @@ std::vector<Figure> curves(const Study& study, const Quantity& quantity) {
   int colour = 0;
   for (const Group& group : study.shown()) add_runs(figure, group, colour++, quantity.x, quantity.y);
   if (figure.series.empty()) return {};
-  figure.y.logarithmic = quantity.logarithmic || (quantity.loss && is_wide(figure.series));
+  figure.y.logarithmic = quantity.logarithmic || (quantity.loss && spans_decades(figure.series));
   if (quantity.loss) figure.guides = baselines(study);
   figure.caption = spread_caption(figure);
   if (!figure.guides.empty()) figure.caption += " Dotted: a predictor without memory.";
@@ -105,7 +94,7 @@ std::vector<Figure> wall_clock(const Study& study) {
   for (const Group& group : study.shown()) add_against_time(figure, group, colour++, study.metric);
   if (figure.series.empty()) return {};
   figure.caption += spread_caption(figure);
-  figure.y.logarithmic = study.metric.label.ends_with("loss") && is_wide(figure.series);
+  figure.y.logarithmic = study.metric.label.ends_with("loss") && spans_decades(figure.series);
   double longest = 0;
   for (const Series& series : figure.series) longest = std::max(longest, series.x.back());
   if (longest > 2 * 3600) {
@@ -118,6 +107,14 @@ std::vector<Figure> wall_clock(const Study& study) {
 }
 
 }  // namespace
+
+bool spans_decades(const std::vector<Series>& series) {
+  double least = INFINITY, most = 0;
+  for (const Series& one : series)
+    for (const double value : one.y)
+      if (std::isfinite(value)) least = std::min(least, value), most = std::max(most, value);
+  return least > 0 && most > 30 * least;
+}
 
 std::vector<Figure> learning_figures(const Study& study) {
   std::vector<Figure> figures;
