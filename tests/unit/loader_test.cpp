@@ -534,4 +534,8 @@ TEST_CASE("suggestions are at most two edits away") {
   CHECK(close_names("gsd", {"adam", "sgd"}) == std::vector<std::string>{"sgd"});
   CHECK(close_names("abc", {"abx", "xyc"}) == std::vector<std::string>{"abx"});
   CHECK(suggestion("lstn", {"lstm", "lste"}) == "; did you mean 'lstm' or 'lste'?");
+  CHECK(close_names("batch_size", {"atch", "batch", "bat", "size_of"}) == std::vector<std::string>{"batch"});
+  CHECK(close_names("learning_rate", {"blocks", "rate"}) == std::vector<std::string>{"rate"});
+  CHECK(close_names("lr", {"blocks", "rate"}) == std::vector<std::string>{"rate"});
+  CHECK(close_names("separate", {"rate", ""}).empty());
 }

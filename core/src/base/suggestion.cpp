@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+
 #include "base/suggestion.hpp"
 
 namespace stiefel {
@@ -29,6 +31,11 @@ std::vector<std::string> close_names(std::string_view name, const std::vector<st
     for (const std::string& other : names)
       if (edit_distance(name, other) == distance && std::find(close.begin(), close.end(), other) == close.end())
         close.push_back(other);
+  if (!close.empty()) return close;
+  const std::string words = fmt::format("_{}_", name == "lr" ? "learning_rate" : name);
+  std::ranges::copy_if(names, std::back_inserter(close), [&](const std::string& other) {
+    return !other.empty() && words.find("_" + other + "_") != words.npos;
+  });
   return close;
 }
 

@@ -12,7 +12,8 @@ namespace stiefel {
 /// Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`.
 STIEFEL_API int edit_distance(std::string_view a, std::string_view b);
 
-/// The names at distance ≤ 2 (for names of up to 3 letters: 1), nearest first, in the given order among equals.
+/// The names at distance ≤ 2 (for names of up to 3 letters: 1), nearest first, in the given order among equals. If there
+/// are none, those that are a word of the name: batch for batch_size, rate for learning_rate or lr.
 STIEFEL_API std::vector<std::string> close_names(std::string_view name, const std::vector<std::string>& names);
 
 /// "; did you mean 'a' or 'b'?", or an empty text.

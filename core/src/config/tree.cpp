@@ -9,12 +9,14 @@
 #include <yaml-cpp/parser.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <istream>
 #include <map>
 #include <sstream>
 
 #include "base/printable.hpp"
+#include "base/suggestion.hpp"
 #include "config/scalars.hpp"
 
 namespace stiefel {
@@ -245,6 +247,16 @@ std::string in_plain_words(const std::string& message) {
   return found == words.end() ? message : found->second;
 }
 
+/// Files in the folder of one that is missing.
+std::vector<std::string> names_next_to(const std::filesystem::path& file) {
+  std::vector<std::string> names;
+  std::error_code code;
+  std::filesystem::directory_iterator entry(file.has_parent_path() ? file.parent_path() : ".", code), end;
+  for (; !code && entry != end; entry.increment(code)) names.push_back(printable(entry->path().filename().string()));
+  std::ranges::sort(names);
+  return names;
+}
+
 }  // namespace
 
 const Member* Node::find(std::string_view key) const {
@@ -285,7 +297,7 @@ std::optional<std::string> read_configuration(const std::filesystem::path& file,
   std::error_code code;
   const auto status = std::filesystem::status(file, code);
   if (status.type() == std::filesystem::file_type::not_found) {
-    fault = "there is no such file";
+    fault = "there is no such file" + suggestion(file.filename().string(), names_next_to(file));
   } else if (status.type() == std::filesystem::file_type::none) {
     fault = code.message();
   } else if (!std::filesystem::is_regular_file(status)) {
