@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <limits>
+#include <tuple>
 #include <unordered_set>
 
 #include <stiefel/error.hpp>
@@ -172,6 +173,13 @@ std::array<Source, 3> cut_by_fractions(const Source& whole, const CorpusOptions&
   const auto test = static_cast<std::size_t>(options.test_fraction * double(all)),
              validation = static_cast<std::size_t>(options.validation_fraction * double(all)),
              train = all - test - validation;
+  for (const auto& [key, fraction, size] : {std::tuple{"validation_fraction", options.validation_fraction, validation},
+                                            std::tuple{"test_fraction", options.test_fraction, test}})
+    if (fraction > 0 && size == 0)
+      throw Error(fmt::format("{} has {} {}{}: too few for a `{}` of {}. Raise it, set it to 0, {}", whole.path, all,
+                              by_lines ? "line" : "character", all == 1 ? "" : "s", key, fraction,
+                              options.words() ? "or break the text into more lines." : "or use `mode: stream`."),
+                  Exit::data);
   return {{{cut(whole.lines, 0, train, by_lines), whole.path},
            {cut(whole.lines, train, train + validation, by_lines), whole.path},
            {cut(whole.lines, train + validation, all, by_lines), whole.path}}};

@@ -304,6 +304,14 @@ TEST_CASE("what cannot be is refused with the mend") {
   says("{train: train.txt, file: train.txt}", "cannot be combined with `train`", Exit::usage);
   says("{test: test.txt}", "must be given with", Exit::usage);
   says("{file: train.txt, test_fraction: 0.6, validation_fraction: 0.4}", "leaves nothing to train on", Exit::usage);
+  scratch::write(folder.path / "line.txt", "abc abc abc abc abc abc abc\n");
+  says("{file: line.txt}",
+       "line.txt has 1 line: too few for a `validation_fraction` of 0.05. Raise it, set it to 0, or use `mode: "
+       "stream`.");
+  says("{file: line.txt, units: words, mode: stream, validation_fraction: 0}",
+       "line.txt has 1 line: too few for a `test_fraction` of 0.05. Raise it, set it to 0, or break the text into more "
+       "lines.");
+  says("{file: short.txt, mode: stream}", "short.txt has 4 characters: too few for a `validation_fraction` of 0.05.");
   says("{mode: stream, end_symbol: true}", "is for `mode: sentences`", Exit::usage);
   says("{mode: stream, average: {test: sentences}}", "must be `sentences`", Exit::usage);
 }
