@@ -6,7 +6,6 @@
 #include <cmath>
 #include <map>
 
-#include "results/analysis/report/encoding.hpp"
 #include "results/analysis/report/figures.hpp"
 #include "results/analysis/report/spread.hpp"
 
