@@ -101,6 +101,8 @@ std::vector<Figure> reproduction_figures(const std::vector<const ReproducedRow*>
     for (const std::string& part : {panel.name, several ? words(panel.metric) : std::string()})
       if (!part.empty()) figure.title += ", " + part, figure.id += " " + part.substr(0, part.find(':'));
     figure.id = report::identifier(figure.id);
+    const auto repeated = std::ranges::unique(figure.id, [](char a, char b) { return a == '_' && b == '_'; });
+    figure.id.erase(repeated.begin(), repeated.end());
     figure.y.label = y_label(panel.metric);
     if (first.against.empty())
       draw_curves(figure, panel);
