@@ -175,7 +175,7 @@ std::array<Source, 3> cut_by_fractions(const Source& whole, const CorpusOptions&
              train = all - test - validation;
   for (const auto& [key, fraction, size] : {std::tuple{"validation_fraction", options.validation_fraction, validation},
                                             std::tuple{"test_fraction", options.test_fraction, test}})
-    if (fraction > 0 && size == 0)
+    if (all > 0 && fraction > 0 && size == 0)
       throw Error(fmt::format("{} has {} {}{}: too few for a `{}` of {}. Raise it, set it to 0, {}", whole.path, all,
                               by_lines ? "line" : "character", all == 1 ? "" : "s", key, fraction,
                               options.words() ? "or break the text into more lines." : "or use `mode: stream`."),
