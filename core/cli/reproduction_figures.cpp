@@ -23,7 +23,6 @@ struct Panel {
 std::vector<Panel> panels_of(const std::vector<const ReproducedRow*>& rows) {
   std::vector<Panel> panels;
   for (const ReproducedRow* row : rows) {
-    if (row->row->kind != "curve") continue;
     const auto same = [&](const Panel& panel) {
       return panel.name == row->row->panel && panel.metric == row->row->metric;
     };
@@ -90,6 +89,7 @@ std::vector<report::Guide> criteria(const Panel& panel) {
 
 std::vector<Figure> reproduction_figures(const std::vector<const ReproducedRow*>& rows) {
   std::vector<Figure> figures;
+  if (std::ranges::any_of(rows, [](const ReproducedRow* row) { return row->row->kind != "curve"; })) return figures;
   const std::vector<Panel> panels = panels_of(rows);
   for (const Panel& panel : panels) {
     const PublishedRow& first = *panel.rows.front()->row;

@@ -8,7 +8,7 @@
 
 namespace stiefel::cli {
 
-/// `rows`: of one item. A figure for each panel and metric of its curves that has been measured.
+/// `rows`: of one item. A figure for each panel and metric that has been measured, if all rows are curves.
 std::vector<report::Figure> reproduction_figures(const std::vector<const ReproducedRow*>& rows);
 
 }  // namespace stiefel::cli
