@@ -26,9 +26,11 @@ std::vector<Panel> panels_of(const std::vector<const ReproducedRow*>& rows) {
     const auto same = [&](const Panel& panel) {
       return panel.name == row->row->panel && panel.metric == row->row->metric;
     };
-    auto panel = std::ranges::find_if(panels, same);
-    if (panel == panels.end()) panel = panels.insert(panel, {row->row->panel, row->row->metric, {}});
-    panel->rows.push_back(row);
+    const auto panel = std::ranges::find_if(panels, same);
+    if (panel == panels.end())
+      panels.push_back({row->row->panel, row->row->metric, {row}});
+    else
+      panel->rows.push_back(row);
   }
   return panels;
 }

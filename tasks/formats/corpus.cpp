@@ -176,9 +176,11 @@ std::array<Source, 3> cut_by_fractions(const Source& whole, const CorpusOptions&
   for (const auto& [key, fraction, size] : {std::tuple{"validation_fraction", options.validation_fraction, validation},
                                             std::tuple{"test_fraction", options.test_fraction, test}})
     if (all > 0 && fraction > 0 && size == 0)
-      throw Error(fmt::format("{} has {} {}{}: too few for a `{}` of {}. Raise it, set it to 0, {}", whole.path, all,
-                              by_lines ? "line" : "character", all == 1 ? "" : "s", key, fraction,
-                              options.words() ? "or break the text into more lines." : "or use `mode: stream`."),
+      throw Error(fmt::format("{} has {} {}{}: too few for a `{}` of {}. Raise it, set it to 0, or {}.", whole.path,
+                              all, by_lines ? "line" : "character", all == 1 ? "" : "s", key, fraction,
+                              !by_lines         ? "give a longer text"
+                              : options.words() ? "break the text into more lines"
+                                                : "use `mode: stream`"),
                   Exit::data);
   return {{{cut(whole.lines, 0, train, by_lines), whole.path},
            {cut(whole.lines, train, train + validation, by_lines), whole.path},

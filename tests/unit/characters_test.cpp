@@ -311,7 +311,9 @@ TEST_CASE("what cannot be is refused with the mend") {
   says("{file: line.txt, units: words, mode: stream, validation_fraction: 0}",
        "line.txt has 1 line: too few for a `test_fraction` of 0.05. Raise it, set it to 0, or break the text into more "
        "lines.");
-  says("{file: short.txt, mode: stream}", "short.txt has 4 characters: too few for a `validation_fraction` of 0.05.");
+  says("{file: short.txt, mode: stream}",
+       "short.txt has 4 characters: too few for a `validation_fraction` of 0.05. Raise it, set it to 0, or give a "
+       "longer text.");
   says("{mode: stream, end_symbol: true}", "is for `mode: sentences`", Exit::usage);
   says("{mode: stream, average: {test: sentences}}", "must be `sentences`", Exit::usage);
 }

@@ -103,8 +103,9 @@ double validation_value(const RunData& run, const PublishedRow& row) {
   return row.higher_is_better() ? statistics.largest : statistics.least;
 }
 
-double value_of(const RunData& run, const PublishedRow& row) {
-  if (const Quantity* found = quantity(row.metric)) return found->value(found->trace(run));
+/// `trace`: that of the row's metric.
+double value_of(const RunData& run, const PublishedRow& row, const Trace& trace) {
+  if (const Quantity* found = quantity(row.metric)) return found->value(trace);
   if (row.measured_as == "test" || row.measured_as == "best test") return last(run.column("/final/test_" + row.metric));
   return validation_value(run, row);
 }
@@ -142,7 +143,7 @@ Trace trace_of(const RunData& run, const PublishedRow& row) {
   return trace;
 }
 
-/// Every k-th point and the last, as many as a figure can tell apart.
+/// Every k-th point and the last, as many as a figure can tell apart; NaN for infinity, which JSON lacks.
 Trace thinned(const Trace& whole) {
   constexpr std::size_t most = 200;
   const std::size_t stride = (whole.x.size() + most - 1) / most;
@@ -150,7 +151,7 @@ Trace thinned(const Trace& whole) {
   for (std::size_t i = 0; i < whole.x.size(); ++i)
     if (i % stride == 0 || i + 1 == whole.x.size()) {
       trace.x.push_back(whole.x[i]);
-      trace.y.push_back(std::atof(fmt::format("{:.4g}", whole.y[i]).c_str()));
+      trace.y.push_back(std::isfinite(whole.y[i]) ? std::atof(fmt::format("{:.4g}", whole.y[i]).c_str()) : nothing);
     }
   return trace;
 }
@@ -174,8 +175,9 @@ void measure(const RunData& run, const PublishedRow& row, Measurement& measureme
   measurement.step = run.committed_step;
   measurement.cpu_seconds = run.status.cpu_seconds;
   measurement.commit = provenance(run, "git_commit").substr(0, 10) + (provenance(run, "git_dirty") == "yes" ? "+" : "");
-  measurement.value = value_of(run, row);
-  if (row.kind == "curve") measurement.trace = thinned(trace_of(run, row));
+  const Trace trace = trace_of(run, row);
+  measurement.value = value_of(run, row, trace);
+  if (row.kind == "curve") measurement.trace = thinned(trace);
   if (!row.judge) return;
   measurement.reached_step = first_reached(run, row);
   measurement.fulfilled = fulfils(row, measurement);
