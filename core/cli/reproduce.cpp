@@ -99,10 +99,8 @@ int report(const PublishedResults& published, const Reproduction& reproduction,
   fs::create_directories(to);
   fs::create_directories(output);
   const fs::path document = (to / "REPRODUCTION.md").lexically_normal(), page = output / "reproduction.html";
-  replace_file(document, reproduction_markdown(published, rows));
-  write_reproduction_figures(rows, to);
   replace_file(to / record_name, record_of(all));
-  replace_file(page, reproduction_page(published, rows));
+  write_reproduction(published, rows, document, page);
   fmt::print("{}\n{}\n", document.string(), page.string());
   return int(Exit::done);
 }

@@ -4,9 +4,11 @@
 
 #include <cmath>
 #include <map>
+#include <regex>
 #include <set>
 
 #include "base/atomic_file.hpp"
+#include "base/file_content.hpp"
 #include "results/analysis/report/encoding.hpp"
 #include "results/analysis/report/page.hpp"
 #include "results/analysis/report/svg.hpp"
@@ -46,17 +48,19 @@ bool has_run(const ReproducedRow& row) { return row.verdict != Verdict::none; }
 struct Item {
   const PublishedRow* first;
   std::vector<const ReproducedRow*> rows;
+  std::vector<report::Figure> figures;
 };
 
 std::vector<Item> items_with_runs(const std::vector<ReproducedRow>& rows) {
   std::vector<Item> items;
   for (const ReproducedRow& row : rows) {
-    if (items.empty() || items.back().first->item_name() != row.row->item_name()) items.push_back({row.row, {}});
+    if (items.empty() || items.back().first->item_name() != row.row->item_name()) items.push_back({row.row, {}, {}});
     items.back().rows.push_back(&row);
   }
   std::erase_if(items, [](const Item& item) {
     return std::ranges::none_of(item.rows, [](const auto* row) { return has_run(*row); });
   });
+  for (Item& item : items) item.figures = reproduction_figures(item.rows);
   return items;
 }
 
@@ -96,18 +100,73 @@ std::string note_of(const Item& item) {
 
 std::string figures_html(const Item& item) {
   std::string html;
-  for (const report::Figure& figure : reproduction_figures(item.rows)) html += report::figure_html(figure);
+  for (const report::Figure& figure : item.figures) html += report::figure_html(figure);
   return html.empty() ? "" : "<div class=\"figures\">\n" + html + "</div>\n";
 }
 
 std::string figures_markdown(const Item& item) {
   std::string text;
-  for (const report::Figure& figure : reproduction_figures(item.rows))
+  for (const report::Figure& figure : item.figures)
     text += fmt::format(
         "\n<p><img src=\"figures/{}.svg\" width=\"420\" alt=\"{}\"><br><em>{}</em></p>\n", figure.id,
         report::escape(figure.description),
         report::escape(fmt::format("{}{}{}", figure.title, figure.caption.empty() ? "" : ". ", figure.caption)));
   return text;
+}
+
+std::string document_markdown(const PublishedResults& published, const std::string& summary,
+                              const std::vector<Item>& items) {
+  std::vector<std::string> tolerances;
+  for (const auto& [metric, tolerance] : published.tolerances)
+    tolerances.push_back(fmt::format("{} ({})", tolerance, metric));
+  std::string text = fmt::format(
+      "# Reproduction\n\nPublished results next to measured ones, written by `stiefel reproduce report`. "
+      "`experiments/published.yaml` has\n"
+      "what was published and the criterion of each curve. A value matches when it is worse by no more than\n{}.\n"
+      "A question mark follows a published value that is not certain. A commit with + had changes. CPU seconds are "
+      "those of all seeds "
+      "together.\n\n{}",
+      fmt::join(tolerances, ", "), summary);
+  for (const Item& item : items) {
+    text += fmt::format("\n## {}\n\n", heading(published, item));
+    if (const std::string note = note_of(item); !note.empty()) text += note + "\n\n";
+    text += fmt::format("`stiefel reproduce {}`\n\n{}", item.first->item_name(), markdown(item_table(item)));
+    for (const std::string& line : explanations(item)) text += "\n- " + line;
+    if (!explanations(item).empty()) text += "\n";
+    text += figures_markdown(item);
+  }
+  return text;
+}
+
+std::string document_html(const PublishedResults& published, const std::string& summary,
+                          const std::vector<Item>& items) {
+  std::string html;
+  for (const Item& item : items) {
+    const TextTable table = item_table(item);
+    html += fmt::format("<section><h2>{}</h2><p class=\"note\">{}</p><div class=\"panel\">{}</div>\n",
+                        report::escape(heading(published, item)), report::escape(note_of(item)),
+                        report::plain_table(table.header, table.numeric, table.rows));
+    for (const std::string& line : explanations(item)) html += "<p>" + report::escape(line) + "</p>\n";
+    html += figures_html(item) + "</section>\n";
+  }
+  return report::document("Published results next to measured ones", summary, "", html);
+}
+
+/// Replaces the figures that `document` shows by those of `items`.
+void replace_figures(const std::filesystem::path& document, const std::vector<Item>& items) {
+  const std::filesystem::path folder = document.parent_path() / "figures";
+  std::set<std::string> stale;
+  const std::string before = content_if_there(document).value_or("");
+  const std::regex reference("src=\"figures/([a-z0-9_]+[.]svg)\"");
+  for (std::sregex_iterator found(before.begin(), before.end(), reference), end; found != end; ++found)
+    stale.insert((*found)[1]);
+  for (const Item& item : items)
+    for (const report::Figure& figure : item.figures) {
+      std::filesystem::create_directories(folder);
+      replace_file(folder / (figure.id + ".svg"), report::standalone_svg(figure));
+      stale.erase(figure.id + ".svg");
+    }
+  for (const std::string& name : stale) std::filesystem::remove(folder / name);
 }
 
 }  // namespace
@@ -146,48 +205,13 @@ std::string reproduction_summary(const std::vector<ReproducedRow>& rows) {
                      printed, counts(values), criteria, counts(judged), timings, timed);
 }
 
-std::string reproduction_markdown(const PublishedResults& published, const std::vector<ReproducedRow>& rows) {
-  std::vector<std::string> tolerances;
-  for (const auto& [metric, tolerance] : published.tolerances)
-    tolerances.push_back(fmt::format("{} ({})", tolerance, metric));
-  std::string text = fmt::format(
-      "# Reproduction\n\nPublished results next to measured ones, written by `stiefel reproduce report`. "
-      "`experiments/published.yaml` has\n"
-      "what was published and the criterion of each curve. A value matches when it is worse by no more than\n{}.\n"
-      "A question mark follows a published value that is not certain. A commit with + had changes. CPU seconds are "
-      "those of all seeds "
-      "together.\n\n{}",
-      fmt::join(tolerances, ", "), reproduction_summary(rows));
-  for (const Item& item : items_with_runs(rows)) {
-    text += fmt::format("\n## {}\n\n", heading(published, item));
-    if (const std::string note = note_of(item); !note.empty()) text += note + "\n\n";
-    text += fmt::format("`stiefel reproduce {}`\n\n{}", item.first->item_name(), markdown(item_table(item)));
-    for (const std::string& line : explanations(item)) text += "\n- " + line;
-    if (!explanations(item).empty()) text += "\n";
-    text += figures_markdown(item);
-  }
-  return text;
-}
-
-std::string reproduction_page(const PublishedResults& published, const std::vector<ReproducedRow>& rows) {
-  std::string html;
-  for (const Item& item : items_with_runs(rows)) {
-    const TextTable table = item_table(item);
-    html += fmt::format("<section><h2>{}</h2><p class=\"note\">{}</p><div class=\"panel\">{}</div>\n",
-                        report::escape(heading(published, item)), report::escape(note_of(item)),
-                        report::plain_table(table.header, table.numeric, table.rows));
-    for (const std::string& line : explanations(item)) html += "<p>" + report::escape(line) + "</p>\n";
-    html += figures_html(item) + "</section>\n";
-  }
-  return report::document("Published results next to measured ones", reproduction_summary(rows), "", html);
-}
-
-void write_reproduction_figures(const std::vector<ReproducedRow>& rows, const std::filesystem::path& folder) {
-  for (const Item& item : items_with_runs(rows))
-    for (const report::Figure& figure : reproduction_figures(item.rows)) {
-      std::filesystem::create_directories(folder / "figures");
-      replace_file(folder / "figures" / (figure.id + ".svg"), report::standalone_svg(figure));
-    }
+void write_reproduction(const PublishedResults& published, const std::vector<ReproducedRow>& rows,
+                        const std::filesystem::path& document, const std::filesystem::path& page) {
+  const std::vector<Item> items = items_with_runs(rows);
+  const std::string summary = reproduction_summary(rows);
+  replace_figures(document, items);
+  replace_file(document, document_markdown(published, summary, items));
+  replace_file(page, document_html(published, summary, items));
 }
 
 }  // namespace stiefel::cli

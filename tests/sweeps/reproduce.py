@@ -250,7 +250,9 @@ def check_record(reproduce):
     reproduce("report", "--to", to)
     assert ((to / "REPRODUCTION.md").read_text(), (to / "reproduction.json").read_text()) == (document, record)
     assert (to / "figures/tiny_figure_4_one.svg").read_text() == figure, "a figure needs the runs"
+    (to / "figures/own.svg").write_text("")
     reproduce("report", "tiny/table-3", "--to", to)
+    assert [path.name for path in (to / "figures").iterdir()] == ["own.svg"], "figures of the earlier document are still there, or another's is gone"
     assert (to / "reproduction.json").read_text() == record, "a report of one item loses the record of the others"
     assert reproduce("tiny/first", "--dry-run").count("\n") > 1, "a record must not keep anyone from running"
     assert set(reproduce.states().values()) == {"not run", "not measured", "measured", "needs a closed corpus"}, reproduce.states()
