@@ -41,7 +41,7 @@ def result_files(paths):
     for path in map(pathlib.Path, paths):
         below = [path] if path.is_file() else sorted(path.rglob("results.h5"))
         if not below:
-            raise Failure(f"{path} is no result file and no folder with one")
+            raise Failure(f"{path} is neither a result file nor a folder that contains one")
         found += [file for file in below if file not in found]
     return found
 

@@ -75,7 +75,9 @@ int resume(const Arguments& arguments) {
 int retry(const Arguments& arguments) {
   if (!arguments.has("--failed")) throw Error("choose what to retry: stiefel sweep retry --failed DIR");
   const SweepFolder folder = folder_of(arguments);
-  for (const SweepRun& one : folder.sweep().runs) forget_failure(folder, one);
+  const LockPatience patience = by_file_time(worker_options(arguments).patience);
+  for (const SweepRun& one : folder.sweep().runs)
+    if (look_at(folder, one, patience).state == SweepState::failed) forget_failure(folder, one);
   forget_cancelling(folder);
   return work(folder, arguments);
 }
@@ -89,7 +91,7 @@ int status(const Arguments& arguments) {
     if (const std::string nobody = Rungs(folder).nobody(looks); !nobody.empty()) fmt::print("{}\n", nobody);
     for (std::size_t i = 0; i < runs.size(); ++i)
       fmt::print("{}  {:<8}  step {:<7}  {}{}\n", runs[i].id, name_of(looks[i].state), looks[i].step,
-                 folder.values(runs[i]), looks[i].state == SweepState::failed ? ": " + looks[i].message : "");
+                 folder.values(runs[i]), looks[i].broke() ? ": " + looks[i].message : "");
     return int(Exit::done);
   }
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
@@ -181,12 +183,11 @@ int ask(const Arguments& arguments) {
 
 /// What a run has measured, as `tell` prints it.
 nlohmann::ordered_json measured(const SweepFolder& folder, const SweepRun& run, const RunLook& look) {
-  const bool diverged = look.state == SweepState::failed && look.exit_code == int(Exit::diverged);
   nlohmann::ordered_json json{{"run", run.id},
                               {"path", folder.run(run).string()},
                               {"step", look.step},
                               {"finished", look.state == SweepState::finished},
-                              {"status", diverged ? "diverged" : name_of(look.state)},
+                              {"status", name_of(look.state)},
                               {"message", look.message},
                               {"metrics", nlohmann::ordered_json::object()},
                               {"evaluated", nullptr},
@@ -204,7 +205,7 @@ nlohmann::ordered_json measured(const SweepFolder& folder, const SweepRun& run, 
   if (compared.metric.empty()) return json;
   json["metric"] = compared.metric;
   if (compared.better != Better::unknown) json["better"] = compared.better == Better::lower ? "lower" : "higher";
-  if (!diverged) json["objective"] = compared.value;
+  if (look.state != SweepState::diverged) json["objective"] = compared.value;
   return json;
 }
 
@@ -218,9 +219,7 @@ int tell(const Arguments& arguments) {
   WorkerOptions options = worker_options(arguments);
   options.only = run.id;
   const LockPatience patience = by_file_time(options.patience);
-  if (const RunLook before = look_at(folder, run, patience);
-      before.state == SweepState::failed && before.exit_code != int(Exit::diverged))
-    forget_failure(folder, run);
+  if (look_at(folder, run, patience).state == SweepState::failed) forget_failure(folder, run);
   const int code = do_runs(folder, options, arguments.has("--quiet"));
   print_line(measured(folder, run, look_at(folder, run, patience)));
   return code == int(Exit::diverged) ? int(Exit::done) : code;

@@ -38,7 +38,7 @@ std::string summary(const std::vector<RunLook>& looks) {
   for (const RunLook& look : looks) ++counts[look.state];
   std::string text = counted(looks.size(), "run") + ":";
   for (const SweepState state : {SweepState::finished, SweepState::running, SweepState::stopped, SweepState::waiting,
-                                 SweepState::at_rung, SweepState::left_out, SweepState::failed})
+                                 SweepState::at_rung, SweepState::left_out, SweepState::diverged, SweepState::failed})
     if (counts[state] > 0)
       text += fmt::format("{} {} {}", text.back() == ':' ? "" : ",", counts[state], name_of(state));
   return text;
@@ -61,9 +61,9 @@ int work(const SweepFolder& folder, const Arguments& arguments) {
   const std::vector<RunLook> looks = look_at_all(folder, by_file_time(options.patience));
   fmt::print("{}\n", summary(looks));
   for (std::size_t i = 0; i < looks.size(); ++i)
-    if (looks[i].state == SweepState::failed)
-      fmt::print("failed: {} ({}): {}\n", folder.sweep().runs[i].id, folder.values(folder.sweep().runs[i]),
-                 looks[i].message);
+    if (looks[i].broke())
+      fmt::print("{}: {} ({}): {}\n", name_of(looks[i].state), folder.sweep().runs[i].id,
+                 folder.values(folder.sweep().runs[i]), looks[i].message);
   return code;
 }
 

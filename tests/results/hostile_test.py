@@ -229,7 +229,7 @@ CONTENT = (cyclic, soft_link, external_link, external_data, virtual, huge, bomb,
            many, deep, wide, unequal_texts)
 
 
-# ---- what is no result file
+# ---- files that are not result files
 
 def foreign(path, rng):
     kind = rng.choice(("hdf5", "userblock", "text", "empty", "zeros", "signature", "folder", "fifo", "device", "loop", "unreadable"))

@@ -7,7 +7,7 @@ kills      24 runs; scheduler and runs are killed at random moments, twice; resu
 together   Two workers at once do 24 runs, and none of them twice.
 grown      A sweep grown by one value runs only what is new; a run that was made alone is the same run.
 crash      A plugin that crashes, or ends its process as if it were to be gone on with, costs one run; --fail-fast leaves the others.
-retry      A run that failed is done again by `sweep retry --failed`, and by nothing else.
+retry      A run that failed is done again by `sweep retry --failed`, and by nothing else; one that diverged is not.
 cancel     `sweep cancel` stops runs with a checkpoint; `sweep resume` goes on to the same bits. So do SIGINT and SIGUSR1.
 takeover   A claim of another host is left alone while it is touched, by whatever clock; then it is taken over. Who was taken for dead
            writes nothing more.
@@ -124,7 +124,13 @@ def retry(settings, folder, _):
     assert sweep.states() == {"finished": 1, "failed": 1}
     sweep.do("sweep", "retry", "--failed", sweep.path)
     assert sweep.states() == {"finished": 2}
-    return "a run without data failed, and finished when they were there"
+    wild = Sweep(settings.program, folder / "wild", 20, "sweep: {optimizer.rate: [1e-3, 1e30]}\n")
+    wild.file.write_text(wild.file.read_text(encoding="utf-8").replace("adam", "sgd"), encoding="utf-8")
+    said = wild.run(codes=(5,))
+    assert " failed" not in said and said.count("diverged at step") == 2 and "\n2 runs: 1 finished, 1 diverged\ndiverged: " in said, said
+    wild.do("sweep", "retry", "--failed", wild.path, codes=(5,))
+    assert wild.states() == {"finished": 1, "diverged": 1} and starts({"folder": wild.status()[1]["folder"]}) == 1, wild.status()
+    return "a run without data failed, and finished when they were there; one that diverged stayed so"
 
 
 def cancel(settings, folder, rng):
@@ -358,7 +364,7 @@ def unwell(settings, folder, _):
         assert "diverged at step" in told["message"], told
     endless = json_of(sweep, "ask", sweep.file, "optimizer.rate=1e-5", "--output", sweep.path)
     process = sweep.start("sweep", "tell", sweep.path, endless["run"], "--threads", 1)
-    sweep.wait_for(lambda: sweep.states() == {"failed": 1, "running": 1} and sweep.owners())
+    sweep.wait_for(lambda: sweep.states() == {"diverged": 1, "running": 1} and sweep.owners())
     assert os.sched_getaffinity(sweep.owners()[0]) == os.sched_getaffinity(0)  # so that several of them do not share a core
     told = json_of(sweep, "tell", sweep.path, endless["run"], "--patience", 1, codes=(7,))
     assert told["status"] == "running" and not told["finished"], told

@@ -94,7 +94,7 @@ std::vector<std::size_t> Rungs::going_on(Index step, const std::vector<std::size
   bool highest = false;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const RunLook& look = looks[runs[i]];
-    if (look.state == SweepState::failed && look.step < step) continue;
+    if (look.broke() && look.step < step) continue;
     const Judged run = judged(folder_, sweep.runs[runs[i]]);
     values[i] = value_at(run, step);
     highest = run.highest;

@@ -19,7 +19,8 @@ namespace fs = std::filesystem;
 RunLook read_failure(const fs::path& path) {
   try {
     const nlohmann::json json = parse_json(file_content(path));
-    return {SweepState::failed, 0, json.at("message"), json.at("exit_code")};
+    const int code = json.at("exit_code");
+    return {code == int(Exit::diverged) ? SweepState::diverged : SweepState::failed, 0, json.at("message"), code};
   } catch (const nlohmann::json::exception&) {
     return {SweepState::failed, 0, path.string() + " is damaged", int(Exit::damaged)};
   }
@@ -28,7 +29,8 @@ RunLook read_failure(const fs::path& path) {
 }  // namespace
 
 const char* name_of(SweepState state) {
-  static constexpr const char* names[] = {"waiting", "stopped", "at rung", "running", "finished", "failed", "left out"};
+  static constexpr const char* names[] = {"waiting",  "stopped",  "at rung", "running",
+                                          "finished", "diverged", "failed",  "left out"};
   return names[int(state)];
 }
 

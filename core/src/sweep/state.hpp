@@ -15,7 +15,8 @@ enum class SweepState {
   at_rung,  ///< halving: waits for the others
   running,  ///< a living process holds its claim or its folder
   finished,
-  failed,    ///< see message
+  diverged,
+  failed,
   left_out,  ///< excluded by halving
 };
 STIEFEL_API const char* name_of(SweepState state);
@@ -24,9 +25,10 @@ struct RunLook {
   SweepState state = SweepState::waiting;
   Index step = 0;       ///< step up to which the run's results are stored
   std::string message;  ///< how it ended
-  int exit_code = 0;    ///< exit code of a failed run
+  int exit_code = 0;    ///< of a run that diverged or failed
 
-  bool ended() const { return state == SweepState::finished || state == SweepState::failed; }
+  bool broke() const { return state == SweepState::diverged || state == SweepState::failed; }
+  bool ended() const { return state == SweepState::finished || broke(); }
 };
 
 /// Reads the run's folder and the record of its failure, but not claims. Workers also touch the locks of their runs.
@@ -34,7 +36,7 @@ STIEFEL_API RunLook look_at(const SweepFolder& folder, const SweepRun& run, cons
 /// The states of all runs, with claims and halving.
 STIEFEL_API std::vector<RunLook> look_at_all(const SweepFolder& folder, const LockPatience& patience);
 
-/// Records that a run failed; forget_failure() allows another attempt.
+/// Records that a run diverged or failed; forget_failure() allows another attempt.
 void record_failure(const SweepFolder& folder, const SweepRun& run, int exit_code, const std::string& message);
 STIEFEL_API bool forget_failure(const SweepFolder& folder, const SweepRun& run);
 

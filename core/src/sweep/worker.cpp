@@ -275,7 +275,7 @@ void Worker::ended(const Child& child, int status) {
 
 void Worker::fail(std::size_t run, int exit_code, const std::string& message) {
   record_failure(folder_, runs_[run], exit_code, message);
-  say_(fmt::format("{} failed: {}", label(run), message));
+  say_(fmt::format("{}{}: {}", label(run), exit_code == int(Exit::diverged) ? "" : " failed", message));
   if (options_.fail_fast) stopping_ = true;
 }
 
@@ -311,7 +311,7 @@ int Worker::exit_code() {
   bool left = false;
   for (std::size_t i = 0; i < runs_.size(); ++i) {
     if ((only_ && *only_ != i) || !wanted(i)) continue;
-    if (looks_[i].state == SweepState::failed) return looks_[i].exit_code;
+    if (looks_[i].broke()) return looks_[i].exit_code;
     const bool at_target =
         targets_[i].left_out || (only_ && targets_[i].step > 0 && looks_[i].step >= targets_[i].step);
     left = left || (looks_[i].state != SweepState::finished && !at_target);
