@@ -155,7 +155,7 @@ def best_row(file):
 
 
 def tests(files, _):
-    rows = [["run", "of step", "test", "training loss then"]]
+    rows = [["run", "best step", "test", "training loss at that step"]]
     for file in files:
         if len(at(file, "final/step")) == 0:
             rows.append([label(file), "–", "–", "–"])
@@ -181,7 +181,7 @@ def quartiles(files, metric):
 
 
 def spread(files, _):
-    rows = [["run", "‖W‖₂", "spectral radius", "condition number", "smallest validation loss", "training loss then", "last training loss"]]
+    rows = [["run", "‖W‖₂", "spectral radius", "condition number", "smallest validation loss", "training loss at that step", "last training loss"]]
     for file in files:
         row = best_row(file)
         for name, suffix in map_names(file, "spectrum"):

@@ -30,7 +30,7 @@ const std::vector<Command>& commands() {
                               "use the network of the checkpoint of this step instead of the best one"};
   static const Option json = {"--json", Word::none, "machine-readable output"};
   static const Option quiet = {"--quiet", Word::none, "print only the result and errors"};
-  static const Option no_progress = {"--no-progress", Word::none, "print the evaluations alone"};
+  static const Option no_progress = {"--no-progress", Word::none, "print only the evaluations"};
   static const Option until = {"--until", Word::text, "save a checkpoint after this step and stop (exit code 75)"};
   static const Option patience = {"--patience", Word::text,
                                   "seconds of silence after which a run of another host is taken over (default 60)"};
@@ -160,7 +160,7 @@ const std::vector<Command>& commands() {
        Word::folder,
        Word::none,
        "generate text with the network of a run that learned a text",
-       {{"--length", Word::text, "number of characters to generate (default 500)"},
+       {{"--length", Word::text, "number of characters, or of words with units: words, to generate (default 500)"},
         {"--temperature", Word::text, "divides the logits; 0: always the most likely character (default 1)"},
         {"--prime", Word::text, "text that the network reads first (default: a space)"},
         {"--seed", Word::text, "seed of the random numbers (default 1)"},

@@ -30,6 +30,7 @@ const Rows exit_codes = {
 const Rows variables = {
     {"STIEFEL_DATA", "folder of the data sets"},
     {"STIEFEL_PLUGIN_PATH", "more folders with plugins, separated by :"},
+    {"STIEFEL_PESQ", "program that timit_prediction runs to compute PESQ"},
     {"STIEFEL_SIMD",
      "instruction set: SCALAR, SSE4, AVX2 or AVX3 (AVX-512), if the CPU has it; SSE4 and SCALAR may round differently"},
     {"OPENBLAS_CORETYPE",

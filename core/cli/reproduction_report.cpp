@@ -123,7 +123,7 @@ std::string document_markdown(const PublishedResults& published, const std::stri
       "# Reproduction\n\nPublished results next to measured ones, written by `stiefel reproduce report`. "
       "`experiments/published.yaml` has\n"
       "what was published and the criterion of each curve. A value matches when it is worse by no more than\n{}.\n"
-      "A question mark follows a published value that is not certain. A commit with + had changes. CPU seconds are "
+      "A question mark marks an uncertain published value, and + a commit whose source had changes. CPU seconds are "
       "those of all seeds "
       "together.\n\n{}",
       fmt::join(tolerances, ", "), summary);

@@ -20,7 +20,7 @@ import sys
 
 # Blocks that no test can run, or that are fragments: document -> how many, and why.
 UNTESTED = {
-    "docs/RUNNING.md": (1, "mpirun needs a build with MPI"),
+    "docs/RUNNING.md": (2, "mpirun needs a build with MPI; a container needs podman"),
     "docs/SWEEPS.md": (2, "submitting needs Slurm and mpirun an allocation; Optuna is not installed: python.optuna.venv runs its example"),
     "docs/DATA.md": (1, "downloads"),
     "docs/PLUGINS.md": (4, "fragments of a plugin; a debugger and a sanitizer"),
@@ -103,7 +103,7 @@ def main(source, document, scratch, program_folder):
         counts = r" measured at the published budget \((\d+) matched, (\d+) better, (\d+) missed, (\d+) diverged\)"
         printed, run, *verdicts = re.search(r"(\d+) printed results: (\d+)" + counts, reproduction).groups()
         curves, judged, *of_curves = re.search(r"(\d+) curves with a criterion: (\d+)" + counts, reproduction).groups()
-        sentence = (f"{curves} published curves have a criterion. {judged} of them have been run with the full published training budget: "
+        sentence = (f"For {curves} published curves there is a criterion. {judged} of them have been run with the full published training budget: "
                     f"{int(of_curves[0]) + int(of_curves[1])} match, {of_curves[2]} miss and {of_curves[3]} diverged. "
                     f"Of {printed} printed results, {run} have been run so far: {int(verdicts[0]) + int(verdicts[1])} match or are better")
         if sentence not in " ".join(text.split()):

@@ -44,4 +44,4 @@ with tempfile.TemporaryDirectory() as folder:
     assert len(table) == 3 and table[2].startswith("| `adding-goru-householder` | 3 |"), table
     assert "valid_nothing" in run(figures, "quartiles", runs, "--metric", "nothing", code=1).stderr
     assert "activation_slope" in run(figures, "slope", runs, code=1).stderr
-    assert "no folder" in run(figures, "curves", folder / "absent", code=1).stderr
+    assert "neither a result file" in run(figures, "curves", folder / "absent", code=1).stderr

@@ -17,7 +17,7 @@ void Initialiser::describe(Schema& s, const std::string& prefix) {
                "identity", "constant", "zero", "file"});
   s.field(prefix + "scale", scale,
           "factor of the initial values; uniform is U(±1), normal N(0, 1) and constant 1 times this");
-  s.field(prefix + "file", file, ".npy file with the initial values, for `init: file`");
+  s.field(prefix + "file", file, ".npy file with the initial values, for `" + prefix + "init: file`");
   s.check(kind != "file" || !file.empty(), prefix + "file",
           "names the .npy file that `" + prefix + "init: file` reads");
 }
