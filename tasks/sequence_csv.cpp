@@ -20,6 +20,7 @@
 #include <stiefel/plugin.hpp>
 #include "item_batches.hpp"
 #include "tasks/formats/csv_stream.hpp"
+#include "tasks/formats/fraction.hpp"
 #include "tasks/formats/sequence_set.hpp"
 
 namespace {
@@ -169,7 +170,7 @@ template <class S> class CsvInputs final : public SequenceReader<S> {
   }
 
  private:
-  std::string current() const { return sequence_ ? std::string(row_[*sequence_].text) : ""; }
+  std::string current() const { return sequence_ ? rows_.reader().name(row_[*sequence_], *sequence_) : ""; }
 
   CsvStream rows_;
   TaskShape shape_;
@@ -315,9 +316,11 @@ template <class S> class SequenceCsv final : public Task<S> {
   void deal() {
     std::vector<Sequence> all = std::move(parts_[0].sequences);
     const Index count = Index(all.size());
-    const auto share = [count](double fraction) { return static_cast<Index>(fraction * double(count)); };
-    const Index test = share(options_.test_fraction), validation = share(options_.validation_fraction),
-                train = count - test - validation;
+    const auto share = [&](const char* key, double fraction) {
+      return share_of(count, fraction, key, files_.front().path, "sequence", "add sequences");
+    };
+    const Index validation = share("validation_fraction", options_.validation_fraction),
+                test = share("test_fraction", options_.test_fraction), train = count - test - validation;
     parts_[1] = parts_[2] = parts_[0] = {parts_[0].features, parts_[0].targets, parts_[0].columns, {}};
     const std::vector<std::int64_t> order =
         Rng(static_cast<std::uint64_t>(options_.split_seed), "split").permutation(count);

@@ -125,6 +125,15 @@ class Apply(unittest.TestCase):
         self.assertIn("choose one of --last and --step", stiefel("evaluate", run, "--last", "--step", "3", code=2).stderr)
         self.assertIn("choose from best, last", stiefel("evaluate", run, "--step", "999", code=2).stderr)
 
+    def test_evaluate_refuses_other_training_data(self):
+        """They would give another normalization."""
+        run = self.train()
+        (self.folder / "thousands.csv").write_text(series(40, 1, scale=1000.0))
+        (self.folder / "away").mkdir()
+        for change in (f"task.train.file={self.folder}/thousands.csv", "task.normalisation=none"):
+            self.assertIn("the changed task normalizes its numbers", stiefel("evaluate", run, change, code=2).stderr)
+        stiefel("evaluate", run, f"task.test.file={self.folder}/thousands.csv", cwd=self.folder / "away")
+
     def test_evaluate_tells_damage_from_another_task(self):
         run = self.train()
         network = run / "checkpoints/best.h5"

@@ -19,6 +19,8 @@ import tempfile
 import time
 import unittest
 
+import h5py
+
 PROGRAM = pathlib.Path(sys.argv.pop(1)).resolve()
 os.environ.pop("OPENBLAS_CORETYPE", None)  # of which runs warn
 EXPERIMENT = """name: tiny
@@ -159,6 +161,8 @@ class CommandLine(unittest.TestCase):
         values = json.loads(self.call("evaluate", run, "--json").stdout)["values"]
         self.assertAlmostEqual(values["perplexity"] / math.exp(values["loss"]), 1, places=9)
         self.assertRegex(self.call("sample", run, "--prime", "the fox", "--length", 3).stdout, "^the fox [a-z \n]+$")
+        self.assertRegex(self.call("sample", run, "--prime", " the\tfox\nthe", "--length", 1).stdout, "^the fox \nthe [a-z \n]+$")
+        self.assertRegex(self.call("sample", run, "--length", 1).stdout, "^\n[a-z \n]+$")
         self.assertIn('does not know the word "cat" at byte 5 of the prime', self.call("sample", run, "--prime", "the cat fox", code=2).stderr)
 
     def test_from_another_folder(self):
@@ -229,6 +233,7 @@ class CommandLine(unittest.TestCase):
         self.assertIn("already finished", self.call("run", "text.yaml").stdout)
         said = self.call("compare", self.work / "runs").stderr
         self.assertIn("warning: runs in one row were made with different contents of train\n", said)
+        self.assertIn("is the run itself", self.call("repeat", again, "--output", "runs", "--check", code=2).stderr)
         stopped = self.make_run("seed=2", "--until", 20, file="text.yaml", code=75)
         (self.work / "text.txt").write_text(lines, encoding="utf-8")
         self.call("resume", stopped, "--quiet", "--allow-change", "data:train")
@@ -294,6 +299,64 @@ class CommandLine(unittest.TestCase):
             self.assertEqual(line.get("resumed_after", last), last)
             last = line.get("step", last)
         self.assertGreaterEqual([line["seconds"] for line in lines if "loss" in line][-1], 2)
+
+    def kill_after(self, enough, *words):
+        """The folder of an endless run that is killed as soon as enough(folder)."""
+        process = self.start("run", "tiny.yaml", "train.steps=10000000", *words)
+        self.wait_for(lambda: any(enough(path.parent) for path in self.work.glob("runs/*/*/config.yaml")))
+        process.kill()
+        process.wait()
+        return next(self.work.glob("runs/*/*/config.yaml")).parent
+
+    def attributes(self, file, group="/"):
+        with h5py.File(file) as content:
+            return dict(content[group].attrs)
+
+    def test_a_run_that_is_changed_when_it_is_resumed(self):
+        """Networks of the steps that are given up do not stay, and the new value is seen everywhere."""
+        checkpoints = lambda run: sorted((run / "checkpoints").glob("step_*.h5"))
+        given_up = lambda run: checkpoints(run) and (run / "checkpoints/best.h5").exists() and self.attributes(
+            run / "checkpoints/best.h5")["step"] > int(checkpoints(run)[-1].stem[5:])
+        run = self.kill_after(given_up, "train.evaluate_every=50", "checkpoint.every=10000")
+        step = int(checkpoints(run)[-1].stem[5:])
+        self.call("resume", run, "optimizer.rate=1e-30", "--allow-change", "optimizer.rate", "--until", step + 100, code=75)
+        best = self.attributes(run / "results.h5", "/status")["best_step"]
+        self.assertLessEqual(best, step)
+        self.assertEqual(self.attributes(run / "checkpoints/best.h5")["step"], best)
+        other = self.make_run("seed=2")
+        said = self.call("compare", run, other).stdout
+        self.assertRegex(said, "(?m)^0.001 → 1.0e-30 ")
+        self.assertRegex(said, "(?m)^0.001  ")
+        self.assertIn("→", self.call("diff", run, other).stdout)
+        with h5py.File(run / "results.h5") as file:
+            seconds, segments = file["epochs/seconds"][:], file["provenance/segments"]
+            self.assertAlmostEqual(seconds.sum(), (segments["ended"][:] - segments["started"][:]).sum(), delta=0.5)
+
+    def test_a_run_that_is_killed_before_it_has_evaluated(self):
+        """results.h5 is there from the start, so what began is known."""
+        run = self.kill_after(lambda run: (run / "results.h5").exists(), "train.evaluate_every=10000000", "checkpoint.every=0", "checkpoint.minutes=0")
+        self.assertIn("--allow-change optimizer.rate", self.call("resume", run, "optimizer.rate=0.1", code=2).stderr)
+        self.call("resume", run, "--until", 5, cwd=self.root, code=75)
+        line = self.attributes(run / "results.h5", "/provenance")["command_line"]
+        self.assertIn("stiefel run tiny.yaml train.steps=10000000 ", line if isinstance(line, str) else line.decode())
+        (run / "results.h5").unlink()
+        shutil.rmtree(run / "checkpoints")
+        self.assertIn("has no results yet, so it cannot be changed", self.call("resume", run, "optimizer.rate=0.1", code=2).stderr)
+
+    def test_a_failure_keeps_the_best(self):
+        said = self.call("run", "tiny.yaml", "train.steps=1000000", "train.evaluate_every=400", "checkpoint.every=0", "--quiet", code=8,
+                         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (600000, 600000))).stderr
+        self.assertIn("progress.jsonl", said)
+        results = next(self.work.glob("runs/*/*/results.h5"))
+        status = self.attributes(results, "/status")
+        with h5py.File(results) as file:
+            self.assertEqual(status["best_step"], file["epochs/step"][:][file["epochs/is_best"][:] == 1][-1])
+
+    def test_a_run_that_diverges_before_its_first_evaluation(self):
+        self.make_run("optimizer.rate=1e25", code=5)
+        self.make_run()
+        self.assertIn("  valid_loss mean ± std  ", self.call("compare", "runs").stdout)
+        self.call("report", "runs")
 
     def test_results_that_are_a_folder(self):
         run = self.make_run("--until", 20, code=75)

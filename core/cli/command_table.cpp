@@ -162,7 +162,7 @@ const std::vector<Command>& commands() {
        "generate text with the network of a run that learned a text",
        {{"--length", Word::text, "number of characters, or of words with units: words, to generate (default 500)"},
         {"--temperature", Word::text, "divides the logits; 0: always the most likely character (default 1)"},
-        {"--prime", Word::text, "text that the network reads first (default: a space)"},
+        {"--prime", Word::text, "text that the network reads first (default: a space, or the end of a line)"},
         {"--seed", Word::text, "seed of the random numbers (default 1)"},
         last,
         step,

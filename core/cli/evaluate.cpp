@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/json_text.hpp"
 #include "base/printable.hpp"
@@ -70,9 +71,16 @@ int evaluate_command(std::span<const std::string> words) {
   look_where_it_was_started(directory, arguments, options);
   demand_same_data(directory, loaded, arguments, options);
   demand_whole(directory, network.filename());
+  std::optional<TrainedAs> trained;
+  if (changes_task(arguments)) {
+    trained.emplace(load_experiment(directory / "config.yaml", {}, registry));
+    Arguments unchanged = arguments;
+    unchanged.positional.resize(1);
+    look_where_it_was_started(directory, unchanged, trained->options);
+  }
   const Evaluated found = [&] {
     try {
-      return evaluate(loaded, registry, options, network, split);
+      return evaluate(loaded, registry, options, network, split, trained);
     } catch (const Error& error) {
       if (error.code() != Exit::damaged || overrides.empty()) throw;
       throw Error(fmt::format("the network of {} does not fit the changed task: {}", directory.string(), error.what()));

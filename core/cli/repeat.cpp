@@ -43,6 +43,8 @@ int repeat_command(std::span<const std::string> words) {
     return summary;
   });
   if (code != 0 || !arguments.has("--check")) return code;
+  if (equivalent(original, made))
+    throw Error(fmt::format("{} is the run itself; choose another folder with --output", original.string()));
   const std::vector<std::string> found = differing(original, made);
   if (!found.empty())
     throw Error(fmt::format("{} and {} differ in {} places: {}{}", original.string(), made.string(), found.size(),

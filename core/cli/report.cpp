@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <tuple>
 #include <utility>
 
 #include <stiefel/error.hpp>
@@ -12,6 +13,7 @@
 #include "results/analysis/isolated_reader.hpp"
 #include "results/analysis/report/convert.hpp"
 #include "results/analysis/report/page.hpp"
+#include "results/record/run_lock.hpp"
 
 #include "cli/command_table.hpp"
 #include "cli/commands.hpp"
@@ -52,10 +54,10 @@ class ServedReport {
   explicit ServedReport(const Arguments& arguments) : arguments_(arguments) {}
 
   Page page() {
-    std::vector<std::pair<std::string, fs::file_time_type>> versions;
+    std::vector<Version> versions;
     for (const fs::path& run : find_runs(arguments_.positional)) {
       std::error_code gone;
-      versions.emplace_back(run.string(), fs::last_write_time(run / "results.h5", gone));
+      versions.emplace_back(run.string(), fs::last_write_time(run / "results.h5", gone), living_owner(run / "lock"));
     }
     if (versions != versions_) {
       const Report made = report_of(arguments_);
@@ -68,8 +70,10 @@ class ServedReport {
   }
 
  private:
+  using Version = std::tuple<std::string, fs::file_time_type, std::string>;  // run, its last publish, who works on it
+
   const Arguments& arguments_;
-  std::vector<std::pair<std::string, fs::file_time_type>> versions_;
+  std::vector<Version> versions_;
   Page page_;
 };
 

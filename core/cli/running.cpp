@@ -40,12 +40,6 @@ void stop_run(int number) {
 }
 void save_run(int) { save_wanted = true; }
 
-bool changes_task(const Arguments& arguments) {
-  return std::ranges::any_of(arguments.positional | std::views::drop(1), [](const std::string& word) {
-    return word.starts_with("task.") || word.starts_with("task=");
-  });
-}
-
 /// Whether a word such as task.test=other.csv or task={train: {file: a.npy}} names a file, or a folder above it.
 bool names_file(const std::string& word, const std::filesystem::path& path) {
   const std::string value = word.substr(std::min(word.find('='), word.size() - 1) + 1), whole = path.string() + "/";
@@ -128,6 +122,12 @@ std::filesystem::path chosen_network(const std::filesystem::path& run, const Arg
   return existing_network(run, step_name(*step));
 }
 
+bool changes_task(const Arguments& arguments) {
+  return std::ranges::any_of(arguments.positional | std::views::drop(1), [](const std::string& word) {
+    return word.starts_with("task.") || word.starts_with("task=");
+  });
+}
+
 void look_where_it_was_started(const std::filesystem::path& run, const Arguments& arguments, RunOptions& options) {
   const StartedIn started = started_in(run);
   const bool data_there = !arguments.has("--data") && is_directory(started.data_directory);
@@ -198,7 +198,8 @@ RunOptions running_options(const Arguments& arguments, const std::string& comman
   options.save = &save_wanted;
   options.log = &log_of_run;
   options.until = whole_number(arguments, "--until", 0);
-  options.command_line = fmt::format("stiefel {} {}", command, fmt::join(words, " "));
+  options.command_line = {"stiefel", command};
+  options.command_line.insert(options.command_line.end(), words.begin(), words.end());
   return options;
 }
 

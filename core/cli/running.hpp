@@ -32,6 +32,9 @@ std::filesystem::path chosen_network(const std::filesystem::path& run, const Arg
 /// When a worker of a sweep started this process: it stops, with a checkpoint, when the worker is gone.
 void follow_worker();
 
+/// Whether keys of the task are given after the folder of a run.
+bool changes_task(const Arguments& arguments);
+
 /// For a run that was started before: without --data its data sets are where they were, and relative paths in its
 /// experiment begin where they did, unless keys of its task are given now.
 void look_where_it_was_started(const std::filesystem::path& run, const Arguments& arguments, RunOptions& options);

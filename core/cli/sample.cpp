@@ -34,7 +34,7 @@ int sample_command(std::span<const std::string> words) {
   options.length = number_option<Index>(arguments, "--length", options.length, 0);
   options.temperature = number_option<double>(arguments, "--temperature", options.temperature, 0);
   options.seed = number_option<std::uint64_t>(arguments, "--seed", options.seed, 0);
-  options.prime = arguments.value("--prime", " ");
+  if (arguments.has("--prime")) options.prime = arguments.value("--prime");
 
   Registry registry = found_plugins();
   const LoadedExperiment loaded = load_experiment(directory / "config.yaml", {"threads=1"}, registry);

@@ -20,13 +20,14 @@ std::string configured(const RunData& run, const std::string& key) {
   return found == run.configuration.end() ? "" : found->second;
 }
 
-/// The column of /epochs that selects, or the training loss when nothing does.
+/// The column of /epochs that selects, or the training loss when nothing does. A run may diverge before its first
+/// number.
 std::string selecting_metric(const RunData& run) {
   const std::string selected = configured(run, "train.select");
   const std::string name =
       (configured(run, "train.select_on") == "best_test" ? "test_" : "valid_") + (selected.empty() ? "loss" : selected);
-  return has_numbers(run.column("/epochs/" + name)) || !has_numbers(run.column("/epochs/train_loss")) ? name
-                                                                                                      : "train_loss";
+  const bool unselected = !has_numbers(run.column("/epochs/" + name)) && has_numbers(run.column("/epochs/train_loss"));
+  return unselected && run.status.state != "diverged" ? "train_loss" : name;
 }
 
 /// A metric may be named without its split; then it is that of the validation set.

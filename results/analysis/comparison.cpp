@@ -24,14 +24,6 @@ std::optional<double> number_of(const std::string& text) {
   return value && std::isnan(*value) ? std::nullopt : value;
 }
 
-/// At a position between the sorted values, as numpy.quantile has it.
-double quantile(const std::vector<double>& sorted, double share) {
-  const double at = share * double(sorted.size() - 1);
-  const std::size_t below = std::size_t(at);
-  const double between = at - double(below);
-  return between == 0 ? sorted[below] : sorted[below] + between * (sorted[below + 1] - sorted[below]);
-}
-
 constexpr std::array sortable = {"mean", "std", "median", "best", "n", "parameters", "steps", "seconds"};
 
 /// What groups are sorted by; the smallest first, NaN last.
@@ -81,6 +73,16 @@ void settle_metric(const std::vector<ComparedRun>& runs, Comparison& comparison)
 }
 
 }  // namespace
+
+double quantile(std::vector<double> values, double share) {
+  std::erase_if(values, [](double x) { return std::isnan(x); });
+  if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
+  std::sort(values.begin(), values.end());
+  const double at = share * double(values.size() - 1);
+  const std::size_t below = std::size_t(at);
+  const double between = at - double(below);
+  return between == 0 ? values[below] : values[below] + between * (values[below + 1] - values[below]);
+}
 
 Statistics statistics_of(std::vector<double> values) {
   std::erase_if(values, [](double x) { return std::isnan(x); });

@@ -56,6 +56,8 @@ struct Statistics {
   double least = mean, largest = mean;
 };
 STIEFEL_API Statistics statistics_of(std::vector<double> values);
+/// At a position between the sorted values, as numpy.quantile has it, without NaN; NaN if nothing is left.
+STIEFEL_API double quantile(std::vector<double> values, double share);
 
 struct STIEFEL_API ComparedGroup {
   std::vector<std::string> values;  ///< of the keys, in their order

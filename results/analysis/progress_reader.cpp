@@ -38,14 +38,14 @@ std::string tail_of(const std::filesystem::path& path) {
   return text;
 }
 
-/// How the run ended, from the line that says so if no progress follows it.
+/// How the run ended, from the line that says so unless the run was resumed after it.
 std::string ending_in(const std::string& log) {
   static constexpr std::array endings = {"finished", "preempted", "failed", "diverged"};
   std::string ending;
   for (std::size_t begin = 0; begin < log.size();) {
     const std::size_t end = std::min(log.find('\n', begin), log.size());
     const std::string_view line(log.data() + begin, end - begin);
-    if (line.starts_with("step ")) ending.clear();
+    if (line.starts_with("resumed ") || line.starts_with("step ")) ending.clear();
     for (const std::string_view word : endings)
       if (line.starts_with(word) && line.substr(word.size()).starts_with(": ")) ending = word;
     begin = end + 1;

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
-#include "config/problems.hpp"
+#include "base/json_text.hpp"
+#include "config/resolved.hpp"
 #include "config/tree.hpp"
 #include "results/record/hdf5.hpp"
 #include "results/record/header_file.hpp"
@@ -52,27 +54,18 @@ void find_below(const fs::path& folder, std::vector<fs::path>& found) {
   if (fault) found.push_back(folder);
 }
 
-void flatten(const Node& node, const std::string& path, std::map<std::string, std::string>& leaves) {
-  const std::string below = path.empty() ? "" : path + ".";
-  switch (node.kind) {
-    case Node::Kind::map:
-      for (const Member& member : node.members) flatten(member.value, below + member.key, leaves);
-      return;
-    case Node::Kind::sequence: {
-      const auto is_leaf = [](const Node& item) {
-        return item.kind == Node::Kind::scalar || item.kind == Node::Kind::null;
-      };
-      if (std::all_of(node.items.begin(), node.items.end(), is_leaf)) {
-        std::string text;
-        for (const Node& item : node.items) text += (text.empty() ? "" : ", ") + item.text;
-        leaves[path] = "[" + text + "]";
-      } else {
-        for (std::size_t i = 0; i < node.items.size(); ++i) flatten(node.items[i], below + std::to_string(i), leaves);
-      }
-      return;
+/// A key that was changed when the run was resumed shows all its values: "0.003 → 0.001".
+void show_changes(const std::vector<std::string>& segments, std::map<std::string, std::string>& configuration) {
+  for (const std::string& text : segments) {
+    if (text.empty()) continue;
+    const nlohmann::json changed = parse_json_or_discard(text);
+    if (!changed.is_object()) throw Error("/provenance/segments/changes is damaged", Exit::damaged);
+    for (const auto& [name, value] : changed.items()) {
+      const bool key = configuration.contains(name) || (name.find('.') != name.npos && name.find(':') == name.npos);
+      if (!key) continue;  // a plugin, a data file or the build
+      const auto before = configuration.try_emplace(name, "-").first;
+      before->second += " → " + (value.is_string() ? value.get<std::string>() : "-");
     }
-    default:
-      leaves[path] = node.text;
   }
 }
 
@@ -99,6 +92,7 @@ class DatasetReader {
     const hdf5::Type type = file.type();
     dataset.is_text = type == hdf5::Type::text;
     dataset.complex = type == hdf5::Type::complex;
+    dataset.scale = file.has_attribute("CLASS");
     take(hdf5::element_count(dataset.shape), path);
     if (dataset.is_text) {
       dataset.texts = file.read_text();
@@ -182,15 +176,6 @@ fs::path find_run(const std::string& path) {
   return found[0];
 }
 
-std::map<std::string, std::string> flat_configuration(const std::string& yaml, const std::string& file) {
-  Problems problems;
-  const std::optional<Node> root = parse_yaml(yaml, file, problems);
-  if (!root) throw Error(problems.text(), Exit::damaged);
-  std::map<std::string, std::string> leaves;
-  flatten(*root, "", leaves);
-  return leaves;
-}
-
 RunData read_run(const fs::path& path, const RunRequest& request) {
   RunData run;
   run.path = path;
@@ -212,6 +197,8 @@ RunData read_run(const fs::path& path, const RunRequest& request) {
     const ResultReader file(results);
     run.header = read_header(file, request.provenance);
     run.configuration = flat_configuration(run.header.yaml, "/config/yaml");
+    if (const std::string changes = "/provenance/segments/changes"; file.exists(changes))
+      show_changes(file.root().dataset(changes).read_text(), run.configuration);
     read_status(file, run);
     DatasetReader reader(request.most_values, run.datasets);
     for (const std::string& wanted : request.paths)

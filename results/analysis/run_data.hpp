@@ -20,6 +20,7 @@ struct RunDataset {
   std::vector<std::string> texts;
   std::vector<std::uint64_t> shape;  ///< of complex numbers with a last axis of length 2
   bool is_text = false, complex = false;
+  bool scale = false;  ///< it is an axis of others
   std::string units, long_name, description;
 };
 
@@ -30,7 +31,8 @@ struct STIEFEL_API RunData {
   /// The published state; "stopped" for an unfinished run that no process works on.
   Status status;
   std::int64_t committed_step = 0;
-  /// Keys of the resolved experiment: "model.recurrent.plugin" and so on, with entries of lists by their number.
+  /// flat_configuration() of the resolved experiment. A key that was changed when the run was resumed has all its
+  /// values: "0.003 → 0.001".
   std::map<std::string, std::string> configuration;
   std::vector<RunDataset> datasets;  ///< the requested ones, in the order of the file
 
@@ -59,9 +61,6 @@ struct RunRequest {
 STIEFEL_API std::vector<std::filesystem::path> find_runs(const std::vector<std::string>& paths);
 /// The only run there; throws Error if there is none or more than one.
 STIEFEL_API std::filesystem::path find_run(const std::string& path);
-
-/// Leaves of a YAML document by their path; throws Error (Exit::damaged) if it is not one.
-STIEFEL_API std::map<std::string, std::string> flat_configuration(const std::string& yaml, const std::string& file);
 
 /// Reads a run in this process, with libhdf5: for results that are trusted, and for the child of read_runs(). Error
 /// when it cannot be read.

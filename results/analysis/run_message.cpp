@@ -69,8 +69,8 @@ template <class Way, class T> void fields(Way& way, T& value) {
   if constexpr (std::is_same_v<Plain, RunRequest>)
     pass_all(way, value.paths, value.provenance, value.other, value.most_values, value.memory);
   else if constexpr (std::is_same_v<Plain, RunDataset>)
-    pass_all(way, value.path, value.values, value.texts, value.shape, value.is_text, value.complex, value.units,
-             value.long_name, value.description);
+    pass_all(way, value.path, value.values, value.texts, value.shape, value.is_text, value.complex, value.scale,
+             value.units, value.long_name, value.description);
   else if constexpr (std::is_same_v<Plain, PluginRow>)
     pass_all(way, value.name, value.kind, value.path, value.version, value.abi, value.build_id, value.sha256);
   else if constexpr (std::is_same_v<Plain, DatasetRow>)

@@ -82,7 +82,7 @@ std::vector<RunTable> tables_of(const RunData& run) {
     if (table == tables.end()) {  // the row axis is made first
       if (dataset.shape.size() != 1) continue;
       table = tables.insert(tables.end(), {group, dataset.shape[0], {}, {}});
-    } else if (dataset.shape[0] != table->rows) {
+    } else if (dataset.scale || dataset.shape[0] != table->rows) {
       continue;
     }
     add_columns(run, dataset, *table);

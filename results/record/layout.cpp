@@ -84,4 +84,10 @@ void check(const Table& table) {
     throw Error(fmt::format("{} asks for chunks of {} rows; at least 1 is needed", table.group, table.chunk_rows));
 }
 
+double wall_seconds(const std::vector<Segment>& segments) {
+  double seconds = 0;
+  for (const Segment& segment : segments) seconds += std::max(0.0, segment.ended - segment.started);
+  return seconds;
+}
+
 }  // namespace stiefel

@@ -73,6 +73,9 @@ struct Segment {
       {};  ///< what was allowed to differ from before: a JSON object of the new values; empty: nothing
 };
 
+/// Wall time of all processes of a run.
+STIEFEL_API double wall_seconds(const std::vector<Segment>& segments);
+
 /// Written once, before the first row.
 struct RunHeader {
   std::string title, run_id;

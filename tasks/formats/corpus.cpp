@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <limits>
-#include <tuple>
 #include <unordered_set>
 
 #include <stiefel/error.hpp>
 #include "tasks/formats/data_path.hpp"
+#include "tasks/formats/fraction.hpp"
 
 namespace stiefel {
 
@@ -170,31 +170,33 @@ Lines cut(const Lines& lines, std::size_t first, std::size_t last, bool by_lines
 
 std::array<Source, 3> cut_by_fractions(const Source& whole, const CorpusOptions& options, bool by_lines) {
   const std::size_t all = by_lines ? whole.lines.begins.size() - 1 : whole.lines.points.size();
-  const auto test = static_cast<std::size_t>(options.test_fraction * double(all)),
-             validation = static_cast<std::size_t>(options.validation_fraction * double(all)),
-             train = all - test - validation;
-  for (const auto& [key, fraction, size] : {std::tuple{"validation_fraction", options.validation_fraction, validation},
-                                            std::tuple{"test_fraction", options.test_fraction, test}})
-    if (all > 0 && fraction > 0 && size == 0)
-      throw Error(fmt::format("{} has {} {}{}: too few for a `{}` of {}. Raise it, set it to 0, or {}.", whole.path,
-                              all, by_lines ? "line" : "character", all == 1 ? "" : "s", key, fraction,
-                              !by_lines         ? "give a longer text"
-                              : options.words() ? "break the text into more lines"
-                                                : "use `mode: stream`"),
-                  Exit::data);
+  const char* remedy = !by_lines         ? "give a longer text"
+                       : options.words() ? "break the text into more lines"
+                                         : "use `mode: stream`";
+  const auto share = [&](const char* key, double fraction) {
+    return std::size_t(share_of(Index(all), fraction, key, whole.path, by_lines ? "line" : "character", remedy));
+  };
+  const std::size_t validation = share("validation_fraction", options.validation_fraction),
+                    test = share("test_fraction", options.test_fraction), train = all - test - validation;
   return {{{cut(whole.lines, 0, train, by_lines), whole.path},
            {cut(whole.lines, train, train + validation, by_lines), whole.path},
            {cut(whole.lines, train + validation, all, by_lines), whole.path}}};
 }
 
+/// Names the first line that is read and holds the symbol.
 [[noreturn]] void refuse_unknown_in(const std::string& path, std::u32string_view symbol, const CorpusOptions& options) {
-  LineRules rules = line_rules(options, /*ends=*/true, /*last_end=*/false);
-  rules.longest = 0;
-  std::u32string text = take_lines(read_text(path), rules).points;
-  std::size_t line = 1;
-  std::u32string_view rest = text, found;
-  while (!(found = take_symbol(rest, options.words())).empty() && found != symbol) line += found == U"\n";
-  refuse_unknown(symbol, path, line,
+  const LineRules rules = line_rules(options, /*ends=*/true, /*last_end=*/false);
+  const std::u32string text = read_text(path);
+  std::u32string_view rest = text;
+  std::size_t number = 0;
+  for (bool found = false; !found && !rest.empty(); ++number) {
+    const std::size_t length = std::min(rest.find(U'\n'), rest.size() - 1) + 1;
+    const Lines line = take_lines(rest.substr(0, length), rules);
+    rest.remove_prefix(length);
+    std::u32string_view left = line.points, next;
+    while (!found && !(next = take_symbol(left, options.words())).empty()) found = next == symbol;
+  }
+  refuse_unknown(symbol, path, number,
                  fmt::format(". Use `unknown: symbol` to read such {} as the symbol <unk>.", options.units));
 }
 

@@ -67,6 +67,13 @@ std::size_t CsvReader::column(const std::string& name) const {
                         other ? fmt::format(": does the file use a separator other than '{}'?", separator_) : ""));
 }
 
+std::string CsvReader::name(const CsvField& field, std::size_t column) const {
+  if (field.text.empty())
+    refuse(field.offset,
+           fmt::format("column {} is empty; it must name the sequence of this row", shown(header_[column])));
+  return std::string(field.text);
+}
+
 bool CsvReader::next(std::vector<CsvField>& row) {
   if (!fields(row)) return false;
   if (row.size() != header_.size())

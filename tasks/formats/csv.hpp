@@ -32,6 +32,8 @@ class CsvReader {
 
   /// The finite number in a field, blanks around it apart.
   double number(const CsvField& field, std::size_t column) const;
+  /// The name in a field; refuses an empty one.
+  std::string name(const CsvField& field, std::size_t column) const;
   [[noreturn]] void refuse(std::size_t offset, const std::string& what) const;
   /// "file:line:column"
   std::string place(std::size_t offset) const;

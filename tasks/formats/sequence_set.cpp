@@ -64,29 +64,43 @@ class CsvSequences {
     SequenceSet set{Index(features_.size()), Index(targets_.size()), {}, {}};
     for (const std::size_t column : features_) set.columns.push_back(reader_.header()[column]);
     std::map<std::string, std::size_t, std::less<>> places;
-    std::vector<std::size_t> last_rows;
+    std::vector<LastRow> last_rows;
     std::vector<CsvField> row;
     while (reader_.next(row)) {
-      const std::string name(rules_.sequence.empty() ? "" : row[sequence_].text);
+      const std::string name = rules_.sequence.empty() ? "" : reader_.name(row[sequence_], sequence_);
       const auto [place, added] = places.try_emplace(name, set.sequences.size());
       if (added) set.sequences.emplace_back(), last_rows.emplace_back();
-      add(row, set.sequences[place->second]);
-      last_rows[place->second] = row.front().offset;
+      Sequence& sequence = set.sequences[place->second];
+      ++sequence.steps;
+      for (const std::size_t column : features_) sequence.inputs.push_back(reader_.number(row[column], column));
+      if (rules_.last)
+        last_rows[place->second] = LastRow(row, targets_);
+      else
+        for (const std::size_t column : targets_) sequence.targets.push_back(target(row[column], column));
     }
     if (set.sequences.empty()) reader_.refuse(0, "a header, but no rows");
-    for (std::size_t i = 0; rules_.last && i < set.sequences.size(); ++i)
-      for (const double value : set.sequences[i].targets)
-        if (std::isnan(value))
-          reader_.refuse(last_rows[i], "the last row of a sequence has no target; `readout: last` needs it");
+    for (std::size_t i = 0; rules_.last && i < set.sequences.size(); ++i) add_last(last_rows[i], set.sequences[i]);
     return set;
   }
 
  private:
-  void add(const std::vector<CsvField>& row, Sequence& sequence) {
-    ++sequence.steps;
-    for (const std::size_t column : features_) sequence.inputs.push_back(reader_.number(row[column], column));
-    if (rules_.last) sequence.targets.clear();
-    for (const std::size_t column : targets_) sequence.targets.push_back(target(row[column], column));
+  /// The targets of a row as text.
+  struct LastRow {
+    LastRow() = default;
+    LastRow(const std::vector<CsvField>& row, const std::vector<std::size_t>& columns) : offset(row.front().offset) {
+      for (const std::size_t column : columns) targets.emplace_back(row[column].text, row[column].offset);
+    }
+    std::size_t offset = 0;
+    std::vector<std::pair<std::string, std::size_t>> targets;
+  };
+
+  void add_last(const LastRow& row, Sequence& sequence) {
+    for (std::size_t i = 0; i < targets_.size(); ++i) {
+      const auto& [text, offset] = row.targets[i];
+      sequence.targets.push_back(target({text, offset}, targets_[i]));
+      if (std::isnan(sequence.targets.back()))
+        reader_.refuse(row.offset, "the last row of a sequence has no target; `readout: last` needs it");
+    }
   }
 
   /// NaN for an empty field.

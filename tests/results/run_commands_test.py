@@ -128,6 +128,15 @@ class RunCommands(unittest.TestCase):
             test = json.loads(self.call("compare", "real", "--json", "--metric", "test_loss", "--where", "seed=1"))
             self.assertEqual(test["groups"][0]["value"]["mean"], file["final/test_loss"][0])
 
+    def test_an_axis_as_long_as_a_table_is_not_exported(self):
+        run = self.make("square", "elman", "dense", "train.steps=70")
+        with h5py.File(run / "results.h5") as file:
+            self.assertEqual(len(file["spectrum/recurrent/k"]), len(file["spectrum/recurrent/snapshot"]))
+        self.call("export", run, "--csv", "--tensorboard", "--output", self.root / "square")
+        header = next(self.root.glob("square/**/spectrum_recurrent.csv")).read_text(encoding="utf-8").splitlines()[0].split(",")
+        self.assertEqual((header[0], "k" in header, "singular_values_7" in header), ("snapshot", False, True))
+        self.assertNotIn("spectrum/recurrent/k", events(next(self.root.glob("square/**/events*")))[1])
+
     def test_kernels_of_blas(self):
         """A run whose kernels do not fit the CPU says so first; the run and --version name them."""
         environment = {**os.environ, "OPENBLAS_CORETYPE": "Prescott"}

@@ -347,6 +347,9 @@ def asked(settings, folder, rng):
     named = Sweep(settings.program, folder / "named", 20, "")
     paths = [json_of(named, "ask", named.file, *words, "--output", named.path)["path"] for words in (["name=tiny", "seed=2"], ["seed=3"])]
     assert [pathlib.Path(path).parent for path in paths] == [named.path / "runs" / "tiny"] * 2, paths
+    quoted = Sweep(settings.program, folder / "quoted", 20, "")
+    run = json_of(quoted, "ask", quoted.file, "name='1, 2'", "--output", quoted.path)
+    assert pathlib.Path(run["path"]).parent.name == "1, 2" and json_of(quoted, "tell", quoted.path, run["run"])["finished"], run
     together = Sweep(settings.program, folder / "together", 60, RATES)
     together.run("--until", 20, codes=(75,))
     assert [(run["state"], run["step"]) for run in together.status()] == [("stopped", 20)] * 2, together.status()

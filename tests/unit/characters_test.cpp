@@ -289,6 +289,8 @@ TEST_CASE("what cannot be is refused with the mend") {
   scratch::write(folder.path / "other.txt", "abc\nab\xc3\xa4\n");
   says("{train: train.txt, test: other.txt}",
        "other.txt: line 2 holds U+00E4 (\xc3\xa4), which the training text does not have. Use `unknown: symbol`");
+  scratch::write(folder.path / "other.txt", "cbcbcb\xc3\xa4\ncb\ncb\xc3\xa4\n");
+  says("{train: train.txt, test: other.txt, longest: 5}", "other.txt: line 3 holds U+00E4");
   scratch::write(folder.path / "latin1.txt", "abc\nab\xe4\n");
   says("{train: latin1.txt}", "latin1.txt: byte 6 (line 2) is e4");
   scratch::write(folder.path / "empty.txt", "");

@@ -72,7 +72,7 @@ TEST_CASE("a growing run: what is new, torn lines, a resumed run, and how it end
   append(folder.path / "log.txt", "step 2 epoch 1.00 train loss 0.5\npreempted: stopped by signal 15\n");
   reader.update();
   CHECK(reader.state() == "preempted");
-  append(folder.path / "log.txt", "step 4 epoch 2.00 train loss 0.4\n");
+  append(folder.path / "log.txt", "resumed after step 2\n");
   reader.update();
   CHECK(reader.state() == "stopped");
   append(folder.path / "log.txt", "finished: test loss 0.3\n");

@@ -148,6 +148,17 @@ TEST_CASE("sequences of one file are dealt by chance, the same for every seed of
   CHECK(batch_of(*task, Split::train, 5).inputs() == batch_of(*task, Split::train, 5).inputs());
 }
 
+TEST_CASE("with a target at the last step, only the last row of a sequence is asked for one") {
+  const Folder folder;
+  scratch::write(folder.path / "train.csv", "id,x,y\na,1,-\na,2,up\nb,3,-\nb,4,down\n");
+  scratch::write(folder.path / "test.csv", "id,x,y\na,1,?\na,2,up\n");
+  const std::string options = "{train: train.csv, test: test.csv, sequence: id, targets: [y], kind: classification}";
+  CHECK(sequences(folder, options)->form().outputs == std::vector<std::string>{"down", "up"});
+  scratch::write(folder.path / "test.csv", "id,x,y\na,1,up\na,2,?\n");
+  CHECK(refusal(folder, options)
+            .ends_with("test.csv:3:5: column \"y\" holds the class \"?\", which no training sequence has"));
+}
+
 TEST_CASE("normalisation by the training sequences") {
   const Folder folder;
   scratch::write(folder.path / "train.csv", "id,x,c,y\na,1,5,10\na,2,5,\nb,3,5,30\n");
@@ -276,6 +287,12 @@ TEST_CASE("what cannot be is refused with its place") {
        "narrow.csv has 1 features and 1 targets, but good.csv has 2 and 1");
   says("{train: last.csv" + columns,
        "last.csv:3:1: the last row of a sequence has no target; `readout: last` needs it");
+  scratch::write(folder.path / "unnamed.csv", "id,x,y\n1,1,1\n,2,1\n");
+  says("{train: unnamed.csv" + columns,
+       "unnamed.csv:3:1: column \"id\" is empty; it must name the sequence of this row");
+  says(
+      "{data: good.csv" + columns,
+      "good.csv has 2 sequences: too few for a `validation_fraction` of 0.1. Raise it, set it to 0, or add sequences.");
   says("{train: word.csv" + columns, "word.csv:3:3: column \"x\" holds \"two\", expected a finite number");
   says("{train: rows.csv" + columns, "rows.csv:1:1: a header, but no rows");
   says("{train: large.csv" + columns, "a number is too large for `scalar: float32`");

@@ -366,6 +366,10 @@ TEST_CASE("what depends on evaluations is refused without a split for them, and 
        {"train.patience=3", "train.target=0.1", "train.select=accuracy", "optimizer.schedule.kind=plateau"})
     CHECK_THROWS_WITH(run(load({"task.validation_sequences=0", asked}), folder.path, quiet),
                       doctest::Contains("needs a validation split"));
+  CHECK_THROWS_WITH(
+      run(load({"task.validation_sequences=0", "optimizer.schedule.kind=plateau"}), folder.path, quiet),
+      "command line: optimizer.schedule.kind needs a validation split, but the task adding has none; give it "
+      "one, or remove this");
   CHECK_THROWS_WITH(run(load({"train.steps=0", "train.epochs=9000000000000000000"}), folder.path, quiet),
                     doctest::Contains("more steps than can be counted"));
 }

@@ -134,6 +134,8 @@ struct DataForm {
   std::vector<std::string> outputs;               ///< names of the k values or classes; empty: they have none
   std::vector<double> input_mean, input_scale;    ///< d each: the network reads (x − mean) / scale; empty: x
   std::vector<double> output_mean, output_scale;  ///< k each: a value is o·scale + mean; empty: o
+
+  bool operator==(const DataForm&) const = default;
 };
 STIEFEL_API const char* name_of(DataForm::Output output);
 

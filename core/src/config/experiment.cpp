@@ -273,6 +273,10 @@ std::string Experiment::place_of(std::string key) const {
   return {};
 }
 
+std::string Experiment::key_of_group(std::size_t group, const char* key) const {
+  return optimizer.size() > 1 ? fmt::format("optimizer.{}.{}", group, key) : fmt::format("optimizer.{}", key);
+}
+
 void Experiment::describe(ConfigSchema& s) {
   s.field("name", name, "name of the run's folder").required();
   const std::string name_fault = file_name_fault(name);

@@ -186,6 +186,8 @@ struct Experiment {
 
   /// "file:3:5: " of the key, or else of the nearest node around it that was given.
   STIEFEL_API std::string place_of(std::string key) const;
+  /// Path of a key of one entry of `optimizer`.
+  STIEFEL_API std::string key_of_group(std::size_t group, const char* key) const;
   /// Runs work(), whose errors begin with the place of the key.
   template <class F> decltype(auto) located(const std::string& key, F&& work) const {
     try {

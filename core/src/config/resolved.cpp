@@ -91,7 +91,34 @@ void collect(const ConfigSchema& schema, std::map<std::string, std::string>& pla
   }
 }
 
+void flatten(const Node& node, const std::string& path, std::map<std::string, std::string>& leaves) {
+  const std::string below = path.empty() ? "" : path + ".";
+  const auto is_leaf = [](const Node& item) {
+    return item.kind == Node::Kind::scalar || item.kind == Node::Kind::null;
+  };
+  if (node.kind == Node::Kind::map) {
+    for (const Member& member : node.members) flatten(member.value, below + member.key, leaves);
+  } else if (is_leaf(node)) {
+    leaves[path] = node.text;
+  } else if (std::ranges::all_of(node.items, is_leaf)) {
+    std::string text;
+    for (const Node& item : node.items) text += (text.empty() ? "" : ", ") + item.text;
+    leaves[path] = "[" + text + "]";
+  } else {
+    for (std::size_t i = 0; i < node.items.size(); ++i) flatten(node.items[i], below + std::to_string(i), leaves);
+  }
+}
+
 }  // namespace
+
+std::map<std::string, std::string> flat_configuration(const std::string& yaml, const std::string& file) {
+  Problems problems;
+  const std::optional<Node> root = parse_yaml(yaml, file, problems);
+  if (!root) throw Error(problems.text(), Exit::damaged);
+  std::map<std::string, std::string> leaves;
+  flatten(*root, "", leaves);
+  return leaves;
+}
 
 bool affects_results(const std::string& key) {
   for (std::size_t end = key.find('.'); end != key.npos; end = key.find('.', end + 1))

@@ -16,6 +16,10 @@ std::string resolved_yaml(const ConfigSchema& schema);
 /// train.step_limit, when checkpoints are made; and without some at their defaults.
 std::string result_yaml(const ConfigSchema& schema);
 
+/// The leaves of a YAML document by their path, such as "model.recurrent.plugin". Entries of a list are called by their
+/// number; a list of scalars is one leaf. Throws Error (Exit::damaged) if the text is not YAML; `file` is for the message.
+STIEFEL_API std::map<std::string, std::string> flat_configuration(const std::string& yaml, const std::string& file);
+
 /// Whether a result may depend on the key, a path such as "train.batch"; keys below a key count like that key.
 bool affects_results(const std::string& key);
 

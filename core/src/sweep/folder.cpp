@@ -13,6 +13,7 @@
 #include "base/json_text.hpp"
 #include "base/printable.hpp"
 #include "base/suggestion.hpp"
+#include "config/tree.hpp"
 #include "results/record/run_lock.hpp"
 #include "sweep/sweep.hpp"
 
@@ -165,11 +166,14 @@ std::vector<fs::path> SweepFolder::other_runs() const {
   return others;
 }
 
-const std::string& SweepFolder::name(const SweepRun& run) const {
+std::string SweepFolder::name(const SweepRun& run) const {
   const auto key = std::ranges::find(sweep_.keys, "name");
   if (key == sweep_.keys.end()) return sweep_.name;
-  const std::string& value = run.values[std::size_t(key - sweep_.keys.begin())];
-  return value.empty() ? sweep_.name : value;
+  const std::string& value = run.values[std::size_t(key - sweep_.keys.begin())];  // quoted where YAML needs it
+  if (value.empty()) return sweep_.name;
+  Problems problems;
+  const std::optional<Node> name = parse_yaml(value, "", problems);
+  return name && name->kind == Node::Kind::scalar ? name->text : value;
 }
 
 fs::path SweepFolder::rung(Index step) const { return folder_ / "rungs" / fmt::format("{}.tsv", step); }

@@ -10,6 +10,7 @@
 #include "base/file_content.hpp"
 #include "base/json_text.hpp"
 #include "base/sha256.hpp"
+#include "config/resolved.hpp"
 #include "results/analysis/isolated_reader.hpp"
 
 namespace stiefel {

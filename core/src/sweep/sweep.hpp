@@ -75,7 +75,7 @@ class STIEFEL_API SweepFolder {
 
  private:
   /// That of the experiment: of all runs, unless `name` is a key in which they differ.
-  const std::string& name(const SweepRun& run) const;
+  std::string name(const SweepRun& run) const;
 
   std::filesystem::path folder_;
   Sweep sweep_;

@@ -11,30 +11,14 @@
 #include <stiefel/error.hpp>
 
 #include "config/resolved.hpp"
-#include "config/tree.hpp"
 
 namespace stiefel {
 namespace {
 
 using Values = std::map<std::string, std::string>;
 
-/// Values by the paths of their keys; the entries of a list by their numbers.
-void flatten(const Node& node, const std::string& path, Values& values) {
-  const auto below = [&](const std::string& key) { return path.empty() ? key : path + "." + key; };
-  if (node.kind == Node::Kind::map)
-    for (const Member& member : node.members) flatten(member.value, below(member.key), values);
-  else if (node.kind == Node::Kind::sequence)
-    for (std::size_t i = 0; i < node.items.size(); ++i) flatten(node.items[i], below(std::to_string(i)), values);
-  else
-    values[path] = node.text;
-}
-
 Values configuration(const RunHeader& header) {
-  Values values;
-  Problems problems;
-  const std::optional<Node> tree = parse_yaml(header.yaml, "/config/yaml of results.h5", problems);
-  if (!problems.empty()) throw Error(problems.text(), Exit::damaged);
-  flatten(*tree, "", values);
+  Values values = flat_configuration(header.yaml, "/config/yaml of results.h5");
   std::erase_if(values, [](const auto& item) { return !affects_results(item.first); });
   return values;
 }

@@ -8,12 +8,23 @@
 namespace stiefel {
 namespace {
 
+/// Normalization, names and symbols follow from the training data.
+template <class S> void demand_same_form(const Task<S>& task, const TrainedAs& trained, Registry& registry) {
+  const auto original = make_task<S>(trained.loaded.experiment, registry, trained.options);
+  if (task.form() != original->form() || task.alphabet() != original->alphabet())
+    throw Error(
+        "the changed task normalizes its numbers, or names its inputs, classes or symbols, in another way than the "
+        "network was trained with; keep the training data and change only those for validation or test");
+}
+
 template <class S> Evaluated evaluate_as(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options,
-                                         const std::filesystem::path& network, Split split) {
+                                         const std::filesystem::path& network, Split split,
+                                         const std::optional<TrainedAs>& trained) {
   Session<S> session(loaded, registry, options, Extent::network);
   Evaluated found;
   found.task = loaded.experiment.task.plugin;
   found.step = read_network(network, *session.network);
+  if (trained) demand_same_form(*session.task, *trained, registry);
   found.batches = session.batches(split);
   if (found.batches == 0)
     throw Error(fmt::format("the task {} has no {} split; choose another with --split", found.task, name_of(split)));
@@ -34,9 +45,9 @@ template <class S> Evaluated evaluate_as(const LoadedExperiment& loaded, Registr
 }  // namespace
 
 Evaluated evaluate(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options,
-                   const std::filesystem::path& network, Split split) {
+                   const std::filesystem::path& network, Split split, const std::optional<TrainedAs>& trained) {
   return loaded.experiment.with_scalar(
-      [&]<class S>(S) { return evaluate_as<S>(loaded, registry, options, network, split); });
+      [&]<class S>(S) { return evaluate_as<S>(loaded, registry, options, network, split, trained); });
 }
 
 }  // namespace stiefel

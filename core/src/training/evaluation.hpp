@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,8 +23,16 @@ struct Evaluated {
   double baseline = std::numeric_limits<double>::quiet_NaN();  // known for the test split alone
 };
 
-/// Throws Error when the network does not fit the task, the split has no batch, or a loss is not finite.
+/// How the network was trained, when it is evaluated with other options of the task.
+struct TrainedAs {
+  LoadedExperiment loaded;
+  RunOptions options;
+};
+
+/// Throws Error when the network does not fit the task, the split has no batch, or a loss is not finite; and when the
+/// task normalizes or names inputs and outputs in another way than in training.
 STIEFEL_API Evaluated evaluate(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options,
-                               const std::filesystem::path& network, Split split);
+                               const std::filesystem::path& network, Split split,
+                               const std::optional<TrainedAs>& trained = {});
 
 }  // namespace stiefel

@@ -83,7 +83,7 @@ RunHeader header_of(const LoadedExperiment& loaded, const Registry& registry, co
   request.simd_target = product_target();
   request.threads = threads;
   if (options.ranks) request.mpi_ranks = options.ranks->count();
-  request.command_line = {options.command_line};
+  request.command_line = options.command_line;
   RunHeader header;
   header.title = loaded.experiment.name;
   header.run_id = loaded.id;
@@ -155,7 +155,10 @@ RunRecord::RunRecord(RunHeader header, RunDirectory directory, Index step, const
   const ResultReader results(path_ / "results.h5");
   if (results.has_attribute("/status", "cpu_seconds")) cpu_before_ = results.number_attribute("/status", "cpu_seconds");
   RunHeader stored = read_header(results);
-  for (const Segment& segment : stored.segments) seconds_before_ += std::max(0.0, segment.ended - segment.started);
+  seconds_before_ = wall_seconds(stored.segments);
+  if (const auto epochs = kept.find("/epochs"); epochs != kept.end() && epochs->second > 0)
+    for (const double seconds : results.root().dataset("/epochs/seconds").read(0, epochs->second))
+      evaluated_before_ += seconds;
   if (!stored.segments.empty() && stored.segments.back().reason == "running") stored.segments.back().reason = "killed";
   stored.segments.push_back(header.segments.back());
   stored.segments.back().start_step = stored.segments.back().end_step = step;
@@ -171,6 +174,7 @@ void RunRecord::open(std::unique_ptr<RecorderThread> recorder, std::optional<Ind
       [run = path_](const std::filesystem::path& content) { list_file(run, "results.h5", content); });
   progress_ = std::make_unique<ProgressLog>(path_ / "progress.jsonl", after);
   log_.open(path_ / "log.txt", std::ios::app);
+  if (after) log(fmt::format("resumed after step {}", *after));
 }
 
 void RunRecord::call(std::function<void()> work) const {
@@ -183,8 +187,13 @@ void RunRecord::call(std::function<void()> work) const {
 void RunRecord::publish(Index step, Status status) {
   committed_ = step;
   status.state = "running";
+  published_ = status;
   call({});
   recorder_->publish(step, with_time(std::move(status)));
+}
+
+void RunRecord::remove_network(const std::string& which) const {
+  call([path = network_path(path_, which)] { std::filesystem::remove(path); });
 }
 
 template <class S> void RunRecord::network(const std::string& which, const Layout& layout, const NetworkState<S>& state,
@@ -218,7 +227,7 @@ Status RunRecord::with_time(Status status) const {
 
 void RunRecord::fail(const std::string& message, int exit_code) noexcept {
   try {
-    Status status;
+    Status status = published_;
     status.state = exit_code == int(Exit::diverged) ? "diverged" : "failed";
     log(status.state + ": " + message);
     call({});

@@ -44,8 +44,9 @@ class RunRecord {
   const std::string& message() const { return message_; }
   const std::filesystem::path& directory() const { return path_; }
   RecorderThread& recorder() { return *recorder_; }
-  /// Wall time of earlier processes of the run.
+  /// Wall time of earlier processes of the run, and that up to the last evaluation that counts.
   double seconds_before() const { return seconds_before_; }
+  double evaluated_before() const { return evaluated_before_; }
 
   void progress(std::int64_t step, double step_seconds, std::span<const std::pair<std::string, double>> values) {
     if (progress_) progress_->write(step, step_seconds, values);
@@ -58,7 +59,8 @@ class RunRecord {
   /// network_path(directory, which).
   template <class S>
   void network(const std::string& which, const Layout& layout, const NetworkState<S>& state, Index step) const;
-  /// The same of the network with the batch that broke it.
+  void remove_network(const std::string& which) const;
+  /// The network with the batch that broke it.
   template <class S>
   void diverged(const Layout& layout, const NetworkState<S>& state, const Batch<S>& batch, Index step) const;
   /// Writes the checkpoint, which stores the number of rows recorded so far.
@@ -81,7 +83,8 @@ class RunRecord {
   std::unique_ptr<ProgressLog> progress_;
   std::ofstream log_;
   Index committed_ = 0;
-  double cpu_before_ = 0, seconds_before_ = 0;  // CPU time and wall time of earlier processes of the run
+  Status published_;  // the last
+  double cpu_before_ = 0, seconds_before_ = 0, evaluated_before_ = 0;
 };
 
 }  // namespace stiefel

@@ -196,7 +196,7 @@ struct TimingRow {
 
   template <class V> void each(V&& column) const {
     column({"step", "1", "optimizer step"}, step);
-    column({"seconds", "s", "wall time since the row before", "phase"}, seconds);
+    column({"seconds", "s", "wall time since the row before, in this process", "phase"}, seconds);
   }
 };
 

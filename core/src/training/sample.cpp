@@ -11,29 +11,59 @@
 namespace stiefel {
 namespace {
 
-/// Symbols of a text, always the longest that fits. The text may leave out the last blank.
-std::vector<std::int32_t> symbols_of(std::string_view text, const std::vector<std::string>& alphabet) {
-  const bool words =
-      std::ranges::any_of(alphabet, [](const std::string& a) { return a.size() > 1 && a.ends_with(' '); });
+[[noreturn]] void refuse_unknown(const char* what, std::string_view symbol, std::size_t byte) {
+  throw Error(
+      fmt::format("the network does not know the {} \"{}\" at byte {} of the prime, since it was not in its "
+                  "training text; choose another",
+                  what, symbol, byte + 1));
+}
+
+/// Words between blanks, and ends of lines.
+std::vector<std::int32_t> words_of(std::string_view text, const std::vector<std::string>& alphabet) {
+  std::vector<std::int32_t> symbols;
+  for (std::size_t at = 0; (at = std::min(text.find_first_not_of(" \t\v\f", at), text.size())) < text.size();) {
+    const bool line_ends = text[at] == '\n';
+    const std::size_t end = line_ends ? at + 1 : std::min(text.find_first_of(" \t\v\f\n", at), text.size());
+    const std::string word(text.substr(at, end - at));
+    const auto found = std::ranges::find(alphabet, line_ends ? word : word + ' ');
+    if (found == alphabet.end()) refuse_unknown("word", word, at);
+    symbols.push_back(std::int32_t(found - alphabet.begin()));
+    at = end;
+  }
+  return symbols;
+}
+
+/// Characters, and the other symbols of the alphabet, always the longest that fits.
+std::vector<std::int32_t> characters_of(std::string_view text, const std::vector<std::string>& alphabet) {
   std::vector<std::int32_t> symbols;
   for (std::size_t at = 0; at < text.size();) {
+    const std::string_view rest = text.substr(at);
     std::size_t best = alphabet.size();
-    const std::string rest(text.substr(at)), blank_added = rest + ' ';
     for (std::size_t i = 0; i < alphabet.size(); ++i)
-      if ((rest.starts_with(alphabet[i]) || blank_added == alphabet[i]) &&
-          (best == alphabet.size() || alphabet[i].size() > alphabet[best].size()))
+      if (rest.starts_with(alphabet[i]) && (best == alphabet.size() || alphabet[i].size() > alphabet[best].size()))
         best = i;
     if (best == alphabet.size()) {
       std::size_t end = 1;
-      while (end < rest.size() && (words ? rest[end] != ' ' : (rest[end] & 0xC0) == 0x80)) ++end;
-      throw Error(
-          fmt::format("the network does not know the {} \"{}\" at byte {} of the prime, since it was not in its "
-                      "training text; choose another",
-                      words ? "word" : "character", rest.substr(0, end), at + 1));
+      while (end < rest.size() && (rest[end] & 0xC0) == 0x80) ++end;
+      refuse_unknown("character", rest.substr(0, end), at);
     }
     symbols.push_back(std::int32_t(best));
     at += alphabet[best].size();
   }
+  return symbols;
+}
+
+/// Of the prime; without one, a blank or the end of a line.
+std::vector<std::int32_t> first_symbols(const std::optional<std::string>& prime,
+                                        const std::vector<std::string>& alphabet) {
+  const bool words =
+      std::ranges::any_of(alphabet, [](const std::string& a) { return a.size() > 1 && a.ends_with(' '); });
+  for (const char* usual : {" ", "\n"})
+    if (const auto found = std::ranges::find(alphabet, usual); !prime && found != alphabet.end())
+      return {std::int32_t(found - alphabet.begin())};
+  const std::string text = prime.value_or("");
+  const std::vector<std::int32_t> symbols = words ? words_of(text, alphabet) : characters_of(text, alphabet);
+  if (symbols.empty()) throw Error("give the network some text to start from: --prime TEXT");
   return symbols;
 }
 
@@ -61,8 +91,7 @@ template <class S> void sample_as(const LoadedExperiment& loaded, Registry& regi
   read_network(options.network, *session.network);
   session.network->refresh();
 
-  std::vector<std::int32_t> next = symbols_of(options.prime, alphabet);
-  if (next.empty()) throw Error("give the network some text to start from: --prime TEXT");
+  std::vector<std::int32_t> next = first_symbols(options.prime, alphabet);
   for (const std::int32_t symbol : next) write(alphabet[std::size_t(symbol)]);
   Rng rng(options.seed, "sample");
   for (Index i = 0; i < options.length; ++i) {

@@ -37,12 +37,19 @@ class WorkingDirectory {
 }  // namespace
 
 template <class S>
-Session<S>::Session(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options, Extent extent)
-    : experiment(loaded.experiment), workers(extent == Extent::sizes ? 1 : int(experiment.threads)) {
+std::unique_ptr<Task<S>> make_task(const Experiment& experiment, Registry& registry, const RunOptions& options) {
   const WorkingDirectory there(options.working_directory);
   const TaskContext context{std::uint64_t(experiment.seed), experiment.train.batch, options.data_directory};
-  experiment.task.located(
-      [&] { task = std::make_unique<GuardedTask<S>>(experiment.task.make<Task<S>>(registry, &context)); });
+  return experiment.task.located(
+      [&] { return std::make_unique<GuardedTask<S>>(experiment.task.make<Task<S>>(registry, &context)); });
+}
+
+template <class S>
+Session<S>::Session(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options, Extent extent)
+    : experiment(loaded.experiment),
+      task(make_task<S>(experiment, registry, options)),
+      workers(extent == Extent::sizes ? 1 : int(experiment.threads)) {
+  const WorkingDirectory there(options.working_directory);
   if (task->batches(Split::train) < 1)
     throw Error(
         "the task " + experiment.task.plugin + " has no training batch; give it a training set of at least one batch",
@@ -96,15 +103,16 @@ template <class S> void Session<S>::require_selection() const {
   const TrainOptions& train = experiment.train;
   const Split split = selecting_split();
   if (task->batches(split) > 0) return;
-  const bool plateau =
-      std::ranges::any_of(experiment.optimizer, [](const auto& group) { return group.schedule.kind == "plateau"; });
-  const char* key = train.patience > 0       ? "train.patience"
-                    : train.target > 0       ? "train.target"
-                    : train.select != "loss" ? "train.select"
-                    : split == Split::test   ? "train.select_on"
-                    : plateau                ? "a schedule of kind plateau"
-                                             : nullptr;
-  if (key)
+  const auto& groups = experiment.optimizer;
+  const auto plateau = std::ranges::find_if(groups, [](const auto& group) { return group.schedule.kind == "plateau"; });
+  const std::string key = train.patience > 0       ? "train.patience"
+                          : train.target > 0       ? "train.target"
+                          : train.select != "loss" ? "train.select"
+                          : split == Split::test   ? "train.select_on"
+                          : plateau != groups.end()
+                              ? experiment.key_of_group(std::size_t(plateau - groups.begin()), "schedule.kind")
+                              : "";
+  if (!key.empty())
     throw Error(fmt::format("{}{} needs a {} split, but the task {} has none; give it one, or remove this",
                             experiment.place_of(key), key, name_of(split), experiment.task.plugin));
 }
@@ -201,6 +209,8 @@ template <class S> std::string Session<S>::broken_block() {
   return "";
 }
 
+template std::unique_ptr<Task<float>> make_task(const Experiment&, Registry&, const RunOptions&);
+template std::unique_ptr<Task<double>> make_task(const Experiment&, Registry&, const RunOptions&);
 template struct Session<float>;
 template struct Session<double>;
 

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/atomic_file.hpp"
+#include "base/file_content.hpp"
 #include "base/printable.hpp"
 #include "results/record/header_file.hpp"
 #include "results/record/reader.hpp"
@@ -56,6 +57,17 @@ void replace_configuration(const std::filesystem::path& run, std::string_view ya
   file.sync_directory();
 }
 
+/// Before the first row, only config.yaml says how the run began.
+void refuse_changes(const std::filesystem::path& run, const RunHeader& header) {
+  RunHeader before = header;
+  before.yaml = file_content(run / "config.yaml");
+  if (!changes(before, header).empty())
+    throw Error(
+        fmt::format("{} has no results yet, so it cannot be changed; start another run with `stiefel run` and "
+                    "the new values",
+                    run.string()));
+}
+
 /// `path` is held by this process, or by the first of the ranks.
 template <class S> RunSummary go_on(const std::filesystem::path& path, const LoadedExperiment& loaded,
                                     Registry& registry, const RunOptions& options,
@@ -66,6 +78,8 @@ template <class S> RunSummary go_on(const std::filesystem::path& path, const Loa
   std::string& changed = header.segments.back().changes;
   if (exists(path / "results.h5"))
     changed = allowed_changes(read_header(ResultReader(path / "results.h5")), header, allowed);
+  else
+    refuse_changes(path, header);
   Checkpoint<S> checkpoint{0, session.network->state(), {}, session.updater->state(), {}, {}};
   checkpoint.parts["trainer"] = state_of_training();
   const auto file = newest_checkpoint(path, [&](const std::string& line) {

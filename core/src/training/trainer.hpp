@@ -38,7 +38,7 @@ struct RunOptions {
   std::filesystem::path output = "runs";
   std::string data_directory;
   std::filesystem::path working_directory;  ///< in which relative paths of the experiment begin; empty: the current one
-  std::string command_line;
+  std::vector<std::string> command_line;
   const std::atomic<int>* signal = nullptr;  ///< set to a signal number to save a checkpoint after the step and stop
   std::atomic<bool>* save = nullptr;         ///< set to save a checkpoint after the step
   std::atomic<int>* log = nullptr;  ///< becomes a descriptor of the run's log.txt while that is written, and −1 again

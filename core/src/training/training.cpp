@@ -94,10 +94,11 @@ template <class S> class Trainer {
         batches_(*session.task, Split::train, from ? from->step * experiment_.train.accumulate : 0,
                  session.total_steps() * experiment_.train.accumulate, watchdog_),
         steps_(session.total_steps()),
-        evaluated_at_(record.seconds_before()),
+        evaluated_at_(record.evaluated_before()),
         start_(Clock::now() -
                std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(record.seconds_before()))) {
     if (from) restore(*from);
+    settle_networks();
   }
 
   ~Trainer() { watched_ = fmt::format("filling a batch after step {}", progress_.step); }
@@ -125,6 +126,7 @@ template <class S> class Trainer {
   std::vector<double> evaluate(Split split, Index step, const std::function<bool()>& stopped = {},
                                Outcome* outcome = nullptr);
   void restore(const Checkpoint<S>& from);
+  void settle_networks();
   void save();
   bool save_due();
   bool better(double value, double other) const;
@@ -161,6 +163,7 @@ template <class S> class Trainer {
 
 template <class S> RunSummary Trainer<S>::run() {
   progress_.steps = steps_;
+  record_.publish(progress_.step, status_);
   if (progress_.step == 0) record_maps();
   const Index period = session_.evaluation_period();
   status_.state = "finished";
@@ -318,6 +321,15 @@ template <class S> void Trainer<S>::restore(const Checkpoint<S>& from) {
   loss_sum_ = counts.loss_sum, losses_ = counts.losses, waited_ = counts.waited;
   progress_.loss = counts.running_loss;
   progress_.step = saved_ = from.step;
+}
+
+/// Networks that an earlier process saved after the checkpoint do not belong to the run any more.
+template <class S> void Trainer<S>::settle_networks() {
+  if (best_.values.empty())
+    record_.remove_network("best");
+  else
+    record_.network("best", session_.network->layout(), best_, status_.best_step);
+  record_.remove_network("last");
 }
 
 /// Runs in the watchdog's thread: the training's own will not return.

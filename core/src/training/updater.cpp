@@ -35,12 +35,6 @@ const char* describe(Manifold manifold) {
                                             : "the unitary manifold";
 }
 
-/// The path of a key of a group.
-std::string key_of(const Experiment& experiment, std::size_t group, const char* key) {
-  return experiment.optimizer.size() > 1 ? fmt::format("optimizer.{}.{}", group, key)
-                                         : fmt::format("optimizer.{}", key);
-}
-
 }  // namespace
 
 double Schedule::factor(Index step) const {
@@ -105,7 +99,7 @@ template <class S> void Updater<S>::assign(const Experiment& experiment, const L
   }
   for (std::size_t g = 0; g < experiment.optimizer.size(); ++g)
     if (std::find(option_of_.begin(), option_of_.end(), int(g)) == option_of_.end()) {
-      const std::string key = key_of(experiment, g, "blocks");
+      const std::string key = experiment.key_of_group(g, "blocks");
       throw Error(fmt::format("{}{}: no block is left for \"{}\"; the network's blocks are {}",
                               experiment.place_of(key), key, experiment.optimizer[g].blocks, layout.names()));
     }
@@ -123,7 +117,7 @@ void Updater<S>::make_groups(const Experiment& experiment, const Registry& regis
     const OptimizerGroup& option = experiment.optimizer[g];
     if (option.frozen) continue;
     if (option.schedule.warmup >= steps) {
-      const std::string key = key_of(experiment, g, "schedule.warmup");
+      const std::string key = experiment.key_of_group(g, "schedule.warmup");
       throw Error(fmt::format("{}{} of {} steps leaves none of the {} steps of training; choose fewer",
                               experiment.place_of(key), key, option.schedule.warmup, steps));
     }

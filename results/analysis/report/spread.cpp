@@ -20,15 +20,6 @@ std::vector<Curve> curves_of(const Group& group, const std::string& x, const std
 
 }  // namespace
 
-double quantile(std::vector<double> values, double share) {
-  std::erase_if(values, [](double value) { return std::isnan(value); });
-  if (values.empty()) return std::nan("");
-  std::sort(values.begin(), values.end());
-  const double at = share * double(values.size() - 1);
-  const auto below = std::size_t(at);
-  return std::lerp(values[below], values[std::min(below + 1, values.size() - 1)], at - double(below));
-}
-
 std::vector<double> rows_of(const RunData& run, const std::string& path) {
   const RunDataset* dataset = run.find(path);
   if (!dataset || dataset->is_text || dataset->shape.empty() || dataset->shape[0] == 0) return {};

@@ -9,9 +9,6 @@
 
 namespace stiefel::report {
 
-/// At a position between the sorted values, as numpy's; NaN are skipped; the result is NaN if nothing is left.
-double quantile(std::vector<double> values, double share);
-
 /// Of fewer values quartiles say little: figures show each value.
 constexpr std::size_t least_for_quartiles = 5;
 

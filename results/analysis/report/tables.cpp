@@ -75,15 +75,8 @@ std::string states_text(const std::vector<const RunData*>& runs) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-double wall_seconds(const RunData& run) {
-  double seconds = 0;
-  for (const Segment& segment : run.header.segments)
-    if (segment.ended > segment.started) seconds += segment.ended - segment.started;
-  return seconds > 0 ? seconds : std::nan("");
-}
-
 std::string duration(double seconds) {
-  if (!std::isfinite(seconds)) return "–";
+  if (!std::isfinite(seconds) || seconds <= 0) return "–";
   if (seconds < 120) return number_text(seconds, 3) + " s";
   return seconds < 7200 ? fmt::format("{:.0f} min", seconds / 60) : fmt::format("{:.1f} h", seconds / 3600);
 }
@@ -187,8 +180,12 @@ std::string summary_table(const Study& study) {
     const std::vector<double> values = values_of(group, study.metric);
     std::vector<const RunData*> runs;
     std::vector<double> steps, seconds;
-    for (const RunData& run : group.runs)
-      runs.push_back(&run), steps.push_back(double(run.committed_step)), seconds.push_back(wall_seconds(run));
+    for (const RunData& run : group.runs) {
+      runs.push_back(&run);
+      if (run.status.state != "finished") continue;
+      steps.push_back(double(run.committed_step));
+      if (const double time = wall_seconds(run.header.segments); time > 0) seconds.push_back(time);
+    }
     const std::int64_t parameters = group.runs.front().header.parameters;
     std::vector<std::string> row{group.label, states_text(runs), number_text(quantile(values, 0.5))};
     if (quartiles)
@@ -268,7 +265,7 @@ std::string runs_table(const Study& study) {
           run.status.state == "finished" || run.status.message.empty() ? "" : ": " + run.status.message;
       table.rows.push_back({run.path.string(), group.label, value_of(run, "seed"), run.status.state + message,
                             std::to_string(run.committed_step), number_text(study.metric.of(run)),
-                            duration(wall_seconds(run)), run.header.run_id});
+                            duration(wall_seconds(run.header.segments)), run.header.run_id});
     }
   std::string html = folded(counted(study.runs().size(), "run"), markup(table));
   if (study.unreadable.empty()) return html;
