@@ -24,7 +24,7 @@ installed() { [[ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" ==
 install_packages() {
   local missing=() package as_root=()
   if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-    fail "this is not Debian or Ubuntu (no apt-get): install what scripts/packages.txt lists, then build with cmake --preset release && cmake --build --preset release"
+    fail "this is not Debian or Ubuntu (no apt-get): build a container from scripts/Containerfile or scripts/stiefel.def instead"
   fi
   for package in $(packages_in "$@"); do
     installed "$package" || missing+=("$package")

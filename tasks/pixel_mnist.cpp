@@ -150,6 +150,12 @@ template <class S> class PixelMnist final : public Task<S> {
     return all;
   }
 
+  DataForm form() const override {
+    DataForm form = Task<S>::form();
+    form.input_mean = {0};
+    form.input_scale = {options_.scale};
+    return form;
+  }
   /// IDX files of images, in the order of the pixels.
   std::unique_ptr<SequenceReader<S>> open(const std::string& file) const override {
     if (file.ends_with(".npy")) return nullptr;

@@ -68,14 +68,15 @@ KnownSet known_set(const std::string& set) {
   return {"the MuseData pieces", {"MuseData"}};
 }
 
-MidiGrid grid(const PolyphonicOptions& options, Index usual_steps) {
-  return {options.steps_per_quarter > 0 ? options.steps_per_quarter : usual_steps, options.quantisation == "sampled"};
+MidiGrid grid(const PolyphonicOptions& options) {
+  const bool jsb = options.set == "jsb" && options.folder.empty() && options.file.empty();
+  return {options.steps_per_quarter > 0 ? options.steps_per_quarter : jsb ? 1 : 2, options.quantisation == "sampled"};
 }
 
 RollSet load_folder(const NamedFile& folder, const std::string& name, const PolyphonicOptions& options,
-                    Index usual_steps, std::vector<DataFile>& files) {
+                    std::vector<DataFile>& files) {
   std::vector<std::string> paths;
-  RollSet rolls = read_midi_folder(folder, grid(options, usual_steps), paths);
+  RollSet rolls = read_midi_folder(folder, grid(options), paths);
   for (const std::string& path : paths) files.push_back({name + path.substr(folder.path.size()), path});
   return rolls;
 }
@@ -95,14 +96,14 @@ RollSet load_known(const PolyphonicOptions& options, const std::string& director
   const std::string mend = mend_of(directory, query), name = "polyphonic/" + known.names.front();
   const std::string folder =
       existing_data_file(directory, query).empty() ? find_data_folder(directory, folders, "train") : "";
-  if (!folder.empty()) return load_folder({folder, mend}, name, options, options.set == "jsb" ? 1 : 2, files);
+  if (!folder.empty()) return load_folder({folder, mend}, name, options, files);
   files.push_back({name, find_data_file(directory, query)});
   return read_roll_file({files.back().path, mend});
 }
 
 RollSet load(const PolyphonicOptions& options, const std::string& directory, std::vector<DataFile>& files) {
   if (!options.folder.empty())
-    return load_folder({find_own_data(directory, "polyphonic", options.folder), ""}, options.folder, options, 2, files);
+    return load_folder({find_own_data(directory, "polyphonic", options.folder), ""}, options.folder, options, files);
   if (options.file.empty()) return load_known(options, directory, files);
   files.push_back({options.file, find_own_data(directory, "polyphonic", options.file)});
   return read_roll_file({files.back().path, ""});
@@ -206,9 +207,9 @@ template <class S> class Polyphonic final : public Task<S> {
       for (const Frame& frame : roll)
         for (Index k = 0; k < keys; ++k) sequence.inputs.push_back(S(frame[std::size_t(k)]));
     };
-    if (file.ends_with(".mid") || file.ends_with(".midi")) {
+    if (is_midi(file)) {
       const NamedFile named{file, ""};
-      add("", roll_of(read_midi(bytes_of(named), named), grid(options_, options_.set == "jsb" ? 1 : 2), named));
+      add("", roll_of(read_midi(bytes_of(named), named), grid(options_), named));
     } else if (file.ends_with(".mat") || file.ends_with(".json")) {
       const RollSet rolls = read_roll_file({file, ""});
       for (std::size_t s = 0; s < rolls.size(); ++s)

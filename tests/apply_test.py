@@ -314,6 +314,28 @@ train: {{batch: 2, steps: 2}}
                       stiefel("predict", run, "--input", self.folder / "three.npy", code=4).stderr)
         self.assertIn("name the file", stiefel("predict", run, code=2).stderr)
 
+    def test_a_column_of_numbers_is_not_guessed(self):
+        """20 sequences of one step, as training reads it, or one of 20 steps."""
+        rng = np.random.default_rng(1)
+        x = rng.normal(size=(20, 1))
+        np.save(self.folder / "x.npy", x)
+        np.save(self.folder / "y.npy", x[:, 0])
+        run = stiefel("run", self.one_number(), "--quiet", "--output", self.folder / "ones").stdout
+        (run,) = (self.folder / "ones/one").iterdir()
+        self.assertIn("20 × 1 × 1 for sequences of one step", stiefel("predict", run, "--last", "--input", self.folder / "x.npy", code=4).stderr)
+        np.save(self.folder / "x3.npy", x[:, :, None])
+        self.assertEqual(len(self.predict(run, "--last", "--input", self.folder / "x3.npy")), 20)
+
+    def one_number(self):
+        file = self.folder / "one.yaml"
+        file.write_text(f"""name: one
+task: {{plugin: sequence_csv, train: {{file: {self.folder}/x.npy, targets: {self.folder}/y.npy}}}}
+model: {{cell: {{plugin: elman, hidden: 4}}, recurrent: dense}}
+optimizer: {{plugin: adam, rate: 0.01}}
+train: {{batch: 5, steps: 4}}
+""")
+        return file
+
 
 if __name__ == "__main__":
     unittest.main()

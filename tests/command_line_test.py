@@ -358,6 +358,35 @@ class CommandLine(unittest.TestCase):
         self.assertIn("  valid_loss mean ± std  ", self.call("compare", "runs").stdout)
         self.call("report", "runs")
 
+    def test_where_output_goes(self):
+        """A link keeps its name, a pipe is written to, and figures in another format leave those that are there."""
+        run = self.make_run()
+        (self.work / "page.html").write_text("", encoding="utf-8")
+        (self.work / "link.html").symlink_to("page.html")
+        self.call("report", run, "-o", "link.html")
+        self.assertTrue((self.work / "link.html").is_symlink() and (self.work / "page.html").stat().st_size > 10000)
+        array = subprocess.run([PROGRAM, "inspect", run, "--json", "--output", "/dev/stderr"], cwd=self.work, capture_output=True, check=True).stderr
+        self.assertTrue(array.startswith(b"\x93NUMPY"), array[:40])
+        tools = self.work / "tools"
+        tools.mkdir()
+        (tools / "rsvg-convert").write_text("#!/bin/sh\nwhile [ $# -gt 2 ]; do [ \"$1\" = --output ] && out=$2; shift; done\ncp \"$2\" \"$out\"\n", encoding="utf-8")
+        (tools / "rsvg-convert").chmod(0o755)
+        self.call("report", run, "--figures", "figures")
+        before = {path.name for path in (self.work / "figures").glob("*.svg")}
+        self.call("report", run, "--figures", "figures", "--format", "pdf", env={**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"})
+        self.assertTrue(before and before == {path.name for path in (self.work / "figures").glob("*.svg")})
+        self.assertEqual({path.stem for path in (self.work / "figures").glob("*.pdf")}, {name[:-4] for name in before})
+        lru = self.make_run("model.cell=lru", "model.cell.hidden=4", "model.recurrent=null")
+        self.assertIn("has no recurrent map: nothing is written to W.npy", self.call("inspect", lru, "--output", "W.npy", code=2).stderr)
+
+    def test_words_that_do_not_belong_to_a_command(self):
+        self.assertIn("`stiefel list` takes no arguments, got 'all'", self.call("list", "all", code=2).stderr)
+        self.assertIn("takes nothing else, got 'zsh'", self.call("completion", "bash", "zsh", code=2).stderr)
+        self.assertIn("`stiefel sweep resume` has no option --dry-run: it belongs to run", self.call("sweep", "resume", "x", "--dry-run", code=2).stderr)
+        self.assertIn("runs nothing; leave --dry-run out", self.call("reproduce", "report", "--dry-run", code=2).stderr)
+        (self.work / "wide.yaml").write_text('{name: "äöü", seed: x}\n', encoding="utf-8")
+        self.assertIn("wide.yaml:1:21: ", self.call("validate", "wide.yaml", code=2).stderr)
+
     def test_results_that_are_a_folder(self):
         run = self.make_run("--until", 20, code=75)
         (run / "results.h5").rename(run / "away")

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -72,6 +73,8 @@ template <class T> T count_of(const std::string& text, const std::string& option
   return *value;
 }
 
+constexpr int without_method = 64;  // exit code of the check of a file that does not have the one that is asked for
+
 struct Request {
   std::vector<std::string> files;
   CheckSettings settings;
@@ -99,7 +102,7 @@ Request read_request(std::span<const std::string> words) {
   const Arguments arguments = parse_arguments("check", words);
   Request request;
   for (const std::string& word : arguments.positional)
-    if (word.find('=') == word.npos)
+    if (word.find('=') == word.npos || std::filesystem::exists(word))
       for (const std::filesystem::path& file : files_of(word)) request.files.push_back(file.string());
     else
       request.settings.options.push_back(word);
@@ -123,8 +126,7 @@ Request read_request(std::span<const std::string> words) {
   }
   if (allocation_counter) request.settings.allocations = allocation_counter();
   request.method = arguments.value("--method");
-  const char* data = std::getenv("STIEFEL_DATA");
-  request.settings.data_directory = arguments.value("--data", data ? data : "");
+  request.settings.data_directory = data_directory(arguments);
   if (!arguments.has("--all")) {
     if (request.files.empty())
       throw Error("name the plugins to check: stiefel check FILE.so…, stiefel check FOLDER, or --all");
@@ -138,14 +140,14 @@ Request read_request(std::span<const std::string> words) {
 
 /// What repeats the check of one method.
 std::string check_again_command(const std::string& file, const Entry& entry, std::size_t methods,
-                                const CheckSettings& settings) {
-  std::string command = "stiefel check " + file;
+                                const Request& request) {
+  const CheckSettings& settings = request.settings;
+  std::string command = "stiefel check " + shell_word(file);
   if (settings.rows) command += fmt::format(" --shape {}x{}", settings.rows, settings.cols);
   if (methods > 1) command += std::string(" --method ") + entry.name;
-  for (const std::string& option : settings.options) {
-    const bool plain = option.find_first_of(" \t{}[]()$&|;<>*?#~\"'`\\") == option.npos;
-    command += plain ? " " + option : " '" + option + "'";
-  }
+  if (entry.role == Role::task && !settings.data_directory.empty())
+    command += " --data " + shell_word(settings.data_directory);
+  for (const std::string& option : settings.options) command += " " + shell_word(option);
   return command;
 }
 
@@ -161,17 +163,18 @@ int check_file(const std::string& path, const Request& request, conformance::Pro
     fmt::print("{}\n  FAIL unusable: {}\n", printable(path), printable(file->unusable));
     return int(Exit::plugin);
   }
-  bool passed = true, found = false;
+  bool passed = true, found = false, unchecked = false;
   for (const Entry* entry : file->entries) {
     if (!request.method.empty() && request.method != entry->name) continue;
     found = true;
     const auto report = conformance::check_method(registry, *entry, request.settings, progress);
-    fmt::print("{}", report.text(check_again_command(path, *entry, file->entries.size(), request.settings)));
+    fmt::print("{}", report.text(check_again_command(path, *entry, file->entries.size(), request)));
     std::fflush(stdout);
     passed = passed && report.passed();
+    unchecked = unchecked || report.unchecked();
   }
-  if (!found) throw Error(fmt::format("{} has no method '{}'", path, request.method));
-  return int(passed ? Exit::done : Exit::plugin);
+  if (!found) return without_method;
+  return int(!passed ? Exit::plugin : unchecked ? Exit::data : Exit::done);
 }
 
 /// The plugins themselves are loaded in children, each of which would say the same of the folders.
@@ -289,15 +292,22 @@ int check_command(std::span<const std::string> words) {
   if (!request.method.empty()) rest.push_back("--method=" + request.method);
   if (!request.settings.data_directory.empty()) rest.push_back("--data=" + request.settings.data_directory);
   warn_once(request.files);
-  int worst = int(Exit::done), failed = 0;
+  std::vector<int> codes;
   for (const std::string& file : request.files) {
     const int code = check_apart(file, rest, request.limit);
-    failed += code != 0;
-    if (worst == 0 || code == int(Exit::plugin)) worst = code;
+    if (code != without_method) codes.push_back(code);
   }
-  if (request.files.size() > 1)
-    fmt::print("{} of {} files passed\n", int(request.files.size()) - failed, request.files.size());
-  return worst;
+  if (codes.empty())
+    throw Error(request.files.size() > 1
+                    ? fmt::format("none of the {} files has a method '{}'", request.files.size(), request.method)
+                    : fmt::format("{} has no method '{}'", request.files[0], request.method));
+  if (codes.size() == 1) return codes[0];
+  const auto unchecked = std::ranges::count(codes, int(Exit::data));
+  fmt::print("{} of {} files passed{}\n", std::ranges::count(codes, 0), codes.size(),
+             unchecked > 0 ? fmt::format(", {} not checked without their data", unchecked) : "");
+  if (std::ranges::find(codes, int(Exit::plugin)) != codes.end()) return int(Exit::plugin);
+  const auto failed = std::ranges::find_if(codes, [](int code) { return code != 0 && code != int(Exit::data); });
+  return failed == codes.end() ? int(Exit::done) : *failed;
 }
 
 }  // namespace stiefel::cli

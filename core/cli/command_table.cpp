@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <boost/algorithm/string.hpp>
 #include <boost/make_shared.hpp>
 #include <boost/program_options.hpp>
 
@@ -78,17 +79,20 @@ const std::vector<Command>& commands() {
        Word::experiment,
        Word::key,
        "train all runs that `seeds:` and `sweep:` in one file describe, or runs that another program asks for",
-       {{"--jobs", Word::text, "concurrent runs, each on its share of the cores (default 1)", 'j'},
-        {"--fail-fast", Word::none, "stop all runs when one fails; otherwise the others continue"},
-        {"--failed", Word::none, "retry: rerun the runs that failed"},
-        {"--plan", Word::none, "run: create the folder for workers and run nothing"},
-        {"--dry-run", Word::none, "run: print the runs and write nothing", 'n'},
-        {"--until", Word::text, "save a checkpoint of each run after this step and stop it"},
-        {"--output", Word::folder, "run, ask: folder for the sweep (default sweeps/NAME)", 'o'},
-        {"--threads", Word::text, "worker threads per run (default: its share of the cores)"},
+       {{"--jobs", Word::text, "concurrent runs, each on its share of the cores (default 1)", 'j', "run resume retry"},
+        {"--fail-fast", Word::none, "stop all runs when one fails; otherwise the others continue", 0,
+         "run resume retry"},
+        {"--failed", Word::none, "retry: rerun the runs that failed", 0, "retry"},
+        {"--plan", Word::none, "run: create the folder for workers and run nothing", 0, "run"},
+        {"--dry-run", Word::none, "run: print the runs and write nothing", 'n', "run"},
+        {"--until", Word::text, "save a checkpoint of each run after this step and stop it", 0,
+         "run resume retry tell"},
+        {"--output", Word::folder, "run, ask: folder for the sweep (default sweeps/NAME)", 'o', "run ask"},
+        {"--threads", Word::text, "worker threads per run (default: its share of the cores)", 0,
+         "run resume retry tell"},
         patience,
         data,
-        json,
+        {json.name, json.argument, json.meaning, 0, "status ask tell"},
         quiet},
        "run status resume retry cancel ask tell"},
       {"worker",
@@ -358,6 +362,23 @@ const Option& find_option(const Command& command, const std::string& name) {
 
 }  // namespace
 
+namespace {
+
+/// Options that belong to another action, and arguments where there are none.
+void refuse_misplaced(const Command& command, const Arguments& arguments) {
+  if (arguments.positional.empty()) return;
+  const std::string& first = arguments.positional.front();
+  if (!*command.arguments) throw Error(fmt::format("`stiefel {}` takes no arguments, got '{}'", command.name, first));
+  for (const auto& [name, value] : arguments.given) {
+    const std::string actions = find_option(command, name).actions;
+    if (!actions.empty() && (" " + actions + " ").find(" " + first + " ") == actions.npos)
+      throw Error(fmt::format("`stiefel {} {}` has no option {}: it belongs to {}", command.name, first, name,
+                              boost::replace_all_copy(actions, " ", ", ")));
+  }
+}
+
+}  // namespace
+
 Arguments parse_arguments(std::string_view name, std::span<const std::string> words) {
   const Command& command = find_command(name);
   const auto meaning_of = [&](const std::string& option) { return find_option(command, option).meaning; };
@@ -388,6 +409,7 @@ Arguments parse_arguments(std::string_view name, std::span<const std::string> wo
     if (error.kind() == error.extra_parameter) throw Error(fmt::format("{} takes no value", option));
     throw Error(fmt::format("{} needs a value: {}", option, meaning_of(option)));
   }
+  refuse_misplaced(command, arguments);
   return arguments;
 }
 

@@ -17,7 +17,8 @@ struct Option {
   const char* name;  ///< with its dashes
   Word argument;     ///< Word::none: a switch
   const char* meaning;
-  char letter = 0;  ///< short form
+  char letter = 0;           ///< short form
+  const char* actions = "";  ///< of its command, separated by blanks, that take it; empty: all
 };
 
 struct Command {

@@ -353,6 +353,8 @@ int completion_command(std::span<const std::string> words) {
   const Arguments arguments = parse_arguments("completion", words);
   const std::vector<std::string>& given = arguments.positional;
   const std::string what = given.empty() ? "" : given.front();
+  if (given.size() > 1 && what != "files" && what != "values")
+    throw Error(fmt::format("`stiefel completion {}` takes nothing else, got '{}'", what, given[1]));
   if (what == "bash") {
     fmt::print("{}", bash_completion());
   } else if (what == "zsh") {

@@ -128,6 +128,8 @@ std::string npy_of(const InspectedMap& map) {
 
 /// If there are several maps, each goes to a file whose name includes the map's.
 void save_arrays(const Inspection& found, const std::filesystem::path& file) {
+  if (found.maps.empty())
+    throw Error(fmt::format("the network has no recurrent map: nothing is written to {}", file.string()));
   for (const InspectedMap& map : found.maps) {
     std::filesystem::path target = file;
     if (found.maps.size() > 1)

@@ -107,7 +107,7 @@ int report(const PublishedResults& published, const Reproduction& reproduction,
 
 int run_rows(const Reproduction& reproduction, const std::vector<const PublishedRow*>& rows, const fs::path& output,
              std::span<const std::string> words, const Arguments& arguments) {
-  const Sweep missing = reproduction.missing(rows, budget_of(arguments));
+  Sweep missing = reproduction.missing(rows, budget_of(arguments));
   if (arguments.has("--dry-run")) {
     fmt::print("id\t{}\n", fmt::join(missing.keys, "\t"));
     for (const SweepRun& one : missing.runs) fmt::print("{}\t{}\n", one.id, fmt::join(one.values, "\t"));
@@ -115,6 +115,7 @@ int run_rows(const Reproduction& reproduction, const std::vector<const Published
   }
   int code = int(Exit::done);
   if (!missing.runs.empty()) {
+    keep_places(missing, arguments);
     add_to_sweep(output, missing, fmt::format("stiefel reproduce {}", fmt::join(words, " ")));
     const SweepFolder folder(output);
     fs::remove(folder.cancelled());
@@ -138,6 +139,9 @@ int reproduce_command(std::span<const std::string> words) {
         "report");
   const std::string& what = arguments.positional.front();
   const bool shows = what == "list" || what == "report";
+  for (const char* option : {"--budget", "--jobs", "--plan", "--dry-run", "--threads"})
+    if (shows && arguments.has(option))
+      throw Error(fmt::format("`stiefel reproduce {}` runs nothing; leave {} out", what, option));
   const PublishedResults published = read_published(experiments_folder(arguments));
   const std::vector<const PublishedRow*> rows =
       published.choose({arguments.positional.begin() + (shows ? 1 : 0), arguments.positional.end()});

@@ -18,6 +18,7 @@ int run_command(std::span<const std::string> words) {
   if (arguments.has("--threads")) overrides.push_back("threads=" + arguments.value("--threads"));
   Registry registry = found_plugins();
   const LoadedExperiment loaded = load_experiment(arguments.positional.front(), overrides, registry);
+  demand_planned_run(loaded.id, arguments.positional.front());
   RunOptions options = running_options(arguments, "run", words);
   if (arguments.has("--dry-run")) {
     const DryRun dry = dry_run(loaded, registry, options);

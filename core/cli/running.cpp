@@ -156,6 +156,7 @@ void demand_same_data(const std::filesystem::path& run, const LoadedExperiment& 
     };
     for (const Change& change : changes_of_data(before, now)) {
       const std::string name = change.name.substr(change.name.find(':') + 1);
+      if (name.starts_with("model.") && !change.is) continue;  // initial values, which a trained network does not need
       const bool both = change.was && change.is;
       if (other && (!both || named_now(name))) continue;
       throw Error(
@@ -187,6 +188,15 @@ void follow_worker() {
   followed = true;
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != process) _exit(128 + SIGTERM);  // it was gone before that
+}
+
+void demand_planned_run(const std::string& id, const std::string& file) {
+  const char* planned = std::getenv("STIEFEL_RUN_ID");
+  if (planned && id != planned)
+    throw Error(
+        fmt::format("{} describes the run {}, but it was planned as {}: the file or a plugin has changed; plan "
+                    "the sweep again with `stiefel sweep run`",
+                    file, id, planned));
 }
 
 RunOptions running_options(const Arguments& arguments, const std::string& command, std::span<const std::string> words) {

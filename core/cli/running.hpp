@@ -31,6 +31,8 @@ std::filesystem::path chosen_network(const std::filesystem::path& run, const Arg
 
 /// When a worker of a sweep started this process: it stops, with a checkpoint, when the worker is gone.
 void follow_worker();
+/// Throws Error if a worker of a sweep started this process for a run with another id.
+void demand_planned_run(const std::string& id, const std::string& file);
 
 /// Whether keys of the task are given after the folder of a run.
 bool changes_task(const Arguments& arguments);

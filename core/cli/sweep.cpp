@@ -43,11 +43,12 @@ int plan_and_work(const Arguments& arguments, std::span<const std::string> words
   if (arguments.positional.size() < 2) throw Error("name the file: stiefel sweep run FILE [key.path=value...]");
   const std::string& file = arguments.positional[1];
   Registry registry = found_plugins();
-  const auto sweep = load_sweep(file, {arguments.positional.begin() + 2, arguments.positional.end()}, registry);
+  auto sweep = load_sweep(file, {arguments.positional.begin() + 2, arguments.positional.end()}, registry);
   if (!sweep)
     throw Error(fmt::format("{} describes one run, so use `stiefel run`; a sweep needs seeds: or sweep:", file));
   if (sweep->combinations > sweep->runs.size())
-    say("{} combinations of values give {} runs: some are equivalent\n", sweep->combinations, sweep->runs.size());
+    say("{} combinations of values give {}: some are equivalent\n", sweep->combinations,
+        counted(sweep->runs.size(), "run"));
   if (arguments.has("--dry-run")) {
     fmt::print("id\t{}\n", fmt::join(sweep->keys, "\t"));
     for (const SweepRun& one : sweep->runs)
@@ -55,6 +56,7 @@ int plan_and_work(const Arguments& arguments, std::span<const std::string> words
     return int(Exit::done);
   }
   const fs::path path = arguments.value("--output", (fs::path("sweeps") / sweep->name).string());
+  keep_places(*sweep, arguments);
   write_sweep(path, *sweep, fmt::format("stiefel sweep {}", fmt::join(words, " ")));
   const SweepFolder folder(path);
   forget_cancelling(folder);
@@ -155,6 +157,7 @@ int ask(const Arguments& arguments) {
   sweep.name = loaded.experiment.name;
   sweep.source = loaded.source;
   sweep.runs = {{loaded.id, {}, loaded.resolved_yaml}};
+  keep_places(sweep, arguments);
   nlohmann::ordered_json shown;
   Problems problems;
   for (const std::string& text : settings) {

@@ -102,9 +102,9 @@ int validate_runs(const Sweep& sweep, const std::string& file, Registry& registr
     say("{}: {}\n", printable(file), counted(errors, "error"));
     return code;
   }
-  fmt::print("{}: valid{}, {} that differ in {}\n", printable(file),
-             fault.empty() ? "" : " as far as can be checked without its data", counted(sweep.runs.size(), "run"),
-             fmt::join(sweep.keys, ", "));
+  fmt::print("{}: valid{}, {}{}\n", printable(file), fault.empty() ? "" : " as far as can be checked without its data",
+             counted(sweep.runs.size(), "run"),
+             sweep.runs.size() > 1 ? fmt::format(" that differ in {}", fmt::join(sweep.keys, ", ")) : "");
   if (fault.empty()) return int(Exit::done);
   say("{}: cannot check it further: {}\n", printable(file), printable_lines(fault));
   return int(Exit::data);

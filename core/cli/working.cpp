@@ -33,6 +33,11 @@ WorkerOptions worker_options(const Arguments& arguments) {
   return options;
 }
 
+void keep_places(Sweep& sweep, const Arguments& arguments) {
+  sweep.working_directory = std::filesystem::current_path();
+  if (arguments.has("--data")) sweep.data_directory = std::filesystem::absolute(arguments.value("--data"));
+}
+
 std::string summary(const std::vector<RunLook>& looks) {
   std::map<SweepState, int> counts;
   for (const RunLook& look : looks) ++counts[look.state];

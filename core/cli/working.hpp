@@ -15,6 +15,9 @@ int work(const SweepFolder& folder, const Arguments& arguments);
 /// The same with these options, and without the last lines.
 int do_runs(const SweepFolder& folder, const WorkerOptions& options, bool quiet);
 
+/// Notes in a plan where its workers are to start the runs: here, and with these data.
+void keep_places(Sweep& sweep, const Arguments& arguments);
+
 /// "24 runs: 20 finished, 2 running, 1 waiting, 1 failed".
 std::string summary(const std::vector<RunLook>& looks);
 

@@ -23,7 +23,7 @@ template <class S> class Lru final : public Cell<S> {
     void describe(Schema& s) {
       s.field("r_min", r_min, "smallest initial |λ|").at_least(0).at_most(1);
       s.field("r_max", r_max, "largest initial |λ|; |λ|² is uniform between the two").at_least(0).at_most(1);
-      s.field("max_phase", max_phase, "largest initial argument of λ").at_least(0).units("rad");
+      s.field("max_phase", max_phase, "largest initial argument of λ").more_than(0).units("rad");
       s.check(r_min < r_max, "r_min", "must be below r_max");
     }
   };

@@ -244,11 +244,6 @@ template <class S> class Urnn final : public Parametrisation<S> {
     return {20 * n, all, all, back * double(columns), 7 * n, one * n, back * n, 0.17};
   }
 
-  void serialise(Archive& archive) override {
-    prepare();
-    archive.array("permutation", permutation_);
-  }
-
  private:
   void prepare() {
     if (!permutation_.empty()) return;

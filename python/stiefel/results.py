@@ -58,7 +58,7 @@ def load(folders: Folders, group: str = "epochs") -> xarray.Dataset:
     if not tables:
         raise ValueError(f"no run in {_named(folders)} has the group {group}")
     data = xarray.concat(
-        tables,
+        _with_all_variables(tables),
         "run",
         data_vars="all",
         coords="minimal",
@@ -72,6 +72,24 @@ def load(folders: Folders, group: str = "epochs") -> xarray.Dataset:
     return data.assign_coords(
         {key: ("run", [_coordinate(run.get(key)) for run in found]) for key in always + differing}
     )
+
+
+def _with_all_variables(tables: list[xarray.Dataset]) -> list[xarray.Dataset]:
+    """Older versions of xarray concatenate only tables of the same variables: others are added as NaN or empty text."""
+    import xarray
+
+    known = {name: values for table in reversed(tables) for name, values in table.data_vars.items()}
+    missing = lambda values: "" if values.dtype.kind in "OSU" else np.nan
+    return [
+        table.assign(
+            {
+                name: xarray.full_like(values, missing(values), None if values.dtype.kind in "OSUfc" else float)
+                for name, values in known.items()
+                if name not in table
+            }
+        )
+        for table in tables
+    ]
 
 
 def runs(folders: Folders) -> pandas.DataFrame:

@@ -10,7 +10,7 @@ import copy
 import itertools
 import os
 import typing
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Optional  # TorchScript of PyTorch 1.13 knows no `Tensor | None`
 
 import torch
@@ -48,6 +48,14 @@ def load(path: str | os.PathLike, normalize: bool = True) -> Network:
         raise ValueError(f"{path}: {error}") from None
     except KeyError as error:
         raise ValueError(f"{path}: its description lacks {error}") from None
+    except (TypeError, AttributeError) as error:
+        raise ValueError(f"{path}: its description is damaged: {error}") from None
+
+
+def _one_of(options: Mapping[str, typing.Any], key: str, *known: str) -> str:
+    if options[key] not in known:
+        raise ValueError(f"the {key} {options[key]} is not one of {', '.join(known)}")
+    return options[key]
 
 
 class Network(nn.Module):
@@ -57,8 +65,8 @@ class Network(nn.Module):
         super().__init__()
         file = _Tensors(weights)
         self.metadata = dict(weights.metadata)
-        self.symbols = weights.metadata["input"] == "symbols"
-        self.every = weights.metadata["readout"] == "every"
+        self.symbols = _one_of(weights.metadata, "input", "dense", "symbols", "none") == "symbols"
+        self.every = _one_of(weights.metadata, "readout", "every", "last") == "every"
         self.Y = file.parameter("readout.Y", (None, None))
         self.c = file.optional("readout.c", (self.Y.shape[0],))
 
@@ -82,6 +90,8 @@ class Network(nn.Module):
                 if values.shape not in ((0,), (width,)):
                     raise ValueError(f"normalisation.{part}.{key} has {len(values)} numbers instead of {width}")
                 self.register_buffer(f"{part}_{key}", values, persistent=False)
+            if len(getattr(self, f"{part}_mean")) != len(getattr(self, f"{part}_scale")):
+                raise ValueError(f"normalisation.{part} needs both a mean and a scale")
 
     def forward(self, inputs: Tensor, lengths: Optional[Tensor] = None, state: Optional[Tensor] = None) -> Tensor:
         """Outputs (batch, time, outputs), or (batch, outputs) of a network that is read at the last step.
@@ -106,6 +116,7 @@ class Network(nn.Module):
                 raise ValueError(f"lengths must be {inputs.shape[0]} integers, one for each sequence")
             if not torch.jit.is_scripting():
                 self.check_range(lengths, 1, inputs.shape[1], f"not a length of a sequence of {inputs.shape[1]} steps")
+            lengths = lengths.to(torch.int64)
         if state is None:
             state = torch.cat([layer.initial() for layer in self.layers]).expand(inputs.shape[0], -1)
         if state.shape[1] != self.state_rows:
@@ -344,6 +355,7 @@ class _Direction(nn.Module):
         if not self.symbols:
             return functional.linear(inputs, V, b)
         table = functional.pad(V, (0, 1)).t()  # the last row is that of no symbol, -1
+        inputs = inputs.to(torch.int64)
         found = functional.embedding(torch.where(inputs < 0, table.shape[0] - 1, inputs), table)
         return found if b is None else found + b
 
@@ -499,7 +511,8 @@ class _PairModrelu(nn.Module):
 
 
 def _activation(file: _Tensors, options: Options, rows: int, complex_map: bool) -> nn.Module:
-    kind, form, epsilon = options["kind"], options["form"], options["epsilon"]
+    kind, epsilon = options["kind"], options["epsilon"]
+    form = _one_of(options, "form", "exact", "arj", "wis", "eu", "goru", "squared")
     if kind in ("identity", "tanh", "relu"):
         return _Elementwise(kind)
     if kind == "prelu" and options["trainable"]:
@@ -507,7 +520,7 @@ def _activation(file: _Tensors, options: Options, rows: int, complex_map: bool) 
     if kind in ("leaky_relu", "prelu"):
         return _Leaky(torch.tensor([options["slope"]], dtype=file.dtype))
     if kind == "oplu":
-        return _Oplu(rows, options["pairing"])
+        return _Oplu(rows, _one_of(options, "pairing", "halves", "adjacent"))
     if kind != "modrelu":
         raise ValueError(f"the activation {kind} is unknown")
     if complex_map or options["pairs"] or form == "squared":
@@ -528,7 +541,7 @@ class _Elman(nn.Module):
             self.W = file.parameter(name, (n, n))
         self.input_rows = self.state_rows = self.output_rows = rows = self.W.shape[0]
         self.activation = _activation(file, options["activation"], rows, complex_map)
-        self.transition = options["transition"]
+        self.transition = _one_of(options, "transition", "standard", "outside", "residual")
         file.constant(self, "gain", options["gain"])
         file.constant(self, "step", options["step"])
 
@@ -546,10 +559,11 @@ class _Lstm(nn.Module):
         self.input_rows, self.state_rows, self.output_rows = 4 * n, 2 * n, n
         self.W = file.maps(("input", "forget", "output", "candidate"), n)
         file.constant(self, "forget_bias", options["forget_bias"] if options["forget_bias_fixed"] else 0)
-        gates = ("input", "forget", "output") if options["peepholes"] == "diagonal" else ()
+        peephole = _one_of(options, "peepholes", "none", "diagonal", "output_full")
+        gates = ("input", "forget", "output") if peephole == "diagonal" else ()
         peepholes = [file.block(f"peephole.{gate}", n).data for gate in gates]
         self.peepholes = nn.Parameter(torch.stack(peepholes)) if peepholes else None
-        self.P = file.maps(("output_peephole",), n) if options["peepholes"] == "output_full" else None
+        self.P = file.maps(("output_peephole",), n) if peephole == "output_full" else None
 
     def forward(self, state: Tensor, a: Tensor) -> Tensor:
         h, c = state.chunk(2, 1)
@@ -571,7 +585,8 @@ class _Gru(nn.Module):
         self.input_rows, self.state_rows, self.output_rows = 3 * n, n, n
         self.gates = file.maps(("update", "reset"), n)
         self.W = file.maps(("candidate",), n)
-        self.after, self.keep = options["reset"] == "after", options["update"] == "keep"
+        self.after = _one_of(options, "reset", "before", "after") == "after"
+        self.keep = _one_of(options, "update", "keep", "new") == "keep"
         self.bias = file.block("candidate.recurrent_bias", n) if self.after else None
 
     def forward(self, h: Tensor, a: Tensor) -> Tensor:
@@ -661,7 +676,7 @@ class _MinGru(nn.Module):
     def __init__(self, file: _Tensors, n: int, options: Options):
         super().__init__()
         self.input_rows, self.state_rows, self.output_rows = 2 * n, n, n
-        self.positive = options["candidate"] == "positive"
+        self.positive = _one_of(options, "candidate", "linear", "positive") == "positive"
 
     def forward(self, h: Tensor, a: Tensor) -> Tensor:
         z, q = a.chunk(2, 1)
@@ -676,7 +691,7 @@ class _Lipschitz(nn.Module):
         super().__init__()
         self.input_rows = self.state_rows = self.output_rows = n
         self.W = file.maps(("nonlinear", "linear"), n)
-        self.midpoint = options["scheme"] == "rk2"
+        self.midpoint = _one_of(options, "scheme", "euler", "rk2") == "rk2"
         file.constant(self, "step", options["step"])
         file.constant(self, "half_step", options["step"] / 2)
 

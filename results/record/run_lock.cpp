@@ -16,6 +16,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <random>
 #include <sstream>
 #include <utility>
 
@@ -111,8 +112,10 @@ Life life_of(const Owner& owner) {
 }
 
 /// The lock appears atomically: written next to it, then linked. False if there already is one.
-bool make_lock(const std::filesystem::path& path, const std::string& content, long pid) {
-  const std::filesystem::path draft = fmt::format("{}.{}.tmp", path.string(), pid);
+bool make_lock(const std::filesystem::path& path, const std::string& content) {
+  // Processes of two hosts or containers may have the same number.
+  const std::filesystem::path draft =
+      fmt::format("{}.{:08x}{:08x}.tmp", path.string(), std::random_device()(), std::random_device()());
   std::ofstream stream(draft, std::ios::binary | std::ios::trunc);
   stream << content;
   stream.close();
@@ -197,7 +200,7 @@ RunLock::RunLock(const std::filesystem::path& directory, const LockPatience& pat
   const DirectoryGuard guard(directory);  // only one process at a time looks at a lock and takes it over
   const Owner self = this_process();
   content_ = written(self);
-  while (!make_lock(path_, content_, self.pid)) {
+  while (!make_lock(path_, content_)) {
     if (const std::string owner = living_owner(path_, patience); !owner.empty())
       throw Error(fmt::format("{} is in use by {}; wait for it, or remove {} if that host is gone", directory.string(),
                               owner, path_.string()),

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <boost/algorithm/string.hpp>
 #include <filesystem>
 #include <utility>
 
@@ -63,16 +64,19 @@ bool is_mat(const NamedFile& file) {
 std::vector<fs::path> midi_files(const fs::path& folder, const NamedFile& named) {
   std::error_code error;
   std::vector<fs::path> files;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    const std::string ending = entry->path().extension().string();
-    if (ending == ".mid" || ending == ".midi" || ending == ".MID") files.push_back(entry->path());
-  }
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+    if (is_midi(entry->path())) files.push_back(entry->path());
   if (error) named.refuse(fmt::format("cannot read its folder {} ({})", folder.filename().string(), error.message()));
   std::sort(files.begin(), files.end());
   return files;
 }
 
 }  // namespace
+
+bool is_midi(const fs::path& path) {
+  const std::string ending = boost::to_lower_copy(path.extension().string());
+  return ending == ".mid" || ending == ".midi";
+}
 
 RollSet read_roll_file(const NamedFile& file) {
   is_mat(file);  // refuses other names before anything is read

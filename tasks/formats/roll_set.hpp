@@ -1,6 +1,7 @@
 /// Sets of piano rolls, whatever they are kept in.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,9 @@
 #include "tasks/formats/piano_roll.hpp"
 
 namespace stiefel {
+
+/// Whether the name is that of a MIDI file.
+bool is_midi(const std::filesystem::path& path);
 
 /// A file by the ending of its name: .mat (cells traindata, validdata, testdata of steps × 88 arrays of 0 and 1) or
 /// .json (object of train, valid, test). Error(Exit::data) for damage, for pieces of fewer than two steps and for a set

@@ -72,7 +72,7 @@ template <class Visit> void visit_speakers(const fs::path& folder, Visit visit) 
 void add_speaker(const fs::path& root, const fs::path& folder, std::vector<Utterance>& utterances) {
   const std::vector<fs::path> files = entries(folder);
   for (const fs::path& path : files) {
-    std::optional<Utterance> utterance = utterance_at(fs::relative(path, root).generic_string());
+    std::optional<Utterance> utterance = utterance_at(path.lexically_relative(root).generic_string());
     if (!utterance) continue;
     utterance->audio = path.string();
     for (const fs::path& other : files)

@@ -7,6 +7,7 @@
 //   finish_reads, finish_writes, accumulate_reads, refresh_reads   goes past the end of the sum, of a block, of X, of θ
 //   no_block       reads a block of θ that it does not have
 //   sets           sets dθ instead of adding to it
+//   penalty_sets   the same in the gradient of a penalty ‖θ‖²
 //   constant       adds θ/20 to the gradient, as if it had a penalty
 //   too_large      reads the sum as a matrix that is larger than it
 #include "tests/plugins/plain_map.hpp"
@@ -66,6 +67,15 @@ template <class S> class HostileMap final : public PlainMap<S> {
     for (std::size_t i = 0; i < sum.size(); ++i) dtheta[1][0] += S(0.1 * options_.factor) * theta[0][i] * first[i];
     if (fault("constant")) as_vector(dtheta[0]) += as_vector(theta[0]) / S(20);
     if (fault("finish_writes")) dtheta[0].data()[dtheta[0].size()] += S(1);
+  }
+  double penalty(CBlocks<S> theta, Blocks<S> dtheta) override {
+    if (!fault("penalty_sets")) return 0;
+    double sum = 0;
+    for (Index b = 0; b < 2; ++b) {
+      as_vector(dtheta[b]) = 2 * as_vector(theta[b]);
+      sum += double(as_vector(theta[b]).squaredNorm());
+    }
+    return sum;
   }
   void after_step(Blocks<S> theta) override {
     if (fault("forgets") && ++steps_ % 100 == 0) as_vector(theta[0]) /= S(2);

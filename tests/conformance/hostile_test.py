@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -36,6 +37,7 @@ wrong = (
     ("hostile_map", "fault=refresh_reads", "FAIL memory .*the result of refresh or apply depends on numbers outside θ"),
     ("hostile_map", "fault=no_block", r"FAIL .*block 2 is asked for where there are 2; correct the index or blocks\(\).*in refresh\(\) of hostile_map"),
     ("hostile_map", "fault=sets", r"FAIL finish adds .*dθ is set, but must be added to with \+="),
+    ("hostile_map", "fault=penalty_sets", r"FAIL penalty adds .*dθ is set, but must be added to with \+=, in penalty"),
     ("hostile_map", "fault=constant", "FAIL additive .*does it have a term without X"),
     ("hostile_map", "fault=too_large", r"FAIL memory .*does not fit into .*in finish\(\) of hostile_map"),
     ("hostile_cell", "", "FAIL gradient .*\n.*\n +(input.weight|recurrent.W) +\\d+, \\d+ |FAIL gradient .*\n.*\n +(input.bias|initial_state) +\\d+ "),
@@ -109,3 +111,25 @@ with tempfile.TemporaryDirectory() as folder:
     done = check(folder)
     require(done.returncode == 3 and "1 of 2 files passed" in done.stdout, done.stdout)
     require(re.search("note name .*the parametrisation 'dense' is taken from .*, not from .*dense.so", done.stdout), done.stdout)
+    odd = pathlib.Path(folder, "rate=1 it's")
+    odd.mkdir()
+    shutil.copy(file_of("hostile_map"), odd)
+    shutil.copy(file_of("dense"), odd)
+    done = check(str(odd), "--method", "dense")
+    require(done.returncode == 0 and "dense (parametrisation)" in done.stdout and "hostile" not in done.stdout, done.stdout)
+    done = check(str(odd), "--method", "denes")
+    require(done.returncode == 2 and "none of the 2 files has a method 'denes'" in done.stdout, done.stdout)
+    done = check(str(odd / "hostile_map.so"), "factor=0")
+    again = re.search("again: stiefel (.*)", done.stdout)[1]
+    done = check(*shlex.split(again)[1:])
+    require(done.returncode == 3 and "FAIL gradient" in done.stdout, done.stdout)
+
+# A task without its data is not checked, which is not the same as passed.
+with tempfile.TemporaryDirectory() as folder:
+    os.environ.pop("STIEFEL_DATA", None)
+    done = check(file_of("pixel_mnist"), prefix=("env", f"HOME={folder}", "XDG_CACHE_HOME="))
+    require(done.returncode == 4 and "skip create" in done.stdout and "not checked" in done.stdout and "passed" not in done.stdout, done.stdout)
+    pathlib.Path(folder, "stiefel").mkdir()
+    pathlib.Path(folder, "stiefel/own.txt").write_text("the quick brown fox\n" * 200, encoding="utf-8")
+    done = check(file_of("characters"), "file=own.txt", "mode=stream", "bptt=5", prefix=("env", f"XDG_CACHE_HOME={folder}"))
+    require(done.returncode == 0 and "passed" in done.stdout, done.stdout)

@@ -67,7 +67,7 @@ DEEP = [
 EXPERIMENT = """name: {name}
 scalar: {scalar}
 task: {{plugin: sequence_csv, data: series.csv, sequence: s, features: [x, z], targets: [{target}], kind: {kind},
-  readout: {readout}, validation_fraction: 0.25, normalisation: standard{task}}}
+  readout: {readout}, validation_fraction: 0.25, test_fraction: 0, normalisation: standard{task}}}
 model: {{cell: {{plugin: {cell}, hidden: 8}}, {recurrent}{layers}initial_state: {{kind: learned, init: normal}}}}
 optimizer: {{plugin: adam, rate: 0.01}}
 train: {{batch: 4, steps: 20, evaluate_every: 10}}

@@ -121,6 +121,17 @@ class Results(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "has the group nothing"):
             stiefel.load(self.folder, "nothing")
 
+    def test_runs_of_different_tasks(self):
+        """What a run does not have is NaN, whichever run comes first."""
+        (self.folder / "copy.yaml").write_text(EXPERIMENT.replace("{plugin: adding, length: 12", "{plugin: copy, length: 5").replace("first", "copy"), encoding="utf-8")
+        with tempfile.TemporaryDirectory() as other:
+            subprocess.run([PROGRAM, "run", self.folder / "copy.yaml", "--quiet", "--threads", "1", "model.recurrent=dense"], cwd=other, check=True, stdout=subprocess.DEVNULL)
+            for paths in ([self.paths[0], *pathlib.Path(other).rglob("results.h5")], [*pathlib.Path(other).rglob("results.h5"), self.paths[0]]):
+                for group in ("epochs", "final", "config"):
+                    self.assertEqual(stiefel.load(paths, group).sizes["run"], 2, group)
+                accuracy = stiefel.load(paths)["valid_accuracy"]
+                self.assertEqual(accuracy.sizes["run"], 2)
+
     def test_ids_that_look_like_numbers(self):
         copy = self.copy()
         with h5py.File(next(copy.rglob("results.h5")), "a") as file:

@@ -120,6 +120,14 @@ class Torch(unittest.TestCase):
                     continue
                 np.testing.assert_allclose(found[b, :length].detach(), expected, atol=1e-13)
                 self.assertFalse(found[b, length:].any())
+            for kind in (torch.int32, torch.uint8):
+                np.testing.assert_array_equal(network.run(torch.from_numpy(inputs), torch.tensor(lengths, dtype=kind))[0].detach(), found.detach())
+
+    def test_integers_of_every_size(self):
+        network, _ = self.made("gru", inputs="symbols")
+        inputs = self.rng.integers(-1, 3, (4, 9))
+        for kind in (np.int8, np.int16, np.int32):
+            np.testing.assert_array_equal(network(torch.from_numpy(inputs.astype(kind))).detach(), network(torch.from_numpy(inputs)).detach())
 
     def test_pieces(self):
         network, _ = self.made("lem")

@@ -137,6 +137,47 @@ class RunCommands(unittest.TestCase):
         self.assertEqual((header[0], "k" in header, "singular_values_7" in header), ("snapshot", False, True))
         self.assertNotIn("spectrum/recurrent/k", events(next(self.root.glob("square/**/events*")))[1])
 
+    def test_initial_values_from_a_file(self):
+        """They are data of the run: other ones make another run, and a trained network does not need them."""
+        np.save(self.root / "W.npy", np.eye(8))
+        words = ("model.recurrent.init=file", f"model.recurrent.file={self.root}/W.npy")
+        run = self.make("initial", "elman", "dense", *words)
+        self.assertEqual(self.make("initial", "elman", "dense", *words), run)
+        np.save(self.root / "W.npy", np.zeros((8, 8)))
+        again = self.make("initial", "elman", "dense", *words)
+        self.assertTrue(again.name.startswith(run.name + "-"), again)
+        self.assertNotEqual(self.call("diff", run, again), "")
+        (self.root / "W.npy").unlink()
+        self.call("evaluate", run)
+        self.call("export", run, "--weights", self.root / "W.safetensors")
+
+    def test_weight_noise_does_not_move_a_map_away_from_its_group(self):
+        run = self.make("noise", "elman", "low_rank_projection", "train.weight_noise=0.05", "optimizer={plugin: sgd, rate: 1e-4}")
+        with h5py.File(run / "results.h5") as file:
+            self.assertLess(file["orthogonality/recurrent/defect_fro"][:].max(), 1e-4)
+
+    def test_composite_decay_of_a_complex_map(self):
+        """The decay of W is λ‖W‖², as that of its parameters here, where W is its only factor."""
+        moved = []
+        for composite in ("false", "true"):
+            run = self.make(f"decay_{composite}", "elman", "kronecker", "scalar=float64", "model.recurrent.factors=[8]", "model.recurrent.init=identity",
+                            f"optimizer=[{{blocks: 'recurrent.*', plugin: sgd, rate: 0.1, weight_decay: 0.5, composite: {composite}}}, {{plugin: frozen}}]",
+                            "model.readout.init=zero", "train.steps=1", "train.evaluate_every=1")
+            with h5py.File(run / "checkpoints/last.h5") as file:
+                moved.append({name: block[...] for name, block in file["weights"].items() if name.startswith("recurrent")})
+        self.assertEqual(moved[0].keys(), moved[1].keys())
+        for name, block in moved[0].items():
+            np.testing.assert_allclose(moved[1][name], block, atol=1e-12)
+            self.assertAlmostEqual(block.max(), 0.9, places=9)
+
+    def test_blocks_without_parameters(self):
+        file = self.root / "elman_scaled_cayley.yaml"
+        file.write_text(EXPERIMENT.replace("CELL", "elman").replace("METHOD", "scaled_cayley"), encoding="utf-8")
+        said = self.call("validate", file, "model.cell.hidden=1", "record.blocks={recurrent.A: 1}", code=2)
+        self.assertIn('record.blocks: the block "recurrent.A" has no parameter in this network', said)
+        file.write_text(EXPERIMENT.replace("CELL", "lru").replace("{plugin: METHOD}", "null"), encoding="utf-8")
+        self.assertIn("max_phase", self.call("validate", file, "model.cell.max_phase=0", code=2))
+
     def test_kernels_of_blas(self):
         """A run whose kernels do not fit the CPU says so first; the run and --version name them."""
         environment = {**os.environ, "OPENBLAS_CORETYPE": "Prescott"}

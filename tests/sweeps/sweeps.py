@@ -111,6 +111,7 @@ def crash(settings, folder, _):
 
 def retry(settings, folder, _):
     sweep = Sweep(settings.program, folder, 20, "")
+    folder = pathlib.Path(folder).resolve()
     here, there = folder / "here.csv", folder / "there.csv"
     table = "name,x,z\n" + "".join(f"{sequence},{step},{sequence % 3}\n" for sequence in range(90) for step in range(4))
     here.write_text(table, encoding="utf-8")
@@ -124,6 +125,15 @@ def retry(settings, folder, _):
     assert sweep.states() == {"finished": 1, "failed": 1}
     sweep.do("sweep", "retry", "--failed", sweep.path)
     assert sweep.states() == {"finished": 2}
+    other = Sweep(settings.program, folder / "elsewhere", 20, "")
+    other.file.write_text(text.replace(str(here), "here.csv") + "seeds: [1, 2]\n", encoding="utf-8")
+    planned = lambda *words, **more: subprocess.run([settings.program, *map(str, words)], check=False, capture_output=True, text=True, **more)
+    assert planned("sweep", "run", other.file, "--output", other.path, "--plan", cwd=folder).returncode == 0
+    changed = other.path / "configs" / (other.status()[1]["id"] + ".yaml")
+    changed.write_text(changed.read_text(encoding="utf-8").replace("hidden: 16", "hidden: 17"), encoding="utf-8")
+    done = planned("worker", other.path.relative_to(folder.parent), cwd=folder.parent)
+    assert done.returncode == 2 and other.states() == {"finished": 1, "failed": 1}, (done.stdout, done.stderr, other.status())
+    assert "but it was planned as" in done.stdout and "plan the sweep again" in done.stdout, done.stdout
     wild = Sweep(settings.program, folder / "wild", 20, "sweep: {optimizer.rate: [1e-3, 1e30]}\n")
     wild.file.write_text(wild.file.read_text(encoding="utf-8").replace("adam", "sgd"), encoding="utf-8")
     said = wild.run(codes=(5,))

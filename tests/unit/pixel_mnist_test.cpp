@@ -96,6 +96,8 @@ TEST_CASE("images are read pixel by pixel, divided by the scale, with their labe
   CHECK(task->files().size() == 4);
   CHECK(task->files()[0].path == (folder.path / "mnist/train-images-idx3-ubyte").string());
   CHECK(task->metrics().at(0).name == "accuracy");
+  CHECK((task->form().input_mean == std::vector{0.0} && task->form().input_scale == std::vector{256.0}));
+  CHECK(task->form().output == DataForm::Output::softmax);
 }
 
 TEST_CASE("splits") {

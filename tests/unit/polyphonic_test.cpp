@@ -229,6 +229,16 @@ TEST_CASE("places and names under which known sets are found, and files and fold
     CHECK((piece_in(batch, 0, 2) == 3 && piece_in(batch, 1, 2) == 4));
   }
   CHECK((known->shape().steps == 11 && finer->shape().steps == 23));
+  const std::filesystem::path piece = folder.path / "polyphonic/Nottingham/test/0.mid",
+                              shouted = folder.path / "NEW.MID";
+  std::filesystem::copy_file(piece, shouted);
+  for (const auto& [task, factor] : {std::pair(&own, 1), {&finer, 2}}) {  // new pieces have the time steps of training
+    const auto reader = (*task)->open(shouted.string());
+    Batch<float> batch;
+    REQUIRE((reader && reader->next() && reader->read(1000, batch)));
+    const Batch<float> known_piece = batch_of(*known, Split::test, 0);
+    CHECK(batch.steps() == factor * (known_piece.length(0) + 1));
+  }
   REQUIRE(known->files().size() == 11);
   CHECK(known->files()[3].name == "polyphonic/Nottingham/valid/0.mid");
   write_set(folder, "own.mat");

@@ -158,6 +158,19 @@ TEST_CASE("the corpus is found in folders of every kind") {
   }
 }
 
+TEST_CASE("speakers and sounds may be links") {
+  const Folder folder;
+  write(folder.path / "store/one/SA1.WAV", "x");
+  write(folder.path / "store/two.wav", "x");
+  fs::create_directories(folder.path / "timit/TRAIN/DR1/FCJF0");
+  fs::create_directory_symlink(folder.path / "store/one", folder.path / "timit/TRAIN/DR1/MABC0");
+  fs::create_symlink(folder.path / "store/two.wav", folder.path / "timit/TRAIN/DR1/FCJF0/SA2.WAV");
+  const TimitCorpus corpus = find_timit(folder.path.string(), "", "a task");
+  REQUIRE(corpus.utterances.size() == 2);
+  CHECK(name_of(corpus.utterances[0]) == "train/dr1/fcjf0/sa2");
+  CHECK(name_of(corpus.utterances[1]) == "train/dr1/mabc0/sa1");
+}
+
 TEST_CASE("missing files are reported") {
   const Folder folder;
   const auto find = [&](const std::string& data, const std::string& place) {

@@ -105,11 +105,11 @@ template <class S> class STIEFEL_API Parametrisation {
   /// sum += contribution of these columns (one chunk of one slice). May run concurrently on other sums; additive in the
   /// columns.
   virtual void accumulate(CMat<S> X, CMat<S> dY, std::span<S> sum, Scratch<S>& scratch) const = 0;
-  /// dθ += the gradient that `sum` represents. Called once per step, from one thread, with the sums added in slice
+  /// dθ += the gradient that `sum` represents. Called once per pass (train.accumulate: several per step), from one thread, with the sums added in slice
   /// order.
   virtual void finish(CBlocks<S> theta, std::span<const S> sum, Blocks<S> dtheta) = 0;
 
-  /// A soft constraint: returns its value and adds its gradient to dθ. Called once per step, after refresh(θ). Default:
+  /// A soft constraint: returns its value and adds its gradient to dθ. Called once per pass, after refresh(θ). Default:
   /// 0.
   virtual double penalty(CBlocks<S> theta, Blocks<S> dtheta);
   /// Called after every optimizer step, e.g. to project or re-center; W may change only as the map documents. Default:

@@ -113,7 +113,14 @@ void AtomicFile::sync_directory() {
 }
 
 void replace_file(const std::filesystem::path& target, std::string_view bytes) {
-  AtomicFile file(target);
+  std::error_code none;
+  const std::filesystem::file_status status = std::filesystem::status(target, none);
+  if (exists(status) && !is_regular_file(status) && !is_directory(status)) {  // a device or a pipe
+    const OpenFile device(target, O_WRONLY);
+    return write_all(device.number(), bytes.data(), bytes.size(), target);
+  }
+  const bool link = exists(status) && is_symlink(std::filesystem::symlink_status(target, none));
+  AtomicFile file(link ? std::filesystem::canonical(target) : target);
   file.write(bytes);
   file.replace();
   file.sync_directory();

@@ -40,7 +40,8 @@ class STIEFEL_API AtomicFile {
   bool replaced_ = false;
 };
 
-/// Puts `bytes` in the place of the file, all of it or, with an Error, nothing.
+/// Puts `bytes` in the place of the file, all of it or, with an Error, nothing. A link keeps its name and its file gets
+/// the content; a device or a pipe is written to.
 STIEFEL_API void replace_file(const std::filesystem::path& target, std::string_view bytes);
 /// The same unless the file already has this content: then returns false, and the file keeps its time.
 STIEFEL_API bool replace_when_new(const std::filesystem::path& target, std::string_view bytes);

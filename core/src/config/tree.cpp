@@ -22,6 +22,11 @@
 namespace stiefel {
 namespace {
 
+/// Of UTF-8.
+int characters(std::string_view text) {
+  return int(std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
 constexpr std::size_t most_nodes = 100'000;
 
 /// A fault after which no tree can be made.
@@ -115,7 +120,15 @@ class TreeBuilder final : public YAML::EventHandler {
   }
 
   Location place(const YAML::Mark& mark) const {
-    return file_.empty() ? Location{} : Location{file_, mark.line + 1, mark.column + 1};
+    if (file_.empty()) return {};
+    const std::size_t end = std::min(std::size_t(mark.pos), text_.size());
+    if (mark.line != counted_.line || end < counted_.byte) {
+      const std::size_t line_end = end == 0 ? text_.npos : text_.rfind('\n', end - 1);
+      counted_ = {mark.line, line_end == text_.npos ? 0 : line_end + 1, 0};
+    }
+    counted_.characters += characters(text_.substr(counted_.byte, end - counted_.byte));
+    counted_.byte = end;
+    return {file_, mark.line + 1, counted_.characters + 1};
   }
 
   Node leaf(Node::Kind kind, const YAML::Mark& mark) {
@@ -197,8 +210,15 @@ class TreeBuilder final : public YAML::EventHandler {
     map.node.members.push_back({std::move(map.key), std::move(map.key_place), std::move(value)});
   }
 
+  struct Counted {
+    int line = -1;
+    std::size_t byte = 0;
+    int characters = 0;  // from the start of the line to the byte
+  };
+
   std::string_view text_;
   const std::string& file_;
+  mutable Counted counted_;  // a memory: marks mostly come in order
   Problems& problems_;
   std::vector<Open> open_;
   std::map<YAML::anchor_t, Node> anchors_;
@@ -210,7 +230,7 @@ Location place_of_byte(std::string_view text, std::size_t byte, const std::strin
   if (file.empty()) return {};
   const std::string_view before = text.substr(0, byte);
   const std::size_t line_start = before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;
-  return {file, int(std::ranges::count(before, '\n')) + 1, int(byte - line_start) + 1};
+  return {file, int(std::ranges::count(before, '\n')) + 1, characters(before.substr(line_start)) + 1};
 }
 
 /// What yaml-cpp would let pass: size, control characters, bytes that are no UTF-8, tabs as indentation.

@@ -89,8 +89,8 @@ template <class S> class MapProbe {
     accumulate(X, dY, total);
     return finish(total);
   }
-  double penalty(std::vector<double>* gradient = nullptr) {
-    GuardedBlocks<S> dtheta(layout_);
+  double penalty(std::vector<double>* gradient = nullptr, const std::vector<double>& before = {}) {
+    GuardedBlocks<S> dtheta = gradient_buffer(before);
     const double value = subject_.call("penalty", [&] { return map_->penalty(parameters(), dtheta.all()); });
     keep("penalty", "block of dθ", dtheta.intact());
     if (gradient) *gradient = dtheta.numbers();

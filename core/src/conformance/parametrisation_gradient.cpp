@@ -39,10 +39,10 @@ void compare_slopes(MapProbe<double>& probe, CheckReport& report, std::string_vi
     };
     const bool flat = spec.manifold == Manifold::flat;
     const std::string name = layout.block(d.block).name;
+    const double step = step_of(at, spec), last_digit = std::numeric_limits<double>::epsilon() * scale;
     comparison.add(flat ? name : name + " (rotation of rows)",
                    flat ? place_of(spec, d.i) : Place(d.i + d.j * spec.cols, spec.cols), slope(at, g, spec, d), along,
-                   step_of(at, spec), std::numeric_limits<double>::epsilon() * scale,
-                   10 * rounding[std::size_t(d.block)]);
+                   step, last_digit, 10 * (rounding[std::size_t(d.block)] + last_digit / step));
   }
   comparison.report(report, check);
   probe.set_theta(theta);
@@ -79,6 +79,18 @@ std::vector<double> gradient_rounding(CheckReport& report, const Layout& layout,
   return rounding;
 }
 
+/// The gradient of the loss is in dθ before.
+void check_penalty_adds(MapProbe<double>& probe, CheckReport& report, const std::vector<double>& fresh, Rng& rng) {
+  probe.refresh();
+  std::vector<double> before(fresh.size()), added;
+  for (double& x : before) x = std::round(16 * rng.normal()) / 16;
+  probe.penalty(&added, before);
+  Comparison sums;
+  for (std::size_t i = 0; i < fresh.size(); ++i) sums.add("dθ", Index(i), added[i], before[i] + fresh[i]);
+  report.measure("penalty adds", sums, 1e-12 * sums.scale(), {},
+                 added == fresh ? "dθ is set, but must be added to with +=, in penalty()" : "");
+}
+
 void check_differences(MapProbe<double>& probe, CheckReport& report, std::uint64_t seed) {
   Rng rng(seed, "gradient");
   const Real X = random_matrix(rng, probe.map().cols(), gradient_columns),
@@ -106,6 +118,7 @@ void check_differences(MapProbe<double>& probe, CheckReport& report, std::uint64
       probe.refresh();
       return probe.penalty();
     });
+    check_penalty_adds(probe, report, penalty_gradient, rng);
   }
   probe.refresh();
 }

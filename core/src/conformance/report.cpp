@@ -123,6 +123,7 @@ void CheckReport::count(std::string_view check, Index entries, Index dropped) {
 
 void CheckReport::remark(std::string_view check, const std::string& sentence) {
   Line& l = line(check);
+  if (l.state == Line::failed) return;
   l.state = Line::remark;
   l.note = sentence;
 }
@@ -170,10 +171,11 @@ std::string CheckReport::text(const std::string& command) const {
   const auto count = [&](Line::State s) {
     return std::count_if(lines_.begin(), lines_.end(), [&](const Line& l) { return l.state == s; });
   };
-  text += passed() ? fmt::format("  passed: {} checks, {} skipped\n", count(Line::passed), count(Line::skipped))
-                   : fmt::format("  FAILED: {} of {} checks{}\n", count(Line::failed),
-                                 count(Line::passed) + count(Line::failed) + count(Line::skipped),
-                                 stopped_ ? "; the rest cannot be run before this is corrected" : "");
+  text += unchecked_ ? "  not checked\n"
+          : passed() ? fmt::format("  passed: {} checks, {} skipped\n", count(Line::passed), count(Line::skipped))
+                     : fmt::format("  FAILED: {} of {} checks{}\n", count(Line::failed),
+                                   count(Line::passed) + count(Line::failed) + count(Line::skipped),
+                                   stopped_ ? "; the rest cannot be run before this is corrected" : "");
   return text;
 }
 

@@ -103,12 +103,19 @@ class STIEFEL_API CheckReport {
   void count(std::string_view check, Index entries, Index dropped);
   /// A check that does not apply; a line of the same name that was measured stays.
   void skip(std::string_view check, const std::string& why);
+  /// Nothing else can be checked, since something outside the plugin is missing.
+  void leave(std::string_view check, const std::string& why) {
+    skip(check, why);
+    unchecked_ = true;
+  }
   /// Adds to the line that is printed when it passes.
   void note(std::string_view check, const std::string& note);
   /// A line that neither passes nor fails.
   void remark(std::string_view check, const std::string& sentence);
 
   bool passed() const;
+  /// Whether leave() was called.
+  bool unchecked() const { return unchecked_; }
   const std::vector<Line>& lines() const { return lines_; }
   const std::string& method() const { return method_; }
 
@@ -121,7 +128,7 @@ class STIEFEL_API CheckReport {
   std::string method_, role_, file_;
   Case now_;
   std::vector<Line> lines_;
-  bool stopped_ = false;
+  bool stopped_ = false, unchecked_ = false;
 };
 
 }  // namespace stiefel::conformance

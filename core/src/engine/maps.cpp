@@ -83,8 +83,9 @@ template <class S> void NetworkMap<S>::accumulate(CMat<S> X, CMat<S> dY, std::sp
 }
 
 template <class S> void NetworkMap<S>::decay(double decay, std::span<S> sum) const {
+  const auto factor = S(map_->complex_pairs() ? decay : 2 * decay);  // the real form has every number twice
   if (dense_) {
-    as_matrix(sum, rows(), cols()) += S(2 * decay) * matrix();
+    as_matrix(sum, rows(), cols()) += factor * matrix();
     return;
   }
   const Matrix<S> I = Matrix<S>::Identity(cols(), cols());
@@ -92,7 +93,7 @@ template <class S> void NetworkMap<S>::decay(double decay, std::span<S> sum) con
   std::vector<S> memory(scratch(cols()));
   Scratch<S> scratch{std::span<S>(memory)};
   apply(I, view(W), scratch);
-  W *= S(2 * decay);
+  W *= factor;
   accumulate(I, W, sum, scratch);
 }
 

@@ -59,9 +59,13 @@ void join(std::vector<double>& norms, double factor, const std::vector<double>& 
 template <class S> Network<S>::Network(const Experiment& experiment, const Registry& registry, const Task<S>& task)
     : task_(task), model_(experiment, registry, task.shape()), map_decay_(model_.maps.size(), 0.0) {}
 
-template <class S> void Network<S>::initialise(std::uint64_t seed) {
+template <class S> void Network<S>::allocate() {
   theta_.resize(std::size_t(model_.layout.size()));
   gradient_.resize(theta_.size());
+}
+
+template <class S> void Network<S>::initialise(std::uint64_t seed) {
+  allocate();
   model_.initialise(theta_.data(), seed);
 }
 

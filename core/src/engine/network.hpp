@@ -39,6 +39,8 @@ template <class S> class STIEFEL_API Network {
   const Layout& layout() const { return model_.layout; }
   Model<S>& model() { return model_; }
   void initialise(std::uint64_t seed);
+  /// Makes room for the parameters, for a network that restore() fills.
+  void allocate();
   Blocks<S> theta() { return model_.layout.all(theta_.data()); }
   std::vector<S>& values() { return theta_; }
   NetworkState<S> state();

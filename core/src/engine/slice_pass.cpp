@@ -51,8 +51,7 @@ SliceRoom slice_room(const Model<S>& m, Index columns, Index steps, Index chunk,
       r.panel = double(recurrence.input->panel(span));
       if (gradient) r.delta = double(padded<S>(cell.delta_rows())) * double(span);
       if (gradient && request.gradient_norms) r.dhidden = double(cell.output_rows()) * double(span);
-      room.scratch =
-          std::max({room.scratch, double(cell.scratch(columns) + maps.scratch(columns)), double(maps.scratch(span))});
+      room.scratch = std::max(room.scratch, double(cell.scratch(columns)) + double(maps.scratch(span)));
     }
     if (both) l.h = panel;
     if (layer.gate.present()) l.gate = 2 * panel;
@@ -78,7 +77,8 @@ template <class S> class SlicePass<S>::Sink final : public GradientSink<S> {
   void map(Index first, Index count, CMat<S> X, CMat<S> dY) override {
     if (!wanted_) return;
     const NetworkMaps<S>& maps = *recurrence_.maps;
-    Scratch<S> scratch{std::span<S>(pass_.scratch_)};
+    const Index of_cell = recurrence_.cell->scratch(pass_.slice_->columns());
+    Scratch<S> scratch{std::span<S>(pass_.scratch_).subspan(std::size_t(of_cell))};
     for (Index i = first, row = 0; i < first + count; row += maps[i].rows(), ++i)
       if (!maps[i].frozen())
         maps[i].accumulate(X, rows_of(dY, row, maps[i].rows()), pass_.map_sum(recurrence_.first_map + i), scratch);

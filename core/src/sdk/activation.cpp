@@ -137,7 +137,7 @@ template <class S> class Modrelu : public Vectorised<S> {
       if (options_.bias_init == "constant")
         b = S(options_.bias_scale);
       else if (options_.bias_init == "uniform")
-        b = S(rng.uniform(-options_.bias_scale, options_.bias_scale));
+        b = S(rng.uniform(-std::abs(options_.bias_scale), std::abs(options_.bias_scale)));
       else
         b = 0;
     }

@@ -16,6 +16,7 @@
 
 #include <stiefel/error.hpp>
 
+#include "base/machine.hpp"
 #include "base/printable.hpp"
 
 extern char** environ;
@@ -34,11 +35,12 @@ bool of_mpi(std::string_view variable) {
   return variable.starts_with("OMPI_") || variable.starts_with("PMIX_") || variable.starts_with("PMI_");
 }
 
-std::vector<std::string> environment_of_child() {
-  std::vector<std::string> variables = {fmt::format("STIEFEL_PARENT={}", ::getpid())};
+std::vector<std::string> environment_of_child(const std::string& id) {
+  std::vector<std::string> variables = {fmt::format("STIEFEL_PARENT={}", ::getpid()), "STIEFEL_RUN_ID=" + id};
   for (char** variable = environ; *variable; ++variable)
-    if (!of_mpi(*variable) && !std::string_view(*variable).starts_with("STIEFEL_PARENT="))
-      variables.emplace_back(*variable);
+    if (const std::string_view text = *variable;
+        !of_mpi(text) && !text.starts_with("STIEFEL_PARENT=") && !text.starts_with("STIEFEL_RUN_ID="))
+      variables.emplace_back(text);
   return variables;
 }
 
@@ -75,7 +77,8 @@ CoreShares::CoreShares(int places, int threads) {
       if (CPU_ISSET(core, &mine)) cores_.push_back(core);
   if (cores_.empty()) cores_.push_back(0);
   const int neighbours = std::max(1, number_in("OMPI_COMM_WORLD_LOCAL_SIZE", 1));
-  threads_ = threads > 0 ? threads : std::max(1, int(cores_.size()) / (places * neighbours));
+  const int usable = std::min(int(cores_.size()), usable_cores());
+  threads_ = threads > 0 ? threads : std::max(1, usable / (places * neighbours));
   first_ = number_in("OMPI_COMM_WORLD_LOCAL_RANK", 0) * places;
   alone_ = places * neighbours == 1;
 }
@@ -88,10 +91,11 @@ cpu_set_t CoreShares::of(int place) const {
   return set;
 }
 
-pid_t start_child(const std::vector<std::string>& words, const std::filesystem::path& log, const cpu_set_t& cores) {
+pid_t start_child(const ChildProgram& program, const cpu_set_t& cores) {
   std::vector<std::string> arguments = {std::filesystem::read_symlink("/proc/self/exe").string()};
-  arguments.insert(arguments.end(), words.begin(), words.end());
-  const std::vector<std::string> environment = environment_of_child();
+  arguments.insert(arguments.end(), program.words.begin(), program.words.end());
+  const std::vector<std::string> environment = environment_of_child(program.id);
+  const std::filesystem::path log = std::filesystem::absolute(program.log);
 
   posix_spawn_file_actions_t files;
   posix_spawnattr_t attributes;
@@ -100,6 +104,7 @@ pid_t start_child(const std::vector<std::string>& words, const std::filesystem::
   posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0666);
   posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
+  if (!program.directory.empty()) posix_spawn_file_actions_addchdir_np(&files, program.directory.c_str());
   // Signals of the terminal are the worker's: it passes them on once.
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
   posix_spawnattr_setpgroup(&attributes, 0);

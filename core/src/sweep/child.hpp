@@ -26,9 +26,15 @@ class CoreShares {
   bool alone_;  // one place: its threads may use any core, so that several workers do not share the first ones
 };
 
-/// Starts `stiefel WORDS…` in its own process group, with its output appended to a file. The environment variable
-/// STIEFEL_PARENT tells it to stop, with a checkpoint, when this process ends.
-pid_t start_child(const std::vector<std::string>& words, const std::filesystem::path& log, const cpu_set_t& cores);
+struct ChildProgram {
+  std::vector<std::string> words;   ///< of `stiefel WORDS…`
+  std::string id;                   ///< that the run must have
+  std::filesystem::path log;        ///< its output is appended to this file
+  std::filesystem::path directory;  ///< in which it starts; empty: the current one
+};
+/// Starts the program in its own process group. The environment variable STIEFEL_PARENT tells it to stop, with a
+/// checkpoint, when this process ends, and STIEFEL_RUN_ID which id its run must have.
+pid_t start_child(const ChildProgram& program, const cpu_set_t& cores);
 
 /// The last non-empty line after this many bytes of a log, without a leading "stiefel: "; "nothing" if there is none.
 std::string last_line(const std::filesystem::path& log, std::uintmax_t begin);

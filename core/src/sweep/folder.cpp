@@ -37,6 +37,8 @@ std::string table(const Sweep& sweep) {
 
 std::string description(const Sweep& sweep) {
   nlohmann::ordered_json json = {{"format", 1}, {"name", sweep.name}};
+  json["working_directory"] = sweep.working_directory.string();
+  json["data_directory"] = sweep.data_directory.string();
   if (const auto& halving = sweep.halving)
     json["halving"] = {{"metric", halving->metric}, {"factor", halving->factor}, {"rungs", halving->rungs}};
   return json_text(json, 2) + "\n";
@@ -56,13 +58,15 @@ void read_description(const fs::path& path, const std::string& text, Sweep& swee
                               json_text(json.at("format"))),
                   Exit::damaged);
     sweep.name = json.at("name");
+    sweep.working_directory = json.value("working_directory", "");
+    sweep.data_directory = json.value("data_directory", "");
     if (!json.contains("halving")) return;
     const nlohmann::json& halving = json.at("halving");
     sweep.halving = Halving{halving.at("metric"), halving.at("factor"), halving.at("rungs")};
     const std::vector<Index>& rungs = sweep.halving->rungs;
-    if (sweep.halving->factor < 2 || std::ranges::adjacent_find(rungs, std::greater_equal()) != rungs.end() ||
-        rungs.front() < 1)
-      damaged(path, "its halving has a factor below 2, or rungs that do not increase");
+    if (sweep.halving->factor < 2 || rungs.empty() || rungs.front() < 1 ||
+        std::ranges::adjacent_find(rungs, std::greater_equal()) != rungs.end())
+      damaged(path, "its halving has a factor below 2, no rungs, or rungs that do not increase");
   } catch (const nlohmann::json::exception& error) {
     damaged(path, error.what());
   }
@@ -93,16 +97,24 @@ void make_folders(const fs::path& folder) {
     if (fs::create_directories(folder / name, error); error) throw file_error("making", folder / name, error.value());
 }
 
+/// Part of a sweep.json, which may be damaged.
+nlohmann::json halving_in(const std::string& text) {
+  const nlohmann::json json = parse_json_or_discard(text);
+  return json.is_object() && json.contains("halving") ? json.at("halving") : nlohmann::json();
+}
+
 void write_plan(const fs::path& folder, const Sweep& sweep, const std::string& command) {
   for (const SweepRun& run : sweep.runs)
     if (!run.yaml.empty())
       replace_when_new(folder / "configs" / (run.id + ".yaml"),
                        fmt::format("# {}: {}\n{}", sweep.name, assignments(sweep.keys, run), run.yaml));
   replace_when_new(folder / "sweep.yaml", fmt::format("# {}\n{}", command, sweep.source));
-  const bool other_rungs = replace_when_new(folder / "sweep.json", description(sweep));
-  const bool other_runs = replace_when_new(folder / "runs.tsv", table(sweep));
-  std::error_code error;
-  if (other_rungs || other_runs) fs::remove_all(folder / "rungs", error);
+  const std::string json = description(sweep), runs = table(sweep);
+  const std::string before = content_if_there(folder / "sweep.json").value_or("");
+  if (content_if_there(folder / "runs.tsv") != runs || halving_in(before) != halving_in(json))
+    fs::remove_all(folder / "rungs");  // first, so that no decision about another plan can stay
+  replace_when_new(folder / "sweep.json", json);
+  replace_when_new(folder / "runs.tsv", runs);
 }
 
 }  // namespace

@@ -81,9 +81,12 @@ class Scripts {
     directive("--open-mode=append");
     directive("--signal=B:USR1@120");
     directive("--output=" + shell_word(boost::replace_all_copy(sweep_, "%", "%%") + "/slurm/%A_%a.log"));
-    if (!options_.time.empty()) directive("--time=" + options_.time);
+    if (!options_.time.empty()) directive("--time=" + shell_word(options_.time));
     if (options_.threads > 0) directive(fmt::format("--cpus-per-task={}", options_.threads));
-    for (const std::string& option : options_.further) directive(option);
+    for (const std::string& option : options_.further) {
+      const std::size_t value = std::min(option.find('='), option.size() - 1) + 1;
+      directive(option.substr(0, value) + (value < option.size() ? shell_word(option.substr(value)) : ""));
+    }
     std::vector<std::string> words;
     if (options_.threads > 0) words.insert(words.end(), {"--threads", std::to_string(options_.threads)});
     if (!options_.data_directory.empty())

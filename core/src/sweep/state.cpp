@@ -20,7 +20,8 @@ RunLook read_failure(const fs::path& path) {
   try {
     const nlohmann::json json = parse_json(file_content(path));
     const int code = json.at("exit_code");
-    return {code == int(Exit::diverged) ? SweepState::diverged : SweepState::failed, 0, json.at("message"), code};
+    return {code == int(Exit::diverged) ? SweepState::diverged : SweepState::failed, 0,
+            printable(std::string(json.at("message"))), code};
   } catch (const nlohmann::json::exception&) {
     return {SweepState::failed, 0, path.string() + " is damaged", int(Exit::damaged)};
   }

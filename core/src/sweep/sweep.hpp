@@ -1,7 +1,7 @@
 // A sweep: its runs with the configuration of each, from a file or from the folder that it was planned into.
 //
 //   sweeps/NAME/sweep.yaml       the experiment as it was written
-//               sweep.json       name, halving
+//               sweep.json       name, halving, folders in which workers start the runs
 //               runs.tsv         a line for each run: id, and the values of the keys that differ
 //               configs/ID.yaml  every key of a run
 //               runs/NAME/ID/    the run's folder, as `stiefel run configs/ID.yaml` creates it
@@ -40,6 +40,8 @@ struct Sweep {
   std::vector<SweepRun> runs;    ///< each once
   std::size_t combinations = 0;  ///< number of combinations of values, of which several may mean the same run
   std::optional<Halving> halving;
+  std::filesystem::path working_directory = {};  ///< where relative paths of the runs begin; empty: not known
+  std::filesystem::path data_directory = {};     ///< that was given for the plan; empty: none
 };
 
 /// Loads the configuration of every run. One Error holds the first things that are wrong, a line each, at the place of

@@ -76,6 +76,7 @@ class Worker {
   bool ready(std::size_t run) const;
   void fill();
   bool start(std::size_t run, int place);
+  fs::path place_of_start() const;
   std::vector<std::string> command(const RunLook& look, std::size_t run) const;
   void reap();
   void ended(const Child& child, int status);
@@ -199,7 +200,8 @@ bool Worker::start(std::size_t run, int place) {
     look(run);  // only now is it certain that no other process changes it
     if (!ready(run)) return false;
     const std::uintmax_t log_begin = fs::exists(log) ? fs::file_size(log) : 0;
-    const pid_t process = start_child(command(looks_[run], run), log, shares_.of(place));
+    const pid_t process =
+        start_child({command(looks_[run], run), runs_[run].id, log, place_of_start()}, shares_.of(place));
     children_.push_back({process, run, place, std::move(lock), log_begin, targets_[run].step});
     return true;
   } catch (const Error& busy) {
@@ -208,15 +210,28 @@ bool Worker::start(std::size_t run, int place) {
   }
 }
 
+/// Where the sweep was planned, if that is another folder and still there; else empty.
+fs::path Worker::place_of_start() const {
+  std::error_code none;
+  const fs::path& planned = folder_.sweep().working_directory;
+  return fs::is_directory(planned, none) && !fs::equivalent(planned, fs::current_path(), none) ? planned : fs::path();
+}
+
 std::vector<std::string> Worker::command(const RunLook& look, std::size_t run) const {
   std::vector<std::string> words;
+  const bool elsewhere = !place_of_start().empty();
+  const auto path = [&](const fs::path& own) { return elsewhere ? fs::absolute(own).string() : own.string(); };
   if (look.state == SweepState::waiting)
-    words = {"run", folder_.config(runs_[run]).string(), "--output", folder_.runs().string()};
+    words = {"run", path(folder_.config(runs_[run])), "--output", path(folder_.runs())};
   else
-    words = {"resume", folder_.run(runs_[run]).string()};
+    words = {"resume", path(folder_.run(runs_[run]))};
   words.insert(words.end(), {"--no-progress", "--threads", std::to_string(shares_.threads())});
   if (targets_[run].step > 0) words.insert(words.end(), {"--until", std::to_string(targets_[run].step)});
-  if (!options_.data_directory.empty()) words.insert(words.end(), {"--data", options_.data_directory});
+  std::error_code none;
+  if (!options_.data_directory.empty())
+    words.insert(words.end(), {"--data", path(options_.data_directory)});
+  else if (const fs::path& planned = folder_.sweep().data_directory; fs::is_directory(planned, none))
+    words.insert(words.end(), {"--data", planned.string()});
   return words;
 }
 

@@ -29,6 +29,9 @@ std::unique_ptr<SequenceReader<S>> read_array(const std::string& file, const Tas
   const auto d = std::size_t(symbols ? 1 : shape.input_size);
   std::vector<std::size_t> sizes = array.shape;
   const std::string wanted = symbols ? "symbols, N × T or T" : fmt::format("N × T × {0} or T × {0}", d);
+  if (!symbols && d == 1 && sizes.size() == 2 && sizes[1] == 1 && sizes[0] > 1)
+    refuse_array(file, array,
+                 fmt::format("{0} × 1 × 1 for sequences of one step, or 1 × {0} × 1 for one sequence", sizes[0]));
   if (symbols || (d == 1 && sizes.size() == 2 && sizes[1] != 1)) sizes.push_back(1);
   if (sizes.size() == 2) sizes.insert(sizes.begin(), 1);
   if (sizes.size() != 3 || sizes[2] != d || array.values.empty()) refuse_array(file, array, wanted);

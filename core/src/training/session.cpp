@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "base/printable.hpp"
+#include "config/resolved.hpp"
 #include "engine/guarded_task.hpp"
 #include "training/memory_check.hpp"
 
@@ -66,6 +67,7 @@ Session<S>::Session(const LoadedExperiment& loaded, Registry& registry, const Ru
   require_selection();
   total_steps();
   files = task->files();
+  if (extent != Extent::network) add_files_of_model(loaded);
   for (DataFile& file : files) file.path = fs::absolute(file.path);
   if (options.check_data) options.check_data(files);
   network = std::make_unique<Network<S>>(experiment, registry, *task);
@@ -77,9 +79,20 @@ Session<S>::Session(const LoadedExperiment& loaded, Registry& registry, const Ru
   }
   if (extent == Extent::sizes) return;
   if (options.ranks) network->share(*options.ranks);
+  if (extent == Extent::network) {
+    network->allocate();
+    return;
+  }
   network->initialise(std::uint64_t(experiment.seed));
-  if (updater) updater->attach(*network);
+  updater->attach(*network);
   network->refresh();
+}
+
+/// Initial values from .npy files are data of the run, too.
+template <class S> void Session<S>::add_files_of_model(const LoadedExperiment& loaded) {
+  for (const auto& [key, value] : flat_configuration(loaded.resolved_yaml, "the experiment"))
+    if (key.starts_with("model.") && (key.ends_with(".file") || key.ends_with("_file")) && fs::is_regular_file(value))
+      files.push_back({key, value});
 }
 
 template <class S> void Session<S>::require_recorded_blocks() const {
@@ -88,6 +101,9 @@ template <class S> void Session<S>::require_recorded_blocks() const {
     if (layout.find(name) < 0)
       throw Error(fmt::format("{}record.blocks: there is no parameter block \"{}\"; the blocks are {}",
                               experiment.place_of("record.blocks." + name), name, layout.names()));
+    else if (layout.block(layout.find(name)).size == 0)
+      throw Error(fmt::format("{}record.blocks: the block \"{}\" has no parameter in this network; remove it",
+                              experiment.place_of("record.blocks." + name), name));
 }
 
 template <class S> void Session<S>::remark_on_batch() {
@@ -150,6 +166,12 @@ template <class S> void Session<S>::refresh(Index step) {
   } else {
     network->refresh();
   }
+}
+
+template <class S> void Session<S>::remove_noise() {
+  if (experiment.train.weight_noise == 0) return;
+  Workers::Lent idle(&workers);
+  network->refresh();
 }
 
 template <class S> PassRequest Session<S>::request(Index step, Index number) const {

@@ -32,6 +32,8 @@ template <class S> struct STIEFEL_API Session {
   Split selecting_split() const { return experiment.train.select_on == "best_test" ? Split::test : Split::validation; }
   /// Makes the maps and tables of the parameters, or, with weight noise, of the noisy ones of this step.
   void refresh(Index step);
+  /// Maps that measure the optimizer's step begin it with the parameters without noise.
+  void remove_noise();
   /// One training step with a batch, without moving the parameters: refresh, then forward and back.
   PassResult pass(const Batch<S>& batch, Index step, const PassRequest& request);
   /// A training pass over batch `number` of an optimizer step.
@@ -60,6 +62,7 @@ template <class S> struct STIEFEL_API Session {
   Index steps_of(Index batches) const;  // the last one may take batches of the next epoch
   void require_selection() const;
   void require_recorded_blocks() const;
+  void add_files_of_model(const LoadedExperiment& loaded);
   void remark_on_batch();
   std::vector<S> noisy_;
 };

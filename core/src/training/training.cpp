@@ -231,8 +231,10 @@ template <class S> bool Trainer<S>::step() {
                       : session_.network->train_more(*batch, session_.workers, request, pass);
       });
     }
-    norms = watch_.time(Phase::optimizer,
-                        [&] { return session_.updater->step(number, *session_.network, session_.workers); });
+    norms = watch_.time(Phase::optimizer, [&] {
+      session_.remove_noise();
+      return session_.updater->step(number, *session_.network, session_.workers);
+    });
   });
   if (!std::isfinite(pass.loss) || !std::isfinite(norms.gradient) || !std::isfinite(norms.update)) {
     diverged(number, "the loss", pass.loss, *batch);

@@ -62,16 +62,16 @@ struct ScratchFolder {
 
 void write_figures(const std::vector<Section>& sections, const fs::path& folder, const std::string& format) {
   fs::create_directories(folder);
+  const ScratchFolder scratch;
   for (const Section& section : sections)
     for (const Figure& figure : section.figures) {
       replace_file(folder / (figure.id + ".csv"), csv_of(figure));
-      const fs::path svg = folder / (figure.id + ".svg");
+      const fs::path svg = (format == "svg" ? folder : scratch.path) / (figure.id + ".svg");
       replace_file(svg, standalone_svg(figure));
       if (format == "svg") continue;
       start({"rsvg-convert", "--format", format, "--zoom", format == "png" ? "3" : "1", "--background-color", "white",
              "--output", (folder / (figure.id + "." + format)).string(), svg.string()},
             "librsvg2-bin");
-      fs::remove(svg);
     }
 }
 
