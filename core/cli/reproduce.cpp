@@ -139,7 +139,7 @@ int reproduce_command(std::span<const std::string> words) {
         "report");
   const std::string& what = arguments.positional.front();
   const bool shows = what == "list" || what == "report";
-  for (const char* option : {"--budget", "--jobs", "--plan", "--dry-run", "--threads"})
+  for (const char* option : {"--budget", "--jobs", "--plan", "--dry-run"})
     if (shows && arguments.has(option))
       throw Error(fmt::format("`stiefel reproduce {}` runs nothing; leave {} out", what, option));
   const PublishedResults published = read_published(experiments_folder(arguments));
