@@ -317,7 +317,7 @@ class CommandLine(unittest.TestCase):
         checkpoints = lambda run: sorted((run / "checkpoints").glob("step_*.h5"))
         given_up = lambda run: checkpoints(run) and (run / "checkpoints/best.h5").exists() and self.attributes(
             run / "checkpoints/best.h5")["step"] > int(checkpoints(run)[-1].stem[5:])
-        run = self.kill_after(given_up, "train.evaluate_every=50", "checkpoint.every=10000")
+        run = self.kill_after(given_up, "train.evaluate_every=50", "checkpoint.every=1000")
         step = int(checkpoints(run)[-1].stem[5:])
         self.call("resume", run, "optimizer.rate=1e-30", "--allow-change", "optimizer.rate", "--until", step + 100, code=75)
         best = self.attributes(run / "results.h5", "/status")["best_step"]
