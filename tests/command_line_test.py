@@ -353,7 +353,7 @@ class CommandLine(unittest.TestCase):
             self.assertEqual(status["best_step"], file["epochs/step"][:][file["epochs/is_best"][:] == 1][-1])
 
     def test_a_run_that_diverges_before_its_first_evaluation(self):
-        self.make_run("optimizer.rate=1e25", code=5)
+        self.make_run("optimizer.rate=1e25", "train.evaluate_every=1", "model.cell.activation=identity", code=5)
         self.make_run()
         self.assertIn("  valid_loss mean ± std  ", self.call("compare", "runs").stdout)
         self.call("report", "runs")

@@ -360,10 +360,6 @@ const Option& find_option(const Command& command, const std::string& name) {
   throw Error(fmt::format("`stiefel {}` has no option {}{}", command.name, name, close.empty() ? have : close));
 }
 
-}  // namespace
-
-namespace {
-
 /// Options that belong to another action, and arguments where there are none.
 void refuse_misplaced(const Command& command, const Arguments& arguments) {
   if (arguments.positional.empty()) return;

@@ -123,14 +123,19 @@ class Results(unittest.TestCase):
 
     def test_runs_of_different_tasks(self):
         """What a run does not have is NaN, whichever run comes first."""
-        (self.folder / "copy.yaml").write_text(EXPERIMENT.replace("{plugin: adding, length: 12", "{plugin: copy, length: 5").replace("first", "copy"), encoding="utf-8")
+        (self.folder / "rows.csv").write_text("s,x,y\n" + "".join(f"{s},{x},{s % 3}\n" for s in range(30) for x in range(4)), encoding="utf-8")
+        text = EXPERIMENT.replace("{plugin: adding, length: 12, validation_sequences: 20, test_sequences: 20}", "{plugin: sequence_csv, data: rows.csv, sequence: s, targets: [y]}")
+        (self.folder / "rows.yaml").write_text(text.replace("first", "rows"), encoding="utf-8")
         with tempfile.TemporaryDirectory() as other:
-            subprocess.run([PROGRAM, "run", self.folder / "copy.yaml", "--quiet", "--threads", "1", "model.recurrent=dense"], cwd=other, check=True, stdout=subprocess.DEVNULL)
-            for paths in ([self.paths[0], *pathlib.Path(other).rglob("results.h5")], [*pathlib.Path(other).rglob("results.h5"), self.paths[0]]):
-                for group in ("epochs", "final", "config"):
-                    self.assertEqual(stiefel.load(paths, group).sizes["run"], 2, group)
-                accuracy = stiefel.load(paths)["valid_accuracy"]
-                self.assertEqual(accuracy.sizes["run"], 2)
+            subprocess.run([PROGRAM, "run", "rows.yaml", "--quiet", "--threads", "1", "--output", other], cwd=self.folder, check=True, stdout=subprocess.DEVNULL)
+            rows = next(pathlib.Path(other).rglob("results.h5"))
+            for paths in ([self.paths[0], rows], [rows, self.paths[0]]):
+                epochs, final = stiefel.load(paths), stiefel.load(paths, "final")
+                for data, metrics in ((epochs, ("valid_accuracy", "valid_mae")), (final, ("test_accuracy", "test_mae"))):
+                    for metric, has in zip(metrics, (self.paths[0], rows)):
+                        for path in paths:
+                            values = data[metric].isel(run=paths.index(path))
+                            self.assertEqual(bool(values.isnull().all()), path != has, (metric, path))
 
     def test_ids_that_look_like_numbers(self):
         copy = self.copy()

@@ -105,8 +105,8 @@ template <class S> class STIEFEL_API Parametrisation {
   /// sum += contribution of these columns (one chunk of one slice). May run concurrently on other sums; additive in the
   /// columns.
   virtual void accumulate(CMat<S> X, CMat<S> dY, std::span<S> sum, Scratch<S>& scratch) const = 0;
-  /// dθ += the gradient that `sum` represents. Called once per pass (train.accumulate: several per step), from one thread, with the sums added in slice
-  /// order.
+  /// dθ += the gradient that `sum` represents. Called once per pass, of which train.accumulate makes several per step,
+  /// from one thread, with the sums added in slice order.
   virtual void finish(CBlocks<S> theta, std::span<const S> sum, Blocks<S> dtheta) = 0;
 
   /// A soft constraint: returns its value and adds its gradient to dθ. Called once per pass, after refresh(θ). Default:

@@ -17,7 +17,7 @@ std::string resolved_yaml(const ConfigSchema& schema);
 std::string result_yaml(const ConfigSchema& schema);
 
 /// The leaves of a YAML document by their path, such as "model.recurrent.plugin". Entries of a list are called by their
-/// number; a list of scalars is one leaf. Throws Error (Exit::damaged) if the text is not YAML; `file` is for the message.
+/// number; a list of scalars is one leaf. Throws Error (Exit::damaged), which names `file`, if the text is not YAML.
 STIEFEL_API std::map<std::string, std::string> flat_configuration(const std::string& yaml, const std::string& file);
 
 /// Whether a result may depend on the key, a path such as "train.batch"; keys below a key count like that key.

@@ -119,7 +119,7 @@ class TreeBuilder final : public YAML::EventHandler {
     return word == "~" || word == "null" || word == "Null" || word == "NULL";
   }
 
-  Location place(const YAML::Mark& mark) const {
+  Location place(const YAML::Mark& mark) {
     if (file_.empty()) return {};
     const std::size_t end = std::min(std::size_t(mark.pos), text_.size());
     if (mark.line != counted_.line || end < counted_.byte) {
@@ -146,12 +146,12 @@ class TreeBuilder final : public YAML::EventHandler {
                     fmt::format("more than {} values once aliases are expanded; write a smaller file", most_nodes)};
   }
 
-  void refuse_tag(const YAML::Mark& mark, const std::string& tag, bool plain_marks) const {
+  void refuse_tag(const YAML::Mark& mark, const std::string& tag, bool plain_marks) {
     if (tag.empty() || tag == "?" || (plain_marks && tag == "!")) return;
     throw Refused{place(mark), fmt::format("the tag {} is not supported; write the plain value", tag)};
   }
 
-  [[noreturn]] void refuse_depth(const YAML::Mark& mark) const {
+  [[noreturn]] void refuse_depth(const YAML::Mark& mark) {
     throw Refused{place(mark),
                   fmt::format("nested deeper than {} levels; no key of an experiment is that deep", deepest_level)};
   }
@@ -218,7 +218,7 @@ class TreeBuilder final : public YAML::EventHandler {
 
   std::string_view text_;
   const std::string& file_;
-  mutable Counted counted_;  // a memory: marks mostly come in order
+  Counted counted_;  // marks mostly come in order
   Problems& problems_;
   std::vector<Open> open_;
   std::map<YAML::anchor_t, Node> anchors_;
