@@ -51,17 +51,37 @@ struct Item {
   std::vector<report::Figure> figures;
 };
 
-std::vector<Item> items_with_runs(const std::vector<ReproducedRow>& rows) {
+std::vector<Item> items_of(const std::vector<ReproducedRow>& rows) {
   std::vector<Item> items;
   for (const ReproducedRow& row : rows) {
     if (items.empty() || items.back().first->item_name() != row.row->item_name()) items.push_back({row.row, {}, {}});
     items.back().rows.push_back(&row);
   }
-  std::erase_if(items, [](const Item& item) {
-    return std::ranges::none_of(item.rows, [](const auto* row) { return has_run(*row); });
-  });
   for (Item& item : items) item.figures = reproduction_figures(item.rows);
   return items;
+}
+
+/// A line for each item, also for those of which nothing has been run.
+TextTable overview(const std::vector<Item>& items) {
+  TextTable table{{"item", "title", "rows", "measured", "matched", "better", "missed", "diverged"},
+                  {false, false, true, true, true, true, true, true},
+                  {}};
+  for (const Item& item : items) {
+    std::map<Verdict, int> count;
+    for (const ReproducedRow* row : item.rows) ++count[row->verdict];
+    const auto sum = [&](std::initializer_list<Verdict> verdicts) {
+      int total = 0;
+      for (const Verdict verdict : verdicts) total += count[verdict];
+      return total == 0 ? "" : std::to_string(total);
+    };
+    using enum Verdict;
+    const std::string measured = sum({shown, remembered, matched, better, missed, diverged});
+    const ReproducedRow& first = *item.rows.front();
+    table.rows.push_back({item.first->item_name(), item.first->title, std::to_string(item.rows.size()),
+                          measured.empty() ? state_of(first) : measured, sum({matched}), sum({better}), sum({missed}),
+                          sum({diverged})});
+  }
+  return table;
 }
 
 TextTable item_table(const Item& item) {
@@ -114,7 +134,7 @@ std::string figures_markdown(const Item& item) {
   return text;
 }
 
-std::string document_markdown(const PublishedResults& published, const std::string& summary,
+std::string document_markdown(const PublishedResults& published, const std::string& summary, const TextTable& whole,
                               const std::vector<Item>& items) {
   std::vector<std::string> tolerances;
   for (const auto& [metric, tolerance] : published.tolerances)
@@ -125,8 +145,8 @@ std::string document_markdown(const PublishedResults& published, const std::stri
       "what was published and the criterion of each curve. A value matches when it is worse by no more than\n{}.\n"
       "A question mark marks an uncertain published value, and + a commit whose source had changes. CPU seconds are "
       "those of all seeds "
-      "together.\n\n{}",
-      fmt::join(tolerances, ", "), summary);
+      "together.\n\n{}\n{}",
+      fmt::join(tolerances, ", "), summary, markdown(whole));
   for (const Item& item : items) {
     text += fmt::format("\n## {}\n\n", heading(published, item));
     if (const std::string note = note_of(item); !note.empty()) text += note + "\n\n";
@@ -138,14 +158,16 @@ std::string document_markdown(const PublishedResults& published, const std::stri
   return text;
 }
 
-std::string document_html(const PublishedResults& published, const std::string& summary,
+std::string table_html(const TextTable& table) {
+  return "<div class=\"panel\">" + report::plain_table(table.header, table.numeric, table.rows) + "</div>\n";
+}
+
+std::string document_html(const PublishedResults& published, const std::string& summary, const TextTable& whole,
                           const std::vector<Item>& items) {
-  std::string html;
+  std::string html = "<section>" + table_html(whole) + "</section>\n";
   for (const Item& item : items) {
-    const TextTable table = item_table(item);
-    html += fmt::format("<section><h2>{}</h2><p class=\"note\">{}</p><div class=\"panel\">{}</div>\n",
-                        report::escape(heading(published, item)), report::escape(note_of(item)),
-                        report::plain_table(table.header, table.numeric, table.rows));
+    html += fmt::format("<section><h2>{}</h2><p class=\"note\">{}</p>{}", report::escape(heading(published, item)),
+                        report::escape(note_of(item)), table_html(item_table(item)));
     for (const std::string& line : explanations(item)) html += "<p>" + report::escape(line) + "</p>\n";
     html += figures_html(item) + "</section>\n";
   }
@@ -207,11 +229,15 @@ std::string reproduction_summary(const std::vector<ReproducedRow>& rows) {
 
 void write_reproduction(const PublishedResults& published, const std::vector<ReproducedRow>& rows,
                         const std::filesystem::path& document, const std::filesystem::path& page) {
-  const std::vector<Item> items = items_with_runs(rows);
+  std::vector<Item> items = items_of(rows);
+  const TextTable whole = overview(items);
+  std::erase_if(items, [](const Item& item) {
+    return std::ranges::none_of(item.rows, [](const auto* row) { return has_run(*row); });
+  });
   const std::string summary = reproduction_summary(rows);
   replace_figures(document, items);
-  replace_file(document, document_markdown(published, summary, items));
-  replace_file(page, document_html(published, summary, items));
+  replace_file(document, document_markdown(published, summary, whole, items));
+  replace_file(page, document_html(published, summary, whole, items));
 }
 
 }  // namespace stiefel::cli

@@ -15,9 +15,9 @@ namespace stiefel::cli {
 TextTable reproduction_table(const std::vector<ReproducedRow>& rows);
 /// "26 printed results have a measured value at the published budget: 20 matched, 2 better, 4 missed."
 std::string reproduction_summary(const std::vector<ReproducedRow>& rows);
-/// Writes a table for each item that has a run, the command that made it, and its figures: as Markdown to `document`
-/// with the figures in the folder figures next to it, and as one page that needs no network. The same runs give the
-/// same files. Figures of an earlier document that this one lacks are removed.
+/// Writes a line for each item, and for each that has a run a table, the command that made it, and its figures: as
+/// Markdown to `document` with the figures in the folder figures next to it, and as one page that needs no network. The
+/// same runs give the same files. Figures of an earlier document that this one lacks are removed.
 void write_reproduction(const PublishedResults& published, const std::vector<ReproducedRow>& rows,
                         const std::filesystem::path& document, const std::filesystem::path& page);
 

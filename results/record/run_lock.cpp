@@ -1,5 +1,5 @@
-// The lock of a run directory: a JSON file {host, pid, boot, namespace, start, since}, made by link(2), which fails if
-// there is one.
+// The lock of a run directory: a JSON file {host, machine, pid, boot, namespace, start, since}, made by link(2), which
+// fails if there is one.
 #include "results/record/run_lock.hpp"
 
 #include <fcntl.h>
@@ -32,6 +32,7 @@ namespace {
 
 struct Owner {
   std::string host;
+  std::string machine;  // of /etc/machine-id: two hosts may have the same name
   long pid = 0;
   std::string boot;           // of the kernel: differs after a restart
   std::string pid_namespace;  // pids of another container mean nothing here
@@ -64,6 +65,7 @@ Owner this_process() {
   std::error_code ignored;
   const long pid = ::getpid();
   return {host_name(),
+          first_word("/etc/machine-id"),
           pid,
           first_word("/proc/sys/kernel/random/boot_id"),
           std::filesystem::read_symlink("/proc/self/ns/pid", ignored).string(),
@@ -73,6 +75,7 @@ Owner this_process() {
 
 std::string written(const Owner& owner) {
   return json_text(nlohmann::ordered_json{{"host", owner.host},
+                                          {"machine", owner.machine},
                                           {"pid", owner.pid},
                                           {"boot", owner.boot},
                                           {"namespace", owner.pid_namespace},
@@ -85,8 +88,8 @@ std::string written(const Owner& owner) {
 std::optional<Owner> parsed(const std::string& text) {
   try {
     const nlohmann::json json = parse_json(text);
-    return Owner{json.at("host"),      json.at("pid"),   json.at("boot"),
-                 json.at("namespace"), json.at("start"), json.at("since")};
+    return Owner{json.at("host"),      json.value("machine", ""), json.at("pid"),  json.at("boot"),
+                 json.at("namespace"), json.at("start"),          json.at("since")};
   } catch (const nlohmann::json::exception&) {
     return std::nullopt;
   }
@@ -104,7 +107,8 @@ enum class Life { dead, living, elsewhere };
 Life life_of(const Owner& owner) {
   const Owner self = this_process();
   const bool same_kernel = !self.boot.empty() && owner.boot == self.boot;  // whatever name the host has by now
-  if (!same_kernel) return owner.host == self.host ? Life::dead : Life::elsewhere;
+  const bool same_machine = owner.host == self.host && owner.machine == self.machine;
+  if (!same_kernel) return same_machine ? Life::dead : Life::elsewhere;
   if (owner.pid_namespace != self.pid_namespace) return Life::elsewhere;
   const std::string start = process_start(owner.pid);
   if (start.empty() && is_hidden(owner.pid)) return Life::living;

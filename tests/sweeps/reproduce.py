@@ -34,6 +34,12 @@ items:
       - {{row: "first, remembered", file: tiny/first.yaml, value: 1, certainty: remembered}}
       - {{row: "two seeds", file: tiny/first.yaml, value: 0.001, seeds: [1, 2]}}
       - {{row: "other set", file: tiny/first.yaml, value: 1e6, set: [model.recurrent.reflections=1]}}
+  - paper: tiny
+    item: table 2
+    title: "Closed"
+    metric: loss
+    kind: validation
+    rows:
       - {{row: "no data", file: tiny/absent.yaml, value: 1, needs: "a closed corpus"}}
   - paper: tiny
     item: figure 2
@@ -214,6 +220,19 @@ def check_figures(reproduce, document):
     assert not any("x" in seed for name, seed in record.items() if "table 1" in name)
 
 
+def check_overview(rows, document):
+    """The first table counts the verdicts of each item."""
+    lines = [line[2:-2].split(" | ") for line in document.partition("| item |")[2].partition("\n\n")[0].splitlines()[2:]]
+    states = {}
+    for row in rows:
+        states.setdefault(f"{row['paper']}/{row['item'].replace(' ', '-')}", []).append(row["state"])
+    assert [line[0] for line in lines] == list(states), (lines, states)
+    for line, of_item in zip(lines, states.values()):
+        measured = sum(state in ("matched", "better", "missed", "diverged") or state.startswith("measured") for state in of_item)
+        assert line[2:4] == [str(len(of_item)), str(measured or of_item[0])], (line, of_item)
+        assert [int(word or 0) for word in line[4:]] == [of_item.count(word) for word in ("matched", "better", "missed", "diverged")], (line, of_item)
+
+
 def check_report(reproduce):
     said = reproduce("report", "--to", reproduce.folder / "documents")
     document = reproduce.folder / "documents/REPRODUCTION.md"
@@ -226,7 +245,9 @@ def check_report(reproduce):
         assert words in first[0], (words, first[0])
     assert first[1].count("<svg xmlns") == 3 and "<h2>A &amp; B 2020, figure 2: Curves</h2>" in first[1]
     check_figures(reproduce, first[0])
-    listed = {row["row"]: row["state"] for row in json.loads(reproduce("list", "--json"))}
+    rows = json.loads(reproduce("list", "--json"))
+    check_overview(rows, first[0])
+    listed = {row["row"]: row["state"] for row in rows}
     for name, state in listed.items():
         assert f"| {name} |" not in first[0] or f"| {state} |" in next(l for l in first[0].splitlines() if l.startswith(f"| {name} |")), name
 

@@ -222,6 +222,8 @@ TEST_CASE("a lock from before a restart, of a used-again pid or without sense is
   with("\"host\":\"", "\"host\":\"elsewhere-");
   CHECK(refusal([&] { RunLock lock(folder.path()); }, Exit::in_use).find(" on elsewhere-") != std::string::npos);
   CHECK(bytes_of(folder.path() / "lock").find("elsewhere-") != std::string::npos);
+  with("\"machine\":\"", "\"machine\":\"9");  // of the same name
+  CHECK(refusal([&] { RunLock lock(folder.path()); }, Exit::in_use).find("is in use by process ") != std::string::npos);
 }
 
 TEST_CASE("a lock that cannot be read is an error that names it, and no end of the program") {
