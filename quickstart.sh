@@ -18,6 +18,7 @@ set_unfinished_runs_aside() {
 }
 
 install_packages build
+remove_foreign_build release
 if [[ -f "$root/build/release/CMakeCache.txt" ]]; then
   configure release
 else

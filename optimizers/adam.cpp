@@ -56,7 +56,7 @@ template <class S> class Adam final : public Optimizer<S> {
     const double root = std::sqrt(1 - std::pow(options_.beta2, t));
     const S eta = S(rate * root / (1 - std::pow(options_.beta1, t)));
     const S epsilon = S(hat_ ? options_.epsilon : options_.epsilon * root);
-    if (options_.epsilon == 0)
+    if (epsilon < std::numeric_limits<S>::min())
       x -= eta * (v > S(0)).select(m / v.sqrt(), S(0));  // 0/0: no move
     else
       x -= eta * m / (v.sqrt() + epsilon);

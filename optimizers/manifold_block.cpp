@@ -12,7 +12,8 @@ template <class T> Matrix<T> tangent(CMat<T> G, CMat<T> M) {
 }
 
 // X is the fixed point of X ← M − η/2 AX, begun with M, where so few iterations reach the precision of T that they are
-// cheaper than a factorization.
+// cheaper than a factorization. k of them leave out 2(−η/2 A)^(k+2) M of the change: for odd k a tangent, which leaves
+// the manifold to second order only. For even k it would do so to first order, at each step in the same direction.
 template <class T> Matrix<T> cayley_change(Matrix<T> A, double eta, CMat<T> M) {
   A *= RealOf<T>(eta / 2);
   const double contraction = A.norm(), enough = double(Eigen::NumTraits<RealOf<T>>::epsilon()) / 8;
@@ -22,12 +23,10 @@ template <class T> Matrix<T> cayley_change(Matrix<T> A, double eta, CMat<T> M) {
     AX *= RealOf<T>(-2);
     return AX;
   };
-  constexpr int most = 2;
-  if (reached(0)) return change(M);
   Matrix<T> X = M;
-  if (reached(most)) {
+  if (const int iterations = reached(1) ? 1 : 3; reached(iterations)) {
     Matrix<T> next(M.rows(), M.cols());
-    for (int k = 0; !reached(k); ++k) {
+    for (int k = 0; k < iterations; ++k) {
       next = M;
       add_product<T>(A, X, next, -1);
       X.swap(next);

@@ -44,7 +44,7 @@ template <class S> class RmsProp final : public Optimizer<S> {
     auto r = square_[std::size_t(block)].array();
     const S eta = S(rate), rho = S(options_.decay), epsilon = S(options_.epsilon);
     r = rho * r + S(1 - options_.decay) * g.square();
-    if (options_.epsilon == 0)
+    if (epsilon < std::numeric_limits<S>::min())
       x -= eta * (r > S(0)).select(g / r.sqrt(), S(0));  // 0/0: no move
     else if (options_.epsilon_inside)
       x -= eta * g / (r + epsilon).sqrt();

@@ -66,12 +66,17 @@ configure_and_build() {
   build "$1"
 }
 
+# remove_foreign_build PRESET: a folder that was copied or moved here with its cache belongs to another source tree.
+remove_foreign_build() {
+  local folder="$root/build/$1"
+  if [[ -f "$folder/CMakeCache.txt" ]] && ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$root" "$folder/CMakeCache.txt"; then rm -rf "$folder"; fi
+}
+
 # configure PRESET [CMake options…]
 configure() {
   local preset="$1" folder="$root/build/$1"
   shift
-  # A folder that was copied or moved here with its cache belongs to another source tree.
-  if [[ -f "$folder/CMakeCache.txt" ]] && ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$root" "$folder/CMakeCache.txt"; then rm -rf "$folder"; fi
+  remove_foreign_build "$preset"
   # For ccache paths below the root are the same wherever the root is, and objects with and without -Werror.
   export CCACHE_BASEDIR="$root" CCACHE_NOHASHDIR=1 CCACHE_IGNOREOPTIONS=-Werror
   mkdir -p "$folder" 2>/dev/null || fail "cannot write to $folder"

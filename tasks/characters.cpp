@@ -255,9 +255,12 @@ template <class S> class Characters final : public Task<S> {
     longest_ = std::max(longest_, std::min(options_.bptt, p.piece));
   }
 
-  /// A split of no characters is one that was not given, but for training.
+  /// A split of no characters is one that was not given, but for training and for a part of one file.
   void refuse_empty(Split split, bool filled) const {
-    if (filled || (codes(split).empty() && split != Split::train)) return;
+    const double fraction =
+        split == Split::validation ? options_.text.validation_fraction : options_.text.test_fraction;
+    const bool given = split == Split::train || !codes(split).empty() || (!options_.text.file.empty() && fraction > 0);
+    if (filled || !given) return;
     throw Error(fmt::format("characters: the {} text has no character {} ahead of another{}; use a longer text.",
                             name_of(split), options_.ahead,
                             stream_ ? "" : " in any line that is kept (`longest`, `least_targets`)"),

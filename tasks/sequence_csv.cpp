@@ -161,6 +161,8 @@ template <class S> class CsvInputs final : public SequenceReader<S> {
       for (std::size_t i = 0; i < columns_.size(); ++i) {
         const double x = rows_.reader().number(row_[columns_[i]], columns_[i]);
         inputs.push_back(S(scaling_.mean.empty() ? x : (x - scaling_.mean[i]) / scaling_.deviation[i]));
+        if (!std::isfinite(inputs.back()))
+          rows_.reader().refuse(row_[columns_[i]].offset, fmt::format("{} is too large for float32", x));
       }
     if (count == 0) return false;
     batch.resize(shape_, 1, count);
@@ -368,17 +370,18 @@ template <class S> class SequenceCsv final : public Task<S> {
 
   void check_numbers() const {
     const auto unfit = [](double x) { return !std::isnan(x) && !std::isfinite(S(x)); };
-    Index targets = 0;
-    for (const SequenceSet& part : parts_)
-      for (const Sequence& s : part.sequences) {
+    for (const Split split : {Split::train, Split::validation, Split::test}) {
+      Index targets = 0;
+      for (const Sequence& s : part(split).sequences) {
         if (std::any_of(s.inputs.begin(), s.inputs.end(), unfit) ||
             std::any_of(s.targets.begin(), s.targets.end(), unfit))
           throw Error("sequence_csv: a number is too large for `scalar: float32`; scale the data down or use float64.",
                       Exit::data);
-        for (std::size_t i = 0; &part == &parts_[0] && i < s.targets.size(); i += width())
-          targets += Index(scored(s, i));
+        for (std::size_t i = 0; i < s.targets.size(); i += width()) targets += Index(scored(s, i));
       }
-    if (targets == 0) throw Error("sequence_csv: no step of a training sequence has a target.", Exit::data);
+      if (targets == 0 && !part(split).sequences.empty())
+        throw Error(fmt::format("sequence_csv: no sequence of the {} split has a target.", name_of(split)), Exit::data);
+    }
   }
 
   double target_deviation(std::size_t row) const {

@@ -161,17 +161,25 @@ template <class S> class TimitPhonemes final : public TimitTask<S> {
     every(this->used(), [&](auto x) { x = ((x.template cast<double>() - mean_) / deviation_).template cast<float>(); });
   }
 
-  /// Logarithms of the classes' shares of the training windows, one window added to each class.
-  void count_labels() {
+  std::vector<double> counts_of_labels(Split split) const {
     std::vector<double> counts(std::size_t(classes()), 0.);
-    for (const std::size_t i : this->places(Split::train))
+    for (const std::size_t i : this->places(split))
       for (const std::int32_t label : windows_[i].labels)
         if (label >= 0) ++counts[std::size_t(label)];
-    const double total = std::accumulate(counts.begin(), counts.end(), 0.);
-    for (const double count : counts) {
-      const double log_share = std::log((count + 1) / (total + double(counts.size())));
+    return counts;
+  }
+
+  /// Logarithms of the classes' shares of the training windows, one window added to each class, and their loss on the
+  /// test split.
+  void count_labels() {
+    const auto sum = [](const std::vector<double>& counts) {
+      return std::accumulate(counts.begin(), counts.end(), 0.);
+    };
+    const std::vector<double> training = counts_of_labels(Split::train), judged = counts_of_labels(this->last_split());
+    for (std::size_t k = 0; k < training.size(); ++k) {
+      const double log_share = std::log((training[k] + 1) / (sum(training) + double(training.size())));
       log_share_.push_back(S(log_share));
-      baseline_ -= count * log_share / total;
+      baseline_ -= judged[k] * log_share / sum(judged);
     }
   }
 

@@ -162,6 +162,10 @@ template <class S> class TimitPrediction final : public TimitTask<S> {
     double loss = 0;
     std::once_flag once;
   };
+  struct Sums {
+    Eigen::VectorXd values = Eigen::VectorXd::Zero(stft_bins), squares = values;
+    double steps = 0;
+  };
 
   bool padded() const { return options_.mask_average == "padded"; }
 
@@ -187,25 +191,32 @@ template <class S> class TimitPrediction final : public TimitTask<S> {
   }
   Eigen::MatrixXd levels_of(std::size_t utterance) const { return levels(stft(samples_of(utterance))); }
 
-  /// Mean of the training targets, and the loss of predicting it.
+  Sums sums_of_targets(Split split) const {
+    Sums sums;
+    for (const std::size_t i : this->places(split)) {
+      Eigen::MatrixXd x = levels_of(i);
+      const Index first = options_.mode == "predict_next" ? 1 : 0, count = steps_of(i),
+                  there = std::min(count, x.cols() - first);
+      const auto y = x.middleCols(first, there);
+      const double beyond = double(count - there);
+      sums.values += y.rowwise().sum() + Eigen::VectorXd::Constant(stft_bins, beyond * silence);
+      sums.squares += y.rowwise().squaredNorm() + Eigen::VectorXd::Constant(stft_bins, beyond * silence * silence);
+      sums.steps += double(count);
+    }
+    return sums;
+  }
+
+  /// Mean of the training targets, and the loss of predicting it on the test split.
   const Statistics& statistics() const {
     std::call_once(statistics_.once, [&] {
-      Eigen::VectorXd sum = Eigen::VectorXd::Zero(stft_bins), squares = sum;
-      double steps = 0;
-      const std::vector<std::size_t>& training = this->places(Split::train);
-      for (const std::size_t i : training) {
-        Eigen::MatrixXd x = levels_of(i);
-        const Index first = options_.mode == "predict_next" ? 1 : 0, count = steps_of(i),
-                    there = std::min(count, x.cols() - first);
-        const auto y = x.middleCols(first, there);
-        const double beyond = double(count - there);
-        sum += y.rowwise().sum() + Eigen::VectorXd::Constant(stft_bins, beyond * silence);
-        squares += y.rowwise().squaredNorm() + Eigen::VectorXd::Constant(stft_bins, beyond * silence * silence);
-        steps += double(count);
-      }
-      statistics_.mean = sum / steps;
-      statistics_.loss = (squares / steps - statistics_.mean.cwiseAbs2()).mean();
-      if (padded()) statistics_.loss *= steps / (double(training.size()) * double(longest_[int(Split::train)]));
+      const Split last = this->last_split();
+      const Sums training = sums_of_targets(Split::train), judged = sums_of_targets(last);
+      Eigen::VectorXd& mean = statistics_.mean;
+      mean = training.values / training.steps;
+      statistics_.loss =
+          ((judged.squares - 2 * mean.cwiseProduct(judged.values)) / judged.steps + mean.cwiseAbs2()).mean();
+      if (padded())
+        statistics_.loss *= judged.steps / (double(this->places(last).size()) * double(longest_[int(last)]));
     });
     return statistics_;
   }

@@ -53,6 +53,10 @@ template <class S> class TimitTask : public Task<S> {
   const std::vector<std::size_t>& places(Split split) const {
     return split == Split::train ? splits_.train : split == Split::validation ? splits_.validation : splits_.test;
   }
+  /// The test split, or where there is none the last one that there is.
+  Split last_split() const {
+    return !splits_.test.empty() ? Split::test : !splits_.validation.empty() ? Split::validation : Split::train;
+  }
   /// Places of the utterances of all splits.
   std::vector<std::size_t> used() const {
     std::vector<std::size_t> all = splits_.train;

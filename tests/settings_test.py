@@ -47,7 +47,13 @@ CHANGES = [("ornn/adding_400", "optimizer.rate=0.02", "optimizer[recurrent.U].ra
            ("kru/jsb_kru", "model.recurrent.soft_unitary=0", "model.recurrent.soft_unitary"),
            ("vorontsov/mnist_m1", "train.message_clip=7", "train.message_clip"),
            ("vorontsov/mnist_m1", "task.split=first", "task.split"),
-           ("vorontsov/figure4_panel3", "model.recurrent.prior=0", "model.recurrent.prior")]
+           ("vorontsov/figure4_panel3", "model.recurrent.prior=0", "model.recurrent.prior"),
+           ("scornn/mnist_170", "model.dropout=0.5", "model.dropout"),
+           ("kru/copy_1000", "task.alphabet=2", "task.alphabet"),
+           ("kru/adding_200", "optimizer.rate=1000", "optimizer[recurrent.factor_0].rate"),
+           ("ornn/adding_400_lstm", "train.accumulate=4", "train.accumulate")]
+# What a file may give without a line of the table: it changes nothing that is trained or chosen.
+FREE = ("name", "seed", "threads", "record.*", "checkpoint.*", "train.evaluate_every", "task.evaluation_batch")
 
 
 def read_table() -> list[dict]:
@@ -112,15 +118,52 @@ def blocks_of(settings: dict[str, str]) -> list[str]:
             + [f"recurrent.{gate}{block}" for gate in GATES[settings["model.cell.plugin"]] for block in recurrent])
 
 
+def groups_of(config: dict) -> list[dict]:
+    return config["optimizer"] if isinstance(config["optimizer"], list) else [config["optimizer"]]
+
+
 def settings_of(config: dict) -> dict[str, str]:
     """All settings of a file; of the optimizer, optimizer[BLOCK].KEY of the first group that matches the block."""
-    optimizer = config.pop("optimizer")
-    groups = optimizer if isinstance(optimizer, list) else [optimizer]
-    settings = flat(config)
+    groups = groups_of(config)
+    settings = flat({key: value for key, value in config.items() if key != "optimizer"})
     for block in blocks_of(settings):
         group = next(group for group in groups if fnmatchcase(block, group["blocks"]))
         settings.update(flat(group, f"optimizer[{block}]."))
     return settings
+
+
+def loaded(path: Path) -> dict:
+    """What a file gives, with the files that it extends."""
+    def merge(below: dict, above: dict) -> dict:
+        both = {key: merge(below[key], value) if isinstance(value, dict) and isinstance(below.get(key), dict) else value
+                for key, value in above.items()}
+        return {**below, **both}
+    own, tree = yaml.safe_load(path.read_text()), {}
+    for base in own.pop("extends", []):
+        tree = merge(tree, loaded(path.parent / base))
+    return merge(tree, own)
+
+
+def given_in(file: str, overrides: tuple[str, ...], groups: list[dict], blocks: list[str]) -> set[str]:
+    """The settings that a file or the command line gives, named as in settings_of()."""
+    tree = loaded(FOLDER / f"{file}.yaml")
+    optimizer = tree.pop("optimizer")
+    of_groups = [set(flat(one)) if isinstance(one, dict) else {"plugin"}
+                 for one in (optimizer if isinstance(optimizer, list) else [optimizer])]
+    given = set(flat(tree))
+    for path in (override.partition("=")[0] for override in overrides):
+        if not path.startswith("optimizer."):
+            given.add(path)
+            continue
+        number, _, key = path.removeprefix("optimizer.").partition(".")
+        if number.isdigit():
+            of_groups[int(number)].add(key)
+        else:
+            of_groups[0].add(path.removeprefix("optimizer."))
+    for block in blocks:
+        group = next(i for i, one in enumerate(groups) if fnmatchcase(block, one["blocks"]))
+        given |= {f"optimizer[{block}].{key}" for key in of_groups[group] - {"blocks"}}
+    return {setting for setting in given if not any(fnmatchcase(setting, free) for free in FREE)}
 
 
 def expanded(setting: str, blocks: list[str]) -> list[str]:
@@ -147,17 +190,23 @@ def compare(file: str, rows: list[dict], *overrides: str) -> tuple[dict[str, str
     answer = subprocess.run(command, capture_output=True, text=True, timeout=60)
     if answer.returncode:
         return {"": f"{file}: {answer.stdout}{answer.stderr}"}, []
-    settings = settings_of(yaml.safe_load(answer.stdout))
+    config = yaml.safe_load(answer.stdout)
+    settings = settings_of(config)
     blocks = blocks_of(settings)
+    given = {setting for setting in given_in(file, overrides, groups_of(config), blocks)
+             if {setting, f"{setting}.plugin", f"{setting}.kind"} & set(settings)}
     stated = {}  # the last row that matches wins
     for row in rows:
         if matches(row["files"], file):
             stated.update((setting, row) for setting in expanded(row["setting"], blocks))
     wrong = {setting: f"{file}: {setting} is not in {TABLE.name}"
-             for setting in required_of(settings, blocks) if setting not in stated}
+             for setting in [*required_of(settings, blocks), *given]
+             if not {setting, f"{setting}.plugin", f"{setting}.kind"} & set(stated)}
     for setting, row in stated.items():
         value, expected = settings.get(setting, "absent"), row["used"] or row["published"]
         free = expected == "unknown" and value != "absent"
+        if free and setting in given:
+            wrong[setting] = f"{file}: {setting} is {value}, without a reason in {TABLE.name}:{row['line']}"
         if not free and not agrees(value, expected):
             where = f"{TABLE.name}:{row['line']} ({row['source']})"
             wrong[setting] = f"{file}: {setting} is {value}, but {expected} in {where}"

@@ -268,10 +268,10 @@ int check_apart(const std::string& file, const std::vector<std::string>& rest, i
   if (status && WIFEXITED(*status)) fate = fmt::format("ended the program with exit code {}", WEXITSTATUS(*status));
   const conformance::Progress& at = *progress;
   if (*at.method)
-    fmt::print("{} of {}\n  FAIL {:<22} {} {}\n  FAILED\n", at.method, file, at.check,
+    fmt::print("{} of {}\n  FAIL {:<22} {} {}\n  FAILED\n", at.method, printable(file), at.check,
                *at.verb ? at.verb : "the method", fate);
   else
-    fmt::print("{}\n  FAIL loading it {}\n  FAILED\n", file, fate);
+    fmt::print("{}\n  FAIL loading it {}\n  FAILED\n", printable(file), fate);
   return int(Exit::plugin);
 }
 

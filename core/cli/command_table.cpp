@@ -257,7 +257,7 @@ const std::vector<Command>& commands() {
         {"--method", Word::method, "check only this method of the file"},
         {"--scalar", Word::text, "check only float32 or float64"},
         {"--seed", Word::text, "check only this seed"},
-        {"--seeds", Word::text, "check the seeds 1 to N instead of one or two"},
+        {"--seeds", Word::text, "check the seeds 1 to N instead of one to three"},
         {"--shape", Word::text, "check only ROWSxCOLUMNS maps of a parametrisation, complex numbers counted once"},
         {"--limit", Word::text, "time limit in seconds for one call of the plugin (default 60)"},
         data}},

@@ -93,10 +93,12 @@ void demand_evaluations(const std::vector<ComparedRun>& runs) {
 /// Refuses a metric that no run has: its name is probably misspelled.
 void demand_metric(const Comparison& comparison, const Arguments& arguments, const std::vector<ComparedRun>& runs,
                    const std::set<std::string>& known) {
-  if (arguments.has("--metric") && comparison.metric.empty())
-    throw Error(fmt::format("no run has the metric {}{}; name a column of /epochs, /final or /outcome",
-                            arguments.value("--metric"),
-                            suggestion(arguments.value("--metric"), {known.begin(), known.end()})));
+  const std::string metric = arguments.value("--metric");
+  if (!metric.empty() && comparison.metric.empty() && (known.contains(metric) || known.contains("valid_" + metric)))
+    throw Error(fmt::format("no run has a value of {} yet", metric));
+  if (!metric.empty() && comparison.metric.empty())
+    throw Error(fmt::format("no run has the metric {}{}; name a column of /epochs, /final or /outcome", metric,
+                            suggestion(metric, {known.begin(), known.end()})));
   if (arguments.has("--reach") && !comparison.metric.empty() && comparison.better == Better::unknown)
     throw Error(
         fmt::format("--reach: the runs do not record whether a higher or a lower {} is better", comparison.metric));

@@ -29,10 +29,10 @@ void refuse_other_keys(std::span<const std::string> overrides) {
   for (const std::string& override : overrides) {
     if (override.find('=') == override.npos) throw Error(usage);
     if (!override.starts_with("task.") && !override.starts_with("train.batch=") && !override.starts_with("seed=") &&
-        !override.starts_with("threads="))
+        !override.starts_with("threads=") && !override.starts_with("plugins="))
       throw Error(
           fmt::format("'{}' would change the network or its training, which are those of the run; only task.*, "
-                      "train.batch, seed and threads can be changed here",
+                      "train.batch, seed, threads and plugins can be changed here",
                       override));
   }
 }

@@ -18,8 +18,8 @@ namespace stiefel::cli {
 namespace {
 
 void check_name(const std::string& name) {
-  static const std::vector<std::string> taken_by_cmake = {"all",     "clean", "help",       "install",
-                                                          "package", "test",  "edit_cache", "rebuild_cache"};
+  static const std::vector<std::string> taken_by_cmake = {
+      "all", "clean", "help", "install", "preinstall", "package", "test", "edit_cache", "rebuild_cache"};
   const bool plain = name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == name.npos;
   if (!plain || !std::isalpha(static_cast<unsigned char>(name[0])))
     throw Error(fmt::format("the name '{}' must be made of a–z, 0–9 and _, and begin with a letter", name));

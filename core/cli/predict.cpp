@@ -3,10 +3,12 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <memory>
 #include <optional>
 #include <system_error>
 
 #include "base/atomic_file.hpp"
+#include "base/file_error.hpp"
 #include "results/analysis/run_tables.hpp"
 #include "training/prediction.hpp"
 
@@ -17,11 +19,15 @@
 namespace stiefel::cli {
 namespace {
 
-/// Standard output, or a file that appears once it is complete.
+/// Standard output, a device or a pipe, or a file that appears once it is complete.
 class CsvOutput {
  public:
   explicit CsvOutput(const std::string& target) {
-    if (target != "-") file_.emplace(target);
+    if (target != "-" && is_device(target))
+      device_.reset(std::fopen(target.c_str(), "wb"));
+    else if (target != "-")
+      file_.emplace(behind_link(target));
+    if (target != "-" && !file_ && !device_) throw file_error("opening", target, errno);
   }
   void write(const std::vector<std::string>& fields) {
     for (const std::string& field : fields) {
@@ -42,12 +48,17 @@ class CsvOutput {
   void flush() {
     if (file_)
       file_->write(waiting_);
-    else if (std::fwrite(waiting_.data(), 1, waiting_.size(), stdout) != waiting_.size() || std::fflush(stdout) != 0)
+    else if (std::FILE* stream = device_ ? device_.get() : stdout;
+             std::fwrite(waiting_.data(), 1, waiting_.size(), stream) != waiting_.size() || std::fflush(stream) != 0)
       throw std::system_error(errno, std::generic_category());
     waiting_.clear();
   }
 
+  struct Close {
+    void operator()(std::FILE* stream) const { std::fclose(stream); }
+  };
   std::optional<AtomicFile> file_;
+  std::unique_ptr<std::FILE, Close> device_;
   std::string waiting_;
 };
 

@@ -4,7 +4,11 @@
 
 #include "config/load.hpp"
 #include "results/analysis/compare_runs.hpp"
+#include "results/analysis/isolated_reader.hpp"
 #include "results/record/run_directory.hpp"
+#include "training/changes.hpp"
+#include "training/checkpoint.hpp"
+#include "training/checkpoint_index.hpp"
 #include "training/trainer.hpp"
 
 #include "cli/command_table.hpp"
@@ -27,6 +31,11 @@ int repeat_command(std::span<const std::string> words) {
   std::vector<std::string> overrides;
   if (arguments.has("--threads")) overrides.push_back("threads=" + arguments.value("--threads"));
   Registry registry = found_plugins();
+  if (has_checkpoint_index(original)) demand_whole(original, "config.yaml");
+  if (const RunData made = read_runs({original}, {}).at(0); made.unreadable.empty())
+    if (const std::vector<std::string> keys = keys_changed_by_resuming(made.header); !keys.empty())
+      throw Error(fmt::format("{} was resumed with another {}, so it cannot be repeated from its start",
+                              original.string(), fmt::join(keys, ", ")));
   const LoadedExperiment loaded = load_experiment(original / "config.yaml", overrides, registry);
   warn_of_rebuilt_plugins(original, loaded, registry);
   RunOptions options = running_options(arguments, "repeat", words);

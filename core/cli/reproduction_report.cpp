@@ -38,7 +38,7 @@ template <class F> std::string over_seeds(const ReproducedRow& row, F&& text_of)
 std::string processor_time(const ReproducedRow& row) {
   double sum = 0;
   for (const Measurement& seed : row.seeds)
-    if (seed.state == "finished") sum += seed.cpu_seconds;
+    if (seed.state == "finished" && std::min(seed.share, 1.) == row.share) sum += seed.cpu_seconds;
   return row.count == 0 || row.row->timing() ? "" : number_or_nothing(sum, "{:.0f}");
 }
 
@@ -212,7 +212,7 @@ std::string reproduction_summary(const std::vector<ReproducedRow>& rows) {
     } else if (row.row->kind != "curve" && row.row->certainty == "printed") {
       ++printed;
       ++values[row.verdict];
-    } else if (row.row->judge) {
+    } else if (row.row->judge && row.row->certainty == "printed") {
       ++criteria;
       ++judged[row.verdict];
     }

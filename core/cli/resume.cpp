@@ -4,6 +4,8 @@
 #include <boost/algorithm/string.hpp>
 
 #include "config/load.hpp"
+#include "training/checkpoint.hpp"
+#include "training/checkpoint_index.hpp"
 #include "training/trainer.hpp"
 
 #include "cli/command_table.hpp"
@@ -21,6 +23,7 @@ int resume_command(std::span<const std::string> words) {
   if (arguments.has("--threads")) overrides.push_back("threads=" + arguments.value("--threads"));
   if (arguments.has("--allow-change")) boost::split(allowed, arguments.value("--allow-change"), boost::is_any_of(","));
   Registry registry = found_plugins();
+  if (has_checkpoint_index(directory)) demand_whole(directory, "config.yaml");
   const LoadedExperiment loaded = load_experiment(directory / "config.yaml", overrides, registry);
   RunOptions options = running_options(arguments, "resume", words);
   look_where_it_was_started(directory, arguments, options);

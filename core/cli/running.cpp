@@ -104,7 +104,8 @@ void warn_of_rebuilt_plugins(const std::filesystem::path& run, const LoadedExper
   now.plugins = plugins_of(loaded.experiment, registry);
   for (const Change& change : changes(made.header, now))
     for (const PluginRow& plugin : now.plugins)
-      if (change.was && change.is && change.name == "plugin:" + plugin.name)
+      if (change.was && change.is &&
+          (change.name == "plugin:" + plugin.name || change.name == "plugin:" + plugin.kind + " " + plugin.name))
         print_warning(fmt::format("the plugin {}, {}, has been rebuilt since {} was made; results may differ",
                                   plugin.name, plugin.path, run.string()));
 }

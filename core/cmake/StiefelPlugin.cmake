@@ -8,7 +8,7 @@ function(stiefel_add_plugin name)
   target_compile_features(${name} PRIVATE cxx_std_20)
   target_compile_definitions(${name} PRIVATE $<$<CONFIG:Debug>:_GLIBCXX_ASSERTIONS>)
   target_compile_options(${name} PRIVATE -ffp-contract=off)  # the bits of STIEFEL_SIMD_CLONES do not depend on the CPU
-  if(NOT "${STIEFEL_SANITIZE}${CMAKE_CXX_FLAGS}${CMAKE_MODULE_LINKER_FLAGS}" MATCHES "address|thread|undefined|memory")
+  if(NOT STIEFEL_SANITIZE AND NOT "${CMAKE_CXX_FLAGS}${CMAKE_MODULE_LINKER_FLAGS}" MATCHES "-fsanitize")
     target_link_options(${name} PRIVATE LINKER:-z,defs)  # sanitizers leave their functions to the program
   endif()
   target_link_options(${name} PRIVATE LINKER:--version-script=${CMAKE_CURRENT_FUNCTION_LIST_DIR}/plugin_exports.map LINKER:--build-id)

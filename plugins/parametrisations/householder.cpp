@@ -53,8 +53,9 @@ template <class S> class Householder final : public Parametrisation<S> {
               "initial standard deviation of the entries of U without `normalise_columns`: small columns turn fast")
           .at_least(1e-6);
       s.field("u1", u1,
-              "for m = n, the sign u₁: set to ±1 after each update, a trained number whose sign alone is used, or a "
-              "number in [−1, 1]")
+              "for m = n, the sign u₁: set to ±1 after each update, a trained number whose sign alone is used "
+              "(its gradient is that of the sign, not a derivative, so `stiefel check` finds it wrong), or a number in "
+              "[−1, 1]")
           .one_of({"projected", "shadow", "soft"});
       s.field("init", init,
               "random columns with Gaussian or uniform entries, or, for m = n, the reflections of a Haar-distributed "

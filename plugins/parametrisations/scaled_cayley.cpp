@@ -50,7 +50,8 @@ template <class S> class ScaledCayley final : public Dense<S> {
                   " entries; choose 0 … " + std::to_string(n_));
     if (l_ >= n_ || (l_ == 0 && n_ > 1))
       throw Error("scaled_cayley: `bandwidth` is " + std::to_string(l_) + ", but A has " + std::to_string(n_ - 1) +
-                  " diagonals below the main one; choose 1 … " + std::to_string(n_ - 1) + ", or -1 for all");
+                  " diagonals below the main one; choose " +
+                  (n_ > 1 ? "1 … " + std::to_string(n_ - 1) + ", or -1 for all" : "-1"));
   }
 
   std::vector<BlockSpec> blocks() const override { return {{"A", n_ * l_ - l_ * (l_ + 1) / 2}}; }

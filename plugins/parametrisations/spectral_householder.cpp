@@ -96,6 +96,7 @@ template <class S> class SpectralHouseholder final : public Parametrisation<S> {
         n_(shape.rows),
         left_(n_, options.left),
         right_(n_, options.right) {
+    if (n_ < 2) throw Error("spectral_householder needs at least 2 rows");
     for (const auto& [key, count] : {std::pair("left", options.left), std::pair("right", options.right)})
       if (count >= n_)
         throw Error(std::string("spectral_householder: `") + key + "` is " + std::to_string(count) + ", but a map of " +

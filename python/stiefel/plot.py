@@ -38,11 +38,12 @@ def learning_curves(
     else:
         for value in np.unique(data[by]):
             group = data.isel(run=np.flatnonzero(data[by] == value))
-            mean, deviation = group[metric].mean("run"), group[metric].std("run")
-            (line,) = _curve(ax, group["step"].mean("run"), mean, label=str(value))
-            ax.fill_between(
-                group["step"].mean("run"), mean - deviation, mean + deviation, alpha=0.2, color=line.get_color()
-            )
+            steps, mean = group["step"].mean("run"), group[metric].mean("run")
+            deviation = group[metric].std("run", ddof=1).fillna(0)
+            (line,) = _curve(ax, steps, mean, label=str(value))
+            known = ~np.isnan(mean.values)
+            band = (steps[known], (mean - deviation)[known], (mean + deviation)[known])
+            ax.fill_between(*band, alpha=0.2, color=line.get_color())
     ax.set_xlabel("optimizer step")
     ax.set_ylabel(_label(data[metric], metric))
     ax.legend(title=by or "run")

@@ -46,7 +46,8 @@ def load(folders: Folders, group: str = "epochs") -> xarray.Dataset:
     """One group of every run at or below the folders as a Dataset with the dimension `run`.
 
     Runs without the group are left out; shorter runs are filled with NaN. Along `run` there are coordinates: path,
-    name, id, state, seed, and every key of the configuration in which the runs differ.
+    name, id, state, seed, and every key of the configuration in which the runs differ; one that the group has as a
+    variable, such as the name of "provenance/plugins", is run_name.
     """
     import xarray
 
@@ -69,8 +70,9 @@ def load(folders: Folders, group: str = "epochs") -> xarray.Dataset:
     always = ["path", "name", "id", "state", "seed"]
     keys = sorted({key for run in found for key in run} - set(always))
     differing = [key for key in keys if len({str(run.get(key)) for run in found}) > 1]
+    own = {key: f"run_{key}" if key in data.variables else key for key in always + differing}
     return data.assign_coords(
-        {key: ("run", [_coordinate(run.get(key)) for run in found]) for key in always + differing}
+        {own[key]: ("run", _coordinate([run.get(key) for run in found])) for key in always + differing}
     )
 
 
@@ -111,10 +113,14 @@ def runs(folders: Folders) -> pandas.DataFrame:
 
 def _each(folders: Folders) -> Iterator[tuple[pathlib.Path, h5py.File]]:
     listed = [folders] if isinstance(folders, (str, os.PathLike)) else list(folders)
+    seen: set[pathlib.Path] = set()
     for folder in map(pathlib.Path, listed):
         if not folder.exists():
             raise FileNotFoundError(f"there is no {folder}")
         for path in sorted(folder.rglob("results.h5")) if folder.is_dir() else [folder]:
+            if path.resolve() in seen:
+                continue
+            seen.add(path.resolve())
             try:
                 file = _open(path)
             except ValueError as error:
@@ -225,6 +231,9 @@ def _metrics(file: h5py.File) -> dict[str, typing.Any]:
     return found
 
 
-def _coordinate(value: typing.Any) -> typing.Any:
-    """Numbers stay numbers, so that they can be axes."""
-    return value if isinstance(value, (int, float, str)) and not isinstance(value, bool) else str(value)
+def _coordinate(values: list[typing.Any]) -> list[typing.Any]:
+    """Numbers stay numbers, so that they can be axes; a run without one has NaN."""
+    is_number = lambda value: isinstance(value, (int, float)) and not isinstance(value, bool)
+    if any(map(is_number, values)) and all(value is None or is_number(value) for value in values):
+        return [np.nan if value is None else value for value in values]
+    return [value if is_number(value) or isinstance(value, str) else str(value) for value in values]

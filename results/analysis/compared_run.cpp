@@ -46,13 +46,6 @@ double at_best(const RunData& run, const std::vector<double>& values) {
   return last_number(values);
 }
 
-/// Files written before metrics recorded which direction is better tell it only for losses.
-Better direction(const RunDataset& column) {
-  if (column.description == "higher is better") return Better::higher;
-  if (column.description == "lower is better" || column.path.ends_with("_loss")) return Better::lower;
-  return Better::unknown;
-}
-
 void find_reached(const RunData& run, const std::vector<double>& values, double threshold, ComparedRun& found) {
   const std::vector<double>&steps = run.column("/epochs/step"), &seconds = run.column("/epochs/seconds");
   double passed = 0;
@@ -68,9 +61,16 @@ void find_reached(const RunData& run, const std::vector<double>& values, double 
 
 }  // namespace
 
+/// Files written before metrics recorded it tell it only for losses.
+Better direction(const RunDataset& column) {
+  if (column.description == "higher is better") return Better::higher;
+  if (column.description == "lower is better" || column.path.ends_with("_loss")) return Better::lower;
+  return Better::unknown;
+}
+
 std::string ComparedRun::text(const std::string& key) const {
   if (key == "state") return state;
-  if (key == "id") return path.filename().string();
+  if (key == "id") return id;
   const auto found = configuration.find(key);
   return found == configuration.end() ? "-" : found->second;
 }
@@ -80,6 +80,7 @@ RunRequest comparison_request() { return {.paths = {"/epochs", "/final", "/outco
 ComparedRun compared_run(const RunData& run, const ComparedQuantity& quantity) {
   ComparedRun found;
   found.path = run.path;
+  found.id = run.header.run_id;
   found.state = run.status.state;
   found.configuration = run.configuration;
   found.parameters = run.header.parameters;

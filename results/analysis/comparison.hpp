@@ -28,7 +28,7 @@ struct ComparedQuantity {
 /// One run of a comparison; missing numbers are NaN.
 struct STIEFEL_API ComparedRun {
   std::filesystem::path path;
-  std::string state;
+  std::string id, state;
   std::map<std::string, std::string> configuration;
   std::int64_t parameters = 0;  ///< 0: unknown
   std::string metric;           ///< its name in the file; empty while there is none
@@ -42,6 +42,9 @@ struct STIEFEL_API ComparedRun {
   /// The value of a key of the configuration, or of `name`, `id` and `state`; "-" if there is no such key.
   std::string text(const std::string& key) const;
 };
+
+/// Of the values of a column, as the file describes it.
+STIEFEL_API Better direction(const RunDataset& column);
 
 /// What read_runs() should read.
 STIEFEL_API RunRequest comparison_request();

@@ -156,6 +156,7 @@ const std::vector<double>& RunData::column(const std::string& path) const {
 
 std::vector<fs::path> find_runs(const std::vector<std::string>& paths) {
   std::vector<fs::path> found;
+  std::set<fs::path> seen;
   for (const std::string& name : paths) {
     const fs::path path = name;
     if (fs::is_directory(path))
@@ -165,6 +166,7 @@ std::vector<fs::path> find_runs(const std::vector<std::string>& paths) {
     else
       throw Error(fmt::format("{} does not exist; name folders of runs, such as runs or runs/NAME/ID", name));
   }
+  std::erase_if(found, [&](const fs::path& path) { return !seen.insert(fs::weakly_canonical(path)).second; });
   return found;
 }
 

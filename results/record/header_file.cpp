@@ -119,6 +119,31 @@ void create_segments(const hdf5::Group& root) {
   group.close();
 }
 
+void write_segments(const hdf5::Group& root, const std::vector<Segment>& segments) {
+  hdf5::Group group = root.group("/provenance/segments");
+  const auto write = [&](const char* name, auto value_of) {
+    hdf5::Dataset dataset = group.dataset(name);
+    dataset.resize({segments.size()});
+    std::vector<std::decay_t<decltype(value_of(segments[0], 0))>> values;
+    for (std::size_t i = 0; i < segments.size(); ++i) values.push_back(value_of(segments[i], i));
+    if constexpr (std::is_same_v<typename decltype(values)::value_type, std::string>)
+      dataset.write(0, values);
+    else
+      dataset.write(0, values.size(), values);
+    dataset.close();
+  };
+  write("segment", [](const Segment&, std::size_t i) { return double(i); });
+  write("start_step", [](const Segment& s, std::size_t) { return double(s.start_step); });
+  write("end_step", [](const Segment& s, std::size_t) { return double(s.end_step); });
+  write("started", [](const Segment& s, std::size_t) { return s.started; });
+  write("ended", [](const Segment& s, std::size_t) { return s.ended; });
+  write("host", [](const Segment& s, std::size_t) { return s.host; });
+  write("reason", [](const Segment& s, std::size_t) { return s.reason; });
+  if (!group.exists("changes")) create_changes(group);  // of a file that knows of none yet
+  write("changes", [](const Segment& s, std::size_t) { return s.changes; });
+  group.close();
+}
+
 void write_provenance(hdf5::Group& root, const RunHeader& header) {
   hdf5::Group group = root.make_group("/provenance");
   for (const auto& [name, text] : header.provenance) group.set_text(name, text);
@@ -168,28 +193,11 @@ std::string iso_8601(double seconds_since_1970) {
   return text;
 }
 
-void write_segments(const hdf5::Group& root, const std::vector<Segment>& segments) {
-  hdf5::Group group = root.group("/provenance/segments");
-  const auto write = [&](const char* name, auto value_of) {
-    hdf5::Dataset dataset = group.dataset(name);
-    dataset.resize({segments.size()});
-    std::vector<std::decay_t<decltype(value_of(segments[0], 0))>> values;
-    for (std::size_t i = 0; i < segments.size(); ++i) values.push_back(value_of(segments[i], i));
-    if constexpr (std::is_same_v<typename decltype(values)::value_type, std::string>)
-      dataset.write(0, values);
-    else
-      dataset.write(0, values.size(), values);
-    dataset.close();
-  };
-  write("segment", [](const Segment&, std::size_t i) { return double(i); });
-  write("start_step", [](const Segment& s, std::size_t) { return double(s.start_step); });
-  write("end_step", [](const Segment& s, std::size_t) { return double(s.end_step); });
-  write("started", [](const Segment& s, std::size_t) { return s.started; });
-  write("ended", [](const Segment& s, std::size_t) { return s.ended; });
-  write("host", [](const Segment& s, std::size_t) { return s.host; });
-  write("reason", [](const Segment& s, std::size_t) { return s.reason; });
-  if (!group.exists("changes")) create_changes(group);  // of a file that knows of none yet
-  write("changes", [](const Segment& s, std::size_t) { return s.changes; });
+void rewrite_provenance(const hdf5::Group& root, const RunHeader& header) {
+  write_segments(root, header.segments);
+  hdf5::Group group = root.group("/provenance");
+  for (const auto& [name, text] : header.provenance)
+    if (name == "working_directory" || name == "data_directory") group.set_text(name, text);
   group.close();
 }
 

@@ -14,8 +14,9 @@ void write_header(hdf5::Group& root, const RunHeader& header);
 /// What write_header() wrote, with all segments; without `provenance` only title, id, number of parameters, resolved
 /// document, and names and checksums of plugins and data files.
 RunHeader read_header(const ResultReader& file, bool provenance = true);
-/// Rewrites the rows of /provenance/segments, of which there may be more than before.
-void write_segments(const hdf5::Group& root, const std::vector<Segment>& segments);
+/// Rewrites what the process that resumes a run changes: the rows of /provenance/segments, of which there may be more
+/// than before, and the folders from which relative paths count.
+void rewrite_provenance(const hdf5::Group& root, const RunHeader& header);
 /// Root attributes, /status and the end of the last row of /provenance/segments.
 void write_status(hdf5::Group& root, std::int64_t committed_step, const Status& status);
 

@@ -124,7 +124,7 @@ void ResultWriter::write(const std::filesystem::path& target, std::int64_t commi
   hdf5::File file = fresh ? hdf5::File::create(target) : hdf5::File::open_for_writing(target);
   if (fresh) write_header(file.root(), header_);
   if (kept_ && !fresh) {
-    write_segments(file.root(), header_.segments);
+    rewrite_provenance(file.root(), header_);
     for (const Stored& stored : tables_)
       if (stored.created) cut_rows(file.root(), stored.table, stored.published);
   }

@@ -8,6 +8,9 @@
 #include <cmath>
 #include <set>
 
+#include <cmath>
+#include <cstdlib>
+
 #include <stiefel/error.hpp>
 #include "tasks/formats/text.hpp"
 
@@ -20,6 +23,10 @@ bool parse_number(std::string_view text, double& value) {
   text = text.substr(first, text.find_last_not_of(blanks) - first + 1);
   if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc::result_out_of_range && end == text.data() + text.size()) {  // 1e999, or 1e-999, which is 0
+    value = std::strtod(std::string(text).c_str(), nullptr);
+    return std::abs(value) < 1;
+  }
   return error == std::errc() && end == text.data() + text.size() && std::isfinite(value);
 }
 

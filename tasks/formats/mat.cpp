@@ -84,6 +84,15 @@ class Elements {
   bool big_endian_;
 };
 
+/// Whether it is an object of MATLAB's own, such as a string or a table, which the format does not describe.
+bool is_opaque(const Element& variable, bool big_endian, const NamedFile& file) {
+  constexpr std::uint64_t opaque = 17;
+  if (variable.type != type_matrix || variable.data.empty()) return false;
+  Elements parts(file, variable.data, big_endian);
+  const Element flags = parts.next("the flags of a variable");
+  return flags.data.size() >= 4 && (parts.word(flags.data.substr(0, 4)) & 0xff) == opaque;
+}
+
 /// At most `most` bytes, which must be all.
 std::string inflate_all(std::string_view compressed, std::size_t most, const NamedFile& file) {
   z_stream stream{};
@@ -230,6 +239,7 @@ std::vector<MatCell> read_mat_cells(std::string_view bytes, const std::vector<st
       element = inner.next("a compressed variable");
       if (!inner.done()) file.refuse("a compressed variable continues after its end");
     }
+    if (is_opaque(element, big_endian, file)) continue;
     StoredMatrix matrix = open_matrix(element, big_endian, "a variable", file);
     const auto place = static_cast<std::size_t>(std::find(names.begin(), names.end(), matrix.name) - names.begin());
     if (place == names.size()) continue;

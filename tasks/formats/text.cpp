@@ -34,17 +34,14 @@ Form form_of(unsigned char first) {
               Exit::data);
 }
 
-/// The code point at `place`, which moves behind it; no_point, and `place` at the byte that is wrong.
+/// The code point at `place`, which moves behind it; no_point where none begins.
 char32_t decode(std::string_view bytes, std::size_t& place) {
   const Form form = form_of(static_cast<unsigned char>(bytes[place]));
   if (form.length == 0 || form.length > bytes.size() - place) return no_point;
   char32_t point = form.bits;
   for (std::size_t i = 1; i < form.length; ++i) {
     const auto next = static_cast<unsigned char>(bytes[place + i]);
-    if ((next & 0xc0) != 0x80) {
-      place += i;
-      return no_point;
-    }
+    if ((next & 0xc0) != 0x80) return no_point;
     point = point << 6 | (next & 0x3fu);
   }
   if (point < form.least || point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) return no_point;

@@ -5,11 +5,14 @@
 //   allocation_forward, allocation_backward   allocates at every step
 //   input_rows            asks for one row of V x + b more than it has
 //   constructor           cannot be made
+//   random_start          draws initial values of a block of its own from std::random_device
+//   steps                 saves more rows for longer sequences
 //   race                  keeps its working memory in a member
 //   clip                  clips δ after it has gone back through W
 //   output_last           never writes the last of the output rows
 //   output_scales         multiplies output rows that nobody has written
 //   output_nan            leaves NaN in output rows
+#include <random>
 #include <stdexcept>
 
 #include <stiefel/plugin.hpp>
@@ -34,7 +37,13 @@ template <class S> class HostileCell final : public Cell<S> {
 
   std::vector<MapSpec> maps() const override { return {{"", n_, n_, 0}}; }
   Index input_rows() const override { return fault("input_rows") ? n_ + 1 : n_; }
-  Index saved_rows() const override { return input_rows() + n_; }
+  Index saved_rows() const override { return input_rows() + n_ + (fault("steps") ? this->context().steps : 0); }
+  std::vector<BlockSpec> blocks() const override {
+    return fault("random_start") ? std::vector<BlockSpec>{{"unused", 1}} : std::vector<BlockSpec>();
+  }
+  void initialise(Blocks<S> theta, Rng&) const override {
+    for (Index b = 0; b < theta.count(); ++b) theta[b][0] = S(std::random_device()());
+  }
   Index output_row() const override {
     return fault("output_last") ? 1 : fault("output_scales") || fault("output_nan") ? input_rows() : 0;
   }

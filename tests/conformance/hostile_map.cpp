@@ -3,6 +3,8 @@
 //   allocation_…   allocates in apply, apply_adjoint or accumulate
 //   race           keeps its working memory in a member
 //   forgets        forgets after_step()'s counter when it is saved; every 100 steps θ ← θ/2
+//   forgets_base   saves that counter, but not a factor of W, which becomes 2 after 100 steps
+//   constructor    draws the factor from std::random_device
 //   scratch        takes more working memory than it declares
 //   finish_reads, finish_writes, accumulate_reads, refresh_reads   goes past the end of the sum, of a block, of X, of θ
 //   no_block       reads a block of θ that it does not have
@@ -10,6 +12,8 @@
 //   penalty_sets   the same in the gradient of a penalty ‖θ‖²
 //   constant       adds θ/20 to the gradient, as if it had a penalty
 //   too_large      reads the sum as a matrix that is larger than it
+#include <random>
+
 #include "tests/plugins/plain_map.hpp"
 
 namespace {
@@ -26,7 +30,9 @@ template <class S> class HostileMap final : public PlainMap<S> {
     }
   };
   HostileMap(const Options& options, Shape shape)
-      : PlainMap<S>({}, shape), options_(options), buffer_(shape.rows, 1000) {}
+      : PlainMap<S>({}, shape), options_(options), buffer_(shape.rows, 1000) {
+    if (fault("constructor")) base_ = S(1 + double(std::random_device()()) / double(std::random_device::max()));
+  }
 
   std::vector<BlockSpec> blocks() const override {
     return {{"W", this->rows() * this->cols(), this->rows(), this->cols()}, {"extra", 3}};
@@ -37,7 +43,7 @@ template <class S> class HostileMap final : public PlainMap<S> {
   }
   void refresh(CBlocks<S> theta) override {
     PlainMap<S>::refresh(theta);
-    scale_ = 1 + S(0.1) * theta[1][0];
+    scale_ = base_ + S(0.1) * theta[1][0];
     if (fault("no_block")) scale_ += theta[2][0];
     if (fault("refresh_reads")) scale_ += theta[1].data()[3];
   }
@@ -79,6 +85,10 @@ template <class S> class HostileMap final : public PlainMap<S> {
   }
   void after_step(Blocks<S> theta) override {
     if (fault("forgets") && ++steps_ % 100 == 0) as_vector(theta[0]) /= S(2);
+    if (fault("forgets_base") && ++steps_ == 100) base_ = 2;
+  }
+  void serialise(Archive& archive) override {
+    if (fault("forgets_base")) archive.value("steps", steps_);
   }
 
  private:
@@ -92,7 +102,7 @@ template <class S> class HostileMap final : public PlainMap<S> {
 
   Options options_;
   mutable Matrix<S> buffer_;
-  S scale_ = 1;
+  S scale_ = 1, base_ = 1;
   std::int64_t steps_ = 0;
 };
 }  // namespace

@@ -9,6 +9,7 @@
 //   baseline          claims a baseline that no split has
 //   metric_set        sets the weight of its metric instead of adding to it
 //   metrics           writes to a second metric that it does not have
+//   leak              takes every second validation batch from the training batches
 //   form              says that its input has the scale 0
 //   reader_steps, reader_throws   opens any file: more steps than asked for, or an exception
 #include <chrono>
@@ -46,7 +47,8 @@ template <class S> class HostileTask final : public Task<S> {
   void fill(Split split, Index index, Batch<S>& batch) const override {
     while (index == options_.stuck_at && name_of(split) == options_.stuck_in)
       std::this_thread::sleep_for(std::chrono::seconds(1));
-    Rng rng(this->context().seed, name_of(split), std::uint64_t(index));
+    const bool leaks = fault("leak") && split == Split::validation && index % 2 == 1;
+    Rng rng(this->context().seed, name_of(leaks ? Split::train : split), std::uint64_t(index));
     if (!fault("dirty") || batch.sequences() == 0) batch.resize(shape(), this->context().batch, 4);
     for (Index b = 0; b < batch.sequences(); ++b) {
       for (Index t = 0; t < 4; ++t)

@@ -65,6 +65,14 @@ class Compare(unittest.TestCase):
                 made[plugin, seed] = columns
         return made
 
+    def test_a_folder_that_is_named_twice_counts_once_and_an_id_does_not_depend_on_how_it_is_named(self):
+        self.make()
+        for words in ((self.root, self.root), (self.root, f"{self.root}/sweep/"), [f"{path}/" for path in (self.root / "sweep").iterdir()] * 2):
+            self.assertEqual([group["value"]["n"] for group in self.read(*words)["groups"]], [5, 5], words)
+        by_id = lambda *words: sorted(group["keys"]["id"] for group in self.read(*words, "--by", "id")["groups"])
+        self.assertEqual(by_id(*[f"{path}/" for path in (self.root / "sweep").iterdir()]), by_id(self.root))
+        self.assertEqual(len(by_id(self.root)), 10)
+
     def test_statistics_are_those_of_numpy(self):
         made = self.make()
         found = self.read(self.root)

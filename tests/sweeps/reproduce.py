@@ -173,6 +173,40 @@ def check_changed_default(reproduce):
     reproduce.publish()
 
 
+def check_divergence(reproduce):
+    """Diverged is what diverged with the whole budget, also where a part of it was finished; uncertain curves are not judged."""
+    reproduce.publish(more='''  - paper: tiny
+    item: text
+    title: "T"
+    metric: loss
+    kind: curve
+    rows:
+      - {row: broken, file: tiny/first.yaml, set: [optimizer.rate=1e30], judge: {never: 1e-9}}
+      - {row: uncertain, file: tiny/first.yaml, certainty: remembered, judge: {never: 1e-9}}
+''')
+    reproduce("tiny/text", "--budget", ".5", code=5)
+    states = reproduce.states()
+    assert states["broken"].startswith("diverged at step ") and states["uncertain"] == "measured, published value uncertain", states
+    reproduce("tiny/text", "--budget", ".016")  # one step
+    assert reproduce.states()["broken"].startswith("diverged at step "), reproduce.states()
+    reproduce("tiny/text", code=5)
+    assert reproduce.states()["broken"] == "diverged"
+    reproduce.publish()
+
+
+def check_changed_run(reproduce):
+    """A run that was resumed with another rate is no run of the row."""
+    more = '  - {paper: tiny, item: text, title: "T", metric: loss, kind: curve, rows: [{row: slow, file: tiny/first.yaml, seeds: [7]}]}\n'
+    reproduce.publish(more=more)
+    stiefel = lambda *words: subprocess.run([reproduce.program, *map(str, words), "--quiet"], capture_output=True, text=True, check=False).returncode
+    assert stiefel("run", reproduce.folder / "experiments/tiny/first.yaml", "seed=7", "--output", reproduce.output / "runs", "--until", "20") == 75
+    run, = (path.parent.parent for path in reproduce.output.glob("runs/first/*/checkpoints/step_00000020.h5"))
+    assert stiefel("resume", run, "optimizer.rate=1e-5", "--allow-change", "optimizer.rate") == 0
+    assert reproduce.states()["slow"] == "not run", reproduce.states()
+    shutil.rmtree(run)
+    reproduce.publish()
+
+
 def check_kill(reproduce):
     more = '  - {paper: tiny, item: text, title: "T", metric: loss, kind: curve, rows: [{row: long, file: tiny/long.yaml}]}\n'
     reproduce.publish(more=more)
@@ -280,6 +314,10 @@ def check_record(reproduce):
     published = reproduce.folder / "experiments/published.yaml"
     published.write_text(published.read_text().replace("reaches: 1e6, by: 40", "reaches: 2e6, by: 40"))
     assert listed()["reaches"]["state"] == "not run" and listed()["shown"]["state"] == "measured"
+    reproduce.experiment("first", 600)
+    assert listed()["first"]["state"] == "10 % of the budget", listed()["first"]
+    reproduce.experiment("first", 60, more="checkpoint: {keep: 5}\n")
+    assert listed()["first"]["state"] != "not run", "a key without effect on results loses the record"
     reproduce.experiment("first", 60, more="record: {spectrum: 10}\n")
     assert {listed()[name]["state"] for name in ("first", "shown", "never")} == {"not run"}
     reproduce.experiment("first", 60)
@@ -315,7 +353,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         reproduce = Reproduction(pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(folder))
         assert set(reproduce.states().values()) == {"not run", "not measured", "needs a closed corpus"}, reproduce.states()
-        for check in (check_budget, check_whole, check_values, check_others_runs, check_changed_default, check_kill, check_timings, check_report,
+        for check in (check_budget, check_whole, check_values, check_others_runs, check_changed_default, check_divergence, check_changed_run, check_kill, check_timings, check_report,
                       check_record, check_errors):
             check(reproduce)
             print(check.__name__)

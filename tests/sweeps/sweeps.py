@@ -37,14 +37,22 @@ from tiny import GRID, HALVING, RATES, SEEDS_HALVED, Sweep, children, expect_sam
 
 
 def kills(settings, folder, rng):
-    whole = Sweep(settings.program, folder / "whole", 150, GRID)
+    for steps in (150, 300, 600, 1200):
+        schedulers, runs = kill_twice(settings, folder / str(steps), rng, steps)
+        if schedulers == 2:
+            return f"scheduler killed twice, runs {runs} times; 24 runs with the same bits"
+    raise AssertionError("the sweep finished before its scheduler was killed twice")
+
+
+def kill_twice(settings, folder, rng, steps):
+    whole = Sweep(settings.program, folder / "whole", steps, GRID)
     begin = time.monotonic()
     whole.run("-j", 2)
     seconds = time.monotonic() - begin
-    sweep = Sweep(settings.program, folder / "killed", 150, GRID)
+    sweep = Sweep(settings.program, folder / "killed", steps, GRID)
     process = sweep.start("sweep", "run", sweep.file, "--output", sweep.path, "-j", 2)
     runs = schedulers = 0
-    while schedulers < 2:
+    while schedulers < 2 and sweep.states() != {"finished": 24}:
         time.sleep(rng.uniform(0.1, 0.3) * seconds)
         for child in children(process.pid)[:1]:
             kill(child)
@@ -58,7 +66,7 @@ def kills(settings, folder, rng):
     sweep.do("sweep", "resume", sweep.path, "-j", 2)
     assert sweep.states() == {"finished": 24}, sweep.states()
     expect_same(sweep.outcomes(), whole.outcomes(), "killed")
-    return f"scheduler killed {schedulers} times, runs {runs} times; 24 runs with the same bits"
+    return schedulers, runs
 
 
 def together(settings, folder, _):

@@ -1,4 +1,5 @@
 """A sweep of short runs, and what the tests do with it: start, kill, look, compare."""
+import ctypes
 import json
 import os
 import pathlib
@@ -12,6 +13,7 @@ import h5py
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "faults"))
 from runs import expect_equal, outcome  # pylint: disable=wrong-import-position,unused-import
 
+LIBC = ctypes.CDLL(None)
 GRID = ("seeds: [1, 2]\nsweep:\n"
         "  model.recurrent: [{plugin: householder, reflections: 4}, scaled_cayley, {plugin: lie_exponential, base: moving, rebase_every: 7}]\n"
         "  optimizer.rate: [1e-4, 1e-3, 3e-3, 1e-2]\n")  # 24 runs
@@ -26,6 +28,12 @@ def experiment(steps, many, plugins=""):
             "model:\n  cell: {plugin: elman, hidden: 16, activation: leaky_relu}\n  recurrent: dense\n"
             f"optimizer: {{plugin: adam, rate: 1e-3}}\ntrain: {{batch: 12, steps: {steps}, evaluate_every: 25}}\n"
             "record: {loss: 1, spectrum: 50, gradient_norms: 50, orthogonality: 50}\ncheckpoint: {every: 20, keep: 2}\n" + many)
+
+
+def end_with_parent():
+    """Between fork and exec: the process is killed when the test ends, however that comes about."""
+    set_signal_of_parents_death = 1
+    LIBC.prctl(set_signal_of_parents_death, signal.SIGKILL)
 
 
 def children(process):
@@ -56,7 +64,7 @@ class Sweep:
     def start(self, *words, before=()):
         """A process in its own session, so that nothing here is hit by its end."""
         return subprocess.Popen([*before, self.program, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                start_new_session=True)
+                                start_new_session=True, preexec_fn=end_with_parent)
 
     def end(self, process, *codes):
         said = process.communicate(timeout=500)[0]

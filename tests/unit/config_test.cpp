@@ -105,6 +105,15 @@ TEST_CASE("the resolved text reads back to itself, and names the run") {
     CHECK(load(valid, {fmt::format("{}={}", key, other)}).hash != load(valid).hash);
   }
 
+  const auto layers = [](int hidden) {
+    return load(
+        fmt::format("name: deep\ntask: {{plugin: adding, length: 5}}\nmodel:\n  layers:\n    - {{cell: {{plugin: "
+                    "elman, hidden: {}}}, "
+                    "recurrent: dense}}\noptimizer: {{plugin: sgd, rate: 0.1}}\ntrain: {{batch: 2, steps: 1}}\n",
+                    hidden));
+  };
+  CHECK(layers(8).hash != layers(9).hash);
+
   const std::string many =
       load(valid, {"optimizer=[{blocks: \"a*\", plugin: sgd}, frozen]", "name=\"yes\""}).resolved_yaml;
   CHECK(load(many).resolved_yaml == many);

@@ -118,7 +118,7 @@ std::vector<Damage> damaged_files() {
       {"f:1:2: a zero byte", "a\0,b\n"s},
       {"f:2:3: a zero byte", "a\n12\0"s},
       {"f:1:1: a zero byte", "\0\0\0\0"s},
-      {"f:1:4: byte df, not valid UTF-8. Convert the file: iconv -f ENCODING",
+      {"f:1:3: byte f6, not valid UTF-8. Convert the file: iconv -f ENCODING",
        "Gr\xf6\xdf"
        "e,x\n1,2\n"},
       {"f:3:2: byte e9, not valid UTF-8", "a\n1\n2\xe9\n"},
@@ -152,6 +152,7 @@ TEST_CASE("numbers") {
   CHECK(number("5.") == 5);
   CHECK(number("0.1") == 0.1);
   CHECK(number("4.9e-324") == 4.9e-324);
+  CHECK(number("-1e-400") == 0);
   CHECK(number("1.7976931348623157e308") == 1.7976931348623157e308);
 }
 

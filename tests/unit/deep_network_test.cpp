@@ -149,31 +149,39 @@ TEST_CASE("dropout: its share and scale, and other numbers in another step, laye
   s.layers = "\n  layers: 2";
   CHECK(trained(s, 1) == none);
 
-  s.model =
-      "{cell: {plugin: elman, hidden: 400, activation: identity}, recurrent: {plugin: dense, init: zero}, input: "
-      "{init: "
-      "zero, bias_init: constant}, readout: {init: constant, bias: false}, dropout: 0.25}";
-  const LoadedExperiment loaded = experiment(s);
+  // Each output is the sum of the n units that are kept, over ¾: with mean n and variance n·(¼ / ¾), and for one unit
+  // with the mean square 1/¾.
   const Probe<double> task(Input::dense, ReadoutKind::every, false);
-  Network<double> network(loaded.experiment, registry(), task);
-  network.initialise(5);
-  Workers workers(1);
   Batch<double> batch;
   task.fill(Split::train, 1, batch);
-  for (Index b = 0; b < batch.sequences(); ++b)
+  Index count = 0;
+  for (Index b = 0; b < batch.sequences(); ++b) {
+    count += batch.length(b);
     for (Index t = 0; t < batch.length(b); ++t) {
       batch.weight(t, b) = 1;
       for (double& y : batch.target(t, b)) y = 0;
     }
-  network.refresh();
-  Index count = 0;
-  for (Index b = 0; b < batch.sequences(); ++b) count += batch.length(b);
-  // Without dropout each output is 400; with it the sum of what is kept, over ¾: mean 400, variance 400·(¼ / ¾).
-  const double factor =
-      network.train(batch, workers, {.seed = 3, .dropout = "1/0"}).loss / network.evaluate(batch, workers).loss;
-  const double relative = std::sqrt(1. / 3 / 400);
-  CHECK(std::abs(std::sqrt(factor) - 1) < 5 * relative / std::sqrt(double(count)));
-  CHECK(factor != 1);
+  }
+  Workers workers(1);
+  const auto mean_square = [&](Index units, int draws) {
+    s.model = fmt::format(
+        "{{cell: {{plugin: elman, hidden: {}, activation: identity}}, recurrent: {{plugin: dense, init: zero}}, input: "
+        "{{init: zero, bias_init: constant}}, readout: {{init: constant, bias: false}}, dropout: 0.25}}",
+        units);
+    const LoadedExperiment loaded = experiment(s);
+    Network<double> network(loaded.experiment, registry(), task);
+    network.initialise(5);
+    network.refresh();
+    const double without = network.evaluate(batch, workers).loss;
+    double sum = 0;
+    for (int draw = 1; draw <= draws; ++draw)
+      sum += network.train(batch, workers, {.seed = 3, .dropout = fmt::format("{}/0", draw)}).loss / without;
+    return sum / draws;
+  };
+  const double many = mean_square(400, 1), one = mean_square(1, 200);
+  CHECK(std::abs(std::sqrt(many) - 1) < 5 * std::sqrt(1. / 3 / 400 / double(count)));
+  CHECK(many != 1);
+  CHECK(std::abs(one * 0.75 - 1) < 5 * std::sqrt(1. / 3 / 200 / double(count)));
 }
 
 TEST_CASE("names of blocks say the layer and the direction") {

@@ -109,7 +109,10 @@ TEST_CASE("cells are read in both byte orders, plain and compressed, with elemen
     for (const bool compressed : {false, true}) {
       const auto stored = [&](const Bytes& variable) { return compressed ? order.compressed(variable) : variable; };
       const Bytes short_array = order.element(14, order.head(6, {2, 1}, "") + order.small(2, {7, 8}));
-      const Bytes bytes = order.header() + stored(order.cell("ignored", {})) + stored(order.cell("b", {})) +
+      const Bytes opaque =
+          order.element(14, order.element(6, order.word(17) + order.word(0)) + order.element(1, "text"));
+      const Bytes bytes = order.header() + stored(opaque) + stored(order.cell("ignored", {})) +
+                          stored(order.cell("b", {})) +
                           stored(order.cell("a", {order.array(2, 3, numbers), order.array(0, 88, ""), short_array}));
       const std::vector<MatCell> cells = read(bytes, {"a", "b"});
       REQUIRE(cells.size() == 2);

@@ -270,6 +270,7 @@ TEST_CASE("what cannot be is refused with its place") {
   scratch::write(folder.path / "rows.csv", "id,x,y\n");
   scratch::write(folder.path / "large.csv", "id,x,y\n1,1e300,1\n1,-1e300,1\n");
   scratch::write(folder.path / "none.csv", "id,x,y\n1,1,\n");
+  scratch::write(folder.path / "some.csv", "id,x,y\n1,1,2\n");
   const auto says = [&](const std::string& options, const std::string& part, Exit code = Exit::data) {
     const std::string text = refusal(folder, options, code);
     CAPTURE(text);
@@ -299,7 +300,8 @@ TEST_CASE("what cannot be is refused with its place") {
   says("{train: large.csv, normalisation: standard" + columns,
        "the column \"x\" of the training sequences has numbers");
   says("{train: good.csv, sequence: id, features: [x, y], targets: [y]}", "holds the target y", Exit::usage);
-  says("{train: none.csv, readout: every" + columns, "no step of a training sequence has a target");
+  says("{train: none.csv, readout: every" + columns, "no sequence of the train split has a target");
+  says("{train: some.csv, test: none.csv, readout: every" + columns, "no sequence of the test split has a target");
   says("{train: {file: good.csv, targets: y.npy}" + columns, "`targets` and `lengths` go with .npy files");
   says("{train: good.csv, data: good.csv" + columns, "cannot be combined with `data`", Exit::usage);
   says("{test: good.csv" + columns, "must be given with", Exit::usage);

@@ -74,19 +74,20 @@ std::vector<Damage> damaged_texts() {
       {0, "\xf0\x9f"},
       {0, "\xf0\x9f\x98"},
       {4, "text\xe2\x82"},
-      {1,
+      {0,
        "\xc3"
        "a"},  // a letter where a continuation should be
-      {1,
+      {0,
        "\xe2"
        "a\x82"},
-      {2,
+      {0,
        "\xe2\x82"
        "a"},
-      {3, "\xf0\x9f\x98 "},
-      {1, "\xc3\xc3\xa9"},
-      {1, "\xe2\xe2\x82\xac"},
+      {0, "\xf0\x9f\x98 "},
+      {0, "\xc3\xc3\xa9"},
+      {0, "\xe2\xe2\x82\xac"},
       {1, "caf\xe9"s.substr(2)},  // Latin-1
+      {3, "caf\xe9 noir"},
       {1,
        "n\xfc"
        "r"},

@@ -100,7 +100,7 @@ TEST_CASE("shares of the classes reach the baseline; the metric counts wrong win
     REQUIRE(batch.sequences() == 10);
     double sum = 0, weight = 0;
     std::vector<double> output(std::size_t(task->shape().output_size));
-    every(*task, Split::train, [&](Batch<double>& b, Index t, Index s) {
+    every(*task, Split::test, [&](Batch<double>& b, Index t, Index s) {
       task->trivial(t, output);
       const std::int32_t label = b.label(t, s);
       const double w = b.weight(t, s);

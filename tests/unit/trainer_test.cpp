@@ -325,6 +325,63 @@ TEST_CASE("an allowed change stays when the run is resumed again") {
   const std::vector<double> rates = ResultReader(directory / "results.h5").read("/steps/lr").values;
   CHECK(rates.front() > 1e-3);
   CHECK(rates.back() == 1e-3);
+
+  // It is another run than the one that the file describes.
+  const RunSummary original = run(load(), folder.path, quiet);
+  CHECK(original.state == "finished");
+  CHECK(original.directory != directory);
+  CHECK(std::ranges::any_of(quiet.lines, [](const std::string& line) {
+    return line.find("with changes when it was resumed (optimizer.rate)") != line.npos;
+  }));
+  CHECK_THROWS_WITH(go_on(load({"optimizer.rate=1e-4"}), directory, quiet),
+                    doctest::Contains("is finished and cannot be changed"));
+}
+
+TEST_CASE("what chose the best network so far cannot be changed") {
+  Folder folder;
+  Quiet quiet, stopping;
+  std::atomic<int> signal{0};
+  stopping.raised = &signal;
+  const fs::path directory = run(load(), folder.path, stopping, &signal).directory;
+  CHECK_THROWS_WITH(
+      go_on(load({"train.select=accuracy"}), directory, quiet, {"all"}),
+      doctest::Contains("train.select cannot be changed in a run, whose best network was chosen with loss"));
+}
+
+TEST_CASE("the place of a plugin that was moved stays when the run is resumed") {
+  Folder folder;
+  Quiet quiet, stopping;
+  std::atomic<int> signal{0};
+  stopping.raised = &signal;
+  const fs::path directory = run(load(), folder.path, stopping, &signal).directory;
+  const std::string plugin = registry().file_of(registry().find(Role::optimizer, "adam")).path.string();
+  CHECK(go_on(load({"plugins=[" + plugin + "]"}), directory, quiet).state == "finished");
+  CHECK(load_experiment(directory / "config.yaml", {}, registry()).resolved_yaml.find(plugin) != std::string::npos);
+}
+
+TEST_CASE("a batch without a target has no loss, and the mean leaves it out") {
+  Folder folder;
+  Quiet quiet;
+  std::string rows = "id,x,y\n";
+  for (int n = 0; n < 4; ++n) rows += fmt::format("{0},1,\n{0},2,{1}\n", n, n == 0 ? "5" : "");
+  scratch::write(folder.path / "sparse.csv", rows);
+  const std::string text = R"(name: sparse
+task: {plugin: sequence_csv, train: sparse.csv, sequence: id, targets: [y], readout: every}
+model: {cell: {plugin: elman, hidden: 3}, recurrent: dense}
+optimizer: {plugin: sgd, rate: 0.001}
+train: {batch: 1, epochs: 1}
+record: {loss: 1}
+)";
+  RunOptions options;
+  options.output = folder.path / "runs";
+  options.data_directory = folder.path;
+  const RunSummary done = run_experiment(load({}, text), registry(), options, quiet);
+  const ResultReader results(done.directory / "results.h5");
+  const std::vector<double> losses = results.read("/steps/loss").values;
+  REQUIRE(losses.size() == 4);
+  CHECK(std::ranges::count_if(losses, [](double x) { return std::isnan(x); }) == 3);
+  const double only = *std::ranges::find_if(losses, [](double x) { return !std::isnan(x); });
+  CHECK(results.read("/epochs/train_loss").values == std::vector<double>{only});
 }
 
 TEST_CASE("a signal during the final test saves the last step, and another process does the test") {

@@ -108,7 +108,7 @@ train: {batch: 7, steps: 1}
                        doctest::Contains("no block is left"), Error);
 }
 
-TEST_CASE("groups of deep networks: a pattern without a layer applies to all layers") {
+TEST_CASE("groups of deep networks: a pattern without a layer applies to all, one without a direction to both") {
   const std::string text = R"(name: groups
 task: {plugin: adding, length: 6}
 model: {cell: {plugin: elman, hidden: 5}, recurrent: scaled_cayley, layers: 3, bidirectional: true}
@@ -135,7 +135,7 @@ train: {batch: 7, steps: 1}
   };
   CHECK(group_of("layers.1.recurrent.A") == 1);
   CHECK(group_of("layers.0.reverse.recurrent.A") == 2);
-  CHECK(group_of("layers.1.reverse.recurrent.A") == 2);
+  CHECK(group_of("layers.1.reverse.recurrent.A") == 1);
   CHECK(group_of("layers.0.recurrent.A") == 3);
   CHECK(group_of("layers.2.recurrent.A") == 3);
   CHECK(group_of("layers.2.input.bias") == 4);
@@ -626,4 +626,22 @@ TEST_CASE("weight noise: the gradient is taken beside the parameters, which are 
   CHECK(b.pass(batch, 1, {}).loss == first);
   CHECK(a.pass(batch, 2, {}).loss != first);
   CHECK(c.pass(batch, 1, {}).loss != first);
+}
+
+TEST_CASE("weight noise has mean 0 and the given standard deviation") {
+  const LoadedExperiment noisy = load({"train.weight_noise=0.05", "model.recurrent=dense", "record.blocks=null"});
+  Session<float> session(noisy, registry(), {});
+  const CMat<float> W = as_matrix(
+      std::span<const float>(session.network->theta()[session.network->layout().find("recurrent.W")]), 10, 10);
+  double sum = 0, squares = 0;
+  constexpr int steps = 100, count = steps * 100;
+  for (int step = 1; step <= steps; ++step) {
+    session.refresh(step);
+    const Eigen::MatrixXd noise =
+        matrix_of(*session.network->model().maps[0]->plugin()).cast<double>() - W.cast<double>();
+    sum += noise.sum();
+    squares += noise.squaredNorm();
+  }
+  CHECK(std::abs(sum / count) < 5 * 0.05 / std::sqrt(double(count)));
+  CHECK(std::abs(std::sqrt(squares / count) / 0.05 - 1) < 5 / std::sqrt(2. * count));
 }

@@ -112,15 +112,23 @@ void AtomicFile::sync_directory() {
   if (::fsync(directory.number()) != 0 && errno != EINVAL) throw file_error("writing directory", parent, errno);
 }
 
-void replace_file(const std::filesystem::path& target, std::string_view bytes) {
+bool is_device(const std::filesystem::path& target) {
   std::error_code none;
   const std::filesystem::file_status status = std::filesystem::status(target, none);
-  if (exists(status) && !is_regular_file(status) && !is_directory(status)) {  // a device or a pipe
+  return exists(status) && !is_regular_file(status) && !is_directory(status);
+}
+
+std::filesystem::path behind_link(const std::filesystem::path& target) {
+  std::error_code none;
+  return exists(target, none) && is_symlink(target, none) ? std::filesystem::canonical(target) : target;
+}
+
+void replace_file(const std::filesystem::path& target, std::string_view bytes) {
+  if (is_device(target)) {
     const OpenFile device(target, O_WRONLY);
     return write_all(device.number(), bytes.data(), bytes.size(), target);
   }
-  const bool link = exists(status) && is_symlink(std::filesystem::symlink_status(target, none));
-  AtomicFile file(link ? std::filesystem::canonical(target) : target);
+  AtomicFile file(behind_link(target));
   file.write(bytes);
   file.replace();
   file.sync_directory();

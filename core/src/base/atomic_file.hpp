@@ -40,6 +40,10 @@ class STIEFEL_API AtomicFile {
   bool replaced_ = false;
 };
 
+/// Whether there is something that is written to, not replaced: a device or a pipe.
+STIEFEL_API bool is_device(const std::filesystem::path& target);
+/// The file that is replaced under a name: behind a link, what that leads to.
+STIEFEL_API std::filesystem::path behind_link(const std::filesystem::path& target);
 /// Puts `bytes` in the place of the file, all of it or, with an Error, nothing. A link keeps its name and its file gets
 /// the content; a device or a pipe is written to.
 STIEFEL_API void replace_file(const std::filesystem::path& target, std::string_view bytes);

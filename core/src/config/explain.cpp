@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/printable.hpp"
 #include "config/config_schema.hpp"
 #include "config/field_check.hpp"
 #include "config/resolved.hpp"
@@ -170,8 +171,8 @@ std::string explain_plugin(const Registry& registry, const Entry& entry) {
   describe_role(schema, experiment, entry);
   const PluginFile& file = registry.file_of(entry);
   std::string text = fmt::format("# {} {}: {}\n", name_of(entry.role), entry.name, entry.meaning);
-  text += file.version.empty() ? fmt::format("# {}\n", file.path.string())
-                               : fmt::format("# version {}, {}\n", file.version, file.path.string());
+  text += file.version.empty() ? fmt::format("# {}\n", printable(file.path.string()))
+                               : fmt::format("# version {}, {}\n", file.version, printable(file.path.string()));
   std::string indent;
   for (const std::string& key : place_of(entry.role)) {
     text += indent + key + ":\n";

@@ -19,7 +19,7 @@ bool adds_nothing(const Declaration& declaration, const std::string& path) {
                                       ".schedule.start",  ".schedule.rise", "model.layers",     "model.norm",
                                       "model.gate",       "model.dropout",  "model.residual",   "model.bidirectional",
                                       "task.train_lines", "task.units"};
-  return declaration.value == declaration.fallback &&
+  return declaration.kind == Declaration::Kind::field && declaration.value == declaration.fallback &&
          std::ranges::any_of(keys, [&](const char* key) { return path.ends_with(key); });
 }
 

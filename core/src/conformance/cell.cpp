@@ -1,6 +1,7 @@
 // The checks of a cell: the gradient of a whole little network, cut in different ways, and what must not matter.
 #include <fmt/format.h>
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <optional>
 #include <set>
@@ -23,6 +24,23 @@ constexpr Index cell_differences = 48;
 
 std::string context_text(CellContext context) {
   return fmt::format("{} units{}", context.units, context.complex ? ", complex" : "");
+}
+
+template <class S>
+void check_start(const CellNetwork<S>& network, CellContext context, std::uint64_t seed, CheckReport& report) {
+  const CellNetwork<S> twin(network.subject(), report, context, seed);
+  report.demand("initialise", twin.parameters().numbers == network.parameters().numbers,
+                "the same seed gives other parameters: initialise() must draw from its Rng alone");
+  context.steps *= 3;
+  const CellNetwork<S> longer(network.subject(), report, context, seed);
+  const auto sizes = [](const Cell<S>& cell) {
+    return std::array{cell.input_rows(), cell.saved_rows(), cell.output_row(), cell.output_rows(),
+                      cell.state_row(),  cell.state_rows(), cell.delta_rows()};
+  };
+  report.demand("shape",
+                sizes(longer.cell()) == sizes(network.cell()) &&
+                    longer.parameters().numbers.size() == network.parameters().numbers.size(),
+                "sizes depend on context().steps: a trained network also reads longer sequences");
 }
 
 template <class S> void check_layout(const CellNetwork<S>& network, CheckReport& report) {
@@ -242,6 +260,7 @@ template <class S> void check_cell_as(const Subject& subject, CheckReport& repor
     network.emplace(subject, report, context, seed);
     check_layout(*network, report);
   });
+  attempt(subject, report, "initialise", [&] { check_start(*network, context, seed, report); });
   const Problem problem = network->problem(seed);
   attempt(subject, report, "memory", [&] { check_cell_reads(*network, problem, report); });
   attempt(subject, report, "slices and chunks", [&] { check_cuts(*network, problem, report); });
@@ -303,7 +322,7 @@ void check_cell(const Subject& subject, CheckReport& report) {
   attempt(subject, report, "sizes", [&] {
     const bool complex = subject.complex();
     for (const Index units : {1, 2, 3, 6, 8, 17}) try_units(units, complex);
-    for (const Index units : {4, 5, 9, 10, 12, 16, 20, 24})
+    for (const Index units : {4, 5, 9, 10, 12, 16, 20, 24, 32, 64, 128})
       if (accepted.size() < sizes_needed) try_units(units, complex);
     // A real cell may need to work with a complex map; some cells support nothing else.
     if (!complex) try_units(3, true);

@@ -102,6 +102,8 @@ CheckReport check_method(const Registry& registry, const Entry& entry, const Che
   subject.options =
       subject.call("describe", [&] { return ReadOptions(registry, entry, tree_of(settings.options)).choice; }).options;
   if (const std::string rivals = registry.rivals_of(entry); !rivals.empty()) report.remark("name", rivals);
+  if (settings.rows > 0 && entry.role != Role::parametrisation)
+    report.remark("--shape", "has no effect: it is for parametrisations");
   try {
     check_options(subject, report, registry);
     switch (entry.role) {

@@ -92,7 +92,8 @@ void interleave(const std::function<void()>& first, const std::function<void()>&
   std::atomic<bool> over = false;
   {
     std::jthread stopped([&] {
-      while (!over) first();
+      do first();
+      while (!over);
     });
     const auto start = std::chrono::steady_clock::now();
     for (int k = 0; k < most && std::chrono::steady_clock::now() - start < (k < fewest ? too_long : enough); ++k) {

@@ -150,7 +150,7 @@ template <class S> void check_bowl(const Subject& subject, CheckReport& report, 
   Bowl<S> bowl(subject, report, seed);
   const double start = bowl.value();
   for (int k = 0; k < steps; ++k) bowl.step_all(0.01);
-  report.measure("quadratic bowl", bowl.value() / start, 0.9, {},
+  report.measure("quadratic bowl", bowl.value() / start, 0.99, {},
                  fmt::format("½‖θ − a‖² after {} steps of rate 0.01, of its start", steps));
   bool on_manifold = false;
   for (std::size_t b = 0; b < bowl.blocks().size(); ++b) {

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "base/printable.hpp"
+
 namespace stiefel::conformance {
 
 namespace {
@@ -146,7 +148,7 @@ bool CheckReport::passed() const {
 }
 
 std::string CheckReport::text(const std::string& command) const {
-  std::string text = fmt::format("{} ({}) of {}\n", method_, role_, file_);
+  std::string text = fmt::format("{} ({}) of {}\n", method_, role_, printable(file_));
   for (const Line& l : lines_) {
     constexpr const char* states[] = {"ok  ", "FAIL", "skip", "note"};
     const char* state = states[l.state];

@@ -10,7 +10,7 @@
 //   modrelu     of real numbers h = sign(a)·max(|a| + b, 0), with b + ε for b in the forms eu (ε = 0.01) and goru
 //               (0.001): da = dh·[h ≠ 0], db = Σ sign(h)·dh, sign(0) = 0; where ε > −b, h jumps at a = 0
 //
-// relu and leaky_relu have the right derivative 1, s, … from the left at 0. No column is treated differently from
+// At 0, relu and leaky_relu have the derivative from the left, 0 or s. No column is treated differently from
 // another.
 #include <stiefel/activation.hpp>
 

@@ -155,7 +155,7 @@ std::size_t checked_count(const Header& header, std::size_t size, std::size_t pr
   std::size_t count = 1;
   bool fits = true;
   for (const std::size_t extent : header.shape) {
-    fits = fits && (extent == 0 || count <= present / size / extent);
+    fits = fits && (extent == 0 || count <= std::numeric_limits<std::size_t>::max() / size / extent);
     count *= fits ? extent : 1;
   }
   if (!fits || count * size != present)

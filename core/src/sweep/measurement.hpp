@@ -23,6 +23,7 @@ struct Measurement {
   std::string state{};  ///< finished, running, stopped, diverged, failed, preempted; empty: there is no run
   double value = std::numeric_limits<double>::quiet_NaN();
   double share = 1;         ///< of the published number of steps or epochs
+  Index length = 0;         ///< that number; 0: not known
   bool fulfilled = false;   ///< a curve's criterion, except `better_than`
   Index reached_step = -1;  ///< reaches: where; −1: it was not
   Index step = 0;           ///< of the last published result

@@ -12,6 +12,7 @@
 #include "base/sha256.hpp"
 #include "config/resolved.hpp"
 #include "results/analysis/isolated_reader.hpp"
+#include "training/changes.hpp"
 
 namespace stiefel {
 namespace {
@@ -37,8 +38,9 @@ void read_timing(const nlohmann::json& document, ReproducedRow& row) {
 }
 
 /// Which of two measurements of a seed tells more.
-std::tuple<bool, bool, double, Index> rank(const Measurement& m) {
-  return {m.state == "finished", !m.state.empty(), m.share, m.step};
+std::tuple<bool, bool, double, bool, Index> rank(const Measurement& m) {
+  const bool finished = m.state == "finished";
+  return {finished || m.state == "diverged", !m.state.empty(), std::min(m.share, 1.), finished, m.step};
 }
 
 /// What a record calls a seed of a row: a changed criterion makes it another one.
@@ -111,7 +113,8 @@ Reproduction::Planned Reproduction::plan(const PublishedRow& row, Index seed, do
   for (const std::string& origin : planned.loaded.origins) {
     const std::size_t sign = origin.find('=');
     const auto setting = settings.find(origin.substr(0, sign));
-    if (origin.substr(sign + 1) != "default" && setting != settings.end()) planned.given.insert(*setting);
+    if (origin.substr(sign + 1) != "default" && setting != settings.end() && affects_results(setting->first))
+      planned.given.insert(*setting);
   }
   return planned;
 }
@@ -127,7 +130,9 @@ std::vector<Measurement> Reproduction::measurements_of(
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const auto& [row, seed] = wanted[i];
     plans.push_back(plan(*row, seed, 1));
-    measurements.push_back({.seed = seed, .settings = plans.back().digest()});
+    const TrainOptions& train = plans.back().loaded.experiment.train;
+    measurements.push_back(
+        {.seed = seed, .length = std::max(train.steps, train.epochs), .settings = plans.back().digest()});
     candidates.insert({plans[i].loaded.id, i});
     if (!planned_here) continue;
     for (const SweepRun& run : folder->sweep().runs)
@@ -150,11 +155,13 @@ std::vector<Measurement> Reproduction::measurements_of(
     const auto [first, end] = candidates.equal_range(id_of(run.path));
     for (auto candidate = first; candidate != end; ++candidate) {
       const std::size_t i = candidate->second;
-      Measurement found{.seed = wanted[i].second, .settings = measurements[i].settings};
+      Measurement found{
+          .seed = wanted[i].second, .length = measurements[i].length, .settings = measurements[i].settings};
       found.share = plans[i].share_of(run.configuration);
       if (!run.unreadable.empty())
         found.state = "unreadable", found.run = run.path;
-      else if (run.header.hash == plans[i].loaded.hash || (found.share > 0 && plans[i].agrees(run.configuration)))
+      else if (keys_changed_by_resuming(run.header).empty() &&
+               (run.header.hash == plans[i].loaded.hash || (found.share > 0 && plans[i].agrees(run.configuration))))
         measure(run, *wanted[i].first, found);
       else
         continue;
@@ -189,7 +196,9 @@ std::vector<ReproducedRow> Reproduction::look(const std::vector<const PublishedR
       const std::string name = recorded_name(row, seed.seed);
       if (!recorded.contains(name)) continue;
       try {
-        const Measurement earlier = measurement_from(recorded.at(name), *row.row);
+        Measurement earlier = measurement_from(recorded.at(name), *row.row);
+        if (earlier.length > 0) earlier.share *= double(earlier.length) / double(seed.length);
+        earlier.length = seed.length;
         if (earlier.settings == seed.settings && rank(earlier) > rank(seed)) seed = earlier;
       } catch (const nlohmann::json::exception& error) {
         throw Error(fmt::format("{}: \"{}\" is damaged: {}", record.string(), name, error.what()), Exit::damaged);

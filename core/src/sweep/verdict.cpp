@@ -21,6 +21,7 @@ Verdict verdict_of_value(const ReproducedRow& row, const std::map<std::string, d
 
 Verdict verdict_of_curve(const ReproducedRow& row, const ReproducedRow* other) {
   const std::optional<Criterion>& judge = row.row->judge;
+  if (row.row->certainty == "remembered") return Verdict::remembered;
   if (!judge) return Verdict::shown;
   if (judge->kind == Criterion::Kind::better_than) {
     if (!other || other->count == 0 || other->share < 1) return Verdict::shown;
@@ -53,7 +54,7 @@ void judge(ReproducedRow& row, const std::vector<ReproducedRow>& all, const std:
   const auto any = [&](auto&& is) { return std::ranges::any_of(row.seeds, is); };
   if (row.row->timing()) {
     row.verdict = row.count > 0 ? Verdict::shown : Verdict::none;
-  } else if (any([](const Measurement& seed) { return seed.state == "diverged"; })) {
+  } else if (any([](const Measurement& seed) { return seed.state == "diverged" && seed.share >= 1; })) {
     row.verdict = Verdict::diverged;
   } else if (row.count == 0) {
     row.verdict =
@@ -79,7 +80,7 @@ std::string state_of(const ReproducedRow& row) {
         if (!seed.state.empty()) return fmt::format("{} at step {}", seed.state, seed.step);
       return "not run";
     case Verdict::part:
-      return fmt::format("{:.2g} % of the budget", 100 * row.share);
+      return fmt::format("{:.3g} % of the budget", 100 * row.share);
     case Verdict::shown:
       return "measured";
     case Verdict::remembered:
@@ -125,7 +126,7 @@ std::string measured_text(const ReproducedRow& row) {
   if (!row.row->judge || row.row->judge->kind != Criterion::Kind::reaches) return text;
   std::vector<std::string> steps;
   for (const Measurement& seed : row.seeds)
-    if (seed.state == "finished")
+    if (seed.state == "finished" && std::min(seed.share, 1.) == row.share)
       steps.push_back(seed.reached_step < 0 ? "never" : fmt::format("step {}", seed.reached_step));
   return text + fmt::format(" ({})", fmt::join(steps, ", "));
 }

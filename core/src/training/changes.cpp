@@ -23,13 +23,21 @@ Values configuration(const RunHeader& header) {
   return values;
 }
 
-Values surroundings(const RunHeader& header) {
-  static constexpr std::array names = {"version",     "git_commit", "git_diff_sha256", "compiler", "cxx_flags",
+constexpr std::array names_of_build = {"version",     "git_commit", "git_diff_sha256", "compiler", "cxx_flags",
                                        "simd_target", "blas",       "blas_core"};
+
+bool is_key(const std::string& name) {
+  return !name.starts_with("plugin:") && !name.starts_with("data:") && !std::ranges::count(names_of_build, name);
+}
+
+Values surroundings(const RunHeader& header) {
   Values values;
   for (const auto& [name, text] : header.provenance)
-    if (std::find(names.begin(), names.end(), name) != names.end()) values[name] = text;
-  for (const PluginRow& plugin : header.plugins) values["plugin:" + plugin.name] = plugin.sha256;
+    if (std::ranges::count(names_of_build, name)) values[name] = text;
+  for (const PluginRow& plugin : header.plugins) {
+    const bool shared = std::ranges::count(header.plugins, plugin.name, &PluginRow::name) > 1;  // by another role
+    values["plugin:" + (shared ? plugin.kind + " " : "") + plugin.name] = plugin.sha256;
+  }
   for (const DatasetRow& data : header.datasets) values["data:" + data.name] = data.sha256;
   return values;
 }
@@ -40,16 +48,12 @@ Values values_of(const RunHeader& header) {
   return values;
 }
 
-/// By a text as of Segment::changes.
-void change(Values& values, const std::string& changes) {
+/// Calls use(name, value) for each value of a text as of Segment::changes; null: there is none any more.
+template <class F> void for_each_change(const std::string& changes, F&& use) {
   if (changes.empty()) return;
   try {
     const nlohmann::json changed = parse_json(changes);
-    for (const auto& [name, value] : changed.items())
-      if (value.is_null())
-        values.erase(name);
-      else
-        values[name] = value;
+    for (const auto& [name, value] : changed.items()) use(name, value);
   } catch (const nlohmann::json::exception& error) {
     throw Error(fmt::format("/provenance/segments/changes of results.h5 is damaged: {}", error.what()), Exit::damaged);
   }
@@ -72,7 +76,13 @@ void add_changes(const Values& before, const Values& now, std::vector<Change>& f
 std::vector<Change> changes(const RunHeader& before, const RunHeader& now) {
   std::vector<Change> found;
   Values was = values_of(before);
-  for (const Segment& segment : before.segments) change(was, segment.changes);
+  for (const Segment& segment : before.segments)
+    for_each_change(segment.changes, [&](const std::string& name, const nlohmann::json& value) {
+      if (value.is_null())
+        was.erase(name);
+      else
+        was[name] = value;
+    });
   add_changes(was, values_of(now), found);
   return found;
 }
@@ -83,6 +93,15 @@ std::vector<Change> changes_of_data(const RunHeader& before, const RunHeader& no
   return found;
 }
 
+std::vector<std::string> keys_changed_by_resuming(const RunHeader& header) {
+  std::vector<std::string> keys;
+  for (const Segment& segment : header.segments)
+    for_each_change(segment.changes, [&](const std::string& name, const nlohmann::json&) {
+      if (is_key(name) && !std::ranges::count(keys, name)) keys.push_back(name);
+    });
+  return keys;
+}
+
 std::string allowed_changes(const RunHeader& before, const RunHeader& now, const std::vector<std::string>& allowed) {
   const auto names = [&](const std::string& name) {
     return std::find(allowed.begin(), allowed.end(), name) != allowed.end();
@@ -91,6 +110,11 @@ std::string allowed_changes(const RunHeader& before, const RunHeader& now, const
   nlohmann::ordered_json values;
   for (const Change& change : changes(before, now)) {
     values[change.name] = change.is ? nlohmann::ordered_json(*change.is) : nullptr;
+    if (change.name == "train.select" || change.name == "train.select_on")
+      throw Error(
+          fmt::format("{} cannot be changed in a run, whose best network was chosen with {}; start another run with "
+                      "`stiefel run`",
+                      change.name, change.was.value_or("nothing")));
     if (names(change.name) || names("all")) continue;
     lines += fmt::format("\n  {}: {} before, now {}", change.name, change.was.value_or("nothing"),
                          change.is.value_or("nothing"));

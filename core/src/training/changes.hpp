@@ -10,7 +10,9 @@
 namespace stiefel {
 
 struct Change {
-  std::string name;  // the key of a configuration, "plugin:NAME", "data:NAME", or a name of /provenance
+  // The key of a configuration, "plugin:NAME", "plugin:ROLE NAME" where two roles share it, "data:NAME", or a name of
+  // /provenance.
+  std::string name;
   std::optional<std::string> was, is;  // nothing: there is none
 };
 
@@ -18,6 +20,10 @@ struct Change {
 /// contents of plugins and data; the build, instruction set and BLAS kernels of the program. Changes that were allowed
 /// in an earlier segment do not count.
 STIEFEL_API std::vector<Change> changes(const RunHeader& before, const RunHeader& now);
+
+/// Keys of the configuration that were changed when the run was resumed: since then it is not the run that its
+/// configuration describes.
+STIEFEL_API std::vector<std::string> keys_changed_by_resuming(const RunHeader& header);
 
 /// Those of the contents of data files.
 STIEFEL_API std::vector<Change> changes_of_data(const RunHeader& before, const RunHeader& now);

@@ -38,7 +38,7 @@ STIEFEL_API std::string step_file(Index step);  // step_N.h5
 STIEFEL_API std::filesystem::path listed_path(const std::filesystem::path& run, const std::string& file);
 
 /// A run has an index from its start: a missing one has been lost.
-bool has_checkpoint_index(const std::filesystem::path& run);
+STIEFEL_API bool has_checkpoint_index(const std::filesystem::path& run);
 /// Empty when there is no index. Error (Exit::damaged) when it cannot be read.
 STIEFEL_API CheckpointIndex read_checkpoint_index(const std::filesystem::path& run);
 /// The same from the text of the file at `path`.

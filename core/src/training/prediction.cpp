@@ -28,7 +28,9 @@ std::unique_ptr<SequenceReader<S>> read_array(const std::string& file, const Tas
   const bool symbols = shape.input == InputKind::symbols;
   const auto d = std::size_t(symbols ? 1 : shape.input_size);
   std::vector<std::size_t> sizes = array.shape;
-  const std::string wanted = symbols ? "symbols, N × T or T" : fmt::format("N × T × {0} or T × {0}", d);
+  const std::string wanted = symbols  ? "symbols, N × T or T"
+                             : d == 1 ? "N × T × 1 or N × T"
+                                      : fmt::format("N × T × {0} or T × {0}", d);
   if (!symbols && d == 1 && sizes.size() == 2 && sizes[1] == 1 && sizes[0] > 1)
     refuse_array(file, array,
                  fmt::format("{0} × 1 × 1 for sequences of one step, or 1 × {0} × 1 for one sequence", sizes[0]));
@@ -43,8 +45,10 @@ std::unique_ptr<SequenceReader<S>> read_array(const std::string& file, const Tas
       const double x = array.values[i];
       if (!std::isfinite(x)) throw Error(fmt::format("{}: number {} is not finite", file, i), Exit::data);
       if (!symbols) {
-        sequences[n].inputs.push_back(
-            S(form.input_mean.empty() ? x : (x - form.input_mean[i % d]) / form.input_scale[i % d]));
+        const S input = S(form.input_mean.empty() ? x : (x - form.input_mean[i % d]) / form.input_scale[i % d]);
+        if (!std::isfinite(input))
+          throw Error(fmt::format("{}: number {} is {}, which is too large for float32", file, i, x), Exit::data);
+        sequences[n].inputs.push_back(input);
         continue;
       }
       if (x != std::floor(x) || x < -1 || x >= double(shape.input_size))

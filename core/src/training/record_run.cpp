@@ -38,12 +38,14 @@ std::string build_of(const std::vector<PluginRow>& plugins,
   return sha256(text).substr(0, 6);
 }
 
-/// How a finished run was made, if not as `header` says: by another build, or with other data.
+/// How a finished run was made, if not as `header` says: by another build, with other data, or changed on the way.
 std::string difference(const std::filesystem::path& directory, const RunHeader& header) {
   const ResultReader results(directory / "results.h5");
   if (results.text_attribute("/provenance", "build") != header.provenance.back().second)
     return "by a different build of stiefel or of a plugin";
   const RunHeader made = read_header(results);
+  if (const std::vector<std::string> keys = keys_changed_by_resuming(made); !keys.empty())
+    return fmt::format("with changes when it was resumed ({})", fmt::join(keys, ", "));
   const std::vector<Change> changed = made.datasets.empty() ? std::vector<Change>() : changes_of_data(made, header);
   return changed.empty() ? "" : fmt::format("with other data ({})", changed.front().name.substr(5));
 }
@@ -159,6 +161,10 @@ RunRecord::RunRecord(RunHeader header, RunDirectory directory, Index step, const
   if (const auto epochs = kept.find("/epochs"); epochs != kept.end() && epochs->second > 0)
     for (const double seconds : results.root().dataset("/epochs/seconds").read(0, epochs->second))
       evaluated_before_ += seconds;
+  seconds_before_ = std::max(seconds_before_, evaluated_before_);  // the clock may have been set back
+  for (auto& [name, text] : stored.provenance)
+    for (const auto& [now_name, now] : header.provenance)
+      if (name == now_name && (name == "working_directory" || name == "data_directory")) text = now;
   if (!stored.segments.empty() && stored.segments.back().reason == "running") stored.segments.back().reason = "killed";
   stored.segments.push_back(header.segments.back());
   stored.segments.back().start_step = stored.segments.back().end_step = step;

@@ -41,6 +41,7 @@ class RunRecord {
   RunRecord() { recorder_ = std::make_unique<RecorderThread>(); }
 
   bool finished_before() const { return !recorder_; }
+  /// Why there is nothing to do, or why the folder has another name than its ID; else empty.
   const std::string& message() const { return message_; }
   const std::filesystem::path& directory() const { return path_; }
   RecorderThread& recorder() { return *recorder_; }

@@ -9,6 +9,7 @@
 #include "base/atomic_file.hpp"
 #include "base/file_content.hpp"
 #include "base/printable.hpp"
+#include "config/resolved.hpp"
 #include "results/record/header_file.hpp"
 #include "results/record/reader.hpp"
 #include "training/changes.hpp"
@@ -36,6 +37,7 @@ template <class S> RunSummary run_in_scalar(const LoadedExperiment& loaded, Regi
       writes(options) ? RunRecord(header_of(loaded, registry, options, session), options.output) : RunRecord();
   if (options.ranks ? options.ranks->largest(record.finished_before()) != 0 : record.finished_before())
     return {"existing", record.message(), record.directory(), 0};
+  if (!record.message().empty()) observer.note(record.message());
   for (const std::string& remark : session.remarks) observer.note("warning: " + remark);
   observer.note(fmt::format("{}: {}, {}, {}, {}", loaded.experiment.name,
                             counted(session.network->layout().size(), "parameter"),
@@ -57,11 +59,27 @@ void replace_configuration(const std::filesystem::path& run, std::string_view ya
   file.sync_directory();
 }
 
+/// Whether the configuration of a run differs from the one that is asked for.
+bool differs(const std::filesystem::path& run, const RunHeader& header) {
+  RunHeader before = header;
+  before.segments.clear();
+  before.yaml = file_content(run / "config.yaml");
+  return !changes(before, header).empty();
+}
+
+/// Also by keys without effect on the results, such as the places of plugins; the number of threads is that of a machine.
+bool reads_otherwise(const std::filesystem::path& run, const std::string& yaml) {
+  const auto settings = [](const std::string& text) {
+    auto values = flat_configuration(text, "config.yaml");
+    values.erase("threads");
+    return values;
+  };
+  return settings(file_content(run / "config.yaml")) != settings(yaml);
+}
+
 /// Before the first row, only config.yaml says how the run began.
 void refuse_changes(const std::filesystem::path& run, const RunHeader& header) {
-  RunHeader before = header;
-  before.yaml = file_content(run / "config.yaml");
-  if (!changes(before, header).empty())
+  if (differs(run, header))
     throw Error(
         fmt::format("{} has no results yet, so it cannot be changed; start another run with `stiefel run` and "
                     "the new values",
@@ -89,7 +107,7 @@ template <class S> RunSummary go_on(const std::filesystem::path& path, const Loa
   if (file) read_checkpoint(*file, session.network->layout(), checkpoint);
   if (options.ranks) options.ranks->largest(0);
   if (directory) remove_unlisted_checkpoints(path);
-  if (directory && !changed.empty()) replace_configuration(path, loaded.resolved_yaml);
+  if (directory && reads_otherwise(path, loaded.resolved_yaml)) replace_configuration(path, loaded.resolved_yaml);
   RunRecord record =
       directory ? RunRecord(std::move(header), std::move(*directory), checkpoint.step, checkpoint.rows) : RunRecord();
   observer.note(fmt::format("{} resumes after step {} of {}, {}", path.string(), checkpoint.step, session.total_steps(),
@@ -102,7 +120,9 @@ template <class S> RunSummary resume(const std::filesystem::path& path, const Lo
                                      Registry& registry, const RunOptions& options,
                                      const std::vector<std::string>& allowed, RunObserver& observer) {
   const auto existing = [&]() -> RunSummary {
-    if (!allowed.empty())
+    RunHeader now;
+    now.yaml = loaded.resolved_yaml;
+    if (!allowed.empty() || differs(path, now))
       throw Error(path.string() +
                   " is finished and cannot be changed; start another run with `stiefel run` and the new values");
     return {"existing", path.string() + " is already finished", path, 0};

@@ -243,16 +243,18 @@ template <class S> bool Trainer<S>::step() {
   progress_.step = number;
   progress_.epoch = double(number * experiment_.train.accumulate) / double(session_.batches(Split::train));
   durations_.push_back(seconds_since(start));
-  loss_sum_ += pass.loss, ++losses_;
-  progress_.loss = std::isfinite(progress_.loss) ? 0.95 * progress_.loss + 0.05 * pass.loss : pass.loss;
+  if (pass.weight > 0) {
+    loss_sum_ += pass.loss, ++losses_;
+    progress_.loss = std::isfinite(progress_.loss) ? 0.95 * progress_.loss + 0.05 * pass.loss : pass.loss;
+  }
+  const double loss = pass.weight > 0 ? pass.loss : std::numeric_limits<double>::quiet_NaN();
   watch_.time(Phase::record, [&] {
     if (recording_.due(recording_.periods().loss, number)) {
       take_step_seconds();
-      recording_.step(
-          {number, pass.loss, pass.penalty, norms, session_.updater->rates(number), progress_.step_seconds});
-      const std::pair<std::string, double> values[] = {{"steps", double(steps_)}, {"epoch", progress_.epoch},
-                                                       {"loss", pass.loss},       {"grad_norm", norms.gradient},
-                                                       {"best", progress_.best},  {"seconds", seconds_since(start_)}};
+      recording_.step({number, loss, pass.penalty, norms, session_.updater->rates(number), progress_.step_seconds});
+      const std::pair<std::string, double> values[] = {
+          {"steps", double(steps_)},     {"epoch", progress_.epoch}, {"loss", loss},
+          {"grad_norm", norms.gradient}, {"best", progress_.best},   {"seconds", seconds_since(start_)}};
       record_.progress(number, progress_.step_seconds, values);
     }
     if (norms_due) recording_.norms(number, pass);
@@ -387,13 +389,16 @@ template <class S> void Trainer<S>::evaluate() {
   EvaluationRow row;
   row.step = progress_.step;
   row.epoch = progress_.epoch;
-  row.train_loss = loss_sum_ / double(std::max<Index>(losses_, 1));
+  row.train_loss = losses_ > 0 ? loss_sum_ / double(losses_) : std::numeric_limits<double>::quiet_NaN();
   const Averaged<S> averaged(session_);
   watch_.time(Phase::evaluate, [&] {
     row.validation = evaluate(Split::validation, row.step);
     if (experiment_.train.select_on == "best_test" && !has_diverged()) row.test = evaluate(Split::test, row.step);
   });
-  if (has_diverged()) return recording_.evaluation(row);  // NaN, by which halving judges it
+  if (has_diverged()) {
+    recording_.evaluation(row);  // NaN, by which halving judges it
+    return recording_.timing(row.step, watch_.take());
+  }
   const std::vector<double>& selecting = experiment_.train.select_on == "best_test" ? row.test : row.validation;
   std::string line = fmt::format("step {} epoch {:.2f} train loss {:.6g}", row.step, row.epoch, row.train_loss);
   if (!row.validation.empty()) line += " " + values_text("valid", row.validation);

@@ -78,10 +78,10 @@ Updater<S>::Updater(const Experiment& experiment, const Registry& registry, Netw
 /// Whether the pattern of a group fits the name of a block, with or without its layer and direction.
 bool matches_block(const std::string& pattern, const std::string& name) {
   const auto is = [&](const std::string& text) { return fnmatch(pattern.c_str(), text.c_str(), 0) == 0; };
-  std::string shorter = name;
-  if (shorter.starts_with("layers.")) shorter.erase(0, shorter.find('.', 7) + 1);
-  std::string shortest = shorter.starts_with("reverse.") ? shorter.substr(8) : shorter;
-  return is(name) || is(shorter) || is(shortest);
+  const std::size_t layer = name.starts_with("layers.") ? name.find('.', 7) + 1 : 0;  // where its name ends
+  const std::string place = name.substr(0, layer), block = name.substr(layer);
+  const std::string forward = block.starts_with("reverse.") ? block.substr(8) : block;
+  return is(name) || is(block) || is(place + forward) || is(forward);
 }
 
 template <class S> void Updater<S>::assign(const Experiment& experiment, const Layout& layout) {

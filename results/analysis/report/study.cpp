@@ -24,6 +24,7 @@ std::string readable(std::string name) {
 }
 
 [[noreturn]] void refuse_metric(const std::string& name, const std::set<std::string>& known) {
+  if (known.contains(name)) throw Error(fmt::format("no run has a value of {} yet", name));
   throw Error(fmt::format("no run has a {}{}", name, suggestion(name, {known.begin(), known.end()})));
 }
 
@@ -36,7 +37,10 @@ Metric metric_by_path(const std::vector<RunData>& runs, const std::string& name)
     for (const RunDataset& dataset : run.datasets) {
       if (dataset.is_text || dataset.shape.size() != 1) continue;
       known.insert(dataset.path.substr(1));
-      if (dataset.path == metric.path()) metric.units = dataset.units, found = true;
+      if (dataset.path != metric.path()) continue;
+      metric.units = dataset.units;
+      metric.better = direction(dataset);
+      found = true;
     }
   if (!found) refuse_metric(name, known);
   return metric;
@@ -72,7 +76,7 @@ void put_in_order(Study& study) {
     std::stable_sort(group.runs.begin(), group.runs.end(), [](const RunData& a, const RunData& b) {
       return comes_before(value_of(a, "seed"), value_of(b, "seed"));
     });
-  if (study.groups.size() <= colours) return;
+  if (study.groups.size() <= colours || study.metric.better == Better::unknown) return;
   std::vector<std::pair<double, Group>> ranked;
   for (Group& group : study.groups) ranked.emplace_back(rank(group), std::move(group));
   std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -95,6 +99,8 @@ std::vector<const RunData*> Study::runs() const {
 }
 
 std::string value_of(const RunData& run, const std::string& key) {
+  if (key == "id") return run.header.run_id;
+  if (key == "state") return run.status.state;
   const auto found = run.configuration.find(key);
   return found == run.configuration.end() ? "–" : found->second;
 }
@@ -103,7 +109,7 @@ std::string label_of(const RunData& run, const std::vector<std::string>& keys) {
   const auto names = short_names(keys);
   std::string label;
   for (const std::string& key : keys) {
-    if (!run.configuration.contains(key)) continue;
+    if (key != "id" && key != "state" && !run.configuration.contains(key)) continue;
     label += (label.empty() ? "" : ", ") + (key.ends_with(".plugin") ? "" : names.at(key) + "=") + value_of(run, key);
   }
   return shortened(label.empty() ? run.header.title : label, longest_title);

@@ -192,7 +192,9 @@ std::string summary_table(const Study& study) {
       row.push_back(values.size() < least_for_quartiles
                         ? "–"
                         : number_text(quantile(values, 0.25)) + " to " + number_text(quantile(values, 0.75)));
-    row.push_back(number_text(quantile(values, study.metric.better == Better::higher ? 1 : 0)));
+    row.push_back(study.metric.better == Better::unknown
+                      ? "–"
+                      : number_text(quantile(values, study.metric.better == Better::higher ? 1 : 0)));
     for (const Metric& test : tests) row.push_back(number_text(quantile(values_of(group, test), 0.5)));
     if (baseline) row.push_back(number_text(baseline_of(group)));
     row.insert(row.end(), {parameters ? std::to_string(parameters) : "–", number_text(quantile(steps, 0.5), 8),
