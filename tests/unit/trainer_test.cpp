@@ -33,6 +33,18 @@ using namespace stiefel::small_runs;
 using scratch::Folder;
 namespace fs = std::filesystem;
 
+namespace {
+
+/// A run that a signal stopped after step 5, by its folder.
+fs::path stopped_run(const Folder& folder) {
+  Quiet stopping;
+  std::atomic<int> signal{0};
+  stopping.raised = &signal;
+  return run(load(), folder.path, stopping, &signal).directory;
+}
+
+}  // namespace
+
 TEST_CASE("a run stores its tables, weights and status") {
   Folder folder;
   Quiet quiet;
@@ -295,10 +307,8 @@ TEST_CASE("what a checkpoint does not know of is cut off and made again; damaged
 
 TEST_CASE("a run resumes only as it began, unless the change is allowed by name") {
   Folder folder;
-  Quiet quiet, stopping;
-  std::atomic<int> signal{0};
-  stopping.raised = &signal;
-  const fs::path directory = run(load(), folder.path, stopping, &signal).directory;
+  Quiet quiet;
+  const fs::path directory = stopped_run(folder);
   CHECK_THROWS_WITH(go_on(load({"train.steps=24"}), directory, quiet),
                     doctest::Contains("train.steps: 20 before, now 24"));
   CHECK_THROWS_WITH(go_on(load({"train.steps=24"}), directory, quiet), doctest::Contains("--allow-change train.steps"));
@@ -310,10 +320,8 @@ TEST_CASE("a run resumes only as it began, unless the change is allowed by name"
 
 TEST_CASE("an allowed change stays when the run is resumed again") {
   Folder folder;
-  Quiet quiet, stopping;
-  std::atomic<int> signal{0};
-  stopping.raised = &signal;
-  const fs::path directory = run(load(), folder.path, stopping, &signal).directory;
+  Quiet quiet;
+  const fs::path directory = stopped_run(folder);
   const std::vector<std::string> changed{"optimizer.rate=1e-3"};
   RunOptions until;
   until.until = 10;
@@ -339,10 +347,8 @@ TEST_CASE("an allowed change stays when the run is resumed again") {
 
 TEST_CASE("what chose the best network so far cannot be changed") {
   Folder folder;
-  Quiet quiet, stopping;
-  std::atomic<int> signal{0};
-  stopping.raised = &signal;
-  const fs::path directory = run(load(), folder.path, stopping, &signal).directory;
+  Quiet quiet;
+  const fs::path directory = stopped_run(folder);
   CHECK_THROWS_WITH(
       go_on(load({"train.select=accuracy"}), directory, quiet, {"all"}),
       doctest::Contains("train.select cannot be changed in a run, whose best network was chosen with loss"));
@@ -350,10 +356,8 @@ TEST_CASE("what chose the best network so far cannot be changed") {
 
 TEST_CASE("the place of a plugin that was moved stays when the run is resumed") {
   Folder folder;
-  Quiet quiet, stopping;
-  std::atomic<int> signal{0};
-  stopping.raised = &signal;
-  const fs::path directory = run(load(), folder.path, stopping, &signal).directory;
+  Quiet quiet;
+  const fs::path directory = stopped_run(folder);
   const std::string plugin = registry().file_of(registry().find(Role::optimizer, "adam")).path.string();
   CHECK(go_on(load({"plugins=[" + plugin + "]"}), directory, quiet).state == "finished");
   CHECK(load_experiment(directory / "config.yaml", {}, registry()).resolved_yaml.find(plugin) != std::string::npos);
@@ -404,10 +408,8 @@ TEST_CASE("a signal during the final test saves the last step, and another proce
 
 TEST_CASE("without the results that a checkpoint belongs to a run does not go on, and its log says so") {
   Folder folder;
-  Quiet quiet, stopping;
-  std::atomic<int> signal{0};
-  stopping.raised = &signal;
-  const fs::path directory = run(load(), folder.path, stopping, &signal).directory;
+  Quiet quiet;
+  const fs::path directory = stopped_run(folder);
   fs::remove(directory / "results.h5");
   CHECK_THROWS_WITH(go_on(load(), directory, quiet),
                     doctest::Contains("results.h5 is missing, but the checkpoint of step 5 needs it"));
