@@ -207,6 +207,22 @@ train: {{batch: 2, steps: 2}}
             (run,) = (self.folder / "runs" / fault).iterdir()
             self.assertIn(message, stiefel("predict", run, "--input", "any", code=3).stderr)
 
+    def test_predictions_go_through_pipes_and_links(self):
+        run = self.train()
+        words = ["predict", run, "--input", self.folder / "test.csv"]
+        expected = stiefel(*words).stdout
+        pipe, link, file = (self.folder / name for name in ("pipe", "link", "file"))
+        os.mkfifo(pipe)
+        file.write_text("before")
+        link.symlink_to(file.name)
+        with subprocess.Popen([PROGRAM, *map(str, words), "--output", str(pipe)]) as process:
+            self.assertEqual(pipe.read_text(), expected)
+            self.assertEqual(process.wait(), 0)
+        self.assertTrue(pipe.is_fifo())
+        stiefel(*words, "--output", link)
+        self.assertTrue(link.is_symlink())
+        self.assertEqual(file.read_text(), expected)
+
     def test_predictions_have_the_loss_that_evaluate_says(self):
         run = self.train()
         found = json.loads(stiefel("evaluate", run, "--json").stdout)["values"]

@@ -137,6 +137,22 @@ class Results(unittest.TestCase):
                             values = data[metric].isel(run=paths.index(path))
                             self.assertEqual(bool(values.isnull().all()), path != has, (metric, path))
 
+    def test_variables_of_a_group_are_kept_and_runs_count_once(self):
+        plugins = stiefel.load(self.folder, "provenance/plugins")
+        self.assertEqual(plugins["name"].dims, ("run", "plugin"))
+        self.assertEqual(set(plugins["name"].values[0]), {"adding", "elman", "scaled_cayley", "adam", "rmsprop"})
+        self.assertEqual(plugins["run_name"].values.tolist(), ["first"] * 3)
+        self.assertEqual(len(stiefel.runs([self.folder, self.folder / "runs", self.folder])), 3)
+
+    def test_a_key_that_one_run_lacks_stays_a_number(self):
+        folder = self.copy()
+        subprocess.run([PROGRAM, "run", self.folder / "first.yaml", "model.recurrent={plugin: householder, reflections: 3}", "--quiet", "--output",
+                        folder], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        reflections = stiefel.load(folder)["model.recurrent.reflections"].values
+        self.assertEqual(reflections.dtype.kind, "f")
+        self.assertEqual(np.nanmin(reflections), 3)
+        self.assertEqual(int(np.isnan(reflections).sum()), 3)
+
     def test_ids_that_look_like_numbers(self):
         copy = self.copy()
         with h5py.File(next(copy.rglob("results.h5")), "a") as file:

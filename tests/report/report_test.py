@@ -301,6 +301,25 @@ class Report(Made, unittest.TestCase):
             band = curve(figures((folder / "report.html").read_text())["valid_loss"], "name=three maps")
             self.assertEqual(numpy.isnan(band).tolist(), [[False] * 3, [False] * 3, [False, False, True], [False, False, True]])
 
+    def test_best_is_that_of_the_direction_and_ids_are_groups(self):
+        best = {}
+        for metric in ("valid_accuracy", "epochs/valid_accuracy", "valid_loss", "epochs/valid_loss", "steps/grad_norm"):
+            report("runs/three maps", "-o", "best.html", "--metric", metric, folder=self.folder)
+            best[metric] = [row["best"] for row in summary((self.folder / "best.html").read_text())]
+        for folders, by_name in zip(self.sweep.values(), best["valid_accuracy"]):
+            self.assertAlmostEqual(float(by_name), max(self.at_best(folder, "valid_accuracy") for folder in folders), delta=1e-3)
+        last = lambda metric: [read(folder, metric)[-1] for folder in list(self.sweep.values())[0]]
+        self.assertAlmostEqual(float(best["epochs/valid_accuracy"][0]), max(last("epochs/valid_accuracy")), delta=1e-3)
+        self.assertAlmostEqual(float(best["epochs/valid_loss"][0]), min(last("epochs/valid_loss")), delta=1e-3)
+        self.assertEqual(set(best["steps/grad_norm"]), {"–"})
+        report("runs/three maps", "runs/three maps/", "-o", "ids.html", "--by", "id", folder=self.folder)
+        ids = {folder.name for folders in self.sweep.values() for folder in folders}
+        self.assertEqual({row["group"].removeprefix("id=") for row in summary((self.folder / "ids.html").read_text())}, ids)
+
+    @staticmethod
+    def at_best(folder, name):
+        return read(folder, f"epochs/{name}")[read(folder, "epochs/is_best") == 1][-1]
+
     def test_summary_has_test_metrics_and_the_baseline(self):
         rows = summary(self.page.read_text())
         self.assertEqual([row["group"] for row in rows], list(self.sweep))

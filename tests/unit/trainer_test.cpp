@@ -208,6 +208,29 @@ TEST_CASE("checkpoints are kept as often and as many as asked") {
   CHECK(kept({"checkpoint.every=0", "seed=3"}) == std::vector<std::string>{"best.h5", "index.json", "last.h5"});
 }
 
+TEST_CASE("the best network by the test set is that of the best test value, as the papers' code has it") {
+  Folder folder;
+  Quiet quiet;
+  for (const std::string select : {"loss", "accuracy"}) {
+    CAPTURE(select);
+    const RunSummary summary =
+        run(load({"train.steps=100", "train.evaluate_every=5", "train.select_on=best_test", "train.select=" + select,
+                  "task.test_sequences=20", "task.validation_sequences=20"}),
+            folder.path, quiet);
+    const ResultReader results(summary.directory / "results.h5");
+    const std::vector<double> tested = results.read("/epochs/test_" + select).values,
+                              validated = results.read("/epochs/valid_" + select).values;
+    REQUIRE(tested.size() == 20);
+    const auto best = [&](const std::vector<double>& values) {
+      return select == "loss" ? std::ranges::min_element(values) - values.begin()
+                              : std::ranges::max_element(values) - values.begin();
+    };
+    CHECK(best(tested) != best(validated));  // else nothing is shown
+    CHECK(results.number_attribute("/status", "best_step") == double(5 * (best(tested) + 1)));
+    CHECK(results.read("/final/test_" + select).values.back() == doctest::Approx(tested[std::size_t(best(tested))]));
+  }
+}
+
 TEST_CASE("early stopping: a number of evaluations without improvement") {
   Folder folder;
   Quiet quiet;
