@@ -14,6 +14,8 @@ import sys
 import tempfile
 import time
 
+import h5py
+
 EXPERIMENT = """name: {name}
 task: {{plugin: adding, length: 8}}
 model: {{cell: {{plugin: elman, hidden: 8}}, recurrent: {{plugin: householder, reflections: 2}}}}
@@ -207,6 +209,24 @@ def check_changed_run(reproduce):
     reproduce.publish()
 
 
+def check_quantities(reproduce):
+    """Quantities of figures are those that the result file has at the last snapshot."""
+    names = ("largest_singular_value", "smallest_singular_value", "mean_singular_value", "orthogonality_drift", "gradient_ratio", "slope")
+    settings = '[model.recurrent=dense, "model.cell.activation={kind: prelu, slope: 0.7}", record.spectrum=20, record.gradient_norms=20, record.orthogonality=20, "record.blocks={activation.slope: 20}"]'
+    rows = "".join(f"      - {{row: {name}, metric: {name}, file: tiny/first.yaml, set: {settings}}}\n" for name in names)
+    reproduce.publish(more=f"  - paper: tiny\n    item: text\n    title: T\n    metric: loss\n    kind: curve\n    rows:\n{rows}")
+    reproduce("tiny/text")
+    found = reproduce.rows()
+    with h5py.File(pathlib.Path(found["slope"]["runs"][0]["run"]) / "results.h5") as file:
+        values, defects = file["spectrum/recurrent/singular_values"][-1], file["orthogonality/recurrent/defect_fro"][:]
+        norms = file["gradient/last_step_grad_norm" if "last_step_grad_norm" in file["gradient"] else "gradient/hidden_grad_norm"][-1]
+        slopes = file["blocks/activation_slope/values"][-1]
+        expected = (values.max(), values.min(), values.mean(), defects.ravel()[-1] / defects.ravel()[0], norms[0] / norms[-1], slopes.mean())
+    for name, value in zip(names, expected):
+        assert abs(found[name]["measured"] / value - 1) < 1e-9, (name, found[name]["measured"], value)
+    reproduce.publish()
+
+
 def check_kill(reproduce):
     more = '  - {paper: tiny, item: text, title: "T", metric: loss, kind: curve, rows: [{row: long, file: tiny/long.yaml}]}\n'
     reproduce.publish(more=more)
@@ -353,7 +373,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         reproduce = Reproduction(pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(folder))
         assert set(reproduce.states().values()) == {"not run", "not measured", "needs a closed corpus"}, reproduce.states()
-        for check in (check_budget, check_whole, check_values, check_others_runs, check_changed_default, check_divergence, check_changed_run, check_kill, check_timings, check_report,
+        for check in (check_budget, check_whole, check_values, check_others_runs, check_changed_default, check_divergence, check_changed_run, check_quantities, check_kill, check_timings, check_report,
                       check_record, check_errors):
             check(reproduce)
             print(check.__name__)

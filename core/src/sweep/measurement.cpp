@@ -66,7 +66,7 @@ Trace gradients_through_time(const RunData& run) {
 }
 
 Trace slope(const RunData& run) {
-  return over_snapshots(run, run.find("/blocks/activation_slope"),
+  return over_snapshots(run, run.find("/blocks/activation_slope/values"),
                         [](const std::vector<double>& slopes) { return statistics_of(slopes).mean; });
 }
 
