@@ -25,10 +25,12 @@ template <class F> void visit_blocks(Index r, F visit, bool from_last = false) {
 /// The same from the last block on: threads wait less for each other if the largest blocks come first.
 template <class F> void visit_blocks_from_last(Index r, F visit) { visit_blocks(r, visit, true); }
 
-inline void demand_reflection(Index column, double squared_length) {
+/// `plugin` and `block` for the message.
+inline void demand_reflection(Index column, double squared_length, const std::string& plugin = "householder",
+                              const std::string& block = "U") {
   if (squared_length == 0)
-    throw Error("householder: column " + std::to_string(column) +
-                    " of U is zero and defines no reflection; lower the rate, or set `normalise_columns: true`",
+    throw Error(plugin + ": column " + std::to_string(column) + " of " + block +
+                    " is zero and defines no reflection; lower the rate, or set `normalise_columns: true`",
                 Exit::diverged);
 }
 
@@ -36,7 +38,8 @@ inline void demand_reflection(Index column, double squared_length) {
 struct CompactForm {
   Matrix<double> U, T, P;
 
-  template <class S> explicit CompactForm(const Matrix<S>& columns)
+  template <class S> explicit CompactForm(const Matrix<S>& columns, const std::string& plugin = "householder",
+                                          const std::string& block = "U")
       : U(columns.rows(), columns.cols()), T(U.cols(), U.cols()), P(U.cols(), U.rows()) {
     const Index n = U.rows(), r = U.cols();
     visit_blocks(r, [&](Index first, Index end) {
@@ -47,7 +50,7 @@ struct CompactForm {
                        T.block(0, first, end, end - first));
     });
     T.diagonal() /= 2;
-    for (Index j = 0; j < r; ++j) demand_reflection(j, T(j, j));
+    for (Index j = 0; j < r; ++j) demand_reflection(j, T(j, j), plugin, block);
     visit_blocks_from_last(r, [&](Index first, Index end) {
       const Index rows = (end == r ? n : end) - first;
       auto part = P.block(0, first, end, rows);

@@ -10,6 +10,7 @@
 #include <stiefel/linear_algebra.hpp>
 #include <stiefel/plugin.hpp>
 
+#include "compact_wy.hpp"
 #include "reflections.hpp"
 
 namespace {
@@ -29,19 +30,9 @@ template <class S> class Chain {
   void refresh(std::span<const S> theta, const char* block) {
     U_.resize(n_, r_);
     unpack_trapezoid(theta, view(U_));
-    const Matrix<double> U = U_.template cast<double>();
-    Matrix<double> T = product(transposed(U), U);
-    for (Index j = 0; j < r_; ++j)
-      if (T(j, j) == 0)
-        throw Error("spectral_householder: column " + std::to_string(j) + " of " + block +
-                        " is zero and defines no reflection; lower the rate, or set `normalise_columns: true`",
-                    Exit::diverged);
-    T.diagonal() /= 2;
-    Matrix<double> P = U.transpose(), R = P;
-    solve_triangular(Triangle::upper, T, view(P));
-    solve_triangular(Triangle::upper, transposed(T), view(R));
-    forward_.pack(Matrix<S>(P.template cast<S>()));
-    adjoint_.pack(Matrix<S>(R.template cast<S>()));
+    const CompactForm form(U_, "spectral_householder", block);
+    forward_.pack(Matrix<S>(form.P.template cast<S>()));
+    adjoint_.pack(Matrix<S>(form.R().template cast<S>()));
     product_.pack(U_);
   }
 

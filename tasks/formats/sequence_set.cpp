@@ -34,6 +34,12 @@ std::vector<Index> Classes::order() {
   std::stable_sort(by_rank.begin(), by_rank.end(), [&](Index a, Index b) {
     return numbers ? values[std::size_t(a)] < values[std::size_t(b)] : names_[std::size_t(a)] < names_[std::size_t(b)];
   });
+  for (std::size_t rank = 1; numbers && rank < by_rank.size(); ++rank)
+    if (const auto before = std::size_t(by_rank[rank - 1]), here = std::size_t(by_rank[rank]);
+        values[before] == values[here])
+      throw Error(fmt::format("sequence_csv: the classes {} and {} are the same number; write it in one way.",
+                              names_[before], names_[here]),
+                  Exit::data);
   std::vector<std::string> names;
   for (std::size_t rank = 0; rank < by_rank.size(); ++rank) {
     names.push_back(names_[std::size_t(by_rank[rank])]);

@@ -121,6 +121,9 @@ TEST_CASE("classes by name and by number") {
   CHECK(refusal(folder, "{train: names.csv, validation: other.csv, sequence: id, targets: [y], kind: classification}")
             .ends_with("other.csv:3:5: column \"y\" holds the class \"never\", which no training sequence has"));
   scratch::write(folder.path / "one.csv", "id,x,y\n1,1,no\n");
+  scratch::write(folder.path / "twice.csv", "id,x,y\n1,1,1\n2,1,1.0\n3,1,2\n");
+  CHECK(refusal(folder, "{train: twice.csv, sequence: id, targets: [y], kind: classification}")
+            .find("the classes 1 and 1.0 are the same number") != std::string::npos);
   CHECK(
       refusal(folder, "{train: one.csv, sequence: id, targets: [y], kind: classification}").find("all of one class") !=
       std::string::npos);
