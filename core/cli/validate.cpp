@@ -118,7 +118,6 @@ int validate_command(std::span<const std::string> words) {
   const std::string& file = arguments.positional.front();
   const std::vector<std::string> overrides(arguments.positional.begin() + 1, arguments.positional.end());
   Registry registry = found_plugins();
-  bool loads = false;
   try {
     if (const std::optional<Sweep> sweep = load_sweep(file, overrides, registry)) {
       for (const char* of_one : {"--resolved", "--origins"})
@@ -132,7 +131,6 @@ int validate_command(std::span<const std::string> words) {
     if (arguments.has("--resolved")) fmt::print("{}", loaded.resolved_yaml);
     if (arguments.has("--origins")) fmt::print("{}\n", fmt::join(loaded.origins, "\n"));
     if (arguments.has("--resolved") || arguments.has("--origins")) return int(Exit::done);
-    loads = true;
     const std::string fault = fault_of_data(loaded, registry, arguments);
     fmt::print("{}: valid{}\n{}", printable(file), fault.empty() ? "" : " as far as can be checked without its data",
                summary(loaded));
@@ -143,7 +141,7 @@ int validate_command(std::span<const std::string> words) {
     const auto* problems = dynamic_cast<const ConfigError*>(&error);
     const std::size_t count = problems ? problems->count() : 1;
     say("{}\n{}: {}\n", error.what(), printable(file), counted(count, "error"));
-    return loads ? int(error.code()) : int(Exit::usage);
+    return int(error.code());
   }
 }
 

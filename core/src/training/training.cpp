@@ -281,8 +281,8 @@ template <class S> void Trainer<S>::diverged(Index step, std::string_view what, 
       "diverged at step {}: {} is {} and the first block with a number that is not finite is {}; the batch is in {}, "
       "the results "
       "up to step {} are kept. Lower the learning rate or clip the gradient",
-      step, what, loss, block.empty() ? "none" : block, network_path(record_.directory(), "diverged").string(),
-      progress_.step);
+      step, what, std::isnan(loss) ? std::numeric_limits<double>::quiet_NaN() : loss, block.empty() ? "none" : block,
+      network_path(record_.directory(), "diverged").string(), progress_.step);
   if (saved_ > 0)
     status_.message += fmt::format(
         ", from the beginning or from step {}: stiefel resume {} KEY=VALUE --allow-change KEY", saved_, directory);
