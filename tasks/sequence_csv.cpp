@@ -162,7 +162,8 @@ template <class S> class CsvInputs final : public SequenceReader<S> {
         const double x = rows_.reader().number(row_[columns_[i]], columns_[i]);
         inputs.push_back(S(scaling_.mean.empty() ? x : (x - scaling_.mean[i]) / scaling_.deviation[i]));
         if (!std::isfinite(inputs.back()))
-          rows_.reader().refuse(row_[columns_[i]].offset, fmt::format("{} is too large for float32", x));
+          rows_.reader().refuse(row_[columns_[i]].offset,
+                                fmt::format("{} is too large for the numbers of the network", x));
       }
     if (count == 0) return false;
     batch.resize(shape_, 1, count);

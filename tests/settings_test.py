@@ -52,7 +52,7 @@ CHANGES = [("ornn/adding_400", "optimizer.rate=0.02", "optimizer[recurrent.U].ra
            ("kru/copy_1000", "task.alphabet=2", "task.alphabet"),
            ("kru/adding_200", "optimizer.rate=1000", "optimizer[recurrent.factor_0].rate"),
            ("ornn/adding_400_lstm", "train.accumulate=4", "train.accumulate")]
-# What a file may give without a line of the table: it changes nothing that is trained or chosen.
+# What a file may give without a line of the table: how a run is named, watched and saved.
 FREE = ("name", "seed", "threads", "record.*", "checkpoint.*", "train.evaluate_every", "task.evaluation_batch")
 
 

@@ -94,8 +94,7 @@ void demand_evaluations(const std::vector<ComparedRun>& runs) {
 void demand_metric(const Comparison& comparison, const Arguments& arguments, const std::vector<ComparedRun>& runs,
                    const std::set<std::string>& known) {
   const std::string metric = arguments.value("--metric");
-  if (!metric.empty() && comparison.metric.empty() && (known.contains(metric) || known.contains("valid_" + metric)))
-    throw Error(fmt::format("no run has a value of {} yet", metric));
+  if (!metric.empty() && comparison.metric.empty()) demand_known_metric(metric, known);
   if (!metric.empty() && comparison.metric.empty())
     throw Error(fmt::format("no run has the metric {}{}; name a column of /epochs, /final or /outcome", metric,
                             suggestion(metric, {known.begin(), known.end()})));

@@ -76,10 +76,11 @@ TextTable overview(const std::vector<Item>& items) {
     };
     using enum Verdict;
     const std::string measured = sum({shown, remembered, matched, better, missed, diverged});
-    const ReproducedRow& first = *item.rows.front();
+    const auto begun = std::ranges::find_if(item.rows, [](const ReproducedRow* row) { return has_run(*row); });
+    const ReproducedRow& shown_row = begun == item.rows.end() ? *item.rows.front() : **begun;
     table.rows.push_back({item.first->item_name(), item.first->title, std::to_string(item.rows.size()),
-                          measured.empty() ? state_of(first) : measured, sum({matched}), sum({better}), sum({missed}),
-                          sum({diverged})});
+                          measured.empty() ? state_of(shown_row) : measured, sum({matched}), sum({better}),
+                          sum({missed}), sum({diverged})});
   }
   return table;
 }

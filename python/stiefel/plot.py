@@ -39,7 +39,8 @@ def learning_curves(
         for value in np.unique(data[by]):
             group = data.isel(run=np.flatnonzero(data[by] == value))
             steps, mean = group["step"].mean("run"), group[metric].mean("run")
-            deviation = group[metric].std("run", ddof=1).fillna(0)
+            several = group[metric].count("run") > 1
+            deviation = group[metric].where(several, 0).std("run", ddof=1) if group.sizes["run"] > 1 else 0 * mean
             (line,) = _curve(ax, steps, mean, label=str(value))
             known = ~np.isnan(mean.values)
             band = (steps[known], (mean - deviation)[known], (mean + deviation)[known])

@@ -1,6 +1,10 @@
 // The result of one run.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+
+#include <stiefel/error.hpp>
 
 #include "results/analysis/comparison.hpp"
 
@@ -60,6 +64,11 @@ void find_reached(const RunData& run, const std::vector<double>& values, double 
 }
 
 }  // namespace
+
+void demand_known_metric(const std::string& metric, const std::set<std::string>& known) {
+  if (known.contains(metric) || known.contains("valid_" + metric))
+    throw Error(fmt::format("no run has a value of {} yet", metric));
+}
 
 /// Files written before metrics recorded it tell it only for losses.
 Better direction(const RunDataset& column) {

@@ -107,7 +107,7 @@ enum class Life { dead, living, elsewhere };
 Life life_of(const Owner& owner) {
   const Owner self = this_process();
   const bool same_kernel = !self.boot.empty() && owner.boot == self.boot;  // whatever name the host has by now
-  const bool same_machine = owner.host == self.host && owner.machine == self.machine;
+  const bool same_machine = owner.host == self.host && (owner.machine.empty() || owner.machine == self.machine);
   if (!same_kernel) return same_machine ? Life::dead : Life::elsewhere;
   if (owner.pid_namespace != self.pid_namespace) return Life::elsewhere;
   const std::string start = process_start(owner.pid);

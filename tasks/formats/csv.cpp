@@ -6,10 +6,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <set>
-
-#include <cmath>
 #include <cstdlib>
+#include <set>
 
 #include <stiefel/error.hpp>
 #include "tasks/formats/text.hpp"

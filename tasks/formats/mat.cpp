@@ -84,13 +84,15 @@ class Elements {
   bool big_endian_;
 };
 
-/// Whether it is an object of MATLAB's own, such as a string or a table, which the format does not describe.
-bool is_opaque(const Element& variable, bool big_endian, const NamedFile& file) {
+/// The name of an object of MATLAB's own, such as a string or a table, which the format does not describe; none of
+/// others.
+std::optional<std::string> name_of_opaque(const Element& variable, bool big_endian, const NamedFile& file) {
   constexpr std::uint64_t opaque = 17;
-  if (variable.type != type_matrix || variable.data.empty()) return false;
+  if (variable.type != type_matrix || variable.data.empty()) return std::nullopt;
   Elements parts(file, variable.data, big_endian);
   const Element flags = parts.next("the flags of a variable");
-  return flags.data.size() >= 4 && (parts.word(flags.data.substr(0, 4)) & 0xff) == opaque;
+  if (flags.data.size() < 4 || (parts.word(flags.data.substr(0, 4)) & 0xff) != opaque) return std::nullopt;
+  return std::string(parts.next("the name of a variable").data);
 }
 
 /// At most `most` bytes, which must be all.
@@ -239,7 +241,11 @@ std::vector<MatCell> read_mat_cells(std::string_view bytes, const std::vector<st
       element = inner.next("a compressed variable");
       if (!inner.done()) file.refuse("a compressed variable continues after its end");
     }
-    if (is_opaque(element, big_endian, file)) continue;
+    if (const std::optional<std::string> object = name_of_opaque(element, big_endian, file)) {
+      if (std::ranges::count(names, *object))
+        file.refuse(fmt::format("holds {} as an object of MATLAB; save it as a cell of arrays", *object));
+      continue;
+    }
     StoredMatrix matrix = open_matrix(element, big_endian, "a variable", file);
     const auto place = static_cast<std::size_t>(std::find(names.begin(), names.end(), matrix.name) - names.begin());
     if (place == names.size()) continue;

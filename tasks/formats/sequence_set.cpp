@@ -32,11 +32,16 @@ std::vector<Index> Classes::order() {
   std::vector<Index> by_rank(names_.size()), rank_of(names_.size());
   std::iota(by_rank.begin(), by_rank.end(), Index(0));
   std::stable_sort(by_rank.begin(), by_rank.end(), [&](Index a, Index b) {
-    return numbers ? values[std::size_t(a)] < values[std::size_t(b)] : names_[std::size_t(a)] < names_[std::size_t(b)];
+    const auto first = std::size_t(a), second = std::size_t(b);
+    return numbers && values[first] != values[second] ? values[first] < values[second] : names_[first] < names_[second];
   });
+  const auto without_zeros = [](std::string text) {  // 1 and 1.0 are one number; 01 may be another code
+    if (text.find('.') != text.npos) text.erase(text.find_last_not_of('0') + 1);
+    return text.ends_with('.') ? text.substr(0, text.size() - 1) : text;
+  };
   for (std::size_t rank = 1; numbers && rank < by_rank.size(); ++rank)
     if (const auto before = std::size_t(by_rank[rank - 1]), here = std::size_t(by_rank[rank]);
-        values[before] == values[here])
+        values[before] == values[here] && without_zeros(names_[before]) == without_zeros(names_[here]))
       throw Error(fmt::format("sequence_csv: the classes {} and {} are the same number; write it in one way.",
                               names_[before], names_[here]),
                   Exit::data);

@@ -212,7 +212,12 @@ class Results(unittest.TestCase):
         np.testing.assert_array_equal(curves.lines[1].get_ydata(), epochs["valid_loss"][1])
         np.testing.assert_array_equal(curves.lines[1].get_xdata(), [5, 10])
         self.assertEqual((curves.get_xlabel(), curves.get_ylabel()), ("optimizer step", "valid loss"))
-        groups = plot.learning_curves([self.folder], "train_loss", by="optimizer.0.rate")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            groups = plot.learning_curves([self.folder], "train_loss", by="optimizer.0.rate")
+        losses = epochs["train_loss"][epochs["optimizer.0.rate"] == 0.001]
+        band = groups.collections[0].get_paths()[0].get_extents()
+        self.assertAlmostEqual(band.y1, float((losses.mean("run") + losses.std("run", ddof=1)).max()), places=6)
         self.assertEqual([line.get_label() for line in groups.lines], ["0.001", "0.002"])
         np.testing.assert_allclose(groups.lines[0].get_ydata(), epochs["train_loss"][epochs["optimizer.0.rate"] == 0.001].mean("run"))
         with self.assertRaisesRegex(ValueError, "no column nothing; there are .*valid_loss"):

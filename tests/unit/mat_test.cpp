@@ -111,6 +111,8 @@ TEST_CASE("cells are read in both byte orders, plain and compressed, with elemen
       const Bytes short_array = order.element(14, order.head(6, {2, 1}, "") + order.small(2, {7, 8}));
       const Bytes opaque =
           order.element(14, order.element(6, order.word(17) + order.word(0)) + order.element(1, "text"));
+      CHECK_THROWS_WITH_AS(read(order.header() + stored(opaque), {"text"}),
+                           doctest::Contains("holds text as an object of MATLAB"), Error);
       const Bytes bytes = order.header() + stored(opaque) + stored(order.cell("ignored", {})) +
                           stored(order.cell("b", {})) +
                           stored(order.cell("a", {order.array(2, 3, numbers), order.array(0, 88, ""), short_array}));

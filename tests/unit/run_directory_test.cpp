@@ -207,6 +207,8 @@ TEST_CASE("a lock from before a restart, of a used-again pid or without sense is
   };
   with("\"boot\":\"", "\"boot\":\"x");
   CHECK_NOTHROW(RunLock(folder.path()));
+  with("\"boot\":\"", "\"machine\":\"\",\"boot\":\"x");  // of an earlier stiefel
+  CHECK_NOTHROW(RunLock(folder.path()));
   with("\"start\":\"", "\"start\":\"9");
   CHECK_NOTHROW(RunLock(folder.path()));
   std::string renamed = own;  // the host, while the owner was dead

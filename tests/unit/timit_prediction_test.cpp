@@ -138,7 +138,7 @@ TEST_CASE("the mean of the training targets reaches the baseline on the test set
        {"", "last_target: silence", "mode: recall_previous", "{mode: recall_previous, last_target: silence}",
         "mask_average: padded", "{mask_average: padded, last_target: silence}"}) {
     CAPTURE(options);
-    const auto task = task_of(sample, options, 10);  // the whole training set in a batch
+    const auto task = task_of(sample, options);
     CHECK(trivial_loss(*task, Split::test) == doctest::Approx(task->baseline()).epsilon(1e-10));
   }
 }

@@ -12,6 +12,7 @@
 #include "base/sha256.hpp"
 #include "config/resolved.hpp"
 #include "results/analysis/isolated_reader.hpp"
+#include "results/record/run_directory.hpp"
 #include "training/changes.hpp"
 
 namespace stiefel {
@@ -55,6 +56,16 @@ nlohmann::json read_json(const std::filesystem::path& path, const char* writer) 
   nlohmann::json document = parse_json_or_discard(*text);
   if (document.is_discarded()) throw Error(fmt::format("{} is not JSON from {}", path.string(), writer), Exit::damaged);
   return document;
+}
+
+/// A run that was resumed with other values has the folder of the one that is to be run.
+void refuse_changed(const fs::path& run) {
+  if (!fs::is_directory(run)) return;
+  const RunData made = read_runs({run}, {}).at(0);
+  if (!made.unreadable.empty()) return;
+  if (const std::vector<std::string> keys = keys_changed_by_resuming(made.header); !keys.empty())
+    throw Error(fmt::format("{} was resumed with another {}, so it is not the published run; move it away",
+                            run.string(), fmt::join(keys, ", ")));
 }
 
 std::string joined(const std::vector<std::string>& words) { return fmt::format("{}", fmt::join(words, " ")); }
@@ -197,7 +208,8 @@ std::vector<ReproducedRow> Reproduction::look(const std::vector<const PublishedR
       if (!recorded.contains(name)) continue;
       try {
         Measurement earlier = measurement_from(recorded.at(name), *row.row);
-        if (earlier.length > 0) earlier.share *= double(earlier.length) / double(seed.length);
+        const double share = earlier.share * double(earlier.length) / double(seed.length);
+        if (earlier.length > 0) earlier.share = std::abs(share - 1) < 1e-9 ? 1 : share;
         earlier.length = seed.length;
         if (earlier.settings == seed.settings && rank(earlier) > rank(seed)) seed = earlier;
       } catch (const nlohmann::json::exception& error) {
@@ -236,6 +248,7 @@ Sweep Reproduction::missing(const std::vector<const PublishedRow*>& rows, double
     const Planned planned = plan(*row, seed, budget);
     if (measurements[i].state == "finished" && measurements[i].share >= planned.share * (1 - 1e-9)) continue;
     if (std::ranges::find(sweep.runs, planned.loaded.id, &SweepRun::id) != sweep.runs.end()) continue;
+    refuse_changed(run_path(output_ / "runs", planned.loaded.experiment.name, planned.loaded.id));
     sweep.runs.push_back({planned.loaded.id,
                           {planned.loaded.experiment.name, row->file, joined(row->overrides), std::to_string(seed),
                            fmt::format("{:.4g}", planned.share)},

@@ -9,10 +9,12 @@
 #include <utility>
 
 #include "base/atomic_file.hpp"
+#include "base/file_content.hpp"
 #include "base/file_error.hpp"
 #include "base/say.hpp"
 #include "base/sha256.hpp"
 #include "results/record/hdf5.hpp"
+#include "results/record/header_file.hpp"
 #include "results/record/reader.hpp"
 #include "training/checkpoint_index.hpp"
 
@@ -286,6 +288,19 @@ void require_index(const fs::path& run, const std::string& file) {
 
 }  // namespace
 
+namespace {
+
+/// Whether config.yaml is the one that the results hold, from which it can be restored.
+bool is_that_of_results(const fs::path& run) {
+  try {
+    return read_header(ResultReader(run / "results.h5"), false).yaml == file_content(run / "config.yaml");
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
 void demand_whole(const fs::path& run, const std::string& file) {
   const fs::path path = listed_path(run, file);
   if (!fs::is_regular_file(path)) return;  // whoever opens it says so
@@ -305,6 +320,7 @@ void demand_whole(const fs::path& run, const std::string& file) {
     if (entries == before) break;  // else a process that works on the run may have replaced it just now
     before = entries;
   }
+  if (file == "config.yaml" && is_that_of_results(run)) return;
   throw Error(fmt::format("{} is damaged: it is not what was written; restore it from a copy, or {}", path.string(),
                           file == "results.h5"    ? "move the run's folder away and run again"
                           : file == "config.yaml" ? "from /config/yaml of its results.h5"

@@ -47,7 +47,8 @@ std::unique_ptr<SequenceReader<S>> read_array(const std::string& file, const Tas
       if (!symbols) {
         const S input = S(form.input_mean.empty() ? x : (x - form.input_mean[i % d]) / form.input_scale[i % d]);
         if (!std::isfinite(input))
-          throw Error(fmt::format("{}: number {} is {}, which is too large for float32", file, i, x), Exit::data);
+          throw Error(fmt::format("{}: number {} is {}, which is too large for the numbers of the network", file, i, x),
+                      Exit::data);
         sequences[n].inputs.push_back(input);
         continue;
       }

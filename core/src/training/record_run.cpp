@@ -115,6 +115,9 @@ RunRecord::RunRecord(RunHeader header, const std::filesystem::path& root) {
       message_ = fmt::format("{} was made {}; this run is stored next to it", path_.string(), made);
       header.run_id += "-" + suffix_of(header);
       path_ = run_path(root, header.title, header.run_id);
+      if (const std::string changed = run_state(path_) == RunState::finished ? difference(path_, header) : "";
+          !changed.empty())
+        throw Error(fmt::format("{} was made {}; move it away", path_.string(), changed), Exit::in_use);
     }
   }
   switch (run_state(path_)) {

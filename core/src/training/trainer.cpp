@@ -59,15 +59,8 @@ void replace_configuration(const std::filesystem::path& run, std::string_view ya
   file.sync_directory();
 }
 
-/// Whether the configuration of a run differs from the one that is asked for.
-bool differs(const std::filesystem::path& run, const RunHeader& header) {
-  RunHeader before = header;
-  before.segments.clear();
-  before.yaml = file_content(run / "config.yaml");
-  return !changes(before, header).empty();
-}
-
-/// Also by keys without effect on the results, such as the places of plugins; the number of threads is that of a machine.
+/// Whether the configuration of a run differs from the one that is asked for, also in keys without effect on the
+/// results, such as the places of plugins; the number of threads is that of a machine.
 bool reads_otherwise(const std::filesystem::path& run, const std::string& yaml) {
   const auto settings = [](const std::string& text) {
     auto values = flat_configuration(text, "config.yaml");
@@ -79,7 +72,9 @@ bool reads_otherwise(const std::filesystem::path& run, const std::string& yaml) 
 
 /// Before the first row, only config.yaml says how the run began.
 void refuse_changes(const std::filesystem::path& run, const RunHeader& header) {
-  if (differs(run, header))
+  RunHeader before = header;
+  before.yaml = file_content(run / "config.yaml");
+  if (!changes(before, header).empty())
     throw Error(
         fmt::format("{} has no results yet, so it cannot be changed; start another run with `stiefel run` and "
                     "the new values",
@@ -120,9 +115,7 @@ template <class S> RunSummary resume(const std::filesystem::path& path, const Lo
                                      Registry& registry, const RunOptions& options,
                                      const std::vector<std::string>& allowed, RunObserver& observer) {
   const auto existing = [&]() -> RunSummary {
-    RunHeader now;
-    now.yaml = loaded.resolved_yaml;
-    if (!allowed.empty() || differs(path, now))
+    if (!allowed.empty() || (!loaded.overrides.empty() && reads_otherwise(path, loaded.resolved_yaml)))
       throw Error(path.string() +
                   " is finished and cannot be changed; start another run with `stiefel run` and the new values");
     return {"existing", path.string() + " is already finished", path, 0};

@@ -24,7 +24,7 @@ std::string readable(std::string name) {
 }
 
 [[noreturn]] void refuse_metric(const std::string& name, const std::set<std::string>& known) {
-  if (known.contains(name)) throw Error(fmt::format("no run has a value of {} yet", name));
+  demand_known_metric(name, known);
   throw Error(fmt::format("no run has a {}{}", name, suggestion(name, {known.begin(), known.end()})));
 }
 
