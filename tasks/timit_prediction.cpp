@@ -68,6 +68,7 @@ template <class S> class TimitPrediction final : public TimitTask<S> {
       : TimitTask<S>(options.timit, context, "timit_prediction"),
         options_(options),
         sounds_(this->corpus().utterances.size()) {
+    check_pesq();
     for (const std::size_t i : this->used()) sounds_[i] = telephone(this->sound(i));
     for (const Split split : {Split::train, Split::validation, Split::test})
       longest_[int(split)] = this->longest(this->places(split));

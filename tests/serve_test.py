@@ -4,6 +4,7 @@
 usage: serve_test.py PROGRAM
 """
 import http.client
+import os
 import re
 import signal
 import socket
@@ -57,14 +58,17 @@ class Serve(unittest.TestCase):
         return answer.status, answer.read().decode(), answer
 
     def test_the_page_follows_the_runs(self):
+        for results in self.folder.rglob("results.h5"):
+            os.utime(results, (0, 0))
         status, page, answer = self.ask("/")
         self.assertEqual(status, 200)
         self.assertTrue(page.startswith("<!DOCTYPE html>") or page.startswith("<!doctype html>"), page[:40])
         self.assertEqual(answer.headers["Cache-Control"], "no-store")
         self.assertIsNone(answer.headers["Refresh"])  # no run is running
         self.train("seed=2")
-        _, later, _ = self.ask("/", host=f"localhost:{self.port}")
+        _, later, answer = self.ask("/", host=f"localhost:{self.port}")
         self.assertNotEqual(page, later)
+        self.assertEqual(answer.headers["Refresh"], "5")  # the next run of a sweep may come
         status, empty, answer = self.ask("/", method="HEAD")
         self.assertEqual((status, empty), (200, ""))
         self.assertEqual(int(answer.headers["Content-Length"]), len(later.encode()))

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <tuple>
 #include <utility>
@@ -61,11 +62,15 @@ class ServedReport {
     }
     if (versions != versions_) {
       const Report made = report_of(arguments_);
-      const std::vector<const RunData*> runs = made.study.runs();
       page_.html = made.html;
-      page_.growing = std::ranges::any_of(runs, [](const RunData* run) { return run->status.state == "running"; });
+      running_ =
+          std::ranges::any_of(made.study.runs(), [](const RunData* run) { return run->status.state == "running"; });
       versions_ = std::move(versions);
     }
+    const auto now = fs::file_time_type::clock::now();
+    page_.growing = running_ || std::ranges::any_of(versions_, [&](const Version& version) {  // or the next is to come
+                      return now - std::get<fs::file_time_type>(version) < std::chrono::minutes(1);
+                    });
     return page_;
   }
 
@@ -75,6 +80,7 @@ class ServedReport {
   const Arguments& arguments_;
   std::vector<Version> versions_;
   Page page_;
+  bool running_ = false;
 };
 
 int serve_report(const Arguments& arguments) {

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include <array>
 #include <cstdio>
 #include <filesystem>
@@ -54,11 +55,25 @@ std::optional<double> last_number(const std::string& text) {
   return std::stod(text.substr(text.find_first_of("-0123456789", first)));
 }
 
+/// What STIEFEL_PESQ names: a file where it has a slash, else a program that the shell finds; empty: none.
+std::string pesq_program() {
+  const char* name = std::getenv("STIEFEL_PESQ");
+  const std::string program = name ? name : "";
+  return program.find('/') == program.npos ? program : fs::absolute(program).string();
+}
+
 }  // namespace
 
+void check_pesq() {
+  const std::string program = pesq_program();
+  if (program.find('/') != program.npos && ::access(program.c_str(), X_OK) != 0)
+    throw Error(fmt::format("STIEFEL_PESQ names {}, which cannot be run; correct or unset the variable", program),
+                Exit::data);
+}
+
 std::optional<double> pesq(std::span<const double> clean, std::span<const double> processed, std::int64_t rate) {
-  const char* program = std::getenv("STIEFEL_PESQ");
-  if (!program || !*program) return std::nullopt;
+  const std::string program = pesq_program();
+  if (program.empty()) return std::nullopt;
   const Folder folder;
   const std::string command =
       fmt::format("{} +{} {} {}", in_quotes(program), rate, in_quotes(folder.write("clean.wav", clean, rate)),

@@ -12,6 +12,9 @@
 
 namespace stiefel {
 
+/// Error (Exit::data) when STIEFEL_PESQ names a file that cannot be run.
+void check_pesq();
+
 /// Nothing when STIEFEL_PESQ is not set. Error (Exit::data) when the program fails or prints no number.
 std::optional<double> pesq(std::span<const double> clean, std::span<const double> processed, std::int64_t rate);
 

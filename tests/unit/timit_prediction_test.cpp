@@ -259,6 +259,8 @@ TEST_CASE("PESQ by a program of the user's own") {
   CHECK_THROWS_WITH_AS(report(), doctest::Contains("printed no number"), Error);
   write(program, "#!/bin/sh\nexit 3\n");
   CHECK_THROWS_WITH_AS(report(), doctest::Contains("failed; run it by hand"), Error);
+  setenv("STIEFEL_PESQ", "./absent", 1);
+  CHECK_THROWS_WITH_AS(task_of(sample), doctest::Contains("/absent, which cannot be run"), Error);
   unsetenv("STIEFEL_PESQ");
   CHECK(!report().scalars.contains("pesq"));
 }

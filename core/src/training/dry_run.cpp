@@ -60,6 +60,7 @@ template <class S> DryRun dry(const LoadedExperiment& loaded, Registry& registry
   PassResult pass;
   for (int repeat = 0; repeat < 2; ++repeat) {
     const auto start = Clock::now();
+    session.network->take_state();
     pass = session.pass(batch, 1, session.request(1, 0));
     for (Index more = 1; more < loaded.experiment.train.accumulate; ++more)
       pass = session.network->train_more(batch, session.workers, session.request(1, more), pass);

@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <optional>
 
 #include <stiefel/error.hpp>
 
@@ -47,9 +48,12 @@ void start(std::vector<std::string> words, const std::string& package) {
 struct ScratchFolder {
   fs::path path;
   ScratchFolder() {
-    std::string pattern = (fs::temp_directory_path() / "stiefel-report-XXXXXX").string();
-    if (!mkdtemp(pattern.data()))
-      throw Error("cannot create a folder in " + fs::temp_directory_path().string(), Exit::exhausted);
+    std::error_code fault;
+    const fs::path parent = fs::temp_directory_path(fault);
+    std::string pattern = (parent / "stiefel-report-XXXXXX").string();
+    if (fault || !mkdtemp(pattern.data()))
+      throw Error("cannot create a folder for temporary files; set TMPDIR to one that can be written to",
+                  Exit::exhausted);
     path = pattern;
   }
   ~ScratchFolder() {
@@ -62,11 +66,12 @@ struct ScratchFolder {
 
 void write_figures(const std::vector<Section>& sections, const fs::path& folder, const std::string& format) {
   fs::create_directories(folder);
-  const ScratchFolder scratch;
+  std::optional<ScratchFolder> scratch;
+  if (format != "svg") scratch.emplace();
   for (const Section& section : sections)
     for (const Figure& figure : section.figures) {
       replace_file(folder / (figure.id + ".csv"), csv_of(figure));
-      const fs::path svg = (format == "svg" ? folder : scratch.path) / (figure.id + ".svg");
+      const fs::path svg = (scratch ? scratch->path : folder) / (figure.id + ".svg");
       replace_file(svg, standalone_svg(figure));
       if (format == "svg") continue;
       start({"rsvg-convert", "--format", format, "--zoom", format == "png" ? "3" : "1", "--background-color", "white",

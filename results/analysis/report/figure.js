@@ -43,6 +43,7 @@ for (const figure of document.querySelectorAll("figure[data-lines]")) {
       strokePattern: strokeDasharray === "none" ? null : strokeDasharray.split(", ").map(v => Math.max(width, parseFloat(v))) };
   };
   const short = v => {
+    if (Number.isInteger(v) && Math.abs(v) < 1e15) return String(v).replace("-", "−");
     const [digits, power] = v.toExponential(4).split("e").map(Number);
     const text = v === 0 || (power > -4 && power < 6) ? String(+v.toPrecision(5)) : `${digits === 1 ? "" : `${digits}×`}10${[...String(power)].map(c => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(c)]).join("")}`;
     return text.replace("-", "−");

@@ -19,10 +19,10 @@ struct Quantity {
 std::vector<Guide> baselines(const Study& study) {
   std::vector<Guide> guides;
   for (const Group& group : study.shown()) {
-    const double value = group.runs.front().header.baseline;
+    const double value = baseline_of(group);
     const auto same = [&](const Guide& guide) { return guide.y == value; };
     if (std::isfinite(value) && std::none_of(guides.begin(), guides.end(), same))
-      guides.push_back({"trivial predictor, " + value_of(group.runs.front(), "task.plugin"), value});
+      guides.push_back({"trivial predictor, " + group.label, value});
   }
   if (guides.size() == 1) guides[0].label = "trivial predictor";
   return guides.size() > 3 ? std::vector<Guide>{} : guides;
@@ -72,7 +72,9 @@ void add_against_time(Figure& figure, const Group& group, int colour, const Metr
     times.push_back(std::move(time));
     values.push_back({steps, rows_of(run, metric.path()), {}, {}});
   }
-  const Curve time = over_seeds(times);
+  Curve time = over_seeds(times);
+  for (std::size_t i = 1; i < time.median.size(); ++i)  // a slow run may have ended earlier
+    time.median[i] = std::max(time.median[i], time.median[i - 1]);
   const std::size_t first = figure.series.size();
   add_runs(figure, group.label, colour, values);
   for (Series& series : std::span(figure.series).subspan(first))
@@ -96,7 +98,7 @@ std::vector<Figure> wall_clock(const Study& study) {
   figure.caption += spread_caption(figure);
   figure.y.logarithmic = study.metric.label.ends_with("loss") && spans_decades(figure.series);
   double longest = 0;
-  for (const Series& series : figure.series) longest = std::max(longest, series.x.back());
+  for (const Series& series : figure.series) longest = std::max(longest, *std::ranges::max_element(series.x));
   if (longest > 2 * 3600) {
     figure.x.units = "h";
     for (Series& series : figure.series)

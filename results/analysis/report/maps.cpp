@@ -72,7 +72,8 @@ std::vector<std::string> maps_with_eigenvalues(const RunData& run) {
   const std::string before = "/spectrum/", after = "/eigenvalues";
   for (const RunDataset& dataset : run.datasets)
     if (dataset.path.starts_with(before) && dataset.path.ends_with(after) && dataset.shape.size() > 1 &&
-        !dataset.values.empty())
+        !dataset.values.empty() &&
+        !rows_of(run, dataset.path.substr(0, dataset.path.size() - after.size()) + "/snapshot").empty())
       maps.push_back(dataset.path.substr(before.size(), dataset.path.size() - before.size() - after.size()));
   return maps;
 }

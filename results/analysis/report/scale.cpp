@@ -77,7 +77,7 @@ double Scale::at(double value) const {
 Scale make_scale(double least, double most, bool logarithmic, double pixels) {
   if (!(least <= most) || !std::isfinite(most - least)) least = logarithmic ? 0.1 : 0, most = 1;
   if (logarithmic && least <= 0) least = most > 0 ? most / 10 : 0.1, most = std::max(most, 1.);
-  if (least == most) {
+  if (most - least <= 1e-12 * std::max(std::abs(least), std::abs(most))) {  // no ticks fit between
     const double half = least == 0 ? 1 : std::abs(least) / 2;
     least = logarithmic ? least / 2 : least - half;
     most = logarithmic ? most * 2 : most + half;

@@ -85,6 +85,12 @@ void put_in_order(Study& study) {
 
 }  // namespace
 
+double baseline_of(const Group& group) {
+  for (const RunData& run : group.runs)
+    if (std::isfinite(run.header.baseline)) return run.header.baseline;
+  return std::nan("");
+}
+
 double Metric::of(const RunData& run) const {
   if (!is_path()) return compared_run(run, {name, {}}).value;
   const std::vector<double> values = rows_of(run, path());

@@ -29,6 +29,8 @@ struct Group {
   std::string label;
   std::vector<RunData> runs;  ///< by their seeds
 };
+/// The loss of a predictor without memory, of the first run that knows it; NaN if none does.
+double baseline_of(const Group& group);
 
 struct Study {
   std::vector<Group> groups;      ///< in the order of their labels, or the best first if there are too many to draw

@@ -60,7 +60,7 @@ std::string in_parts(Table table, const std::string& summary) {
   rest.rows.erase(rest.rows.begin(), rest.rows.begin() + std::ptrdiff_t(most_rows));
   rest.swatches = false;
   table.rows.resize(most_rows);
-  return markup(table) + folded(fmt::format("{} more {}", rest.rows.size(), summary), markup(rest));
+  return markup(table) + folded(counted(rest.rows.size(), "more " + summary), markup(rest));
 }
 
 std::map<std::string, int> states(const std::vector<const RunData*>& runs) {
@@ -98,8 +98,6 @@ std::string provenance_of(const Study& study, const std::string& name) {
       if (key == name) values.insert(value);
   return agreed(values);
 }
-
-double baseline_of(const Group& group) { return group.runs.front().header.baseline; }
 
 /// What the runs measured on their test sets, besides the metric of the study.
 std::vector<Metric> test_metrics(const Study& study) {
@@ -143,9 +141,11 @@ std::string summary_of(const Study& study) {
 
 std::string origin(const Study& study) {
   double first = INFINITY, last = -INFINITY;
+  const auto possible = [](double time) { return time > 0 && time < 1e11; };
   for (const RunData* run : study.runs())
     for (const Segment& segment : run->header.segments)
-      first = std::min(first, segment.started), last = std::max(last, segment.ended);
+      if (possible(segment.started) && possible(segment.ended))
+        first = std::min(first, segment.started), last = std::max(last, segment.ended);
   std::string text = fmt::format("stiefel {}, commit {}; {}; threads: {}", provenance_of(study, "version"),
                                  shortened(provenance_of(study, "git_commit"), 13), provenance_of(study, "cpu_model"),
                                  provenance_of(study, "threads"));
@@ -186,7 +186,9 @@ std::string summary_table(const Study& study) {
       steps.push_back(double(run.committed_step));
       if (const double time = wall_seconds(run.header.segments); time > 0) seconds.push_back(time);
     }
-    const std::int64_t parameters = group.runs.front().header.parameters;
+    const auto counted_run =
+        std::ranges::find_if(group.runs, [](const RunData& run) { return run.header.parameters > 0; });
+    const std::int64_t parameters = counted_run == group.runs.end() ? 0 : counted_run->header.parameters;
     std::vector<std::string> row{group.label, states_text(runs), number_text(quantile(values, 0.5))};
     if (quartiles)
       row.push_back(values.size() < least_for_quartiles
@@ -201,7 +203,7 @@ std::string summary_table(const Study& study) {
                            duration(quantile(seconds, 0.5))});
     table.rows.push_back(std::move(row));
   }
-  return in_parts(std::move(table), "groups");
+  return in_parts(std::move(table), "group");
 }
 
 std::string configuration_tables(const Study& study) {
@@ -217,7 +219,7 @@ std::string configuration_tables(const Study& study) {
       table.rows.push_back({group.label});
       for (const std::string& key : study.keys) table.rows.back().push_back(value_of(group.runs.front(), key));
     }
-    html = in_parts(std::move(table), "groups");
+    html = in_parts(std::move(table), "group");
   }
   Table others{"", {"key"}}, common{"", {"key", "value"}};
   for (const Group& group : study.shown()) others.titles.push_back(group.label);
@@ -236,14 +238,18 @@ std::string configuration_tables(const Study& study) {
     }
   }
   if (!others.rows.empty())
-    html += folded(fmt::format("{} keys that differ, of the groups in figures", others.rows.size()), markup(others));
-  return html + folded(fmt::format("{} keys that all runs share", common.rows.size()), markup(common));
+    html += folded(counted(others.rows.size(), "key that differs", "keys that differ") + ", of the groups in figures",
+                   markup(others));
+  return html + folded(counted(common.rows.size(), "key") + " that all runs share", markup(common));
 }
 
 std::string provenance_table(const Study& study) {
   Table table{"", {"what", "value"}};
-  for (const auto& [name, value] : study.groups.front().runs.front().header.provenance)
-    table.rows.push_back({name, provenance_of(study, name)});
+  std::vector<std::string> names;
+  for (const RunData* run : study.runs())
+    for (const auto& [name, value] : run->header.provenance)
+      if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  for (const std::string& name : names) table.rows.push_back({name, provenance_of(study, name)});
   std::map<std::string, std::set<std::string>> plugins, data;
   for (const RunData* run : study.runs()) {
     for (const PluginRow& plugin : run->header.plugins)
