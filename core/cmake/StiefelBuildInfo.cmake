@@ -8,9 +8,10 @@ if(CMAKE_SCRIPT_MODE_FILE)
   set(diff_sha256 unknown)
   execute_process(COMMAND git rev-parse HEAD --show-toplevel WORKING_DIRECTORY ${SOURCE} OUTPUT_VARIABLE found OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE failed ERROR_QUIET)
   string(REPLACE "\n" ";" found "${found}")
-  file(REAL_PATH ${SOURCE} source)
-  if(NOT failed AND found MATCHES ";${source}$")  # not of a repository around an unpacked archive
-    list(GET found 0 commit)
+  list(POP_FRONT found head)
+  file(REAL_PATH "${SOURCE}" source)
+  if(NOT failed AND found STREQUAL source)  # not of a repository around an unpacked archive
+    set(commit ${head})
     execute_process(COMMAND git diff HEAD WORKING_DIRECTORY ${SOURCE} OUTPUT_VARIABLE difference ERROR_QUIET)
     if(difference STREQUAL "")
       set(dirty no)
