@@ -293,6 +293,7 @@ namespace {
 /// Whether config.yaml is the one that the results hold, from which it can be restored.
 bool is_that_of_results(const fs::path& run) {
   try {
+    demand_whole(run, "results.h5");  // before libhdf5 looks at it
     return read_header(ResultReader(run / "results.h5"), false).yaml == file_content(run / "config.yaml");
   } catch (const Error&) {
     return false;
