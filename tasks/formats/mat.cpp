@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <bit>
 #include <memory>
+#include <optional>
 
 namespace stiefel {
 namespace {
