@@ -16,7 +16,7 @@
 //
 // A float block drifts from the manifold by rounding, as a random walk of some 4e-8 √n a step: every
 // `reorthonormalise_every` steps the nearest matrix of the manifold, found in double precision, takes its place. 100
-// steps keep the defect within ten times that of one step and cost less than 1 % of the steps; 0 shows the drift as
+// steps keep the defect within ten times that of one step and cost less than 1% of the steps; 0 shows the drift as
 // published.
 #include "manifold_block.hpp"
 

@@ -35,10 +35,10 @@ struct CopyOptions {
             "variable: A with the delimiter at a random step")
         .one_of({"A", "B", "C", "variable"});
     s.field("encoding", encoding,
-            "onehot: a unit vector a step; scalar: one number, data 1, 2, …, blank 0, delimiter −1")
+            "onehot: a unit vector per step; scalar: one number, data 1, 2, …, blank 0, delimiter −1")
         .one_of({"onehot", "scalar"});
     s.field("delimiter_output", delimiter_output,
-            "also an output for the delimiter, which is never a target (10 outputs, not 9)");
+            "whether there is also an output for the delimiter, which is never a target (10 outputs, not 9)");
     data.describe(s);
     s.check(variant != "variable" || length >= 2, "length", "must be at least 2 with `variant: variable`");
   }

@@ -48,7 +48,7 @@ struct PolyphonicOptions {
         .at_least(0)
         .units("steps");
     s.field("average", average,
-            "frames: loss of all frames by their number; sequences: mean over pieces of the means of their frames, a "
+            "frames: mean loss over all frames; sequences: mean over pieces of the means of their frames, a "
             "short piece counting as "
             "much as a long one")
         .one_of({"frames", "sequences"});

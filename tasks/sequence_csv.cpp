@@ -75,6 +75,9 @@ struct SequenceCsvOptions {
             "cannot be combined with `data`: name either one file or one for each split");
     s.check(!train.file.empty() || (validation.file.empty() && test.file.empty()), "train",
             "must be given with `validation` and `test`");
+    const std::string& first = data.file.empty() ? train.file : data.file;
+    s.check(first.empty() || first.ends_with(".npy") || !targets.empty(), "targets",
+            "must name the columns of the target in a CSV file: `targets: [NAME]`");
     s.check(validation_fraction + test_fraction < 1, "test_fraction",
             "leaves nothing to train on together with `validation_fraction`");
     s.check(kind == "regression" || target_normalisation == "none", "target_normalisation",

@@ -132,4 +132,4 @@ template <class S> class SequenceGeneration final : public Task<S> {
 }  // namespace
 
 STIEFEL_PLUGIN("1.0", stiefel::task<SequenceGeneration>("sequence_generation",
-                                                        "an excerpt of a recording, sample by sample, without input"))
+                                                        "generate part of a recording sample by sample, without input"))

@@ -159,7 +159,7 @@ def main():
         assert run.wait() == 0
         lines = log.stdout.splitlines()
         assert "\x1b" not in log.stdout and "\r" not in log.stdout, log.stdout
-        assert lines[-1].startswith("watched/") and "finished" in lines[-1] and "step 400" in lines[-1] and "100 %" in lines[-1], lines[-1]
+        assert lines[-1].startswith("watched/") and "finished" in lines[-1] and "step 400" in lines[-1] and "100%" in lines[-1], lines[-1]
         once = subprocess.run([PROGRAM, "top", "runs", "--once"], cwd=folder, capture_output=True, text=True, timeout=60, check=True).stdout
         assert len(once.splitlines()) == 2 and once.startswith("run "), once
         wrong = subprocess.run([PROGRAM, "top", "nothing"], cwd=folder, capture_output=True, text=True, timeout=60, check=False)

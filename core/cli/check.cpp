@@ -151,8 +151,16 @@ std::string check_again_command(const std::string& file, const Entry& entry, std
   return command;
 }
 
-/// Every method of one file.
-int check_file(const std::string& path, const Request& request, conformance::Progress& progress) {
+/// A failed check before other errors, and these before data that are missing.
+int worst_of(const std::vector<int>& codes) {
+  if (codes.empty()) return without_method;
+  if (std::ranges::count(codes, int(Exit::plugin)) > 0) return int(Exit::plugin);
+  const auto failed = std::ranges::find_if(codes, [](int code) { return code != 0 && code != int(Exit::data); });
+  return failed != codes.end() ? *failed : std::ranges::max(codes);
+}
+
+/// The methods of one file from number `first` on.
+int check_file(const std::string& path, int first, const Request& request, conformance::Progress& progress) {
   const Registry registry({path});
   const PluginFile* file = nullptr;
   std::error_code ignored;
@@ -163,18 +171,22 @@ int check_file(const std::string& path, const Request& request, conformance::Pro
     fmt::print("{}\n  FAIL unusable: {}\n", printable(path), printable(file->unusable));
     return int(Exit::plugin);
   }
-  bool passed = true, found = false, unchecked = false;
-  for (const Entry* entry : file->entries) {
+  std::vector<int> codes;
+  for (int number = first; number < int(file->entries.size()); ++number) {
+    const Entry* entry = file->entries[std::size_t(number)];
     if (!request.method.empty() && request.method != entry->name) continue;
-    found = true;
-    const auto report = conformance::check_method(registry, *entry, request.settings, progress);
-    fmt::print("{}", report.text(check_again_command(path, *entry, file->entries.size(), request)));
+    progress.entry = number;
+    try {
+      const auto report = conformance::check_method(registry, *entry, request.settings, progress);
+      fmt::print("{}", report.text(check_again_command(path, *entry, file->entries.size(), request)));
+      codes.push_back(int(!report.passed() ? Exit::plugin : report.unchecked() ? Exit::data : Exit::done));
+    } catch (const Error& error) {
+      say("stiefel: {}\n", error.what());
+      codes.push_back(int(error.code()));
+    }
     std::fflush(stdout);
-    passed = passed && report.passed();
-    unchecked = unchecked || report.unchecked();
   }
-  if (!found) return without_method;
-  return int(!passed ? Exit::plugin : unchecked ? Exit::data : Exit::done);
+  return worst_of(codes);
 }
 
 /// The plugins themselves are loaded in children, each of which would say the same of the folders.
@@ -188,13 +200,13 @@ void warn_once(const std::vector<std::string>& files) {
   for (const std::filesystem::path& folder : plugin_search_path()) warn(folder);
 }
 
-int check_in_child(int descriptor, std::span<const std::string> words) {
+int check_in_child(int descriptor, int first, std::span<const std::string> words) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   const SharedProgress progress(descriptor);
   const Request request = read_request(words);
   int code = int(Exit::internal);
   try {
-    code = check_file(request.files.at(0), request, *progress);
+    code = check_file(request.files.at(0), first, request, *progress);
   } catch (const Error& error) {
     say("stiefel: {}\n", error.what());
     code = int(error.code());
@@ -250,12 +262,15 @@ std::optional<int> wait_for(pid_t child, int limit, const conformance::Progress&
   return std::nullopt;
 }
 
-/// Exit code of the check of one file, whatever the plugin does to the process that it runs in.
-int check_apart(const std::string& file, const std::vector<std::string>& rest, int limit) {
+/// Checks the methods of a file from number `first` on, up to one that does not return; `first` is then the next one,
+/// and −1 at the end. Returns the exit code.
+int check_apart(const std::string& file, int& first, const std::vector<std::string>& rest, int limit) {
   const SharedProgress progress;
-  std::vector<std::string> words = {"check", "--in-child", std::to_string(progress.descriptor()), file};
+  std::vector<std::string> words = {"check", "--in-child", std::to_string(progress.descriptor()), std::to_string(first),
+                                    file};
   words.insert(words.end(), rest.begin(), rest.end());
   const std::optional<int> status = wait_for(start_child(words), limit, *progress);
+  first = -1;
   if (status && WIFEXITED(*status) && progress->done) return WEXITSTATUS(*status);
 
   std::string fate = fmt::format("did not return within {} s (--limit)", limit);
@@ -267,19 +282,29 @@ int check_apart(const std::string& file, const std::vector<std::string>& rest, i
         WTERMSIG(*status), strsignal(WTERMSIG(*status)));
   if (status && WIFEXITED(*status)) fate = fmt::format("ended the program with exit code {}", WEXITSTATUS(*status));
   const conformance::Progress& at = *progress;
-  if (*at.method)
+  if (*at.method) {
     fmt::print("{} of {}\n  FAIL {:<22} {} {}\n  FAILED\n", at.method, printable(file), at.check,
                *at.verb ? at.verb : "the method", fate);
-  else
+    first = at.entry + 1;
+  } else {
     fmt::print("{}\n  FAIL loading it {}\n  FAILED\n", printable(file), fate);
+  }
   return int(Exit::plugin);
+}
+
+/// Exit code of the check of one file, whatever its methods do to the process that they run in.
+int check_all_of(const std::string& file, const std::vector<std::string>& rest, int limit) {
+  std::vector<int> codes;
+  for (int first = 0; first >= 0;)
+    if (const int code = check_apart(file, first, rest, limit); code != without_method) codes.push_back(code);
+  return worst_of(codes);
 }
 
 }  // namespace
 
 int check_command(std::span<const std::string> words) {
-  if (words.size() > 1 && words[0] == "--in-child")
-    return check_in_child(count_of<int>(words[1], words[0]), words.subspan(2));
+  if (words.size() > 2 && words[0] == "--in-child")
+    return check_in_child(std::stoi(words[1]), std::stoi(words[2]), words.subspan(3));
   const Request request = read_request(words);
   std::vector<std::string> rest;
   for (const std::string& option : request.settings.options) rest.push_back(option);
@@ -294,7 +319,7 @@ int check_command(std::span<const std::string> words) {
   warn_once(request.files);
   std::vector<int> codes;
   for (const std::string& file : request.files) {
-    const int code = check_apart(file, rest, request.limit);
+    const int code = check_all_of(file, rest, request.limit);
     if (code != without_method) codes.push_back(code);
   }
   if (codes.empty())
@@ -305,9 +330,8 @@ int check_command(std::span<const std::string> words) {
   const auto unchecked = std::ranges::count(codes, int(Exit::data));
   fmt::print("{} of {} files passed{}\n", std::ranges::count(codes, 0), codes.size(),
              unchecked > 0 ? fmt::format(", {} not checked without their data", unchecked) : "");
-  if (std::ranges::find(codes, int(Exit::plugin)) != codes.end()) return int(Exit::plugin);
-  const auto failed = std::ranges::find_if(codes, [](int code) { return code != 0 && code != int(Exit::data); });
-  return failed == codes.end() ? int(Exit::done) : *failed;
+  const int worst = worst_of(codes);
+  return worst == int(Exit::data) ? int(Exit::done) : worst;
 }
 
 }  // namespace stiefel::cli

@@ -128,7 +128,7 @@ TextTable short_table(const Comparison& comparison, bool reach) {
     table.numeric.push_back(numeric);
   };
   for (const std::string& key : comparison.keys) column(key, false);
-  for (const char* name : {"mean ± std", "median", "25–75 %", "best"})
+  for (const char* name : {"mean ± std", "median", "25–75%", "best"})
     column(name == std::string("mean ± std") ? fmt::format("{} {}", comparison.metric, name) : name, true);
   if (reach)
     for (const char* name : {"reached", "steps", "seconds"}) column(name, true);

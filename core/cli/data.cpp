@@ -238,7 +238,7 @@ void DataCommand::fetch(const DataSet& set, const SetFile& file) const {
   }
   if (isatty(STDERR_FILENO))
     wanted.progress = [&](std::uintmax_t have) {
-      say("\r{} {:3} %", file.name, 100 * have / std::max<std::uintmax_t>(file.bytes, 1));
+      say("\r{} {:3}%", file.name, 100 * have / std::max<std::uintmax_t>(file.bytes, 1));
     };
   std::error_code fault;
   fs::create_directories(target.parent_path(), fault);

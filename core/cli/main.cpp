@@ -63,7 +63,7 @@ const std::map<std::string, Run, std::less<>> runners = {
 
 int dispatch(const std::vector<std::string>& words) {
   if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
-    const bool of_command = words.size() > 1 && words[0] == "help";
+    const bool of_command = words.size() > 1 && words[0] == "help" && words[1] != "help";
     fmt::print("{}", of_command ? help_text(find_command(words[1])) : help_text());
     return int(words.empty() ? Exit::usage : Exit::done);
   }

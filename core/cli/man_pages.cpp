@@ -36,6 +36,9 @@ const Rows variables = {
     {"OPENBLAS_CORETYPE",
      "kernels that OpenBLAS uses, if it does not recognize the CPU; they round differently, and after many steps "
      "losses differ visibly"},
+    {"NO_COLOR", "if set, top uses no colors"},
+    {"XDG_DATA_HOME", "folder with stiefel/plugins and stiefel/reproduction (default ~/.local/share)"},
+    {"XDG_CACHE_HOME", "folder with stiefel, the data sets without STIEFEL_DATA (default ~/.cache)"},
 };
 
 /// A line of text as roff prints it: hyphens can be copied, and no line begins with a request.

@@ -22,7 +22,7 @@ namespace {
 /// Standard output, a device or a pipe, or a file that appears once it is complete.
 class CsvOutput {
  public:
-  explicit CsvOutput(const std::string& target) {
+  explicit CsvOutput(const std::string& target) : target_(target) {
     if (target != "-" && is_device(target))
       device_.reset(std::fopen(target.c_str(), "wb"));
     else if (target != "-")
@@ -46,11 +46,14 @@ class CsvOutput {
 
  private:
   void flush() {
-    if (file_)
+    if (file_) {
       file_->write(waiting_);
-    else if (std::FILE* stream = device_ ? device_.get() : stdout;
-             std::fwrite(waiting_.data(), 1, waiting_.size(), stream) != waiting_.size() || std::fflush(stream) != 0)
+    } else if (std::FILE* stream = device_ ? device_.get() : stdout;
+               std::fwrite(waiting_.data(), 1, waiting_.size(), stream) != waiting_.size() ||
+               std::fflush(stream) != 0) {
+      if (device_) throw file_error("writing", target_, errno);
       throw std::system_error(errno, std::generic_category());
+    }
     waiting_.clear();
   }
 
@@ -59,7 +62,7 @@ class CsvOutput {
   };
   std::optional<AtomicFile> file_;
   std::unique_ptr<std::FILE, Close> device_;
-  std::string waiting_;
+  std::string target_, waiting_;
 };
 
 }  // namespace
@@ -80,6 +83,8 @@ int predict_command(std::span<const std::string> words) {
   RunOptions run;
   look_where_it_was_started(directory, arguments, run);
   demand_same_data(directory, loaded, arguments, run);
+  if (std::error_code none; std::filesystem::equivalent(options.input, arguments.value("--output"), none))
+    throw Error("--output is the file of --input, which would be replaced; choose another one");
   CsvOutput output(arguments.value("--output", "-"));
   predict(loaded, registry, run, options, [&](const std::vector<std::string>& fields) { output.write(fields); });
   output.finish();

@@ -48,7 +48,7 @@ std::string rate_text(double rate) {
 std::string progress_line(const Progress& p, int width) {
   const double fraction = double(p.step) / double(std::max<Index>(p.steps, 1));
   const double left = p.step > 0 ? p.seconds / double(p.step) * double(p.steps - p.step) : std::nan("");
-  std::string line = fmt::format("{:3.0f} %  step {}/{}  loss {:.4g}", 100 * fraction, p.step, p.steps, p.loss);
+  std::string line = fmt::format("{:3.0f}%  step {}/{}  loss {:.4g}", 100 * fraction, p.step, p.steps, p.loss);
   if (std::isfinite(p.best)) line += fmt::format("  best {:.4g}", p.best);
   if (p.seconds > 0) line += fmt::format("  {} steps/s", rate_text(double(p.step) / p.seconds));
   line += "  left " + duration_text(left);

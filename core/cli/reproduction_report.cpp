@@ -90,7 +90,7 @@ TextTable item_table(const Item& item) {
                   {false, true, true, true, true, true, true, false, false},
                   {}};
   for (const ReproducedRow* row : item.rows) {
-    const std::string share = row->count == 0 || row->row->timing() ? "" : fmt::format("{:.3g} %", 100 * row->share);
+    const std::string share = row->count == 0 || row->row->timing() ? "" : fmt::format("{:.3g}%", 100 * row->share);
     table.rows.push_back({row->row->row, published_text(*row), measured_text(*row),
                           number_or_nothing(row->difference, "{:+.4g}"), seeds_text(*row), share, processor_time(*row),
                           over_seeds(*row, [](const Measurement& seed) { return seed.commit; }), state_of(*row)});

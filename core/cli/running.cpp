@@ -119,7 +119,11 @@ std::filesystem::path chosen_network(const std::filesystem::path& run, const Arg
   if (number.ends_with(".h5")) number.remove_suffix(3);
   if (number.starts_with("step_")) number.remove_prefix(5);
   const std::optional<Index> step = number_from<Index>(number);
-  if (!step || *step < 0) throw Error(fmt::format("--step must be the step of a checkpoint, got '{}'", given));
+  if (!step || *step < 0)
+    throw Error(
+        fmt::format("--step must be the step of a checkpoint, got '{}'; without it, the network is the best "
+                    "one, and with --last the last one",
+                    given));
   return existing_network(run, step_name(*step));
 }
 
@@ -130,11 +134,15 @@ bool changes_task(const Arguments& arguments) {
 }
 
 void look_where_it_was_started(const std::filesystem::path& run, const Arguments& arguments, RunOptions& options) {
+  const auto can_enter = [](const std::filesystem::path& folder) {
+    std::error_code fault;
+    return is_directory(folder, fault) && access(folder.c_str(), X_OK) == 0;
+  };
   const StartedIn started = started_in(run);
-  const bool data_there = !arguments.has("--data") && is_directory(started.data_directory);
+  const bool data_there = !arguments.has("--data") && can_enter(started.data_directory);
   const std::filesystem::path data = data_there ? started.data_directory.string() : data_directory(arguments);
   if (!data.empty()) options.data_directory = absolute(data);
-  if (!changes_task(arguments) && is_directory(started.working_directory))
+  if (!changes_task(arguments) && can_enter(started.working_directory))
     options.working_directory = started.working_directory;
 }
 

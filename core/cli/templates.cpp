@@ -112,7 +112,7 @@ template <class S> class CLASS final : public Cell<S> {
 STIEFEL_PLUGIN("1.0", stiefel::cell<CLASS>("NAME", "leaky cell: a part of the state is kept from step to step"))
 )";
 
-constexpr char task_source[] = R"(// Recall: a sequence of random numbers; at the last step the first one is asked for.
+constexpr char task_source[] = R"(// Recall: a sequence of random numbers; the target at the last step is the first one.
 //
 //   x_t ~ U[0, 1)      target = x_1      loss = (o − target)²      predicting 1/2 costs Var(x_1) = 1/12
 #include <stiefel/plugin.hpp>
@@ -156,7 +156,7 @@ STIEFEL_PLUGIN("1.0", stiefel::task<CLASS>("NAME", "recall the first of many ran
 )";
 
 constexpr char optimizer_source[] =
-    R"(// Momentum of normalised gradients: v ← μ v + (1 − μ) g, θ ← θ − η v / (√(mean v²) + ε).
+    R"(// Momentum of normalized gradients: v ← μ v + (1 − μ) g, θ ← θ − η v / (√(mean v²) + ε).
 #include <stiefel/plugin.hpp>
 
 namespace {
@@ -195,7 +195,7 @@ template <class S> class CLASS final : public Optimizer<S> {
 
 }  // namespace
 
-STIEFEL_PLUGIN("1.0", stiefel::optimizer<CLASS>("NAME", "momentum of normalised gradients"))
+STIEFEL_PLUGIN("1.0", stiefel::optimizer<CLASS>("NAME", "momentum of normalized gradients"))
 )";
 
 constexpr char parametrisation_example[] = R"(name: NAME-example

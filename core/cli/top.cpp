@@ -130,7 +130,7 @@ std::vector<std::string> cells(const ProgressReader& run) {
   return {folder_name(run),
           run.state(),
           begun ? std::to_string(latest.step) : "-",
-          begun && latest.steps > 0 ? fmt::format("{:.0f} %", 100.0 * double(latest.step) / double(latest.steps)) : "-",
+          begun && latest.steps > 0 ? fmt::format("{:.0f}%", 100.0 * double(latest.step) / double(latest.steps)) : "-",
           short_number(latest.loss),
           short_number(latest.best),
           running && latest.step_seconds > 0 ? rate_text(1 / latest.step_seconds) : "-",

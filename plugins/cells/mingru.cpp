@@ -19,7 +19,7 @@ template <class S> class MinGru final : public Cell<S> {
     std::string candidate = "linear";
     void describe(Schema& s) {
       s.field("candidate", candidate,
-              "the candidate q: V x + b itself (linear), or its g, g(x) = x + 0.5 for x ≥ 0 and σ(x) otherwise "
+              "the candidate q: V x + b (linear), or g(V x + b), g(x) = x + 0.5 for x ≥ 0 and σ(x) otherwise "
               "(positive)")
           .one_of({"linear", "positive"});
     }

@@ -50,4 +50,12 @@ template <class S> Matrix<S> re_over_im(const Complex& value) {
   return rows;
 }
 
+/// The same for a block that holds Re over Im only if `complex_values`, and a real matrix otherwise.
+template <class D> Complex from_parameter(const Eigen::MatrixBase<D>& block, bool complex_values) {
+  return complex_values ? from_re_over_im(block) : Complex(block.template cast<std::complex<double>>());
+}
+template <class S> Matrix<S> as_parameter(const Complex& value, bool complex_values) {
+  return complex_values ? re_over_im<S>(value) : Matrix<S>(value.real().template cast<S>());
+}
+
 }  // namespace stiefel

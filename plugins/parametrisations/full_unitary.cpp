@@ -11,6 +11,8 @@
 //
 // The released code reads only half of the gradient, Ā = G₁₁ and B̄ = G₂₁: `gradient: wisdom_topblock`. It is the top
 // block row there, where states are rows. That direction is no gradient of W, so `stiefel check` finds it wrong.
+#include "complex_form.hpp"
+
 #include <stiefel/plugin.hpp>
 
 #include <cmath>
@@ -21,7 +23,6 @@
 namespace {
 
 using namespace stiefel;
-using Complex = Matrix<std::complex<double>>;
 
 /// D₃R₂F⁻¹D₂ΠR₁FD₁ with the initial values of Arjovsky, Shah & Bengio 2016: what the released code starts from.
 Complex restricted_capacity(Index n, Rng& rng) {
@@ -97,7 +98,7 @@ template <class S> class FullUnitary final : public Dense<S> {
     } else if (options_.init == "restricted") {
       W = restricted_capacity(n_, rng);
     }
-    write(W, theta);
+    parameter(theta) = as_parameter<S>(W, complex_);
   }
 
   void materialise(CBlocks<S> theta, Mat<S> W) override {
@@ -117,32 +118,21 @@ template <class S> class FullUnitary final : public Dense<S> {
 
   void after_step(Blocks<S> theta) override {
     if (options_.reproject_every == 0 || ++steps_ % options_.reproject_every != 0) return;
-    Complex W = read(parameter(CBlocks<S>(theta)));
+    Complex W = from_parameter(parameter(theta), complex_);
     polar_factor(view(W));
-    write(W, theta);
+    parameter(theta) = as_parameter<S>(W, complex_);
   }
 
   Claim claim() const override { return {complex_ ? Claim::unitary : Claim::orthogonal}; }
 
   void record(Recorder& recorder) const override {
-    recorder.scalar("defect", isometry_defect<std::complex<double>>(read(this->matrix().leftCols(n_))));
+    recorder.scalar("defect",
+                    isometry_defect<std::complex<double>>(from_parameter(this->matrix().leftCols(n_), complex_)));
   }
   void serialise(Archive& archive) override { archive.value("steps", steps_); }
 
  private:
   template <class T> auto parameter(Blocks<T> blocks) const { return as_matrix(blocks[0], this->rows(), n_); }
-
-  template <class D> Complex read(const D& block) const {
-    Complex W = Complex::Zero(n_, n_);
-    W.real() = block.topRows(n_).template cast<double>();
-    if (complex_) W.imag() = block.bottomRows(n_).template cast<double>();
-    return W;
-  }
-  void write(const Complex& W, Blocks<S> theta) const {
-    Mat<S> block = parameter(theta);
-    block.topRows(n_) = W.real().template cast<S>();
-    if (complex_) block.bottomRows(n_) = W.imag().template cast<S>();
-  }
 
   Options options_;
   bool complex_;

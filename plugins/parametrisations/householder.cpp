@@ -50,12 +50,12 @@ template <class S> class Householder final : public Parametrisation<S> {
               "scale every column of U to length 1 initially and after each update; W is the same, the effective rate "
               "is not");
       s.field("std", std,
-              "initial standard deviation of the entries of U without `normalise_columns`: small columns turn fast")
+              "initial standard deviation of the entries of U without `normalise_columns`: short columns turn fast")
           .at_least(1e-6);
       s.field("u1", u1,
-              "for m = n, the sign u₁: set to ±1 after each update, a trained number whose sign alone is used "
-              "(its gradient is that of the sign, not a derivative, so `stiefel check` finds it wrong), or a number in "
-              "[−1, 1]")
+              "for m = n, the sign u₁; projected: set to ±1 after each update; shadow: a trained number of which only "
+              "the sign is used (its gradient is that of the sign, not a derivative, so `stiefel check` rejects it); "
+              "soft: a number in [−1, 1]")
           .one_of({"projected", "shadow", "soft"});
       s.field("init", init,
               "random columns with Gaussian or uniform entries, or, for m = n, the reflections of a Haar-distributed "

@@ -10,6 +10,7 @@
 // numbers of a stage are contiguous (kronecker_stages.hpp). Singular values and eigenvalues of W are all products of
 // those of the factors: a factor that is off by ε puts W off by (1 + ε)^F. The soft constraint is λ Σ_f ‖W_fᴴW_f − I‖_F²
 // (eq. 7), with the gradient 4λ W_f(W_fᴴW_f − I).
+#include "complex_form.hpp"
 #include "kronecker_butterflies.hpp"
 #include "kronecker_stages.hpp"
 
@@ -22,7 +23,6 @@
 namespace {
 
 using namespace stiefel;
-using Complex = Matrix<std::complex<double>>;
 
 std::vector<Index> prime_factors(Index n) {
   std::vector<Index> factors;
@@ -121,9 +121,7 @@ template <class S> class Kronecker final : public Parametrisation<S> {
         orthonormalise(view(tall));
         value = P >= Q ? tall : Complex(tall.adjoint());
       }
-      auto block = as_matrix(theta[Index(f)], parts() * P, Q);
-      block.topRows(P) = value.real().template cast<S>();
-      if (complex_) block.bottomRows(P) = value.imag().template cast<S>();
+      as_matrix(theta[Index(f)], parts() * P, Q) = as_parameter<S>(value, complex_);
     }
   }
 
@@ -209,9 +207,7 @@ template <class S> class Kronecker final : public Parametrisation<S> {
     double value = 0;
     for (Index f = 0; f < Index(stages_.size()); ++f) {
       const Complex W = factor(theta, f), defect = defect_of(W), gradient = 4 * strength * product(W, defect);
-      auto block = as_matrix(dtheta[f], parts() * W.rows(), W.cols());
-      block.topRows(W.rows()) += gradient.real().template cast<S>();
-      if (complex_) block.bottomRows(W.rows()) += gradient.imag().template cast<S>();
+      as_matrix(dtheta[f], parts() * W.rows(), W.cols()) += as_parameter<S>(gradient, complex_);
       value += strength * defect.squaredNorm();
     }
     return value;
@@ -329,19 +325,10 @@ template <class S> class Kronecker final : public Parametrisation<S> {
   }
 
   Complex factor(CBlocks<S> theta, Index f) const {
-    const auto [P, Q, W] = stages_[std::size_t(f)].factor;
-    const auto block = as_matrix(theta[f], parts() * P, Q).template cast<double>();
-    Complex value = Complex::Zero(P, Q);
-    value.real() = block.topRows(P);
-    if (complex_) value.imag() = block.bottomRows(P);
-    return value;
+    const auto& shape = stages_[std::size_t(f)].factor;
+    return from_parameter(as_matrix(theta[f], parts() * shape.P, shape.Q), complex_);
   }
-  Complex current(const Stage& s) const {
-    Complex value = Complex::Zero(s.factor.P, s.factor.Q);
-    value.real() = s.by_rows.topRows(s.factor.P).template cast<double>();
-    if (complex_) value.imag() = s.by_rows.bottomRows(s.factor.P).template cast<double>();
-    return value;
-  }
+  Complex current(const Stage& s) const { return from_parameter(s.by_rows, complex_); }
   static Complex defect_of(const Complex& W) { return product(adjoint(W), W) - Complex::Identity(W.cols(), W.cols()); }
 
   Options options_;

@@ -42,7 +42,7 @@ template <class S> class SvdMargin final : public Dense<S> {
               "λ of the penalty λ‖WᵀW − I‖_F² = λ Σ (s_i² − 1)² that is added to the loss")
           .at_least(0);
       s.field("init", init,
-              "W₀ whose singular vectors U and V are at the start; a free spectrum takes its singular values as well")
+              "W₀ whose singular vectors are the initial U and V; a free spectrum also starts with its singular values")
           .one_of({"orthogonal", "glorot_normal", "identity"});
       s.field("relu", relu, "use max(s, 0) for s, as the released code does");
     }

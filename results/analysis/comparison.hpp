@@ -58,7 +58,7 @@ struct Statistics {
   std::size_t count = 0;
   double mean = std::numeric_limits<double>::quiet_NaN();
   double deviation = mean;                           ///< with n − 1; NaN for fewer than two
-  double lower = mean, median = mean, upper = mean;  ///< 25, 50 and 75 %, linear between neighbours
+  double lower = mean, median = mean, upper = mean;  ///< 25, 50 and 75%, linear between neighbors
   double least = mean, largest = mean;
 };
 STIEFEL_API Statistics statistics_of(std::vector<double> values);

@@ -237,19 +237,18 @@ SequenceSet parse_csv_sequences(std::string_view bytes, const std::string& file,
 SequenceSet load_sequences(const SequenceSource& source, const SequenceRules& rules, const std::string& directory,
                            Classes& classes, std::vector<DataFile>& files) {
   if (source.file.ends_with(".npy") && !(rules.sequence.empty() && rules.features.empty() && rules.targets.empty()))
-    throw Error(fmt::format("{}: `sequence`, `features` and `targets` of the task name columns of a CSV file, which a "
-                            ".npy file does not have; remove them",
-                            source.file),
-                Exit::data);
+    throw Error(
+        fmt::format("{}: `sequence`, `features` and `targets` of the task name columns of a CSV file, which a "
+                    ".npy file does not have; remove them",
+                    source.file));
   if (source.file.ends_with(".npy")) return NpySequences(source, rules, directory, classes, files).take();
   const std::string path = find_own_data(directory, "sequence_csv", source.file);
-  if (rules.targets.empty())
-    throw Error(fmt::format("{}: no target column is named; set `targets: [NAME]`", path), Exit::data);
+  if (rules.targets.empty()) throw Error(fmt::format("{}: no target column is named; set `targets: [NAME]`", path));
   if (!source.targets.empty() || !source.lengths.empty())
-    throw Error(fmt::format("{}: `targets` and `lengths` go with .npy files; the columns of a CSV file are named in "
-                            "the task's `targets`",
-                            path),
-                Exit::data);
+    throw Error(
+        fmt::format("{}: `targets` and `lengths` go with .npy files; the columns of a CSV file are named in "
+                    "the task's `targets`",
+                    path));
   files.push_back({source.file, path});
   return parse_csv_sequences(bytes_of({path, ""}), path, rules, classes);
 }

@@ -12,6 +12,8 @@
 //   output_last           never writes the last of the output rows
 //   output_scales         multiplies output rows that nobody has written
 //   output_nan            leaves NaN in output rows
+//   output_outside        has its output rows after all others
+//   maps                  has two maps with one name
 #include <random>
 #include <stdexcept>
 
@@ -35,7 +37,10 @@ template <class S> class HostileCell final : public Cell<S> {
     if (fault("constructor")) throw std::runtime_error("no cell today");
   }
 
-  std::vector<MapSpec> maps() const override { return {{"", n_, n_, 0}}; }
+  std::vector<MapSpec> maps() const override {
+    const MapSpec W{fault("maps") ? "gate" : "", n_, n_, 0};
+    return std::vector<MapSpec>(fault("maps") ? 2 : 1, W);
+  }
   Index input_rows() const override { return fault("input_rows") ? n_ + 1 : n_; }
   Index saved_rows() const override { return input_rows() + n_ + (fault("steps") ? this->context().steps : 0); }
   std::vector<BlockSpec> blocks() const override {
@@ -45,6 +50,7 @@ template <class S> class HostileCell final : public Cell<S> {
     for (Index b = 0; b < theta.count(); ++b) theta[b][0] = S(std::random_device()());
   }
   Index output_row() const override {
+    if (fault("output_outside")) return saved_rows();
     return fault("output_last") ? 1 : fault("output_scales") || fault("output_nan") ? input_rows() : 0;
   }
   Index state_row() const override { return 0; }

@@ -12,4 +12,5 @@ template <class S> class HostileCrash final : public PlainMap<S> {
 };
 }  // namespace
 
-STIEFEL_PLUGIN("1.0", stiefel::parametrisation<HostileCrash>("hostile_crash", "reads where nothing is"))
+STIEFEL_PLUGIN("1.0", stiefel::parametrisation<HostileCrash>("hostile_crash", "reads where nothing is"),
+               stiefel::parametrisation<PlainMap>("after_hostile_crash", "a sound map"))

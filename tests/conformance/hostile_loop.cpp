@@ -1,5 +1,6 @@
 // A map that never comes back.
 #include <atomic>
+#include <cstdlib>
 
 #include "tests/plugins/plain_map.hpp"
 
@@ -7,12 +8,17 @@ namespace {
 template <class S> class HostileLoop final : public PlainMap<S> {
  public:
   using PlainMap<S>::PlainMap;
-  void apply_adjoint(stiefel::CMat<S>, stiefel::Mat<S>, stiefel::Scratch<S>&) const override {
+  void refresh(stiefel::CBlocks<S> theta) override {
+    PlainMap<S>::refresh(theta);
+    if (std::getenv("HOSTILE_LOOP_REFRESH")) never_return();
+  }
+  void apply_adjoint(stiefel::CMat<S>, stiefel::Mat<S>, stiefel::Scratch<S>&) const override { never_return(); }
+
+ private:
+  void never_return() const {
     while (!over_.load()) {
     }
   }
-
- private:
   std::atomic<bool> over_ = false;
 };
 }  // namespace

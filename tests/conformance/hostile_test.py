@@ -56,6 +56,8 @@ wrong = (
     ("hostile_cell", "fault=output_last", r"FAIL memory .*write all of the output rows, output_row\(\) and output_rows\(\)"),
     ("hostile_cell", "fault=output_scales", r"FAIL memory .*are input_rows\(\), output_row\(\) and output_rows\(\) right\?"),
     ("hostile_cell", "fault=output_nan", r"FAIL finite .*NaN or Inf in the output rows, output_row\(\) and output_rows\(\)"),
+    ("hostile_cell", "fault=output_outside", r"FAIL shape .*the output rows are not inside the saved rows"),
+    ("hostile_cell", "fault=maps", r"FAIL maps .*two maps are named `gate`"),
     ("hostile_optimizer", "", r"FAIL save and continue .*after step 5, .*step 6: serialise\(\) must save"),
     ("hostile_optimizer", "fault=forgets", r"FAIL save and continue .*after step 505, .*step 506: serialise\(\) must save"),
     ("hostile_optimizer", "fault=allocation", "FAIL allocation .*step allocates"),
@@ -96,6 +98,26 @@ for plugin, options, *expected in wrong:
     for pattern in expected:
         require(re.search(pattern, done.stdout), f"no `{pattern}` from {said}")
     require("internal error" not in done.stdout, said)
+
+# Runs refuse what a pass would write with.
+with tempfile.TemporaryDirectory() as folder:
+    for fault, sentence in ("output_outside", "the output rows are not inside the saved rows"), ("maps", "two maps are named `gate`"):
+        experiment = pathlib.Path(folder, "wrong.yaml")
+        experiment.write_text(f"""name: wrong
+plugins: [{file_of("hostile_cell")}]
+task: {{plugin: adding, length: 10}}
+model: {{cell: {{plugin: hostile_cell, hidden: 4, fault: {fault}}}, recurrent: {{plugin: dense}}}}
+optimizer: {{plugin: adam}}
+train: {{batch: 4, steps: 2}}
+""", encoding="utf-8")
+        done = subprocess.run([program, "run", experiment, "--output", folder], text=True, capture_output=True, check=False)
+        require(done.returncode == 3 and f"is wrong: {sentence}; `stiefel check` tests it" in done.stderr, done.stderr)
+
+# The methods after one that ends the program are checked, too, and what one number type leaves out is said.
+done = check(file_of("hostile_crash"))
+require(re.search("^after_hostile_crash .*\n(.*\n)*  passed", done.stdout, re.M), done.stdout)
+done = check(file_of("hostile_gradient"), "--scalar", "float32")
+require(done.returncode == 0 and re.search("skip gradient +is tested in float64 only", done.stdout), done.stdout)
 
 # A race is found on one core as well.
 for plugin in "hostile_map", "hostile_cell":

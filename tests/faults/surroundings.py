@@ -205,7 +205,11 @@ train: {{batch: 4, steps: 10, step_limit: 1.5}}
         directory = next((folder / str(number)).rglob("results.h5")).parent
         check_opens(directory)
         assert "has not ended" in (directory / "log.txt").read_text(encoding="utf-8")
-    return f"{len(cases)} runs without end were ended"
+        if number == 0:
+            words = ("run", file, "--output", folder / "first")
+            said = runner.end(runner.start(*words, environment={"HOSTILE_LOOP_REFRESH": "1"}), code=3)
+            assert "the initial values have not been set within train.step_limit = 1.5 s: a plugin hangs" in said, said
+    return f"{len(cases) + 1} runs without end were ended"
 
 
 def endings(settings, folder, _):

@@ -103,9 +103,9 @@ def main(source, document, scratch, program_folder):
         counts = r" measured at the published budget \((\d+) matched, (\d+) better, (\d+) missed, (\d+) diverged\)"
         printed, run, *verdicts = re.search(r"(\d+) printed results: (\d+)" + counts, reproduction).groups()
         curves, judged, *of_curves = re.search(r"(\d+) curves with a criterion: (\d+)" + counts, reproduction).groups()
-        sentence = (f"For {curves} published curves there is a criterion. {judged} of them have been run with the full published training budget: "
+        sentence = (f"Of {curves} published curves with a pass criterion, {judged} have been run with the full published training budget: "
                     f"{int(of_curves[0]) + int(of_curves[1])} match, {of_curves[2]} miss and {of_curves[3]} diverged. "
-                    f"Of {printed} printed results, {run} have been run so far: {int(verdicts[0]) + int(verdicts[1])} match or are better")
+                    f"Of {printed} published numbers, {run} have been run so far: {int(verdicts[0]) + int(verdicts[1])} match or are better")
         if sentence not in " ".join(text.split()):
             faults.append(f"README.md does not have the counts of results/measured/REPRODUCTION.md: {sentence}")
 

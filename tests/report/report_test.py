@@ -289,12 +289,12 @@ class Report(Made, unittest.TestCase):
                             numpy.testing.assert_allclose(curve(found[name], f"name=three maps, run {number + 1}")[1], values, rtol=1e-8)
                     else:
                         self.assertEqual((classes[name].count(kind), classes[name].count("band c0")), (0, 1))
-                        self.assertIn("Line: median over seeds; band: 25 to 75 %.", caption[name])
+                        self.assertIn("Line: median over seeds; band: 25 to 75%.", caption[name])
                         numpy.testing.assert_allclose(band[2:], numpy.quantile(losses[path], [0.25, 0.75], axis=0), rtol=1e-8)
                 self.assertEqual((classes["boxes"].count("median c0"), classes["boxes"].count("box c0")), (1, int(count == 5)))
                 self.assertEqual("(box)" in caption["boxes"], count == 5)
                 self.assertEqual(len(data(found["boxes"])), count)
-                self.assertEqual("25 to 75 %" in summary(html)[0], count == 5)
+                self.assertEqual("25 to 75%" in summary(html)[0], count == 5)
             with h5py.File(copies[4] / "results.h5", "r+") as file:
                 file["epochs/valid_loss"][-1] = math.nan
             report(*copies, "--by", "name", folder=folder)
@@ -437,7 +437,7 @@ class Report(Made, unittest.TestCase):
             figure = figures((folder / "report.html").read_text())["against_optimizer_rate"]
             self.assertEqual(texts(drawing(figure), "label x"), ["optimizer.rate"])
             self.assertTrue(drawing(figure).get("data-x").endswith(" log"))
-            self.assertNotIn("25 to 75 %", "".join(figure.itertext()))
+            self.assertNotIn("25 to 75%", "".join(figure.itertext()))
             self.assertFalse([e for e in figure.iter() if "band" in (e.get("class") or "")])
             for (label, rate), (run,) in made.items():
                 with h5py.File(run / "results.h5") as file:

@@ -93,6 +93,22 @@ class ClosedFolders(unittest.TestCase):
         for words in (("export", "runs/seed1", "--csv"), ("diff", "runs/seed0", "runs/seed1"), ("diff", "runs/seed1", "runs/seed0")):
             self.assertEqual(self.call(*words, code=6)[1], "stiefel: cannot read runs/seed1: cannot search the folder for runs: Permission denied\n")
 
+    def test_a_run_whose_folder_of_work_is_closed_can_be_used(self):
+        work = self.root / "runs"
+        (work / "adding.yaml").write_text("""name: adding
+task: {plugin: adding, length: 10}
+model: {cell: {plugin: elman, hidden: 4}, recurrent: {plugin: dense}}
+optimizer: {plugin: adam}
+train: {batch: 4, steps: 2}
+""", encoding="utf-8")
+        subprocess.run([PROGRAM, "run", "adding.yaml", "--data", str(work / "more"), "--output", str(self.root / "made")],
+                       cwd=work, capture_output=True, check=True)
+        run = str(next((self.root / "made" / "adding").iterdir()))
+        self.close("more", 0)
+        work.chmod(0)
+        self.addCleanup(work.chmod, 0o700)
+        self.assertIn("loss", self.call("evaluate", run, code=0)[0])
+
     def test_top(self):
         self.close("more", 0)
         out, _ = self.call("top", "runs", "--once", code=0)

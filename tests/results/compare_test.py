@@ -217,11 +217,11 @@ class Compare(unittest.TestCase):
             write_run(self.root / f"s{seed}", {**columns, "valid_loss": [2., loss]}, seed=seed)
         write_run(self.root / "t", {**columns, "valid_loss": [2., 0.125]}, rate="a|b_c")
         self.assertEqual(self.call(self.root, "--by", "optimizer.rate"),
-                         "optimizer.rate  valid_loss mean ± std  median      25–75 %   best  parameters  n  runs\n"
+                         "optimizer.rate  valid_loss mean ± std  median       25–75%   best  parameters  n  runs\n"
                          "0.01                       0.5 ± 0.35     0.5  0.375–0.625   0.25        1000  2  2 finished\n"
                          "a|b_c                           0.125   0.125            -  0.125        1000  1  1 finished\n")
         self.assertEqual(self.call(self.root, "--by", "optimizer.rate", "--markdown"),
-                         "| optimizer.rate | valid_loss mean ± std | median | 25–75 % | best | parameters | n | runs |\n"
+                         "| optimizer.rate | valid_loss mean ± std | median | 25–75% | best | parameters | n | runs |\n"
                          "|---|---:|---:|---:|---:|---:|---:|---|\n"
                          "| 0.01 | 0.5 ± 0.35 | 0.5 | 0.375–0.625 | 0.25 | 1000 | 2 | 2 finished |\n"
                          "| a\\|b_c | 0.125 | 0.125 | - | 0.125 | 1000 | 1 | 1 finished |\n")

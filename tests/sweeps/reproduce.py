@@ -134,7 +134,7 @@ def check_budget(reproduce):
     assert len(reproduce("tiny/first", "--dry-run", "--budget", ".5").splitlines()) == 5  # two seeds, two other sets, the title
     reproduce("tiny/first", "--budget", ".5", "-j", "2")
     row = reproduce.rows()["first"]
-    assert row["state"] == "50 % of the budget" and row["share"] == 0.5, row
+    assert row["state"] == "50% of the budget" and row["share"] == 0.5, row
 
 
 def check_whole(reproduce):
@@ -336,7 +336,7 @@ def check_record(reproduce):
     published.write_text(published.read_text().replace("reaches: 1e6, by: 40", "reaches: 2e6, by: 40"))
     assert listed()["reaches"]["state"] == "not run" and listed()["shown"]["state"] == "measured"
     reproduce.experiment("first", 600)
-    assert listed()["first"]["state"] == "10 % of the budget", listed()["first"]
+    assert listed()["first"]["state"] == "10% of the budget", listed()["first"]
     reproduce.experiment("first", 60, more="checkpoint: {keep: 5}\n")
     assert listed()["first"]["state"] != "not run", "a key without effect on results loses the record"
     reproduce.experiment("first", 60, more="record: {spectrum: 10}\n")

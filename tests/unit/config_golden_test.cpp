@@ -123,6 +123,7 @@ TEST_CASE("every invalid experiment is refused with the expected message") {
   Cases all;
   Registry registry = config_test::registry();
   registry.add_builtin(config_test::clash);
+  registry.add_builtin(config_test::unsound);
   const bool write = std::getenv("STIEFEL_WRITE_GOLDEN") != nullptr;
   std::size_t count = 0;
   for (auto& [area, cases] : all.areas) {

@@ -82,6 +82,10 @@ struct ClashOptions {
   std::string route = "north";
   void describe(Schema& s) { s.field("route", route, "has the name of a key of stiefel's"); }
 };
+struct UnsoundOptions {
+  double scale = 1;
+  void describe(Schema& s) { s.field("scale", scale, "has a default that it forbids").more_than(2); }
+};
 struct AdamOptions {
   double epsilon = 1e-8;
   std::vector<double> betas = {0.9, 0.999};
@@ -117,6 +121,7 @@ inline constexpr Entry entries[] = {
     entry<AdamOptions>(Role::optimizer, "adam", "adaptive moments"),
     entry<SgdOptions>(Role::optimizer, "sgd", "gradient descent"),
 };
+inline constexpr Entry unsound = entry<UnsoundOptions>(Role::parametrisation, "unsound", "forbids its own default");
 inline constexpr Entry clash = entry<ClashOptions>(Role::parametrisation, "clash", "declares a key that is taken");
 
 inline Registry registry() {

@@ -28,7 +28,7 @@ Moments moments(const Matrix<double>& X) {
   return {x.mean(), d.square().mean(), d.square().square().mean() / std::pow(d.square().mean(), 2), x.abs().maxCoeff()};
 }
 
-/// 60,000 numbers: the mean is known to σ/245, the variance to under 1 %.
+/// 60,000 numbers: the mean is known to σ/245, the variance to under 1%.
 void check_moments(const std::string& kind, double scale, double variance, bool uniform) {
   INFO(kind);
   const Moments m = moments(filled(Initialiser(kind, scale), 200, 300));

@@ -235,13 +235,13 @@ TEST_CASE("NumPy arrays") {
   for (Index b = 0; b < 3; ++b) CHECK(batch.label(0, b) == int(batch.input(0, b)[0] / 100) % 2);
   CHECK(classes->files().size() == 2);
 
-  const auto says = [&](const std::string& options, const std::string& part) {
-    const std::string text = refusal(folder, options);
+  const auto says = [&](const std::string& options, const std::string& part, Exit code = Exit::data) {
+    const std::string text = refusal(folder, options, code);
     CAPTURE(text);
     CHECK(text.find(part) != std::string::npos);
   };
-  says("{train: {file: x.npy, targets: last.npy}, features: [a]}",
-       "name columns of a CSV file, which a .npy file does");
+  says("{train: {file: x.npy, targets: last.npy}, features: [a]}", "name columns of a CSV file, which a .npy file does",
+       Exit::usage);
   says("{train: x.npy}", "targets are missing; use {file: x.npy, targets: FILE.npy}");
   says("{train: {file: x.npy, targets: absent.npy}}", "there is no absent.npy");
   says("{train: {file: last.npy, targets: last.npy}}", "an array of 3; inputs must be N × T × d or N × T");
@@ -281,7 +281,8 @@ TEST_CASE("what cannot be is refused with its place") {
   };
   const std::string columns = ", sequence: id, targets: [y]}";
   says("", "sequence_csv: no file is named; set `data: FILE.csv`");
-  says("{train: good.csv}", "good.csv: no target column is named; set `targets: [NAME]`");
+  says("{train: good.csv}", "targets must name the columns of the target in a CSV file: `targets: [NAME]`",
+       Exit::usage);
   says("{train: good.csv, targets: [q]}",
        "good.csv:1:1: there is no column \"q\"; the header has \"id\", \"x\", \"z\", \"y\"");
   says("{train: good.csv, targets: [y]}", "good.csv:2:1: column \"id\" holds \"s1\", expected a finite number");
@@ -305,7 +306,7 @@ TEST_CASE("what cannot be is refused with its place") {
   says("{train: good.csv, sequence: id, features: [x, y], targets: [y]}", "holds the target y", Exit::usage);
   says("{train: none.csv, readout: every" + columns, "no sequence of the train split has a target");
   says("{train: some.csv, test: none.csv, readout: every" + columns, "no sequence of the test split has a target");
-  says("{train: {file: good.csv, targets: y.npy}" + columns, "`targets` and `lengths` go with .npy files");
+  says("{train: {file: good.csv, targets: y.npy}" + columns, "`targets` and `lengths` go with .npy files", Exit::usage);
   says("{train: good.csv, data: good.csv" + columns, "cannot be combined with `data`", Exit::usage);
   says("{test: good.csv" + columns, "must be given with", Exit::usage);
   says("{train: {targets: y.npy}" + columns, "must be given with `targets`", Exit::usage);

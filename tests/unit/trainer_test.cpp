@@ -386,6 +386,16 @@ TEST_CASE("the place of a plugin that was moved stays when the run is resumed") 
   CHECK(load_experiment(directory / "config.yaml", {}, registry()).resolved_yaml.find(plugin) != std::string::npos);
 }
 
+TEST_CASE("a finished run without its results is not trained again") {
+  Folder folder;
+  Quiet quiet;
+  const fs::path directory = run(load(), folder.path, quiet).directory, results = directory / "results.h5";
+  fs::remove(results);
+  CHECK_THROWS_WITH(go_on(load(), directory, quiet), doctest::Contains("results.h5 is missing, but "));
+  CHECK(fs::exists(directory / "checkpoints/best.h5"));
+  CHECK(fs::exists(directory / "checkpoints/last.h5"));
+}
+
 TEST_CASE("a batch without a target has no loss, and the mean leaves it out") {
   Folder folder;
   Quiet quiet;

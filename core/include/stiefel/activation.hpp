@@ -1,6 +1,6 @@
 /// Activations h = φ(a), column by column, with their pullbacks and parameters.
 ///
-/// Not elementwise in general: OPLU looks at pairs of rows, complex modReLU at Re and Im (rows i and i + n/2), PReLU
+/// Not all are elementwise: OPLU looks at pairs of rows, complex modReLU at Re and Im (rows i and i + n/2), PReLU
 /// and modReLU have parameters. The formulas and variants are next to the implementations.
 #pragma once
 

@@ -1,8 +1,8 @@
 /// A cell: one step of the recurrence and its pullback, over a chunk of time steps of one slice of the batch.
 ///
 /// The engine writes V x_t + b, calls forward() chunk by chunk, reads the output rows, and calls backward() from the
-/// last chunk to the first. Only what is between two steps happens here; the recurrent products go through Maps, and
-/// the gradients of maps and blocks go into a GradientSink.
+/// last chunk to the first. A cell computes only the transition between two steps; the recurrent products go through
+/// Maps, and the gradients of maps and blocks go into a GradientSink.
 #pragma once
 
 #include <limits>
@@ -44,7 +44,7 @@ template <class S> struct Chunk {
   /// in the state rows; block t + 1 belongs to step t: forward() finds V x_t + b in its first input_rows and leaves
   /// there what backward() needs, the state and the output.
   Mat<S> saved;
-  /// delta_rows × steps·columns; on arrival zero where a sequence has ended and anything elsewhere. backward() leaves
+  /// delta_rows × steps·columns; on entry zero where a sequence has ended, unspecified elsewhere. backward() leaves
   /// the gradient of V x_t + b in the first input_rows of the active columns.
   Mat<S> delta = {};
   /// state_rows × columns: in: gradient with respect to the leaving state; out: with respect to the entering state.

@@ -14,8 +14,8 @@ template <class S> class HeldSequences final : public SequenceReader<S> {
  public:
   struct Sequence {
     std::string name;
-    std::vector<S> inputs;              ///< d numbers a step, of a task with dense inputs
-    std::vector<std::int32_t> symbols;  ///< one a step, of a task with symbols
+    std::vector<S> inputs;              ///< d numbers per step, for a task with dense inputs
+    std::vector<std::int32_t> symbols;  ///< one per step, for a task with symbols
   };
 
   HeldSequences(const TaskShape& shape, std::vector<Sequence> sequences)

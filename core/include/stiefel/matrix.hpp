@@ -130,7 +130,7 @@ template <class S> class Blocks {
 };
 template <class S> using CBlocks = Blocks<const S>;
 
-/// Working memory of one concurrent call: `take` returns the next scalars, uninitialised, until the object that created
+/// Working memory of one concurrent call: `take` returns the next scalars, uninitialized, until the object that created
 /// it is reset.
 template <class S> class Scratch {
  public:

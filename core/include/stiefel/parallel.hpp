@@ -12,9 +12,9 @@ namespace stiefel {
 /// Runs job(0) … job(count − 1), each once and in any order, on the run's threads where they are idle: in refresh,
 /// materialise, finish and pullback of a map, and everywhere in a map while a batch is one slice (train.batch < 12).
 /// Elsewhere, and within a job, the jobs run one after the other. No result may depend on which thread ran which job.
-/// The exception of the lowest number is rethrown at the end; after it, jobs may be left out.
+/// The exception of the lowest-numbered job is rethrown at the end; after an exception, jobs may be skipped.
 STIEFEL_API void in_parallel(Index count, const std::function<void(Index)>& job);
-/// The same for any function object, of which nothing is copied or allocated.
+/// The same for any function object; it is not copied, and nothing is allocated.
 template <class F> void in_parallel(Index count, const F& job) {
   in_parallel(count, std::function<void(Index)>(std::cref(job)));
 }

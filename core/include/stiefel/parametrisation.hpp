@@ -128,7 +128,7 @@ template <class S> class STIEFEL_API Parametrisation {
   /// exact.
   virtual Spectrum spectrum() const;
   virtual Claim claim() const;
-  /// By which `route: auto` chooses between apply() and the dense route. Default: that of a dense product.
+  /// The cost by which `route: auto` chooses between apply() and the dense route. Default: that of a dense product.
   virtual Cost cost(Index columns) const;
   /// Records named scalars, e.g. ‖A‖₂. Called at the steps of `record.scalars`.
   virtual void record(Recorder& recorder) const;

@@ -145,7 +145,7 @@ template <class S> class STIEFEL_API SequenceReader {
   virtual ~SequenceReader();
   /// Goes to the next sequence, to the first one at the first call; false after the last.
   virtual bool next() = 0;
-  /// Of the sequence, as the file calls it; empty: it has no name.
+  /// The name of the sequence in the file; empty if it has none.
   virtual std::string name() const;
   /// Makes `batch` the next steps of the sequence, at most `steps`: one sequence, of which only lengths and inputs
   /// count. False at the end of the sequence.
@@ -162,7 +162,7 @@ template <class S> class STIEFEL_API Task {
   const TaskContext& context() const { return context_; }
 
   virtual TaskShape shape() const = 0;
-  /// Batches in a pass over the split; for fresh data, any choice of an epoch. 0: the split does not exist.
+  /// Batches in a pass over the split; for generated data, any length of an epoch. 0: the split does not exist.
   virtual Index batches(Split split) const = 0;
   /// Batch number `index` = 0, 1, 2, … of the split (training continues past batches(train): the next epoch). Pure;
   /// thread-safe.

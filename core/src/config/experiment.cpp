@@ -20,6 +20,7 @@ void Initialiser::describe(Schema& s, const std::string& prefix) {
   s.field(prefix + "file", file, ".npy file with the initial values, for `" + prefix + "init: file`");
   s.check(kind != "file" || !file.empty(), prefix + "file",
           "names the .npy file that `" + prefix + "init: file` reads");
+  s.check(kind == "file" || file.empty(), prefix + "file", "is read with `" + prefix + "init: file` only; add that");
 }
 
 void RecurrentMap::describe(Schema& s) {
@@ -71,7 +72,7 @@ void LayerOptions::describe_recurrence(ConfigSchema& s) {
       "recurrent", recurrent, Role::parametrisation,
       "the recurrent map, for every map of the cell; absent for a cell without maps, such as lru", "householder",
       [this](ConfigSchema& c) { recurrent.describe(c); }, false);
-  s.maps("maps", maps, "other parametrisations for single maps of the cell, by name: {forget: {plugin: dense}}");
+  s.maps("maps", maps, "other parametrisations for individual maps of the cell, by name: {forget: {plugin: dense}}");
   if (s.reads()) check_maps(s);
   s.section("input", input, "the input map V x + b");
 }
@@ -87,7 +88,7 @@ void LayerOptions::describe_surroundings(ConfigSchema& s) {
       .less_than(1);
   s.field("residual", residual, "whether a layer adds its outputs to those of the layer below it");
   s.field("bidirectional", bidirectional,
-          "whether a second cell reads the sequence from its end; a layer puts out the states of both");
+          "whether a second cell reads the sequence backward; a layer then outputs the states of both");
 }
 
 /// The first layer reads the task's input.
@@ -114,7 +115,7 @@ void ModelOptions::describe(ConfigSchema& s) {
   layer.describe_recurrence(s);
   s.section("readout", readout, "the output map");
   layer.describe_surroundings(s);
-  s.field("layers", count, "number of layers of this kind, each with its own parameters; or a list of unlike layers")
+  s.field("layers", count, "number of layers of this kind, each with its own parameters; or a list of different layers")
       .at_least(1)
       .at_most(1000);
   if (count == 1 && !s.gives("layers")) layer.check_first(s);
@@ -161,7 +162,7 @@ void ScheduleOptions::describe(Schema& s) {
       .at_least(1)
       .units("steps");
   s.field("patience", patience, "plateau: number of evaluations without improvement to tolerate").at_least(0);
-  s.field("warmup", warmup, "first steps, in which the rate rises linearly; the schedule begins after them; 0: none")
+  s.field("warmup", warmup, "length of the initial linear rise of the rate, after which the schedule begins; 0: none")
       .at_least(0)
       .units("steps");
   s.field("final", last_fraction, "cosine, one_cycle: rate at the end of training, as a fraction of the rate")
@@ -169,7 +170,7 @@ void ScheduleOptions::describe(Schema& s) {
       .at_most(1);
   s.field("start", start, "one_cycle: rate at the beginning, as a fraction of the rate").more_than(0).at_most(1);
   s.field("rise", rise,
-          "one_cycle: fraction of the steps in which the rate rises; it falls back in as many, then to `final`")
+          "one_cycle: fraction of the steps in which the rate rises; it falls back in the same number, then to `final`")
       .more_than(0)
       .at_most(0.5);
   const bool cycle = kind == "one_cycle";
@@ -186,7 +187,7 @@ void OptimizerGroup::describe(Schema& s) {
   if (frozen) return;
   s.field("rate", rate, "learning rate").at_least(0);
   s.field("weight_decay", weight_decay,
-          "λ of the penalty λ‖θ‖²; of an optimizer that decouples it: each step multiplies θ by 1 − rate·λ")
+          "λ of the penalty λ‖θ‖²; if the optimizer decouples the decay, each step instead multiplies θ by 1 − rate·λ")
       .at_least(0);
   s.field("composite", composite, "for recurrent maps: the penalty is λ‖W‖² on the matrix, not on its parameters");
   s.section("schedule", schedule, "how the rate changes during training");
@@ -260,7 +261,7 @@ void CheckpointOptions::describe(Schema& s) {
   s.field("every", every, "interval between the files checkpoints/step_N.h5, from which a run resumes; 0: none")
       .at_least(0)
       .units("steps");
-  s.field("minutes", minutes, "write one also after this much time without one; 0: never").at_least(0);
+  s.field("minutes", minutes, "also write one this many minutes after the last one; 0: never").at_least(0);
   s.field("keep", keep, "number of these files to keep").at_least(1);
   s.field("keep_every", keep_every, "also keep the files of all steps that are multiples of this; 0: none")
       .at_least(0)

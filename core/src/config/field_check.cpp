@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "base/suggestion.hpp"
 
@@ -18,6 +19,16 @@ std::string range_text(const Declaration& field) {
   if (field.low) text = (field.low_excluded ? "above " : "at least ") + low;
   if (field.high)
     text += (text.empty() ? "" : " and ") + std::string(field.high_excluded ? "below " : "at most ") + high;
+  return text;
+}
+
+/// Punctuation in quotes: `","`, `"\\t"`.
+std::string choices(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) {
+    const bool plain = std::ranges::any_of(word, [](unsigned char c) { return std::isalnum(c) || c >= 0x80; });
+    text += (text.empty() ? "" : ", ") + (plain ? word : fmt::format("{:?}", word));
+  }
   return text;
 }
 
@@ -41,7 +52,7 @@ struct Check {
   }
   std::string operator()(const std::string& value) const {
     if (field.one_of.empty() || std::ranges::find(field.one_of, value) != field.one_of.end()) return {};
-    return fmt::format("must be one of {}; got '{}'{}", fmt::join(field.one_of, ", "), shortened(value),
+    return fmt::format("must be one of {}; got '{}'{}", choices(field.one_of), shortened(value),
                        suggestion(value, field.one_of));
   }
   template <class T> std::string operator()(const std::vector<T>& list) const {
@@ -56,8 +67,7 @@ struct Check {
 
 std::string Declaration::constraint() const {
   std::string text = type_name(value);
-  if (!one_of.empty())
-    text = (value.index() == 3 ? "one of " : "a list of ") + fmt::format("{}", fmt::join(one_of, ", "));
+  if (!one_of.empty()) text = (value.index() == 3 ? "one of " : "a list of ") + choices(one_of);
   if (low || high) text += (one_of.empty() && text.starts_with("a list") ? ", each " : ", ") + range_text(*this);
   if (!units.empty() && units != "1") text += ", in " + units;
   return text;
@@ -117,12 +127,19 @@ void check_fields(detail::Section& section) {
     if (!problems || field.kind != Declaration::Kind::field || !field.sound) continue;
     std::string fault;
     std::size_t entry = 0;
-    if (field.given)
+    if (field.given || (!field.required && !section.plugin.empty()))
       fault = std::visit(Check{field, entry}, field.value);
-    else if (field.required && !ill_formed(section))
+    if (!field.given && field.required && !ill_formed(section))
       fault = fmt::format("is required: {} ({})", field.meaning, field.constraint());
     if (fault.empty()) continue;
     field.sound = false;
+    if (!field.given && !field.required) {
+      problems->add(section.where,
+                    fmt::format("{}: the default {}; correct describe() of {}", section.path_of(field.key), fault,
+                                section.plugin),
+                    Exit::plugin);
+      continue;
+    }
     const bool in_list = field.given && field.node->kind == Node::Kind::sequence;
     problems->add(!field.given ? section.where
                   : in_list    ? field.node->items[entry].where

@@ -66,9 +66,12 @@ void ConfigSchema::describe_plugin(PluginChoice& choice, Role role, const char* 
   if (beside) beside(*this);
   section_->open = true;
   if (reads() && (!name.given || !name.sound)) {
+    const bool without_space = section_->node && std::ranges::any_of(section_->node->members, [](const Member& member) {
+                                 return member.key.starts_with("plugin:");
+                               });
     if (!name.given && !ill_formed(*section_))
       fault("plugin", fmt::format("is required: the name of {} {}; {}", article(role), name_of(role),
-                                  known_names(registry, role)));
+                                  without_space ? "put a space after `plugin:`" : known_names(registry, role)));
     return;
   }
   try {

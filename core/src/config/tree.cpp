@@ -9,6 +9,7 @@
 #include <yaml-cpp/parser.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <istream>
@@ -253,6 +254,27 @@ void check_characters(std::string_view text, const std::string& file) {
   }
 }
 
+/// The byte of the quotation mark that is still open at the end.
+std::size_t open_quotation(std::string_view text) {
+  char quote = 0, before = '\n';  // the last character that is not a blank
+  std::size_t opened = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quote != 0) {
+      if (text.substr(i, 2) == "''" ? quote == '\'' : c == '\\' && quote == '"')
+        ++i;
+      else if (c == quote)
+        quote = 0;
+    } else if ((c == '"' || c == '\'') && std::strchr("\n:,[{-", before)) {
+      quote = c, opened = i;
+    } else if (c == '#' && (i == 0 || std::strchr(" \t\n", text[i - 1]))) {
+      i = std::min(text.find('\n', i), text.size()) - 1;
+    }
+    if (c != ' ' && c != '\t') before = c;
+  }
+  return opened;
+}
+
 std::string in_plain_words(const std::string& message) {
   static const std::map<std::string, std::string> words = {
       {"illegal EOF in scalar", "a quotation mark is never closed"},
@@ -300,8 +322,10 @@ std::optional<Node> parse_yaml(std::string_view text, const std::string& file, P
   } catch (const Refused& refused) {
     problems.add(refused.where, refused.sentence);
   } catch (const YAML::Exception& exception) {
-    const Location where =
-        file.empty() ? Location{} : Location{file, exception.mark.line + 1, exception.mark.column + 1};
+    const Location where = file.empty() ? Location{}
+                           : exception.msg == YAML::ErrorMsg::EOF_IN_SCALAR
+                               ? place_of_byte(text, open_quotation(text), file)
+                               : Location{file, exception.mark.line + 1, exception.mark.column + 1};
     problems.add(where, "not valid YAML: " + in_plain_words(exception.msg));
   }
   return std::nullopt;

@@ -5,6 +5,7 @@
 
 #include <stiefel/linear_algebra.hpp>
 
+#include "host/plugin_faults.hpp"
 #include "sdk/require.hpp"
 
 namespace stiefel::conformance {
@@ -59,6 +60,11 @@ CellNetwork<S>::CellNetwork(const Subject& subject, CheckReport& report, CellCon
       report_(report),
       cell_(subject.create<Cell<S>>(context)),
       maps_(subject.call("maps", [&] { return cell_->maps(); })) {
+  const auto demand_none = [&](const char* check, const std::string& fault) {
+    report.demand(check, fault.empty(), fault);
+  };
+  demand_none("shape", subject_.call("saved_rows", [&] { return rows_fault(*cell_); }));
+  demand_none("maps", maps_fault(maps_));
   subject_.call("initialise", [&] { make_parameters(seed); });
 }
 

@@ -120,6 +120,9 @@ CheckReport check_method(const Registry& registry, const Entry& entry, const Che
         check_optimizer(subject, report);
         break;
     }
+    if (!subject.wants<double>() && entry.role != Role::optimizer)
+      report.skip(entry.role == Role::task ? "loss gradient" : "gradient", "is tested in float64 only");
+    if (settings.scalars.size() == 1) report.skip("float as double", "needs both number types");
   } catch (const Stopped&) {  // the report says why
   }
   return report;

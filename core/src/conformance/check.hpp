@@ -23,6 +23,7 @@ struct CheckSettings {
 
 /// Where a check is, so that another process can report a call that never returns. Texts end with 0.
 struct Progress {
+  int entry = 0;  ///< of the file, counted from 0
   char method[64] = "";
   char check[64] = "";
   char verb[64] = "";

@@ -142,10 +142,13 @@ void check_parametrisation(const Subject& subject, CheckReport& report) {
   attempt(subject, report, "shapes", [&] { shapes = find_shapes(subject, subject.complex()); });
   report.require("memory", true, "");
   const std::size_t needed = subject.settings.rows > 0 ? 1 : shapes_needed;
-  report.demand("shapes", shapes.accepted.size() >= needed,
-                fmt::format("the map accepts {} of the sizes n = {}; check needs {}. Add options that fit small sizes, "
-                            "as KEY=VALUE, or name a size with --shape ROWSxCOLUMNS. The last refusal: {}",
-                            shapes.accepted.size(), shapes.tried, needed, shapes.refusal));
+  report.demand(
+      "shapes", shapes.accepted.size() >= needed,
+      subject.settings.rows > 0
+          ? "the map refuses this --shape: " + shapes.refusal
+          : fmt::format("the map accepts {} of the sizes n = {}; check needs {}. Add options that fit small sizes, "
+                        "as KEY=VALUE, or name a size with --shape ROWSxCOLUMNS. The last refusal: {}",
+                        shapes.accepted.size(), shapes.tried, needed, shapes.refusal));
   std::string tried;
   for (const auto* list : {&shapes.accepted, &shapes.rectangular})
     for (const Shape shape : *list) tried += (tried.empty() ? "" : ", ") + shape_text(shape);

@@ -55,6 +55,29 @@ std::string block_fault(const BlockSpec& b) {
   return {};
 }
 
+template <class S> std::string rows_fault(const Cell<S>& cell) {
+  const auto outside = [&](Index first, Index rows) {
+    return first < 0 || rows < 1 || rows > cell.saved_rows() || first > cell.saved_rows() - rows;
+  };
+  if (cell.input_rows() < 1) return fmt::format("input_rows() is {}", cell.input_rows());
+  if (outside(0, cell.input_rows())) return "saved_rows() is less than input_rows()";
+  if (outside(cell.output_row(), cell.output_rows())) return "the output rows are not inside the saved rows";
+  if (outside(cell.state_row(), cell.state_rows())) return "the state rows are not inside the saved rows";
+  if (cell.delta_rows() < cell.input_rows()) return "delta_rows() is less than input_rows()";
+  return {};
+}
+
+std::string maps_fault(const std::vector<MapSpec>& maps) {
+  std::set<std::string> names;
+  for (const MapSpec& map : maps) {
+    if (map.rows < 1 || map.cols < 1) return fmt::format("the map `{}` is {} × {}", map.name, map.rows, map.cols);
+    if (!plain_name(map.name) && !(map.name.empty() && maps.size() == 1))
+      return fmt::format("the map name `{}` must be [a-z0-9_]+", map.name);
+    if (!names.insert(map.name).second) return fmt::format("two maps are named `{}`", map.name);
+  }
+  return {};
+}
+
 std::string shape_fault(const TaskShape& shape) {
   if (shape.steps < 1) return fmt::format("steps is {}", shape.steps);
   if (shape.output_size < 1) return fmt::format("output_size is {}", shape.output_size);
@@ -116,6 +139,8 @@ template <class S> std::string batch_fault(const Batch<S>& batch, const TaskShap
   return {};
 }
 
+template std::string rows_fault(const Cell<float>&);
+template std::string rows_fault(const Cell<double>&);
 template std::string batch_fault(const Batch<float>&, const TaskShape&);
 template std::string batch_fault(const Batch<double>&, const TaskShape&);
 

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include <stiefel/cell.hpp>
 #include <stiefel/parametrisation.hpp>
 #include <stiefel/task.hpp>
 
@@ -14,6 +15,9 @@ namespace stiefel {
 /// [a-z0-9_]+, of names that appear in files and in YAML.
 STIEFEL_API bool plain_name(std::string_view name);
 STIEFEL_API std::string block_fault(const BlockSpec& block);
+/// The rows that a cell says it has.
+template <class S> STIEFEL_API std::string rows_fault(const Cell<S>& cell);
+STIEFEL_API std::string maps_fault(const std::vector<MapSpec>& maps);
 STIEFEL_API std::string shape_fault(const TaskShape& shape);
 STIEFEL_API std::string metrics_fault(const std::vector<Metric>& metrics);
 STIEFEL_API std::string form_fault(const DataForm& form, const TaskShape& shape);

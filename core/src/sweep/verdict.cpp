@@ -80,7 +80,7 @@ std::string state_of(const ReproducedRow& row) {
         if (!seed.state.empty()) return fmt::format("{} at step {}", seed.state, seed.step);
       return "not run";
     case Verdict::part:
-      return fmt::format("{:.3g} % of the budget", 100 * row.share);
+      return fmt::format("{:.3g}% of the budget", 100 * row.share);
     case Verdict::shown:
       return "measured";
     case Verdict::remembered:

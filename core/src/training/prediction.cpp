@@ -17,8 +17,9 @@ constexpr Index piece = 256;               // steps that are in memory together
 constexpr Index longest = Index(1) << 24;  // steps of a sequence that is read whole
 
 [[noreturn]] void refuse_array(const std::string& file, const Npy& array, const std::string& wanted) {
-  throw Error(fmt::format("{} is an array of {}; the network needs {}", file, fmt::join(array.shape, " × "), wanted),
-              Exit::data);
+  const std::string shape =
+      array.shape.empty() ? "one number" : fmt::format("an array of {}", fmt::join(array.shape, " × "));
+  throw Error(fmt::format("{} is {}; the network needs {}", file, shape, wanted), Exit::data);
 }
 
 /// N × T × d, T × d or, for d = 1, N × T; of symbols N × T or T.
@@ -169,7 +170,7 @@ template <class S> void predict_as(const LoadedExperiment& loaded, Registry& reg
   if (!reader && options.input.ends_with(".npy")) reader = read_array<S>(options.input, shape, session.task->form());
   if (!reader)
     throw Error(fmt::format("the task {} does not read files like {}; give it a file in the format of its data, or a "
-                            ".npy array of its inputs",
+                            "file NAME.npy with an array of its inputs",
                             loaded.experiment.task.plugin, options.input),
                 Exit::data);
   Predictor<S>(session, options, write).run(*reader);

@@ -5,13 +5,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <limits>
 
 #include "base/printable.hpp"
+#include "base/say.hpp"
 #include "config/resolved.hpp"
 #include "engine/guarded_task.hpp"
 #include "training/memory_check.hpp"
+#include "training/watchdog.hpp"
 
 namespace stiefel {
 namespace {
@@ -83,16 +86,28 @@ Session<S>::Session(const LoadedExperiment& loaded, Registry& registry, const Ru
     network->allocate();
     return;
   }
-  network->initialise(std::uint64_t(experiment.seed));
-  updater->attach(*network);
-  network->refresh();
+  const double limit = experiment.train.step_limit;
+  Watchdog watchdog(limit, [limit] {
+    say("stiefel: the initial values have not been set within train.step_limit = {} s: a plugin hangs, or the limit is "
+        "too small\n",
+        limit);
+    std::_Exit(int(Exit::plugin));
+  });
+  watchdog.watch([&] {
+    network->initialise(std::uint64_t(experiment.seed));
+    updater->attach(*network);
+    network->refresh();
+  });
 }
 
 /// Initial values from .npy files are data of the run, too.
 template <class S> void Session<S>::add_files_of_model(const LoadedExperiment& loaded) {
-  for (const auto& [key, value] : flat_configuration(loaded.resolved_yaml, "the experiment"))
-    if (key.starts_with("model.") && (key.ends_with(".file") || key.ends_with("_file")) && fs::is_regular_file(value))
-      files.push_back({key, value});
+  for (const auto& [key, value] : flat_configuration(loaded.resolved_yaml, "the experiment")) {
+    if (!key.starts_with("model.") || !(key.ends_with(".file") || key.ends_with("_file")) || value.empty()) continue;
+    if (!fs::is_regular_file(value))
+      throw Error(fmt::format("{}{}: there is no file {}", experiment.place_of(key), key, value), Exit::data);
+    files.push_back({key, value});
+  }
 }
 
 template <class S> void Session<S>::require_recorded_blocks() const {

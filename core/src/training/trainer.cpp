@@ -70,6 +70,15 @@ bool reads_otherwise(const std::filesystem::path& run, const std::string& yaml) 
   return settings(file_content(run / "config.yaml")) != settings(yaml);
 }
 
+/// Training again would replace the networks of a run whose results were moved away.
+void demand_results(const std::filesystem::path& run) {
+  if (exists(run / "checkpoints" / "last.h5") && !read_checkpoint_index(run).entries_of("results.h5").empty())
+    throw Error(fmt::format("{} is missing, but {} has the trained network; restore the results, or start another run "
+                            "with `stiefel run` and move this folder away",
+                            (run / "results.h5").string(), (run / "checkpoints" / "last.h5").string()),
+                Exit::damaged);
+}
+
 /// Before the first row, only config.yaml says how the run began.
 void refuse_changes(const std::filesystem::path& run, const RunHeader& header) {
   RunHeader before = header;
@@ -120,7 +129,10 @@ template <class S> RunSummary resume(const std::filesystem::path& path, const Lo
                   " is finished and cannot be changed; start another run with `stiefel run` and the new values");
     return {"existing", path.string() + " is already finished", path, 0};
   };
-  if (exists(path / "results.h5")) demand_whole(path, "results.h5");  // before libhdf5 looks at it
+  if (exists(path / "results.h5"))
+    demand_whole(path, "results.h5");  // before libhdf5 looks at it
+  else
+    demand_results(path);
   if (run_state(path) == RunState::finished) return existing();
   if (options.ranks) options.ranks->largest(0);
   std::optional<RunDirectory> directory;

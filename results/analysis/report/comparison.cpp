@@ -49,7 +49,7 @@ std::vector<Figure> boxes(const Study& study) {
     figure.series.push_back(points);
   }
   if (figure.series.empty()) return {};
-  if (many) figure.caption += ", 25 to 75 % (box), 9 to 91 % (whiskers)";
+  if (many) figure.caption += ", 25 to 75% (box), 9 to 91% (whiskers)";
   figure.caption += many && few ? fmt::format("; boxes of {} runs or more.", least_for_quartiles) : ".";
   figure.x.logarithmic = least > 0 && most > 10 * least;
   return {figure};

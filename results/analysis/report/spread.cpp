@@ -94,7 +94,7 @@ std::string spread_caption(const Figure& figure) {
   const std::string several = fmt::format(", of {} runs or more", least_for_quartiles);
   return fmt::format("Line: median over seeds{}{}{}.", points ? "; points: each run" : "",
                      lines ? "; thin lines: each run" : "",
-                     band ? "; band: 25 to 75 %" + (points || lines ? several : "") : "");
+                     band ? "; band: 25 to 75%" + (points || lines ? several : "") : "");
 }
 
 }  // namespace stiefel::report

@@ -13,7 +13,7 @@ namespace stiefel::report {
 constexpr std::size_t least_for_quartiles = 5;
 
 struct Curve {
-  std::vector<double> x, median, low, high;  ///< 25 and 75 %: NaN where there are too few values, or empty
+  std::vector<double> x, median, low, high;  ///< 25 and 75%: NaN where there are too few values, or empty
 };
 
 /// The first value of each row of a dataset; empty when the run has none.

@@ -166,7 +166,7 @@ std::string summary_table(const Study& study) {
                           study.metric.is_path() ? "the last value" : "at the best evaluation"),
               {"group", "runs", label},
               {false, false}};
-  if (quartiles) table.titles.push_back("25 to 75 %");
+  if (quartiles) table.titles.push_back("25 to 75%");
   table.titles.push_back("best");
   for (const Metric& test : tests) table.titles.push_back(test.label);
   if (baseline) {
