@@ -36,8 +36,13 @@ template <class S> class GeodesicCayley final : public Optimizer<S> {
       s.field("preconditioner", preconditioner,
               "none; rms: divide each entry of the gradient by the root of its running mean square")
           .one_of({"none", "rms"});
-      s.field("decay", decay, "ρ of the running mean of squares, for `preconditioner: rms`").at_least(0).less_than(1);
-      s.field("epsilon", epsilon, "ε added to the root, for `preconditioner: rms`").more_than(0);
+      s.field("decay", decay, "ρ of the running mean of squares, for `preconditioner: rms`")
+          .at_least(0)
+          .less_than(1)
+          .only_if(preconditioner == "rms", "`preconditioner: rms`");
+      s.field("epsilon", epsilon, "ε added to the root, for `preconditioner: rms`")
+          .more_than(0)
+          .only_if(preconditioner == "rms", "`preconditioner: rms`");
       s.field("compensated", compensated, "carry the rounding error of float blocks over to the next step");
       s.field("reorthonormalise_every", reorthonormalise_every,
               "steps after which the block is replaced by the nearest orthogonal or unitary matrix; 0: never")

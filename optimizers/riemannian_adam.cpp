@@ -43,7 +43,8 @@ template <class S> class RiemannianAdam final : public Optimizer<S> {
               "steps after which the block is replaced by the nearest orthogonal or unitary matrix, for `retraction: "
               "cayley`; 0: never")
           .at_least(0)
-          .units("steps");
+          .units("steps")
+          .only_if(retraction == "cayley", "`retraction: cayley`");
     }
   };
   explicit RiemannianAdam(const Options& options) : options_(options) {}

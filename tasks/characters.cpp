@@ -57,9 +57,13 @@ struct CharacterOptions {
     s.field("end_symbol", end_symbol, "sentences: the end of a line is also a symbol; in streams it always is");
     s.field("least_targets", least_targets, "sentences: skip lines with fewer targets; 2 in the code of the oRNN paper")
         .at_least(1)
-        .at_most(1e9);
+        .at_most(1e9)
+        .only_if(mode == "sentences", "`mode: sentences`");
     s.section("average", average, "sentences: what losses and metrics are averaged over");
-    s.field("bptt", bptt, "stream: steps per batch").at_least(1).at_most(1e9);
+    s.field("bptt", bptt, "stream: steps per batch")
+        .at_least(1)
+        .at_most(1e9)
+        .only_if(mode == "stream", "`mode: stream`");
     s.field("evaluation_batch", evaluation_batch, "sequences per batch in validation and test; 0: as in training")
         .at_least(0)
         .at_most(1e9);

@@ -24,7 +24,8 @@ struct GeneratedOptions {
     s.field("test_sequences", test_sequences, "size of the test set; 0: none").at_least(0).at_most(1e9);
     s.field("batches_per_epoch", batches_per_epoch, "training batches per epoch when every sequence is new")
         .at_least(1)
-        .at_most(1e9);
+        .at_most(1e9)
+        .only_if(train_sequences == 0, "`train_sequences: 0`");
   }
 };
 

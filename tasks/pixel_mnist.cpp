@@ -29,7 +29,8 @@ struct PixelMnistOptions {
     s.field("permutation_seed", permutation_seed,
             "the order is NumPy's RandomState(seed).permutation(784): 92916, 1 or 1234 in papers")
         .at_least(0)
-        .at_most(std::numeric_limits<std::uint32_t>::max());
+        .at_most(std::numeric_limits<std::uint32_t>::max())
+        .only_if(permuted, "`permuted: true`");
     s.field("scale", scale, "number by which pixels are divided; 256 in the code of the oRNN paper").more_than(0);
     s.field("split", split,
             "which of the 60,000 training images are used for validation; leaky: training and validation images are "

@@ -52,13 +52,16 @@ struct SequenceCsvOptions {
     s.section("test", test, "with `train`: sequences for the test");
     s.field("validation_fraction", validation_fraction, "fraction of the sequences of `data` for validation")
         .at_least(0)
-        .less_than(1);
+        .less_than(1)
+        .only_if(train.file.empty(), "`data`");
     s.field("test_fraction", test_fraction, "fraction of the sequences of `data` for the test")
         .at_least(0)
-        .less_than(1);
+        .less_than(1)
+        .only_if(train.file.empty(), "`data`");
     s.field("split_seed", split_seed,
             "seed of the train/validation/test split of `data`, independent of the run's seed")
-        .at_least(0);
+        .at_least(0)
+        .only_if(train.file.empty(), "`data`");
     s.field("sequence", sequence,
             "CSV: column that names the sequence, whose rows are its steps; empty: the file is one sequence");
     s.field("features", features, "CSV: columns of the input; empty: all that are neither `sequence` nor targets");

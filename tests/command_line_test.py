@@ -144,6 +144,27 @@ class CommandLine(unittest.TestCase):
         self.assertRegex(done.stderr.splitlines()[-1], "^stiefel: diverged at step ")
         self.assertRegex(done.stdout, r"\Aresults: \S+/results.h5\n\Z")
 
+    def test_keys_without_effect_are_remarked_on(self):
+        words = ("tiny.yaml", "train.clip.bound=3", "optimizer.schedule.patience=2")
+        said = ("train.clip.bound has no effect here; it is for `kind: elementwise` and `norm`",
+                "optimizer.schedule.patience has no effect here; it is for `kind: plateau`")
+        for command in ("validate", "run"):
+            err = self.call(command, *words).stderr
+            for sentence in said:
+                self.assertEqual(err.count(f"warning: command line: {sentence}\n"), 1, (command, err))
+        run = next((self.work / "runs/tiny").iterdir())
+        self.assertNotIn("no effect", self.call("validate", run / "config.yaml", "train.clip.kind=norm", "optimizer.schedule.kind=plateau").stderr)
+        self.assertNotIn("no effect", self.call("validate", "tiny.yaml", "train.clip.bound=1").stderr)
+
+    def test_many_evaluations_are_in_the_log_only(self):
+        done = self.call("run", "tiny.yaml", "train.steps=200", "train.evaluate_every=1")
+        shown = [line for line in done.stderr.splitlines() if "valid" in line]
+        self.assertEqual(len(shown), 50, done.stderr)
+        self.assertEqual(done.stderr.count("from here on one evaluation every 30 s; log.txt in the run's folder has all\n"), 1)
+        log = next((self.work / "runs/tiny").glob("*/log.txt")).read_text(encoding="utf-8")
+        self.assertEqual(sum("valid" in line for line in log.splitlines()), 200)
+        self.assertEqual(self.call("run", "tiny.yaml", "seed=2", "-q").stderr.count("valid"), 0)
+
     def test_networks_by_their_steps(self):
         run = self.make_run(file="text.yaml")
         first = self.call("sample", run, "--step", "step_20").stdout

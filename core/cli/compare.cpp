@@ -117,7 +117,7 @@ std::string states_text(const ComparedGroup& group) {
 
 std::string with_spread(const Statistics& statistics, const char* form) {
   if (statistics.count < 2) return number_or_dash(statistics.mean, form);
-  return fmt::format("{} ± {}", number_or_dash(statistics.mean, form), number_or_dash(statistics.deviation, "{:.2g}"));
+  return with_deviation(statistics.mean, statistics.deviation);
 }
 
 /// Text for people: few digits.

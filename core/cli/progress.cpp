@@ -68,6 +68,17 @@ void TerminalObserver::note(const std::string& line) {
   say("{}\n", printable_lines(line));
 }
 
+void TerminalObserver::evaluation(const std::string& line) {
+  constexpr int first_ones = 50;
+  const auto now = Clock::now();
+  if (verbosity_ != Verbosity::live && evaluations_ >= first_ones && now - evaluated_ < std::chrono::seconds(30))
+    return;
+  evaluated_ = now;
+  note(line);
+  if (++evaluations_ == first_ones && verbosity_ != Verbosity::live)
+    note("from here on one evaluation every 30 s; log.txt in the run's folder has all");
+}
+
 void TerminalObserver::progress(const Progress& progress) {
   if (verbosity_ <= Verbosity::notes) return;
   const auto now = Clock::now();

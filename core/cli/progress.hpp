@@ -19,6 +19,8 @@ class TerminalObserver final : public RunObserver {
   explicit TerminalObserver(Verbosity verbosity) : verbosity_(verbosity) {}
   ~TerminalObserver() override;
   void note(const std::string& line) override;
+  /// All on a terminal; elsewhere the first ones and then one every 30 s.
+  void evaluation(const std::string& line) override;
   void progress(const Progress& progress) override;
 
  private:
@@ -27,6 +29,8 @@ class TerminalObserver final : public RunObserver {
   using Clock = std::chrono::steady_clock;
   Verbosity verbosity_;
   bool shown_ = false;
+  int evaluations_ = 0;
+  Clock::time_point evaluated_;
   Clock::time_point last_ = Clock::now() - std::chrono::hours(1), begun_ = Clock::now();
 };
 

@@ -35,16 +35,11 @@ std::vector<Panel> panels_of(const std::vector<const ReproducedRow*>& rows) {
   return panels;
 }
 
-std::string words(std::string metric) {
-  std::ranges::replace(metric, '_', ' ');
-  return metric;
-}
-
 std::string y_label(const std::string& metric) {
-  if (metric == "gradient_ratio") return "‖∂L/∂h_t‖";
-  if (metric == "orthogonality_drift") return "‖WᴴW − I‖_F, relative to the first";
-  if (metric.ends_with("_singular_value") || metric == "slope") return words(metric);
-  return "validation " + words(metric);
+  if (metric == "gradient_ratio") return "‖∂L/∂hₜ‖";
+  if (metric == "orthogonality_drift") return "‖WᴴW − I‖ / its first value";
+  if (metric.ends_with("_singular_value") || metric == "slope") return metric_words(metric);
+  return "validation " + metric_words(metric);
 }
 
 void draw_curves(Figure& figure, const Panel& panel) {
@@ -59,7 +54,7 @@ void draw_curves(Figure& figure, const Panel& panel) {
   const bool through_time = panel.metric == "gradient_ratio";
   figure.x.label = through_time ? "time step t" : "optimizer step";
   figure.y.logarithmic = through_time || panel.metric == "orthogonality_drift" ||
-                         (panel.metric == "loss" && report::spans_decades(figure.series));
+                         (panel.metric == "loss" && report::spans_decades(figure));
   figure.caption = report::spread_caption(figure);
 }
 
@@ -81,13 +76,18 @@ std::vector<report::Guide> criteria(const Panel& panel) {
   std::map<double, std::string> values;
   for (const ReproducedRow* row : panel.rows)
     if (const std::optional<Criterion>& judge = row->row->judge; judge && !std::isnan(judge->value))
-      values.emplace(judge->value, fmt::format("criterion: {:.4g}", judge->value));
+      values.emplace(judge->value, "criterion: " + published_text(*row));
   std::vector<report::Guide> guides;
   for (const auto& [value, label] : values) guides.push_back({label, value});
   return guides;
 }
 
 }  // namespace
+
+std::string metric_words(std::string metric) {
+  std::ranges::replace(metric, '_', ' ');
+  return metric;
+}
 
 std::vector<Figure> reproduction_figures(const std::vector<const ReproducedRow*>& rows) {
   std::vector<Figure> figures;
@@ -100,18 +100,18 @@ std::vector<Figure> reproduction_figures(const std::vector<const ReproducedRow*>
     Figure figure;
     figure.title = first.title;
     figure.id = first.item_name();
-    for (const std::string& part : {panel.name, several ? words(panel.metric) : std::string()})
+    for (const std::string& part : {panel.name, several ? metric_words(panel.metric) : std::string()})
       if (!part.empty()) figure.title += ", " + part, figure.id += " " + part.substr(0, part.find(':'));
     figure.id = report::identifier(figure.id);
     const auto repeated = std::ranges::unique(figure.id, [](char a, char b) { return a == '_' && b == '_'; });
     figure.id.erase(repeated.begin(), repeated.end());
     figure.y.label = y_label(panel.metric);
+    figure.guides = criteria(panel);
     if (first.against.empty())
       draw_curves(figure, panel);
     else
       draw_values(figure, panel);
     if (std::ranges::none_of(figure.series, [](const report::Series& series) { return series.x.size() > 1; })) continue;
-    figure.guides = criteria(panel);
     figure.description = fmt::format("{}: {} over {}", figure.title, figure.y.label, figure.x.label);
     figures.push_back(std::move(figure));
   }

@@ -86,7 +86,11 @@ TextTable overview(const std::vector<Item>& items) {
 }
 
 TextTable item_table(const Item& item) {
-  TextTable table{{"row", "published", "measured", "difference", "seeds", "budget", "CPU s", "commit", "verdict"},
+  const std::string& metric = item.rows.front()->row->metric;
+  const bool one = std::ranges::all_of(
+      item.rows, [&](const auto* row) { return row->row->metric == metric && !row->row->timing(); });
+  TextTable table{{"row", "published", one ? "measured " + metric_words(metric) : "measured", "difference", "seeds",
+                   "budget", "CPU s", "commit", "verdict"},
                   {false, true, true, true, true, true, true, false, false},
                   {}};
   for (const ReproducedRow* row : item.rows) {

@@ -32,7 +32,9 @@ template <class S> class Elman final : public Cell<S> {
               "h' = φ(W h + V x + b) (standard), W h + φ(V x + b) (outside), or h + step·φ(W h + V x + b) (residual)")
           .one_of({"standard", "outside", "residual"});
       s.field("gain", gain, "constant that multiplies φ's argument");
-      s.field("step", step, "ε of `transition: residual`").at_least(0);
+      s.field("step", step, "ε of `transition: residual`")
+          .at_least(0)
+          .only_if(transition == "residual", "`transition: residual`");
     }
   };
 

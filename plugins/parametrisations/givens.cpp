@@ -61,11 +61,14 @@ template <class S> class Givens final : public Parametrisation<S> {
           .one_of({"tunable", "fft"});
       s.field("capacity", capacity, "number of layers L, for `style: tunable`; n layers reach every unitary matrix")
           .at_least(1)
-          .at_most(1e8);
+          .at_most(1e8)
+          .only_if(style == "tunable", "`style: tunable`");
       s.field("field", field, "type of the numbers in W").one_of({"complex", "real"});
       s.field("init", init, "angles at the start: U(±angle), or zero, which is the identity")
           .one_of({"uniform", "zero"});
-      s.field("angle", angle, "bound of the initial angles; 3.14 as in the released code").at_least(0);
+      s.field("angle", angle, "bound of the initial angles; 3.14 as in the released code")
+          .at_least(0)
+          .only_if(init == "uniform", "`init: uniform`");
     }
   };
   static bool complex_pairs(const Options& options) { return options.field == "complex"; }

@@ -51,7 +51,8 @@ template <class S> class Householder final : public Parametrisation<S> {
               "is not");
       s.field("std", std,
               "initial standard deviation of the entries of U without `normalise_columns`: short columns turn fast")
-          .at_least(1e-6);
+          .at_least(1e-6)
+          .only_if(!normalise_columns, "`normalise_columns: false`");
       s.field("u1", u1,
               "for m = n, the sign u₁; projected: set to ±1 after each update; shadow: a trained number of which only "
               "the sign is used (its gradient is that of the sign, not a derivative, so `stiefel check` rejects it); "
@@ -62,7 +63,8 @@ template <class S> class Householder final : public Parametrisation<S> {
               "matrix or of the one in "
               "`file`")
           .one_of({"gaussian", "uniform", "orthogonal", "file"});
-      s.field("file", file, "orthogonal n × n matrix for `init: file`, a .npy of float32 or float64");
+      s.field("file", file, "orthogonal n × n matrix for `init: file`, a .npy of float32 or float64")
+          .only_if(init == "file", "`init: file`");
       s.field("apply", apply, "products by the compact WY form or by one reflection after another")
           .one_of({"wy", "sequential"});
       s.check(init != "file" || !file.empty(), "file", "names the .npy file that `init: file` reads");

@@ -57,7 +57,9 @@ template <class S> class LieExponential final : public Dense<S> {
               "(cayley); all numbers "
               "U(±scale) (uniform); zero")
           .one_of({"henaff", "cayley", "uniform", "zero"});
-      s.field("scale", scale, "bound of the initial values `uniform`").at_least(0);
+      s.field("scale", scale, "bound of the initial values `uniform`")
+          .at_least(0)
+          .only_if(init == "uniform", "`init: uniform`");
       s.field("pullback", pullback,
               "exp(A) and its derivative by the eigenvalues of A, or by Padé approximants, of a 2n × 2n block matrix")
           .one_of({"eigen", "block"});
@@ -66,10 +68,12 @@ template <class S> class LieExponential final : public Dense<S> {
           .one_of({"static", "moving"});
       s.field("rebase_every", rebase_every, "K: steps between updates B ← B exp(A), A ← 0, for `base: moving`")
           .at_least(1)
-          .units("steps");
+          .units("steps")
+          .only_if(base == "moving", "`base: moving`");
       s.field("project_every", project_every,
               "M: changes of base between projections of B to the group, for `base: moving`")
-          .at_least(1);
+          .at_least(1)
+          .only_if(base == "moving", "`base: moving`");
     }
   };
   static bool complex_pairs(const Options& options) { return options.field == "complex"; }

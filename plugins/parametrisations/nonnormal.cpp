@@ -32,7 +32,9 @@ template <class S> class Nonnormal final : public Dense<S> {
               "(cayley); all entries "
               "U(±scale) (uniform); zero")
           .one_of({"henaff", "cayley", "uniform", "zero"});
-      s.field("scale", scale, "bound of the initial values `uniform` of A").at_least(0);
+      s.field("scale", scale, "bound of the initial values `uniform` of A")
+          .at_least(0)
+          .only_if(init == "uniform", "`init: uniform`");
       s.field("angles", angles, "θ at the start: U(−π, π), or 0, where W = I").one_of({"uniform", "zero"});
       s.field("gamma_penalty", gamma_penalty, "δ of the penalty δ Σ_j (γ_j − 1)² that is added to the loss")
           .at_least(0);

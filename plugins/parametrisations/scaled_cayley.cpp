@@ -35,7 +35,9 @@ template <class S> class ScaledCayley final : public Dense<S> {
               "(henaff); all entries U(±scale) "
               "(uniform); zero")
           .one_of({"cayley", "henaff", "uniform", "zero"});
-      s.field("scale", scale, "bound of the initial values `uniform`").at_least(0);
+      s.field("scale", scale, "bound of the initial values `uniform`")
+          .at_least(0)
+          .only_if(init == "uniform", "`init: uniform`");
     }
   };
 

@@ -30,7 +30,9 @@ template <class S> class ScaledCayleyUnitary final : public Dense<S> {
               "(henaff); all numbers "
               "U(±scale) (uniform); zero")
           .one_of({"cayley", "henaff", "uniform", "zero"});
-      s.field("scale", scale, "bound of the initial values `uniform`").at_least(0);
+      s.field("scale", scale, "bound of the initial values `uniform`")
+          .at_least(0)
+          .only_if(init == "uniform", "`init: uniform`");
       s.field("phases", phases, "θ at the start: U(0, 2π), or 0, where D = I").one_of({"uniform", "zero"});
       s.field("gradient", gradient,
               "gradient of A: the derivatives, or those of the released code, half as large off the diagonal")

@@ -63,13 +63,17 @@ template <class S> class UnitaryHouseholder final : public Parametrisation<S> {
       s.field("std", std,
               "initial standard deviation of the parts of the entries of U, for `init: gaussian` without "
               "`normalise_columns`")
-          .at_least(1e-6);
+          .at_least(1e-6)
+          .only_if(!normalise_columns, "`normalise_columns: false`");
       s.field("init", init,
               "random Gaussian columns, or, for m = n − 1, the factors of a Haar-distributed matrix or of the one in "
               "`file`")
           .one_of({"gaussian", "unitary", "file"});
-      s.field("phases", phases, "θ at the start for `init: gaussian`: U(−π, π), or 0").one_of({"uniform", "zero"});
-      s.field("file", file, "unitary n × n matrix for `init: file`, a .npy of 2n × n numbers, Re over Im");
+      s.field("phases", phases, "θ at the start for `init: gaussian`: U(−π, π), or 0")
+          .one_of({"uniform", "zero"})
+          .only_if(init == "gaussian", "`init: gaussian`");
+      s.field("file", file, "unitary n × n matrix for `init: file`, a .npy of 2n × n numbers, Re over Im")
+          .only_if(init == "file", "`init: file`");
       s.check(init != "file" || !file.empty(), "file", "names the .npy file that `init: file` reads");
     }
   };

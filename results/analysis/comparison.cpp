@@ -74,6 +74,13 @@ void settle_metric(const std::vector<ComparedRun>& runs, Comparison& comparison)
 
 }  // namespace
 
+std::string with_deviation(double mean, double deviation) {
+  const double decimals = 1 - std::floor(std::log10(deviation));
+  if (!std::isfinite(mean) || !(decimals <= 6)) return fmt::format("{:.4g} ± {:.2g}", mean, deviation);
+  const int places = std::max(int(decimals), 0);
+  return fmt::format("{:.{}f} ± {:.{}f}", mean, places, deviation, places);
+}
+
 double quantile(std::vector<double> values, double share) {
   std::erase_if(values, [](double x) { return std::isnan(x); });
   if (values.empty()) return std::numeric_limits<double>::quiet_NaN();

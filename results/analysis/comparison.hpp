@@ -62,6 +62,8 @@ struct Statistics {
   double least = mean, largest = mean;
 };
 STIEFEL_API Statistics statistics_of(std::vector<double> values);
+/// "8.510 ± 0.011": two digits of the deviation, and as many decimals of the mean.
+STIEFEL_API std::string with_deviation(double mean, double deviation);
 /// At a position between the sorted values, as numpy.quantile has it, without NaN; NaN if nothing is left.
 STIEFEL_API double quantile(std::vector<double> values, double share);
 

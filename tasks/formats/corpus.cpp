@@ -21,8 +21,14 @@ void CorpusOptions::describe(Schema& s) {
   s.field("test", test, "UTF-8 text for the test, used with `train`");
   s.field("file", file,
           "one UTF-8 text for all: its end is the test text, and the part before that the validation text");
-  s.field("validation_fraction", validation_fraction, "fraction of `file` for validation").at_least(0).less_than(1);
-  s.field("test_fraction", test_fraction, "fraction of `file` for the test").at_least(0).less_than(1);
+  s.field("validation_fraction", validation_fraction, "fraction of `file` for validation")
+      .at_least(0)
+      .less_than(1)
+      .only_if(!file.empty(), "`file`");
+  s.field("test_fraction", test_fraction, "fraction of `file` for the test")
+      .at_least(0)
+      .less_than(1)
+      .only_if(!file.empty(), "`file`");
   s.field("units", units, "a symbol is a character, or a word between spaces or tabs; so is the end of a line")
       .one_of({"characters", "words"});
   s.field("trim", trim, "characters: spaces to strip from every line: none, those at its end, or those at both ends")

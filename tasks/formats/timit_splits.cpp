@@ -116,16 +116,22 @@ void TimitOptions::describe(Schema& s) {
           "published if the folders TRAIN and TEST are present")
       .one_of({"auto", "published", "speakers"});
   s.field("test", test, "published: the core test set of 24 speakers or the complete one of 168")
-      .one_of({"core", "complete"});
+      .one_of({"core", "complete"})
+      .only_if(split != "speakers", "`split: published`");
   s.field("validation", validation,
           "published: the development set of 50 speakers, or utterances held out from the training set")
-      .one_of({"development", "held_out"});
+      .one_of({"development", "held_out"})
+      .only_if(split != "speakers", "`split: published`");
   s.field("held_out", held_out, "published: number of training utterances held out for validation")
       .at_least(0)
-      .less_than(double(train_count));
-  s.field("test_speakers", test_speakers, "speakers: number of test speakers, an even number").at_least(2);
+      .less_than(double(train_count))
+      .only_if(validation == "held_out", "`validation: held_out`");
+  s.field("test_speakers", test_speakers, "speakers: number of test speakers, an even number")
+      .at_least(2)
+      .only_if(split != "published", "`split: speakers`");
   s.field("validation_speakers", validation_speakers, "speakers: number of validation speakers, an even number")
-      .at_least(0);
+      .at_least(0)
+      .only_if(split != "published", "`split: speakers`");
   s.field("split_seed", split_seed,
           "seed of the choice of speakers or of held-out utterances, the same for every seed of a run")
       .at_least(0)

@@ -113,6 +113,22 @@ train: {{batch: 4, steps: 2}}
         done = subprocess.run([program, "run", experiment, "--output", folder], text=True, capture_output=True, check=False)
         require(done.returncode == 3 and f"is wrong: {sentence}; `stiefel check` tests it" in done.stderr, done.stderr)
 
+# A run warns of a map that does not keep its claim, once.
+with tempfile.TemporaryDirectory() as folder:
+    experiment = pathlib.Path(folder, "claim.yaml")
+    experiment.write_text(f"""name: claim
+plugins: [{file_of("hostile_claim")}]
+task: {{plugin: adding, length: 10}}
+model: {{cell: {{plugin: elman, hidden: 4}}, recurrent: {{plugin: hostile_claim}}}}
+optimizer: {{plugin: adam}}
+train: {{batch: 4, steps: 4}}
+record: {{spectrum: 2}}
+""", encoding="utf-8")
+    done = subprocess.run([program, "run", experiment, "--output", folder], text=True, capture_output=True, check=True)
+    sentence = "the map hostile_claim is not what it claims: its singular values are from "
+    require(done.stderr.count(sentence) == 1 and " after step 0, but should be 1\n" in done.stderr, done.stderr)
+    require(sentence in next(pathlib.Path(folder).glob("claim/*/log.txt")).read_text(encoding="utf-8"), done.stderr)
+
 # The methods after one that ends the program are checked, too, and what one number type leaves out is said.
 done = check(file_of("hostile_crash"))
 require(re.search("^after_hostile_crash .*\n(.*\n)*  passed", done.stdout, re.M), done.stdout)

@@ -284,12 +284,12 @@ class Report(Made, unittest.TestCase):
                     numpy.testing.assert_allclose(band[1], numpy.median(losses[path], axis=0), rtol=1e-8)
                     if count == 4:
                         self.assertEqual((classes[name].count(kind), classes[name].count("band c0")), (4, 0))
-                        self.assertIn(f"Line: median over seeds; {said}.", caption[name])
+                        self.assertIn(f"Line: median over seeds, as far as most of them go; {said}.", caption[name])
                         for number, values in enumerate(losses[path]):
                             numpy.testing.assert_allclose(curve(found[name], f"name=three maps, run {number + 1}")[1], values, rtol=1e-8)
                     else:
                         self.assertEqual((classes[name].count(kind), classes[name].count("band c0")), (0, 1))
-                        self.assertIn("Line: median over seeds; band: 25 to 75%.", caption[name])
+                        self.assertIn("Line: median over seeds, as far as most of them go; band: 25 to 75%.", caption[name])
                         numpy.testing.assert_allclose(band[2:], numpy.quantile(losses[path], [0.25, 0.75], axis=0), rtol=1e-8)
                 self.assertEqual((classes["boxes"].count("median c0"), classes["boxes"].count("box c0")), (1, int(count == 5)))
                 self.assertEqual("(box)" in caption["boxes"], count == 5)
@@ -686,6 +686,13 @@ class Browser(Made, unittest.TestCase):
             for place, most in (("h3", 200), ("drawn_titles", 200), ("labels", 62), ("legends", 250)):
                 self.assertLessEqual(max(map(len, page[place])), most, place)
             self.assertEqual(len([path for path in (folder / "figures").iterdir() if re.match("[a-z]*_[yz_]|singular_values_y", path.name)]), 6)
+
+    def test_drawings_of_the_documents_are_xml(self):
+        root = pathlib.Path(__file__).parents[2]
+        drawings = [*root.glob("docs/*.svg"), *root.glob("results/measured/figures/*.svg")]
+        self.assertGreater(len(drawings), 10)
+        for drawing in drawings:
+            self.assertEqual(xml.parse(drawing).getroot().tag, SVG + "svg", drawing)
 
     def test_print(self):
         report("runs/three maps", "--pdf", "report.pdf", folder=self.folder)

@@ -218,17 +218,17 @@ class Compare(unittest.TestCase):
         write_run(self.root / "t", {**columns, "valid_loss": [2., 0.125]}, rate="a|b_c")
         self.assertEqual(self.call(self.root, "--by", "optimizer.rate"),
                          "optimizer.rate  valid_loss mean ± std  median       25–75%   best  parameters  n  runs\n"
-                         "0.01                       0.5 ± 0.35     0.5  0.375–0.625   0.25        1000  2  2 finished\n"
+                         "0.01                      0.50 ± 0.35     0.5  0.375–0.625   0.25        1000  2  2 finished\n"
                          "a|b_c                           0.125   0.125            -  0.125        1000  1  1 finished\n")
         self.assertEqual(self.call(self.root, "--by", "optimizer.rate", "--markdown"),
                          "| optimizer.rate | valid_loss mean ± std | median | 25–75% | best | parameters | n | runs |\n"
                          "|---|---:|---:|---:|---:|---:|---:|---|\n"
-                         "| 0.01 | 0.5 ± 0.35 | 0.5 | 0.375–0.625 | 0.25 | 1000 | 2 | 2 finished |\n"
+                         "| 0.01 | 0.50 ± 0.35 | 0.5 | 0.375–0.625 | 0.25 | 1000 | 2 | 2 finished |\n"
                          "| a\\|b_c | 0.125 | 0.125 | - | 0.125 | 1000 | 1 | 1 finished |\n")
         latex = self.call(self.root, "--by", "optimizer.rate", "--latex")
         self.assertIn("\\begin{tabular}{lrrrrrrl}\n\\toprule\n", latex)
         self.assertIn("\na\\textbar{}b\\_c & 0.125 & ", latex)
-        self.assertIn("0.01 & 0.5 $\\pm$ 0.35 & ", latex)
+        self.assertIn("0.01 & 0.50 $\\pm$ 0.35 & ", latex)
         self.assertIn("one format at a time", self.call(self.root, "--csv", "--json", code=2))
         write_run(self.root / "u", {**columns, "valid_loss": [2., 4.]}, rate="[1, 2, '<b>*x*']")
         self.assertIn("\n{[}1, 2, \\textless{}b\\textgreater{}*x*] & 4 &", self.call(self.root, "--by", "optimizer.rate", "--latex"))

@@ -33,6 +33,7 @@ struct Declaration {
   bool low_excluded = false, high_excluded = false;
   std::vector<std::string> one_of;
   bool required = false;
+  std::string only_where;  ///< where it would have an effect, if it has none here
 
   bool given = false;
   bool sound = true;  ///< false once an error was found in it
@@ -50,8 +51,9 @@ struct Declaration {
 /// State shared by all sections while reading one configuration.
 struct Reading {
   const Registry* registry = nullptr;
-  Problems* problems = nullptr;  ///< null: nothing is read, keys are only described
-  bool alternatives = false;     ///< describe every plugin wherever one is allowed
+  Problems* problems = nullptr;                 ///< null: nothing is read, keys are only described
+  bool alternatives = false;                    ///< describe every plugin wherever one is allowed
+  std::vector<std::string>* remarks = nullptr;  ///< on values without effect
 };
 
 struct detail::Section {

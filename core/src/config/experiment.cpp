@@ -17,10 +17,10 @@ void Initialiser::describe(Schema& s, const std::string& prefix) {
                "identity", "constant", "zero", "file"});
   s.field(prefix + "scale", scale,
           "factor of the initial values; uniform is U(±1), normal N(0, 1) and constant 1 times this");
-  s.field(prefix + "file", file, ".npy file with the initial values, for `" + prefix + "init: file`");
+  s.field(prefix + "file", file, ".npy file with the initial values, for `" + prefix + "init: file`")
+      .only_if(kind == "file", "`" + prefix + "init: file`");
   s.check(kind != "file" || !file.empty(), prefix + "file",
           "names the .npy file that `" + prefix + "init: file` reads");
-  s.check(kind == "file" || file.empty(), prefix + "file", "is read with `" + prefix + "init: file` only; add that");
 }
 
 void RecurrentMap::describe(Schema& s) {
@@ -157,23 +157,32 @@ void ScheduleOptions::describe(Schema& s) {
       .one_of({"constant", "step", "exponential", "plateau", "cosine", "one_cycle"});
   s.field("factor", factor, "step, exponential, plateau: factor by which the rate is multiplied")
       .more_than(0)
-      .at_most(1);
+      .at_most(1)
+      .only_if(kind == "step" || kind == "exponential" || kind == "plateau",
+               "`kind: step`, `exponential` and `plateau`");
   s.field("every", every, "step, exponential: number of optimizer steps in which the rate is multiplied once")
       .at_least(1)
-      .units("steps");
-  s.field("patience", patience, "plateau: number of evaluations without improvement to tolerate").at_least(0);
+      .units("steps")
+      .only_if(kind == "step" || kind == "exponential", "`kind: step` and `exponential`");
+  s.field("patience", patience, "plateau: number of evaluations without improvement to tolerate")
+      .at_least(0)
+      .only_if(kind == "plateau", "`kind: plateau`");
   s.field("warmup", warmup, "length of the initial linear rise of the rate, after which the schedule begins; 0: none")
       .at_least(0)
       .units("steps");
   s.field("final", last_fraction, "cosine, one_cycle: rate at the end of training, as a fraction of the rate")
       .at_least(0)
       .at_most(1);
-  s.field("start", start, "one_cycle: rate at the beginning, as a fraction of the rate").more_than(0).at_most(1);
+  const bool cycle = kind == "one_cycle";
+  s.field("start", start, "one_cycle: rate at the beginning, as a fraction of the rate")
+      .more_than(0)
+      .at_most(1)
+      .only_if(cycle, "`kind: one_cycle`");
   s.field("rise", rise,
           "one_cycle: fraction of the steps in which the rate rises; it falls back in the same number, then to `final`")
       .more_than(0)
-      .at_most(0.5);
-  const bool cycle = kind == "one_cycle";
+      .at_most(0.5)
+      .only_if(cycle, "`kind: one_cycle`");
   s.check(warmup == 0 || !cycle, "warmup", "one_cycle already begins with a rise; set `warmup: 0`");
   s.check(last_fraction == 0 || cycle || kind == "cosine", "final",
           "a schedule of kind " + kind + " has no final rate; choose `kind: cosine` or set `final: 0`");
@@ -189,7 +198,8 @@ void OptimizerGroup::describe(Schema& s) {
   s.field("weight_decay", weight_decay,
           "λ of the penalty λ‖θ‖²; if the optimizer decouples the decay, each step instead multiplies θ by 1 − rate·λ")
       .at_least(0);
-  s.field("composite", composite, "for recurrent maps: the penalty is λ‖W‖² on the matrix, not on its parameters");
+  s.field("composite", composite, "for recurrent maps: the penalty is λ‖W‖² on the matrix, not on its parameters")
+      .only_if(weight_decay > 0, "a `weight_decay` above 0");
   s.section("schedule", schedule, "how the rate changes during training");
 }
 
@@ -197,7 +207,9 @@ void ClipOptions::describe(Schema& s) {
   s.shorthand("kind");
   s.field("kind", kind, "what is clipped: nothing, each entry, or the norm of the whole gradient")
       .one_of({"none", "elementwise", "norm"});
-  s.field("bound", bound, "largest allowed entry or norm").more_than(0);
+  s.field("bound", bound, "largest allowed entry or norm")
+      .more_than(0)
+      .only_if(kind != "none", "`kind: elementwise` and `norm`");
 }
 
 void TrainOptions::describe(Schema& s) {

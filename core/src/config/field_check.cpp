@@ -131,7 +131,12 @@ void check_fields(detail::Section& section) {
       fault = std::visit(Check{field, entry}, field.value);
     if (!field.given && field.required && !ill_formed(section))
       fault = fmt::format("is required: {} ({})", field.meaning, field.constraint());
-    if (fault.empty()) continue;
+    if (fault.empty()) {
+      if (field.given && !field.only_where.empty() && field.value != field.fallback && section.reading->remarks)
+        section.reading->remarks->push_back(fmt::format("{}: {} has no effect here; it is for {}", field.where.text(),
+                                                        section.path_of(field.key), field.only_where));
+      continue;
+    }
     field.sound = false;
     if (!field.given && !field.required) {
       problems->add(section.where,

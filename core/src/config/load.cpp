@@ -72,7 +72,7 @@ std::optional<LoadedExperiment> load_composed(Composed composed, const std::vect
   add_named_plugins(composed.root, registry, problems);
 
   LoadedExperiment loaded;
-  Reading reading{&registry, &problems};
+  Reading reading{&registry, &problems, false, &loaded.remarks};
   ConfigSchema schema(reading, "", &composed.root, {composed.sources.front().path, 1, 1});
   loaded.experiment.describe(schema);
   schema.finish();

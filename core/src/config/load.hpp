@@ -23,6 +23,7 @@ struct LoadedExperiment {
   std::string id;                      ///< its first 10 digits, the name of the run's folder
   std::vector<std::string> origins;    ///< "key=file:line", "key=command line" or "key=default"
   std::vector<std::string> overrides;  ///< as typed
+  std::vector<std::string> remarks;    ///< on keys without effect
 };
 
 /// Reads, checks and resolves; the plugins that `plugins:` names are added to the registry, which must outlive the

@@ -97,6 +97,11 @@ template <class T> Field<T>& Field<T>::units(std::string_view units) {
   return *this;
 }
 
+template <class T> Field<T>& Field<T>::only_if(bool holds, std::string_view where) {
+  if (!holds) schema_.section_->declarations[entry_]->only_where = where;
+  return *this;
+}
+
 template class Field<bool>;
 template class Field<Index>;
 template class Field<double>;

@@ -24,19 +24,28 @@ namespace stiefel {
 void ActivationOptions::describe(Schema& s) {
   s.shorthand("kind");
   s.field("kind", kind, "activation").one_of({"identity", "tanh", "relu", "leaky_relu", "prelu", "oplu", "modrelu"});
-  s.field("slope", slope, "leaky_relu: slope below zero; prelu: its initial value");
-  s.field("trainable", trainable, "prelu: whether the slope is learned");
-  s.field("shared", shared, "prelu: one slope for all rows, or one for each");
-  s.field("pairing", pairing, "oplu: pairs of rows (i, i + n/2) or (2i, 2i + 1)").one_of({"halves", "adjacent"});
+  const bool prelu = kind == "prelu", modrelu = kind == "modrelu";
+  s.field("slope", slope, "leaky_relu: slope below zero; prelu: its initial value")
+      .only_if(kind == "leaky_relu" || prelu, "`kind: leaky_relu` and `prelu`");
+  s.field("trainable", trainable, "prelu: whether the slope is learned").only_if(prelu, "`kind: prelu`");
+  s.field("shared", shared, "prelu: one slope for all rows, or one for each").only_if(prelu, "`kind: prelu`");
+  s.field("pairing", pairing, "oplu: pairs of rows (i, i + n/2) or (2i, 2i + 1)")
+      .one_of({"halves", "adjacent"})
+      .only_if(kind == "oplu", "`kind: oplu`");
   s.field("form", form, "modrelu: exact, or as in the released code of a paper")
-      .one_of({"exact", "arj", "wis", "eu", "goru", "squared"});
+      .one_of({"exact", "arj", "wis", "eu", "goru", "squared"})
+      .only_if(modrelu, "`kind: modrelu`");
   s.field("epsilon", epsilon,
           "modrelu: number in the forms arj, wis, eu and goru; 0: that of the code, 1e-5, 1e-5, 0.01 and 0.001")
-      .at_least(0);
-  s.field("pairs", pairs, "modrelu: rows i and i + n/2 are one complex number although the state is real");
+      .at_least(0)
+      .only_if(modrelu, "`kind: modrelu`");
+  s.field("pairs", pairs, "modrelu: rows i and i + n/2 are one complex number although the state is real")
+      .only_if(modrelu, "`kind: modrelu`");
   s.field("bias_init", bias_init, "modrelu: initial bias, constant and uniform of size bias_scale")
-      .one_of({"zero", "constant", "uniform"});
-  s.field("bias_scale", bias_scale, "modrelu: the constant, or the bound of the uniform distribution");
+      .one_of({"zero", "constant", "uniform"})
+      .only_if(modrelu, "`kind: modrelu`");
+  s.field("bias_scale", bias_scale, "modrelu: the constant, or the bound of the uniform distribution")
+      .only_if(modrelu && bias_init != "zero", "`kind: modrelu` with `bias_init: constant` and `uniform`");
 }
 
 namespace {

@@ -151,7 +151,7 @@ Trace thinned(const Trace& whole) {
   for (std::size_t i = 0; i < whole.x.size(); ++i)
     if (i % stride == 0 || i + 1 == whole.x.size()) {
       trace.x.push_back(whole.x[i]);
-      trace.y.push_back(std::isfinite(whole.y[i]) ? std::atof(fmt::format("{:.4g}", whole.y[i]).c_str()) : nothing);
+      trace.y.push_back(std::isfinite(whole.y[i]) ? std::atof(fmt::format("{:.6g}", whole.y[i]).c_str()) : nothing);
     }
   return trace;
 }

@@ -120,8 +120,7 @@ std::string published_text(const ReproducedRow& reproduced) {
 
 std::string measured_text(const ReproducedRow& row) {
   if (row.count == 0) return "";
-  std::string text = fmt::format("{:.4g}", row.mean);
-  if (row.count > 1) text += fmt::format(" ± {:.2g}", row.deviation);
+  std::string text = row.count > 1 ? with_deviation(row.mean, row.deviation) : fmt::format("{:.4g}", row.mean);
   if (!row.row->unit.empty()) text += " " + row.row->unit;
   if (!row.row->judge || row.row->judge->kind != Criterion::Kind::reaches) return text;
   std::vector<std::string> steps;

@@ -49,6 +49,18 @@ class NamedScalars final : public Recorder {
   ScalarsRow row;
 };
 
+/// Singular values further from what the map claims than rounding errors of a long training.
+std::string broken_claim(const Claim& claim, const SpectrumRow& row) {
+  constexpr double tolerance = 1e-3;
+  if (claim.kind == Claim::none) return {};
+  const bool isometry = claim.kind != Claim::bounded;
+  const double low = isometry ? 1 : claim.low, high = isometry ? 1 : claim.high;
+  const double least = row.spectrum.singular_values.back(), largest = row.spectrum.singular_values.front();
+  if (least >= low - tolerance && largest <= high + tolerance) return {};
+  return fmt::format("its singular values are from {:.4g} to {:.4g} after step {}, but should be {}", least, largest,
+                     row.step, isometry ? "1" : fmt::format("from {:.4g} to {:.4g}", low, high));
+}
+
 }  // namespace
 
 template <class S> Recording<S>::Recording(RecorderThread& recorder, const Experiment& experiment, const Task<S>& task,
@@ -136,11 +148,20 @@ template <class S> bool Recording<S>::maps_due(Index step) const {
          std::any_of(traces_.begin(), traces_.end(), [&](const Trace& trace) { return map_due(trace.period, step); });
 }
 
-template <class S> void Recording<S>::maps(Index step, Network<S>& network) {
+template <class S> std::string Recording<S>::maps(Index step, Network<S>& network) {
+  std::string broken;
   for (Index i = 0; i < Index(network.model().maps.size()); ++i) {
     const Plugged<Parametrisation<S>>& map = network.model().maps[std::size_t(i)]->plugin();
-    if (map_due(periods_.spectrum, step))
-      append_row(recorder_, spectrum_[i], SpectrumRow(step, map.call("spectrum", [&] { return map->spectrum(); })));
+    if (map_due(periods_.spectrum, step)) {
+      const SpectrumRow row(step, map.call("spectrum", [&] { return map->spectrum(); }));
+      if (claims_kept_)
+        if (const std::string fault = broken_claim(map.call("claim", [&] { return map->claim(); }), row);
+            !fault.empty()) {
+          broken = fmt::format("the map {} is not what it claims: {}", map.name, fault);
+          claims_kept_ = false;
+        }
+      append_row(recorder_, spectrum_[i], row);
+    }
     if (map_due(periods_.orthogonality, step)) orthogonality(step, i, network);
     if (map_due(periods_.scalars, step) && scalars_[i] >= 0) scalars(step, i, network);
   }
@@ -148,6 +169,7 @@ template <class S> void Recording<S>::maps(Index step, Network<S>& network) {
     if (map_due(trace.period, step))
       append_row(recorder_, trace.table,
                  BlockRow<S>{{step}, network.layout().block(trace.block).name, network.theta()[trace.block]});
+  return broken;
 }
 
 template <class S> void Recording<S>::orthogonality(Index step, Index map, Network<S>& network) {

@@ -33,8 +33,9 @@ template <class S> class STIEFEL_API Recording {
   void outcome(Index step, const std::map<std::string, Ratio>& quantities);
   /// Norms per time step; sequences shorter than the axis leave NaN.
   void norms(Index step, const PassResult& pass);
-  /// Spectrum, orthogonality, scalars and traced blocks that are due, of the parameters last refreshed.
-  void maps(Index step, Network<S>& network);
+  /// Spectrum, orthogonality, scalars and traced blocks that are due, of the parameters last refreshed. Returns which
+  /// map does not keep its claim, at the first time.
+  std::string maps(Index step, Network<S>& network);
   void timing(Index step, std::vector<double> seconds);
 
  private:
@@ -56,6 +57,7 @@ template <class S> class STIEFEL_API Recording {
     int table;
   };
   std::vector<Trace> traces_;
+  bool claims_kept_ = true;
 };
 
 }  // namespace stiefel

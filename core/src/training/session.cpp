@@ -54,6 +54,7 @@ Session<S>::Session(const LoadedExperiment& loaded, Registry& registry, const Ru
       task(make_task<S>(experiment, registry, options)),
       workers(extent == Extent::sizes ? 1 : int(experiment.threads)) {
   const WorkingDirectory there(options.working_directory);
+  remarks = loaded.remarks;
   if (task->batches(Split::train) < 1)
     throw Error(
         "the task " + experiment.task.plugin + " has no training batch; give it a training set of at least one batch",

@@ -269,7 +269,10 @@ template <class S> void Trainer<S>::record_maps() {
   watched_ = fmt::format("recording the maps after step {}", progress_.step);
   watchdog_.watch([&] {
     session_.network->refresh();
-    recording_.maps(progress_.step, *session_.network);
+    if (const std::string broken = recording_.maps(progress_.step, *session_.network); !broken.empty()) {
+      observer_.note("warning: " + broken);
+      record_.log(broken);
+    }
   });
 }
 
@@ -430,7 +433,7 @@ template <class S> void Trainer<S>::evaluate() {
   line += fmt::format(" ({:.1f} s)", row.seconds);
   recording_.evaluation(row);
   recording_.timing(row.step, watch_.take());
-  observer_.note(line);
+  observer_.evaluation(line);
   record_.log(line);
   loss_sum_ = 0, losses_ = 0;
   record_.publish(progress_.step, status_);

@@ -128,10 +128,10 @@ std::vector<Section> figures_of(const Study& study, const std::vector<std::strin
     for (Section& section : sections)
       for (Figure& figure : section.figures) {
         if (figure.id.starts_with("against_")) continue;  // it shows all runs
-        figure.caption +=
-            fmt::format(" {} of {} groups are shown, {}.", colours, study.groups.size(),
-                        study.metric.better == Better::unknown ? "the first by their labels"
-                                                               : "those with the best " + study.metric.label);
+        figure.caption += fmt::format(" {} of {} groups are shown, {}.", colours, study.groups.size(),
+                                      study.metric.better == Better::unknown
+                                          ? "the first by their labels"
+                                          : "those with the best " + study.metric.label + ", then those without one");
       }
   return sections;
 }

@@ -26,7 +26,7 @@ std::vector<Figure> outcome_figures(const Study& study);
 std::vector<Figure> timing_figures(const Study& study);
 
 /// Whether positive values differ by so much that they need a logarithmic axis.
-bool spans_decades(const std::vector<Series>& series);
+bool spans_decades(const Figure& figure);
 /// For figures of one run: of each group that is shown the run of one seed, with the most detail. Null where there is no
 /// detail; without study.seed, groups that lack the common seed have another.
 std::vector<const RunData*> runs_of_one_seed(const Study& study,

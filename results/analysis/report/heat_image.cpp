@@ -69,7 +69,8 @@ std::string heat_png(const HeatMap& map, const Scale& scale, std::size_t enlarge
   for (std::size_t row = map.rows; row-- > 0;) {
     std::string line;
     for (std::size_t column = 0; column < map.columns; ++column) {
-      const double at = scale.at(map.values[row * map.columns + column]);
+      const double value = map.values[row * map.columns + column];
+      const double at = scale.logarithmic && value == 0 ? 0 : scale.at(value);  // 0: below the smallest number
       line += std::string(enlarged,
                           std::isfinite(at) ? char(std::lround(std::clamp(at, 0., 1.) * levels)) : char(levels + 1));
     }

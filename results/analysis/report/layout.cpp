@@ -10,7 +10,7 @@ namespace stiefel::report {
 namespace {
 
 constexpr double margin = 10, plot_height = 236;
-constexpr std::size_t longest_label = 62, longest_name = 28, most_lines = 4;
+constexpr std::size_t longest_label = 62, longest_name = 28, most_lines = 4, most_name_lines = 8;
 
 struct Extent {
   bool logarithmic;
@@ -110,7 +110,7 @@ double place_legend(const Figure& figure, std::vector<LegendEntry>& legend) {
 
 }  // namespace
 
-std::vector<std::string> name_of_row(const std::string& name) { return wrapped(name, longest_name, most_lines); }
+std::vector<std::string> name_of_row(const std::string& name) { return wrapped(name, longest_name, most_name_lines); }
 
 std::string title_of(const Axis& axis) {
   return axis.units.empty() || axis.units == "1" ? axis.label : axis.label + " (" + axis.units + ")";

@@ -33,8 +33,8 @@ std::vector<Figure> curves(const Study& study, const Quantity& quantity) {
   int colour = 0;
   for (const Group& group : study.shown()) add_runs(figure, group, colour++, quantity.x, quantity.y);
   if (figure.series.empty()) return {};
-  figure.y.logarithmic = quantity.logarithmic || (quantity.loss && spans_decades(figure.series));
   if (quantity.loss) figure.guides = baselines(study);
+  figure.y.logarithmic = quantity.logarithmic || (quantity.loss && spans_decades(figure));
   figure.caption = spread_caption(figure);
   if (!figure.guides.empty()) figure.caption += " Dotted: a predictor without memory.";
   figure.description =
@@ -96,7 +96,7 @@ std::vector<Figure> wall_clock(const Study& study) {
   for (const Group& group : study.shown()) add_against_time(figure, group, colour++, study.metric);
   if (figure.series.empty()) return {};
   figure.caption += spread_caption(figure);
-  figure.y.logarithmic = study.metric.label.ends_with("loss") && spans_decades(figure.series);
+  figure.y.logarithmic = study.metric.label.ends_with("loss") && spans_decades(figure);
   double longest = 0;
   for (const Series& series : figure.series) longest = std::max(longest, *std::ranges::max_element(series.x));
   if (longest > 2 * 3600) {
@@ -110,11 +110,13 @@ std::vector<Figure> wall_clock(const Study& study) {
 
 }  // namespace
 
-bool spans_decades(const std::vector<Series>& series) {
+bool spans_decades(const Figure& figure) {
   double least = INFINITY, most = 0;
-  for (const Series& one : series)
-    for (const double value : one.y)
-      if (std::isfinite(value)) least = std::min(least, value), most = std::max(most, value);
+  const auto add = [&](double value) {
+    if (std::isfinite(value)) least = std::min(least, value), most = std::max(most, value);
+  };
+  for (const Series& series : figure.series) std::ranges::for_each(series.y, add);
+  for (const Guide& guide : figure.guides) add(guide.y);
   return least > 0 && most > 30 * least;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 
 namespace stiefel::report {
@@ -16,6 +17,17 @@ std::vector<Curve> curves_of(const Group& group, const std::string& x, const std
   std::vector<Curve> curves;
   for (const RunData& run : group.runs) curves.push_back({rows_of(run, x), rows_of(run, y), {}, {}});
   return curves;
+}
+
+/// Without what half of the runs or fewer reach: a median of those that are left is another quantity.
+void cut_where_most_end(Curve& middle, const std::vector<Curve>& runs) {
+  std::vector<double> ends;
+  for (const Curve& run : runs)
+    if (!run.x.empty() && !run.median.empty()) ends.push_back(std::ranges::max(run.x));
+  std::ranges::sort(ends, std::greater());
+  const auto kept = std::size_t(std::ranges::upper_bound(middle.x, ends[ends.size() / 2]) - middle.x.begin());
+  for (std::vector<double>* column : {&middle.x, &middle.median, &middle.low, &middle.high})
+    column->resize(std::min(column->size(), kept));
 }
 
 }  // namespace
@@ -70,6 +82,7 @@ Series series_of(const std::string& label, int colour, Curve curve) {
 void add_runs(Figure& figure, const std::string& label, int colour, const std::vector<Curve>& runs) {
   Curve middle = over_seeds(runs);
   if (middle.x.empty()) return;
+  cut_where_most_end(middle, runs);
   const auto has_values = [](const Curve& run) { return !run.x.empty() && !run.median.empty(); };
   if (middle.low.empty() && std::count_if(runs.begin(), runs.end(), has_values) > 1)
     for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -92,7 +105,7 @@ std::string spread_caption(const Figure& figure) {
              lines = any([](const Series&series) { return series.form == Form::run_line; });
   if (!band && !points && !lines) return "";
   const std::string several = fmt::format(", of {} runs or more", least_for_quartiles);
-  return fmt::format("Line: median over seeds{}{}{}.", points ? "; points: each run" : "",
+  return fmt::format("Line: median over seeds, as far as most of them go{}{}{}.", points ? "; points: each run" : "",
                      lines ? "; thin lines: each run" : "",
                      band ? "; band: 25 to 75%" + (points || lines ? several : "") : "");
 }

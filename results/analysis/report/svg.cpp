@@ -190,8 +190,9 @@ const char* class_of(Form form) {
 std::string draw(const Figure& figure) { return draw(figure, ""); }
 
 std::string standalone_svg(const Figure& figure) {
-  return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n" + draw(figure, "<style>" + figure_style_light() + "</style>") +
-         "\n";
+  const std::string paper = R"(<rect width="100%" height="100%" style="fill:#fff;stroke:none"/>)";
+  return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n" +
+         draw(figure, "<style>" + figure_style_light() + "</style>" + paper) + "\n";
 }
 
 std::string csv_of(const Figure& figure) {
