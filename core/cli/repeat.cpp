@@ -22,12 +22,15 @@ int repeat_command(std::span<const std::string> words) {
   const Arguments arguments = parse_arguments("repeat", words);
   if (arguments.positional.size() != 1) throw Error("name the folder of one run: stiefel repeat RUN");
   const std::filesystem::path original = run_folder(arguments.positional.front());
-  if (arguments.has("--check") && run_state(original) != RunState::finished)
-    throw Error(
-        fmt::format(
-            "{0} is not finished, so a complete run cannot be compared with it; finish it with `stiefel resume {0}`",
-            original.string()),
-        Exit::in_use);
+  if (arguments.has("--check") && run_state(original) != RunState::finished) {
+    const bool diverged = read_runs({original}, {}).at(0).status.state == "diverged";
+    throw Error(fmt::format("{} {}", original.string(),
+                            diverged ? std::string("diverged, and only finished runs are compared")
+                                     : fmt::format("is not finished, so a complete run cannot be compared with it; "
+                                                   "finish it with `stiefel resume {}`",
+                                                   original.string())),
+                Exit::in_use);
+  }
   std::vector<std::string> overrides;
   if (arguments.has("--threads")) overrides.push_back("threads=" + arguments.value("--threads"));
   Registry registry = found_plugins();

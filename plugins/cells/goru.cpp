@@ -53,7 +53,12 @@ template <class S> class Goru final : public Cell<S> {
   }
   void initialise(Blocks<S> theta, Rng& rng) const override { activation_->initialise(theta, rng); }
   void initialise_bias(std::span<S> bias) const override {
-    if (!bias.empty()) as_vector(bias).segment(2 * n_, n_).array() += reset_bias_;
+    if (reset_bias_ == 0) return;
+    if (bias.empty())
+      throw Error(
+          "reset_bias is the initial value of a bias, but `input.bias` is false and there is none; set "
+          "`input.bias: true` or `reset_bias: 0`");
+    as_vector(bias).segment(2 * n_, n_).array() += reset_bias_;
   }
 
   void forward(Chunk<S>& chunk, const Maps<S>& maps, CBlocks<S> theta, Scratch<S>& scratch) const override {

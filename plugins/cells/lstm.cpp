@@ -80,9 +80,8 @@ template <class S> class Lstm final : public Cell<S> {
     if (forget_bias_fixed_ || forget_bias_ == 0) return;
     if (bias.empty())
       throw Error(
-          "model.cell.forget_bias is the initial value of a bias, but model.input.bias is false and there is none; set "
-          "one of "
-          "input.bias: true, cell.forget_bias_fixed: true, cell.forget_bias: 0");
+          "forget_bias is the initial value of a bias, but `input.bias` is false and there is none; set one of "
+          "`input.bias: true`, `forget_bias_fixed: true` and `forget_bias: 0`");
     as_vector(bias).segment(n_, n_).array() += forget_bias_;
   }
 

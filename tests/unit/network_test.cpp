@@ -116,7 +116,7 @@ TEST_CASE("gated cells refuse complex maps, and a forget bias where there is no 
     const LoadedExperiment loaded = experiment(s);
     Network<double>(loaded.experiment, registry(), task).initialise(1);
   };
-  CHECK_THROWS_WITH_AS(without_bias("forget_bias: 1"), doctest::Contains("model.input.bias is false"), Error);
+  CHECK_THROWS_WITH_AS(without_bias("forget_bias: 1"), doctest::Contains("`input.bias` is false"), Error);
   CHECK_NOTHROW(without_bias("forget_bias: 0"));
   CHECK_NOTHROW(without_bias("forget_bias_fixed: true"));
 }

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "config/load.hpp"
+#include "results/record/hdf5.hpp"
 #include "results/record/reader.hpp"
 #include "sdk/diagnostics.hpp"
 #include "training/checkpoint.hpp"
@@ -386,6 +387,23 @@ TEST_CASE("the place of a plugin that was moved stays when the run is resumed") 
   CHECK(load_experiment(directory / "config.yaml", {}, registry()).resolved_yaml.find(plugin) != std::string::npos);
 }
 
+TEST_CASE("numbers that break in a plugin end the run as those of the loss do") {
+  Folder folder;
+  Quiet quiet;
+  const RunSummary summary =
+      run(load({"record.blocks=null", "model.recurrent={plugin: lie_exponential, pullback: block}",
+                "model.cell.activation=tanh",
+                "optimizer=[{blocks: recurrent.*, plugin: sgd, rate: 1e36}, {plugin: sgd, rate: 0.001}]"}),
+          folder.path, quiet);
+  CHECK(summary.state == "diverged");
+  CHECK(summary.exit_code == int(Exit::diverged));
+  CHECK(summary.message.starts_with("diverged at step "));
+  CHECK(fs::exists(summary.directory / "checkpoints/diverged.h5"));
+  const ResultReader results(summary.directory / "results.h5");
+  CHECK(results.text_attribute("/", "state") == "diverged");
+  CHECK(double(results.shape("/steps/loss")[0]) == results.number_attribute("/", "committed_step"));
+}
+
 TEST_CASE("a finished run without its results is not trained again") {
   Folder folder;
   Quiet quiet;
@@ -654,6 +672,24 @@ TEST_CASE("a batch that is larger than the training set is remarked on") {
   Quiet quiet;
   run(load({"task.train_sequences=6", "train.batch=7"}), folder.path, quiet);
   CHECK(quiet.lines.at(0).starts_with("warning: " + remark));
+}
+
+TEST_CASE("the first loss of a dry run is that of the run") {
+  for (const char* accumulate : {"train.accumulate=1", "train.accumulate=3"}) {
+    Folder folder;
+    Quiet quiet;
+    const fs::path results = run(load({accumulate}), folder.path, quiet).directory / "results.h5";
+    const double first = ResultReader(results).root().dataset("/steps/loss").read(0, 1)[0];
+    std::string text;
+    for (const std::string& line : dry_run(load({accumulate}), registry(), {}).lines) text += line + "\n";
+    CHECK(text.find(fmt::format("first loss {:.6g} ", first)) != std::string::npos);
+  }
+}
+
+TEST_CASE("an initial bias without a bias is refused before training, with its layer") {
+  CHECK_THROWS_WITH(
+      check_experiment(load({"model.cell={plugin: lstm, hidden: 4}", "model.input.bias=false"}), registry(), {}),
+      doctest::Contains("model.cell: forget_bias is the initial value of a bias"));
 }
 
 TEST_CASE("a dry run names parameters, memory and time") {

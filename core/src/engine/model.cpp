@@ -119,6 +119,10 @@ template <class S> Recurrence<S> Model<S>::recurrence(const Experiment& experime
   made.maps = std::make_unique<NetworkMaps<S>>(specs, std::move(maps));
   experiment.located(path_of_key(options, "input"),
                      [&] { made.input.emplace(options.input, kind, size, made.cell->input_rows()); });
+  Vector<S> bias = Vector<S>::Zero(options.input.bias ? made.cell->input_rows() : 0);
+  options.cell.located([&] {
+    made.cell.call("initialise_bias", [&] { made.cell->initialise_bias({bias.data(), std::size_t(bias.size())}); });
+  });
   return made;
 }
 

@@ -55,19 +55,28 @@ template <class S> DryRun dry(const LoadedExperiment& loaded, Registry& registry
     line(fmt::format("map        {}{} {} × {}, {} route", name.starts_with("layers.") ? name + ": " : "",
                      map.plugin().name, map.rows(), map.cols(), map.dense() ? "dense" : "structured"));
   Batch<S> batch;
-  session.task->fill(Split::train, 0, batch);
   double seconds = 0;
   PassResult pass;
   for (int repeat = 0; repeat < 2; ++repeat) {
-    const auto start = Clock::now();
+    seconds = 0;
+    const auto timed = [&](auto&& work) {
+      const auto start = Clock::now();
+      work();
+      seconds += std::chrono::duration<double>(Clock::now() - start).count();
+    };
     session.network->take_state();
-    pass = session.pass(batch, 1, session.request(1, 0));
-    for (Index more = 1; more < loaded.experiment.train.accumulate; ++more)
-      pass = session.network->train_more(batch, session.workers, session.request(1, more), pass);
-    if (repeat == 1) session.updater->step(1, *session.network, session.workers);
-    seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    for (Index k = 0; k < loaded.experiment.train.accumulate; ++k) {
+      session.task->fill(Split::train, k % session.batches(Split::train), batch);
+      timed([&] {
+        pass = k == 0 ? session.pass(batch, 1, session.request(1, 0))
+                      : session.network->train_more(batch, session.workers, session.request(1, k), pass);
+      });
+    }
+    if (repeat == 1) timed([&] { session.updater->step(1, *session.network, session.workers); });
   }
-  line(fmt::format("first loss {:.6g} (a predictor without memory: {:.6g})", pass.loss, session.task->baseline()));
+  line(fmt::format("first loss {} (a predictor without memory: {:.6g})",
+                   pass.weight > 0 ? fmt::format("{:.6g}", pass.loss) : "none, the batch has no target",
+                   session.task->baseline()));
   line(fmt::format("memory     about {:.0f} MB", double(peak_rss_bytes()) / 1e6));
   line(fmt::format("time       {:.3g} s a step, {} for {} steps, evaluations not included", seconds,
                    time_text(seconds * double(session.total_steps())), session.total_steps()));

@@ -124,8 +124,10 @@ RunRecord::RunRecord(RunHeader header, const std::filesystem::path& root) {
     case RunState::none:
       break;
     case RunState::finished:
-      message_ =
-          fmt::format("{} is already finished; change the configuration or the seed for another run", path_.string());
+      message_ = fmt::format(
+          "{} is already finished; change the configuration or the seed for another run (other threads, "
+          "plugins, checkpoints, train.recompute and train.step_limit make none)",
+          path_.string());
       return;
     case RunState::running: {
       const RunLock refused(path_);

@@ -118,7 +118,9 @@ template <class S> class Trainer {
   bool stopped_by_signal();
   void stop(int exit_code, const std::string& reason);
   /// `what`: of whose loss, e.g. "the loss".
-  void diverged(Index step, std::string_view what, double loss, const Batch<S>& batch);
+  std::string broken(std::string_view what, double loss);
+  void diverged(Index step, const std::string& finding, const Batch<S>* batch);
+  template <class F> void guard(F&& work);
   bool has_diverged() const { return status_.state == "diverged"; }
   [[noreturn]] void overdue();
   void evaluate();
@@ -144,7 +146,9 @@ template <class S> class Trainer {
   RunRecord& record_;
   const RunOptions& options_;
   RunObserver& observer_;
-  std::string watched_;  // what the watchdog waits for
+  const Batch<S>* batch_ = nullptr;  // the last one trained on
+  Index begun_ = 0;                  // the last step that was begun
+  std::string watched_;              // what the watchdog waits for
   Watchdog watchdog_{experiment_.train.step_limit, [this] { overdue(); }};
   Recording<S> recording_;
   Prefetch<S> batches_;
@@ -180,12 +184,13 @@ template <class S> RunSummary Trainer<S>::run() {
       stop(int(Exit::preempted), "stopped as requested by --until");
       break;
     }
-    if (!step()) break;
-    if (progress_.step % period == 0 || progress_.step == steps_) evaluate();
+    guard([&] {
+      if (step() && (progress_.step % period == 0 || progress_.step == steps_)) evaluate();
+    });
     if (has_diverged()) break;
     if (save_due()) save();
   }
-  if (status_.state == "finished") finish_best();
+  if (status_.state == "finished") guard([&] { finish_best(); });
   if (status_.message.empty())
     status_.message = fmt::format("{}{} in {:.1f} s", counted(progress_.step, "step"),
                                   stopped_early ? ", stopped early," : "", seconds_since(start_));
@@ -211,9 +216,8 @@ template <class S> void Trainer<S>::stop(int exit_code, const std::string& reaso
 /// False when the numbers broke.
 template <class S> bool Trainer<S>::step() {
   const auto start = Clock::now();
-  const Index number = progress_.step + 1;
+  const Index number = begun_ = progress_.step + 1;
   const bool norms_due = recording_.due(recording_.periods().gradient_norms, number);
-  const Batch<S>* batch = nullptr;
   PassResult pass;
   UpdateNorms norms;
   watched_ = fmt::format("step {}", number);
@@ -223,12 +227,12 @@ template <class S> bool Trainer<S>::step() {
       const bool epoch_begins =
           (progress_.step * experiment_.train.accumulate + k) % session_.batches(Split::train) == 0;
       if (epoch_begins) session_.network->take_state();
-      batch = watch_.time(Phase::data, [&] { return &batches_.next(); });
+      batch_ = watch_.time(Phase::data, [&] { return &batches_.next(); });
       PassRequest request = session_.request(number, k);
       request.gradient_norms = request.hidden_norms = norms_due;
       pass = watch_.time(Phase::passes, [&] {
-        return k == 0 ? session_.network->train(*batch, session_.workers, request)
-                      : session_.network->train_more(*batch, session_.workers, request, pass);
+        return k == 0 ? session_.network->train(*batch_, session_.workers, request)
+                      : session_.network->train_more(*batch_, session_.workers, request, pass);
       });
     }
     norms = watch_.time(Phase::optimizer, [&] {
@@ -237,7 +241,7 @@ template <class S> bool Trainer<S>::step() {
     });
   });
   if (!std::isfinite(pass.loss) || !std::isfinite(norms.gradient) || !std::isfinite(norms.update)) {
-    diverged(number, "the loss", pass.loss, *batch);
+    diverged(number, broken("the loss", pass.loss), batch_);
     return false;
   }
   progress_.step = number;
@@ -276,20 +280,36 @@ template <class S> void Trainer<S>::record_maps() {
   });
 }
 
-template <class S> void Trainer<S>::diverged(Index step, std::string_view what, double loss, const Batch<S>& batch) {
-  const std::string block = session_.broken_block(), directory = shell_word(record_.directory().string());
+template <class S> std::string Trainer<S>::broken(std::string_view what, double loss) {
+  const std::string block = session_.broken_block();
+  return fmt::format("{} is {} and the first block with a number that is not finite is {}", what,
+                     std::isnan(loss) ? std::numeric_limits<double>::quiet_NaN() : loss,
+                     block.empty() ? "none" : block);
+}
+
+template <class S> void Trainer<S>::diverged(Index step, const std::string& finding, const Batch<S>* batch) {
+  const std::string kept = batch ? fmt::format("the batch is in {}, the results up to step {} are kept",
+                                               network_path(record_.directory(), "diverged").string(), progress_.step)
+                                 : fmt::format("the results up to step {} are kept", progress_.step);
   status_.state = "diverged";
   status_.exit_code = int(Exit::diverged);
-  status_.message = fmt::format(
-      "diverged at step {}: {} is {} and the first block with a number that is not finite is {}; the batch is in {}, "
-      "the results "
-      "up to step {} are kept. Lower the learning rate or clip the gradient",
-      step, what, std::isnan(loss) ? std::numeric_limits<double>::quiet_NaN() : loss, block.empty() ? "none" : block,
-      network_path(record_.directory(), "diverged").string(), progress_.step);
+  status_.message =
+      fmt::format("diverged at step {}: {}; {}. Lower the learning rate or clip the gradient", step, finding, kept);
   if (saved_ > 0)
-    status_.message += fmt::format(
-        ", from the beginning or from step {}: stiefel resume {} KEY=VALUE --allow-change KEY", saved_, directory);
-  record_.diverged(session_.network->layout(), session_.network->state(), batch, step);
+    status_.message +=
+        fmt::format(", from the beginning or from step {}: stiefel resume {} KEY=VALUE --allow-change KEY", saved_,
+                    shell_word(record_.directory().string()));
+  if (batch) record_.diverged(session_.network->layout(), session_.network->state(), *batch, step);
+}
+
+/// Numbers that break in a plugin or in a decomposition end the run as those of the loss do.
+template <class S> template <class F> void Trainer<S>::guard(F&& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    if (error.code() != Exit::diverged) throw;
+    diverged(begun_, error.what(), batch_);
+  }
 }
 
 template <class S> bool Trainer<S>::save_due() {
@@ -383,7 +403,7 @@ template <class S> std::vector<double> Trainer<S>::evaluate(Split split, Index s
                                                             const std::function<bool()>& stopped, Outcome* outcome) {
   watched_ = fmt::format("a {} batch after step {}", name_of(split), progress_.step);
   const auto not_finite = [&](const Batch<S>& batch, double loss) {
-    diverged(step, fmt::format("the loss of a {} batch", name_of(split)), loss, batch);
+    diverged(step, broken(fmt::format("the loss of a {} batch", name_of(split)), loss), &batch);
   };
   return session_.evaluate(split, watchdog_, {stopped, not_finite, outcome});
 }

@@ -91,7 +91,8 @@ template <class S> void add_parameters(TensorFile<S>& file, Network<S>& network)
   };
   const auto add_block = [&](const std::string& as, Index i) {
     const BlockSpec& spec = model.layout.block(i);
-    if (spec.rows * spec.cols == spec.size && spec.cols > 1)
+    const bool is_matrix = spec.cols > 1 || spec.name.ends_with("gate.weight");  // also of one unit
+    if (spec.rows * spec.cols == spec.size && is_matrix)
       file.add_matrix(as, matrix(spec.name));
     else
       file.add_vector(as, block(spec.name));
