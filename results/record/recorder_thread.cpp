@@ -1,6 +1,7 @@
 // A bounded queue of calls to the ResultWriter, done in order by one thread.
 #include "results/record/recorder_thread.hpp"
 
+#include <iterator>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -41,7 +42,7 @@ void RecorderThread::work(ResultWriter& writer) {
     lock.unlock();
     std::exception_ptr failure;
     try {
-      command(writer);
+      command.work(writer);
     } catch (...) {
       failure = std::current_exception();
     }
@@ -68,47 +69,63 @@ void RecorderThread::push(Command command) {
   STIEFEL_ASSERT(!stopping_);
   changed_.wait(lock, [&] { return failure_ || queue_.size() < capacity_; });
   rethrow(lock);
+  if (!command.name.empty()) leave_out_queued(command.name);
   queue_.push_back(std::move(command));
   changed_.notify_all();
 }
 
+void RecorderThread::leave_out_queued(const std::string& name) {
+  for (auto queued = queue_.rbegin(); queued != queue_.rend() && !queued->is_barrier; ++queued)
+    if (queued->name == name) {
+      calls_ -= queued->is_call;
+      queue_.erase(std::next(queued).base());
+      return;
+    }
+}
+
 void RecorderThread::before_replacing(std::function<void(const std::filesystem::path&)> call) {
-  push([call = std::move(call)](ResultWriter& writer) { writer.before_replacing(call); });
+  push({[call = std::move(call)](ResultWriter& writer) { writer.before_replacing(call); }});
 }
 
 int RecorderThread::define(Table table) {
   check(table);  // an invalid name is reported to the caller who chose it
   const auto kept = kept_.find(table.group);
   tables_.emplace_back(table.group, kept == kept_.end() ? 0 : kept->second);
-  push([table = std::move(table)](ResultWriter& writer) { writer.define(table); });
+  push({[table = std::move(table)](ResultWriter& writer) { writer.define(table); }});
   return int(tables_.size()) - 1;
 }
 
 void RecorderThread::append(int table, double row, std::span<const double> values) {
-  push([table, row, copy = std::vector<double>(values.begin(), values.end())](ResultWriter& writer) {
+  push({[table, row, copy = std::vector<double>(values.begin(), values.end())](ResultWriter& writer) {
     writer.append(table, row, copy);
-  });
+  }});
   ++tables_[std::size_t(table)].second;
 }
 
 RowCounts RecorderThread::rows() const { return {tables_.begin(), tables_.end()}; }
 
-void RecorderThread::publish(std::int64_t committed_step, Status status) {
-  push([committed_step, status = std::move(status)](ResultWriter& writer) { writer.publish(committed_step, status); });
+void RecorderThread::publish(std::int64_t committed_step, Status status, std::function<void()> before) {
+  push({[committed_step, status = std::move(status), before = std::move(before)](ResultWriter& writer) {
+          if (before) before();
+          writer.publish(committed_step, status);
+        },
+        "publish"});
 }
 
-void RecorderThread::call(std::function<void()> work) {
+void RecorderThread::call(std::function<void()> work, const std::string& name) {
   if (capacity_ == 0) return;
   {
     std::unique_lock lock(mutex_);
+    if (!name.empty()) leave_out_queued(name);
     changed_.wait(lock, [&] { return failure_ || calls_ < 2; });
     ++calls_;
   }
-  push([this, work = std::move(work)](ResultWriter&) {
-    work();
-    const std::lock_guard lock(mutex_);
-    --calls_;
-  });
+  push({[this, work = std::move(work)](ResultWriter&) {
+          work();
+          const std::lock_guard lock(mutex_);
+          --calls_;
+        },
+        name, name.empty(), true});
 }
 
 void RecorderThread::wait() {

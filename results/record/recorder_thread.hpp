@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -42,19 +43,27 @@ class STIEFEL_API RecorderThread {
   void append(int table, double row, std::span<const double> values);
   /// Rows of each group, those included that are still queued.
   RowCounts rows() const;
-  void publish(std::int64_t committed_step, Status status);
+  /// `before`: called in the thread. A publish that is still queued when the next one comes is left out, unless a call
+  /// without a name stands between them: a disk slower than the evaluations does not hold up the training.
+  void publish(std::int64_t committed_step, Status status, std::function<void()> before = {});
   /// Runs `work` in the thread, in its turn: for other files that are written through HDF5. A third one waits for the
-  /// first: each may hold a whole network.
-  void call(std::function<void()> work);
+  /// first: each may hold a whole network. Of queued calls with the same name, the last one is made, as of publish().
+  void call(std::function<void()> work, const std::string& name = "");
   /// Returns when all calls so far are done; a checkpoint waits here for its publish.
   void wait();
   /// Publishes, waits, ends the thread. No call may follow.
   void finish(std::int64_t committed_step, Status status);
 
  private:
-  using Command = std::function<void(ResultWriter&)>;
+  struct Command {
+    std::function<void(ResultWriter&)> work;
+    std::string name = {};    // of what a later one with this name replaces
+    bool is_barrier = false;  // nothing before it is replaced by anything after it
+    bool is_call = false;
+  };
   void start(std::unique_ptr<ResultWriter> writer);
   void push(Command command);
+  void leave_out_queued(const std::string& name);
   void work(ResultWriter& writer);
   void stop(bool drop_queued);
   void rethrow(std::unique_lock<std::mutex>& lock);

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <functional>
+#include <future>
 #include <limits>
 #include <memory>
 #include <thread>
@@ -316,6 +317,27 @@ TEST_CASE("networks that wait for a slow disk do not pile up in memory") {
   }
   recorder.wait();
   CHECK(*network == 20);
+}
+
+TEST_CASE("a slow disk gets the last of several publishes and networks, and all before a checkpoint") {
+  const Folder folder;
+  RecorderThread recorder(folder.path(), small_header());
+  int publishes = 0;
+  std::vector<int> networks;
+  recorder.before_replacing([&](const std::filesystem::path&) { ++publishes; });
+  std::promise<void> disk;
+  recorder.call([ready = disk.get_future().share()] { ready.wait(); });
+  for (int step = 1; step <= 5; ++step) {
+    recorder.publish(step, {});
+    recorder.call([&, step] { networks.push_back(step); }, "best");
+    if (step == 3) disk.set_value(), recorder.call([] {});
+  }
+  recorder.wait();
+  CHECK(ResultReader(folder.results()).number_attribute("/", "committed_step") == 5);
+  CHECK(networks.front() == 3);
+  CHECK(networks.back() == 5);
+  CHECK(publishes >= 2);
+  CHECK(publishes <= 4);
 }
 
 TEST_CASE("a failure in the recorder's thread is thrown by the next call and by finish") {

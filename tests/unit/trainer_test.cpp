@@ -686,6 +686,19 @@ TEST_CASE("the first loss of a dry run is that of the run") {
   }
 }
 
+TEST_CASE("initial values of another shape name their key") {
+  const Folder folder;
+  const std::string file = (folder.path / "w.npy").string();
+  std::string header = "{'descr': '<f8', 'fortran_order': False, 'shape': (1,), }";
+  header.resize(117, ' ');
+  scratch::write(file, std::string("\x93NUMPY\x01\0\x76\0", 10) + header + "\n" + std::string(8, '\0'));
+  Quiet quiet;
+  CHECK_THROWS_WITH(run(load({"model.readout.init=file", "model.readout.file=" + file}), folder.path, quiet),
+                    doctest::Contains("model.readout: "));
+  CHECK_THROWS_WITH(check_experiment(load({"model.input.init=file", "model.input.file=absent.npy"}), registry(), {}),
+                    doctest::Contains("model.input.file: there is no file absent.npy"));
+}
+
 TEST_CASE("an initial bias without a bias is refused before training, with its layer") {
   CHECK_THROWS_WITH(
       check_experiment(load({"model.cell={plugin: lstm, hidden: 4}", "model.input.bias=false"}), registry(), {}),

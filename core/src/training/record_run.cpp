@@ -188,19 +188,24 @@ void RunRecord::open(std::unique_ptr<RecorderThread> recorder, std::optional<Ind
   if (after) log(fmt::format("resumed after step {}", *after));
 }
 
-void RunRecord::call(std::function<void()> work) const {
-  recorder_->call([this, work = std::move(work)] {
-    if (directory_) directory_->require_lock();
-    if (work) work();
-  });
+void RunRecord::require_lock() const {
+  if (directory_) directory_->require_lock();
+}
+
+void RunRecord::call(std::function<void()> work, const std::string& name) const {
+  recorder_->call(
+      [this, work = std::move(work)] {
+        require_lock();
+        work();
+      },
+      name);
 }
 
 void RunRecord::publish(Index step, Status status) {
   committed_ = step;
   status.state = "running";
   published_ = status;
-  call({});
-  recorder_->publish(step, with_time(std::move(status)));
+  recorder_->publish(step, with_time(std::move(status)), [this] { require_lock(); });
 }
 
 void RunRecord::remove_network(const std::string& which) const {
@@ -209,7 +214,7 @@ void RunRecord::remove_network(const std::string& which) const {
 
 template <class S> void RunRecord::network(const std::string& which, const Layout& layout, const NetworkState<S>& state,
                                            Index step) const {
-  call([run = path_, which, layout, state, step] { write_network(run, which, layout, state, step); });
+  call([run = path_, which, layout, state, step] { write_network(run, which, layout, state, step); }, which);
 }
 
 template <class S>
@@ -226,7 +231,7 @@ void RunRecord::save(const Layout& layout, Checkpoint<S> checkpoint, const Check
 }
 
 void RunRecord::finish(Index step, const Status& status) {
-  call({});
+  call([] {});
   recorder_->finish(step, with_time(status));
   log(status.state + ": " + status.message);
 }
@@ -241,7 +246,7 @@ void RunRecord::fail(const std::string& message, int exit_code) noexcept {
     Status status = published_;
     status.state = exit_code == int(Exit::diverged) ? "diverged" : "failed";
     log(status.state + ": " + message);
-    call({});
+    call([] {});
     status.message = message;
     status.exit_code = exit_code;
     recorder_->finish(committed_, with_time(status));

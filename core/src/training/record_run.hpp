@@ -75,7 +75,8 @@ class RunRecord {
   void open(std::unique_ptr<RecorderThread> recorder, std::optional<Index> after = {});
   /// In the recorder's thread, and like all that follows only if the folder is still this process's: a worker of a
   /// sweep may have taken it for dead.
-  void call(std::function<void()> work) const;
+  void require_lock() const;
+  void call(std::function<void()> work, const std::string& name = "") const;
 
   std::filesystem::path path_;
   std::string message_;
