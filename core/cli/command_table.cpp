@@ -178,7 +178,8 @@ const std::vector<Command>& commands() {
        "print a table of the runs in the folders, with one row for runs that differ only in the seed",
        {{"--by", Word::key, "comma-separated keys that define the rows (default: those in which the runs differ)"},
         {"--metric", Word::text,
-         "quantity to compare, such as test_loss (default: the one that selects their best model)"},
+         "quantity to compare, such as test_loss or spectrum/recurrent/singular_max (default: the one that selects "
+         "their best model)"},
         {"--reach", Word::text, "also show the steps and seconds until the metric is at least this good"},
         {"--where", Word::text, "only runs with key=value; also !=, <, <=, >, >=; can be repeated"},
         {"--sort", Word::text,

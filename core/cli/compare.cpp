@@ -52,7 +52,7 @@ ComparableRuns read_all(const Arguments& arguments) {
   if (paths.empty()) throw Error(fmt::format("there are no runs in {}", fmt::join(arguments.positional, ", ")));
   const ComparedQuantity quantity = quantity_of(arguments);
   ComparableRuns found;
-  read_runs(paths, comparison_request(), [&](RunData&& run) {
+  read_runs(paths, comparison_request(quantity.metric), [&](RunData&& run) {
     if (!run.unreadable.empty()) {
       found.unreadable.push_back({run.path.string(), run.unreadable});
       return;
@@ -96,8 +96,10 @@ void demand_metric(const Comparison& comparison, const Arguments& arguments, con
   const std::string metric = arguments.value("--metric");
   if (!metric.empty() && comparison.metric.empty()) demand_known_metric(metric, known);
   if (!metric.empty() && comparison.metric.empty())
-    throw Error(fmt::format("no run has the metric {}{}; name a column of /epochs, /final or /outcome", metric,
-                            suggestion(metric, {known.begin(), known.end()})));
+    throw Error(
+        fmt::format("no run has the metric {}{}; name a column of /epochs, /final or /outcome, or a path such as "
+                    "orthogonality/recurrent/defect_fro",
+                    metric, suggestion(metric, {known.begin(), known.end()})));
   if (arguments.has("--reach") && !comparison.metric.empty() && comparison.better == Better::unknown)
     throw Error(
         fmt::format("--reach: the runs do not record whether a higher or a lower {} is better", comparison.metric));

@@ -40,7 +40,7 @@ struct Report {
 
 Report report_of(const Arguments& arguments) {
   report::StudyBuilder builder(arguments.value("--metric"), words_at_commas(arguments.value("--by")));
-  read_runs(find_runs(arguments.positional), report::report_request(),
+  read_runs(find_runs(arguments.positional), report::report_request(arguments.value("--metric")),
             [&](RunData&& run) { builder.take(std::move(run)); });
   Report made{builder.finish(), {}, {}};
   made.study.seed = arguments.value("--seed");

@@ -34,8 +34,14 @@ std::string selecting_metric(const RunData& run) {
   return unselected && run.status.state != "diverged" ? "train_loss" : name;
 }
 
-/// A metric may be named without its split; then it is that of the validation set.
+std::string absolute(const std::string& path) { return path.starts_with('/') ? path : "/" + path; }
+
+/// A metric may be named by a path, or without its split; then it is that of the validation set.
 std::string path_of(const RunData& run, const std::string& metric) {
+  if (metric.find('/') != metric.npos) {
+    const RunDataset* named = run.find(absolute(metric));
+    return named && named->is_column() ? named->path : "";
+  }
   for (const std::string& name : {metric, "valid_" + metric})
     for (const char* table : {"/final/", "/epochs/", "/outcome/"})
       if (const std::string path = table + name; has_numbers(run.column(path))) return path;
@@ -84,7 +90,11 @@ std::string ComparedRun::text(const std::string& key) const {
   return found == configuration.end() ? "-" : found->second;
 }
 
-RunRequest comparison_request() { return {.paths = {"/epochs", "/final", "/outcome"}, .provenance = false}; }
+RunRequest comparison_request(const std::string& metric) {
+  RunRequest request{.paths = {"/epochs", "/final", "/outcome"}, .provenance = false};
+  if (metric.find('/') != metric.npos) request.paths.push_back(absolute(metric));
+  return request;
+}
 
 ComparedRun compared_run(const RunData& run, const ComparedQuantity& quantity) {
   ComparedRun found;
@@ -100,7 +110,7 @@ ComparedRun compared_run(const RunData& run, const ComparedQuantity& quantity) {
   const std::string path = quantity.metric.empty() ? "/epochs/" + selecting_metric(run) : path_of(run, quantity.metric);
   const RunDataset* column = run.find(path);
   if (!column || !has_numbers(column->values)) return found;
-  found.metric = path.substr(path.rfind('/') + 1);
+  found.metric = quantity.metric.find('/') != std::string::npos ? path.substr(1) : path.substr(path.rfind('/') + 1);
   found.better = direction(*column);
   found.value = path.starts_with("/epochs/") ? at_best(run, column->values) : last_number(column->values);
   if (quantity.reach && found.better != Better::unknown)

@@ -50,7 +50,8 @@ STIEFEL_API void demand_known_metric(const std::string& metric, const std::set<s
 STIEFEL_API Better direction(const RunDataset& column);
 
 /// What read_runs() should read.
-STIEFEL_API RunRequest comparison_request();
+/// What a comparison by this metric reads.
+STIEFEL_API RunRequest comparison_request(const std::string& metric = "");
 STIEFEL_API ComparedRun compared_run(const RunData& run, const ComparedQuantity& quantity);
 
 /// Statistics of the numbers that are not NaN.

@@ -22,6 +22,9 @@ struct RunDataset {
   bool is_text = false, complex = false;
   bool scale = false;  ///< it is an axis of others
   std::string units, long_name, description;
+
+  /// Whether it has one real number per row.
+  bool is_column() const { return !is_text && !complex && (shape.size() == 1 || (shape.size() == 2 && shape[1] == 1)); }
 };
 
 struct STIEFEL_API RunData {

@@ -12,6 +12,7 @@ import tempfile
 import time
 import unittest
 
+import h5py
 import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -127,6 +128,19 @@ class Compare(unittest.TestCase):
             self.assertEqual(values[str(seed)], made["dense", seed]["valid_loss"].min() * 1.1)
         self.assertIn("no run has the metric perplexity; name a column of /epochs", self.call(self.root, "--metric", "perplexity", code=2))
         self.assertIn("did you mean 'test_loss'", self.call(self.root, "--metric", "tset_loss", code=2))
+
+    def test_metric_by_its_path(self):
+        self.make()
+        for number, folder in enumerate(sorted((self.root / "sweep").iterdir())):
+            with h5py.File(folder / "results.h5", "r+") as file:
+                group = file.create_group("orthogonality/recurrent")
+                group["step"] = np.int64([0, 10])
+                group["defect_fro"] = np.array([[1.], [number + 2.]])
+                group["wide"] = np.ones((2, 3))
+        found = self.read(self.root, "--metric", "orthogonality/recurrent/defect_fro")
+        self.assertEqual(found["metric"], "orthogonality/recurrent/defect_fro")
+        self.assertEqual(sorted(group["value"]["mean"] for group in found["groups"]), [4., 9.])
+        self.assertIn("no run has the metric orthogonality/recurrent/wide", self.call(self.root, "--metric", "orthogonality/recurrent/wide", code=2))
 
     def test_metric_that_is_selected(self):
         columns = {"step": [10, 20, 30], "train_loss": [3., 2., 1.], "valid_loss": [.3, .1, .2], "valid_accuracy": [.7, .9, .8],

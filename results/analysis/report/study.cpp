@@ -35,7 +35,7 @@ Metric metric_by_path(const std::vector<RunData>& runs, const std::string& name)
   bool found = false;
   for (const RunData& run : runs)
     for (const RunDataset& dataset : run.datasets) {
-      if (dataset.is_text || dataset.shape.size() != 1) continue;
+      if (!dataset.is_column()) continue;
       known.insert(dataset.path.substr(1));
       if (dataset.path != metric.path()) continue;
       metric.units = dataset.units;
@@ -121,10 +121,11 @@ std::string label_of(const RunData& run, const std::vector<std::string>& keys) {
   return shortened(label.empty() ? run.header.title : label, longest_title);
 }
 
-RunRequest report_request() {
+RunRequest report_request(const std::string& metric) {
   RunRequest request;
   request.paths = {"/steps/step", "/steps/loss", "/steps/grad_norm", "/epochs", "/final",
                    "/outcome",    "/spectrum",   "/orthogonality",   "/timing", "/gradient"};
+  if (metric.find('/') != metric.npos) request.paths.push_back(Metric{metric, ""}.path());
   request.most_values = 1 << 26;
   request.memory = std::uint64_t(2) << 30;
   return request;

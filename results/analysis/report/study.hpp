@@ -47,7 +47,8 @@ struct Study {
 };
 
 /// What must be read of each run.
-RunRequest report_request();
+/// What a report with this metric reads.
+RunRequest report_request(const std::string& metric);
 
 class StudyBuilder {
  public:
