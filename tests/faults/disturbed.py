@@ -1,11 +1,10 @@
 """One small experiment, its undisturbed outcome, and disturbed runs of it, each in its own folder."""
 import concurrent.futures
-import itertools
 import os
 import random
 import shutil
 
-from runs import MODELS, OPTIMIZERS, TASKS, Runner, check_opens, expect_equal, experiment, outcome
+from runs import Runner, check_opens, expect_equal, experiment, kinds as all_kinds, outcome
 
 # Two checkpoints, of which the second removes the first, and five publishes, in as few calls as that takes.
 SHORT = {"steps": 5, "evaluate_every": 3, "checkpoint": "{every: 2, keep: 1}"}
@@ -64,7 +63,7 @@ class Injected(Disturbed):
 
 def kinds(rounds, seed=1):
     """KIND and others drawn from all."""
-    others = [kind for kind in itertools.product(TASKS, MODELS, OPTIMIZERS) if kind != KIND]
+    others = [kind for kind in all_kinds() if kind != KIND]
     return [KIND] + random.Random(seed).sample(others, rounds - 1)
 
 

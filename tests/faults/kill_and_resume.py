@@ -16,7 +16,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from runs import MODELS, OPTIMIZERS, TASKS, Runner, check_opens, expect_equal, experiment, outcome  # pylint: disable=wrong-import-position
+from runs import Runner, check_opens, expect_equal, experiment, kinds, outcome  # pylint: disable=wrong-import-position
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -28,7 +28,7 @@ def main():
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     settings = parser.parse_args()
     rng = random.Random(settings.seed)
-    cases = list(itertools.product(TASKS, MODELS, OPTIMIZERS))
+    cases = kinds()
     rng.shuffle(cases)
     kills = runs = 0
     with tempfile.TemporaryDirectory() as folder:

@@ -1,5 +1,6 @@
 """Small runs of all kinds, what must be the same of two of them, and starting, killing and finishing them."""
 import hashlib
+import itertools
 import json
 import os
 import pathlib
@@ -10,7 +11,9 @@ import time
 import h5py
 
 TASKS = {"adding": "{plugin: adding, length: 20, validation_sequences: 100, test_sequences: 100}",
-         "copy": "{plugin: copy, length: 10, symbols: 3, validation_sequences: 100, test_sequences: 100}"}
+         "copy": "{plugin: copy, length: 10, symbols: 3, validation_sequences: 100, test_sequences: 100}",
+         "reshuffled": "{plugin: adding, length: 20, train_sequences: 60, validation_sequences: 100, test_sequences: 100}",
+         "stream": f"{{plugin: characters, file: '{pathlib.Path(__file__).resolve()}', mode: stream, bptt: 7, unknown: symbol}}"}
 MODELS = {
     "householder": "cell: {plugin: elman, hidden: 24, activation: leaky_relu}\n  recurrent: {plugin: householder, reflections: 6}",
     "moving": "cell: {plugin: elman, hidden: 16}\n  recurrent: {plugin: lie_exponential, base: moving, rebase_every: 7}",
@@ -23,20 +26,28 @@ MODELS = {
             "  residual: true\n  dropout: 0.2",
     "reading_both_ways": "cell: {plugin: lstm, hidden: 6}\n  recurrent: {plugin: dense}\n  layers: 2\n  bidirectional: true\n  dropout: 0.2",
     "urnn": "cell: {plugin: elman, hidden: 16, activation: modrelu}\n  recurrent: {plugin: urnn}",
+    "unitary": "cell: {plugin: elman, hidden: 16, activation: modrelu}\n  recurrent: {plugin: full_unitary}",
 }
 OPTIMIZERS = {"adam": "{plugin: adam, rate: 3e-3}", "rmsprop": "{plugin: rmsprop, rate: 1e-3, schedule: {kind: plateau, factor: 0.5}}",
               "sgd": "{plugin: sgd, rate: 1e-2}"}
-MANIFOLD = {"svd": ["recurrent.U", "recurrent.V"]}
+MANIFOLD = {"svd": {"recurrent.U": "geodesic_cayley", "recurrent.V": "geodesic_cayley"}, "unitary": {"recurrent.W": "riemannian_adam"}}
+TRAIN = {"reshuffled": ", accumulate: 2, average: 0.9"}
 TIMES = ("wall_time", "step_seconds", "rss_bytes", "seconds", "calls", "started", "ended")
 
 
 def experiment(task, model, optimizer, steps, evaluate_every=23, checkpoint="{every: 10, keep: 2}", patience=50):
-    entries = "".join(f'\n  - {{blocks: "{block}", plugin: geodesic_cayley, rate: 1e-3}}' for block in MANIFOLD.get(model, []))
+    entries = "".join(f'\n  - {{blocks: "{block}", plugin: {plugin}, rate: 1e-3}}' for block, plugin in MANIFOLD.get(model, {}).items())
+    carried = "\n  initial_state: carried" if task == "stream" and "initial_state" not in MODELS[model] else ""
     moved = f"{entries}\n  - {{blocks: \"*\", {OPTIMIZERS[optimizer][1:]}" if entries else " " + OPTIMIZERS[optimizer]
-    return (f"name: kill-{task}-{model}-{optimizer}\ntask: {TASKS[task]}\nmodel:\n  {MODELS[model]}\noptimizer:{moved}\n"
-            f"train: {{batch: 12, steps: {steps}, evaluate_every: {evaluate_every}, weight_noise: 0.001, patience: {patience}}}\n"
+    return (f"name: kill-{task}-{model}-{optimizer}\ntask: {TASKS[task]}\nmodel:\n  {MODELS[model]}{carried}\noptimizer:{moved}\n"
+            f"train: {{batch: 12, steps: {steps}, evaluate_every: {evaluate_every}, weight_noise: 0.001, patience: {patience}{TRAIN.get(task, '')}}}\n"
             "record: {loss: 1, spectrum: 17, gradient_norms: 19, orthogonality: 13, scalars: 11}\n"
             f"checkpoint: {checkpoint}\n")
+
+
+def kinds():
+    """Of task, model and optimizer; a network that reads both ways cannot predict what comes next."""
+    return [kind for kind in itertools.product(TASKS, MODELS, OPTIMIZERS) if kind[:2] != ("stream", "reading_both_ways")]
 
 
 def numbers(path):
