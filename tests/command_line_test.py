@@ -273,7 +273,7 @@ class CommandLine(unittest.TestCase):
         sweep = "extends: [tiny.yaml]\nname: sw\nseeds: 1..2\nmodel: {recurrent: {plugin: householder}}\nsweep: {model.recurrent.reflections: [2, 500]}\n"
         (self.work / "sweep.yaml").write_text(sweep, encoding="utf-8")
         said = self.call("validate", "sweep.yaml", code=2).stderr
-        self.assertRegex(said, r"^sweep.yaml: with model.recurrent.reflections=500: model.recurrent: householder: `reflections` is 500, [^\n]*\nsweep.yaml: 1 error\n$")
+        self.assertRegex(said, r"^sweep.yaml:4:\d+: model.recurrent: householder: `reflections` is 500, [^\n]* \(with model.recurrent.reflections=500\)\nsweep.yaml: 1 error\n$")
         (self.work / "sweep.yaml").write_text(sweep.replace("500", "4"), encoding="utf-8")
         self.assertEqual(self.call("validate", "sweep.yaml").stdout, "sweep.yaml: valid, 4 runs that differ in model.recurrent.reflections, seed\n")
 

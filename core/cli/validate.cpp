@@ -1,6 +1,7 @@
 // `stiefel validate FILE [key.path=value...]`: is the experiment in order, and what would be run.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <functional>
@@ -70,45 +71,57 @@ std::string values_of(const SweepRun& run, const Sweep& sweep) {
   return text;
 }
 
-/// Whether each run fits together, for at most a minute; of runs that differ in the seed alone one. Returns the exit
-/// code.
-int validate_runs(const Sweep& sweep, const std::string& file, Registry& registry, const Arguments& arguments) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-  std::set<std::string> checked, said;
-  std::string fault;
-  int errors = 0, code = int(Exit::done);
-  for (const SweepRun& run : sweep.runs) {
-    const std::string values = values_of(run, sweep), which = values.empty() ? "" : "with " + values + ": ";
-    if (!checked.insert(values).second) continue;
+/// Whether each run of a sweep fits together, for at most a minute; of runs that differ in the seed alone one.
+class SweepCheck {
+ public:
+  SweepCheck(std::string file, Registry& registry, const Arguments& arguments)
+      : file_(std::move(file)), registry_(registry), arguments_(arguments) {}
+
+  void operator()(const LoadedExperiment& loaded, const SweepRun& run, const Sweep& sweep) {
+    const std::string values = values_of(run, sweep), which = values.empty() ? "" : " (with " + values + ")";
+    if (!in_time() || !checked_.insert(values).second) return;
     try {
-      const LoadedExperiment loaded = load_experiment_text(run.yaml, "", {}, registry);
-      const std::string found = fault_of_data(loaded, registry, arguments, [&](const std::string& remark) {
-        if (said.insert(remark).second) print_warning(which + remark);
+      const std::string found = fault_of_data(loaded, registry_, arguments_, [&](const std::string& remark) {
+        if (said_.insert(remark).second) print_warning(remark + which);
       });
-      if (fault.empty() && !found.empty()) fault = which + found;
+      if (fault_.empty() && !found.empty()) fault_ = found + which;
     } catch (const Error& error) {
-      std::string_view sentence = error.what();
-      if (constexpr std::string_view nowhere = "command line: "; sentence.starts_with(nowhere))
-        sentence.remove_prefix(nowhere.size());  // the resolved configuration of a run is in no file
-      say("{}: {}{}\n", printable(file), printable(which), sentence);
-      if (errors++ == 0) code = int(error.code());
-    }
-    if (std::chrono::steady_clock::now() > end) {
-      say("{}: only {} kinds of runs were checked, in a minute\n", printable(file), checked.size());
-      break;
+      const std::string sentence = error.what();
+      const bool placed = std::ranges::any_of(
+          loaded.sources, [&](const SourceFile& source) { return sentence.starts_with(source.path + ":"); });
+      errors_ += printable((placed ? "" : file_ + ": ") + sentence + which) + "\n";
+      if (count_++ == 0) code_ = int(error.code());
     }
   }
-  if (errors > 0) {
-    say("{}: {}\n", printable(file), counted(errors, "error"));
-    return code;
+
+  /// Prints what was found; returns the exit code.
+  int finish(const Sweep& sweep) const {
+    const std::string file = printable(file_);
+    if (!in_time()) say("{}: only {} kinds of runs were checked, in a minute\n", file, checked_.size());
+    if (count_ > 0) {
+      say("{}{}: {}\n", errors_, file, counted(count_, "error"));
+      return code_;
+    }
+    fmt::print("{}: valid{}, {}{}\n", file, fault_.empty() ? "" : " as far as can be checked without its data",
+               counted(sweep.runs.size(), "run"),
+               sweep.runs.size() > 1 ? fmt::format(" that differ in {}", fmt::join(sweep.keys, ", ")) : "");
+    if (fault_.empty()) return int(Exit::done);
+    say("{}: cannot check it further: {}\n", file, printable_lines(fault_));
+    return int(Exit::data);
   }
-  fmt::print("{}: valid{}, {}{}\n", printable(file), fault.empty() ? "" : " as far as can be checked without its data",
-             counted(sweep.runs.size(), "run"),
-             sweep.runs.size() > 1 ? fmt::format(" that differ in {}", fmt::join(sweep.keys, ", ")) : "");
-  if (fault.empty()) return int(Exit::done);
-  say("{}: cannot check it further: {}\n", printable(file), printable_lines(fault));
-  return int(Exit::data);
-}
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  bool in_time() const { return Clock::now() < end_; }
+
+  std::string file_;
+  Registry& registry_;
+  const Arguments& arguments_;
+  Clock::time_point end_ = Clock::now() + std::chrono::minutes(1);
+  std::set<std::string> checked_, said_;
+  std::string fault_, errors_;
+  int count_ = 0, code_ = int(Exit::done);
+};
 
 }  // namespace
 
@@ -119,13 +132,14 @@ int validate_command(std::span<const std::string> words) {
   const std::vector<std::string> overrides(arguments.positional.begin() + 1, arguments.positional.end());
   Registry registry = found_plugins();
   try {
-    if (const std::optional<Sweep> sweep = load_sweep(file, overrides, registry)) {
+    SweepCheck check(file, registry, arguments);
+    if (const std::optional<Sweep> sweep = load_sweep(file, overrides, registry, std::ref(check))) {
       for (const char* of_one : {"--resolved", "--origins"})
         if (arguments.has(of_one))
           throw Error(fmt::format(
               "{} describes {} runs, but {} shows only one: `stiefel sweep run --plan` writes them all to configs/",
               file, sweep->runs.size(), of_one));
-      return validate_runs(*sweep, file, registry, arguments);
+      return check.finish(*sweep);
     }
     const LoadedExperiment loaded = load_experiment(file, overrides, registry);
     if (arguments.has("--resolved")) fmt::print("{}", loaded.resolved_yaml);

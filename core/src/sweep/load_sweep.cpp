@@ -76,7 +76,7 @@ class Bases {
 };
 
 Sweep load_runs(const Composed& composed, Bases& bases, const SweepDescription& description, Registry& registry,
-                Problems& problems) {
+                const SweepVisitor& visit, Problems& problems) {
   Sweep sweep;
   sweep.source = composed.sources.front().text;
   sweep.keys = description.keys;
@@ -109,13 +109,15 @@ Sweep load_runs(const Composed& composed, Bases& bases, const SweepDescription& 
     if (!ids.insert(loaded->id).second) continue;
     SweepRun& run = sweep.runs.emplace_back(SweepRun{loaded->id, {}, loaded->resolved_yaml});
     for (const Override& value : values) run.values.push_back(flow_text(value.value));
+    if (visit) visit(*loaded, run, sweep);
   }
   return sweep;
 }
 
 }  // namespace
 
-std::optional<Sweep> load_sweep(const fs::path& file, const std::vector<std::string>& overrides, Registry& registry) {
+std::optional<Sweep> load_sweep(const fs::path& file, const std::vector<std::string>& overrides, Registry& registry,
+                                const SweepVisitor& visit) {
   Problems problems;
   const std::optional<Composed> composed = compose_file(file, overrides, problems);
   problems.raise();
@@ -123,7 +125,7 @@ std::optional<Sweep> load_sweep(const fs::path& file, const std::vector<std::str
   const SweepDescription description = describe_sweep(*composed, problems);
   problems.raise();
   Bases bases(file, overrides, *composed);
-  Sweep sweep = load_runs(*composed, bases, description, registry, problems);
+  Sweep sweep = load_runs(*composed, bases, description, registry, visit, problems);
   problems.raise();
   return sweep;
 }

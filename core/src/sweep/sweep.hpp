@@ -13,6 +13,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -44,10 +45,14 @@ struct Sweep {
   std::filesystem::path data_directory = {};     ///< that was given for the plan; empty: none
 };
 
+/// Sees each run of a sweep with the places of its keys in the file.
+using SweepVisitor = std::function<void(const LoadedExperiment& loaded, const SweepRun& run, const Sweep& sweep)>;
+
 /// Loads the configuration of every run. One Error holds the first things that are wrong, a line each, at the place of
 /// the value in the file. Nothing when the file describes a single run.
 STIEFEL_API std::optional<Sweep> load_sweep(const std::filesystem::path& file,
-                                            const std::vector<std::string>& overrides, Registry& registry);
+                                            const std::vector<std::string>& overrides, Registry& registry,
+                                            const SweepVisitor& visit = {});
 
 /// Writes the plan; runs of an older plan that are still in it keep their folders. `command` is noted in sweep.yaml.
 STIEFEL_API void write_sweep(const std::filesystem::path& folder, const Sweep& sweep, const std::string& command);
