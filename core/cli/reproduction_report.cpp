@@ -107,11 +107,11 @@ std::string heading(const PublishedResults& published, const Item& item) {
   return fmt::format("{} {}, {}: {}", paper.authors, paper.year, item.first->item, item.first->title);
 }
 
-/// The description of a missed row.
+/// The description of a missed or diverged row.
 std::vector<std::string> explanations(const Item& item) {
   std::vector<std::string> lines;
   for (const ReproducedRow* row : item.rows)
-    if (row->verdict == Verdict::missed)
+    if (row->verdict == Verdict::missed || row->verdict == Verdict::diverged)
       lines.push_back(
           fmt::format("{}: {}", row->row->row, row->row->explanation.empty() ? "unexplained." : row->row->explanation));
   return lines;
