@@ -82,14 +82,14 @@ class SweepCheck {
     if (!in_time() || !checked_.insert(values).second) return;
     try {
       const std::string found = fault_of_data(loaded, registry_, arguments_, [&](const std::string& remark) {
-        if (said_.insert(remark).second) print_warning(remark + which);
+        if (said_.insert(remark).second) print_warning(remark);
       });
       if (fault_.empty() && !found.empty()) fault_ = found + which;
     } catch (const Error& error) {
       const std::string sentence = error.what();
       const bool placed = std::ranges::any_of(
           loaded.sources, [&](const SourceFile& source) { return sentence.starts_with(source.path + ":"); });
-      errors_ += printable((placed ? "" : file_ + ": ") + sentence + which) + "\n";
+      errors_ += printable_lines((placed ? "" : file_ + ": ") + sentence + which) + "\n";
       if (count_++ == 0) code_ = int(error.code());
     }
   }

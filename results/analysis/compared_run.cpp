@@ -34,13 +34,11 @@ std::string selecting_metric(const RunData& run) {
   return unselected && run.status.state != "diverged" ? "train_loss" : name;
 }
 
-std::string absolute(const std::string& path) { return path.starts_with('/') ? path : "/" + path; }
-
 /// A metric may be named by a path, or without its split; then it is that of the validation set.
 std::string path_of(const RunData& run, const std::string& metric) {
-  if (metric.find('/') != metric.npos) {
-    const RunDataset* named = run.find(absolute(metric));
-    return named && named->is_column() ? named->path : "";
+  if (const std::string path = path_of_metric(metric); !path.empty()) {
+    const RunDataset* named = run.find(path);
+    return named && named->is_column() ? path : "";
   }
   for (const std::string& name : {metric, "valid_" + metric})
     for (const char* table : {"/final/", "/epochs/", "/outcome/"})
@@ -90,9 +88,14 @@ std::string ComparedRun::text(const std::string& key) const {
   return found == configuration.end() ? "-" : found->second;
 }
 
+std::string path_of_metric(const std::string& metric) {
+  if (metric.find('/') == metric.npos) return {};
+  return metric.starts_with('/') ? metric : "/" + metric;
+}
+
 RunRequest comparison_request(const std::string& metric) {
   RunRequest request{.paths = {"/epochs", "/final", "/outcome"}, .provenance = false};
-  if (metric.find('/') != metric.npos) request.paths.push_back(absolute(metric));
+  if (const std::string path = path_of_metric(metric); !path.empty()) request.paths.push_back(path);
   return request;
 }
 
@@ -110,7 +113,7 @@ ComparedRun compared_run(const RunData& run, const ComparedQuantity& quantity) {
   const std::string path = quantity.metric.empty() ? "/epochs/" + selecting_metric(run) : path_of(run, quantity.metric);
   const RunDataset* column = run.find(path);
   if (!column || !has_numbers(column->values)) return found;
-  found.metric = quantity.metric.find('/') != std::string::npos ? path.substr(1) : path.substr(path.rfind('/') + 1);
+  found.metric = path == path_of_metric(quantity.metric) ? path.substr(1) : path.substr(path.rfind('/') + 1);
   found.better = direction(*column);
   found.value = path.starts_with("/epochs/") ? at_best(run, column->values) : last_number(column->values);
   if (quantity.reach && found.better != Better::unknown)

@@ -75,7 +75,8 @@ void RecorderThread::push(Command command) {
 }
 
 void RecorderThread::leave_out_queued(const std::string& name) {
-  for (auto queued = queue_.rbegin(); queued != queue_.rend() && !queued->is_barrier; ++queued)
+  const auto is_barrier = [](const Command& command) { return command.is_call && command.name.empty(); };
+  for (auto queued = queue_.rbegin(); queued != queue_.rend() && !is_barrier(*queued); ++queued)
     if (queued->name == name) {
       calls_ -= queued->is_call;
       queue_.erase(std::next(queued).base());
@@ -125,7 +126,7 @@ void RecorderThread::call(std::function<void()> work, const std::string& name) {
           const std::lock_guard lock(mutex_);
           --calls_;
         },
-        name, name.empty(), true});
+        name, true});
 }
 
 void RecorderThread::wait() {

@@ -27,10 +27,10 @@ class ResultWriter;
 /// What goes wrong in the thread is thrown by the next call, and by every later one: nothing is recorded any more.
 class STIEFEL_API RecorderThread {
  public:
-  RecorderThread(const std::filesystem::path& run_directory, RunHeader header, std::size_t capacity = 1024);
+  RecorderThread(const std::filesystem::path& run_directory, RunHeader header, std::size_t capacity = 256);
   /// Continues a results.h5 after this many rows of each group.
   RecorderThread(const std::filesystem::path& run_directory, RunHeader header, const RowCounts& kept,
-                 std::size_t capacity = 1024);
+                 std::size_t capacity = 256);
   /// Records nothing.
   RecorderThread() : capacity_(0) {}
   /// Without finish(): waits for the call in progress and drops what is queued.
@@ -57,9 +57,8 @@ class STIEFEL_API RecorderThread {
  private:
   struct Command {
     std::function<void(ResultWriter&)> work;
-    std::string name = {};    // of what a later one with this name replaces
-    bool is_barrier = false;  // nothing before it is replaced by anything after it
-    bool is_call = false;
+    std::string name = {};  // of what a later one with this name replaces
+    bool is_call = false;   // without a name, nothing before it is replaced by anything after it
   };
   void start(std::unique_ptr<ResultWriter> writer);
   void push(Command command);

@@ -38,10 +38,7 @@ template <class S> class GuardedReader final : public SequenceReader<S> {
 }  // namespace
 
 template <class S> void GuardedTask<S>::require(const std::string& fault) const {
-  if (!fault.empty())
-    throw Error(
-        fmt::format("the task {} ({}) is wrong: {}; `stiefel check` tests it", task_.name, task_.file.string(), fault),
-        Exit::plugin);
+  refuse_fault("task", task_.name, task_.file, fault);
 }
 
 template <class S> GuardedTask<S>::GuardedTask(Plugged<Task<S>> task)

@@ -90,14 +90,9 @@ template <class S> Recurrence<S> Model<S>::recurrence(const Experiment& experime
   made.cell = options.cell.located([&] { return options.cell.make<Cell<S>>(registry, &context); });
 
   const std::vector<MapSpec> specs = made.cell.call("maps", [&] { return made.cell->maps(); });
-  const auto demand_none = [&](const std::string& fault) {
-    if (!fault.empty())
-      throw Error(fmt::format("the cell {} ({}) is wrong: {}; `stiefel check` tests it", made.cell.name,
-                              made.cell.file.string(), fault),
-                  Exit::plugin);
-  };
-  demand_none(made.cell.call("saved_rows", [&] { return rows_fault(*made.cell); }));
-  demand_none(maps_fault(specs));
+  for (const std::string& fault :
+       {made.cell.call("saved_rows", [&] { return rows_fault(*made.cell); }), maps_fault(specs)})
+    refuse_fault("cell", made.cell.name, made.cell.file, fault);
   refuse_unknown_maps(experiment, options, specs);
   if (specs.empty() && options.recurrent.entry)
     throw Error(fmt::format("{}: the cell {} has no recurrent map; remove {}", options.recurrent.where, made.cell.name,

@@ -36,6 +36,13 @@ template <class S> std::string room_fault(const Batch<S>& batch, const TaskShape
 
 }  // namespace
 
+void refuse_fault(std::string_view what, std::string_view name, const std::filesystem::path& file,
+                  const std::string& fault) {
+  if (!fault.empty())
+    throw Error(fmt::format("the {} {} ({}) is wrong: {}; `stiefel check` tests it", what, name, file.string(), fault),
+                Exit::plugin);
+}
+
 bool plain_name(std::string_view name) {
   return !name.empty() && name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == name.npos;
 }

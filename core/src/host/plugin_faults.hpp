@@ -2,6 +2,7 @@
 // reports it.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,10 @@
 #include <stiefel/task.hpp>
 
 namespace stiefel {
+
+/// Throws Error (Exit::plugin) that `what`, such as "cell", has this fault; nothing if there is none.
+STIEFEL_API void refuse_fault(std::string_view what, std::string_view name, const std::filesystem::path& file,
+                              const std::string& fault);
 
 /// [a-z0-9_]+, of names that appear in files and in YAML.
 STIEFEL_API bool plain_name(std::string_view name);

@@ -125,8 +125,8 @@ RunRecord::RunRecord(RunHeader header, const std::filesystem::path& root) {
       break;
     case RunState::finished:
       message_ = fmt::format(
-          "{} is already finished; change the configuration or the seed for another run (other threads, "
-          "plugins, checkpoints, train.recompute and train.step_limit make none)",
+          "{} is already finished; change the configuration or the seed for another run (threads, plugins, "
+          "checkpoint, train.recompute and train.step_limit do not count)",
           path_.string());
       return;
     case RunState::running: {

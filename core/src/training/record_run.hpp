@@ -73,9 +73,9 @@ class RunRecord {
   Status with_time(Status status) const;
   /// `after`: the step after which the run resumes.
   void open(std::unique_ptr<RecorderThread> recorder, std::optional<Index> after = {});
-  /// In the recorder's thread, and like all that follows only if the folder is still this process's: a worker of a
-  /// sweep may have taken it for dead.
+  /// Throws unless the folder is still this process's: a worker of a sweep may have taken it for dead.
   void require_lock() const;
+  /// In the recorder's thread, and like all that follows only with the lock.
   void call(std::function<void()> work, const std::string& name = "") const;
 
   std::filesystem::path path_;

@@ -30,9 +30,9 @@ struct Progress {
 class STIEFEL_API RunObserver {
  public:
   virtual ~RunObserver();
-  virtual void note(const std::string& line) = 0;  ///< a line worth keeping, such as a warning
-  virtual void evaluation(const std::string& line) { note(line); }
-  virtual void progress(const Progress& progress) = 0;  ///< after every step
+  virtual void note(const std::string& line) = 0;                   ///< a line worth keeping, such as a warning
+  virtual void evaluation(const std::string& line) { note(line); }  ///< what one evaluation found
+  virtual void progress(const Progress& progress) = 0;              ///< after every step
 };
 
 struct RunOptions {

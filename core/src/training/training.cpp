@@ -308,7 +308,7 @@ template <class S> template <class F> void Trainer<S>::guard(F&& work) {
     work();
   } catch (const Error& error) {
     if (error.code() != Exit::diverged) throw;
-    diverged(begun_, error.what(), batch_);
+    diverged(std::max(begun_, progress_.step), error.what(), batch_);
   }
 }
 

@@ -125,7 +125,7 @@ RunRequest report_request(const std::string& metric) {
   RunRequest request;
   request.paths = {"/steps/step", "/steps/loss", "/steps/grad_norm", "/epochs", "/final",
                    "/outcome",    "/spectrum",   "/orthogonality",   "/timing", "/gradient"};
-  if (metric.find('/') != metric.npos) request.paths.push_back(Metric{metric, ""}.path());
+  if (const std::string path = path_of_metric(metric); !path.empty()) request.paths.push_back(path);
   request.most_values = 1 << 26;
   request.memory = std::uint64_t(2) << 30;
   return request;
@@ -143,7 +143,7 @@ Study StudyBuilder::finish() {
   if (runs_.empty())
     throw Error(fmt::format("{}: {}", unreadable_.front().path.string(), unreadable_.front().unreadable),
                 Exit::damaged);
-  const bool by_path = metric_.find('/') != metric_.npos;
+  const bool by_path = !path_of_metric(metric_).empty();
   std::vector<ComparedRun> compared;
   for (const RunData& run : runs_) compared.push_back(compared_run(run, {by_path ? "" : metric_, {}}));
   if (by_path)

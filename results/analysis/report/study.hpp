@@ -18,11 +18,11 @@ struct Metric {
   std::string name, label, units = "1";
   Better better = Better::unknown;
 
-  bool is_path() const { return name.find('/') != std::string::npos; }
+  bool is_path() const { return !path_of_metric(name).empty(); }
   /// NaN when the run has none.
   double of(const RunData& run) const;
   /// Path of the dataset with its values over time.
-  std::string path() const { return !is_path() ? "/epochs/" + name : name.starts_with('/') ? name : "/" + name; }
+  std::string path() const { return is_path() ? path_of_metric(name) : "/epochs/" + name; }
 };
 
 struct Group {
