@@ -270,7 +270,7 @@ def long(settings, folder, _):
         time.sleep(0.01)
         for progress in (folder / "runs").rglob("progress.jsonl"):
             step = last_step(progress)
-            if 0.2 * settings.steps < step < 0.9 * settings.steps:
+            if 0.4 * settings.steps < step < 0.9 * settings.steps:  # compacting results.h5 holds two of them: some 2 MB more, once
                 samples.append((resident_kilobytes(process), len(os.listdir(f"/proc/{process.pid}/fd"))))
     Runner.end(process)
     assert len(samples) > 100, samples
@@ -279,7 +279,7 @@ def long(settings, folder, _):
     counts = [[count for _, count in part] for part in parts]
     said = f"{settings.steps} steps: resident {resident} kB and {min(counts[0])} to {max(counts[0])} descriptors, at the end {min(counts[-1])} to {max(counts[-1])}"
     # A publish and a checkpoint have some more for a moment; one that each of them loses would be dozens at the end.
-    assert min(counts[-1]) <= max(counts[0]) and resident[-1] - resident[0] <= 1024, said
+    assert min(counts[-1]) <= max(counts[0]) and resident[-1] - resident[0] <= 512, said
     return said
 
 
@@ -288,7 +288,7 @@ def main():
     parser.add_argument("program")
     parser.add_argument("what", choices=("races", "signals", "readers", "determinism", "repeat", "streams", "stuck", "endings", "long"))
     parser.add_argument("--times", type=int, default=10)
-    parser.add_argument("--steps", type=int, default=20000, help="of long")
+    parser.add_argument("--steps", type=int, default=30000, help="of long")
     parser.add_argument("--plugins", nargs="*")
     parser.add_argument("--seed", type=int, default=1)
     settings = parser.parse_args()
