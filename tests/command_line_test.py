@@ -350,8 +350,10 @@ class CommandLine(unittest.TestCase):
         self.assertRegex(said, "(?m)^0.001  ")
         self.assertIn("→", self.call("diff", run, other).stdout)
         with h5py.File(run / "results.h5") as file:
-            seconds, segments = file["epochs/seconds"][:], file["provenance/segments"]
-            self.assertAlmostEqual(seconds.sum(), (segments["ended"][:] - segments["started"][:]).sum(), delta=0.5)
+            seconds, segments = file["epochs/seconds"][:].sum(), file["provenance/segments"]
+            each = segments["ended"][:] - segments["started"][:]
+            self.assertGreaterEqual(seconds + 1e-3, each[0])  # with the time of the steps that were given up
+            self.assertLessEqual(seconds, each.sum() + 1e-3)
 
     def test_a_run_that_is_killed_before_it_has_evaluated(self):
         """results.h5 is there from the start, so what began is known."""

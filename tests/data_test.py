@@ -19,6 +19,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 PROGRAM = sys.argv.pop(1)
+NO_PROXY = {name: value for name, value in os.environ.items() if name.lower() not in ("http_proxy", "all_proxy")}
 CONTENT = bytes(range(256)) * 4000
 HALF = len(CONTENT) // 2
 
@@ -139,8 +140,7 @@ class DataTest(unittest.TestCase):
         words = [PROGRAM, "data", *words, "--data", str(self.data)]
         if table:
             words += ["--sets", str(self.folder / "sets.json")]
-        environment = {name: value for name, value in os.environ.items() if name.lower() not in ("http_proxy", "all_proxy")}
-        result = subprocess.run(words, capture_output=True, text=True, timeout=60, env=environment, stdin=subprocess.DEVNULL, **keywords)
+        result = subprocess.run(words, capture_output=True, text=True, timeout=60, env=NO_PROXY, stdin=subprocess.DEVNULL, **keywords)
         self.assertEqual(result.returncode, code, result.stdout + result.stderr)
         return result.stdout + result.stderr
 
@@ -286,7 +286,7 @@ class DataTest(unittest.TestCase):
             except OSError as error:
                 self.skipTest(f"the question at a terminal: {error}")
             command = [PROGRAM, "data", "fetch", "own", "--data", str(self.data), "--sets", str(self.folder / "sets.json")]
-            process = subprocess.Popen(command, stdin=slave, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            process = subprocess.Popen(command, stdin=slave, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=NO_PROXY)
             os.write(master, (answer + "\n").encode())
             errors = process.communicate(timeout=60)[1].decode()
             os.close(master)

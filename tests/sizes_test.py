@@ -41,7 +41,8 @@ class Ended:
                 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
         begin = time.monotonic()
         with tempfile.TemporaryFile("w+") as output:
-            process = subprocess.Popen([PROGRAM, *map(str, words)], stdout=output, stderr=subprocess.STDOUT, preexec_fn=start)
+            environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # each of its threads takes address space
+            process = subprocess.Popen([PROGRAM, *map(str, words)], stdout=output, stderr=subprocess.STDOUT, preexec_fn=start, env=environment)
             _, status, usage = os.wait4(process.pid, 0)
             process.returncode = self.code = os.waitstatus_to_exitcode(status)
             output.seek(0)
@@ -163,7 +164,7 @@ def refused_at_a_limit(folder):
             if ended.code != 8 or not re.search(expected, ended.text) or ended.processor > SECONDS or ended.memory > MEMORY:
                 wrong.append(f"{' '.join(map(str, words))} with {change}: {ended}")
     file.write_text(json.dumps({**BASE, "train": {"batch": 2000, "steps": 1}}))
-    ended = Ended(["run", file, "--dry-run"], limit)
+    ended = Ended(["run", file, "--dry-run", "--threads", 1], limit)
     if ended.code:
         wrong.append(f"what fits was refused: {ended}")
     return wrong

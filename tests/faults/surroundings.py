@@ -267,7 +267,7 @@ def long(settings, folder, _):
     process = Runner(settings.program, folder).start("run", file, "--output", folder / "runs", "--threads", 2)
     samples = []  # (resident kB, descriptors)
     while process.poll() is None:
-        time.sleep(0.01)
+        time.sleep(0.002)
         for progress in (folder / "runs").rglob("progress.jsonl"):
             step = last_step(progress)
             if 0.4 * settings.steps < step < 0.9 * settings.steps:  # compacting results.h5 holds two of them: some 2 MB more, once

@@ -152,27 +152,43 @@ def retry(settings, folder, _):
 
 
 def cancel(settings, folder, rng):
-    whole = Sweep(settings.program, folder / "whole", 1500, RATES)
+    if not any(cancel_and_interrupt(settings, folder / str(steps), rng, steps) for steps in (1500, 6000, 24000)):
+        raise AssertionError("the runs finished before they were cancelled")
+    second_signal(settings, folder)
+    return "cancelled, interrupted and resumed: the same bits; a second signal kills what hangs"
+
+
+def cancel_and_interrupt(settings, folder, rng, steps):
+    """Whether the runs were long enough for both."""
+    whole = Sweep(settings.program, folder / "whole", steps, RATES)
     whole.run("-j", 2)
-    sweep = Sweep(settings.program, folder / "cancelled", 1500, RATES)
+    sweep = Sweep(settings.program, folder / "cancelled", steps, RATES)
     process = sweep.start("sweep", "run", sweep.file, "--output", sweep.path, "-j", 2)
     sweep.wait_for(lambda: len({path.parent for path in sweep.path.glob("runs/*/*/checkpoints/step_*.h5")}) == 2)
     process.send_signal(signal.SIGUSR1)  # checkpoints, no end
     time.sleep(rng.uniform(0, 0.3))
     sweep.do("sweep", "cancel", sweep.path)
-    sweep.end(process, 75)
+    sweep.end(process, 75, 0)
+    if process.returncode == 0:
+        return False
     assert sweep.states() == {"stopped": 2}, sweep.status()
     assert all(run["step"] > 0 for run in sweep.status())
     sweep.do("worker", sweep.path, codes=(75,))
     assert sweep.states() == {"stopped": 2}
     process = sweep.start("sweep", "resume", sweep.path)
-    sweep.wait_for(lambda: "running" in sweep.states())
+    sweep.wait_for(lambda: "running" in sweep.states() or process.poll() is not None)
     time.sleep(rng.uniform(0, 0.3))
     process.send_signal(signal.SIGINT)
-    sweep.end(process, 130)
+    sweep.end(process, 130, 0)
+    if process.returncode == 0:
+        return False
     assert "running" not in sweep.states() and "failed" not in sweep.states(), sweep.status()
     sweep.do("sweep", "resume", sweep.path, "-j", 2)
     expect_same(sweep.outcomes(), whole.outcomes(), "cancelled")
+    return True
+
+
+def second_signal(settings, folder):
     endless = Sweep(settings.program, folder / "endless", 10**7, RATES)
     for hang in (False, True):
         worker = endless.start("sweep", "resume" if hang else "run", endless.path if hang else endless.file,
@@ -191,7 +207,6 @@ def cancel(settings, folder, rng):
             worker.send_signal(signal.SIGTERM)
         endless.end(worker, 143)
         assert not endless.states().keys() & {"running", "failed"}, endless.status()
-    return "cancelled, interrupted and resumed: the same bits; a second signal kills what hangs"
 
 
 FOREIGN = json.dumps({"host": "elsewhere", "pid": 1, "boot": "b", "namespace": "n", "start": "1", "since": "2024-01-01T00:00:00Z"})

@@ -32,6 +32,7 @@ const std::string rebuild = rebuild_with("");
 struct Folder {
   fs::path path;
   Folder() {
+    umask(022);
     std::string pattern = (fs::temp_directory_path() / "stiefel-loader-XXXXXX").string();
     path = mkdtemp(pattern.data());
     setenv("XDG_DATA_HOME", path.c_str(), 1);
