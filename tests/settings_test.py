@@ -213,6 +213,19 @@ def compare(file: str, rows: list[dict], *overrides: str) -> tuple[dict[str, str
     return wrong, [row["line"] for row in stated.values()]
 
 
+def budget_faults(rows: list[dict]) -> list[str]:
+    """Items of published.yaml that do not say `budget: ours` exactly where the table has no published length."""
+    faults = []
+    for item in yaml.safe_load((FOLDER / "published.yaml").read_text())["items"]:
+        files = {row["file"].removesuffix(".yaml") for row in item["rows"]}
+        lengths = [next((row for row in reversed(rows) if matches(row["files"], file)
+                         and row["setting"] in ("train.steps", "train.epochs")), None) for file in files]
+        unknown = any(row and row["published"] == "unknown" for row in lengths)
+        if unknown != (item.get("budget") == "ours") and item.get("kind") != "seconds":
+            faults.append(f"published.yaml: {item['paper']}, {item['item']}: the budget is {'' if unknown else 'not '}ours")
+    return faults
+
+
 def main() -> int:
     rows = read_table()
     paths = [path for paper in PAPERS for path in (FOLDER / paper).glob("*.yaml")]
@@ -224,6 +237,7 @@ def main() -> int:
     unused = [row["line"] for row in rows if row["line"] not in compared]
     faults += [f"{TABLE.name}:{line}: no file is compared with it" for line in unused]
     faults += [text for wrong, _ in results.values() for text in wrong.values()]
+    faults += budget_faults(rows)
     for file, change, setting in CHANGES:
         if setting in results[file][0] or setting not in compare(file, rows, change)[0]:
             faults.append(f"{file}: the change {change} is not reported")

@@ -94,7 +94,10 @@ TextTable item_table(const Item& item) {
                   {false, true, true, true, true, true, true, false, false},
                   {}};
   for (const ReproducedRow* row : item.rows) {
-    const std::string share = row->count == 0 || row->row->timing() ? "" : fmt::format("{:.3g}%", 100 * row->share);
+    const std::string share =
+        row->count == 0 || row->row->timing()
+            ? ""
+            : fmt::format("{:.3g}%{}", 100 * row->share, row->row->own_budget() ? " of ours" : "");
     table.rows.push_back({row->row->row, published_text(*row), measured_text(*row),
                           number_or_nothing(row->difference, "{:+.4g}"), seeds_text(*row), share, processor_time(*row),
                           over_seeds(*row, [](const Measurement& seed) { return seed.commit; }), state_of(*row)});
@@ -107,20 +110,19 @@ std::string heading(const PublishedResults& published, const Item& item) {
   return fmt::format("{} {}, {}: {}", paper.authors, paper.year, item.first->item, item.first->title);
 }
 
-/// The description of a missed or diverged row.
-std::vector<std::string> explanations(const Item& item) {
+/// The notes of rows, and the explanations of those that missed or diverged.
+std::vector<std::string> remarks(const Item& item) {
   std::vector<std::string> lines;
-  for (const ReproducedRow* row : item.rows)
+  const auto add = [&](const PublishedRow& row, const std::string& text) {
+    lines.push_back(fmt::format("{}: {}", row.row, text));
+  };
+  for (const ReproducedRow* row : item.rows) {
+    const PublishedRow& published = *row->row;
+    if (!published.note.empty()) add(published, published.note);
     if (row->verdict == Verdict::missed || row->verdict == Verdict::diverged)
-      lines.push_back(
-          fmt::format("{}: {}", row->row->row, row->row->explanation.empty() ? "unexplained." : row->row->explanation));
+      add(published, published.explanation.empty() ? "unexplained." : published.explanation);
+  }
   return lines;
-}
-
-std::string note_of(const Item& item) {
-  std::set<std::string> notes;
-  for (const ReproducedRow* row : item.rows) notes.insert(row->row->note);
-  return notes.size() == 1 ? *notes.begin() : "";
 }
 
 std::string figures_html(const Item& item) {
@@ -146,18 +148,23 @@ std::string document_markdown(const PublishedResults& published, const std::stri
     tolerances.push_back(fmt::format("{} ({})", tolerance, metric));
   std::string text = fmt::format(
       "# Reproduction\n\nPublished results next to measured ones, written by `stiefel reproduce report`. "
-      "`experiments/published.yaml` has\n"
-      "what was published and the criterion of each curve. A value matches when it is worse by no more than\n{}.\n"
-      "A question mark marks an uncertain published value, and + a commit whose source had changes. CPU seconds are "
-      "those of all seeds "
-      "together.\n\n{}\n{}",
+      "`experiments/published.yaml` has\nwhat was published, and for each curve a criterion of our own, derived from "
+      "what "
+      "the paper says about it. `experiments/settings.csv`\nlists where the files differ from the papers, and what the "
+      "papers leave open.\n\n"
+      "- A value matches when it is worse by no more than {}, and is better when it is better by more than that. The "
+      "order of the rows is not judged.\n"
+      "- Of a curve, \"measured\" is the best value on the validation set, unless the item says otherwise.\n"
+      "- One seed unless \"seeds\" has a number. CPU seconds are those of all seeds together.\n"
+      "- \"of ours\" means that the paper does not say how long it trained.\n"
+      "- A question mark marks an uncertain published value, and + a commit whose source had changes.\n\n{}\n{}",
       fmt::join(tolerances, ", "), summary, markdown(whole));
   for (const Item& item : items) {
     text += fmt::format("\n## {}\n\n", heading(published, item));
-    if (const std::string note = note_of(item); !note.empty()) text += note + "\n\n";
+    if (const std::string& note = item.first->item_note; !note.empty()) text += note + "\n\n";
     text += fmt::format("`stiefel reproduce {}`\n\n{}", item.first->item_name(), markdown(item_table(item)));
-    for (const std::string& line : explanations(item)) text += "\n- " + line;
-    if (!explanations(item).empty()) text += "\n";
+    for (const std::string& line : remarks(item)) text += "\n- " + line;
+    if (!remarks(item).empty()) text += "\n";
     text += figures_markdown(item);
   }
   return text;
@@ -172,8 +179,8 @@ std::string document_html(const PublishedResults& published, const std::string& 
   std::string html = "<section>" + table_html(whole) + "</section>\n";
   for (const Item& item : items) {
     html += fmt::format("<section><h2>{}</h2><p class=\"note\">{}</p>{}", report::escape(heading(published, item)),
-                        report::escape(note_of(item)), table_html(item_table(item)));
-    for (const std::string& line : explanations(item)) html += "<p>" + report::escape(line) + "</p>\n";
+                        report::escape(item.first->item_note), table_html(item_table(item)));
+    for (const std::string& line : remarks(item)) html += "<p>" + report::escape(line) + "</p>\n";
     html += figures_html(item) + "</section>\n";
   }
   return report::document("Published results next to measured ones", summary, "", html);
@@ -209,7 +216,7 @@ TextTable reproduction_table(const std::vector<ReproducedRow>& rows) {
 
 std::string reproduction_summary(const std::vector<ReproducedRow>& rows) {
   std::map<Verdict, int> values, judged;
-  int printed = 0, criteria = 0, timings = 0, timed = 0;
+  int printed = 0, criteria = 0, timings = 0, timed = 0, own_budget = 0;
   for (const ReproducedRow& row : rows) {
     if (row.row->timing()) {
       ++timings;
@@ -220,16 +227,21 @@ std::string reproduction_summary(const std::vector<ReproducedRow>& rows) {
     } else if (row.row->judge && row.row->certainty == "printed") {
       ++criteria;
       ++judged[row.verdict];
+      using enum Verdict;
+      own_budget +=
+          row.row->own_budget() && (row.verdict == matched || row.verdict == missed || row.verdict == diverged);
     }
   }
   const auto counts = [](std::map<Verdict, int>& of) {
     const int sum = of[Verdict::matched] + of[Verdict::better] + of[Verdict::missed] + of[Verdict::diverged];
     return fmt::format(
-        "{} measured at the published budget ({} matched, {} better, {} missed, {} diverged), {} with part of it", sum,
+        "{} measured at the full budget ({} matched, {} better, {} missed, {} diverged), {} with part of it", sum,
         of[Verdict::matched], of[Verdict::better], of[Verdict::missed], of[Verdict::diverged], of[Verdict::part]);
   };
-  return fmt::format("{} printed results: {}.\n{} curves with a criterion: {}.\n{} printed times: {} measured.\n",
-                     printed, counts(values), criteria, counts(judged), timings, timed);
+  return fmt::format(
+      "{} printed results: {}.\n{} curves with a criterion: {}; for {} of them, the paper does not give the budget.\n"
+      "{} printed times: {} measured.\n",
+      printed, counts(values), criteria, counts(judged), own_budget, timings, timed);
 }
 
 void write_reproduction(const PublishedResults& published, const std::vector<ReproducedRow>& rows,

@@ -63,8 +63,9 @@ items:
     panels: [one, part 2]
     metric: loss
     kind: curve
+    note: "Of the whole item."
     rows:
-      - {{row: "one, curve", file: tiny/first.yaml, judge: {{never: 1e-9}}}}
+      - {{row: "one, curve", file: tiny/first.yaml, judge: {{never: 1e-9}}, budget: ours, note: "Of one row."}}
       - {{row: "one, seeds", file: tiny/first.yaml, seeds: [1, 2]}}
       - {{row: "map, part 2: largest", file: tiny/first.yaml, metric: largest_singular_value, set: [record.spectrum=20]}}
   - paper: tiny
@@ -299,6 +300,10 @@ def check_report(reproduce):
     for words in ("A & B 2020, table 1: Values", "| first |", "unexplained", "printed results: "):
         assert words in first[0], (words, first[0])
     assert first[1].count("<svg xmlns") == 3 and "<h2>A &amp; B 2020, figure 2: Curves</h2>" in first[1]
+    for text in first:
+        assert "Of the whole item." in text and "one, curve: Of one row." in text, text
+    assert "; for 1 of them, the paper does not give the budget." in first[0], first[0]
+    assert " 100% of ours |" in next(line for line in first[0].splitlines() if line.startswith("| one, curve |")), first[0]
     check_figures(reproduce, first[0])
     rows = json.loads(reproduce("list", "--json"))
     check_overview(rows, first[0])

@@ -179,6 +179,16 @@ TEST_CASE("an update that is not finite is a divergence in its own step, before 
   CHECK_FALSE(fs::exists(summary.directory / "checkpoints/step_00000001.h5"));
 }
 
+TEST_CASE("a gradient of finite numbers whose norm overflows is a divergence that is named so") {
+  Folder folder;
+  Quiet quiet;
+  const RunSummary summary = run(load({"scalar=float64", "model.cell.activation=identity",
+                                       "model.input={init: uniform, scale: 1e80}", "train.steps=1"}),
+                                 folder.path, quiet);
+  CHECK(summary.state == "diverged");
+  CHECK(summary.message.find(" and the norm of the gradient overflows") != std::string::npos);
+}
+
 TEST_CASE("a map that cannot be recorded because of its numbers is a divergence") {
   Folder folder;
   Quiet quiet;

@@ -17,8 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array row_keys = {"row",       "file",  "set",   "seeds", "metric", "value", "kind",
-                                 "certainty", "judge", "needs", "note",  "unit",   "bench", "explanation"};
+constexpr std::array row_keys = {"row",    "file",  "set",   "seeds", "metric", "value", "kind",       "certainty",
+                                 "budget", "judge", "needs", "note",  "unit",   "bench", "explanation"};
 constexpr std::array item_keys = {"paper", "item", "title", "panels", "against", "rows"};
 constexpr std::array published_kinds = {"best test", "test", "validation", "curve", "seconds"};
 
@@ -115,12 +115,13 @@ PublishedRow read_row(const Node& item, const Node& node, Reader& reader) {
                                       {"metric", &row.metric},
                                       {"kind", &row.kind},
                                       {"certainty", &row.certainty},
+                                      {"budget", &row.budget},
                                       {"needs", &row.needs},
-                                      {"note", &row.note},
                                       {"unit", &row.unit},
                                       {"bench", &row.bench},
                                       {"explanation", &row.explanation}})
       reader.read(*map, key, *target);
+    reader.read(*map, "note", map == &item ? row.item_note : row.note);
     reader.read(*map, "value", row.value);
     reader.read(*map, "seeds", row.seeds);
     reader.read(*map, "set", row.overrides);
@@ -133,6 +134,7 @@ PublishedRow read_row(const Node& item, const Node& node, Reader& reader) {
                 fmt::format("kind must be one of {}, got \"{}\"", fmt::join(published_kinds, ", "), row.kind));
   reader.demand(row.certainty == "printed" || row.certainty == "remembered", node.where,
                 "certainty must be printed or remembered");
+  reader.demand(row.budget == "published" || row.own_budget(), node.where, "budget must be published or ours");
   reader.demand(row.timing() || !row.metric.empty(), node.where, "a row needs a metric");
   reader.demand((row.kind == "curve") == std::isnan(row.value), node.where,
                 "a row has a value unless its kind is curve");

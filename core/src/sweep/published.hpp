@@ -33,13 +33,16 @@ struct STIEFEL_API PublishedRow {
   std::string file;                                      ///< file of the experiment, in the folder of the list
   std::vector<std::string> overrides;                    ///< merged over the file
   std::vector<Index> seeds{1};
-  std::string metric, kind, certainty = "printed", needs, note, unit, bench, explanation;
-  std::string measured_as;  ///< the kind of the row that it is compared with by better_than, else its own
+  std::string metric, kind, certainty = "printed", budget = "published", needs, unit, bench, explanation;
+  std::string item_note, note;  ///< of the whole item, and of this row
+  std::string measured_as;      ///< the kind of the row that it is compared with by better_than, else its own
   double value = std::numeric_limits<double>::quiet_NaN();
   std::optional<Criterion> judge;
   Location where;
 
   bool timing() const { return kind == "seconds"; }
+  /// The paper does not say how long it trained.
+  bool own_budget() const { return budget == "ours"; }
   /// The papers report one metric that is better when higher: accuracy.
   bool higher_is_better() const { return metric == "accuracy"; }
   /// "scornn/table-1": what `stiefel reproduce` calls the item.

@@ -241,7 +241,10 @@ template <class S> bool Trainer<S>::step() {
     });
   });
   if (!std::isfinite(pass.loss) || !std::isfinite(norms.gradient) || !std::isfinite(norms.update)) {
-    diverged(number, broken("the loss", pass.loss), batch_);
+    const std::string overflow = fmt::format("the loss is {} and the norm of the {} overflows", pass.loss,
+                                             std::isfinite(norms.gradient) ? "update" : "gradient");
+    const bool all_finite = std::isfinite(pass.loss) && session_.broken_block().empty();
+    diverged(number, all_finite ? overflow : broken("the loss", pass.loss), batch_);
     return false;
   }
   progress_.step = number;
