@@ -190,11 +190,8 @@ template <class S> class Characters final : public Task<S> {
     for (Ratio& ratio : metrics) ratio.weight += weight;
   }
 
-  /// On the test split, or on the last one that there is.
   double baseline() const override {
-    const Split split = batches(Split::test) > 0         ? Split::test
-                        : batches(Split::validation) > 0 ? Split::validation
-                                                         : Split::train;
+    const Split split = last_split(*this);
     double sum = 0, weights = 0;
     for_targets(split, [&](std::uint16_t code, double weight) {
       sum -= weight * log_frequency_[code];
@@ -272,13 +269,7 @@ template <class S> class Characters final : public Task<S> {
   }
 
   void fill_sentences(Split split, Index index, Batch<S>& batch) const {
-    const std::vector<Sentence>& sentences = plan(split).sentences;
-    const std::vector<std::size_t> chosen = batches_->at(split, index, Index(sentences.size()));
-    Index steps = 0;
-    for (const std::size_t i : chosen) steps = std::max(steps, sentences[i].targets);
-    batch.resize(shape(), Index(chosen.size()), steps);
-    for (Index b = 0; b < batch.sequences(); ++b) {
-      const Sentence& sentence = sentences[chosen[std::size_t(b)]];
+    const auto write = [&](const Sentence& sentence, Index b) {
       const std::uint16_t* c = codes(split).data() + sentence.begin;
       batch.length(b) = sentence.targets;
       for (Index t = 0; t < sentence.targets; ++t) {
@@ -286,7 +277,8 @@ template <class S> class Characters final : public Task<S> {
         batch.label(t, b) = c[t + options_.ahead];
         batch.weight(t, b) = S(weight(split, sentence));
       }
-    }
+    };
+    batches_->fill(batch, shape(), split, index, plan(split).sentences, &Sentence::targets, write);
   }
 
   void fill_stream(Split split, Index index, Batch<S>& batch) const {

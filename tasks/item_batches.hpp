@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <vector>
 
 #include <stiefel/plugin.hpp>
@@ -33,9 +34,27 @@ class ItemBatches {
     return chosen;
   }
 
+  /// Batch `index` of `items`: an item has steps(item) steps, and write(item, b) makes it sequence b.
+  template <class S, class Item, class Steps, class Write>
+  void fill(Batch<S>& batch, const TaskShape& shape, Split split, Index index, const std::vector<Item>& items,
+            Steps steps, Write write) const {
+    const std::vector<std::size_t> chosen = at(split, index, Index(items.size()));
+    Index longest = 0;
+    for (const std::size_t i : chosen) longest = std::max(longest, std::invoke(steps, items[i]));
+    batch.resize(shape, Index(chosen.size()), longest);
+    for (std::size_t b = 0; b < chosen.size(); ++b) write(items[chosen[b]], Index(b));
+  }
+
  private:
   Index batch_, evaluation_;
   Shuffle shuffle_;
 };
+
+/// The test split, or where it has no batches the last one that has some.
+template <class S> Split last_split(const Task<S>& task) {
+  return task.batches(Split::test) > 0         ? Split::test
+         : task.batches(Split::validation) > 0 ? Split::validation
+                                               : Split::train;
+}
 
 }  // namespace stiefel

@@ -149,12 +149,8 @@ template <class S> class Polyphonic final : public Task<S> {
   Index batches(Split split) const override { return batches_->count(split, Index(parts(split).size())); }
 
   void fill(Split split, Index index, Batch<S>& batch) const override {
-    const std::vector<Part>& all = parts(split);
-    const std::vector<std::size_t> chosen = batches_->at(split, index, Index(all.size()));
-    Index steps = 0;
-    for (const std::size_t i : chosen) steps = std::max(steps, all[i].steps);
-    batch.resize(shape(), Index(chosen.size()), steps);
-    for (std::size_t b = 0; b < chosen.size(); ++b) write(all[chosen[b]], batch, Index(b));
+    batches_->fill(batch, shape(), split, index, parts(split), &Part::steps,
+                   [&](const Part& p, Index b) { write(p, batch, b); });
   }
 
   double loss(CMat<S> output, const Targets<S>& targets, Mat<S> doutput) const override {

@@ -224,12 +224,8 @@ template <class S> class SequenceCsv final : public Task<S> {
   Index batches(Split split) const override { return batches_->count(split, Index(part(split).sequences.size())); }
 
   void fill(Split split, Index index, Batch<S>& batch) const override {
-    const std::vector<Sequence>& all = part(split).sequences;
-    const std::vector<std::size_t> chosen = batches_->at(split, index, Index(all.size()));
-    Index steps = 0;
-    for (const std::size_t i : chosen) steps = std::max(steps, all[i].steps);
-    batch.resize(shape(), Index(chosen.size()), steps);
-    for (std::size_t b = 0; b < chosen.size(); ++b) write(all[chosen[b]], batch, Index(b));
+    batches_->fill(batch, shape(), split, index, part(split).sequences, &Sequence::steps,
+                   [&](const Sequence& s, Index b) { write(s, batch, b); });
   }
 
   double loss(CMat<S> output, const Targets<S>& targets, Mat<S> doutput) const override {
@@ -253,11 +249,8 @@ template <class S> class SequenceCsv final : public Task<S> {
     }
   }
 
-  /// On the test split, or on the last one that there is.
   double baseline() const override {
-    const Split split = batches(Split::test) > 0         ? Split::test
-                        : batches(Split::validation) > 0 ? Split::validation
-                                                         : Split::train;
+    const Split split = last_split(*this);
     double sum = 0, count = 0;
     for (const Sequence& s : part(split).sequences)
       for (std::size_t i = 0; i < s.targets.size(); i += width())

@@ -175,7 +175,7 @@ template <class S> class TimitPhonemes final : public TimitTask<S> {
     const auto sum = [](const std::vector<double>& counts) {
       return std::accumulate(counts.begin(), counts.end(), 0.);
     };
-    const std::vector<double> training = counts_of_labels(Split::train), judged = counts_of_labels(this->last_split());
+    const std::vector<double> training = counts_of_labels(Split::train), judged = counts_of_labels(last_split(*this));
     for (std::size_t k = 0; k < training.size(); ++k) {
       const double log_share = std::log((training[k] + 1) / (sum(training) + double(training.size())));
       log_share_.push_back(S(log_share));

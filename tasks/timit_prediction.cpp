@@ -210,7 +210,7 @@ template <class S> class TimitPrediction final : public TimitTask<S> {
   /// Mean of the training targets, and the loss of predicting it on the test split.
   const Statistics& statistics() const {
     std::call_once(statistics_.once, [&] {
-      const Split last = this->last_split();
+      const Split last = last_split(*this);
       const Sums training = sums_of_targets(Split::train), judged = sums_of_targets(last);
       Eigen::VectorXd& mean = statistics_.mean;
       mean = training.values / training.steps;

@@ -27,12 +27,10 @@ template <class S> class TimitTask : public Task<S> {
   Index batches(Split split) const override { return batches_->count(split, Index(places(split).size())); }
 
   void fill(Split split, Index index, Batch<S>& batch) const override {
-    const std::vector<std::size_t>& utterances = places(split);
-    const std::vector<std::size_t> chosen = batches_->at(split, index, Index(utterances.size()));
-    Index longest = 0;
-    for (const std::size_t i : chosen) longest = std::max(longest, steps_of(utterances[i]));
-    batch.resize(this->shape(), Index(chosen.size()), batch_steps(split, longest));
-    for (std::size_t b = 0; b < chosen.size(); ++b) write(utterances[chosen[b]], batch, Index(b));
+    batches_->fill(
+        batch, this->shape(), split, index, places(split),
+        [&](std::size_t utterance) { return batch_steps(split, steps_of(utterance)); },
+        [&](std::size_t utterance, Index b) { write(utterance, batch, b); });
   }
 
   /// The sound and, where they are used, the transcriptions of all utterances that are used.
@@ -52,10 +50,6 @@ template <class S> class TimitTask : public Task<S> {
   const TimitCorpus& corpus() const { return corpus_; }
   const std::vector<std::size_t>& places(Split split) const {
     return split == Split::train ? splits_.train : split == Split::validation ? splits_.validation : splits_.test;
-  }
-  /// The test split, or where there is none the last one that there is.
-  Split last_split() const {
-    return !splits_.test.empty() ? Split::test : !splits_.validation.empty() ? Split::validation : Split::train;
   }
   /// Places of the utterances of all splits.
   std::vector<std::size_t> used() const {

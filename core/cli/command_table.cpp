@@ -7,7 +7,6 @@
 #include <boost/make_shared.hpp>
 #include <boost/program_options.hpp>
 
-#include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <cstdlib>
@@ -421,11 +420,7 @@ long whole_number(const Arguments& arguments, const std::string& option, long ot
 
 std::vector<std::string> split_at_commas(const std::string& text) {
   std::vector<std::string> entries;
-  for (std::size_t first = 0; first <= text.size();) {
-    const std::size_t end = std::min(text.find(',', first), text.size());
-    entries.push_back(text.substr(first, end - first));
-    first = end + 1;
-  }
+  boost::split(entries, text, boost::is_any_of(","));
   return entries;
 }
 

@@ -2,12 +2,11 @@
 #include "cli/download.hpp"
 
 #include <curl/curl.h>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <boost/algorithm/string.hpp>
 #include <cerrno>
 #include <cmath>
 #include <memory>
@@ -15,6 +14,7 @@
 #include <system_error>
 
 #include <stiefel/error.hpp>
+#include "base/descriptor.hpp"
 
 namespace stiefel::cli {
 namespace {
@@ -28,23 +28,18 @@ class PartFile {
  public:
   explicit PartFile(const std::filesystem::path& path)
       : path_(path), file_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
-    if (file_ < 0) throw Error(fmt::format("cannot write {} ({})", path.string(), reason(errno)), Exit::data);
-    if (::flock(file_, LOCK_EX | LOCK_NB) != 0) {
-      ::close(file_);
+    if (*file_ < 0) throw Error(fmt::format("cannot write {} ({})", path.string(), reason(errno)), Exit::data);
+    if (::flock(*file_, LOCK_EX | LOCK_NB) != 0)
       throw Error(fmt::format("another process is fetching {}; wait for it to finish", path.string()), Exit::in_use);
-    }
-    size_ = std::uintmax_t(::lseek(file_, 0, SEEK_END));
+    size_ = std::uintmax_t(::lseek(*file_, 0, SEEK_END));
   }
-  ~PartFile() { ::close(file_); }
-  PartFile(const PartFile&) = delete;
-  PartFile& operator=(const PartFile&) = delete;
 
   std::uintmax_t size() const { return size_; }
-  bool clear() { return ::ftruncate(file_, 0) == 0 && ::lseek(file_, 0, SEEK_SET) == 0 && ((size_ = 0), true); }
+  bool clear() { return ::ftruncate(*file_, 0) == 0 && ::lseek(*file_, 0, SEEK_SET) == 0 && ((size_ = 0), true); }
   /// False if writing fails; errno has the reason.
   bool append(std::string_view bytes) {
     while (!bytes.empty()) {
-      const ssize_t written = ::write(file_, bytes.data(), bytes.size());
+      const ssize_t written = ::write(*file_, bytes.data(), bytes.size());
       if (written < 0 && errno == EINTR) continue;
       if (written < 0) return false;
       bytes.remove_prefix(std::size_t(written));
@@ -55,7 +50,7 @@ class PartFile {
 
  private:
   std::filesystem::path path_;
-  int file_;
+  Descriptor file_;
   std::uintmax_t size_ = 0;
 };
 
@@ -134,9 +129,7 @@ class Transfer {
   /// "Content-Range: bytes FIRST-LAST/ALL"; of every answer, those that redirect as well.
   static std::size_t on_header(const char* bytes, std::size_t, std::size_t size, void* self) {
     constexpr std::string_view name = "content-range: bytes ";
-    std::string line(bytes, size);
-    std::transform(line.begin(), line.end(), line.begin(),
-                   [](unsigned char c) { return char(c >= 'A' && c <= 'Z' ? c + 32 : c); });
+    const std::string line = boost::to_lower_copy(std::string(bytes, size), std::locale::classic());
     if (line.starts_with(name)) static_cast<Transfer*>(self)->range_sent_ = line.substr(name.size());
     return size;
   }

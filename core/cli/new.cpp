@@ -2,11 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/algorithm/string.hpp>
 #include <cctype>
 #include <filesystem>
-#include <fstream>
 
 #include <stiefel/error.hpp>
+#include "base/atomic_file.hpp"
 #include "host/registry.hpp"
 
 #include "cli/command_table.hpp"
@@ -46,21 +47,9 @@ std::string class_name(const std::string& name) {
 }
 
 std::string filled(std::string text, const std::string& name) {
-  const auto replace = [&](const std::string& word, const std::string& by) {
-    for (std::size_t at = text.find(word); at != text.npos; at = text.find(word, at + by.size()))
-      text.replace(at, word.size(), by);
-  };
-  replace("CLASS", class_name(name));
-  replace("NAME", name);
+  boost::replace_all(text, "CLASS", class_name(name));
+  boost::replace_all(text, "NAME", name);
   return text;
-}
-
-void write(const std::filesystem::path& file, const std::string& text) {
-  std::ofstream out(file);
-  out << text;
-  out.close();
-  if (!out)
-    throw Error(fmt::format("cannot write {}; check free space and permissions", file.string()), Exit::exhausted);
 }
 
 }  // namespace
@@ -85,9 +74,9 @@ int new_command(std::span<const std::string> words) {
     throw Error(fmt::format("{} already exists; choose another name or move it away", folder.string()));
   if (!std::filesystem::create_directory(folder, fault))
     throw Error(fmt::format("cannot create the folder {}: {}", folder.string(), fault.message()));
-  write(folder / (name + ".cpp"), filled(chosen.source, name));
-  write(folder / "CMakeLists.txt", filled(cmake_template, name));
-  write(folder / "example.yaml", filled(chosen.example, name));
+  replace_file(folder / (name + ".cpp"), filled(chosen.source, name));
+  replace_file(folder / "CMakeLists.txt", filled(cmake_template, name));
+  replace_file(folder / "example.yaml", filled(chosen.example, name));
   fmt::print(
       "Created {0}/{0}.cpp, {0}/CMakeLists.txt and {0}/example.yaml. Next:\n\n"
       "  cmake -S {0} -B {0}/build && cmake --build {0}/build\n"

@@ -1,8 +1,6 @@
 // `stiefel resume RUN`: go on with a run that was stopped.
 #include <fmt/format.h>
 
-#include <boost/algorithm/string.hpp>
-
 #include "config/load.hpp"
 #include "training/checkpoint.hpp"
 #include "training/checkpoint_index.hpp"
@@ -21,7 +19,7 @@ int resume_command(std::span<const std::string> words) {
   const std::filesystem::path directory = run_folder(arguments.positional.front());
   std::vector<std::string> overrides(arguments.positional.begin() + 1, arguments.positional.end()), allowed;
   if (arguments.has("--threads")) overrides.push_back("threads=" + arguments.value("--threads"));
-  if (arguments.has("--allow-change")) boost::split(allowed, arguments.value("--allow-change"), boost::is_any_of(","));
+  if (arguments.has("--allow-change")) allowed = split_at_commas(arguments.value("--allow-change"));
   Registry registry = found_plugins();
   if (has_checkpoint_index(directory)) demand_whole(directory, "config.yaml");
   const LoadedExperiment loaded = load_experiment(directory / "config.yaml", overrides, registry);

@@ -26,16 +26,11 @@ template <class S> class Cornn final : public Cell<S> {
   };
 
   Cornn(const Options& options, CellContext context)
-      : Cell<S>(context),
+      : Cell<S>(context.real("cornn", "real oscillators")),
         n_(context.rows()),
         step_(S(options.step)),
         gamma_(S(options.gamma)),
-        epsilon_(S(options.epsilon)) {
-    if (context.complex)
-      throw Error(
-          "cornn has real oscillators and cannot use a complex map; choose real maps in model.recurrent and "
-          "model.maps");
-  }
+        epsilon_(S(options.epsilon)) {}
 
   std::vector<MapSpec> maps() const override { return {{"position", n_, n_, 0}, {"velocity", n_, n_, 1}}; }
   Index input_rows() const override { return n_; }

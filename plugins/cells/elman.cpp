@@ -13,8 +13,6 @@
 // Saved rows: a when φ's pullback needs it, φ(a), and h unless it is φ(a). Delta rows: δ, and g for `outside`.
 #include <stiefel/plugin.hpp>
 
-#include <algorithm>
-
 namespace {
 
 using namespace stiefel;
@@ -106,7 +104,7 @@ template <class S> class Elman final : public Cell<S> {
   template <class P> P hidden(const P& saved) const { return rows_of(saved, output_row_, n_); }
 
   static void clip(Mat<S> delta, S bound) {
-    if (bound > 0) delta = delta.cwiseMax(-bound).cwiseMin(bound);
+    if (bound > 0) delta = delta.unaryExpr([bound](S x) { return clipped(x, bound); });
   }
 
   Index n_;

@@ -30,11 +30,9 @@ template <class S> class Goru final : public Cell<S> {
   };
 
   Goru(const Options& options, CellContext context)
-      : Cell<S>(context), n_(context.rows()), reset_bias_(S(options.reset_bias)) {
-    if (context.complex)
-      throw Error(
-          "goru has real gates and cannot use a complex map; choose real maps in model.recurrent and model.maps, or "
-          "the cell elman");
+      : Cell<S>(context.real("goru", "real gates", ", or the cell elman")),
+        n_(context.rows()),
+        reset_bias_(S(options.reset_bias)) {
     activation_ = Activation<S>::make(options.activation, n_, false);
   }
 

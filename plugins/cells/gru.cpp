@@ -36,16 +36,11 @@ template <class S> class Gru final : public Cell<S> {
   };
 
   Gru(const Options& options, CellContext context)
-      : Cell<S>(context),
+      : Cell<S>(context.real("gru", "real gates", ", or the cell elman")),
         n_(context.rows()),
         after_(options.reset == "after"),
         keep_(options.update == "keep"),
-        of_state_(after_ ? 3 : 2) {
-    if (context.complex)
-      throw Error(
-          "gru has real gates and cannot use a complex map; choose real maps in model.recurrent and model.maps, or the "
-          "cell elman");
-  }
+        of_state_(after_ ? 3 : 2) {}
 
   std::vector<MapSpec> maps() const override {
     return {{"update", n_, n_, 0}, {"reset", n_, n_, 0}, {"candidate", n_, n_, after_ ? 0 : 1}};

@@ -23,12 +23,8 @@ template <class S> class Lem final : public Cell<S> {
     void describe(Schema& s) { s.field("step", step, "largest time step Δ").at_least(1e-6).at_most(1); }
   };
 
-  Lem(const Options& options, CellContext context) : Cell<S>(context), n_(context.rows()), step_(S(options.step)) {
-    if (context.complex)
-      throw Error(
-          "lem has real gates and cannot use a complex map; choose real maps in model.recurrent and model.maps, or the "
-          "cell elman");
-  }
+  Lem(const Options& options, CellContext context)
+      : Cell<S>(context.real("lem", "real gates", ", or the cell elman")), n_(context.rows()), step_(S(options.step)) {}
 
   std::vector<MapSpec> maps() const override {
     return {{"step_z", n_, n_, 0}, {"step_y", n_, n_, 0}, {"z", n_, n_, 0}, {"y", n_, n_, 1}};

@@ -28,12 +28,10 @@ template <class S> class Lipschitz final : public Cell<S> {
   };
 
   Lipschitz(const Options& options, CellContext context)
-      : Cell<S>(context), n_(context.rows()), step_(S(options.step)), stages_(options.scheme == "rk2" ? 2 : 1) {
-    if (context.complex)
-      throw Error(
-          "lipschitz has a real state and cannot use a complex map; choose real maps in model.recurrent and "
-          "model.maps");
-  }
+      : Cell<S>(context.real("lipschitz", "a real state")),
+        n_(context.rows()),
+        step_(S(options.step)),
+        stages_(options.scheme == "rk2" ? 2 : 1) {}
 
   std::vector<MapSpec> maps() const override { return {{"nonlinear", n_, n_, 0}, {"linear", n_, n_, 0}}; }
   Index input_rows() const override { return n_; }

@@ -45,18 +45,13 @@ template <class S> class Lstm final : public Cell<S> {
   };
 
   Lstm(const Options& options, CellContext context)
-      : Cell<S>(context),
+      : Cell<S>(context.real("lstm", "real gates", ", or the cell elman")),
         n_(context.rows()),
         forget_bias_(S(options.forget_bias)),
         forget_bias_fixed_(options.forget_bias_fixed),
         diagonal_(options.peepholes == "diagonal"),
         full_(options.peepholes == "output_full"),
-        peephole_init_(options.peephole_init) {
-    if (context.complex)
-      throw Error(
-          "lstm has real gates and cannot use a complex map; choose real maps in model.recurrent and model.maps, or "
-          "the cell elman");
-  }
+        peephole_init_(options.peephole_init) {}
 
   std::vector<MapSpec> maps() const override {
     std::vector<MapSpec> maps;

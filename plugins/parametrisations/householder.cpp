@@ -218,12 +218,7 @@ template <class S> class Householder final : public Parametrisation<S> {
   }
 
   void after_step(Blocks<S> theta) override {
-    if (options_.normalise_columns)
-      for_each_column(n_, r_, [&](Index, Index first, Index length) {
-        auto column = as_vector(theta[0]).segment(first, length);
-        const double norm = column.template cast<double>().norm();
-        if (norm > 0) column = (column.template cast<double>() / norm).template cast<S>();
-      });
+    if (options_.normalise_columns) normalise_columns(theta[0], n_, r_);
     if (!signed_) return;
     S& u1 = theta[1][0];
     if (options_.u1 == "projected") u1 = u1 < 0 ? S(-1) : S(1);

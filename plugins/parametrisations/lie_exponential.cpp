@@ -129,9 +129,9 @@ template <class S> class LieExponential final : public Dense<S> {
 
   Cost cost(Index columns) const override {
     Cost cost = Dense<S>::cost(columns);
-    const double cube = std::pow(double(n_), 3), complex = complex_ ? 4 : 1, base = options_.base == "moving" ? 2 : 0;
-    cost.refresh = cost.materialise = complex * (eigen_ ? (complex > 1 ? 12 : 9) : 18) * cube + complex * base * cube;
-    cost.finish = cost.pullback = complex * (eigen_ ? 8 : 8 * 18) * cube + complex * base * cube;
+    const double cube = (complex_ ? 4 : 1) * std::pow(double(n_), 3), base = options_.base == "moving" ? 2 : 0;
+    cost.refresh = ((eigen_ ? (complex_ ? 12 : 9) : 18) + base) * cube;
+    cost.pullback = ((eigen_ ? 8 : 8 * 18) + base) * cube;
     return cost;
   }
 

@@ -91,8 +91,8 @@ template <class S> class Nonnormal final : public Dense<S> {
   Cost cost(Index columns) const override {
     Cost cost = Dense<S>::cost(columns);
     const double cube = std::pow(double(n_), 3);
-    cost.refresh = cost.materialise = 13 * cube;
-    cost.finish = cost.pullback = 18 * cube;
+    cost.refresh = 13 * cube;
+    cost.pullback = 18 * cube;
     return cost;
   }
 

@@ -35,6 +35,15 @@ template <class S> void add_trapezoid(std::span<S> dtheta, const Matrix<S>& dU) 
   });
 }
 
+/// Scales the columns of θ to length 1, except those of zeros; an entry has `parts` numbers.
+template <class S> void normalise_columns(std::span<S> theta, Index n, Index r, Index parts = 1) {
+  for_each_column(n, r, [&](Index, Index first, Index length) {
+    auto column = as_vector(theta).segment(parts * first, parts * length);
+    const double norm = column.template cast<double>().norm();
+    if (norm > 0) column = (column.template cast<double>() / norm).template cast<S>();
+  });
+}
+
 struct Reflections {
   Matrix<double> U;  // n × (n − 1), columns of unit length
   double u1;

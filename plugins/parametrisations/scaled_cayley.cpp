@@ -96,8 +96,8 @@ template <class S> class ScaledCayley final : public Dense<S> {
   Cost cost(Index columns) const override {
     Cost cost = Dense<S>::cost(columns);
     const double cube = std::pow(double(n_), 3);
-    cost.refresh = cost.materialise = 2 * cube;
-    cost.finish = cost.pullback = 4 * cube;
+    cost.refresh = 2 * cube;
+    cost.pullback = 4 * cube;
     return cost;
   }
 

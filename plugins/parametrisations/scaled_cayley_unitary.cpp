@@ -83,8 +83,8 @@ template <class S> class ScaledCayleyUnitary final : public Dense<S> {
   Cost cost(Index columns) const override {
     Cost cost = Dense<S>::cost(columns);
     const double cube = std::pow(double(n_), 3);
-    cost.refresh = cost.materialise = 8 * cube;
-    cost.finish = cost.pullback = 16 * cube;
+    cost.refresh = 8 * cube;
+    cost.pullback = 16 * cube;
     return cost;
   }
 

@@ -149,12 +149,7 @@ template <class S> class SpectralHouseholder final : public Parametrisation<S> {
 
   void after_step(Blocks<S> theta) override {
     if (!options_.normalise_columns) return;
-    for (const Index block : {0, 2})
-      for_each_column(n_, count(block), [&](Index, Index first, Index length) {
-        auto column = as_vector(theta[block]).segment(first, length);
-        const double norm = column.template cast<double>().norm();
-        if (norm > 0) column = (column.template cast<double>() / norm).template cast<S>();
-      });
+    for (const Index block : {0, 2}) normalise_columns(theta[block], n_, count(block));
   }
 
   bool materialises() const override { return true; }

@@ -201,12 +201,7 @@ template <class S> class UnitaryHouseholder final : public Parametrisation<S> {
   }
 
   void after_step(Blocks<S> theta) override {
-    if (!options_.normalise_columns) return;
-    for_each_part([&](Index, Index first, Index length) {
-      auto column = as_vector(theta[0]).segment(first, 2 * length);
-      const double norm = column.template cast<double>().norm();
-      if (norm > 0) column = (column.template cast<double>() / norm).template cast<S>();
-    });
+    if (options_.normalise_columns) normalise_columns(theta[0], n_, m_, 2);
   }
 
   bool materialises() const override { return true; }

@@ -49,7 +49,6 @@ STIEFEL_API void demand_known_metric(const std::string& metric, const std::set<s
 /// Of the values of a column, as the file describes it.
 STIEFEL_API Better direction(const RunDataset& column);
 
-/// What read_runs() should read.
 /// The dataset that a metric such as spectrum/recurrent/singular_max names; empty for a name without a group.
 STIEFEL_API std::string path_of_metric(const std::string& metric);
 /// What a comparison by this metric reads.

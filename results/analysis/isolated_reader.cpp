@@ -22,6 +22,7 @@
 
 #include <stiefel/error.hpp>
 
+#include "base/descriptor.hpp"
 #include "results/analysis/compare_runs.hpp"
 #include "results/analysis/run_message.hpp"
 #include "training/checkpoint.hpp"
@@ -35,26 +36,6 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr int answer_descriptor = 3;
-
-class Descriptor {
- public:
-  explicit Descriptor(int number = -1) : number_(number) {}
-  ~Descriptor() { reset(); }
-  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    reset();
-    number_ = std::exchange(other.number_, -1);
-    return *this;
-  }
-  int operator*() const { return number_; }
-  void reset() {
-    if (number_ >= 0) close(number_);
-    number_ = -1;
-  }
-
- private:
-  int number_;
-};
 
 bool send_bytes(int to, const char* bytes, std::size_t count) {
   while (count > 0) {

@@ -178,8 +178,7 @@ bool Handle::reset() noexcept {
 }
 
 Group Group::make_group(const std::string& path) const {
-  const Handle links = property_list(H5P_LINK_CREATE), groups = property_list(H5P_GROUP_CREATE);
-  ok(H5Pset_create_intermediate_group(links.id(), 1), "prepare", where_);
+  const Handle groups = property_list(H5P_GROUP_CREATE);
   ok(H5Pset_link_creation_order(groups.id(), H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED), "prepare", where_);
   // One level at a time: groups made in passing would not track the order of their links.
   std::string prefix;

@@ -1,8 +1,9 @@
 // The parts of the result file that are not tables: root attributes, /config, /provenance and /status.
 #include "results/record/header_file.hpp"
 
+#include <fmt/chrono.h>
+
 #include <chrono>
-#include <ctime>
 #include <functional>
 #include <type_traits>
 
@@ -23,12 +24,6 @@ void write_text(const hdf5::Group& group, const std::string& name, const std::st
   dataset.close();
 }
 
-Axis numbered(const std::string& name, std::size_t length, const std::string& long_name) {
-  Axis axis{.name = name, .long_name = long_name};
-  for (std::size_t i = 0; i < length; ++i) axis.values.push_back(double(i));
-  return axis;
-}
-
 /// A one-dimensional dataset on a scale of its group.
 hdf5::Dataset make_list(const hdf5::Group& group, const std::string& scale, const std::string& name, hdf5::Type type,
                         std::size_t length, const std::string& long_name, const std::string& units = "1",
@@ -47,7 +42,7 @@ template <class Row> class RowWriter {
   RowWriter(const hdf5::Group& root, const std::string& path, const std::string& scale, const std::vector<Row>& rows)
       : group_(root.make_group(path)), scale_(scale), rows_(rows) {
     // An array of no rows has no axis to speak of: the group stays empty.
-    if (!rows_.empty()) write_axis(group_, numbered(scale, rows_.size(), "index of the " + scale));
+    if (!rows_.empty()) write_axis(group_, count_axis(scale, std::ssize(rows_), "index of the " + scale));
   }
   void text(const std::string& name, std::string Row::*field, const std::string& long_name) {
     if (rows_.empty()) return;
@@ -77,7 +72,7 @@ template <class Row> class RowWriter {
 void write_texts(const hdf5::Group& group, const std::string& scale, const std::string& name,
                  const std::vector<std::string>& texts, const std::string& long_name) {
   if (texts.empty()) return;
-  write_axis(group, numbered(scale, texts.size(), "index of the " + scale));
+  write_axis(group, count_axis(scale, std::ssize(texts), "index of the " + scale));
   hdf5::Dataset dataset = make_list(group, scale, name, hdf5::Type::text, texts.size(), long_name);
   dataset.write(0, texts);
   dataset.close();
@@ -185,12 +180,7 @@ double seconds_since_1970() {
 }
 
 std::string iso_8601(double seconds_since_1970) {
-  const std::time_t time = std::time_t(seconds_since_1970);
-  std::tm parts;
-  gmtime_r(&time, &parts);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time_t(seconds_since_1970)));
 }
 
 void rewrite_provenance(const hdf5::Group& root, const RunHeader& header) {

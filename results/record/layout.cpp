@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <numeric>
 #include <set>
 
 #include <stiefel/error.hpp>
@@ -35,6 +37,12 @@ void check_group(const std::string& group) {
 }
 
 }  // namespace
+
+Axis count_axis(std::string name, Index length, std::string long_name) {
+  Axis axis{.name = std::move(name), .long_name = std::move(long_name), .values = std::vector<double>(length)};
+  std::iota(axis.values.begin(), axis.values.end(), 0.0);
+  return axis;
+}
 
 const Axis& Table::axis(const std::string& name) const {
   for (const Axis& axis : axes)
@@ -88,6 +96,11 @@ double wall_seconds(const std::vector<Segment>& segments) {
   double seconds = 0;
   for (const Segment& segment : segments) seconds += std::max(0.0, segment.ended - segment.started);
   return seconds;
+}
+
+const std::string* RunHeader::find_provenance(const std::string& name) const {
+  const auto found = std::ranges::find(provenance, name, &std::pair<std::string, std::string>::first);
+  return found == provenance.end() ? nullptr : &found->second;
 }
 
 }  // namespace stiefel

@@ -27,6 +27,9 @@ struct Axis {
   Index length() const { return Index(values.empty() ? labels.size() : values.size()); }
 };
 
+/// Of the coordinates 0, 1, …
+STIEFEL_API Axis count_axis(std::string name, Index length, std::string long_name);
+
 struct Column {
   std::string name, units = "1", long_name = {}, description = {};
   ColumnType type = ColumnType::f8;
@@ -91,6 +94,9 @@ struct RunHeader {
   std::vector<PluginRow> plugins;
   std::vector<DatasetRow> datasets;
   std::vector<Segment> segments;  ///< the last one is that of this process; started 0: now
+
+  /// The value of an entry of `provenance`; null when there is none.
+  STIEFEL_API const std::string* find_provenance(const std::string& name) const;
 };
 
 /// Rows of the tables by their groups.

@@ -1,9 +1,6 @@
 // progress.jsonl: one write call per line, so that a reader never sees half of one.
 #include "results/record/progress.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <nlohmann/json.hpp>
 
@@ -26,20 +23,12 @@ bool is_until(std::string_view line, std::int64_t step) {
 
 }  // namespace
 
-ProgressLog::ProgressLog(std::filesystem::path path, std::optional<std::int64_t> after) : path_(std::move(path)) {
-  file_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (file_ < 0) throw file_error("opening", path_, errno);
+ProgressLog::ProgressLog(std::filesystem::path path, std::optional<std::int64_t> after)
+    : path_(std::move(path)), file_(open_file(path_, O_WRONLY | O_CREAT | O_APPEND)) {
   if (!after) return;
-  try {
-    cut(*after);
-    append(json_text(nlohmann::ordered_json{{"resumed_after", *after}, {"wall_time", seconds_since_1970()}}) + "\n");
-  } catch (...) {
-    ::close(file_);
-    throw;
-  }
+  cut(*after);
+  append(json_text(nlohmann::ordered_json{{"resumed_after", *after}, {"wall_time", seconds_since_1970()}}) + "\n");
 }
-
-ProgressLog::~ProgressLog() { ::close(file_); }
 
 void ProgressLog::cut(std::int64_t after) {
   const std::string text = file_content(path_);
@@ -49,7 +38,7 @@ void ProgressLog::cut(std::int64_t after) {
     if (is_until(std::string_view(text).substr(begin, end - 1 - begin), after)) break;
     end = begin;
   }
-  if (end < text.size() && ::ftruncate(file_, off_t(end)) != 0) throw file_error("trimming", path_, errno);
+  if (end < text.size() && ::ftruncate(*file_, off_t(end)) != 0) throw file_error("trimming", path_, errno);
 }
 
 void ProgressLog::write(std::int64_t step, double step_seconds,
@@ -60,13 +49,13 @@ void ProgressLog::write(std::int64_t step, double step_seconds,
 }
 
 void ProgressLog::append(const std::string& text) {
-  const off_t before = ::lseek(file_, 0, SEEK_END);
+  const off_t before = ::lseek(*file_, 0, SEEK_END);
   ssize_t written;
-  do written = ::write(file_, text.data(), text.size());
+  do written = ::write(*file_, text.data(), text.size());
   while (written < 0 && errno == EINTR);
   if (written == ssize_t(text.size())) return;
   const int error = written < 0 ? errno : ENOSPC;
-  if (written > 0 && ::ftruncate(file_, before) != 0) throw file_error("trimming", path_, errno);
+  if (written > 0 && ::ftruncate(*file_, before) != 0) throw file_error("trimming", path_, errno);
   throw is_out_of_space(error) ? out_of_space(path_, text.size(), "disk full or limit reached")
                                : file_error("writing", path_, error);
 }

@@ -11,6 +11,8 @@
 
 #include <stiefel/export.hpp>
 
+#include "base/descriptor.hpp"
+
 namespace stiefel {
 
 class STIEFEL_API ProgressLog {
@@ -18,9 +20,6 @@ class STIEFEL_API ProgressLog {
   /// Appends to the file. `after`: the step after which a run resumes; later lines, and one that a crash has torn, are
   /// removed, and {"resumed_after", "wall_time"} is written.
   explicit ProgressLog(std::filesystem::path path, std::optional<std::int64_t> after = {});
-  ~ProgressLog();
-  ProgressLog(const ProgressLog&) = delete;
-  ProgressLog& operator=(const ProgressLog&) = delete;
 
   /// {"step", "wall_time" (seconds since 1970), "step_seconds", then the values by name}; NaN and infinities become
   /// null. A line that does not fit on the disk is taken back whole, and Error (Exit::exhausted) thrown.
@@ -31,7 +30,7 @@ class STIEFEL_API ProgressLog {
   void append(const std::string& text);
 
   std::filesystem::path path_;
-  int file_ = -1;
+  Descriptor file_;
 };
 
 }  // namespace stiefel

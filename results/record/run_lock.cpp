@@ -146,12 +146,10 @@ void unlink_lock(const std::filesystem::path& path) {
 
 DirectoryGuard::DirectoryGuard(const std::filesystem::path& directory)
     : file_(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-  if (file_ < 0) throw file_error("opening the directory", directory, errno);
-  while (::flock(file_, LOCK_EX) != 0 && errno == EINTR) {
+  if (*file_ < 0) throw file_error("opening the directory", directory, errno);
+  while (::flock(*file_, LOCK_EX) != 0 && errno == EINTR) {
   }
 }
-
-DirectoryGuard::~DirectoryGuard() { ::close(file_); }
 
 LockPatience by_file_time(std::chrono::seconds patience) {
   return [patience](const std::filesystem::path& path) {

@@ -8,6 +8,8 @@
 
 #include <stiefel/export.hpp>
 
+#include "base/descriptor.hpp"
+
 namespace stiefel {
 
 /// Whether the owner of a lock file, which cannot be asked, counts as dead; empty: never.
@@ -38,12 +40,9 @@ STIEFEL_API void remove_lost_lock(const std::filesystem::path& lock_file, const 
 class STIEFEL_API DirectoryGuard {
  public:
   explicit DirectoryGuard(const std::filesystem::path& directory);
-  ~DirectoryGuard();
-  DirectoryGuard(const DirectoryGuard&) = delete;
-  DirectoryGuard& operator=(const DirectoryGuard&) = delete;
 
  private:
-  int file_;
+  Descriptor file_;
 };
 
 }  // namespace stiefel

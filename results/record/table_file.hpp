@@ -34,7 +34,6 @@ std::uint64_t bytes_of_rows(const Table& table, std::uint64_t rows, bool created
 /// Bytes of the compressed rows on the disk.
 std::uint64_t stored_bytes(const hdf5::Group& root, const Table& table);
 
-/// A fixed array of numbers or texts with units and long_name; the texts' axis is a scale of indices named `axis`.
 void write_axis(const hdf5::Group& group, const Axis& axis);
 void describe(hdf5::Object& object, const std::string& units, const std::string& long_name,
               const std::string& description = "");

@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include <stiefel/error.hpp>
+#include "tasks/formats/csv.hpp"
 #include "tasks/formats/named_file.hpp"
 
 namespace stiefel {
@@ -56,13 +56,6 @@ std::optional<std::int64_t> number_of(std::string_view word) {
   return whole && value >= 0 && value <= std::numeric_limits<std::int32_t>::max() ? std::optional(value) : std::nullopt;
 }
 
-// What stands in a line of a text may be anything: only its beginning is quoted, without control characters.
-std::string quoted(std::string_view text) {
-  std::string shown;
-  for (const char c : text.substr(0, 40)) shown += c >= ' ' && c <= '~' ? c : '?';
-  return '"' + shown + (text.size() > 40 ? "…\"" : "\"");
-}
-
 }  // namespace
 
 std::int32_t folded_phone(std::int32_t label) {
@@ -73,11 +66,9 @@ std::int32_t folded_phone(std::int32_t label) {
 }
 
 std::vector<Phone> parse_phones(std::string_view text, const std::string& name, const std::string& mend) {
+  const NamedFile file{name, mend};
   std::vector<Phone> phones;
   std::size_t number = 0;
-  const auto refuse = [&](const std::string& what) {
-    throw Error(fmt::format("{}: {}. {}", name, what, mend), Exit::data);
-  };
   while (!text.empty()) {
     const std::size_t length = std::min(text.find('\n'), text.size());
     const std::string_view whole = text.substr(0, length);
@@ -88,18 +79,19 @@ std::vector<Phone> parse_phones(std::string_view text, const std::string& name, 
     if (start_word.empty()) continue;
     const std::optional<std::int64_t> start = number_of(start_word), end = number_of(end_word);
     if (!start || !end || label_word.empty() || !next_word(line).empty())
-      refuse(fmt::format("line {} is {}, expected `start end label` with two sample numbers", number, quoted(whole)));
+      file.refuse(
+          fmt::format("line {} is {}, expected `start end label` with two sample numbers", number, shown(whole)));
     const std::int32_t label = place_of(phone_labels, label_word);
     if (label < 0)
-      refuse(fmt::format("line {} has the label {}, which is not one of TIMIT's 61", number, quoted(label_word)));
+      file.refuse(fmt::format("line {} has the label {}, which is not one of TIMIT's 61", number, shown(label_word)));
     if (*end <= *start)
-      refuse(fmt::format("line {}: the phone ends at sample {}, not after its start at {}", number, *end, *start));
+      file.refuse(fmt::format("line {}: the phone ends at sample {}, not after its start at {}", number, *end, *start));
     if (!phones.empty() && *start < phones.back().end)
-      refuse(fmt::format("line {}: the phone starts at sample {}, before the previous one ends at {}", number, *start,
-                         phones.back().end));
+      file.refuse(fmt::format("line {}: the phone starts at sample {}, before the previous one ends at {}", number,
+                              *start, phones.back().end));
     phones.push_back({*start, *end, label});
   }
-  if (phones.empty()) refuse("it has no phones");
+  if (phones.empty()) file.refuse("it has no phones");
   return phones;
 }
 

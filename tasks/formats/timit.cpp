@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <algorithm>
+#include <boost/algorithm/string.hpp>
 #include <filesystem>
+#include <locale>
 #include <tuple>
 
 #include <stiefel/error.hpp>
@@ -18,12 +20,7 @@ namespace fs = std::filesystem;
 bool is_letter(char c) { return c >= 'a' && c <= 'z'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result)
-    if (c >= 'A' && c <= 'Z') c = char(c - 'A' + 'a');
-  return result;
-}
+std::string lower(std::string_view text) { return boost::to_lower_copy(std::string(text), std::locale::classic()); }
 
 bool is_part(std::string_view name) { return name == "train" || name == "test"; }
 bool is_dialect(std::string_view name) {

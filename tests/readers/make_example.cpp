@@ -34,12 +34,6 @@ RunHeader header() {
   return header;
 }
 
-Axis numbered(const std::string& name, Index count, const std::string& long_name) {
-  Axis axis{.name = name, .long_name = long_name};
-  for (Index i = 0; i < count; ++i) axis.values.push_back(double(i));
-  return axis;
-}
-
 const Column snapshot{.name = "snapshot", .long_name = "optimizer step of the snapshot", .type = ColumnType::i8};
 
 Table steps_table() {
@@ -61,7 +55,7 @@ Table epochs_table() {
 Table spectrum_table() {
   return {.group = "/spectrum/recurrent",
           .row = snapshot,
-          .axes = {numbered("k", hidden, "index of the value")},
+          .axes = {count_axis("k", hidden, "index of the value")},
           .columns =
               {{.name = "singular_values", .long_name = "singular values, descending", .axes = {"k"}},
                {.name = "eigenvalues", .long_name = "eigenvalues", .type = ColumnType::complex, .axes = {"k"}},
@@ -74,13 +68,13 @@ Table spectrum_table() {
 Table gradient_table() {
   return {.group = "/gradient",
           .row = snapshot,
-          .axes = {numbered("t", length, "time step of the sequence")},
+          .axes = {count_axis("t", length, "time step of the sequence")},
           .columns = {{.name = "hidden_grad_norm", .long_name = "norm of dL/dh_t", .axes = {"t"}}},
           .chunk_rows = 16};
 }
 
 Table orthogonality_table() {
-  Axis block = numbered("block", 2, "orthogonal block");
+  Axis block = count_axis("block", 2, "orthogonal block");
   block.labels = {"recurrent.U", "recurrent.V"};
   return {.group = "/orthogonality/recurrent",
           .row = snapshot,

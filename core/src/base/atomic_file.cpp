@@ -2,16 +2,15 @@
 // checked.
 #include "base/atomic_file.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <string>
 #include <system_error>
 
+#include "base/descriptor.hpp"
 #include "base/file_content.hpp"
 #include "base/file_error.hpp"
 
@@ -27,20 +26,6 @@ void write_all(int file, const char* data, std::size_t bytes, const std::filesys
     bytes -= std::size_t(written);
   }
 }
-
-class OpenFile {
- public:
-  OpenFile(const std::filesystem::path& path, int flags) : number_(::open(path.c_str(), flags | O_CLOEXEC)) {
-    if (number_ < 0) throw file_error("opening", path, errno);
-  }
-  ~OpenFile() { ::close(number_); }
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
-  int number() const { return number_; }
-
- private:
-  int number_;
-};
 
 }  // namespace
 
@@ -71,14 +56,14 @@ void AtomicFile::reserve(std::uintmax_t bytes) {
 }
 
 void AtomicFile::copy_target() {
-  const OpenFile source(target_, O_RDONLY);
+  const Descriptor source = open_file(target_, O_RDONLY);
   struct stat information;
-  if (::fstat(source.number(), &information) != 0) throw file_error("examining", target_, errno);
+  if (::fstat(*source, &information) != 0) throw file_error("examining", target_, errno);
   std::array<char, std::size_t(1) << 18>
       buffer;  // on the stack: blocks of that size, taken again and again, tear the heap apart
   off_t copied = 0;
   while (true) {
-    const ssize_t got = ::read(source.number(), buffer.data(), buffer.size());
+    const ssize_t got = ::read(*source, buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) throw file_error("reading", target_, errno);
     if (got == 0) break;
@@ -107,9 +92,9 @@ void AtomicFile::replace() {
 
 void AtomicFile::sync_directory() {
   const std::filesystem::path parent = target_.has_parent_path() ? target_.parent_path() : ".";
-  const OpenFile directory(parent, O_RDONLY | O_DIRECTORY);
+  const Descriptor directory = open_file(parent, O_RDONLY | O_DIRECTORY);
   // Some network file systems refuse to sync a directory (EINVAL): there the rename is as safe as it can be.
-  if (::fsync(directory.number()) != 0 && errno != EINVAL) throw file_error("writing directory", parent, errno);
+  if (::fsync(*directory) != 0 && errno != EINVAL) throw file_error("writing directory", parent, errno);
 }
 
 bool is_device(const std::filesystem::path& target) {
@@ -125,8 +110,8 @@ std::filesystem::path behind_link(const std::filesystem::path& target) {
 
 void replace_file(const std::filesystem::path& target, std::string_view bytes) {
   if (is_device(target)) {
-    const OpenFile device(target, O_WRONLY);
-    return write_all(device.number(), bytes.data(), bytes.size(), target);
+    const Descriptor device = open_file(target, O_WRONLY);
+    return write_all(*device, bytes.data(), bytes.size(), target);
   }
   AtomicFile file(behind_link(target));
   file.write(bytes);

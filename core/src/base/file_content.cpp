@@ -1,28 +1,24 @@
 // Uses system calls: a stream throws its own exception, without the path, when reading fails.
 #include "base/file_content.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <array>
 #include <cerrno>
 
+#include "base/descriptor.hpp"
 #include "base/file_error.hpp"
 
 namespace stiefel {
 
 std::optional<std::string> content_if_there(const std::filesystem::path& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0 && errno == ENOENT) return std::nullopt;
-  if (file < 0) throw file_error("opening", path, errno);
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (*file < 0 && errno == ENOENT) return std::nullopt;
+  if (*file < 0) throw file_error("opening", path, errno);
   std::string text;
   std::array<char, 1 << 14> part;
   ssize_t count;
-  while ((count = ::read(file, part.data(), part.size())) > 0 || (count < 0 && errno == EINTR))
+  while ((count = ::read(*file, part.data(), part.size())) > 0 || (count < 0 && errno == EINTR))
     if (count > 0) text.append(part.data(), std::size_t(count));
-  const int error = errno;
-  ::close(file);
-  if (count < 0) throw file_error("reading", path, error);
+  if (count < 0) throw file_error("reading", path, errno);
   return text;
 }
 

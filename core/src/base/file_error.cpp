@@ -33,6 +33,12 @@ Error file_error(const std::string& doing, const std::filesystem::path& path, in
   return system_error(fmt::format("{} {} failed: ", doing, path.string()), error_number);
 }
 
+void make_folder(const std::filesystem::path& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) throw file_error("making", path, error.value());
+}
+
 Error out_of_space(const std::filesystem::path& path, std::uintmax_t bytes_needed, const std::string& reason) {
   return Error(
       fmt::format("no room for {}: {} bytes are needed there ({}); free some space. What was stored before is intact",

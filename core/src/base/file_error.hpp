@@ -15,6 +15,9 @@ STIEFEL_API bool is_out_of_space(int error_number);
 /// else Exit::damaged.
 STIEFEL_API Error file_error(const std::string& doing, const std::filesystem::path& path, int error_number);
 
+/// Makes what is missing of the folder and of those above it; throws file_error.
+STIEFEL_API void make_folder(const std::filesystem::path& path);
+
 /// The same sentence for a beginning such as "writing x failed: ".
 STIEFEL_API Error system_error(const std::string& beginning, int error_number);
 

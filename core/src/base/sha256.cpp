@@ -1,15 +1,15 @@
 // SHA-256 (FIPS 180-4) by OpenSSL's EVP interface.
 #include "base/sha256.hpp"
 
-#include <fcntl.h>
+#include <fmt/format.h>
 #include <openssl/evp.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <memory>
 #include <vector>
 
+#include "base/descriptor.hpp"
 #include "base/file_error.hpp"
 
 namespace stiefel {
@@ -27,12 +27,7 @@ class Digest {
     std::array<unsigned char, EVP_MAX_MD_SIZE> digest;
     unsigned length = 0;
     require(EVP_DigestFinal_ex(context_.get(), digest.data(), &length) == 1);
-    std::string text;
-    for (unsigned i = 0; i < length; ++i) {
-      text += "0123456789abcdef"[digest[i] >> 4];
-      text += "0123456789abcdef"[digest[i] & 15];
-    }
-    return text;
+    return fmt::format("{:02x}", fmt::join(digest.data(), digest.data() + length, ""));
   }
 
  private:
@@ -54,17 +49,11 @@ std::string sha256(std::span<const std::byte> bytes) {
 std::string sha256(std::string_view text) { return sha256(std::as_bytes(std::span(text))); }
 
 std::string sha256_of_file(const std::filesystem::path& path) {
-  struct Descriptor {
-    int number;
-    ~Descriptor() {
-      if (number >= 0) ::close(number);
-    }
-  } file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-  if (file.number < 0) throw file_error("opening", path, errno);
+  const Descriptor file = open_file(path, O_RDONLY);
   Digest digest;
   std::vector<char> buffer(std::size_t(1) << 20);
   while (true) {
-    const ssize_t got = ::read(file.number, buffer.data(), buffer.size());
+    const ssize_t got = ::read(*file, buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) throw file_error("reading", path, errno);
     if (got == 0) return digest.hexadecimal();

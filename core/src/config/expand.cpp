@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
+#include "base/number_from.hpp"
 #include "config/config_schema.hpp"
 #include "config/distribution.hpp"
 
@@ -41,18 +41,14 @@ std::string dotted(const std::vector<std::string>& keys) { return fmt::format("{
 std::vector<Node> range(const Node& node) {
   const std::string_view text = node.text;
   const std::size_t dots = text.find("..");
-  std::uint64_t first = 0, last = 0;
-  const auto number = [](std::string_view digits, std::uint64_t& value) {
-    const auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    return fault == std::errc() && end == digits.data() + digits.size();
-  };
-  if (dots == text.npos || !number(text.substr(0, dots), first) || !number(text.substr(dots + 2), last) ||
-      last < first || last - first >= most_runs)
-    return {};
+  if (dots == text.npos) return {};
+  const auto first = number_from<std::uint64_t>(text.substr(0, dots)),
+             last = number_from<std::uint64_t>(text.substr(dots + 2));
+  if (!first || !last || *last < *first || *last - *first >= most_runs) return {};
   std::vector<Node> values;
-  for (std::uint64_t i = 0; i <= last - first; ++i) {
+  for (std::uint64_t i = 0; i <= *last - *first; ++i) {
     values.push_back(node);
-    values.back().text = std::to_string(first + i);
+    values.back().text = std::to_string(*first + i);
   }
   return values;
 }

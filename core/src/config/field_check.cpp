@@ -67,7 +67,7 @@ struct Check {
 
 std::string Declaration::constraint() const {
   std::string text = type_name(value);
-  if (!one_of.empty()) text = (value.index() == 3 ? "one of " : "a list of ") + choices(one_of);
+  if (!one_of.empty()) text = (std::holds_alternative<std::string>(value) ? "one of " : "a list of ") + choices(one_of);
   if (low || high) text += (one_of.empty() && text.starts_with("a list") ? ", each " : ", ") + range_text(*this);
   if (!units.empty() && units != "1") text += ", in " + units;
   return text;

@@ -50,8 +50,7 @@ Json field_schema(const Declaration& field, const detail::Section& section) {
     return {{"const", section.plugin}, {"description", section.meaning}};
   Json json;
   json["description"] = field.meaning + " (" + field.constraint() + ")";
-  constexpr std::size_t first_list = 4;
-  if (field.value.index() >= first_list) {
+  if (json_value(field.value).is_array()) {
     json["type"] = "array";
     constrain(field, field.value.index(), json["items"]);
   } else {

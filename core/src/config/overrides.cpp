@@ -6,8 +6,8 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
+#include "base/number_from.hpp"
 #include "base/printable.hpp"
 #include "config/scalars.hpp"
 
@@ -41,9 +41,7 @@ std::vector<std::string> split_path(std::string_view& text) {
 
 /// The entry of a list that `key` names, or null and a problem.
 Node* list_entry(Node& list, const std::string& key, const Override& override, Problems& problems) {
-  std::size_t index = 0;
-  const auto [end, code] = std::from_chars(key.data(), key.data() + key.size(), index);
-  if (code == std::errc() && end == key.data() + key.size() && index < list.items.size()) return &list.items[index];
+  if (const auto index = number_from<std::size_t>(key); index && *index < list.items.size()) return &list.items[*index];
   problems.add(override.where, list.items.empty()
                                    ? fmt::format("{}: the list is empty", override.path)
                                    : fmt::format("{}: this is a list with entries 0 to {}; there is no entry '{}'",

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/algorithm/string.hpp>
 #include <charconv>
 #include <cmath>
 
@@ -52,11 +53,7 @@ bool has_leading_zero(std::string_view text) {
   return digits.size() > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9';
 }
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::ranges::transform(result, result.begin(), [](unsigned char c) { return char(std::tolower(c)); });
-  return result;
-}
+std::string lower(std::string_view text) { return boost::to_lower_copy(std::string(text), std::locale::classic()); }
 
 bool is_nan_or_infinity(std::string_view text) {
   std::string word = lower(unsigned_part(text));

@@ -95,10 +95,8 @@ Comparison compare(const CellNetwork<S>& network, const PassResult& got, const P
   Comparison comparison;
   const Layout& layout = network.parameters().layout;
   for (Index b = 0; b < layout.count(); ++b)
-    for (Index i = 0; i < layout.block(b).size; ++i) {
-      const std::size_t at = std::size_t(layout.offset(b) + i);
-      comparison.add(layout.block(b).name, place_of(layout.block(b), i), got.gradient[at], expected.gradient[at]);
-    }
+    compare_block(comparison, layout.block(b), layout.all(got.gradient.data())[b],
+                  layout.all(expected.gradient.data())[b]);
   for (std::size_t t = 0; t < got.outputs.size(); ++t)
     comparison.matrices("outputs", got.outputs[t], expected.outputs[t]);
   return comparison;

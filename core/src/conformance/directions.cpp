@@ -58,6 +58,12 @@ std::vector<Direction> all_directions(const BlockSpec& spec, Index number) {
 
 }  // namespace
 
+void compare_block(Comparison& comparison, const BlockSpec& spec, std::span<const double> got,
+                   std::span<const double> expected) {
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    comparison.add(spec.name, place_of(spec, Index(i)), got[i], expected[i]);
+}
+
 std::vector<Direction> directions_of(const std::vector<BlockSpec>& blocks, Index limit, std::uint64_t seed) {
   std::vector<Direction> chosen;
   for (std::size_t b = 0; b < blocks.size(); ++b) {

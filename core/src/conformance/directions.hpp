@@ -13,6 +13,10 @@ namespace stiefel::conformance {
 /// Entry number i of a block, where reports show it.
 inline Place place_of(const BlockSpec& spec, Index i) { return {i, spec.cols > 1 ? spec.rows : 0}; }
 
+/// Adds the entries of one block to the comparison.
+void compare_block(Comparison& comparison, const BlockSpec& spec, std::span<const double> got,
+                   std::span<const double> expected);
+
 /// A curve through θ that stays on the block's manifold.
 ///   flat        θ_i + t
 ///   orthogonal  rows i, j of M turned by t:  M_i cos t − M_j sin t,  M_i sin t + M_j cos t

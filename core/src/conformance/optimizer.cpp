@@ -91,9 +91,7 @@ template <class S> class Bowl {
   }
   void compare(Comparison& comparison, const Bowl& expected) const {
     for (Index b = 0; b < layout_.count(); ++b)
-      for (Index i = 0; i < layout_.block(b).size; ++i)
-        comparison.add(layout_.block(b).name, place_of(layout_.block(b), i), double(at(b, i)),
-                       double(expected.at(b, i)));
+      compare_block(comparison, layout_.block(b), numbers(b), expected.numbers(b));
   }
 
  private:
@@ -132,9 +130,7 @@ template <class S> void check_rest(const Subject& subject, CheckReport& report, 
   for (std::size_t b = 0; b < moved.blocks().size(); ++b) {
     const BlockSpec& spec = moved.blocks()[b];
     Comparison comparison;
-    for (Index i = 0; i < spec.size; ++i)
-      comparison.add(spec.name, place_of(spec, i), double(moved.theta()[b].data()[i]),
-                     double(still.theta()[b].data()[i]));
+    compare_block(comparison, spec, moved.numbers(Index(b)), still.numbers(Index(b)));
     report.measure("zero gradient", comparison, spec.manifold == Manifold::flat ? 0 : unit<S>(3),
                    "keeps the point of a fresh state");
   }
@@ -300,11 +296,8 @@ void check_optimizer_scalars(const Subject& subject, CheckReport& report, std::u
     reference.step_all(0.05, 1, k);
   }
   for (std::size_t b = 0; b < single.blocks().size(); ++b) {
-    const std::vector<double> got = single.numbers(Index(b)), expected = reference.numbers(Index(b));
     Comparison comparison;
-    const BlockSpec& spec = single.blocks()[b];
-    for (std::size_t i = 0; i < got.size(); ++i)
-      comparison.add(spec.name, place_of(spec, Index(i)), got[i], expected[i]);
+    compare_block(comparison, single.blocks()[b], single.numbers(Index(b)), reference.numbers(Index(b)));
     report.measure("float as double", comparison, 1e-3 * std::max(1., comparison.scale()));
   }
 }

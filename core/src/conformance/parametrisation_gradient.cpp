@@ -48,13 +48,23 @@ void compare_slopes(MapProbe<double>& probe, CheckReport& report, std::string_vi
   probe.set_theta(theta);
 }
 
+// A call must add to what dθ holds: `after(before)` is dθ after it, `fresh` what it adds to zeros.
+template <class F> void check_adds(CheckReport& report, std::string_view check, const std::string& place,
+                                   const std::vector<double>& fresh, double bound, double scale, Rng& rng, F after) {
+  std::vector<double> before(fresh.size());
+  for (double& x : before) x = std::round(16 * rng.normal()) / 16;
+  const std::vector<double> added = after(before);
+  Comparison sums;
+  for (std::size_t i = 0; i < fresh.size(); ++i) sums.add("dθ", Index(i), added[i], before[i] + fresh[i]);
+  report.measure(check, sums, bound * (sums.scale() + scale), {},
+                 added == fresh ? "dθ is set, but must be added to with +=, in " + place : "");
+}
+
 }  // namespace
 
 void compare_gradients(Comparison& comparison, const Layout& layout, Index block, const std::vector<double>& got,
                        const std::vector<double>& expected) {
-  const std::span<const double> g = layout.all(got.data())[block], e = layout.all(expected.data())[block];
-  const BlockSpec& spec = layout.block(block);
-  for (std::size_t i = 0; i < e.size(); ++i) comparison.add(spec.name, place_of(spec, Index(i)), g[i], e[i]);
+  compare_block(comparison, layout.block(block), layout.all(got.data())[block], layout.all(expected.data())[block]);
 }
 
 std::vector<double> gradient_rounding(CheckReport& report, const Layout& layout, double epsilon,
@@ -77,18 +87,6 @@ std::vector<double> gradient_rounding(CheckReport& report, const Layout& layout,
     }
   }
   return rounding;
-}
-
-/// The gradient of the loss is in dθ before.
-void check_penalty_adds(MapProbe<double>& probe, CheckReport& report, const std::vector<double>& fresh, Rng& rng) {
-  probe.refresh();
-  std::vector<double> before(fresh.size()), added;
-  for (double& x : before) x = std::round(16 * rng.normal()) / 16;
-  probe.penalty(&added, before);
-  Comparison sums;
-  for (std::size_t i = 0; i < fresh.size(); ++i) sums.add("dθ", Index(i), added[i], before[i] + fresh[i]);
-  report.measure("penalty adds", sums, 1e-12 * sums.scale(), {},
-                 added == fresh ? "dθ is set, but must be added to with +=, in penalty()" : "");
 }
 
 void check_differences(MapProbe<double>& probe, CheckReport& report, std::uint64_t seed) {
@@ -118,7 +116,13 @@ void check_differences(MapProbe<double>& probe, CheckReport& report, std::uint64
       probe.refresh();
       return probe.penalty();
     });
-    check_penalty_adds(probe, report, penalty_gradient, rng);
+    probe.refresh();
+    check_adds(report, "penalty adds", "penalty()", penalty_gradient, 1e-12, 0, rng,
+               [&](const std::vector<double>& before) {
+                 std::vector<double> after;
+                 probe.penalty(&after, before);
+                 return after;
+               });
   }
   probe.refresh();
 }
@@ -168,15 +172,8 @@ template <class S> void check_sums(MapProbe<S>& probe, CheckReport& report, std:
   const double bound = rounding<S>(gradient_columns + X.rows());
   report.measure("additive", comparison, bound * std::max(comparison.scale(), 1e-3 * X.norm() * dY.norm()));
 
-  // finish() adds to what dθ holds.
-  const std::vector<double> fresh = probe.finish(whole);
-  std::vector<double> before(fresh.size());
-  for (double& x : before) x = std::round(16 * rng.normal()) / 16;
-  const std::vector<double> added = probe.finish(whole, before);
-  Comparison sums;
-  for (std::size_t i = 0; i < fresh.size(); ++i) sums.add("dθ", Index(i), added[i], before[i] + fresh[i]);
-  report.measure("finish adds", sums, bound * (sums.scale() + 1e-3 * X.norm() * dY.norm()), {},
-                 added == fresh ? "dθ is set, but must be added to with +=, in finish() or pullback()" : "");
+  check_adds(report, "finish adds", "finish() or pullback()", probe.finish(whole), bound, 1e-3 * X.norm() * dY.norm(),
+             rng, [&](const std::vector<double>& before) { return probe.finish(whole, before); });
 }
 
 template void check_sums<float>(MapProbe<float>&, CheckReport&, std::uint64_t);

@@ -22,6 +22,13 @@ const char* name_of(Role role) {
 Archive::~Archive() = default;
 Recorder::~Recorder() = default;
 
+CellContext CellContext::real(const char* plugin, const char* what, const char* or_else) const {
+  if (!complex) return *this;
+  throw Error(
+      fmt::format("{} has {} and cannot use a complex map; choose real maps in model.recurrent and model.maps{}",
+                  plugin, what, or_else));
+}
+
 template <class S> Maps<S>::~Maps() = default;
 template <class S> GradientSink<S>::~GradientSink() = default;
 

@@ -92,9 +92,7 @@ void read_table(const fs::path& path, const std::string& text, Sweep& sweep) {
 }
 
 void make_folders(const fs::path& folder) {
-  std::error_code error;
-  for (const char* name : {"configs", "claims", "failed", "runs"})
-    if (fs::create_directories(folder / name, error); error) throw file_error("making", folder / name, error.value());
+  for (const char* name : {"configs", "claims", "failed", "runs"}) make_folder(folder / name);
 }
 
 /// Part of a sweep.json, which may be damaged.

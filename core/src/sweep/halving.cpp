@@ -59,9 +59,7 @@ void write_rung(const SweepFolder& folder, Index step, const std::vector<std::si
                 const std::vector<double>& values, const std::vector<std::size_t>& chosen) {
   const fs::path path = folder.rung(step);
   if (::access(folder.path().c_str(), W_OK) != 0) return;  // of somebody who only looks
-  std::error_code error;
-  fs::create_directories(path.parent_path(), error);
-  if (error) throw file_error("making", path.parent_path(), error.value());
+  make_folder(path.parent_path());
   std::string text = fmt::format("id\t{}\tgoes_on\n", folder.sweep().halving->metric);
   for (std::size_t i = 0; i < runs.size(); ++i)
     text += fmt::format("{}\t{}\t{}\n", folder.sweep().runs[runs[i]].id, values[i],

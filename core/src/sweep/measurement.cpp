@@ -156,12 +156,6 @@ Trace thinned(const Trace& whole) {
   return trace;
 }
 
-std::string provenance(const RunData& run, const std::string& name) {
-  for (const auto& [key, value] : run.header.provenance)
-    if (key == name) return value;
-  return {};
-}
-
 }  // namespace
 
 std::vector<std::string> groups_for(const PublishedRow& row) {
@@ -174,7 +168,9 @@ void measure(const RunData& run, const PublishedRow& row, Measurement& measureme
   measurement.run = run.path;
   measurement.step = run.committed_step;
   measurement.cpu_seconds = run.status.cpu_seconds;
-  measurement.commit = provenance(run, "git_commit").substr(0, 10) + (provenance(run, "git_dirty") == "yes" ? "+" : "");
+  const std::string *commit = run.header.find_provenance("git_commit"),
+                    *dirty = run.header.find_provenance("git_dirty");
+  measurement.commit = (commit ? commit->substr(0, 10) : "") + (dirty && *dirty == "yes" ? "+" : "");
   const Trace trace = trace_of(run, row);
   measurement.value = value_of(run, row, trace);
   if (row.kind == "curve") measurement.trace = thinned(trace);

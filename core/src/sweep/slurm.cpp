@@ -52,9 +52,7 @@ class Scripts {
  public:
   Scripts(const SweepFolder& folder, const SlurmOptions& options)
       : folder_(folder), options_(options), sweep_(fs::absolute(folder.path()).lexically_normal().string()) {
-    std::error_code error;
-    fs::create_directories(folder.path() / "slurm", error);
-    if (error) throw file_error("making", folder.path() / "slurm", error.value());
+    make_folder(folder.path() / "slurm");
   }
 
   /// Arrays NAME_0.sh, NAME_1.sh, … with this many elements in total; `runs` writes the lines that make the variable of

@@ -32,6 +32,10 @@ Verdict verdict_of_curve(const ReproducedRow& row, const ReproducedRow* other) {
   return std::ranges::all_of(row.seeds, judged) ? Verdict::matched : Verdict::missed;
 }
 
+bool is_finished_with(const Measurement& seed, double share) {
+  return seed.state == "finished" && std::min(seed.share, 1.) == share;
+}
+
 }  // namespace
 
 /// The finished runs with the largest share of the budget.
@@ -41,7 +45,7 @@ void summarise(ReproducedRow& row) {
     if (seed.state == "finished") most = std::max(most, std::min(seed.share, 1.));
   std::vector<double> values;
   for (const Measurement& seed : row.seeds)
-    if (seed.state == "finished" && std::min(seed.share, 1.) == most) values.push_back(seed.value);
+    if (is_finished_with(seed, most)) values.push_back(seed.value);
   const Statistics statistics = statistics_of(values);
   row.count = values.size();
   row.share = most;
@@ -125,7 +129,7 @@ std::string measured_text(const ReproducedRow& row) {
   if (!row.row->judge || row.row->judge->kind != Criterion::Kind::reaches) return text;
   std::vector<std::string> steps;
   for (const Measurement& seed : row.seeds)
-    if (seed.state == "finished" && std::min(seed.share, 1.) == row.share)
+    if (is_finished_with(seed, row.share))
       steps.push_back(seed.reached_step < 0 ? "never" : fmt::format("step {}", seed.reached_step));
   return text + fmt::format(" ({})", fmt::join(steps, ", "));
 }

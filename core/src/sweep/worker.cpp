@@ -191,9 +191,8 @@ bool Worker::start(std::size_t run, int place) {
   const fs::path claim = folder_.claim(runs_[run]), directory = folder_.run(runs_[run]), log = directory / "worker.log";
   look(run);
   if (!ready(run)) return false;
-  std::error_code error;
-  for (const fs::path& needed : {claim, directory})
-    if (fs::create_directories(needed, error); error) throw file_error("making", needed, error.value());
+  make_folder(claim);
+  make_folder(directory);
   try {
     RunLock lock(claim, patience_);
     remove_lost_lock(directory / "lock", patience_);

@@ -41,7 +41,7 @@ std::string build_of(const std::vector<PluginRow>& plugins,
 /// How a finished run was made, if not as `header` says: by another build, with other data, or changed on the way.
 std::string difference(const std::filesystem::path& directory, const RunHeader& header) {
   const ResultReader results(directory / "results.h5");
-  if (results.text_attribute("/provenance", "build") != header.provenance.back().second)
+  if (results.text_attribute("/provenance", "build") != *header.find_provenance("build"))
     return "by a different build of stiefel or of a plugin";
   const RunHeader made = read_header(results);
   if (const std::vector<std::string> keys = keys_changed_by_resuming(made); !keys.empty())
@@ -52,7 +52,7 @@ std::string difference(const std::filesystem::path& directory, const RunHeader& 
 
 /// Tells apart runs of one configuration.
 std::string suffix_of(const RunHeader& header) {
-  std::string text = header.provenance.back().second;
+  std::string text = *header.find_provenance("build");
   for (const DatasetRow& row : header.datasets) text += " " + row.sha256;
   return header.datasets.empty() ? text : sha256(text).substr(0, 6);
 }
@@ -168,8 +168,9 @@ RunRecord::RunRecord(RunHeader header, RunDirectory directory, Index step, const
       evaluated_before_ += seconds;
   seconds_before_ = std::max(seconds_before_, evaluated_before_);  // the clock may have been set back
   for (auto& [name, text] : stored.provenance)
-    for (const auto& [now_name, now] : header.provenance)
-      if (name == now_name && (name == "working_directory" || name == "data_directory")) text = now;
+    if (const std::string* now = header.find_provenance(name);
+        now && (name == "working_directory" || name == "data_directory"))
+      text = *now;
   if (!stored.segments.empty() && stored.segments.back().reason == "running") stored.segments.back().reason = "killed";
   stored.segments.push_back(header.segments.back());
   stored.segments.back().start_step = stored.segments.back().end_step = step;

@@ -6,19 +6,12 @@
 #include <algorithm>
 #include <complex>
 #include <limits>
-#include <numeric>
 
 #include "host/plugin_faults.hpp"
 #include "sdk/diagnostics.hpp"
 
 namespace stiefel {
 namespace {
-
-Axis count_axis(std::string name, Index length, std::string long_name) {
-  Axis axis{std::move(name), "1", std::move(long_name), std::vector<double>(length), true, {}};
-  std::iota(axis.values.begin(), axis.values.end(), 0.0);
-  return axis;
-}
 
 /// An axis of texts.
 Axis named_axis(std::string name, std::string long_name, std::vector<std::string> labels) {

@@ -50,8 +50,8 @@ std::vector<Quantity> evaluations(const Study& study) {
   for (const std::string& name : names) {
     const bool validation = name.starts_with("valid_"), test = name.starts_with("test_");
     if (!validation && !(test && !has("valid_" + name.substr(5)))) continue;
-    std::string label = (validation ? "validation " : "test ") + name.substr(name.find('_') + 1), units = "1";
-    std::replace(label.begin(), label.end(), '_', ' ');
+    const std::string label = readable(name);
+    std::string units = "1";
     for (const Group& group : study.shown())
       if (const RunDataset* dataset = group.runs.front().find("/epochs/" + name)) units = dataset->units;
     found.push_back(

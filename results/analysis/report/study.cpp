@@ -15,14 +15,6 @@
 namespace stiefel::report {
 namespace {
 
-std::string readable(std::string name) {
-  name = name.substr(name.rfind('/') + 1);
-  for (const auto& [begin, whole] : {std::pair("valid_", "validation "), std::pair("train_", "training ")})
-    if (name.starts_with(begin)) name.replace(0, std::string(begin).size(), whole);
-  std::replace(name.begin(), name.end(), '_', ' ');
-  return shortened(name, longest_title);
-}
-
 [[noreturn]] void refuse_metric(const std::string& name, const std::set<std::string>& known) {
   demand_known_metric(name, known);
   throw Error(fmt::format("no run has a {}{}", name, suggestion(name, {known.begin(), known.end()})));
@@ -84,6 +76,14 @@ void put_in_order(Study& study) {
 }
 
 }  // namespace
+
+std::string readable(std::string name) {
+  name = name.substr(name.rfind('/') + 1);
+  for (const auto& [begin, whole] : {std::pair("valid_", "validation "), std::pair("train_", "training ")})
+    if (name.starts_with(begin)) name.replace(0, std::string(begin).size(), whole);
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return shortened(name, longest_title);
+}
 
 double baseline_of(const Group& group) {
   for (const RunData& run : group.runs)

@@ -46,7 +46,6 @@ struct Study {
   }
 };
 
-/// What must be read of each run.
 /// What a report with this metric reads.
 RunRequest report_request(const std::string& metric);
 
@@ -66,6 +65,8 @@ class StudyBuilder {
   std::vector<RunData> runs_, unreadable_;
 };
 
+/// A metric's name or path in words: "validation loss"; at most longest_title characters.
+std::string readable(std::string name);
 /// The value of a key as it is shown; "–" when a configuration has none.
 std::string value_of(const RunData& run, const std::string& key);
 /// Values of the keys, those of plugins alone and others as key=value; at most longest_title characters.

@@ -94,8 +94,7 @@ std::string agreed(const std::set<std::string>& values) {
 std::string provenance_of(const Study& study, const std::string& name) {
   std::set<std::string> values;
   for (const RunData* run : study.runs())
-    for (const auto& [key, value] : run->header.provenance)
-      if (key == name) values.insert(value);
+    if (const std::string* value = run->header.find_provenance(name)) values.insert(*value);
   return agreed(values);
 }
 
@@ -111,9 +110,7 @@ std::vector<Metric> test_metrics(const Study& study) {
     for (const RunDataset& dataset : run->datasets) {
       if (!dataset.path.starts_with(before + "test_") || dataset.is_text || metrics.size() == most_tests) continue;
       const std::string name = dataset.path.substr(before.size());
-      std::string label = name;
-      std::replace(label.begin(), label.end(), '_', ' ');
-      if (!known(name)) metrics.push_back({name, label});
+      if (!known(name)) metrics.push_back({name, readable(name)});
     }
   return metrics;
 }

@@ -1,7 +1,7 @@
 // Where the time goes.
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <boost/algorithm/string.hpp>
 #include <cmath>
 
 #include "results/analysis/report/figures.hpp"
@@ -43,11 +43,8 @@ std::vector<Figure> timing_figures(const Study& study) {
       "All activity divided by the number of steps, including evaluation and recording; medians over seeds.",
       {"wall time per step", "ms"},
       {"", "1"}};
-  for (std::size_t phase = 0; phase < phases.size(); ++phase) {
-    std::string label = phases[phase];
-    std::replace(label.begin(), label.end(), '_', ' ');
-    figure.series.push_back({label, int(phase), Form::bars, {}, {}, {}, {}});
-  }
+  for (std::size_t phase = 0; phase < phases.size(); ++phase)
+    figure.series.push_back({boost::replace_all_copy(phases[phase], "_", " "), int(phase), Form::bars, {}, {}, {}, {}});
   bool some = false;
   for (const Group& group : study.shown()) {
     const double row = double(figure.y.names.size());

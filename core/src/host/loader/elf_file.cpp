@@ -1,14 +1,13 @@
 // ELF64 headers: the file header names the tables, each table and each loaded segment must end inside the file.
 #include <elf.h>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <optional>
 
+#include "base/descriptor.hpp"
 #include "host/loader/elf_file.hpp"
 
 namespace stiefel {
@@ -41,22 +40,15 @@ std::string machine_name(unsigned machine) {
   }
 }
 
-struct Descriptor {
-  int number;
-  ~Descriptor() {
-    if (number >= 0) close(number);
-  }
-};
-
 /// Fills `bytes` or returns the refusal. Opening without waiting, then asking the open file what it is: a FIFO would
 /// block.
 std::string read_regular(const std::filesystem::path& path, std::string& bytes) {
-  const Descriptor file{open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)};
-  if (file.number < 0)
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  if (*file < 0)
     return fmt::format("it cannot be opened ({}); check the path and its permissions with ls -l '{}'",
                        std::strerror(errno), path.string());
   struct stat status {};
-  if (fstat(file.number, &status) != 0) return fmt::format("it cannot be examined ({})", std::strerror(errno));
+  if (fstat(*file, &status) != 0) return fmt::format("it cannot be examined ({})", std::strerror(errno));
   if (!S_ISREG(status.st_mode)) {
     const char* kind = S_ISDIR(status.st_mode) ? "a folder" : S_ISFIFO(status.st_mode) ? "a FIFO" : "a special file";
     return fmt::format(
@@ -65,7 +57,7 @@ std::string read_regular(const std::filesystem::path& path, std::string& bytes) 
   bytes.resize(std::size_t(status.st_size));
   std::size_t have = 0;
   while (have < bytes.size()) {
-    const ssize_t count = read(file.number, bytes.data() + have, bytes.size() - have);
+    const ssize_t count = read(*file, bytes.data() + have, bytes.size() - have);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0)
       return fmt::format("it cannot be read ({}); check the disk and copy or build the file again",
@@ -155,10 +147,8 @@ std::string find_build_id(const std::string& bytes, const Elf64_Ehdr& header) {
                           next = text + padded(note->n_descsz);
       if (next > segment.p_offset + segment.p_filesz || next > bytes.size()) break;
       if (note->n_type == NT_GNU_BUILD_ID && bytes.compare(name, 4, std::string("GNU", 4)) == 0) {
-        std::string id;
-        for (std::uint64_t k = 0; k < note->n_descsz; ++k)
-          id += fmt::format("{:02x}", static_cast<unsigned char>(bytes[text + k]));
-        return id;
+        const auto* id = reinterpret_cast<const unsigned char*>(bytes.data()) + text;
+        return fmt::format("{:02x}", fmt::join(id, id + note->n_descsz, ""));
       }
       place = next;
     }

@@ -1,0 +1,42 @@
+/// A file descriptor that is closed with its owner, where it does not matter whether close() works.
+#pragma once
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <utility>
+
+#include "base/file_error.hpp"
+
+namespace stiefel {
+
+class STIEFEL_API Descriptor {
+ public:
+  explicit Descriptor(int number = -1) : number_(number) {}
+  ~Descriptor() { reset(); }
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    reset();
+    number_ = std::exchange(other.number_, -1);
+    return *this;
+  }
+  int operator*() const { return number_; }
+  void reset() {
+    if (number_ >= 0) ::close(number_);
+    number_ = -1;
+  }
+
+ private:
+  int number_;
+};
+
+/// Throws file_error.
+inline Descriptor open_file(const std::filesystem::path& path, int flags) {
+  Descriptor file(::open(path.c_str(), flags | O_CLOEXEC, 0666));
+  if (*file < 0) throw file_error("opening", path, errno);
+  return file;
+}
+
+}  // namespace stiefel
