@@ -41,7 +41,8 @@ class Ended:
                 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
         begin = time.monotonic()
         with tempfile.TemporaryFile("w+") as output:
-            environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # each of its threads takes address space
+            # Each thread of OpenBLAS takes address space: with many cores, all of a small limit.
+            environment = {**os.environ, **({"OPENBLAS_NUM_THREADS": "1"} if limit else {})}
             process = subprocess.Popen([PROGRAM, *map(str, words)], stdout=output, stderr=subprocess.STDOUT, preexec_fn=start, env=environment)
             _, status, usage = os.wait4(process.pid, 0)
             process.returncode = self.code = os.waitstatus_to_exitcode(status)

@@ -149,9 +149,9 @@ std::string document_markdown(const PublishedResults& published, const std::stri
   std::string text = fmt::format(
       "# Reproduction\n\nPublished results next to measured ones, written by `stiefel reproduce report`. "
       "`experiments/published.yaml` has\nwhat was published, and for each curve a criterion of our own, derived from "
+      "what the paper says about it. `experiments/settings.csv`\nlists where the files differ from the papers, and "
       "what "
-      "the paper says about it. `experiments/settings.csv`\nlists where the files differ from the papers, and what the "
-      "papers leave open.\n\n"
+      "the papers leave open.\n\n"
       "- A value matches when it is worse by no more than {}, and is better when it is better by more than that. The "
       "order of the rows is not judged.\n"
       "- Of a curve, \"measured\" is the best value on the validation set, unless the item says otherwise.\n"
