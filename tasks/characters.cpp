@@ -205,7 +205,14 @@ template <class S> class Characters final : public Task<S> {
 
   std::vector<DataFile> files() const override { return corpus_.files; }
 
-  std::vector<std::string> alphabet() const override { return corpus_.alphabet.texts(); }
+  std::vector<std::string> alphabet() const override {
+    return options_.ahead == 1 ? corpus_.alphabet.texts() : std::vector<std::string>();
+  }
+  DataForm form() const override {
+    DataForm form = Task<S>::form();
+    form.outputs = corpus_.alphabet.texts();
+    return form;
+  }
 
   std::unique_ptr<SequenceReader<S>> open(const std::string& file) const override {
     if (file.ends_with(".npy")) return nullptr;

@@ -34,6 +34,8 @@ struct SourceOptions : SequenceSource {
     s.field("lengths", lengths, "with a .npy file: array of the N lengths; empty: all have T steps");
     s.check(!file.empty() || (targets.empty() && lengths.empty()), "file",
             "must be given with `targets` and `lengths`");
+    s.check(!is_foreign(file), "file",
+            "must be a CSV or .npy file, got " + file + "; save each array with numpy.save, or the table as CSV");
   }
 };
 
@@ -47,9 +49,9 @@ struct SequenceCsvOptions {
 
   void describe(Schema& s) {
     s.section("data", data, "one file with all sequences, which are randomly assigned to the splits");
-    s.section("train", train, "instead of `data`: sequences to train on");
-    s.section("validation", validation, "with `train`: sequences for validation");
-    s.section("test", test, "with `train`: sequences for the test");
+    s.section("train", train, "training sequences (instead of `data`)");
+    s.section("validation", validation, "validation sequences (with `train`)");
+    s.section("test", test, "test sequences (with `train`)");
     s.field("validation_fraction", validation_fraction, "fraction of the sequences of `data` for validation")
         .at_least(0)
         .less_than(1)
@@ -79,7 +81,7 @@ struct SequenceCsvOptions {
     s.check(!train.file.empty() || (validation.file.empty() && test.file.empty()), "train",
             "must be given with `validation` and `test`");
     const std::string& first = data.file.empty() ? train.file : data.file;
-    s.check(first.empty() || first.ends_with(".npy") || !targets.empty(), "targets",
+    s.check(first.empty() || first.ends_with(".npy") || is_foreign(first) || !targets.empty(), "targets",
             "must name the columns of the target in a CSV file: `targets: [NAME]`");
     s.check(validation_fraction + test_fraction < 1, "test_fraction",
             "leaves nothing to train on together with `validation_fraction`");
@@ -202,9 +204,6 @@ template <class S> class SequenceCsv final : public Task<S> {
         every_(options.readout == "every") {
     load();
     outputs_ = classification_ ? Index(classes_.names().size()) : parts_[0].targets;
-    if (classification_ && outputs_ < 2)
-      throw Error("sequence_csv: the training targets are all of one class; classification needs two or more.",
-                  Exit::data);
     normalise();
     check_numbers();
     batches_ = std::make_unique<ItemBatches>(context.batch, Index(parts_[0].sequences.size()), context.seed);
@@ -273,18 +272,20 @@ template <class S> class SequenceCsv final : public Task<S> {
     return form;
   }
   std::unique_ptr<SequenceReader<S>> open(const std::string& file) const override {
-    if (file.ends_with(".npy")) return nullptr;
+    if (file.ends_with(".npy") || is_foreign(file)) return nullptr;
     return std::make_unique<CsvInputs<S>>(file, options_, parts_[0].columns, shape(), input_scaling_);
   }
 
  private:
   const SequenceSet& part(Split split) const { return parts_[std::size_t(split)]; }
   std::size_t width() const { return std::size_t(parts_[0].targets); }
+  /// Whether the files are CSV, one sequence each, perhaps by mistake.
+  bool without_names() const { return options_.sequence.empty() && !options_.targets.empty(); }
 
   void load() {
     const bool one = !options_.data.file.empty();
     if (!one && options_.train.file.empty())
-      throw Error("sequence_csv: no file is named; set `data: FILE.csv` or `train: FILE.csv`.", Exit::data);
+      throw Error::missing("sequence_csv: no file is named; set `data: FILE.csv` or `train: FILE.csv`.");
     const SequenceRules rules{options_.sequence,     options_.features, options_.targets,
                               options_.separator[0], classification_,   !every_};
     const auto read = [&](const SequenceSource& source) {
@@ -292,6 +293,13 @@ template <class S> class SequenceCsv final : public Task<S> {
     };
     parts_[0] = read(one ? options_.data : options_.train);
     const std::vector<Index> rank = classes_.order();
+    if (classification_ && rank.size() < 2) {
+      const std::string one_sequence = fmt::format(" `sequence` is not set, so {} is one sequence of {} steps.",
+                                                   files_.front().path, parts_[0].sequences.front().steps);
+      throw Error("sequence_csv: the training targets are all of one class; classification needs two or more." +
+                      (without_names() ? one_sequence : ""),
+                  Exit::data);
+    }
     for (Sequence& s : parts_[0].sequences)
       for (double& y : s.targets) y = classification_ && !std::isnan(y) ? double(rank[std::size_t(y)]) : y;
     if (one) return deal();
@@ -319,7 +327,8 @@ template <class S> class SequenceCsv final : public Task<S> {
     std::vector<Sequence> all = std::move(parts_[0].sequences);
     const Index count = Index(all.size());
     const auto share = [&](const char* key, double fraction) {
-      return share_of(count, fraction, key, files_.front().path, "sequence", "add sequences");
+      return share_of(count, fraction, key, files_.front().path, "sequence",
+                      without_names() ? "set `sequence` to the column that names the sequences" : "add sequences");
     };
     const Index validation = share("validation_fraction", options_.validation_fraction),
                 test = share("test_fraction", options_.test_fraction), train = count - test - validation;

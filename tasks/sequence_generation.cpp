@@ -105,8 +105,8 @@ template <class S> class SequenceGeneration final : public Task<S> {
  private:
   std::string find() const {
     if (options_.file.empty())
-      throw Error("sequence_generation needs a recording: set task.file to the path of a WAV, FLAC or OGG file.",
-                  Exit::data);
+      throw Error::missing(
+          "sequence_generation needs a recording: set task.file to the path of a WAV, FLAC or OGG file.");
     return find_own_data(this->context().data_directory, "sequence_generation", options_.file);
   }
 

@@ -123,7 +123,7 @@ class Apply(unittest.TestCase):
         self.assertIn("does not fit the changed task", wrong)
         self.assertIn("/weights/input.weight has 24 numbers, but 12 are needed", wrong)
         self.assertIn("choose one of --last and --step", stiefel("evaluate", run, "--last", "--step", "3", code=2).stderr)
-        self.assertIn("choose from best, last", stiefel("evaluate", run, "--step", "999", code=2).stderr)
+        self.assertIn("use --last or neither for the best network", stiefel("evaluate", run, "--step", "999", code=2).stderr)
 
     def test_evaluate_refuses_other_training_data(self):
         """They would give another normalization."""
@@ -131,8 +131,22 @@ class Apply(unittest.TestCase):
         (self.folder / "thousands.csv").write_text(series(40, 1, scale=1000.0))
         (self.folder / "away").mkdir()
         for change in (f"task.train.file={self.folder}/thousands.csv", "task.normalisation=none"):
-            self.assertIn("the changed task normalizes its numbers", stiefel("evaluate", run, change, code=2).stderr)
+            self.assertIn("the changed task would normalize inputs", stiefel("evaluate", run, change, code=2).stderr)
         stiefel("evaluate", run, f"task.test.file={self.folder}/thousands.csv", cwd=self.folder / "away")
+
+    def test_training_data_that_were_moved(self):
+        run = self.train()
+        before = stiefel("evaluate", run).stdout
+        moved, thousands = self.folder / "moved.csv", self.folder / "thousands.csv"
+        (self.folder / "train.csv").rename(moved)
+        thousands.write_text(series(40, 1, scale=1000.0))
+        self.assertEqual(stiefel("evaluate", run, f"task.train={moved}").stdout, before)
+        self.assertIn("would normalize inputs", stiefel("evaluate", run, f"task.train={moved}", "task.normalisation=none", code=2).stderr)
+        for words in (("evaluate", run), ("evaluate", run, f"task.train={thousands}"), ("evaluate", run, f"task.train={self.folder}/test.csv"),
+                      ("predict", run, "--input", self.folder / "test.csv"), ("export", run, "--weights", self.folder / "w.safetensors")):
+            said = stiefel(*words, code=4).stderr
+            self.assertIn("there is no", said)
+            self.assertIn("A trained network needs the data files of its run", said)
 
     def test_evaluate_tells_damage_from_another_task(self):
         run = self.train()
@@ -329,6 +343,10 @@ train: {{batch: 2, steps: 2}}
         np.save(self.folder / "three.npy", np.zeros((5, 3)))
         self.assertIn("is an array of 5 × 3; the network needs N × T × 2",
                       stiefel("predict", run, "--input", self.folder / "three.npy", code=4).stderr)
+        array = np.zeros((2, 5, 2))
+        array[1, 3, 0] = np.nan
+        np.save(self.folder / "nan.npy", array)
+        self.assertIn("nan.npy: the input [1, 3, 0] is not finite", stiefel("predict", run, "--input", self.folder / "nan.npy", code=4).stderr)
         self.assertIn("name the file", stiefel("predict", run, code=2).stderr)
 
     def test_a_column_of_numbers_is_not_guessed(self):

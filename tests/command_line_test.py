@@ -172,9 +172,12 @@ class CommandLine(unittest.TestCase):
             self.assertEqual(self.call("sample", run, "--step", which).stdout, first)
         self.assertNotEqual(self.call("sample", run, "--last").stdout, first)
         for command in ("sample", "inspect"):
-            self.assertIn("step_00000007.h5; choose from best, last, step_00000020", self.call(command, run, "--step", "step_7", code=2).stderr)
+            self.assertIn("step_00000007.h5; use --last or --step 20 or neither for the best network", self.call(command, run, "--step", "step_7", code=2).stderr)
             self.assertIn("--step must be the step of a checkpoint, got 'step_x'", self.call(command, run, "--step", "step_x", code=2).stderr)
         self.assertEqual(json.loads(self.call("inspect", run, "--step", "step_20.h5", "--json").stdout)["step"], 20)
+        stopped = self.make_run("--until", 10, code=75)
+        self.assertIn("the run has no best network: no evaluation has selected one yet; use --step 10\n", self.call("inspect", stopped, code=2).stderr)
+        self.assertIn("--until 5 is already reached, after step 10 of 40", self.call("resume", stopped, "--until", 5, code=75).stdout)
 
     def test_words(self):
         (self.work / "lines.txt").write_text("the quick brown fox\njumps over the lazy dog\n" * 40, encoding="utf-8")
@@ -259,6 +262,10 @@ class CommandLine(unittest.TestCase):
         (self.work / "text.txt").write_text(lines, encoding="utf-8")
         self.call("resume", stopped, "--quiet", "--allow-change", "data:train")
         self.call("evaluate", stopped)
+        stopped = self.make_run("seed=3", "--until", 20, file="text.yaml", code=75)
+        (self.work / "text.txt").rename(self.work / "renamed.txt")
+        self.call("resume", stopped, "--quiet", "task.train=renamed.txt")
+        self.call("evaluate", stopped)
 
     def test_keys_that_are_taken_away(self):
         self.make_run("model.cell=lru", "model.recurrent=null")
@@ -274,8 +281,19 @@ class CommandLine(unittest.TestCase):
         (self.work / "sweep.yaml").write_text(sweep, encoding="utf-8")
         said = self.call("validate", "sweep.yaml", code=2).stderr
         self.assertRegex(said, r"^sweep.yaml:4:\d+: model.recurrent: householder: `reflections` is 500, [^\n]* \(with model.recurrent.reflections=500\)\nsweep.yaml: 1 error\n$")
+        (self.work / "base.yaml").write_text("extends: [tiny.yaml]\nmodel: {recurrent: {plugin: householder}}\n", encoding="utf-8")
+        (self.work / "over.yaml").write_text("extends: [base.yaml]\nname: sw\nsweep: {model.recurrent.reflections: [2, 500]}\n", encoding="utf-8")
+        self.assertRegex(self.call("validate", "over.yaml", code=2).stderr, r"^base.yaml:2:\d+, over.yaml:3:\d+: model.recurrent: householder: ")
         (self.work / "sweep.yaml").write_text(sweep.replace("500", "4"), encoding="utf-8")
         self.assertEqual(self.call("validate", "sweep.yaml").stdout, "sweep.yaml: valid, 4 runs that differ in model.recurrent.reflections, seed\n")
+
+    def test_wrong_data_are_an_error_and_missing_data_are_not(self):
+        words = "validate", "tiny.yaml", "task={plugin: sequence_csv, train: own.csv, targets: [y]}"
+        self.assertIn("tiny.yaml: valid as far as can be checked without its data\n", self.call(*words, code=4).stdout)
+        (self.work / "own.csv").write_text("x,y\n1,2\nnan,3\n", encoding="utf-8")
+        done = self.call(*words, code=4)
+        self.assertEqual(done.stdout, "")
+        self.assertRegex(done.stderr, 'own.csv:3:1: column "x" holds "nan", expected a finite number\ntiny.yaml: 1 error\n$')
 
     def test_nothing_to_train(self):
         said = self.call("validate", "tiny.yaml", "optimizer={plugin: frozen}", code=2).stderr
@@ -289,6 +307,9 @@ class CommandLine(unittest.TestCase):
     def test_a_folder_that_is_not_there(self):
         run = self.make_run()
         self.assertIn("cannot write none/x.html: there is no folder none; create it", self.call("report", run, "-o", "none/x.html", code=2).stderr)
+        self.assertIn("cannot write runs: it is a folder; name a file", self.call("report", run, "-o", "runs", code=2).stderr)
+        for words in (("report", "tiny.yaml"), ("compare", "tiny.yaml"), ("export", "tiny.yaml", "--csv"), ("top", "tiny.yaml", "--once")):
+            self.assertIn("tiny.yaml is not a result file; name folders of runs", self.call(*words, code=2).stderr)
 
     def lines_of_progress(self, run):
         return [json.loads(line) for line in (run / "progress.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -406,6 +427,7 @@ class CommandLine(unittest.TestCase):
         self.assertIn("`stiefel list` takes no arguments, got 'all'", self.call("list", "all", code=2).stderr)
         self.assertIn("takes nothing else, got 'zsh'", self.call("completion", "bash", "zsh", code=2).stderr)
         self.assertIn("`stiefel sweep resume` has no option --dry-run: it belongs to run", self.call("sweep", "resume", "x", "--dry-run", code=2).stderr)
+        self.assertIn("options for sbatch follow `--`, as in `-- --partition=cpu`", self.call("slurm", "x", "--partition", "cpu", code=2).stderr)
         self.assertIn("runs nothing; leave --dry-run out", self.call("reproduce", "report", "--dry-run", code=2).stderr)
         (self.work / "wide.yaml").write_text('{name: "äöü", seed: x}\n', encoding="utf-8")
         self.assertIn("wide.yaml:1:21: ", self.call("validate", "wide.yaml", code=2).stderr)

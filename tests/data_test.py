@@ -223,8 +223,8 @@ class DataTest(unittest.TestCase):
     def test_errors_of_the_server(self):
         text = self.fetch("gone", code=4)
         self.assertIn(f"{self.address}/gone/file.bin answers 404 (there is no such file). To install own by hand", text)
-        self.assertIn(f"Put into {self.data}/set\n  file.bin  {len(CONTENT)} bytes  sha256 {hashlib.sha256(CONTENT).hexdigest()}", text)
-        self.assertIn(f"then run: stiefel data verify own --data '{self.data}'", text)
+        self.assertIn(f"Put these files into {self.data}/set:\n  file.bin  {len(CONTENT)} bytes  sha256 {hashlib.sha256(CONTENT).hexdigest()}", text)
+        self.assertIn(f"Then run: stiefel data verify own --data '{self.data}'", text)
         self.assertIn("answers 500", self.fetch("broken", code=4))
         self.assertEqual(self.part.read_bytes(), b"")
 
@@ -300,8 +300,8 @@ class DataTest(unittest.TestCase):
 
     def test_sets_that_are_not_given_away(self):
         text = self.run_data("fetch", "ptb", code=4, table=False)
-        self.assertIn("cannot fetch ptb: The text is the Linguistic Data Consortium's (LDC99T42)", text)
-        self.assertIn(f"Put into {self.data}/ptb\n  ptb.train.txt  5101618 bytes  sha256 fcea919f6cf83f35", text)
+        self.assertIn("cannot fetch ptb: The text is licensed by the Linguistic Data Consortium (LDC99T42)", text)
+        self.assertIn(f"Put these files into {self.data}/ptb:\n  ptb.train.txt  5101618 bytes  sha256 fcea919f6cf83f35", text)
         self.assertIn("LDC93S1", self.run_data("fetch", "timit", code=4, table=False))
         (self.data / "timit").mkdir(parents=True)
         self.assertEqual(self.run_data("fetch", "timit", table=False), "timit: nothing is missing\n")
@@ -327,7 +327,7 @@ class DataTest(unittest.TestCase):
     def test_verify(self):
         self.write_table()
         self.assertIn("file.bin: missing", self.run_data("verify", "own", code=4))
-        self.assertEqual(self.run_data("verify"), "")
+        self.assertEqual(self.run_data("verify"), f"there are no files to verify in {self.data}\n")
         self.assertIn("its files are not listed", self.run_data("verify", "timit"))
         self.data.mkdir(parents=True)
         (self.data / "file.bin").write_bytes(CONTENT)

@@ -121,7 +121,8 @@ const std::vector<Command>& commands() {
        Word::text,
        Word::text,
        "run published experiments and compare their results with the published ones",
-       {{"--budget", Word::text, "fraction of the published steps or epochs, such as .1 (default 1)"},
+       {{"--row", Word::text, "only the row with this name, or else all rows whose names contain it"},
+        {"--budget", Word::text, "fraction of the published steps or epochs, such as .1 (default 1)"},
         {"--jobs", Word::text, "concurrent runs, each on its share of the cores (default 1)", 'j'},
         {"--plan", Word::none, "create the folder for workers and run nothing"},
         {"--dry-run", Word::none, "print the missing runs and write nothing", 'n'},
@@ -236,10 +237,10 @@ const std::vector<Command>& commands() {
         {"--origins", Word::none, "print where each value comes from"},
         data}},
       {"describe",
-       "NAME|FILE.so|experiment",
+       "NAME|FILE.so|experiment|KEY",
        Word::method,
        Word::none,
-       "print a method's options, or a whole experiment, as YAML to start from",
+       "print a method's options, a whole experiment, or a part such as train.clip, as YAML to start from",
        {}},
       {"list",
        "",
@@ -357,7 +358,9 @@ const Option& find_option(const Command& command, const std::string& name) {
   const std::string close = suggestion(name, names);
   const std::string have =
       names.empty() ? "; it has no options" : fmt::format("; its options are {}", fmt::join(names, ", "));
-  throw Error(fmt::format("`stiefel {}` has no option {}{}", command.name, name, close.empty() ? have : close));
+  const bool submits = std::string_view(command.arguments).find("SBATCH_OPTION") != std::string_view::npos;
+  throw Error(fmt::format("`stiefel {}` has no option {}{}{}", command.name, name, close.empty() ? have : close,
+                          submits ? "; options for sbatch follow `--`, as in `-- --partition=cpu`" : ""));
 }
 
 /// Options that belong to another action, and arguments where there are none.

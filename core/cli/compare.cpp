@@ -13,7 +13,6 @@
 #include "base/number_from.hpp"
 #include "base/printable.hpp"
 #include "base/say.hpp"
-#include "base/suggestion.hpp"
 #include "results/analysis/comparison.hpp"
 #include "results/analysis/isolated_reader.hpp"
 
@@ -94,12 +93,7 @@ void demand_evaluations(const std::vector<ComparedRun>& runs) {
 void demand_metric(const Comparison& comparison, const Arguments& arguments, const std::vector<ComparedRun>& runs,
                    const std::set<std::string>& known) {
   const std::string metric = arguments.value("--metric");
-  if (!metric.empty() && comparison.metric.empty()) demand_known_metric(metric, known);
-  if (!metric.empty() && comparison.metric.empty())
-    throw Error(
-        fmt::format("no run has the metric {}{}; name a column of /epochs, /final or /outcome, or a path such as "
-                    "orthogonality/recurrent/defect_fro",
-                    metric, suggestion(metric, {known.begin(), known.end()})));
+  if (!metric.empty() && comparison.metric.empty()) refuse_metric(metric, known);
   if (arguments.has("--reach") && !comparison.metric.empty() && comparison.better == Better::unknown)
     throw Error(
         fmt::format("--reach: the runs do not record whether a higher or a lower {} is better", comparison.metric));

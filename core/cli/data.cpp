@@ -187,9 +187,12 @@ int DataCommand::verify() const {
   std::vector<const DataSet*> sets = chosen_;
   if (chosen_.empty())
     for (const DataSet& set : sets_) sets.push_back(&set);
+  const auto absent = [&](const DataSet* set) { return missing(*set).size() == set->files.size(); };
   bool sound = true;
   if (arguments_.has("--json"))
     sound = verify_as_json(sets);
+  else if (chosen_.empty() && std::ranges::all_of(sets, absent))
+    fmt::print("there are no files to verify in {}\n", directory_.string());
   else
     for (const DataSet* set : sets) sound = verify(*set, !chosen_.empty()) && sound;
   if (!sound)
@@ -207,11 +210,11 @@ std::string DataCommand::address(const SetFile& file) const {
 std::string DataCommand::by_hand(const DataSet& set, const std::vector<const SetFile*>& files) const {
   std::string text = fmt::format("To install {} by hand, get it from {}. ", set.name, set.page);
   if (files.empty()) return text + fmt::format("Put it into {}", folder_of(set).string());
-  text += fmt::format("Put into {}", folder_of(set).string());
+  text += fmt::format("Put these files into {}:", folder_of(set).string());
   for (const SetFile* file : files)
     text += fmt::format("\n  {}  {} bytes  sha256 {}{}", file->name, file->bytes, file->sha256,
                         file->url.empty() ? "" : "\n    " + file->url);
-  return text + fmt::format("\nthen run: stiefel data verify {} --data '{}'", set.name, directory_.string());
+  return text + fmt::format("\nThen run: stiefel data verify {} --data '{}'", set.name, directory_.string());
 }
 
 void DataCommand::agree(const DataSet& set) const {

@@ -1,4 +1,4 @@
-// `stiefel describe NAME`: a method's options, or a whole experiment, as commented YAML.
+// `stiefel describe NAME`: a method's options, a whole experiment or a part of it, as commented YAML.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -13,8 +13,6 @@
 namespace stiefel::cli {
 namespace {
 
-constexpr Role roles[] = {Role::task, Role::cell, Role::parametrisation, Role::optimizer};
-
 /// The methods of that name, in whatever role.
 std::vector<const Entry*> methods_named(const Registry& registry, const std::string& name) {
   std::vector<const Entry*> found;
@@ -26,12 +24,15 @@ std::vector<const Entry*> methods_named(const Registry& registry, const std::str
 
 [[noreturn]] void refuse(const Registry& registry, const std::string& name) {
   std::vector<std::string> known = {"experiment"};
-  for (const Role role : roles)
+  for (const Role role : {Role::task, Role::cell, Role::parametrisation, Role::optimizer})
     for (const std::string& method : registry.names(role)) known.push_back(method);
+  for (const std::string& key : experiment_keys(registry)) known.push_back(key);
   const std::string close = suggestion(name, known);
-  throw Error(fmt::format("there is nothing named '{}' to describe{}", name,
-                          close.empty() ? fmt::format("; choose from {}", fmt::join(known, ", ")) : close),
-              Exit::plugin);
+  throw Error(
+      fmt::format(
+          "there is nothing named '{}' to describe{}", name,
+          close.empty() ? "; `stiefel list` shows the methods, and `stiefel describe experiment` the keys" : close),
+      Exit::plugin);
 }
 
 }  // namespace
@@ -39,7 +40,7 @@ std::vector<const Entry*> methods_named(const Registry& registry, const std::str
 int describe_command(std::span<const std::string> words) {
   const Arguments arguments = parse_arguments("describe", words);
   if (arguments.positional.size() != 1)
-    throw Error("name one thing to describe: stiefel describe NAME, FILE.so or experiment");
+    throw Error("name one thing to describe: stiefel describe NAME, FILE.so, experiment, or a key such as train.clip");
   const std::string& name = arguments.positional.front();
   Registry registry = found_plugins();
   if (name == "experiment") {
@@ -54,7 +55,11 @@ int describe_command(std::span<const std::string> words) {
   } else {
     found = methods_named(registry, name);
   }
-  if (found.empty()) refuse(registry, name);
+  if (found.empty()) {
+    const std::string text = explain_key(registry, name);
+    if (text.empty()) refuse(registry, name);
+    fmt::print("{}", text);
+  }
   for (std::size_t i = 0; i < found.size(); ++i)
     fmt::print("{}{}", i == 0 ? "" : "---\n", explain_plugin(registry, *found[i]));
   return int(Exit::done);

@@ -1,12 +1,16 @@
 // `stiefel evaluate RUN [key.path=value...]`: how good a trained network is on a test set.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/json_text.hpp"
 #include "base/printable.hpp"
+#include "base/sha256.hpp"
+#include "config/resolved.hpp"
+#include "results/analysis/isolated_reader.hpp"
 #include "training/checkpoint.hpp"
 #include "training/evaluation.hpp"
 
@@ -35,6 +39,28 @@ void refuse_other_keys(std::span<const std::string> overrides) {
                       "train.batch, seed, threads and plugins can be changed here",
                       override));
   }
+}
+
+/// Of the words KEY=FILE, those that name a data file of the run where it is now.
+std::vector<std::string> moved_data(const std::filesystem::path& run, const LoadedExperiment& original,
+                                    std::span<const std::string> words, const std::filesystem::path& data_directory) {
+  const std::map<std::string, std::string> before = flat_configuration(original.resolved_yaml, "config.yaml");
+  const std::vector<DatasetRow> files = read_runs({run}, {}).at(0).header.datasets;
+  std::vector<std::string> moved;
+  for (const std::string& word : words) {
+    const std::string key = word.substr(0, word.find('=')), value = word.substr(key.size() + 1);
+    const auto was = before.find(before.contains(key) ? key : key + ".file");
+    std::error_code ignored;
+    std::filesystem::path now = value;
+    if (!is_regular_file(now, ignored)) now = data_directory / value;
+    if (was == before.end() || !is_regular_file(now, ignored)) continue;
+    const std::string sum = sha256_of_file(now);
+    if (std::ranges::any_of(files, [&](const DatasetRow& file) {
+          return file.sha256 == sum && ("/" + file.path).ends_with("/" + was->second);
+        }))
+      moved.push_back(word);
+  }
+  return moved;
 }
 
 void print_values(const Evaluated& found, const std::filesystem::path& network, Split split) {
@@ -73,10 +99,15 @@ int evaluate_command(std::span<const std::string> words) {
   demand_whole(directory, network.filename());
   std::optional<TrainedAs> trained;
   if (changes_task(arguments)) {
-    trained.emplace(load_experiment(directory / "config.yaml", {}, registry));
-    Arguments unchanged = arguments;
-    unchanged.positional.resize(1);
-    look_where_it_was_started(directory, unchanged, trained->options);
+    trained.emplace(load_experiment(directory / "config.yaml", {}, registry), options);
+    const std::vector<std::string> moved = moved_data(directory, trained->loaded, overrides, options.data_directory);
+    if (!moved.empty()) {
+      trained->loaded = load_experiment(directory / "config.yaml", moved, registry);
+    } else {
+      Arguments unchanged = arguments;
+      unchanged.positional.resize(1);
+      look_where_it_was_started(directory, unchanged, trained->options);
+    }
   }
   const Evaluated found = [&] {
     try {

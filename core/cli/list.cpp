@@ -1,10 +1,10 @@
-// `stiefel list`: every method that can be had, and the plugin files that cannot be used.
+// `stiefel list`: the available methods, and the plugin files that cannot be used.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
 #include "base/printable.hpp"
-#include "host/registry.hpp"
+#include "host/loader/load.hpp"
 
 #include "cli/command_table.hpp"
 #include "cli/commands.hpp"
@@ -16,19 +16,24 @@ int list_command(std::span<const std::string> words) {
   const Arguments arguments = parse_arguments("list", words);
   const Registry registry = found_plugins();
   nlohmann::json rows = nlohmann::json::array();
+  for (const Role role : {Role::task, Role::cell, Role::parametrisation, Role::optimizer})
+    for (const PluginFile& file : registry.files())
+      for (const Entry* entry : file.entries) {
+        if (entry->role != role) continue;
+        const bool used = &registry.find(role, entry->name) == entry;
+        rows.push_back({{"name", entry->name},
+                        {"role", name_of(role)},
+                        {"version", file.version},
+                        {"file", file.path.string()},
+                        {"used", used},
+                        {"meaning", entry->meaning}});
+        if (arguments.has("--json")) continue;
+        const std::string from =
+            of_installation(file.path) ? "" : fmt::format(" [{}, version {}]", file.path.string(), file.version);
+        fmt::print("{:<22} {:<16} {}{}\n", entry->name, name_of(role), printable(entry->meaning + from),
+                   used ? "" : " (not used)");
+      }
   for (const PluginFile& file : registry.files()) {
-    for (const Entry* entry : file.entries) {
-      const bool used = &registry.find(entry->role, entry->name) == entry;
-      rows.push_back({{"name", entry->name},
-                      {"role", name_of(entry->role)},
-                      {"version", file.version},
-                      {"file", file.path.string()},
-                      {"used", used},
-                      {"meaning", entry->meaning}});
-      if (!arguments.has("--json"))
-        fmt::print("{:<22} {:<16} {:<8} {}{}\n", entry->name, name_of(entry->role), printable(file.version),
-                   printable(file.path.string()), used ? "" : " (not used)");
-    }
     if (file.unusable.empty()) continue;
     rows.push_back({{"file", file.path.string()}, {"unusable", file.unusable}});
     if (!arguments.has("--json"))

@@ -32,7 +32,8 @@ void check_name(const std::string& name) {
 const Template& find_template(const std::string& role) {
   for (const Template& t : templates)
     if (role == t.role) return t;
-  throw Error(fmt::format("there is no role '{}'; choose from parametrisation, cell, task and optimizer", role));
+  throw Error(
+      fmt::format("there is no role '{}'; choose from parametrisation (a map), cell, task and optimizer", role));
 }
 
 /// my_map → MyMapPlugin, which is no name of the SDK.

@@ -141,8 +141,8 @@ int reproduce_command(std::span<const std::string> words) {
     if (shows && arguments.has(option))
       throw Error(fmt::format("`stiefel reproduce {}` runs nothing; leave {} out", what, option));
   const PublishedResults published = read_published(experiments_folder(arguments));
-  const std::vector<const PublishedRow*> rows =
-      published.choose({arguments.positional.begin() + (shows ? 1 : 0), arguments.positional.end()});
+  const std::vector<const PublishedRow*> rows = published.choose(
+      {arguments.positional.begin() + (shows ? 1 : 0), arguments.positional.end()}, arguments.value("--row"));
   const fs::path output = output_folder(arguments);
   const fs::path timings =
       arguments.value("--timings", (published.folder / "../results/measured/timings.json").string());

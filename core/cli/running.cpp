@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <memory>
 #include <ranges>
+#include <set>
 #include <thread>
 #include "base/number_from.hpp"
 #include "base/printable.hpp"
@@ -49,19 +50,30 @@ bool names_file(const std::string& word, const std::filesystem::path& path) {
 
 std::string step_name(Index step) { return std::filesystem::path(step_file(step)).stem().string(); }
 
-/// The file of a network; throws Error that lists those of the run if it is not there.
+/// Of step_00000020.h5, step_20 or 20.
+std::optional<Index> step_of(std::string_view name) {
+  if (name.ends_with(".h5")) name.remove_suffix(3);
+  if (name.starts_with("step_")) name.remove_prefix(5);
+  return number_from<Index>(name);
+}
+
+/// The file of a network; throws Error with the options for those of the run if it is not there.
 std::filesystem::path existing_network(const std::filesystem::path& run, const std::string& which) {
   const std::filesystem::path path = network_path(run, which);
   if (exists(path)) return path;
-  std::vector<std::string> have;
+  std::set<Index> steps;
   if (is_directory(path.parent_path()))
     for (const auto& entry : std::filesystem::directory_iterator(path.parent_path()))
-      if (entry.path().extension() == ".h5" && entry.path().stem() != "diverged")
-        have.push_back(entry.path().stem().string());
-  std::ranges::sort(have);
+      if (const std::optional<Index> step = step_of(entry.path().filename().string())) steps.insert(*step);
+  std::vector<std::string> options;
+  if (exists(network_path(run, "last"))) options.emplace_back("--last");
+  for (const Index step : steps) options.push_back(fmt::format("--step {}", step));
+  if (exists(network_path(run, "best"))) options.emplace_back("neither for the best network");
   throw Error(fmt::format(
-      "there is no {}; {}", path.string(),
-      have.empty() ? "the run has not saved a network yet" : fmt::format("choose from {}", fmt::join(have, ", "))));
+      "{}; {}",
+      which == "best" ? "the run has no best network: no evaluation has selected one yet"
+                      : fmt::format("there is no {}", path.string()),
+      options.empty() ? "the run has not saved a network yet" : fmt::format("use {}", fmt::join(options, " or "))));
 }
 
 }  // namespace
@@ -115,10 +127,7 @@ std::filesystem::path chosen_network(const std::filesystem::path& run, const Arg
   demand_whole(run, "config.yaml");
   if (!arguments.has("--step")) return existing_network(run, arguments.has("--last") ? "last" : "best");
   const std::string given = arguments.value("--step");
-  std::string_view number = given;
-  if (number.ends_with(".h5")) number.remove_suffix(3);
-  if (number.starts_with("step_")) number.remove_prefix(5);
-  const std::optional<Index> step = number_from<Index>(number);
+  const std::optional<Index> step = step_of(given);
   if (!step || *step < 0)
     throw Error(
         fmt::format("--step must be the step of a checkpoint, got '{}'; without it, the network is the best "
@@ -169,8 +178,8 @@ void demand_same_data(const std::filesystem::path& run, const LoadedExperiment& 
       const bool both = change.was && change.is;
       if (other && (!both || named_now(name))) continue;
       throw Error(
-          fmt::format("the data file {} {} since {} was made, and a network reads its inputs and names its outputs "
-                      "as its data say; restore the file, name another one in the task, or train again",
+          fmt::format("the data file {} {} since {} was made, so normalization or names of classes may differ; restore "
+                      "the file, or train again",
                       name,
                       both        ? "has changed"
                       : change.is ? "has been added"

@@ -48,15 +48,15 @@ std::string summary(const LoadedExperiment& loaded) {
          line("training", fmt::format("{}, batches of {}, seed {}", length, e.train.batch, e.seed));
 }
 
-/// Why it cannot be seen whether all fits, when that is because of the data.
-std::string fault_of_data(const LoadedExperiment& loaded, Registry& registry, const Arguments& arguments,
-                          const std::function<void(const std::string&)>& warn = print_warning) {
+/// Which data are missing, without which it cannot be seen whether all fits.
+std::string missing_data(const LoadedExperiment& loaded, Registry& registry, const Arguments& arguments,
+                         const std::function<void(const std::string&)>& warn = print_warning) {
   RunOptions options;
   options.data_directory = data_directory(arguments);
   try {
     for (const std::string& remark : check_experiment(loaded, registry, options)) warn(remark);
   } catch (const Error& error) {
-    if (error.code() != Exit::data) throw;
+    if (!error.is_missing()) throw;
     return error.what();
   }
   return {};
@@ -81,10 +81,10 @@ class SweepCheck {
     const std::string values = values_of(run, sweep), which = values.empty() ? "" : " (with " + values + ")";
     if (!in_time() || !checked_.insert(values).second) return;
     try {
-      const std::string found = fault_of_data(loaded, registry_, arguments_, [&](const std::string& remark) {
+      const std::string missing = missing_data(loaded, registry_, arguments_, [&](const std::string& remark) {
         if (said_.insert(remark).second) print_warning(remark);
       });
-      if (fault_.empty() && !found.empty()) fault_ = found + which;
+      if (missing_.empty() && !missing.empty()) missing_ = missing + which;
     } catch (const Error& error) {
       const std::string sentence = error.what();
       const bool placed = std::ranges::any_of(
@@ -102,11 +102,11 @@ class SweepCheck {
       say("{}{}: {}\n", errors_, file, counted(count_, "error"));
       return code_;
     }
-    fmt::print("{}: valid{}, {}{}\n", file, fault_.empty() ? "" : " as far as can be checked without its data",
+    fmt::print("{}: valid{}, {}{}\n", file, missing_.empty() ? "" : " as far as can be checked without its data",
                counted(sweep.runs.size(), "run"),
                sweep.runs.size() > 1 ? fmt::format(" that differ in {}", fmt::join(sweep.keys, ", ")) : "");
-    if (fault_.empty()) return int(Exit::done);
-    say("{}: cannot check it further: {}\n", file, printable_lines(fault_));
+    if (missing_.empty()) return int(Exit::done);
+    say("{}: cannot check it further: {}\n", file, printable_lines(missing_));
     return int(Exit::data);
   }
 
@@ -119,7 +119,7 @@ class SweepCheck {
   const Arguments& arguments_;
   Clock::time_point end_ = Clock::now() + std::chrono::minutes(1);
   std::set<std::string> checked_, said_;
-  std::string fault_, errors_;
+  std::string missing_, errors_;
   int count_ = 0, code_ = int(Exit::done);
 };
 
@@ -145,11 +145,11 @@ int validate_command(std::span<const std::string> words) {
     if (arguments.has("--resolved")) fmt::print("{}", loaded.resolved_yaml);
     if (arguments.has("--origins")) fmt::print("{}\n", fmt::join(loaded.origins, "\n"));
     if (arguments.has("--resolved") || arguments.has("--origins")) return int(Exit::done);
-    const std::string fault = fault_of_data(loaded, registry, arguments);
-    fmt::print("{}: valid{}\n{}", printable(file), fault.empty() ? "" : " as far as can be checked without its data",
+    const std::string missing = missing_data(loaded, registry, arguments);
+    fmt::print("{}: valid{}\n{}", printable(file), missing.empty() ? "" : " as far as can be checked without its data",
                summary(loaded));
-    if (fault.empty()) return int(Exit::done);
-    say("{}: cannot check it further: {}\n", printable(file), printable_lines(fault));
+    if (missing.empty()) return int(Exit::done);
+    say("{}: cannot check it further: {}\n", printable(file), printable_lines(missing));
     return int(Exit::data);
   } catch (const Error& error) {
     const auto* problems = dynamic_cast<const ConfigError*>(&error);

@@ -1,4 +1,4 @@
-// The Elman cell, with its pre-activation a_t multiplied by a constant gain, which is 1 in most papers:
+// The Elman cell; φ(a) stands for φ(γa) with a constant gain γ, which is 1 in most papers:
 //
 //   standard   a_t = W h_{t−1} + V x_t + b    h_t = φ(a_t)
 //   outside    a_t = V x_t + b                h_t = W h_{t−1} + φ(a_t)      (Henaff, Szlam & LeCun 2016)

@@ -34,7 +34,7 @@ template <class S> class Lstm final : public Cell<S> {
           "forget_bias_fixed", forget_bias_fixed,
           "add forget_bias to the forget gate in every step and never train it, as TensorFlow's BasicLSTMCell does");
       s.field("peepholes", peepholes,
-              "what the gates see of c: none; diagonal: input and forget gate the last c, output gate the new one, by "
+              "how the gates read c: none; diagonal: input and forget gate the last c, output gate the new one, by "
               "vectors; "
               "output_full: the output gate the new c by a matrix, the map output_peephole")
           .one_of({"none", "diagonal", "output_full"});

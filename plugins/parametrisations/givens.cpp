@@ -160,27 +160,6 @@ template <class S> class Givens final : public Parametrisation<S> {
   }
 
   bool materialises() const override { return true; }
-  void materialise(CBlocks<S>, Mat<S> W) override {
-    Scratch<S> none{std::span<S>()};
-    // W = [[A, −B], [B, A]]: the columns of A and B are enough.
-    const Matrix<S> I = Matrix<S>::Identity(this->rows(), n_);
-    apply(I, view(W.leftCols(n_)), none);
-    if (!complex_) return;
-    W.topRightCorner(n_, n_) = -W.bottomLeftCorner(n_, n_);
-    W.bottomRightCorner(n_, n_) = W.topLeftCorner(n_, n_);
-  }
-  void pullback(CBlocks<S> theta, CMat<S>, CMat<S> dW, Blocks<S> dtheta) override {
-    std::vector<S> memory(std::size_t(scratch(1))), sum(std::size_t(accumulator()), S(0));
-    Scratch<S> scratch{std::span<S>(memory)};
-    const Matrix<S> I = Matrix<S>::Identity(this->rows(), n_);
-    Matrix<S> gradient = dW.leftCols(n_);  // of [A; B]
-    if (complex_) {
-      gradient.topRows(n_) += dW.bottomRightCorner(n_, n_);
-      gradient.bottomRows(n_) -= dW.topRightCorner(n_, n_);
-    }
-    accumulate(I, gradient, sum, scratch);
-    finish(theta, sum, dtheta);
-  }
 
   Claim claim() const override { return {complex_ ? Claim::unitary : Claim::orthogonal}; }
 

@@ -227,23 +227,9 @@ template <class S> class Householder final : public Parametrisation<S> {
 
   bool materialises() const override { return true; }
 
-  void materialise(CBlocks<S>, Mat<S> W) override {
-    if (explicit_) {
-      W = W_;
-      return;
-    }
-    const Matrix<S> I = Matrix<S>::Identity(n_, n_);
-    std::vector<S> memory(std::size_t(scratch(n_)));
-    Scratch<S> working(memory);
-    apply(I, W, working);
-  }
-
-  void pullback(CBlocks<S> theta, CMat<S>, CMat<S> dW, Blocks<S> dtheta) override {
-    const Matrix<S> I = Matrix<S>::Identity(n_, n_);
-    std::vector<S> sum(static_cast<std::size_t>(accumulator())), memory(static_cast<std::size_t>(scratch(n_)));
-    Scratch<S> working(memory);
-    accumulate(I, dW, sum, working);
-    finish(theta, sum, dtheta);
+  void materialise(CBlocks<S> theta, Mat<S> W) override {
+    if (!explicit_) return Parametrisation<S>::materialise(theta, W);
+    W = W_;
   }
 
   Claim claim() const override {

@@ -214,19 +214,6 @@ template <class S> class Kronecker final : public Parametrisation<S> {
   }
 
   bool materialises() const override { return true; }
-  void materialise(CBlocks<S>, Mat<S> W) override {
-    std::vector<S> memory(std::size_t(scratch(1)));
-    Scratch<S> scratch{std::span<S>(memory)};
-    const Matrix<S> I = Matrix<S>::Identity(this->cols(), this->cols());
-    apply(I, W, scratch);
-  }
-  void pullback(CBlocks<S> theta, CMat<S>, CMat<S> dW, Blocks<S> dtheta) override {
-    std::vector<S> memory(std::size_t(scratch(1))), sum(std::size_t(accumulator()), S(0));
-    Scratch<S> scratch{std::span<S>(memory)};
-    const Matrix<S> I = Matrix<S>::Identity(this->cols(), this->cols());
-    accumulate(I, dW, sum, scratch);
-    finish(theta, sum, dtheta);
-  }
 
   Spectrum spectrum() const override {
     const bool square =
@@ -247,7 +234,7 @@ template <class S> class Kronecker final : public Parametrisation<S> {
     double flops = 0;
     for (const Stage& s : stages_)
       flops += (complex_ ? 8.0 : 2.0) * double(s.factor.P * s.factor.Q * s.M) * double(columns);
-    const double whole = flops * double(this->cols()) / double(columns);
+    const double whole = flops * double(this->cols() / (complex_ ? 2 : 1)) / double(columns);
     return {0, flops, flops, 3 * flops, 0, whole, 3 * whole, butterflies_ ? 0.5 : 0.15};
   }
 

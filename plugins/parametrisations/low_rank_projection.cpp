@@ -75,7 +75,7 @@ template <class T> Matrix<T> moved(const Matrix<T>& W, const Matrix<T>& step, In
   if (B.cols() == n) {
     B.setIdentity();
   } else {
-    B.leftCols(Z.cols()) = Z.colwise().normalized();  // orthonormal columns even where Z and Y are dependent
+    for (Index i = 0; i < Z.cols(); ++i) B.col(i) = Z.col(i).normalized();  // a column of zeros stays one
     B.rightCols(Z.cols()) = low.Y;
     orthonormalise(view(B));
   }

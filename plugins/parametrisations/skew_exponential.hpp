@@ -50,7 +50,7 @@ template <> class SkewExponential<double> {
 /// exp(A) of any square A by scaling and squaring of the Padé approximant of degree 13 (Higham 2005, algorithm 2.3).
 template <class T> Matrix<T> pade_exponential(Matrix<T> A);
 
-/// L_exp(Aᴴ, dW) by the block form; dW is scaled to the size of A first, so that it needs no additional squarings.
+/// L_exp(Aᴴ, dW) by the block form; dW is scaled to length 1 first, so that it needs few additional squarings.
 template <class T> Matrix<T> block_adjoint(const Matrix<T>& A, const Matrix<T>& dW);
 
 }  // namespace stiefel

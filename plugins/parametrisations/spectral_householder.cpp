@@ -153,19 +153,6 @@ template <class S> class SpectralHouseholder final : public Parametrisation<S> {
   }
 
   bool materialises() const override { return true; }
-  void materialise(CBlocks<S>, Mat<S> W) override {
-    const Matrix<S> I = Matrix<S>::Identity(n_, n_);
-    std::vector<S> memory(std::size_t(scratch(n_)));
-    Scratch<S> working(memory);
-    apply(I, W, working);
-  }
-  void pullback(CBlocks<S> theta, CMat<S>, CMat<S> dW, Blocks<S> dtheta) override {
-    const Matrix<S> I = Matrix<S>::Identity(n_, n_);
-    std::vector<S> sum(static_cast<std::size_t>(accumulator())), memory(std::size_t(scratch(n_)));
-    Scratch<S> working(memory);
-    accumulate(I, dW, sum, working);
-    finish(theta, sum, dtheta);
-  }
 
   Claim claim() const override {
     return {Claim::bounded, options_.centre - options_.margin, options_.centre + options_.margin};

@@ -120,16 +120,6 @@ template <class S> class SvdMargin final : public Dense<S> {
     return prior * excess.square().sum() + soft * defect.square().sum();
   }
 
-  Spectrum spectrum() const override {
-    Spectrum spectrum;
-    for (const S s : s_) spectrum.singular_values.push_back(std::abs(double(s)));
-    std::sort(spectrum.singular_values.rbegin(), spectrum.singular_values.rend());
-    Matrix<double> W = this->matrix().template cast<double>();
-    spectrum.eigenvalues.resize(std::size_t(n_));
-    eigenvalues(view(W), spectrum.eigenvalues);
-    return spectrum;
-  }
-
   Claim claim() const override {
     if (free_) return {Claim::none};
     if (options_.margin == 0) return {Claim::orthogonal};

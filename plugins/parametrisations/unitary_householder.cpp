@@ -205,19 +205,6 @@ template <class S> class UnitaryHouseholder final : public Parametrisation<S> {
   }
 
   bool materialises() const override { return true; }
-  void materialise(CBlocks<S>, Mat<S> W) override {
-    const Matrix<S> I = Matrix<S>::Identity(2 * n_, 2 * n_);
-    std::vector<S> memory(std::size_t(scratch(2 * n_)));
-    Scratch<S> working(memory);
-    apply(I, W, working);
-  }
-  void pullback(CBlocks<S> theta, CMat<S>, CMat<S> dW, Blocks<S> dtheta) override {
-    const Matrix<S> I = Matrix<S>::Identity(2 * n_, 2 * n_);
-    std::vector<S> sum(static_cast<std::size_t>(accumulator())), memory(std::size_t(scratch(2 * n_)));
-    Scratch<S> working(memory);
-    accumulate(I, dW, sum, working);
-    finish(theta, sum, dtheta);
-  }
 
   Claim claim() const override { return {Claim::unitary}; }
 
@@ -225,7 +212,7 @@ template <class S> class UnitaryHouseholder final : public Parametrisation<S> {
     const double n = double(n_), m = double(m_), c = double(columns), product = 16 * n * m,
                  gradient = 32 * n * m + 8 * m * m;
     const double refresh = 16 * n * m * m, finish = 8 * n * m * m;
-    return {refresh, product * c, product * c, gradient * c, finish, 2 * n * product, 2 * n * gradient + finish};
+    return {refresh, product * c, product * c, gradient * c, finish, n * product, n * gradient + finish};
   }
 
  private:

@@ -11,7 +11,7 @@ namespace stiefel {
 /// diag(c + is).
 template <class S> struct UrnnPhases { Vector<S> c, s; };
 
-/// I − 2vvᴴ/‖v‖², with v and iv as pairs: the inner product vᴴh is v·h − i iv·h of real vectors.
+/// I − 2vvᴴ/‖v‖², with v and iv as pairs: the inner product vᴴh is v·h + i iv·h of real vectors.
 template <class S> struct UrnnReflection {
   Vector<S> v, iv;
   S scale = 0;  // 2/‖v‖²

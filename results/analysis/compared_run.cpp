@@ -1,11 +1,13 @@
 // The result of one run.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include <stiefel/error.hpp>
 
+#include "base/suggestion.hpp"
 #include "results/analysis/comparison.hpp"
 
 namespace stiefel {
@@ -69,9 +71,13 @@ void find_reached(const RunData& run, const std::vector<double>& values, double 
 
 }  // namespace
 
-void demand_known_metric(const std::string& metric, const std::set<std::string>& known) {
+void refuse_metric(const std::string& metric, const std::set<std::string>& known) {
   if (known.contains(metric) || known.contains("valid_" + metric))
     throw Error(fmt::format("no run has a value of {} yet", metric));
+  const std::string close = suggestion(metric, {known.begin(), known.end()});
+  const std::string names =
+      fmt::format("; choose from {}, or a path such as orthogonality/recurrent/defect_fro", fmt::join(known, ", "));
+  throw Error(fmt::format("no run has the metric {}{}", metric, close.empty() ? names : close));
 }
 
 /// Files written before metrics recorded it tell it only for losses.

@@ -43,8 +43,8 @@ struct STIEFEL_API ComparedRun {
   std::string text(const std::string& key) const;
 };
 
-/// Throws Error if the metric is among the `known` names of columns, so that no run has a value of it yet.
-STIEFEL_API void demand_known_metric(const std::string& metric, const std::set<std::string>& known);
+/// Throws Error: no run has a value of the metric yet, if it is among the `known` names of columns, or choose from them.
+[[noreturn]] STIEFEL_API void refuse_metric(const std::string& metric, const std::set<std::string>& known);
 
 /// Of the values of a column, as the file describes it.
 STIEFEL_API Better direction(const RunDataset& column);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/json_text.hpp"
@@ -26,6 +27,14 @@ constexpr std::size_t most_datasets = 4096;
 bool is_run(const fs::path& folder) {
   std::error_code ignored;
   return fs::is_regular_file(folder / "config.yaml", ignored) || fs::is_regular_file(folder / "results.h5", ignored);
+}
+
+/// Whether what can be read of the first bytes of a file is the signature of HDF5.
+bool may_be_result(const fs::path& file) {
+  const std::string signature = "\x89HDF\r\n\x1a\n";
+  std::string start = signature;
+  std::ifstream(file, std::ios::binary).read(start.data(), std::streamsize(start.size()));
+  return start == signature;
 }
 
 /// In the order of their names; `fault` says why some may be missing. Those that vanish meanwhile do not count.
@@ -161,10 +170,12 @@ std::vector<fs::path> find_runs(const std::vector<std::string>& paths) {
     const fs::path path = name;
     if (fs::is_directory(path))
       find_below(path, found);
-    else if (fs::exists(path))
-      found.push_back(path);
-    else
+    else if (!fs::exists(path))
       throw Error(fmt::format("{} does not exist; name folders of runs, such as runs or runs/NAME/ID", name));
+    else if (fs::is_regular_file(path) && !may_be_result(path))
+      throw Error(fmt::format("{} is not a result file; name folders of runs, such as runs or runs/NAME/ID", name));
+    else
+      found.push_back(path);
   }
   std::erase_if(found, [&](const fs::path& path) { return !seen.insert(fs::weakly_canonical(path)).second; });
   return found;

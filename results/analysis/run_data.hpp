@@ -60,7 +60,7 @@ struct RunRequest {
 /// Folders of runs (with config.yaml or results.h5) below each path, in order of their names; a path may be such a
 /// folder or a result file itself. Symbolic links below are not followed, and the folders inside a run are not
 /// searched; one that this user may not search is itself among the runs, as one that cannot be read. Throws Error if a
-/// path does not exist.
+/// path does not exist or is another file.
 STIEFEL_API std::vector<std::filesystem::path> find_runs(const std::vector<std::string>& paths);
 /// The only run there; throws Error if there is none or more than one.
 STIEFEL_API std::filesystem::path find_run(const std::string& path);

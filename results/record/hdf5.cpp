@@ -21,9 +21,10 @@ namespace {
 static_assert(std::is_integral_v<hid_t> && sizeof(hid_t) == sizeof(std::int64_t));
 
 struct Stack {
-  std::string cause;           // as the innermost function has it
-  int error_number = 0;        // of the operating system, or 0
-  bool out_of_memory = false;  // not the file's fault
+  std::string cause;             // as the innermost function has it
+  const char* damage = nullptr;  // of the whole file
+  int error_number = 0;          // of the operating system, or 0
+  bool out_of_memory = false;    // not the file's fault
 };
 
 /// HDF5 tells only in words why the operating system refused.
@@ -37,6 +38,8 @@ herr_t collect(unsigned, const H5E_error2_t* error, void* to) {
   Stack& stack = *static_cast<Stack*>(to);
   stack.cause = error->desc ? error->desc : "";
   if (const int number = error_number_in(stack.cause)) stack.error_number = number;
+  if (error->min_num == H5E_TRUNCATED) stack.damage = "truncated";
+  if (error->min_num == H5E_NOTHDF5) stack.damage = "not an HDF5 file";
   if (error->min_num == H5E_NOSPACE || error->min_num == H5E_CANTALLOC) stack.out_of_memory = true;
   return 0;
 }
@@ -49,6 +52,11 @@ herr_t collect(unsigned, const H5E_error2_t* error, void* to) {
   H5Eclear2(H5E_DEFAULT);
   const std::string what = fmt::format("HDF5 could not {} {}", doing, where);
   if (stack.out_of_memory) throw Error(what + ": out of memory; free some", Exit::exhausted);
+  if (stack.damage && stack.error_number == 0)
+    throw Error(
+        fmt::format("{} is damaged: it is {}; restore it from a copy, or move the run's folder away and run again",
+                    where, stack.damage),
+        Exit::damaged);
   if (stack.error_number == 0)
     throw Error(fmt::format("{}: {}", what, stack.cause.empty() ? "no reason given" : stack.cause), Exit::damaged);
   const Error refused = system_error(what + ": ", stack.error_number);

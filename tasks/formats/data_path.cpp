@@ -36,17 +36,16 @@ std::string existing_data_file(const std::string& directory, const DataQuery& qu
 
 std::string find_data_file(const std::string& directory, const DataQuery& query) {
   if (directory.empty())
-    throw Error(
+    throw Error::missing(
         fmt::format("{} needs {} ({}), but the data directory is not set. Use --data DIR or set STIEFEL_DATA. {}",
-                    query.task, query.what, query.names.front(), mend_of(directory, query)),
-        Exit::data);
+                    query.task, query.what, query.names.front(), mend_of(directory, query)));
   const std::string path = existing_data_file(directory, query);
   if (!path.empty()) return path;
   std::vector<std::string> looked_in;
   for (const std::string& folder : query.folders) looked_in.push_back(place_of(directory, folder).string());
-  throw Error(fmt::format("{} needs {}, but there is no {} in {}. {}", query.task, query.what,
-                          fmt::join(query.names, " or "), fmt::join(looked_in, " or "), mend_of(directory, query)),
-              Exit::data);
+  throw Error::missing(fmt::format("{} needs {}, but there is no {} in {}. {}", query.task, query.what,
+                                   fmt::join(query.names, " or "), fmt::join(looked_in, " or "),
+                                   mend_of(directory, query)));
 }
 
 std::string find_data_folder(const std::string& directory, const DataQuery& query, const std::string& inside) {
@@ -66,10 +65,10 @@ std::string find_own_data(const std::string& directory, const std::string& task,
   const std::filesystem::path below = std::filesystem::path(directory) / path;
   if (!directory.empty() && std::filesystem::exists(below, ignored)) return below.string();
   const bool elsewhere = !directory.empty() && std::filesystem::path(path).is_relative();
-  throw Error(fmt::format("{}: there is no {}{}. Give its path relative to the current folder or the data directory "
-                          "(--data DIR), or an absolute path.",
-                          task, path, elsewhere ? fmt::format(", and none in {}", directory) : ""),
-              Exit::data);
+  throw Error::missing(
+      fmt::format("{}: there is no {}{}. Give its path relative to the current folder or the data directory "
+                  "(--data DIR), or an absolute path.",
+                  task, path, elsewhere ? fmt::format(", and none in {}", directory) : ""));
 }
 
 }  // namespace stiefel

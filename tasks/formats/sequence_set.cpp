@@ -17,6 +17,12 @@
 
 namespace stiefel {
 
+bool is_foreign(const std::string& file) {
+  const auto endings = {".npz", ".xlsx", ".xls", ".ods", ".parquet", ".feather",
+                        ".h5",  ".hdf5", ".mat", ".pkl", ".json"};
+  return std::ranges::any_of(endings, [&](const char* ending) { return file.ends_with(ending); });
+}
+
 Index Classes::number(const std::string& name) {
   const auto found = numbers_.find(name);
   if (found != numbers_.end()) return found->second;
@@ -164,9 +170,8 @@ class NpySequences {
           throw Error(
               fmt::format("{}: the input [{}, {}, {}] is not finite", inputs_path_, n, i / features_, i % features_),
               Exit::data);
-      const std::size_t rows = rules_.last ? 1 : steps;
-      const double* y = targets_.values.data() + n * (rules_.last ? 1 : steps_) * width_;
-      for (std::size_t i = 0; i < rows * width_; ++i) s.targets.push_back(target(y[i], n));
+      const std::size_t first = n * (rules_.last ? 1 : steps_) * width_, count = (rules_.last ? 1 : steps) * width_;
+      for (std::size_t i = first; i < first + count; ++i) s.targets.push_back(target(i));
     }
     return set;
   }
@@ -204,16 +209,22 @@ class NpySequences {
       lengths_.push_back(std::size_t(length));
     }
   }
-  double target(double value, std::size_t n) {
+  /// Of number `i` in the array.
+  double target(std::size_t i) {
+    const double value = targets_.values[i];
+    const auto refuse = [&](const std::string& what) {
+      std::vector<std::size_t> place = targets_.shape;
+      for (std::size_t k = place.size(), rest = i; k-- > 0; rest /= targets_.shape[k])
+        place[k] = rest % targets_.shape[k];
+      throw Error(fmt::format("{}: the target [{}] is {}", targets_path_, fmt::join(place, ", "), what), Exit::data);
+    };
     if (std::isnan(value) && !rules_.last) return none;
-    if (!std::isfinite(value))
-      throw Error(fmt::format("{}: a target of sequence {} is not finite", targets_path_, n), Exit::data);
+    if (!std::isfinite(value)) refuse("not finite");
     if (!rules_.classes) return value;
+    if (value != std::floor(value))
+      refuse(fmt::format("{}, but classes must be integers; numbers need `kind: regression`", value));
     const Index number = classes_.number(fmt::format("{}", value));
-    if (number < 0)
-      throw Error(
-          fmt::format("{}: sequence {} has the class {}, which no training sequence has", targets_path_, n, value),
-          Exit::data);
+    if (number < 0) refuse(fmt::format("the class {}, which no training sequence has", value));
     return double(number);
   }
 

@@ -13,6 +13,8 @@ namespace stiefel {
 struct SequenceSource {
   std::string file, targets, lengths;
 };
+/// Whether the name ends like that of another format, such as .npz or .xlsx.
+bool is_foreign(const std::string& file);
 
 struct SequenceRules {
   std::string sequence;                        ///< CSV: column that names the sequence; empty: the file is one

@@ -131,11 +131,9 @@ std::string timit_mend(const std::string& data_directory) {
 
 TimitCorpus find_timit(const std::string& data_directory, const std::string& folder, const std::string& task) {
   if (data_directory.empty())
-    throw Error(
-        fmt::format(
-            "{} needs the TIMIT corpus, but the data directory is not set. Use --data DIR or set STIEFEL_DATA. {}",
-            task, timit_mend(data_directory)),
-        Exit::data);
+    throw Error::missing(fmt::format(
+        "{} needs the TIMIT corpus, but the data directory is not set. Use --data DIR or set STIEFEL_DATA. {}", task,
+        timit_mend(data_directory)));
   std::vector<std::string> places = {"timit", "TIMIT", "timit/TIMIT", "timit/timit", "timit/data", "timit_sample/timit",
                                      ""};
   if (!folder.empty()) places = {folder};
@@ -154,10 +152,9 @@ TimitCorpus find_timit(const std::string& data_directory, const std::string& fol
     refuse_twice(corpus.utterances);
     return corpus;
   }
-  throw Error(
+  throw Error::missing(
       fmt::format("{} needs the TIMIT corpus, but there is no TRAIN/DR1/FCJF0/SA1.WAV or dr1-fvmh0/sa1.wav in {}. {}",
-                  task, fmt::join(looked_in, " or "), timit_mend(data_directory)),
-      Exit::data);
+                  task, fmt::join(looked_in, " or "), timit_mend(data_directory)));
 }
 
 }  // namespace stiefel

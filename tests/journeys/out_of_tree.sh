@@ -40,7 +40,7 @@ author() {  # author NAME FLAGS…: builds a copy of the plugin in $work/NAME, c
   [ "$exported" = stiefel_plugin ] || fail "the plugin exports '$exported' and only stiefel_plugin may be seen"
   export STIEFEL_PLUGIN_PATH=$folder/build
   "$stiefel" list > list.txt
-  grep -Eq "^my_cayley +parametrisation +1\.0 +$plugin" list.txt || { cat list.txt; fail "\`stiefel list\` does not show the plugin"; }
+  grep -Eq "^my_cayley +parametrisation +.* \[$plugin, version 1\.0\]\$" list.txt || { cat list.txt; fail "\`stiefel list\` does not show the plugin"; }
   "$stiefel" describe my_cayley | grep -q angle || fail "\`stiefel describe my_cayley\` does not show its option"
   "$stiefel" check "$plugin" > check.txt 2>&1 || { cat check.txt; fail "\`stiefel check\` does not pass the plugin"; }
   "$stiefel" run adding.yaml > run.txt 2>&1 || { cat run.txt; fail "\`stiefel run\` does not train with the plugin"; }

@@ -133,6 +133,10 @@ def check_values(reproduce):
 def check_budget(reproduce):
     reproduce("tiny/table-1", "--budget", ".5", "--plan")
     assert len(reproduce("tiny/first", "--dry-run", "--budget", ".5").splitlines()) == 5  # two seeds, two other sets, the title
+    for text, runs in (("two seeds", 2), ("other", 1), ("first", 1)):
+        assert reproduce("tiny/table-1", "--dry-run", "--row", text).count("\n") == 1 + runs, text
+    assert [row["row"] for row in json.loads(reproduce("list", "tiny/table-1", "--row", "first", "--json"))] == ["first"]
+    assert [row["row"] for row in json.loads(reproduce("list", "tiny/table-1", "--row", "first,", "--json"))] == ["first, remembered"]
     reproduce("tiny/first", "--budget", ".5", "-j", "2")
     row = reproduce.rows()["first"]
     assert row["state"] == "50% of the budget" and row["share"] == 0.5, row
@@ -359,6 +363,8 @@ def check_record(reproduce):
 
 def check_errors(reproduce):
     assert "did you mean 'tiny/table-1'" in reproduce("tiny/tabel-1", code=2)
+    assert "no row has 'third' in its name; choose from 'first', 'first, remembered'" in reproduce("tiny/table-1", "--row", "third", code=2)
+    assert "reproduce list` shows all" in reproduce("list", "--row", "fourth", code=2)
     assert "--budget must be a number above 0 and at most 1, got \"2\"" in reproduce("tiny", "--budget", "2", code=2)
     reproduce.publish(more="  - {paper: tiny, item: x, title: T, metric: loss, kind: curve, rows: [{row: a, file: f.yaml, valeu: 3}]}\n")
     said = reproduce("list", code=2)

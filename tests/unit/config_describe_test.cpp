@@ -20,12 +20,22 @@ TEST_CASE("the description of an experiment is a valid experiment") {
   const LoadedExperiment loaded = load(text);
   CHECK(loaded.experiment.model.layers[0].recurrent.plugin == "householder");
   CHECK(contains(text, "reflections: 16                 # number of reflections m (an integer, at least 1)\n"));
+  CHECK(contains(text, "# the task to learn (required)\n"));
   // Taking the description and taking the defaults is the same.
   const std::string few =
       "name: my-experiment\ntask: {plugin: adding, length: 2}\nmodel: {cell: {plugin: elman, hidden: 128}, recurrent: "
       "householder}\n"
       "optimizer: adam\ntrain: {steps: 5000}\n";
   CHECK(load(few).resolved_yaml == loaded.resolved_yaml);
+}
+
+TEST_CASE("a part of an experiment is described below its parents") {
+  const Registry registry = config_test::registry();
+  CHECK(explain_key(registry, "train.clip").starts_with("train:\n  clip:  "));
+  CHECK(contains(explain_key(registry, "train.clip"), "\n    bound: 1  "));
+  CHECK(explain_key(registry, "seed").starts_with("seed: 1  "));
+  CHECK(explain_key(registry, "train.clip.bond") == "");
+  CHECK(explain_key(registry, "seed.x") == "");
 }
 
 TEST_CASE("the description of every method can be pasted into an experiment") {

@@ -135,6 +135,19 @@ TEST_CASE("low_rank_projection: of a step of any rank only its k largest singula
   CHECK((after(sample, step) - polar<double>(W + largest)).norm() < 1e-6);
 }
 
+TEST_CASE_TEMPLATE("low_rank_projection: a step of lower rank than `rank`", S, float, double) {
+  const Index n = 8;
+  for (const std::string update : {"projection", "tangent"}) {
+    Sample<S> sample("low_rank_projection", "{rank: 2, update: " + update + "}", n);
+    auto theta = as_matrix(sample.theta.blocks()[0], n, n);
+    theta.row(3) *= S(1.25);
+    sample.map->after_step(sample.theta.blocks());
+    sample.map->refresh(sample.theta.constant());
+    CHECK(isometry_defect<double>(Matrix<double>(sample.W().template cast<double>())) <
+          100 * std::numeric_limits<S>::epsilon());
+  }
+}
+
 TEST_CASE("low_rank_projection finds an orthogonal matrix by gradient steps of rank 1, and stays orthogonal in float") {
   for (const std::string update : {"projection", "tangent"}) {
     const Index n = 12;

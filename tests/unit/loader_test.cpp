@@ -13,6 +13,7 @@
 #include <thread>
 #include "base/suggestion.hpp"
 #include "config/config_schema.hpp"
+#include "host/loader/load.hpp"
 #include "host/plugin_call.hpp"
 #include "host/registry.hpp"
 
@@ -452,9 +453,9 @@ TEST_CASE("what a plugin throws says what was asked of whom, once") {
         std::pair("an exception of type int was thrown " + place("apply", "hostile_throw_int") +
                       "; let the plugin throw stiefel::Error",
                   Exit::plugin));
-  const auto thrown = [](auto call) {
+  const auto thrown = [](auto call, const fs::path& file = "m.so") {
     try {
-      guarded("refresh", "map", "m.so", call);
+      guarded("refresh", "map", file, call);
     } catch (const Error& error) {
       return std::pair<std::string, Exit>(error.what(), error.code());
     }
@@ -462,6 +463,8 @@ TEST_CASE("what a plugin throws says what was asked of whom, once") {
   };
   CHECK(thrown([] { throw Error("the slope is 2 and may be 1."); }) ==
         std::pair<std::string, Exit>("the slope is 2 and may be 1. (in refresh() of map, m.so)", Exit::usage));
+  CHECK(thrown([] { throw Error("the slope is 2 and may be 1"); }, library_folder() / "stiefel/plugins/map.so") ==
+        std::pair<std::string, Exit>("the slope is 2 and may be 1", Exit::usage));
   for (const char* sentence : {"digits: label 3 is 12. Replace the file.", "rows.csv:2:1: 3 fields"})
     CHECK(thrown([&] { throw Error(sentence, Exit::data); }) == std::pair<std::string, Exit>(sentence, Exit::data));
   CHECK(thrown([] { throw std::bad_alloc(); }) ==
@@ -539,4 +542,6 @@ TEST_CASE("suggestions are at most two edits away") {
   CHECK(close_names("learning_rate", {"blocks", "rate"}) == std::vector<std::string>{"rate"});
   CHECK(close_names("lr", {"blocks", "rate"}) == std::vector<std::string>{"rate"});
   CHECK(close_names("separate", {"rate", ""}).empty());
+  CHECK(close_names("rate", {"name", "optimizer.rate", "model.gate"}) == std::vector<std::string>{"optimizer.rate"});
+  CHECK(close_names("optimizer.rat", {"optimizer.rate"}) == std::vector<std::string>{"optimizer.rate"});
 }

@@ -238,9 +238,16 @@ TEST_CASE("reading what is not there or not a result file") {
   const Folder folder;
   CHECK(code_of([&] { ResultReader reader(folder.results()); }) == Exit::usage);
   std::ofstream(folder.results()) << "not HDF5";
-  CHECK(code_of([&] { ResultReader reader(folder.results()); }) == Exit::damaged);
-  std::filesystem::remove(folder.results());
-  ResultWriter(folder.path(), small_header()).publish(0, {});
+  const auto damage = [&](const std::string& what) {
+    std::string text;
+    CHECK(code_of([&] { ResultReader reader(folder.results()); }, &text) == Exit::damaged);
+    CHECK(text.starts_with(folder.results().string() + " is damaged: it is " + what + "; restore it from a copy, or "));
+    std::filesystem::remove(folder.results());
+    ResultWriter(folder.path(), small_header()).publish(0, {});
+  };
+  damage("not an HDF5 file");
+  std::filesystem::resize_file(folder.results(), 1000);
+  damage("truncated");
   const ResultReader reader(folder.results());
   CHECK_FALSE(reader.exists("/steps/loss"));
   std::string text;

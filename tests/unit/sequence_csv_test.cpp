@@ -97,6 +97,10 @@ TEST_CASE("rows of sequences may alternate, targets be missing, a file be one se
   scratch::write(folder.path / "whole.csv", "w;x\n1;10\n2;50\n3;20\n4;60\n5;30\n");
   const auto whole = sequences(folder, "{train: whole.csv, targets: [x], separator: \";\"}");
   CHECK((whole->shape().steps == 5 && batch_of(*whole, Split::train, 0).targets()(0, 0) == 30));
+  CHECK(refusal(folder, "{train: whole.csv, targets: [x], separator: \";\", kind: classification}")
+            .ends_with("whole.csv is one sequence of 5 steps."));
+  CHECK(refusal(folder, "{data: whole.csv, targets: [x], separator: \";\"}")
+            .ends_with("set it to 0, or set `sequence` to the column that names the sequences."));
   CHECK(refusal(folder, "{train: mixed.csv, sequence: id, targets: [t, x], separator: \";\"}")
             .find("no column is left for the features") != std::string::npos);
 }
@@ -255,12 +259,18 @@ TEST_CASE("NumPy arrays") {
   says("{train: {file: infinite.npy, targets: one.npy}}", "the input [0, 1, 0] is not finite");
   says("{train: {file: one.npy, targets: infinite.npy}}", "inputs must be");
   scratch::write(folder.path / "two.npy", npy("<f8", "(1, 2)", doubles({1, 2})));
-  says("{train: {file: two.npy, targets: infinite.npy}, readout: every}", "a target of sequence 0 is not finite");
+  says("{train: {file: two.npy, targets: infinite.npy}, readout: every}", "the target [0, 1] is not finite");
   scratch::write(folder.path / "other.npy", npy("<f8", "(3,)", doubles({0, 1, 2})));
   says("{train: {file: x.npy, targets: last.npy}, test: {file: x.npy, targets: other.npy}, kind: classification}",
-       "sequence 2 has the class 2, which no training sequence has");
+       "the target [2] is the class 2, which no training sequence has");
   says("{train: {file: x.npy, targets: last.npy}, test: {file: two.npy, targets: one.npy}}",
        "two.npy has 1 features and 1 targets, but x.npy has 2 and 1");
+  scratch::write(folder.path / "part.npy", npy("<f8", "(3, 1)", doubles({0, 1, 0.37})));
+  says("{train: {file: x.npy, targets: part.npy}, kind: classification}",
+       "part.npy: the target [2, 0] is 0.37, but classes must be integers; numbers need `kind: regression`");
+  says("{train: {file: x.npz, targets: y.npy}}",
+       "train.file must be a CSV or .npy file, got x.npz; save each array with numpy.save, or the table as CSV",
+       Exit::usage);
 }
 
 TEST_CASE("what cannot be is refused with its place") {

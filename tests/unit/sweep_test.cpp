@@ -24,9 +24,9 @@ struct Sweeps {
   Sweep load(const std::string& many, const std::vector<std::string>& overrides = {}) {
     return *load_sweep(folder.write("sweep.yaml", valid + many), overrides, registry);
   }
-  std::string refusal(const std::string& many) {
+  std::string refusal(const std::string& many, const std::vector<std::string>& overrides = {}) {
     try {
-      load(many);
+      load(many, overrides);
     } catch (const Error& error) {
       return error.what();
     }
@@ -153,6 +153,41 @@ TEST_CASE("what is wrong in a sweep is said once, at the value, whatever the num
   CHECK(std::ranges::count(sweeps.refusal(rates + "]}\n"), '\n') < 12);
 }
 
+TEST_CASE("an override that every run overwrites is refused, one of which something is left is not") {
+  Sweeps sweeps;
+  const std::string rates = "sweep: {optimizer.rate: [0.1, 0.2]}\n";
+  std::string text = sweeps.refusal(rates, {"optimizer.rate=fast"});
+  CHECK(contains(text, "command line: optimizer.rate has no effect, because sweep: varies it ("));
+  CHECK(contains(text,
+                 "sweep.yaml:9:9); leave it out, or replace the values there with 'sweep.\"optimizer.rate\"=[fast]'"));
+  CHECK(sweeps.load(rates, {"sweep.\"optimizer.rate\"=[0.5]"}).runs.size() == 1);
+  CHECK(contains(sweeps.refusal("seeds: 1..2\n", {"seed=3"}), "sweep.yaml:9:1); use seeds=[3]"));
+
+  const std::string maps = "sweep: {model.recurrent: [{plugin: householder, reflections: 2}, scaled_cayley]}\n",
+                    names = "sweep: {model.recurrent: [householder, scaled_cayley]}\n";
+  CHECK(contains(sweeps.refusal(maps, {"model.recurrent=dense"}), "varies it ("));
+  CHECK(contains(sweeps.refusal(maps, {"model.recurrent.reflections=3"}),
+                 "model.recurrent.reflections has no effect, because sweep: varies model.recurrent ("));
+  CHECK(contains(sweeps.load(names, {"model.recurrent.reflections=3"}).runs[0].yaml, "reflections: 3\n"));
+
+  const std::string optimizers = "sweep: {optimizer: [adam, sgd]}\n";
+  for (const char* kept : {"optimizer.rate=0.5", "optimizer={plugin: sgd, rate: 0.5}"})
+    for (const SweepRun& run : sweeps.load(optimizers, {kept}).runs) CHECK(contains(run.yaml, "rate: 0.5\n"));
+  CHECK(contains(sweeps.refusal(optimizers, {"optimizer=sgd"}), "varies it ("));
+  CHECK(contains(sweeps.load(rates, {"optimizer=sgd"}).runs[0].yaml, "plugin: sgd\n"));
+
+  const std::string draws = "seeds: 1..2\nsweep: {optimizer.rate: {uniform: [0.1, 0.2]}, samples: 1}\n";
+  CHECK(sweeps.load(draws, {"seed=3"}).runs[0].values != sweeps.load(draws).runs[0].values);
+
+  sweeps.folder.write("base.yaml", valid);
+  const auto over_base = [&](const std::string& override) {
+    const std::string over = "name: over\nsweep: {extends: [base.yaml], model.recurrent: [householder, dense]}\n";
+    return load_sweep(sweeps.folder.write("over.yaml", over), {override}, sweeps.registry)->runs[0].yaml;
+  };
+  CHECK(contains(over_base("model.recurrent.reflections=3"), "reflections: 3\n"));
+  CHECK_THROWS_WITH_AS(over_base("model.recurrent=dense"), doctest::Contains("has no effect"), Error);
+}
+
 TEST_CASE("a file without seeds and sweep is not a sweep, and the command line can make it one") {
   Sweeps sweeps;
   const fs::path file = sweeps.folder.write("one.yaml", valid);
@@ -220,6 +255,7 @@ TEST_CASE("a plan is read as it was written, and a damaged one is refused") {
   fs::resize_file(table, fs::file_size(table) - 4);
   CHECK_THROWS_WITH_AS(SweepFolder{path}, doctest::Contains("runs.tsv is damaged"), Error);
   CHECK_THROWS_WITH_AS(SweepFolder{sweeps.folder.path}, doctest::Contains("is not a sweep folder"), Error);
+  CHECK_THROWS_WITH_AS(SweepFolder{table}, doctest::Contains("runs.tsv is a file; name the folder of a sweep"), Error);
 }
 
 TEST_CASE("other rungs or other runs make the old comparisons void, the same plan leaves them") {

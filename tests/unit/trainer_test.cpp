@@ -344,8 +344,10 @@ TEST_CASE("a run resumes only as it began, unless the change is allowed by name"
   Quiet quiet;
   const fs::path directory = stopped_run(folder);
   CHECK_THROWS_WITH(go_on(load({"train.steps=24"}), directory, quiet),
-                    doctest::Contains("train.steps: 20 before, now 24"));
+                    doctest::Contains("train.steps was 20 and is now 24"));
   CHECK_THROWS_WITH(go_on(load({"train.steps=24"}), directory, quiet), doctest::Contains("--allow-change train.steps"));
+  CHECK_THROWS_WITH(go_on(load({"train.steps=24"}), directory, quiet, {"steps"}),
+                    "--allow-change: no result depends on anything named 'steps'; did you mean 'train.steps'?");
   CHECK(go_on(load({"train.steps=24", "threads=2"}), directory, quiet, {"train.steps"}).state == "finished");
   CHECK(ResultReader(directory / "results.h5").read("/steps/step").values.back() == 24);
   CHECK_THROWS_WITH(go_on(load({"train.steps=28"}), directory, quiet, {"all"}),

@@ -628,6 +628,18 @@ TEST_CASE("weight noise: the gradient is taken beside the parameters, which are 
   CHECK(c.pass(batch, 1, {}).loss != first);
 }
 
+TEST_CASE("weight noise leaves frozen blocks alone") {
+  const LoadedExperiment frozen =
+      load({"train.weight_noise=0.05", "model.recurrent=dense", "record.blocks=null",
+            "optimizer=[{plugin: frozen, blocks: recurrent.W}, {plugin: sgd, rate: 0.1, blocks: '*'}]"});
+  Session<float> session(frozen, registry(), {});
+  const auto W = [&] { return matrix_of(*session.network->model().maps[0]->plugin()); };
+  session.network->refresh();
+  const Matrix<double> kept = W();
+  session.refresh(1);
+  CHECK(W() == kept);
+}
+
 TEST_CASE("weight noise has mean 0 and the given standard deviation") {
   const LoadedExperiment noisy = load({"train.weight_noise=0.05", "model.recurrent=dense", "record.blocks=null"});
   Session<float> session(noisy, registry(), {});

@@ -104,7 +104,7 @@ class Upgrade(unittest.TestCase):
             before = (run / "results.h5").read_bytes()
             done = self.call("resume", run)
             self.assertEqual(done.returncode, 2, done.stderr)
-            self.assertRegex(done.stderr, r"(?m)^  plugin:householder: 0{64} before, now [0-9a-f]{64}$")
+            self.assertRegex(done.stderr, r"(?m)^  plugin:householder was 0{64} and is now [0-9a-f]{64}$")
             self.assertRegex(done.stderr, r"--allow-change \S*plugin:householder")
             self.assertEqual((run / "results.h5").read_bytes(), before)
 

@@ -28,11 +28,18 @@ enum class Exit : int {
 class STIEFEL_API Error : public std::runtime_error {
  public:
   explicit Error(const std::string& sentence, Exit code = Exit::usage);
+  /// `cause` in other words, for example with its place.
+  Error(const std::string& sentence, const Error& cause);
   ~Error() override;
+  /// Exit::data for data that are not there, as opposed to wrong.
+  static Error missing(const std::string& sentence);
+
   Exit code() const noexcept { return code_; }
+  bool is_missing() const noexcept { return missing_; }
 
  private:
   Exit code_;
+  bool missing_ = false;
 };
 
 /// Throws a std::logic_error naming expression, file and line.

@@ -112,12 +112,13 @@ template <class S> class STIEFEL_API Parametrisation {
   /// A soft constraint: returns its value and adds its gradient to dθ. Called once per pass, after refresh(θ). Default:
   /// 0.
   virtual double penalty(CBlocks<S> theta, Blocks<S> dtheta);
-  /// Called after every optimizer step, e.g. to project or re-center; W may change only as the map documents. Default:
-  /// nothing.
+  /// Called after every optimizer step that moves a block, e.g. to project or re-center; W may change only as the map
+  /// documents. With `train.average`, a map without state is also given averaged parameters. Default: nothing.
   virtual void after_step(Blocks<S> theta);
 
-  /// The dense route of a structured map: materialises() is true, materialise() writes W(θ) to `W` after refresh(θ),
-  /// and pullback() does dθ += ∂⟨dW, W(θ)⟩ / ∂θ. The engine chooses the route (`route:` overrides it).
+  /// The dense route of a structured map, if materialises() is true: materialise() writes W(θ) to `W` after refresh(θ),
+  /// and pullback() does dθ += ∂⟨dW, W(θ)⟩ / ∂θ. Default: apply, or accumulate and finish, on the columns of I. The
+  /// engine chooses the route (`route:` overrides it).
   virtual bool materialises() const;
   virtual void materialise(CBlocks<S> theta, Mat<S> W);
   virtual void pullback(CBlocks<S> theta, CMat<S> W, CMat<S> dW, Blocks<S> dtheta);

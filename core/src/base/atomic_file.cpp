@@ -85,8 +85,10 @@ void AtomicFile::replace() {
   const int closed = ::close(file_);
   file_ = -1;
   if (closed != 0) throw file_error("closing", temporary_, errno);
-  if (::rename(temporary_.c_str(), target_.c_str()) != 0)
+  if (::rename(temporary_.c_str(), target_.c_str()) != 0) {
+    if (errno == EISDIR) throw Error(fmt::format("cannot write {}: it is a folder; name a file", target_.string()));
     throw file_error("renaming to " + target_.string() + " of", temporary_, errno);
+  }
   replaced_ = true;
 }
 

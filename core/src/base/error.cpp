@@ -8,7 +8,16 @@
 namespace stiefel {
 
 Error::Error(const std::string& sentence, Exit code) : std::runtime_error(printable_lines(sentence)), code_(code) {}
+Error::Error(const std::string& sentence, const Error& cause) : Error(sentence, cause.code_) {
+  missing_ = cause.missing_;
+}
 Error::~Error() = default;
+
+Error Error::missing(const std::string& sentence) {
+  Error error(sentence, Exit::data);
+  error.missing_ = true;
+  return error;
+}
 
 AssertionFailure::AssertionFailure(std::string fact)
     : std::logic_error("internal error: " + fact + "; please report it with the command that led here"),

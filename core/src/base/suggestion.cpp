@@ -25,22 +25,30 @@ int edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::vector<std::string> close_names(std::string_view name, const std::vector<std::string>& names) {
-  const int allowed = name.size() <= 3 ? 1 : 2;
+  const int allowed = name.size() <= 4 ? 1 : 2;
+  const auto last_key = [](const std::string& path) { return path.substr(path.rfind('.') + 1); };
   std::vector<std::string> close;
-  for (int distance = 0; distance <= allowed; ++distance)
-    for (const std::string& other : names)
-      if (edit_distance(name, other) == distance && std::find(close.begin(), close.end(), other) == close.end())
+  std::ranges::copy_if(names, std::back_inserter(close), [&](const auto& other) { return last_key(other) == name; });
+  if (!close.empty()) return close;
+  std::vector<std::string> near;  // by length, as the distance of long names takes long
+  std::ranges::copy_if(names, std::back_inserter(near), [&](const std::string& other) {
+    return other.size() <= name.size() + 2 && name.size() <= other.size() + 2;
+  });
+  for (int distance = 1; distance <= allowed; ++distance)
+    for (const std::string& other : near)
+      if (edit_distance(name, other) == distance && std::ranges::find(close, other) == close.end())
         close.push_back(other);
   if (!close.empty()) return close;
   const std::string words = fmt::format("_{}_", name == "lr" ? "learning_rate" : name);
   std::ranges::copy_if(names, std::back_inserter(close), [&](const std::string& other) {
-    return !other.empty() && words.find("_" + other + "_") != words.npos;
+    return !other.empty() && words.find("_" + last_key(other) + "_") != words.npos;
   });
   return close;
 }
 
 std::string suggestion(std::string_view name, const std::vector<std::string>& names) {
-  const std::vector<std::string> close = close_names(name, names);
+  std::vector<std::string> close = close_names(name, names);
+  close.resize(std::min<std::size_t>(close.size(), 3));
   return close.empty() ? std::string() : fmt::format("; did you mean '{}'?", fmt::join(close, "' or '"));
 }
 

@@ -25,6 +25,7 @@ std::unique_ptr<detail::Section> make_section(Reading& reading, std::string path
 
 ConfigSchema::ConfigSchema(Reading& reading, std::string path, const Node* node, Location where)
     : Schema(make_section(reading, std::move(path), node, std::move(where))) {
+  if (!reading.root) reading.root = this;
   if (!section_->node || (section_->node->kind != Node::Kind::scalar && !section_->node->abbreviated)) return;
   section_->bare = std::make_unique<Node>();
   section_->bare->kind = Node::Kind::scalar;
@@ -123,21 +124,38 @@ void ConfigSchema::fault(std::string_view key, std::string sentence, Exit code) 
 
 void ConfigSchema::finish() {
   check_fields(*section_);
-  if (!section_->node) return;
-  if (ill_formed(*section_))
+  if (section_->node && ill_formed(*section_))
     fault("", "must be a mapping of keys to values, got " +
                   (section_->node->abbreviated ? shown(*section_->bare) : shown(*section_->node)));
-  else if (!section_->open)
-    refuse_unknown_keys();
+  if (section_->reading->root != this || !reads()) return;
+  std::vector<std::string> paths;
+  collect_paths(paths);
+  refuse_unknown_keys(paths);
 }
 
-void ConfigSchema::refuse_unknown_keys() {
+/// Without those in lists, of which each entry may have other keys.
+void ConfigSchema::collect_paths(std::vector<std::string>& paths) const {
+  for (const auto& declaration : section_->declarations) {
+    paths.push_back(section_->path_of(declaration->key));
+    if (declaration->inner.size() == 1) declaration->inner[0]->collect_paths(paths);
+  }
+}
+
+/// Suggests a key of the same section, unless another one has exactly this name.
+void ConfigSchema::refuse_unknown_keys(const std::vector<std::string>& paths) {
+  for (const auto& declaration : section_->declarations)
+    for (const auto& inner : declaration->inner) inner->refuse_unknown_keys(paths);
+  if (!section_->node || section_->open || ill_formed(*section_)) return;
   std::vector<std::string> known;
   for (const auto& declaration : section_->declarations) known.push_back(declaration->key);
   for (const Member& member : section_->node->members) {
     if (std::ranges::find(known, member.key) != known.end()) continue;
-    const std::string close =
-        member.key == "extends" ? "; it belongs at the top level of a file" : suggestion(member.key, known);
+    const bool elsewhere =
+        std::ranges::any_of(paths, [&](const std::string& path) { return path.ends_with("." + member.key); });
+    std::string close = member.key == "extends" ? "; it belongs at the top level of a file"
+                        : elsewhere             ? ""
+                                                : suggestion(member.key, known);
+    if (close.empty()) close = suggestion(member.key, paths);
     section_->reading->problems->add(
         member.where, fmt::format("{} is not {}{}", section_->path_of(shortened(member.key)), section_->noun,
                                   close.empty() ? fmt::format("; choose from {}", fmt::join(known, ", ")) : close));

@@ -70,7 +70,8 @@ class STIEFEL_API ConfigSchema final : public Schema {
   Declaration& declare_node(std::string_view key, std::string_view meaning, Declaration::Kind kind);
   ConfigSchema& add_inner(Declaration& declaration, std::string path, const Node* node);
   void describe_alternatives(Declaration& declaration, Role role, const Keys& beside);
-  void refuse_unknown_keys();
+  void collect_paths(std::vector<std::string>& paths) const;
+  void refuse_unknown_keys(const std::vector<std::string>& paths);
 };
 
 }  // namespace stiefel

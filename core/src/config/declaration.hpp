@@ -54,6 +54,7 @@ struct Reading {
   Problems* problems = nullptr;                 ///< null: nothing is read, keys are only described
   bool alternatives = false;                    ///< describe every plugin wherever one is allowed
   std::vector<std::string>* remarks = nullptr;  ///< on values without effect
+  const ConfigSchema* root = nullptr;           ///< the first section
 };
 
 struct detail::Section {

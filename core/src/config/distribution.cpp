@@ -8,11 +8,30 @@
 #include <cmath>
 
 #include "base/suggestion.hpp"
+#include "config/expand.hpp"
 
 namespace stiefel {
 namespace {
 
 const std::vector<std::string> distribution_kinds = {"uniform", "log_uniform", "integer", "choice"};
+
+bool names_distribution(const Member& member) {
+  return std::ranges::find(distribution_kinds, member.key) != distribution_kinds.end();
+}
+
+/// What to write instead of a mapping that is not a distribution.
+std::string advice(const Node& node, std::string path) {
+  const Node* inner = &node;
+  while (!inner->members.empty() && !names_distribution(inner->members.front())) {
+    path += "." + inner->members.front().key;
+    inner = &inner->members.front().value;
+  }
+  if (inner->kind != Node::Kind::sequence && inner->kind != Node::Kind::map)
+    return "write a single node in a list: [{…}]";
+  const std::string values = flow_text(*inner);
+  return "write a nested key with dots: " + (inner->where.file.empty() ? fmt::format("'sweep.\"{}\"={}'", path, values)
+                                                                       : fmt::format("'{}: {}'", path, values));
+}
 
 /// [low, high] of the type that `kind` draws.
 bool read_bounds(const Node& node, const std::string& path, Distribution& distribution, Problems& problems) {
@@ -48,7 +67,7 @@ bool read_bounds(const Node& node, const std::string& path, Distribution& distri
 }  // namespace
 
 std::optional<Distribution> read_distribution(const Node& node, const std::string& key, Problems& problems) {
-  if (node.members.size() != 1) {
+  if (node.members.empty() || (node.members.size() > 1 && names_distribution(node.members.front()))) {
     problems.add(
         node.where,
         fmt::format("sweep.{} must be a list of values or one distribution, such as {{log_uniform: [1e-5, 1e-2]}}",
@@ -57,12 +76,12 @@ std::optional<Distribution> read_distribution(const Node& node, const std::strin
   }
   const Member& member = node.members.front();
   const std::string path = fmt::format("sweep.{}.{}", key, member.key);
-  if (std::ranges::find(distribution_kinds, member.key) == distribution_kinds.end()) {
+  if (!names_distribution(member)) {
     const std::string close = suggestion(member.key, distribution_kinds);
     problems.add(member.where,
                  fmt::format("{} is not a distribution{}", path,
-                             close.empty() ? fmt::format("; choose from {}; write a single node in a list: [{{…}}]",
-                                                         fmt::join(distribution_kinds, ", "))
+                             close.empty() ? fmt::format("; choose from {}, or {}", fmt::join(distribution_kinds, ", "),
+                                                         advice(node, key))
                                            : close));
     return std::nullopt;
   }

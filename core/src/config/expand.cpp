@@ -92,8 +92,11 @@ void read_axis(const Member& member, Axes& axes, Problems& problems) {
   } else if (member.value.kind == Node::Kind::sequence && !member.value.items.empty()) {
     axis.values = member.value.items;
   } else {
-    problems.add(member.value.where, fmt::format("sweep.{} must be a list of values or a distribution, got {}",
-                                                 member.key, shown_list(member.value)));
+    problems.add(
+        member.value.where,
+        fmt::format(
+            "sweep.{} must be a list or a distribution, such as [1e-5, 1e-3] or {{log_uniform: [1e-5, 1e-3]}}, got {}",
+            member.key, shown_list(member.value)));
     return;
   }
   axes.list.push_back(std::move(axis));
@@ -130,14 +133,12 @@ void read_sweep(const Member& sweep, Axes& axes, Problems& problems) {
 void refuse_overlaps(const Axes& axes, Problems& problems) {
   for (const SweptAxis& outer : axes.list)
     for (const SweptAxis& inner : axes.list) {
-      const auto &a = outer.key.keys, &b = inner.key.keys;
-      if (&outer == &inner || a.size() > b.size() || !std::equal(a.begin(), a.end(), b.begin())) continue;
-      if (a.size() == b.size() && &outer > &inner) continue;
+      const bool same = outer.key.keys == inner.key.keys;
+      if (&outer == &inner || !is_within(inner.key, outer.key) || (same && &outer > &inner)) continue;
       problems.add(inner.key.where,
-                   a.size() == b.size()
-                       ? fmt::format("{} and {} are the same key; give only one", outer.key.text, inner.key.text)
-                       : fmt::format("sweep: {} is inside {}, which also varies; write it into the nodes there",
-                                     inner.key.path, outer.key.path));
+                   same ? fmt::format("{} and {} are the same key; give only one", outer.key.text, inner.key.text)
+                        : fmt::format("sweep: {} is inside {}, which also varies; write it into the nodes there",
+                                      inner.key.path, outer.key.path));
     }
 }
 

@@ -70,8 +70,8 @@ void LayerOptions::describe_recurrence(ConfigSchema& s) {
            [this](ConfigSchema& c) { describe_size(c); });
   s.plugin(
       "recurrent", recurrent, Role::parametrisation,
-      "the recurrent map, for every map of the cell; absent for a cell without maps, such as lru", "householder",
-      [this](ConfigSchema& c) { recurrent.describe(c); }, false);
+      "the recurrent map, for every map of the cell; required, except that a cell without maps, such as lru, has none",
+      "householder", [this](ConfigSchema& c) { recurrent.describe(c); }, false);
   s.maps("maps", maps, "other parametrisations for individual maps of the cell, by name: {forget: {plugin: dense}}");
   if (s.reads()) check_maps(s);
   s.section("input", input, "the input map V x + b");
@@ -196,7 +196,7 @@ void OptimizerGroup::describe(Schema& s) {
   if (frozen) return;
   s.field("rate", rate, "learning rate").at_least(0);
   s.field("weight_decay", weight_decay,
-          "λ of the penalty λ‖θ‖²; if the optimizer decouples the decay, each step instead multiplies θ by 1 − rate·λ")
+          "λ of the penalty λ‖θ‖²; with decoupled weight decay, each step instead multiplies θ by 1 − rate·λ")
       .at_least(0);
   s.field("composite", composite, "for recurrent maps: the penalty is λ‖W‖² on the matrix, not on its parameters")
       .only_if(weight_decay > 0, "a `weight_decay` above 0");
@@ -218,8 +218,8 @@ void TrainOptions::describe(Schema& s) {
           "batches of one optimizer step, which takes the mean of their gradients by weight; steps are optimizer steps")
       .at_least(1)
       .at_most(1e9);
-  s.field("steps", steps, "length of training; set either this or epochs").at_least(0).units("optimizer steps");
-  s.field("epochs", epochs, "length of training; set either this or steps")
+  s.field("steps", steps, "length of training; either this or epochs is required").at_least(0).units("optimizer steps");
+  s.field("epochs", epochs, "length of training; either this or steps is required")
       .at_least(0)
       .units("passes over the training data, of whole batches");
   s.field("evaluate_every", evaluate_every, "interval between evaluations on the validation split; 0: once per epoch")
@@ -227,9 +227,12 @@ void TrainOptions::describe(Schema& s) {
       .units("steps");
   s.section("clip", clip, "gradient clipping");
   s.field("message_clip", message_clip,
-          "largest allowed entry of the gradient that is passed back through time and to the layer below; 0: no limit")
+          "largest allowed entry of the gradient at the cell's pre-activations, in every time step; 0: no limit. Paths "
+          "around the nonlinearity, such as the cell state of an LSTM and all of lru and mingru, are not limited.")
       .at_least(0);
-  s.field("weight_noise", weight_noise, "standard deviation of noise added to the weights; 0: none").at_least(0);
+  s.field("weight_noise", weight_noise,
+          "standard deviation of noise added to all parameters that are trained and lie on no manifold; 0: none")
+      .at_least(0);
   s.field("average", average,
           "decay of the moving average of the parameters that is evaluated and saved as the best and the last network; "
           "0: none")
@@ -252,7 +255,9 @@ void TrainOptions::describe(Schema& s) {
           "time limit for one training step or evaluation batch, in case a plugin hangs; 0: none")
       .at_least(0)
       .units("s");
-  s.check(steps == 0 || epochs == 0, "epochs", "give either train.steps or train.epochs, not both");
+  s.check(steps == 0 || epochs == 0, "epochs",
+          "cannot be combined with train.steps; remove one of them, on the command line by train.steps=null or "
+          "train.epochs=null");
   s.check(steps > 0 || epochs > 0, "steps", "give one of train.steps and train.epochs");
 }
 

@@ -31,7 +31,7 @@ struct PluginChoice {
     try {
       return std::forward<F>(work)();
     } catch (const Error& error) {
-      throw Error(where.empty() ? error.what() : where + ": " + error.what(), error.code());
+      throw Error(where.empty() ? error.what() : where + ": " + error.what(), error);
     }
   }
   /// An object of the role's base class, e.g. make<Cell<float>>(registry, &context).
@@ -193,7 +193,7 @@ struct Experiment {
     try {
       return std::forward<F>(work)();
     } catch (const Error& error) {
-      throw Error(place_of(key) + error.what(), error.code());
+      throw Error(place_of(key) + error.what(), error);
     }
   }
   /// f(S()) for the type S of all numbers of the network.

@@ -61,27 +61,46 @@ void add_line(std::string& out, std::string line, std::string comment) {
   out += line + "\n";
 }
 
-void write(const ConfigSchema& schema, const std::string& indent, std::string& out) {
-  for (const auto& declaration : schema.record().declarations) {
-    const std::string key = indent + declaration->key + ":";
-    if (declaration->kind == Declaration::Kind::field) {
-      const bool is_name = declaration->key == "plugin" && !schema.record().plugin.empty();
-      const std::string comment = is_name ? schema.record().meaning
-                                          : fmt::format("{} ({}{})", declaration->meaning, declaration->constraint(),
-                                                        declaration->required ? "; required" : "");
-      add_line(out, fmt::format("{} {}", key, yaml_text(shown_value(*declaration))), comment);
-    } else if (declaration->inner.empty()) {
-      add_line(out, key + " {}", declaration->meaning);
-    } else {
-      const std::string& shorthand = declaration->inner[0]->record().shorthand;
-      const bool section = declaration->kind == Declaration::Kind::section && !shorthand.empty();
-      add_line(
-          out, key,
-          declaration->meaning +
-              (section ? fmt::format(" (`{} x` is short for `{{{}: x}}`)", key.substr(indent.size()), shorthand) : ""));
-      write(*declaration->inner[0], indent + "  ", out);
-    }
+void write(const ConfigSchema& schema, const std::string& indent, std::string& out);
+
+void write(const ConfigSchema& schema, const Declaration& declaration, const std::string& indent, std::string& out) {
+  const std::string key = indent + declaration.key + ":";
+  if (declaration.kind == Declaration::Kind::field) {
+    const bool is_name = declaration.key == "plugin" && !schema.record().plugin.empty();
+    const std::string comment = is_name ? schema.record().meaning
+                                        : fmt::format("{} ({}{})", declaration.meaning, declaration.constraint(),
+                                                      declaration.required ? "; required" : "");
+    add_line(out, fmt::format("{} {}", key, yaml_text(shown_value(declaration))), comment);
+  } else if (declaration.inner.empty()) {
+    add_line(out, key + " {}", declaration.meaning);
+  } else {
+    const std::string& shorthand = declaration.inner[0]->record().shorthand;
+    const bool section = declaration.kind == Declaration::Kind::section && !shorthand.empty();
+    add_line(
+        out, key,
+        declaration.meaning + (declaration.required ? " (required)" : "") +
+            (section ? fmt::format(" (`{} x` is short for `{{{}: x}}`)", key.substr(indent.size()), shorthand) : ""));
+    write(*declaration.inner[0], indent + "  ", out);
   }
+}
+
+void write(const ConfigSchema& schema, const std::string& indent, std::string& out) {
+  for (const auto& declaration : schema.record().declarations) write(schema, *declaration, indent, out);
+}
+
+/// The key at `path`, below its parents; nothing if there is none.
+std::string part(const ConfigSchema& schema, std::string_view path, const std::string& indent) {
+  const std::size_t end = path.find('.');
+  std::string text;
+  for (const auto& declaration : schema.record().declarations) {
+    if (declaration->key != path.substr(0, end)) continue;
+    if (end == path.npos)
+      write(schema, *declaration, indent, text);
+    else if (!declaration->inner.empty())
+      text = part(*declaration->inner[0], path.substr(end + 1), indent + "  ");
+    if (end != path.npos && !text.empty()) text.insert(0, indent + declaration->key + ":\n");
+  }
+  return text;
 }
 
 /// An experiment with the values that only a person can give.
@@ -92,6 +111,15 @@ Experiment sample() {
   experiment.train.steps = 5000;
   return experiment;
 }
+
+/// All keys, with one plugin of each role.
+struct Described {
+  explicit Described(const Registry& registry) : reading{&registry} { experiment.describe(schema); }
+
+  Reading reading;
+  ConfigSchema schema{reading, "", nullptr, {}};
+  Experiment experiment = sample();
+};
 
 /// Where a role's plugin stands.
 std::vector<std::string> place_of(Role role) {
@@ -154,14 +182,15 @@ void describe_role(ConfigSchema& schema, Experiment& experiment, const Entry& en
 }  // namespace
 
 std::string explain_experiment(const Registry& registry) {
-  Reading reading{&registry};
-  ConfigSchema schema(reading, "", nullptr, {});
-  Experiment experiment = sample();
-  experiment.describe(schema);
   std::string text =
-      "# A complete experiment: every key with its default. Keys that keep their default can be omitted.\n";
-  write(schema, "", text);
+      "# A complete experiment to start from. Where a key is not required, its default is shown, and it can be "
+      "omitted.\n";
+  write(Described(registry).schema, "", text);
   return text;
+}
+
+std::string explain_key(const Registry& registry, const std::string& path) {
+  return part(Described(registry).schema, path, "");
 }
 
 std::string explain_plugin(const Registry& registry, const Entry& entry) {
@@ -183,11 +212,7 @@ std::string explain_plugin(const Registry& registry, const Entry& entry) {
 }
 
 std::vector<std::string> experiment_keys(const Registry& registry) {
-  Reading reading{&registry};
-  ConfigSchema schema(reading, "", nullptr, {});
-  Experiment experiment = sample();
-  experiment.describe(schema);
-  std::vector<std::string> keys = origins_of(schema);
+  std::vector<std::string> keys = origins_of(Described(registry).schema);
   for (std::string& key : keys) key.erase(key.rfind('='));
   return keys;
 }

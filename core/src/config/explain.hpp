@@ -10,6 +10,8 @@ namespace stiefel {
 
 /// A complete experiment that validates, with one plugin of each role.
 STIEFEL_API std::string explain_experiment(const Registry& registry);
+/// The part of it at a path such as model.cell, under the keys where it appears; empty if there is none.
+STIEFEL_API std::string explain_key(const Registry& registry, const std::string& path);
 /// One method, under the keys where it appears in an experiment.
 STIEFEL_API std::string explain_plugin(const Registry& registry, const Entry& entry);
 /// All keys of an experiment as paths for the command line.

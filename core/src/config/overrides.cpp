@@ -81,10 +81,6 @@ bool names_plugin(const Node& node) {
          (node.find("plugin") || (node.abbreviated && std::ranges::any_of(node.members, kept)));
 }
 
-bool is_within(const Override& inner, const Override& outer) {
-  return inner.keys.size() > outer.keys.size() && std::equal(outer.keys.begin(), outer.keys.end(), inner.keys.begin());
-}
-
 /// `key.path=null`: as if the key had not been given.
 void remove(Node& root, const Override& override, Problems& problems) {
   Node* node = &root;
@@ -169,6 +165,10 @@ std::optional<Override> parse_override(const std::string& text, Problems& proble
   return result;
 }
 
+bool is_within(const Override& inner, const Override& outer) {
+  return inner.keys.size() >= outer.keys.size() && std::equal(outer.keys.begin(), outer.keys.end(), inner.keys.begin());
+}
+
 std::vector<std::string> keys_of_path(std::string_view path) {
   const std::string with_value = std::string(path) + "=";
   std::string_view rest = with_value;
@@ -180,8 +180,9 @@ void apply_overrides(Node& root, std::vector<Override> overrides, Problems& prob
   const std::vector<Override> all = overrides;
   std::stable_partition(
       overrides.begin(), overrides.end(), [&](const Override& override) {  // first what says for whom the others are
-        return override.keys.back() == "plugin" ||
-               std::ranges::any_of(all, [&](const Override& other) { return is_within(other, override); });
+        return override.keys.back() == "plugin" || std::ranges::any_of(all, [&](const Override& other) {
+                 return other.keys != override.keys && is_within(other, override);
+               });
       });
   for (Override& override : overrides) apply(root, override, problems);
 }

@@ -22,6 +22,9 @@ struct Override {
 /// if it is not a path.
 STIEFEL_API std::vector<std::string> keys_of_path(std::string_view path);
 
+/// Whether the key of `inner` is that of `outer` or lies inside it.
+STIEFEL_API bool is_within(const Override& inner, const Override& outer);
+
 /// From `key.path=value`; nothing and a problem if it does not have this form.
 STIEFEL_API std::optional<Override> parse_override(const std::string& text, Problems& problems);
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <new>
+#include <set>
 
 #include "config/config_schema.hpp"
 #include "config/field_check.hpp"
@@ -19,13 +20,13 @@ std::string known_names(const Registry* registry, Role role) {
                        : fmt::format("choose from {}", fmt::join(names, ", "));
 }
 
-/// Where the section is, and the command line if it changed an option.
+/// Where the section is, and the first option that each other file or the command line gives.
 std::string places_text(const detail::Section& section) {
-  const std::string place = section.where.text(), command_line = Location().text();
-  const bool changed = section.node && std::ranges::any_of(section.node->members, [&](const Member& member) {
-                         return member.value.where.text() == command_line;
-                       });
-  return changed && place != command_line ? fmt::format("{}, {}", place, command_line) : place;
+  std::string text = section.where.text();
+  std::set<std::string> files = {section.where.file};
+  for (const Member& member : section.node ? section.node->members : std::vector<Member>())
+    if (files.insert(member.value.where.file).second) text += ", " + member.value.where.text();
+  return text;
 }
 
 }  // namespace

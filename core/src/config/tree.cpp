@@ -275,6 +275,24 @@ std::size_t open_quotation(std::string_view text) {
   return opened;
 }
 
+/// The fault of the line above when a ':' is unexpected behind the first word of its line.
+std::optional<Refused> fault_above(std::string_view text, std::size_t colon, const Location& where) {
+  const std::size_t start = text.rfind('\n', colon) + 1;
+  const std::size_t end = start == 0 ? text.npos : text.find_last_not_of(" \t\r\n", start - 1);
+  if (end == text.npos || text.substr(start, colon - start).find(':') != text.npos) return std::nullopt;
+  const std::size_t begin = text.find_first_not_of(" \t", text.rfind('\n', end) + 1);
+  const std::string_view above = text.substr(begin, end + 1 - begin);
+  const std::size_t at = above.find(':') + 1;
+  if (at == 0 || at == above.size()) return std::nullopt;
+  if (above[at] != ' ')
+    return Refused{place_of_byte(text, begin + at - 1, where.file),
+                   fmt::format("a space is missing after ':' in '{}'", shortened(above))};
+  const std::string value = shortened(above.substr(above.find_first_not_of(' ', at)));
+  return Refused{where, fmt::format("unexpected ':', because the line above already has the value '{0}'; to add keys, "
+                                    "write it as one of them, such as 'plugin: {0}'",
+                                    value)};
+}
+
 std::string in_plain_words(const std::string& message) {
   static const std::map<std::string, std::string> words = {
       {"illegal EOF in scalar", "a quotation mark is never closed"},
@@ -326,7 +344,10 @@ std::optional<Node> parse_yaml(std::string_view text, const std::string& file, P
                            : exception.msg == YAML::ErrorMsg::EOF_IN_SCALAR
                                ? place_of_byte(text, open_quotation(text), file)
                                : Location{file, exception.mark.line + 1, exception.mark.column + 1};
-    problems.add(where, "not valid YAML: " + in_plain_words(exception.msg));
+    Refused refused{where, in_plain_words(exception.msg)};
+    if (exception.msg == YAML::ErrorMsg::MAP_VALUE)
+      refused = fault_above(text, std::size_t(exception.mark.pos), where).value_or(refused);
+    problems.add(refused.where, "not valid YAML: " + refused.sentence);
   }
   return std::nullopt;
 }

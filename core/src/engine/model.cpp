@@ -207,7 +207,7 @@ template <class S> void Model<S>::initialise(S* data, std::uint64_t seed) const 
     try {
       fill();
     } catch (const Error& error) {
-      throw Error("model." + key + ": " + error.what(), error.code());
+      throw Error("model." + key + ": " + error.what(), error);
     }
   };
   each_recurrence([&](const Layer<S>& layer, const Recurrence<S>& r) {

@@ -9,6 +9,7 @@
 
 #include <stiefel/error.hpp>
 #include "base/assertion.hpp"
+#include "host/loader/load.hpp"
 #include "host/plugin_call.hpp"
 
 namespace stiefel {
@@ -48,8 +49,9 @@ void rethrow_from_plugin(std::string_view verb, std::string_view plugin, const s
   } catch (const LocatedError&) {
     throw;
   } catch (const Error& error) {
-    // An error in data names the file to correct; the place in the plugin would not help.
-    if (error.code() == Exit::data) throw LocatedError(error.what(), error.code());
+    // These name the file or the option to correct; the place in the plugin would not help.
+    if (error.code() == Exit::data || (error.code() == Exit::usage && of_installation(file)))
+      throw LocatedError(error.what(), error);
     throw LocatedError(fmt::format("{} ({})", error.what(), place),
                        error.code() == Exit::internal ? Exit::plugin : error.code());
   } catch (const std::bad_alloc&) {

@@ -197,8 +197,7 @@ Npy parse_npy(std::span<const std::byte> given, const std::string& file) {
 }
 
 Npy read_npy(const std::filesystem::path& path) {
-  if (!std::filesystem::is_regular_file(path))
-    throw Error(fmt::format("there is no file {}", path.string()), Exit::data);
+  if (!std::filesystem::is_regular_file(path)) throw Error::missing(fmt::format("there is no file {}", path.string()));
   std::ifstream stream(path, std::ios::binary);
   const std::string bytes(std::istreambuf_iterator<char>(stream), {});
   if (!stream) throw Error(fmt::format("cannot read {}", path.string()), Exit::data);

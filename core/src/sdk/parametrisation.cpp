@@ -31,11 +31,28 @@ template <class S> void Parametrisation<S>::add_adjoint(CMat<S> dY, Mat<S> dX, S
 template <class S> double Parametrisation<S>::penalty(CBlocks<S>, Blocks<S>) { return 0; }
 template <class S> void Parametrisation<S>::after_step(Blocks<S>) {}
 template <class S> bool Parametrisation<S>::materialises() const { return false; }
-template <class S> void Parametrisation<S>::materialise(CBlocks<S>, Mat<S>) {
-  require(false, "materialises() is true, but materialise() is not implemented");
+template <class S> void Parametrisation<S>::materialise(CBlocks<S>, Mat<S> W) {
+  const Index n = rows() / 2, m = complex_pairs() ? cols() / 2 : cols();
+  const Matrix<S> I = Matrix<S>::Identity(cols(), m);
+  std::vector<S> memory(std::size_t(scratch(m)));
+  Scratch<S> working(memory);
+  apply(I, W.leftCols(m), working);
+  if (!complex_pairs()) return;
+  W.topRightCorner(n, m) = -W.bottomLeftCorner(n, m);  // W = [[A, −B], [B, A]]
+  W.bottomRightCorner(n, m) = W.topLeftCorner(n, m);
 }
-template <class S> void Parametrisation<S>::pullback(CBlocks<S>, CMat<S>, CMat<S>, Blocks<S>) {
-  require(false, "materialises() is true, but pullback() is not implemented");
+template <class S> void Parametrisation<S>::pullback(CBlocks<S> theta, CMat<S>, CMat<S> dW, Blocks<S> dtheta) {
+  const Index n = rows() / 2, m = complex_pairs() ? cols() / 2 : cols();
+  const Matrix<S> I = Matrix<S>::Identity(cols(), m);
+  Matrix<S> dleft = dW.leftCols(m);
+  if (complex_pairs()) {
+    dleft.topRows(n) += dW.bottomRightCorner(n, m);
+    dleft.bottomRows(n) -= dW.topRightCorner(n, m);
+  }
+  std::vector<S> sum(static_cast<std::size_t>(accumulator())), memory(static_cast<std::size_t>(scratch(m)));
+  Scratch<S> working(memory);
+  accumulate(I, dleft, sum, working);
+  finish(theta, sum, dtheta);
 }
 template <class S> CMat<S> Parametrisation<S>::matrix() const { return {}; }
 template <class S> Claim Parametrisation<S>::claim() const { return {}; }

@@ -146,6 +146,10 @@ void add_to_sweep(const fs::path& folder, const Sweep& sweep, const std::string&
 }
 
 SweepFolder::SweepFolder(fs::path folder) : folder_(std::move(folder)) {
+  if (fs::is_regular_file(folder_))
+    throw Error(fmt::format(
+        "{} is a file; name the folder of a sweep, such as sweeps/NAME, which `stiefel sweep run FILE` creates",
+        folder_.string()));
   const std::optional<std::string> runs = content_if_there(folder_ / "runs.tsv"),
                                    json = content_if_there(folder_ / "sweep.json");
   if (!runs || !json)

@@ -37,10 +37,10 @@ std::optional<Halving> halving_of(const HalvingOptions& options, const Experimen
   return halving;
 }
 
-Location place_of_halving(const Composed& composed) {
+const Member* in_sweep(const Composed& composed, const char* key) {
   for (const Member& member : composed.many)
-    if (const Member* halving = member.value.find("halving")) return halving->where;
-  return {};
+    if (const Member* found = member.value.find(key)) return found;
+  return nullptr;
 }
 
 /// The file over those that `sweep.extends` names; each choice is read once.
@@ -49,6 +49,16 @@ class Bases {
   Bases(const fs::path& file, const std::vector<std::string>& overrides, const Composed& alone)
       : file_(file), overrides_(overrides), alone_(alone) {}
 
+  /// What the values of a run are laid over; takes `extends` out of them.
+  const Composed* beneath(std::vector<Override>& values, Problems& problems) {
+    const auto extends = std::ranges::find(values, "extends", &Override::path);
+    if (extends == values.end()) return &alone_;
+    const Node files = std::move(extends->value);
+    values.erase(extends);
+    return over(files, problems);
+  }
+
+ private:
   const Composed* over(const Node& files, Problems& problems) {
     const auto [place, is_new] = composed_.try_emplace(flow_text(files));
     std::optional<Composed>& composed = place->second;
@@ -63,7 +73,6 @@ class Bases {
     return composed ? &*composed : nullptr;
   }
 
- private:
   static bool same(const std::vector<Member>& a, const std::vector<Member>& b) {
     const auto text = [](const Member& member) { return member.key + flow_text(member.value); };
     return std::ranges::equal(a, b, {}, text, text);
@@ -75,6 +84,39 @@ class Bases {
   std::map<std::string, std::optional<Composed>> composed_;
 };
 
+/// Whether anything of a setting is left in a run: the name of a plugin keeps some keys next to it.
+bool is_left(const Override& setting, const Node& root, const std::vector<Override>& values) {
+  Override other = setting;
+  other.value.kind = Node::Kind::sequence;
+  other.value.items = {setting.value};
+  Problems ignored;
+  Node with_setting = root, with_other = root;
+  apply_overrides(with_other, std::vector{other}, ignored);
+  for (Node* run : {&with_setting, &with_other}) apply_overrides(*run, values, ignored);
+  return flow_text(with_setting) != flow_text(with_other);
+}
+
+/// Why a setting of the command line has no effect: every run has other values there. Empty if it has one.
+std::string overruled(const Override& setting, const Composed& composed, Bases& bases,
+                      const SweepDescription& description, Problems& problems) {
+  const std::vector<Override>& keys = description.runs.front();
+  const auto key = std::ranges::find_if(keys, [&](const Override& swept) { return is_within(setting, swept); });
+  const bool draws = in_sweep(composed, "samples") && setting.path == "seed";
+  if (key == keys.end() || draws) return {};
+  const bool same = key->keys == setting.keys;
+  if (!same || setting.value.kind == Node::Kind::map)
+    for (std::vector<Override> values : description.runs)
+      if (const Composed* base = bases.beneath(values, problems); !base || is_left(setting, base->root, values))
+        return {};
+  const std::string value = flow_text(setting.value);
+  if (key->text == "seeds")
+    return fmt::format("seed has no effect, because seeds: sets it ({}); use seeds=[{}]", key->where.text(), value);
+  return fmt::format("{} has no effect, because sweep: varies {} ({}); leave it out, or {}", setting.path,
+                     same ? "it" : key->path, key->where.text(),
+                     same ? fmt::format("replace the values there with 'sweep.\"{}\"=[{}]'", key->text, value)
+                          : "write it into the nodes there");
+}
+
 Sweep load_runs(const Composed& composed, Bases& bases, const SweepDescription& description, Registry& registry,
                 const SweepVisitor& visit, Problems& problems) {
   Sweep sweep;
@@ -85,11 +127,9 @@ Sweep load_runs(const Composed& composed, Bases& bases, const SweepDescription& 
   for (const std::vector<Override>& values : description.runs) {
     if (problems.count() >= enough_problems) break;
     std::vector<Override> keys = values;
-    const auto extends = std::ranges::find(keys, "extends", &Override::path);
-    const Composed* base = extends == keys.end() ? &composed : bases.over(extends->value, problems);
+    const Composed* base = bases.beneath(keys, problems);
     if (!base) continue;
-    if (extends != keys.end()) keys.erase(extends);
-    Composed one{base->root, {}, {composed.sources.front()}};
+    Composed one{base->root, {}, base->sources};
     apply_overrides(one.root, keys, problems);
     const std::optional<LoadedExperiment> loaded = load_composed(std::move(one), {}, registry, problems);
     if (!loaded) continue;
@@ -99,9 +139,9 @@ Sweep load_runs(const Composed& composed, Bases& bases, const SweepDescription& 
     sweep.name = loaded->experiment.name;
     if (description.halving) {
       std::optional<Halving> halving =
-          halving_of(*description.halving, loaded->experiment, place_of_halving(composed), problems);
+          halving_of(*description.halving, loaded->experiment, in_sweep(composed, "halving")->where, problems);
       if (sweep.halving && sweep.halving->rungs != halving->rungs)
-        problems.add(place_of_halving(composed),
+        problems.add(in_sweep(composed, "halving")->where,
                      "sweep.halving: the runs have different numbers of steps and therefore different rungs; give them "
                      "all the same number");
       sweep.halving = std::move(halving);
@@ -125,6 +165,11 @@ std::optional<Sweep> load_sweep(const fs::path& file, const std::vector<std::str
   const SweepDescription description = describe_sweep(*composed, problems);
   problems.raise();
   Bases bases(file, overrides, *composed);
+  for (const std::string& text : overrides)
+    if (const std::string why = overruled(*parse_override(text, problems), *composed, bases, description, problems);
+        !why.empty())
+      problems.add({}, why);
+  problems.raise();
   Sweep sweep = load_runs(*composed, bases, description, registry, visit, problems);
   problems.raise();
   return sweep;

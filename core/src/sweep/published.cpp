@@ -170,7 +170,8 @@ std::string PublishedRow::item_name() const {
   return name;
 }
 
-std::vector<const PublishedRow*> PublishedResults::choose(const std::vector<std::string>& names) const {
+std::vector<const PublishedRow*> PublishedResults::choose(const std::vector<std::string>& names,
+                                                          const std::string& text) const {
   std::vector<const PublishedRow*> chosen;
   std::set<std::string> known, found;
   for (const PublishedRow& row : rows) {
@@ -188,6 +189,15 @@ std::vector<const PublishedRow*> PublishedResults::choose(const std::vector<std:
     if (!found.contains(name))
       throw Error(fmt::format("there are no published results '{}'{}; `stiefel reproduce list` shows all", name,
                               suggestion(name, {known.begin(), known.end()})));
+  std::vector<std::string> known_rows;
+  for (const PublishedRow* row : chosen) known_rows.push_back(fmt::format("'{}'", row->row));
+  const bool named = std::ranges::find(chosen, text, &PublishedRow::row) != chosen.end();
+  std::erase_if(
+      chosen, [&](const PublishedRow* row) { return named ? row->row != text : row->row.find(text) == row->row.npos; });
+  if (chosen.empty() && !text.empty())
+    throw Error(fmt::format("no row has '{}' in its name; {}", text,
+                            names.empty() ? "`stiefel reproduce list` shows all"
+                                          : fmt::format("choose from {}", fmt::join(known_rows, ", "))));
   return chosen;
 }
 

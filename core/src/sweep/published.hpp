@@ -60,9 +60,10 @@ struct STIEFEL_API PublishedResults {
   std::map<std::string, double> tolerances;  ///< by metric: how much worse a measured value may be
   std::vector<PublishedRow> rows;            ///< in the order of the file
 
-  /// Rows of a paper ("scornn"), an item ("scornn/table-1") or an experiment ("scornn/mnist_170"); every row if no
-  /// names are given. Throws Error with the nearest name for an unknown one.
-  std::vector<const PublishedRow*> choose(const std::vector<std::string>& names) const;
+  /// Rows of a paper ("scornn"), an item ("scornn/table-1") or an experiment ("scornn/mnist_170"), of all papers if no
+  /// names are given; of these the one with the name `text`, or else all whose names contain it. Throws Error with the
+  /// nearest name for an unknown one, and with the rows if none is left.
+  std::vector<const PublishedRow*> choose(const std::vector<std::string>& names, const std::string& text = "") const;
 };
 
 /// Reads FOLDER/published.yaml. A single Error contains all problems, one line each.

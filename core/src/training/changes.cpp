@@ -6,10 +6,12 @@
 #include <array>
 #include <map>
 #include <nlohmann/json.hpp>
-#include "base/json_text.hpp"
+#include <set>
 
 #include <stiefel/error.hpp>
 
+#include "base/json_text.hpp"
+#include "base/suggestion.hpp"
 #include "config/resolved.hpp"
 
 namespace stiefel {
@@ -71,6 +73,37 @@ void add_changes(const Values& before, const Values& now, std::vector<Change>& f
   }
 }
 
+/// Checksum of the data file that a value of the configuration names; empty if it names none.
+std::string checksum(const RunHeader& header, const std::string& file) {
+  for (const DatasetRow& data : header.datasets)
+    if (("/" + data.path).ends_with("/" + file)) return data.sha256;
+  return {};
+}
+
+/// Whether the change only gives another name to a data file, in the configuration or among the data.
+bool only_renames(const Change& change, const RunHeader& before, const RunHeader& now) {
+  if (change.was && change.is) {
+    const std::string sum = checksum(before, *change.was);
+    return !sum.empty() && sum == checksum(now, *change.is);
+  }
+  const RunHeader& other = change.was ? now : before;
+  return change.name.starts_with("data:") &&
+         std::ranges::count(other.datasets, change.was ? *change.was : *change.is, &DatasetRow::sha256) > 0;
+}
+
+/// Refuses a name that is probably misspelled; that of a change that was already accepted is none.
+void demand_known(const std::vector<std::string>& allowed, const std::vector<Change>& found, const Values& before,
+                  const Values& now) {
+  std::set<std::string> known = {"all"};
+  for (const Change& change : found) known.insert(change.name);
+  for (const Values* values : {&before, &now})
+    for (const auto& item : *values) known.insert(item.first);
+  for (const std::string& name : allowed)
+    if (!known.contains(name))
+      throw Error(fmt::format("--allow-change: no result depends on anything named '{}'{}", name,
+                              suggestion(name, {known.begin(), known.end()})));
+}
+
 }  // namespace
 
 std::vector<Change> changes(const RunHeader& before, const RunHeader& now) {
@@ -84,6 +117,7 @@ std::vector<Change> changes(const RunHeader& before, const RunHeader& now) {
         was[name] = value;
     });
   add_changes(was, values_of(now), found);
+  std::erase_if(found, [&](const Change& change) { return only_renames(change, before, now); });
   return found;
 }
 
@@ -106,9 +140,11 @@ std::string allowed_changes(const RunHeader& before, const RunHeader& now, const
   const auto names = [&](const std::string& name) {
     return std::find(allowed.begin(), allowed.end(), name) != allowed.end();
   };
+  const std::vector<Change> found = changes(before, now);
+  demand_known(allowed, found, values_of(before), values_of(now));
   std::string lines, list;
   nlohmann::ordered_json values;
-  for (const Change& change : changes(before, now)) {
+  for (const Change& change : found) {
     values[change.name] = change.is ? nlohmann::ordered_json(*change.is) : nullptr;
     if (change.name == "train.select" || change.name == "train.select_on")
       throw Error(
@@ -116,14 +152,12 @@ std::string allowed_changes(const RunHeader& before, const RunHeader& now, const
                       "`stiefel run`",
                       change.name, change.was.value_or("nothing")));
     if (names(change.name) || names("all")) continue;
-    lines += fmt::format("\n  {}: {} before, now {}", change.name, change.was.value_or("nothing"),
-                         change.is.value_or("nothing"));
+    lines += fmt::format("\n  {} was {} and is now {}", change.name, change.was.value_or("absent"),
+                         change.is.value_or("absent"));
     list += (list.empty() ? "" : ",") + change.name;
   }
   if (!lines.empty())
-    throw Error(fmt::format(
-        "the run would not continue as it began:{}\nUndo the changes, or accept different bits with --allow-change {}",
-        lines, list));
+    throw Error(fmt::format("this would change the run:{}\nUndo it, or accept it with --allow-change {}", lines, list));
   return values.empty() ? "" : json_text(values);
 }
 

@@ -322,10 +322,14 @@ void demand_whole(const fs::path& run, const std::string& file) {
     before = entries;
   }
   if (file == "config.yaml" && is_that_of_results(run)) return;
+  if (file == "config.yaml")
+    throw Error(fmt::format("{} was edited or is damaged; restore it from /config/yaml of its results.h5, and change "
+                            "keys with `stiefel resume RUN key.path=value`",
+                            path.string()),
+                Exit::damaged);
   throw Error(fmt::format("{} is damaged: it is not what was written; restore it from a copy, or {}", path.string(),
-                          file == "results.h5"    ? "move the run's folder away and run again"
-                          : file == "config.yaml" ? "from /config/yaml of its results.h5"
-                                                  : "name another network of the run"),
+                          file == "results.h5" ? "move the run's folder away and run again"
+                                               : "name another network of the run"),
               Exit::damaged);
 }
 

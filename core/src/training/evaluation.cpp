@@ -10,11 +10,11 @@ namespace {
 
 /// Normalization, names and symbols follow from the training data.
 template <class S> void demand_same_form(const Task<S>& task, const TrainedAs& trained, Registry& registry) {
-  const auto original = make_task<S>(trained.loaded.experiment, registry, trained.options);
+  const auto original = make_task<S>(trained.loaded.experiment, registry, trained.options, Extent::network);
   if (task.form() != original->form() || task.alphabet() != original->alphabet())
     throw Error(
-        "the changed task normalizes its numbers, or names its inputs, classes or symbols, in another way than the "
-        "network was trained with; keep the training data and change only those for validation or test");
+        "the changed task would normalize inputs or name classes differently than in training; keep the training data "
+        "and change only validation or test data");
 }
 
 template <class S> Evaluated evaluate_as(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options,

@@ -44,19 +44,18 @@ std::unique_ptr<SequenceReader<S>> read_array(const std::string& file, const Tas
     sequences[n].name = sizes[0] > 1 ? std::to_string(n) : "";
     for (std::size_t i = n * steps * d; i < (n + 1) * steps * d; ++i) {
       const double x = array.values[i];
-      if (!std::isfinite(x)) throw Error(fmt::format("{}: number {} is not finite", file, i), Exit::data);
+      const auto refuse = [&](const std::string& what) {
+        throw Error(fmt::format("{}: the input [{}, {}, {}] is {}", file, n, i / d % steps, i % d, what), Exit::data);
+      };
+      if (!std::isfinite(x)) refuse("not finite");
       if (!symbols) {
         const S input = S(form.input_mean.empty() ? x : (x - form.input_mean[i % d]) / form.input_scale[i % d]);
-        if (!std::isfinite(input))
-          throw Error(fmt::format("{}: number {} is {}, which is too large for the numbers of the network", file, i, x),
-                      Exit::data);
+        if (!std::isfinite(input)) refuse(fmt::format("{}, which is too large for the numbers of the network", x));
         sequences[n].inputs.push_back(input);
         continue;
       }
       if (x != std::floor(x) || x < -1 || x >= double(shape.input_size))
-        throw Error(
-            fmt::format("{}: number {} is {}, which is not one of the {} symbols", file, i, x, shape.input_size),
-            Exit::data);
+        refuse(fmt::format("{}, which is not one of the {} symbols", x, shape.input_size));
       sequences[n].symbols.push_back(std::int32_t(x));
     }
   }

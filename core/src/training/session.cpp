@@ -40,18 +40,27 @@ class WorkingDirectory {
 
 }  // namespace
 
-template <class S>
-std::unique_ptr<Task<S>> make_task(const Experiment& experiment, Registry& registry, const RunOptions& options) {
+template <class S> std::unique_ptr<Task<S>> make_task(const Experiment& experiment, Registry& registry,
+                                                      const RunOptions& options, Extent extent) {
   const WorkingDirectory there(options.working_directory);
   const TaskContext context{std::uint64_t(experiment.seed), experiment.train.batch, options.data_directory};
-  return experiment.task.located(
-      [&] { return std::make_unique<GuardedTask<S>>(experiment.task.make<Task<S>>(registry, &context)); });
+  return experiment.task.located([&] {
+    try {
+      return std::make_unique<GuardedTask<S>>(experiment.task.make<Task<S>>(registry, &context));
+    } catch (const Error& error) {
+      if (extent != Extent::network || !error.is_missing()) throw;
+      throw Error(fmt::format("{} A trained network needs the data files of its run, for normalization and names; put "
+                              "them where they were, or into a folder DIR with --data DIR.",
+                              error.what()),
+                  error);
+    }
+  });
 }
 
 template <class S>
 Session<S>::Session(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options, Extent extent)
     : experiment(loaded.experiment),
-      task(make_task<S>(experiment, registry, options)),
+      task(make_task<S>(experiment, registry, options, extent)),
       workers(extent == Extent::sizes ? 1 : int(experiment.threads)) {
   const WorkingDirectory there(options.working_directory);
   remarks = loaded.remarks;
@@ -106,7 +115,7 @@ template <class S> void Session<S>::add_files_of_model(const LoadedExperiment& l
   for (const auto& [key, value] : flat_configuration(loaded.resolved_yaml, "the experiment")) {
     if (!key.starts_with("model.") || !(key.ends_with(".file") || key.ends_with("_file")) || value.empty()) continue;
     if (!fs::is_regular_file(value))
-      throw Error(fmt::format("{}{}: there is no file {}", experiment.place_of(key), key, value), Exit::data);
+      throw Error::missing(fmt::format("{}{}: there is no file {}", experiment.place_of(key), key, value));
     files.push_back({key, value});
   }
 }
@@ -176,7 +185,7 @@ template <class S> void Session<S>::refresh(Index step) {
     Rng rng(std::uint64_t(experiment.seed), "weight_noise", std::uint64_t(step));
     const Blocks<S> noisy = network->layout().all(noisy_.data());
     for (Index i = 0; i < network->layout().count(); ++i)
-      if (network->layout().block(i).manifold == Manifold::flat)
+      if (updater->moves(i) && network->layout().block(i).manifold == Manifold::flat)
         for (S& x : noisy[i]) x += S(experiment.train.weight_noise * rng.normal());
     network->refresh(noisy_);
   } else {
@@ -247,8 +256,8 @@ template <class S> std::string Session<S>::broken_block() {
   return "";
 }
 
-template std::unique_ptr<Task<float>> make_task(const Experiment&, Registry&, const RunOptions&);
-template std::unique_ptr<Task<double>> make_task(const Experiment&, Registry&, const RunOptions&);
+template std::unique_ptr<Task<float>> make_task(const Experiment&, Registry&, const RunOptions&, Extent);
+template std::unique_ptr<Task<double>> make_task(const Experiment&, Registry&, const RunOptions&, Extent);
 template struct Session<float>;
 template struct Session<double>;
 

@@ -18,8 +18,8 @@ namespace stiefel {
 /// into memory, without anything that grows with a size of the experiment.
 enum class Extent { training, network, sizes };
 
-template <class S>
-std::unique_ptr<Task<S>> make_task(const Experiment& experiment, Registry& registry, const RunOptions& options);
+template <class S> std::unique_ptr<Task<S>> make_task(const Experiment& experiment, Registry& registry,
+                                                      const RunOptions& options, Extent extent);
 
 template <class S> struct STIEFEL_API Session {
   Session(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options,

@@ -181,7 +181,9 @@ template <class S> RunSummary Trainer<S>::run() {
     }
     if (stopped_by_signal()) break;
     if (options_.until > 0 && progress_.step >= options_.until) {
-      stop(int(Exit::preempted), "stopped as requested by --until");
+      stop(int(Exit::preempted), progress_.step == options_.until
+                                     ? "stopped as requested by --until"
+                                     : fmt::format("stopped because --until {} is already reached,", options_.until));
       break;
     }
     guard([&] {

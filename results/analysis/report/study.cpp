@@ -7,18 +7,12 @@
 
 #include <stiefel/error.hpp>
 
-#include "base/suggestion.hpp"
 #include "results/analysis/report/encoding.hpp"
 #include "results/analysis/report/spread.hpp"
 #include "results/analysis/report/thin.hpp"
 
 namespace stiefel::report {
 namespace {
-
-[[noreturn]] void refuse_metric(const std::string& name, const std::set<std::string>& known) {
-  demand_known_metric(name, known);
-  throw Error(fmt::format("no run has a {}{}", name, suggestion(name, {known.begin(), known.end()})));
-}
 
 /// Numbers of one dataset of the runs, by its path.
 Metric metric_by_path(const std::vector<RunData>& runs, const std::string& name) {
