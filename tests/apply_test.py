@@ -123,7 +123,7 @@ class Apply(unittest.TestCase):
         self.assertIn("does not fit the changed task", wrong)
         self.assertIn("/weights/input.weight has 24 numbers, but 12 are needed", wrong)
         self.assertIn("choose one of --last and --step", stiefel("evaluate", run, "--last", "--step", "3", code=2).stderr)
-        self.assertIn("use --last or neither for the best network", stiefel("evaluate", run, "--step", "999", code=2).stderr)
+        self.assertIn("use --last, or no option for the best network", stiefel("evaluate", run, "--step", "999", code=2).stderr)
 
     def test_evaluate_refuses_other_training_data(self):
         """They would give another normalization."""

@@ -327,7 +327,7 @@ class DataTest(unittest.TestCase):
     def test_verify(self):
         self.write_table()
         self.assertIn("file.bin: missing", self.run_data("verify", "own", code=4))
-        self.assertEqual(self.run_data("verify"), f"there are no files to verify in {self.data}\n")
+        self.assertEqual(self.run_data("verify"), f"no files with known checksums are in {self.data}\n")
         self.assertIn("its files are not listed", self.run_data("verify", "timit"))
         self.data.mkdir(parents=True)
         (self.data / "file.bin").write_bytes(CONTENT)

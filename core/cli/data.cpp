@@ -192,7 +192,7 @@ int DataCommand::verify() const {
   if (arguments_.has("--json"))
     sound = verify_as_json(sets);
   else if (chosen_.empty() && std::ranges::all_of(sets, absent))
-    fmt::print("there are no files to verify in {}\n", directory_.string());
+    fmt::print("no files with known checksums are in {}\n", directory_.string());
   else
     for (const DataSet* set : sets) sound = verify(*set, !chosen_.empty()) && sound;
   if (!sound)

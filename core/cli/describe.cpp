@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <set>
 
 #include "base/suggestion.hpp"
 #include "config/explain.hpp"
@@ -23,11 +24,12 @@ std::vector<const Entry*> methods_named(const Registry& registry, const std::str
 }
 
 [[noreturn]] void refuse(const Registry& registry, const std::string& name) {
-  std::vector<std::string> known = {"experiment"};
+  std::set<std::string> known = {"experiment"};
   for (const Role role : {Role::task, Role::cell, Role::parametrisation, Role::optimizer})
-    for (const std::string& method : registry.names(role)) known.push_back(method);
-  for (const std::string& key : experiment_keys(registry)) known.push_back(key);
-  const std::string close = suggestion(name, known);
+    for (const std::string& method : registry.names(role)) known.insert(method);
+  for (std::string key : experiment_keys(registry))  // with the sections that contain it
+    while (known.insert(key).second && key.rfind('.') != key.npos) key.resize(key.rfind('.'));
+  const std::string close = suggestion(name, {known.begin(), known.end()});
   throw Error(
       fmt::format(
           "there is nothing named '{}' to describe{}", name,

@@ -11,6 +11,7 @@
 #include "base/sha256.hpp"
 #include "config/resolved.hpp"
 #include "results/analysis/isolated_reader.hpp"
+#include "training/changes.hpp"
 #include "training/checkpoint.hpp"
 #include "training/evaluation.hpp"
 
@@ -41,24 +42,20 @@ void refuse_other_keys(std::span<const std::string> overrides) {
   }
 }
 
-/// Of the words KEY=FILE, those that name a data file of the run where it is now.
+/// The changed keys that name a data file of the run where it is now, as KEY=FILE.
 std::vector<std::string> moved_data(const std::filesystem::path& run, const LoadedExperiment& original,
-                                    std::span<const std::string> words, const std::filesystem::path& data_directory) {
-  const std::map<std::string, std::string> before = flat_configuration(original.resolved_yaml, "config.yaml");
-  const std::vector<DatasetRow> files = read_runs({run}, {}).at(0).header.datasets;
+                                    const LoadedExperiment& changed, const std::filesystem::path& data_directory) {
+  const auto before = flat_configuration(original.resolved_yaml, "config.yaml");
+  const RunHeader header = read_runs({run}, {}).at(0).header;
   std::vector<std::string> moved;
-  for (const std::string& word : words) {
-    const std::string key = word.substr(0, word.find('=')), value = word.substr(key.size() + 1);
-    const auto was = before.find(before.contains(key) ? key : key + ".file");
+  for (const auto& [key, value] : flat_configuration(changed.resolved_yaml, "config.yaml")) {
+    const auto was = before.find(key);
+    if (was == before.end() || was->second == value) continue;
     std::error_code ignored;
     std::filesystem::path now = value;
     if (!is_regular_file(now, ignored)) now = data_directory / value;
-    if (was == before.end() || !is_regular_file(now, ignored)) continue;
-    const std::string sum = sha256_of_file(now);
-    if (std::ranges::any_of(files, [&](const DatasetRow& file) {
-          return file.sha256 == sum && ("/" + file.path).ends_with("/" + was->second);
-        }))
-      moved.push_back(word);
+    if (is_regular_file(now, ignored) && checksum(header, was->second) == sha256_of_file(now))
+      moved.push_back(key + "=" + yaml_text(Value(value)));
   }
   return moved;
 }
@@ -100,7 +97,7 @@ int evaluate_command(std::span<const std::string> words) {
   std::optional<TrainedAs> trained;
   if (changes_task(arguments)) {
     trained.emplace(load_experiment(directory / "config.yaml", {}, registry), options);
-    const std::vector<std::string> moved = moved_data(directory, trained->loaded, overrides, options.data_directory);
+    const std::vector<std::string> moved = moved_data(directory, trained->loaded, loaded, options.data_directory);
     if (!moved.empty()) {
       trained->loaded = load_experiment(directory / "config.yaml", moved, registry);
     } else {

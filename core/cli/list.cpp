@@ -29,7 +29,7 @@ int list_command(std::span<const std::string> words) {
                         {"meaning", entry->meaning}});
         if (arguments.has("--json")) continue;
         const std::string from =
-            of_installation(file.path) ? "" : fmt::format(" [{}, version {}]", file.path.string(), file.version);
+            is_built_in(file.path) ? "" : fmt::format(" [{}, version {}]", file.path.string(), file.version);
         fmt::print("{:<22} {:<16} {}{}\n", entry->name, name_of(role), printable(entry->meaning + from),
                    used ? "" : " (not used)");
       }

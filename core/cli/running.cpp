@@ -50,7 +50,7 @@ bool names_file(const std::string& word, const std::filesystem::path& path) {
 
 std::string step_name(Index step) { return std::filesystem::path(step_file(step)).stem().string(); }
 
-/// Of step_00000020.h5, step_20 or 20.
+/// The step in step_00000020.h5, step_20 or 20.
 std::optional<Index> step_of(std::string_view name) {
   if (name.ends_with(".h5")) name.remove_suffix(3);
   if (name.starts_with("step_")) name.remove_prefix(5);
@@ -68,12 +68,12 @@ std::filesystem::path existing_network(const std::filesystem::path& run, const s
   std::vector<std::string> options;
   if (exists(network_path(run, "last"))) options.emplace_back("--last");
   for (const Index step : steps) options.push_back(fmt::format("--step {}", step));
-  if (exists(network_path(run, "best"))) options.emplace_back("neither for the best network");
+  if (exists(network_path(run, "best"))) options.emplace_back("no option for the best network");
   throw Error(fmt::format(
       "{}; {}",
       which == "best" ? "the run has no best network: no evaluation has selected one yet"
                       : fmt::format("there is no {}", path.string()),
-      options.empty() ? "the run has not saved a network yet" : fmt::format("use {}", fmt::join(options, " or "))));
+      options.empty() ? "the run has not saved a network yet" : fmt::format("use {}", fmt::join(options, ", or "))));
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ std::string summary(const LoadedExperiment& loaded) {
          line("training", fmt::format("{}, batches of {}, seed {}", length, e.train.batch, e.seed));
 }
 
-/// Which data are missing, without which it cannot be seen whether all fits.
+/// The missing data that prevent a full check; empty if there are none.
 std::string missing_data(const LoadedExperiment& loaded, Registry& registry, const Arguments& arguments,
                          const std::function<void(const std::string&)>& warn = print_warning) {
   RunOptions options;

@@ -209,7 +209,7 @@ class NpySequences {
       lengths_.push_back(std::size_t(length));
     }
   }
-  /// Of number `i` in the array.
+  /// The target at index `i` of the array.
   double target(std::size_t i) {
     const double value = targets_.values[i];
     const auto refuse = [&](const std::string& what) {

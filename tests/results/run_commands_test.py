@@ -350,7 +350,7 @@ class RunCommands(unittest.TestCase):
         self.assertAlmostEqual(found["maps"][0]["defect_fro"], np.linalg.norm(W.conj().T @ W - np.eye(len(W))), places=12)
 
     def test_inspect_of_what_is_not_whole(self):
-        self.assertIn("use --last or --step 20 or neither for the best network", self.call("inspect", self.run_, "--step", 7, code=2))
+        self.assertIn("use --last, or --step 20, or no option for the best network", self.call("inspect", self.run_, "--step", 7, code=2))
         self.assertIn("must be the step of a checkpoint", self.call("inspect", self.run_, "--step", "../x", code=2))
         path = self.other / "checkpoints" / "step_00000020.h5"
         data = bytearray(path.read_bytes())

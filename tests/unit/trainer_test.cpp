@@ -346,8 +346,9 @@ TEST_CASE("a run resumes only as it began, unless the change is allowed by name"
   CHECK_THROWS_WITH(go_on(load({"train.steps=24"}), directory, quiet),
                     doctest::Contains("train.steps was 20 and is now 24"));
   CHECK_THROWS_WITH(go_on(load({"train.steps=24"}), directory, quiet), doctest::Contains("--allow-change train.steps"));
-  CHECK_THROWS_WITH(go_on(load({"train.steps=24"}), directory, quiet, {"steps"}),
-                    "--allow-change: no result depends on anything named 'steps'; did you mean 'train.steps'?");
+  CHECK_THROWS_WITH(
+      go_on(load({"train.steps=24"}), directory, quiet, {"steps"}),
+      "--allow-change: 'steps' is not a key, plugin or data file of this run; did you mean 'train.steps'?");
   CHECK(go_on(load({"train.steps=24", "threads=2"}), directory, quiet, {"train.steps"}).state == "finished");
   CHECK(ResultReader(directory / "results.h5").read("/steps/step").values.back() == 24);
   CHECK_THROWS_WITH(go_on(load({"train.steps=28"}), directory, quiet, {"all"}),

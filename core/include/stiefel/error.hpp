@@ -28,10 +28,10 @@ enum class Exit : int {
 class STIEFEL_API Error : public std::runtime_error {
  public:
   explicit Error(const std::string& sentence, Exit code = Exit::usage);
-  /// `cause` in other words, for example with its place.
+  /// The same error with another sentence, for example with its place.
   Error(const std::string& sentence, const Error& cause);
   ~Error() override;
-  /// Exit::data for data that are not there, as opposed to wrong.
+  /// Exit::data, for data that are missing rather than wrong.
   static Error missing(const std::string& sentence);
 
   Exit code() const noexcept { return code_; }

@@ -31,6 +31,8 @@ void write_all(int file, const char* data, std::size_t bytes, const std::filesys
 
 AtomicFile::AtomicFile(std::filesystem::path target)
     : target_(std::move(target)), temporary_(target_.string() + ".tmp") {
+  if (std::error_code ignored; std::filesystem::is_directory(target_, ignored))
+    throw Error(fmt::format("cannot write {}: it is a folder; name a file", target_.string()));
   // A killed process may have left one; a new file also ensures that no other process still writes to it.
   if (::unlink(temporary_.c_str()) != 0 && errno != ENOENT) throw file_error("removing", temporary_, errno);
   file_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -85,10 +87,8 @@ void AtomicFile::replace() {
   const int closed = ::close(file_);
   file_ = -1;
   if (closed != 0) throw file_error("closing", temporary_, errno);
-  if (::rename(temporary_.c_str(), target_.c_str()) != 0) {
-    if (errno == EISDIR) throw Error(fmt::format("cannot write {}: it is a folder; name a file", target_.string()));
+  if (::rename(temporary_.c_str(), target_.c_str()) != 0)
     throw file_error("renaming to " + target_.string() + " of", temporary_, errno);
-  }
   replaced_ = true;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 
 #include "base/suggestion.hpp"
@@ -43,6 +44,7 @@ std::vector<std::string> close_names(std::string_view name, const std::vector<st
   std::ranges::copy_if(names, std::back_inserter(close), [&](const std::string& other) {
     return !other.empty() && words.find("_" + last_key(other) + "_") != words.npos;
   });
+  std::ranges::stable_sort(close, std::greater(), [&](const std::string& other) { return last_key(other).size(); });
   return close;
 }
 

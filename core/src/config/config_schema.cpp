@@ -133,15 +133,16 @@ void ConfigSchema::finish() {
   refuse_unknown_keys(paths);
 }
 
-/// Without those in lists, of which each entry may have other keys.
+/// Without those in lists, whose entries may have different keys.
 void ConfigSchema::collect_paths(std::vector<std::string>& paths) const {
   for (const auto& declaration : section_->declarations) {
     paths.push_back(section_->path_of(declaration->key));
-    if (declaration->inner.size() == 1) declaration->inner[0]->collect_paths(paths);
+    const bool list = declaration->node && declaration->node->kind == Node::Kind::sequence;
+    if (declaration->inner.size() == 1 && !list) declaration->inner[0]->collect_paths(paths);
   }
 }
 
-/// Suggests a key of the same section, unless another one has exactly this name.
+/// Suggests a key of the same section, unless only a key of another one has exactly this name.
 void ConfigSchema::refuse_unknown_keys(const std::vector<std::string>& paths) {
   for (const auto& declaration : section_->declarations)
     for (const auto& inner : declaration->inner) inner->refuse_unknown_keys(paths);
@@ -150,8 +151,9 @@ void ConfigSchema::refuse_unknown_keys(const std::vector<std::string>& paths) {
   for (const auto& declaration : section_->declarations) known.push_back(declaration->key);
   for (const Member& member : section_->node->members) {
     if (std::ranges::find(known, member.key) != known.end()) continue;
+    const bool begun = std::ranges::any_of(known, [&](const std::string& key) { return key.starts_with(member.key); });
     const bool elsewhere =
-        std::ranges::any_of(paths, [&](const std::string& path) { return path.ends_with("." + member.key); });
+        !begun && std::ranges::any_of(paths, [&](const std::string& path) { return path.ends_with("." + member.key); });
     std::string close = member.key == "extends" ? "; it belongs at the top level of a file"
                         : elsewhere             ? ""
                                                 : suggestion(member.key, known);

@@ -26,9 +26,9 @@ std::string advice(const Node& node, std::string path) {
     path += "." + inner->members.front().key;
     inner = &inner->members.front().value;
   }
-  if (inner->kind != Node::Kind::sequence && inner->kind != Node::Kind::map)
+  if (node.find("plugin") || (inner->kind == Node::Kind::map && inner->members.empty()))
     return "write a single node in a list: [{…}]";
-  const std::string values = flow_text(*inner);
+  const std::string text = flow_text(*inner), values = inner->kind == Node::Kind::scalar ? "[" + text + "]" : text;
   return "write a nested key with dots: " + (inner->where.file.empty() ? fmt::format("'sweep.\"{}\"={}'", path, values)
                                                                        : fmt::format("'{}: {}'", path, values));
 }

@@ -256,7 +256,7 @@ void TrainOptions::describe(Schema& s) {
       .at_least(0)
       .units("s");
   s.check(steps == 0 || epochs == 0, "epochs",
-          "cannot be combined with train.steps; remove one of them, on the command line by train.steps=null or "
+          "cannot be combined with train.steps; remove one of them, on the command line with train.steps=null or "
           "train.epochs=null");
   s.check(steps > 0 || epochs > 0, "steps", "give one of train.steps and train.epochs");
 }

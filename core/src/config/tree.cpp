@@ -288,9 +288,10 @@ std::optional<Refused> fault_above(std::string_view text, std::size_t colon, con
     return Refused{place_of_byte(text, begin + at - 1, where.file),
                    fmt::format("a space is missing after ':' in '{}'", shortened(above))};
   const std::string value = shortened(above.substr(above.find_first_not_of(' ', at)));
-  return Refused{where, fmt::format("unexpected ':', because the line above already has the value '{0}'; to add keys, "
-                                    "write it as one of them, such as 'plugin: {0}'",
-                                    value)};
+  return Refused{where,
+                 fmt::format("unexpected ':', because the line above already has the value '{0}'; indent this line "
+                             "like that one, or, if '{0}' is a method, write 'plugin: {0}' on a separate line",
+                             value)};
 }
 
 std::string in_plain_words(const std::string& message) {

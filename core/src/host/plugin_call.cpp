@@ -50,7 +50,7 @@ void rethrow_from_plugin(std::string_view verb, std::string_view plugin, const s
     throw;
   } catch (const Error& error) {
     // These name the file or the option to correct; the place in the plugin would not help.
-    if (error.code() == Exit::data || (error.code() == Exit::usage && of_installation(file)))
+    if (error.code() == Exit::data || (error.code() == Exit::usage && is_built_in(file)))
       throw LocatedError(error.what(), error);
     throw LocatedError(fmt::format("{} ({})", error.what(), place),
                        error.code() == Exit::internal ? Exit::plugin : error.code());

@@ -84,7 +84,7 @@ class Bases {
   std::map<std::string, std::optional<Composed>> composed_;
 };
 
-/// Whether anything of a setting is left in a run: the name of a plugin keeps some keys next to it.
+/// Whether a setting still affects a run: the name of a plugin keeps some keys next to it.
 bool is_left(const Override& setting, const Node& root, const std::vector<Override>& values) {
   Override other = setting;
   other.value.kind = Node::Kind::sequence;
@@ -111,9 +111,12 @@ std::string overruled(const Override& setting, const Composed& composed, Bases& 
   const std::string value = flow_text(setting.value);
   if (key->text == "seeds")
     return fmt::format("seed has no effect, because seeds: sets it ({}); use seeds=[{}]", key->where.text(), value);
+  const Member* axis = in_sweep(composed, key->text.c_str());
+  const bool drawn = axis && axis->value.kind == Node::Kind::map;
   return fmt::format("{} has no effect, because sweep: varies {} ({}); leave it out, or {}", setting.path,
                      same ? "it" : key->path, key->where.text(),
-                     same ? fmt::format("replace the values there with 'sweep.\"{}\"=[{}]'", key->text, value)
+                     same ? fmt::format("replace the values there with 'sweep.\"{}\"={}'", key->text,
+                                        fmt::format(fmt::runtime(drawn ? "{{choice: [{}]}}" : "[{}]"), value))
                           : "write it into the nodes there");
 }
 

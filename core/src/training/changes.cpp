@@ -73,12 +73,15 @@ void add_changes(const Values& before, const Values& now, std::vector<Change>& f
   }
 }
 
-/// Checksum of the data file that a value of the configuration names; empty if it names none.
+}  // namespace
+
 std::string checksum(const RunHeader& header, const std::string& file) {
   for (const DatasetRow& data : header.datasets)
     if (("/" + data.path).ends_with("/" + file)) return data.sha256;
   return {};
 }
+
+namespace {
 
 /// Whether the change only gives another name to a data file, in the configuration or among the data.
 bool only_renames(const Change& change, const RunHeader& before, const RunHeader& now) {
@@ -91,7 +94,7 @@ bool only_renames(const Change& change, const RunHeader& before, const RunHeader
          std::ranges::count(other.datasets, change.was ? *change.was : *change.is, &DatasetRow::sha256) > 0;
 }
 
-/// Refuses a name that is probably misspelled; that of a change that was already accepted is none.
+/// Refuses names that are probably misspelled. Those of changes that were accepted earlier are known.
 void demand_known(const std::vector<std::string>& allowed, const std::vector<Change>& found, const Values& before,
                   const Values& now) {
   std::set<std::string> known = {"all"};
@@ -100,7 +103,7 @@ void demand_known(const std::vector<std::string>& allowed, const std::vector<Cha
     for (const auto& item : *values) known.insert(item.first);
   for (const std::string& name : allowed)
     if (!known.contains(name))
-      throw Error(fmt::format("--allow-change: no result depends on anything named '{}'{}", name,
+      throw Error(fmt::format("--allow-change: '{}' is not a key, plugin or data file of this run{}", name,
                               suggestion(name, {known.begin(), known.end()})));
 }
 

@@ -28,6 +28,9 @@ STIEFEL_API std::vector<std::string> keys_changed_by_resuming(const RunHeader& h
 /// Those of the contents of data files.
 STIEFEL_API std::vector<Change> changes_of_data(const RunHeader& before, const RunHeader& now);
 
+/// Checksum of the data file that a value of the configuration names; empty if it names none.
+STIEFEL_API std::string checksum(const RunHeader& header, const std::string& file);
+
 /// The changes, as Segment::changes; throws Error that lists those not in `allowed` ("all" allows every one), and how
 /// to allow them.
 STIEFEL_API std::string allowed_changes(const RunHeader& before, const RunHeader& now,

@@ -11,7 +11,7 @@ namespace {
 /// Normalization, names and symbols follow from the training data.
 template <class S> void demand_same_form(const Task<S>& task, const TrainedAs& trained, Registry& registry) {
   const auto original = make_task<S>(trained.loaded.experiment, registry, trained.options, Extent::network);
-  if (task.form() != original->form() || task.alphabet() != original->alphabet())
+  if (task.form() != original->form())
     throw Error(
         "the changed task would normalize inputs or name classes differently than in training; keep the training data "
         "and change only validation or test data");

@@ -57,10 +57,21 @@ template <class S> std::unique_ptr<Task<S>> make_task(const Experiment& experime
   });
 }
 
+namespace {
+
+/// A changed task need not have the data of the run.
+Extent extent_of_data(const LoadedExperiment& loaded, Extent extent) {
+  const bool changed =
+      std::ranges::any_of(loaded.overrides, [](const std::string& text) { return text.starts_with("task."); });
+  return changed ? Extent::training : extent;
+}
+
+}  // namespace
+
 template <class S>
 Session<S>::Session(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options, Extent extent)
     : experiment(loaded.experiment),
-      task(make_task<S>(experiment, registry, options, extent)),
+      task(make_task<S>(experiment, registry, options, extent_of_data(loaded, extent))),
       workers(extent == Extent::sizes ? 1 : int(experiment.threads)) {
   const WorkingDirectory there(options.working_directory);
   remarks = loaded.remarks;

@@ -102,7 +102,7 @@ std::filesystem::path library_folder() {
   return folder;
 }
 
-bool of_installation(const std::filesystem::path& file) {
+bool is_built_in(const std::filesystem::path& file) {
   std::error_code ignored;
   return std::filesystem::equivalent(file.parent_path(), library_folder() / "stiefel/plugins", ignored);
 }

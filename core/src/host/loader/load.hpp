@@ -16,6 +16,6 @@ PluginFile load_plugin(const std::filesystem::path& path);
 STIEFEL_API std::filesystem::path library_folder();
 
 /// Whether a plugin file came with stiefel.
-STIEFEL_API bool of_installation(const std::filesystem::path& file);
+STIEFEL_API bool is_built_in(const std::filesystem::path& file);
 
 }  // namespace stiefel
