@@ -365,8 +365,7 @@ int completion_command(std::span<const std::string> words) {
     write_files(given[1]);
   } else if (what == "methods") {
     const Registry registry;
-    for (const Role role : {Role::task, Role::cell, Role::parametrisation, Role::optimizer})
-      print_lines(registry.names(role));
+    for (const Role role : roles) print_lines(registry.names(role));
   } else if (what == "keys") {
     print_lines(experiment_keys(Registry()));
   } else if (what == "values" && given.size() == 2) {

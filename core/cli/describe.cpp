@@ -25,7 +25,7 @@ std::vector<const Entry*> methods_named(const Registry& registry, const std::str
 
 [[noreturn]] void refuse(const Registry& registry, const std::string& name) {
   std::set<std::string> known = {"experiment"};
-  for (const Role role : {Role::task, Role::cell, Role::parametrisation, Role::optimizer})
+  for (const Role role : roles)
     for (const std::string& method : registry.names(role)) known.insert(method);
   for (std::string key : experiment_keys(registry))  // with the sections that contain it
     while (known.insert(key).second && key.rfind('.') != key.npos) key.resize(key.rfind('.'));

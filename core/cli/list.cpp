@@ -16,7 +16,7 @@ int list_command(std::span<const std::string> words) {
   const Arguments arguments = parse_arguments("list", words);
   const Registry registry = found_plugins();
   nlohmann::json rows = nlohmann::json::array();
-  for (const Role role : {Role::task, Role::cell, Role::parametrisation, Role::optimizer})
+  for (const Role role : roles)
     for (const PluginFile& file : registry.files())
       for (const Entry* entry : file.entries) {
         if (entry->role != role) continue;

@@ -75,7 +75,7 @@ template <class T> Matrix<T> moved(const Matrix<T>& W, const Matrix<T>& step, In
   if (B.cols() == n) {
     B.setIdentity();
   } else {
-    for (Index i = 0; i < Z.cols(); ++i) B.col(i) = Z.col(i).normalized();  // a column of zeros stays one
+    for (Index i = 0; i < Z.cols(); ++i) B.col(i) = Z.col(i).normalized();  // also where it is zero
     B.rightCols(Z.cols()) = low.Y;
     orthonormalise(view(B));
   }

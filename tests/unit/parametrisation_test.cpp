@@ -243,6 +243,13 @@ TEST_CASE("svd_margin: the start, the rate of the spectrum, the margin") {
   CHECK(start.map->spectrum().singular_values[5] == doctest::Approx(0.999));
 }
 
+TEST_CASE("svd_margin: the spectrum is that of W where U has drifted") {
+  Sample<double> sample("svd_margin", "{margin: 0.1}", 6);
+  as_vector(sample.theta.blocks()[0]) *= 1.5;
+  sample.map->refresh(sample.theta.constant());
+  for (const double s : sample.map->spectrum().singular_values) CHECK(s == doctest::Approx(1.5).epsilon(1e-12));
+}
+
 TEST_CASE("svd_margin: soft orthogonality is the penalty of W") {
   for (const std::string spectrum :
        {"{spectrum: free, init: glorot_normal, soft_orthogonality: 0.3}", "{margin: 2, soft_orthogonality: 0.3}"}) {

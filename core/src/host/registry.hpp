@@ -14,6 +14,9 @@
 
 namespace stiefel {
 
+/// In the order of lists for users.
+inline constexpr Role roles[] = {Role::task, Role::cell, Role::parametrisation, Role::optimizer};
+
 struct PluginFile {
   std::filesystem::path path;
   bool named = false;                 // by `plugins:` or on the command line, not found by a search

@@ -116,7 +116,7 @@ std::string overruled(const Override& setting, const Composed& composed, Bases& 
   return fmt::format("{} has no effect, because sweep: varies {} ({}); leave it out, or {}", setting.path,
                      same ? "it" : key->path, key->where.text(),
                      same ? fmt::format("replace the values there with 'sweep.\"{}\"={}'", key->text,
-                                        fmt::format(fmt::runtime(drawn ? "{{choice: [{}]}}" : "[{}]"), value))
+                                        drawn ? "{choice: [" + value + "]}" : "[" + value + "]")
                           : "write it into the nodes there");
 }
 
