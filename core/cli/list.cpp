@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/printable.hpp"
-#include "host/loader/load.hpp"
+#include "host/registry.hpp"
 
 #include "cli/command_table.hpp"
 #include "cli/commands.hpp"

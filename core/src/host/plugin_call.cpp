@@ -9,8 +9,8 @@
 
 #include <stiefel/error.hpp>
 #include "base/assertion.hpp"
-#include "host/loader/load.hpp"
 #include "host/plugin_call.hpp"
+#include "host/registry.hpp"
 
 namespace stiefel {
 namespace {

@@ -34,10 +34,12 @@ std::vector<fs::path> folders_of_environment() {
   return places;
 }
 
+fs::path built_in_folder() { return library_folder() / "stiefel/plugins"; }
+
 std::vector<fs::path> default_folders() {
   std::vector<fs::path> places;
   if (const fs::path user = user_data_folder(); !user.empty()) places.push_back(user / "plugins");
-  places.push_back(library_folder() / "stiefel/plugins");
+  places.push_back(built_in_folder());
   return places;
 }
 
@@ -72,6 +74,11 @@ bool may_hold(const PluginFile& file, const std::string& name) {
 }
 
 }  // namespace
+
+bool is_built_in(const fs::path& file) {
+  std::error_code ignored;
+  return fs::equivalent(file.parent_path(), built_in_folder(), ignored);
+}
 
 fs::path user_data_folder() {
   const char* data = std::getenv("XDG_DATA_HOME");

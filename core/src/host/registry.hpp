@@ -26,6 +26,9 @@ struct PluginFile {
   std::vector<const Entry*> entries;  // empty for an unusable file
 };
 
+/// Whether a plugin file came with stiefel.
+STIEFEL_API bool is_built_in(const std::filesystem::path& file);
+
 /// $XDG_DATA_HOME/stiefel, or ~/.local/share/stiefel; empty without a home.
 STIEFEL_API std::filesystem::path user_data_folder();
 

@@ -102,11 +102,6 @@ std::filesystem::path library_folder() {
   return folder;
 }
 
-bool is_built_in(const std::filesystem::path& file) {
-  std::error_code ignored;
-  return std::filesystem::equivalent(file.parent_path(), library_folder() / "stiefel/plugins", ignored);
-}
-
 PluginFile load_plugin(const std::filesystem::path& path) {
   PluginFile file;
   file.path = path;

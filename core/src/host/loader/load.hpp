@@ -15,7 +15,4 @@ PluginFile load_plugin(const std::filesystem::path& path);
 /// The folder that libstiefel.so lies in: `stiefel/plugins` and `cmake/stiefel` are next to it, installed or not.
 STIEFEL_API std::filesystem::path library_folder();
 
-/// Whether a plugin file came with stiefel.
-STIEFEL_API bool is_built_in(const std::filesystem::path& file);
-
 }  // namespace stiefel
