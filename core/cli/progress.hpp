@@ -4,7 +4,7 @@
 #include <chrono>
 #include <string>
 
-#include "training/trainer.hpp"
+#include "training/run.hpp"
 
 namespace stiefel::cli {
 

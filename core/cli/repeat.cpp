@@ -9,7 +9,7 @@
 #include "training/changes.hpp"
 #include "training/checkpoint.hpp"
 #include "training/checkpoint_index.hpp"
-#include "training/trainer.hpp"
+#include "training/run.hpp"
 
 #include "cli/command_table.hpp"
 #include "cli/commands.hpp"

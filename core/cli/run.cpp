@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "config/load.hpp"
-#include "training/trainer.hpp"
+#include "training/dry_run.hpp"
 
 #include "cli/command_table.hpp"
 #include "cli/commands.hpp"

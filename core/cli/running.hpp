@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "host/registry.hpp"
-#include "training/trainer.hpp"
+#include "training/run.hpp"
 
 #include "cli/command_table.hpp"
 

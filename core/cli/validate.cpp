@@ -13,7 +13,7 @@
 #include "base/say.hpp"
 #include "config/load.hpp"
 #include "sweep/sweep.hpp"
-#include "training/trainer.hpp"
+#include "training/dry_run.hpp"
 
 #include "cli/command_table.hpp"
 #include "cli/commands.hpp"

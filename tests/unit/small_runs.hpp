@@ -9,7 +9,7 @@
 
 #include "config/load.hpp"
 #include "results/record/reader.hpp"
-#include "training/trainer.hpp"
+#include "training/run.hpp"
 
 namespace stiefel::small_runs {
 

@@ -8,6 +8,7 @@
 
 #include "sdk/diagnostics.hpp"
 #include "training/checkpoint.hpp"
+#include "training/dry_run.hpp"
 #include "training/session.hpp"
 
 #include "scratch.hpp"

@@ -1,4 +1,5 @@
-// One step without a trace: what the run would be.
+#include "training/dry_run.hpp"
+
 #include <fmt/format.h>
 
 #include <chrono>

@@ -11,7 +11,7 @@
 #include <stiefel/task.hpp>
 
 #include "config/load.hpp"
-#include "training/trainer.hpp"
+#include "training/run.hpp"
 
 namespace stiefel {
 

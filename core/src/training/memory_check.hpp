@@ -3,7 +3,7 @@
 
 #include "config/load.hpp"
 #include "engine/model.hpp"
-#include "training/trainer.hpp"
+#include "training/run.hpp"
 
 namespace stiefel {
 

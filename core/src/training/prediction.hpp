@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "config/load.hpp"
-#include "training/trainer.hpp"
+#include "training/run.hpp"
 
 namespace stiefel {
 

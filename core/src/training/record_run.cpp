@@ -1,7 +1,9 @@
 // Where a run is stored, and what is written in addition to its tables.
 #include "training/record_run.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -253,6 +255,15 @@ void RunRecord::fail(const std::string& message, int exit_code) noexcept {
     recorder_->finish(committed_, with_time(status));
   } catch (...) {  // the error that is being reported is the one that counts
   }
+}
+
+RunRecord::ShownLog::ShownLog(const RunRecord& record, std::atomic<int>* shown)
+    : shown_(record.path_.empty() ? nullptr : shown) {
+  if (shown_) *shown_ = ::open((record.path_ / "log.txt").c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+}
+
+RunRecord::ShownLog::~ShownLog() {
+  if (shown_) ::close(shown_->exchange(-1));
 }
 
 template void RunRecord::save(const Layout&, Checkpoint<float>, const CheckpointOptions&);

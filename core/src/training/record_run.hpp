@@ -1,6 +1,7 @@
 // The files of one run: its directory, result file, progress, log and weights.
 #pragma once
 
+#include <atomic>
 #include <fstream>
 #include <functional>
 #include <memory>
@@ -16,7 +17,7 @@
 #include "results/record/recorder_thread.hpp"
 #include "results/record/run_directory.hpp"
 #include "training/checkpoint.hpp"
-#include "training/trainer.hpp"
+#include "training/run.hpp"
 
 namespace stiefel {
 
@@ -31,6 +32,19 @@ STIEFEL_API std::vector<PluginRow> plugins_of(const Experiment& experiment, cons
 
 class RunRecord {
  public:
+  /// Shows the descriptor of log.txt to whoever may have to end the process without an exception, while this exists.
+  class ShownLog {
+   public:
+    /// `shown` may be null.
+    ShownLog(const RunRecord& record, std::atomic<int>* shown);
+    ~ShownLog();
+    ShownLog(const ShownLog&) = delete;
+    ShownLog& operator=(const ShownLog&) = delete;
+
+   private:
+    std::atomic<int>* shown_;
+  };
+
   /// Begins a run in a fresh directory below `root`. A finished run of the same configuration and build is left as it
   /// is; one of another build gets a second folder; an unfinished one is an Error that says what to do.
   RunRecord(RunHeader header, const std::filesystem::path& root);

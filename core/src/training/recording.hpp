@@ -8,12 +8,10 @@
 #include "engine/network.hpp"
 #include "results/record/recorder_thread.hpp"
 #include "training/rows.hpp"
+#include "training/stopwatch.hpp"
 #include "training/updater.hpp"
 
 namespace stiefel {
-
-enum class Phase { data, param_map, passes, optimizer, record, evaluate };
-inline constexpr const char* phase_names[] = {"data", "param_map", "passes", "optimizer", "record", "evaluate"};
 
 template <class S> class STIEFEL_API Recording {
  public:

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "config/load.hpp"
-#include "training/trainer.hpp"
+#include "training/run.hpp"
 
 namespace stiefel {
 

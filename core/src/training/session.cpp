@@ -79,16 +79,7 @@ Session<S>::Session(const LoadedExperiment& loaded, Registry& registry, const Ru
     throw Error(
         "the task " + experiment.task.plugin + " has no training batch; give it a training set of at least one batch",
         Exit::data);
-  if (experiment.train.select != "loss") {
-    std::string names = "loss";
-    bool known = false;
-    for (const Metric& metric : task->metrics())
-      names += ", " + metric.name, known = known || metric.name == experiment.train.select;
-    if (!known)
-      throw Error(experiment.place_of("train.select") + "train.select: \"" + experiment.train.select +
-                  "\" is not measured by the task " + experiment.task.plugin + "; it has " + names);
-  }
-  require_selection();
+  require_selection(experiment, *task);
   total_steps();
   files = task->files();
   if (extent != Extent::network) add_files_of_model(loaded);
@@ -148,25 +139,6 @@ template <class S> void Session<S>::remark_on_batch() {
     remarks.push_back(
         fmt::format("{}train.batch is {}, but the training set has {}: every batch holds some of them more than once",
                     experiment.place_of("train.batch"), batch, counted(held, "sequence")));
-}
-
-/// What depends on evaluations would silently do nothing without them.
-template <class S> void Session<S>::require_selection() const {
-  const TrainOptions& train = experiment.train;
-  const Split split = selecting_split();
-  if (task->batches(split) > 0) return;
-  const auto& groups = experiment.optimizer;
-  const auto plateau = std::ranges::find_if(groups, [](const auto& group) { return group.schedule.kind == "plateau"; });
-  const std::string key = train.patience > 0       ? "train.patience"
-                          : train.target > 0       ? "train.target"
-                          : train.select != "loss" ? "train.select"
-                          : split == Split::test   ? "train.select_on"
-                          : plateau != groups.end()
-                              ? experiment.key_of_group(std::size_t(plateau - groups.begin()), "schedule.kind")
-                              : "";
-  if (!key.empty())
-    throw Error(fmt::format("{}{} needs a {} split, but the task {} has none; give it one, or remove this",
-                            experiment.place_of(key), key, name_of(split), experiment.task.plugin));
 }
 
 template <class S> Index Session<S>::total_steps() const {

@@ -9,7 +9,7 @@
 #include "config/load.hpp"
 #include "engine/network.hpp"
 #include "training/prefetch.hpp"
-#include "training/trainer.hpp"
+#include "training/run.hpp"
 #include "training/updater.hpp"
 
 namespace stiefel {
@@ -28,8 +28,6 @@ template <class S> struct STIEFEL_API Session {
   Index total_steps() const;  ///< of the optimizer, for train.accumulate batches each
   Index evaluation_period() const;
   Index batches(Split split) const { return task->batches(split); }
-  /// The split whose evaluations select the best model.
-  Split selecting_split() const { return experiment.train.select_on == "best_test" ? Split::test : Split::validation; }
   /// Makes the maps and tables of the parameters, or, with weight noise, of the noisy ones of this step.
   void refresh(Index step);
   /// Maps that measure the optimizer's step begin it with the parameters without noise.
@@ -60,7 +58,6 @@ template <class S> struct STIEFEL_API Session {
 
  private:
   Index steps_of(Index batches) const;  // the last one may take batches of the next epoch
-  void require_selection() const;
   void require_recorded_blocks() const;
   void add_files_of_model(const LoadedExperiment& loaded);
   void remark_on_batch();

@@ -4,7 +4,7 @@
 
 #include "config/load.hpp"
 #include "training/rate.hpp"
-#include "training/trainer.hpp"
+#include "training/run.hpp"
 
 namespace stiefel {
 

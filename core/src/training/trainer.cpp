@@ -1,182 +1,292 @@
-// Starts and resumes runs.
 #include "training/trainer.hpp"
 
 #include <fmt/format.h>
 
-#include <fstream>
-#include <optional>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <thread>
 
-#include "base/atomic_file.hpp"
-#include "base/file_content.hpp"
 #include "base/printable.hpp"
-#include "config/resolved.hpp"
-#include "results/record/header_file.hpp"
-#include "results/record/reader.hpp"
-#include "training/changes.hpp"
-#include "training/checkpoint_index.hpp"
-#include "training/training.hpp"
+#include "base/say.hpp"
 
 namespace stiefel {
 namespace {
 
-/// Whether this process, or another rank, writes the files of the run.
-bool writes(const RunOptions& options) { return !options.ranks || options.ranks->first(); }
-
-template <class S> RunHeader header_of(const LoadedExperiment& loaded, const Registry& registry,
-                                       const RunOptions& options, const Session<S>& session) {
-  RunHeader header = header_of(loaded, registry, options, session.files, session.workers.threads());
-  header.parameters = session.network->layout().size();
-  header.baseline = session.task->baseline();
-  return header;
-}
-
-template <class S> RunSummary run_in_scalar(const LoadedExperiment& loaded, Registry& registry,
-                                            const RunOptions& options, RunObserver& observer) {
-  Session<S> session(loaded, registry, options);
-  RunRecord record =
-      writes(options) ? RunRecord(header_of(loaded, registry, options, session), options.output) : RunRecord();
-  if (options.ranks ? options.ranks->largest(record.finished_before()) != 0 : record.finished_before())
-    return {"existing", record.message(), record.directory(), 0};
-  if (!record.message().empty()) observer.note(record.message());
-  for (const std::string& remark : session.remarks) observer.note("warning: " + remark);
-  observer.note(fmt::format("{}: {}, {}, {}, {}", loaded.experiment.name,
-                            counted(session.network->layout().size(), "parameter"),
-                            counted(session.total_steps(), "step"), counted(session.workers.threads(), "thread"),
-                            record.directory().string()));
-  return train<S>(loaded, session, record, options, observer, nullptr);
-}
-
-/// A line of the run's log while no RunRecord writes it.
-void log(const std::filesystem::path& run, const std::string& line) {
-  std::ofstream(run / "log.txt", std::ios::app) << line << std::endl;
-}
-
-void replace_configuration(const std::filesystem::path& run, std::string_view yaml) {
-  AtomicFile file(run / "config.yaml");
-  file.write(yaml);
-  list_file(run, "config.yaml", file.temporary());
-  file.replace();
-  file.sync_directory();
-}
-
-/// Whether the configuration of a run differs from the one that is asked for, also in keys without effect on the
-/// results, such as the places of plugins; the number of threads is that of a machine.
-bool reads_otherwise(const std::filesystem::path& run, const std::string& yaml) {
-  const auto settings = [](const std::string& text) {
-    auto values = flat_configuration(text, "config.yaml");
-    values.erase("threads");
-    return values;
-  };
-  return settings(file_content(run / "config.yaml")) != settings(yaml);
-}
-
-/// Training again would replace the networks of a run whose results were moved away.
-void demand_results(const std::filesystem::path& run) {
-  if (exists(run / "checkpoints" / "last.h5") && !read_checkpoint_index(run).entries_of("results.h5").empty())
-    throw Error(fmt::format("{} is missing, but {} has the trained network; restore the results, or start another run "
-                            "with `stiefel run` and move this folder away",
-                            (run / "results.h5").string(), (run / "checkpoints" / "last.h5").string()),
-                Exit::damaged);
-}
-
-/// Before the first row, only config.yaml says how the run began.
-void refuse_changes(const std::filesystem::path& run, const RunHeader& header) {
-  RunHeader before = header;
-  before.yaml = file_content(run / "config.yaml");
-  if (!changes(before, header).empty())
-    throw Error(
-        fmt::format("{} has no results yet, so it cannot be changed; start another run with `stiefel run` and "
-                    "the new values",
-                    run.string()));
-}
-
-/// `path` is held by this process, or by the first of the ranks.
-template <class S> RunSummary go_on(const std::filesystem::path& path, const LoadedExperiment& loaded,
-                                    Registry& registry, const RunOptions& options,
-                                    const std::vector<std::string>& allowed, RunObserver& observer,
-                                    std::optional<RunDirectory> directory, bool& training) {
-  Session<S> session(loaded, registry, options);
-  RunHeader header = header_of(loaded, registry, options, session);
-  std::string& changed = header.segments.back().changes;
-  if (exists(path / "results.h5"))
-    changed = allowed_changes(read_header(ResultReader(path / "results.h5")), header, allowed);
-  else
-    refuse_changes(path, header);
-  Checkpoint<S> checkpoint{0, session.network->state(), {}, session.updater->state(), {}, {}};
-  checkpoint.parts["trainer"] = state_of_training();
-  const auto file = newest_checkpoint(path, [&](const std::string& line) {
-    observer.note(line + "; falling back to the previous one");
-    if (directory) log(path, line + "; falling back to the previous one");
-  });
-  if (file) read_checkpoint(*file, session.network->layout(), checkpoint);
-  if (options.ranks) options.ranks->largest(0);
-  if (directory) remove_unlisted_checkpoints(path);
-  if (directory && reads_otherwise(path, loaded.resolved_yaml)) replace_configuration(path, loaded.resolved_yaml);
-  RunRecord record =
-      directory ? RunRecord(std::move(header), std::move(*directory), checkpoint.step, checkpoint.rows) : RunRecord();
-  observer.note(fmt::format("{} resumes after step {} of {}, {}", path.string(), checkpoint.step, session.total_steps(),
-                            counted(session.workers.threads(), "thread")));
-  training = true;
-  return train<S>(loaded, session, record, options, observer, file ? &checkpoint : nullptr);
-}
-
-template <class S> RunSummary resume(const std::filesystem::path& path, const LoadedExperiment& loaded,
-                                     Registry& registry, const RunOptions& options,
-                                     const std::vector<std::string>& allowed, RunObserver& observer) {
-  const auto existing = [&]() -> RunSummary {
-    if (!allowed.empty() || (!loaded.overrides.empty() && reads_otherwise(path, loaded.resolved_yaml)))
-      throw Error(path.string() +
-                  " is finished and cannot be changed; start another run with `stiefel run` and the new values");
-    return {"existing", path.string() + " is already finished", path, 0};
-  };
-  if (exists(path / "results.h5"))
-    demand_whole(path, "results.h5");  // before libhdf5 looks at it
-  else
-    demand_results(path);
-  if (run_state(path) == RunState::finished) return existing();
-  if (options.ranks) options.ranks->largest(0);
-  std::optional<RunDirectory> directory;
-  if (writes(options)) directory.emplace(RunDirectory::open(path));
-  const bool held = directory.has_value(), finished = held && is_finished(path);  // by another process, just now
-  if (options.ranks ? options.ranks->largest(finished) != 0 : finished) return existing();
-  bool training = false;
-  try {
-    return go_on<S>(path, loaded, registry, options, allowed, observer, std::move(directory), training);
-  } catch (const std::exception& error) {
-    if (held && !training) log(path, std::string("failed: ") + error.what());
-    throw;
-  }
+/// What of a trainer is neither in the network nor in the updater nor a function of the step.
+StateItems items_of(StepLosses losses, Selection selection) {
+  MemoryArchive archive;
+  losses.serialise(archive);
+  selection.serialise(archive);
+  return archive.items();
 }
 
 }  // namespace
 
-RunObserver::~RunObserver() = default;
+StateItems state_of_training() { return items_of({}, Selection({}, {})); }
 
-StartedIn started_in(const std::filesystem::path& run) {
-  if (!is_regular_file(run / "results.h5")) return {};
+void StepLosses::add(double loss) {
+  sum += loss;
+  ++count;
+  running = std::isfinite(running) ? 0.95 * running + 0.05 * loss : loss;
+}
+
+void StepLosses::serialise(Archive& archive) {
+  archive.value("loss_sum", sum);
+  archive.value("losses", count);
+  archive.value("running_loss", running);
+}
+
+template <class S> Trainer<S>::Trainer(const LoadedExperiment& loaded, Session<S>& session, RunRecord& record,
+                                       const RunOptions& options, RunObserver& observer, const Checkpoint<S>* from)
+    : experiment_(loaded.experiment),
+      session_(session),
+      record_(record),
+      options_(options),
+      observer_(observer),
+      recording_(record.recorder(), experiment_, *session.task, *session.network, *session.updater),
+      batches_(*session.task, Split::train, from ? from->step * experiment_.train.accumulate : 0,
+               session.total_steps() * experiment_.train.accumulate, watchdog_),
+      selection_(experiment_.train, session.task->metrics()),
+      evaluated_at_(record.evaluated_before()),
+      start_(Clock::now() -
+             std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(record.seconds_before()))) {
+  progress_.steps = session.total_steps();
+  if (from) restore(*from);
+  settle_networks();
+}
+
+template <class S> Trainer<S>::~Trainer() { watched_ = fmt::format("filling a batch after step {}", progress_.step); }
+
+template <class S> RunSummary Trainer<S>::run() {
+  record_.publish(progress_.step, status_);
+  if (progress_.step == 0) record_maps();
+  const Index period = session_.evaluation_period();
+  status_.state = "finished";
+  bool stopped_early = false;
+  while (progress_.step < progress_.steps) {
+    if (const std::string reason = selection_.reason_to_stop(); !reason.empty()) {
+      observer_.note("stopping early: " + reason);
+      record_.log("stopping early: " + reason);
+      stopped_early = true;
+      break;
+    }
+    if (stopped_by_signal()) break;
+    if (options_.until > 0 && progress_.step >= options_.until) {
+      stop(int(Exit::preempted), progress_.step == options_.until
+                                     ? "stopped as requested by --until"
+                                     : fmt::format("stopped because --until {} is already reached,", options_.until));
+      break;
+    }
+    guard([&] {
+      if (step() && (progress_.step % period == 0 || progress_.step == progress_.steps)) evaluate();
+    });
+    if (has_diverged()) break;
+    if (save_due()) save();
+  }
+  if (status_.state == "finished") guard([&] { finish_best(); });
+  if (status_.message.empty())
+    status_.message = fmt::format("{}{} in {:.1f} s", counted(progress_.step, "step"),
+                                  stopped_early ? ", stopped early," : "", seconds_since(start_));
+  record_.finish(progress_.step, status_);
+  return {status_.state, status_.message, record_.directory(), status_.exit_code};
+}
+
+template <class S> bool Trainer<S>::step() {
+  const auto start = Clock::now();
+  const Index number = begun_ = progress_.step + 1, accumulate = experiment_.train.accumulate;
+  const bool norms_due = recording_.due(recording_.periods().gradient_norms, number);
+  PassResult pass;
+  UpdateNorms norms;
+  watched_ = fmt::format("step {}", number);
+  watchdog_.watch([&] {
+    watch_.time(Phase::param_map, [&] { session_.refresh(number); });
+    for (Index k = 0; k < accumulate && (k == 0 || std::isfinite(pass.loss)); ++k) {
+      const bool epoch_begins = (progress_.step * accumulate + k) % session_.batches(Split::train) == 0;
+      if (epoch_begins) session_.network->take_state();
+      batch_ = watch_.time(Phase::data, [&] { return &batches_.next(); });
+      PassRequest request = session_.request(number, k);
+      request.gradient_norms = request.hidden_norms = norms_due;
+      pass = watch_.time(Phase::passes, [&] {
+        return k == 0 ? session_.network->train(*batch_, session_.workers, request)
+                      : session_.network->train_more(*batch_, session_.workers, request, pass);
+      });
+    }
+    norms = watch_.time(Phase::optimizer, [&] {
+      session_.remove_noise();
+      return session_.updater->step(number, *session_.network, session_.workers);
+    });
+  });
+  if (!std::isfinite(pass.loss) || !std::isfinite(norms.gradient) || !std::isfinite(norms.update)) {
+    const std::string overflow = fmt::format("the loss is {} and the norm of the {} overflows", pass.loss,
+                                             std::isfinite(norms.gradient) ? "update" : "gradient");
+    const bool all_finite = std::isfinite(pass.loss) && session_.broken_block().empty();
+    diverged(number, all_finite ? overflow : broken("the loss", pass.loss), batch_);
+    return false;
+  }
+  progress_.step = number;
+  progress_.epoch = double(number * accumulate) / double(session_.batches(Split::train));
+  durations_.push_back(seconds_since(start));
+  if (pass.weight > 0) losses_.add(pass.loss);
+  progress_.loss = losses_.running;
+  watch_.time(Phase::record, [&] { record_step(pass, norms); });
+  progress_.seconds = seconds_since(start_);
+  observer_.progress(progress_);
+  return true;
+}
+
+template <class S> void Trainer<S>::record_step(const PassResult& pass, const UpdateNorms& norms) {
+  const Index number = progress_.step;
+  if (recording_.due(recording_.periods().loss, number)) {
+    const double loss = pass.weight > 0 ? pass.loss : std::numeric_limits<double>::quiet_NaN();
+    take_step_seconds();
+    recording_.step({number, loss, pass.penalty, norms, session_.updater->rates(number), progress_.step_seconds});
+    const std::pair<std::string, double> values[] = {
+        {"steps", double(progress_.steps)}, {"epoch", progress_.epoch}, {"loss", loss},
+        {"grad_norm", norms.gradient},      {"best", progress_.best},   {"seconds", seconds_since(start_)}};
+    record_.progress(number, progress_.step_seconds, values);
+  }
+  if (recording_.due(recording_.periods().gradient_norms, number)) recording_.norms(number, pass);
+  if (recording_.maps_due(number)) record_maps();
+}
+
+template <class S> void Trainer<S>::record_maps() {
+  watched_ = fmt::format("recording the maps after step {}", progress_.step);
+  watchdog_.watch([&] {
+    session_.network->refresh();
+    if (const std::string broken = recording_.maps(progress_.step, *session_.network); !broken.empty()) {
+      observer_.note("warning: " + broken);
+      record_.log(broken);
+    }
+  });
+}
+
+template <class S> void Trainer<S>::take_step_seconds() {
+  if (!durations_.empty()) progress_.step_seconds = median(std::exchange(durations_, {}));
+}
+
+template <class S> void Trainer<S>::restore(const Checkpoint<S>& from) {
+  session_.network->restore(from.network);
+  session_.network->give_state(from.carried);
+  session_.updater->restore(from.parts);
+  best_ = from.best;
+  MemoryArchive archive(from.parts.at("trainer"));
+  losses_.serialise(archive);
+  selection_.serialise(archive);
+  status_.best_metric = progress_.best = selection_.best();
+  status_.best_step = selection_.best_step();
+  progress_.loss = losses_.running;
+  progress_.step = saved_ = from.step;
+}
+
+template <class S> void Trainer<S>::settle_networks() {
+  if (best_.values.empty())
+    record_.remove_network("best");
+  else
+    record_.network("best", session_.network->layout(), best_, selection_.best_step());
+  record_.remove_network("last");
+}
+
+template <class S> bool Trainer<S>::save_due() {
+  const CheckpointOptions& checkpoint = experiment_.checkpoint;
+  const bool asked = options_.save && options_.save->exchange(false);
+  const bool late = checkpoint.minutes > 0 && seconds_since(saved_at_) > 60 * checkpoint.minutes;
+  return progress_.step < progress_.steps &&
+         (agreed(asked || late) != 0 || (checkpoint.every > 0 && progress_.step % checkpoint.every == 0));
+}
+
+/// The rows go first: a checkpoint never knows of rows that results.h5 has not.
+template <class S> void Trainer<S>::save() {
+  watch_.time(Phase::record, [&] {
+    record_.publish(progress_.step, status_);
+    Checkpoint<S> checkpoint{
+        progress_.step, session_.network->state(), best_, session_.updater->state(), session_.network->carried(), {}};
+    checkpoint.parts["trainer"] = items_of(losses_, selection_);
+    record_.save(session_.network->layout(), std::move(checkpoint), experiment_.checkpoint);
+  });
+  saved_ = progress_.step;
+  saved_at_ = Clock::now();
+}
+
+template <class S> bool Trainer<S>::stopped_by_signal() {
+  const int number = signal();
+  if (number != 0) stop(128 + number, fmt::format("stopped by signal {}", number));
+  return number != 0;
+}
+
+template <class S> void Trainer<S>::stop(int exit_code, const std::string& reason) {
+  if (progress_.step != saved_) save();
+  status_.state = "preempted";
+  status_.exit_code = exit_code;
+  status_.message = fmt::format("{} after step {} of {}; resume with: stiefel resume {}", reason, progress_.step,
+                                progress_.steps, shell_word(record_.directory().string()));
+}
+
+template <class S> template <class F> void Trainer<S>::guard(F&& work) {
   try {
-    demand_whole(run, "results.h5");
-    const ResultReader results(run / "results.h5");
-    const auto folder = [&](const char* name) {
-      return results.has_attribute("/provenance", name) ? results.text_attribute("/provenance", name) : "";
-    };
-    return {folder("working_directory"), folder("data_directory")};
-  } catch (const Error&) {  // whoever needs the results says what is wrong with them
-    return {};
+    work();
+  } catch (const Error& error) {
+    if (error.code() != Exit::diverged) throw;
+    diverged(std::max(begun_, progress_.step), error.what(), batch_);
   }
 }
 
-RunSummary run_experiment(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options,
-                          RunObserver& observer) {
-  return loaded.experiment.with_scalar(
-      [&]<class S>(S) { return run_in_scalar<S>(loaded, registry, options, observer); });
+template <class S> std::string Trainer<S>::broken(std::string_view what, double loss) {
+  const std::string block = session_.broken_block();
+  return fmt::format("{} is {} and the first block with a number that is not finite is {}", what,
+                     std::isnan(loss) ? std::numeric_limits<double>::quiet_NaN() : loss,
+                     block.empty() ? "none" : block);
 }
 
-RunSummary resume_experiment(const std::filesystem::path& directory, const LoadedExperiment& loaded, Registry& registry,
-                             const RunOptions& options, const std::vector<std::string>& allowed,
-                             RunObserver& observer) {
-  return loaded.experiment.with_scalar(
-      [&]<class S>(S) { return resume<S>(directory, loaded, registry, options, allowed, observer); });
+template <class S> void Trainer<S>::diverged(Index step, const std::string& finding, const Batch<S>* batch) {
+  const std::string kept = batch ? fmt::format("the batch is in {}, the results up to step {} are kept",
+                                               network_path(record_.directory(), "diverged").string(), progress_.step)
+                                 : fmt::format("the results up to step {} are kept", progress_.step);
+  status_.state = "diverged";
+  status_.exit_code = int(Exit::diverged);
+  status_.message =
+      fmt::format("diverged at step {}: {}; {}. Lower the learning rate or clip the gradient", step, finding, kept);
+  if (saved_ > 0)
+    status_.message +=
+        fmt::format(", from the beginning or from step {}: stiefel resume {} KEY=VALUE --allow-change KEY", saved_,
+                    shell_word(record_.directory().string()));
+  if (batch) record_.diverged(session_.network->layout(), session_.network->state(), *batch, step);
 }
+
+template <class S> void Trainer<S>::overdue() {
+  const std::string message = fmt::format(
+      "{} has not ended within train.step_limit = {} s: a plugin hangs, or the limit is too small; resume with: "
+      "stiefel resume {}",
+      watched_, experiment_.train.step_limit, shell_word(record_.directory().string()));
+  say("stiefel: {}\n", message);
+  std::thread([] {  // the disk may also hang
+    std::this_thread::sleep_for(std::chrono::seconds(10));
+    std::_Exit(int(Exit::plugin));
+  })
+      .detach();
+  record_.fail(message, int(Exit::plugin));
+  std::_Exit(int(Exit::plugin));
+}
+
+template <class S> RunSummary train(const LoadedExperiment& loaded, Session<S>& session, RunRecord& record,
+                                    const RunOptions& options, RunObserver& observer, const Checkpoint<S>* from) {
+  const RunRecord::ShownLog log(record, options.log);
+  try {
+    return Trainer<S>(loaded, session, record, options, observer, from).run();
+  } catch (const Error& error) {
+    record.fail(error.what(), int(error.code()));
+    throw;
+  } catch (const std::exception& error) {
+    record.fail(error.what(), int(Exit::internal));
+    throw;
+  }
+}
+
+template class Trainer<float>;
+template class Trainer<double>;
+template RunSummary train(const LoadedExperiment&, Session<float>&, RunRecord&, const RunOptions&, RunObserver&,
+                          const Checkpoint<float>*);
+template RunSummary train(const LoadedExperiment&, Session<double>&, RunRecord&, const RunOptions&, RunObserver&,
+                          const Checkpoint<double>*);
 
 }  // namespace stiefel

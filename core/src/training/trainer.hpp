@@ -1,87 +1,116 @@
-// A run: train, evaluate, record, until the steps are done, nothing improves, the numbers break, or somebody asks to
-// stop.
+// The training loop: steps, evaluations and checkpoints, until the steps are done or something ends them.
 #pragma once
 
-#include <atomic>
-#include <filesystem>
-#include <functional>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include <stiefel/task.hpp>
-
-#include "config/load.hpp"
-#include "engine/ranks.hpp"
-#include "host/registry.hpp"
+#include "training/clock.hpp"
+#include "training/outcome.hpp"
+#include "training/prefetch.hpp"
+#include "training/record_run.hpp"
+#include "training/recording.hpp"
+#include "training/selection.hpp"
+#include "training/session.hpp"
+#include "training/stopwatch.hpp"
+#include "training/watchdog.hpp"
 
 namespace stiefel {
 
-/// Where a run stands, for whoever watches it.
-struct Progress {
-  Index step = 0, steps = 0;
-  double epoch = 0;
-  double loss = std::numeric_limits<double>::quiet_NaN();          ///< mean over the last steps
-  double best = std::numeric_limits<double>::quiet_NaN();          ///< selecting quantity of the best evaluation
-  double step_seconds = std::numeric_limits<double>::quiet_NaN();  ///< median of the last steps
-  double seconds = 0;                                              ///< of all processes of the run
+/// Trains from a checkpoint, or from the beginning if `from` is null. Errors are recorded in the run's files before
+/// they are thrown.
+template <class S> RunSummary train(const LoadedExperiment& loaded, Session<S>& session, RunRecord& record,
+                                    const RunOptions& options, RunObserver& observer, const Checkpoint<S>* from);
+
+/// The part "trainer" of a checkpoint before the first step.
+StateItems state_of_training();
+
+/// The losses of the steps.
+struct StepLosses {
+  double sum = 0;          // since the last evaluation
+  std::int64_t count = 0;  // of them
+  double running = std::numeric_limits<double>::quiet_NaN();
+
+  void add(double loss);
+  double mean() const { return count > 0 ? sum / double(count) : std::numeric_limits<double>::quiet_NaN(); }
+  void serialise(Archive& archive);
 };
 
-class STIEFEL_API RunObserver {
+template <class S> class Trainer {
  public:
-  virtual ~RunObserver();
-  virtual void note(const std::string& line) = 0;                   ///< a line worth keeping, such as a warning
-  virtual void evaluation(const std::string& line) { note(line); }  ///< what one evaluation found
-  virtual void progress(const Progress& progress) = 0;              ///< after every step
-};
+  /// `from`: a checkpoint to resume from, or null.
+  Trainer(const LoadedExperiment& loaded, Session<S>& session, RunRecord& record, const RunOptions& options,
+          RunObserver& observer, const Checkpoint<S>* from);
+  ~Trainer();
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
 
-struct RunOptions {
-  std::filesystem::path output = "runs";
-  std::string data_directory;
-  std::filesystem::path working_directory;  ///< in which relative paths of the experiment begin; empty: the current one
-  std::vector<std::string> command_line;
-  const std::atomic<int>* signal = nullptr;  ///< set to a signal number to save a checkpoint after the step and stop
-  std::atomic<bool>* save = nullptr;         ///< set to save a checkpoint after the step
-  std::atomic<int>* log = nullptr;  ///< becomes a descriptor of the run's log.txt while that is written, and −1 again
-  Ranks* ranks = nullptr;  ///< the processes that train together, of which the first one writes; null: this one alone
-  /// Called with the files of the task before the network is built; throws Error if they are not the right ones.
-  std::function<void(const std::vector<DataFile>&)> check_data = {};
-  Index until = 0;  ///< step after which to save a checkpoint and stop; 0: to the end
-};
+  RunSummary run();
 
-struct RunSummary {
-  std::string state;  ///< finished, preempted, diverged, or existing: it was finished before
-  std::string message;
-  std::filesystem::path directory;
-  int exit_code = 0;
-};
+ private:
+  /// False when the numbers broke.
+  bool step();
+  /// A row of each table that is due.
+  void record_step(const PassResult& pass, const UpdateNorms& norms);
+  void record_maps();
+  /// The median of the steps since the last call.
+  void take_step_seconds();
 
-/// What the run would be: parameters, memory, time.
-struct DryRun {
-  std::vector<std::string> lines, remarks;
-};
+  void evaluate();
+  /// The best network so far is stored and kept.
+  void keep_best();
+  /// Loss and metrics of a network of a step; empty when there is no batch, and when it was stopped or diverged.
+  std::vector<double> evaluate(Split split, Index step, const std::function<bool()>& stopped = {},
+                               Outcome* outcome = nullptr);
+  /// The best network, or the last one when nothing selects, on the test split.
+  void finish_best();
+  /// "valid loss 0.1 accuracy 0.9"
+  std::string values_text(const char* split, const std::vector<double>& values) const;
 
-/// Where a run was started, as far as its results tell: empty where they do not.
-struct StartedIn {
-  std::filesystem::path working_directory, data_directory;
-};
-STIEFEL_API StartedIn started_in(const std::filesystem::path& run);
+  void restore(const Checkpoint<S>& from);
+  /// Networks that an earlier process saved after the checkpoint do not belong to the run any more.
+  void settle_networks();
+  bool save_due();
+  void save();
 
-/// Runs in the scalar that the experiment names. Throws Error.
-STIEFEL_API RunSummary run_experiment(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options,
-                                      RunObserver& observer);
-/// Resumes a run from its newest intact checkpoint, or from the start if it has none; `loaded` is its config.yaml.
-/// `allowed` names what may differ from the start of the run: keys of the configuration, "plugin:NAME", "data:NAME",
-/// names of /provenance, or "all". Anything else that differs is an Error that lists it.
-STIEFEL_API RunSummary resume_experiment(const std::filesystem::path& directory, const LoadedExperiment& loaded,
-                                         Registry& registry, const RunOptions& options,
-                                         const std::vector<std::string>& allowed, RunObserver& observer);
-/// Loads the data and compares the sizes of the task, the network and the optimizers with each other and with the
-/// memory, of which it takes none that grows with them; an Error when they do not fit. Returns remarks on settings
-/// that are allowed but probably a mistake.
-STIEFEL_API std::vector<std::string> check_experiment(const LoadedExperiment& loaded, Registry& registry,
-                                                      const RunOptions& options);
-/// Builds everything and takes one step; writes nothing.
-STIEFEL_API DryRun dry_run(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options);
+  /// The largest of what the ranks have.
+  int agreed(int own) const { return options_.ranks ? options_.ranks->largest(own) : own; }
+  int signal() const { return agreed(options_.signal ? options_.signal->load() : 0); }
+  bool stopped_by_signal();
+  /// Writes a checkpoint with all that is needed to resume.
+  void stop(int exit_code, const std::string& reason);
+  /// Numbers that break in a plugin or in a decomposition end the run as those of the loss do.
+  template <class F> void guard(F&& work);
+  bool has_diverged() const { return status_.state == "diverged"; }
+  void diverged(Index step, const std::string& finding, const Batch<S>* batch);
+  /// `what`: of whose loss, e.g. "the loss".
+  std::string broken(std::string_view what, double loss);
+  /// Runs in the watchdog's thread: the training's own will not return.
+  [[noreturn]] void overdue();
+
+  const Experiment& experiment_;
+  Session<S>& session_;
+  RunRecord& record_;
+  const RunOptions& options_;
+  RunObserver& observer_;
+  const Batch<S>* batch_ = nullptr;  // the last one trained on
+  Index begun_ = 0;                  // the last step that was begun
+  std::string watched_;              // what the watchdog waits for
+  Watchdog watchdog_{experiment_.train.step_limit, [this] { overdue(); }};
+  Recording<S> recording_;
+  Prefetch<S> batches_;
+  Stopwatch watch_;
+  Progress progress_;
+  Status status_;
+  StepLosses losses_;
+  Selection selection_;
+  NetworkState<S> best_;
+  Index saved_ = 0;
+  Clock::time_point saved_at_ = Clock::now();
+  double evaluated_at_;
+  std::vector<double> durations_;
+  Clock::time_point start_;  // of the run, as if its processes had followed each other at once
+};
 
 }  // namespace stiefel

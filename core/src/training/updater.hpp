@@ -108,4 +108,23 @@ template <class S> class STIEFEL_API Updater {
   std::vector<Index> averaged_maps_;  // maps with such a block
 };
 
+/// While this exists, the network has the averaged parameters, if there are any, instead of those that are trained.
+template <class S> class AveragedNetwork {
+ public:
+  AveragedNetwork(Network<S>& network, const Updater<S>& updater) : network_(network) {
+    if (!updater.averages()) return;
+    trained_ = network.values();
+    updater.use_average(network);
+  }
+  ~AveragedNetwork() {
+    if (!trained_.empty()) network_.values() = std::move(trained_);
+  }
+  AveragedNetwork(const AveragedNetwork&) = delete;
+  AveragedNetwork& operator=(const AveragedNetwork&) = delete;
+
+ private:
+  Network<S>& network_;
+  std::vector<S> trained_;
+};
+
 }  // namespace stiefel

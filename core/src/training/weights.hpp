@@ -6,7 +6,7 @@
 #include <string>
 
 #include "config/load.hpp"
-#include "training/trainer.hpp"
+#include "training/run.hpp"
 
 namespace stiefel {
 

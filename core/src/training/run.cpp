@@ -1,0 +1,182 @@
+// Starts and resumes runs.
+#include "training/run.hpp"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <optional>
+
+#include "base/atomic_file.hpp"
+#include "base/file_content.hpp"
+#include "base/printable.hpp"
+#include "config/resolved.hpp"
+#include "results/record/header_file.hpp"
+#include "results/record/reader.hpp"
+#include "training/changes.hpp"
+#include "training/checkpoint_index.hpp"
+#include "training/trainer.hpp"
+
+namespace stiefel {
+namespace {
+
+/// Whether this process, or another rank, writes the files of the run.
+bool writes(const RunOptions& options) { return !options.ranks || options.ranks->first(); }
+
+template <class S> RunHeader header_of(const LoadedExperiment& loaded, const Registry& registry,
+                                       const RunOptions& options, const Session<S>& session) {
+  RunHeader header = header_of(loaded, registry, options, session.files, session.workers.threads());
+  header.parameters = session.network->layout().size();
+  header.baseline = session.task->baseline();
+  return header;
+}
+
+template <class S> RunSummary run_in_scalar(const LoadedExperiment& loaded, Registry& registry,
+                                            const RunOptions& options, RunObserver& observer) {
+  Session<S> session(loaded, registry, options);
+  RunRecord record =
+      writes(options) ? RunRecord(header_of(loaded, registry, options, session), options.output) : RunRecord();
+  if (options.ranks ? options.ranks->largest(record.finished_before()) != 0 : record.finished_before())
+    return {"existing", record.message(), record.directory(), 0};
+  if (!record.message().empty()) observer.note(record.message());
+  for (const std::string& remark : session.remarks) observer.note("warning: " + remark);
+  observer.note(fmt::format("{}: {}, {}, {}, {}", loaded.experiment.name,
+                            counted(session.network->layout().size(), "parameter"),
+                            counted(session.total_steps(), "step"), counted(session.workers.threads(), "thread"),
+                            record.directory().string()));
+  return train<S>(loaded, session, record, options, observer, nullptr);
+}
+
+/// A line of the run's log while no RunRecord writes it.
+void log(const std::filesystem::path& run, const std::string& line) {
+  std::ofstream(run / "log.txt", std::ios::app) << line << std::endl;
+}
+
+void replace_configuration(const std::filesystem::path& run, std::string_view yaml) {
+  AtomicFile file(run / "config.yaml");
+  file.write(yaml);
+  list_file(run, "config.yaml", file.temporary());
+  file.replace();
+  file.sync_directory();
+}
+
+/// Whether the configuration of a run differs from the one that is asked for, also in keys without effect on the
+/// results, such as the places of plugins; the number of threads is that of a machine.
+bool reads_otherwise(const std::filesystem::path& run, const std::string& yaml) {
+  const auto settings = [](const std::string& text) {
+    auto values = flat_configuration(text, "config.yaml");
+    values.erase("threads");
+    return values;
+  };
+  return settings(file_content(run / "config.yaml")) != settings(yaml);
+}
+
+/// Training again would replace the networks of a run whose results were moved away.
+void demand_results(const std::filesystem::path& run) {
+  if (exists(run / "checkpoints" / "last.h5") && !read_checkpoint_index(run).entries_of("results.h5").empty())
+    throw Error(fmt::format("{} is missing, but {} has the trained network; restore the results, or start another run "
+                            "with `stiefel run` and move this folder away",
+                            (run / "results.h5").string(), (run / "checkpoints" / "last.h5").string()),
+                Exit::damaged);
+}
+
+/// Before the first row, only config.yaml says how the run began.
+void refuse_changes(const std::filesystem::path& run, const RunHeader& header) {
+  RunHeader before = header;
+  before.yaml = file_content(run / "config.yaml");
+  if (!changes(before, header).empty())
+    throw Error(
+        fmt::format("{} has no results yet, so it cannot be changed; start another run with `stiefel run` and "
+                    "the new values",
+                    run.string()));
+}
+
+/// `path` is held by this process, or by the first of the ranks.
+template <class S> RunSummary go_on(const std::filesystem::path& path, const LoadedExperiment& loaded,
+                                    Registry& registry, const RunOptions& options,
+                                    const std::vector<std::string>& allowed, RunObserver& observer,
+                                    std::optional<RunDirectory> directory, bool& training) {
+  Session<S> session(loaded, registry, options);
+  RunHeader header = header_of(loaded, registry, options, session);
+  std::string& changed = header.segments.back().changes;
+  if (exists(path / "results.h5"))
+    changed = allowed_changes(read_header(ResultReader(path / "results.h5")), header, allowed);
+  else
+    refuse_changes(path, header);
+  Checkpoint<S> checkpoint{0, session.network->state(), {}, session.updater->state(), {}, {}};
+  checkpoint.parts["trainer"] = state_of_training();
+  const auto file = newest_checkpoint(path, [&](const std::string& line) {
+    observer.note(line + "; falling back to the previous one");
+    if (directory) log(path, line + "; falling back to the previous one");
+  });
+  if (file) read_checkpoint(*file, session.network->layout(), checkpoint);
+  if (options.ranks) options.ranks->largest(0);
+  if (directory) remove_unlisted_checkpoints(path);
+  if (directory && reads_otherwise(path, loaded.resolved_yaml)) replace_configuration(path, loaded.resolved_yaml);
+  RunRecord record =
+      directory ? RunRecord(std::move(header), std::move(*directory), checkpoint.step, checkpoint.rows) : RunRecord();
+  observer.note(fmt::format("{} resumes after step {} of {}, {}", path.string(), checkpoint.step, session.total_steps(),
+                            counted(session.workers.threads(), "thread")));
+  training = true;
+  return train<S>(loaded, session, record, options, observer, file ? &checkpoint : nullptr);
+}
+
+template <class S> RunSummary resume(const std::filesystem::path& path, const LoadedExperiment& loaded,
+                                     Registry& registry, const RunOptions& options,
+                                     const std::vector<std::string>& allowed, RunObserver& observer) {
+  const auto existing = [&]() -> RunSummary {
+    if (!allowed.empty() || (!loaded.overrides.empty() && reads_otherwise(path, loaded.resolved_yaml)))
+      throw Error(path.string() +
+                  " is finished and cannot be changed; start another run with `stiefel run` and the new values");
+    return {"existing", path.string() + " is already finished", path, 0};
+  };
+  if (exists(path / "results.h5"))
+    demand_whole(path, "results.h5");  // before libhdf5 looks at it
+  else
+    demand_results(path);
+  if (run_state(path) == RunState::finished) return existing();
+  if (options.ranks) options.ranks->largest(0);
+  std::optional<RunDirectory> directory;
+  if (writes(options)) directory.emplace(RunDirectory::open(path));
+  const bool held = directory.has_value(), finished = held && is_finished(path);  // by another process, just now
+  if (options.ranks ? options.ranks->largest(finished) != 0 : finished) return existing();
+  bool training = false;
+  try {
+    return go_on<S>(path, loaded, registry, options, allowed, observer, std::move(directory), training);
+  } catch (const std::exception& error) {
+    if (held && !training) log(path, std::string("failed: ") + error.what());
+    throw;
+  }
+}
+
+}  // namespace
+
+RunObserver::~RunObserver() = default;
+
+StartedIn started_in(const std::filesystem::path& run) {
+  if (!is_regular_file(run / "results.h5")) return {};
+  try {
+    demand_whole(run, "results.h5");
+    const ResultReader results(run / "results.h5");
+    const auto folder = [&](const char* name) {
+      return results.has_attribute("/provenance", name) ? results.text_attribute("/provenance", name) : "";
+    };
+    return {folder("working_directory"), folder("data_directory")};
+  } catch (const Error&) {  // whoever needs the results says what is wrong with them
+    return {};
+  }
+}
+
+RunSummary run_experiment(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options,
+                          RunObserver& observer) {
+  return loaded.experiment.with_scalar(
+      [&]<class S>(S) { return run_in_scalar<S>(loaded, registry, options, observer); });
+}
+
+RunSummary resume_experiment(const std::filesystem::path& directory, const LoadedExperiment& loaded, Registry& registry,
+                             const RunOptions& options, const std::vector<std::string>& allowed,
+                             RunObserver& observer) {
+  return loaded.experiment.with_scalar(
+      [&]<class S>(S) { return resume<S>(directory, loaded, registry, options, allowed, observer); });
+}
+
+}  // namespace stiefel

@@ -1,0 +1,189 @@
+// Stopped runs that are resumed.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+
+#include "results/record/reader.hpp"
+#include "training/checkpoint.hpp"
+#include "training/run.hpp"
+
+#include "scratch.hpp"
+#include "small_runs.hpp"
+
+using namespace stiefel;
+using namespace stiefel::small_runs;
+using scratch::Folder;
+namespace fs = std::filesystem;
+
+namespace {
+
+/// A run that a signal stopped after step 5, by its folder.
+fs::path stopped_run(const Folder& folder) {
+  Quiet stopping;
+  std::atomic<int> signal{0};
+  stopping.raised = &signal;
+  return run(load(), folder.path, stopping, &signal).directory;
+}
+
+RunSummary go_on(const LoadedExperiment& loaded, const fs::path& directory, Quiet& observer,
+                 const std::vector<std::string>& allowed = {}) {
+  return resume_experiment(directory, loaded, registry(), {}, allowed, observer);
+}
+
+/// Runs to the end, and with a stop after step 5 and another process's work afterwards; both must be the same.
+void check_resumed(const LoadedExperiment& loaded) {
+  Folder folder;
+  Quiet quiet, stopping;
+  const RunSummary whole = run(loaded, folder.path / "whole", quiet);
+  std::atomic<int> signal{0};
+  stopping.raised = &signal;
+  const RunSummary stopped = run(loaded, folder.path / "parts", stopping, &signal);
+  REQUIRE(stopped.state == "preempted");
+  CHECK(stopped.message.find("stiefel resume " + stopped.directory.string()) != std::string::npos);
+  const RunSummary resumed = go_on(loaded, stopped.directory, quiet);
+  CHECK(resumed.state == "finished");
+  CHECK(fingerprint(resumed.directory) == fingerprint(whole.directory));
+  CHECK(ResultReader(resumed.directory / "results.h5").read("/provenance/segments/start_step").values ==
+        std::vector<double>{0, 5});
+  CHECK(ResultReader(resumed.directory / "results.h5").texts("/provenance/segments/reason") ==
+        std::vector<std::string>{"preempted", "finished"});
+  CHECK(go_on(loaded, stopped.directory, quiet).state == "existing");
+}
+
+}  // namespace
+
+TEST_CASE("a stopped run resumes with the same bits") {
+  check_resumed(load());
+  check_resumed(load({"scalar=float64", "train.weight_noise=0.01", "train.patience=2"}));
+  check_resumed(load({"train.average=0.9", "train.accumulate=3", "train.batch=4",
+                      "optimizer.schedule={kind: cosine, warmup: 7, final: 0.1}"}));
+  check_resumed(load(
+      {"optimizer.schedule.kind=plateau", "optimizer.plugin=rmsprop", "train.evaluate_every=3", "checkpoint.every=4"}));
+}
+
+TEST_CASE("what a checkpoint does not know of is cut off and made again; damaged checkpoints are passed over") {
+  Folder folder;
+  Quiet quiet, telling;
+  const LoadedExperiment loaded = load({"checkpoint.every=4", "checkpoint.keep=3"});
+  const RunSummary whole = run(loaded, folder.path / "whole", quiet);
+  std::atomic<int> signal{0};
+  Quiet stopping;
+  stopping.raised = &signal;
+  const fs::path directory = run(loaded, folder.path / "parts", stopping, &signal).directory;
+  {
+    std::fstream file(directory / "checkpoints/step_00000005.h5", std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(3000);
+    file.put('!');
+  }
+  CHECK(go_on(loaded, directory, telling).state == "finished");
+  CHECK(std::any_of(telling.lines.begin(), telling.lines.end(), [](const std::string& line) {
+    return line.find("step_00000005.h5 is damaged") != std::string::npos;
+  }));
+  CHECK(fingerprint(directory) == fingerprint(whole.directory));
+  CHECK(ResultReader(directory / "results.h5").read("/provenance/segments/start_step").values ==
+        std::vector<double>{0, 4});
+}
+
+TEST_CASE("a run resumes only as it began, unless the change is allowed by name") {
+  Folder folder;
+  Quiet quiet;
+  const fs::path directory = stopped_run(folder);
+  CHECK_THROWS_WITH(go_on(load({"train.steps=24"}), directory, quiet),
+                    doctest::Contains("train.steps was 20 and is now 24"));
+  CHECK_THROWS_WITH(go_on(load({"train.steps=24"}), directory, quiet), doctest::Contains("--allow-change train.steps"));
+  CHECK_THROWS_WITH(
+      go_on(load({"train.steps=24"}), directory, quiet, {"steps"}),
+      "--allow-change: 'steps' is not a key, plugin or data file of this run; did you mean 'train.steps'?");
+  CHECK(go_on(load({"train.steps=24", "threads=2"}), directory, quiet, {"train.steps"}).state == "finished");
+  CHECK(ResultReader(directory / "results.h5").read("/steps/step").values.back() == 24);
+  CHECK_THROWS_WITH(go_on(load({"train.steps=28"}), directory, quiet, {"all"}),
+                    doctest::Contains("is finished and cannot be changed"));
+}
+
+TEST_CASE("an allowed change stays when the run is resumed again") {
+  Folder folder;
+  Quiet quiet;
+  const fs::path directory = stopped_run(folder);
+  const std::vector<std::string> changed{"optimizer.rate=1e-3"};
+  RunOptions until;
+  until.until = 10;
+  const LoadedExperiment slower = load_experiment(directory / "config.yaml", changed, registry());
+  CHECK(resume_experiment(directory, slower, registry(), until, {"optimizer.rate"}, quiet).state == "preempted");
+  const ResultReader results(directory / "results.h5");
+  CHECK(results.texts("/provenance/segments/changes") == std::vector<std::string>{"", R"({"optimizer.rate":"0.001"})"});
+  CHECK(go_on(load_experiment(directory / "config.yaml", {}, registry()), directory, quiet).state == "finished");
+  const std::vector<double> rates = ResultReader(directory / "results.h5").read("/steps/lr").values;
+  CHECK(rates.front() > 1e-3);
+  CHECK(rates.back() == 1e-3);
+
+  // It is another run than the one that the file describes.
+  const RunSummary original = run(load(), folder.path, quiet);
+  CHECK(original.state == "finished");
+  CHECK(original.directory != directory);
+  CHECK(std::ranges::any_of(quiet.lines, [](const std::string& line) {
+    return line.find("with changes when it was resumed (optimizer.rate)") != line.npos;
+  }));
+  CHECK_THROWS_WITH(go_on(load({"optimizer.rate=1e-4"}), directory, quiet),
+                    doctest::Contains("is finished and cannot be changed"));
+}
+
+TEST_CASE("what chose the best network so far cannot be changed") {
+  Folder folder;
+  Quiet quiet;
+  const fs::path directory = stopped_run(folder);
+  CHECK_THROWS_WITH(
+      go_on(load({"train.select=accuracy"}), directory, quiet, {"all"}),
+      doctest::Contains("train.select cannot be changed in a run, whose best network was chosen with loss"));
+}
+
+TEST_CASE("the place of a plugin that was moved stays when the run is resumed") {
+  Folder folder;
+  Quiet quiet;
+  const fs::path directory = stopped_run(folder);
+  const std::string plugin = registry().file_of(registry().find(Role::optimizer, "adam")).path.string();
+  CHECK(go_on(load({"plugins=[" + plugin + "]"}), directory, quiet).state == "finished");
+  CHECK(load_experiment(directory / "config.yaml", {}, registry()).resolved_yaml.find(plugin) != std::string::npos);
+}
+
+TEST_CASE("a finished run without its results is not trained again") {
+  Folder folder;
+  Quiet quiet;
+  const fs::path directory = run(load(), folder.path, quiet).directory, results = directory / "results.h5";
+  fs::remove(results);
+  CHECK_THROWS_WITH(go_on(load(), directory, quiet), doctest::Contains("results.h5 is missing, but "));
+  CHECK(fs::exists(directory / "checkpoints/best.h5"));
+  CHECK(fs::exists(directory / "checkpoints/last.h5"));
+}
+
+TEST_CASE("a signal during the final test saves the last step, and another process does the test") {
+  for (const char* average : {"train.average=0", "train.average=0.9"}) {
+    CAPTURE(average);
+    Folder folder;
+    Quiet quiet, stopping;
+    std::atomic<int> signal{0};
+    stopping.raised = &signal;
+    stopping.raised_at = 20;
+    const LoadedExperiment loaded = load({average});
+    const RunSummary whole = run(loaded, folder.path / "whole", quiet),
+                     stopped = run(loaded, folder.path / "parts", stopping, &signal);
+    CHECK(stopped.exit_code == 143);
+    CHECK(fs::exists(stopped.directory / "checkpoints/step_00000020.h5"));
+    CHECK(go_on(loaded, stopped.directory, quiet).state == "finished");
+    CHECK(fingerprint(stopped.directory) == fingerprint(whole.directory));
+  }
+}
+
+TEST_CASE("without the results that a checkpoint belongs to a run does not go on, and its log says so") {
+  Folder folder;
+  Quiet quiet;
+  const fs::path directory = stopped_run(folder);
+  fs::remove(directory / "results.h5");
+  CHECK_THROWS_WITH(go_on(load(), directory, quiet),
+                    doctest::Contains("results.h5 is missing, but the checkpoint of step 5 needs it"));
+  std::ifstream log(directory / "log.txt");
+  const std::string text{std::istreambuf_iterator<char>(log), {}};
+  CHECK(text.find("failed: " + (directory / "results.h5").string() + " is missing") != std::string::npos);
+}
