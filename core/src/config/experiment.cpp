@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+
 #include <stiefel/cell.hpp>
 
 #include "base/file_name.hpp"
@@ -311,6 +313,20 @@ void Experiment::describe(ConfigSchema& s) {
   s.section("train", train, "training");
   s.mapping("record", record, "what is recorded, and how often");
   s.section("checkpoint", checkpoint, "checkpoints to resume from, in addition to the best and the last network");
+}
+
+bool is_beside_options(std::string_view key) {
+  static const std::set<std::string, std::less<>> keys = [] {
+    Reading description;
+    ConfigSchema schema(description, "", nullptr, {});
+    LayerOptions().describe_size(schema);
+    RecurrentMap().describe(schema);
+    OptimizerGroup().describe(schema);
+    std::set<std::string, std::less<>> names;
+    for (const auto& declaration : schema.record().declarations) names.insert(declaration->key);
+    return names;
+  }();
+  return keys.contains(key);
 }
 
 }  // namespace stiefel

@@ -201,4 +201,7 @@ struct Experiment {
   void describe(ConfigSchema& s);
 };
 
+/// Whether this key next to `plugin` belongs to the experiment and not to the plugin, like `hidden` and `rate`.
+bool is_beside_options(std::string_view key);
+
 }  // namespace stiefel

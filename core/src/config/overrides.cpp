@@ -5,17 +5,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "base/number_from.hpp"
 #include "base/printable.hpp"
+#include "config/experiment.hpp"
 #include "config/scalars.hpp"
 
 namespace stiefel {
 namespace {
-
-/// Keys next to a plugin's options that are not the plugin's.
-constexpr std::array kept_keys = {"hidden", "route", "blocks", "rate", "weight_decay", "composite", "schedule"};
 
 /// Keys of the path at the front of `text`, which then begins with '='; empty when the grammar is violated.
 std::vector<std::string> split_path(std::string_view& text) {
@@ -70,13 +67,12 @@ void drop_options(Node& node, const std::string& plugin) {
   if (node.kind == Node::Kind::scalar) node.kind = Node::Kind::map;
   node.abbreviated = false;
   node.text.clear();
-  std::erase_if(node.members,
-                [](const Member& member) { return std::ranges::find(kept_keys, member.key) == kept_keys.end(); });
+  std::erase_if(node.members, [](const Member& member) { return !is_beside_options(member.key); });
 }
 
 /// A mapping that is one of a plugin's; `optimizer: adam` of one file and a rate of another make an abbreviated one.
 bool names_plugin(const Node& node) {
-  const auto kept = [](const Member& member) { return std::ranges::find(kept_keys, member.key) != kept_keys.end(); };
+  const auto kept = [](const Member& member) { return is_beside_options(member.key); };
   return node.kind == Node::Kind::map &&
          (node.find("plugin") || (node.abbreviated && std::ranges::any_of(node.members, kept)));
 }

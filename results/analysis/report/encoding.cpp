@@ -1,9 +1,9 @@
 #include "results/analysis/report/encoding.hpp"
 
 #include <fmt/format.h>
+#include <openssl/evp.h>
 
 #include <cctype>
-#include <cstdint>
 
 #include "base/printable.hpp"
 #include "base/sha256.hpp"
@@ -61,15 +61,9 @@ std::string escape(std::string_view text) {
 }
 
 std::string base64(std::string_view bytes) {
-  static constexpr char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  text.reserve((bytes.size() + 2) / 3 * 4);
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    std::uint32_t group = 0;
-    for (std::size_t k = 0; k < 3; ++k)
-      group = group << 8 | (i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0u);
-    for (std::size_t k = 0; k < 4; ++k) text += i + k > bytes.size() ? '=' : digits[group >> (18 - 6 * k) & 63];
-  }
+  std::string text((bytes.size() + 2) / 3 * 4, '\0');
+  EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()), reinterpret_cast<const unsigned char*>(bytes.data()),
+                  int(bytes.size()));
   return text;
 }
 
