@@ -23,8 +23,13 @@ std::string number_or_nothing(double value, const char* form) {
   return std::isnan(value) ? "" : fmt::format(fmt::runtime(form), value);
 }
 
+/// "2/3": the seeds whose runs ended; "3/3, 1 diverged".
 std::string seeds_text(const ReproducedRow& row) {
-  return row.row->timing() || row.row->seeds.size() == 1 ? "" : fmt::format("{}/{}", row.count, row.row->seeds.size());
+  if (row.row->timing() || row.row->seeds.size() == 1) return "";
+  const auto diverged = std::size_t(std::ranges::count_if(
+      row.seeds, [](const Measurement& seed) { return seed.state == "diverged" && seed.share >= 1; }));
+  return fmt::format("{}/{}{}", row.count + diverged, row.row->seeds.size(),
+                     diverged > 0 ? fmt::format(", {} diverged", diverged) : "");
 }
 
 /// What several seeds have in common, or all of them.
@@ -155,7 +160,9 @@ std::string document_markdown(const PublishedResults& published, const std::stri
       "- A value matches when it is worse by no more than {}, and is better when it is better by more than that. The "
       "order of the rows is not judged.\n"
       "- Of a curve, \"measured\" is the best value on the validation set, unless the item says otherwise.\n"
-      "- One seed unless \"seeds\" has a number. CPU seconds are those of all seeds together.\n"
+      "- One seed unless \"seeds\" has a number. A row is judged by the seeds that have been run. CPU seconds are "
+      "those of "
+      "all seeds that finished.\n"
       "- \"of ours\" means that the paper does not say how long it trained.\n"
       "- A question mark marks an uncertain published value, and + a commit whose source had changes.\n\n{}\n{}",
       fmt::join(tolerances, ", "), summary, markdown(whole));

@@ -201,6 +201,28 @@ def check_divergence(reproduce):
     reproduce.publish()
 
 
+def check_paired_seeds(reproduce):
+    """Rows are compared over the seeds that both have: the same runs are never better than each other."""
+    reproduce.publish(more='''  - paper: tiny
+    item: text
+    title: "T"
+    metric: loss
+    kind: curve
+    rows:
+      - {row: one seed, file: tiny/first.yaml, judge: {better_than: both seeds}}
+      - {row: both seeds, file: tiny/first.yaml, seeds: [1, 2], judge: {better_than: one seed}}
+      - {row: other seed, file: tiny/first.yaml, seeds: [3], judge: {better_than: one seed}}
+      - {row: broken, file: tiny/first.yaml, set: [optimizer.rate=1e30], seeds: [1, 2]}
+''')
+    reproduce("tiny/text", "--row", "seed")
+    rows = reproduce.rows()
+    assert rows["one seed"]["measured"] != rows["both seeds"]["measured"]
+    assert [rows[name]["state"] for name in ("one seed", "both seeds", "other seed")] == ["missed", "missed", "measured"], rows
+    reproduce("tiny/text", "--row", "broken", code=5)
+    assert re.search(r"broken .*  2/2, 2 diverged +diverged$", reproduce("list", "tiny/text"), re.M), reproduce("list", "tiny/text")
+    reproduce.publish()
+
+
 def check_changed_run(reproduce):
     """A run that was resumed with another rate is no run of the row."""
     more = '  - {paper: tiny, item: text, title: "T", metric: loss, kind: curve, rows: [{row: slow, file: tiny/first.yaml, seeds: [7]}]}\n'
@@ -385,7 +407,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         reproduce = Reproduction(pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(folder))
         assert set(reproduce.states().values()) == {"not run", "not measured", "needs a closed corpus"}, reproduce.states()
-        for check in (check_budget, check_whole, check_values, check_others_runs, check_changed_default, check_divergence, check_changed_run, check_quantities, check_kill, check_timings, check_report,
+        for check in (check_budget, check_whole, check_values, check_others_runs, check_changed_default, check_divergence, check_paired_seeds, check_changed_run, check_quantities, check_kill, check_timings, check_report,
                       check_record, check_errors):
             check(reproduce)
             print(check.__name__)

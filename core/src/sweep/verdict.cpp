@@ -19,14 +19,23 @@ Verdict verdict_of_value(const ReproducedRow& row, const std::map<std::string, d
   return gain > tolerance->second ? Verdict::better : Verdict::matched;
 }
 
+/// How much better a row is than another, over the seeds that both have finished.
+std::optional<double> gain_over(const ReproducedRow& row, const ReproducedRow& other) {
+  std::vector<double> gains;
+  for (const Measurement& own : row.seeds)
+    for (const Measurement& of_other : other.seeds)
+      if (own.seed == of_other.seed && own.counts() && of_other.counts())
+        gains.push_back(row.row->higher_is_better() ? own.value - of_other.value : of_other.value - own.value);
+  return gains.empty() ? std::nullopt : std::optional(statistics_of(gains).mean);
+}
+
 Verdict verdict_of_curve(const ReproducedRow& row, const ReproducedRow* other) {
   const std::optional<Criterion>& judge = row.row->judge;
   if (row.row->certainty == "remembered") return Verdict::remembered;
   if (!judge) return Verdict::shown;
   if (judge->kind == Criterion::Kind::better_than) {
-    if (!other || other->count == 0 || other->share < 1) return Verdict::shown;
-    return (row.row->higher_is_better() ? row.mean > other->mean : row.mean < other->mean) ? Verdict::matched
-                                                                                           : Verdict::missed;
+    const std::optional<double> gain = other ? gain_over(row, *other) : std::nullopt;
+    return !gain ? Verdict::shown : *gain > 0 ? Verdict::matched : Verdict::missed;
   }
   const auto judged = [](const Measurement& seed) { return !seed.counts() || seed.fulfilled; };
   return std::ranges::all_of(row.seeds, judged) ? Verdict::matched : Verdict::missed;
