@@ -25,7 +25,7 @@ std::string number_or_nothing(double value, const char* form) {
 
 /// "2/3": the seeds whose runs ended; "3/3, 1 diverged".
 std::string seeds_text(const ReproducedRow& row) {
-  if (row.row->timing() || row.row->seeds.size() == 1) return "";
+  if (row.row->timing() || row.row->seeds.size() == 1 || row.verdict == Verdict::none) return "";
   const auto diverged = std::size_t(std::ranges::count_if(
       row.seeds, [](const Measurement& seed) { return seed.state == "diverged" && seed.share >= 1; }));
   return fmt::format("{}/{}{}", row.count + diverged, row.row->seeds.size(),
