@@ -106,7 +106,7 @@ template <class S> class SequenceGeneration final : public Task<S> {
   std::string find() const {
     if (options_.file.empty())
       throw Error::missing(
-          "sequence_generation needs a recording: set task.file to the path of a WAV, FLAC or OGG file.");
+          "sequence_generation needs a recording: set task.file to the path of a WAV, FLAC, OGG or SPHERE file.");
     return find_own_data(this->context().data_directory, "sequence_generation", options_.file);
   }
 

@@ -33,7 +33,7 @@ const std::vector<Command>& commands() {
   static const Option no_progress = {"--no-progress", Word::none, "print only the evaluations"};
   static const Option until = {"--until", Word::text, "save a checkpoint after this step and stop (exit code 75)"};
   static const Option patience = {"--patience", Word::text,
-                                  "seconds of silence after which a run of another host is taken over (default 60)"};
+                                  "take over a run on another host after this many seconds of silence (default 60)"};
   static const std::vector<Command> table = {
       {"run",
        "FILE [key.path=value...]",
@@ -288,12 +288,13 @@ const std::vector<Command>& commands() {
        Word::data_set,
        Word::data_set,
        "list data sets, fetch them, or verify the files that are present",
-       {{"--yes", Word::none, "accept the terms of the data sets"},
-        {"--from", Word::text, "URL of a folder with the files (default: where they are published)"},
-        {"--stall", Word::text, "give up a download after this many seconds without progress (default 60)"},
+       {{"--yes", Word::none, "fetch: accept the terms of the data sets", 0, "fetch"},
+        {"--from", Word::text, "fetch: URL of a folder with the files (default: where they are published)", 0, "fetch"},
+        {"--stall", Word::text, "fetch: give up a download after this many seconds without progress (default 60)", 0,
+         "fetch"},
         {"--sets", Word::text, "file that describes more data sets, in the format of core/cli/data_sets.json"},
         data,
-        json},
+        {json.name, json.argument, json.meaning, 0, "list verify"}},
        "list fetch verify"},
       {"top",
        "DIR...",

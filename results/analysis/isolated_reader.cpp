@@ -181,7 +181,7 @@ class Child {
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
       return fmt::format("reading it takes more than {} s of processor time", seconds);
     if (WIFSIGNALED(status))
-      return fmt::format("it ends the process that reads it with signal {}", strsignal(WTERMSIG(status)));
+      return fmt::format("signal {} ended the process that was reading it", strsignal(WTERMSIG(status)));
     if (WIFEXITED(status) && WEXITSTATUS(status) == int(Exit::exhausted)) return out_of_memory(request_);
     return fmt::format("it ends the process that reads it with exit code {}", WEXITSTATUS(status));
   }

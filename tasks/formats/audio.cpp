@@ -95,7 +95,7 @@ Audio parse_audio(std::span<const std::byte> bytes, const std::string& name, con
   Audio audio{decode(sound.get(), info, refuse), info.samplerate, info.channels};
   const auto held = std::int64_t(audio.samples.size());
   if (held != info.frames) refuse(fmt::format("its header names {} samples, but {} are there", info.frames, held));
-  if (held == 0) refuse("no sample is in it");
+  if (held == 0) refuse("it has no samples");
   return audio;
 }
 

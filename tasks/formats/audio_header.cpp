@@ -65,7 +65,7 @@ void check_wav(const Header& h) {
       h.require(bytes <= there,
                 fmt::format("a WAV file cut short: its header names {} bytes of sound, {} are there", bytes, there));
       h.require(bytes % frame_bytes == 0,
-                fmt::format("a WAV file whose {} bytes of sound are no multiple of the {} bytes of a frame", bytes,
+                fmt::format("a WAV file whose {} bytes of sound are not a multiple of the {} bytes of a frame", bytes,
                             frame_bytes));
       return;
     }
@@ -78,7 +78,7 @@ void check_wav(const Header& h) {
                           bits = h.little(place + 22, 2);
       frame_bytes = h.little(place + 20, 2);
       plain = tag == 1 || tag == 3 || tag == 0xfffe;
-      h.require(channels > 0 && frame_bytes > 0, "a WAV file of no channels or of frames of no bytes");
+      h.require(channels > 0 && frame_bytes > 0, "a WAV file with 0 channels or 0 bytes per frame");
       h.require(
           !plain || frame_bytes == channels * ((bits + 7) / 8),
           fmt::format("a WAV file of {} channels of {} bits, but with {} bytes a frame", channels, bits, frame_bytes));
@@ -126,7 +126,7 @@ void check_ogg(const Header& h) {
     for (std::size_t i = 0; i < segments; ++i) end += std::size_t(h.byte(place + 27 + i));
     h.require(end <= h.size(), fmt::format("an OGG file cut short in the page at byte {}", place));
     h.require(page_checksum(h.text(place, end - place)) == h.little(place + 22, 4),
-              fmt::format("an OGG file whose page at byte {} is damaged: its checksum is another one", place));
+              fmt::format("an OGG file whose page at byte {} is damaged: its checksum does not match", place));
     ended = (h.byte(place + 5) & 4) != 0;
     place = end;
   }

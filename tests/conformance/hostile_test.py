@@ -37,7 +37,7 @@ wrong = (
     ("hostile_map", "fault=finish_writes", "FAIL memory .*finish wrote outside the block of dθ"),
     ("hostile_map", "fault=accumulate_reads", "FAIL memory .*the result of accumulate depends on numbers outside X"),
     ("hostile_map", "fault=refresh_reads", "FAIL memory .*the result of refresh or apply depends on numbers outside θ"),
-    ("hostile_map", "fault=no_block", r"FAIL .*block 2 is asked for where there are 2; correct the index or blocks\(\).*in refresh\(\) of hostile_map"),
+    ("hostile_map", "fault=no_block", r"FAIL .*there is no block 2: the number of blocks is 2; correct the index or blocks\(\).*in refresh\(\) of hostile_map"),
     ("hostile_map", "fault=sets", r"FAIL finish adds .*dθ is set, but must be added to with \+="),
     ("hostile_map", "fault=penalty_sets", r"FAIL penalty adds .*dθ is set, but must be added to with \+=, in penalty"),
     ("hostile_map", "fault=constant", "FAIL additive .*does it have a term without X"),

@@ -79,7 +79,7 @@ std::vector<Damage> damaged_wav() {
       {"a WAV file whose `fmt ` chunk has 0 bytes", riff(chunk("fmt ", "") + data)},
       {"a WAV file whose `fmt ` chunk has 14 bytes", riff(chunk("fmt ", std::string(14, '\x01')) + data)},
       {"a WAV file of no channels", riff(wav_format(1, 0, 16000, 16) + data)},
-      {"a WAV file of no channels or of frames of no bytes", riff(wav_format(1, 1, 16000, 0) + data)},
+      {"a WAV file with 0 channels or 0 bytes per frame", riff(wav_format(1, 1, 16000, 0) + data)},
       {"a WAV file of 2 channels of 16 bits, but with 2 bytes a frame", with(good_wav, 22, little(2, 2))},
       {"a WAV file of 1 channels of 24 bits, but with 2 bytes a frame", with(good_wav, 34, little(24, 2))},
       {"a WAV file of 1 channels of 16 bits, but with 65535 bytes a frame", with(good_wav, 32, little(65535, 2))},
@@ -92,10 +92,10 @@ std::vector<Damage> damaged_wav() {
       {"a WAV file cut short: its header names 2147483648 bytes of sound", with(good_wav, 40, little(0x80000000, 4))},
       {"a WAV file cut short: a chunk of 4294967295 bytes", riff(format + "LIST" + little(0xffffffff, 4) + data)},
       {"a WAV file cut short: a chunk of 4294967295 bytes", riff("fmt " + little(0xffffffff, 4) + format + data)},
-      {"a WAV file whose 15 bytes of sound are no multiple of the 2 bytes of a frame",
+      {"a WAV file whose 15 bytes of sound are not a multiple of the 2 bytes of a frame",
        riff(format + chunk("data", sound.substr(1)))},
-      {"no sample is in it", riff(format + chunk("data", "") + sound)},
-      {"no sample is in it", riff(format + chunk("data", ""))},
+      {"it has no samples", riff(format + chunk("data", "") + sound)},
+      {"it has no samples", riff(format + chunk("data", ""))},
       {"cannot be read as sound", riff(wav_format(0x7777, 1, 16000, 16) + data)},
       {"cannot be read as sound", riff(wav_format(1, 1, 0, 16) + data)},
       {"cannot be read as sound", riff(wav_format(1, 2000, 16000, 8) + chunk("data", std::string(2000, '\1')))},
@@ -257,7 +257,7 @@ TEST_CASE("what is written is read again") {
 
 TEST_CASE("a sentence without a mend ends with its full stop") {
   const std::string bytes = wav({});
-  CHECK_THROWS_WITH_AS(parse_audio(std::as_bytes(std::span(bytes)), "sound", ""), "sound: no sample is in it.", Error);
+  CHECK_THROWS_WITH_AS(parse_audio(std::as_bytes(std::span(bytes)), "sound", ""), "sound: it has no samples.", Error);
 }
 
 TEST_CASE("damaged files are refused") {
@@ -311,7 +311,7 @@ TEST_CASE("a changed bit of an OGG file is refused") {
   }
   CHECK(accepted == 0);
   CHECK(refusal(with(whole, 60, "?")) == "an OGG file cut short or damaged at byte 58");
-  CHECK(refusal(with(whole, 120, "?")) == "an OGG file whose page at byte 58 is damaged: its checksum is another one");
+  CHECK(refusal(with(whole, 120, "?")) == "an OGG file whose page at byte 58 is damaged: its checksum does not match");
 }
 
 TEST_CASE("what is not a file") {

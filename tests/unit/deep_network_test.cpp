@@ -243,7 +243,7 @@ TEST_CASE("what deep networks refuse") {
   };
   CHECK(refusal("{layers: [" + layer + "}, " + wide + "}]}", true) == "nothing");
   contains(refusal("{layers: [" + layer + "}, " + wide + ", residual: true}]}", true),
-           "model.layers.1.residual: the layer puts out 5 numbers and the one below it 4");
+           "model.layers.1.residual: the layer has 5 outputs, but the layer below it has 4");
   contains(refusal(layer + ", layers: 2, bidirectional: true}", true), "model.bidirectional: needs whole sequences");
   contains(
       refusal("{cell: {plugin: elman, hidden: 4, activation: modrelu}, recurrent: full_unitary, gate: glu, readout: "

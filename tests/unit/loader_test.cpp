@@ -163,7 +163,7 @@ TEST_CASE("headers of another kind of machine are refused") {
   CHECK(
       with([](auto& h) { h.e_machine = EM_PPC64; }).starts_with("it is built for the machine PowerPC64 and this is "));
   CHECK(with([](auto& h) { h.e_type = ET_REL; }) ==
-        "its ELF type is 1 and that of a shared library is 3; name the .so that stiefel_add_plugin() builds");
+        "its ELF type is 1, but a shared library has 3; name the .so that stiefel_add_plugin() builds");
   CHECK(with([](auto& h) { h.e_phentsize = 12; }).starts_with("it is damaged: it has "));
   CHECK(with([](auto&) {}) == "");
 }
@@ -177,13 +177,15 @@ TEST_CASE("a file cut anywhere never reaches dlopen") {
   for (const std::size_t size : {bytes.size() - 1, bytes.size() / 2, std::size_t(4096), sizeof(Elf64_Ehdr)}) {
     const fs::path x = write(folder.path / fmt::format("cut{}.so", size), bytes.substr(0, size));
     CHECK(reason(x) ==
-          fmt::format("it is cut off or damaged: its section table takes {} bytes from byte {} on and the file has {}; "
-                      "copy or build the file again",
-                      sections, header.e_shoff, size));
+          fmt::format(
+              "it is cut off or damaged: its section table needs {} bytes starting at byte {}, but the file has {}; "
+              "copy or build the file again",
+              sections, header.e_shoff, size));
   }
-  CHECK(reason(write(folder.path / "head.so", bytes.substr(0, 20))) ==
-        "it is cut off or damaged: its header takes 64 bytes from byte 0 on and the file has 20; copy or build the "
-        "file again");
+  CHECK(
+      reason(write(folder.path / "head.so", bytes.substr(0, 20))) ==
+      "it is cut off or damaged: its header needs 64 bytes starting at byte 0, but the file has 20; copy or build the "
+      "file again");
   std::string long_segment = bytes;
   for (unsigned i = 0; i < header.e_phnum; ++i) {
     Elf64_Phdr segment;
@@ -202,7 +204,7 @@ TEST_CASE("a file cut anywhere never reaches dlopen") {
 TEST_CASE("the tag is compared before anything is loaded") {
   Folder folder;
   CHECK(reason(fixtures / "untagged.so") ==
-        "it carries 0 stiefel-abi tags and a plugin carries 1; end its source with STIEFEL_PLUGIN(...) and build it "
+        "it has no stiefel-abi tag; end its source with STIEFEL_PLUGIN(...) and build it "
         "with " +
             rebuild);
   CHECK(reason(fixtures / "wrong_sdk.so") ==
@@ -260,13 +262,12 @@ TEST_CASE("the table and its entries are checked") {
         "with " +
             rebuild);
   CHECK(reason(fixtures / "wrong_table.so") ==
-        fmt::format("its plugin table has {} bytes and that of this stiefel {}; rebuild it with {}",
+        fmt::format("its plugin table has {} bytes, but this stiefel expects {}; rebuild it with {}",
                     sizeof(PluginTable) + 8, sizeof(PluginTable), rebuild));
   CHECK(reason(fixtures / "wrong_entry.so") ==
-        fmt::format("an entry of its plugin table has {} bytes and one of this stiefel {}; rebuild it with {}",
+        fmt::format("an entry of its plugin table has {} bytes, but this stiefel expects {}; rebuild it with {}",
                     sizeof(Entry) + 8, sizeof(Entry), rebuild));
-  CHECK(reason(fixtures / "no_entries.so") ==
-        "its table has 0 entries and a plugin has at least 1; list one in STIEFEL_PLUGIN(...)");
+  CHECK(reason(fixtures / "no_entries.so") == "its table is empty; list at least one method in STIEFEL_PLUGIN(...)");
   CHECK(reason(fixtures / "twice.so") ==
         "it lists the optimizer 'still' twice, but names must be unique; rename one in STIEFEL_PLUGIN(...)");
   CHECK(reason(fixtures / "bad_name.so") ==
@@ -483,9 +484,10 @@ TEST_CASE("a plugin's mistake in a call of the SDK names the function to correct
     }
     return std::string("no error");
   };
-  CHECK(sentence([] { Scratch<double>(std::span<double>()).take(2, 3); }) ==
-        "2 × 3 numbers of working memory are asked for where 0 are left; correct scratch(columns), which says how many "
-        "one call takes (in verb() of method, m.so)");
+  CHECK(
+      sentence([] { Scratch<double>(std::span<double>()).take(2, 3); }) ==
+      "2 × 3 numbers of working memory are needed, but only 0 are left; correct scratch(columns), which says how many "
+      "one call takes (in verb() of method, m.so)");
   const Matrix<float> output = Matrix<float>::Zero(3, 1);
   const float weight = 1;
   const auto loss_of = [&](std::vector<std::int32_t> labels) {

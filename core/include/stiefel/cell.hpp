@@ -118,8 +118,8 @@ template <class S> class STIEFEL_API Maps {
 template <class S> class STIEFEL_API GradientSink {
  public:
   virtual ~GradientSink();
-  /// Gradient of map number `map` (or of `count` stacked ones) from operand columns X and result gradients dY of the
-  /// whole chunk: dW += dY Xᵀ. Columns of sequences that have ended must be zero in dY.
+  /// Gradient of the `count` stacked maps from number `first` on (or of the one map), from operand columns X and result
+  /// gradients dY of the whole chunk: dW += dY Xᵀ. Columns of sequences that have ended must be zero in dY.
   virtual void map(Index first, Index count, CMat<S> X, CMat<S> dY) = 0;
   /// This slice's sums for the cell's own blocks; count() is 0 if they are not needed.
   virtual Blocks<S> blocks() = 0;

@@ -5,7 +5,7 @@
 ///   orthogonal (Haar: QR of a Gaussian with positive diagonal of R)   identity   constant 1   zero
 ///   file (a .npy matrix)
 ///
-/// each multiplied by `scale`. fan_in is the number of columns, fan_out of rows.
+/// each multiplied by `scale`. fan_in is the number of columns, and fan_out the number of rows.
 #pragma once
 
 #include <string>

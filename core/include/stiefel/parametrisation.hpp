@@ -33,7 +33,7 @@ enum class Manifold { flat, orthogonal, unitary };
 
 /// A block of parameters: `size` numbers, seen as rows × cols by columns (0 × 0 means size × 1).
 struct BlockSpec {
-  std::string name;  ///< [a-z0-9_]+, or the upper-case letters of the paper
+  std::string name;  ///< [a-z0-9_]+, or the upper-case letters of the paper; dots may join parts
   Index size = 0;
   Index rows = 0, cols = 0;
   Manifold manifold = Manifold::flat;
@@ -105,8 +105,8 @@ template <class S> class STIEFEL_API Parametrisation {
   /// sum += contribution of these columns (one chunk of one slice). May run concurrently on other sums; additive in the
   /// columns.
   virtual void accumulate(CMat<S> X, CMat<S> dY, std::span<S> sum, Scratch<S>& scratch) const = 0;
-  /// dθ += the gradient that `sum` represents. Called once per pass, of which train.accumulate makes several per step,
-  /// from one thread, with the sums added in slice order.
+  /// dθ += the gradient that `sum` represents. Called once per pass, from one thread, with the sums added in slice
+  /// order; train.accumulate makes several passes per step.
   virtual void finish(CBlocks<S> theta, std::span<const S> sum, Blocks<S> dtheta) = 0;
 
   /// A soft constraint: returns its value and adds its gradient to dθ. Called once per pass, after refresh(θ). Default:

@@ -1,4 +1,4 @@
-/// The one header of a plugin: roles, options, and the table behind the plugin's only exported symbol.
+/// What every plugin includes: roles, options, and the table behind the plugin's only exported symbol.
 ///
 ///   STIEFEL_PLUGIN("1.0", stiefel::parametrisation<Cayley>("cayley", "Cayley transform of a skew-symmetric matrix"))
 ///

@@ -81,7 +81,9 @@ void LayerOptions::describe_recurrence(ConfigSchema& s) {
 
 void LayerOptions::describe_surroundings(ConfigSchema& s) {
   s.section("initial_state", initial_state, "the state before the first step");
-  s.field("norm", norm, "normalizes what a layer reads from the layer below it, over the units, with a learned scale")
+  s.field("norm", norm,
+          "normalizes what a layer reads from the layer below it, over the units, with a learned scale and, for "
+          "`layer`, a learned shift")
       .one_of({"none", "layer", "rms"});
   s.field("gate", gate, "acts on a layer's outputs h; glu: (G1 h + c1) * sigmoid(G2 h + c2)").one_of({"none", "glu"});
   s.field("dropout", dropout,
@@ -181,7 +183,8 @@ void ScheduleOptions::describe(Schema& s) {
       .at_most(1)
       .only_if(cycle, "`kind: one_cycle`");
   s.field("rise", rise,
-          "one_cycle: fraction of the steps in which the rate rises; it falls back in the same number, then to `final`")
+          "one_cycle: fraction of the steps in which the rate rises; it falls back to `start` in as many steps, then "
+          "to `final`")
       .more_than(0)
       .at_most(0.5)
       .only_if(cycle, "`kind: one_cycle`");
@@ -217,7 +220,7 @@ void ClipOptions::describe(Schema& s) {
 void TrainOptions::describe(Schema& s) {
   s.field("batch", batch, "sequences per batch").at_least(1).at_most(1e9);
   s.field("accumulate", accumulate,
-          "batches of one optimizer step, which takes the mean of their gradients by weight; steps are optimizer steps")
+          "batches per optimizer step, which uses the weighted mean of their gradients; `steps` counts optimizer steps")
       .at_least(1)
       .at_most(1e9);
   s.field("steps", steps, "length of training; either this or epochs is required").at_least(0).units("optimizer steps");

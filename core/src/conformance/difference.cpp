@@ -153,8 +153,8 @@ bool GradientComparison::report(CheckReport& report, std::string_view check) {
     passes = passes && enough;
     report.count(check, entries, dropped);
     report.require(check, enough,
-                   fmt::format("for {} of {} entries of block `{}` no difference quotient converges: what the gradient "
-                               "is of is not differentiable there, or not reproducible",
+                   fmt::format("no difference quotient converges for {} of {} entries of block `{}`: the function is "
+                               "not differentiable there, or not reproducible",
                                dropped, entries, block.name));
   }
   return passes;

@@ -147,7 +147,7 @@ template <class S> void check_bowl(const Subject& subject, CheckReport& report, 
   const double start = bowl.value();
   for (int k = 0; k < steps; ++k) bowl.step_all(0.01);
   report.measure("quadratic bowl", bowl.value() / start, 0.99, {},
-                 fmt::format("½‖θ − a‖² after {} steps of rate 0.01, of its start", steps));
+                 fmt::format("½‖θ − a‖² after {} steps of rate 0.01, relative to its initial value", steps));
   bool on_manifold = false;
   for (std::size_t b = 0; b < bowl.blocks().size(); ++b) {
     if (bowl.blocks()[b].manifold == Manifold::flat) continue;

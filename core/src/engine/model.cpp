@@ -143,7 +143,7 @@ template <class S> void Model<S>::add_layer(const Experiment& experiment, const 
   }
   if (layer.residual && layer.rows != size)
     refuse(experiment, options, "residual",
-           fmt::format("the layer puts out {} numbers and the one below it {}: make them equal", layer.rows, size));
+           fmt::format("the layer has {} outputs, but the layer below it has {}: make them equal", layer.rows, size));
   if (number > 0) layer.norm = Norm<S>(options.norm, size);
   layer.norm_blocks = layout.add(prefix + "norm.", layer.norm.blocks());
   layer.gate = Gate<S>(options.gate, layer.rows);

@@ -149,7 +149,7 @@ template <class T, class F> void with_workspace(F&& driver) {
 }
 
 template <class V> void require_values(std::span<V> values, Index count) {
-  require(Index(values.size()) == count, "there is room for {} values where there are {}", values.size(), count);
+  require(Index(values.size()) == count, "the output has room for {} values, but there are {}", values.size(), count);
 }
 
 /// job 'N': values only; 'S': the first k columns of U and rows of Vh too.

@@ -49,7 +49,7 @@ template <class S> bool Optimizer<S>::decouples() const { return false; }
 
 void detail::scratch_used_up(Index rows, Index cols, Index left) {
   throw Error(
-      fmt::format("{} × {} numbers of working memory are asked for where {} are left; correct scratch(columns), "
+      fmt::format("{} × {} numbers of working memory are needed, but only {} are left; correct scratch(columns), "
                   "which says how many one call takes",
                   rows, cols, left),
       Exit::plugin);
@@ -57,7 +57,7 @@ void detail::scratch_used_up(Index rows, Index cols, Index left) {
 
 void detail::no_block(Index block, Index count) {
   throw Error(
-      fmt::format("block {} is asked for where there are {}; correct the index or blocks(){}", block, count,
+      fmt::format("there is no block {}: the number of blocks is {}; correct the index or blocks(){}", block, count,
                   count == 0 ? ", and ask for count() first: there is no gradient of parameters at every call" : ""),
       Exit::plugin);
 }

@@ -103,7 +103,7 @@ struct OutcomeRow {
   template <class V> void each(V&& column) const {
     column({"step", "1", "optimizer step of the best model"}, step);
     for (const auto& [name, ratio] : quantities)
-      column({name, "1", "what the task says of the best model: mean"}, ratio.sum / ratio.weight);
+      column({name, "1", "mean of a quantity that the task reports for the best model"}, ratio.sum / ratio.weight);
   }
 };
 

@@ -233,7 +233,7 @@ template <class S> template <class F> void Trainer<S>::guard(F&& work) {
 
 template <class S> std::string Trainer<S>::broken(std::string_view what, double loss) {
   const std::string block = session_.broken_block();
-  return fmt::format("{} is {} and the first block with a number that is not finite is {}", what,
+  return fmt::format("{} is {}; the first block with a non-finite number is {}", what,
                      std::isnan(loss) ? std::numeric_limits<double>::quiet_NaN() : loss,
                      block.empty() ? "none" : block);
 }

@@ -89,7 +89,8 @@ bool inside(const std::string& bytes, std::uint64_t offset, std::uint64_t size) 
 
 std::string cut(const std::string& bytes, const std::string& part, std::uint64_t offset, std::uint64_t size) {
   return fmt::format(
-      "it is cut off or damaged: its {} takes {} bytes from byte {} on and the file has {}; copy or build the file "
+      "it is cut off or damaged: its {} needs {} bytes starting at byte {}, but the file has {}; copy or build the "
+      "file "
       "again",
       part, size, offset, bytes.size());
 }
@@ -113,9 +114,8 @@ std::string check_tables(const std::string& bytes, const Elf64_Ehdr& header) {
     return fmt::format("it is built for the machine {} and this is {}; rebuild the plugin on this machine",
                        machine_name(header.e_machine), machine_name(this_machine));
   if (header.e_type != ET_DYN)
-    return fmt::format(
-        "its ELF type is {} and that of a shared library is {}; name the .so that stiefel_add_plugin() builds",
-        header.e_type, ET_DYN);
+    return fmt::format("its ELF type is {}, but a shared library has {}; name the .so that stiefel_add_plugin() builds",
+                       header.e_type, ET_DYN);
   if (header.e_phnum == 0 || header.e_phentsize != sizeof(Elf64_Phdr))
     return fmt::format(
         "it is damaged: it has {} program headers of {} bytes where a library has some of {}; copy or build the file "

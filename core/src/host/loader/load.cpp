@@ -36,10 +36,10 @@ std::string read_table(const boost::dll::shared_library& library, const PluginTa
         rebuild_command());
   table = &library.get<const PluginTable>("stiefel_plugin");
   if (table->table_size != sizeof(PluginTable))
-    return fmt::format("its plugin table has {} bytes and that of this stiefel {}; rebuild it with {}",
+    return fmt::format("its plugin table has {} bytes, but this stiefel expects {}; rebuild it with {}",
                        table->table_size, sizeof(PluginTable), rebuild_command());
   if (table->entry_size != sizeof(Entry))
-    return fmt::format("an entry of its plugin table has {} bytes and one of this stiefel {}; rebuild it with {}",
+    return fmt::format("an entry of its plugin table has {} bytes, but this stiefel expects {}; rebuild it with {}",
                        table->entry_size, sizeof(Entry), rebuild_command());
   return {};
 }
@@ -75,8 +75,7 @@ std::string check_entry(const Entry& entry, std::uint32_t number) {
 std::string check_entries(const PluginTable& table) {
   if (!table.version || !*table.version)
     return "its version is empty where a text such as \"1.0\" is needed; give one in STIEFEL_PLUGIN(...)";
-  if (table.count == 0 || !table.entries)
-    return "its table has 0 entries and a plugin has at least 1; list one in STIEFEL_PLUGIN(...)";
+  if (table.count == 0 || !table.entries) return "its table is empty; list at least one method in STIEFEL_PLUGIN(...)";
   for (std::uint32_t i = 0; i < table.count; ++i) {
     std::string refusal = check_entry(table.entries[i], i + 1);
     if (!refusal.empty()) return refusal;

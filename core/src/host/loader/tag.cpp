@@ -137,7 +137,7 @@ std::string check_tag(std::string_view bytes, const Rebuild& rebuild) {
   const std::vector<std::string_view> tags = find_tags(bytes);
   if (tags.empty())
     return fmt::format(
-        "it carries 0 stiefel-abi tags and a plugin carries 1; end its source with STIEFEL_PLUGIN(...) and build it "
+        "it has no stiefel-abi tag; end its source with STIEFEL_PLUGIN(...) and build it "
         "with {}",
         rebuild({}));
   if (tags.size() > 1)
