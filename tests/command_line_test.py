@@ -178,6 +178,8 @@ class CommandLine(unittest.TestCase):
         stopped = self.make_run("--until", 10, code=75)
         self.assertIn("the run has no best network: no evaluation has selected one yet; use --step 10\n", self.call("inspect", stopped, code=2).stderr)
         self.assertIn("--until 5 is already reached, after step 10 of 40", self.call("resume", stopped, "--until", 5, code=75).stdout)
+        self.assertIn("after 40 steps", self.call("resume", stopped, "--until", 2_000_000_000).stdout)
+        self.assertIn("--port must be a whole number from 0 to 65535, got '65536'", self.call("report", run, "--serve", "--port", 65536, code=2).stderr)
 
     def test_words(self):
         (self.work / "lines.txt").write_text("the quick brown fox\njumps over the lazy dog\n" * 40, encoding="utf-8")
@@ -260,7 +262,10 @@ class CommandLine(unittest.TestCase):
         self.assertIn("is the run itself", self.call("repeat", again, "--output", "runs", "--check", code=2).stderr)
         stopped = self.make_run("seed=2", "--until", 20, file="text.yaml", code=75)
         (self.work / "text.txt").write_text(lines, encoding="utf-8")
-        self.call("resume", stopped, "--quiet", "--allow-change", "data:train")
+        accept = ("--quiet", "--allow-change", "data:train,record.gradient_norms")
+        said = self.call("resume", stopped, *accept[:2], "data:train", code=2).stderr
+        self.assertIn("/gradient/t has 20 entries, and this change would make it 22; start another run", said)
+        self.call("resume", stopped, "record.gradient_norms=0", *accept)
         self.call("evaluate", stopped)
         stopped = self.make_run("seed=3", "--until", 20, file="text.yaml", code=75)
         (self.work / "text.txt").rename(self.work / "renamed.txt")
@@ -428,8 +433,13 @@ class CommandLine(unittest.TestCase):
         self.assertIn("`stiefel list` takes no arguments, got 'all'", self.call("list", "all", code=2).stderr)
         self.assertIn("takes nothing else, got 'zsh'", self.call("completion", "bash", "zsh", code=2).stderr)
         self.assertIn("`stiefel sweep resume` has no option --dry-run: it belongs to run", self.call("sweep", "resume", "x", "--dry-run", code=2).stderr)
+        self.assertIn("`stiefel sweep status` has no option --quiet: it belongs to run, resume", self.call("sweep", "status", "x", "-q", code=2).stderr)
+        self.assertIn("`stiefel sweep status` has no option --data: it belongs to run, resume", self.call("sweep", "status", "x", "--data", "y", code=2).stderr)
+        self.assertIn("`stiefel reproduce ornn` has no option --json: it belongs to list", self.call("reproduce", "ornn", "--dry-run", "--json", code=2).stderr)
+        self.assertIn("`stiefel reproduce ornn` has no option --to: it belongs to list, report", self.call("reproduce", "ornn", "--to", "x", code=2).stderr)
         self.assertIn("options for sbatch follow `--`, as in `-- --partition=cpu`", self.call("slurm", "x", "--partition", "cpu", code=2).stderr)
         self.assertIn("runs nothing; leave --dry-run out", self.call("reproduce", "report", "--dry-run", code=2).stderr)
+        self.assertIn("runs nothing; leave --threads out", self.call("reproduce", "list", "--threads", 2, code=2).stderr)
         (self.work / "wide.yaml").write_text('{name: "äöü", seed: x}\n', encoding="utf-8")
         self.assertIn("wide.yaml:1:21: ", self.call("validate", "wide.yaml", code=2).stderr)
 

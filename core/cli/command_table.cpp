@@ -34,6 +34,10 @@ const std::vector<Command>& commands() {
   static const Option until = {"--until", Word::text, "save a checkpoint after this step and stop (exit code 75)"};
   static const Option patience = {"--patience", Word::text,
                                   "take over a run on another host after this many seconds of silence (default 60)"};
+  const auto only = [](Option option, const char* actions) {
+    option.actions = actions;
+    return option;
+  };
   static const std::vector<Command> table = {
       {"run",
        "FILE [key.path=value...]",
@@ -89,10 +93,10 @@ const std::vector<Command>& commands() {
         {"--output", Word::folder, "run, ask: folder for the sweep (default sweeps/NAME)", 'o', "run ask"},
         {"--threads", Word::text, "worker threads per run (default: its share of the cores)", 0,
          "run resume retry tell"},
-        patience,
-        data,
-        {json.name, json.argument, json.meaning, 0, "status ask tell"},
-        quiet},
+        only(patience, "run status resume retry cancel tell"),
+        only(data, "run resume retry ask tell"),
+        only(json, "status ask tell"),
+        only(quiet, "run resume retry tell")},
        "run status resume retry cancel ask tell"},
       {"worker",
        "DIR",
@@ -133,11 +137,12 @@ const std::vector<Command>& commands() {
          "experiments)"},
         {"--to", Word::folder,
          "folder for REPRODUCTION.md, its figures and reproduction.json (default: results/measured next to the "
-         "experiments)"},
+         "experiments)",
+         0, "list report"},
         {"--threads", Word::text, "worker threads per run (default: its share of the cores)"},
         patience,
         data,
-        json,
+        only(json, "list"),
         quiet},
        "list report"},
       {"evaluate",
@@ -180,7 +185,8 @@ const std::vector<Command>& commands() {
         {"--metric", Word::text,
          "quantity to compare, such as test_loss or spectrum/recurrent/singular_max (default: the one that selects "
          "their best model)"},
-        {"--reach", Word::text, "also show the steps and seconds until the metric is at least this good"},
+        {"--reach", Word::text,
+         "also show how many finished runs reach this value of the metric, and after how many steps and seconds"},
         {"--where", Word::text, "only runs with key=value; also !=, <, <=, >, >=; can be repeated"},
         {"--sort", Word::text,
          "column to sort by: a key of the rows, or mean, std, median, best, n, parameters, steps, seconds"},
@@ -294,7 +300,7 @@ const std::vector<Command>& commands() {
          "fetch"},
         {"--sets", Word::text, "file that describes more data sets, in the format of core/cli/data_sets.json"},
         data,
-        {json.name, json.argument, json.meaning, 0, "list verify"}},
+        only(json, "list verify")},
        "list fetch verify"},
       {"top",
        "DIR...",
@@ -413,12 +419,12 @@ Arguments parse_arguments(std::string_view name, std::span<const std::string> wo
   return arguments;
 }
 
-long whole_number(const Arguments& arguments, const std::string& option, long otherwise, long least) {
+long whole_number(const Arguments& arguments, const std::string& option, long otherwise, long least, long most) {
   if (!arguments.has(option)) return otherwise;
   const std::string text = arguments.value(option);
   const std::optional<long> value = number_from<long>(text);
-  if (!value || *value < least || *value > 1'000'000'000)
-    throw Error(fmt::format("{} must be a whole number from {}, got '{}'", option, least, text));
+  if (!value || *value < least || *value > most)
+    throw Error(fmt::format("{} must be a whole number from {} to {}, got '{}'", option, least, most, text));
   return *value;
 }
 

@@ -53,7 +53,8 @@ struct Arguments {
 Arguments parse_arguments(std::string_view command, std::span<const std::string> words);
 
 /// The whole number given by an option.
-long whole_number(const Arguments& arguments, const std::string& option, long otherwise, long least = 1);
+long whole_number(const Arguments& arguments, const std::string& option, long otherwise, long least = 1,
+                  long most = 1'000'000'000);
 
 /// Entries of a list such as a,b,c; there is an empty one where nothing is between two commas.
 std::vector<std::string> split_at_commas(const std::string& text);

@@ -139,7 +139,7 @@ TextTable short_table(const Comparison& comparison, bool reach) {
     row.push_back(value.count < 2 ? "-" : fmt::format("{:.4g}–{:.4g}", value.lower, value.upper));
     row.push_back(number_or_dash(group.best(comparison.better), "{:.4g}"));
     if (reach) {
-      row.push_back(fmt::format("{}/{}", group.steps.count, group.runs.size()));
+      row.push_back(fmt::format("{}/{}", group.steps.count, std::ranges::count_if(group.runs, &ComparedRun::finished)));
       row.push_back(with_spread(group.steps, "{:.6g}"));
       row.push_back(with_spread(group.seconds, "{:.4g}"));
     }

@@ -43,10 +43,9 @@ void refuse_other_keys(std::span<const std::string> overrides) {
 }
 
 /// The changed keys that name a data file of the run where it is now, as KEY=FILE.
-std::vector<std::string> moved_data(const std::filesystem::path& run, const LoadedExperiment& original,
+std::vector<std::string> moved_data(const RunHeader& header, const LoadedExperiment& original,
                                     const LoadedExperiment& changed, const std::filesystem::path& data_directory) {
   const auto before = flat_configuration(original.resolved_yaml, "config.yaml");
-  const RunHeader header = read_runs({run}, {}).at(0).header;
   std::vector<std::string> moved;
   for (const auto& [key, value] : flat_configuration(changed.resolved_yaml, "config.yaml")) {
     const auto was = before.find(key);
@@ -89,15 +88,16 @@ int evaluate_command(std::span<const std::string> words) {
   Registry registry = found_plugins();
   const LoadedExperiment loaded =
       load_experiment(directory / "config.yaml", {overrides.begin(), overrides.end()}, registry);
-  warn_of_rebuilt_plugins(directory, loaded, registry);
+  const RunData made = read_runs({directory}, {}).at(0);
+  warn_of_rebuilt_plugins(made, loaded, registry);
   RunOptions options;
   look_where_it_was_started(directory, arguments, options);
-  demand_same_data(directory, loaded, arguments, options);
+  demand_same_data(made, loaded, arguments, options);
   demand_whole(directory, network.filename());
   std::optional<TrainedAs> trained;
   if (changes_task(arguments)) {
     trained.emplace(load_experiment(directory / "config.yaml", {}, registry), options);
-    const std::vector<std::string> moved = moved_data(directory, trained->loaded, loaded, options.data_directory);
+    const std::vector<std::string> moved = moved_data(made.header, trained->loaded, loaded, options.data_directory);
     if (!moved.empty()) {
       trained->loaded = load_experiment(directory / "config.yaml", moved, registry);
     } else {

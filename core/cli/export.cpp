@@ -25,7 +25,7 @@ void export_weights(const Arguments& arguments) {
   const LoadedExperiment loaded = load_experiment(run / "config.yaml", {"threads=1"}, registry);
   RunOptions options;
   look_where_it_was_started(run, arguments, options);
-  demand_same_data(run, loaded, arguments, options);
+  demand_same_data(read_runs({run}, {}).at(0), loaded, arguments, options);
   const std::map<std::string, std::string> about{{"stiefel_version", STIEFEL_VERSION},
                                                  {"run_id", canonical(run).filename().string()}};
   replace_file(target, exported_weights(loaded, registry, options, network, about));

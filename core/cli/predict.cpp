@@ -9,6 +9,7 @@
 
 #include "base/atomic_file.hpp"
 #include "base/file_error.hpp"
+#include "results/analysis/isolated_reader.hpp"
 #include "results/analysis/run_tables.hpp"
 #include "training/prediction.hpp"
 
@@ -82,7 +83,7 @@ int predict_command(std::span<const std::string> words) {
   const LoadedExperiment loaded = load_experiment(directory / "config.yaml", {"threads=1"}, registry);
   RunOptions run;
   look_where_it_was_started(directory, arguments, run);
-  demand_same_data(directory, loaded, arguments, run);
+  demand_same_data(read_runs({directory}, {}).at(0), loaded, arguments, run);
   if (std::error_code none; std::filesystem::equivalent(options.input, arguments.value("--output"), none))
     throw Error("--output is the file of --input, which would be replaced; choose another one");
   CsvOutput output(arguments.value("--output", "-"));

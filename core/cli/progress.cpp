@@ -31,14 +31,6 @@ Verbosity choose_verbosity(bool quiet, bool progress) {
   return !dumb && isatty(STDERR_FILENO) ? Verbosity::live : Verbosity::plain;
 }
 
-std::string duration_text(double seconds) {
-  if (!std::isfinite(seconds)) return "?";
-  const long s = std::lround(seconds);
-  if (s < 60) return fmt::format("{} s", s);
-  if (s < 3600) return fmt::format("{} min {:02} s", s / 60, s % 60);
-  return fmt::format("{} h {:02} min", s / 3600, s % 3600 / 60);
-}
-
 std::string rate_text(double rate) {
   if (!(rate >= 999.5 && rate < 1e15)) return fmt::format("{:.3g}", rate);
   const double unit = std::pow(10, std::floor(std::log10(rate)) - 2);

@@ -34,8 +34,6 @@ class TerminalObserver final : public RunObserver {
   Clock::time_point last_ = Clock::now() - std::chrono::hours(1), begun_ = Clock::now();
 };
 
-/// "12 s", "4 min 05 s", "3 h 20 min".
-std::string duration_text(double seconds);
 /// Three digits: "0.0123", "98.7", "1,220".
 std::string rate_text(double rate);
 /// One line about the progress of the run, at most `width` columns.

@@ -22,8 +22,9 @@ int repeat_command(std::span<const std::string> words) {
   const Arguments arguments = parse_arguments("repeat", words);
   if (arguments.positional.size() != 1) throw Error("name the folder of one run: stiefel repeat RUN");
   const std::filesystem::path original = run_folder(arguments.positional.front());
+  const RunData run = read_runs({original}, {}).at(0);
   if (arguments.has("--check") && run_state(original) != RunState::finished) {
-    const bool diverged = read_runs({original}, {}).at(0).status.state == "diverged";
+    const bool diverged = run.status.state == "diverged";
     throw Error(fmt::format("{} {}", original.string(),
                             diverged ? std::string("diverged, and only finished runs are compared")
                                      : fmt::format("is not finished, so a complete run cannot be compared with it; "
@@ -35,15 +36,14 @@ int repeat_command(std::span<const std::string> words) {
   if (arguments.has("--threads")) overrides.push_back("threads=" + arguments.value("--threads"));
   Registry registry = found_plugins();
   if (has_checkpoint_index(original)) demand_whole(original, "config.yaml");
-  if (const RunData made = read_runs({original}, {}).at(0); made.unreadable.empty())
-    if (const std::vector<std::string> keys = keys_changed_by_resuming(made.header); !keys.empty())
-      throw Error(fmt::format("{} was resumed with another {}, so it cannot be repeated from its start",
-                              original.string(), fmt::join(keys, ", ")));
+  if (const std::vector<std::string> keys = keys_changed_by_resuming(run.header); !keys.empty())
+    throw Error(fmt::format("{} was resumed with another {}, so it cannot be repeated from its start",
+                            original.string(), fmt::join(keys, ", ")));
   const LoadedExperiment loaded = load_experiment(original / "config.yaml", overrides, registry);
-  warn_of_rebuilt_plugins(original, loaded, registry);
+  warn_of_rebuilt_plugins(run, loaded, registry);
   RunOptions options = running_options(arguments, "repeat", words);
   look_where_it_was_started(original, arguments, options);
-  demand_same_data(original, loaded, arguments, options);
+  demand_same_data(run, loaded, arguments, options);
   options.output = arguments.value("--output", "repeats");
   if (std::filesystem::weakly_canonical(options.output / loaded.experiment.name / loaded.id) ==
       std::filesystem::weakly_canonical(original))

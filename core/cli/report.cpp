@@ -86,8 +86,7 @@ class ServedReport {
 int serve_report(const Arguments& arguments) {
   for (const char* other : {"--output", "--figures", "--pdf"})
     if (arguments.has(other)) throw Error(fmt::format("--serve writes nothing; leave {} out", other));
-  const Index port = whole_number(arguments, "--port", 8000, 0);
-  if (port > 65535) throw Error(fmt::format("--port must be at most 65535, got {}", port));
+  const Index port = whole_number(arguments, "--port", 8000, 0, 65535);
   ServedReport report(arguments);
   report.page();  // reports errors before the server starts
   serve(

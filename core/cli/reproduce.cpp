@@ -114,7 +114,7 @@ int run_rows(const Reproduction& reproduction, const std::vector<const Published
   int code = int(Exit::done);
   if (!missing.runs.empty()) {
     keep_places(missing, arguments);
-    add_to_sweep(output, missing, fmt::format("stiefel reproduce {}", fmt::join(words, " ")));
+    add_to_sweep(output, missing, "stiefel reproduce " + shell_line(words));
     const SweepFolder folder(output);
     fs::remove(folder.cancelled());
     if (!arguments.has("--quiet")) say("{}: {} to do\n", output.string(), counted(missing.runs.size(), "run"));
@@ -137,7 +137,8 @@ int reproduce_command(std::span<const std::string> words) {
         "report");
   const std::string& what = arguments.positional.front();
   const bool shows = what == "list" || what == "report";
-  for (const char* option : {"--budget", "--jobs", "--plan", "--dry-run"})
+  for (const char* option :
+       {"--budget", "--jobs", "--plan", "--dry-run", "--threads", "--patience", "--data", "--quiet"})
     if (shows && arguments.has(option))
       throw Error(fmt::format("`stiefel reproduce {}` runs nothing; leave {} out", what, option));
   const PublishedResults published = read_published(experiments_folder(arguments));

@@ -43,7 +43,7 @@ template <class F> std::string over_seeds(const ReproducedRow& row, F&& text_of)
 std::string processor_time(const ReproducedRow& row) {
   double sum = 0;
   for (const Measurement& seed : row.seeds)
-    if (seed.state == "finished" && std::min(seed.share, 1.) == row.share) sum += seed.cpu_seconds;
+    if (is_finished_with(seed, row.share)) sum += seed.cpu_seconds;
   return row.count == 0 || row.row->timing() ? "" : number_or_nothing(sum, "{:.0f}");
 }
 

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <ranges>
 #include <set>
@@ -17,7 +18,6 @@
 #include "base/number_from.hpp"
 #include "base/printable.hpp"
 #include "base/say.hpp"
-#include "results/analysis/isolated_reader.hpp"
 #include "sdk/blas.hpp"
 #include "training/changes.hpp"
 #include "training/checkpoint.hpp"
@@ -107,9 +107,7 @@ std::filesystem::path run_folder(const std::string& name) {
   return directory;
 }
 
-void warn_of_rebuilt_plugins(const std::filesystem::path& run, const LoadedExperiment& loaded,
-                             const Registry& registry) {
-  const RunData made = read_runs({run}, {}).at(0);
+void warn_of_rebuilt_plugins(const RunData& made, const LoadedExperiment& loaded, const Registry& registry) {
   if (!made.unreadable.empty() || made.header.plugins.empty()) return;
   RunHeader now;
   now.yaml = loaded.resolved_yaml;
@@ -119,7 +117,7 @@ void warn_of_rebuilt_plugins(const std::filesystem::path& run, const LoadedExper
       if (change.was && change.is &&
           (change.name == "plugin:" + plugin.name || change.name == "plugin:" + plugin.kind + " " + plugin.name))
         print_warning(fmt::format("the plugin {}, {}, has been rebuilt since {} was made; results may differ",
-                                  plugin.name, plugin.path, run.string()));
+                                  plugin.name, plugin.path, made.path.string()));
 }
 
 std::filesystem::path chosen_network(const std::filesystem::path& run, const Arguments& arguments) {
@@ -155,14 +153,13 @@ void look_where_it_was_started(const std::filesystem::path& run, const Arguments
     options.working_directory = started.working_directory;
 }
 
-void demand_same_data(const std::filesystem::path& run, const LoadedExperiment& loaded, const Arguments& arguments,
+void demand_same_data(const RunData& made, const LoadedExperiment& loaded, const Arguments& arguments,
                       RunOptions& options) {
-  const RunData made = read_runs({run}, {}).at(0);
   if (!made.unreadable.empty() || made.header.datasets.empty()) return;
   const auto words = arguments.positional | std::views::drop(1);
-  options.check_data = [run, before = made.header, yaml = loaded.resolved_yaml, other = changes_task(arguments),
-                        words =
-                            std::vector<std::string>(words.begin(), words.end())](const std::vector<DataFile>& files) {
+  options.check_data = [run = made.path, before = made.header, yaml = loaded.resolved_yaml,
+                        other = changes_task(arguments), words = std::vector<std::string>(words.begin(), words.end())](
+                           const std::vector<DataFile>& files) {
     RunHeader now;
     now.yaml = yaml;
     now.datasets = datasets_of(files);
@@ -225,7 +222,7 @@ RunOptions running_options(const Arguments& arguments, const std::string& comman
   options.signal = &signal_number;
   options.save = &save_wanted;
   options.log = &log_of_run;
-  options.until = whole_number(arguments, "--until", 0);
+  options.until = whole_number(arguments, "--until", 0, 1, std::numeric_limits<Index>::max());
   options.command_line = {"stiefel", command};
   options.command_line.insert(options.command_line.end(), words.begin(), words.end());
   return options;

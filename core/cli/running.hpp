@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "host/registry.hpp"
+#include "results/analysis/run_data.hpp"
 #include "training/run.hpp"
 
 #include "cli/command_table.hpp"
@@ -22,8 +23,7 @@ void print_warning(const std::string& sentence);
 std::filesystem::path run_folder(const std::string& name);
 
 /// Warns of each plugin whose file is not the one that the run was made with.
-void warn_of_rebuilt_plugins(const std::filesystem::path& run, const LoadedExperiment& loaded,
-                             const Registry& registry);
+void warn_of_rebuilt_plugins(const RunData& made, const LoadedExperiment& loaded, const Registry& registry);
 
 /// The file of the network that --last and --step choose, by default of the best one; throws Error if it is not there,
 /// or if the run's config.yaml is not what was written.
@@ -43,7 +43,7 @@ void look_where_it_was_started(const std::filesystem::path& run, const Arguments
 
 /// Commands with these options refuse data that have changed since the run was made, by which a network may read its
 /// inputs or name its classes otherwise. Keys of its task that are given now may name other files.
-void demand_same_data(const std::filesystem::path& run, const LoadedExperiment& loaded, const Arguments& arguments,
+void demand_same_data(const RunData& made, const LoadedExperiment& loaded, const Arguments& arguments,
                       RunOptions& options);
 
 /// SIGINT, SIGTERM, SIGHUP and SIGXCPU are to stop, SIGUSR1 is to save unless `on_save` is null; after nohup, SIGHUP

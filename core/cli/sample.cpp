@@ -5,6 +5,7 @@
 
 #include "base/number_from.hpp"
 #include "config/load.hpp"
+#include "results/analysis/isolated_reader.hpp"
 #include "training/sample.hpp"
 
 #include "cli/command_table.hpp"
@@ -40,7 +41,7 @@ int sample_command(std::span<const std::string> words) {
   const LoadedExperiment loaded = load_experiment(directory / "config.yaml", {"threads=1"}, registry);
   RunOptions run;
   look_where_it_was_started(directory, arguments, run);
-  demand_same_data(directory, loaded, arguments, run);
+  demand_same_data(read_runs({directory}, {}).at(0), loaded, arguments, run);
   sample(loaded, registry, run, options, [](std::string_view text) { fmt::print("{}", text); });
   fmt::print("\n");
   return int(Exit::done);

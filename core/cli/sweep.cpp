@@ -57,7 +57,7 @@ int plan_and_work(const Arguments& arguments, std::span<const std::string> words
   }
   const fs::path path = arguments.value("--output", (fs::path("sweeps") / sweep->name).string());
   keep_places(*sweep, arguments);
-  write_sweep(path, *sweep, fmt::format("stiefel sweep {}", fmt::join(words, " ")));
+  write_sweep(path, *sweep, "stiefel sweep " + shell_line(words));
   const SweepFolder folder(path);
   forget_cancelling(folder);
   if (!arguments.has("--quiet")) {
@@ -168,14 +168,8 @@ int ask(const Arguments& arguments) {
     sweep.runs.front().values.push_back(value);
   }
   const fs::path path = arguments.value("--output", (fs::path("sweeps") / sweep.name).string());
-  if (fs::exists(path / "runs.tsv")) {
-    const SweepFolder before(path);
-    refuse_halving(before);
-    if (before.sweep().name != sweep.name)
-      throw Error(fmt::format("{} has runs of {}, and {} describes {}; use another folder (--output)", path.string(),
-                              before.sweep().name, file, sweep.name));
-  }
-  add_to_sweep(path, sweep, fmt::format("stiefel sweep ask {}", file));
+  if (fs::exists(path / "runs.tsv")) refuse_halving(SweepFolder(path));
+  add_to_sweep(path, sweep, "stiefel sweep ask " + shell_word(file));
   const SweepFolder folder(path);
   print_line({{"sweep", path.string()},
               {"run", loaded.id},
@@ -200,7 +194,8 @@ nlohmann::ordered_json measured(const SweepFolder& folder, const SweepRun& run, 
   if (!fs::exists(folder.run(run) / "results.h5")) return json;
   const RunData data = read_runs({folder.run(run)}, comparison_request()).front();
   for (const RunDataset& dataset : data.datasets)
-    if (dataset.description.ends_with("is better") && !dataset.values.empty() && std::isfinite(dataset.values.back()))
+    if (dataset.path.starts_with("/epochs/") && described_direction(dataset.description) != Better::unknown &&
+        !dataset.values.empty() && std::isfinite(dataset.values.back()))
       json["metrics"][dataset.path.substr(dataset.path.rfind('/') + 1)] = dataset.values.back();
   if (const std::vector<double>& steps = data.column("/epochs/step"); !steps.empty())
     json["evaluated"] = Index(steps.back());

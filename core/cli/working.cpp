@@ -1,6 +1,7 @@
 #include "cli/working.hpp"
 
 #include <fmt/format.h>
+#include <limits>
 #include <map>
 
 #include "base/printable.hpp"
@@ -28,7 +29,7 @@ WorkerOptions worker_options(const Arguments& arguments) {
   options.patience = std::chrono::seconds(whole_number(arguments, "--patience", usual_patience.count()));
   options.fail_fast = arguments.has("--fail-fast");
   options.only = arguments.value("--run");
-  options.until = whole_number(arguments, "--until", 0);
+  options.until = whole_number(arguments, "--until", 0, 1, std::numeric_limits<Index>::max());
   options.data_directory = arguments.value("--data");
   return options;
 }

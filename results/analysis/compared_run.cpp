@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include <stiefel/error.hpp>
 
@@ -12,10 +13,6 @@
 
 namespace stiefel {
 namespace {
-
-double last_number(const std::vector<double>& values) {
-  return values.empty() ? std::numeric_limits<double>::quiet_NaN() : values.back();
-}
 
 bool has_numbers(const std::vector<double>& values) {
   return std::any_of(values.begin(), values.end(), [](double x) { return !std::isnan(x); });
@@ -48,28 +45,31 @@ std::string path_of(const RunData& run, const std::string& metric) {
   return {};
 }
 
-/// The row of the best evaluation, or else the last.
-double at_best(const RunData& run, const std::vector<double>& values) {
-  const std::vector<double>& best = run.column("/epochs/is_best");
-  for (std::size_t i = std::min(best.size(), values.size()); i-- > 0;)
-    if (best[i] == 1) return values[i];
-  return last_number(values);
-}
-
 void find_reached(const RunData& run, const std::vector<double>& values, double threshold, ComparedRun& found) {
   const std::vector<double>&steps = run.column("/epochs/step"), &seconds = run.column("/epochs/seconds");
-  double passed = 0;
-  for (std::size_t i = 0; i < std::min({values.size(), steps.size(), seconds.size()}); ++i) {
-    passed += seconds[i];
-    if (found.better == Better::higher ? values[i] >= threshold : values[i] <= threshold) {
-      found.reached_step = steps[i];
-      found.reached_seconds = passed;
-      return;
-    }
-  }
+  const std::size_t row = row_reaching(values, threshold, found.better);
+  if (row >= std::min({values.size(), steps.size(), seconds.size()})) return;
+  found.reached_step = steps[row];
+  found.reached_seconds = std::accumulate(seconds.begin(), seconds.begin() + std::ptrdiff_t(row) + 1, 0.0);
 }
 
 }  // namespace
+
+double last_number(const std::vector<double>& values) {
+  return values.empty() ? std::numeric_limits<double>::quiet_NaN() : values.back();
+}
+
+std::optional<double> at_best(const RunData& run, const std::vector<double>& values) {
+  const std::vector<double>& best = run.column("/epochs/is_best");
+  for (std::size_t i = std::min(best.size(), values.size()); i-- > 0;)
+    if (best[i] == 1) return values[i];
+  return std::nullopt;
+}
+
+std::size_t row_reaching(const std::vector<double>& values, double threshold, Better better) {
+  const auto reaches = [&](double x) { return better == Better::higher ? x >= threshold : x <= threshold; };
+  return std::size_t(std::ranges::find_if(values, reaches) - values.begin());
+}
 
 void refuse_metric(const std::string& metric, const std::set<std::string>& known) {
   if (known.contains(metric) || known.contains("valid_" + metric))
@@ -82,11 +82,16 @@ void refuse_metric(const std::string& metric, const std::set<std::string>& known
   throw Error(fmt::format("no run has the metric {}{}", metric, close.empty() ? names : close));
 }
 
+Better described_direction(const std::string& description) {
+  return description == "higher is better"  ? Better::higher
+         : description == "lower is better" ? Better::lower
+                                            : Better::unknown;
+}
+
 /// Files written before metrics recorded it tell it only for losses.
 Better direction(const RunDataset& column) {
-  if (column.description == "higher is better") return Better::higher;
-  if (column.description == "lower is better" || column.path.ends_with("_loss")) return Better::lower;
-  return Better::unknown;
+  const Better described = described_direction(column.description);
+  return described == Better::unknown && column.path.ends_with("_loss") ? Better::lower : described;
 }
 
 std::string ComparedRun::text(const std::string& key) const {
@@ -123,7 +128,8 @@ ComparedRun compared_run(const RunData& run, const ComparedQuantity& quantity) {
   if (!column || !has_numbers(column->values)) return found;
   found.metric = path == path_of_metric(quantity.metric) ? path.substr(1) : path.substr(path.rfind('/') + 1);
   found.better = direction(*column);
-  found.value = path.starts_with("/epochs/") ? at_best(run, column->values) : last_number(column->values);
+  const double last = last_number(column->values);
+  found.value = path.starts_with("/epochs/") ? at_best(run, column->values).value_or(last) : last;
   if (quantity.reach && found.better != Better::unknown)
     find_reached(run, run.column("/epochs/" + found.metric), *quantity.reach, found);
   return found;

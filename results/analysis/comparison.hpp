@@ -46,8 +46,17 @@ struct STIEFEL_API ComparedRun {
 /// Throws Error: no run has a value of the metric yet, if it is among the `known` names of columns, or choose from them.
 [[noreturn]] STIEFEL_API void refuse_metric(const std::string& metric, const std::set<std::string>& known);
 
+/// What a column's description says, "lower is better" or "higher is better".
+STIEFEL_API Better described_direction(const std::string& description);
 /// Of the values of a column, as the file describes it.
 STIEFEL_API Better direction(const RunDataset& column);
+
+/// NaN if there is none.
+STIEFEL_API double last_number(const std::vector<double>& values);
+/// The value of a column of /epochs at the best evaluation.
+STIEFEL_API std::optional<double> at_best(const RunData& run, const std::vector<double>& values);
+/// The first row that is at least as good as the threshold; the number of rows if there is none.
+STIEFEL_API std::size_t row_reaching(const std::vector<double>& values, double threshold, Better better);
 
 /// The dataset that a metric such as spectrum/recurrent/singular_max names; empty for a name without a group.
 STIEFEL_API std::string path_of_metric(const std::string& metric);

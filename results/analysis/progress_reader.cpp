@@ -7,6 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/file_content.hpp"
 #include "base/json_text.hpp"
 #include "results/record/run_lock.hpp"
 
@@ -24,18 +25,6 @@ double number_of_key(const nlohmann::json& object, const char* key) {
 std::int64_t count(const nlohmann::json& object, const char* key) {
   const double value = number_of_key(object, key);
   return value >= 0 && value < 9e15 ? std::int64_t(value) : -1;
-}
-
-/// The last lines of a text file.
-std::string tail_of(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file) return {};
-  const auto size = std::streamoff(file.tellg()), wanted = std::min<std::streamoff>(size, 4096);
-  std::string text(std::size_t(wanted), '\0');
-  file.seekg(size - wanted);
-  file.read(text.data(), wanted);
-  text.resize(std::size_t(std::max<std::streamsize>(file.gcount(), 0)));
-  return text;
 }
 
 /// How the run ended, from the line that says so unless the run was resumed after it.
@@ -129,7 +118,7 @@ void ProgressReader::read_state() {
     state_ = "running";
     return;
   }
-  state_ = ending_in(tail_of(run_ / "log.txt"));
+  state_ = ending_in(file_tail(run_ / "log.txt"));
   if (state_.empty()) state_ = "stopped";
 }
 

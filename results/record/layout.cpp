@@ -77,12 +77,6 @@ void check(const Table& table) {
   for (const Axis& axis : table.axes) {
     claim(axis.name);
     if (axis.length() == 0) throw Error(fmt::format("axis '{}' of {} is empty", axis.name, table.group));
-    if (!axis.labels.empty() && !axis.values.empty()) {
-      claim(axis.name + "_name");
-      if (axis.labels.size() != axis.values.size())
-        throw Error(fmt::format("axis '{}' of {} has {} values and {} labels", axis.name, table.group,
-                                axis.values.size(), axis.labels.size()));
-    }
   }
   for (const Column& column : table.columns) {
     claim(column.name);

@@ -17,13 +17,11 @@ namespace stiefel {
 /// value.
 enum class ColumnType { f8, i8, u1, complex };
 
-/// An axis of fixed length and its coordinates, written as a dimension scale in the table's group.
-/// With labels also NAME_name as text; labels without values make the texts themselves the scale.
+/// An axis of fixed length and its coordinates, numbers or texts, written as a dimension scale in the table's group.
 struct Axis {
   std::string name, units = "1", long_name = {};
   std::vector<double> values = {};
-  bool integer = true;
-  std::vector<std::string> labels = {};
+  std::vector<std::string> labels = {};  ///< instead of values
   Index length() const { return Index(values.empty() ? labels.size() : values.size()); }
 };
 

@@ -36,13 +36,6 @@ std::string value_in_file(const char* path, std::string_view key, char separator
   return "unknown";
 }
 
-/// The command line in a form that can be pasted.
-std::string as_shell_line(const std::vector<std::string>& words) {
-  std::string line;
-  for (const std::string& word : words) line += (line.empty() ? "" : " ") + shell_word(word);
-  return line;
-}
-
 /// One job of SLURM, with the place in its array.
 std::string slurm_job() {
   const auto variable = [](const char* name) {
@@ -101,7 +94,7 @@ std::vector<std::pair<std::string, std::string>> gather_provenance(const Provena
       {"threads", std::to_string(request.threads)},
       {"mpi_ranks", std::to_string(request.mpi_ranks)},
       {"slurm_job", slurm_job()},
-      {"command_line", as_shell_line(request.command_line)},
+      {"command_line", shell_line(request.command_line)},
   };
 }
 

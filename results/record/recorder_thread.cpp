@@ -20,7 +20,9 @@ RecorderThread::RecorderThread(const std::filesystem::path& run_directory, RunHe
 RecorderThread::RecorderThread(const std::filesystem::path& run_directory, RunHeader header, const RowCounts& kept,
                                std::size_t capacity)
     : capacity_(capacity), kept_(kept) {
-  start(std::make_unique<ResultWriter>(run_directory, std::move(header), kept));
+  auto writer = std::make_unique<ResultWriter>(run_directory, std::move(header), kept);
+  continued_ = writer->groups();
+  start(std::move(writer));
 }
 
 void RecorderThread::start(std::unique_ptr<ResultWriter> writer) {
@@ -88,11 +90,11 @@ void RecorderThread::before_replacing(std::function<void(const std::filesystem::
   push({[call = std::move(call)](ResultWriter& writer) { writer.before_replacing(call); }});
 }
 
-int RecorderThread::define(Table table) {
+int RecorderThread::define(Table table, bool grows) {
   check(table);  // an invalid name is reported to the caller who chose it
   const auto kept = kept_.find(table.group);
   tables_.emplace_back(table.group, kept == kept_.end() ? 0 : kept->second);
-  push({[table = std::move(table)](ResultWriter& writer) { writer.define(table); }});
+  push({[table = std::move(table), grows](ResultWriter& writer) { writer.define(table, grows); }});
   return int(tables_.size()) - 1;
 }
 

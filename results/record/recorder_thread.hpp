@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <span>
 #include <string>
 #include <thread>
@@ -39,7 +40,9 @@ class STIEFEL_API RecorderThread {
   RecorderThread& operator=(const RecorderThread&) = delete;
 
   void before_replacing(std::function<void(const std::filesystem::path&)> call);
-  int define(Table table);
+  /// Whether the results.h5 that is continued has this group.
+  bool continues(const std::string& group) const { return continued_.contains(group); }
+  int define(Table table, bool grows = true);
   void append(int table, double row, std::span<const double> values);
   /// Rows of each group, those included that are still queued.
   RowCounts rows() const;
@@ -49,7 +52,7 @@ class STIEFEL_API RecorderThread {
   /// Runs `work` in the thread, in its turn: for other files that are written through HDF5. A third one waits for the
   /// first: each may hold a whole network. Of queued calls with the same name, the last one is made, as of publish().
   void call(std::function<void()> work, const std::string& name = "");
-  /// Returns when all calls so far are done; a checkpoint waits here for its publish.
+  /// Returns when all calls so far are done.
   void wait();
   /// Publishes, waits, ends the thread. No call may follow.
   void finish(std::int64_t committed_step, Status status);
@@ -75,6 +78,7 @@ class STIEFEL_API RecorderThread {
   bool busy_ = false, stopping_ = false;
   std::exception_ptr failure_;
   RowCounts kept_;
+  std::set<std::string> continued_;                            // groups
   std::vector<std::pair<std::string, std::uint64_t>> tables_;  // group and rows
   std::thread thread_;
 };

@@ -16,10 +16,10 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <random>
 #include <sstream>
 #include <utility>
 
+#include "base/atomic_file.hpp"
 #include "base/file_content.hpp"
 #include "base/file_error.hpp"
 #include "base/json_text.hpp"
@@ -117,9 +117,7 @@ Life life_of(const Owner& owner) {
 
 /// The lock appears atomically: written next to it, then linked. False if there already is one.
 bool make_lock(const std::filesystem::path& path, const std::string& content) {
-  // Processes of two hosts or containers may have the same number.
-  const std::filesystem::path draft =
-      fmt::format("{}.{:08x}{:08x}.tmp", path.string(), std::random_device()(), std::random_device()());
+  const std::filesystem::path draft = temporary_name(path);
   std::ofstream stream(draft, std::ios::binary | std::ios::trunc);
   stream << content;
   stream.close();

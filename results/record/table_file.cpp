@@ -76,22 +76,15 @@ void describe(hdf5::Object& object, const std::string& units, const std::string&
 
 void write_axis(const hdf5::Group& group, const Axis& axis) {
   const hdf5::Shape shape = {std::uint64_t(axis.length())};
-  const bool texts_only = axis.values.empty();
-  const hdf5::Type type = texts_only ? hdf5::Type::text : axis.integer ? hdf5::Type::i8 : hdf5::Type::f8;
+  const bool texts = axis.values.empty();
+  const hdf5::Type type = texts ? hdf5::Type::text : hdf5::Type::i8;
   hdf5::Dataset scale = group.create_dataset(axis.name, {type, shape, {}});
-  if (texts_only)
+  if (texts)
     scale.write(0, axis.labels);
   else
     scale.write(0, shape[0], axis.values);
   describe(scale, axis.units, axis.long_name.empty() ? axis.name : axis.long_name);
   scale.make_scale(axis.name);
-  if (!texts_only && !axis.labels.empty()) {
-    hdf5::Dataset names = group.create_dataset(axis.name + "_name", {hdf5::Type::text, shape, {}});
-    names.write(0, axis.labels);
-    describe(names, "1", "name of each " + axis.name);
-    names.attach_scale(0, scale);
-    names.close();
-  }
   scale.close();
 }
 
@@ -131,6 +124,22 @@ void append_rows(const hdf5::Group& root, const Table& table, const PendingRows&
 std::uint64_t row_count(const hdf5::Group& root, const std::string& group) {
   const hdf5::Group table = root.group(group);
   return table.dataset(table.children().at(0)).shape().at(0);  // the row axis is made first
+}
+
+void require_sizes(const hdf5::Group& root, const Table& table) {
+  const hdf5::Group group = root.group(table.group);
+  for (const Axis& axis : table.axes)
+    if (const std::uint64_t length = group.dataset(axis.name).shape().at(0); length != std::uint64_t(axis.length()))
+      throw Error(
+          fmt::format("{} has {} entries, and this change would make it {}; start another run with `stiefel run`, or "
+                      "turn off this part of `record`",
+                      group.dataset(axis.name).where(), length, axis.length()));
+}
+
+void take_sizes(const hdf5::Group& root, Table& table) {
+  const hdf5::Group group = root.group(table.group);
+  for (Axis& axis : table.axes)
+    if (axis.labels.empty()) axis.values = group.dataset(axis.name).read();
 }
 
 void cut_rows(const hdf5::Group& root, const Table& table, std::uint64_t rows) {

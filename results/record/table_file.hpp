@@ -22,6 +22,10 @@ void create_table(const hdf5::Group& root, const Table& table);
 void append_rows(const hdf5::Group& root, const Table& table, const PendingRows& rows);
 /// Rows of the table of a group, by the scale that names its row axis.
 std::uint64_t row_count(const hdf5::Group& root, const std::string& group);
+/// Throws Error when the table is stored with axes of other lengths.
+void require_sizes(const hdf5::Group& root, const Table& table);
+/// Gives the table the lengths with which it is stored.
+void take_sizes(const hdf5::Group& root, Table& table);
 /// Cuts off all rows but the first `rows`.
 void cut_rows(const hdf5::Group& root, const Table& table, std::uint64_t rows);
 /// Copies the first `rows` rows of a table to another file, chunk by chunk.

@@ -73,7 +73,22 @@ void ResultWriter::check_rows() const {
   }
 }
 
-int ResultWriter::define(Table table) {
+std::set<std::string> ResultWriter::groups() const {
+  std::set<std::string> found;
+  if (!kept_) return found;
+  const hdf5::File file = hdf5::File::open(path_);
+  const auto add = [&](auto&& self, const std::string& parent) -> void {
+    for (const std::string& name : file.root().group(parent.empty() ? "/" : parent).children())
+      if (const std::string path = parent + "/" + name; file.root().is_group(path)) {
+        found.insert(path);
+        self(self, path);
+      }
+  };
+  add(add, "");
+  return found;
+}
+
+int ResultWriter::define(Table table, bool grows) {
   static constexpr std::array reserved = {"/config", "/provenance", "/status"};
   for (const char* group : reserved)
     if (table.group == group || table.group.starts_with(std::string(group) + "/"))
@@ -87,7 +102,10 @@ int ResultWriter::define(Table table) {
   tables_.push_back({std::move(table), std::move(pending)});
   if (kept_) {
     Stored& stored = tables_.back();
-    stored.created = hdf5::File::open(path_).root().exists(stored.table.group);
+    const hdf5::File file = hdf5::File::open(path_);
+    stored.created = file.root().exists(stored.table.group);
+    if (stored.created && grows) require_sizes(file.root(), stored.table);
+    if (stored.created && !grows) take_sizes(file.root(), stored.table);
     if (const auto found = kept_->find(stored.table.group); found != kept_->end()) stored.published = found->second;
   }
   return int(tables_.size()) - 1;

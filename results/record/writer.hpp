@@ -1,6 +1,6 @@
 /// The result file of a run: rows are collected in memory and published as a whole.
 ///
-/// publish = reserve room, copy results.h5 to results.h5.tmp, append, check every return, close, re-open and verify,
+/// publish = reserve room, copy results.h5 to a temporary file, append, check every return, close, re-open and verify,
 /// fsync, rename: at any moment results.h5 is absent or a complete file that any HDF5 reader opens, whatever kills the
 /// process.
 #pragma once
@@ -9,7 +9,9 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <set>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <stiefel/export.hpp>
@@ -24,8 +26,8 @@ class STIEFEL_API ResultWriter {
  public:
   /// Writes nothing yet; Error when the directory holds a results.h5 already.
   ResultWriter(std::filesystem::path run_directory, RunHeader header);
-  /// Continues the results.h5 of the directory after this many rows of each group; what lies beyond them, and tables
-  /// that are not named, are cut off by the next publish. The header but for its segments is that of the file. Error
+  /// Continues the results.h5 of the directory after this many rows of each group; what lies beyond them in the tables
+  /// that are defined is cut off by the next publish. The header but for its segments is that of the file. Error
   /// (Exit::damaged) when the file has fewer rows.
   ResultWriter(std::filesystem::path run_directory, RunHeader header, RowCounts kept);
 
@@ -33,9 +35,13 @@ class STIEFEL_API ResultWriter {
   /// the former file.
   void before_replacing(std::function<void(const std::filesystem::path&)> call) { before_replacing_ = std::move(call); }
 
-  /// A new table, before or between rows; returns its number: 0, 1, 2, … Error when its names are not fit or its group
-  /// is taken.
-  int define(Table table);
+  /// Groups of the file that is continued. Tables that get no more rows must be defined too, or else their rows are not
+  /// kept.
+  std::set<std::string> groups() const;
+  /// A new table, before or between rows; returns its number: 0, 1, 2, … Error when its names are not fit, its group is
+  /// taken, or the file that is continued has arrays of other sizes in it. One that does not grow, because it gets no
+  /// more rows, has the sizes of that file.
+  int define(Table table, bool grows = true);
   /// One row: all columns flattened in order, row-major, complex as r, i. Kept in memory until the next publish.
   void append(int table, double row, std::span<const double> values);
   /// Makes all rows so far, and the status, part of results.h5. On Error the former results.h5 is untouched and the

@@ -73,7 +73,7 @@ def phases(log):
             begun[path] = total
             if "configuration" in begun:
                 found["configuration"] = [range(begun.pop("configuration"), total)]
-        elif what == "rename" and path.endswith("results.h5.tmp"):
+        elif what == "rename" and "results.h5." in path:
             found["publish"].append(range(begun[path], total))
         elif what == "rename" and "checkpoints/step_" in path:
             found["checkpoint"].append(range(begun[path], total))

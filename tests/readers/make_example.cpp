@@ -74,11 +74,9 @@ Table gradient_table() {
 }
 
 Table orthogonality_table() {
-  Axis block = count_axis("block", 2, "orthogonal block");
-  block.labels = {"recurrent.U", "recurrent.V"};
   return {.group = "/orthogonality/recurrent",
           .row = snapshot,
-          .axes = {block},
+          .axes = {{.name = "block", .long_name = "orthogonal block", .labels = {"recurrent.U", "recurrent.V"}}},
           .columns = {{.name = "defect_fro", .long_name = "Frobenius norm of W'W - I", .axes = {"block"}}}};
 }
 

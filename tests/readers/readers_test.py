@@ -105,8 +105,8 @@ class Readers(unittest.TestCase):
                 self.assertEqual(gradient.shape, (6, LENGTH))
                 self.assertEqual(int(gradient.isnull().sum()), 6 * 5)
                 defect = self.open("orthogonality/recurrent", engine)
-                self.assertEqual(list(defect["block_name"].values), ["recurrent.U", "recurrent.V"])
-                self.assertAlmostEqual(float(defect["defect_fro"].sel(snapshot=300, block=0)), 3e-5, places=18)
+                self.assertEqual(list(defect["block"].values), ["recurrent.U", "recurrent.V"])
+                self.assertAlmostEqual(float(defect["defect_fro"].sel(snapshot=300, block="recurrent.U")), 3e-5, places=18)
                 seconds = self.open("timing", engine)["seconds"]
                 self.assertEqual(float(seconds.sel(epoch=2, phase="backward")), 203)
 

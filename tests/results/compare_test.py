@@ -197,6 +197,7 @@ class Compare(unittest.TestCase):
         self.assertEqual(group["states"], {"diverged": 1, "failed": 1, "finished": 2, "preempted": 1, "stopped": 2})
         self.assertEqual(group["value"]["n"], 2)
         self.assertIn("2 finished", self.call(self.root))
+        self.assertIn(" 2/2 ", self.call(self.root, "--reach", 1000))
         self.assertEqual(self.read(self.root, "--where", "state=diverged")["groups"][0]["states"], {"diverged": 1})
 
     def test_keys_of_the_rows(self):

@@ -105,7 +105,7 @@ class Reproduction:
 
     def command(self, *words):
         return [self.program, "reproduce", *map(str, words), "--output", self.output, "--experiments", self.folder / "experiments",
-                "--timings", self.folder / "timings.json", "--threads", "1"]
+                "--timings", self.folder / "timings.json", *([] if words[0] in ("list", "report") else ["--threads", "1"])]
 
     def __call__(self, *words, code=0):
         done = subprocess.run(self.command(*words), capture_output=True, text=True, timeout=300, check=False)
@@ -278,6 +278,9 @@ def check_kill(reproduce):
 
 
 def check_timings(reproduce):
+    for damaged in ('{"epochs": [{"seconds": 1}]}', '{"epochs": 5}', '{}', "[]", "{"):
+        (reproduce.folder / "timings.json").write_text(damaged)
+        assert "timings.json is not JSON from `tests/bench/run epochs`" in reproduce("list", code=6), damaged
     (reproduce.folder / "timings.json").write_text(json.dumps({"epochs": [
         {"model": "one", "seconds": {"median": 0.6}, "steps": 200, "made": {"stiefel": {"git_commit": "abc"}}}]}))
     row = reproduce.rows()["timed"]
@@ -388,6 +391,11 @@ def check_errors(reproduce):
     assert "no row has 'third' in its name; choose from 'first', 'first, remembered'" in reproduce("tiny/table-1", "--row", "third", code=2)
     assert "reproduce list` shows all" in reproduce("list", "--row", "fourth", code=2)
     assert "--budget must be a number above 0 and at most 1, got \"2\"" in reproduce("tiny", "--budget", "2", code=2)
+    own, reproduce.output = reproduce.output, reproduce.folder / "other"
+    subprocess.run([reproduce.program, "sweep", "run", reproduce.folder / "experiments/tiny/first.yaml", "seeds=1..2", "--output", reproduce.output, "--plan", "--quiet"],
+                   check=True)
+    assert "holds the sweep first, not reproduction; use another folder (--output)" in reproduce("tiny/first", "--plan", code=2)
+    reproduce.output = own
     reproduce.publish(more="  - {paper: tiny, item: x, title: T, metric: loss, kind: curve, rows: [{row: a, file: f.yaml, valeu: 3}]}\n")
     said = reproduce("list", code=2)
     assert "published.yaml:" in said and "there is no key valeu; did you mean 'value'" in said, said

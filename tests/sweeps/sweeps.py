@@ -9,6 +9,8 @@ grown      A sweep grown by one value runs only what is new; a run that was made
 crash      A plugin that crashes, or ends its process as if it were to be gone on with, costs one run; --fail-fast leaves the others.
 retry      A run that failed is done again by `sweep retry --failed`, and by nothing else; one that diverged is not.
 cancel     `sweep cancel` stops runs with a checkpoint; `sweep resume` goes on to the same bits. So do SIGINT and SIGUSR1.
+cpus       A run is continued on the type of CPU that began it: a worker on another one skips it, and waits for the workers that can do it
+           while a rung of a sweep with halving may need both.
 takeover   A claim of another host is left alone while it is touched, by whatever clock; then it is taken over. Who was taken for dead
            writes nothing more.
 at_once    Several planners and workers on one sweep; a run that another worker holds; nohup.
@@ -148,6 +150,9 @@ def retry(settings, folder, _):
     assert " failed" not in said and said.count("diverged at step") == 2 and "\n2 runs: 1 finished, 1 diverged\ndiverged: " in said, said
     wild.do("sweep", "retry", "--failed", wild.path, codes=(5,))
     assert wild.states() == {"finished": 1, "diverged": 1} and starts({"folder": wild.status()[1]["folder"]}) == 1, wild.status()
+    changed.write_text(changed.read_text(encoding="utf-8").replace("hidden: 17", "hidden: wide").replace("batch: 12", "batch: all"), encoding="utf-8")
+    said = other.do("sweep", "retry", "--failed", other.path, codes=(2,))
+    assert "model.cell.hidden must be an integer, got 'wide'" in said and "train.batch must be an integer, got 'all'" in other.status()[1]["message"], said
     return "a run without data failed, and finished when they were there; one that diverged stayed so"
 
 
@@ -192,8 +197,10 @@ def second_signal(settings, folder):
     endless = Sweep(settings.program, folder / "endless", 10**7, RATES)
     for hang in (False, True):
         worker = endless.start("sweep", "resume" if hang else "run", endless.path if hang else endless.file,
-                               *([] if hang else ["--output", endless.path]), "-j", 2)
+                               *(["--threads", 1] if hang else ["--output", endless.path]), "-j", 2)
         endless.wait_for(lambda: len(endless.owners()) == 2)
+        for child in endless.owners() if hang else ():  # with --threads, so that several workers do not share the first cores
+            assert os.sched_getaffinity(child) == os.sched_getaffinity(0)
         if hang:
             for child in endless.owners():
                 os.kill(child, signal.SIGSTOP)
@@ -207,6 +214,26 @@ def second_signal(settings, folder):
             worker.send_signal(signal.SIGTERM)
         endless.end(worker, 143)
         assert not endless.states().keys() & {"running", "failed"}, endless.status()
+
+
+def cpus(settings, folder, _):
+    other_type = ("env", "STIEFEL_SIMD=SCALAR")
+    for name, many, number in (("grid", RATES, 2), ("rungs", SEEDS_HALVED, 4)):
+        begun = Sweep(settings.program, folder / name, 400, many)
+        begun.end(begun.start("sweep", "run", begun.file, "--output", begun.path, "--until", 20, before=other_type), 75)
+        said = begun.do("worker", begun.path, "--patience", 1, codes=(75,))
+        assert said.count(" is skipped: this would change the run:\n  simd_target was SCALAR and is now ") == number, said
+        assert begun.states() == {"stopped": number}, begun.status()
+        begun.end(begun.start("worker", begun.path, "-j", 2, before=other_type))
+        assert begun.states() == ({"finished": 2} if number == 2 else {"finished": 1, "left out": 3}), begun.status()
+    mixed = Sweep(settings.program, folder / "mixed", 400, SEEDS_HALVED)
+    mixed.run("--plan")
+    for i, run in enumerate(mixed.status()):
+        mixed.end(mixed.start("worker", mixed.path, "--run", run["id"], before=other_type if i % 2 else ()), 0, 75)
+    for worker in [mixed.start("worker", mixed.path, before=before) for before in ((), other_type)]:
+        mixed.end(worker)
+    assert mixed.states() == {"finished": 1, "left out": 3}, mixed.status()
+    return "runs of another type of CPU were skipped, and finished by a worker of their type"
 
 
 FOREIGN = json.dumps({"host": "elsewhere", "pid": 1, "boot": "b", "namespace": "n", "start": "1", "since": "2024-01-01T00:00:00Z"})
@@ -367,7 +394,7 @@ def asked(settings, folder, rng):
         process.communicate()
     told = json_of(sweep, *tell)
     assert (told["step"], told["finished"], told["status"], told["evaluated"]) == (3000, True, "finished", 3000), told
-    assert told["objective"] <= first["objective"] and {"valid_loss", "test_loss", "train_loss"} <= told["metrics"].keys(), told
+    assert told["objective"] <= first["objective"] and told["metrics"].keys() == {"train_loss", "valid_loss", "valid_accuracy"}, told
     assert told == json_of(sweep, *tell, "--until", 5000)
     sweep.do("run", sweep.file, "optimizer.rate=1e-2", "--output", folder / "alone", "--threads", 1)
     found, expected = outcome(pathlib.Path(fast["path"])), outcome(folder / "alone" / "tiny" / fast["run"])
@@ -422,7 +449,7 @@ def unwell(settings, folder, _):
     assert "did you mean" in refused(sweep, "ask", sweep.file, "optimizer.rat=1", "--output", sweep.path)
     assert "optimizer.rate" in refused(sweep, "ask", sweep.file, "optimizer.rate=fast", "--output", sweep.path)
     assert "name the file and the settings" in refused(sweep, "ask", sweep.file)
-    assert "has runs of tiny, and" in refused(sweep, "ask", sweep.file, "name=big", "seed=3", "--output", sweep.path)
+    assert "holds the sweep tiny, not big; use another folder (--output)" in refused(sweep, "ask", sweep.file, "name=big", "seed=3", "--output", sweep.path)
     assert "there is no run" in refused(sweep, "tell", sweep.path, "0123456789")
     assert "is not a sweep folder" in refused(sweep, "tell", folder, "0123456789")
     assert "name the folder of a sweep and one of its runs" in refused(sweep, "tell", sweep.path)
@@ -438,7 +465,7 @@ def unwell(settings, folder, _):
 
 
 def main():
-    scenarios = {f.__name__: f for f in (kills, together, grown, crash, retry, cancel, takeover, at_once, halving, halving_jobs, asked, unwell)}
+    scenarios = {f.__name__: f for f in (kills, together, grown, crash, retry, cancel, cpus, takeover, at_once, halving, halving_jobs, asked, unwell)}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
     parser.add_argument("scenario", choices=scenarios)

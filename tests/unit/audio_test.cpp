@@ -78,7 +78,7 @@ std::vector<Damage> damaged_wav() {
       {"a WAV file without a `fmt ` chunk", riff(data + format)},
       {"a WAV file whose `fmt ` chunk has 0 bytes", riff(chunk("fmt ", "") + data)},
       {"a WAV file whose `fmt ` chunk has 14 bytes", riff(chunk("fmt ", std::string(14, '\x01')) + data)},
-      {"a WAV file of no channels", riff(wav_format(1, 0, 16000, 16) + data)},
+      {"a WAV file with 0 channels", riff(wav_format(1, 0, 16000, 16) + data)},
       {"a WAV file with 0 channels or 0 bytes per frame", riff(wav_format(1, 1, 16000, 0) + data)},
       {"a WAV file of 2 channels of 16 bits, but with 2 bytes a frame", with(good_wav, 22, little(2, 2))},
       {"a WAV file of 1 channels of 24 bits, but with 2 bytes a frame", with(good_wav, 34, little(24, 2))},

@@ -15,6 +15,7 @@
 #include <sstream>
 #include "config/load.hpp"
 
+#include "choose_plugin.hpp"
 #include "config_plugins.hpp"
 
 namespace fs = std::filesystem;

@@ -8,6 +8,7 @@
 #include "config/load.hpp"
 #include "config/scalars.hpp"
 
+#include "choose_plugin.hpp"
 #include "config_plugins.hpp"
 
 namespace fs = std::filesystem;

@@ -11,7 +11,7 @@
 
 #include <stiefel/plugin.hpp>
 
-#include "config/load.hpp"
+#include "choose_plugin.hpp"
 #include "host/registry.hpp"
 
 namespace map_plugins {

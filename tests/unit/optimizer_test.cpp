@@ -8,7 +8,7 @@
 #include <stiefel/linear_algebra.hpp>
 
 #include <stiefel/plugin.hpp>
-#include "config/load.hpp"
+#include "choose_plugin.hpp"
 #include "host/memory_archive.hpp"
 #include "host/registry.hpp"
 

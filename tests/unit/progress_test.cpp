@@ -5,6 +5,7 @@
 #include <cmath>
 #include <fstream>
 
+#include "base/printable.hpp"
 #include "cli/progress.hpp"
 #include "results/analysis/progress_reader.hpp"
 #include "results/record/progress.hpp"
@@ -23,6 +24,13 @@ TEST_CASE("--quiet prints nothing and --no-progress no progress") {
   CHECK(cli::choose_verbosity(true, true) == cli::Verbosity::quiet);
   CHECK(cli::choose_verbosity(false, false) == cli::Verbosity::notes);
   CHECK(cli::choose_verbosity(false, true) > cli::Verbosity::notes);
+}
+
+TEST_CASE("durations") {
+  const std::pair<double, std::string> durations[] = {{0, "0 s"},           {0.4321, "0.43 s"},  {12.4, "12 s"},
+                                                      {59.7, "1 min 00 s"}, {245, "4 min 05 s"}, {12000, "3 h 20 min"}};
+  for (const auto& [seconds, text] : durations) CHECK(duration_text(seconds) == text);
+  CHECK(duration_text(std::nan("")) == "?");
 }
 
 TEST_CASE("a line of progress.jsonl: its content, and invalid lines") {

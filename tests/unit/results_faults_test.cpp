@@ -214,7 +214,7 @@ TEST_CASE(
     REQUIRE(code == Exit::exhausted);
     REQUIRE(text.find(folder.path().string()) != std::string::npos);
     REQUIRE(bytes_of(folder.results()) == before);
-    REQUIRE_FALSE(std::filesystem::exists(folder.results().string() + ".tmp"));
+    REQUIRE_FALSE(folder.has_temporary_file());
     REQUIRE(open_files() == files);
   }
   CHECK(failures > 20);
@@ -385,8 +385,7 @@ TEST_CASE("while the disk is slow the recorder's callers go on until the queue i
   recorder.wait();
   fsync_held = true;
   recorder.publish(1, {});
-  while (!std::filesystem::exists(folder.results().string() + ".tmp"))
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  while (!folder.has_temporary_file()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   for (double row : {2.0, 3.0, 4.0}) append(row);  // returns although nothing moves
   std::atomic<bool> returned = false;
   std::thread caller([&] {
@@ -410,8 +409,7 @@ TEST_CASE("a recorder that is left without finish drops what is queued and publi
     const int steps = recorder.define(steps_table());
     fsync_held = true;
     recorder.publish(0, {});
-    while (!std::filesystem::exists(folder.results().string() + ".tmp"))
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    while (!folder.has_temporary_file()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     recorder.append(steps, 1, std::array{0.5, 1.0});
     recorder.publish(1, {});
     release = std::thread([] {

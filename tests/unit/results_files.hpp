@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -33,6 +34,11 @@ class Folder {
   Folder& operator=(const Folder&) = delete;
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path results() const { return path_ / "results.h5"; }
+  /// Whether a file is being replaced.
+  bool has_temporary_file() const {
+    return std::ranges::any_of(std::filesystem::directory_iterator(path_),
+                               [](const auto& entry) { return entry.path().extension() == ".tmp"; });
+  }
 
  private:
   std::filesystem::path path_;

@@ -117,7 +117,7 @@ TEST_CASE("rows of several publishes follow each other") {
     CAPTURE(row);
     CHECK(wrong_entries(folder.results(), row, n) == 0);
     CHECK(ResultReader(folder.results()).number_attribute("/status", "committed_step") == double(row));
-    CHECK_FALSE(std::filesystem::exists(folder.results().string() + ".tmp"));
+    CHECK_FALSE(folder.has_temporary_file());
   }
 }
 
@@ -144,10 +144,10 @@ TEST_CASE("a table may come later, and NaN, infinities and large integers keep t
   CHECK(reader.shape("/steps/loss") == std::vector<std::uint64_t>{1});
 }
 
-TEST_CASE("axes with labels, axes of texts, two axes, rows longer than a chunk") {
+TEST_CASE("axes of texts, two axes, rows longer than a chunk") {
   const Folder folder;
   ResultWriter writer(folder.path(), small_header());
-  const Axis block{.name = "block", .values = {0, 1}, .labels = {"recurrent.U", "ä"}},
+  const Axis block{.name = "block", .labels = {"recurrent.U", "ä"}},
       phase{.name = "phase", .labels = {"data", "forward", "log"}};
   const int timing = writer.define({.group = "/timing",
                                     .row = {.name = "epoch", .type = ColumnType::i8},
@@ -161,7 +161,7 @@ TEST_CASE("axes with labels, axes of texts, two axes, rows longer than a chunk")
   writer.append(gradient, 1, t.values);
   writer.publish(1, {});
   const ResultReader reader(folder.results());
-  CHECK(reader.texts("/timing/block_name") == Names{"recurrent.U", "ä"});
+  CHECK(reader.texts("/timing/block") == Names{"recurrent.U", "ä"});
   CHECK(reader.texts("/timing/phase") == Names{"data", "forward", "log"});
   CHECK(reader.shape("/timing/seconds") == std::vector<std::uint64_t>{1, 2, 3});
   CHECK(reader.read("/timing/seconds").values == std::vector<double>{1, 2, 3, 4, 5, 6});
@@ -221,8 +221,6 @@ TEST_CASE("names that cannot be recorded are refused with a sentence") {
   CHECK(refusal({.group = "/a", .row = {.name = "x"}, .columns = {{.name = "y", .axes = {"t"}}}}) ==
         "result group /a has no axis 't'");
   CHECK(refusal({.group = "/a", .row = {.name = "x"}, .axes = {{.name = "t"}}}) == "axis 't' of /a is empty");
-  CHECK(refusal({.group = "/a", .row = {.name = "x"}, .axes = {{.name = "t", .values = {0, 1}, .labels = {"u"}}}}) ==
-        "axis 't' of /a has 2 values and 1 labels");
 }
 
 TEST_CASE("a result file is never overwritten") {
@@ -352,12 +350,12 @@ TEST_CASE("a failure in the recorder's thread is thrown by the next call and by 
   RecorderThread recorder(folder.path(), small_header());
   const int steps = recorder.define(steps_table());
   recorder.append(steps, 1, std::array{1.0, 2.0});
-  std::filesystem::create_directories(folder.path() / "results.h5.tmp" / "in the way");
+  std::filesystem::create_directory(folder.results());
   recorder.publish(1, {});
   CHECK_THROWS_AS(recorder.wait(), Error);
   CHECK_THROWS_AS(recorder.append(steps, 2, std::array{1.0, 2.0}), Error);
   CHECK_THROWS_AS(recorder.finish(2, {}), Error);
-  CHECK_FALSE(std::filesystem::exists(folder.results()));
+  CHECK(std::filesystem::remove(folder.results()));
   CHECK_THROWS_AS(RecorderThread(folder.path(), small_header()).define({.group = "no"}), Error);
 }
 

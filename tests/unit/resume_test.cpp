@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "results/record/reader.hpp"
+#include "training/changes.hpp"
 #include "training/checkpoint.hpp"
 #include "training/run.hpp"
 
@@ -103,6 +104,27 @@ TEST_CASE("a run resumes only as it began, unless the change is allowed by name"
                     doctest::Contains("is finished and cannot be changed"));
 }
 
+TEST_CASE("a run of another type of host is left to that type, unless more has changed") {
+  RunHeader before;
+  before.yaml = load().resolved_yaml;
+  before.provenance = {{"simd_target", "AVX3"}, {"version", "1"}};
+  RunHeader now = before;
+  const auto refusal = [&] {
+    try {
+      allowed_changes(before, now, {});
+    } catch (const Error& error) {
+      return error.code();
+    }
+    return Exit::done;
+  };
+  CHECK((refusal() == Exit::done));
+  now.provenance[0].second = "AVX2";
+  CHECK((refusal() == Exit::in_use));
+  CHECK(allowed_changes(before, now, {"simd_target"}) == R"({"simd_target":"AVX2"})");
+  now.provenance[1].second = "2";
+  CHECK((refusal() == Exit::usage));
+}
+
 TEST_CASE("an allowed change stays when the run is resumed again") {
   Folder folder;
   Quiet quiet;
@@ -186,4 +208,78 @@ TEST_CASE("without the results that a checkpoint belongs to a run does not go on
   std::ifstream log(directory / "log.txt");
   const std::string text{std::istreambuf_iterator<char>(log), {}};
   CHECK(text.find("failed: " + (directory / "results.h5").string() + " is missing") != std::string::npos);
+}
+
+TEST_CASE("rows of a table that gets no more rows are kept, and those after the checkpoint are cut") {
+  Folder folder;
+  Quiet quiet;
+  const auto with = [](std::vector<std::string> record) {
+    record.insert(record.end(), {"checkpoint.keep=9", "checkpoint.every=5"});
+    return load(record);
+  };
+  const LoadedExperiment some =
+                             with({"record.spectrum=1", "record.gradient_norms=1", "record.blocks={recurrent.U: 1}"}),
+                         none = with({"record.spectrum=0", "record.gradient_norms=0", "record.blocks=null"});
+  const std::vector<std::string> paths{"/spectrum/recurrent/snapshot", "/gradient/snapshot",
+                                       "/blocks/recurrent_u/snapshot"};
+  RunOptions until;
+  until.output = folder.path;
+  until.until = 7;
+  const fs::path directory = run_experiment(some, registry(), until, quiet).directory;
+  const auto last = [&](const std::string& path) {
+    return ResultReader(directory / "results.h5").read(path).values.back();
+  };
+  for (const std::string& path : paths) CHECK(last(path) == 7);
+
+  fs::remove(directory / "checkpoints/step_00000007.h5");  // as if killed
+  until.until = 12;
+  CHECK(resume_experiment(directory, none, registry(), until, {"all"}, quiet).state == "preempted");
+  for (const std::string& path : paths) CHECK(last(path) == 5);
+  CHECK(resume_experiment(directory, some, registry(), {}, {"all"}, quiet).state == "finished");
+  const std::vector<double> steps = ResultReader(directory / "results.h5").read(paths[0]).values;
+  CHECK(steps == std::vector<double>{0, 1, 2, 3, 4, 5, 13, 14, 15, 16, 17, 18, 19, 20});
+}
+
+TEST_CASE("a change that the results or the checkpoint cannot take leaves the run as it was") {
+  Folder folder;
+  Quiet quiet;
+  std::string letters;
+  for (int i = 0; i < 100; ++i) letters += char('a' + i * i % 7);
+  scratch::write(folder.path / "letters.txt", letters);
+  const std::string stream =
+      "task={plugin: characters, mode: stream, bptt: 10, file: " + (folder.path / "letters.txt").string() + "}";
+  const std::vector<std::string> carried{stream, "model.initial_state=carried", "train.batch=4"};
+  struct Case {
+    std::vector<std::string> overrides;
+    std::string change, key, refusal;
+  };
+  for (const Case& c : {Case{{}, "task.length=20", "task.length", "/gradient/t has 12 entries, and this change would make it 20"},
+                        Case{carried, "train.batch=2", "train.batch", "train.batch cannot be changed"}}) {
+    CAPTURE(c.change);
+    const fs::path output = folder.path / c.key;
+    Quiet stopping;
+    std::atomic<int> signal{0};
+    stopping.raised = &signal;
+    const fs::path directory = run(load(c.overrides), output / "parts", stopping, &signal).directory;
+    std::vector<std::string> changed = c.overrides;
+    std::erase_if(changed, [&](const std::string& given) { return given.starts_with(c.key + "="); });
+    changed.push_back(c.change);
+    CHECK_THROWS_WITH_AS(go_on(load(changed), directory, quiet, {c.key}), doctest::Contains(c.refusal.c_str()), Error);
+    CHECK(ResultReader(directory / "results.h5").text_attribute("/", "state") == "preempted");
+    CHECK(go_on(load_experiment(directory / "config.yaml", {}, registry()), directory, quiet).state == "finished");
+    CHECK(ResultReader(directory / "results.h5").texts("/provenance/segments/changes") ==
+          std::vector<std::string>{"", ""});
+    CHECK(fingerprint(directory) == fingerprint(run(load(c.overrides), output / "whole", quiet).directory));
+  }
+}
+
+TEST_CASE("the phases of all steps are counted when a run is stopped between evaluations") {
+  Folder folder;
+  Quiet quiet, stopping;
+  std::atomic<int> signal{0};
+  stopping.raised = &signal;
+  const fs::path directory = run(load(), folder.path, stopping, &signal).directory;
+  CHECK(ResultReader(directory / "results.h5").read("/timing/step").values == std::vector<double>{5});
+  CHECK(go_on(load(), directory, quiet).state == "finished");
+  CHECK(ResultReader(directory / "results.h5").read("/timing/step").values == std::vector<double>{5, 10, 20});
 }

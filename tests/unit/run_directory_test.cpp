@@ -10,6 +10,7 @@
 
 #include <stiefel/error.hpp>
 
+#include "base/atomic_file.hpp"
 #include "results/record/run_directory.hpp"
 #include "results_files.hpp"
 #include "training/outcome.hpp"
@@ -94,14 +95,14 @@ TEST_CASE("a run's directory is made once, with its configuration, and has a sta
   CHECK(refusal([&] { RunDirectory::create(folder.path(), "adding", "0123abcd", ""); }, Exit::usage)
             .find("nothing is overwritten") != std::string::npos);
   CHECK(bytes_of(path / "config.yaml") == "name: adding\n");
-  for (const char* half_written : {"results.h5.tmp", "lock.12.tmp", "outcome/sound.wav.tmp"}) {
+  for (const char* half_written : {"results.h5.0123abcd.tmp", "lock.12.tmp", "outcome/sound.wav.tmp"}) {
     std::filesystem::create_directories((path / half_written).parent_path());
     std::ofstream(path / half_written) << "x";
   }
   {
     const RunDirectory again = RunDirectory::open(path);
     CHECK(run_state(path) == RunState::running);
-    CHECK_FALSE(std::filesystem::exists(path / "results.h5.tmp"));
+    CHECK_FALSE(std::filesystem::exists(path / "results.h5.0123abcd.tmp"));
     CHECK_FALSE(std::filesystem::exists(path / "lock.12.tmp"));
     CHECK(std::filesystem::is_empty(path / "outcome"));
     ResultWriter writer(path, small_header());
@@ -112,6 +113,18 @@ TEST_CASE("a run's directory is made once, with its configuration, and has a sta
   }
   CHECK(run_state(path) == RunState::finished);
   CHECK(refusal([&] { RunDirectory::open(folder.path()); }, Exit::usage).find("no config.yaml") != std::string::npos);
+}
+
+TEST_CASE("of two that replace a file at the same time, the second wins, and both write all of it") {
+  const Folder folder;
+  AtomicFile first(folder.results()), second(folder.results());
+  first.write("first");
+  second.write("second");
+  first.replace();
+  CHECK(bytes_of(folder.results()) == "first");
+  second.replace();
+  CHECK(bytes_of(folder.results()) == "second");
+  CHECK_FALSE(folder.has_temporary_file());
 }
 
 TEST_CASE("names that would leave the folder of the runs are refused") {

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <set>
 #include <thread>
+#include "base/file_content.hpp"
 #include "results/record/run_directory.hpp"
 #include "results/record/run_lock.hpp"
 #include "results/record/writer.hpp"
@@ -256,6 +257,37 @@ TEST_CASE("a plan is read as it was written, and a damaged one is refused") {
   CHECK_THROWS_WITH_AS(SweepFolder{path}, doctest::Contains("runs.tsv is damaged"), Error);
   CHECK_THROWS_WITH_AS(SweepFolder{sweeps.folder.path}, doctest::Contains("is not a sweep folder"), Error);
   CHECK_THROWS_WITH_AS(SweepFolder{table}, doctest::Contains("runs.tsv is a file; name the folder of a sweep"), Error);
+}
+
+TEST_CASE("the command that planned a sweep is one line of a comment") {
+  Sweeps sweeps;
+  const fs::path path = sweeps.folder.path / "sweeps" / "it";
+  write_sweep(path, sweeps.load("seeds: 0..2\n"), "stiefel sweep run 'two\nlines.yaml'");
+  CHECK(file_content(path / "sweep.yaml").starts_with("# stiefel sweep run 'two\\nlines.yaml'\n" + valid));
+}
+
+TEST_CASE("runs that are added to a plan leave its folders as they are, and another sweep is refused") {
+  Sweeps sweeps;
+  const fs::path path = sweeps.folder.path / "sweeps" / "it", data = sweeps.folder.path / "data",
+                 others = sweeps.folder.path / "others";
+  for (const fs::path& folder : {data, others}) fs::create_directories(folder);
+  Sweep sweep = sweeps.load("seeds: [1]\n"), more = sweeps.load("seeds: [2]\n");
+  sweep.working_directory = "/planned";
+  sweep.data_directory = data;
+  add_to_sweep(path, sweep, "");
+  more.working_directory = "/elsewhere";
+  add_to_sweep(path, more, "");
+  CHECK(SweepFolder(path).sweep().runs.size() == 2);
+  CHECK(SweepFolder(path).sweep().working_directory == "/planned");
+  CHECK(SweepFolder(path).sweep().data_directory == data);
+  more.data_directory = others;
+  const std::string refusal = "use the data in " + data.string() + "; leave --data out or use another folder";
+  CHECK_THROWS_WITH_AS(add_to_sweep(path, more, ""), doctest::Contains(refusal.c_str()), Error);
+  fs::remove(data);
+  add_to_sweep(path, more, "");
+  CHECK(SweepFolder(path).sweep().data_directory == others);
+  more.name = "second";
+  CHECK_THROWS_WITH_AS(add_to_sweep(path, more, ""), doctest::Contains("holds the sweep first, not second"), Error);
 }
 
 TEST_CASE("other rungs or other runs make the old comparisons void, the same plan leaves them") {

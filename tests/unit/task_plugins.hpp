@@ -11,8 +11,7 @@
 #include <stiefel/error.hpp>
 #include <stiefel/plugin.hpp>
 
-#include <stiefel/plugin.hpp>
-#include "config/load.hpp"
+#include "choose_plugin.hpp"
 #include "host/registry.hpp"
 
 namespace task_plugins {

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cerrno>
+#include <random>
 #include <string>
 #include <system_error>
 
@@ -29,12 +30,13 @@ void write_all(int file, const char* data, std::size_t bytes, const std::filesys
 
 }  // namespace
 
-AtomicFile::AtomicFile(std::filesystem::path target)
-    : target_(std::move(target)), temporary_(target_.string() + ".tmp") {
+std::filesystem::path temporary_name(const std::filesystem::path& target) {
+  return fmt::format("{}.{:08x}.tmp", target.string(), std::random_device()());
+}
+
+AtomicFile::AtomicFile(std::filesystem::path target) : target_(std::move(target)), temporary_(temporary_name(target_)) {
   if (std::error_code ignored; std::filesystem::is_directory(target_, ignored))
     throw Error(fmt::format("cannot write {}: it is a folder; name a file", target_.string()));
-  // A killed process may have left one; a new file also ensures that no other process still writes to it.
-  if (::unlink(temporary_.c_str()) != 0 && errno != ENOENT) throw file_error("removing", temporary_, errno);
   file_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (file_ < 0 && errno == ENOENT && target_.has_parent_path())
     throw Error(fmt::format("cannot write {}: there is no folder {}; create it, or choose another", target_.string(),

@@ -1,5 +1,5 @@
-/// Replaces a file atomically: the new content is written to PATH.tmp and renamed over PATH only once all of it is on
-/// the disk.
+/// Replaces a file atomically: the new content is written to a temporary file and renamed over PATH only once all of it
+/// is on the disk.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,10 @@
 #include <stiefel/export.hpp>
 
 namespace stiefel {
+
+/// A name next to a file that no other process uses, which ends with ".tmp". Numbers of processes are no help: those of
+/// two hosts or containers may be the same.
+STIEFEL_API std::filesystem::path temporary_name(const std::filesystem::path& target);
 
 /// One replacement, in the order of the calls: reserve, (copy_target), write to it or to temporary() by any means,
 /// replace, sync_directory. Until replace() the target is untouched; an object destroyed before that removes the

@@ -1,6 +1,7 @@
 // Uses system calls: a stream throws its own exception, without the path, when reading fails.
 #include "base/file_content.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 
@@ -25,6 +26,15 @@ std::optional<std::string> content_if_there(const std::filesystem::path& path) {
 std::string file_content(const std::filesystem::path& path) {
   if (auto text = content_if_there(path)) return *std::move(text);
   throw file_error("opening", path, ENOENT);
+}
+
+std::string file_tail(const std::filesystem::path& path, std::uintmax_t begin) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const off_t end = ::lseek(*file, 0, SEEK_END);
+  std::string text(std::size_t(std::clamp<off_t>(end - off_t(begin), 0, 1 << 14)), '\0');
+  const ssize_t count = ::pread(*file, text.data(), text.size(), end - off_t(text.size()));
+  text.resize(std::size_t(std::max<ssize_t>(count, 0)));
+  return text;
 }
 
 }  // namespace stiefel

@@ -1,6 +1,7 @@
-/// Reads complete files.
+/// Reads files.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -13,5 +14,7 @@ namespace stiefel {
 STIEFEL_API std::string file_content(const std::filesystem::path& path);
 /// The same; nothing when there is no such file.
 STIEFEL_API std::optional<std::string> content_if_there(const std::filesystem::path& path);
+/// The last 16 KiB of a file, or what follows its first `begin` bytes if that is less; empty when it cannot be read.
+STIEFEL_API std::string file_tail(const std::filesystem::path& path, std::uintmax_t begin = 0);
 
 }  // namespace stiefel

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace stiefel {
 
@@ -63,9 +64,24 @@ std::string shell_word(std::string_view text) {
   return word + "'";
 }
 
+std::string shell_line(std::span<const std::string> words) {
+  std::string line;
+  for (const std::string& word : words) line += (line.empty() ? "" : " ") + shell_word(word);
+  return line;
+}
+
 std::string counted(std::int64_t count, std::string_view noun, std::string_view plural) {
   return count == 1 || plural.empty() ? fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s")
                                       : fmt::format("{} {}", count, plural);
+}
+
+std::string duration_text(double seconds) {
+  if (!std::isfinite(seconds)) return "?";
+  if (seconds < 10) return fmt::format("{:.2g} s", seconds);
+  const long s = std::lround(seconds);
+  if (s < 60) return fmt::format("{} s", s);
+  if (s < 3600) return fmt::format("{} min {:02} s", s / 60, s % 60);
+  return fmt::format("{} h {:02} min", s / 3600, s % 3600 / 60);
 }
 
 }  // namespace stiefel

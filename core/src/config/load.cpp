@@ -115,17 +115,4 @@ std::vector<WholeNumber> whole_numbers(const LoadedExperiment& loaded, const Reg
   return numbers;
 }
 
-PluginChoice choose_plugin(const Entry& entry, std::string_view options, const std::string& name) {
-  Problems problems;
-  const std::optional<Node> tree = parse_yaml(options, name, problems);
-  problems.raise();
-  Reading reading{nullptr, &problems};
-  ConfigSchema schema(reading, entry.name, &*tree, {name, 1, 1});
-  PluginChoice choice;
-  schema.describe_options(choice, entry);
-  schema.finish();
-  problems.raise();
-  return choice;
-}
-
 }  // namespace stiefel

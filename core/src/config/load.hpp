@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "config/compose.hpp"
@@ -44,9 +43,5 @@ struct WholeNumber {
   Index value = 0, fallback = 0;  ///< effective value and default
 };
 STIEFEL_API std::vector<WholeNumber> whole_numbers(const LoadedExperiment& loaded, const Registry& registry);
-
-/// A plugin with options from the text of a YAML mapping without `plugin:`; defaults for the other options.
-STIEFEL_API PluginChoice choose_plugin(const Entry& entry, std::string_view options = "",
-                                       const std::string& name = "options");
 
 }  // namespace stiefel

@@ -8,14 +8,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <boost/algorithm/string/trim.hpp>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <sstream>
 #include <string_view>
 
 #include <stiefel/error.hpp>
 
+#include "base/file_content.hpp"
 #include "base/machine.hpp"
 #include "base/printable.hpp"
 
@@ -80,13 +80,13 @@ CoreShares::CoreShares(int places, int threads) {
   const int usable = std::min(int(cores_.size()), usable_cores());
   threads_ = threads > 0 ? threads : std::max(1, usable / (places * neighbours));
   first_ = number_in("OMPI_COMM_WORLD_LOCAL_RANK", 0) * places;
-  alone_ = places * neighbours == 1;
+  divided_ = neighbours > 1 || (places > 1 && threads == 0);
 }
 
 cpu_set_t CoreShares::of(int place) const {
   cpu_set_t set;
   CPU_ZERO(&set);
-  for (int i = 0; i < (alone_ ? int(cores_.size()) : threads_); ++i)
+  for (int i = 0; i < (divided_ ? threads_ : int(cores_.size())); ++i)
     CPU_SET(cores_[std::size_t((first_ + place) * threads_ + i) % cores_.size()], &set);
   return set;
 }
@@ -127,14 +127,12 @@ pid_t start_child(const ChildProgram& program, const cpu_set_t& cores) {
   return child;
 }
 
-std::string last_line(const std::filesystem::path& log, std::uintmax_t begin) {
-  std::ifstream file(log, std::ios::binary);
-  file.seekg(0, std::ios::end);
-  file.seekg(std::max(std::streamoff(begin), std::streamoff(file.tellg()) - 4096));
-  std::string line, last = "nothing";
-  while (std::getline(file, line))
-    if (line.find_first_not_of(" \t\r") != line.npos) last = line;
-  return printable(last.starts_with("stiefel: ") ? last.substr(9) : last);
+std::string last_message(const std::filesystem::path& log, std::uintmax_t begin) {
+  static constexpr std::string_view mark = "\nstiefel: ";
+  const std::string text = "\n" + boost::trim_right_copy(file_tail(log, begin));
+  const std::size_t error = text.rfind(mark);
+  const std::string last = text.substr(error == text.npos ? text.rfind('\n') + 1 : error + mark.size());
+  return last.empty() ? "nothing" : printable_lines(last);
 }
 
 }  // namespace stiefel

@@ -11,8 +11,9 @@
 
 namespace stiefel {
 
-/// The cores of this process, divided among the places of its workers. With other processes of `mpirun` on this host,
-/// their cores are not used.
+/// The cores of this process, divided among the places of a worker and of other processes of `mpirun` on this host. A
+/// single place and, without `mpirun`, places with a given number of threads may use any core, so that several workers
+/// do not share the first ones.
 class CoreShares {
  public:
   /// `threads` of each place; 0: an equal share of the cores.
@@ -23,7 +24,7 @@ class CoreShares {
  private:
   std::vector<int> cores_;
   int threads_, first_;
-  bool alone_;  // one place: its threads may use any core, so that several workers do not share the first ones
+  bool divided_;
 };
 
 struct ChildProgram {
@@ -36,7 +37,8 @@ struct ChildProgram {
 /// checkpoint, when this process ends, and STIEFEL_RUN_ID which id its run must have.
 pid_t start_child(const ChildProgram& program, const cpu_set_t& cores);
 
-/// The last non-empty line after this many bytes of a log, without a leading "stiefel: "; "nothing" if there is none.
-std::string last_line(const std::filesystem::path& log, std::uintmax_t begin);
+/// The last error after this many bytes of a log, without its "stiefel: "; the last line if there is no error, and
+/// "nothing" if there is no line.
+std::string last_message(const std::filesystem::path& log, std::uintmax_t begin);
 
 }  // namespace stiefel

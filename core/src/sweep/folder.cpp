@@ -106,7 +106,7 @@ void write_plan(const fs::path& folder, const Sweep& sweep, const std::string& c
     if (!run.yaml.empty())
       replace_when_new(folder / "configs" / (run.id + ".yaml"),
                        fmt::format("# {}: {}\n{}", sweep.name, assignments(sweep.keys, run), run.yaml));
-  replace_when_new(folder / "sweep.yaml", fmt::format("# {}\n{}", command, sweep.source));
+  replace_when_new(folder / "sweep.yaml", fmt::format("# {}\n{}", printable(command), sweep.source));
   const std::string json = description(sweep), runs = table(sweep);
   const std::string before = content_if_there(folder / "sweep.json").value_or("");
   if (content_if_there(folder / "runs.tsv") != runs || halving_in(before) != halving_in(json))
@@ -129,6 +129,16 @@ void add_to_sweep(const fs::path& folder, const Sweep& sweep, const std::string&
   Sweep whole = sweep;
   if (fs::exists(folder / "runs.tsv")) {
     const Sweep before = SweepFolder(folder).sweep();
+    if (before.name != sweep.name)
+      throw Error(fmt::format("{} holds the sweep {}, not {}; use another folder (--output)", folder.string(),
+                              before.name, sweep.name));
+    whole.working_directory = before.working_directory;
+    std::error_code none;
+    if (const fs::path& data = before.data_directory; sweep.data_directory.empty())
+      whole.data_directory = data;
+    else if (fs::is_directory(data, none) && !fs::equivalent(data, sweep.data_directory, none))
+      throw Error(fmt::format("the runs in {} use the data in {}; leave --data out or use another folder (--output)",
+                              folder.string(), data.string()));
     whole.keys = before.keys;
     whole.runs = before.runs;
     for (const std::string& key : sweep.keys)
@@ -157,7 +167,6 @@ SweepFolder::SweepFolder(fs::path folder) : folder_(std::move(folder)) {
                             folder_.string(), json ? "runs.tsv" : "sweep.json"));
   read_description(folder_ / "sweep.json", *json, sweep_);
   read_table(folder_ / "runs.tsv", *runs, sweep_);
-  sweep_.combinations = sweep_.runs.size();
 }
 
 const SweepRun& SweepFolder::find(const std::string& id) const {

@@ -11,6 +11,7 @@
 
 #include "base/atomic_file.hpp"
 #include "base/file_error.hpp"
+#include "results/analysis/comparison.hpp"
 #include "results/record/reader.hpp"
 
 namespace stiefel {
@@ -27,23 +28,23 @@ struct Judged {
 Judged judged(const SweepFolder& folder, const SweepRun& run) {
   const fs::path path = folder.run(run) / "results.h5";
   const ResultReader reader(path);
-  const auto direction = [&](const std::string& metric) {
+  const auto better = [&](const std::string& metric) {
     const std::string column = "/epochs/" + metric;
     return reader.exists(column) && reader.has_attribute(column, "description")
-               ? reader.text_attribute(column, "description")
-               : "";
+               ? described_direction(reader.text_attribute(column, "description"))
+               : Better::unknown;
   };
   const std::string& metric = folder.sweep().halving->metric;
-  const bool highest = direction(metric) == "higher is better";
-  if (!highest && direction(metric) != "lower is better") {
+  if (better(metric) == Better::unknown) {
     std::vector<std::string> metrics = reader.children("/epochs");
-    std::erase_if(metrics, [&](const std::string& name) { return !direction(name).ends_with("is better"); });
+    std::erase_if(metrics, [&](const std::string& name) { return better(name) == Better::unknown; });
     throw Error(
         fmt::format("sweep.halving.metric: {} has no {}; its evaluations have {}: correct the file and continue with "
                     "`stiefel sweep run`",
                     path.string(), metric, fmt::join(metrics, ", ")));
   }
-  return {reader.read("/epochs/step").values, reader.read("/epochs/" + metric).values, highest};
+  return {reader.read("/epochs/step").values, reader.read("/epochs/" + metric).values,
+          better(metric) == Better::higher};
 }
 
 /// The metric at the last evaluation up to a step; NaN if there is none.

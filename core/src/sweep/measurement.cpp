@@ -15,8 +15,6 @@ namespace {
 
 constexpr double nothing = std::numeric_limits<double>::quiet_NaN();
 
-double last(const std::vector<double>& values) { return values.empty() ? nothing : values.back(); }
-
 const RunDataset* below(const RunData& run, const std::string& group, const std::string& name) {
   for (const RunDataset& dataset : run.datasets)
     if (dataset.path.starts_with(group) && dataset.path.ends_with("/" + name)) return &dataset;
@@ -70,7 +68,7 @@ Trace slope(const RunData& run) {
                         [](const std::vector<double>& slopes) { return statistics_of(slopes).mean; });
 }
 
-double at_the_end(const Trace& trace) { return last(trace.y); }
+double at_the_end(const Trace& trace) { return last_number(trace.y); }
 double first_over_last(const Trace& trace) { return trace.y.empty() ? nothing : trace.y.front() / trace.y.back(); }
 
 /// A metric that is no metric of a task, and the group that it is made of.
@@ -95,27 +93,25 @@ const Quantity* quantity(const std::string& metric) {
 
 /// The best so far, or where the network was chosen.
 double validation_value(const RunData& run, const PublishedRow& row) {
-  const std::vector<double>&values = run.column("/epochs/valid_" + row.metric), &best = run.column("/epochs/is_best");
-  if (row.measured_as == "validation")
-    for (std::size_t i = std::min(values.size(), best.size()); i-- > 0;)
-      if (best[i] == 1) return values[i];
+  const std::vector<double>& values = run.column("/epochs/valid_" + row.metric);
   const Statistics statistics = statistics_of(values);
-  return row.higher_is_better() ? statistics.largest : statistics.least;
+  const double best = row.higher_is_better() ? statistics.largest : statistics.least;
+  return row.measured_as == "validation" ? at_best(run, values).value_or(best) : best;
 }
 
 /// `trace`: that of the row's metric.
 double value_of(const RunData& run, const PublishedRow& row, const Trace& trace) {
   if (const Quantity* found = quantity(row.metric)) return found->value(trace);
-  if (row.measured_as == "test" || row.measured_as == "best test") return last(run.column("/final/test_" + row.metric));
+  if (row.measured_as == "test" || row.measured_as == "best test")
+    return last_number(run.column("/final/test_" + row.metric));
   return validation_value(run, row);
 }
 
 Index first_reached(const RunData& run, const PublishedRow& row) {
   const std::vector<double>&values = run.column("/epochs/valid_" + row.metric), &steps = run.column("/epochs/step");
-  const bool higher = row.higher_is_better();
-  for (std::size_t i = 0; i < std::min(values.size(), steps.size()); ++i)
-    if (higher ? values[i] >= row.judge->value : values[i] <= row.judge->value) return Index(steps[i]);
-  return -1;
+  const std::size_t reached =
+      row_reaching(values, row.judge->value, row.higher_is_better() ? Better::higher : Better::lower);
+  return reached < std::min(values.size(), steps.size()) ? Index(steps[reached]) : -1;
 }
 
 /// All but `better_than`, which needs another row.

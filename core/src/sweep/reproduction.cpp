@@ -24,8 +24,8 @@ const std::vector<std::string> plan_keys = {"name", "file", "set", "seed", "budg
 enum PlanKey { plan_name, plan_file, plan_set, plan_seed, plan_budget };
 
 /// Seconds of the workload in the paper's unit.
-void read_timing(const nlohmann::json& document, ReproducedRow& row) {
-  if (!document.contains("epochs")) return;
+void read_timing(const nlohmann::json& document, const fs::path& file, ReproducedRow& row) try {
+  if (document.is_null()) return;
   for (const nlohmann::json& found : document.at("epochs")) {
     if (found.at("model") != row.row->bench) continue;
     const double seconds = double(found.at("seconds").at("median")) * double(found.at("steps"));
@@ -36,6 +36,9 @@ void read_timing(const nlohmann::json& document, ReproducedRow& row) {
     row.seeds.front().value = row.mean;
     row.seeds.front().commit = std::string(found.at("made").at("stiefel").value("git_commit", "")).substr(0, 10);
   }
+} catch (const nlohmann::json::exception&) {
+  throw Error(fmt::format("{} is not JSON from `tests/bench/run epochs`; name its file with --timings", file.string()),
+              Exit::damaged);
 }
 
 /// Which of two measurements of a seed tells more.
@@ -195,11 +198,11 @@ std::vector<ReproducedRow> Reproduction::look(const std::vector<const PublishedR
       for (const Index seed : row.seeds) wanted.emplace_back(&row, seed);
   }
   const std::vector<Measurement> measurements = measurements_of(wanted);
-  const nlohmann::json timings = read_json(timings_, "tests/bench/run"),
+  const nlohmann::json timings = read_json(timings_, "`tests/bench/run epochs`"),
                        recorded = read_json(record, "`stiefel reproduce report`");
   for (std::size_t at = 0; ReproducedRow & row : all) {
     if (row.row->timing()) {
-      read_timing(timings, row);
+      read_timing(timings, timings_, row);
       continue;
     }
     for (Measurement& seed : row.seeds) {
@@ -254,7 +257,6 @@ Sweep Reproduction::missing(const std::vector<const PublishedRow*>& rows, double
                            fmt::format("{:.4g}", planned.share)},
                           planned.loaded.resolved_yaml});
   }
-  sweep.combinations = sweep.runs.size();
   return sweep;
 }
 

@@ -21,7 +21,7 @@ RunLook read_failure(const fs::path& path) {
     const nlohmann::json json = parse_json(file_content(path));
     const int code = json.at("exit_code");
     return {code == int(Exit::diverged) ? SweepState::diverged : SweepState::failed, 0,
-            printable(std::string(json.at("message"))), code};
+            printable_lines(std::string(json.at("message"))), code};
   } catch (const nlohmann::json::exception&) {
     return {SweepState::failed, 0, path.string() + " is damaged", int(Exit::damaged)};
   }

@@ -39,7 +39,7 @@ struct Sweep {
   std::string name, source;
   std::vector<std::string> keys;
   std::vector<SweepRun> runs;    ///< each once
-  std::size_t combinations = 0;  ///< number of combinations of values, of which several may mean the same run
+  std::size_t combinations = 0;  ///< of the values in its file, of which several may mean the same run
   std::optional<Halving> halving;
   std::filesystem::path working_directory = {};  ///< where relative paths of the runs begin; empty: not known
   std::filesystem::path data_directory = {};     ///< that was given for the plan; empty: none
@@ -56,7 +56,8 @@ STIEFEL_API std::optional<Sweep> load_sweep(const std::filesystem::path& file,
 
 /// Writes the plan; runs of an older plan that are still in it keep their folders. `command` is noted in sweep.yaml.
 STIEFEL_API void write_sweep(const std::filesystem::path& folder, const Sweep& sweep, const std::string& command);
-/// Adds the runs of `sweep` that the plan in the folder lacks to it; makes the plan if there is none.
+/// Adds the runs of `sweep` that the plan in the folder lacks to it; makes the plan if there is none. Refuses a folder
+/// with a sweep of another name or with other data.
 STIEFEL_API void add_to_sweep(const std::filesystem::path& folder, const Sweep& sweep, const std::string& command);
 
 /// A sweep that was planned.

@@ -41,11 +41,11 @@ Verdict verdict_of_curve(const ReproducedRow& row, const ReproducedRow* other) {
   return std::ranges::all_of(row.seeds, judged) ? Verdict::matched : Verdict::missed;
 }
 
+}  // namespace
+
 bool is_finished_with(const Measurement& seed, double share) {
   return seed.state == "finished" && std::min(seed.share, 1.) == share;
 }
-
-}  // namespace
 
 /// The finished runs with the largest share of the budget.
 void summarise(ReproducedRow& row) {

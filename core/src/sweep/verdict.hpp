@@ -32,6 +32,9 @@ struct ReproducedRow {
   double share = 1;
 };
 
+/// Whether this is a finished run with this share of the budget, or with all of it and more where that is 1.
+STIEFEL_API bool is_finished_with(const Measurement& seed, double share);
+
 /// "matched", "needs whole TIMIT", "stopped at step 500": the state of a row in a few words.
 STIEFEL_API std::string state_of(const ReproducedRow& row);
 /// What is published: "0.973", or a curve's criterion, "≤ 0.15 by step 5000".

@@ -68,6 +68,7 @@ class Worker {
  private:
   bool wanted(std::size_t run) const { return options_.among.empty() || options_.among.contains(runs_[run].id); }
   bool nothing_left();
+  bool awaited(std::size_t run);
   std::string owner(std::size_t run) const;
   void look(std::size_t run) { looks_[run] = look_at(folder_, runs_[run], patience_); }
   void look_at_others();
@@ -99,11 +100,11 @@ class Worker {
   std::vector<RunLook> looks_;
   Rungs rungs_;
   std::vector<Target> targets_;
-  std::vector<bool> given_up_;  // for this worker: killed from outside, in use, or not needed
+  std::vector<bool> given_up_;  // for this worker: killed from outside, in use, of another type of host, or not needed
   std::optional<std::size_t> only_;
   std::list<Child> children_;
   bool stopping_ = false, told_to_stop_ = false, cancelled_ = false, in_use_ = false;
-  Clock::time_point looked_{}, touched_ = Clock::now();
+  Clock::time_point looked_{}, touched_ = Clock::now(), busy_ = Clock::now();  // busy_: any worker, as far as is known
   const Clock::time_point begin_ = Clock::now();
 };
 
@@ -129,12 +130,20 @@ int Worker::work() {
 /// for once its owner has shown that it lives.
 bool Worker::nothing_left() {
   for (std::size_t run = 0; run < runs_.size(); ++run) {
-    if ((only_ && *only_ != run) || given_up_[run] || targets_[run].left_out || settled(run)) continue;
+    if ((only_ && *only_ != run) || targets_[run].left_out || settled(run) || !awaited(run)) continue;
     if (!only_ || Clock::now() - begin_ <= 2 * options_.patience) return false;
     in_use_ = true;
     say_(fmt::format("{} is left to {}", label(run), owner(run)));
   }
   return true;
+}
+
+/// Whether a run that is not settled may need this worker. With halving, a run that was given up completes a rung when
+/// another worker does it, so it is awaited until no worker has been at work for a time.
+bool Worker::awaited(std::size_t run) {
+  if (given_up_[run] && (only_ || !folder_.sweep().halving)) return false;
+  if (!given_up_[run] || !owner(run).empty()) busy_ = Clock::now();
+  return Clock::now() - busy_ <= options_.patience;
 }
 
 /// Who holds a run: the worker that claims it, or the process that runs it.
@@ -246,6 +255,7 @@ void Worker::reap() {
     ended(*child, status);
     child = children_.erase(child);  // gives the claim back
     looked_ = {};
+    busy_ = Clock::now();
   }
 }
 
@@ -262,7 +272,7 @@ void Worker::ended(const Child& child, int status) {
       say_(fmt::format("{} was stopped by signal {}; continue it with `stiefel sweep resume`", label(run), number));
     return;
   }
-  const std::string said = last_line(folder_.run(runs_[run]) / "worker.log", child.log_begin);
+  const std::string said = last_message(folder_.run(runs_[run]) / "worker.log", child.log_begin);
   if (WIFSIGNALED(status)) {
     const int number = WTERMSIG(status);
     return fail(run, int(Exit::plugin),

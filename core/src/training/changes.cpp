@@ -28,6 +28,9 @@ Values configuration(const RunHeader& header) {
 constexpr std::array names_of_build = {"version",     "git_commit", "git_diff_sha256", "compiler", "cxx_flags",
                                        "simd_target", "blas",       "blas_core"};
 
+/// Whether this follows from the CPU and from OpenBLAS, so that another host may have it as it was.
+bool is_of_host(const std::string& name) { return name == "simd_target" || name == "blas" || name == "blas_core"; }
+
 bool is_key(const std::string& name) {
   return !name.starts_with("plugin:") && !name.starts_with("data:") && !std::ranges::count(names_of_build, name);
 }
@@ -146,6 +149,7 @@ std::string allowed_changes(const RunHeader& before, const RunHeader& now, const
   const std::vector<Change> found = changes(before, now);
   demand_known(allowed, found, values_of(before), values_of(now));
   std::string lines, list;
+  bool host_alone = true;
   nlohmann::ordered_json values;
   for (const Change& change : found) {
     values[change.name] = change.is ? nlohmann::ordered_json(*change.is) : nullptr;
@@ -158,9 +162,14 @@ std::string allowed_changes(const RunHeader& before, const RunHeader& now, const
     lines += fmt::format("\n  {} was {} and is now {}", change.name, change.was.value_or("absent"),
                          change.is.value_or("absent"));
     list += (list.empty() ? "" : ",") + change.name;
+    host_alone = host_alone && is_of_host(change.name);
   }
   if (!lines.empty())
-    throw Error(fmt::format("this would change the run:{}\nUndo it, or accept it with --allow-change {}", lines, list));
+    throw Error(fmt::format("this would change the run:{}\n{} with --allow-change {}", lines,
+                            host_alone ? "Resume it on a host like the one that began it, or accept the change"
+                                       : "Undo it, or accept it",
+                            list),
+                host_alone ? Exit::in_use : Exit::usage);
   return values.empty() ? "" : json_text(values);
 }
 

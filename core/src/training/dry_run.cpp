@@ -2,20 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
-
+#include "base/printable.hpp"
 #include "results/record/provenance.hpp"
+#include "training/clock.hpp"
 #include "training/recording.hpp"
 #include "training/session.hpp"
 
 namespace stiefel {
 namespace {
-
-std::string time_text(double seconds) {
-  if (seconds < 120) return fmt::format("{:.0f} s", seconds);
-  if (seconds < 7200) return fmt::format("{:.0f} min", seconds / 60);
-  return fmt::format("{:.1f} h", seconds / 3600);
-}
 
 /// Degrees of freedom: an orthogonal block has n(n−1)/2, a unitary one n².
 Index dimension(const Layout& layout) {
@@ -31,7 +25,6 @@ Index dimension(const Layout& layout) {
 }
 
 template <class S> DryRun dry(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options) {
-  using Clock = std::chrono::steady_clock;
   Session<S> session(loaded, registry, options);
   RecorderThread nowhere;
   const Recording<S> recording(nowhere, loaded.experiment, *session.task, *session.network, *session.updater);
@@ -63,7 +56,7 @@ template <class S> DryRun dry(const LoadedExperiment& loaded, Registry& registry
     const auto timed = [&](auto&& work) {
       const auto start = Clock::now();
       work();
-      seconds += std::chrono::duration<double>(Clock::now() - start).count();
+      seconds += seconds_since(start);
     };
     session.network->take_state();
     for (Index k = 0; k < loaded.experiment.train.accumulate; ++k) {
@@ -73,14 +66,14 @@ template <class S> DryRun dry(const LoadedExperiment& loaded, Registry& registry
                       : session.network->train_more(batch, session.workers, session.request(1, k), pass);
       });
     }
-    if (repeat == 1) timed([&] { session.updater->step(1, *session.network, session.workers); });
+    if (repeat == 1) timed([&] { session.update(1); });
   }
   line(fmt::format("first loss {} (a predictor without memory: {:.6g})",
                    pass.weight > 0 ? fmt::format("{:.6g}", pass.loss) : "none, the batch has no target",
                    session.task->baseline()));
   line(fmt::format("memory     about {:.0f} MB", double(peak_rss_bytes()) / 1e6));
   line(fmt::format("time       {:.3g} s a step, {} for {} steps, evaluations not included", seconds,
-                   time_text(seconds * double(session.total_steps())), session.total_steps()));
+                   duration_text(seconds * double(session.total_steps())), session.total_steps()));
   return result;
 }
 

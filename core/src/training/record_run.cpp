@@ -9,7 +9,10 @@
 
 #include <stiefel/product.hpp>
 
+#include "base/atomic_file.hpp"
+#include "base/file_content.hpp"
 #include "base/sha256.hpp"
+#include "config/resolved.hpp"
 #include "results/record/header_file.hpp"
 #include "results/record/provenance.hpp"
 #include "results/record/reader.hpp"
@@ -52,6 +55,14 @@ std::string difference(const std::filesystem::path& directory, const RunHeader& 
   return changed.empty() ? "" : fmt::format("with other data ({})", changed.front().name.substr(5));
 }
 
+void replace_configuration(const std::filesystem::path& run, std::string_view yaml) {
+  AtomicFile file(run / "config.yaml");
+  file.write(yaml);
+  list_file(run, "config.yaml", file.temporary());
+  file.replace();
+  file.sync_directory();
+}
+
 /// Tells apart runs of one configuration.
 std::string suffix_of(const RunHeader& header) {
   std::string text = *header.find_provenance("build");
@@ -60,6 +71,15 @@ std::string suffix_of(const RunHeader& header) {
 }
 
 }  // namespace
+
+bool reads_otherwise(const std::filesystem::path& run, const std::string& yaml) {
+  const auto settings = [](const std::string& text) {
+    auto values = flat_configuration(text, "config.yaml");
+    values.erase("threads");
+    return values;
+  };
+  return settings(file_content(run / "config.yaml")) != settings(yaml);
+}
 
 std::vector<DatasetRow> datasets_of(const std::vector<DataFile>& files) {
   std::vector<DatasetRow> rows;
@@ -149,6 +169,7 @@ RunRecord::RunRecord(RunHeader header, const std::filesystem::path& root) {
 
 RunRecord::RunRecord(RunHeader header, RunDirectory directory, Index step, const RowCounts& kept) {
   path_ = directory.path();
+  if (reads_otherwise(path_, header.yaml)) configuration_ = header.yaml;
   directory_.emplace(std::move(directory));
   settle_files(path_);
   committed_ = step;
@@ -161,6 +182,7 @@ RunRecord::RunRecord(RunHeader header, RunDirectory directory, Index step, const
     open(std::make_unique<RecorderThread>(path_, std::move(header)), step);
     return;
   }
+  continued_ = true;
   const ResultReader results(path_ / "results.h5");
   if (results.has_attribute("/status", "cpu_seconds")) cpu_before_ = results.number_attribute("/status", "cpu_seconds");
   RunHeader stored = read_header(results);
@@ -208,6 +230,9 @@ void RunRecord::publish(Index step, Status status) {
   committed_ = step;
   status.state = "running";
   published_ = status;
+  begun_ = true;
+  if (!configuration_.empty())
+    call([run = path_, yaml = std::exchange(configuration_, {})] { replace_configuration(run, yaml); });
   recorder_->publish(step, with_time(std::move(status)), [this] { require_lock(); });
 }
 
@@ -249,6 +274,7 @@ void RunRecord::fail(const std::string& message, int exit_code) noexcept {
     Status status = published_;
     status.state = exit_code == int(Exit::diverged) ? "diverged" : "failed";
     log(status.state + ": " + message);
+    if (continued_ && !begun_) return;
     call([] {});
     status.message = message;
     status.exit_code = exit_code;

@@ -30,6 +30,10 @@ STIEFEL_API std::vector<DatasetRow> datasets_of(const std::vector<DataFile>& fil
 /// The files that the methods of an experiment come from.
 STIEFEL_API std::vector<PluginRow> plugins_of(const Experiment& experiment, const Registry& registry);
 
+/// Whether the configuration of a run differs from the one that is asked for, also in keys without effect on the
+/// results, such as the places of plugins; the number of threads is that of a machine.
+bool reads_otherwise(const std::filesystem::path& run, const std::string& yaml);
+
 class RunRecord {
  public:
   /// Shows the descriptor of log.txt to whoever may have to end the process without an exception, while this exists.
@@ -48,7 +52,8 @@ class RunRecord {
   /// Begins a run in a fresh directory below `root`. A finished run of the same configuration and build is left as it
   /// is; one of another build gets a second folder; an unfinished one is an Error that says what to do.
   RunRecord(RunHeader header, const std::filesystem::path& root);
-  /// Continues the run in a directory after a step at which results.h5 had this many rows of each group.
+  /// Continues the run in a directory after a step at which results.h5 had this many rows of each group. Its results
+  /// and its config.yaml change with the first publish().
   RunRecord(RunHeader header, RunDirectory directory, Index step, const RowCounts& kept);
 
   /// For a process that writes nothing, because the run belongs to another one.
@@ -81,6 +86,7 @@ class RunRecord {
   /// Writes the checkpoint, which stores the number of rows recorded so far.
   template <class S> void save(const Layout& layout, Checkpoint<S> checkpoint, const CheckpointOptions& options);
   void finish(Index step, const Status& status);
+  /// A run that is continued, and has not published anything since, keeps its results: only the log tells the message.
   void fail(const std::string& message, int exit_code) noexcept;
 
  private:
@@ -98,6 +104,9 @@ class RunRecord {
   std::unique_ptr<RecorderThread> recorder_;
   std::unique_ptr<ProgressLog> progress_;
   std::ofstream log_;
+  std::string configuration_;  // replaces config.yaml with the first publish; empty: it stays
+  bool continued_ = false;     // results of an earlier process
+  bool begun_ = false;         // something may have been published
   Index committed_ = 0;
   Status published_;  // the last
   double cpu_before_ = 0, seconds_before_ = 0, evaluated_before_ = 0;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <complex>
 #include <limits>
+#include <set>
 
 #include "host/plugin_faults.hpp"
 #include "sdk/diagnostics.hpp"
@@ -15,7 +16,7 @@ namespace {
 
 /// An axis of texts.
 Axis named_axis(std::string name, std::string long_name, std::vector<std::string> labels) {
-  return {std::move(name), "1", std::move(long_name), {}, true, std::move(labels)};
+  return {.name = std::move(name), .long_name = std::move(long_name), .labels = std::move(labels)};
 }
 
 std::string column_name(std::string text) {
@@ -65,13 +66,18 @@ template <class S> Recording<S>::Recording(RecorderThread& recorder, const Exper
   final_ = recorder_.define(table_of("/final", {}, TestRow{metrics_}, 1));
   const Axis time = count_axis("t", time_steps_, "time step of the sequence");
   const std::size_t layers = network.model().layers.size();
-  for (std::size_t i = 0; periods_.gradient_norms > 0 && i < layers; ++i)
-    gradient_.push_back(recorder_.define(
-        table_of(layers == 1 ? "/gradient" : fmt::format("/gradient/layers_{}", i), {time}, NormRow{}, 16)));
+  for (std::size_t i = 0; i < layers; ++i)
+    gradient_.push_back(
+        define(periods_.gradient_norms,
+               table_of(layers == 1 ? "/gradient" : fmt::format("/gradient/layers_{}", i), {time}, NormRow{}, 16)));
   define_maps(network);
   define_blocks(network.layout());
   const Axis phases = named_axis("phase", "part of a training step", {std::begin(phase_names), std::end(phase_names)});
   timing_ = recorder_.define(table_of("/timing", {phases}, TimingRow{}));
+}
+
+template <class S> int Recording<S>::define(Index period, Table table) {
+  return period > 0 || recorder_.continues(table.group) ? recorder_.define(std::move(table), period > 0) : -1;
 }
 
 template <class S> void Recording<S>::define_maps(Network<S>& network) {
@@ -81,29 +87,33 @@ template <class S> void Recording<S>::define_maps(Network<S>& network) {
     const Index n = std::min(map.rows(), map.cols()) / (map.complex_pairs() ? 2 : 1);
     const Axis k = count_axis("k", n, "number of the value, descending modulus");
     const SpectrumRow like(0, {{1.0}, std::vector<std::complex<double>>(map.rows() == map.cols())});
-    spectrum_.push_back(periods_.spectrum > 0 ? recorder_.define(table_of(group_of("spectrum", name), {k}, like, 16))
-                                              : -1);
+    spectrum_.push_back(define(periods_.spectrum, table_of(group_of("spectrum", name), {k}, like, 16)));
 
     const Axis blocks = named_axis("block", "what must be orthogonal", {"W"});
-    orthogonality_.push_back(periods_.orthogonality > 0 ? recorder_.define(table_of(group_of("orthogonality", name),
-                                                                                    {blocks}, OrthogonalityRow{{}, {}}))
-                                                        : -1);
+    orthogonality_.push_back(
+        define(periods_.orthogonality, table_of(group_of("orthogonality", name), {blocks}, OrthogonalityRow{{}, {}})));
     NamedScalars scalars;
-    if (periods_.scalars > 0) plugin.call("record", [&] { map.record(scalars); });
-    scalars_.push_back(
-        scalars.row.names.empty() ? -1 : recorder_.define(table_of(group_of("scalars", name), {}, scalars.row)));
+    const std::string group = group_of("scalars", name);
+    if (periods_.scalars > 0 || recorder_.continues(group)) plugin.call("record", [&] { map.record(scalars); });
+    scalars_.push_back(scalars.row.names.empty() ? -1 : define(periods_.scalars, table_of(group, {}, scalars.row)));
     scalar_names_.push_back(std::move(scalars.row.names));
   }
 }
 
 template <class S> void Recording<S>::define_blocks(const Layout& layout) {
+  const auto table = [](const BlockSpec& block) {
+    const Axis i = count_axis("i", block.size, "number of the parameter, by columns");
+    return table_of("/blocks/" + column_name(block.name), {i}, BlockRow<S>{{}, block.name}, 64);
+  };
+  std::set<std::string> defined;
   for (const auto& [name, period] : periods_.blocks) {
     const Index block = layout.find(name);
     STIEFEL_ASSERT(block >= 0);
-    const Axis i = count_axis("i", layout.block(block).size, "number of the parameter, by columns");
-    traces_.push_back(
-        {block, period, recorder_.define(table_of("/blocks/" + column_name(name), {i}, BlockRow<S>{{}, name}, 64))});
+    defined.insert(table(layout.block(block)).group);
+    traces_.push_back({block, period, recorder_.define(table(layout.block(block)))});
   }
+  for (const BlockSpec& block : layout.blocks())
+    if (defined.insert(table(block).group).second) define(0, table(block));
 }
 
 template <class S> void Recording<S>::step(const StepRow& row) { append_row(recorder_, steps_, row); }

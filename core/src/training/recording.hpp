@@ -37,6 +37,8 @@ template <class S> class STIEFEL_API Recording {
   void timing(Index step, std::vector<double> seconds);
 
  private:
+  /// The table, if it gets rows, or if the results that are continued have rows of it to be kept; else −1.
+  int define(Index period, Table table);
   void define_maps(Network<S>& network);
   void define_blocks(const Layout& layout);
   void orthogonality(Index step, Index map, Network<S>& network);

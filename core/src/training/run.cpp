@@ -3,10 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 #include <optional>
 
-#include "base/atomic_file.hpp"
 #include "base/file_content.hpp"
 #include "base/printable.hpp"
 #include "config/resolved.hpp"
@@ -51,25 +51,6 @@ void log(const std::filesystem::path& run, const std::string& line) {
   std::ofstream(run / "log.txt", std::ios::app) << line << std::endl;
 }
 
-void replace_configuration(const std::filesystem::path& run, std::string_view yaml) {
-  AtomicFile file(run / "config.yaml");
-  file.write(yaml);
-  list_file(run, "config.yaml", file.temporary());
-  file.replace();
-  file.sync_directory();
-}
-
-/// Whether the configuration of a run differs from the one that is asked for, also in keys without effect on the
-/// results, such as the places of plugins; the number of threads is that of a machine.
-bool reads_otherwise(const std::filesystem::path& run, const std::string& yaml) {
-  const auto settings = [](const std::string& text) {
-    auto values = flat_configuration(text, "config.yaml");
-    values.erase("threads");
-    return values;
-  };
-  return settings(file_content(run / "config.yaml")) != settings(yaml);
-}
-
 /// Training again would replace the networks of a run whose results were moved away.
 void demand_results(const std::filesystem::path& run) {
   if (exists(run / "checkpoints" / "last.h5") && !read_checkpoint_index(run).entries_of("results.h5").empty())
@@ -97,11 +78,14 @@ template <class S> RunSummary go_on(const std::filesystem::path& path, const Loa
                                     std::optional<RunDirectory> directory, bool& training) {
   Session<S> session(loaded, registry, options);
   RunHeader header = header_of(loaded, registry, options, session);
-  std::string& changed = header.segments.back().changes;
-  if (exists(path / "results.h5"))
-    changed = allowed_changes(read_header(ResultReader(path / "results.h5")), header, allowed);
-  else
+  std::vector<Change> changed;
+  if (exists(path / "results.h5")) {
+    const RunHeader before = read_header(ResultReader(path / "results.h5"));
+    changed = changes(before, header);
+    header.segments.back().changes = allowed_changes(before, header, allowed);
+  } else {
     refuse_changes(path, header);
+  }
   Checkpoint<S> checkpoint{0, session.network->state(), {}, session.updater->state(), {}, {}};
   checkpoint.parts["trainer"] = state_of_training();
   const auto file = newest_checkpoint(path, [&](const std::string& line) {
@@ -109,9 +93,12 @@ template <class S> RunSummary go_on(const std::filesystem::path& path, const Loa
     if (directory) log(path, line + "; falling back to the previous one");
   });
   if (file) read_checkpoint(*file, session.network->layout(), checkpoint);
+  if (checkpoint.carried.size() > 0 && std::ranges::find(changed, "train.batch", &Change::name) != changed.end())
+    throw Error(
+        "train.batch cannot be changed: the checkpoint holds the state that is carried to the next "
+        "batch; start another run with `stiefel run`");
   if (options.ranks) options.ranks->largest(0);
   if (directory) remove_unlisted_checkpoints(path);
-  if (directory && reads_otherwise(path, loaded.resolved_yaml)) replace_configuration(path, loaded.resolved_yaml);
   RunRecord record =
       directory ? RunRecord(std::move(header), std::move(*directory), checkpoint.step, checkpoint.rows) : RunRecord();
   observer.note(fmt::format("{} resumes after step {} of {}, {}", path.string(), checkpoint.step, session.total_steps(),
@@ -143,7 +130,9 @@ template <class S> RunSummary resume(const std::filesystem::path& path, const Lo
   try {
     return go_on<S>(path, loaded, registry, options, allowed, observer, std::move(directory), training);
   } catch (const std::exception& error) {
-    if (held && !training) log(path, std::string("failed: ") + error.what());
+    const auto* refusal = dynamic_cast<const Error*>(&error);
+    const bool elsewhere = refusal && refusal->code() == Exit::in_use;  // another host can resume it
+    if (held && !training && !elsewhere) log(path, std::string("failed: ") + error.what());
     throw;
   }
 }

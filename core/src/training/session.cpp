@@ -176,10 +176,12 @@ template <class S> void Session<S>::refresh(Index step) {
   }
 }
 
-template <class S> void Session<S>::remove_noise() {
-  if (experiment.train.weight_noise == 0) return;
-  Workers::Lent idle(&workers);
-  network->refresh();
+template <class S> UpdateNorms Session<S>::update(Index step) {
+  if (experiment.train.weight_noise > 0) {
+    Workers::Lent idle(&workers);
+    network->refresh();
+  }
+  return updater->step(step, *network, workers);
 }
 
 template <class S> PassRequest Session<S>::request(Index step, Index number) const {

@@ -30,8 +30,8 @@ template <class S> struct STIEFEL_API Session {
   Index batches(Split split) const { return task->batches(split); }
   /// Makes the maps and tables of the parameters, or, with weight noise, of the noisy ones of this step.
   void refresh(Index step);
-  /// Maps that measure the optimizer's step begin it with the parameters without noise.
-  void remove_noise();
+  /// Moves the parameters by the gradient of the pass before. Maps that measure this step begin it without noise.
+  UpdateNorms update(Index step);
   /// One training step with a batch, without moving the parameters: refresh, then forward and back.
   PassResult pass(const Batch<S>& batch, Index step, const PassRequest& request);
   /// A training pass over batch `number` of an optimizer step.

@@ -112,10 +112,7 @@ template <class S> bool Trainer<S>::step() {
                       : session_.network->train_more(*batch_, session_.workers, request, pass);
       });
     }
-    norms = watch_.time(Phase::optimizer, [&] {
-      session_.remove_noise();
-      return session_.updater->step(number, *session_.network, session_.workers);
-    });
+    norms = watch_.time(Phase::optimizer, [&] { return session_.update(number); });
   });
   if (!std::isfinite(pass.loss) || !std::isfinite(norms.gradient) || !std::isfinite(norms.update)) {
     const std::string overflow = fmt::format("the loss is {} and the norm of the {} overflows", pass.loss,
@@ -165,6 +162,11 @@ template <class S> void Trainer<S>::take_step_seconds() {
   if (!durations_.empty()) progress_.step_seconds = median(std::exchange(durations_, {}));
 }
 
+template <class S> void Trainer<S>::record_timing() {
+  timed_ = progress_.step;
+  recording_.timing(timed_, watch_.take());
+}
+
 template <class S> void Trainer<S>::restore(const Checkpoint<S>& from) {
   session_.network->restore(from.network);
   session_.network->give_state(from.carried);
@@ -176,7 +178,7 @@ template <class S> void Trainer<S>::restore(const Checkpoint<S>& from) {
   status_.best_metric = progress_.best = selection_.best();
   status_.best_step = selection_.best_step();
   progress_.loss = losses_.running;
-  progress_.step = saved_ = from.step;
+  progress_.step = saved_ = timed_ = from.step;
 }
 
 template <class S> void Trainer<S>::settle_networks() {
@@ -197,6 +199,7 @@ template <class S> bool Trainer<S>::save_due() {
 
 /// The rows go first: a checkpoint never knows of rows that results.h5 has not.
 template <class S> void Trainer<S>::save() {
+  if (progress_.step != timed_) record_timing();
   watch_.time(Phase::record, [&] {
     record_.publish(progress_.step, status_);
     Checkpoint<S> checkpoint{

@@ -56,6 +56,7 @@ template <class S> class Trainer {
   void record_maps();
   /// The median of the steps since the last call.
   void take_step_seconds();
+  void record_timing();
 
   void evaluate();
   /// The best network so far is stored and kept.
@@ -106,7 +107,7 @@ template <class S> class Trainer {
   StepLosses losses_;
   Selection selection_;
   NetworkState<S> best_;
-  Index saved_ = 0;
+  Index saved_ = 0, timed_ = 0;  // steps of the last checkpoint and of the last row of /timing
   Clock::time_point saved_at_ = Clock::now();
   double evaluated_at_;
   std::vector<double> durations_;

@@ -22,7 +22,7 @@ template <class S> void Trainer<S>::evaluate() {
   });
   if (has_diverged()) {
     recording_.evaluation(row);  // NaN, by which halving judges it
-    return recording_.timing(row.step, watch_.take());
+    return record_timing();
   }
   if (const std::vector<double>& selecting = on_test ? row.test : row.validation; !selecting.empty()) {
     row.best = selection_.take(row.step, selecting);
@@ -41,7 +41,7 @@ template <class S> void Trainer<S>::evaluate() {
   row.seconds = seconds_since(start_) - evaluated_at_;
   evaluated_at_ = seconds_since(start_);
   recording_.evaluation(row);
-  recording_.timing(row.step, watch_.take());
+  record_timing();
   std::string line = fmt::format("step {} epoch {:.2f} train loss {:.6g}", row.step, row.epoch, row.train_loss);
   if (!row.validation.empty()) line += " " + values_text("valid", row.validation);
   if (!row.test.empty()) line += " " + values_text("test", row.test);

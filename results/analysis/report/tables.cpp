@@ -75,11 +75,7 @@ std::string states_text(const std::vector<const RunData*>& runs) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-std::string duration(double seconds) {
-  if (!std::isfinite(seconds) || seconds <= 0) return "–";
-  if (seconds < 120) return number_text(seconds, 3) + " s";
-  return seconds < 7200 ? number_text(seconds / 60, 2) + " min" : fmt::format("{:.1f} h", seconds / 3600);
-}
+std::string duration(double seconds) { return seconds > 0 ? duration_text(seconds) : "–"; }
 
 std::string day(double seconds) { return fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time_t(seconds))); }
 
