@@ -234,7 +234,7 @@ task: {plugin: adding, length: 10}
 model:
   cell: {plugin: elman, hidden: 32, activation: tanh}
   recurrent: {plugin: dense, init: orthogonal}
-optimizer: {plugin: NAME, rate: 0.003}
+optimizer: {plugin: NAME, rate: 0.001}
 train: {batch: 50, steps: 1000, evaluate_every: 250}
 )";
 

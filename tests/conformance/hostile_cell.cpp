@@ -3,6 +3,8 @@
 //   derivative            backward drops φ′ at the first step
 //   chunk                 backward drops φ′ at the first step of every chunk
 //   allocation_forward, allocation_backward   allocates at every step
+//   columns               backward passes over the columns after the sixteenth
+//   late                  forward leaves out φ from step 40 on
 //   input_rows            asks for one row of V x + b more than it has
 //   constructor           cannot be made
 //   random_start          draws initial values of a block of its own from std::random_device
@@ -60,7 +62,9 @@ template <class S> class HostileCell final : public Cell<S> {
       Mat<S> h = rows_of(chunk.at(t), 0, n_);
       maps.add(0, 1, rows_of(chunk.before(t), 0, n_), h, scratch);
       Mat<S> phi = fault("race") ? Mat<S>(buffer_.leftCols(h.cols())) : h;
-      if (options_.relu)
+      if (fault("late") && chunk.first + t >= 40)
+        phi = h;
+      else if (options_.relu)
         phi = h.cwiseMax(S(0));
       else
         phi = h.array().tanh();
@@ -89,6 +93,7 @@ template <class S> class HostileCell final : public Cell<S> {
         else
           delta.array() *= 1 - h.array().square();
       }
+      if (fault("columns") && delta.cols() > 16) delta.rightCols(delta.cols() - 16).setZero();
       if (fault("clip")) maps.apply_adjoint(0, delta, g, scratch);
       if (chunk.message_clip > 0) delta = delta.cwiseMax(-chunk.message_clip).cwiseMin(chunk.message_clip);
       if (!fault("clip")) maps.apply_adjoint(0, delta, g, scratch);

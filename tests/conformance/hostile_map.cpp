@@ -11,6 +11,9 @@
 //   sets           sets dθ instead of adding to it
 //   penalty_sets   the same in the gradient of a penalty ‖θ‖²
 //   constant       adds θ/20 to the gradient, as if it had a penalty
+//   columns        passes over the columns after the eighth in accumulate
+//   shared         keeps the factor of W in a static variable
+//   off_manifold   says that A is orthogonal, which it is not
 //   too_large      reads the sum as a matrix that is larger than it
 #include <random>
 
@@ -35,7 +38,9 @@ template <class S> class HostileMap final : public PlainMap<S> {
   }
 
   std::vector<BlockSpec> blocks() const override {
-    return {{"W", this->rows() * this->cols(), this->rows(), this->cols()}, {"extra", 3}};
+    return {{"W", this->rows() * this->cols(), this->rows(), this->cols(),
+             fault("off_manifold") && this->rows() == this->cols() ? Manifold::orthogonal : Manifold::flat},
+            {"extra", 3}};
   }
   void initialise(Blocks<S> theta, Rng& rng) const override {
     PlainMap<S>::initialise(theta, rng);
@@ -44,6 +49,7 @@ template <class S> class HostileMap final : public PlainMap<S> {
   void refresh(CBlocks<S> theta) override {
     PlainMap<S>::refresh(theta);
     scale_ = base_ + S(0.1) * theta[1][0];
+    shared_ = scale_;
     if (fault("no_block")) scale_ += theta[2][0];
     if (fault("refresh_reads")) scale_ += theta[1].data()[3];
   }
@@ -53,14 +59,16 @@ template <class S> class HostileMap final : public PlainMap<S> {
     if (fault("scratch")) scratch.take(2, X.cols());
     Mat<S> to = fault("race") ? Mat<S>(buffer_.leftCols(X.cols())) : Y;
     multiplied("allocation_apply", X, [&](CMat<S> from) { PlainMap<S>::apply(from, to, scratch); });
-    Y = scale_ * to;
+    Y = (fault("shared") ? shared_ : scale_) * to;
   }
   void apply_adjoint(CMat<S> dY, Mat<S> dX, Scratch<S>& scratch) const override {
     multiplied("allocation_apply_adjoint", dY, [&](CMat<S> from) { PlainMap<S>::apply_adjoint(from, dX, scratch); });
     dX *= scale_;
   }
   void accumulate(CMat<S> X, CMat<S> dY, std::span<S> sum, Scratch<S>& scratch) const override {
-    multiplied("allocation_accumulate", X, [&](CMat<S> from) { PlainMap<S>::accumulate(from, dY, sum, scratch); });
+    const Index columns = fault("columns") ? std::min<Index>(X.cols(), 8) : X.cols();
+    multiplied("allocation_accumulate", X.leftCols(columns),
+               [&](CMat<S> from) { PlainMap<S>::accumulate(from, dY.leftCols(columns), sum, scratch); });
     if (fault("accumulate_reads")) sum[0] += X.data()[X.rows()];
   }
   void finish(CBlocks<S> theta, std::span<const S> sum, Blocks<S> dtheta) override {
@@ -103,6 +111,7 @@ template <class S> class HostileMap final : public PlainMap<S> {
   Options options_;
   mutable Matrix<S> buffer_;
   S scale_ = 1, base_ = 1;
+  inline static S shared_ = 1;
   std::int64_t steps_ = 0;
 };
 }  // namespace

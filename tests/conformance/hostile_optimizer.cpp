@@ -5,8 +5,12 @@
 //   allocation      allocates in step()
 //   constructor     cannot be made
 //   shared          blocks share their working memory
+//   columns         never moves blocks of one column
+//   half            moves the first half of each block only
+//   large           never moves orthogonal blocks of more than 8 rows
 #include <stdexcept>
 
+#include <stiefel/linear_algebra.hpp>
 #include <stiefel/plugin.hpp>
 
 namespace {
@@ -22,11 +26,23 @@ template <class S> class HostileOptimizer final : public Optimizer<S> {
     if (fault("constructor")) throw std::runtime_error("no optimizer today");
   }
 
+  bool moves(Manifold m) const override { return m == Manifold::flat || (fault("large") && m == Manifold::orthogonal); }
   void attach(const std::vector<BlockSpec>& blocks) override {
+    blocks_ = blocks;
     for (const BlockSpec& block : blocks) velocity_.push_back(Vector<S>::Zero(block.size));
     steps_.assign(blocks.size(), 0);
   }
   void step(Index block, double rate, std::span<S> theta, std::span<const S> gradient) override {
+    const BlockSpec& spec = blocks_[std::size_t(block)];
+    if (fault("columns") && spec.cols <= 1) return;
+    if (spec.manifold == Manifold::orthogonal) {
+      if (spec.rows > 8) return;
+      Matrix<double> M = as_matrix(theta, spec.rows, spec.cols).template cast<double>();
+      M -= rate * as_matrix(gradient, spec.rows, spec.cols).template cast<double>();
+      polar_factor(view(M));
+      as_matrix(theta, spec.rows, spec.cols) = M.template cast<S>();
+      return;
+    }
     Vector<S>& v = velocity_[std::size_t(block)];
     ++steps_[std::size_t(block)];
     v = S(0.9) * v - S(rate) * as_vector(gradient);
@@ -37,7 +53,8 @@ template <class S> class HostileOptimizer final : public Optimizer<S> {
       working_.head(v.size()) = v;
       as_vector(theta) += working_.head(v.size());
     } else {
-      as_vector(theta) += v;
+      const Index moved = fault("half") ? (v.size() + 1) / 2 : v.size();
+      as_vector(theta).head(moved) += v.head(moved);
     }
   }
   void serialise(Archive& archive) override {
@@ -52,6 +69,7 @@ template <class S> class HostileOptimizer final : public Optimizer<S> {
   bool fault(const char* name) const { return options_.fault == name; }
 
   Options options_;
+  std::vector<BlockSpec> blocks_;
   std::vector<Vector<S>> velocity_;
   std::vector<std::int64_t> steps_;
   Vector<S> working_;

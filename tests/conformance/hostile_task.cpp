@@ -9,6 +9,10 @@
 //   baseline          claims a baseline that no split has
 //   metric_set        sets the weight of its metric instead of adding to it
 //   metrics           writes to a second metric that it does not have
+//   splits            draws every split from the same numbers, of which there are few
+//   no_gradient       does not write the gradient of the loss
+//   report_throws, report_column, report_file, report_state   report() throws for the second batch, reads beyond the
+//                     outputs, writes the same file for each batch, or counts its calls
 //   leak              takes every second validation batch from the training batches
 //   form              says that its input has the scale 0
 //   reader_steps, reader_throws   opens any file: more steps than asked for, or an exception
@@ -48,12 +52,13 @@ template <class S> class HostileTask final : public Task<S> {
     while (index == options_.stuck_at && name_of(split) == options_.stuck_in)
       std::this_thread::sleep_for(std::chrono::seconds(1));
     const bool leaks = fault("leak") && split == Split::validation && index % 2 == 1;
-    Rng rng(this->context().seed, name_of(leaks ? Split::train : split), std::uint64_t(index));
+    Rng rng(this->context().seed, name_of(leaks || fault("splits") ? Split::train : split), std::uint64_t(index));
     if (!fault("dirty") || batch.sequences() == 0) batch.resize(shape(), this->context().batch, 4);
     for (Index b = 0; b < batch.sequences(); ++b) {
       for (Index t = 0; t < 4; ++t)
-        batch.input(t, b)[0] =
-            name_of(split) == options_.nan_in ? std::numeric_limits<S>::quiet_NaN() : S(rng.uniform());
+        batch.input(t, b)[0] = name_of(split) == options_.nan_in ? std::numeric_limits<S>::quiet_NaN()
+                               : fault("splits")                 ? S(rng.integer(0, 2))
+                                                                 : S(rng.uniform());
       S& target = batch.target(3, b)[0];
       if (fault("labels")) batch.label(3, b) = 1;
       target = fault("dirty") ? target + batch.input(0, b)[0] : batch.input(0, b)[0];
@@ -61,11 +66,19 @@ template <class S> class HostileTask final : public Task<S> {
     }
   }
   double loss(CMat<S> output, const Targets<S>& targets, Mat<S> doutput) const override {
-    const double value = mean_square(output, targets, doutput);
+    const double value = mean_square(output, targets, fault("no_gradient") ? Mat<S>() : doutput);
     if (doutput.cols() > 0 && fault("gradient")) doutput *= S(1.01);
     return value;
   }
   double baseline() const override { return fault("baseline") ? 1. : std::numeric_limits<double>::quiet_NaN(); }
+  bool reports() const override { return options_.fault.starts_with("report"); }
+  void report(Index index, const Batch<S>&, CMat<S> outputs, Outcome& outcome) const override {
+    if (fault("report_throws") && index > 0) throw std::runtime_error("no second report");
+    outcome.scalar("first",
+                   double(outputs.data()[fault("report_column") ? outputs.outerStride() * outputs.cols() : 0]));
+    outcome.file(fault("report_file") ? "same.txt" : std::to_string(index) + ".txt", "reported");
+    if (fault("report_state")) outcome.scalar("calls", double(++calls_));
+  }
   DataForm form() const override {
     DataForm form;
     if (fault("form")) form.input_mean = {0}, form.input_scale = {0};
@@ -102,6 +115,7 @@ template <class S> class HostileTask final : public Task<S> {
 
   Options options_;
   double drawn_;
+  mutable Index calls_ = 0;
 };
 }  // namespace
 

@@ -463,7 +463,7 @@ TEST_CASE("what a plugin throws says what was asked of whom, once") {
     return std::pair<std::string, Exit>();
   };
   CHECK(thrown([] { throw Error("the slope is 2 and may be 1."); }) ==
-        std::pair<std::string, Exit>("the slope is 2 and may be 1. (in refresh() of map, m.so)", Exit::usage));
+        std::pair<std::string, Exit>("the slope is 2 and may be 1. (in refresh() of map, m.so)", Exit::plugin));
   CHECK(thrown([] { throw Error("the slope is 2 and may be 1"); }, library_folder() / "stiefel/plugins/map.so") ==
         std::pair<std::string, Exit>("the slope is 2 and may be 1", Exit::usage));
   for (const char* sentence : {"digits: label 3 is 12. Replace the file.", "rows.csv:2:1: 3 fields"})
@@ -488,6 +488,9 @@ TEST_CASE("a plugin's mistake in a call of the SDK names the function to correct
       sentence([] { Scratch<double>(std::span<double>()).take(2, 3); }) ==
       "2 × 3 numbers of working memory are needed, but only 0 are left; correct scratch(columns), which says how many "
       "one call takes (in verb() of method, m.so)");
+  CHECK(sentence([] {
+          Chunk<double>().at(-1);
+        }).starts_with("chunk.at(-1) is not a step of the chunk; chunk.before(0) is the state before its first step"));
   const Matrix<float> output = Matrix<float>::Zero(3, 1);
   const float weight = 1;
   const auto loss_of = [&](std::vector<std::int32_t> labels) {

@@ -253,8 +253,9 @@ TEST_CASE("a change that the results or the checkpoint cannot take leaves the ru
     std::vector<std::string> overrides;
     std::string change, key, refusal;
   };
-  for (const Case& c : {Case{{}, "task.length=20", "task.length", "/gradient/t has 12 entries, and this change would make it 20"},
-                        Case{carried, "train.batch=2", "train.batch", "train.batch cannot be changed"}}) {
+  for (const Case& c :
+       {Case{{}, "task.length=20", "task.length", "/gradient/t has 12 entries, and this change would make it 20"},
+        Case{carried, "train.batch=2", "train.batch", "train.batch cannot be changed"}}) {
     CAPTURE(c.change);
     const fs::path output = folder.path / c.key;
     Quiet stopping;

@@ -147,17 +147,15 @@ TEST_CASE("a gradient of finite numbers whose norm overflows is a divergence tha
   CHECK(summary.message.find(" and the norm of the gradient overflows") != std::string::npos);
 }
 
-TEST_CASE("a map that cannot be recorded because of its numbers is a divergence") {
+TEST_CASE("initial values that are not finite are a divergence before the first step") {
   Folder folder;
   Quiet quiet;
-  const std::vector<std::string> infinite = {"model.recurrent={plugin: dense, init: constant, scale: 1e300}",
-                                             "record.blocks={}"};
-  CHECK_THROWS_WITH_AS(run(load(infinite), folder.path, quiet),
-                       doctest::Contains("of a matrix with NaN or Inf cannot be computed"), Error);
-  const std::vector<fs::path> files(fs::recursive_directory_iterator(folder.path), fs::recursive_directory_iterator());
-  const auto results = std::ranges::find(files, "results.h5", &fs::path::filename);
-  REQUIRE(results != files.end());
-  CHECK(ResultReader(*results).text_attribute("/", "state") == "diverged");
+  const RunSummary summary = run(
+      load({"model.recurrent={plugin: dense, init: constant, scale: 1e300}", "record.blocks={}"}), folder.path, quiet);
+  CHECK(summary.state == "diverged");
+  CHECK(summary.message.starts_with("diverged at step 0: the initial values of recurrent.W are not all finite"));
+  CHECK(summary.message.find("learning rate") == std::string::npos);
+  CHECK(ResultReader(summary.directory / "results.h5").text_attribute("/", "state") == "diverged");
 }
 
 TEST_CASE("checkpoints are kept as often and as many as asked") {
@@ -288,6 +286,23 @@ TEST_CASE("a task reports on the best model: means in /outcome, files next to th
       CHECK((line + line).find("abcäabcä") != std::string::npos);
     }
   }
+}
+
+TEST_CASE("when the report of a task fails, the training is kept") {
+  Folder folder;
+  Quiet quiet;
+  RunOptions options;
+  options.output = folder.path;
+  options.until = 50;
+  const LoadedExperiment loaded = load({}, text);
+  const fs::path directory = run_experiment(loaded, registry(), options, quiet).directory;
+  scratch::write(directory / "outcome", "no folder");
+  CHECK_THROWS_AS(resume_experiment(directory, loaded, registry(), {}, {}, quiet), Error);
+  CHECK(fs::exists(directory / "checkpoints/step_00000060.h5"));
+  CHECK(ResultReader(directory / "results.h5").text_attribute("/", "state") == "failed");
+  fs::remove(directory / "outcome");
+  CHECK(resume_experiment(directory, loaded, registry(), {}, {}, quiet).state == "finished");
+  CHECK(ResultReader(directory / "results.h5").read("/provenance/segments/start_step").values.back() == 60);
 }
 
 TEST_CASE("a carried state goes on from batch to batch and is zero at the start of each epoch") {

@@ -59,7 +59,10 @@ template <class S> struct Chunk {
   S bound() const { return message_clip > 0 ? message_clip : std::numeric_limits<S>::infinity(); }
 
   /// Saved numbers of the active columns of step t.
-  Mat<S> at(Index t) const { return columns_of(saved, t + 1, active[t]); }
+  Mat<S> at(Index t) const {
+    if (t < 0) detail::no_step(t);
+    return columns_of(saved, t + 1, active[t]);
+  }
   /// Those of the same columns at the step before: for t = 0 the entering state, in the state rows.
   CMat<S> before(Index t) const { return columns_of(saved, t, active[t]); }
   /// Saved numbers of all steps, and of the steps before them: columns as in `delta`, for GradientSink::map.

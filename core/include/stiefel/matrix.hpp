@@ -33,6 +33,7 @@ concept Owner = std::is_base_of_v<Eigen::PlainObjectBase<D>, D>;
 
 [[noreturn]] STIEFEL_API void scratch_used_up(Index rows, Index cols, Index left);
 [[noreturn]] STIEFEL_API void no_block(Index block, Index count);
+[[noreturn]] STIEFEL_API void no_step(Index step);
 [[noreturn]] STIEFEL_API void block_too_small(Index rows, Index cols, Index size);
 }  // namespace detail
 

@@ -14,7 +14,8 @@ namespace stiefel {
 
 /// One object serves all blocks that its group matches. The engine handles rates, schedules, weight decay and clipping:
 /// `rate` is already η · schedule · rate_scale of the block, `gradient` is clipped and includes the weight decay unless
-/// decouples().
+/// decouples(). It is the Euclidean gradient, the derivatives with respect to the numbers of the block (for `unitary`,
+/// Re over Im), not projected to the tangent space of a manifold.
 template <class S> class STIEFEL_API Optimizer {
  public:
   Optimizer() = default;

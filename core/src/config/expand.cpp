@@ -146,7 +146,9 @@ void check_samples(const Axes& axes, const Location& sweep, Problems& problems) 
   const bool drawn =
       std::ranges::any_of(axes.list, [](const SweptAxis& axis) { return axis.distribution.has_value(); });
   if (drawn && axes.samples == 0)
-    problems.add(sweep, "sweep: keys are drawn from distributions; set the number of draws, such as samples: 20");
+    problems.add(
+        sweep,
+        "sweep: keys are drawn from distributions; add the number of draws inside `sweep:`, such as samples: 20");
   if (!drawn && axes.samples > 0)
     problems.add(axes.samples_where,
                  "sweep.samples: no key is drawn from a distribution, such as {log_uniform: [1e-5, 1e-2]}");

@@ -20,6 +20,7 @@ const Cut single_steps{{1, 1, 1, 1, 1, 1}, {{0, 1, 2, 3, 4, 5}}};
 
 constexpr double difference_step = 1e-3;
 constexpr Index cell_differences = 48;
+constexpr Index large_batch = 24, large_steps = 48;
 
 std::string context_text(CellContext context) {
   return fmt::format("{} units{}", context.units, context.complex ? ", complex" : "");
@@ -278,6 +279,34 @@ void check_context(const Subject& subject, CheckReport& report, CellContext cont
   });
 }
 
+// Along one random direction of all parameters, at the scale of a run: loops over blocks of units, sequences or steps
+// have several here.
+void check_large(const Subject& subject, CheckReport& report, CellContext context, std::uint64_t seed) {
+  report.at({scalar_name<double>,
+             fmt::format("{}, {} sequences, {} steps", context_text(context), large_batch, context.steps), seed});
+  attempt(subject, report, "gradient", [&] {
+    const CellNetwork<double> network(subject, report, context, seed);
+    Cut cut{{2 * context.steps / 3, context.steps - 2 * context.steps / 3}, {{}}};
+    std::vector<Index> lengths;
+    for (Index b = 0; b < large_batch; ++b) {
+      cut.slices[0].push_back(b);
+      lengths.push_back(context.steps - b);
+    }
+    const Problem problem = network.problem(seed, lengths);
+    const PassResult outcome = network.run(problem, cut);
+    CellNetwork<double>::Pass pass(network, problem, cut, false, subject, report);
+    const auto loss = [&pass](const std::vector<double>& theta) {
+      pass.theta.set(theta);
+      return pass.run().loss;
+    };
+    GradientComparison comparison({.block = 1e-5, .absolute = 1e-9 * outcome.terms});
+    add_direction(comparison, network.parameters().layout, network.parameters().numbers, outcome.gradient, loss,
+                  difference_step, std::numeric_limits<double>::epsilon() * outcome.terms, seed);
+    comparison.report(report, "gradient");
+    pass.end();
+  });
+}
+
 }  // namespace
 
 void check_cell(const Subject& subject, CheckReport& report) {
@@ -286,15 +315,21 @@ void check_cell(const Subject& subject, CheckReport& report) {
   constexpr Index steps = 6;
   std::vector<CellContext> accepted;
   std::string refusal, tried;
-  const auto try_units = [&](Index units, bool complex) {
+  std::optional<CellContext> large;
+  const auto accepts = [&](CellContext context) {
     try {
-      subject.create<Cell<double>>(CellContext{units, complex, steps});
-      accepted.push_back({units, complex, steps});
-      tried += (tried.empty() ? "" : "; ") + context_text(accepted.back());
+      subject.create<Cell<double>>(context);
+      return true;
     } catch (const Error& e) {
       if (e.code() != Exit::usage) throw;
       refusal = e.what();
+      return false;
     }
+  };
+  const auto try_units = [&](Index units, bool complex) {
+    if (!accepts({units, complex, steps})) return;
+    accepted.push_back({units, complex, steps});
+    tried += (tried.empty() ? "" : "; ") + context_text(accepted.back());
   };
   attempt(subject, report, "sizes", [&] {
     const bool complex = subject.complex();
@@ -305,6 +340,10 @@ void check_cell(const Subject& subject, CheckReport& report) {
     if (!complex) try_units(3, true);
     for (const Index units : {1, 2, 6, 8})
       if (!complex && accepted.size() < sizes_needed) try_units(units, true);
+    for (const Index units : {40, 48, 64}) {
+      const CellContext context{units, !accepted.empty() && accepted[0].complex, large_steps};
+      if (!large && accepts(context)) large = context;
+    }
   });
   report.demand(
       "sizes", accepted.size() >= sizes_needed,
@@ -314,6 +353,8 @@ void check_cell(const Subject& subject, CheckReport& report) {
   for (std::size_t i = 0; i < accepted.size(); ++i)
     for (const std::uint64_t seed : subject.seeds(accepted[i].units > 8 ? 1 : 2))
       check_context(subject, report, accepted[i], seed, subject.among_first(seed) && i == accepted.size() / 2);
+  if (large && report.passed() && subject.wants<double>())
+    for (const std::uint64_t seed : subject.seeds(1)) check_large(subject, report, *large, seed);
 }
 
 }  // namespace stiefel::conformance

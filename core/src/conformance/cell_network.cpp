@@ -113,10 +113,10 @@ template <class S> std::vector<double> CellNetwork<S>::after_step() const {
   return theta.numbers();
 }
 
-template <class S> Problem CellNetwork<S>::problem(std::uint64_t seed) const {
+template <class S> Problem CellNetwork<S>::problem(std::uint64_t seed, std::vector<Index> lengths) const {
   Problem p;
   Rng rng(seed, "problem");
-  p.lengths = {6, 6, 5, 4, 3, 1};
+  p.lengths = std::move(lengths);
   p.steps = p.lengths[0];
   for (Index t = 0; t < p.steps; ++t) {
     p.inputs.push_back(random_matrix(rng, input_size, Index(p.lengths.size())));

@@ -61,7 +61,7 @@ template <class S> class CellNetwork {
   const Parameters& parameters() const { return parameters_; }
   Parameters& parameters() { return parameters_; }
   const Subject& subject() const { return subject_; }
-  Problem problem(std::uint64_t seed) const;
+  Problem problem(std::uint64_t seed, std::vector<Index> lengths = {6, 6, 5, 4, 3, 1}) const;
   /// The parameters after the cell's after_step().
   std::vector<double> after_step() const;
 

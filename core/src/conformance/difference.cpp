@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
+
+#include "conformance/directions.hpp"
 
 namespace stiefel::conformance {
 
@@ -158,6 +161,24 @@ bool GradientComparison::report(CheckReport& report, std::string_view check) {
                                dropped, entries, block.name));
   }
   return passes;
+}
+
+void add_direction(GradientComparison& comparison, const Layout& layout, const std::vector<double>& theta,
+                   const std::vector<double>& gradient, std::function<double(const std::vector<double>&)> f,
+                   double step, double rounding, std::uint64_t seed) {
+  const auto moved = [&layout, theta, seed](double t) {
+    std::vector<double> there = theta;
+    Rng rng(seed, "direction");
+    scatter(layout.all(there.data()), layout.blocks(), t, rng);
+    return there;
+  };
+  const auto along = [&](const std::vector<double>& x) {
+    return std::inner_product(gradient.begin(), gradient.end(), x.begin(), 0.);
+  };
+  const Quotient slope =
+      derivative([&](double t) { return along(moved(t)); }, step, 1e-10 * std::sqrt(along(gradient)));
+  comparison.add(
+      "random direction of θ", 0, slope.value, [moved, f](double t) { return f(moved(t)); }, step, rounding);
 }
 
 }  // namespace stiefel::conformance

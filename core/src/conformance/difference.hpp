@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "conformance/report.hpp"
+#include "engine/parameters.hpp"
 
 namespace stiefel::conformance {
 
@@ -101,5 +102,10 @@ class STIEFEL_API GradientComparison {
   Tolerance tolerance_;
   std::vector<Block> blocks_;
 };
+
+/// Adds the derivative of f(θ) along one random direction of all blocks, see scatter().
+void add_direction(GradientComparison& comparison, const Layout& layout, const std::vector<double>& theta,
+                   const std::vector<double>& gradient, std::function<double(const std::vector<double>&)> f,
+                   double step, double rounding, std::uint64_t seed);
 
 }  // namespace stiefel::conformance

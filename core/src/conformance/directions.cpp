@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <stiefel/linear_algebra.hpp>
+
 namespace stiefel::conformance {
 
 namespace {
@@ -121,6 +123,16 @@ double slope(std::span<const double> block, std::span<const double> gradient, co
     V.set(d.j, c, unit * a);
   }
   return as_vector(std::span<const double>(velocity)).dot(as_vector(gradient));
+}
+
+double defect(std::span<const double> block, const BlockSpec& spec) {
+  const CMat<double> M = as_matrix(block, spec.rows, spec.cols);
+  const Index n = spec.cols;
+  if (spec.manifold == Manifold::orthogonal) return isometry_defect<double>(M);
+  Eigen::MatrixXcd C(n, n);
+  C.real() = M.topRows(n);
+  C.imag() = M.bottomRows(n);
+  return isometry_defect<std::complex<double>>(C);
 }
 
 void scatter(Blocks<double> theta, const std::vector<BlockSpec>& blocks, double amount, Rng& rng) {

@@ -35,6 +35,9 @@ STIEFEL_API void move(std::span<double> block, const BlockSpec& spec, const Dire
 STIEFEL_API double slope(std::span<const double> block, std::span<const double> gradient, const BlockSpec& spec,
                          const Direction& direction);
 
+/// ‖MᴴM − I‖ of a block on a manifold.
+double defect(std::span<const double> block, const BlockSpec& spec);
+
 /// Every block moved a random way, as an optimizer might: flat ones by `amount` times their root mean square, others
 /// along the manifold.
 STIEFEL_API void scatter(Blocks<double> theta, const std::vector<BlockSpec>& blocks, double amount, Rng& rng);

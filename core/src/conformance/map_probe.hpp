@@ -35,6 +35,7 @@ template <class S> class MapProbe {
     Rng rng(seed, "initialise");
     subject_.call("initialise", [&] { map_->initialise(theta_.all(), rng); });
     keep("initialise", "θ", theta_.intact());
+    demand_manifolds("initialise");
   }
   std::vector<double> theta() const { return theta_.numbers(); }
   void set_theta(const std::vector<double>& values) { theta_.set(values); }
@@ -46,6 +47,7 @@ template <class S> class MapProbe {
   void after_step() {
     subject_.call("after_step", [&] { map_->after_step(theta_.all()); });
     keep("after_step", "θ", theta_.intact());
+    demand_manifolds("after_step");
   }
 
   /// W X of the last refresh; the result is read from a buffer that held NaN.
@@ -116,6 +118,8 @@ template <class S> class MapProbe {
     return layout;
   }
 
+  void demand_manifolds(const char* verb) const;
+
   using Product = void (Parametrisation<S>::*)(CMat<S>, Mat<S>, Scratch<S>&) const;
   static Real unset(Index rows, Index cols) {
     return Real::Constant(rows, cols, std::numeric_limits<double>::quiet_NaN());
@@ -145,6 +149,20 @@ template <class S> double rounding(Index n) {
   return 16 * double(std::max<Index>(n, 4)) * double(std::numeric_limits<S>::epsilon());
 }
 
+template <class S> void MapProbe<S>::demand_manifolds(const char* verb) const {
+  const std::vector<double> numbers = theta();
+  for (Index b = 0; b < layout_.count(); ++b) {
+    const BlockSpec& spec = layout_.block(b);
+    if (spec.manifold == Manifold::flat) continue;
+    const double distance = defect(layout_.all(numbers.data())[b], spec);
+    report_.demand(
+        verb, distance <= rounding<S>(spec.cols),
+        fmt::format("{0}() leaves the block `{1}` off its manifold: ‖MᴴM − I‖ is {2:.2g}; it must hold {3}", verb,
+                    spec.name, distance,
+                    spec.manifold == Manifold::unitary ? "a unitary matrix, Re over Im" : "an orthogonal matrix"));
+  }
+}
+
 /// Gradients block by block.
 void compare_gradients(Comparison& comparison, const Layout& layout, Index block, const std::vector<double>& got,
                        const std::vector<double>& expected);
@@ -165,6 +183,8 @@ template <class S> void check_spectrum(MapProbe<S>& probe, CheckReport& report);
 /// `thorough`: also with calls that are stopped midway by others.
 template <class S> void check_threads(MapProbe<S>& probe, CheckReport& report, std::uint64_t seed, bool thorough);
 void check_differences(MapProbe<double>& probe, CheckReport& report, std::uint64_t seed);
+/// Along one random direction of θ, with many columns.
+void check_direction(MapProbe<double>& probe, CheckReport& report, Index columns, std::uint64_t seed);
 void check_float_gradient(MapProbe<float>& single, MapProbe<double>& reference, CheckReport& report,
                           std::uint64_t seed);
 

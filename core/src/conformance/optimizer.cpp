@@ -23,23 +23,14 @@ using Real = Matrix<double>;
 std::vector<BlockSpec> make_blocks(bool flat, bool orthogonal, bool unitary) {
   std::vector<BlockSpec> blocks;
   if (flat) blocks = {{"weight", 12, 4, 3}, {"bias", 5}, {"slope", 1}};
-  if (orthogonal) blocks.push_back({"rotation", 25, 5, 5, Manifold::orthogonal});
+  if (orthogonal)
+    for (const Index n : {5, 12}) blocks.push_back({fmt::format("rotation_{}", n), n * n, n, n, Manifold::orthogonal});
   if (unitary) blocks.push_back({"turn", 32, 8, 4, Manifold::unitary});
   return blocks;
 }
 
-/// ‖MᴴM − I‖ of a block on a manifold.
-double defect(std::span<const double> block, const BlockSpec& spec) {
-  const CMat<double> M = as_matrix(block, spec.rows, spec.cols);
-  const Index n = spec.cols;
-  if (spec.manifold == Manifold::orthogonal) return isometry_defect<double>(M);
-  Eigen::MatrixXcd C(n, n);
-  C.real() = M.topRows(n);
-  C.imag() = M.bottomRows(n);
-  return isometry_defect<std::complex<double>>(C);
-}
-
-/// An optimizer with the parameters that it moves towards `target` down f = ½‖θ − target‖².
+/// An optimizer with the parameters that it moves towards `target` down f = ½‖θ − target‖². Flat entries start 0.1 or
+/// more away, so that steps of any optimizer show.
 template <class S> class Bowl {
  public:
   Bowl(const Subject& subject, CheckReport& report, std::uint64_t seed)
@@ -54,8 +45,10 @@ template <class S> class Bowl {
     displace(start, rng);
     for (Index b = 0; b < layout_.count(); ++b) {
       theta_.emplace_back(layout_.block(b).size);
-      const auto from = layout_.all(start.data())[b];
-      std::copy(from.begin(), from.end(), theta_.back().data());
+      const auto from = layout_.all(start.data())[b], to = layout_.all(target_.data())[b];
+      const double more = layout_.block(b).manifold == Manifold::flat ? 0.1 : 0;
+      std::ranges::transform(from, to, theta_.back().data(),
+                             [&](double x, double a) { return S(x + std::copysign(more, x - a)); });
     }
   }
 
@@ -64,11 +57,11 @@ template <class S> class Bowl {
   std::vector<Guarded<S>>& theta() { return theta_; }
   Optimizer<S>& optimizer() { return *optimizer_; }
 
-  double value() const {
+  /// What a block adds to f.
+  double value(Index b) const {
     double sum = 0;
-    for (Index b = 0; b < layout_.count(); ++b)
-      for (Index i = 0; i < layout_.block(b).size; ++i)
-        sum += std::pow(double(at(b, i)) - layout_.all(target_.data())[b][std::size_t(i)], 2) / 2;
+    for (Index i = 0; i < layout_.block(b).size; ++i)
+      sum += std::pow(double(at(b, i)) - layout_.all(target_.data())[b][std::size_t(i)], 2) / 2;
     return sum;
   }
   /// `scale` times the gradient of f; `noise` makes it another one at each step.
@@ -144,15 +137,24 @@ template <class S> void check_rest(const Subject& subject, CheckReport& report, 
 template <class S> void check_bowl(const Subject& subject, CheckReport& report, std::uint64_t seed) {
   constexpr int steps = 200;
   Bowl<S> bowl(subject, report, seed);
-  const double start = bowl.value();
+  const Bowl<S> start(subject, report, seed);
   for (int k = 0; k < steps; ++k) bowl.step_all(0.01);
-  report.measure("quadratic bowl", bowl.value() / start, 0.99, {},
-                 fmt::format("½‖θ − a‖² after {} steps of rate 0.01, relative to its initial value", steps));
   bool on_manifold = false;
-  for (std::size_t b = 0; b < bowl.blocks().size(); ++b) {
-    if (bowl.blocks()[b].manifold == Manifold::flat) continue;
-    on_manifold = true;
-    report.measure("stays on manifold", defect(bowl.numbers(Index(b)), bowl.blocks()[b]), unit<S>(40), {}, "‖MᴴM − I‖");
+  for (Index b = 0; b < Index(bowl.blocks().size()); ++b) {
+    const BlockSpec& spec = bowl.blocks()[std::size_t(b)];
+    report.measure("quadratic bowl", bowl.value(b) / start.value(b), 0.99, {},
+                   fmt::format("½‖θ − a‖² of the block `{}` after {} steps of rate 0.01, relative to its initial value",
+                               spec.name, steps));
+    const std::vector<double> numbers = bowl.numbers(b), before = start.numbers(b);
+    if (spec.manifold != Manifold::flat) {
+      on_manifold = true;
+      report.measure("stays on manifold", defect(numbers, spec), unit<S>(40), {}, "‖MᴴM − I‖");
+      continue;
+    }
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+      report.require("quadratic bowl", numbers[i] != before[i],
+                     fmt::format("{} steps never change entry {} of the block `{}`, whose gradient is not 0", steps, i,
+                                 spec.name));
   }
   if (!on_manifold) report.skip("stays on manifold", "it updates flat blocks only");
 }

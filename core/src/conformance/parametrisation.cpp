@@ -15,6 +15,7 @@ struct Shapes {
   std::vector<Shape> accepted, rectangular;
   std::string refusal, tried;  // the last; squares
   std::string refusal_of_rectangles;
+  std::optional<Shape> large;  // on the scale of a run
 };
 
 bool accepts(const Subject& subject, Shape shape, std::string& refusal) {
@@ -38,12 +39,17 @@ Shapes find_shapes(const Subject& subject, bool complex) {
   };
   if (const auto& asked = subject.settings; asked.rows > 0) {
     const Shape shape{unit * asked.rows, unit * asked.cols, complex};
-    if (accepts(subject, shape, found.refusal)) found.accepted.push_back(shape);
+    if (accepts(subject, shape, found.refusal)) found.accepted.push_back(shape), found.large = shape;
     return found;
   }
   for (const Index n : {1, 2, 3, 5, 8, 16, 33}) try_square(n);
   for (const Index n : {4, 6, 9, 12, 20, 24, 27, 32, 36, 48, 64})
     if (found.accepted.size() < shapes_needed) try_square(n);
+  for (const Index n : {70, 72, 64}) {
+    const Shape shape{unit * n, unit * n, complex};
+    std::string refusal;
+    if (!found.large && accepts(subject, shape, refusal)) found.large = shape;
+  }
   const auto try_rectangle = [&](Index rows, Index cols) {
     const Shape shape{unit * rows, unit * cols, complex};
     if (accepts(subject, shape, found.refusal_of_rectangles)) found.rectangular.push_back(shape);
@@ -135,6 +141,25 @@ void check_shape(const Subject& subject, CheckReport& report, Shape shape, std::
   });
 }
 
+// At the scale of a run: loops over blocks of rows or columns have several here.
+void check_large(const Subject& subject, CheckReport& report, Shape shape, std::uint64_t seed) {
+  constexpr Index columns = 40;
+  report.at({scalar_name<double>, fmt::format("{}, {} columns", shape_text(shape), columns), seed,
+             shape_option(subject, shape)});
+  attempt(subject, report, "gradient", [&] {
+    MapProbe<double> probe(subject, report, shape);
+    check_start(probe, report, seed);
+    std::vector<double> theta = probe.theta();
+    Rng rng(seed, "scatter");
+    scatter(probe.layout().all(theta.data()), probe.blocks(), 0.05, rng);
+    probe.set_theta(theta);
+    probe.after_step();
+    probe.refresh();
+    check_identities(probe, report, seed);
+    check_direction(probe, report, columns, seed);
+  });
+}
+
 }  // namespace
 
 void check_parametrisation(const Subject& subject, CheckReport& report) {
@@ -162,6 +187,8 @@ void check_parametrisation(const Subject& subject, CheckReport& report) {
                   subject.among_first(seed) && (i == count / 2 || i + 1 == count));
   for (const Shape shape : shapes.rectangular)
     for (const std::uint64_t seed : subject.seeds(1)) check_shape(subject, report, shape, seed, false);
+  if (shapes.large && report.passed() && subject.wants<double>())
+    for (const std::uint64_t seed : subject.seeds(1)) check_large(subject, report, *shapes.large, seed);
 }
 
 }  // namespace stiefel::conformance

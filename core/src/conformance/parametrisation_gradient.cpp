@@ -127,6 +127,21 @@ void check_differences(MapProbe<double>& probe, CheckReport& report, std::uint64
   probe.refresh();
 }
 
+void check_direction(MapProbe<double>& probe, CheckReport& report, Index columns, std::uint64_t seed) {
+  Rng rng(seed, "gradient");
+  const Real X = random_matrix(rng, probe.map().cols(), columns), dY = random_matrix(rng, probe.map().rows(), columns);
+  const double size = X.norm() * dY.norm();
+  const auto along = [&probe, &X, &dY](const std::vector<double>& theta) {
+    probe.set_theta(theta);
+    probe.refresh();
+    return probe.apply(X).cwiseProduct(dY).sum();
+  };
+  GradientComparison comparison({.block = 1e-6, .absolute = 1e-8 * size});
+  add_direction(comparison, probe.layout(), probe.theta(), probe.gradient(X, dY), along, 0.02,
+                std::numeric_limits<double>::epsilon() * size, seed);
+  comparison.report(report, "gradient");
+}
+
 void check_float_gradient(MapProbe<float>& single, MapProbe<double>& reference, CheckReport& report,
                           std::uint64_t seed) {
   Rng rng(seed, "gradient");

@@ -93,7 +93,7 @@ template <class S> void check_identities(MapProbe<S>& probe, CheckReport& report
   Rng rng(seed, "identities");
   const Index rows = probe.map().rows(), cols = probe.map().cols();
   const Real W = probe.matrix();
-  report.demand("finite", W.allFinite(), "apply(I) has NaN or Inf");
+  report.demand("finite", W.allFinite(), "apply(I) has NaN or Inf, or was not written: outputs arrive filled with NaN");
   const double norm = std::max(1., W.norm());
 
   const Real X = random_matrix(rng, cols, identity_columns), Z = random_matrix(rng, cols, identity_columns),

@@ -36,6 +36,11 @@ template <class S> void check_refresh(MapProbe<S>& probe, CheckReport& report, R
   require_same_bits(report, "refresh", probe.matrix(), W, "the same W twice", unclean);
   std::vector<double> elsewhere = theta;
   scatter(probe.layout().all(elsewhere.data()), probe.blocks(), 0.3, rng);
+  MapProbe<S> other(probe.subject(), report, probe.shape);
+  other.set_theta(elsewhere);
+  other.refresh();
+  require_same_bits(report, "refresh", probe.matrix(), W, "the same W after refresh() of another object",
+                    "objects must not share static variables");
   probe.set_theta(elsewhere);
   probe.refresh();
   probe.set_theta(theta);

@@ -33,36 +33,48 @@ template <class S> void check_values(Batch<S>& batch, const TaskShape& shape, Ch
 }
 
 // The first sequences of a split.
-template <class S> std::multiset<std::string> sequences(const TaskProbe<S>& probe, Split split) {
-  std::multiset<std::string> all;
+template <class S> std::vector<std::string> sequences(const TaskProbe<S>& probe, Split split) {
+  std::vector<std::string> all;
   for (Index i = 0; i < probe.batches(split) && all.size() < sequences_compared; ++i) {
     Batch<S> batch = probe.fill(split, i);
-    for (std::string& text : contents(batch, probe.shape)) all.insert(std::move(text));
+    for (std::string& text : contents(batch, probe.shape)) all.push_back(std::move(text));
   }
   return all;
 }
 
 // Tasks with few possible sequences meet some of them twice by chance: within a split half as often as between two. The
 // bound adds five standard deviations of both shares, each as if one more sequence had been met. Where all training
-// sequences are few and differ, none is met by chance.
+// sequences are few and differ, none is met by chance. Splits that have the same sequences in the same order are the
+// same, however few sequences are possible.
 template <class S> void check_disjoint(const TaskProbe<S>& probe, CheckReport& report) {
   const auto train = sequences(probe, Split::train);
   const std::set<std::string> distinct(train.begin(), train.end());
   const double count = double(std::max<std::size_t>(train.size(), 1));
   const double chance = 1 - double(distinct.size()) / count;
   const auto deviation = [](double share, double of) { return std::sqrt((share + 1 / of) / of); };
-  report.require("splits disjoint", true, "");
   for (const Split split : {Split::validation, Split::test}) {
     const auto other = sequences(probe, split);
     if (other.empty()) continue;
+    const auto [end, other_end] = std::ranges::mismatch(train, other);
+    if ((end == train.end() || other_end == other.end()) && std::set(train.begin(), end).size() > 2) {
+      report.fail("splits disjoint",
+                  fmt::format("{} has the same sequences as train, in the same order: draw them from "
+                              "Rng(context().seed, name_of(split), index)",
+                              name_of(split)));
+      continue;
+    }
     const double shared =
         double(std::count_if(other.begin(), other.end(), [&](const std::string& s) { return distinct.contains(s); })) /
         double(other.size());
     const double spread = 5 * (2 * deviation(chance, count) + deviation(2 * chance, double(other.size())));
     const double bound = chance > 0 || train.size() >= sequences_compared ? 2 * chance + spread : 0.01;
-    report.measure("splits disjoint", shared, bound, {},
-                   fmt::format("share of {} sequences that are also in train", name_of(split)));
+    if (bound < 1)
+      report.measure("splits disjoint", shared, bound, {},
+                     fmt::format("share of {} sequences that are also in train", name_of(split)));
+    else
+      report.skip("splits disjoint", "too few distinct sequences to tell");
   }
+  report.skip("splits disjoint", "there is no validation or test split");
 }
 
 template <class S> void check_task_threads(const TaskProbe<S>& probe, CheckReport& report) {
@@ -186,22 +198,61 @@ template <class S> void check_batches(const TaskProbe<S>& probe, CheckReport& re
 
 namespace {
 
-/// Counts what a task reports; names that a run would refuse are the task's mistake.
-struct Counted final : Outcome {
-  Index scalars = 0, files = 0;
-  std::string wrong;
+/// What a task reports about a batch; names that a run would refuse are the task's mistake.
+struct Reported final : Outcome {
+  std::string all, wrong;
+  std::vector<std::string> files;
   void scalar(const std::string& name, double value, double weight) override {
-    ++scalars;
+    all += name;
+    append_bytes(all, value);
+    append_bytes(all, weight);
     if (!plain_name(name)) wrong = "the quantity \"" + name + "\" has no plain name";
     if (!std::isfinite(value) || !(weight >= 0))
       wrong = fmt::format("the quantity {} is {} with the weight {}", name, value, weight);
   }
-  void file(const std::string& name, std::string_view) override {
-    ++files;
+  void file(const std::string& name, std::string_view bytes) override {
+    (all += name) += bytes;
+    files.push_back(name);
     if (const std::string fault = file_name_fault(name); !fault.empty())
       wrong = "the name \"" + name + "\" of a file " + fault;
   }
 };
+
+// Numbers beyond the outputs that differ show in what is reported, if it reads them.
+template <class S> void check_reports(const TaskProbe<S>& probe, CheckReport& report) {
+  std::set<std::string> files;
+  for (Index index = 0; index < std::min<Index>(2, probe.batches(Split::test)); ++index) {
+    const Batch<S> batch = probe.fill(Split::test, index);
+    const Index count = Index(batch.weights().size());
+    const auto reported = [&](const char* beyond) {
+      Rng inside(1, "outputs", std::uint64_t(index)), outside(1, beyond, std::uint64_t(index));
+      Real numbers(probe.shape.output_size, count + batch.steps() * batch.sequences());
+      numbers << random_matrix(inside, numbers.rows(), count),
+          random_matrix(outside, numbers.rows(), numbers.cols() - count);
+      if (probe.shape.readout == ReadoutKind::every)
+        for (Index b = 0; b < batch.sequences(); ++b)
+          for (Index t = batch.length(b); t < batch.steps(); ++t) numbers.col(batch.scored(t, b)).setZero();
+      const Panel<S> outputs(numbers);
+      Reported outcome;
+      probe.subject.call("report", [&] { probe.task->report(index, batch, outputs.read(0, count), outcome); });
+      return outcome;
+    };
+    const Reported outcome = reported("beyond");
+    report.require("report", index > 0 || !outcome.all.empty(), "report() reports nothing for the first test batch");
+    report.require("report", outcome.wrong.empty(), outcome.wrong);
+    for (const std::string& name : outcome.files)
+      report.require(
+          "report", files.insert(name).second,
+          fmt::format("report() writes the file {} twice, of which a run keeps the last only: file names must "
+                      "differ per index",
+                      name));
+    if (reported("others").all == outcome.all) continue;
+    if (reported("beyond").all == outcome.all)
+      report.fail("memory", "report reads outside the outputs: column batch.scored(t, b) is that of step t");
+    else
+      report.fail("report", "report() reports something else when it is called again: it must not change a member");
+  }
+}
 
 template <class S> void check_report(const TaskProbe<S>& probe, CheckReport& report) {
   const std::vector<std::string> alphabet = probe.subject.call("alphabet", [&] { return probe.task->alphabet(); });
@@ -215,13 +266,9 @@ template <class S> void check_report(const TaskProbe<S>& probe, CheckReport& rep
                   alphabet.size()));
   report.require("alphabet", distinct.size() == alphabet.size() && !distinct.contains(""),
                  "an entry of alphabet() is empty or duplicate");
-  if (!probe.subject.call("reports", [&] { return probe.task->reports(); }) || probe.batches(Split::test) <= 0) return;
-  Counted outcome;
-  const Batch<S> batch = probe.fill(Split::test, 0);
-  const Panel<S> outputs(probe.shape.output_size, Index(batch.weights().size()));
-  probe.subject.call("report", [&] { probe.task->report(0, batch, outputs.read(), outcome); });
-  report.require("report", outcome.scalars + outcome.files > 0, "report() reports nothing for the first test batch");
-  report.require("report", outcome.wrong.empty(), outcome.wrong);
+  if (!probe.subject.call("reports", [&] { return probe.task->reports(); }))
+    return report.skip("report", "reports() is false");
+  check_reports(probe, report);
 }
 
 template <class S> void check_task_as(const Subject& subject, CheckReport& report, std::uint64_t seed) {

@@ -14,7 +14,9 @@ template <class S>
 void check_loss_gradient(const TaskProbe<S>& probe, CheckReport& report, const Real& output, const Scored<S>& scored) {
   Real gradient;
   const double value = probe.loss(output, scored.targets(), &gradient);
-  report.demand("loss", std::isfinite(value) && gradient.allFinite(), "the loss or its gradient has NaN or Inf");
+  report.demand("loss", std::isfinite(value), "the loss is NaN or Inf");
+  report.demand("loss", gradient.allFinite(),
+                "loss leaves NaN, Inf or nothing in doutput: it arrives filled with NaN, so assign, do not add");
   report.require("loss", probe.loss(output, scored.targets()) == value,
                  "the loss differs when no gradient is requested");
   if constexpr (std::is_same_v<S, double>) {

@@ -52,8 +52,9 @@ void rethrow_from_plugin(std::string_view verb, std::string_view plugin, const s
     // These name the file or the option to correct; the place in the plugin would not help.
     if (error.code() == Exit::data || (error.code() == Exit::usage && is_built_in(file)))
       throw LocatedError(error.what(), error);
-    throw LocatedError(fmt::format("{} ({})", error.what(), place),
-                       error.code() == Exit::internal ? Exit::plugin : error.code());
+    const bool of_options = is_built_in(file) || verb == "create" || verb == "describe";
+    const bool at_fault = error.code() == Exit::internal || (error.code() == Exit::usage && !of_options);
+    throw LocatedError(fmt::format("{} ({})", error.what(), place), at_fault ? Exit::plugin : error.code());
   } catch (const std::bad_alloc&) {
     throw LocatedError(fmt::format("out of memory {}; choose smaller sizes or free memory", place), Exit::exhausted);
   } catch (const AssertionFailure& failure) {

@@ -55,6 +55,12 @@ void detail::scratch_used_up(Index rows, Index cols, Index left) {
       Exit::plugin);
 }
 
+void detail::no_step(Index step) {
+  throw Error(
+      fmt::format("chunk.at({}) is not a step of the chunk; chunk.before(0) is the state before its first step", step),
+      Exit::plugin);
+}
+
 void detail::no_block(Index block, Index count) {
   throw Error(
       fmt::format("there is no block {}: the number of blocks is {}; correct the index or blocks(){}", block, count,

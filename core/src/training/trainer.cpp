@@ -60,11 +60,16 @@ template <class S> Trainer<S>::~Trainer() { watched_ = fmt::format("filling a ba
 
 template <class S> RunSummary Trainer<S>::run() {
   record_.publish(progress_.step, status_);
-  if (progress_.step == 0) record_maps();
   const Index period = session_.evaluation_period();
   status_.state = "finished";
   bool stopped_early = false;
-  while (progress_.step < progress_.steps) {
+  if (progress_.step == 0) {
+    if (const std::string block = session_.broken_block(); !block.empty())
+      diverged(0, "the initial values of " + block + " are not all finite", nullptr, false);
+    else
+      record_maps();
+  }
+  while (progress_.step < progress_.steps && !has_diverged()) {
     if (const std::string reason = selection_.reason_to_stop(); !reason.empty()) {
       observer_.note("stopping early: " + reason);
       record_.log("stopping early: " + reason);
@@ -118,7 +123,8 @@ template <class S> bool Trainer<S>::step() {
     const std::string overflow = fmt::format("the loss is {} and the norm of the {} overflows", pass.loss,
                                              std::isfinite(norms.gradient) ? "update" : "gradient");
     const bool all_finite = std::isfinite(pass.loss) && session_.broken_block().empty();
-    diverged(number, all_finite ? overflow : broken("the loss", pass.loss), batch_);
+    diverged(number, all_finite ? overflow : broken("the loss", pass.loss), batch_,
+             number > 1 || std::isfinite(pass.loss));
     return false;
   }
   progress_.step = number;
@@ -241,14 +247,17 @@ template <class S> std::string Trainer<S>::broken(std::string_view what, double 
                      block.empty() ? "none" : block);
 }
 
-template <class S> void Trainer<S>::diverged(Index step, const std::string& finding, const Batch<S>* batch) {
+template <class S>
+void Trainer<S>::diverged(Index step, const std::string& finding, const Batch<S>* batch, bool trained) {
   const std::string kept = batch ? fmt::format("the batch is in {}, the results up to step {} are kept",
                                                network_path(record_.directory(), "diverged").string(), progress_.step)
                                  : fmt::format("the results up to step {} are kept", progress_.step);
   status_.state = "diverged";
   status_.exit_code = int(Exit::diverged);
   status_.message =
-      fmt::format("diverged at step {}: {}; {}. Lower the learning rate or clip the gradient", step, finding, kept);
+      fmt::format("diverged at step {}: {}; {}. {}", step, finding, kept,
+                  trained ? "Lower the learning rate or clip the gradient"
+                          : "The network was not trained yet: correct the initial values, the data or the plugins");
   if (saved_ > 0)
     status_.message +=
         fmt::format(", from the beginning or from step {}: stiefel resume {} KEY=VALUE --allow-change KEY", saved_,

@@ -84,7 +84,8 @@ template <class S> class Trainer {
   /// Numbers that break in a plugin or in a decomposition end the run as those of the loss do.
   template <class F> void guard(F&& work);
   bool has_diverged() const { return status_.state == "diverged"; }
-  void diverged(Index step, const std::string& finding, const Batch<S>* batch);
+  /// `trained`: whether a step has moved the network.
+  void diverged(Index step, const std::string& finding, const Batch<S>* batch, bool trained = true);
   /// `what`: of whose loss, e.g. "the loss".
   std::string broken(std::string_view what, double loss);
   /// Runs in the watchdog's thread: the training's own will not return.

@@ -67,11 +67,21 @@ template <class S> void Trainer<S>::finish_best() {
   const Index step = chosen ? Index(selection_.best_step()) : progress_.step;
   if (chosen) session_.network->restore(best_);
   RunOutcome outcome(record_.directory().empty() ? "" : record_.directory() / "outcome");
-  const std::vector<double> values = evaluate(
-      Split::test, step, [this] { return signal() != 0; }, session_.task->reports() ? &outcome : nullptr);
-  if (values.empty()) {
+  const auto return_to_last = [&] {
     session_.network->restore(last);
     averaged.reset();
+  };
+  std::vector<double> values;
+  try {
+    values = evaluate(
+        Split::test, step, [this] { return signal() != 0; }, session_.task->reports() ? &outcome : nullptr);
+  } catch (const Error&) {  // of report(), say: when it is mended, resume only tests
+    return_to_last();
+    if (progress_.step != saved_) save();
+    throw;
+  }
+  if (values.empty()) {
+    return_to_last();
     if (!has_diverged()) stopped_by_signal();
     return;
   }
