@@ -155,14 +155,12 @@ std::string document_markdown(const PublishedResults& published, const std::stri
       "# Reproduction\n\nPublished results next to measured ones, written by `stiefel reproduce report`. "
       "`experiments/published.yaml` has\nwhat was published, and for each curve a criterion of our own, derived from "
       "what the paper says about it. `experiments/settings.csv`\nlists where the files differ from the papers, and "
-      "what "
-      "the papers leave open.\n\n"
+      "what the papers leave open.\n\n"
       "- A value matches when it is worse by no more than {}, and is better when it is better by more than that. The "
       "order of the rows is not judged.\n"
       "- For a curve, \"measured\" is the best value on the validation set, unless the item says otherwise.\n"
       "- One seed unless \"seeds\" has a number. A row is judged by the seeds that have been run. CPU seconds are "
-      "those of "
-      "all seeds that finished.\n"
+      "those of all seeds that finished.\n"
       "- \"of ours\" means that the paper does not say how long it trained.\n"
       "- A question mark stands for an uncertain published value, and + a commit whose source had changes.\n\n{}\n{}",
       fmt::join(tolerances, ", "), summary, markdown(whole));

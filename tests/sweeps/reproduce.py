@@ -103,6 +103,11 @@ class Reproduction:
     def publish(self, first=0.5, more=""):
         (self.folder / "experiments/published.yaml").write_text(LIST.format(first=first) + more)
 
+    def publish_curves(self, *rows):
+        """Adds the item "text" with these rows, in YAML."""
+        head = '  - {paper: tiny, item: text, title: "T", metric: loss, kind: curve, rows: ['
+        self.publish(more=head + ", ".join(rows) + "]}\n")
+
     def command(self, *words):
         return [self.program, "reproduce", *map(str, words), "--output", self.output, "--experiments", self.folder / "experiments",
                 "--timings", self.folder / "timings.json", *([] if words[0] in ("list", "report") else ["--threads", "1"])]
@@ -169,8 +174,7 @@ def check_others_runs(reproduce):
 def check_changed_default(reproduce):
     """A run that was made when `record.loss` was 5 still counts after the file has left that to the default."""
     reproduce.experiment("dated", 20, "record: {loss: 5}\n")
-    more = '  - {paper: tiny, item: text, title: "T", metric: loss, kind: curve, rows: [{row: dated, file: tiny/dated.yaml}]}\n'
-    reproduce.publish(more=more)
+    reproduce.publish_curves("{row: dated, file: tiny/dated.yaml}")
     reproduce("tiny/dated")
     reproduce.experiment("dated", 20)
     assert reproduce.rows()["dated"]["state"] == "measured"
@@ -182,15 +186,8 @@ def check_changed_default(reproduce):
 
 def check_divergence(reproduce):
     """Diverged is what diverged with the whole budget, also where a part of it was finished; uncertain curves are not judged."""
-    reproduce.publish(more='''  - paper: tiny
-    item: text
-    title: "T"
-    metric: loss
-    kind: curve
-    rows:
-      - {row: broken, file: tiny/first.yaml, set: [optimizer.rate=1e30], judge: {never: 1e-9}}
-      - {row: uncertain, file: tiny/first.yaml, certainty: remembered, judge: {never: 1e-9}}
-''')
+    reproduce.publish_curves("{row: broken, file: tiny/first.yaml, set: [optimizer.rate=1e30], judge: {never: 1e-9}}",
+                             "{row: uncertain, file: tiny/first.yaml, certainty: remembered, judge: {never: 1e-9}}")
     reproduce("tiny/text", "--budget", ".5", code=5)
     states = reproduce.states()
     assert states["broken"].startswith("diverged at step ") and states["uncertain"] == "measured, published value uncertain", states
@@ -203,17 +200,10 @@ def check_divergence(reproduce):
 
 def check_paired_seeds(reproduce):
     """Rows are compared over the seeds that both have: the same runs are never better than each other."""
-    reproduce.publish(more='''  - paper: tiny
-    item: text
-    title: "T"
-    metric: loss
-    kind: curve
-    rows:
-      - {row: one seed, file: tiny/first.yaml, judge: {better_than: both seeds}}
-      - {row: both seeds, file: tiny/first.yaml, seeds: [1, 2], judge: {better_than: one seed}}
-      - {row: other seed, file: tiny/first.yaml, seeds: [3], judge: {better_than: one seed}}
-      - {row: broken, file: tiny/first.yaml, set: [optimizer.rate=1e30], seeds: [1, 2]}
-''')
+    reproduce.publish_curves("{row: one seed, file: tiny/first.yaml, judge: {better_than: both seeds}}",
+                             "{row: both seeds, file: tiny/first.yaml, seeds: [1, 2], judge: {better_than: one seed}}",
+                             "{row: other seed, file: tiny/first.yaml, seeds: [3], judge: {better_than: one seed}}",
+                             "{row: broken, file: tiny/first.yaml, set: [optimizer.rate=1e30], seeds: [1, 2]}")
     reproduce("tiny/text", "--row", "seed")
     rows = reproduce.rows()
     assert rows["one seed"]["measured"] != rows["both seeds"]["measured"]
@@ -225,8 +215,7 @@ def check_paired_seeds(reproduce):
 
 def check_changed_run(reproduce):
     """A run that was resumed with another rate is no run of the row."""
-    more = '  - {paper: tiny, item: text, title: "T", metric: loss, kind: curve, rows: [{row: slow, file: tiny/first.yaml, seeds: [7]}]}\n'
-    reproduce.publish(more=more)
+    reproduce.publish_curves("{row: slow, file: tiny/first.yaml, seeds: [7]}")
     stiefel = lambda *words: subprocess.run([reproduce.program, *map(str, words), "--quiet"], capture_output=True, text=True, check=False).returncode
     assert stiefel("run", reproduce.folder / "experiments/tiny/first.yaml", "seed=7", "--output", reproduce.output / "runs", "--until", "20") == 75
     run, = (path.parent.parent for path in reproduce.output.glob("runs/first/*/checkpoints/step_00000020.h5"))
@@ -241,8 +230,7 @@ def check_quantities(reproduce):
     """Quantities of figures are those that the result file has at the last snapshot."""
     names = ("largest_singular_value", "smallest_singular_value", "mean_singular_value", "orthogonality_drift", "gradient_ratio", "slope")
     settings = '[model.recurrent=dense, "model.cell.activation={kind: prelu, slope: 0.7}", record.spectrum=20, record.gradient_norms=20, record.orthogonality=20, "record.blocks={activation.slope: 20}"]'
-    rows = "".join(f"      - {{row: {name}, metric: {name}, file: tiny/first.yaml, set: {settings}}}\n" for name in names)
-    reproduce.publish(more=f"  - paper: tiny\n    item: text\n    title: T\n    metric: loss\n    kind: curve\n    rows:\n{rows}")
+    reproduce.publish_curves(*(f"{{row: {name}, metric: {name}, file: tiny/first.yaml, set: {settings}}}" for name in names))
     reproduce("tiny/text")
     found = reproduce.rows()
     with h5py.File(pathlib.Path(found["slope"]["runs"][0]["run"]) / "results.h5") as file:
@@ -256,8 +244,7 @@ def check_quantities(reproduce):
 
 
 def check_kill(reproduce):
-    more = '  - {paper: tiny, item: text, title: "T", metric: loss, kind: curve, rows: [{row: long, file: tiny/long.yaml}]}\n'
-    reproduce.publish(more=more)
+    reproduce.publish_curves("{row: long, file: tiny/long.yaml}")
     worker = subprocess.Popen(reproduce.command("tiny/long"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
     end = time.monotonic() + 60
     while not list(reproduce.output.glob("runs/long/*/checkpoints/step_*.h5")):

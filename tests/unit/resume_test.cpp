@@ -243,12 +243,7 @@ TEST_CASE("rows of a table that gets no more rows are kept, and those after the 
 TEST_CASE("a change that the results or the checkpoint cannot take leaves the run as it was") {
   Folder folder;
   Quiet quiet;
-  std::string letters;
-  for (int i = 0; i < 100; ++i) letters += char('a' + i * i % 7);
-  scratch::write(folder.path / "letters.txt", letters);
-  const std::string stream =
-      "task={plugin: characters, mode: stream, bptt: 10, file: " + (folder.path / "letters.txt").string() + "}";
-  const std::vector<std::string> carried{stream, "model.initial_state=carried", "train.batch=4"};
+  const std::vector<std::string> carried{text_stream(folder.path), "model.initial_state=carried", "train.batch=4"};
   struct Case {
     std::vector<std::string> overrides;
     std::string change, key, refusal;

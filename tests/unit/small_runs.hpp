@@ -11,6 +11,8 @@
 #include "results/record/reader.hpp"
 #include "training/run.hpp"
 
+#include "scratch.hpp"
+
 namespace stiefel::small_runs {
 
 /// Of the plugins that the tests are built with.
@@ -50,6 +52,14 @@ inline RunSummary run(const LoadedExperiment& loaded, const std::filesystem::pat
   options.output = output;
   options.signal = signal;
   return run_experiment(loaded, registry(), options, observer);
+}
+
+/// The override of a task that carries its state, with a text that is written to the folder.
+inline std::string text_stream(const std::filesystem::path& folder) {
+  std::string letters;
+  for (int i = 0; i < 100; ++i) letters += char('a' + i * i % 7);
+  scratch::write(folder / "letters.txt", letters);
+  return "task={plugin: characters, mode: stream, bptt: 10, file: " + (folder / "letters.txt").string() + "}";
 }
 
 /// Everything that must not depend on threads or on when it was computed.

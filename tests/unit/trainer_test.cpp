@@ -308,14 +308,11 @@ TEST_CASE("when the report of a task fails, the training is kept") {
 TEST_CASE("a carried state goes on from batch to batch and is zero at the start of each epoch") {
   Folder folder;
   Quiet quiet;
-  std::string letters;
-  for (int i = 0; i < 100; ++i) letters += char('a' + i * i % 7);
-  scratch::write(folder.path / "letters.txt", letters);
   const auto losses = [&](const std::string& state, const std::string& accumulate) {
     const LoadedExperiment loaded =
-        load({"task={plugin: characters, mode: stream, bptt: 10, file: " + (folder.path / "letters.txt").string() + "}",
-              "model.initial_state=" + state, "optimizer={plugin: sgd, rate: 1e-30}", "train.batch=3", "train.steps=6",
-              "train.evaluate_every=6", "train.accumulate=" + accumulate, "record={loss: 1}"});
+        load({text_stream(folder.path), "model.initial_state=" + state, "optimizer={plugin: sgd, rate: 1e-30}",
+              "train.batch=3", "train.steps=6", "train.evaluate_every=6", "train.accumulate=" + accumulate,
+              "record={loss: 1}"});
     const fs::path output = folder.path / (state + accumulate);
     return ResultReader(run(loaded, output, quiet).directory / "results.h5").read("/steps/loss").values;
   };

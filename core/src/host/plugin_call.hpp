@@ -14,9 +14,10 @@
 namespace stiefel {
 
 /// Rethrows the exception being handled as an Error "… (in <verb>() of <plugin>, <file>)", without this place if a user
-/// can mend it: in data, or in the options of a plugin that came with stiefel. An Error keeps its exit code,
-/// unless that is Exit::internal, or Exit::usage where options are not read; a failed allocation is Exit::exhausted;
-/// everything else, of any type, is Exit::plugin. An exception that already names a plugin (a map called by a cell) passes unchanged.
+/// can mend it: in data, or in the options of a plugin that came with stiefel. An Error keeps its exit code, unless that
+/// is Exit::internal, or Exit::usage where options are not read; a failed allocation is Exit::exhausted; everything
+/// else, of any type, is Exit::plugin. An exception that already names a plugin (a map called by a cell) passes
+/// unchanged.
 [[noreturn]] STIEFEL_API void rethrow_from_plugin(std::string_view verb, std::string_view plugin,
                                                   const std::filesystem::path& file);
 

@@ -101,19 +101,20 @@ template <class S> void Recording<S>::define_maps(Network<S>& network) {
 }
 
 template <class S> void Recording<S>::define_blocks(const Layout& layout) {
-  const auto table = [](const BlockSpec& block) {
+  const auto group = [](const BlockSpec& block) { return "/blocks/" + column_name(block.name); };
+  const auto table = [&](const BlockSpec& block) {
     const Axis i = count_axis("i", block.size, "number of the parameter, by columns");
-    return table_of("/blocks/" + column_name(block.name), {i}, BlockRow<S>{{}, block.name}, 64);
+    return table_of(group(block), {i}, BlockRow<S>{{}, block.name}, 64);
   };
-  std::set<std::string> defined;
+  std::set<std::string> recorded;
   for (const auto& [name, period] : periods_.blocks) {
     const Index block = layout.find(name);
     STIEFEL_ASSERT(block >= 0);
-    defined.insert(table(layout.block(block)).group);
+    recorded.insert(group(layout.block(block)));
     traces_.push_back({block, period, recorder_.define(table(layout.block(block)))});
   }
   for (const BlockSpec& block : layout.blocks())
-    if (defined.insert(table(block).group).second) define(0, table(block));
+    if (recorder_.continues(group(block)) && recorded.insert(group(block)).second) define(0, table(block));
 }
 
 template <class S> void Recording<S>::step(const StepRow& row) { append_row(recorder_, steps_, row); }

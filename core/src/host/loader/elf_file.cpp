@@ -90,8 +90,7 @@ bool inside(const std::string& bytes, std::uint64_t offset, std::uint64_t size) 
 std::string cut(const std::string& bytes, const std::string& part, std::uint64_t offset, std::uint64_t size) {
   return fmt::format(
       "it is cut off or damaged: its {} needs {} bytes starting at byte {}, but the file has {}; copy or build the "
-      "file "
-      "again",
+      "file again",
       part, size, offset, bytes.size());
 }
 

@@ -136,10 +136,8 @@ std::string missing_instruction_sets(std::string_view isa) {
 std::string check_tag(std::string_view bytes, const Rebuild& rebuild) {
   const std::vector<std::string_view> tags = find_tags(bytes);
   if (tags.empty())
-    return fmt::format(
-        "it has no stiefel-abi tag; end its source with STIEFEL_PLUGIN(...) and build it "
-        "with {}",
-        rebuild({}));
+    return fmt::format("it has no stiefel-abi tag; end its source with STIEFEL_PLUGIN(...) and build it with {}",
+                       rebuild({}));
   if (tags.size() > 1)
     return fmt::format(
         "it carries {} stiefel-abi tags and a plugin carries 1; write STIEFEL_PLUGIN(...) once per library and rebuild "
