@@ -23,11 +23,18 @@ std::string number_or_nothing(double value, const char* form) {
   return std::isnan(value) ? "" : fmt::format(fmt::runtime(form), value);
 }
 
+std::size_t diverged_seeds(const ReproducedRow& row) {
+  return std::size_t(std::ranges::count_if(
+      row.seeds, [](const Measurement& seed) { return seed.state == "diverged" && seed.share >= 1; }));
+}
+
+/// Whether a run of some seed has not ended.
+bool lacks_seeds(const ReproducedRow& row) { return row.count + diverged_seeds(row) < row.row->seeds.size(); }
+
 /// "2/3": the seeds whose runs ended; "3/3, 1 diverged".
 std::string seeds_text(const ReproducedRow& row) {
   if (row.row->timing() || row.row->seeds.size() == 1 || row.verdict == Verdict::none) return "";
-  const auto diverged = std::size_t(std::ranges::count_if(
-      row.seeds, [](const Measurement& seed) { return seed.state == "diverged" && seed.share >= 1; }));
+  const std::size_t diverged = diverged_seeds(row);
   return fmt::format("{}/{}{}", row.count + diverged, row.row->seeds.size(),
                      diverged > 0 ? fmt::format(", {} diverged", diverged) : "");
 }
@@ -221,7 +228,7 @@ TextTable reproduction_table(const std::vector<ReproducedRow>& rows) {
 
 std::string reproduction_summary(const std::vector<ReproducedRow>& rows) {
   std::map<Verdict, int> values, judged;
-  int printed = 0, criteria = 0, timings = 0, timed = 0, own_budget = 0;
+  int printed = 0, criteria = 0, timings = 0, timed = 0, own_budget = 0, few_seeds = 0;
   for (const ReproducedRow& row : rows) {
     if (row.row->timing()) {
       ++timings;
@@ -233,8 +240,9 @@ std::string reproduction_summary(const std::vector<ReproducedRow>& rows) {
       ++criteria;
       ++judged[row.verdict];
       using enum Verdict;
-      own_budget +=
-          row.row->own_budget() && (row.verdict == matched || row.verdict == missed || row.verdict == diverged);
+      const bool judged_now = row.verdict == matched || row.verdict == missed || row.verdict == diverged;
+      own_budget += judged_now && row.row->own_budget();
+      few_seeds += judged_now && lacks_seeds(row);
     }
   }
   const auto counts = [](std::map<Verdict, int>& of) {
@@ -244,9 +252,10 @@ std::string reproduction_summary(const std::vector<ReproducedRow>& rows) {
         of[Verdict::matched], of[Verdict::better], of[Verdict::missed], of[Verdict::diverged], of[Verdict::part]);
   };
   return fmt::format(
-      "{} printed results: {}.\n{} curves with a criterion: {}; for {} of them, the paper does not give the budget.\n"
-      "{} printed times: {} measured.\n",
-      printed, counts(values), criteria, counts(judged), own_budget, timings, timed);
+      "{} printed results: {}.\n{} curves with a criterion: {}; for {} of them, the paper does not give the budget, "
+      "and {} "
+      "lack some of their seeds.\n{} printed times: {} measured.\n",
+      printed, counts(values), criteria, counts(judged), own_budget, few_seeds, timings, timed);
 }
 
 void write_reproduction(const PublishedResults& published, const std::vector<ReproducedRow>& rows,

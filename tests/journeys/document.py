@@ -102,10 +102,10 @@ def main(source, document, scratch, program_folder):
         reproduction = (source / "results/measured/REPRODUCTION.md").read_text()
         counts = r" measured at the full budget \((\d+) matched, (\d+) better, (\d+) missed, (\d+) diverged\)"
         printed, run, *verdicts = re.search(r"(\d+) printed results: (\d+)" + counts, reproduction).groups()
-        curves, judged, *of_curves, own = re.search(r"(\d+) curves with a criterion: (\d+)" + counts + r".*; for (\d+) of them", reproduction).groups()
+        curves, judged, *of_curves, own, few = re.search(r"(\d+) curves with a criterion: (\d+)" + counts + r".*; for (\d+) of them.* and (\d+) lack", reproduction).groups()
         sentence = (f"Of {curves} published curves with a pass criterion, {judged} have been run in full: "
                     f"{int(of_curves[0]) + int(of_curves[1])} match, {of_curves[2]} miss and {of_curves[3]} diverged. "
-                    f"For {own} of them, the paper does not say how long it trained. "
+                    f"For {own} of them, the paper does not say how long it trained, and {few} lack some of their seeds. "
                     f"Of {printed} published numbers, {run} have been run: {int(verdicts[0]) + int(verdicts[1])} match or are better")
         if sentence not in " ".join(text.split()):
             faults.append(f"README.md does not have the counts of results/measured/REPRODUCTION.md: {sentence}")

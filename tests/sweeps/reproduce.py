@@ -318,7 +318,7 @@ def check_report(reproduce):
     assert first[1].count("<svg xmlns") == 3 and "<h2>A &amp; B 2020, figure 2: Curves</h2>" in first[1]
     for text in first:
         assert "Of the whole item." in text and "one, curve: Of one row." in text, text
-    assert "; for 1 of them, the paper does not give the budget." in first[0], first[0]
+    assert "; for 1 of them, the paper does not give the budget, and 0 lack some of their seeds." in first[0], first[0]
     assert " 100% of ours |" in next(line for line in first[0].splitlines() if line.startswith("| one, curve |")), first[0]
     check_figures(reproduce, first[0])
     rows = json.loads(reproduce("list", "--json"))

@@ -126,7 +126,7 @@ std::string published_text(const ReproducedRow& reproduced) {
     case Criterion::Kind::better_than:
       return fmt::format("better than {}", judge.row);
     case Criterion::Kind::within:
-      return fmt::format("{:.4g} to {:.4g}", judge.low, judge.high);
+      return fmt::format("{:.5g} to {:.5g}", judge.low, judge.high);
   }
   return {};
 }
