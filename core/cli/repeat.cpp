@@ -36,9 +36,9 @@ int repeat_command(std::span<const std::string> words) {
   if (arguments.has("--threads")) overrides.push_back("threads=" + arguments.value("--threads"));
   Registry registry = found_plugins();
   if (has_checkpoint_index(original)) demand_whole(original, "config.yaml");
-  if (const std::vector<std::string> keys = keys_changed_by_resuming(run.header); !keys.empty())
+  if (const std::vector<std::string> names = changed_by_resuming(run.header); !names.empty())
     throw Error(fmt::format("{} was resumed with another {}, so it cannot be repeated from its start",
-                            original.string(), fmt::join(keys, ", ")));
+                            original.string(), fmt::join(names, ", ")));
   const LoadedExperiment loaded = load_experiment(original / "config.yaml", overrides, registry);
   warn_of_rebuilt_plugins(run, loaded, registry);
   RunOptions options = running_options(arguments, "repeat", words);

@@ -161,6 +161,54 @@ TEST_CASE("what chose the best network so far cannot be changed") {
       doctest::Contains("train.select cannot be changed in a run, whose best network was chosen with loss"));
 }
 
+TEST_CASE("what a checkpoint cannot take over cannot be changed") {
+  Folder folder;
+  Quiet quiet;
+  const auto refuses = [&](std::vector<std::string> began, const std::string& changed, const std::string& sentence) {
+    CAPTURE(changed);
+    began.emplace_back("seed=" + std::to_string(quiet.lines.size() + 1));
+    Quiet stopping;
+    std::atomic<int> signal{0};
+    stopping.raised = &signal;
+    const fs::path directory = run(load(began), folder.path, stopping, &signal).directory;
+    began.push_back(changed);
+    CHECK_THROWS_WITH(go_on(load(began), directory, quiet, {"all"}), doctest::Contains(sentence.c_str()));
+    began.pop_back();
+    CHECK(go_on(load(began), directory, quiet).state == "finished");
+  };
+  const std::string two_groups =
+      "optimizer=[{blocks: 'recurrent*', plugin: adam, rate: 0.01}, {plugin: adam, rate: 0.01}]";
+  refuses({two_groups}, "optimizer.0.blocks=recurrent.U", "optimizer.0.blocks cannot be changed in a run");
+  refuses({}, "train.accumulate=2", "train.accumulate cannot be changed in a run, whose place in the data");
+  refuses({}, "optimizer.plugin=rmsprop", "optimizer.plugin");
+  refuses({}, "train.average=0.9", "the change of train.average does not fit the checkpoint");
+  refuses({"model.recurrent={plugin: lie_exponential, base: moving}", "record.blocks=null"},
+          "model.recurrent.base=static", "the change of model.recurrent.base does not fit the checkpoint");
+  const std::string stream = text_stream(folder.path);
+  refuses({stream, "train.batch=2", "model.initial_state=carried"}, "task.bptt=5",
+          "task.bptt cannot be changed: the checkpoint holds the state that is carried");
+}
+
+TEST_CASE("a state that is no longer carried has no effect") {
+  Folder folder;
+  Quiet quiet, stopping;
+  std::atomic<int> signal{0};
+  stopping.raised = &signal;
+  const auto with = [&](const std::string& state) {
+    return load({text_stream(folder.path), "train.batch=2", "optimizer.rate=0", "model.initial_state=" + state});
+  };
+  const auto losses = [](const fs::path& directory) {
+    return ResultReader(directory / "results.h5").read("/steps/loss").values;
+  };
+  const std::vector<double> zero = losses(run(with("zero"), folder.path / "zero", quiet).directory);
+  const fs::path directory = run(with("carried"), folder.path / "carried", stopping, &signal).directory;
+  CHECK(go_on(with("zero"), directory, quiet, {"all"}).state == "finished");
+  const std::vector<double> changed = losses(directory);
+  REQUIRE(changed.size() == zero.size());
+  CHECK(changed[4] != zero[4]);
+  for (std::size_t i = 5; i < zero.size(); ++i) CHECK(changed[i] == zero[i]);
+}
+
 TEST_CASE("the place of a plugin that was moved stays when the run is resumed") {
   Folder folder;
   Quiet quiet;

@@ -29,6 +29,11 @@ TEST_CASE("schedules") {
   CHECK(plateau.factor(1) == 1);
   plateau.evaluated(false);
   CHECK(plateau.factor(1) == doctest::Approx(0.3));
+  MemoryArchive archive;
+  plateau.serialise(archive);
+  MemoryArchive back(archive.items());
+  constant.serialise(back);
+  CHECK(constant.factor(1) == 1);
   plateau.evaluated(true);
   plateau.evaluated(false);
   CHECK(plateau.factor(1) == doctest::Approx(0.3));

@@ -66,9 +66,9 @@ void refuse_changed(const fs::path& run) {
   if (!fs::is_directory(run)) return;
   const RunData made = read_runs({run}, {}).at(0);
   if (!made.unreadable.empty()) return;
-  if (const std::vector<std::string> keys = keys_changed_by_resuming(made.header); !keys.empty())
+  if (const std::vector<std::string> names = changed_by_resuming(made.header); !names.empty())
     throw Error(fmt::format("{} was resumed with another {}, so it is not the published run; move it away",
-                            run.string(), fmt::join(keys, ", ")));
+                            run.string(), fmt::join(names, ", ")));
 }
 
 std::string joined(const std::vector<std::string>& words) { return fmt::format("{}", fmt::join(words, " ")); }
@@ -174,7 +174,7 @@ std::vector<Measurement> Reproduction::measurements_of(
       found.share = plans[i].share_of(run.configuration);
       if (!run.unreadable.empty())
         found.state = "unreadable", found.run = run.path;
-      else if (keys_changed_by_resuming(run.header).empty() &&
+      else if (changed_by_resuming(run.header).empty() &&
                (run.header.hash == plans[i].loaded.hash || (found.share > 0 && plans[i].agrees(run.configuration))))
         measure(run, *wanted[i].first, found);
       else

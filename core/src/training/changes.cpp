@@ -31,10 +31,6 @@ constexpr std::array names_of_build = {"version",     "git_commit", "git_diff_sh
 /// Whether this follows from the CPU and from OpenBLAS, so that another host may have it as it was.
 bool is_of_host(const std::string& name) { return name == "simd_target" || name == "blas" || name == "blas_core"; }
 
-bool is_key(const std::string& name) {
-  return !name.starts_with("plugin:") && !name.starts_with("data:") && !std::ranges::count(names_of_build, name);
-}
-
 Values surroundings(const RunHeader& header) {
   Values values;
   for (const auto& [name, text] : header.provenance)
@@ -97,6 +93,17 @@ bool only_renames(const Change& change, const RunHeader& before, const RunHeader
          std::ranges::count(other.datasets, change.was ? *change.was : *change.is, &DatasetRow::sha256) > 0;
 }
 
+/// What a run that has begun depends on for good, if the change is about that.
+std::string reason_to_refuse(const Change& change) {
+  if (!change.was) return "";  // a key that did not exist
+  if (change.name == "train.select" || change.name == "train.select_on")
+    return "whose best network was chosen with " + *change.was;
+  if (change.name == "train.accumulate") return "whose place in the data is counted with it";
+  if (change.name.starts_with("optimizer.") && change.name.ends_with(".blocks"))
+    return "whose optimizers have a state for these blocks";
+  return "";
+}
+
 /// Refuses names that are probably misspelled. Those of changes that were accepted earlier are known.
 void demand_known(const std::vector<std::string>& allowed, const std::vector<Change>& found, const Values& before,
                   const Values& now) {
@@ -133,13 +140,13 @@ std::vector<Change> changes_of_data(const RunHeader& before, const RunHeader& no
   return found;
 }
 
-std::vector<std::string> keys_changed_by_resuming(const RunHeader& header) {
-  std::vector<std::string> keys;
+std::vector<std::string> changed_by_resuming(const RunHeader& header) {
+  std::vector<std::string> names;
   for (const Segment& segment : header.segments)
     for_each_change(segment.changes, [&](const std::string& name, const nlohmann::json&) {
-      if (is_key(name) && !std::ranges::count(keys, name)) keys.push_back(name);
+      if (!is_of_host(name) && !std::ranges::count(names, name)) names.push_back(name);
     });
-  return keys;
+  return names;
 }
 
 std::string allowed_changes(const RunHeader& before, const RunHeader& now, const std::vector<std::string>& allowed) {
@@ -153,11 +160,9 @@ std::string allowed_changes(const RunHeader& before, const RunHeader& now, const
   nlohmann::ordered_json values;
   for (const Change& change : found) {
     values[change.name] = change.is ? nlohmann::ordered_json(*change.is) : nullptr;
-    if (change.name == "train.select" || change.name == "train.select_on")
+    if (const std::string reason = reason_to_refuse(change); !reason.empty())
       throw Error(
-          fmt::format("{} cannot be changed in a run, whose best network was chosen with {}; start another run with "
-                      "`stiefel run`",
-                      change.name, change.was.value_or("nothing")));
+          fmt::format("{} cannot be changed in a run, {}; start another run with `stiefel run`", change.name, reason));
     if (names(change.name) || names("all")) continue;
     lines += fmt::format("\n  {} was {} and is now {}", change.name, change.was.value_or("absent"),
                          change.is.value_or("absent"));

@@ -21,9 +21,9 @@ struct Change {
 /// in an earlier segment do not count.
 STIEFEL_API std::vector<Change> changes(const RunHeader& before, const RunHeader& now);
 
-/// Keys of the configuration that were changed when the run was resumed: since then it is not the run that its
-/// configuration describes.
-STIEFEL_API std::vector<std::string> keys_changed_by_resuming(const RunHeader& header);
+/// What was changed when the run was resumed, apart from the type of the host: since then it is not the run that its
+/// configuration, plugins and build describe.
+STIEFEL_API std::vector<std::string> changed_by_resuming(const RunHeader& header);
 
 /// Those of the contents of data files.
 STIEFEL_API std::vector<Change> changes_of_data(const RunHeader& before, const RunHeader& now);

@@ -114,15 +114,26 @@ template <class S> constexpr const char* float_type = sizeof(S) == 4 ? "float32"
 template <class T> std::vector<T> read_numbers(const ResultReader& file, const fs::path& path, const std::string& name,
                                                std::size_t count) {
   if (!file.exists(name))
-    throw Error(fmt::format("{} has no {}: it belongs to a different network", path.string(), name), Exit::damaged);
+    throw Misfit(fmt::format("{} has no {}: it belongs to a different network", path.string(), name), Exit::damaged);
   std::vector<T> values = file.root().dataset(name).template read<T>();
   if (values.size() != count)
-    throw Error(fmt::format("{}: {} has {} numbers, but {} are needed", path.string(), name, values.size(), count),
-                Exit::damaged);
+    throw Misfit(fmt::format("{}: {} has {} numbers, but {} are needed", path.string(), name, values.size(), count),
+                 Exit::damaged);
   return values;
 }
 
+/// Refuses a group that also holds what no one would read.
+void demand_no_other(const ResultReader& file, const fs::path& path, const std::string& group, const auto& expected) {
+  if (!file.exists(group)) return;
+  for (const std::string& child : file.children(group))
+    if (!expected.contains(child))
+      throw Misfit(
+          fmt::format("{} has {}/{}: it belongs to a different network or optimizer", path.string(), group, child),
+          Exit::damaged);
+}
+
 void read_items(const ResultReader& file, const fs::path& path, const std::string& group, StateItems& items) {
+  demand_no_other(file, path, group, items);
   for (auto& [name, item] : items)
     with_type(item.type, [&]<class T>(T) {
       const std::vector<T> numbers = read_numbers<T>(file, path, group + "/" + name, item.bytes.size() / sizeof(T));
@@ -139,6 +150,7 @@ template <class S> void read_state(const ResultReader& file, const fs::path& pat
     as_matrix(blocks[i], shape.rows, shape.cols) =
         as_matrix(std::span<const S>(values), shape.cols, shape.rows).transpose();
   }
+  demand_no_other(file, path, group + "/state", state.plugins);
   for (auto& [plugin, items] : state.plugins) read_items(file, path, group + "/state/" + plugin, items);
 }
 
@@ -259,7 +271,7 @@ void read_rows(const ResultReader& file, const std::string& group, RowCounts& ro
 template <class S> void read_checkpoint(const fs::path& path, const Layout& layout, Checkpoint<S>& checkpoint) {
   const ResultReader file(path);
   if (file.text_attribute("/", "float_type") != float_type<S>)
-    throw Error(path.string() + " belongs to a network of a different precision", Exit::damaged);
+    throw Misfit(path.string() + " belongs to a network of a different precision", Exit::damaged);
   checkpoint.step = Index(file.number_attribute("/", "step"));
   if (file.exists("/best/weights")) {
     checkpoint.best = checkpoint.network;

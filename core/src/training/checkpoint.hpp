@@ -32,6 +32,11 @@
 
 namespace stiefel {
 
+/// A file that is intact, but of another network or optimizer.
+struct STIEFEL_API Misfit : Error {
+  using Error::Error;
+};
+
 template <class S> struct Checkpoint {
   Index step = 0;
   NetworkState<S> network;

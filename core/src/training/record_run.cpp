@@ -49,8 +49,8 @@ std::string difference(const std::filesystem::path& directory, const RunHeader& 
   if (results.text_attribute("/provenance", "build") != *header.find_provenance("build"))
     return "by a different build of stiefel or of a plugin";
   const RunHeader made = read_header(results);
-  if (const std::vector<std::string> keys = keys_changed_by_resuming(made); !keys.empty())
-    return fmt::format("with changes when it was resumed ({})", fmt::join(keys, ", "));
+  if (const std::vector<std::string> names = changed_by_resuming(made); !names.empty())
+    return fmt::format("with changes when it was resumed ({})", fmt::join(names, ", "));
   const std::vector<Change> changed = made.datasets.empty() ? std::vector<Change>() : changes_of_data(made, header);
   return changed.empty() ? "" : fmt::format("with other data ({})", changed.front().name.substr(5));
 }

@@ -71,6 +71,28 @@ void refuse_changes(const std::filesystem::path& run, const RunHeader& header) {
                     run.string()));
 }
 
+/// Refuses changes that do not fit the checkpoint.
+template <class S> void read_changed_checkpoint(const std::filesystem::path& file, const Layout& layout,
+                                                const std::vector<Change>& changed, Checkpoint<S>& checkpoint) {
+  try {
+    read_checkpoint(file, layout, checkpoint);
+  } catch (const Misfit& error) {
+    if (changed.empty()) throw;
+    std::string names;
+    for (const Change& change : changed) names += (names.empty() ? "" : ", ") + change.name;
+    throw Error(
+        fmt::format("the change of {} does not fit the checkpoint ({}); undo it, or start another run with "
+                    "`stiefel run`",
+                    names, error.what()));
+  }
+  for (const Change& change : changed)
+    if (checkpoint.carried.size() > 0 && (change.name == "train.batch" || change.name.starts_with("task.")))
+      throw Error(
+          fmt::format("{} cannot be changed: the checkpoint holds the state that is carried to the next "
+                      "batch; start another run with `stiefel run`",
+                      change.name));
+}
+
 /// `path` is held by this process, or by the first of the ranks.
 template <class S> RunSummary go_on(const std::filesystem::path& path, const LoadedExperiment& loaded,
                                     Registry& registry, const RunOptions& options,
@@ -92,11 +114,7 @@ template <class S> RunSummary go_on(const std::filesystem::path& path, const Loa
     observer.note(line + "; falling back to the previous one");
     if (directory) log(path, line + "; falling back to the previous one");
   });
-  if (file) read_checkpoint(*file, session.network->layout(), checkpoint);
-  if (checkpoint.carried.size() > 0 && std::ranges::find(changed, "train.batch", &Change::name) != changed.end())
-    throw Error(
-        "train.batch cannot be changed: the checkpoint holds the state that is carried to the next "
-        "batch; start another run with `stiefel run`");
+  if (file) read_changed_checkpoint(*file, session.network->layout(), changed, checkpoint);
   if (options.ranks) options.ranks->largest(0);
   if (directory) remove_unlisted_checkpoints(path);
   RunRecord record =

@@ -175,7 +175,7 @@ template <class S> void Trainer<S>::record_timing() {
 
 template <class S> void Trainer<S>::restore(const Checkpoint<S>& from) {
   session_.network->restore(from.network);
-  session_.network->give_state(from.carried);
+  if (session_.network->model().carried_state()) session_.network->give_state(from.carried);
   session_.updater->restore(from.parts);
   best_ = from.best;
   MemoryArchive archive(from.parts.at("trainer"));

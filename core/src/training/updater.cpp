@@ -45,7 +45,8 @@ double Schedule::factor(Index step) const {
 double Schedule::decay(Index k) const {
   if (options_.kind == "step") return std::pow(options_.factor, double((k - 1) / options_.every));
   if (options_.kind == "exponential") return std::pow(options_.factor, double(k - 1) / double(options_.every));
-  if (options_.kind == "plateau" || options_.kind == "constant") return plateau_;
+  if (options_.kind == "constant") return 1;
+  if (options_.kind == "plateau") return plateau_;
   const double u = std::min(double(k - 1) / double(steps_ - options_.warmup), 1.0), last = options_.last_fraction;
   if (options_.kind == "cosine") return last + (1 - last) * (1 + std::cos(std::numbers::pi * u)) / 2;
   const double rise = options_.rise, start = options_.start;
