@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import typing
+from collections.abc import Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -19,35 +20,40 @@ Run = str | os.PathLike
 
 
 def learning_curves(
-    folders: Folders, metric: str = "valid_loss", by: str | None = None, ax: Axes | None = None
+    folders: Folders, metric: str = "valid_loss", by: str | Sequence[str] | None = None, ax: Axes | None = None
 ) -> Axes:
     """A column of `epochs` over the optimizer steps.
 
-    A curve for each run, or, with `by`, for each value of a key of the configuration, such as "optimizer.rate": the
-    mean of its runs, within a band of one standard deviation.
+    A curve for each run, or, with `by`, for each value of a key of the configuration, such as "optimizer.rate", or for
+    each combination of the values of several keys: the mean of its runs, within a band of one standard deviation. Runs
+    without a key form their own group.
     """
     data = load(folders, "epochs")
-    for name, key in ((metric, "column"), (by, "key in which the runs differ")):
-        if name is not None and name not in data:
-            raise ValueError(f"there is no {key} {name}; there are {', '.join(map(str, data.variables))}")
+    keys = [by] if isinstance(by, str) else list(by or ())
+    if metric not in data:
+        raise ValueError(f"there is no column {metric}; there are {', '.join(map(str, data.variables))}")
+    differing = [name for name, values in data.coords.items() if values.dims == ("run",)]
+    for key in keys:
+        if key not in differing:
+            raise ValueError(f"there is no key in which the runs differ {key}; they differ in {', '.join(differing)}")
     ax = ax or plt.subplots()[1]
-    if by is None:
+    if not keys:
         for run in range(data.sizes["run"]):
             one = data.isel(run=run)
             _curve(ax, one["step"], one[metric], label=str(one["id"].item()))
     else:
-        for value in np.unique(data[by]):
-            group = data.isel(run=np.flatnonzero(data[by] == value))
+        for values, numbers in _by_values(data, keys):
+            group = data.isel(run=numbers)
             steps, mean = group["step"].mean("run"), group[metric].mean("run")
             several = group[metric].count("run") > 1
             deviation = group[metric].where(several, 0).std("run", ddof=1) if group.sizes["run"] > 1 else 0 * mean
-            (line,) = _curve(ax, steps, mean, label=str(value))
+            (line,) = _curve(ax, steps, mean, label=", ".join(map(_text, values)))
             known = ~np.isnan(mean.values)
             band = (steps[known], (mean - deviation)[known], (mean + deviation)[known])
             ax.fill_between(*band, alpha=0.2, color=line.get_color())
     ax.set_xlabel("optimizer step")
     ax.set_ylabel(_label(data[metric], metric))
-    ax.legend(title=by or "run")
+    ax.legend(title=", ".join(keys) or "run")
     return ax
 
 
@@ -91,6 +97,23 @@ def gradients(
     ax.set_ylabel("optimizer step")
     ax.figure.colorbar(image, ax=ax, label=quantity)
     return ax
+
+
+def _by_values(data: xarray.Dataset, keys: list[str]) -> list[tuple[list[typing.Any], list[int]]]:
+    """The runs with each combination of values, in the order of the values; None is that of a run without the key."""
+    groups: dict[tuple[typing.Any, ...], list[int]] = {}
+    for run, values in enumerate(zip(*(data[key].values.tolist() for key in keys))):
+        missing = [value != value or value == "None" for value in values]  # as load() fills a coordinate
+        place = tuple((absent, 0 if absent else value) for absent, value in zip(missing, values))
+        groups.setdefault(place, []).append(run)
+    return [([None if absent else value for absent, value in place], groups[place]) for place in sorted(groups)]
+
+
+def _text(value: typing.Any) -> str:
+    if value is None:
+        return "(none)"
+    whole = isinstance(value, float) and value.is_integer()  # a key that some runs lack makes integers floats
+    return str(int(value)) if whole else str(value)
 
 
 def _curve(ax: Axes, x: xarray.DataArray, y: xarray.DataArray, **style: typing.Any) -> list[typing.Any]:

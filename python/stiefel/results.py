@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import re
@@ -98,8 +99,9 @@ def runs(folders: Folders) -> pandas.DataFrame:
     """A row for each run at or below the folders: its configuration and what it came to.
 
     Columns are path, name, id, state, created, step and parameters; the keys of the configuration, such as
-    optimizer.rate; best_step and the validation metrics of that step; the final metrics of the test, with the network
-    of the best step; the outcome.* of the task; and cpu_seconds. What a run does not have is NaN.
+    optimizer.rate, with the latest value where a resume changed it; best_step and the validation metrics of that step;
+    the final metrics of the test, with the network of the best step; the outcome.* of the task; and cpu_seconds. What a
+    run does not have is NaN.
     """
     import pandas
 
@@ -192,8 +194,27 @@ def _identity(path: pathlib.Path, file: h5py.File) -> dict[str, typing.Any]:
 
 def _configuration(file: h5py.File) -> dict[str, typing.Any]:
     keys = dict(_leaves(yaml.load(file["config/yaml"].asstr()[()], _Yaml)))
+    changes = file.get("provenance/segments/changes")
+    for text in changes.asstr()[()] if changes is not None else ():
+        for key, value in json.loads(text or "{}").items():
+            if key not in keys and ("." not in key or ":" in key):
+                continue  # a plugin, a data file or the build
+            if value is None:
+                keys.pop(key, None)
+            else:
+                keys[key] = _changed(value, keys.get(key))
     keys.pop("name", None)  # it is the title
     return keys
+
+
+def _changed(text: str, before: typing.Any) -> typing.Any:
+    """The value that a resume gave to a key, which is recorded as text without quotes."""
+    if isinstance(before, str) or not text:
+        return text
+    try:
+        return yaml.load(text, _Yaml)
+    except yaml.YAMLError:
+        return text
 
 
 def _leaves(value: typing.Any, path: str = "") -> Iterator[tuple[str, typing.Any]]:

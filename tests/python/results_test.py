@@ -153,6 +153,23 @@ class Results(unittest.TestCase):
         self.assertEqual(np.nanmin(reflections), 3)
         self.assertEqual(int(np.isnan(reflections).sum()), 3)
 
+    def test_changes_by_resuming(self):
+        folder, command = self.copy(), [PROGRAM, "run", self.folder / "first.yaml", "name=changed", "--until", "5", "--quiet", "--threads", "1"]
+        self.assertEqual(subprocess.run([*command, "--output", folder], cwd=folder, stdout=subprocess.DEVNULL).returncode, 75)
+        run, = (folder / "changed").iterdir()
+        for until, changes in (("7", ["optimizer.0.rate=2e-3", "train.clip={kind: norm, bound: 3}"]), ("10", ["optimizer.0.rate=4e-3", "optimizer.1.schedule.kind=step"])):
+            subprocess.run([PROGRAM, "resume", run, *changes, "--allow-change", "all", "--until", until, "--quiet", "--threads", "1"],
+                           stdout=subprocess.DEVNULL)
+        table = stiefel.runs([run, self.paths[0]]).set_index("name")
+        self.assertEqual(table["optimizer.0.rate"].to_dict(), {"changed": 0.004, "first": 0.001})
+        self.assertEqual(table.loc["changed", ["optimizer.1.schedule.kind", "train.clip.kind", "train.clip.bound", "state"]].tolist(), ["step", "norm", 3, "finished"])
+        self.assertEqual(stiefel.load([run, self.paths[0]])["optimizer.0.rate"].values.tolist(), [0.004, 0.001])
+        with h5py.File(run / "results.h5", "a") as file:
+            file["provenance/segments/changes"][2] = json.dumps({"plugin:adam": "1", "data:a.b": "1", "version": "1", "train.clip.bound": None, "task.marks": "[2, 3]"})
+        table = stiefel.runs(run)
+        self.assertEqual((table["optimizer.0.rate"][0], table["task.marks"][0]), (0.002, [2, 3]))
+        self.assertFalse({"plugin:adam", "data:a.b", "version", "train.clip.bound"} & set(table))
+
     def test_ids_that_look_like_numbers(self):
         copy = self.copy()
         with h5py.File(next(copy.rglob("results.h5")), "a") as file:
@@ -224,11 +241,36 @@ class Results(unittest.TestCase):
             plot.learning_curves(self.folder, "nothing")
         with self.assertRaisesRegex(ValueError, "key in which the runs differ task.length"):
             plot.learning_curves(self.folder, by="task.length")
+        with self.assertRaisesRegex(ValueError, "key in which the runs differ valid_loss; they differ in path, .*optimizer.0.rate"):
+            plot.learning_curves(self.folder, by="valid_loss")
         self.assertEqual(len(plot.singular_values(self.paths[0]).lines), 8)
         values = plot.eigenvalues(self.paths[0]).lines[0]
         np.testing.assert_allclose(np.hypot(values.get_xdata(), values.get_ydata()), 1, atol=1e-5)
         heat = plot.gradients(self.paths[0].parent, "last_step_grad_norm")
         self.assertEqual(heat.collections[0].get_array().size, stiefel.open_run(self.paths[0], "gradient")["hidden_grad_norm"].size)
+
+    @unittest.skipUnless(matplotlib, "no matplotlib")
+    def test_groups_of_curves(self):
+        import stiefel.plot as plot
+        folder = self.copy()
+        for keys in (["optimizer.0.rate=2e-3"], ["optimizer.0.rate=2e-3", "seed=2"], []):
+            subprocess.run([PROGRAM, "run", self.folder / "first.yaml", "model.recurrent={plugin: householder, reflections: 3}", *keys, "--quiet",
+                            "--threads", "1", "--output", folder], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        epochs = stiefel.load(folder)
+
+        def curves(by):
+            axes = plot.learning_curves(folder, by=by)
+            return axes.get_legend().get_title().get_text(), {line.get_label(): line.get_ydata() for line in axes.lines}
+        title, one = curves("model.recurrent.reflections")
+        self.assertEqual((title, list(one)), ("model.recurrent.reflections", ["3", "(none)"]))
+        cayley = epochs["valid_loss"][epochs["model.recurrent.plugin"] == "scaled_cayley"]
+        self.assertEqual(cayley.sizes["run"], 3)
+        np.testing.assert_allclose(one["(none)"], cayley.mean("run"))
+        self.assertEqual(list(curves(["model.recurrent.normalise_columns"])[1]), ["True", "(none)"])
+        title, several = curves(["model.recurrent.reflections", "optimizer.0.rate"])
+        self.assertEqual((title, list(several)), ("model.recurrent.reflections, optimizer.0.rate", ["3, 0.001", "3, 0.002", "(none), 0.001", "(none), 0.002"]))
+        chosen = (epochs["model.recurrent.plugin"] == "householder") & (epochs["optimizer.0.rate"] == 0.002)
+        np.testing.assert_allclose(several["3, 0.002"], epochs["valid_loss"][chosen].mean("run"))
 
 
 if __name__ == "__main__":
