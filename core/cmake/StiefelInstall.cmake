@@ -1,5 +1,6 @@
-# `cmake --install`: program, library, headers, experiments, man pages, completion, and the package that find_package(stiefel) reads; stiefel_add_plugin()
-# installs the plugins. The build tree holds the same package under lib/cmake/stiefel, so a plugin can be built against either.
+# `cmake --install`: program, library, headers, experiments, documentation, man pages, completion, and the package that find_package(stiefel)
+# reads; stiefel_add_plugin() installs the plugins. The build tree holds the same package under lib/cmake/stiefel, so a plugin can be built
+# against either.
 include(CMakePackageConfigHelpers)
 set(STIEFEL_PACKAGE ${CMAKE_INSTALL_LIBDIR}/cmake/stiefel)
 set(STIEFEL_BUILD_PACKAGE ${CMAKE_BINARY_DIR}/lib/cmake/stiefel)
@@ -23,7 +24,20 @@ install(EXPORT stiefelTargets NAMESPACE stiefel:: DESTINATION ${STIEFEL_PACKAGE}
 install(DIRECTORY ${STIEFEL_BUILD_PACKAGE}/ DESTINATION ${STIEFEL_PACKAGE} COMPONENT dev FILES_MATCHING PATTERN "stiefelConfig*.cmake" PATTERN "Stiefel*.cmake" PATTERN "*.map")
 install(DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/include/stiefel ${STIEFEL_GENERATED}/stiefel DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev
   FILES_MATCHING PATTERN "*.hpp")
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/experiments DESTINATION ${CMAKE_INSTALL_DATADIR}/stiefel COMPONENT runtime FILES_MATCHING PATTERN "*.yaml")
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/experiments DESTINATION ${CMAKE_INSTALL_DATADIR}/stiefel COMPONENT runtime
+  FILES_MATCHING PATTERN "*.yaml" PATTERN "*.csv")
+# `stiefel reproduce` looks for measured results next to the experiments.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/results/measured DESTINATION ${CMAKE_INSTALL_DATADIR}/stiefel/results COMPONENT runtime
+  FILES_MATCHING PATTERN "*.json" PATTERN figures EXCLUDE)
+# The links between them are relative, so these keep their places.
+install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md ${PROJECT_SOURCE_DIR}/CITATION.cff ${PROJECT_SOURCE_DIR}/LICENSE
+  DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime)
+foreach(folder python results)
+  install(FILES ${PROJECT_SOURCE_DIR}/${folder}/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder} COMPONENT runtime)
+endforeach()
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/results/measured DESTINATION ${CMAKE_INSTALL_DOCDIR}/results COMPONENT runtime
+  PATTERN "*.json" EXCLUDE)
 if(NOT STIEFEL_SANITIZE)  # man pages and completion, which the program writes itself
   set(STIEFEL_PAGES ${CMAKE_CURRENT_BINARY_DIR}/pages)
   add_custom_command(OUTPUT ${STIEFEL_PAGES}.stamp DEPENDS stiefel_program COMMENT "Writing man pages and completion"

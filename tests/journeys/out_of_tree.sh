@@ -24,6 +24,11 @@ library=$(find "$work/prefix" -name libstiefel.so | head -n 1)
 for file in man/man1/stiefel.1 man/man1/stiefel-run.1 bash-completion/completions/stiefel zsh/vendor-completions/_stiefel fish/vendor_completions.d/stiefel.fish; do
   [ -s "$work/prefix/share/$file" ] || fail "the installation has no share/$file"
 done
+docs=$work/prefix/share/doc/stiefel
+while IFS=: read -r file link; do
+  [ -e "$(dirname "$file")/$link" ] || fail "the installed $file has a link to $link, which is not installed"
+done < <(grep -roE --include='*.md' '(\]\(|src=")[^]:#")]+' "$docs" | sed -E 's/(\]\(|src=")//' | grep -v ':https$')
+"$stiefel" reproduce list ornn/figure-4 | grep -q ' matched$' || fail "\`stiefel reproduce list\` does not show the measured results"
 # The folder $ORIGIN and the system's may be searched at run time, those of the trees may not.
 if readelf -d "$library" "$stiefel" | grep -E 'R(UN)?PATH' | grep -F "$build" ; then fail "the installation looks for libraries in the build tree"; fi
 
