@@ -380,12 +380,16 @@ template <class S> class SequenceCsv final : public Task<S> {
   void check_numbers() const {
     const auto unfit = [](double x) { return !std::isnan(x) && !std::isfinite(S(x)); };
     for (const Split split : {Split::train, Split::validation, Split::test}) {
-      Index targets = 0;
+      Index targets = 0, number = 0;
       for (const Sequence& s : part(split).sequences) {
-        if (std::any_of(s.inputs.begin(), s.inputs.end(), unfit) ||
-            std::any_of(s.targets.begin(), s.targets.end(), unfit))
-          throw Error("sequence_csv: a number is too large for `scalar: float32`; scale the data down or use float64.",
-                      Exit::data);
+        ++number;
+        for (const std::vector<double>* values : {&s.inputs, &s.targets})
+          if (const auto found = std::ranges::find_if(*values, unfit); found != values->end())
+            throw Error(
+                fmt::format("sequence_csv: {} in sequence {} of the {} split is too large for `scalar: float32`; "
+                            "scale the data down or use float64.",
+                            *found, number, name_of(split)),
+                Exit::data);
         for (std::size_t i = 0; i < s.targets.size(); i += width()) targets += Index(scored(s, i));
       }
       if (targets == 0 && !part(split).sequences.empty())

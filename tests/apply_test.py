@@ -97,8 +97,7 @@ class Apply(unittest.TestCase):
         file.write_text(EXPERIMENT.format(folder=self.folder, scalar=scalar, readout=readout, cell=cell,
                                           recurrent=recurrent))
         stiefel("run", file, "--no-progress", "--output", self.folder / "runs")
-        (run,) = (self.folder / "runs/levels").iterdir()
-        return run
+        return max((self.folder / "runs/levels").iterdir(), key=lambda run: run.stat().st_mtime_ns)
 
     def predict(self, run, *words, **more):
         return list(csv.DictReader(io.StringIO(stiefel("predict", run, *words, **more).stdout)))
@@ -183,6 +182,7 @@ class Apply(unittest.TestCase):
         for words, message in ((("--csv", "--last"), "--last needs --weights"), (("--csv", "--step", "3"), "--step needs --weights"),
                                (("--weights", "w.safetensors", "--output", "."), "--output needs --csv or --tensorboard")):
             self.assertIn(message, stiefel("export", run, *words, code=2, cwd=self.folder).stderr)
+        self.assertIn("end net.onnx in .safetensors", stiefel("export", run, "--weights", "net.onnx", code=2, cwd=self.folder).stderr)
         stiefel("export", f"{run}/", "--weights", self.folder / "w.safetensors")
         self.assertEqual(Weights(self.folder / "w.safetensors").about["run_id"], run.name)
 
@@ -295,6 +295,31 @@ train: {{batch: 2, steps: 2}}
         np.save(self.folder / "s4.npy", np.array([[float(t["wind"]), float(t["rain"])] for t in one]))
         array = self.predict(run, "--input", self.folder / "s4.npy")
         self.assertEqual([r["level"] for r in array], [r["level"] for r in whole if r["sequence"] == "s4"])
+
+    def test_padded_arrays(self):
+        for readout in ("last", "every"):
+            run = self.train(readout=readout)
+            stations, lengths = {}, []
+            for row in table(self.folder / "test.csv"):
+                stations.setdefault(row["station"], []).append([float(row["wind"]), float(row["rain"])])
+            array = np.full((len(stations), max(map(len, stations.values())) + 2, 2), np.nan)
+            for n, rows in enumerate(stations.values()):
+                rows = rows[:len(rows) - n]
+                array[n, :len(rows)] = rows
+                lengths.append(len(rows))
+            np.save(self.folder / "padded.npy", array)
+            np.save(self.folder / "lengths.npy", lengths)
+            padded = self.predict(run, "--input", self.folder / "padded.npy", "--lengths", self.folder / "lengths.npy")
+            for n, length in enumerate(lengths):
+                np.save(self.folder / "alone.npy", array[n, :length])
+                alone = self.predict(run, "--input", self.folder / "alone.npy")
+                self.assertEqual([r["level"] for r in padded if r["sequence"] == str(n)], [r["level"] for r in alone])
+        for wrong, message in (([1], "lengths.npy must have"), ([0] * len(lengths), "the length 0 is not an integer from 1 to"),
+                               ([array.shape[1] + 1] * len(lengths), "is not an integer from 1 to")):
+            np.save(self.folder / "lengths.npy", wrong)
+            self.assertIn(message, stiefel("predict", run, "--input", self.folder / "padded.npy", "--lengths", self.folder / "lengths.npy", code=4).stderr)
+        self.assertIn("--lengths is for an --input that ends in .npy",
+                      stiefel("predict", run, "--input", self.folder / "test.csv", "--lengths", self.folder / "lengths.npy", code=2).stderr)
 
     def test_a_target_at_the_end_has_one_row(self):
         run = self.train(readout="last")

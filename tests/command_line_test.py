@@ -229,9 +229,10 @@ class CommandLine(unittest.TestCase):
         for command in (("evaluate", run), ("repeat", run, "--check", "--output", "other", "--quiet")):
             said = self.call(*command).stderr
             self.assertEqual([line for line in said.splitlines() if "rebuilt" in line], [warning])
-        self.make_run(*words, "seed=2")
-        said = self.call("compare", self.work / "runs").stderr
-        self.assertEqual([line for line in said.splitlines() if "builds" in line], ["warning: runs in one row were made with different builds of a plugin: dense"])
+        for changed in ("seed=2", "optimizer.rate=0.5"):  # in the same row of the comparison, and in another one
+            other = self.make_run(*words, changed)
+            said = self.call("compare", run, other).stderr
+            self.assertEqual([line for line in said.splitlines() if "builds" in line], ["warning: the runs were made with different builds of a plugin: dense"])
 
     def test_changed_data(self):
         """A network reads its inputs as its training data say: with others it is refused, and a new run is another one."""

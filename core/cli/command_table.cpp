@@ -158,6 +158,7 @@ const std::vector<Command>& commands() {
        "print the outputs of a run's network for new sequences as CSV",
        {{"--input", Word::text, "file with the sequences, in a format of the task's data or .npy; -: standard input",
          'i'},
+        {"--lengths", Word::text, "with a .npy file: array of the numbers of steps that count, one for each sequence"},
         {"--output", Word::text, "CSV file to write (default: standard output)", 'o'},
         {"--raw", Word::none, "print the network's own outputs, before softmax or sigmoid, in the units of the loss"},
         {"--states", Word::none, "also print the state of the network after each step"},

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <ranges>
 #include <set>
 
 #include <nlohmann/json.hpp>
@@ -59,8 +60,10 @@ ComparableRuns read_all(const Arguments& arguments) {
     found.runs.push_back(compared_run(run, quantity));
     found.plugins[run.path] = run.header.plugins;
     found.data[run.path] = run.header.datasets;
+    const std::string path = path_of_metric(quantity.metric);  // read for this metric, and no name of one by itself
     for (const RunDataset& dataset : run.datasets)
-      found.metrics.insert(dataset.path.substr(dataset.path.rfind('/') + 1));
+      if (path.empty() || !dataset.path.starts_with(path))
+        found.metrics.insert(dataset.path.substr(dataset.path.rfind('/') + 1));
   });
   for (const auto& [path, reason] : found.unreadable) say("unreadable: {}: {}\n", printable(path), printable(reason));
   if (found.runs.empty()) throw Error(fmt::format("none of the {} runs can be read", paths.size()), Exit::damaged);
@@ -238,21 +241,28 @@ void warn_of_equal_seeds(const Comparison& comparison) {
   }
 }
 
-/// Their spread is not that of the seeds.
+/// Adds the names of files that differ between runs. `key` tells files of one name apart.
+void add_unlike(std::set<std::string>& unlike, const auto& runs, const auto& files_of, const auto& key) {
+  std::map<std::string, std::string> sums;
+  for (const ComparedRun& run : runs)
+    for (const auto& file : files_of.at(run.path))
+      if (sums.emplace(key(file), file.sha256).first->second != file.sha256) unlike.insert(file.name);
+}
+
+/// Plugins are compared over all rows, because another build explains a difference between rows too. Rows may have
+/// data of their own.
 void warn_of_unlike_files(const Comparison& comparison, const ComparableRuns& found) {
-  const auto warn = [&](const char* different, const auto& files_of, auto kind) {
-    std::set<std::string> unlike;
-    for (const ComparedGroup& group : comparison.groups) {
-      std::map<std::string, std::string> sums;
-      for (const ComparedRun* run : group.runs)
-        for (const auto& file : files_of.at(run->path))
-          if (sums.emplace(kind(file) + file.name, file.sha256).first->second != file.sha256) unlike.insert(file.name);
-    }
-    if (!unlike.empty())
-      print_warning(fmt::format("runs in one row were made with different {} {}", different, fmt::join(unlike, ", ")));
-  };
-  warn("builds of a plugin:", found.plugins, [](const PluginRow& plugin) { return plugin.kind + " "; });
-  warn("contents of", found.data, [](const DatasetRow&) { return std::string(); });
+  std::set<std::string> plugins, data;
+  add_unlike(plugins, found.runs, found.plugins,
+             [](const PluginRow& plugin) { return plugin.kind + " " + plugin.name; });
+  for (const ComparedGroup& group : comparison.groups)
+    add_unlike(data,
+               group.runs | std::views::transform([](const ComparedRun* run) -> const ComparedRun& { return *run; }),
+               found.data, [](const DatasetRow& set) { return set.name; });
+  if (!plugins.empty())
+    print_warning(fmt::format("the runs were made with different builds of a plugin: {}", fmt::join(plugins, ", ")));
+  if (!data.empty())
+    print_warning(fmt::format("runs in one row were made with different contents of {}", fmt::join(data, ", ")));
 }
 
 }  // namespace

@@ -21,6 +21,10 @@ namespace {
 void export_weights(const Arguments& arguments) {
   const std::filesystem::path run = run_folder(arguments.positional.front()), target = arguments.value("--weights"),
                               network = chosen_network(run, arguments);
+  if (target.has_extension() && target.extension() != ".safetensors")
+    throw Error(
+        fmt::format("--weights writes safetensors: end {} in .safetensors (stiefel.torch.export_onnx() writes ONNX)",
+                    target.string()));
   Registry registry = found_plugins();
   const LoadedExperiment loaded = load_experiment(run / "config.yaml", {"threads=1"}, registry);
   RunOptions options;

@@ -77,6 +77,7 @@ int predict_command(std::span<const std::string> words) {
   options.network = chosen_network(directory, arguments);
   options.input = arguments.value("--input");
   if (options.input == "-") options.input = "/dev/stdin";
+  options.lengths = arguments.value("--lengths", "");
   options.raw = arguments.has("--raw");
   options.states = arguments.has("--states");
   Registry registry = found_plugins();

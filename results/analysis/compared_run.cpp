@@ -72,6 +72,7 @@ std::size_t row_reaching(const std::vector<double>& values, double threshold, Be
 }
 
 void refuse_metric(const std::string& metric, const std::set<std::string>& known) {
+  if (!path_of_metric(metric).empty()) throw Error(fmt::format("no run has {} with one number in each row", metric));
   if (known.contains(metric) || known.contains("valid_" + metric))
     throw Error(fmt::format("no run has a value of {} yet", metric));
   const std::string close = suggestion(metric, {known.begin(), known.end()});
@@ -126,12 +127,15 @@ ComparedRun compared_run(const RunData& run, const ComparedQuantity& quantity) {
   const std::string path = quantity.metric.empty() ? "/epochs/" + selecting_metric(run) : path_of(run, quantity.metric);
   const RunDataset* column = run.find(path);
   if (!column || !has_numbers(column->values)) return found;
-  found.metric = path == path_of_metric(quantity.metric) ? path.substr(1) : path.substr(path.rfind('/') + 1);
+  const bool by_path = path == path_of_metric(quantity.metric), evaluated = path.starts_with("/epochs/");
+  found.metric = by_path ? path.substr(1) : path.substr(path.rfind('/') + 1);
   found.better = direction(*column);
   const double last = last_number(column->values);
-  found.value = path.starts_with("/epochs/") ? at_best(run, column->values).value_or(last) : last;
-  if (quantity.reach && found.better != Better::unknown)
-    find_reached(run, run.column("/epochs/" + found.metric), *quantity.reach, found);
+  found.value = evaluated && !by_path ? at_best(run, column->values).value_or(last) : last;
+  if (quantity.reach && found.better != Better::unknown) {
+    if (evaluated && by_path) found.reachable.insert(found.metric);
+    find_reached(run, evaluated ? column->values : run.column("/epochs/" + found.metric), *quantity.reach, found);
+  }
   return found;
 }
 

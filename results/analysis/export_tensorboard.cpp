@@ -59,14 +59,14 @@ struct Curves {
   std::vector<std::pair<std::string, const RunColumn*>> scalars;
 };
 
-Curves curves_of(const RunTable& table, const RunData& run) {
+Curves curves_of(const RunTable& table) {
   Curves curves;
   for (const char* name : {"snapshot", "step"})
     for (const RunColumn& column : table.columns)
       if (column.name == name) curves.steps = &column;
   for (const RunColumn& column : table.columns) {
-    // The axis is no curve; entries of arrays would be a curve each.
-    if (&column == curves.steps || &column == &table.columns[0] || !run.find(table.group + "/" + column.name)) continue;
+    // The axis is no curve; numbered entries would be too many.
+    if (&column == curves.steps || &column == &table.columns[0] || column.numbered) continue;
     curves.scalars.emplace_back(table.group.substr(1) + "/" + column.name, &column);
   }
   return curves;
@@ -110,7 +110,7 @@ void export_tensorboard(const RunData& run, const std::filesystem::path& file) {
   std::list<Curves> all;
   std::vector<Row> rows;
   for (const RunTable& table : tables) {
-    const Curves& curves = all.emplace_back(curves_of(table, run));
+    const Curves& curves = all.emplace_back(curves_of(table));
     for (std::size_t i = 0; curves.steps && i < table.rows; ++i)
       if (const double step = (*curves.steps)[i]; std::abs(step) < 0x1p53)
         rows.push_back({std::int64_t(step), &curves, i});

@@ -38,6 +38,7 @@ void add_columns(const RunData& run, const RunDataset& dataset, RunTable& table)
   for (std::size_t j = 0; j < width; ++j) {
     RunColumn column{name_of(dataset.path), dataset.values.data() + j, width};
     if (dataset.shape.size() > parts) column.name += "_" + (labels ? (*labels)[j] : std::to_string(j / parts));
+    column.numbered = entries > 1 && !labels;
     if (dataset.complex) column.name += j % 2 ? "_im" : "_re";
     table.columns.push_back(std::move(column));
   }

@@ -19,6 +19,7 @@ struct RunColumn {
                      ///< "eigenvalues_0_re", "seconds_forward"
   const double* first;
   std::size_t stride;
+  bool numbered = false;  ///< one of many entries, of which only the number tells it apart
   double operator[](std::size_t row) const { return first[row * stride]; }
 };
 

@@ -55,7 +55,8 @@ CsvReader::CsvReader(std::string_view bytes, std::string file, char separator, s
     if (field.text.empty())
       refuse(field.offset, fmt::format("column {} of the header has no name", header_.size() + 1));
     if (!names.insert(field.text).second)
-      refuse(field.offset, fmt::format("the header has column {} twice", shown(field.text)));
+      refuse(field.offset,
+             fmt::format("the header has column {} twice; the first line must name the columns", shown(field.text)));
     header_.emplace_back(field.text);
   }
   header_end_ = next_;

@@ -124,6 +124,11 @@ class CsvSequences {
   double target(const CsvField& field, std::size_t column) {
     if (field.text.find_first_not_of(" \t") == field.text.npos) return none;
     if (!rules_.classes) return reader_.number(field, column);
+    if (double number; parse_number(field.text, number) && number != std::floor(number))
+      reader_.refuse(field.offset,
+                     fmt::format("column {} holds {}, but classes must be integers or words; numbers need "
+                                 "`kind: regression`",
+                                 shown(reader_.header()[column]), shown(field.text)));
     const Index number = classes_.number(std::string(field.text));
     if (number < 0)
       reader_.refuse(field.offset, fmt::format("column {} holds the class {}, which no training sequence has",

@@ -130,7 +130,7 @@ class Compare(unittest.TestCase):
         self.assertIn("did you mean 'test_loss'", self.call(self.root, "--metric", "tset_loss", code=2))
 
     def test_metric_by_its_path(self):
-        self.make()
+        made = self.make()
         for number, folder in enumerate(sorted((self.root / "sweep").iterdir())):
             with h5py.File(folder / "results.h5", "r+") as file:
                 group = file.create_group("orthogonality/recurrent")
@@ -140,7 +140,12 @@ class Compare(unittest.TestCase):
         found = self.read(self.root, "--metric", "orthogonality/recurrent/defect_fro")
         self.assertEqual(found["metric"], "orthogonality/recurrent/defect_fro")
         self.assertEqual(sorted(group["value"]["mean"] for group in found["groups"]), [4., 9.])
-        self.assertIn("no run has the metric orthogonality/recurrent/wide", self.call(self.root, "--metric", "orthogonality/recurrent/wide", code=2))
+        last = [run["value"] for group in self.read(self.root, "--metric", "epochs/valid_loss")["groups"] for run in group["runs"]]
+        self.assertEqual(sorted(last), sorted(columns["valid_loss"][-1] for columns in made.values()))
+        self.assertEqual(self.read(self.root, "--metric", "epochs/valid_loss", "--reach", "1e9")["groups"][0]["steps"],
+                         self.read(self.root, "--metric", "valid_loss", "--reach", "1e9")["groups"][0]["steps"])
+        self.assertIn("no run has orthogonality/recurrent/wide with one number in each row", self.call(self.root, "--metric", "orthogonality/recurrent/wide", code=2))
+        self.assertNotIn("defect_fro,", self.call(self.root, "--metric", "perplexity", code=2))
 
     def test_metric_that_is_selected(self):
         columns = {"step": [10, 20, 30], "train_loss": [3., 2., 1.], "valid_loss": [.3, .1, .2], "valid_accuracy": [.7, .9, .8],

@@ -74,7 +74,7 @@ std::vector<Damage> damaged_files() {
       {"f:1:3: column 2 of the header has no name", "a,\n"},
       {"f:1:3: column 2 of the header has no name", "a,,b\n"},
       {"f:1:1: column 1 of the header has no name", "\"\",b\n"},
-      {"f:1:3: the header has column \"a\" twice", "a,a\n"},
+      {"f:1:3: the header has column \"a\" twice; the first line must name the columns", "a,a\n"},
       {"f:1:5: the header has column \"a\" twice", "a,b,\"a\"\n1,2,3\n"},
       {"f:2:1: 1 fields, but the header has 2 columns", "a,b\n1\n"},
       {"f:2:1: 3 fields, but the header has 2 columns", "a,b\n1,2,3\n"},

@@ -128,6 +128,11 @@ TEST_CASE("classes by name and by number") {
   scratch::write(folder.path / "twice.csv", "id,x,y\n1,1,1\n2,1,1.0\n3,1,2\n");
   CHECK(refusal(folder, "{train: twice.csv, sequence: id, targets: [y], kind: classification}")
             .find("the classes 1 and 1.0 are the same number") != std::string::npos);
+  scratch::write(folder.path / "scores.csv", "id,x,y\n1,1,1\n2,2,0.25\n");
+  CHECK(
+      refusal(folder, "{train: scores.csv, sequence: id, targets: [y], kind: classification}")
+          .ends_with("scores.csv:3:5: column \"y\" holds \"0.25\", but classes must be integers or words; numbers need "
+                     "`kind: regression`"));
   CHECK(
       refusal(folder, "{train: one.csv, sequence: id, targets: [y], kind: classification}").find("all of one class") !=
       std::string::npos);
@@ -310,7 +315,7 @@ TEST_CASE("what cannot be is refused with its place") {
       "good.csv has 2 sequences: too few for a `validation_fraction` of 0.1. Raise it, set it to 0, or add sequences.");
   says("{train: word.csv" + columns, "word.csv:3:3: column \"x\" holds \"two\", expected a finite number");
   says("{train: rows.csv" + columns, "rows.csv:1:1: a header, but no rows");
-  says("{train: large.csv" + columns, "a number is too large for `scalar: float32`");
+  says("{train: large.csv" + columns, "1e+300 in sequence 1 of the train split is too large for `scalar: float32`");
   says("{train: large.csv, normalisation: standard" + columns,
        "the column \"x\" of the training sequences has numbers");
   says("{train: good.csv, sequence: id, features: [x, y], targets: [y]}", "holds the target y", Exit::usage);

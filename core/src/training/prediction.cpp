@@ -22,9 +22,25 @@ constexpr Index longest = Index(1) << 24;  // steps of a sequence that is read w
   throw Error(fmt::format("{} is {}; the network needs {}", file, shape, wanted), Exit::data);
 }
 
+/// Steps of each of `count` sequences, of up to `most`.
+std::vector<std::size_t> read_lengths(const std::string& file, std::size_t count, std::size_t most) {
+  if (file.empty()) return std::vector<std::size_t>(count, most);
+  const Npy array = read_npy(file);
+  if (array.shape != std::vector<std::size_t>{count})
+    throw Error(fmt::format("{} must have {} numbers, one for each sequence", file, count), Exit::data);
+  std::vector<std::size_t> lengths;
+  for (const double length : array.values) {
+    if (!(length >= 1 && length <= double(most)) || length != std::floor(length))
+      throw Error(fmt::format("{}: the length {} is not an integer from 1 to {}", file, length, most), Exit::data);
+    lengths.push_back(std::size_t(length));
+  }
+  return lengths;
+}
+
 /// N × T × d, T × d or, for d = 1, N × T; of symbols N × T or T.
-template <class S>
-std::unique_ptr<SequenceReader<S>> read_array(const std::string& file, const TaskShape& shape, const DataForm& form) {
+template <class S> std::unique_ptr<SequenceReader<S>> read_array(const std::string& file,
+                                                                 const std::string& lengths_file,
+                                                                 const TaskShape& shape, const DataForm& form) {
   const Npy array = read_npy(file);
   const bool symbols = shape.input == InputKind::symbols;
   const auto d = std::size_t(symbols ? 1 : shape.input_size);
@@ -40,9 +56,10 @@ std::unique_ptr<SequenceReader<S>> read_array(const std::string& file, const Tas
   if (sizes.size() != 3 || sizes[2] != d || array.values.empty()) refuse_array(file, array, wanted);
   std::vector<typename HeldSequences<S>::Sequence> sequences(sizes[0]);
   const std::size_t steps = sizes[1];
+  const std::vector<std::size_t> lengths = read_lengths(lengths_file, sizes[0], steps);
   for (std::size_t n = 0; n < sizes[0]; ++n) {
     sequences[n].name = sizes[0] > 1 ? std::to_string(n) : "";
-    for (std::size_t i = n * steps * d; i < (n + 1) * steps * d; ++i) {
+    for (std::size_t i = n * steps * d; i < (n * steps + lengths[n]) * d; ++i) {
       const double x = array.values[i];
       const auto refuse = [&](const std::string& what) {
         throw Error(fmt::format("{}: the input [{}, {}, {}] is {}", file, n, i / d % steps, i % d, what), Exit::data);
@@ -166,7 +183,10 @@ template <class S> void predict_as(const LoadedExperiment& loaded, Registry& reg
   read_network(options.network, *session.network);
   session.network->refresh();
   std::unique_ptr<SequenceReader<S>> reader = session.task->open(options.input);
-  if (!reader && options.input.ends_with(".npy")) reader = read_array<S>(options.input, shape, session.task->form());
+  const bool array = !reader && options.input.ends_with(".npy");
+  if (!array && !options.lengths.empty())
+    throw Error("--lengths is for an --input that ends in .npy; remove it", Exit::usage);
+  if (array) reader = read_array<S>(options.input, options.lengths, shape, session.task->form());
   if (!reader)
     throw Error(fmt::format("the task {} does not read files like {}; give it a file in the format of its data, or a "
                             "file NAME.npy with an array of its inputs",

@@ -14,6 +14,7 @@ namespace stiefel {
 struct PredictionOptions {
   std::filesystem::path network = {};  // file of write_network()
   std::string input = {};              // file of sequences in a format of the task, or .npy
+  std::string lengths = {};            // with .npy: file of the N numbers of steps; empty: all T
   bool raw = false;                    // the network's own outputs: no softmax, sigmoid or denormalisation
   bool states = false;                 // also the state after each step
 };

@@ -47,7 +47,8 @@ struct Guide {
 struct HeatMap {
   std::size_t columns = 0, rows = 0;
   std::vector<double> values;
-  Axis scale;  ///< of the colours
+  Axis scale;                ///< of the colours
+  std::vector<double> x, y;  ///< where the values of each column and row were measured
 };
 
 struct Figure {

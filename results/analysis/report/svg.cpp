@@ -153,16 +153,11 @@ std::string draw(const Figure& whole, const std::string& style) {
 std::string shortest(double value) { return std::isnan(value) ? "" : fmt::format("{:.9g}", value); }
 
 std::string csv_of(const Figure& figure, const HeatMap& heat) {
-  const auto centre = [](const Axis& axis, std::size_t i, std::size_t count) {
-    return fmt::format(
-        "{:.6g}", axis.range->first + (axis.range->second - axis.range->first) * (double(i) + 0.5) / double(count));
-  };
   std::vector<std::string> fields{fmt::format("{} (rows), {} (columns)", title_of(figure.y), title_of(figure.x))};
-  for (std::size_t column = 0; column < heat.columns; ++column)
-    fields.push_back(centre(figure.x, column, heat.columns));
+  for (const double x : heat.x) fields.push_back(shortest(x));
   std::string lines = csv_line(fields);
   for (std::size_t row = 0; row < heat.rows; ++row) {
-    fields = {centre(figure.y, row, heat.rows)};
+    fields = {shortest(heat.y[row])};
     for (std::size_t column = 0; column < heat.columns; ++column)
       fields.push_back(fmt::format("{:.5g}", heat.values[row * heat.columns + column]));
     lines += csv_line(fields);

@@ -26,7 +26,7 @@ std::size_t nearest(const std::vector<double>& sorted, double value) {
   return std::size_t(above - sorted.begin());
 }
 
-/// Of each cell the value that is nearest to its centre.
+/// Of each cell the value that is nearest to its centre, and where that was measured.
 void add_gradient_map(RunData& run, const std::string& group) {
   const RunDataset* norms = run.find(group + "/hidden_grad_norm");
   const std::vector<double> snapshots = rows_of(run, group + "/snapshot");
@@ -35,17 +35,27 @@ void add_gradient_map(RunData& run, const std::string& group) {
   const std::size_t steps = norms->shape[1];
   const std::span<const double> last = std::span(norms->values).last(steps);
   if (std::none_of(last.begin(), last.end(), [](double value) { return std::isfinite(value); })) return;
-  RunDataset map;
+  const std::vector<double> t = rows_of(run, group + "/t");
+  RunDataset map, columns, rows;
   map.path = group + map_suffix;
+  columns.path = map.path + "/snapshot";
+  rows.path = map.path + "/t";
   map.shape = {std::min(steps, heat_rows), std::min(count, heat_columns)};
   map.units = norms->units;
-  for (std::size_t row = 0; row < map.shape[0]; ++row)
-    for (std::size_t column = 0; column < map.shape[1]; ++column) {
-      const double share = (double(column) + 0.5) / double(map.shape[1]);
-      const std::size_t snapshot = nearest(snapshots, std::lerp(snapshots.front(), snapshots.back(), share));
-      map.values.push_back(norms->values[snapshot * steps + (2 * row + 1) * steps / (2 * map.shape[0])]);
-    }
-  run.datasets.push_back(std::move(map));
+  rows.shape = {map.shape[0]};
+  columns.shape = {map.shape[1]};
+  std::vector<std::size_t> chosen;
+  for (std::size_t column = 0; column < map.shape[1]; ++column) {
+    const double share = (double(column) + 0.5) / double(map.shape[1]);
+    chosen.push_back(nearest(snapshots, std::lerp(snapshots.front(), snapshots.back(), share)));
+    columns.values.push_back(snapshots[chosen.back()]);
+  }
+  for (std::size_t row = 0; row < map.shape[0]; ++row) {
+    const std::size_t step = (2 * row + 1) * steps / (2 * map.shape[0]);
+    rows.values.push_back(step < t.size() ? t[step] : double(step));
+    for (const std::size_t snapshot : chosen) map.values.push_back(norms->values[snapshot * steps + step]);
+  }
+  for (RunDataset* added : {&map, &columns, &rows}) run.datasets.push_back(std::move(*added));
 }
 
 bool has_rows(const RunDataset* dataset, std::size_t axes) {
@@ -79,8 +89,8 @@ void thin(RunData& run) {
     const std::size_t count = snapshots->shape[0];
     add_gradient_map(run, group);
     for (RunDataset& dataset : run.datasets)
-      if (dataset.path.starts_with(group + "/") && dataset.path != group + "/t" && dataset.path != group + map_suffix &&
-          has_rows(&dataset, 1) && dataset.shape[0] == count)
+      if (dataset.path.starts_with(group + "/") && dataset.path != group + "/t" &&
+          !dataset.path.starts_with(group + map_suffix) && has_rows(&dataset, 1) && dataset.shape[0] == count)
         keep_rows(dataset, {0, count - 1});
   }
 }
