@@ -3,6 +3,7 @@
 #include <wchar.h>
 
 #include <algorithm>
+#include <boost/algorithm/string/replace.hpp>
 #include <cstring>
 #include <functional>
 
@@ -77,11 +78,11 @@ std::string latex_character(char c) {
   }
 }
 
-/// ± is no letter of LaTeX's own encoding.
+/// ± and → are no letters of LaTeX's own encoding.
 std::string latex_cell(const std::string& text) {
   std::string cell = escaped(text, latex_character);
-  const std::string sign = "±";
-  if (const std::size_t at = cell.find(sign); at != cell.npos) cell.replace(at, sign.size(), "$\\pm$");
+  for (const auto& [sign, command] : {std::pair("±", "$\\pm$"), std::pair("→", "$\\to$")})
+    boost::replace_all(cell, sign, command);
   return cell;
 }
 

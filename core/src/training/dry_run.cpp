@@ -27,7 +27,8 @@ Index dimension(const Layout& layout) {
 template <class S> DryRun dry(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options) {
   Session<S> session(loaded, registry, options);
   RecorderThread nowhere;
-  const Recording<S> recording(nowhere, loaded.experiment, *session.task, *session.network, *session.updater);
+  const Recording<S> recording(nowhere, loaded.experiment, *session.task, *session.network, *session.updater,
+                               session.total_steps());
   const Layout& layout = session.network->layout();
   DryRun result{{}, session.remarks};
   const auto line = [&](std::string text) { result.lines.push_back(std::move(text)); };

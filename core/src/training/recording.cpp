@@ -58,8 +58,12 @@ std::string broken_claim(const Claim& claim, const SpectrumRow& row) {
 }  // namespace
 
 template <class S> Recording<S>::Recording(RecorderThread& recorder, const Experiment& experiment, const Task<S>& task,
-                                           Network<S>& network, const Updater<S>& updater)
-    : recorder_(recorder), periods_(experiment.record), metrics_(task.metrics()), time_steps_(task.shape().steps) {
+                                           Network<S>& network, const Updater<S>& updater, Index steps)
+    : recorder_(recorder),
+      periods_(experiment.record),
+      metrics_(task.metrics()),
+      time_steps_(task.shape().steps),
+      last_step_(steps) {
   const Axis groups = named_axis("group", "group of the optimizer, by its blocks", updater.group_names());
   steps_ = recorder_.define(table_of("/steps", {groups}, StepRow{}));
   epochs_ = recorder_.define(table_of("/epochs", {}, EvaluationRow{.metrics = metrics_}));

@@ -16,11 +16,11 @@ namespace stiefel {
 template <class S> class STIEFEL_API Recording {
  public:
   Recording(RecorderThread& recorder, const Experiment& experiment, const Task<S>& task, Network<S>& network,
-            const Updater<S>& updater);
+            const Updater<S>& updater, Index steps);
 
-  /// Rows of the loop itself also at the first step; maps are recorded before it, as step 0.
-  static bool due(Index period, Index step) { return period > 0 && (step % period == 0 || step == 1); }
-  static bool map_due(Index period, Index step) { return period > 0 && step % period == 0; }
+  /// Rows of the loop itself also at the first step; maps are recorded before it, as step 0. Both also at the last one.
+  bool due(Index period, Index step) const { return map_due(period, step) || (period > 0 && step == 1); }
+  bool map_due(Index period, Index step) const { return period > 0 && (step % period == 0 || step == last_step_); }
   bool maps_due(Index step) const;
   const RecordOptions& periods() const { return periods_; }
 
@@ -47,7 +47,7 @@ template <class S> class STIEFEL_API Recording {
   RecorderThread& recorder_;
   RecordOptions periods_;
   std::vector<Metric> metrics_;
-  Index time_steps_ = 0;
+  Index time_steps_ = 0, last_step_ = 0;
   int steps_ = -1, epochs_ = -1, final_ = -1, timing_ = -1;
   std::vector<int> gradient_;  // of each layer
   std::vector<int> spectrum_, orthogonality_, scalars_;
