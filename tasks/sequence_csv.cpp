@@ -90,6 +90,10 @@ struct SequenceCsvOptions {
     for (const std::string& target : targets)
       s.check(std::ranges::find(features, target) == features.end(), "features",
               "holds the target " + target + ", which the network would read instead of predicting it");
+    s.check(std::ranges::find(targets, sequence) == targets.end(), "targets", "holds the column of `sequence`");
+    for (const auto* names : {&features, &targets})
+      s.check(std::set<std::string>(names->begin(), names->end()).size() == names->size(),
+              names == &features ? "features" : "targets", "names a column twice");
     s.check(kind == "regression" || targets.size() <= 1, "targets", "must be one column for `kind: classification`");
   }
 };

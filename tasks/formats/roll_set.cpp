@@ -64,8 +64,14 @@ bool is_mat(const NamedFile& file) {
 std::vector<fs::path> midi_files(const fs::path& folder, const NamedFile& named) {
   std::error_code error;
   std::vector<fs::path> files;
+  bool others = false;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
-    if (is_midi(entry->path())) files.push_back(entry->path());
+    if (is_midi(entry->path()))
+      files.push_back(entry->path());
+    else
+      others = true;
+  if (files.empty() && others)
+    named.refuse(fmt::format("its folder {} has no .mid file; folders in it are not read", folder.filename().string()));
   if (error) named.refuse(fmt::format("cannot read its folder {} ({})", folder.filename().string(), error.message()));
   std::sort(files.begin(), files.end());
   return files;

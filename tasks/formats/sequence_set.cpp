@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <algorithm>
+#include <boost/algorithm/string.hpp>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -41,15 +42,17 @@ std::vector<Index> Classes::order() {
     const auto first = std::size_t(a), second = std::size_t(b);
     return numbers && values[first] != values[second] ? values[first] < values[second] : names_[first] < names_[second];
   });
-  const auto without_zeros = [](std::string text) {  // 1 and 1.0 are one number; 01 may be another code
+  const auto plain = [](std::string text) {  // 1, +1 and 1.0 are one number; 01 may be another code
+    if (text.starts_with('+')) text.erase(0, 1);
     if (text.find('.') != text.npos) text.erase(text.find_last_not_of('0') + 1);
-    return text.ends_with('.') ? text.substr(0, text.size() - 1) : text;
+    if (text.ends_with('.')) text.pop_back();
+    return text == "-0" ? "0" : text;
   };
-  for (std::size_t rank = 1; numbers && rank < by_rank.size(); ++rank)
-    if (const auto before = std::size_t(by_rank[rank - 1]), here = std::size_t(by_rank[rank]);
-        values[before] == values[here] && without_zeros(names_[before]) == without_zeros(names_[here]))
+  std::map<std::string, std::string> written;
+  for (const std::string& name : names_)
+    if (const auto [place, added] = written.emplace(plain(name), name); numbers && !added)
       throw Error(fmt::format("sequence_csv: the classes {} and {} are the same number; write it in one way.",
-                              names_[before], names_[here]),
+                              place->second, name),
                   Exit::data);
   std::vector<std::string> names;
   for (std::size_t rank = 0; rank < by_rank.size(); ++rank) {
@@ -129,7 +132,7 @@ class CsvSequences {
                      fmt::format("column {} holds {}, but classes must be integers or words; numbers need "
                                  "`kind: regression`",
                                  shown(reader_.header()[column]), shown(field.text)));
-    const Index number = classes_.number(std::string(field.text));
+    const Index number = classes_.number(boost::trim_copy_if(std::string(field.text), boost::is_any_of(" \t")));
     if (number < 0)
       reader_.refuse(field.offset, fmt::format("column {} holds the class {}, which no training sequence has",
                                                shown(reader_.header()[column]), shown(field.text)));
@@ -228,7 +231,7 @@ class NpySequences {
     if (!rules_.classes) return value;
     if (value != std::floor(value))
       refuse(fmt::format("{}, but classes must be integers; numbers need `kind: regression`", value));
-    const Index number = classes_.number(fmt::format("{}", value));
+    const Index number = classes_.number(fmt::format("{}", value + 0.0));  // −0 is 0
     if (number < 0) refuse(fmt::format("the class {}, which no training sequence has", value));
     return double(number);
   }

@@ -137,6 +137,9 @@ TEST_CASE("folders that are no set of MIDI files") {
   says("cannot read its folder train (No such file or directory)");
   for (const char* split : roll_split_names) fs::create_directories(folder.path / split);
   says("holds no training piece");
+  fs::create_directories(folder.path / "valid/deeper");
+  says("its folder valid has no .mid file; folders in it are not read");
+  fs::remove(folder.path / "valid/deeper");
   idx_files::write(folder.path / "train/a.mid", midi_header(0, 1) + track(note_on(0, 60) + note_off(240, 60)));
   says("a.mid: has fewer than two steps with notes");
   idx_files::write(folder.path / "train/a.mid", "MThd");

@@ -128,6 +128,19 @@ TEST_CASE("classes by name and by number") {
   scratch::write(folder.path / "twice.csv", "id,x,y\n1,1,1\n2,1,1.0\n3,1,2\n");
   CHECK(refusal(folder, "{train: twice.csv, sequence: id, targets: [y], kind: classification}")
             .find("the classes 1 and 1.0 are the same number") != std::string::npos);
+  scratch::write(folder.path / "signs.csv", "id,x,y\n1,1,1\n2,1,01\n3,1,+1\n");
+  CHECK(refusal(folder, "{train: signs.csv, sequence: id, targets: [y], kind: classification}")
+            .find("the classes 1 and +1 are the same number") != std::string::npos);
+  scratch::write(folder.path / "zeros.csv", "id,x,y\n1,1,0.0\n2,1,-0.0\n3,1,2\n");
+  CHECK(refusal(folder, "{train: zeros.csv, sequence: id, targets: [y], kind: classification}")
+            .find("the classes 0.0 and -0.0 are the same number") != std::string::npos);
+  scratch::write(folder.path / "blanks.csv", "id,x,y\n1,1,no\n2,2,no \n3,3, yes\n4,4,yes\n");
+  CHECK(sequences(folder, "{train: blanks.csv, sequence: id, targets: [y], kind: classification}", 4)->form().outputs ==
+        std::vector<std::string>{"no", "yes"});
+  CHECK(refusal(folder, "{train: blanks.csv, sequence: id, targets: [id]}", Exit::usage).find("holds the column of") !=
+        std::string::npos);
+  CHECK(refusal(folder, "{train: blanks.csv, sequence: id, features: [x, x], targets: [y]}", Exit::usage)
+            .find("names a column twice") != std::string::npos);
   scratch::write(folder.path / "scores.csv", "id,x,y\n1,1,1\n2,2,0.25\n");
   CHECK(
       refusal(folder, "{train: scores.csv, sequence: id, targets: [y], kind: classification}")
@@ -243,6 +256,9 @@ TEST_CASE("NumPy arrays") {
   batch = batch_of(*classes, Split::train, 0);
   for (Index b = 0; b < 3; ++b) CHECK(batch.label(0, b) == int(batch.input(0, b)[0] / 100) % 2);
   CHECK(classes->files().size() == 2);
+  scratch::write(folder.path / "zeros.npy", npy("<f8", "(3,)", doubles({-0.0, 0, 1})));
+  CHECK(sequences(folder, "{train: {file: x.npy, targets: zeros.npy}, kind: classification}", 3)->form().outputs ==
+        std::vector<std::string>{"0", "1"});
 
   const auto says = [&](const std::string& options, const std::string& part, Exit code = Exit::data) {
     const std::string text = refusal(folder, options, code);
