@@ -19,23 +19,51 @@ using namespace stiefel::small_runs;
 using scratch::Folder;
 namespace fs = std::filesystem;
 
+TEST_CASE("penalties and composite decay are those of the parameters without weight noise") {
+  Folder folder;
+  Quiet quiet;
+  const auto results = [&](const std::vector<std::string>& overrides) {
+    std::vector<std::string> all{"scalar=float64", "train.weight_noise=0.1", "record.blocks={recurrent.W: 1}"};
+    all.insert(all.end(), overrides.begin(), overrides.end());
+    return ResultReader(run(load(all), folder.path, quiet).directory / "results.h5");
+  };
+  using Square = Eigen::Map<const Eigen::MatrixXd>;
+  const ResultReader soft = results({"model.recurrent={plugin: dense, soft_orthogonality: 0.1}"});
+  const std::vector<double> penalties = soft.read("/steps/penalty").values,
+                            moved = soft.read("/blocks/recurrent_w/values").values;
+  REQUIRE(penalties.size() == 20);
+  for (std::size_t i = 0; i < penalties.size(); ++i) {
+    const Square W(&moved[i * 100], 10, 10);
+    CHECK(penalties[i] ==
+          doctest::Approx(0.1 * (W * W.transpose() - Eigen::MatrixXd::Identity(10, 10)).squaredNorm()).epsilon(1e-10));
+  }
+
+  const ResultReader decayed = results({"model.recurrent=dense", "model.readout.init=zero",
+                                        "optimizer=[{blocks: 'readout*', plugin: frozen}, {plugin: sgd, rate: 0.1, "
+                                        "weight_decay: 0.05, composite: true}]"});
+  const std::vector<double> shrunk = decayed.read("/blocks/recurrent_w/values").values;
+  REQUIRE(shrunk.size() == 2100);
+  for (std::size_t i = 100; i < shrunk.size(); ++i)
+    CHECK(shrunk[i] == doctest::Approx(0.99 * shrunk[i - 100]).epsilon(1e-10));
+}
+
 TEST_CASE("schedules") {
   Schedule constant({"constant", 0.5, 10, 0}, 50), step({"step", 0.5, 10, 0}, 50), plateau({"plateau", 0.3, 1, 1}, 50);
   CHECK(constant.factor(1000) == 1);
   CHECK(step.factor(10) == 1);
   CHECK(step.factor(11) == 0.5);
   CHECK(step.factor(31) == 0.125);
-  plateau.evaluated(false);
+  plateau.evaluated(1, false);
   CHECK(plateau.factor(1) == 1);
-  plateau.evaluated(false);
+  plateau.evaluated(1, false);
   CHECK(plateau.factor(1) == doctest::Approx(0.3));
   MemoryArchive archive;
   plateau.serialise(archive);
   MemoryArchive back(archive.items());
   constant.serialise(back);
   CHECK(constant.factor(1) == 1);
-  plateau.evaluated(true);
-  plateau.evaluated(false);
+  plateau.evaluated(1, true);
+  plateau.evaluated(1, false);
   CHECK(plateau.factor(1) == doctest::Approx(0.3));
 }
 
@@ -76,8 +104,10 @@ TEST_CASE("schedules: a warmup rises linearly to the rate, then every schedule i
     for (Index k = 1; k <= 20; ++k) CHECK(with.factor(8 + k) == without.factor(k));
   }
   Schedule plateau({.kind = "plateau", .factor = 0.5, .patience = 0, .warmup = 4}, 20);
-  plateau.evaluated(false);
-  CHECK(plateau.factor(2) == 0.25);
+  plateau.evaluated(3, false);
+  CHECK(plateau.factor(2) == 0.5);
+  CHECK(plateau.factor(9) == 1);
+  plateau.evaluated(4, false);
   CHECK(plateau.factor(9) == 0.5);
 }
 

@@ -167,7 +167,7 @@ template <class S> void Network<S>::carry(Index sequences) {
 template <class S> PassResult Network<S>::train(const Batch<S>& batch, Workers& workers, const PassRequest& request) {
   PassResult result = run(batch, workers, request);
   Workers::Lent idle(&workers);
-  reduce(result);
+  reduce(result, request.regularise);
   return result;
 }
 
@@ -202,7 +202,31 @@ template <class S> Matrix<S> Network<S>::advance(const Batch<S>& batch, Workers&
   return outputs;
 }
 
-template <class S> void Network<S>::reduce(PassResult& result) {
+/// Adds the gradient of the penalty to that of the network.
+template <class S> double Network<S>::penalty(Index map) {
+  const Plugged<Parametrisation<S>>& plugin = model_.maps[std::size_t(map)].map.plugin();
+  const Layout::Part blocks = model_.maps[std::size_t(map)].blocks;
+  return plugin.call(
+      "penalty", [&] { return plugin->penalty(model_.part(blocks), model_.layout.part(gradient_.data(), blocks)); });
+}
+
+template <class S> double Network<S>::regularise() {
+  std::vector<double> penalties(model_.maps.size());
+  in_parallel(Index(model_.maps.size()), [&](Index m) {
+    NetworkMap<S>& map = model_.maps[std::size_t(m)].map;
+    const Layout::Part blocks = model_.maps[std::size_t(m)].blocks;
+    if (map.frozen()) return;
+    if (map_decay_[m] != 0) {
+      std::vector<S> sum(passes_[0]->map_sum(m).size());
+      map.decay(map_decay_[m], sum);
+      map.finish(model_.part(blocks), sum, model_.layout.part(gradient_.data(), blocks));
+    }
+    penalties[std::size_t(m)] = penalty(m);
+  });
+  return std::accumulate(penalties.begin(), penalties.end(), 0.);
+}
+
+template <class S> void Network<S>::reduce(PassResult& result, bool regularised) {
   SlicePass<S>& total = *passes_[0];
   for (std::size_t s = 1; s < slices_.size(); ++s) total.add_sums(*passes_[s]);
   std::fill(std::copy(total.gradient().begin(), total.gradient().end(), gradient_.begin()), gradient_.end(), S(0));
@@ -217,11 +241,9 @@ template <class S> void Network<S>::reduce(PassResult& result) {
     const Layout::Part blocks = model_.maps[std::size_t(m)].blocks;
     if (map.frozen()) return;
     const std::span<S> sum = total.map_sum(m);
-    if (map_decay_[m] != 0) map.decay(map_decay_[m], sum);
-    const Blocks<S> dtheta = model_.layout.part(gradient_.data(), blocks);
-    map.finish(model_.part(blocks), sum, dtheta);
-    penalties[std::size_t(m)] =
-        map.plugin().call("penalty", [&] { return map.plugin()->penalty(model_.part(blocks), dtheta); });
+    if (regularised && map_decay_[m] != 0) map.decay(map_decay_[m], sum);
+    map.finish(model_.part(blocks), sum, model_.layout.part(gradient_.data(), blocks));
+    if (regularised) penalties[std::size_t(m)] = penalty(m);
   });
   for (const double penalty : penalties) result.penalty += penalty;
 }

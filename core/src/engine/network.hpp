@@ -61,6 +61,9 @@ template <class S> class STIEFEL_API Network {
   /// The same with one more batch since the last refresh: gradient and result become those of all of them together, a
   /// mean by weight. `before`: the result without it.
   PassResult train_more(const Batch<S>& batch, Workers& workers, const PassRequest& request, const PassResult& before);
+  /// Adds composite decay and penalties at the parameters last refreshed to the gradient of a train() without them, and
+  /// returns the sum of the penalties.
+  double regularise();
   /// `outputs`: becomes k × columns scored(t, b), zero beyond the lengths.
   PassResult evaluate(const Batch<S>& batch, Workers& workers, Matrix<S>* outputs = nullptr);
   /// Outputs of a batch that begins in the state in which the last one ended, whatever the initial state of the model
@@ -75,7 +78,8 @@ template <class S> class STIEFEL_API Network {
   PassResult run(const Batch<S>& batch, Workers& workers, const PassRequest& request, Matrix<S>* outputs = nullptr);
   void exchange();
   void carry(Index sequences);
-  void reduce(PassResult& result);
+  void reduce(PassResult& result, bool regularised);
+  double penalty(Index map);
 
   const Task<S>& task_;
   Model<S> model_;

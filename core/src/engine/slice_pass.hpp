@@ -15,7 +15,8 @@ namespace stiefel {
 
 /// Results to compute in addition to loss and gradient.
 struct PassRequest {
-  bool gradient = true;  // false: forward and loss only, panels are not kept
+  bool gradient = true;    // false: forward and loss only, panels are not kept
+  bool regularise = true;  // whether the gradient has composite decay and penalties of the maps
   bool metrics = false;
   bool hidden_norms = false;
   bool gradient_norms = false;  // ‖∂L/∂h_t‖, and the same for the loss of the last step alone

@@ -67,7 +67,7 @@ template <class S> DryRun dry(const LoadedExperiment& loaded, Registry& registry
                       : session.network->train_more(batch, session.workers, session.request(1, k), pass);
       });
     }
-    if (repeat == 1) timed([&] { session.update(1); });
+    if (repeat == 1) timed([&] { session.update(1, pass); });
   }
   line(fmt::format("first loss {} (a predictor without memory: {:.6g})",
                    pass.weight > 0 ? fmt::format("{:.6g}", pass.loss) : "none, the batch has no target",

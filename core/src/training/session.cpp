@@ -91,6 +91,7 @@ Session<S>::Session(const LoadedExperiment& loaded, Registry& registry, const Ru
     updater = std::make_unique<Updater<S>>(experiment, registry, *network, total_steps());
     require_recorded_blocks();
     remark_on_batch();
+    remark_on_directions();
   }
   if (extent == Extent::sizes) return;
   if (options.ranks) network->share(*options.ranks);
@@ -141,6 +142,14 @@ template <class S> void Session<S>::remark_on_batch() {
                     experiment.place_of("train.batch"), batch, counted(held, "sequence")));
 }
 
+template <class S> void Session<S>::remark_on_directions() {
+  if (network->model().bidirectional() && task->shape().readout == ReadoutKind::last)
+    remarks.push_back(
+        fmt::format("{}model.bidirectional: at the last step, where the output is read, the reverse direction of the "
+                    "top layer has read only the last input, and its recurrent map has no effect",
+                    experiment.place_of("model.bidirectional")));
+}
+
 template <class S> Index Session<S>::total_steps() const {
   const TrainOptions& train = experiment.train;
   const Index batches = task->batches(Split::train), most = std::numeric_limits<Index>::max();
@@ -176,16 +185,19 @@ template <class S> void Session<S>::refresh(Index step) {
   }
 }
 
-template <class S> UpdateNorms Session<S>::update(Index step) {
+template <class S> UpdateNorms Session<S>::update(Index step, PassResult& pass) {
   if (experiment.train.weight_noise > 0) {
     Workers::Lent idle(&workers);
     network->refresh();
+    pass.penalty = network->regularise();
   }
   return updater->step(step, *network, workers);
 }
 
 template <class S> PassRequest Session<S>::request(Index step, Index number) const {
-  return {.seed = std::uint64_t(experiment.seed), .dropout = fmt::format("{}/{}", step, number)};
+  return {.regularise = experiment.train.weight_noise == 0,
+          .seed = std::uint64_t(experiment.seed),
+          .dropout = fmt::format("{}/{}", step, number)};
 }
 
 template <class S> PassResult Session<S>::pass(const Batch<S>& batch, Index step, const PassRequest& request) {

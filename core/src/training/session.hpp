@@ -31,7 +31,9 @@ template <class S> struct STIEFEL_API Session {
   /// Makes the maps and tables of the parameters, or, with weight noise, of the noisy ones of this step.
   void refresh(Index step);
   /// Moves the parameters by the gradient of the pass before. Maps that measure this step begin it without noise.
-  UpdateNorms update(Index step);
+  /// Moves the parameters. With weight noise, composite decay and penalties belong to the parameters without it, so
+  /// they are added to the gradient, and to `pass`, here.
+  UpdateNorms update(Index step, PassResult& pass);
   /// One training step with a batch, without moving the parameters: refresh, then forward and back.
   PassResult pass(const Batch<S>& batch, Index step, const PassRequest& request);
   /// A training pass over batch `number` of an optimizer step.
@@ -61,6 +63,7 @@ template <class S> struct STIEFEL_API Session {
   void require_recorded_blocks() const;
   void add_files_of_model(const LoadedExperiment& loaded);
   void remark_on_batch();
+  void remark_on_directions();
   std::vector<S> noisy_;
 };
 

@@ -61,7 +61,7 @@ StepTime measure(const LoadedExperiment& loaded, Registry& registry, const RunOp
       pass = session.network->train_more(batch, session.workers, session.request(step + 1, more), pass);
     const double in_loop = pass.forward_seconds;
     const double passed = seconds_since(start);
-    session.update(step + 1);
+    session.update(step + 1, pass);
     const double updated = seconds_since(start);
     if (step == 0) continue;
     whole.push_back(updated);

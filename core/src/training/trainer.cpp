@@ -118,7 +118,7 @@ template <class S> bool Trainer<S>::step() {
                       : session_.network->train_more(*batch_, session_.workers, request, pass);
       });
     }
-    norms = watch_.time(Phase::optimizer, [&] { return session_.update(number); });
+    norms = watch_.time(Phase::optimizer, [&] { return session_.update(number, pass); });
   });
   if (!std::isfinite(pass.loss) || !std::isfinite(norms.gradient) || !std::isfinite(norms.update)) {
     const std::string overflow = fmt::format("the loss is {} and the norm of the {} overflows", pass.loss,

@@ -27,7 +27,7 @@ template <class S> void Trainer<S>::evaluate() {
   if (const std::vector<double>& selecting = on_test ? row.test : row.validation; !selecting.empty()) {
     row.best = selection_.take(row.step, selecting);
     if (row.best) keep_best();
-    session_.updater->evaluated(row.best);
+    session_.updater->evaluated(progress_.step, row.best);
   }
   std::vector<std::pair<std::string, double>> values{{"steps", double(progress_.steps)},
                                                      {"epoch", row.epoch},

@@ -54,8 +54,8 @@ double Schedule::decay(Index k) const {
   return 2 * rise < 1 ? start + (last - start) * (u - 2 * rise) / (1 - 2 * rise) : start;
 }
 
-void Schedule::evaluated(bool improved) {
-  if (options_.kind != "plateau") return;
+void Schedule::evaluated(Index step, bool improved) {
+  if (options_.kind != "plateau" || step < options_.warmup) return;
   if (improved) {
     waited_ = 0;
   } else if (++waited_ > options_.patience) {
@@ -327,8 +327,8 @@ template <class S> UpdateNorms Updater<S>::step(Index step, Network<S>& network,
   return norms;
 }
 
-template <class S> void Updater<S>::evaluated(bool improved) {
-  for (Group& group : groups_) group.schedule.evaluated(improved);
+template <class S> void Updater<S>::evaluated(Index step, bool improved) {
+  for (Group& group : groups_) group.schedule.evaluated(step, improved);
 }
 
 template <class S> template <class F> void Updater<S>::each_part(F&& f) {

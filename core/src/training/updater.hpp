@@ -31,7 +31,7 @@ class STIEFEL_API Schedule {
   Schedule(const ScheduleOptions& options, Index steps) : options_(options), steps_(steps) {}
   double factor(Index step) const;
   /// `improved`: whether the validation quantity reached a new best.
-  void evaluated(bool improved);
+  void evaluated(Index step, bool improved);
   void serialise(Archive& archive);
 
  private:
@@ -66,7 +66,7 @@ template <class S> class STIEFEL_API Updater {
   /// keeps state beyond them, such as a moving base, mean something else after every change of it: both stay as they
   /// are. after_step() of maps and cell then projects the average like every θ.
   void use_average(Network<S>& network) const;
-  void evaluated(bool improved);
+  void evaluated(Index step, bool improved);
   /// The state of every group's optimizer and schedule, "optimizer_0", "schedule_0", …, and of the "average".
   std::map<std::string, StateItems> state();
   void restore(const std::map<std::string, StateItems>& parts);
