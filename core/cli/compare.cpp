@@ -60,10 +60,8 @@ ComparableRuns read_all(const Arguments& arguments) {
     found.runs.push_back(compared_run(run, quantity));
     found.plugins[run.path] = run.header.plugins;
     found.data[run.path] = run.header.datasets;
-    const std::string path = path_of_metric(quantity.metric);  // read for this metric, and no name of one by itself
     for (const RunDataset& dataset : run.datasets)
-      if (path.empty() || !dataset.path.starts_with(path))
-        found.metrics.insert(dataset.path.substr(dataset.path.rfind('/') + 1));
+      found.metrics.insert(dataset.path.substr(dataset.path.rfind('/') + 1));
   });
   for (const auto& [path, reason] : found.unreadable) say("unreadable: {}: {}\n", printable(path), printable(reason));
   if (found.runs.empty()) throw Error(fmt::format("none of the {} runs can be read", paths.size()), Exit::damaged);

@@ -253,8 +253,7 @@ std::string reproduction_summary(const std::vector<ReproducedRow>& rows) {
   };
   return fmt::format(
       "{} printed results: {}.\n{} curves with a criterion: {}; for {} of them, the paper does not give the budget, "
-      "and {} "
-      "lack some of their seeds.\n{} printed times: {} measured.\n",
+      "and {} lack some of their seeds.\n{} printed times: {} measured.\n",
       printed, counts(values), criteria, counts(judged), own_budget, few_seeds, timings, timed);
 }
 

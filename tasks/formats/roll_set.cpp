@@ -70,9 +70,9 @@ std::vector<fs::path> midi_files(const fs::path& folder, const NamedFile& named)
       files.push_back(entry->path());
     else
       others = true;
+  if (error) named.refuse(fmt::format("cannot read its folder {} ({})", folder.filename().string(), error.message()));
   if (files.empty() && others)
     named.refuse(fmt::format("its folder {} has no .mid file; folders in it are not read", folder.filename().string()));
-  if (error) named.refuse(fmt::format("cannot read its folder {} ({})", folder.filename().string(), error.message()));
   std::sort(files.begin(), files.end());
   return files;
 }

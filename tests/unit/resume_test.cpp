@@ -180,7 +180,7 @@ TEST_CASE("what a checkpoint cannot take over cannot be changed") {
       "optimizer=[{blocks: 'recurrent*', plugin: adam, rate: 0.01}, {plugin: adam, rate: 0.01}]";
   refuses({two_groups}, "optimizer.0.blocks=recurrent.U", "optimizer.0.blocks cannot be changed in a run");
   refuses({}, "train.accumulate=2", "train.accumulate cannot be changed in a run, whose place in the data");
-  refuses({}, "optimizer.plugin=rmsprop", "optimizer.plugin");
+  refuses({}, "optimizer.plugin=rmsprop", "plugin:rmsprop does not fit the checkpoint");
   refuses({}, "train.average=0.9", "the change of train.average does not fit the checkpoint");
   refuses({"model.recurrent={plugin: lie_exponential, base: moving}", "record.blocks=null"},
           "model.recurrent.base=static", "the change of model.recurrent.base does not fit the checkpoint");

@@ -93,7 +93,7 @@ bool only_renames(const Change& change, const RunHeader& before, const RunHeader
          std::ranges::count(other.datasets, change.was ? *change.was : *change.is, &DatasetRow::sha256) > 0;
 }
 
-/// What a run that has begun depends on for good, if the change is about that.
+/// Why a run that has begun cannot take the change; empty if it can.
 std::string reason_to_refuse(const Change& change) {
   if (!change.was) return "";  // a key that did not exist
   if (change.name == "train.select" || change.name == "train.select_on")

@@ -2,10 +2,12 @@
 #include "training/run.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <fstream>
 #include <optional>
+#include <ranges>
 
 #include "base/file_content.hpp"
 #include "base/printable.hpp"
@@ -78,12 +80,10 @@ template <class S> void read_changed_checkpoint(const std::filesystem::path& fil
     read_checkpoint(file, layout, checkpoint);
   } catch (const Misfit& error) {
     if (changed.empty()) throw;
-    std::string names;
-    for (const Change& change : changed) names += (names.empty() ? "" : ", ") + change.name;
     throw Error(
         fmt::format("the change of {} does not fit the checkpoint ({}); undo it, or start another run with "
                     "`stiefel run`",
-                    names, error.what()));
+                    fmt::join(changed | std::views::transform(&Change::name), ", "), error.what()));
   }
   for (const Change& change : changed)
     if (checkpoint.carried.size() > 0 && (change.name == "train.batch" || change.name.starts_with("task.")))

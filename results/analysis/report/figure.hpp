@@ -45,10 +45,9 @@ struct Guide {
 
 /// Values on a grid, row by row from the lowest y, over the ranges of the axes.
 struct HeatMap {
-  std::size_t columns = 0, rows = 0;
-  std::vector<double> values;
-  Axis scale;                ///< of the colours
-  std::vector<double> x, y;  ///< where the values of each column and row were measured
+  std::vector<double> x, y;    ///< where the values of each column and row were measured
+  std::vector<double> values;  ///< y × x
+  Axis scale;                  ///< of the colours
 };
 
 struct Figure {

@@ -54,15 +54,10 @@ Figure heat_map(const Group& group, const RunData& run, const std::string& place
       {"time step t"}};
   figure.x.range = {norms.snapshots.front(), norms.snapshots.back()};
   figure.y.range = {0, double(norms.steps)};
-  figure.heat = HeatMap{map.shape[1],
-                        map.shape[0],
-                        map.values,
-                        {norm, map.units, true},
-                        run.column(map.path + "/snapshot"),
-                        run.column(map.path + "/t")};
-  if (figure.heat->columns == heat_columns || norms.steps > heat_rows)
-    figure.caption +=
-        fmt::format(" Drawn: {} × {} values, the nearest of each cell.", figure.heat->columns, figure.heat->rows);
+  const std::vector<double>&columns = run.column(map.path + "/snapshot"), &rows = run.column(map.path + "/t");
+  figure.heat = HeatMap{columns, rows, map.values, {norm, map.units, true}};
+  if (columns.size() == heat_columns || norms.steps > heat_rows)
+    figure.caption += fmt::format(" Drawn: {} × {} values, the nearest of each cell.", columns.size(), rows.size());
   return figure;
 }
 

@@ -66,17 +66,17 @@ std::string png(std::size_t width, std::size_t height, const std::string& indice
 
 std::string heat_png(const HeatMap& map, const Scale& scale, std::size_t enlarged) {
   std::string indices;
-  for (std::size_t row = map.rows; row-- > 0;) {
+  for (std::size_t row = map.y.size(); row-- > 0;) {
     std::string line;
-    for (std::size_t column = 0; column < map.columns; ++column) {
-      const double value = map.values[row * map.columns + column];
+    for (std::size_t column = 0; column < map.x.size(); ++column) {
+      const double value = map.values[row * map.x.size() + column];
       const double at = scale.logarithmic && value == 0 ? 0 : scale.at(value);  // 0: below the smallest number
       line += std::string(enlarged,
                           std::isfinite(at) ? char(std::lround(std::clamp(at, 0., 1.) * levels)) : char(levels + 1));
     }
     for (std::size_t i = 0; i < enlarged; ++i) indices += line;
   }
-  return png(map.columns * enlarged, map.rows * enlarged, indices);
+  return png(map.x.size() * enlarged, map.y.size() * enlarged, indices);
 }
 
 std::string colour_bar_png() {

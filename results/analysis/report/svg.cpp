@@ -156,10 +156,10 @@ std::string csv_of(const Figure& figure, const HeatMap& heat) {
   std::vector<std::string> fields{fmt::format("{} (rows), {} (columns)", title_of(figure.y), title_of(figure.x))};
   for (const double x : heat.x) fields.push_back(shortest(x));
   std::string lines = csv_line(fields);
-  for (std::size_t row = 0; row < heat.rows; ++row) {
+  for (std::size_t row = 0; row < heat.y.size(); ++row) {
     fields = {shortest(heat.y[row])};
-    for (std::size_t column = 0; column < heat.columns; ++column)
-      fields.push_back(fmt::format("{:.5g}", heat.values[row * heat.columns + column]));
+    for (std::size_t column = 0; column < heat.x.size(); ++column)
+      fields.push_back(fmt::format("{:.5g}", heat.values[row * heat.x.size() + column]));
     lines += csv_line(fields);
   }
   return lines;

@@ -10,7 +10,7 @@ constexpr std::size_t heat_columns = 100, heat_rows = 80;
 
 /// Values of hidden_grad_norm for a heat map, a row for each time step and a column for each snapshot. Runs
 /// with one snapshot have none.
-constexpr const char* map_suffix = "/map";  // below a group of gradient_groups(), with map/snapshot and map/t
+constexpr const char* map_suffix = "/map";  // below a group of gradient_groups(); map/snapshot and map/t are its axes
 
 /// Groups with norms of gradients: "/gradient", or one for each layer, "/gradient/layers_0".
 std::vector<std::string> gradient_groups(const RunData& run);
