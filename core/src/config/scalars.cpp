@@ -9,7 +9,6 @@
 #include <boost/algorithm/string.hpp>
 #include <charconv>
 #include <cmath>
-#include <ranges>
 
 #include "base/printable.hpp"
 #include "base/suggestion.hpp"
@@ -79,9 +78,9 @@ std::string number_hint(const Node& node, bool integer) {
   std::string plain = text;
   std::erase(plain, '_');
   std::ranges::replace(plain, ',', '.');
-  const bool several = std::ranges::all_of(std::views::split(text, ','), [](auto part) {
-    return looks_like_number(std::string_view(part.begin(), part.end()));
-  });
+  std::vector<std::string> parts;
+  boost::split(parts, text, boost::is_any_of(","));
+  const bool several = std::ranges::all_of(parts, looks_like_number);
   if (plain != text && looks_like_number(plain) && !(integer && several)) return fmt::format("; write {}", plain);
   if (several && plain != text) return fmt::format("; `stiefel sweep run` trains a run for each of [{}]", text);
   if (lower(unsigned_part(text)).starts_with("0x") || lower(unsigned_part(text)).starts_with("0o"))
