@@ -314,7 +314,7 @@ train: {{batch: 2, steps: 2}}
                 np.save(self.folder / "alone.npy", array[n, :length])
                 alone = self.predict(run, "--input", self.folder / "alone.npy")
                 self.assertEqual([r["level"] for r in padded if r["sequence"] == str(n)], [r["level"] for r in alone])
-        for wrong, message in (([1], "lengths.npy must have"), ([0] * len(lengths), "the length 0 is not an integer from 1 to"),
+        for wrong, message in (([1], "lengths must be"), ([0] * len(lengths), "the length 0 is not an integer from 1 to"),
                                ([array.shape[1] + 1] * len(lengths), "is not an integer from 1 to")):
             np.save(self.folder / "lengths.npy", wrong)
             self.assertIn(message, stiefel("predict", run, "--input", self.folder / "padded.npy", "--lengths", self.folder / "lengths.npy", code=4).stderr)

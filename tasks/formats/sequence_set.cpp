@@ -162,7 +162,7 @@ class NpySequences {
     inputs_path_ = path_;
     read_targets(source.targets);
     targets_path_ = path_;
-    if (!source.lengths.empty()) read_lengths(source.lengths);
+    if (!source.lengths.empty()) lengths_ = read_lengths(find(source.lengths), count_, steps_);
   }
 
   SequenceSet take() {
@@ -185,10 +185,11 @@ class NpySequences {
   }
 
  private:
-  Npy read(const std::string& name) {
+  Npy read(const std::string& name) { return read_npy(find(name)); }
+  const std::string& find(const std::string& name) {
     path_ = find_own_data(directory_, "sequence_csv", name);
     files_.push_back({name, path_});
-    return read_npy(path_);
+    return path_;
   }
   [[noreturn]] void refuse(const Npy& array, const std::string& what) const {
     throw Error(fmt::format("{}: an array of {}; {}", path_, fmt::join(array.shape, " × "), what), Exit::data);
@@ -206,16 +207,6 @@ class NpySequences {
                                                  count_, steps_));
     width_ = shape.size() == fixed ? 1 : shape[fixed];
     if (rules_.classes && width_ != 1) refuse(targets_, "classes need one number per target");
-  }
-  void read_lengths(const std::string& name) {
-    const Npy lengths = read(name);
-    if (lengths.shape.size() != 1 || lengths.shape[0] != count_)
-      refuse(lengths, fmt::format("lengths must be {} numbers", count_));
-    for (const double length : lengths.values) {
-      if (!(length >= 1 && length <= double(steps_)) || length != std::floor(length))
-        throw Error(fmt::format("{}: the length {} is not an integer from 1 to {}", path_, length, steps_), Exit::data);
-      lengths_.push_back(std::size_t(length));
-    }
   }
   /// The target at index `i` of the array.
   double target(std::size_t i) {

@@ -22,5 +22,8 @@ struct Npy {
 /// Throws Error(Exit::data) that names the file. Takes at most eight times the memory of the bytes.
 STIEFEL_API Npy parse_npy(std::span<const std::byte> bytes, const std::string& file);
 STIEFEL_API Npy read_npy(const std::filesystem::path& path);
+/// The lengths of `count` padded sequences, integers from 1 to `longest`. Throws Error(Exit::data) that names the file.
+STIEFEL_API std::vector<std::size_t> read_lengths(const std::filesystem::path& path, std::size_t count,
+                                                  std::size_t longest);
 
 }  // namespace stiefel

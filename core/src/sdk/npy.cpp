@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -202,6 +203,22 @@ Npy read_npy(const std::filesystem::path& path) {
   const std::string bytes(std::istreambuf_iterator<char>(stream), {});
   if (!stream) throw Error(fmt::format("cannot read {}", path.string()), Exit::data);
   return parse_npy(std::as_bytes(std::span(bytes)), path.string());
+}
+
+std::vector<std::size_t> read_lengths(const std::filesystem::path& path, std::size_t count, std::size_t longest) {
+  const Npy array = read_npy(path);
+  if (array.shape != std::vector<std::size_t>{count})
+    throw Error(fmt::format("{}: an array of {}; lengths must be {} numbers, one for each sequence", path.string(),
+                            fmt::join(array.shape, " × "), count),
+                Exit::data);
+  std::vector<std::size_t> lengths;
+  for (const double length : array.values) {
+    if (!(length >= 1 && length <= double(longest)) || length != std::floor(length))
+      throw Error(fmt::format("{}: the length {} is not an integer from 1 to {}", path.string(), length, longest),
+                  Exit::data);
+    lengths.push_back(std::size_t(length));
+  }
+  return lengths;
 }
 
 }  // namespace stiefel

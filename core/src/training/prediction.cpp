@@ -22,21 +22,6 @@ constexpr Index longest = Index(1) << 24;  // steps of a sequence that is read w
   throw Error(fmt::format("{} is {}; the network needs {}", file, shape, wanted), Exit::data);
 }
 
-/// Steps of each of `count` sequences, of up to `most`.
-std::vector<std::size_t> read_lengths(const std::string& file, std::size_t count, std::size_t most) {
-  if (file.empty()) return std::vector<std::size_t>(count, most);
-  const Npy array = read_npy(file);
-  if (array.shape != std::vector<std::size_t>{count})
-    throw Error(fmt::format("{} must have {} numbers, one for each sequence", file, count), Exit::data);
-  std::vector<std::size_t> lengths;
-  for (const double length : array.values) {
-    if (!(length >= 1 && length <= double(most)) || length != std::floor(length))
-      throw Error(fmt::format("{}: the length {} is not an integer from 1 to {}", file, length, most), Exit::data);
-    lengths.push_back(std::size_t(length));
-  }
-  return lengths;
-}
-
 /// N × T × d, T × d or, for d = 1, N × T; of symbols N × T or T.
 template <class S> std::unique_ptr<SequenceReader<S>> read_array(const std::string& file,
                                                                  const std::string& lengths_file,
@@ -56,7 +41,8 @@ template <class S> std::unique_ptr<SequenceReader<S>> read_array(const std::stri
   if (sizes.size() != 3 || sizes[2] != d || array.values.empty()) refuse_array(file, array, wanted);
   std::vector<typename HeldSequences<S>::Sequence> sequences(sizes[0]);
   const std::size_t steps = sizes[1];
-  const std::vector<std::size_t> lengths = read_lengths(lengths_file, sizes[0], steps);
+  const std::vector<std::size_t> lengths =
+      lengths_file.empty() ? std::vector<std::size_t>(sizes[0], steps) : read_lengths(lengths_file, sizes[0], steps);
   for (std::size_t n = 0; n < sizes[0]; ++n) {
     sequences[n].name = sizes[0] > 1 ? std::to_string(n) : "";
     for (std::size_t i = n * steps * d; i < (n * steps + lengths[n]) * d; ++i) {

@@ -30,9 +30,8 @@ template <class S> struct STIEFEL_API Session {
   Index batches(Split split) const { return task->batches(split); }
   /// Makes the maps and tables of the parameters, or, with weight noise, of the noisy ones of this step.
   void refresh(Index step);
-  /// Moves the parameters by the gradient of the pass before. Maps that measure this step begin it without noise.
-  /// Moves the parameters. With weight noise, composite decay and penalties belong to the parameters without it, so
-  /// they are added to the gradient, and to `pass`, here.
+  /// Moves the parameters by the gradient of the pass before. With weight noise, composite decay and penalties belong
+  /// to the parameters without it, so they are added to the gradient, and to `pass`, here.
   UpdateNorms update(Index step, PassResult& pass);
   /// One training step with a batch, without moving the parameters: refresh, then forward and back.
   PassResult pass(const Batch<S>& batch, Index step, const PassRequest& request);
