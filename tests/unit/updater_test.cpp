@@ -281,6 +281,40 @@ TEST_CASE("composite decay reaches the map whichever of its blocks asks for it")
   CHECK(compared == 5);
 }
 
+TEST_CASE("weight decay leaves blocks on a manifold alone") {
+  const std::string text = R"(name: manifold
+scalar: float64
+task: {plugin: adding, length: 6}
+model: {cell: {plugin: elman, hidden: 5}, recurrent: {plugin: svd_margin, margin: 0.5}}
+optimizer:
+  - {blocks: "recurrent.[UV]", plugin: geodesic_cayley, preconditioner: rms, rate: 0.1, weight_decay: 0.3}
+  - {blocks: "*", plugin: sgd, rate: 0.1, weight_decay: 0.2}
+train: {batch: 7, steps: 1}
+)";
+  const LoadedExperiment decaying = load({}, text),
+                         plain = load({"optimizer.0.weight_decay=0", "optimizer.1.weight_decay=0"}, text);
+  Session<double> with(decaying, registry(), {}), without(plain, registry(), {});
+  Batch<double> batch;
+  with.task->fill(Split::train, 0, batch);
+  std::vector<double> start;
+  for (Session<double>* session : {&with, &without}) {
+    session->pass(batch, 1, {});
+    start = session->network->values();
+    session->updater->step(1, *session->network, session->workers);
+  }
+  const Layout& layout = with.network->layout();
+  int on_manifold = 0;
+  for (Index i = 0; i < layout.count(); ++i) {
+    const bool flat = layout.block(i).manifold == Manifold::flat;
+    on_manifold += flat ? 0 : 1;
+    const std::span<const double> theta = layout.all(start.data())[i];
+    for (std::size_t k = 0; k < theta.size(); ++k)
+      CHECK(with.network->gradient()[i][k] - without.network->gradient()[i][k] ==
+            doctest::Approx(flat ? 2 * 0.2 * theta[k] : 0).epsilon(1e-12));
+  }
+  CHECK(on_manifold == 2);
+}
+
 TEST_CASE("decoupled weight decay shrinks the parameters and leaves the gradient alone") {
   const std::string text = R"(name: decoupled
 scalar: float64

@@ -201,7 +201,8 @@ void OptimizerGroup::describe(Schema& s) {
   if (frozen) return;
   s.field("rate", rate, "learning rate").at_least(0);
   s.field("weight_decay", weight_decay,
-          "λ of the penalty λ‖θ‖²; with decoupled weight decay, each step instead multiplies θ by 1 − rate·λ")
+          "λ of the penalty λ‖θ‖² of blocks that lie on no manifold; with decoupled weight decay, each step instead "
+          "multiplies θ by 1 − rate·λ")
       .at_least(0);
   s.field("composite", composite, "for recurrent maps: the penalty is λ‖W‖² on the matrix, not on its parameters")
       .only_if(weight_decay > 0, "a `weight_decay` above 0");

@@ -239,8 +239,8 @@ const OptimizerGroup* Updater<S>::composite_group(const Experiment& experiment, 
 template <class S> void Updater<S>::decay(Network<S>& network) {
   for (const Group& group : groups_) {
     if (group.decay == 0 || group.decoupled) continue;
-    for (Index i : group.blocks)
-      if (!(group.composite && recurrent_[i]))
+    for (Index i : group.blocks)  // on a manifold, ‖θ‖² is constant
+      if (network.layout().block(i).manifold == Manifold::flat && !(group.composite && recurrent_[i]))
         as_vector(network.gradient()[i]) += S(2 * group.decay) * as_vector(network.theta()[i]);
   }
 }
