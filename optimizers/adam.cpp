@@ -4,7 +4,8 @@
 //   epsilon_hat      η_t = η √(1 − β₂ᵗ) / (1 − β₁ᵗ):        θ ← θ − η_t m / (√v + ε)    (TensorFlow 1, Lasagne)
 //
 // The forms differ in what ε is compared with: √v̂, or √v, which is smaller by √(1 − β₂ᵗ) in the first steps. With
-// `decoupled`, the weight decay λ does not enter g: θ ← (1 − ηλ)θ before each step (AdamW, Loshchilov & Hutter 2019).
+// `decoupled`, the weight decay λ does not enter g: θ ← (1 − ηλ)θ before each step, which is AdamW as in PyTorch; the λ
+// of Loshchilov & Hutter 2019 is ηλ here.
 #include <cmath>
 
 #include <stiefel/plugin.hpp>

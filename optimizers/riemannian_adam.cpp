@@ -6,7 +6,7 @@
 //
 //   A = G Mᴴ − M Gᴴ     m ← β₁ m + (1 − β₁) A     v ← β₂ v + (1 − β₂) |A|²     m̂ = m/(1 − β₁ᵗ), v̂ = v/(1 − β₂ᵗ)
 //   D = m̂ / (√v̂ + ε)    scaling block: |A|² is the mean of its squared entries, one number v a block; entries: v of
-//                         each, Re and Im apart
+//                         each, Re and Im apart. The papers' v of a block is the sum: their η is ηn here
 //
 //   retraction cayley   M ← (I + η/2 D)⁻¹(I − η/2 D) M
 //   retraction qr       M ← Q of (I − ηD) M = QR with a positive diagonal of R

@@ -233,6 +233,8 @@ class CommandLine(unittest.TestCase):
             other = self.make_run(*words, changed)
             said = self.call("compare", run, other).stderr
             self.assertEqual([line for line in said.splitlines() if "builds" in line], ["warning: the runs were made with different builds of a plugin: dense"])
+        self.assertIn("warning: the runs were made with different builds", self.call("report", run, other, "--output", "builds.html").stderr)
+        self.assertIn("The runs were made with different builds of a plugin: dense.", (self.work / "builds.html").read_text(encoding="utf-8"))
 
     def test_changed_data(self):
         """A network reads its inputs as its training data say: with others it is refused, and a new run is another one."""
@@ -268,6 +270,8 @@ class CommandLine(unittest.TestCase):
         self.assertIn("/gradient/t has 20 entries, and this change would make it 22; start another run", said)
         self.call("resume", stopped, "record.gradient_norms=0", *accept)
         self.call("evaluate", stopped)
+        os.truncate(stopped / "results.h5", 5000)
+        self.assertIn("cannot be read, so the data files may have changed since", self.call("evaluate", stopped).stderr)
         stopped = self.make_run("seed=3", "--until", 20, file="text.yaml", code=75)
         (self.work / "text.txt").rename(self.work / "renamed.txt")
         self.call("resume", stopped, "--quiet", "task.train=renamed.txt")

@@ -161,7 +161,7 @@ const std::vector<Command>& commands() {
         {"--lengths", Word::text, "with a .npy file: array of the numbers of steps that count, one for each sequence"},
         {"--output", Word::text, "CSV file to write (default: standard output)", 'o'},
         {"--raw", Word::none, "print the network's own outputs, before softmax or sigmoid, in the units of the loss"},
-        {"--states", Word::none, "also print the state of the network after each step"},
+        {"--states", Word::none, "also print the state of the network in each row"},
         last,
         step,
         data}},
@@ -436,8 +436,11 @@ std::vector<std::string> split_at_commas(const std::string& text) {
 }
 
 std::vector<std::string> words_at_commas(const std::string& text) {
-  std::vector<std::string> words = split_at_commas(text);
-  std::erase(words, "");
+  std::vector<std::string> words;
+  for (std::string& word : split_at_commas(text)) {
+    boost::trim(word);
+    if (!word.empty() && std::ranges::find(words, word) == words.end()) words.push_back(word);
+  }
   return words;
 }
 

@@ -21,6 +21,7 @@
 #include "cli/commands.hpp"
 #include "cli/running.hpp"
 #include "cli/table_text.hpp"
+#include "cli/working.hpp"
 
 namespace stiefel::cli {
 namespace {
@@ -40,8 +41,6 @@ struct Unreadable {
 
 struct ComparableRuns {
   std::vector<ComparedRun> runs;
-  std::map<std::filesystem::path, std::vector<PluginRow>> plugins;
-  std::map<std::filesystem::path, std::vector<DatasetRow>> data;
   std::vector<Unreadable> unreadable;
   std::set<std::string> metrics;  ///< that --metric can name
 };
@@ -58,8 +57,6 @@ ComparableRuns read_all(const Arguments& arguments) {
       return;
     }
     found.runs.push_back(compared_run(run, quantity));
-    found.plugins[run.path] = run.header.plugins;
-    found.data[run.path] = run.header.datasets;
     for (const RunDataset& dataset : run.datasets)
       found.metrics.insert(dataset.path.substr(dataset.path.rfind('/') + 1));
   });
@@ -126,7 +123,10 @@ TextTable short_table(const Comparison& comparison, bool reach) {
   };
   for (const std::string& key : comparison.keys) column(key, false);
   for (const char* name : {"mean ± std", "median", "25–75%", "best"})
-    column(name == std::string("mean ± std") ? fmt::format("{} {}", comparison.metric, name) : name, true);
+    column(name == std::string("mean ± std") && !comparison.metric.empty()
+               ? fmt::format("{} {}", comparison.metric, name)
+               : name,
+           true);
   if (reach)
     for (const char* name : {"reached", "steps", "seconds"}) column(name, true);
   column("parameters", true);
@@ -226,43 +226,6 @@ TextTable long_table(const Comparison& comparison, bool reach) {
   return table;
 }
 
-/// Copies are no sample.
-void warn_of_equal_seeds(const Comparison& comparison) {
-  for (const ComparedGroup& group : comparison.groups) {
-    std::map<std::string, std::vector<const ComparedRun*>> by_seed;
-    for (const ComparedRun* run : group.runs)
-      if (run->finished()) by_seed[run->text("seed")].push_back(run);
-    for (const auto& [seed, runs] : by_seed)
-      if (runs.size() > 1)
-        print_warning(fmt::format("{} runs in one row have seed {}, {} and {} among them; n counts each of them",
-                                  runs.size(), seed, runs[0]->path.string(), runs[1]->path.string()));
-  }
-}
-
-/// Adds the names of files that differ between runs. `key` tells files of one name apart.
-void add_unlike(std::set<std::string>& unlike, const auto& runs, const auto& files_of, const auto& key) {
-  std::map<std::string, std::string> sums;
-  for (const ComparedRun& run : runs)
-    for (const auto& file : files_of.at(run.path))
-      if (sums.emplace(key(file), file.sha256).first->second != file.sha256) unlike.insert(file.name);
-}
-
-/// Plugins are compared over all rows, because another build explains a difference between rows too. Rows may have
-/// data of their own.
-void warn_of_unlike_files(const Comparison& comparison, const ComparableRuns& found) {
-  std::set<std::string> plugins, data;
-  add_unlike(plugins, found.runs, found.plugins,
-             [](const PluginRow& plugin) { return plugin.kind + " " + plugin.name; });
-  for (const ComparedGroup& group : comparison.groups)
-    add_unlike(data,
-               group.runs | std::views::transform([](const ComparedRun* run) -> const ComparedRun& { return *run; }),
-               found.data, [](const DatasetRow& set) { return set.name; });
-  if (!plugins.empty())
-    print_warning(fmt::format("the runs were made with different builds of a plugin: {}", fmt::join(plugins, ", ")));
-  if (!data.empty())
-    print_warning(fmt::format("runs in one row were made with different contents of {}", fmt::join(data, ", ")));
-}
-
 }  // namespace
 
 int compare_command(std::span<const std::string> words) {
@@ -273,10 +236,12 @@ int compare_command(std::span<const std::string> words) {
   Comparison comparison = compare(
       found.runs, arguments.has("--by") ? words_at_commas(arguments.value("--by")) : differing_keys(found.runs));
   demand_metric(comparison, arguments, found.runs, found.metrics);
-  if (!arguments.has("--by")) warn_of_equal_seeds(comparison);
-  warn_of_unlike_files(comparison, found);
-  if (arguments.has("--sort")) sort_groups(comparison, arguments.value("--sort"));
+  warn_of_failures(arguments.positional);
+  for (const std::string& doubt : doubts(found.runs, comparison)) print_warning(doubt);
   const bool reach = arguments.has("--reach");
+  const std::string sort = arguments.value("--sort");
+  if (!reach && (sort == "steps" || sort == "seconds")) throw Error(fmt::format("--sort {} needs --reach", sort));
+  if (!sort.empty()) sort_groups(comparison, sort);
   if (arguments.has("--json"))
     fmt::print("{}\n", json_text(json_of(comparison, found.unreadable, reach), 2));
   else if (arguments.has("--csv"))

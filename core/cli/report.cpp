@@ -18,7 +18,9 @@
 
 #include "cli/command_table.hpp"
 #include "cli/commands.hpp"
+#include "cli/running.hpp"
 #include "cli/serve.hpp"
+#include "cli/working.hpp"
 
 namespace stiefel::cli {
 namespace fs = std::filesystem;
@@ -106,6 +108,8 @@ int report_command(std::span<const std::string> words) {
   const auto [study, sections, html] = report_of(arguments);
   for (const RunData& run : study.unreadable)
     say("unreadable: {}: {}\n", printable(run.path.string()), printable(run.unreadable));
+  warn_of_failures(arguments.positional);
+  for (const std::string& doubt : study.doubts) print_warning(doubt);
   const bool other = arguments.has("--figures") || arguments.has("--pdf");
   if (arguments.has("--figures")) report::write_figures(sections, arguments.value("--figures"), format);
   if (arguments.has("--pdf")) report::print_page(html, arguments.value("--pdf"));

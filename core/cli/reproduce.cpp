@@ -120,6 +120,7 @@ int run_rows(const Reproduction& reproduction, const std::vector<const Published
     if (!arguments.has("--quiet")) say("{}: {} to do\n", output.string(), counted(missing.runs.size(), "run"));
     if (arguments.has("--plan")) return int(Exit::done);
     WorkerOptions options = worker_options(arguments);
+    forget_failures(folder, missing.runs, by_file_time(options.patience));
     for (const SweepRun& one : missing.runs) options.among.insert(one.id);
     code = do_runs(folder, options, arguments.has("--quiet"));
   }
@@ -149,6 +150,8 @@ int reproduce_command(std::span<const std::string> words) {
       arguments.value("--timings", (published.folder / "../results/measured/timings.json").string());
   Registry registry = found_plugins();
   const Reproduction reproduction(published, output, timings, registry);
+  if (what == "report" && arguments.positional.size() > 1 && !arguments.has("--to"))
+    throw Error("a report of some items would replace that of all; name its folder with --to");
   const fs::path to = report_folder(published, arguments);
   if (what == "list") return list_rows(reproduction.look(rows, to / record_name), arguments);
   if (what == "report") return report(published, reproduction, rows, output, to);

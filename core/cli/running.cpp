@@ -155,7 +155,15 @@ void look_where_it_was_started(const std::filesystem::path& run, const Arguments
 
 void demand_same_data(const RunData& made, const LoadedExperiment& loaded, const Arguments& arguments,
                       RunOptions& options) {
-  if (!made.unreadable.empty() || made.header.datasets.empty()) return;
+  if (!made.unreadable.empty()) {
+    options.check_data = [run = made.path](const std::vector<DataFile>& files) {
+      if (!files.empty())
+        print_warning(
+            fmt::format("the results of {} cannot be read, so the data files may have changed since", run.string()));
+    };
+    return;
+  }
+  if (made.header.datasets.empty()) return;
   const auto words = arguments.positional | std::views::drop(1);
   options.check_data = [run = made.path, before = made.header, yaml = loaded.resolved_yaml,
                         other = changes_task(arguments), words = std::vector<std::string>(words.begin(), words.end())](

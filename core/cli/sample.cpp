@@ -20,7 +20,8 @@ template <class T> T number_option(const Arguments& arguments, const std::string
   const std::string text = arguments.value(option);
   const std::optional<T> value = number_from<T>(text);
   if (!value || !(*value >= least))
-    throw Error(fmt::format("{} must be a number of at least {}, got \"{}\"", option, least, text));
+    throw Error(fmt::format("{} must be a {}number of at least {}, got \"{}\"", option,
+                            std::is_integral_v<T> ? "whole " : "", least, text));
   return *value;
 }
 

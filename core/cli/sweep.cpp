@@ -77,9 +77,7 @@ int resume(const Arguments& arguments) {
 int retry(const Arguments& arguments) {
   if (!arguments.has("--failed")) throw Error("choose what to retry: stiefel sweep retry --failed DIR");
   const SweepFolder folder = folder_of(arguments);
-  const LockPatience patience = by_file_time(worker_options(arguments).patience);
-  for (const SweepRun& one : folder.sweep().runs)
-    if (look_at(folder, one, patience).state == SweepState::failed) forget_failure(folder, one);
+  forget_failures(folder, folder.sweep().runs, by_file_time(worker_options(arguments).patience));
   forget_cancelling(folder);
   return work(folder, arguments);
 }
@@ -126,13 +124,13 @@ int cancel(const Arguments& arguments) {
   };
   while (at_work()) {
     if (std::chrono::steady_clock::now() > end)
-      throw Error(
-          fmt::format("some runs are still in progress; `stiefel sweep status {}` lists them", folder.path().string()),
-          Exit::in_use);
+      throw Error(fmt::format("some runs are still in progress; `stiefel sweep status {}` lists them",
+                              shell_word(folder.path().string())),
+                  Exit::in_use);
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
   }
   fmt::print("{}; continue with `stiefel sweep resume {}`\n", summary(look_at_all(folder, patience)),
-             folder.path().string());
+             shell_word(folder.path().string()));
   return int(Exit::done);
 }
 
@@ -171,6 +169,7 @@ int ask(const Arguments& arguments) {
   if (fs::exists(path / "runs.tsv")) refuse_halving(SweepFolder(path));
   add_to_sweep(path, sweep, "stiefel sweep ask " + shell_word(file));
   const SweepFolder folder(path);
+  forget_cancelling(folder);
   print_line({{"sweep", path.string()},
               {"run", loaded.id},
               {"path", folder.run(folder.find(loaded.id)).string()},
@@ -217,7 +216,7 @@ int tell(const Arguments& arguments) {
   WorkerOptions options = worker_options(arguments);
   options.only = run.id;
   const LockPatience patience = by_file_time(options.patience);
-  if (look_at(folder, run, patience).state == SweepState::failed) forget_failure(folder, run);
+  forget_failures(folder, {run}, patience);
   const int code = do_runs(folder, options, arguments.has("--quiet"));
   print_line(measured(folder, run, look_at(folder, run, patience)));
   return code == int(Exit::diverged) ? int(Exit::done) : code;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <limits>
 #include <map>
+#include <set>
 
 #include "base/printable.hpp"
 #include "base/say.hpp"
@@ -25,13 +26,35 @@ void save_all_runs(int) { signals.save = true; }
 WorkerOptions worker_options(const Arguments& arguments) {
   WorkerOptions options;
   options.jobs = int(whole_number(arguments, "--jobs", 1));
-  options.threads = int(whole_number(arguments, "--threads", 0));
+  options.threads = int(whole_number(arguments, "--threads", 0, 0, 1024));
   options.patience = std::chrono::seconds(whole_number(arguments, "--patience", usual_patience.count()));
   options.fail_fast = arguments.has("--fail-fast");
   options.only = arguments.value("--run");
   options.until = whole_number(arguments, "--until", 0, 1, std::numeric_limits<Index>::max());
   options.data_directory = arguments.value("--data");
   return options;
+}
+
+void forget_failures(const SweepFolder& folder, const std::vector<SweepRun>& runs, const LockPatience& patience) {
+  for (const SweepRun& run : runs)
+    if (look_at(folder, run, patience).state == SweepState::failed) forget_failure(folder, run);
+}
+
+void warn_of_failures(const std::vector<std::string>& folders) {
+  namespace fs = std::filesystem;
+  for (const fs::path folder : folders) {
+    if (!fs::is_directory(folder / "failed") || !fs::is_directory(folder / "runs")) continue;
+    std::set<fs::path> failed, with_results;
+    for (const auto& file : fs::directory_iterator(folder / "failed")) failed.insert(file.path().stem());
+    for (const auto& name : fs::directory_iterator(folder / "runs"))
+      if (name.is_directory())
+        for (const auto& run : fs::directory_iterator(name))
+          if (fs::exists(run.path() / "results.h5")) with_results.insert(run.path().filename());
+    std::erase_if(failed, [&](const fs::path& id) { return with_results.contains(id); });
+    if (!failed.empty())
+      print_warning(fmt::format("{} of {} failed without results; `stiefel sweep status {}` says why",
+                                counted(failed.size(), "run"), folder.string(), shell_word(folder.string())));
+  }
 }
 
 void keep_places(Sweep& sweep, const Arguments& arguments) {
@@ -52,7 +75,8 @@ std::string summary(const std::vector<RunLook>& looks) {
 
 int do_runs(const SweepFolder& folder, const WorkerOptions& options, bool quiet) {
   if (std::filesystem::exists(folder.cancelled()))
-    throw Error(fmt::format("{0} was canceled; continue it with `stiefel sweep resume {0}`", folder.path().string()),
+    throw Error(fmt::format("{} was canceled; continue it with `stiefel sweep resume {}`", folder.path().string(),
+                            shell_word(folder.path().string())),
                 Exit::preempted);
   catch_signals(stop_worker, save_all_runs);
   return work_on(folder, options, signals, [quiet](const std::string& line) {

@@ -125,4 +125,5 @@ template <class S> class Lipschitz final : public Cell<S> {
 }  // namespace
 
 STIEFEL_PLUGIN("1.0",
-               stiefel::cell<Lipschitz>("lipschitz", "Lipschitz recurrent network: h' = A h + tanh(W h + V x + b)"))
+               stiefel::cell<Lipschitz>("lipschitz",
+                                        "Lipschitz recurrent network: steps of dh/dt = A h + tanh(W h + V x + b)"))

@@ -7,7 +7,8 @@
 //     ν̄ = Re(conj(λ̄) λ)·(−e^ν)      φ̄ = Re(conj(λ̄) iλ)·e^φ      κ̄ = Re Σ conj(g)∘γ∘(V u_t + b)
 //
 // |λ| < 1 for every ν. There is no recurrent map and no activation: what follows the recurrence in the paper's blocks
-// is left to the readout, which sees Re x over Im x. Saved rows: V u + b, x, each Re over Im.
+// is left to the readout, which sees Re x over Im x. The paper's V ~ N(0, 1/(2d)) is `input: {init: kaiming, scale:
+// 0.5}`. Saved rows: V u + b, x, each Re over Im.
 #include <stiefel/plugin.hpp>
 
 #include <cmath>
@@ -130,4 +131,6 @@ template <class S> class Lru final : public Cell<S> {
 
 }  // namespace
 
-STIEFEL_PLUGIN("1.0", stiefel::cell<Lru>("lru", "linear recurrent unit: independent complex decays and frequencies"))
+STIEFEL_PLUGIN("1.0", stiefel::cell<Lru>("lru",
+                                         "linear recurrent unit: independent complex decays and frequencies; the "
+                                         "paper's input is {init: kaiming, scale: 0.5, bias: false}"))

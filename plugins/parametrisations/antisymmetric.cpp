@@ -50,4 +50,6 @@ template <class S> class Antisymmetric final : public Dense<S> {
 }  // namespace
 
 STIEFEL_PLUGIN("1.0",
-               stiefel::parametrisation<Antisymmetric>("antisymmetric", "skew-symmetric matrix with damping, A − γI"))
+               stiefel::parametrisation<Antisymmetric>(
+                   "antisymmetric",
+                   "skew-symmetric matrix with damping, A − γI; AntisymmetricRNN with elman's `transition: residual`"))

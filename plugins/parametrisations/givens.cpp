@@ -12,8 +12,8 @@
 //   style fft       n = 2^k, k layers: layer l pairs rows i and i + n/2^{l+1}; (n/2) log₂ n pairs
 //
 // A complex map has 2 parameters a pair and n phases ω: L(n − 1) + n or n log₂ n + n; a real one 1 a pair. The paper
-// puts the phase on the first row, its code on the second: the same matrices. Nothing is kept for the backward pass:
-// layers are undone by their inverses.
+// prints the phase on the first row, which with D on the left is a smaller family; its code has it on x_j, as here.
+// Nothing is kept for the backward pass: layers are undone by their inverses.
 #include "givens_layers.hpp"
 
 #include <stiefel/plugin.hpp>

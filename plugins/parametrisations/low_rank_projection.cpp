@@ -125,7 +125,8 @@ template <class S> class LowRankProjection final : public Dense<S> {
   }
 
   std::vector<BlockSpec> blocks() const override {
-    return {{"W", (complex_ ? 2 : 1) * n_ * n_, (complex_ ? 2 : 1) * n_, n_}};
+    const Index rows = (complex_ ? 2 : 1) * n_;
+    return {{.name = "W", .size = rows * n_, .rows = rows, .cols = n_, .constant_norm = true}};
   }
 
   void initialise(Blocks<S> theta, Rng& rng) const override {

@@ -94,7 +94,12 @@ template <class S> class SpectralHouseholder final : public Parametrisation<S> {
                     std::to_string(n_) + " rows has at most " + std::to_string(n_ - 1) + " reflections; lower it");
   }
 
-  std::vector<BlockSpec> blocks() const override { return {{"U", left_.size()}, {"s", n_}, {"V", right_.size()}}; }
+  std::vector<BlockSpec> blocks() const override {
+    const bool units = options_.normalise_columns;
+    return {{.name = "U", .size = left_.size(), .constant_norm = units},
+            {"s", n_},
+            {.name = "V", .size = right_.size(), .constant_norm = units}};
+  }
 
   void initialise(Blocks<S> theta, Rng& rng) const override {
     for (const Index block : {0, 2})

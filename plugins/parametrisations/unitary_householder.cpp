@@ -97,7 +97,10 @@ template <class S> class UnitaryHouseholder final : public Parametrisation<S> {
   }
 
   /// Column after column of U, the real parts of one and then its imaginary parts.
-  std::vector<BlockSpec> blocks() const override { return {{"U", 2 * trapezoid_size(n_, m_)}, {"theta", n_}}; }
+  std::vector<BlockSpec> blocks() const override {
+    return {{.name = "U", .size = 2 * trapezoid_size(n_, m_), .constant_norm = options_.normalise_columns},
+            {"theta", n_}};
+  }
 
   void initialise(Blocks<S> theta, Rng& rng) const override {
     UnitaryFactors initial{Complex::Zero(n_, m_), Vector<double>::Zero(n_)};

@@ -120,6 +120,8 @@ ComparedRun compared_run(const RunData& run, const ComparedQuantity& quantity) {
   found.state = run.status.state;
   found.configuration = run.configuration;
   found.parameters = run.header.parameters;
+  found.plugins = run.header.plugins;
+  found.data = run.header.datasets;
   for (const RunDataset& dataset : run.datasets)
     if (const std::string table = "/epochs/"; quantity.reach && dataset.path.starts_with(table) &&
                                               direction(dataset) != Better::unknown && has_numbers(dataset.values))

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/algorithm/string/trim.hpp>
 #include <cmath>
 #include <set>
 #include <utility>
@@ -125,15 +126,17 @@ Condition::Condition(const std::string& text) {
   if (at == text.npos || at == 0 || (text[at] == '!' && !two))
     throw Error(
         fmt::format("--where {}: a condition must be key=value, or have !=, <, <=, > or >= instead of =", text));
-  key_ = text.substr(0, at);
+  key_ = boost::trim_copy(text.substr(0, at));
   sign_ = text.substr(at, two ? 2 : 1);
-  value_ = text.substr(at + sign_.size());
+  value_ = boost::trim_copy(text.substr(at + sign_.size()));
   if ((sign_[0] == '<' || sign_[0] == '>') && !number_of(value_))
     throw Error(fmt::format("--where {}: {} is not a number", text, value_));
 }
 
 bool Condition::holds(const ComparedRun& run) const {
-  const std::string have = run.text(key_);
+  const std::string all = run.text(key_), arrow = " → ";  // the values of a run that was resumed with another one
+  const std::size_t last = all.rfind(arrow);
+  const std::string have = last == all.npos ? all : all.substr(last + arrow.size());
   const auto x = number_of(have), y = number_of(value_);
   if (sign_[0] == '<') return x && (*x < *y || (*x == *y && sign_ == "<="));
   if (sign_[0] == '>') return x && (*x > *y || (*x == *y && sign_ == ">="));
@@ -207,6 +210,43 @@ Comparison compare(const std::vector<ComparedRun>& runs, const std::vector<std::
   return comparison;
 }
 
+std::vector<std::string> doubts(const std::vector<ComparedRun>& runs, const Comparison& comparison) {
+  std::vector<std::string> found;
+  const std::vector<std::string> keys = differing_keys(runs);
+  for (const ComparedGroup& group : comparison.groups) {
+    std::map<std::vector<std::string>, std::vector<const ComparedRun*>> alike;  // by seed and all keys that matter
+    for (const ComparedRun* run : group.runs) {
+      if (!run->finished()) continue;
+      std::vector<std::string> values{run->text("seed")};
+      for (const std::string& key : keys) values.push_back(run->text(key));
+      alike[values].push_back(run);
+    }
+    for (const auto& [values, copies] : alike)
+      if (copies.size() > 1)
+        found.push_back(fmt::format("{} runs in one row have seed {}, {} and {} among them; n counts each of them",
+                                    copies.size(), values.front(), copies[0]->path.string(), copies[1]->path.string()));
+  }
+  // Plugins over all rows, because another build explains a difference between rows too; rows may have data of their
+  // own.
+  std::set<std::string> plugins, data;
+  std::map<std::string, std::string> sums;
+  for (const ComparedRun& run : runs)
+    for (const PluginRow& plugin : run.plugins)
+      if (sums.emplace(plugin.kind + " " + plugin.name, plugin.sha256).first->second != plugin.sha256)
+        plugins.insert(plugin.name);
+  for (const ComparedGroup& group : comparison.groups) {
+    sums.clear();
+    for (const ComparedRun* run : group.runs)
+      for (const DatasetRow& set : run->data)
+        if (sums.emplace(set.name, set.sha256).first->second != set.sha256) data.insert(set.name);
+  }
+  if (!plugins.empty())
+    found.push_back(fmt::format("the runs were made with different builds of a plugin: {}", fmt::join(plugins, ", ")));
+  if (!data.empty())
+    found.push_back(fmt::format("runs in one row were made with different contents of {}", fmt::join(data, ", ")));
+  return found;
+}
+
 void sort_groups(Comparison& comparison, const std::string& by) {
   const auto key = std::find(comparison.keys.begin(), comparison.keys.end(), by);
   const auto place = std::size_t(key - comparison.keys.begin());
@@ -214,6 +254,9 @@ void sort_groups(Comparison& comparison, const std::string& by) {
     throw Error(fmt::format("--sort {}: the table has no such column; sort by {}{}{}", by,
                             fmt::join(comparison.keys, ", "), comparison.keys.empty() ? "" : ", ",
                             fmt::join(sortable, ", ")));
+  if (by == "best" && key == comparison.keys.end() && comparison.better == Better::unknown)
+    throw Error(
+        fmt::format("--sort best: the runs do not record whether a higher or a lower {} is better", comparison.metric));
   std::stable_sort(comparison.groups.begin(), comparison.groups.end(),
                    [&](const ComparedGroup& a, const ComparedGroup& b) {
                      if (key != comparison.keys.end()) return comes_before(a.values[place], b.values[place]);

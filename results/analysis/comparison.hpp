@@ -37,6 +37,8 @@ struct STIEFEL_API ComparedRun {
   double reached_step = value,
          reached_seconds = value;   ///< first evaluation at which the metric reaches the requested value
   std::set<std::string> reachable;  ///< metrics with values at evaluations and a direction, if a value is requested
+  std::vector<PluginRow> plugins;
+  std::vector<DatasetRow> data;
 
   bool finished() const { return state == "finished"; }
   /// The value of a key of the configuration, or of `name`, `id` and `state`; "-" if there is no such key.
@@ -113,6 +115,9 @@ STIEFEL_API std::vector<std::string> differing_keys(const std::vector<ComparedRu
 /// Groups of equal values of `keys`. `runs` must outlive what is returned. Throws Error if the runs have different
 /// metrics, or if no run has a key.
 STIEFEL_API Comparison compare(const std::vector<ComparedRun>& runs, const std::vector<std::string>& keys);
+
+/// Sentences on what may mislead: copies in one group, other builds of a plugin, other contents of data files.
+STIEFEL_API std::vector<std::string> doubts(const std::vector<ComparedRun>& runs, const Comparison& comparison);
 
 /// Sorts by a key of the groups, or by mean, std, median, best, n, parameters, steps, seconds, best first. Else throws
 /// Error.

@@ -14,6 +14,7 @@
 //   columns        passes over the columns after the eighth in accumulate
 //   shared         keeps the factor of W in a static variable
 //   off_manifold   says that A is orthogonal, which it is not
+//   loose          says that A has a constant norm, which it has not
 //   too_large      reads the sum as a matrix that is larger than it
 #include <random>
 
@@ -39,7 +40,8 @@ template <class S> class HostileMap final : public PlainMap<S> {
 
   std::vector<BlockSpec> blocks() const override {
     return {{"W", this->rows() * this->cols(), this->rows(), this->cols(),
-             fault("off_manifold") && this->rows() == this->cols() ? Manifold::orthogonal : Manifold::flat},
+             fault("off_manifold") && this->rows() == this->cols() ? Manifold::orthogonal : Manifold::flat, 1,
+             fault("loose")},
             {"extra", 3}};
   }
   void initialise(Blocks<S> theta, Rng& rng) const override {

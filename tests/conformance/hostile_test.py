@@ -44,6 +44,7 @@ wrong = (
     ("hostile_map", "fault=columns", r"FAIL gradient .*70 × 70, 40 columns"),
     ("hostile_map", "fault=shared", "FAIL refresh .*objects must not share static variables"),
     ("hostile_map", "fault=off_manifold", r"FAIL initialise .*leaves the block `recurrent.W` off its manifold"),
+    ("hostile_map", "fault=loose", r"FAIL after_step .*the block `recurrent.W` of constant norm .* after being doubled; after_step\(\) must restore it"),
     ("hostile_map", "fault=too_large", r"FAIL memory .*does not fit into .*in finish\(\) of hostile_map"),
     ("hostile_cell", "", "FAIL gradient .*\n.*\n +(input.weight|recurrent.W) +\\d+, \\d+ |FAIL gradient .*\n.*\n +(input.bias|initial_state) +\\d+ "),
     ("hostile_cell", "fault=chunk", "FAIL slices and chunks "),

@@ -195,6 +195,19 @@ def check_divergence(reproduce):
     assert reproduce.states()["broken"].startswith("diverged at step "), reproduce.states()
     reproduce("tiny/text", code=5)
     assert reproduce.states()["broken"] == "diverged"
+    assert reproduce("tiny/text", "--dry-run").count("\n") == 1, "a diverged run is planned again"
+    reproduce.publish()
+
+
+def check_failed_run(reproduce):
+    """What failed is tried again."""
+    table = reproduce.folder / "there.csv"
+    task = f"task={{plugin: sequence_csv, data: {table}, sequence: name, targets: [z]}}"
+    reproduce.publish_curves(f"{{row: data, file: tiny/first.yaml, set: ['{task}']}}")
+    assert str(table) in reproduce("tiny/text", code=4)
+    table.write_text("name,x,z\n" + "".join(f"{sequence},{step},{sequence % 3}\n" for sequence in range(90) for step in range(4)), encoding="utf-8")
+    reproduce("tiny/text")
+    assert reproduce.states()["data"] == "measured"
     reproduce.publish()
 
 
@@ -383,6 +396,10 @@ def check_errors(reproduce):
                    check=True)
     assert "holds the sweep first, not reproduction; use another folder (--output)" in reproduce("tiny/first", "--plan", code=2)
     reproduce.output = own
+    assert "would replace that of all; name its folder with --to" in reproduce("report", "tiny/table-1", code=2)
+    listed = reproduce.folder / "experiments/published.yaml"
+    listed.rename(listed.with_suffix(".away"))
+    assert f"{listed}: there is no such file" in reproduce("list", code=2)
     reproduce.publish(more="  - {paper: tiny, item: x, title: T, metric: loss, kind: curve, rows: [{row: a, file: f.yaml, valeu: 3}]}\n")
     said = reproduce("list", code=2)
     assert "published.yaml:" in said and "there is no key valeu; did you mean 'value'" in said, said
@@ -402,7 +419,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         reproduce = Reproduction(pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(folder))
         assert set(reproduce.states().values()) == {"not run", "not measured", "needs a closed corpus"}, reproduce.states()
-        for check in (check_budget, check_whole, check_values, check_others_runs, check_changed_default, check_divergence, check_paired_seeds, check_changed_run, check_quantities, check_kill, check_timings, check_report,
+        for check in (check_budget, check_whole, check_values, check_others_runs, check_changed_default, check_divergence, check_failed_run, check_paired_seeds, check_changed_run, check_quantities, check_kill, check_timings, check_report,
                       check_record, check_errors):
             check(reproduce)
             print(check.__name__)

@@ -129,6 +129,7 @@ def retry(settings, folder, _):
     sweep.file.write_text(f"{text}sweep: {{task.data: [{here}, {there}]}}\n", encoding="utf-8")
     said = sweep.run(codes=(4,))
     assert str(there) in said and sweep.states() == {"finished": 1, "failed": 1}, said
+    assert f"warning: 1 run of {sweep.path} failed without results; `stiefel sweep status" in sweep.do("compare", sweep.path)
     there.write_text(table, encoding="utf-8")
     sweep.do("sweep", "resume", sweep.path, codes=(4,))
     sweep.do("sweep", "retry", sweep.path, codes=(2,))
@@ -153,6 +154,7 @@ def retry(settings, folder, _):
     changed.write_text(changed.read_text(encoding="utf-8").replace("hidden: 17", "hidden: wide").replace("batch: 12", "batch: all"), encoding="utf-8")
     said = other.do("sweep", "retry", "--failed", other.path, codes=(2,))
     assert "model.cell.hidden must be an integer, got 'wide'" in said and "train.batch must be an integer, got 'all'" in other.status()[1]["message"], said
+    assert planned("sweep", "run", other.file, "--output", other.path, cwd=folder).returncode == 0 and other.states() == {"finished": 2}
     return "a run without data failed, and finished when they were there; one that diverged stayed so"
 
 
@@ -340,6 +342,8 @@ def halving(settings, folder, rng):
     said = judged.run(codes=(2,))
     assert "has no valid_los; its evaluations have " in said and "valid_accuracy" in said, said
     assert sorted(run["step"] for run in judged.status()) == [0] * 8 + [50], judged.status()  # said at once
+    judged.describe(400, HALVING.replace("valid_loss", "test_accuracy"))  # a column without numbers
+    assert "has no test_accuracy; its evaluations have train_loss, valid_loss, valid_accuracy:" in judged.run(codes=(2,))
     judged.describe(400, HALVING.replace("valid_loss", "valid_accuracy"))
     judged.run("-j", 2)
     table = [line.split("\t") for line in (judged.path / "rungs" / "50.tsv").read_text(encoding="utf-8").splitlines()[1:]]
@@ -415,6 +419,10 @@ def asked(settings, folder, rng):
     assert [(run["state"], run["step"]) for run in together.status()] == [("stopped", 20)] * 2, together.status()
     together.do("sweep", "resume", together.path)
     assert together.states() == {"finished": 2}
+    assert "holds the sweep tiny, not other; use another folder" in refused(together, "run", together.file, "name=other", "--output", together.path)
+    named.do("sweep", "cancel", named.path)
+    after = json_of(named, "ask", named.file, "seed=4", "--output", named.path)
+    assert json_of(named, "tell", named.path, after["run"])["finished"]
     return f"14 runs asked for; one was told in parts and killed {kills} times, with the same bits"
 
 

@@ -25,8 +25,8 @@ template <class S> class STIEFEL_API Optimizer {
 
   /// Which blocks it can update; a block on another manifold is a configuration error. Default: flat only.
   virtual bool moves(Manifold manifold) const;
-  /// Whether `weight_decay: λ` shrinks the parameters, θ ← (1 − rate·λ)θ just before each step (Loshchilov & Hutter
-  /// 2019), instead of adding 2λθ to the gradient. The engine does either. Default: false.
+  /// Whether `weight_decay: λ` shrinks the parameters, θ ← (1 − η · schedule · λ)θ just before each step, instead of
+  /// adding 2λθ to the gradient. The engine does either. Default: false.
   virtual bool decouples() const;
   /// Called once, before the first step: creates the state of each block.
   virtual void attach(const std::vector<BlockSpec>& blocks) = 0;

@@ -38,6 +38,11 @@ struct BlockSpec {
   Index rows = 0, cols = 0;
   Manifold manifold = Manifold::flat;
   double rate_scale = 1;  ///< the optimizer's rate is multiplied by it, e.g. 1/(2m) for a spectral margin
+  /// after_step() restores the norm of the block, which says nothing about the map: signs, unit columns, a matrix that is
+  /// projected to a group. Neither weight decay nor weight noise touches it.
+  bool constant_norm = false;
+
+  bool keeps_norm() const { return constant_norm || manifold != Manifold::flat; }
 };
 
 /// Size of the map in real rows and columns; `complex` means that they are Re over Im pairs, 2n rows for n complex

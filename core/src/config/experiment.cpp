@@ -76,7 +76,7 @@ void LayerOptions::describe_recurrence(ConfigSchema& s) {
       "householder", [this](ConfigSchema& c) { recurrent.describe(c); }, false);
   s.maps("maps", maps, "other parametrisations for individual maps of the cell, by name: {forget: {plugin: dense}}");
   if (s.reads()) check_maps(s);
-  s.section("input", input, "the input map V x + b");
+  s.section("input", input, "the input map V x + b; V has the rows of all gates of the cell");
 }
 
 void LayerOptions::describe_surroundings(ConfigSchema& s) {
@@ -200,9 +200,10 @@ void OptimizerGroup::describe(Schema& s) {
           "blocks of this group, a pattern with * and ?; the first group that matches takes the block");
   if (frozen) return;
   s.field("rate", rate, "learning rate").at_least(0);
-  s.field("weight_decay", weight_decay,
-          "λ of the penalty λ‖θ‖² of blocks that lie on no manifold; with decoupled weight decay, each step instead "
-          "multiplies θ by 1 − rate·λ")
+  s.field(
+       "weight_decay", weight_decay,
+       "λ of the penalty λ‖θ‖² of all blocks but those of constant norm, such as orthogonal matrices; with decoupled "
+       "weight decay, each step instead multiplies θ by 1 − rate·λ")
       .at_least(0);
   s.field("composite", composite, "for recurrent maps: the penalty is λ‖W‖² on the matrix, not on its parameters")
       .only_if(weight_decay > 0, "a `weight_decay` above 0");
@@ -237,7 +238,7 @@ void TrainOptions::describe(Schema& s) {
           "around the nonlinearity, such as the cell state of an LSTM and all of lru and mingru, are not limited.")
       .at_least(0);
   s.field("weight_noise", weight_noise,
-          "standard deviation of noise added to all parameters that are trained and lie on no manifold; 0: none")
+          "standard deviation of noise added to all trained blocks but those of constant norm; 0: none")
       .at_least(0);
   s.field("average", average,
           "decay of the moving average of the parameters that is evaluated and saved as the best and the last network; "

@@ -48,6 +48,30 @@ template <class S> void check_refresh(MapProbe<S>& probe, CheckReport& report, R
   require_same_bits(report, "refresh", probe.matrix(), W, "W has no memory of an earlier θ", unclean);
 }
 
+template <class S> void check_constant_norms(MapProbe<S>& probe, CheckReport& report) {
+  const std::vector<double> theta = probe.theta();
+  for (Index b = 0; b < probe.layout().count(); ++b) {
+    const BlockSpec& spec = probe.layout().block(b);
+    if (!spec.constant_norm) continue;
+    const auto block_of = [&](std::vector<double>& numbers) {
+      return as_vector(probe.layout().all(numbers.data())[b]);
+    };
+    std::vector<double> doubled = theta;
+    const double norm = block_of(doubled).norm();
+    block_of(doubled) *= 2;
+    probe.set_theta(doubled);
+    probe.after_step();
+    std::vector<double> after = probe.theta();
+    const double found = block_of(after).norm();
+    report.demand("after_step", std::abs(found - norm) <= rounding<S>(spec.size) * norm,
+                  fmt::format("the block `{}` of constant norm {:.4g} has the norm {:.4g} after being doubled; "
+                              "after_step() must restore it",
+                              spec.name, norm, found));
+  }
+  probe.set_theta(theta);
+  probe.refresh();
+}
+
 // after_step() brings θ back to where it belongs: doing so twice is doing it once, and at the initial θ it does nothing
 // to W.
 template <class S> void check_after_step(MapProbe<S>& probe, CheckReport& report, bool initial) {
@@ -67,6 +91,7 @@ template <class S> void check_after_step(MapProbe<S>& probe, CheckReport& report
     report.measure("after_step", kept, bound * norm, "keeps the initial W");
   else if (kept.largest() > bound * norm)
     report.note("after_step", fmt::format("a projection: it moves W by up to {:.2g} after a step", kept.largest()));
+  check_constant_norms(probe, report);
 }
 
 constexpr const char* state_lost = "serialise() must save and restore everything that θ does not determine";

@@ -101,11 +101,22 @@ nlohmann::json halving_in(const std::string& text) {
   return json.is_object() && json.contains("halving") ? json.at("halving") : nlohmann::json();
 }
 
+void refuse_other(const fs::path& folder, const Sweep& sweep) {
+  const nlohmann::json before = parse_json_or_discard(content_if_there(folder / "sweep.json").value_or(""));
+  const std::string name = before.is_object() ? before.value("name", sweep.name) : sweep.name;
+  if (name != sweep.name)
+    throw Error(
+        fmt::format("{} holds the sweep {}, not {}; use another folder (--output)", folder.string(), name, sweep.name));
+}
+
 void write_plan(const fs::path& folder, const Sweep& sweep, const std::string& command) {
   for (const SweepRun& run : sweep.runs)
-    if (!run.yaml.empty())
-      replace_when_new(folder / "configs" / (run.id + ".yaml"),
-                       fmt::format("# {}: {}\n{}", sweep.name, assignments(sweep.keys, run), run.yaml));
+    if (!run.yaml.empty()) {
+      const fs::path config = folder / "configs" / (run.id + ".yaml");
+      const std::string text = fmt::format("# {}: {}\n{}", sweep.name, assignments(sweep.keys, run), run.yaml);
+      if (content_if_there(config) != text) fs::remove(folder / "failed" / (run.id + ".json"));
+      replace_when_new(config, text);
+    }
   replace_when_new(folder / "sweep.yaml", fmt::format("# {}\n{}", printable(command), sweep.source));
   const std::string json = description(sweep), runs = table(sweep);
   const std::string before = content_if_there(folder / "sweep.json").value_or("");
@@ -120,6 +131,7 @@ void write_plan(const fs::path& folder, const Sweep& sweep, const std::string& c
 void write_sweep(const fs::path& folder, const Sweep& sweep, const std::string& command) {
   make_folders(folder);
   const DirectoryGuard one_planner(folder);
+  refuse_other(folder, sweep);
   write_plan(folder, sweep, command);
 }
 
@@ -128,10 +140,8 @@ void add_to_sweep(const fs::path& folder, const Sweep& sweep, const std::string&
   const DirectoryGuard one_planner(folder);
   Sweep whole = sweep;
   if (fs::exists(folder / "runs.tsv")) {
+    refuse_other(folder, sweep);
     const Sweep before = SweepFolder(folder).sweep();
-    if (before.name != sweep.name)
-      throw Error(fmt::format("{} holds the sweep {}, not {}; use another folder (--output)", folder.string(),
-                              before.name, sweep.name));
     whole.working_directory = before.working_directory;
     std::error_code none;
     if (const fs::path& data = before.data_directory; sweep.data_directory.empty())

@@ -25,14 +25,18 @@ struct Judged {
   bool highest;
 };
 
-Judged judged(const SweepFolder& folder, const SweepRun& run) {
+enum class Demand { column, numbers };
+
+Judged judged(const SweepFolder& folder, const SweepRun& run, Demand demand) {
   const fs::path path = folder.run(run) / "results.h5";
   const ResultReader reader(path);
   const auto better = [&](const std::string& metric) {
     const std::string column = "/epochs/" + metric;
-    return reader.exists(column) && reader.has_attribute(column, "description")
-               ? described_direction(reader.text_attribute(column, "description"))
-               : Better::unknown;
+    if (!reader.exists(column) || !reader.has_attribute(column, "description")) return Better::unknown;
+    const std::vector<double> values = reader.read(column).values;
+    if (demand == Demand::numbers && std::ranges::all_of(values, [](double value) { return std::isnan(value); }))
+      return Better::unknown;
+    return described_direction(reader.text_attribute(column, "description"));
   };
   const std::string& metric = folder.sweep().halving->metric;
   if (better(metric) == Better::unknown) {
@@ -96,7 +100,7 @@ std::vector<std::size_t> Rungs::going_on(Index step, const std::vector<std::size
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const RunLook& look = looks[runs[i]];
     if (look.broke() && look.step < step) continue;
-    const Judged run = judged(folder_, sweep.runs[runs[i]]);
+    const Judged run = judged(folder_, sweep.runs[runs[i]], Demand::column);
     values[i] = value_at(run, step);
     highest = run.highest;
   }
@@ -117,7 +121,7 @@ std::string Rungs::nobody(const std::vector<RunLook>& looks) {
 }
 
 void Rungs::require_metric(const SweepRun& run) const {
-  if (folder_.sweep().halving) judged(folder_, run);
+  if (folder_.sweep().halving) judged(folder_, run, Demand::numbers);
 }
 
 std::vector<Target> Rungs::targets(const std::vector<RunLook>& looks) {

@@ -205,7 +205,7 @@ PublishedResults read_published(const fs::path& folder) {
   const fs::path file = folder / "published.yaml";
   std::string fault;
   const std::optional<std::string> text = read_configuration(file, fault);
-  if (!text) throw Error(fault, Exit::usage);
+  if (!text) throw Error(fmt::format("{}: {}", file.string(), fault), Exit::usage);
   Problems problems;
   const std::optional<Node> root = parse_yaml(*text, file.string(), problems);
   problems.raise();

@@ -249,7 +249,8 @@ Sweep Reproduction::missing(const std::vector<const PublishedRow*>& rows, double
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const auto& [row, seed] = wanted[i];
     const Planned planned = plan(*row, seed, budget);
-    if (measurements[i].state == "finished" && measurements[i].share >= planned.share * (1 - 1e-9)) continue;
+    const bool ended = measurements[i].state == "finished" || measurements[i].state == "diverged";
+    if (ended && measurements[i].share >= planned.share * (1 - 1e-9)) continue;
     if (std::ranges::find(sweep.runs, planned.loaded.id, &SweepRun::id) != sweep.runs.end()) continue;
     refuse_changed(run_path(output_ / "runs", planned.loaded.experiment.name, planned.loaded.id));
     sweep.runs.push_back({planned.loaded.id,

@@ -54,7 +54,8 @@ STIEFEL_API std::optional<Sweep> load_sweep(const std::filesystem::path& file,
                                             const std::vector<std::string>& overrides, Registry& registry,
                                             const SweepVisitor& visit = {});
 
-/// Writes the plan; runs of an older plan that are still in it keep their folders. `command` is noted in sweep.yaml.
+/// Writes the plan; runs of an older plan that are still in it keep their folders. Refuses a folder with a sweep of
+/// another name. `command` is noted in sweep.yaml.
 STIEFEL_API void write_sweep(const std::filesystem::path& folder, const Sweep& sweep, const std::string& command);
 /// Adds the runs of `sweep` that the plan in the folder lacks to it; makes the plan if there is none. Refuses a folder
 /// with a sweep of another name or with other data.

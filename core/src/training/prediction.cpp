@@ -119,7 +119,10 @@ template <class S> class Predictor {
     if (classes()) names.emplace_back("class");
     const bool values = form_.output == DataForm::Output::identity;
     const std::string prefix = values && !form_.outputs.empty() ? "" : values || options_.raw ? "o_" : "p_";
-    for (Index k = 0; k < shape_.output_size; ++k) names.push_back(prefix + name_of_output(k));
+    for (Index k = 0; k < shape_.output_size; ++k) {
+      const std::string name = prefix + name_of_output(k);
+      names.push_back(std::ranges::count(names, name) > 0 ? "o_" + name : name);
+    }
     if (options_.states)
       for (Index i = 0; i < session_.network->model().state_rows; ++i) names.push_back(fmt::format("state_{}", i));
     write_(names);

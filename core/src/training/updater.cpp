@@ -143,11 +143,6 @@ void Updater<S>::make_groups(const Experiment& experiment, const Registry& regis
                     describe(block.manifold) + " and " + option.plugin +
                     " cannot move it; give it an optimizer that can, e.g. {blocks: \"" + block.name +
                     "\", plugin: " + (block.manifold == Manifold::flat ? "adam" : "geodesic_cayley") + "}");
-      if (group.decoupled && group.decay != 0 && block.manifold != Manifold::flat)
-        option.located([&] {
-          throw Error("the weight decay would shrink the block " + block.name + ", which lies on " +
-                      describe(block.manifold) + "; give it a group with `weight_decay: 0`");
-        });
       group_of_[i] = int(groups_.size());
       group.blocks.push_back(i);
     }
@@ -239,8 +234,8 @@ const OptimizerGroup* Updater<S>::composite_group(const Experiment& experiment, 
 template <class S> void Updater<S>::decay(Network<S>& network) {
   for (const Group& group : groups_) {
     if (group.decay == 0 || group.decoupled) continue;
-    for (Index i : group.blocks)  // on a manifold, ‖θ‖² is constant
-      if (network.layout().block(i).manifold == Manifold::flat && !(group.composite && recurrent_[i]))
+    for (Index i : group.blocks)
+      if (!network.layout().block(i).keeps_norm() && !(group.composite && recurrent_[i]))
         as_vector(network.gradient()[i]) += S(2 * group.decay) * as_vector(network.theta()[i]);
   }
 }
@@ -268,10 +263,12 @@ template <class S> void Updater<S>::move(Index step, Network<S>& network, Worker
   workers.run(int(moves.size()), [&](int m) {
     const auto& [group, k] = moves[std::size_t(m)];
     const Index i = group->blocks[std::size_t(k)];
-    const double rate = group->rate * group->schedule.factor(step) * layout.block(i).rate_scale;
-    if (group->decoupled && group->decay != 0)
+    const BlockSpec& block = layout.block(i);
+    const double rate = group->rate * group->schedule.factor(step);
+    if (group->decoupled && group->decay != 0 && !block.keeps_norm())
       as_vector(network.theta()[i]) -= S(rate * group->decay) * as_vector(network.theta()[i]);
-    group->optimizer.call("step", [&] { group->optimizer->step(k, rate, network.theta()[i], network.gradient()[i]); });
+    group->optimizer.call(
+        "step", [&] { group->optimizer->step(k, rate * block.rate_scale, network.theta()[i], network.gradient()[i]); });
   });
 }
 

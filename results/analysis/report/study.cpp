@@ -145,6 +145,7 @@ Study StudyBuilder::finish() {
   const Comparison comparison = compare(compared, keys_.empty() ? differing_keys(compared) : keys_);
   Study study;
   study.keys = comparison.keys;
+  study.doubts = doubts(compared, comparison);
   study.metric = by_path ? metric_by_path(runs_, metric_) : metric_of(runs_, comparison);
   if (!metric_.empty() && study.metric.name.empty()) {
     std::set<std::string> known;

@@ -36,6 +36,7 @@ struct Study {
   std::vector<Group> groups;      ///< in the order of their labels, or the best first if there are too many to draw
   std::vector<std::string> keys;  ///< keys of the configuration that distinguish the groups
   std::vector<RunData> unreadable;
+  std::vector<std::string> doubts;  ///< sentences on what may mislead
   Metric metric;
   std::string seed;  ///< of figures that show one run of a group; empty: one that as many groups as possible have
 

@@ -129,6 +129,7 @@ std::string summary_of(const Study& study) {
   std::string text = fmt::format("{} in {}: {}.", counted(study.runs().size(), "run"),
                                  counted(study.groups.size(), "group"), states_text(study.runs()));
   if (!study.unreadable.empty()) text += fmt::format(" {} could not be read.", study.unreadable.size());
+  for (const std::string& doubt : study.doubts) text += " " + capitalised(doubt) + ".";
   return text;
 }
 
@@ -179,9 +180,9 @@ std::string summary_table(const Study& study) {
       steps.push_back(double(run.committed_step));
       if (const double time = wall_seconds(run.header.segments); time > 0) seconds.push_back(time);
     }
-    const auto counted_run =
-        std::ranges::find_if(group.runs, [](const RunData& run) { return run.header.parameters > 0; });
-    const std::int64_t parameters = counted_run == group.runs.end() ? 0 : counted_run->header.parameters;
+    std::set<std::int64_t> parameters;
+    for (const RunData& run : group.runs)
+      if (run.header.parameters > 0) parameters.insert(run.header.parameters);
     std::vector<std::string> row{group.label, states_text(runs), number_text(quantile(values, 0.5))};
     if (quartiles)
       row.push_back(values.size() < least_for_quartiles
@@ -192,8 +193,8 @@ std::string summary_table(const Study& study) {
                       : number_text(quantile(values, study.metric.better == Better::higher ? 1 : 0)));
     for (const Metric& test : tests) row.push_back(number_text(quantile(values_of(group, test), 0.5)));
     if (baseline) row.push_back(number_text(baseline_of(group)));
-    row.insert(row.end(), {parameters ? std::to_string(parameters) : "–", number_text(quantile(steps, 0.5), 8),
-                           duration(quantile(seconds, 0.5))});
+    row.insert(row.end(), {parameters.size() == 1 ? std::to_string(*parameters.begin()) : "–",
+                           number_text(quantile(steps, 0.5), 8), duration(quantile(seconds, 0.5))});
     table.rows.push_back(std::move(row));
   }
   return in_parts(std::move(table), "group");
