@@ -28,7 +28,7 @@ def learning_curves(
     each combination of the values of several keys: the mean of its runs, within a band of one standard deviation. Runs
     without a key form their own group.
     """
-    data = load(folders, "epochs")
+    data = load(folders, "epochs", along="step")
     keys = [by] if isinstance(by, str) else list(by or ())
     if metric not in data:
         raise ValueError(f"there is no column {metric}; there are {', '.join(map(str, data.variables))}")
@@ -39,18 +39,15 @@ def learning_curves(
     ax = ax or plt.subplots()[1]
     if not keys:
         for run in range(data.sizes["run"]):
-            one = data.isel(run=run)
-            _curve(ax, one["step"], one[metric], label=str(one["id"].item()))
+            one = data[metric].isel(run=run).dropna("step")
+            ax.plot(one["step"], one, label=str(one["id"].item()))
     else:
         for values, numbers in _by_values(data, keys):
-            group = data.isel(run=numbers)
-            steps, mean = group["step"].mean("run"), group[metric].mean("run")
-            several = group[metric].count("run") > 1
-            deviation = group[metric].where(several, 0).std("run", ddof=1) if group.sizes["run"] > 1 else 0 * mean
-            (line,) = _curve(ax, steps, mean, label=", ".join(map(_text, values)))
-            known = ~np.isnan(mean.values)
-            band = (steps[known], (mean - deviation)[known], (mean + deviation)[known])
-            ax.fill_between(*band, alpha=0.2, color=line.get_color())
+            group = data[metric].isel(run=numbers).dropna("step", how="all")
+            mean, several = group.mean("run"), group.count("run") > 1
+            deviation = group.where(several, 0).std("run", ddof=1) if group.sizes["run"] > 1 else 0 * mean
+            (line,) = ax.plot(mean["step"], mean, label=", ".join(map(_text, values)))
+            ax.fill_between(mean["step"], mean - deviation, mean + deviation, alpha=0.2, color=line.get_color())
     ax.set_xlabel("optimizer step")
     ax.set_ylabel(_label(data[metric], metric))
     ax.legend(title=", ".join(keys) or "run")
@@ -89,7 +86,12 @@ def gradients(
 
     A network of several layers has norms for each `layer`.
     """
-    data = open_run(run, "gradient" if layer is None else f"gradient/layers_{layer}")[quantity]
+    data = open_run(run, "gradient" if layer is None else f"gradient/layers_{layer}")
+    if not data.data_vars:
+        tree = open_run(run)
+        layers = [name.rpartition("_")[2] for name in getattr(tree, "groups", tree) if "gradient/layers_" in name]
+        raise ValueError(f"{run} has norms for each layer: choose one with layer={' or '.join(layers)}")
+    data = data[quantity]
     ax = ax or plt.subplots()[1]
     values = np.ma.masked_where(~(data.values > 0), data.values)
     image = ax.pcolormesh(data["t"], data["snapshot"], values, norm=LogNorm(), shading="nearest")
@@ -112,13 +114,8 @@ def _by_values(data: xarray.Dataset, keys: list[str]) -> list[tuple[list[typing.
 def _text(value: typing.Any) -> str:
     if value is None:
         return "(none)"
-    whole = isinstance(value, float) and value.is_integer()  # a key that some runs lack makes integers floats
-    return str(int(value)) if whole else str(value)
-
-
-def _curve(ax: Axes, x: xarray.DataArray, y: xarray.DataArray, **style: typing.Any) -> list[typing.Any]:
-    known = ~np.isnan(y.values)
-    return ax.plot(x.values[known], y.values[known], **style)
+    # A key that some runs lack makes integers floats.
+    return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
 def _label(values: xarray.DataArray, name: str) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pathlib
 import re
 import typing
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import h5py
 import numpy as np
@@ -19,6 +20,7 @@ if typing.TYPE_CHECKING:
     import xarray
 
 Folders = str | os.PathLike | Iterable[str | os.PathLike]
+Row = typing.TypeVar("Row")
 
 
 def open_run(path: str | os.PathLike, group: str | None = None) -> typing.Any:
@@ -34,17 +36,22 @@ def open_run(path: str | os.PathLike, group: str | None = None) -> typing.Any:
     if path.is_dir():
         path /= "results.h5"
     with _open(path) as file:
-        if group is not None:
-            if not isinstance(file.get(group), h5py.Group):
-                raise KeyError(f"{path} has no group {group}; it has {', '.join(_groups(file))}")
+        names = _groups(file)
+        if group is None:
+            found = {"/": _dataset(file)} | {name: _dataset(file[name]) for name in names}
+        elif isinstance(file.get(group), h5py.Group):
             return _dataset(file[group])
-        found = {"/": _dataset(file)} | {name: _dataset(file[name]) for name in _groups(file)}
+    if group is not None:
+        raise KeyError(f"{path} has no group {group}; it has {', '.join(names)}")
     tree = getattr(xarray, "DataTree", None)
     return tree.from_dict(found) if tree else found
 
 
-def load(folders: Folders, group: str = "epochs") -> xarray.Dataset:
+def load(folders: Folders, group: str = "epochs", along: str | None = None) -> xarray.Dataset:
     """One group of every run at or below the folders as a Dataset with the dimension `run`.
+
+    Rows of different runs are aligned by the dimension of the group, or by the variable `along`: "step" where an epoch
+    of "epochs" has more steps in some runs than in others, or repeats after a resume.
 
     Runs without the group are left out; shorter runs are filled with NaN. Along `run` there are coordinates: path,
     name, id, state, seed, and every key of the configuration in which the runs differ; one that the group has as a
@@ -52,13 +59,17 @@ def load(folders: Folders, group: str = "epochs") -> xarray.Dataset:
     """
     import xarray
 
-    found, tables = [], []
-    for path, file in _each(folders):
-        if isinstance(file.get(group), h5py.Group):
-            tables.append(_dataset(file[group]))
-            found.append(_identity(path, file) | _configuration(file))
-    if not tables:
+    def read(path: pathlib.Path, file: h5py.File) -> tuple[dict[str, typing.Any], xarray.Dataset | None]:
+        table = _dataset(file[group]) if isinstance(file.get(group), h5py.Group) else None
+        return _identity(path, file) | _configuration(file), table
+
+    rows = [(run, table) for run, table in _each(folders, read) if table is not None]
+    if not rows:
         raise ValueError(f"no run in {_named(folders)} has the group {group}")
+    found, tables = map(list, zip(*rows))
+    if along is not None:
+        tables = [_along(table, along) for table in tables]
+    _refuse_repeated(tables, [run["path"] for run in found])
     data = xarray.concat(
         _with_all_variables(tables),
         "run",
@@ -75,6 +86,22 @@ def load(folders: Folders, group: str = "epochs") -> xarray.Dataset:
     return data.assign_coords(
         {own[key]: ("run", _coordinate([run.get(key) for run in found])) for key in always + differing}
     )
+
+
+def _along(table: xarray.Dataset, name: str) -> xarray.Dataset:
+    """The table with the column `name` as its dimension."""
+    if name not in table or table[name].ndim != 1:
+        raise ValueError(f"there is no column {name}; there are {', '.join(map(str, table.variables))}")
+    return table.swap_dims({table[name].dims[0]: name}).reset_coords()
+
+
+def _refuse_repeated(tables: list[xarray.Dataset], paths: list[str]) -> None:
+    """Different tables can only be aligned by values that each of them has once."""
+    for table, path in zip(tables, paths):
+        for name, index in table.indexes.items():
+            if not index.is_unique and not all(index.equals(other.indexes.get(name)) for other in tables):
+                advice = '; align the runs with along="step"' if "step" in table.data_vars else ""
+                raise ValueError(f"{path} has the {name} {index[index.duplicated()][0]} twice{advice}")
 
 
 def _with_all_variables(tables: list[xarray.Dataset]) -> list[xarray.Dataset]:
@@ -99,21 +126,23 @@ def runs(folders: Folders) -> pandas.DataFrame:
     """A row for each run at or below the folders: its configuration and what it came to.
 
     Columns are path, name, id, state, created, step and parameters; the keys of the configuration, such as
-    optimizer.rate, with the latest value where a resume changed it; best_step and the validation metrics of that step;
-    the final metrics of the test, with the network of the best step; the outcome.* of the task; and cpu_seconds. What a
-    run does not have is NaN.
+    optimizer.rate, with the latest value where a resume changed one that affects results; best_step and the validation
+    metrics of that step; the final metrics of the test, with the network of the best step; the outcome.* of the task;
+    and cpu_seconds. What a run does not have is NaN. Links to folders are not followed.
     """
     import pandas
 
-    rows = [
-        _identity(path, file) | _progress(file) | _configuration(file) | _metrics(file) for path, file in _each(folders)
-    ]
+    def read(path: pathlib.Path, file: h5py.File) -> dict[str, typing.Any]:
+        return _identity(path, file) | _progress(file) | _configuration(file) | _metrics(file)
+
+    rows = list(_each(folders, read))
     if not rows:
         raise ValueError(f"no run in {_named(folders)}")
     return pandas.DataFrame(rows)
 
 
-def _each(folders: Folders) -> Iterator[tuple[pathlib.Path, h5py.File]]:
+def _each(folders: Folders, read: Callable[[pathlib.Path, h5py.File], Row]) -> Iterator[Row]:
+    """What `read` returns for each run; a run that cannot be read causes a warning."""
     listed = [folders] if isinstance(folders, (str, os.PathLike)) else list(folders)
     seen: set[pathlib.Path] = set()
     for folder in map(pathlib.Path, listed):
@@ -124,32 +153,35 @@ def _each(folders: Folders) -> Iterator[tuple[pathlib.Path, h5py.File]]:
                 continue
             seen.add(path.resolve())
             try:
-                file = _open(path)
+                with _open(path) as file:
+                    row = read(path, file)
             except ValueError as error:
                 warnings.warn(f"{error}; it is left out", stacklevel=3)
                 continue
-            with file:
-                yield path, file
+            yield row
 
 
 def _named(folders: Folders) -> str:
     return str(folders) if isinstance(folders, (str, os.PathLike)) else ", ".join(map(str, folders))
 
 
-def _open(path: pathlib.Path) -> h5py.File:
+@contextlib.contextmanager
+def _open(path: pathlib.Path) -> Iterator[h5py.File]:
+    """A result file; whatever fails while it is read is a ValueError with its path."""
     if not path.exists():
         raise FileNotFoundError(f"there is no {path}: the run has not published results yet, or is somewhere else")
     try:
-        file = h5py.File(path, "r")
-    except OSError as error:
-        raise ValueError(f"{path} is not an intact HDF5 file: {error}") from None
-    version = file.attrs.get("format_version", 0)
-    if file.attrs.get("Conventions") == "stiefel-run-1" and version in (1, 2):
-        return file
-    file.close()
-    if version > 2:
+        with h5py.File(path, "r") as file:
+            version = file.attrs.get("format_version", 0)
+            known = file.attrs.get("Conventions") == "stiefel-run-1" and version in (1, 2)
+            if known:
+                yield file
+    except Exception as error:  # of almost any type if the file is damaged
+        raise ValueError(f"{path} cannot be read: {error}") from error
+    if not known and version > 2:
         raise ValueError(f"{path} has format version {version}, but this package reads 1 and 2: update it")
-    raise ValueError(f"{path} is not a result file of stiefel")
+    if not known:
+        raise ValueError(f"{path} is not a result file of stiefel")
 
 
 def _groups(file: h5py.File) -> list[str]:
@@ -211,8 +243,9 @@ def _changed(text: str, before: typing.Any) -> typing.Any:
     """The value that a resume gave to a key, which is recorded as text without quotes."""
     if isinstance(before, str) or not text:
         return text
+    texts = isinstance(before, list) and any(isinstance(item, str) for item in before)
     try:
-        return yaml.load(text, _Yaml)
+        return yaml.load(text, yaml.BaseLoader if texts else _Yaml)
     except yaml.YAMLError:
         return text
 
@@ -234,7 +267,7 @@ def _progress(file: h5py.File) -> dict[str, typing.Any]:
 
 
 def _metrics(file: h5py.File) -> dict[str, typing.Any]:
-    found = {}
+    found = dict.fromkeys(("best_step", "valid_loss", "test_loss"), np.nan)
     status = file["status"].attrs if "status" in file else {}
     best = _plain(status.get("best_step", -1))
     if best >= 0:

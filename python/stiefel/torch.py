@@ -181,7 +181,9 @@ def export_onnx(network: Network, path: str | os.PathLike, steps: int = 3) -> No
     inputs, names = torch.zeros(shape, dtype=kind), {"input_names": ["inputs"], "output_names": ["outputs"]}
     if hasattr(torch, "export") and _version() >= (2, 9):
         sizes = {0: torch.export.Dim("batch"), 1: torch.export.Dim("time")}
-        torch.onnx.export(network, (inputs,), path, dynamic_shapes={"inputs": sizes}, verbose=False, **names)
+        torch.onnx.export(
+            network, (inputs,), path, dynamic_shapes={"inputs": sizes}, external_data=False, verbose=False, **names
+        )
         return
     axes = {"inputs": {0: "batch", 1: "time"}, "outputs": {0: "batch", **({1: "time"} if network.every else {})}}
     torch.onnx.export(
@@ -287,13 +289,13 @@ class _Layer(nn.Module):
                 raise ValueError(f"the {name} {chosen} is not one of {', '.join(known)}")
         self.norm = nn.Identity() if first else NORMS[norm](file, width)
         kind = kind if first else "dense"
-        self.ahead = _Direction(file, options["cell"], kind, width)
+        self.ahead = _Direction(file, options, kind, width)
         self.input_size: int = self.ahead.input_size
         self.state_rows: int = self.ahead.state_rows
         self.output_rows: int = self.ahead.output_rows
         self.reverse = None
         if options.get("bidirectional", False):
-            self.reverse = _Direction(file.part("reverse."), options["cell"], kind, self.input_size, backwards=True)
+            self.reverse = _Direction(file.part("reverse."), options, kind, self.input_size, backwards=True)
             self.state_rows += self.reverse.state_rows
             self.output_rows += self.reverse.output_rows
         self.gate = GATES[gate](file, self.output_rows)
@@ -326,14 +328,15 @@ class _Direction(nn.Module):
 
     def __init__(self, file: _Tensors, options: Options, kind: str, width: int | None, backwards: bool = False):
         super().__init__()
-        name = options["plugin"]
+        name = options["cell"]["plugin"]
         if name not in CELLS:
             raise ValueError(f"the cell {name} is not one of {', '.join(CELLS)}: write its step in Python")
-        self.cell = CELLS[name](file, options["hidden"], options)
+        self.cell = CELLS[name](file, options["cell"]["hidden"], options["cell"])
         self.state_rows: int = self.cell.state_rows
         self.output_rows: int = self.cell.output_rows
         self.symbols, self.backwards = kind == "symbols", backwards
-        self.initial = file.parameter("initial", (self.state_rows,))
+        learned = options.get("initial_state", {}).get("kind") == "learned"
+        self.initial = file.parameter("initial", (self.state_rows,)).requires_grad_(learned)
         rows = self.cell.input_rows
         self.V = None if kind == "none" else file.parameter("input.V", (rows, width))
         self.b = (file.parameter if kind == "none" else file.optional)("input.b", (rows,))
@@ -449,9 +452,12 @@ class _Elementwise(nn.Module):
 
 
 class _Leaky(nn.Module):
-    def __init__(self, slope: Tensor):
+    def __init__(self, file: _Tensors, rows: int, options: Options):
         super().__init__()
-        self.slope = nn.Parameter(slope)
+        if options["kind"] == "prelu" and options["trainable"]:
+            self.slope = file.block("activation.slope", 1 if options["shared"] else rows)
+        else:
+            file.constant(self, "slope", options["slope"])
 
     def forward(self, a: Tensor) -> Tensor:
         return torch.where(a > 0, a, self.slope * a)
@@ -515,10 +521,8 @@ def _activation(file: _Tensors, options: Options, rows: int, complex_map: bool) 
     form = _one_of(options, "form", "exact", "arj", "wis", "eu", "goru", "squared")
     if kind in ("identity", "tanh", "relu"):
         return _Elementwise(kind)
-    if kind == "prelu" and options["trainable"]:
-        return _Leaky(file.block("activation.slope", 1 if options["shared"] else rows).data)
     if kind in ("leaky_relu", "prelu"):
-        return _Leaky(torch.tensor([options["slope"]], dtype=file.dtype))
+        return _Leaky(file, rows, options)
     if kind == "oplu":
         return _Oplu(rows, _one_of(options, "pairing", "halves", "adjacent"))
     if kind != "modrelu":

@@ -104,10 +104,10 @@ def _check(metadata: dict[str, str]) -> None:
     version = metadata.get("format_version", "")
     if version != str(FORMAT_VERSION):
         raise ValueError(f"it has format version {version}, but this package reads {FORMAT_VERSION}: update it")
-    for key in ("config_json", "alphabet", "classes", "features", "normalisation"):
+    for key in ("config_json", "alphabet", "classes", "target_names", "features", "normalisation"):
         try:
             json.loads(metadata.get(key, "null"))
-        except json.JSONDecodeError:
+        except (json.JSONDecodeError, RecursionError):
             raise ValueError(f"the entry {key} of its __metadata__ is not JSON") from None
     if not isinstance(json.loads(metadata.get("config_json", "null")), dict):
         raise ValueError("its __metadata__ has no config_json")

@@ -59,7 +59,7 @@ def random(rng, kind, *shape):
 
 
 def layer(rng, kind, width, first, cell, n=6, complex_map=False, activation=None, norm=None, gate=None, residual=None, bidirectional=None,
-          dropout=None, **options):
+          dropout=None, initial_state="learned", **options):
     """Tensors of a random layer, its description, and the number of its outputs; the keys that are None are not described."""
     options = {**OPTIONS[cell], **options}
     if activation:
@@ -75,7 +75,7 @@ def layer(rng, kind, width, first, cell, n=6, complex_map=False, activation=None
         tensors["norm.bias"] = random(rng, kind, width)
     if gate == "glu":
         tensors |= {"gate.weight": random(rng, kind, 2 * rows, rows), "gate.bias": random(rng, kind, 2 * rows)}
-    keys = {"norm": norm, "gate": gate, "residual": residual, "bidirectional": bidirectional, "dropout": dropout}
+    keys = {"initial_state": {"kind": initial_state}, "norm": norm, "gate": gate, "residual": residual, "bidirectional": bidirectional, "dropout": dropout}
     model = {"cell": {"plugin": cell, "hidden": n, **options}, **{key: value for key, value in keys.items() if value is not None}}
     return tensors, model, rows
 

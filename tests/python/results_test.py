@@ -165,9 +165,12 @@ class Results(unittest.TestCase):
         self.assertEqual(table.loc["changed", ["optimizer.1.schedule.kind", "train.clip.kind", "train.clip.bound", "state"]].tolist(), ["step", "norm", 3, "finished"])
         self.assertEqual(stiefel.load([run, self.paths[0]])["optimizer.0.rate"].values.tolist(), [0.004, 0.001])
         with h5py.File(run / "results.h5", "a") as file:
-            file["provenance/segments/changes"][2] = json.dumps({"plugin:adam": "1", "data:a.b": "1", "version": "1", "train.clip.bound": None, "task.marks": "[2, 3]"})
+            file["provenance/segments/changes"][2] = json.dumps({"plugin:adam": "1", "data:a.b": "1", "version": "1", "train.clip.bound": None, "task.marks": "[2, 3]", "features": "[1_000, off, 12:30:45]"})
+            text = file["config/yaml"].asstr()[()]
+            del file["config/yaml"]
+            file["config/yaml"] = text + 'features: ["1_000"]\n'
         table = stiefel.runs(run)
-        self.assertEqual((table["optimizer.0.rate"][0], table["task.marks"][0]), (0.002, [2, 3]))
+        self.assertEqual((table["optimizer.0.rate"][0], table["task.marks"][0], table["features"][0]), (0.002, [2, 3], ["1_000", "off", "12:30:45"]))
         self.assertFalse({"plugin:adam", "data:a.b", "version", "train.clip.bound"} & set(table))
 
     def test_ids_that_look_like_numbers(self):
@@ -188,6 +191,24 @@ class Results(unittest.TestCase):
         row = stiefel.runs(copy).set_index("path").loc[str(path.parent)]
         self.assertEqual(row["state"], "running")
         self.assertTrue(pandas.isna(row["test_loss"]) and pandas.isna(row["best_step"]))
+        self.assertTrue(stiefel.runs(path)[["best_step", "valid_loss", "test_loss"]].isna().all(axis=None))
+
+    def test_epochs_that_repeat(self):
+        copy = self.copy()
+        path = next(copy.rglob("results.h5"))
+        with h5py.File(path, "a") as file:
+            file["epochs/epoch"][:] = 2
+        with self.assertRaisesRegex(ValueError, f"{path.parent} has the epoch 2.0 twice; align the runs with along=\"step\""):
+            stiefel.load(copy)
+        self.assertEqual(stiefel.load(path)["epoch"].values.tolist(), [2, 2])
+        epochs = stiefel.load(copy, along="step")
+        self.assertEqual((epochs["step"].values.tolist(), epochs["epoch"].dims), ([5, 10], ("run", "step")))
+        with self.assertRaisesRegex(ValueError, "no column time; there are .*step"):
+            stiefel.load(copy, along="time")
+        if matplotlib:
+            import stiefel.plot as plot
+            for line in plot.learning_curves(copy, by="optimizer.0.rate").lines:
+                np.testing.assert_array_equal(line.get_xdata(), [5, 10])
 
     def test_files_that_cannot_be_read(self):
         copy = self.copy()
@@ -197,7 +218,7 @@ class Results(unittest.TestCase):
             file.attrs["format_version"] = 3
         with h5py.File(foreign, "w") as file:
             file["x"] = 1
-        said = {truncated: "is not an intact HDF5 file", newer: "has format version 3, but this package reads 1 and 2: update it",
+        said = {truncated: "cannot be read: ", newer: "has format version 3, but this package reads 1 and 2: update it",
                 foreign: "is not a result file of stiefel"}
         for path, message in said.items():
             with self.assertRaisesRegex(ValueError, f"{path}.*{message}"):
@@ -209,6 +230,25 @@ class Results(unittest.TestCase):
         for missing in (copy / "nowhere", copy):
             with self.assertRaisesRegex(FileNotFoundError, "there is no"):
                 stiefel.open_run(missing)
+
+    def test_damaged_runs(self):
+        copy = self.copy()
+        flipped, incomplete, intact = sorted(copy.rglob("results.h5"))
+        with h5py.File(flipped) as file:
+            place = file["epochs/valid_loss"].id.get_chunk_info(0).byte_offset
+        with open(flipped, "r+b") as file:
+            file.seek(place)
+            file.write(b"damage")
+        with h5py.File(incomplete, "a") as file:
+            del file["config/yaml"]
+        for read in (lambda: stiefel.runs(copy)["path"], lambda: stiefel.load(copy)["path"].values):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                self.assertEqual(list(read()), [str(intact.parent)])
+            for path, warning in zip((flipped, incomplete), caught, strict=True):
+                self.assertRegex(str(warning.message), f"^{path} cannot be read: .*; it is left out$")
+        with self.assertRaisesRegex(ValueError, f"^{flipped} cannot be read: "):
+            stiefel.open_run(flipped)
 
     def test_every_format_version(self):
         for archive in sorted(FIXTURES.glob("version_*.tar.gz")):
@@ -248,6 +288,13 @@ class Results(unittest.TestCase):
         np.testing.assert_allclose(np.hypot(values.get_xdata(), values.get_ydata()), 1, atol=1e-5)
         heat = plot.gradients(self.paths[0].parent, "last_step_grad_norm")
         self.assertEqual(heat.collections[0].get_array().size, stiefel.open_run(self.paths[0], "gradient")["hidden_grad_norm"].size)
+        deep = next(self.copy().rglob("results.h5"))
+        with h5py.File(deep, "a") as file:
+            file.move("gradient", "layer")
+            file.move("layer", "gradient/layers_0")
+            file.copy("gradient/layers_0", "gradient/layers_1")
+        with self.assertRaisesRegex(ValueError, f"{deep} has norms for each layer: choose one with layer=0 or 1"):
+            plot.gradients(deep)
 
     @unittest.skipUnless(matplotlib, "no matplotlib")
     def test_groups_of_curves(self):
@@ -271,6 +318,7 @@ class Results(unittest.TestCase):
         self.assertEqual((title, list(several)), ("model.recurrent.reflections, optimizer.0.rate", ["3, 0.001", "3, 0.002", "(none), 0.001", "(none), 0.002"]))
         chosen = (epochs["model.recurrent.plugin"] == "householder") & (epochs["optimizer.0.rate"] == 0.002)
         np.testing.assert_allclose(several["3, 0.002"], epochs["valid_loss"][chosen].mean("run"))
+        self.assertEqual([plot._text(value) for value in (3.0, 1e30, 0.001)], ["3", "1e+30", "0.001"])  # pylint: disable=protected-access
 
 
 if __name__ == "__main__":

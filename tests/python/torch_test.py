@@ -171,6 +171,11 @@ class Torch(unittest.TestCase):
         network(torch.from_numpy(self.rng.standard_normal((2, 5, 3)))).square().sum().backward()
         for name, parameter in network.named_parameters():
             self.assertTrue(parameter.grad.abs().sum() > 0, name)
+        for trainable, initial_state in ((True, "learned"), (False, "zero")):
+            activation = {"kind": "prelu", "trainable": trainable}
+            network, _ = self.made("elman", activation=activation, initial_state=initial_state)
+            learned = {name.rpartition(".")[2] for name, values in network.named_parameters() if values.requires_grad}
+            self.assertEqual({"slope", "initial"} & learned, {"slope", "initial"} if trainable else set())
 
     def test_scripts(self):
         for name, options in {**CELLS, "gru, symbols": {"inputs": "symbols"}}.items():
@@ -193,7 +198,7 @@ class Torch(unittest.TestCase):
                     stiefel.torch.export_onnx(network, self.folder / "model.onnx")
                     operations = [node.op_type for node in onnx.load(self.folder / "model.onnx").graph.node]
                     self.assertTrue({"Scan", "Loop"} & set(operations), operations)
-                    session = onnxruntime.InferenceSession(self.folder / "model.onnx")
+                    session = onnxruntime.InferenceSession((self.folder / "model.onnx").read_bytes())
                     for batch, steps in ((1, 1), (5, 40)):
                         inputs = self.rng.standard_normal((batch, steps, 3)).astype(kind)
                         if network.symbols:

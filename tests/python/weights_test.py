@@ -85,7 +85,8 @@ class Weights(unittest.TestCase):
     def test_other_files(self):
         for key, value, message in (("format", "other", "not a network"), ("format_version", "2", "reads 1: update it"),
                                     ("config_json", "{", "config_json of its __metadata__ is not JSON"),
-                                    ("config_json", "3", "no config_json"), ("alphabet", "[", "alphabet of its __metadata__")):
+                                    ("config_json", "3", "no config_json"), ("alphabet", "[", "alphabet of its __metadata__"),
+                                    ("target_names", "[" * 100000, "target_names of its __metadata__")):
             self.tensors, self.metadata = exported.network("elman")
             self.metadata[key] = value
             self.refused(message, self.write())
