@@ -126,7 +126,7 @@ template <class S> class LowRankProjection final : public Dense<S> {
 
   std::vector<BlockSpec> blocks() const override {
     const Index rows = (complex_ ? 2 : 1) * n_;
-    return {{.name = "W", .size = rows * n_, .rows = rows, .cols = n_, .constant_norm = true}};
+    return {{.name = "W", .size = rows * n_, .rows = rows, .cols = n_, .constant_norm = true, .takes_noise = false}};
   }
 
   void initialise(Blocks<S> theta, Rng& rng) const override {

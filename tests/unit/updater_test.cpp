@@ -281,7 +281,7 @@ TEST_CASE("composite decay reaches the map whichever of its blocks asks for it")
   CHECK(compared == 5);
 }
 
-TEST_CASE("weight decay and weight noise leave blocks of constant norm alone") {
+TEST_CASE("weight decay leaves blocks of constant norm alone, and with weight noise W stays orthogonal") {
   struct Case {
     const char *map, *optimizer;
     int constant;

@@ -38,9 +38,10 @@ struct BlockSpec {
   Index rows = 0, cols = 0;
   Manifold manifold = Manifold::flat;
   double rate_scale = 1;  ///< the optimizer's rate is multiplied by it, e.g. 1/(2m) for a spectral margin
-  /// after_step() restores the norm of the block, which says nothing about the map: signs, unit columns, a matrix that is
-  /// projected to a group. Neither weight decay nor weight noise touches it.
+  /// after_step() restores the norm of the block, as for signs, unit columns, or a matrix that is projected to a group;
+  /// weight decay leaves it alone.
   bool constant_norm = false;
+  bool takes_noise = true;  ///< false: the map is right only for values that after_step() leaves; no weight noise
 
   bool keeps_norm() const { return constant_norm || manifold != Manifold::flat; }
 };

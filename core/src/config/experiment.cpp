@@ -238,7 +238,7 @@ void TrainOptions::describe(Schema& s) {
           "around the nonlinearity, such as the cell state of an LSTM and all of lru and mingru, are not limited.")
       .at_least(0);
   s.field("weight_noise", weight_noise,
-          "standard deviation of noise added to all trained blocks but those of constant norm; 0: none")
+          "standard deviation of noise added to all parameters that are trained and lie on no manifold; 0: none")
       .at_least(0);
   s.field("average", average,
           "decay of the moving average of the parameters that is evaluated and saved as the best and the last network; "

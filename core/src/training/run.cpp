@@ -115,6 +115,12 @@ template <class S> RunSummary go_on(const std::filesystem::path& path, const Loa
     if (directory) log(path, line + "; falling back to the previous one");
   });
   if (file) read_changed_checkpoint(*file, session.network->layout(), changed, checkpoint);
+  for (const Change& change : changed)
+    if (file && change.name.starts_with("model."))
+      observer.note(
+          fmt::format("warning: with another {}, networks saved so far may compute something else, also the "
+                      "best one",
+                      change.name));
   if (options.ranks) options.ranks->largest(0);
   if (directory) remove_unlisted_checkpoints(path);
   RunRecord record =

@@ -177,7 +177,8 @@ template <class S> void Session<S>::refresh(Index step) {
     Rng rng(std::uint64_t(experiment.seed), "weight_noise", std::uint64_t(step));
     const Blocks<S> noisy = network->layout().all(noisy_.data());
     for (Index i = 0; i < network->layout().count(); ++i)
-      if (updater->moves(i) && !network->layout().block(i).keeps_norm())
+      if (const BlockSpec& block = network->layout().block(i);
+          updater->moves(i) && block.takes_noise && block.manifold == Manifold::flat)
         for (S& x : noisy[i]) x += S(experiment.train.weight_noise * rng.normal());
     network->refresh(noisy_);
   } else {
