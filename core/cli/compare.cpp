@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <ranges>
 #include <set>
 
 #include <nlohmann/json.hpp>
@@ -122,11 +121,8 @@ TextTable short_table(const Comparison& comparison, bool reach) {
     table.numeric.push_back(numeric);
   };
   for (const std::string& key : comparison.keys) column(key, false);
-  for (const char* name : {"mean ± std", "median", "25–75%", "best"})
-    column(name == std::string("mean ± std") && !comparison.metric.empty()
-               ? fmt::format("{} {}", comparison.metric, name)
-               : name,
-           true);
+  column(comparison.metric + (comparison.metric.empty() ? "mean ± std" : " mean ± std"), true);
+  for (const char* name : {"median", "25–75%", "best"}) column(name, true);
   if (reach)
     for (const char* name : {"reached", "steps", "seconds"}) column(name, true);
   column("parameters", true);

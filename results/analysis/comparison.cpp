@@ -134,9 +134,9 @@ Condition::Condition(const std::string& text) {
 }
 
 bool Condition::holds(const ComparedRun& run) const {
-  const std::string all = run.text(key_), arrow = " → ";  // the values of a run that was resumed with another one
-  const std::size_t last = all.rfind(arrow);
-  const std::string have = last == all.npos ? all : all.substr(last + arrow.size());
+  const std::string all = run.text(key_);
+  const std::size_t last = all.rfind(changed_to);
+  const std::string have = last == all.npos ? all : all.substr(last + changed_to.size());
   const auto x = number_of(have), y = number_of(value_);
   if (sign_[0] == '<') return x && (*x < *y || (*x == *y && sign_ == "<="));
   if (sign_[0] == '>') return x && (*x > *y || (*x == *y && sign_ == ">="));

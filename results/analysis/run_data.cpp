@@ -63,7 +63,6 @@ void find_below(const fs::path& folder, std::vector<fs::path>& found) {
   if (fault) found.push_back(folder);
 }
 
-/// A key that was changed when the run was resumed shows all its values: "0.003 → 0.001".
 void show_changes(const std::vector<std::string>& segments, std::map<std::string, std::string>& configuration) {
   for (const std::string& text : segments) {
     if (text.empty()) continue;
@@ -73,7 +72,7 @@ void show_changes(const std::vector<std::string>& segments, std::map<std::string
       const bool key = configuration.contains(name) || (name.find('.') != name.npos && name.find(':') == name.npos);
       if (!key) continue;  // a plugin, a data file or the build
       const auto before = configuration.try_emplace(name, "-").first;
-      before->second += " → " + (value.is_string() ? value.get<std::string>() : "-");
+      before->second += std::string(changed_to) + (value.is_string() ? value.get<std::string>() : "-");
     }
   }
 }

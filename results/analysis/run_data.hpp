@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <stiefel/export.hpp>
@@ -12,6 +13,9 @@
 #include "results/record/layout.hpp"
 
 namespace stiefel {
+
+/// Between the values of a key that was changed when the run was resumed.
+inline constexpr std::string_view changed_to = " → ";
 
 /// A dataset with its description: numbers in row-major order or texts.
 struct RunDataset {

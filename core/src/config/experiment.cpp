@@ -200,10 +200,9 @@ void OptimizerGroup::describe(Schema& s) {
           "blocks of this group, a pattern with * and ?; the first group that matches takes the block");
   if (frozen) return;
   s.field("rate", rate, "learning rate").at_least(0);
-  s.field(
-       "weight_decay", weight_decay,
-       "λ of the penalty λ‖θ‖² of all blocks but those of constant norm, such as orthogonal matrices; with decoupled "
-       "weight decay, each step instead multiplies θ by 1 − rate·λ")
+  s.field("weight_decay", weight_decay,
+          "λ of the penalty λ‖θ‖² of all blocks but those of constant norm, such as orthogonal matrices; with "
+          "decoupled weight decay, each step instead multiplies θ by 1 − rate·λ")
       .at_least(0);
   s.field("composite", composite, "for recurrent maps: the penalty is λ‖W‖² on the matrix, not on its parameters")
       .only_if(weight_decay > 0, "a `weight_decay` above 0");

@@ -33,9 +33,8 @@ Judged judged(const SweepFolder& folder, const SweepRun& run, Demand demand) {
   const auto better = [&](const std::string& metric) {
     const std::string column = "/epochs/" + metric;
     if (!reader.exists(column) || !reader.has_attribute(column, "description")) return Better::unknown;
-    const std::vector<double> values = reader.read(column).values;
-    if (demand == Demand::numbers && std::ranges::all_of(values, [](double value) { return std::isnan(value); }))
-      return Better::unknown;
+    const auto is_nan = [](double value) { return std::isnan(value); };
+    if (demand == Demand::numbers && std::ranges::all_of(reader.read(column).values, is_nan)) return Better::unknown;
     return described_direction(reader.text_attribute(column, "description"));
   };
   const std::string& metric = folder.sweep().halving->metric;

@@ -118,8 +118,7 @@ template <class S> RunSummary go_on(const std::filesystem::path& path, const Loa
   for (const Change& change : changed)
     if (file && change.name.starts_with("model."))
       observer.note(
-          fmt::format("warning: with another {}, networks saved so far may compute something else, also the "
-                      "best one",
+          fmt::format("warning: with another {}, networks saved so far may compute something else, also the best one",
                       change.name));
   if (options.ranks) options.ranks->largest(0);
   if (directory) remove_unlisted_checkpoints(path);

@@ -158,6 +158,7 @@ Study StudyBuilder::finish() {
     study.groups.emplace_back();
     for (const ComparedRun* run : group.runs)
       study.groups.back().runs.push_back(std::move(runs_[std::size_t(run - compared.data())]));
+    study.groups.back().parameters = group.parameters;
     study.groups.back().label = label_of(study.groups.back().runs.front(), study.keys);
   }
   study.unreadable = std::move(unreadable_);

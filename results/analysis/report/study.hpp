@@ -27,7 +27,8 @@ struct Metric {
 
 struct Group {
   std::string label;
-  std::vector<RunData> runs;  ///< by their seeds
+  std::vector<RunData> runs;    ///< by their seeds
+  std::int64_t parameters = 0;  ///< 0: unknown, or not the same in all runs
 };
 /// The loss of a predictor without memory, of the first run that knows it; NaN if none does.
 double baseline_of(const Group& group);

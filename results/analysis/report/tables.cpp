@@ -180,9 +180,6 @@ std::string summary_table(const Study& study) {
       steps.push_back(double(run.committed_step));
       if (const double time = wall_seconds(run.header.segments); time > 0) seconds.push_back(time);
     }
-    std::set<std::int64_t> parameters;
-    for (const RunData& run : group.runs)
-      if (run.header.parameters > 0) parameters.insert(run.header.parameters);
     std::vector<std::string> row{group.label, states_text(runs), number_text(quantile(values, 0.5))};
     if (quartiles)
       row.push_back(values.size() < least_for_quartiles
@@ -193,7 +190,7 @@ std::string summary_table(const Study& study) {
                       : number_text(quantile(values, study.metric.better == Better::higher ? 1 : 0)));
     for (const Metric& test : tests) row.push_back(number_text(quantile(values_of(group, test), 0.5)));
     if (baseline) row.push_back(number_text(baseline_of(group)));
-    row.insert(row.end(), {parameters.size() == 1 ? std::to_string(*parameters.begin()) : "–",
+    row.insert(row.end(), {group.parameters > 0 ? std::to_string(group.parameters) : "–",
                            number_text(quantile(steps, 0.5), 8), duration(quantile(seconds, 0.5))});
     table.rows.push_back(std::move(row));
   }
