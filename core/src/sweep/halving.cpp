@@ -27,14 +27,18 @@ struct Judged {
 
 enum class Demand { column, numbers };
 
+/// A run that stopped before its first evaluation has no values yet, which says nothing about the metric.
+bool without_numbers(const std::vector<double>& values) {
+  return !values.empty() && std::ranges::all_of(values, [](double value) { return std::isnan(value); });
+}
+
 Judged judged(const SweepFolder& folder, const SweepRun& run, Demand demand) {
   const fs::path path = folder.run(run) / "results.h5";
   const ResultReader reader(path);
   const auto better = [&](const std::string& metric) {
     const std::string column = "/epochs/" + metric;
     if (!reader.exists(column) || !reader.has_attribute(column, "description")) return Better::unknown;
-    const auto is_nan = [](double value) { return std::isnan(value); };
-    if (demand == Demand::numbers && std::ranges::all_of(reader.read(column).values, is_nan)) return Better::unknown;
+    if (demand == Demand::numbers && without_numbers(reader.read(column).values)) return Better::unknown;
     return described_direction(reader.text_attribute(column, "description"));
   };
   const std::string& metric = folder.sweep().halving->metric;
