@@ -130,11 +130,11 @@ def retry(settings, folder, _):
     said = sweep.run(codes=(4,))
     assert str(there) in said and sweep.states() == {"finished": 1, "failed": 1}, said
     assert f"warning: 1 run of {sweep.path} failed without results; `stiefel sweep status" in sweep.do("compare", sweep.path)
-    there.write_text(table, encoding="utf-8")
-    sweep.do("sweep", "resume", sweep.path, codes=(4,))
+    assert sweep.do("sweep", "resume", sweep.path, codes=(4,)).count(" failed: ") == 1  # once by each worker
     sweep.do("sweep", "retry", sweep.path, codes=(2,))
     assert sweep.states() == {"finished": 1, "failed": 1}
-    sweep.do("sweep", "retry", "--failed", sweep.path)
+    there.write_text(table, encoding="utf-8")
+    sweep.do("worker", sweep.path)
     assert sweep.states() == {"finished": 2}
     other = Sweep(settings.program, folder / "elsewhere", 20, "")
     other.file.write_text(text.replace(str(here), "here.csv") + "seeds: [1, 2]\n", encoding="utf-8")
@@ -144,6 +144,8 @@ def retry(settings, folder, _):
     changed.write_text(changed.read_text(encoding="utf-8").replace("hidden: 16", "hidden: 17"), encoding="utf-8")
     done = planned("worker", other.path.relative_to(folder.parent), cwd=folder.parent)
     assert done.returncode == 2 and other.states() == {"finished": 1, "failed": 1}, (done.stdout, done.stderr, other.status())
+    other.do("sweep", "resume", other.path, codes=(2,))
+    assert other.states() == {"finished": 1, "failed": 1}, other.status()
     assert "but it was planned as" in done.stdout and "plan the sweep again" in done.stdout, done.stdout
     wild = Sweep(settings.program, folder / "wild", 20, "sweep: {optimizer.rate: [1e-3, 1e30]}\n")
     wild.file.write_text(wild.file.read_text(encoding="utf-8").replace("adam", "sgd"), encoding="utf-8")
@@ -155,7 +157,7 @@ def retry(settings, folder, _):
     said = other.do("sweep", "retry", "--failed", other.path, codes=(2,))
     assert "model.cell.hidden must be an integer, got 'wide'" in said and "train.batch must be an integer, got 'all'" in other.status()[1]["message"], said
     assert planned("sweep", "run", other.file, "--output", other.path, cwd=folder).returncode == 0 and other.states() == {"finished": 2}
-    return "a run without data failed, and finished when they were there; one that diverged stayed so"
+    return "a run without data failed, and a worker finished it when they were there; one that diverged stayed so"
 
 
 def cancel(settings, folder, rng):

@@ -27,6 +27,10 @@ struct RunLook {
   std::string message;  ///< how it ended
   int exit_code = 0;    ///< of a run that diverged or failed
 
+  /// Another host, or this one later, may have the data, disk space or memory that the run lacked.
+  bool lacked_something() const {
+    return state == SweepState::failed && (exit_code == int(Exit::data) || exit_code == int(Exit::exhausted));
+  }
   bool broke() const { return state == SweepState::diverged || state == SweepState::failed; }
   bool ended() const { return state == SweepState::finished || broke(); }
 };

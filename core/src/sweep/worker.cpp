@@ -75,6 +75,7 @@ class Worker {
   void aim();
   bool settled(std::size_t run) const;
   bool ready(std::size_t run) const;
+  bool to_try_again(std::size_t run) const;
   void fill();
   bool start(std::size_t run, int place);
   fs::path place_of_start() const;
@@ -100,7 +101,7 @@ class Worker {
   std::vector<RunLook> looks_;
   Rungs rungs_;
   std::vector<Target> targets_;
-  std::vector<bool> given_up_;  // for this worker: killed from outside, in use, of another type of host, or not needed
+  std::vector<bool> given_up_;  // for this worker: failed, killed from outside, in use, of another CPU, or not needed
   std::optional<std::size_t> only_;
   std::list<Child> children_;
   bool stopping_ = false, told_to_stop_ = false, cancelled_ = false, in_use_ = false;
@@ -156,7 +157,7 @@ std::string Worker::owner(std::size_t run) const {
 /// Whether a run stays as it is until its target changes.
 bool Worker::settled(std::size_t run) const {
   const RunLook& look = looks_[run];
-  return look.ended() ||
+  return (look.ended() && !to_try_again(run)) ||
          (look.state == SweepState::stopped && targets_[run].step > 0 && look.step >= targets_[run].step);
 }
 
@@ -178,7 +179,13 @@ void Worker::aim() {
 
 bool Worker::ready(std::size_t run) const {
   const SweepState state = looks_[run].state;
-  return (state == SweepState::waiting || state == SweepState::stopped) && !targets_[run].left_out && !settled(run);
+  const bool not_ended = state == SweepState::waiting || state == SweepState::stopped;
+  return (not_ended || to_try_again(run)) && !targets_[run].left_out && !settled(run);
+}
+
+/// Once by each worker. With halving, other workers may have compared the runs without it already.
+bool Worker::to_try_again(std::size_t run) const {
+  return looks_[run].lacked_something() && !given_up_[run] && !folder_.sweep().halving;
 }
 
 void Worker::fill() {
@@ -207,6 +214,7 @@ bool Worker::start(std::size_t run, int place) {
     remove_lost_lock(directory / "lock", patience_);
     look(run);  // only now is it certain that no other process changes it
     if (!ready(run)) return false;
+    if (looks_[run].broke() && forget_failure(folder_, runs_[run])) look(run);
     const std::uintmax_t log_begin = fs::exists(log) ? fs::file_size(log) : 0;
     const pid_t process =
         start_child({command(looks_[run], run), runs_[run].id, log, place_of_start()}, shares_.of(place));
@@ -299,6 +307,7 @@ void Worker::ended(const Child& child, int status) {
 
 void Worker::fail(std::size_t run, int exit_code, const std::string& message) {
   record_failure(folder_, runs_[run], exit_code, message);
+  given_up_[run] = true;
   say_(fmt::format("{}{}: {}", label(run), exit_code == int(Exit::diverged) ? "" : " failed", message));
   if (options_.fail_fast) stopping_ = true;
 }
