@@ -253,6 +253,10 @@ def check_quantities(reproduce):
         expected = (values.max(), values.min(), values.mean(), defects.ravel()[-1] / defects.ravel()[0], norms[0] / norms[-1], slopes.mean())
     for name, value in zip(names, expected):
         assert abs(found[name]["measured"] / value - 1) < 1e-9, (name, found[name]["measured"], value)
+    for metric in ("perplexity", "slope"):
+        reproduce.publish_curves(f"{{row: none, metric: {metric}, file: tiny/first.yaml}}")
+        said = reproduce("list", code=2)
+        assert re.search(rf"published.yaml:\d+:\d+: the row 'none' needs {metric}, of which the finished run \S+ has no value", said), said
     reproduce.publish()
 
 
