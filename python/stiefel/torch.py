@@ -6,21 +6,18 @@ equations of the cells are those of docs/DEPLOY.md. Modules can be trained furth
 
 from __future__ import annotations
 
-import copy
 import itertools
 import os
-import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from typing import Optional  # TorchScript of PyTorch 1.13 knows no `Tensor | None`
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from stiefel.cells import CELLS, Options, Tensors, one_of
 from stiefel.weights import Weights, read_weights
 
-Options = dict[str, typing.Any]
-Shape = tuple[int | None, ...]
 LAYER_KEYS = [
     "cell",
     "recurrent",
@@ -52,21 +49,15 @@ def load(path: str | os.PathLike, normalize: bool = True) -> Network:
         raise ValueError(f"{path}: its description is damaged: {error}") from None
 
 
-def _one_of(options: Mapping[str, typing.Any], key: str, *known: str) -> str:
-    if options[key] not in known:
-        raise ValueError(f"the {key} {options[key]} is not one of {', '.join(known)}")
-    return options[key]
-
-
 class Network(nn.Module):
     """Recurrent layers and readout of an exported network."""
 
     def __init__(self, weights: Weights, normalize: bool = True):
         super().__init__()
-        file = _Tensors(weights)
+        file = Tensors(weights)
         self.metadata = dict(weights.metadata)
-        self.symbols = _one_of(weights.metadata, "input", "dense", "symbols", "none") == "symbols"
-        self.every = _one_of(weights.metadata, "readout", "every", "last") == "every"
+        self.symbols = one_of(weights.metadata, "input", "dense", "symbols", "none") == "symbols"
+        self.every = one_of(weights.metadata, "readout", "every", "last") == "every"
         self.Y = file.parameter("readout.Y", (None, None))
         self.c = file.optional("readout.c", (self.Y.shape[0],))
 
@@ -223,63 +214,10 @@ def _layers(model: Options) -> Iterable[Options]:
     return itertools.repeat(model, layers)
 
 
-class _Tensors:
-    """The matrices of a file as parameters, with their shapes checked; every matrix must be asked for."""
-
-    def __init__(self, weights: Weights):
-        self.weights = weights
-        self.prefix = ""
-        self.unused = set(weights.tensors)
-        self.dtype = torch.float64 if any(x.dtype == "float64" for x in weights.tensors.values()) else torch.float32
-
-    def part(self, prefix: str) -> _Tensors:
-        """The matrices whose names begin with `prefix`, without it."""
-        part = copy.copy(self)
-        part.prefix += prefix
-        return part
-
-    def dimensions(self, name: str) -> int:
-        values = self.weights.tensors.get(self.prefix + name)
-        return 0 if values is None else values.ndim
-
-    def parameter(self, name: str, shape: Shape) -> nn.Parameter:
-        found = self.optional(name, shape)
-        if found is None:
-            raise ValueError(f"the matrix {self.prefix + name} is missing")
-        return found
-
-    def optional(self, name: str, shape: Shape) -> nn.Parameter | None:
-        """A dimension of the shape that is None can have any size."""
-        name = self.prefix + name
-        values = self.weights.tensors.get(name)
-        if values is None:
-            return None
-        self.unused.discard(name)
-        if len(values.shape) != len(shape) or any(b not in (None, a) for a, b in zip(values.shape, shape)):
-            wanted = " × ".join("any" if size is None else str(size) for size in shape)
-            raise ValueError(f"{name} has the shape {' × '.join(map(str, values.shape))} instead of {wanted}")
-        return nn.Parameter(torch.from_numpy(values.astype(values.dtype.newbyteorder("="))))
-
-    def block(self, name: str, size: int) -> nn.Parameter:
-        return self.parameter(f"cell.{name}", (size,))
-
-    def maps(self, names: Sequence[str], n: int) -> nn.Parameter:
-        """The matrices of real maps, one above the other."""
-        return nn.Parameter(torch.cat([self.parameter(f"recurrent.{name}.W", (n, n)).data for name in names]))
-
-    def constant(self, module: nn.Module, name: str, value: float) -> None:
-        """A number of the type of the network: ONNX rounds others to float32."""
-        module.register_buffer(name, torch.tensor(value, dtype=self.dtype), persistent=False)
-
-    def refuse_others(self) -> None:
-        if self.unused:
-            raise ValueError(f"this network has no use for {', '.join(sorted(self.unused))}")
-
-
 class _Layer(nn.Module):
     """s_{l+1} from s_l: a norm, one cell or two that read in opposite directions, a gate, dropout and a residual."""
 
-    def __init__(self, file: _Tensors, options: Options, kind: str, below: _Layer | None):
+    def __init__(self, file: Tensors, options: Options, kind: str, below: _Layer | None):
         super().__init__()
         first = below is None
         width = None if first else below.output_rows
@@ -326,7 +264,7 @@ class _Layer(nn.Module):
 class _Direction(nn.Module):
     """A cell with its input map and initial state, which reads sequences from their first step on, or backwards."""
 
-    def __init__(self, file: _Tensors, options: Options, kind: str, width: int | None, backwards: bool = False):
+    def __init__(self, file: Tensors, options: Options, kind: str, width: int | None, backwards: bool = False):
         super().__init__()
         name = options["cell"]["plugin"]
         if name not in CELLS:
@@ -405,7 +343,7 @@ def _reversed(values: Tensor, lengths: Optional[Tensor]) -> Tensor:
 class _LayerNorm(nn.Module):
     """In single operations: LayerNormalization of ONNX computes in float32."""
 
-    def __init__(self, file: _Tensors, rows: int):
+    def __init__(self, file: Tensors, rows: int):
         super().__init__()
         self.weight = file.parameter("norm.weight", (rows,))
         self.bias = file.parameter("norm.bias", (rows,))
@@ -417,7 +355,7 @@ class _LayerNorm(nn.Module):
 
 
 class _RmsNorm(nn.Module):
-    def __init__(self, file: _Tensors, rows: int):
+    def __init__(self, file: Tensors, rows: int):
         super().__init__()
         self.weight = file.parameter("norm.weight", (rows,))
         file.constant(self, "epsilon", 1e-5)
@@ -427,7 +365,7 @@ class _RmsNorm(nn.Module):
 
 
 class _Glu(nn.Module):
-    def __init__(self, file: _Tensors, rows: int):
+    def __init__(self, file: Tensors, rows: int):
         super().__init__()
         self.weight = file.parameter("gate.weight", (2 * rows, rows))
         self.bias = file.parameter("gate.bias", (2 * rows,))
@@ -436,286 +374,5 @@ class _Glu(nn.Module):
         return functional.glu(functional.linear(h, self.weight, self.bias), 2)
 
 
-NORMS: dict[str, Callable[[_Tensors, int], nn.Module]] = {"none": nn.Identity, "layer": _LayerNorm, "rms": _RmsNorm}
-GATES: dict[str, Callable[[_Tensors, int], nn.Module]] = {"none": nn.Identity, "glu": _Glu}
-
-
-class _Elementwise(nn.Module):
-    def __init__(self, kind: str):
-        super().__init__()
-        self.kind = kind
-
-    def forward(self, a: Tensor) -> Tensor:
-        if self.kind == "tanh":
-            return torch.tanh(a)
-        return torch.relu(a) if self.kind == "relu" else a
-
-
-class _Leaky(nn.Module):
-    def __init__(self, file: _Tensors, rows: int, options: Options):
-        super().__init__()
-        if options["kind"] == "prelu" and options["trainable"]:
-            self.slope = file.block("activation.slope", 1 if options["shared"] else rows)
-        else:
-            file.constant(self, "slope", options["slope"])
-
-    def forward(self, a: Tensor) -> Tensor:
-        return torch.where(a > 0, a, self.slope * a)
-
-
-class _Oplu(nn.Module):
-    """Of each pair of rows the larger number first."""
-
-    def __init__(self, rows: int, pairing: str):
-        super().__init__()
-        row = torch.arange(rows)
-        self.distance = rows // 2 if pairing == "halves" else 1
-        self.register_buffer("first", row < rows // 2 if pairing == "halves" else row % 2 == 0, persistent=False)
-
-    def forward(self, a: Tensor) -> Tensor:
-        larger = torch.maximum(a, a.roll(-self.distance, 1))
-        return torch.where(self.first, larger, torch.minimum(a, a.roll(self.distance, 1)))
-
-
-class _SignModrelu(nn.Module):
-    def __init__(self, file: _Tensors, rows: int, shift: float):
-        super().__init__()
-        self.bias = file.block("activation.bias", rows)
-        file.constant(self, "shift", shift)
-
-    def forward(self, a: Tensor) -> Tensor:
-        return torch.sign(a) * torch.relu(torch.abs(a) + (self.bias + self.shift))
-
-
-class _PairModrelu(nn.Module):
-    """Rows i and i + n/2 are one complex number, which is multiplied by a real factor."""
-
-    def __init__(self, file: _Tensors, pairs: int, form: str, epsilon: float):
-        super().__init__()
-        self.bias, self.form = file.block("activation.bias", pairs), form
-        file.constant(self, "epsilon", epsilon)
-        for name, value in (("zero", 0), ("one", 1), ("smallest", torch.finfo(file.dtype).tiny)):
-            file.constant(self, name, value)
-
-    def forward(self, a: Tensor) -> Tensor:
-        re, im = a.chunk(2, 1)
-        square = re * re + im * im
-        if self.form == "squared":
-            length, below = square, square
-        elif self.form == "wis":
-            length = torch.sqrt(self.epsilon + square)
-            below = length + self.epsilon
-        else:
-            length = torch.sqrt(square)
-            if self.form == "eu":
-                length = length + self.epsilon
-            below = length + self.epsilon if self.form == "arj" else length
-        factor = torch.relu(length + self.bias) / torch.where(below > 0, below, self.one)
-        if self.form == "exact" or self.form == "squared":  # numbers whose square underflows count as 0
-            factor = torch.where(square >= self.smallest, factor, self.zero)
-        return torch.cat([factor * re, factor * im], 1)
-
-
-def _activation(file: _Tensors, options: Options, rows: int, complex_map: bool) -> nn.Module:
-    kind, epsilon = options["kind"], options["epsilon"]
-    form = _one_of(options, "form", "exact", "arj", "wis", "eu", "goru", "squared")
-    if kind in ("identity", "tanh", "relu"):
-        return _Elementwise(kind)
-    if kind in ("leaky_relu", "prelu"):
-        return _Leaky(file, rows, options)
-    if kind == "oplu":
-        return _Oplu(rows, _one_of(options, "pairing", "halves", "adjacent"))
-    if kind != "modrelu":
-        raise ValueError(f"the activation {kind} is unknown")
-    if complex_map or options["pairs"] or form == "squared":
-        return _PairModrelu(file, rows // 2, form, epsilon or (0.01 if form == "eu" else 1e-5))
-    released = {"eu": 0.01, "goru": 0.001}
-    return _SignModrelu(file, rows, (epsilon or released[form]) if form in released else 0)
-
-
-class _Elman(nn.Module):
-    def __init__(self, file: _Tensors, n: int, options: Options):
-        super().__init__()
-        name = "recurrent.W"
-        complex_map = file.dimensions(name) == 3
-        if complex_map:
-            A, B = file.parameter(name, (n, n, 2)).data.unbind(2)
-            self.W = nn.Parameter(torch.cat([torch.cat([A, -B], 1), torch.cat([B, A], 1)]))
-        else:
-            self.W = file.parameter(name, (n, n))
-        self.input_rows = self.state_rows = self.output_rows = rows = self.W.shape[0]
-        self.activation = _activation(file, options["activation"], rows, complex_map)
-        self.transition = _one_of(options, "transition", "standard", "outside", "residual")
-        file.constant(self, "gain", options["gain"])
-        file.constant(self, "step", options["step"])
-
-    def forward(self, h: Tensor, a: Tensor) -> Tensor:
-        product = functional.linear(h, self.W)
-        if self.transition == "outside":
-            return self.activation(self.gain * a) + product
-        value = self.activation(self.gain * (a + product))
-        return h + self.step * value if self.transition == "residual" else value
-
-
-class _Lstm(nn.Module):
-    def __init__(self, file: _Tensors, n: int, options: Options):
-        super().__init__()
-        self.input_rows, self.state_rows, self.output_rows = 4 * n, 2 * n, n
-        self.W = file.maps(("input", "forget", "output", "candidate"), n)
-        file.constant(self, "forget_bias", options["forget_bias"] if options["forget_bias_fixed"] else 0)
-        peephole = _one_of(options, "peepholes", "none", "diagonal", "output_full")
-        gates = ("input", "forget", "output") if peephole == "diagonal" else ()
-        peepholes = [file.block(f"peephole.{gate}", n).data for gate in gates]
-        self.peepholes = nn.Parameter(torch.stack(peepholes)) if peepholes else None
-        self.P = file.maps(("output_peephole",), n) if peephole == "output_full" else None
-
-    def forward(self, state: Tensor, a: Tensor) -> Tensor:
-        h, c = state.chunk(2, 1)
-        i, f, o, q = (a + functional.linear(h, self.W)).chunk(4, 1)
-        peepholes, P = self.peepholes, self.P
-        if peepholes is not None:
-            i, f = i + peepholes[0] * c, f + peepholes[1] * c
-        c = torch.sigmoid(f + self.forget_bias) * c + torch.sigmoid(i) * torch.tanh(q)
-        if peepholes is not None:
-            o = o + peepholes[2] * c
-        if P is not None:
-            o = o + functional.linear(c, P)
-        return torch.cat([torch.sigmoid(o) * torch.tanh(c), c], 1)
-
-
-class _Gru(nn.Module):
-    def __init__(self, file: _Tensors, n: int, options: Options):
-        super().__init__()
-        self.input_rows, self.state_rows, self.output_rows = 3 * n, n, n
-        self.gates = file.maps(("update", "reset"), n)
-        self.W = file.maps(("candidate",), n)
-        self.after = _one_of(options, "reset", "before", "after") == "after"
-        self.keep = _one_of(options, "update", "keep", "new") == "keep"
-        self.bias = file.block("candidate.recurrent_bias", n) if self.after else None
-
-    def forward(self, h: Tensor, a: Tensor) -> Tensor:
-        candidate, gates = a.split([self.output_rows, 2 * self.output_rows], 1)
-        z, r = torch.sigmoid(gates + functional.linear(h, self.gates)).chunk(2, 1)
-        if self.after:
-            q = torch.tanh(candidate + r * functional.linear(h, self.W, self.bias))
-        else:
-            q = torch.tanh(candidate + functional.linear(r * h, self.W))
-        return z * h + (1 - z) * q if self.keep else (1 - z) * h + z * q
-
-
-class _Goru(nn.Module):
-    def __init__(self, file: _Tensors, n: int, options: Options):
-        super().__init__()
-        self.input_rows, self.state_rows, self.output_rows = 3 * n, n, n
-        self.gates = file.maps(("update", "reset"), n)
-        self.W = file.maps(("candidate",), n)
-        self.activation = _activation(file, options["activation"], n, False)
-
-    def forward(self, h: Tensor, a: Tensor) -> Tensor:
-        candidate, gates = a.split([self.output_rows, 2 * self.output_rows], 1)
-        z, r = torch.sigmoid(gates + functional.linear(h, self.gates)).chunk(2, 1)
-        q = self.activation(candidate + r * functional.linear(h, self.W))
-        return z * h + (1 - z) * q
-
-
-class _Cornn(nn.Module):
-    def __init__(self, file: _Tensors, n: int, options: Options):
-        super().__init__()
-        self.input_rows, self.state_rows, self.output_rows = n, 2 * n, n
-        position, velocity = file.maps(("position", "velocity"), n).data.chunk(2)
-        self.W = nn.Parameter(torch.cat([position, velocity], 1))  # of the state y over z
-        for key in ("step", "gamma", "epsilon"):
-            file.constant(self, key, options[key])
-
-    def forward(self, state: Tensor, a: Tensor) -> Tensor:
-        y, z = state.chunk(2, 1)
-        u = torch.tanh(a + functional.linear(state, self.W))
-        z = z + self.step * (u - self.gamma * y - self.epsilon * z)
-        return torch.cat([y + self.step * z, z], 1)
-
-
-class _Lem(nn.Module):
-    def __init__(self, file: _Tensors, n: int, options: Options):
-        super().__init__()
-        self.input_rows, self.state_rows, self.output_rows = 4 * n, 2 * n, n
-        self.W = file.maps(("step_z", "step_y", "z"), n)
-        self.last = file.maps(("y",), n)
-        file.constant(self, "step", options["step"])
-
-    def forward(self, state: Tensor, a: Tensor) -> Tensor:
-        y, z = state.chunk(2, 1)
-        first, last = a.split([3 * self.output_rows, self.output_rows], 1)
-        d, e, q = (first + functional.linear(y, self.W)).chunk(3, 1)
-        d, e = self.step * torch.sigmoid(d), self.step * torch.sigmoid(e)
-        z = (1 - d) * z + d * torch.tanh(q)
-        y = (1 - e) * y + e * torch.tanh(last + functional.linear(z, self.last))
-        return torch.cat([y, z], 1)
-
-
-class _Lru(nn.Module):
-    """The constants are those of the program: each function is rounded to the type of the file."""
-
-    def __init__(self, file: _Tensors, n: int, options: Options):
-        super().__init__()
-        self.input_rows = self.state_rows = self.output_rows = 2 * n
-        nu, phi, log_gamma = (file.block(name, n).data for name in ("nu", "phi", "log_gamma"))
-
-        def rounded(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-            return function(x.to(torch.float64)).to(file.dtype)
-
-        modulus, phase = rounded(torch.exp, -rounded(torch.exp, nu)), rounded(torch.exp, phi)
-        self.re = nn.Parameter(modulus * rounded(torch.cos, phase))
-        self.im = nn.Parameter(modulus * rounded(torch.sin, phase))
-        self.gamma = nn.Parameter(rounded(torch.exp, log_gamma))
-
-    def forward(self, state: Tensor, a: Tensor) -> Tensor:
-        x, y = state.chunk(2, 1)
-        u, v = a.chunk(2, 1)
-        re = self.re * x - self.im * y + self.gamma * u
-        im = self.re * y + self.im * x + self.gamma * v
-        return torch.cat([re, im], 1)
-
-
-class _MinGru(nn.Module):
-    def __init__(self, file: _Tensors, n: int, options: Options):
-        super().__init__()
-        self.input_rows, self.state_rows, self.output_rows = 2 * n, n, n
-        self.positive = _one_of(options, "candidate", "linear", "positive") == "positive"
-
-    def forward(self, h: Tensor, a: Tensor) -> Tensor:
-        z, q = a.chunk(2, 1)
-        z = torch.sigmoid(z)
-        if self.positive:
-            q = torch.where(q >= 0, q + 0.5, torch.sigmoid(q))
-        return (1 - z) * h + z * q
-
-
-class _Lipschitz(nn.Module):
-    def __init__(self, file: _Tensors, n: int, options: Options):
-        super().__init__()
-        self.input_rows = self.state_rows = self.output_rows = n
-        self.W = file.maps(("nonlinear", "linear"), n)
-        self.midpoint = _one_of(options, "scheme", "euler", "rk2") == "rk2"
-        file.constant(self, "step", options["step"])
-        file.constant(self, "half_step", options["step"] / 2)
-
-    def slope(self, h: Tensor, a: Tensor) -> Tensor:
-        nonlinear, linear = functional.linear(h, self.W).chunk(2, 1)
-        return linear + torch.tanh(nonlinear + a)
-
-    def forward(self, h: Tensor, a: Tensor) -> Tensor:
-        middle = h + self.half_step * self.slope(h, a) if self.midpoint else h
-        return h + self.step * self.slope(middle, a)
-
-
-CELLS: dict[str, Callable[[_Tensors, int, Options], nn.Module]] = {
-    "elman": _Elman,
-    "lstm": _Lstm,
-    "gru": _Gru,
-    "goru": _Goru,
-    "cornn": _Cornn,
-    "lem": _Lem,
-    "lru": _Lru,
-    "mingru": _MinGru,
-    "lipschitz": _Lipschitz,
-}
+NORMS: dict[str, Callable[[Tensors, int], nn.Module]] = {"none": nn.Identity, "layer": _LayerNorm, "rms": _RmsNorm}
+GATES: dict[str, Callable[[Tensors, int], nn.Module]] = {"none": nn.Identity, "glu": _Glu}
