@@ -16,6 +16,8 @@
 //   output_nan            leaves NaN in output rows
 //   output_outside        has its output rows after all others
 //   maps                  has two maps with one name
+//   member                adds the last state of the pass before
+//   fixed_start           has random initial values of its own that are the same for every seed
 #include <random>
 #include <stdexcept>
 
@@ -46,10 +48,13 @@ template <class S> class HostileCell final : public Cell<S> {
   Index input_rows() const override { return fault("input_rows") ? n_ + 1 : n_; }
   Index saved_rows() const override { return input_rows() + n_ + (fault("steps") ? this->context().steps : 0); }
   std::vector<BlockSpec> blocks() const override {
-    return fault("random_start") ? std::vector<BlockSpec>{{"unused", 1}} : std::vector<BlockSpec>();
+    return fault("random_start") || fault("fixed_start") ? std::vector<BlockSpec>{{"unused", 9}}
+                                                         : std::vector<BlockSpec>();
   }
   void initialise(Blocks<S> theta, Rng&) const override {
-    for (Index b = 0; b < theta.count(); ++b) theta[b][0] = S(std::random_device()());
+    Rng own(1, "fixed");
+    for (Index b = 0; b < theta.count(); ++b)
+      for (S& x : theta[b]) x = fault("fixed_start") ? S(own.normal()) : S(std::random_device()());
   }
   Index output_row() const override {
     if (fault("output_outside")) return saved_rows();
@@ -61,6 +66,7 @@ template <class S> class HostileCell final : public Cell<S> {
     for (Index t = 0; t < chunk.steps; ++t) {
       Mat<S> h = rows_of(chunk.at(t), 0, n_);
       maps.add(0, 1, rows_of(chunk.before(t), 0, n_), h, scratch);
+      if (fault("member")) h.array() += kept_;
       Mat<S> phi = fault("race") ? Mat<S>(buffer_.leftCols(h.cols())) : h;
       if (fault("late") && chunk.first + t >= 40)
         phi = h;
@@ -72,6 +78,7 @@ template <class S> class HostileCell final : public Cell<S> {
         h = Matrix<S>(phi) * S(1);
       else
         h = phi;
+      if (fault("member") && t == chunk.steps - 1) kept_ = S(0.01) * h(0, 0);
       if (fault("output_scales")) rows_of(chunk.at(t), n_, n_).array() *= h.array();
       if (fault("output_nan")) rows_of(chunk.at(t), n_, n_).setConstant(std::numeric_limits<S>::quiet_NaN());
     }
@@ -107,6 +114,7 @@ template <class S> class HostileCell final : public Cell<S> {
   Options options_;
   Index n_;
   mutable Matrix<S> buffer_;
+  mutable S kept_ = 0;
 };
 }  // namespace
 

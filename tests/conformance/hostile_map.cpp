@@ -4,6 +4,7 @@
 //   race           keeps its working memory in a member
 //   forgets        forgets after_step()'s counter when it is saved; every 100 steps θ ← θ/2
 //   forgets_base   saves that counter, but not a factor of W, which becomes 2 after 100 steps
+//   base_gradient  has a factor of W that is 1 or 2 for 100 steps each, and leaves it out of the gradient
 //   constructor    draws the factor from std::random_device
 //   scratch        takes more working memory than it declares
 //   finish_reads, finish_writes, accumulate_reads, refresh_reads   goes past the end of the sum, of a block, of X, of θ
@@ -79,7 +80,8 @@ template <class S> class HostileMap final : public PlainMap<S> {
     const CMat<S> total = as_matrix(sum, n, this->cols()).topRows(this->rows());
     if (fault("sets"))
       for (Index b = 0; b < 2; ++b) as_vector(dtheta[b]).setZero();
-    as_matrix(dtheta[0], this->rows(), this->cols()) += S(options_.factor) * scale_ * total;
+    as_matrix(dtheta[0], this->rows(), this->cols()) +=
+        S(options_.factor) * (fault("base_gradient") ? scale_ / base_ : scale_) * total;
     for (std::size_t i = 0; i < sum.size(); ++i) dtheta[1][0] += S(0.1 * options_.factor) * theta[0][i] * first[i];
     if (fault("constant")) as_vector(dtheta[0]) += as_vector(theta[0]) / S(20);
     if (fault("finish_writes")) dtheta[0].data()[dtheta[0].size()] += S(1);
@@ -96,9 +98,11 @@ template <class S> class HostileMap final : public PlainMap<S> {
   void after_step(Blocks<S> theta) override {
     if (fault("forgets") && ++steps_ % 100 == 0) as_vector(theta[0]) /= S(2);
     if (fault("forgets_base") && ++steps_ == 100) base_ = 2;
+    if (fault("base_gradient")) base_ = S(1 + ++steps_ / 100 % 2);
   }
   void serialise(Archive& archive) override {
-    if (fault("forgets_base")) archive.value("steps", steps_);
+    if (fault("forgets_base") || fault("base_gradient")) archive.value("steps", steps_);
+    if (fault("base_gradient")) base_ = S(1 + steps_ / 100 % 2);
   }
 
  private:

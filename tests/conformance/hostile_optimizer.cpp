@@ -6,8 +6,10 @@
 //   constructor     cannot be made
 //   shared          blocks share their working memory
 //   columns         never moves blocks of one column
+//   nan             writes NaN
 //   half            moves the first half of each block only
 //   large           never moves orthogonal blocks of more than 8 rows
+#include <limits>
 #include <stdexcept>
 
 #include <stiefel/linear_algebra.hpp>
@@ -34,6 +36,7 @@ template <class S> class HostileOptimizer final : public Optimizer<S> {
   }
   void step(Index block, double rate, std::span<S> theta, std::span<const S> gradient) override {
     const BlockSpec& spec = blocks_[std::size_t(block)];
+    if (fault("nan")) return as_vector(theta).setConstant(std::numeric_limits<S>::quiet_NaN()), void();
     if (fault("columns") && spec.cols <= 1) return;
     if (spec.manifold == Manifold::orthogonal) {
       if (spec.rows > 8) return;

@@ -14,8 +14,14 @@
 //   report_throws, report_column, report_file, report_state   report() throws for the second batch, reads beyond the
 //                     outputs, writes the same file for each batch, or counts its calls
 //   leak              takes every second validation batch from the training batches
+//   tail              takes the test batches from the last training batches, of which there are many
+//   selected          takes the test batches from the validation batches
+//   nan_late, nan_metric   NaN in the seventh training batch, or as the sum of its metric
+//   next, targets, inputs   its targets are the next inputs, all targets are 0, or all inputs are
+//   seed              draws the same batches for every seed
 //   form              says that its input has the scale 0
 //   reader_steps, reader_throws   opens any file: more steps than asked for, or an exception
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -45,14 +51,21 @@ template <class S> class HostileTask final : public Task<S> {
       : Task<S>(context), options_(options), drawn_(fault("constructor") ? device() : 0) {}
 
   TaskShape shape() const override {
+    if (fault("next")) return {.input_size = 1, .output_size = 1, .readout = ReadoutKind::every, .steps = 4};
     return {.input_size = 1, .output_size = 2, .readout = ReadoutKind::last, .steps = 4};
   }
-  Index batches(Split) const override { return 10; }
+  Index batches(Split split) const override { return fault("tail") && split == Split::train ? 500 : 10; }
   void fill(Split split, Index index, Batch<S>& batch) const override {
     while (index == options_.stuck_at && name_of(split) == options_.stuck_in)
       std::this_thread::sleep_for(std::chrono::seconds(1));
     const bool leaks = fault("leak") && split == Split::validation && index % 2 == 1;
-    Rng rng(this->context().seed, name_of(leaks || fault("splits") ? Split::train : split), std::uint64_t(index));
+    const bool from_train = leaks || fault("splits") || (fault("tail") && split == Split::test);
+    const bool from_validation = fault("selected") && split == Split::test;
+    Rng rng(fault("seed") ? 1 : this->context().seed,
+            name_of(from_train        ? Split::train
+                    : from_validation ? Split::validation
+                                      : split),
+            std::uint64_t(fault("tail") && split == Split::test ? 490 + index : index));
     if (!fault("dirty") || batch.sequences() == 0) batch.resize(shape(), this->context().batch, 4);
     for (Index b = 0; b < batch.sequences(); ++b) {
       for (Index t = 0; t < 4; ++t)
@@ -63,6 +76,12 @@ template <class S> class HostileTask final : public Task<S> {
       if (fault("labels")) batch.label(3, b) = 1;
       target = fault("dirty") ? target + batch.input(0, b)[0] : batch.input(0, b)[0];
       target += S(drawn_ + (fault("random_device") ? device() : 0));
+      if (fault("nan_late") && split == Split::train && index == 6) target = std::numeric_limits<S>::quiet_NaN();
+      if (fault("targets")) target = 0;
+      for (Index t = 0; t < 4; ++t) {
+        if (fault("inputs")) batch.input(t, b)[0] = 0;
+        if (fault("next")) batch.target(t, b)[0] = batch.input(std::min<Index>(t + 1, 3), b)[0];
+      }
     }
   }
   double loss(CMat<S> output, const Targets<S>& targets, Mat<S> doutput) const override {
@@ -94,6 +113,7 @@ template <class S> class HostileTask final : public Task<S> {
       if (std::abs(output(0, c) - targets.values(0, c)) < S(1)) metrics[0].sum += weight;
       metrics[0].weight += weight;
     }
+    if (fault("nan_metric")) metrics[0].sum = std::numeric_limits<double>::quiet_NaN();
     if (fault("metric_set")) metrics[0].weight = double(output.cols());
     if (fault("metrics")) metrics.data()[1].weight += 1;
   }

@@ -220,9 +220,9 @@ def endings(settings, folder, _):
              ("adding, length: 10", "hostile_static", {"HOSTILE_STATIC": "1"}, -signal.SIGABRT, "crashed (abort()) in dlopen() of hostile_static"),
              ("adding, length: 10", "hostile_exit", {"HOSTILE_EXIT_CALL": "1"}, 3, "exit() was called in refresh() of hostile_exit"),
              ("adding, length: 10", "hostile_exit", {"HOSTILE_EXIT_CALL": "7"}, 3, "exit() was called in refresh() of hostile_exit"),
-             ("hostile_task, nan_in: train", "dense", {}, 5, "diverged at step 1: the loss is nan"),
-             ("hostile_task, nan_in: validation", "dense", {}, 5, "diverged at step 5: the loss of a validation batch is nan"),
-             ("hostile_task, nan_in: test", "dense", {}, 5, "diverged at step 10: the loss of a test batch is nan"))
+             ("hostile_task, nan_in: train", "dense", {}, 5, "diverged at step 1: the loss is nan; input 0 at step 0 of sequence 0 is nan;"),
+             ("hostile_task, nan_in: validation", "dense", {}, 5, "diverged at step 5: the loss of a validation batch is nan; input 0 at step 0 of sequence 0 is nan;"),
+             ("hostile_task, nan_in: test", "dense", {}, 5, "diverged at step 10: the loss of a test batch is nan; input 0 at step 0 of sequence 0 is nan;"))
     for number, (task, recurrent, environment, code, sentence) in enumerate(cases):
         file.write_text(f"""name: ending
 plugins: {settings.plugins}

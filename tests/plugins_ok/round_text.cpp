@@ -22,7 +22,12 @@ template <class S> class RoundText final : public Task<S> {
   RoundText(const Options& options, const TaskContext& context) : Task<S>(context), options_(options) {}
 
   TaskShape shape() const override {
-    return {.input = InputKind::symbols, .input_size = 4, .output_size = 4, .labels = true, .steps = options_.length};
+    return {.input = InputKind::symbols,
+            .input_size = 4,
+            .output_size = 4,
+            .labels = true,
+            .steps = options_.length,
+            .predicts_inputs = true};
   }
   Index batches(Split) const override { return options_.batches; }
   void fill(Split split, Index index, Batch<S>& batch) const override {

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <stiefel/plugin.hpp>
 #include <string>
 #include <vector>
@@ -83,8 +84,11 @@ struct ClashOptions {
   void describe(Schema& s) { s.field("route", route, "has the name of a key of stiefel's"); }
 };
 struct UnsoundOptions {
-  double scale = 1;
-  void describe(Schema& s) { s.field("scale", scale, "has a default that it forbids").more_than(2); }
+  double scale = 1, shift = std::numeric_limits<double>::quiet_NaN();
+  void describe(Schema& s) {
+    s.field("scale", scale, "has a default that it forbids").more_than(2);
+    s.field("shift", shift, "has none");
+  }
 };
 struct AdamOptions {
   double epsilon = 1e-8;

@@ -156,7 +156,8 @@ optimizer:
   - {blocks: "*", plugin: frozen}
 train: {batch: 7, steps: 1}
 )";
-  Session<float> session(load({}, text), registry(), {});
+  const LoadedExperiment loaded = load({}, text);
+  Session<float> session(loaded, registry(), {});
   const auto group_of = [&](const std::string& block) {
     const std::vector<float> before = session.network->values();
     const Index i = session.network->layout().find(block);
@@ -309,7 +310,8 @@ train: {{batch: 7, steps: 1, weight_noise: 0.1}}
                                          c.map, c.optimizer);
     std::string none = text;
     for (std::size_t at; (at = none.find("weight_decay: 0.3")) != none.npos;) none.replace(at, 17, "weight_decay: 0.0");
-    Session<double> with(load({}, text), registry(), {}), without(load({}, none), registry(), {});
+    const LoadedExperiment decaying = load({}, text), plain = load({}, none);
+    Session<double> with(decaying, registry(), {}), without(plain, registry(), {});
     Batch<double> batch;
     with.task->fill(Split::train, 0, batch);
     const std::vector<double> start = with.network->values();

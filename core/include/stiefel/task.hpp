@@ -100,7 +100,7 @@ struct TaskContext {
   std::string data_directory;  ///< --data, STIEFEL_DATA or the cache; may be empty
 };
 
-/// A file that the task read; it is recorded in the run's provenance.
+/// A file that the task read. A run of a changed file is another run, and `resume` refuses it.
 struct DataFile {
   std::string name, path;
 };

@@ -47,6 +47,7 @@ struct Check {
     return in_range(field, double(value)) ? std::string() : fmt::format("must be {}, got {}", range_text(field), value);
   }
   std::string operator()(double value) const {
+    if (!std::isfinite(value)) return fmt::format("must be finite, got {}", value);
     return in_range(field, value) ? std::string()
                                   : fmt::format("must be {}, got {}", range_text(field), number_text(value));
   }

@@ -31,6 +31,7 @@ void check_start(const CellNetwork<S>& network, CellContext context, std::uint64
   const CellNetwork<S> twin(network.subject(), report, context, seed);
   report.demand("initialise", twin.parameters().numbers == network.parameters().numbers,
                 "the same seed gives other parameters: initialise() must draw from its Rng alone");
+  remark_on_fixed_start(report, network.own_start(seed), network.own_start(seed + 1000));
   context.steps *= 3;
   const CellNetwork<S> longer(network.subject(), report, context, seed);
   const auto sizes = [](const Cell<S>& cell) {
@@ -152,13 +153,22 @@ template <class S> void check_clip(CellNetwork<S>& network, Problem problem, Che
 
 // What a cell reads outside of what it is given changes with the guards.
 template <class S> void check_cell_reads(CellNetwork<S>& network, const Problem& problem, CheckReport& report) {
-  const PassResult here = network.run(problem, two_slices);
+  const auto same_outputs = [](const PassResult& a, const PassResult& b) {
+    return std::ranges::equal(a.outputs, b.outputs, same_numbers);
+  };
+  const auto same_gradients = [](const PassResult& a, const PassResult& b) {
+    return same_numbers(a.gradient, b.gradient) && std::ranges::equal(a.dhidden, b.dhidden, same_numbers);
+  };
+  const PassResult here = network.run(problem, two_slices), again = network.run(problem, two_slices);
+  report.demand("determinism", same_outputs(here, again) && same_gradients(here, again),
+                "the same batch gives other numbers when it is run again: forward and backward must not keep anything "
+                "in members");
   const OtherGuards others;
   const PassResult there = network.run(problem, two_slices);
-  report.demand("memory", here.outputs == there.outputs,
+  report.demand("memory", same_outputs(here, there),
                 "forward reads rows of chunk.at(t) that it has not written, after the first input_rows(), or outside "
                 "θ: are input_rows(), output_row() and output_rows() right?");
-  report.demand("memory", here.gradient == there.gradient && here.dhidden == there.dhidden,
+  report.demand("memory", same_gradients(here, there),
                 "backward reads rows of the chunk that were never written, or outside what it is given");
 }
 

@@ -106,6 +106,17 @@ template <class S> void CellNetwork<S>::make_parameters(std::uint64_t seed) {
       theta[b][i] = double(values.all()[b][i]) + std::round(512 * rng.normal()) / 4096;
 }
 
+template <class S> std::vector<double> CellNetwork<S>::own_start(std::uint64_t seed) const {
+  const Parameters& p = parameters_;
+  GuardedBlocks<S> values(p.layout);
+  Rng rng(seed, "initialise");
+  subject_.call("initialise", [&] { cell_->initialise(values.part(p.cell_first, p.cell_count), rng); });
+  std::vector<double> numbers;
+  for (Index b = p.cell_first; b < p.cell_first + p.cell_count; ++b)
+    numbers.insert(numbers.end(), values.all()[b].begin(), values.all()[b].end());
+  return numbers;
+}
+
 template <class S> std::vector<double> CellNetwork<S>::after_step() const {
   GuardedBlocks<S> theta(parameters_.layout, parameters_.numbers);
   subject_.call("after_step", [&] { cell_->after_step(theta.part(parameters_.cell_first, parameters_.cell_count)); });

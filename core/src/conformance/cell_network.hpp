@@ -57,6 +57,8 @@ template <class S> class CellNetwork {
   CellNetwork(const Subject& subject, CheckReport& report, CellContext context, std::uint64_t seed);
 
   Cell<S>& cell() const { return *cell_; }
+  /// What initialise() writes to the cell's own blocks.
+  std::vector<double> own_start(std::uint64_t seed) const;
   const std::vector<MapSpec>& maps() const { return maps_; }
   const Parameters& parameters() const { return parameters_; }
   Parameters& parameters() { return parameters_; }

@@ -140,17 +140,36 @@ bool GradientComparison::report(CheckReport& report, std::string_view check) {
     }
     all = std::max(all, block.scale());
   }
-  for (Block& block : blocks_) {
-    const double tolerance =
-        tolerance_.block * block.scale() + tolerance_.all * all + tolerance_.absolute + block.slack;
-    Comparison comparison;
+  struct Judged {
+    Comparison comparison = {};
+    double tolerance;
     Index dropped = 0;
+    bool right() const { return comparison.largest() <= tolerance; }
+  };
+  std::vector<Judged> judged;
+  for (Block& block : blocks_) {
+    Judged& j = judged.emplace_back(Judged{.tolerance = tolerance_.block * block.scale() + tolerance_.all * all +
+                                                        tolerance_.absolute + block.slack});
     for (Entry& e : block.entries)
-      if (judge(e, tolerance) == Verdict::dropped)
-        ++dropped;
+      if (judge(e, j.tolerance) == Verdict::dropped)
+        ++j.dropped;
       else
-        comparison.add(block.name, e.place, e.got, e.expected);
-    passes = report.measure(check, comparison, tolerance) && passes;
+        j.comparison.add(block.name, e.place, e.got, e.expected);
+  }
+  std::vector<std::string> names[2];
+  for (std::size_t b = 0; b < judged.size(); ++b) names[judged[b].right()].push_back(blocks_[b].name);
+  const auto listed = [](const std::vector<std::string>& all) {
+    constexpr std::size_t most = 6;
+    const std::string first = fmt::format("{}", fmt::join(all.begin(), all.begin() + std::min(most, all.size()), ", "));
+    return all.size() > most ? fmt::format("{} and {} more", first, all.size() - most) : all.empty() ? "none" : first;
+  };
+  for (std::size_t b = 0; b < judged.size(); ++b) {
+    const Block& block = blocks_[b];
+    const auto& [comparison, tolerance, dropped] = judged[b];
+    const std::string note = judged[b].right() || judged.size() == 1
+                                 ? ""
+                                 : fmt::format("wrong: {}; right: {}", listed(names[0]), listed(names[1]));
+    passes = report.measure(check, comparison, tolerance, note) && passes;
     const Index entries = Index(block.entries.size());
     const bool enough = 10 * dropped <= entries;
     passes = passes && enough;

@@ -73,6 +73,8 @@ std::string shape_option(const Subject& subject, Shape shape) {
 template <class S> void check_start(MapProbe<S>& probe, CheckReport& report, std::uint64_t seed) {
   report.demand("blocks", probe.map().rows() == probe.shape.rows && probe.map().cols() == probe.shape.cols,
                 "rows() and cols() differ from the Shape that the map was made for");
+  probe.initialise(seed + 1000);
+  const std::vector<double> other = probe.theta();
   probe.initialise(seed);
   const std::vector<double> theta = probe.theta();
   probe.initialise(seed);
@@ -80,6 +82,7 @@ template <class S> void check_start(MapProbe<S>& probe, CheckReport& report, std
   report.demand("initialise", finite, "θ has NaN or Inf");
   report.demand("initialise", probe.theta() == theta,
                 "the same random stream gave a different θ: draw all random numbers from the Rng that is passed");
+  remark_on_fixed_start(report, theta, other);
   probe.refresh();
 }
 

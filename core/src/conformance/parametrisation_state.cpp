@@ -112,6 +112,32 @@ template <class S> void load_saved(MapProbe<S>& probe, MapProbe<S>& copy, CheckR
   report.require("save and load", resaved.items() == saved.items(), "saving what was loaded gives different bytes");
 }
 
+/// A change of base every so many steps must keep W, as the other steps do.
+template <class S> void remark_on_jumps(MapProbe<S>& probe, CheckReport& report) {
+  constexpr int steps = 120;
+  Rng rng(1, "jumps");
+  double largest = 0;
+  int kept = 0, at = 0;
+  for (int step = 1; step <= steps; ++step) {
+    std::vector<double> theta = probe.theta();
+    scatter(probe.layout().all(theta.data()), probe.blocks(), 0.01, rng);
+    probe.set_theta(theta);
+    probe.refresh();
+    const Real before = probe.matrix();
+    probe.after_step();
+    probe.refresh();
+    const double move = (probe.matrix() - before).norm() / std::max(1., before.norm());
+    if (move <= rounding<S>(probe.map().rows()))
+      ++kept;
+    else if (move > largest)
+      largest = move, at = step;
+  }
+  if (kept >= steps - 20 && largest > 1e-3)
+    report.remark("after_step", fmt::format("it keeps W in {} of {} steps, but moves it by {:.2g} in step {}: a change "
+                                            "of base must not change W",
+                                            kept, steps, largest, at));
+}
+
 /// A hundred and twenty steps must not tell a map from its loaded copy: a counter that was forgotten shows when its
 /// period comes round, and what changes only then must be saved as well.
 template <class S> void follow_both(MapProbe<S>& probe, MapProbe<S>& copy, CheckReport& report) {
@@ -134,6 +160,8 @@ template <class S> void follow_both(MapProbe<S>& probe, MapProbe<S>& copy, Check
   require_same_bits(report, "save and load", copy.matrix(), probe.matrix(), "W many steps after loading", state_lost);
   MapProbe<S> later(probe.subject(), report, probe.shape);
   load_saved(probe, later, report);
+  remark_on_jumps(copy, report);
+  if constexpr (std::is_same_v<S, double>) check_differences(probe, report, 1);
   probe.set_theta(start);
   probe.refresh();
 }
@@ -297,17 +325,13 @@ template <class S> void check_reads(MapProbe<S>& probe, CheckReport& report, std
         "memory", holds,
         fmt::format("the result of {} depends on numbers outside {}: an index or a size is wrong", verb, what));
   };
-  const auto bits = [](const auto& a, const auto& b) {
-    return std::ranges::equal(std::span(a.data(), std::size_t(a.size())), std::span(b.data(), std::size_t(b.size())),
-                              [](double x, double y) { return x == y || (x != x && y != y); });
-  };
-  report.demand("refresh", bits(here.Y, repeated.Y),
+  report.demand("refresh", same_numbers(here.Y, repeated.Y),
                 "another object with the same options and θ has another W: random numbers that are part of the method "
                 "come from an option, Rng(seed, \"name\"), and refresh() must not depend on what was before it");
-  same("refresh or apply", "θ and X", bits(here.Y, there.Y));
-  same("apply_adjoint", "dY", bits(here.dX, there.dX));
-  same("accumulate", "X and dY", bits(here.sum, there.sum));
-  same("finish", "θ and the sum", bits(here.gradient, there.gradient));
+  same("refresh or apply", "θ and X", same_numbers(here.Y, there.Y));
+  same("apply_adjoint", "dY", same_numbers(here.dX, there.dX));
+  same("accumulate", "X and dY", same_numbers(here.sum, there.sum));
+  same("finish", "θ and the sum", same_numbers(here.gradient, there.gradient));
   same("penalty", "θ", here.penalty == there.penalty || here.penalty != here.penalty);
 }
 

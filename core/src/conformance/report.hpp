@@ -2,8 +2,10 @@
 // entries of a failure.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <exception>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,6 +52,12 @@ class STIEFEL_API Comparison {
   std::vector<Mismatch> worst_;                                    // largest difference first
 };
 
+/// The same bits, but for those of NaN.
+inline constexpr auto same_numbers = [](const auto& a, const auto& b) {
+  return std::ranges::equal(std::span(a.data(), std::size_t(a.size())), std::span(b.data(), std::size_t(b.size())),
+                            [](double x, double y) { return x == y || (x != x && y != y); });
+};
+
 /// The circumstances of a figure.
 struct Case {
   std::string scalar;  // float32, float64; empty: both or none
@@ -68,6 +76,10 @@ struct Line {
   std::vector<Mismatch> worst = {};
   Index entries = 0, dropped = 0;  // of gradients, in all cases
 };
+
+class CheckReport;
+/// Remarks on initial values that look random, but are the same for two seeds.
+void remark_on_fixed_start(CheckReport& report, const std::vector<double>& one, const std::vector<double>& other);
 
 /// Thrown after a failure that makes the remaining checks meaningless.
 struct STIEFEL_API Stopped final : std::exception {

@@ -14,7 +14,7 @@ namespace stiefel::conformance {
 namespace {
 
 constexpr Split splits[] = {Split::train, Split::validation, Split::test};
-constexpr std::size_t sequences_compared = 1000;
+constexpr std::size_t sequences_compared = 1000, bytes_compared = 1 << 25;
 
 template <class T> void append_bytes(std::string& text, const T& number) {
   text.append(reinterpret_cast<const char*>(&number), sizeof number);
@@ -23,58 +23,120 @@ template <class T> void append_bytes(std::string& text, const T& number) {
 template <class S> void check_values(Batch<S>& batch, const TaskShape& shape, CheckReport& report) {
   const std::string fault = batch_fault(batch, shape);
   report.demand("batches", fault.empty(), fault);
-  for (Index b = 0; b < batch.sequences(); ++b)
-    for (Index t = 0; t < batch.length(b); ++t) {
-      if (shape.input == InputKind::dense)
-        for (const S x : batch.input(t, b)) report.demand("batches", std::isfinite(x), "an input is NaN or Inf");
-      if (shape.labels || (shape.readout == ReadoutKind::last && t < batch.length(b) - 1)) continue;
-      for (const S x : batch.target(t, b)) report.demand("batches", std::isfinite(x), "a target is NaN or Inf");
-    }
+  const std::string broken = broken_number(batch, shape);
+  report.demand("batches", broken.empty(), broken);
 }
 
-// The first sequences of a split.
-template <class S> std::vector<std::string> sequences(const TaskProbe<S>& probe, Split split) {
-  std::vector<std::string> all;
-  for (Index i = 0; i < probe.batches(split) && all.size() < sequences_compared; ++i) {
-    Batch<S> batch = probe.fill(split, i);
-    for (std::string& text : contents(batch, probe.shape)) all.push_back(std::move(text));
-  }
-  return all;
+// Hashes of the first sequences of a split, and of more from everywhere in its epoch.
+struct Sample {
+  std::vector<std::size_t> first, spread;
+};
+
+template <class S> Sample sample_of(const TaskProbe<S>& probe, Split split, CheckReport& report) {
+  Sample sample;
+  const Index count = probe.batches(split);
+  std::size_t bytes = 0;
+  const auto add = [&](Index index, std::vector<std::size_t>& to) {
+    Batch<S> batch = probe.fill(split, index);
+    check_values(batch, probe.shape, report);
+    for (const std::string& text : contents(batch, probe.shape)) {
+      to.push_back(std::hash<std::string>()(text));
+      bytes += text.size();
+    }
+  };
+  Index next = 0;
+  while (next < count && sample.first.size() < sequences_compared) add(next++, sample.first);
+  if (next == count || bytes == 0) return sample;
+  const Index affordable = std::max<Index>(1, Index(bytes_compared / bytes) * next);
+  const Index stride = (count - next + affordable - 1) / affordable;
+  for (Index index = next; index < count; index += stride) add(index, sample.spread);
+  sample.spread.insert(sample.spread.end(), sample.first.begin(), sample.first.end());
+  return sample;
 }
 
 // Tasks with few possible sequences meet some of them twice by chance: within a split half as often as between two. The
-// bound adds five standard deviations of both shares, each as if one more sequence had been met. Where all training
-// sequences are few and differ, none is met by chance. Splits that have the same sequences in the same order are the
-// same, however few sequences are possible.
-template <class S> void check_disjoint(const TaskProbe<S>& probe, CheckReport& report) {
-  const auto train = sequences(probe, Split::train);
-  const std::set<std::string> distinct(train.begin(), train.end());
-  const double count = double(std::max<std::size_t>(train.size(), 1));
+// bound adds five standard deviations of both shares, each as if one more sequence had been met. Where all sequences of
+// `among` are few and differ, none is met by chance.
+void check_shared(const std::vector<std::size_t>& among, const std::vector<std::size_t>& some, const std::string& note,
+                  CheckReport& report) {
+  const std::set<std::size_t> distinct(among.begin(), among.end());
+  const double count = double(among.size());
   const double chance = 1 - double(distinct.size()) / count;
   const auto deviation = [](double share, double of) { return std::sqrt((share + 1 / of) / of); };
-  for (const Split split : {Split::validation, Split::test}) {
-    const auto other = sequences(probe, split);
-    if (other.empty()) continue;
-    const auto [end, other_end] = std::ranges::mismatch(train, other);
-    if ((end == train.end() || other_end == other.end()) && std::set(train.begin(), end).size() > 2) {
+  const double shared = double(std::ranges::count_if(some, [&](std::size_t hash) { return distinct.contains(hash); })) /
+                        double(some.size());
+  const double spread = 5 * (2 * deviation(chance, count) + deviation(2 * chance, double(some.size())));
+  const double bound = chance > 0 || among.size() >= sequences_compared ? 2 * chance + spread : 0.01;
+  if (bound < 1)
+    report.measure("splits disjoint", shared, bound, {}, note);
+  else
+    report.skip("splits disjoint", "too few distinct sequences to tell");
+}
+
+// Splits that have the same sequences in the same order are the same, however few sequences are possible.
+bool same_beginning(const Sample& one, const Sample& other) {
+  const auto [end, other_end] = std::ranges::mismatch(one.first, other.first);
+  return (end == one.first.end() || other_end == other.first.end()) && std::set(one.first.begin(), end).size() > 2;
+}
+
+template <class S> void check_disjoint(const TaskProbe<S>& probe, CheckReport& report) {
+  std::vector<Sample> samples;
+  for (const Split split : splits) samples.push_back(sample_of(probe, split, report));
+  const Sample& train = samples[0];
+  for (const std::size_t i : {1, 2}) {
+    const Sample& other = samples[i];
+    const char* name = name_of(splits[i]);
+    if (other.first.empty()) continue;
+    if (same_beginning(train, other)) {
       report.fail("splits disjoint",
                   fmt::format("{} has the same sequences as train, in the same order: draw them from "
                               "Rng(context().seed, name_of(split), index)",
-                              name_of(split)));
+                              name));
       continue;
     }
-    const double shared =
-        double(std::count_if(other.begin(), other.end(), [&](const std::string& s) { return distinct.contains(s); })) /
-        double(other.size());
-    const double spread = 5 * (2 * deviation(chance, count) + deviation(2 * chance, double(other.size())));
-    const double bound = chance > 0 || train.size() >= sequences_compared ? 2 * chance + spread : 0.01;
-    if (bound < 1)
-      report.measure("splits disjoint", shared, bound, {},
-                     fmt::format("share of {} sequences that are also in train", name_of(split)));
-    else
-      report.skip("splits disjoint", "too few distinct sequences to tell");
+    const std::string note = fmt::format("share of {} sequences that are also in train", name);
+    check_shared(train.first, other.first, note, report);
+    if (!train.spread.empty())
+      check_shared(train.spread, other.spread.empty() ? other.first : other.spread, note, report);
   }
+  if (same_beginning(samples[1], samples[2]))
+    report.remark("selection", "test has the same sequences as validation: networks are selected by the test set");
   report.skip("splits disjoint", "there is no validation or test split");
+}
+
+// What nothing can be learned from, and what a network that also reads backwards would see.
+template <class S> void check_content(const TaskProbe<S>& probe, CheckReport& report) {
+  const TaskShape& shape = probe.shape;
+  std::set<std::vector<double>> inputs, targets;
+  std::size_t scored = 0;
+  bool next_input = shape.readout == ReadoutKind::every && shape.input_size == shape.output_size &&
+                    shape.labels == (shape.input == InputKind::symbols);
+  const auto numbers = [](const auto& span) { return std::vector<double>(span.begin(), span.end()); };
+  for (Index i = 0; i < std::min<Index>(2, probe.batches(Split::train)); ++i) {
+    Batch<S> batch = probe.fill(Split::train, i);
+    const auto input = [&](Index t, Index b) {
+      return shape.input == InputKind::dense ? numbers(batch.input(t, b))
+                                             : std::vector<double>{double(batch.symbol(t, b))};
+    };
+    for (Index b = 0; b < batch.sequences(); ++b)
+      for (Index t = 0; t < batch.length(b); ++t) {
+        if (shape.input != InputKind::none) inputs.insert(input(t, b));
+        if ((shape.readout == ReadoutKind::last && t < batch.length(b) - 1) || batch.weight(t, b) == 0) continue;
+        const std::vector<double> target =
+            shape.labels ? std::vector<double>{double(batch.label(t, b))} : numbers(batch.target(t, b));
+        targets.insert(target);
+        ++scored;
+        next_input = next_input && (t + 1 == batch.length(b) || target == input(t + 1, b));
+      }
+  }
+  if (shape.input != InputKind::none && inputs.size() == 1)
+    report.remark("inputs", "all inputs of the first training batches are the same");
+  if (scored > 2 && targets.size() == 1)
+    report.remark("targets", "all targets of the first training batches are the same");
+  if (next_input && targets.size() > 2)
+    report.require("batches", shape.predicts_inputs,
+                   "the targets are the inputs of the next step: shape() must set predicts_inputs, or bidirectional "
+                   "networks read what they are to predict");
 }
 
 template <class S> void check_task_threads(const TaskProbe<S>& probe, CheckReport& report) {
@@ -189,9 +251,11 @@ template <class S> void check_batches(const TaskProbe<S>& probe, CheckReport& re
   Batch<S> next_epoch = probe.fill(Split::train, probe.batches(Split::train));
   check_values(next_epoch, probe.shape, report);
   Batch<S> here = probe.fill(Split::train, 0), there = other.fill(Split::train, 0);
-  report.require("determinism",
-                 contents(here, probe.shape) != contents(there, probe.shape) || probe.batches(Split::train) == 1,
-                 "another seed gives the same first training batch");
+  if (probe.batches(Split::train) > 1 && contents(here, probe.shape) == contents(there, probe.shape))
+    report.remark("seed",
+                  "another seed gives the same first training batch: draw what is random from Rng(context().seed, "
+                  "name_of(split), index), and the order of a data set from Shuffle(size, context().seed)");
+  check_content(probe, report);
   check_disjoint(probe, report);
   check_task_threads(probe, report);
 }

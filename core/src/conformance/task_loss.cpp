@@ -78,6 +78,9 @@ void check_metrics(const TaskProbe<S>& probe, CheckReport& report, const Real& o
   const std::vector<Ratio> whole = sum_over(count, count), parts = sum_over(half, half);
   Comparison comparison;
   for (std::size_t i = 0; i < metrics.size(); ++i) {
+    report.demand("metrics", std::isfinite(whole[i].sum) && std::isfinite(whole[i].weight),
+                  fmt::format("measure() gives `{}` the sum {} and the weight {}", metrics[i].name, whole[i].sum,
+                              whole[i].weight));
     report.require("metrics", whole[i].weight > 0 || scored.weight() == 0,
                    fmt::format("measure() gives `{}` no weight", metrics[i].name));
     comparison.add(metrics[i].name + " (sum)", Index(i), parts[i].sum, whole[i].sum);
@@ -122,7 +125,7 @@ void check_task_reads(const TaskProbe<S>& probe, CheckReport& report, Batch<S>& 
   };
   const std::vector<double> here = results();
   const OtherGuards others;
-  report.demand("memory", results() == here, "loss or measure reads outside the outputs or the targets");
+  report.demand("memory", same_numbers(results(), here), "loss or measure reads outside the outputs or the targets");
 }
 
 }  // namespace

@@ -146,9 +146,29 @@ template <class S> std::string batch_fault(const Batch<S>& batch, const TaskShap
   return {};
 }
 
+template <class S> std::string broken_number(const Batch<S>& batch, const TaskShape& shape) {
+  for (Index b = 0; b < batch.sequences(); ++b)
+    for (Index t = 0; t < batch.length(b); ++t) {
+      const auto broken = [&](const char* what, const auto& numbers) -> std::string {
+        for (Index i = 0; i < numbers.size(); ++i)
+          if (!std::isfinite(numbers[i]))
+            return fmt::format("{} {} at step {} of sequence {} is {}", what, i, t, b, numbers[i]);
+        return {};
+      };
+      std::string found;
+      if (shape.input == InputKind::dense) found = broken("input", batch.inputs().col(t * batch.sequences() + b));
+      const bool scored = shape.readout == ReadoutKind::every || t == batch.length(b) - 1;
+      if (found.empty() && scored && !shape.labels) found = broken("target", batch.targets().col(batch.scored(t, b)));
+      if (!found.empty()) return found;
+    }
+  return {};
+}
+
 template std::string rows_fault(const Cell<float>&);
 template std::string rows_fault(const Cell<double>&);
 template std::string batch_fault(const Batch<float>&, const TaskShape&);
 template std::string batch_fault(const Batch<double>&, const TaskShape&);
+template std::string broken_number(const Batch<float>&, const TaskShape&);
+template std::string broken_number(const Batch<double>&, const TaskShape&);
 
 }  // namespace stiefel

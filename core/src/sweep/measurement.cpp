@@ -170,9 +170,10 @@ void measure(const RunData& run, const PublishedRow& row, Measurement& measureme
   const Trace trace = trace_of(run, row);
   measurement.value = value_of(run, row, trace);
   if (measurement.state == "finished" && std::isnan(measurement.value))
-    throw Error(fmt::format("{}: the row '{}' needs {}, of which the finished run {} has no value: correct `metric` or "
-                            "what the experiment records",
-                            row.where.text(), row.row, row.metric, run.path.string()));
+    throw Error(
+        fmt::format("{}: the row '{}' needs {}, of which the finished run {} has no value: correct `metric` or "
+                    "what the experiment records",
+                    row.where.text(), row.row, row.metric, run.path.string()));
   if (row.kind == "curve") measurement.trace = thinned(trace);
   if (!row.judge) return;
   measurement.reached_step = first_reached(run, row);

@@ -69,9 +69,10 @@ template <class S> DryRun dry(const LoadedExperiment& loaded, Registry& registry
     }
     if (repeat == 1) timed([&] { session.update(1, pass); });
   }
-  line(fmt::format("first loss {} (a predictor without memory: {:.6g})",
+  const double baseline = session.task->baseline();
+  line(fmt::format("first loss {}{}",
                    pass.weight > 0 ? fmt::format("{:.6g}", pass.loss) : "none, the batch has no target",
-                   session.task->baseline()));
+                   std::isnan(baseline) ? "" : fmt::format(" (a predictor without memory: {:.6g})", baseline)));
   line(fmt::format("memory     about {:.0f} MB", double(peak_rss_bytes()) / 1e6));
   line(fmt::format("time       {:.3g} s a step, {} for {} steps, evaluations not included", seconds,
                    duration_text(seconds * double(session.total_steps())), session.total_steps()));

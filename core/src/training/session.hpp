@@ -22,6 +22,7 @@ template <class S> std::unique_ptr<Task<S>> make_task(const Experiment& experime
                                                       const RunOptions& options, Extent extent);
 
 template <class S> struct STIEFEL_API Session {
+  /// `loaded` must outlive it.
   Session(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options,
           Extent extent = Extent::training);
 

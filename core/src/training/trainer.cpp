@@ -124,7 +124,7 @@ template <class S> bool Trainer<S>::step() {
     const std::string overflow = fmt::format("the loss is {} and the norm of the {} overflows", pass.loss,
                                              std::isfinite(norms.gradient) ? "update" : "gradient");
     const bool all_finite = std::isfinite(pass.loss) && session_.broken_block().empty();
-    diverged(number, all_finite ? overflow : broken("the loss", pass.loss), batch_,
+    diverged(number, all_finite ? overflow : broken("the loss", pass.loss, *batch_), batch_,
              number > 1 || std::isfinite(pass.loss));
     return false;
   }
@@ -241,10 +241,11 @@ template <class S> template <class F> void Trainer<S>::guard(F&& work) {
   }
 }
 
-template <class S> std::string Trainer<S>::broken(std::string_view what, double loss) {
-  const std::string block = session_.broken_block();
-  return fmt::format("{} is {}; the first block with a non-finite number is {}", what,
-                     std::isnan(loss) ? std::numeric_limits<double>::quiet_NaN() : loss,
+template <class S> std::string Trainer<S>::broken(std::string_view what, double loss, const Batch<S>& batch) {
+  const double value = std::isnan(loss) ? std::numeric_limits<double>::quiet_NaN() : loss;
+  const std::string in_batch = broken_number(batch, session_.task->shape()), block = session_.broken_block();
+  if (!in_batch.empty()) return fmt::format("{} is {}; {}", what, value, in_batch);
+  return fmt::format("{} is {}; the first block with a non-finite number is {}", what, value,
                      block.empty() ? "none" : block);
 }
 
@@ -255,10 +256,11 @@ void Trainer<S>::diverged(Index step, const std::string& finding, const Batch<S>
                                  : fmt::format("the results up to step {} are kept", progress_.step);
   status_.state = "diverged";
   status_.exit_code = int(Exit::diverged);
-  status_.message =
-      fmt::format("diverged at step {}: {}; {}. {}", step, finding, kept,
-                  trained ? "Lower the learning rate or clip the gradient"
-                          : "The network was not trained yet: correct the initial values, the data or the plugins");
+  const char* advice = batch && !broken_number(*batch, session_.task->shape()).empty() ? "Correct the data"
+                       : trained
+                           ? "Lower the learning rate or clip the gradient"
+                           : "The network was not trained yet: correct the initial values, the data or the plugins";
+  status_.message = fmt::format("diverged at step {}: {}; {}. {}", step, finding, kept, advice);
   if (saved_ > 0)
     status_.message +=
         fmt::format(", from the beginning or from step {}: stiefel resume {} KEY=VALUE --allow-change KEY", saved_,

@@ -86,8 +86,8 @@ template <class S> class Trainer {
   bool has_diverged() const { return status_.state == "diverged"; }
   /// `trained`: whether a step has moved the network.
   void diverged(Index step, const std::string& finding, const Batch<S>* batch, bool trained = true);
-  /// `what`: of whose loss, e.g. "the loss".
-  std::string broken(std::string_view what, double loss);
+  /// `what`: of whose loss, e.g. "the loss". Names where the first broken number is: in the network or in the batch.
+  std::string broken(std::string_view what, double loss, const Batch<S>& batch);
   /// Runs in the watchdog's thread: the training's own will not return.
   [[noreturn]] void overdue();
 

@@ -87,19 +87,20 @@ template <class S> void Trainer<S>::finish_best() {
   }
   recording_.final_test(step, values);
   if (!outcome.quantities().empty()) recording_.outcome(step, outcome.quantities());
+  const double baseline = session_.task->baseline();
   const bool unselected = !chosen && session_.batches(selecting_split(experiment_.train)) > 0;
   status_.message = fmt::format(
-      "{} after {} in {:.1f} s (model of step {}{}; a predictor without memory: {:.4g})", values_text("test", values),
-      counted(progress_.step, "step"), seconds_since(start_), step,
+      "{} after {} in {:.1f} s (model of step {}{}{})", values_text("test", values), counted(progress_.step, "step"),
+      seconds_since(start_), step,
       unselected ? fmt::format(", the last: no evaluation gave a number for {}", experiment_.train.select) : "",
-      session_.task->baseline());
+      std::isnan(baseline) ? "" : fmt::format("; a predictor without memory: {:.4g}", baseline));
 }
 
 template <class S> std::vector<double> Trainer<S>::evaluate(Split split, Index step,
                                                             const std::function<bool()>& stopped, Outcome* outcome) {
   watched_ = fmt::format("a {} batch after step {}", name_of(split), progress_.step);
   const auto not_finite = [&](const Batch<S>& batch, double loss) {
-    diverged(step, broken(fmt::format("the loss of a {} batch", name_of(split)), loss), &batch);
+    diverged(step, broken(fmt::format("the loss of a {} batch", name_of(split)), loss, batch), &batch);
   };
   return session_.evaluate(split, watchdog_, {stopped, not_finite, outcome});
 }
