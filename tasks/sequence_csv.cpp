@@ -207,6 +207,7 @@ template <class S> class SequenceCsv final : public Task<S> {
         classification_(options.kind == "classification"),
         every_(options.readout == "every") {
     load();
+    forecasts_ = forecasts();
     outputs_ = classification_ ? Index(classes_.names().size()) : parts_[0].targets;
     normalise();
     check_numbers();
@@ -221,7 +222,8 @@ template <class S> class SequenceCsv final : public Task<S> {
             .readout = every_ ? ReadoutKind::every : ReadoutKind::last,
             .labels = classification_,
             .steps = longest_,
-            .training_set = Index(parts_[0].sequences.size())};
+            .training_set = Index(parts_[0].sequences.size()),
+            .predicts_inputs = forecasts_};
   }
 
   Index batches(Split split) const override { return batches_->count(split, Index(part(split).sequences.size())); }
@@ -313,6 +315,27 @@ template <class S> class SequenceCsv final : public Task<S> {
       parts_[std::size_t(split)] = read(source);
       refuse_other(part(split), source.file);
     }
+  }
+
+  /// Whether a column of the targets is a feature of the next step.
+  bool forecasts() const {
+    const std::size_t d = std::size_t(parts_[0].features), k = width();
+    const auto same = [&](std::size_t target, std::size_t feature) {
+      std::set<double> distinct;
+      for (const Sequence& s : parts_[0].sequences)
+        for (std::size_t t = 0; t + 1 < std::size_t(s.steps); ++t) {
+          const double y = s.targets[t * k + target];
+          if (std::isnan(y)) continue;
+          if (y != s.inputs[(t + 1) * d + feature]) return false;
+          if (distinct.size() < 2) distinct.insert(y);
+        }
+      return distinct.size() == 2;
+    };
+    if (!every_ || classification_) return false;
+    for (std::size_t target = 0; target < k; ++target)
+      for (std::size_t feature = 0; feature < d; ++feature)
+        if (same(target, feature)) return true;
+    return false;
   }
 
   void refuse_other(const SequenceSet& other, const std::string& file) const {
@@ -436,7 +459,7 @@ template <class S> class SequenceCsv final : public Task<S> {
   }
 
   Options options_;
-  bool classification_, every_;
+  bool classification_, every_, forecasts_ = false;
   Classes classes_;
   std::vector<DataFile> files_;
   std::array<SequenceSet, 3> parts_;        // by Split

@@ -14,6 +14,8 @@
 //   report_throws, report_column, report_file, report_state   report() throws for the second batch, reads beyond the
 //                     outputs, writes the same file for each batch, or counts its calls
 //   leak              takes every second validation batch from the training batches
+//   masked_nan        no fault: NaN as a target of weight 0
+//   small_train       takes the test batches from the few training batches, but only after the thousandth sequence
 //   tail              takes the test batches from the last training batches, of which there are many
 //   selected          takes the test batches from the validation batches
 //   nan_late, nan_metric   NaN in the seventh training batch, or as the sum of its metric
@@ -54,18 +56,23 @@ template <class S> class HostileTask final : public Task<S> {
     if (fault("next")) return {.input_size = 1, .output_size = 1, .readout = ReadoutKind::every, .steps = 4};
     return {.input_size = 1, .output_size = 2, .readout = ReadoutKind::last, .steps = 4};
   }
-  Index batches(Split split) const override { return fault("tail") && split == Split::train ? 500 : 10; }
+  Index batches(Split split) const override {
+    return (fault("tail") && split == Split::train) || (fault("small_train") && split == Split::test) ? 500 : 10;
+  }
   void fill(Split split, Index index, Batch<S>& batch) const override {
     while (index == options_.stuck_at && name_of(split) == options_.stuck_in)
       std::this_thread::sleep_for(std::chrono::seconds(1));
     const bool leaks = fault("leak") && split == Split::validation && index % 2 == 1;
-    const bool from_train = leaks || fault("splits") || (fault("tail") && split == Split::test);
+    const bool late = fault("small_train") && split == Split::test && index >= 250;
+    const bool from_train = leaks || late || fault("splits") || (fault("tail") && split == Split::test);
     const bool from_validation = fault("selected") && split == Split::test;
     Rng rng(fault("seed") ? 1 : this->context().seed,
             name_of(from_train        ? Split::train
                     : from_validation ? Split::validation
                                       : split),
-            std::uint64_t(fault("tail") && split == Split::test ? 490 + index : index));
+            std::uint64_t(fault("tail") && split == Split::test ? 490 + index
+                          : late                                ? index % 10
+                                                                : index));
     if (!fault("dirty") || batch.sequences() == 0) batch.resize(shape(), this->context().batch, 4);
     for (Index b = 0; b < batch.sequences(); ++b) {
       for (Index t = 0; t < 4; ++t)
@@ -77,6 +84,10 @@ template <class S> class HostileTask final : public Task<S> {
       target = fault("dirty") ? target + batch.input(0, b)[0] : batch.input(0, b)[0];
       target += S(drawn_ + (fault("random_device") ? device() : 0));
       if (fault("nan_late") && split == Split::train && index == 6) target = std::numeric_limits<S>::quiet_NaN();
+      if (fault("masked_nan") && b == 0) {
+        target = std::numeric_limits<S>::quiet_NaN();
+        batch.weight(3, b) = 0;
+      }
       if (fault("targets")) target = 0;
       for (Index t = 0; t < 4; ++t) {
         if (fault("inputs")) batch.input(t, b)[0] = 0;

@@ -256,7 +256,7 @@ def check_quantities(reproduce):
     for metric in ("perplexity", "slope"):
         reproduce.publish_curves(f"{{row: none, metric: {metric}, file: tiny/first.yaml}}")
         said = reproduce("list", code=2)
-        assert re.search(rf"published.yaml:\d+:\d+: the row 'none' needs {metric}, of which the finished run \S+ has no value", said), said
+        assert re.search(rf"published.yaml:\d+:\d+: the row 'none' needs {metric}, of which the finished run \S+ has none", said), said
     reproduce.publish()
 
 

@@ -81,6 +81,25 @@ TEST_CASE("regression at the last step and at every one") {
   for (Index t = 0; t < 4; ++t) CHECK((test.input(t, 0)[0] == -float(t) && test.target(t, 0)[0] == expected[t]));
 }
 
+TEST_CASE("targets that are later inputs are reported, so that no network reads them backwards") {
+  const Folder folder;
+  std::string next = "id,x,z,next,x_last,first\n";
+  for (int id = 0; id < 20; ++id)
+    for (int t = 0; t < 5; ++t)
+      next +=
+          fmt::format("{},{},{},{},{},{}\n", id, id * t, t % 3, id * (t + 1), t == 4 ? std::to_string(id * 4) : "", 7);
+  scratch::write(folder.path / "next.csv", next);
+  const auto forecasts = [&](const char* options) {
+    return sequences(folder, fmt::format("{{data: next.csv, sequence: id, {}}}", options), 2)->shape().predicts_inputs;
+  };
+  CHECK(forecasts("readout: every, features: [x, z], targets: [next]"));
+  CHECK(forecasts("readout: every, features: [z, x], targets: [first, next], target_normalisation: standard"));
+  CHECK(!forecasts("readout: every, features: [z], targets: [next]"));
+  CHECK(!forecasts("readout: every, features: [x, z], targets: [first]"));
+  CHECK(!forecasts("readout: every, features: [x, z], targets: [x_last]"));
+  CHECK(!forecasts("readout: last, features: [x, z], targets: [next]"));
+}
+
 TEST_CASE("rows of sequences may alternate, targets be missing, a file be one sequence") {
   const Folder folder;
   scratch::write(folder.path / "mixed.csv", "t;id;x\n1;a;10\n5;b;50\n;a;20\n6;b;60\n2;a;30\n");

@@ -85,7 +85,7 @@ void check_hidden_gradient(CellNetwork<double>& network, const Problem& problem,
           pass.problem.perturbation = e;
           return pass.run().loss;
         };
-        comparison.add(fmt::format("step {}, sequence {}", t, b), row, outcome.dhidden[std::size_t(t)](row, b), along,
+        comparison.add(fmt::format("step {} of sequence {}", t, b), row, outcome.dhidden[std::size_t(t)](row, b), along,
                        difference_step, rounding);
       }
   comparison.report(report, "dhidden");

@@ -52,7 +52,7 @@ class STIEFEL_API Comparison {
   std::vector<Mismatch> worst_;                                    // largest difference first
 };
 
-/// The same bits, but for those of NaN.
+/// Equal numbers, where NaN equals NaN.
 inline constexpr auto same_numbers = [](const auto& a, const auto& b) {
   return std::ranges::equal(std::span(a.data(), std::size_t(a.size())), std::span(b.data(), std::size_t(b.size())),
                             [](double x, double y) { return x == y || (x != x && y != y); });

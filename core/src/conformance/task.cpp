@@ -15,6 +15,7 @@ namespace {
 
 constexpr Split splits[] = {Split::train, Split::validation, Split::test};
 constexpr std::size_t sequences_compared = 1000, bytes_compared = 1 << 25;
+constexpr Index longest_sample = 20;  // in units of that many sequences
 
 template <class T> void append_bytes(std::string& text, const T& number) {
   text.append(reinterpret_cast<const char*>(&number), sizeof number);
@@ -27,7 +28,7 @@ template <class S> void check_values(Batch<S>& batch, const TaskShape& shape, Ch
   report.demand("batches", broken.empty(), broken);
 }
 
-// Hashes of the first sequences of a split, and of more from everywhere in its epoch.
+// Hashes of the first sequences of a split, and of these and more from everywhere in its epoch.
 struct Sample {
   std::vector<std::size_t> first, spread;
 };
@@ -46,11 +47,11 @@ template <class S> Sample sample_of(const TaskProbe<S>& probe, Split split, Chec
   };
   Index next = 0;
   while (next < count && sample.first.size() < sequences_compared) add(next++, sample.first);
-  if (next == count || bytes == 0) return sample;
-  const Index affordable = std::max<Index>(1, Index(bytes_compared / bytes) * next);
+  sample.spread = sample.first;
+  if (next == count) return sample;
+  const Index affordable = std::clamp<Index>(Index(bytes_compared / bytes), 1, longest_sample) * next;
   const Index stride = (count - next + affordable - 1) / affordable;
   for (Index index = next; index < count; index += stride) add(index, sample.spread);
-  sample.spread.insert(sample.spread.end(), sample.first.begin(), sample.first.end());
   return sample;
 }
 
@@ -96,8 +97,7 @@ template <class S> void check_disjoint(const TaskProbe<S>& probe, CheckReport& r
     }
     const std::string note = fmt::format("share of {} sequences that are also in train", name);
     check_shared(train.first, other.first, note, report);
-    if (!train.spread.empty())
-      check_shared(train.spread, other.spread.empty() ? other.first : other.spread, note, report);
+    check_shared(train.spread, other.spread, note, report);
   }
   if (same_beginning(samples[1], samples[2]))
     report.remark("selection", "test has the same sequences as validation: networks are selected by the test set");
@@ -108,9 +108,9 @@ template <class S> void check_disjoint(const TaskProbe<S>& probe, CheckReport& r
 template <class S> void check_content(const TaskProbe<S>& probe, CheckReport& report) {
   const TaskShape& shape = probe.shape;
   std::set<std::vector<double>> inputs, targets;
-  std::size_t scored = 0;
-  bool next_input = shape.readout == ReadoutKind::every && shape.input_size == shape.output_size &&
-                    shape.labels == (shape.input == InputKind::symbols);
+  Index scored = 0, compared = 0;
+  bool next_input = shape.input != InputKind::none && shape.readout == ReadoutKind::every &&
+                    shape.input_size == shape.output_size && shape.labels == (shape.input == InputKind::symbols);
   const auto numbers = [](const auto& span) { return std::vector<double>(span.begin(), span.end()); };
   for (Index i = 0; i < std::min<Index>(2, probe.batches(Split::train)); ++i) {
     Batch<S> batch = probe.fill(Split::train, i);
@@ -126,14 +126,16 @@ template <class S> void check_content(const TaskProbe<S>& probe, CheckReport& re
             shape.labels ? std::vector<double>{double(batch.label(t, b))} : numbers(batch.target(t, b));
         targets.insert(target);
         ++scored;
-        next_input = next_input && (t + 1 == batch.length(b) || target == input(t + 1, b));
+        if (!next_input || t + 1 == batch.length(b)) continue;
+        next_input = target == input(t + 1, b);
+        ++compared;
       }
   }
   if (shape.input != InputKind::none && inputs.size() == 1)
     report.remark("inputs", "all inputs of the first training batches are the same");
   if (scored > 2 && targets.size() == 1)
     report.remark("targets", "all targets of the first training batches are the same");
-  if (next_input && targets.size() > 2)
+  if (next_input && compared > 2 && targets.size() > 2)
     report.require("batches", shape.predicts_inputs,
                    "the targets are the inputs of the next step: shape() must set predicts_inputs, or bidirectional "
                    "networks read what they are to predict");
@@ -253,8 +255,9 @@ template <class S> void check_batches(const TaskProbe<S>& probe, CheckReport& re
   Batch<S> here = probe.fill(Split::train, 0), there = other.fill(Split::train, 0);
   if (probe.batches(Split::train) > 1 && contents(here, probe.shape) == contents(there, probe.shape))
     report.remark("seed",
-                  "another seed gives the same first training batch: draw what is random from Rng(context().seed, "
-                  "name_of(split), index), and the order of a data set from Shuffle(size, context().seed)");
+                  "another seed gives the same first training batch: unless the order of the data is fixed, draw it "
+                  "from Shuffle(size, context().seed), and what is random from Rng(context().seed, name_of(split), "
+                  "index)");
   check_content(probe, report);
   check_disjoint(probe, report);
   check_task_threads(probe, report);
@@ -366,7 +369,9 @@ void check_task_scalars(const Subject& subject, CheckReport& report, std::uint64
                  "a seed gives different sequences, labels or symbols in the other scalar type");
   if (f.sequences() != d.sequences() || f.steps() != d.steps()) return;
   comparison.matrices("inputs", f.inputs(), d.inputs());
-  comparison.matrices("targets", f.targets(), d.targets());
+  const auto nan_as_number = [](double x) { return std::isnan(x) ? guard_value : x; };  // targets of weight 0
+  comparison.matrices("targets", f.targets().template cast<double>().unaryExpr(nan_as_number),
+                      d.targets().unaryExpr(nan_as_number));
   report.measure("float as double", comparison, 1e-5 * std::max(1., comparison.scale()));
 }
 

@@ -157,7 +157,8 @@ template <class S> std::string broken_number(const Batch<S>& batch, const TaskSh
       };
       std::string found;
       if (shape.input == InputKind::dense) found = broken("input", batch.inputs().col(t * batch.sequences() + b));
-      const bool scored = shape.readout == ReadoutKind::every || t == batch.length(b) - 1;
+      const bool scored = (shape.readout == ReadoutKind::every || t == batch.length(b) - 1) &&
+                          batch.weights()[std::size_t(batch.scored(t, b))] > 0;
       if (found.empty() && scored && !shape.labels) found = broken("target", batch.targets().col(batch.scored(t, b)));
       if (!found.empty()) return found;
     }

@@ -99,12 +99,17 @@ double validation_value(const RunData& run, const PublishedRow& row) {
   return row.measured_as == "validation" ? at_best(run, values).value_or(best) : best;
 }
 
+bool is_of_test(const PublishedRow& row) { return row.measured_as == "test" || row.measured_as == "best test"; }
+
 /// `trace`: that of the row's metric.
 double value_of(const RunData& run, const PublishedRow& row, const Trace& trace) {
   if (const Quantity* found = quantity(row.metric)) return found->value(trace);
-  if (row.measured_as == "test" || row.measured_as == "best test")
-    return last_number(run.column("/final/test_" + row.metric));
-  return validation_value(run, row);
+  return is_of_test(row) ? last_number(run.column("/final/test_" + row.metric)) : validation_value(run, row);
+}
+
+bool has_metric(const RunData& run, const PublishedRow& row, const Trace& trace) {
+  if (quantity(row.metric)) return !trace.y.empty();
+  return !run.column((is_of_test(row) ? "/final/test_" : "/epochs/valid_") + row.metric).empty();
 }
 
 Index first_reached(const RunData& run, const PublishedRow& row) {
@@ -169,9 +174,9 @@ void measure(const RunData& run, const PublishedRow& row, Measurement& measureme
   measurement.commit = (commit ? commit->substr(0, 10) : "") + (dirty && *dirty == "yes" ? "+" : "");
   const Trace trace = trace_of(run, row);
   measurement.value = value_of(run, row, trace);
-  if (measurement.state == "finished" && std::isnan(measurement.value))
+  if (measurement.state == "finished" && !has_metric(run, row, trace))
     throw Error(
-        fmt::format("{}: the row '{}' needs {}, of which the finished run {} has no value: correct `metric` or "
+        fmt::format("{}: the row '{}' needs {}, of which the finished run {} has none: correct `metric` or "
                     "what the experiment records",
                     row.where.text(), row.row, row.metric, run.path.string()));
   if (row.kind == "curve") measurement.trace = thinned(trace);

@@ -178,9 +178,7 @@ void Worker::aim() {
 }
 
 bool Worker::ready(std::size_t run) const {
-  const SweepState state = looks_[run].state;
-  const bool not_ended = state == SweepState::waiting || state == SweepState::stopped;
-  return (not_ended || to_try_again(run)) && !targets_[run].left_out && !settled(run);
+  return looks_[run].state != SweepState::running && !targets_[run].left_out && !settled(run);
 }
 
 /// Once by each worker. With halving, other workers may have compared the runs without it already.

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "base/printable.hpp"
 #include "results/record/provenance.hpp"
 #include "training/clock.hpp"

@@ -256,12 +256,12 @@ void Trainer<S>::diverged(Index step, const std::string& finding, const Batch<S>
                                  : fmt::format("the results up to step {} are kept", progress_.step);
   status_.state = "diverged";
   status_.exit_code = int(Exit::diverged);
-  const char* advice = batch && !broken_number(*batch, session_.task->shape()).empty() ? "Correct the data"
-                       : trained
-                           ? "Lower the learning rate or clip the gradient"
-                           : "The network was not trained yet: correct the initial values, the data or the plugins";
+  const bool data = batch && !broken_number(*batch, session_.task->shape()).empty();
+  const char* advice = data      ? "Correct the data, or the task that reads or makes them"
+                       : trained ? "Lower the learning rate or clip the gradient"
+                                 : "The network was not trained yet: correct the initial values or the plugins";
   status_.message = fmt::format("diverged at step {}: {}; {}. {}", step, finding, kept, advice);
-  if (saved_ > 0)
+  if (saved_ > 0 && !data)
     status_.message +=
         fmt::format(", from the beginning or from step {}: stiefel resume {} KEY=VALUE --allow-change KEY", saved_,
                     shell_word(record_.directory().string()));
