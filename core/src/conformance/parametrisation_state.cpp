@@ -115,11 +115,12 @@ template <class S> void load_saved(MapProbe<S>& probe, MapProbe<S>& copy, CheckR
 /// A change of base every so many steps must keep W, as the other steps do.
 template <class S> void remark_on_jumps(MapProbe<S>& probe, CheckReport& report) {
   constexpr int steps = 120;
+  const std::vector<double> start = probe.theta();
   Rng rng(1, "jumps");
   double largest = 0;
   int kept = 0;
   for (int step = 1; step <= steps; ++step) {
-    std::vector<double> theta = probe.theta();
+    std::vector<double> theta = start;
     scatter(probe.layout().all(theta.data()), probe.blocks(), 0.01, rng);
     probe.set_theta(theta);
     probe.refresh();
