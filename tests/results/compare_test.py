@@ -279,8 +279,9 @@ class Compare(unittest.TestCase):
         path = self.root / "sweep" / "dense1" / "results.h5"
         path.write_bytes(endless(bytearray(path.read_bytes())))
         found = self.read(self.root, code=UNREADABLE)
-        self.assertEqual([(item["path"], item["reason"]) for item in found["unreadable"]],
-                         [(str(path.parent), "reading it takes more than 10 s of processor time")])
+        self.assertEqual([item["path"] for item in found["unreadable"]], [str(path.parent)])
+        self.assertIn(found["unreadable"][0]["reason"],  # the latter on a busy machine
+                      ("reading it takes more than 10 s of processor time", "reading it takes longer than 30 s"))
         self.assertEqual(found["groups"][0]["value"]["n"], 1)
 
     def test_control_characters_do_not_reach_the_terminal(self):
