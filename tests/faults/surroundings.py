@@ -241,6 +241,7 @@ checkpoint: {{every: 5}}
         assert sentence in (directory / "log.txt").read_text(encoding="utf-8")
         assert code == 5 or f"resume the run from its last checkpoint with: stiefel resume '{directory.resolve()}'" in said, said
         if code == 5:
+            assert "Correct the data" in said and "learning rate" not in said, said
             with h5py.File(directory / "results.h5") as results, h5py.File(directory / "checkpoints/diverged.h5") as broken:
                 assert results.attrs["state"] == "diverged" and np.isnan(broken["batch/inputs"][()]).all()
                 assert "validation" not in task or np.isnan(results["epochs/valid_loss"][-1])

@@ -122,20 +122,23 @@ def crash(settings, folder, _):
 def retry(settings, folder, _):
     sweep = Sweep(settings.program, folder, 20, "")
     folder = pathlib.Path(folder).resolve()
-    here, there = folder / "here.csv", folder / "there.csv"
+    here, there, later = (folder / f"{name}.csv" for name in ("here", "there", "later"))
     table = "name,x,z\n" + "".join(f"{sequence},{step},{sequence % 3}\n" for sequence in range(90) for step in range(4))
     here.write_text(table, encoding="utf-8")
     text = re.sub("task: .*", f"task: {{plugin: sequence_csv, data: {here}, sequence: name, targets: [z]}}", sweep.file.read_text(encoding="utf-8"))
-    sweep.file.write_text(f"{text}sweep: {{task.data: [{here}, {there}]}}\n", encoding="utf-8")
+    sweep.file.write_text(f"{text}sweep: {{task.data: [{here}, {there}, {later}]}}\n", encoding="utf-8")
     said = sweep.run(codes=(4,))
-    assert str(there) in said and sweep.states() == {"finished": 1, "failed": 1}, said
-    assert f"warning: 1 run of {sweep.path} failed without results; `stiefel sweep status" in sweep.do("compare", sweep.path)
-    assert sweep.do("sweep", "resume", sweep.path, codes=(4,)).count(" failed: ") == 1  # once by each worker
+    assert str(there) in said and sweep.states() == {"finished": 1, "failed": 2}, said
+    assert f"warning: 2 runs of {sweep.path} failed without results; `stiefel sweep status" in sweep.do("compare", sweep.path)
+    assert sweep.do("sweep", "resume", sweep.path, codes=(4,)).count(" failed: ") == 2  # once by each worker
     sweep.do("sweep", "retry", sweep.path, codes=(2,))
-    assert sweep.states() == {"finished": 1, "failed": 1}
+    assert sweep.states() == {"finished": 1, "failed": 2}
     there.write_text(table, encoding="utf-8")
-    sweep.do("worker", sweep.path)
-    assert sweep.states() == {"finished": 2}
+    sweep.do("worker", sweep.path, codes=(4,))
+    assert sweep.states() == {"finished": 2, "failed": 1}
+    later.write_text(table, encoding="utf-8")
+    sweep.do("sweep", "retry", "--failed", sweep.path)
+    assert sweep.states() == {"finished": 3}
     other = Sweep(settings.program, folder / "elsewhere", 20, "")
     other.file.write_text(text.replace(str(here), "here.csv") + "seeds: [1, 2]\n", encoding="utf-8")
     planned = lambda *words, **more: subprocess.run([settings.program, *map(str, words)], check=False, capture_output=True, text=True, **more)

@@ -143,12 +143,6 @@ void CheckReport::note(std::string_view check, const std::string& note) {
   if (l.state == Line::passed) l.note = note;
 }
 
-void remark_on_fixed_start(CheckReport& report, const std::vector<double>& one, const std::vector<double>& other) {
-  constexpr std::size_t few = 8;  // an identity has two
-  if (one == other && std::set(one.begin(), one.end()).size() > few)
-    report.remark("initialise", "every seed gives the same initial values: draw them from the Rng that is passed");
-}
-
 bool CheckReport::passed() const {
   return std::none_of(lines_.begin(), lines_.end(), [](const Line& l) { return l.state == Line::failed; });
 }
@@ -185,6 +179,12 @@ std::string CheckReport::text(const std::string& command) const {
                                    count(Line::passed) + count(Line::failed) + count(Line::skipped),
                                    stopped_ ? "; the rest cannot be run before this is corrected" : "");
   return text;
+}
+
+void remark_on_fixed_start(CheckReport& report, const std::vector<double>& one, const std::vector<double>& other) {
+  constexpr std::size_t few = 8;  // an identity has two
+  if (one == other && std::set(one.begin(), one.end()).size() > few)
+    report.remark("initialise", "every seed gives the same initial values: draw them from the Rng that is passed");
 }
 
 }  // namespace stiefel::conformance

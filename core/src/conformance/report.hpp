@@ -77,10 +77,6 @@ struct Line {
   Index entries = 0, dropped = 0;  // of gradients, in all cases
 };
 
-class CheckReport;
-/// Remarks on initial values that look random, but are the same for two seeds.
-void remark_on_fixed_start(CheckReport& report, const std::vector<double>& one, const std::vector<double>& other);
-
 /// Thrown after a failure that makes the remaining checks meaningless.
 struct STIEFEL_API Stopped final : std::exception {
   const char* what() const noexcept override { return "the check of the method has stopped"; }
@@ -142,5 +138,8 @@ class STIEFEL_API CheckReport {
   std::vector<Line> lines_;
   bool stopped_ = false, unchecked_ = false;
 };
+
+/// Remarks on initial values that look random, but are the same for two seeds.
+void remark_on_fixed_start(CheckReport& report, const std::vector<double>& one, const std::vector<double>& other);
 
 }  // namespace stiefel::conformance

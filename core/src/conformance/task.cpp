@@ -15,7 +15,7 @@ namespace {
 
 constexpr Split splits[] = {Split::train, Split::validation, Split::test};
 constexpr std::size_t sequences_compared = 1000, bytes_compared = 1 << 25;
-constexpr Index longest_sample = 20;  // in units of that many sequences
+constexpr Index more_compared = 20;  // times as many, from the rest of the epoch
 
 template <class T> void append_bytes(std::string& text, const T& number) {
   text.append(reinterpret_cast<const char*>(&number), sizeof number);
@@ -49,7 +49,7 @@ template <class S> Sample sample_of(const TaskProbe<S>& probe, Split split, Chec
   while (next < count && sample.first.size() < sequences_compared) add(next++, sample.first);
   sample.spread = sample.first;
   if (next == count) return sample;
-  const Index affordable = std::clamp<Index>(Index(bytes_compared / bytes), 1, longest_sample) * next;
+  const Index affordable = std::clamp<Index>(Index(bytes_compared / bytes), 1, more_compared) * next;
   const Index stride = (count - next + affordable - 1) / affordable;
   for (Index index = next; index < count; index += stride) add(index, sample.spread);
   return sample;

@@ -28,7 +28,8 @@ STIEFEL_API std::string metrics_fault(const std::vector<Metric>& metrics);
 STIEFEL_API std::string form_fault(const DataForm& form, const TaskShape& shape);
 /// Everything that could make a pass read or write out of bounds, and invalid weights.
 template <class S> STIEFEL_API std::string batch_fault(const Batch<S>& batch, const TaskShape& shape);
-/// The first input, or target with a weight, that is NaN or infinite, as "input 0 at step 3 of sequence 5 is nan"; empty: there is none.
+/// The first input, or target with a weight, that is NaN or infinite, as "input 0 at step 3 of sequence 5 is nan"; empty:
+/// there is none.
 template <class S> STIEFEL_API std::string broken_number(const Batch<S>& batch, const TaskShape& shape);
 
 }  // namespace stiefel
