@@ -86,7 +86,7 @@ class CommandLine(unittest.TestCase):
         (self.work / "other.txt").write_text("", encoding="utf-8")
         (self.work / "folder").mkdir()
         for words, offered in {"stiefel va": ["validate"], "stiefel run --dr": ["--dry-run"], "stiefel run ti": ["tiny.yaml"], "stiefel run o": [],
-                               "stiefel run --data fo": ["folder"], "stiefel run --data = fo": ["folder"], "stiefel help va": ["validate"],
+                               "stiefel run --data fo": ["folder"], "stiefel predict --input o": ["other.txt"], "stiefel run --data = fo": ["folder"], "stiefel help va": ["validate"],
                                "stiefel new c": ["cell"], "stiefel completion b": ["bash"],
                                "stiefel sweep re": ["resume", "retry"], "stiefel sweep run ti": ["tiny.yaml"], "stiefel sweep status fo": ["folder"],
                                "stiefel sweep --jobs 4 run ti": ["tiny.yaml"], "stiefel sweep -j 4 c": ["cancel"],
@@ -145,15 +145,21 @@ class CommandLine(unittest.TestCase):
         self.assertRegex(done.stdout, r"\Aresults: \S+/results.h5\n\Z")
 
     def test_keys_without_effect_are_remarked_on(self):
-        words = ("tiny.yaml", "train.clip.bound=3", "optimizer.schedule.patience=2")
-        said = ("train.clip.bound has no effect here; it is for `kind: elementwise` and `norm`",
+        words = ("tiny.yaml", "train.clip.bound=3", "optimizer.schedule.patience=2", "model.initial_state.scale=2",
+                 "model.readout.bias=false", "model.readout.bias_init=normal", "model.input.embedding.scale=3")
+        said = ("model.initial_state.scale has no effect here; it is for `kind: learned`",
+                "model.readout.bias_init has no effect here; it is for `bias: true`",
+                "model.input.embedding.scale has no effect here; it is for a `size` above 0",
+                "train.clip.bound has no effect here; it is for `kind: elementwise` and `norm`",
                 "optimizer.schedule.patience has no effect here; it is for `kind: plateau`")
         for command in ("validate", "run"):
             err = self.call(command, *words).stderr
             for sentence in said:
                 self.assertEqual(err.count(f"warning: command line: {sentence}\n"), 1, (command, err))
         run = next((self.work / "runs/tiny").iterdir())
-        self.assertNotIn("no effect", self.call("validate", run / "config.yaml", "train.clip.kind=norm", "optimizer.schedule.kind=plateau").stderr)
+        self.assertNotIn("no effect", self.call(
+            "validate", run / "config.yaml", "train.clip.kind=norm", "optimizer.schedule.kind=plateau", "train.evaluate_every=1",
+            "model.initial_state.kind=learned", "model.readout.bias=true", "model.input.embedding=null").stderr)
         self.assertNotIn("no effect", self.call("validate", "tiny.yaml", "train.clip.bound=1").stderr)
 
     def test_many_evaluations_are_in_the_log_only(self):

@@ -92,7 +92,7 @@ class Completion(unittest.TestCase):
             page = self.text(f"man/man1/stiefel-{command}.1")
             for letter, name in options:
                 shown = (f"\\-{letter}, " if letter else "") + "\\-\\-" + name.replace("-", "\\-")
-                self.assertRegex(page, rf"\.TP\n\\fB{re.escape(shown)}( DIR| VALUE)?\\fR\n\S")
+                self.assertRegex(page, rf"\.TP\n\\fB{re.escape(shown)}( DIR| FILE| KEYS| N| NAME| TEXT)?\\fR\n\S")
 
     def test_man_page_is_as_documented(self):
         page = self.text("man/man1/stiefel.1").replace("\\-", "-").replace("\\[u2026]", "…")

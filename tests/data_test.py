@@ -304,7 +304,7 @@ class DataTest(unittest.TestCase):
         self.assertIn(f"Put these files into {self.data}/ptb:\n  ptb.train.txt  5101618 bytes  sha256 fcea919f6cf83f35", text)
         self.assertIn("LDC93S1", self.run_data("fetch", "timit", code=4, table=False))
         (self.data / "timit").mkdir(parents=True)
-        self.assertEqual(self.run_data("fetch", "timit", table=False), "timit: nothing is missing\n")
+        self.assertEqual(self.run_data("fetch", "timit", table=False), "timit: its folder is there; the files in it were not checked\n")
 
     def test_list(self):
         self.write_table()

@@ -21,18 +21,18 @@ namespace options = boost::program_options;
 namespace style = options::command_line_style;
 
 const std::vector<Command>& commands() {
-  static const Option threads = {"--threads", Word::text, "worker threads; 0: one for each core"};
+  static const Option threads = {"--threads", Word::number, "worker threads; 0: one for each core"};
   static const Option data = {"--data", Word::folder,
                               "folder with the data sets (default $STIEFEL_DATA, else ~/.cache/stiefel)"};
   static const Option mpi = {"--mpi", Word::none, "train jointly with the other processes that mpirun started"};
   static const Option last = {"--last", Word::none, "use the network of the last step instead of the best one"};
-  static const Option step = {"--step", Word::text,
+  static const Option step = {"--step", Word::number,
                               "use the network of the checkpoint of this step instead of the best one"};
   static const Option json = {"--json", Word::none, "machine-readable output"};
   static const Option quiet = {"--quiet", Word::none, "print only the result and errors", 'q'};
   static const Option no_progress = {"--no-progress", Word::none, "print only the evaluations"};
-  static const Option until = {"--until", Word::text, "save a checkpoint after this step and stop (exit code 75)"};
-  static const Option patience = {"--patience", Word::text,
+  static const Option until = {"--until", Word::number, "save a checkpoint after this step and stop (exit code 75)"};
+  static const Option patience = {"--patience", Word::number,
                                   "take over a run on another host after this many seconds of silence (default 60)"};
   const auto only = [](Option option, const char* actions) {
     option.actions = actions;
@@ -58,7 +58,7 @@ const std::vector<Command>& commands() {
        Word::folder,
        Word::key,
        "resume a stopped run from its newest checkpoint",
-       {{"--allow-change", Word::text,
+       {{"--allow-change", Word::name,
          "differences from the start of the run to accept: comma-separated names, or `all`"},
         until,
         data,
@@ -82,16 +82,17 @@ const std::vector<Command>& commands() {
        Word::experiment,
        Word::key,
        "train all runs that `seeds:` and `sweep:` in a file describe, or runs that another program requests",
-       {{"--jobs", Word::text, "concurrent runs, each on its share of the cores (default 1)", 'j', "run resume retry"},
+       {{"--jobs", Word::number, "concurrent runs, each on its share of the cores (default 1)", 'j',
+         "run resume retry"},
         {"--fail-fast", Word::none, "stop all runs when one fails; otherwise the others continue", 0,
          "run resume retry"},
         {"--failed", Word::none, "retry: rerun the runs that failed", 0, "retry"},
         {"--plan", Word::none, "run: create the folder for workers and run nothing", 0, "run"},
         {"--dry-run", Word::none, "run: print the runs and write nothing", 'n', "run"},
-        {"--until", Word::text, "save a checkpoint of each run after this step and stop it", 0,
+        {"--until", Word::number, "save a checkpoint of each run after this step and stop it", 0,
          "run resume retry tell"},
         {"--output", Word::folder, "run, ask: folder for the sweep (default sweeps/NAME)", 'o', "run ask"},
-        {"--threads", Word::text, "worker threads per run (default: its share of the cores)", 0,
+        {"--threads", Word::number, "worker threads per run (default: its share of the cores)", 0,
          "run resume retry tell"},
         only(patience, "run status resume retry cancel tell"),
         only(data, "run resume retry ask tell"),
@@ -103,10 +104,10 @@ const std::vector<Command>& commands() {
        Word::folder,
        Word::none,
        "work on a planned sweep alongside other workers, on any host that can access the folder",
-       {{"--jobs", Word::text, "concurrent runs, each on its share of the cores (default 1)", 'j'},
-        {"--run", Word::text, "work only on the run with this ID"},
+       {{"--jobs", Word::number, "concurrent runs, each on its share of the cores (default 1)", 'j'},
+        {"--run", Word::name, "work only on the run with this ID"},
         {"--fail-fast", Word::none, "stop when a run fails; otherwise the others continue"},
-        {"--threads", Word::text, "worker threads per run (default: its share of the cores)"},
+        {"--threads", Word::number, "worker threads per run (default: its share of the cores)"},
         patience,
         data,
         quiet}},
@@ -115,31 +116,31 @@ const std::vector<Command>& commands() {
        Word::folder,
        Word::text,
        "write job scripts for the runs of a sweep, and print the commands that submit them",
-       {{"--array-limit", Word::text, "maximum number of elements in a job array (default 500)"},
-        {"--jobs", Word::text, "array elements that run concurrently (default: as many as the site allows)", 'j'},
+       {{"--array-limit", Word::number, "maximum number of elements in a job array (default 500)"},
+        {"--jobs", Word::number, "array elements that run concurrently (default: as many as the site allows)", 'j'},
         {"--time", Word::text, "time limit of a run, as sbatch takes it; a run that reaches it is requeued"},
-        {"--threads", Word::text, "cores per run"},
+        {"--threads", Word::number, "cores per run"},
         data}},
       {"reproduce",
        "list|report [NAME...] | NAME...",
        Word::text,
        Word::text,
        "run published experiments and compare their results with the published ones",
-       {{"--row", Word::text, "only the row with this name, or else all rows whose names contain it"},
-        {"--budget", Word::text, "fraction of the published steps or epochs, such as .1 (default 1)"},
-        {"--jobs", Word::text, "concurrent runs, each on its share of the cores (default 1)", 'j'},
+       {{"--row", Word::name, "only the row with this name, or else all rows whose names contain it"},
+        {"--budget", Word::number, "fraction of the published steps or epochs, such as .1 (default 1)"},
+        {"--jobs", Word::number, "concurrent runs, each on its share of the cores (default 1)", 'j'},
         {"--plan", Word::none, "create the folder for workers and run nothing"},
         {"--dry-run", Word::none, "print the missing runs and write nothing", 'n'},
         {"--output", Word::folder, "folder for the runs (default ~/.local/share/stiefel/reproduction)", 'o'},
         {"--experiments", Word::folder, "folder with published.yaml (default: experiments, else the installed one)"},
-        {"--timings", Word::text,
+        {"--timings", Word::file,
          "file that `tests/bench/run epochs --json` wrote (default: results/measured/timings.json next to the "
          "experiments)"},
         {"--to", Word::folder,
          "folder for REPRODUCTION.md, its figures and reproduction.json (default: results/measured next to the "
          "experiments)",
          0, "list report"},
-        {"--threads", Word::text, "worker threads per run (default: its share of the cores)"},
+        {"--threads", Word::number, "worker threads per run (default: its share of the cores)"},
         patience,
         data,
         only(json, "list"),
@@ -150,16 +151,16 @@ const std::vector<Command>& commands() {
        Word::folder,
        Word::key,
        "measure the network of a run on its test set or on other data",
-       {last, step, {"--split", Word::text, "train, validation or test (default test)"}, data, json}},
+       {last, step, {"--split", Word::name, "train, validation or test (default test)"}, data, json}},
       {"predict",
        "RUN",
        Word::folder,
        Word::none,
        "print the outputs of a run's network for new sequences as CSV",
-       {{"--input", Word::text, "file with the sequences, in a format of the task's data or .npy; -: standard input",
+       {{"--input", Word::file, "file with the sequences, in a format of the task's data or .npy; -: standard input",
          'i'},
-        {"--lengths", Word::text, "with a .npy file: array of the numbers of steps that count, one for each sequence"},
-        {"--output", Word::text, "CSV file to write (default: standard output)", 'o'},
+        {"--lengths", Word::file, "with a .npy file: array of the numbers of steps that count, one for each sequence"},
+        {"--output", Word::file, "CSV file to write (default: standard output)", 'o'},
         {"--raw", Word::none, "print the network's own outputs, before softmax or sigmoid, in the units of the loss"},
         {"--states", Word::none, "also print the state of the network in each row"},
         last,
@@ -170,10 +171,10 @@ const std::vector<Command>& commands() {
        Word::folder,
        Word::none,
        "generate text with the network of a run that learned a text",
-       {{"--length", Word::text, "number of characters, or of words with units: words, to generate (default 500)"},
-        {"--temperature", Word::text, "number that divides the logits; 0: always the most likely symbol (default 1)"},
+       {{"--length", Word::number, "number of characters, or of words with units: words, to generate (default 500)"},
+        {"--temperature", Word::number, "number that divides the logits; 0: always the most likely symbol (default 1)"},
         {"--prime", Word::text, "text that the network reads first (default: a space, or the end of a line)"},
-        {"--seed", Word::text, "seed of the random numbers (default 1)"},
+        {"--seed", Word::number, "seed of the random numbers (default 1)"},
         last,
         step,
         data}},
@@ -183,13 +184,13 @@ const std::vector<Command>& commands() {
        Word::folder,
        "print a table of the runs in the folders, with one row for runs that differ only in the seed",
        {{"--by", Word::key, "comma-separated keys that define the rows (default: those in which the runs differ)"},
-        {"--metric", Word::text,
+        {"--metric", Word::name,
          "quantity to compare, such as test_loss or spectrum/recurrent/singular_max (default: the one that selects "
          "their best model)"},
-        {"--reach", Word::text,
+        {"--reach", Word::number,
          "also show how many finished runs reach this value of the metric, and after how many steps and seconds"},
         {"--where", Word::text, "only runs with key=value; also !=, <, <=, >, >=; can be repeated"},
-        {"--sort", Word::text,
+        {"--sort", Word::name,
          "column to sort by: a key of the rows, or mean, std, median, best, n, parameters, steps, seconds"},
         {"--csv", Word::none, "print CSV, with every digit"},
         json,
@@ -208,7 +209,7 @@ const std::vector<Command>& commands() {
        "export what a run recorded, or its network, for other programs",
        {{"--csv", Word::none, "one CSV file per table"},
         {"--tensorboard", Word::none, "an event file with the curves"},
-        {"--weights", Word::text, "write the matrices of the network to this safetensors file"},
+        {"--weights", Word::file, "write the matrices of the network to this safetensors file"},
         last,
         step,
         data,
@@ -218,23 +219,23 @@ const std::vector<Command>& commands() {
        Word::folder,
        Word::none,
        "print parameters, spectrum and orthogonality of a run's network",
-       {last, step, {"--output", Word::text, "write the recurrent matrix W to this NumPy file", 'o'}, json}},
+       {last, step, {"--output", Word::file, "write the recurrent matrix W to this NumPy file", 'o'}, json}},
       {"report",
        "DIR...",
        Word::folder,
        Word::folder,
        "draw the runs in the folders on one HTML page",
-       {{"--output", Word::text, "HTML file to write (default report.html)", 'o'},
+       {{"--output", Word::file, "HTML file to write (default report.html)", 'o'},
         {"--title", Word::text, "title of the page (default: the names of the experiments)"},
-        {"--metric", Word::text, "quantity to compare, such as test_loss or spectrum/recurrent/singular_max"},
+        {"--metric", Word::name, "quantity to compare, such as test_loss or spectrum/recurrent/singular_max"},
         {"--by", Word::key, "comma-separated keys that define the groups (default: those in which the runs differ)"},
         {"--against", Word::key, "comma-separated keys to plot the metric against (default: those with numbers)"},
-        {"--seed", Word::text, "seed of the figures that show individual runs (default: one that the groups share)"},
+        {"--seed", Word::number, "seed of the figures that show individual runs (default: one that the groups share)"},
         {"--figures", Word::folder, "also write each figure and its data to this folder"},
-        {"--format", Word::text, "format of these figures: svg, pdf or png (default svg)"},
-        {"--pdf", Word::text, "also write the report to this PDF file"},
+        {"--format", Word::name, "format of these figures: svg, pdf or png (default svg)"},
+        {"--pdf", Word::file, "also write the report to this PDF file"},
         {"--serve", Word::none, "write nothing: serve the report to a browser on this machine, following running runs"},
-        {"--port", Word::text, "port of --serve; 0: any free one (default 8000)"}}},
+        {"--port", Word::number, "port of --serve; 0: any free one (default 8000)"}}},
       {"validate",
        "FILE [key.path=value...]",
        Word::experiment,
@@ -263,11 +264,11 @@ const std::vector<Command>& commands() {
        "test the gradients and claims of a plugin",
        {{"--all", Word::none, "check every plugin that is found"},
         {"--method", Word::method, "check only this method of the file"},
-        {"--scalar", Word::text, "check only float32 or float64"},
-        {"--seed", Word::text, "check only this seed"},
-        {"--seeds", Word::text, "check seeds 1 to N (default: one to three seeds, depending on the check)"},
+        {"--scalar", Word::name, "check only float32 or float64"},
+        {"--seed", Word::number, "check only this seed"},
+        {"--seeds", Word::number, "check seeds 1 to N (default: one to three seeds, depending on the check)"},
         {"--shape", Word::text, "check only ROWSxCOLUMNS maps of a parametrisation, complex numbers counted once"},
-        {"--limit", Word::text, "time limit in seconds for one call of the plugin (default 60)"},
+        {"--limit", Word::number, "time limit in seconds for one call of the plugin (default 60)"},
         data}},
       {"new",
        "ROLE NAME",
@@ -281,9 +282,9 @@ const std::vector<Command>& commands() {
        Word::experiment,
        Word::key,
        "measure a training step, its matrix product, how the time grows with n and T, or the limits of this machine",
-       {{"--threads", Word::text, "worker threads (default: 1 and then 2; complexity: 1)"},
-        {"--seconds", Word::text, "seconds per measurement (default 2; complexity: 0.5)"},
-        {"--maps", Word::text,
+       {{"--threads", Word::number, "worker threads (default: 1 and then 2; complexity: 1)"},
+        {"--seconds", Word::number, "seconds per measurement (default 2; complexity: 0.5)"},
+        {"--maps", Word::name,
          "complexity: comma-separated recurrent maps, including those of plugins=[FILE.so] (default: six)"},
         {"--hidden", Word::text, "complexity: values of n, the number of hidden units (default 128,256,512,1024)"},
         {"--length", Word::text, "complexity: values of T, the number of time steps (default 10,100,1000)"},
@@ -297,9 +298,9 @@ const std::vector<Command>& commands() {
        "list data sets, fetch them, or verify the files that are present",
        {{"--yes", Word::none, "fetch: accept the terms of the data sets", 0, "fetch"},
         {"--from", Word::text, "fetch: URL of a folder with the files (default: where they are published)", 0, "fetch"},
-        {"--stall", Word::text, "fetch: give up a download after this many seconds without progress (default 60)", 0,
+        {"--stall", Word::number, "fetch: give up a download after this many seconds without progress (default 60)", 0,
          "fetch"},
-        {"--sets", Word::text, "file that describes more data sets, in the format of core/cli/data_sets.json"},
+        {"--sets", Word::file, "file that describes more data sets, in the format of core/cli/data_sets.json"},
         data,
         only(json, "list verify")},
        "list fetch verify"},
@@ -308,7 +309,7 @@ const std::vector<Command>& commands() {
        Word::folder,
        Word::folder,
        "watch running experiments: a live table on a terminal, one line per change elsewhere",
-       {{"--interval", Word::text, "seconds between updates (default 1; 30 when not on a terminal)"},
+       {{"--interval", Word::number, "seconds between updates (default 1; 30 when not on a terminal)"},
         {"--once", Word::none, "print the table once"}}},
       {"completion",
        "bash|zsh|fish",
@@ -452,11 +453,36 @@ std::string data_directory(const Arguments& arguments) {
   return home ? std::string(home) + "/.cache/stiefel" : "";
 }
 
+namespace {
+
+const char* placeholder(Word word) {
+  switch (word) {
+    case Word::none:
+      return "";
+    case Word::experiment:
+    case Word::plugin_file:
+    case Word::file:
+      return " FILE";
+    case Word::folder:
+      return " DIR";
+    case Word::key:
+      return " KEYS";
+    case Word::method:
+    case Word::data_set:
+    case Word::name:
+      return " NAME";
+    case Word::number:
+      return " N";
+    case Word::text:
+      return " TEXT";
+  }
+  return "";
+}
+
+}  // namespace
+
 std::string option_text(const Option& option) {
-  return fmt::format("{}{}{}", option.letter ? fmt::format("-{}, ", option.letter) : "", option.name,
-                     option.argument == Word::none     ? ""
-                     : option.argument == Word::folder ? " DIR"
-                                                       : " VALUE");
+  return (option.letter ? fmt::format("-{}, ", option.letter) : "") + option.name + placeholder(option.argument);
 }
 
 std::string help_text(const Command& command) {

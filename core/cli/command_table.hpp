@@ -10,8 +10,8 @@
 
 namespace stiefel::cli {
 
-/// What a word on the command line may be, for completion.
-enum class Word { none, experiment, key, plugin_file, method, data_set, folder, text };
+/// What a word on the command line may be, for help and completion.
+enum class Word { none, experiment, key, plugin_file, method, data_set, folder, file, name, number, text };
 
 struct Option {
   const char* name;  ///< with its dashes

@@ -33,6 +33,12 @@ const char* kind_of(Word word) {
       return "data_set";
     case Word::folder:
       return "folder";
+    case Word::file:
+      return "file";
+    case Word::name:
+      return "name";
+    case Word::number:
+      return "number";
     case Word::text:
       return "text";
   }
@@ -57,6 +63,7 @@ _stiefel_words() {  # kind, what is typed so far
     method) compgen -W "experiment $("$program" completion methods 2>/dev/null)" -- "$2" ;;
     data_set) compgen -W "$("$program" completion data_sets 2>/dev/null)" -- "$2" ;;
     folder) compgen -d -- "$2" ;;
+    file) compgen -f -- "$2" ;;
   esac
 }
 
@@ -160,7 +167,11 @@ const char* zsh_action(Word word) {
       return " _stiefel_asked data_sets";
     case Word::folder:
       return "_files -/";
+    case Word::file:
+      return "_files";
     case Word::none:
+    case Word::name:
+    case Word::number:
     case Word::text:
       return " ";
   }
@@ -243,7 +254,11 @@ const char* fish_words(Word word) {
       return " -a '(__stiefel_asked data_sets)'";
     case Word::folder:
       return " -a '(__fish_complete_directories)'";
+    case Word::file:
+      return " -F";
     case Word::none:
+    case Word::name:
+    case Word::number:
     case Word::text:
       return "";
   }

@@ -268,7 +268,8 @@ int DataCommand::fetch() const {
           Exit::data);
     std::vector<const SetFile*> files = missing(*set);
     if (files.empty() && (!set->files.empty() || folder_exists(*set, directory_))) {
-      fmt::print("{}: nothing is missing\n", set->name);
+      fmt::print("{}: {}\n", set->name,
+                 set->files.empty() ? "its folder is there; the files in it were not checked" : "nothing is missing");
       continue;
     }
     const bool given = !files.empty() && std::none_of(files.begin(), files.end(),

@@ -36,7 +36,9 @@ template <class S> class SvdMargin final : public Dense<S> {
       s.field("spectrum", spectrum,
               "singular values within `margin` of 1 (sigmoidal), or parameters without a bound (free)")
           .one_of({"sigmoidal", "free"});
-      s.field("margin", margin, "m, for `spectrum: sigmoidal`; 0: all singular values are 1")
+      s.field("margin", margin,
+              "m, for `spectrum: sigmoidal`, where the learning rate of p is multiplied by 1/(2m); 0: all singular "
+              "values are 1")
           .at_least(0)
           .only_if(spectrum == "sigmoidal", "`spectrum: sigmoidal`");
       s.field("prior", prior, "λ of the penalty λ Σ (s_i − 1)² that is added to the loss").at_least(0);

@@ -92,8 +92,10 @@ void RecorderThread::before_replacing(std::function<void(const std::filesystem::
 
 int RecorderThread::define(Table table, bool grows) {
   check(table);  // an invalid name is reported to the caller who chose it
-  const auto kept = kept_.find(table.group);
-  tables_.emplace_back(table.group, kept == kept_.end() ? 0 : kept->second);
+  DefinedTable& defined = tables_.emplace_back();
+  defined.group = table.group;
+  if (const auto kept = kept_.find(table.group); kept != kept_.end()) defined.rows = kept->second;
+  if (const auto found = continued_.find(table.group); found != continued_.end()) defined.last = found->second;
   push({[table = std::move(table), grows](ResultWriter& writer) { writer.define(table, grows); }});
   return int(tables_.size()) - 1;
 }
@@ -102,10 +104,15 @@ void RecorderThread::append(int table, double row, std::span<const double> value
   push({[table, row, copy = std::vector<double>(values.begin(), values.end())](ResultWriter& writer) {
     writer.append(table, row, copy);
   }});
-  ++tables_[std::size_t(table)].second;
+  ++tables_[std::size_t(table)].rows;
+  tables_[std::size_t(table)].last = row;
 }
 
-RowCounts RecorderThread::rows() const { return {tables_.begin(), tables_.end()}; }
+RowCounts RecorderThread::rows() const {
+  RowCounts counts;
+  for (const DefinedTable& table : tables_) counts[table.group] = table.rows;
+  return counts;
+}
 
 void RecorderThread::publish(std::int64_t committed_step, Status status, std::function<void()> before) {
   push({[committed_step, status = std::move(status), before = std::move(before)](ResultWriter& writer) {

@@ -7,9 +7,10 @@
 #include <exception>
 #include <filesystem>
 #include <functional>
+#include <limits>
+#include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <span>
 #include <string>
 #include <thread>
@@ -44,6 +45,8 @@ class STIEFEL_API RecorderThread {
   bool continues(const std::string& group) const { return continued_.contains(group); }
   int define(Table table, bool grows = true);
   void append(int table, double row, std::span<const double> values);
+  /// Step, snapshot or epoch of the last row of a table; NaN: it has none.
+  double last_row(int table) const { return tables_[std::size_t(table)].last; }
   /// Rows of each group, those included that are still queued.
   RowCounts rows() const;
   /// `before`: called in the thread. A publish that is still queued when the next one comes is left out, unless a call
@@ -78,8 +81,13 @@ class STIEFEL_API RecorderThread {
   bool busy_ = false, stopping_ = false;
   std::exception_ptr failure_;
   RowCounts kept_;
-  std::set<std::string> continued_;                            // groups
-  std::vector<std::pair<std::string, std::uint64_t>> tables_;  // group and rows
+  std::map<std::string, double> continued_;  // as of ResultWriter::groups()
+  struct DefinedTable {
+    std::string group;
+    std::uint64_t rows = 0;
+    double last = std::numeric_limits<double>::quiet_NaN();
+  };
+  std::vector<DefinedTable> tables_;
   std::thread thread_;
 };
 

@@ -126,6 +126,11 @@ std::uint64_t row_count(const hdf5::Group& root, const std::string& group) {
   return table.dataset(table.children().at(0)).shape().at(0);  // the row axis is made first
 }
 
+double row_value(const hdf5::Group& root, const std::string& group, std::uint64_t row) {
+  const hdf5::Group table = root.group(group);
+  return table.dataset(table.children().at(0)).read(row, 1).at(0);
+}
+
 void require_sizes(const hdf5::Group& root, const Table& table) {
   const hdf5::Group group = root.group(table.group);
   for (const Axis& axis : table.axes)

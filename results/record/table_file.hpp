@@ -22,6 +22,8 @@ void create_table(const hdf5::Group& root, const Table& table);
 void append_rows(const hdf5::Group& root, const Table& table, const PendingRows& rows);
 /// Rows of the table of a group, by the scale that names its row axis.
 std::uint64_t row_count(const hdf5::Group& root, const std::string& group);
+/// What this scale has for one of the rows.
+double row_value(const hdf5::Group& root, const std::string& group, std::uint64_t row);
 /// Throws Error when the table is stored with axes of other lengths.
 void require_sizes(const hdf5::Group& root, const Table& table);
 /// Gives the table the lengths with which it is stored.

@@ -73,14 +73,16 @@ void ResultWriter::check_rows() const {
   }
 }
 
-std::set<std::string> ResultWriter::groups() const {
-  std::set<std::string> found;
+std::map<std::string, double> ResultWriter::groups() const {
+  std::map<std::string, double> found;
   if (!kept_) return found;
   const hdf5::File file = hdf5::File::open(path_);
   const auto add = [&](auto&& self, const std::string& parent) -> void {
     for (const std::string& name : file.root().group(parent.empty() ? "/" : parent).children())
       if (const std::string path = parent + "/" + name; file.root().is_group(path)) {
-        found.insert(path);
+        const auto rows = kept_->find(path);
+        found[path] = rows == kept_->end() || rows->second == 0 ? std::numeric_limits<double>::quiet_NaN()
+                                                                : row_value(file.root(), path, rows->second - 1);
         self(self, path);
       }
   };

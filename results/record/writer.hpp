@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -35,9 +35,9 @@ class STIEFEL_API ResultWriter {
   /// the former file.
   void before_replacing(std::function<void(const std::filesystem::path&)> call) { before_replacing_ = std::move(call); }
 
-  /// Groups of the file that is continued. Tables that get no more rows must be defined too, or else their rows are not
-  /// kept.
-  std::set<std::string> groups() const;
+  /// Groups of the file that is continued, each with the step, snapshot or epoch of its last row that is kept, or NaN.
+  /// Tables that get no more rows must be defined too, or else their rows are not kept.
+  std::map<std::string, double> groups() const;
   /// A new table, before or between rows; returns its number: 0, 1, 2, … Error when its names are not fit, its group is
   /// taken, or the file that is continued has arrays of other sizes in it. One that does not grow, because it gets no
   /// more rows, has the sizes of that file.

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """What simple predictors reach on a part of TIMIT: the mean of the training targets, and for each of the 129 bins the first-order autoregression
-with the least square error, level[t + 1] ≈ a level[t] + b, fitted on the training speakers.
+with the least squared error, level[t + 1] ≈ a level[t] + b, fitted on the training speakers.
 
-tests/golden/timit_ar1.py FOLDER prints the mean square errors of the three sets, for the speakers that `task: {plugin: timit_prediction, split:
+tests/golden/timit_ar1.py FOLDER prints the mean squared errors of the three sets, for the speakers that `task: {plugin: timit_prediction, split:
 speakers}` chooses by default; FOLDER holds dr1-fvmh0/sa1.wav and so on, as in NLTK's sample. tests/unit/timit_prediction_test.cpp has the numbers.
 """
 import sys

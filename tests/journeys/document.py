@@ -9,7 +9,8 @@
     ```text            is the standard output of the sh block before it; a line ... stands for any lines
     anything else      is not tested, and counted in UNTESTED
 
-Links to files of the source tree must lead somewhere. README.md must be short and have the counts of REPRODUCTION.md.
+Links to files of the source tree must lead somewhere. README.md must be short and have the counts of REPRODUCTION.md; PAPERS.md must
+have every method and every paper that experiments/methods names.
 """
 import os
 import pathlib
@@ -103,12 +104,21 @@ def main(source, document, scratch, program_folder):
         counts = r" measured at the full budget \((\d+) matched, (\d+) better, (\d+) missed, (\d+) diverged\)"
         printed, run, *verdicts = re.search(r"(\d+) printed results: (\d+)" + counts, reproduction).groups()
         curves, judged, *of_curves, own, few = re.search(r"(\d+) curves with a criterion: (\d+)" + counts + r".*; for (\d+) of them.* and (\d+) lack", reproduction).groups()
-        sentence = (f"Of {curves} published curves with a pass criterion, {judged} have been run in full: "
+        sentence = (f"For {curves} published curves, we derived a pass criterion; {judged} of these have been run in full: "
                     f"{int(of_curves[0]) + int(of_curves[1])} match, {of_curves[2]} miss and {of_curves[3]} diverged. "
                     f"For {own} of them, the paper does not say how long it trained, and {few} lack some of their seeds. "
                     f"Of {printed} published numbers, {run} have been run: {int(verdicts[0]) + int(verdicts[1])} match or are better")
         if sentence not in " ".join(text.split()):
             faults.append(f"README.md does not have the counts of results/measured/REPRODUCTION.md: {sentence}")
+    if document == "docs/PAPERS.md":
+        methods = [line.split()[0] for line in subprocess.run([f"{program_folder}/stiefel", "list"], capture_output=True, text=True, check=True)
+                   .stdout.splitlines() if line.split()[1] != "task"]
+        faults += [f"{document} does not have {method}" for method in methods if f"`{method}`" not in text]
+        for file in sorted((source / "experiments/methods").glob("*.yaml")):
+            for cited in re.findall(r"[(;] ?([^(;)]+) (\d{4})(?=[;)])", file.read_text(encoding="utf-8").split(":", 1)[0]):
+                author, year = re.match(r"\w+", cited[0])[0], cited[1]
+                if not re.search(rf"\b{author}\b[^:|]* {year}: ", text):
+                    faults.append(f"{document} does not have {author} {year}, which {file.name} cites")
 
     copy = scratch / "copy of the source"  # blanks in a path are part of the test
     for folder in ("home", "output"):

@@ -82,6 +82,12 @@ train: {epochs: 2, clip: none}
   CHECK(e.optimizer[1].options == nullptr);
   CHECK(e.optimizer[2].plugin == "adam");
   CHECK(e.train.epochs == 2);
+
+  const Experiment frozen = load(valid, {R"(optimizer=[{blocks: "a*", plugin: sgd, rate: 0.2, momentum: 0.9}, adam])",
+                                         "optimizer.0.plugin=frozen"})
+                                .experiment;
+  CHECK(frozen.optimizer[0].frozen);
+  CHECK(frozen.optimizer[0].blocks == "a*");
 }
 
 TEST_CASE("the resolved text reads back to itself, and names the run") {

@@ -68,6 +68,8 @@ model: {cell: {plugin: elman, hidden: 6}, recurrent: dense}
   };
   refused(head + scheduled("kind: cosine, warmup: 3") + steps + "}\n",
           "small:4:59: optimizer.schedule.warmup of 3 steps leaves none of the 3 steps of training");
+  refused(head + "optimizer:\n  - plugin: sgd\n    schedule: {kind: cosine, warmup: 3}\n" + steps + "}\n",
+          "small:6:38: optimizer.0.schedule.warmup of 3 steps leaves none of the 3 steps of training");
   refused(head + scheduled("kind: one_cycle, warmup: 2") + steps + "}\n",
           "small:4:62: optimizer.schedule.warmup: one_cycle already begins with a rise");
   refused(head + scheduled("kind: step, final: 0.1") + steps + "}\n",
@@ -79,6 +81,37 @@ model: {cell: {plugin: elman, hidden: 6}, recurrent: dense}
           "small:5:16: train.steps = 9223372036854775807 of 2 batches");
   refused(single + "train: {epochs: 9223372036854775807, batch: 4}\n",
           "small:5:17: train.epochs = 9223372036854775807 of 100 batches");
+}
+
+TEST_CASE("what would act only after the end of the training is remarked on") {
+  const auto remarks = [](const std::vector<std::string>& overrides) {  // 20 steps, 2 evaluations
+    return check_experiment(load(overrides), registry(), {});
+  };
+  for (const auto& [overrides, remark] : std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{"train.patience=2"}, "command line: train.patience has no effect: the training has only 2 evaluations"},
+           {{"optimizer.schedule=step"}, "optimizer.schedule.every has no effect: the training has only 20 steps"},
+           {{"optimizer.schedule={kind: step, every: 15, warmup: 5}"},
+            "command line: optimizer.schedule.every has no effect: the training has only 20 steps"},
+           {{"optimizer.schedule={kind: plateau, patience: 4}", "train.evaluate_every=4"},
+            "command line: optimizer.schedule.patience has no effect: the training has only 5 evaluations"}}) {
+    CAPTURE(remark);
+    REQUIRE(remarks(overrides).size() == 1);
+    CHECK(remarks(overrides)[0].ends_with(remark));
+  }
+  CHECK(remarks({"train.patience=1"}).empty());
+  CHECK(remarks({"optimizer.schedule={kind: step, every: 14, warmup: 5}"}).empty());
+  CHECK(remarks({"optimizer.schedule={kind: plateau, patience: 2}", "train.evaluate_every=4"}).empty());
+}
+
+TEST_CASE("a recurrent map that no map of the cell uses is remarked on") {
+  const auto remarks = [](const char* maps) {
+    return check_experiment(load({"model.cell={plugin: lstm, hidden: 4}", "record.blocks=null", maps}), registry(), {});
+  };
+  const std::vector<std::string> all =
+      remarks("model.maps={input: dense, forget: dense, output: dense, candidate: dense}");
+  REQUIRE(all.size() == 1);
+  CHECK(all[0] == "small:5:14: model.recurrent has no effect: `maps` names every map of the cell");
+  CHECK(remarks("model.maps={input: dense, forget: dense, output: dense}").empty());
 }
 
 TEST_CASE("a batch that is larger than the training set is remarked on") {
@@ -115,8 +148,12 @@ TEST_CASE("initial values of another shape name their key") {
   header.resize(117, ' ');
   scratch::write(file, std::string("\x93NUMPY\x01\0\x76\0", 10) + header + "\n" + std::string(8, '\0'));
   Quiet quiet;
-  CHECK_THROWS_WITH(run(load({"model.readout.init=file", "model.readout.file=" + file}), folder.path, quiet),
-                    doctest::Contains("model.readout: "));
+  for (const std::string key : {"model.readout", "model.recurrent", "model.initial_state"}) {
+    const std::string other = key == "model.recurrent" ? "model.recurrent.plugin=dense" : "seed=2";
+    CHECK_THROWS_WITH(
+        run(load({other, "record.blocks=null", key + ".init=file", key + ".file=" + file}), folder.path, quiet),
+        doctest::Contains(("command line: " + key + ".file: " + file + " holds 1 numbers").c_str()));
+  }
   CHECK_THROWS_WITH(check_experiment(load({"model.input.init=file", "model.input.file=absent.npy"}), registry(), {}),
                     doctest::Contains("model.input.file: there is no file absent.npy"));
 }

@@ -59,6 +59,8 @@ void check_resumed(const LoadedExperiment& loaded) {
 TEST_CASE("a stopped run resumes with the same bits") {
   check_resumed(load());
   check_resumed(load({"scalar=float64", "train.weight_noise=0.01", "train.patience=2"}));
+  check_resumed(load({"optimizer.rate=1e-30", "train.patience=2", "train.evaluate_every=4", "record.spectrum=7",
+                      "record.loss=5", "checkpoint.every=2"}));
   check_resumed(load({"train.average=0.9", "train.accumulate=3", "train.batch=4",
                       "optimizer.schedule={kind: cosine, warmup: 7, final: 0.1}"}));
   check_resumed(load(
@@ -243,6 +245,24 @@ TEST_CASE("a signal during the final test saves the last step, and another proce
     CHECK(fs::exists(stopped.directory / "checkpoints/step_00000020.h5"));
     CHECK(go_on(loaded, stopped.directory, quiet).state == "finished");
     CHECK(fingerprint(stopped.directory) == fingerprint(whole.directory));
+  }
+}
+
+TEST_CASE("a stopped run that is to end where it is has the evaluation and the maps of its last step") {
+  Folder folder;
+  Quiet quiet;
+  const fs::path directory = stopped_run(folder);
+  CHECK_THROWS_WITH(go_on(load({"train.steps=4"}), directory, quiet, {"train.steps"}),
+                    doctest::Contains("has done 5 steps already, more than the 4 that it would end after now"));
+  CHECK(go_on(load({"train.steps=5"}), directory, quiet, {"train.steps"}).state == "finished");
+  const ResultReader ended(directory / "results.h5"),
+      whole(run(load({"train.steps=5"}), folder.path / "whole", quiet).directory / "results.h5");
+  CHECK(ended.read("/epochs/step").values == std::vector<double>{5});
+  CHECK(ended.read("/spectrum/recurrent/snapshot").values.back() == 5);
+  for (const char* path : {"/epochs/step", "/epochs/train_loss", "/epochs/valid_loss", "/final/test_loss",
+                           "/spectrum/recurrent/singular_values", "/orthogonality/recurrent/defect_fro"}) {
+    CAPTURE(path);
+    CHECK(ended.read(path).values == whole.read(path).values);
   }
 }
 

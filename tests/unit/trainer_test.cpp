@@ -202,14 +202,28 @@ TEST_CASE("early stopping: a number of evaluations without improvement") {
   Folder folder;
   Quiet quiet;
   // With a rate of nothing the first evaluation stays the best.
-  const RunSummary summary =
-      run(load({"optimizer.rate=1e-30", "train.steps=100", "train.evaluate_every=5", "train.patience=3"}), folder.path,
-          quiet);
+  const auto end = [&](const char* steps) {
+    return run(load({"optimizer.rate=1e-30", steps, "train.evaluate_every=5", "train.patience=3", "record.loss=6",
+                     "record.spectrum=7", "record.blocks={recurrent.U: 8, readout.weight: 0}"}),
+               folder.path, quiet);
+  };
+  const RunSummary summary = end("train.steps=100");
   CHECK(summary.state == "finished");
   const ResultReader results(summary.directory / "results.h5");
   CHECK(results.read("/epochs/step").values == std::vector<double>{5, 10, 15, 20});
   CHECK(results.read("/epochs/is_best").values == std::vector<double>{1, 0, 0, 0});
   CHECK(results.read("/final/step").values == std::vector<double>{5});
+  // The last step has the rows that it has when it is known to be the last one.
+  CHECK(results.read("/steps/step").values == std::vector<double>{1, 6, 12, 18, 20});
+  CHECK(results.read("/spectrum/recurrent/snapshot").values == std::vector<double>{0, 7, 14, 20});
+  CHECK(results.read("/blocks/recurrent_u/snapshot").values == std::vector<double>{0, 8, 16, 20});
+  CHECK(!results.exists("/blocks/readout_weight"));
+  const ResultReader known(end("train.steps=20").directory / "results.h5");
+  for (const char* path : {"/steps/loss", "/steps/grad_norm", "/spectrum/recurrent/singular_values",
+                           "/blocks/recurrent_u/values", "/epochs/valid_loss"}) {
+    CAPTURE(path);
+    CHECK(results.read(path).values == known.read(path).values);
+  }
 }
 
 TEST_CASE("early stopping: the first evaluation that reaches the target") {

@@ -122,6 +122,13 @@ void ConfigSchema::fault(std::string_view key, std::string sentence, Exit code) 
       where, path + (sentence.starts_with("must ") || sentence.starts_with("is ") ? " " : ": ") + sentence, code);
 }
 
+void ConfigSchema::remark(std::string_view key, const std::string& sentence) const {
+  for (const auto& declaration : section_->declarations)
+    if (declaration->key == key && declaration->given && section_->reading->remarks)
+      section_->reading->remarks->push_back(
+          fmt::format("{}: {} {}", declaration->where.text(), section_->path_of(key), sentence));
+}
+
 void ConfigSchema::finish() {
   check_fields(*section_);
   if (section_->node && ill_formed(*section_))
@@ -151,12 +158,15 @@ void ConfigSchema::refuse_unknown_keys(const std::vector<std::string>& paths) {
   for (const auto& declaration : section_->declarations) known.push_back(declaration->key);
   for (const Member& member : section_->node->members) {
     if (std::ranges::find(known, member.key) != known.end()) continue;
+    const auto named = std::ranges::find(section_->declarations, section_->shorthand, &Declaration::key);
+    const bool is_kind = named != section_->declarations.end() && std::ranges::count((*named)->one_of, member.key) > 0;
     const bool begun = std::ranges::any_of(known, [&](const std::string& key) { return key.starts_with(member.key); });
     const bool elsewhere =
         !begun && std::ranges::any_of(paths, [&](const std::string& path) { return path.ends_with("." + member.key); });
-    std::string close = member.key == "extends" ? "; it belongs at the top level of a file"
-                        : elsewhere             ? ""
-                                                : suggestion(member.key, known);
+    std::string close = is_kind                   ? fmt::format("; write `{}: {}`", section_->shorthand, member.key)
+                        : member.key == "extends" ? "; it belongs at the top level of a file"
+                        : elsewhere               ? ""
+                                                  : suggestion(member.key, known);
     if (close.empty()) close = suggestion(member.key, paths);
     section_->reading->problems->add(
         member.where, fmt::format("{} is not {}{}", section_->path_of(shortened(member.key)), section_->noun,

@@ -58,6 +58,8 @@ class STIEFEL_API ConfigSchema final : public Schema {
   void finish();
   /// A fault of the value at `key`.
   void fault(std::string_view key, std::string sentence, Exit code = Exit::usage);
+  /// The same for a value that is allowed.
+  void remark(std::string_view key, const std::string& sentence) const;
 
   bool reads() const { return section_->reading->problems != nullptr; }
   detail::Section& record() { return *section_; }

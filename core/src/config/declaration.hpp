@@ -62,6 +62,7 @@ struct detail::Section {
   std::string path;            ///< "model.recurrent"; empty at the top
   std::string noun;            ///< describes keys in errors: "an option of the cell elman"
   std::string shorthand;       ///< key that a bare scalar abbreviates
+  std::string only_where;      ///< where the keys that are now declared have an effect; empty: here
   std::string plugin;          ///< name of the plugin whose options these are
   std::string meaning;         ///< of that plugin
   const Node* node = nullptr;  ///< null when absent

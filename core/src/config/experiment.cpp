@@ -12,6 +12,17 @@
 #include "config/config_schema.hpp"
 
 namespace stiefel {
+namespace {
+
+/// Initial values of what the network has only if `holds`; else the keys have no effect.
+void describe_if(bool holds, std::string_view where, Schema& s, Initialiser& init, const std::string& prefix = "") {
+  std::string& only_where = static_cast<ConfigSchema&>(s).record().only_where;
+  if (!holds) only_where = where;
+  init.describe(s, prefix);
+  only_where.clear();
+}
+
+}  // namespace
 
 void Initialiser::describe(Schema& s, const std::string& prefix) {
   s.field(prefix + "init", kind, "initial values")
@@ -38,12 +49,12 @@ void InputOptions::describe(Schema& s) {
       inner.field("size", input.embedding_size, "size of the vector for each symbol; 0: none, symbols are one-hot")
           .at_least(0)
           .at_most(1e8);
-      input.embedding_init.describe(inner);
+      describe_if(input.embedding_size > 0, "a `size` above 0", inner, input.embedding_init);
     }
   };
   init.describe(s);
   s.field("bias", bias, "whether V x + b includes the bias b");
-  bias_init.describe(s, "bias_");
+  describe_if(bias, "`bias: true`", s, bias_init, "bias_");
   Embedding embedding{*this};
   s.section("embedding", embedding, "learned vectors for the symbols of a task");
 }
@@ -51,7 +62,7 @@ void InputOptions::describe(Schema& s) {
 void ReadoutOptions::describe(Schema& s) {
   init.describe(s);
   s.field("bias", bias, "whether the readout has a bias");
-  bias_init.describe(s, "bias_");
+  describe_if(bias, "`bias: true`", s, bias_init, "bias_");
   s.field("rows", rows, "rows of the state that are read out; real: without imaginary parts").one_of({"all", "real"});
 }
 
@@ -59,7 +70,7 @@ void InitialStateOptions::describe(Schema& s) {
   s.shorthand("kind");
   s.field("kind", kind, "zero, learned, or carried over from the previous batch of the epoch (streaming tasks)")
       .one_of({"zero", "learned", "carried"});
-  init.describe(s);
+  describe_if(kind == "learned", "`kind: learned`", s, init);
 }
 
 void LayerOptions::describe_size(Schema& s) {
@@ -147,7 +158,9 @@ void LayerOptions::check_maps(ConfigSchema& s) const {
   const auto has_its_own = [&](const MapSpec& map) {
     return std::ranges::find(maps, map.name, &RecurrentMap::name) != maps.end();
   };
-  if (!given && !std::ranges::all_of(needed, has_its_own)) s.require_plugin("recurrent", Role::parametrisation);
+  const bool all_have = std::ranges::all_of(needed, has_its_own);
+  if (!given && !all_have) s.require_plugin("recurrent", Role::parametrisation);
+  if (given && all_have && !needed.empty()) s.remark("recurrent", "has no effect: `maps` names every map of the cell");
   if (given && needed.empty())
     s.fault("recurrent",
             fmt::format(
@@ -234,10 +247,12 @@ void TrainOptions::describe(Schema& s) {
   s.section("clip", clip, "gradient clipping");
   s.field("message_clip", message_clip,
           "largest allowed entry of the gradient at the cell's pre-activations, in every time step; 0: no limit. Paths "
-          "around the nonlinearity, such as the cell state of an LSTM and all of lru and mingru, are not limited.")
+          "around the nonlinearity, such as the cell state of an LSTM or the states of lru and mingru, are not "
+          "limited; with elman's `transition: outside`, the gradient of the state is.")
       .at_least(0);
   s.field("weight_noise", weight_noise,
-          "standard deviation of noise added to all parameters that are trained and lie on no manifold; 0: none")
+          "standard deviation of noise added to all trained parameters, except for those on a manifold, the matrix of "
+          "low_rank_projection and the sign u1 of householder; 0: none")
       .at_least(0);
   s.field("average", average,
           "decay of the moving average of the parameters that is evaluated and saved as the best and the last network; "
@@ -298,7 +313,9 @@ std::string Experiment::place_of(std::string key) const {
 }
 
 std::string Experiment::key_of_group(std::size_t group, const char* key) const {
-  return optimizer.size() > 1 ? fmt::format("optimizer.{}.{}", group, key) : fmt::format("optimizer.{}", key);
+  const auto first = places.lower_bound("optimizer.0");
+  const bool listed = optimizer.size() > 1 || (first != places.end() && first->first.starts_with("optimizer.0"));
+  return listed ? fmt::format("optimizer.{}.{}", group, key) : fmt::format("optimizer.{}", key);
 }
 
 void Experiment::describe(ConfigSchema& s) {

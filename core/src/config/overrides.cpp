@@ -67,7 +67,9 @@ void drop_options(Node& node, const std::string& plugin) {
   if (node.kind == Node::Kind::scalar) node.kind = Node::Kind::map;
   node.abbreviated = false;
   node.text.clear();
-  std::erase_if(node.members, [](const Member& member) { return !is_beside_options(member.key); });
+  std::erase_if(node.members, [&](const Member& member) {
+    return plugin == "frozen" ? member.key != "blocks" : !is_beside_options(member.key);
+  });
 }
 
 /// A mapping that is one of a plugin's; `optimizer: adam` of one file and a rate of another make an abbreviated one.

@@ -15,6 +15,7 @@ template <class T> Field<T> Schema::declare(std::string_view key, T& value, std:
   declaration->key = key;
   declaration->meaning = meaning;
   declaration->fallback = declaration->value = value;
+  declaration->only_where = section_->only_where;
   if (const Node* node = find_value(*section_, key, declaration->where)) {
     declaration->given = true;
     declaration->node = node;

@@ -203,17 +203,10 @@ template <class S> void Model<S>::initialise(S* data, std::uint64_t seed) const 
   const auto stream = [seed](const std::string& prefix, const std::string& name) {
     return Rng(seed, "initialise/" + prefix + name);
   };
-  const auto named = [](const std::string& key, auto&& fill) {
-    try {
-      fill();
-    } catch (const Error& error) {
-      throw Error("model." + key + ": " + error.what(), error);
-    }
-  };
   each_recurrence([&](const Layer<S>& layer, const Recurrence<S>& r) {
     Rng rng = stream(r.prefix, "input");
     const Blocks<S> input = layout.part(data, r.input_blocks);
-    named(r.prefix + "input", [&] { r.input->initialise(input, rng); });
+    r.input->initialise(input, rng);
     r.cell.call("initialise_bias", [&] { r.cell->initialise_bias(r.input->bias(input)); });
     Rng cell_rng = stream(r.prefix, "cell");
     r.cell.call("initialise", [&] { r.cell->initialise(layout.part(data, r.cell_blocks), cell_rng); });
@@ -222,10 +215,8 @@ template <class S> void Model<S>::initialise(S* data, std::uint64_t seed) const 
     const Index rows = r.cell->state_rows(),
                 part_rows = layer.initial.init.kind != "file" && rows % layer.hidden == 0 ? layer.hidden : rows;
     const std::span<S> state = layout.part(data, r.state_block)[0];  // (h; c), (Re h; Im h): n rows each
-    named(r.prefix + "initial_state", [&] {
-      for (Index row = 0; row < rows; row += part_rows)
-        layer.initial.init.fill(as_matrix(state.subspan(row, part_rows), part_rows, 1), state_rng);
-    });
+    for (Index row = 0; row < rows; row += part_rows)
+      layer.initial.init.fill(as_matrix(state.subspan(row, part_rows), part_rows, 1), state_rng);
   });
   for (const Layer<S>& layer : layers) {
     layer.norm.initialise(layout.part(data, layer.norm_blocks));
@@ -233,7 +224,7 @@ template <class S> void Model<S>::initialise(S* data, std::uint64_t seed) const 
     layer.gate.initialise(layout.part(data, layer.gate_blocks), rng);
   }
   Rng readout_rng = stream("", "readout");
-  named("readout", [&] { readout->initialise(layout.part(data, readout_blocks), readout_rng); });
+  readout->initialise(layout.part(data, readout_blocks), readout_rng);
   each_recurrence([&](const Layer<S>&, const Recurrence<S>& r) {
     for (Index i = 0; i < r.maps->count(); ++i) {
       const Map& map = maps[std::size_t(r.first_map + i)];

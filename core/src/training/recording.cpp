@@ -115,7 +115,7 @@ template <class S> void Recording<S>::define_blocks(const Layout& layout) {
     const Index block = layout.find(name);
     STIEFEL_ASSERT(block >= 0);
     recorded.insert(group(layout.block(block)));
-    traces_.push_back({block, period, recorder_.define(table(layout.block(block)))});
+    traces_.push_back({block, period, define(period, table(layout.block(block)))});
   }
   for (const BlockSpec& block : layout.blocks())
     if (recorder_.continues(group(block)) && recorded.insert(group(block)).second) define(0, table(block));
@@ -151,16 +151,26 @@ template <class S> void Recording<S>::norms(Index step, const PassResult& pass) 
   }
 }
 
+template <class S> bool Recording<S>::due(int table, Index period, Index step, bool first) const {
+  if (period <= 0 || table < 0) return false;
+  if (step == ended_) return recorder_.last_row(table) != double(step);
+  return step % period == 0 || step == last_step_ || (first && step == 1);
+}
+
 template <class S> bool Recording<S>::maps_due(Index step) const {
-  return map_due(periods_.spectrum, step) || map_due(periods_.orthogonality, step) || map_due(periods_.scalars, step) ||
-         std::any_of(traces_.begin(), traces_.end(), [&](const Trace& trace) { return map_due(trace.period, step); });
+  const auto any = [&](const std::vector<int>& tables, Index period) {
+    return std::ranges::any_of(tables, [&](int table) { return due(table, period, step); });
+  };
+  return any(spectrum_, periods_.spectrum) || any(orthogonality_, periods_.orthogonality) ||
+         any(scalars_, periods_.scalars) ||
+         std::ranges::any_of(traces_, [&](const Trace& trace) { return due(trace.table, trace.period, step); });
 }
 
 template <class S> std::string Recording<S>::maps(Index step, Network<S>& network) {
   std::string broken;
   for (Index i = 0; i < Index(network.model().maps.size()); ++i) {
     const Plugged<Parametrisation<S>>& map = network.model().maps[std::size_t(i)]->plugin();
-    if (map_due(periods_.spectrum, step)) {
+    if (due(spectrum_[i], periods_.spectrum, step)) {
       const SpectrumRow row(step, map.call("spectrum", [&] { return map->spectrum(); }));
       if (claims_kept_)
         if (const std::string fault = broken_claim(map.call("claim", [&] { return map->claim(); }), row);
@@ -170,11 +180,11 @@ template <class S> std::string Recording<S>::maps(Index step, Network<S>& networ
         }
       append_row(recorder_, spectrum_[i], row);
     }
-    if (map_due(periods_.orthogonality, step)) orthogonality(step, i, network);
-    if (map_due(periods_.scalars, step) && scalars_[i] >= 0) scalars(step, i, network);
+    if (due(orthogonality_[i], periods_.orthogonality, step)) orthogonality(step, i, network);
+    if (due(scalars_[i], periods_.scalars, step)) scalars(step, i, network);
   }
   for (const Trace& trace : traces_)
-    if (map_due(trace.period, step))
+    if (due(trace.table, trace.period, step))
       append_row(recorder_, trace.table,
                  BlockRow<S>{{step}, network.layout().block(trace.block).name, network.theta()[trace.block]});
   return broken;

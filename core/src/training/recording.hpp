@@ -19,10 +19,11 @@ template <class S> class STIEFEL_API Recording {
             const Updater<S>& updater, Index steps);
 
   /// Rows of the loop itself also at the first step; maps are recorded before it, as step 0. Both also at the last one.
-  bool due(Index period, Index step) const { return map_due(period, step) || (period > 0 && step == 1); }
-  bool map_due(Index period, Index step) const { return period > 0 && (step % period == 0 || step == last_step_); }
+  bool step_due(Index step) const { return due(steps_, periods_.loss, step, true); }
+  bool norms_due(Index step) const { return due(gradient_[0], periods_.gradient_norms, step, true); }
   bool maps_due(Index step) const;
-  const RecordOptions& periods() const { return periods_; }
+  /// This step is the last one: due are now the rows that it does not have yet.
+  void end_after(Index step) { last_step_ = ended_ = step; }
 
   void step(const StepRow& row);
   void evaluation(EvaluationRow row);
@@ -39,6 +40,7 @@ template <class S> class STIEFEL_API Recording {
  private:
   /// The table, if it gets rows, or if the results that are continued have rows of it to be kept; else −1.
   int define(Index period, Table table);
+  bool due(int table, Index period, Index step, bool first = false) const;
   void define_maps(Network<S>& network);
   void define_blocks(const Layout& layout);
   void orthogonality(Index step, Index map, Network<S>& network);
@@ -47,7 +49,7 @@ template <class S> class STIEFEL_API Recording {
   RecorderThread& recorder_;
   RecordOptions periods_;
   std::vector<Metric> metrics_;
-  Index time_steps_ = 0, last_step_ = 0;
+  Index time_steps_ = 0, last_step_ = 0, ended_ = -1;
   int steps_ = -1, epochs_ = -1, final_ = -1, timing_ = -1;
   std::vector<int> gradient_;  // of each layer
   std::vector<int> spectrum_, orthogonality_, scalars_;

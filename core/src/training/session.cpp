@@ -92,6 +92,7 @@ Session<S>::Session(const LoadedExperiment& loaded, Registry& registry, const Ru
     require_recorded_blocks();
     remark_on_batch();
     remark_on_directions();
+    remark_on_length();
   }
   if (extent == Extent::sizes) return;
   if (options.ranks) network->share(*options.ranks);
@@ -107,7 +108,7 @@ Session<S>::Session(const LoadedExperiment& loaded, Registry& registry, const Ru
     std::_Exit(int(Exit::plugin));
   });
   watchdog.watch([&] {
-    network->initialise(std::uint64_t(experiment.seed));
+    initialise();
     updater->attach(*network);
     network->refresh();
   });
@@ -120,6 +121,18 @@ template <class S> void Session<S>::add_files_of_model(const LoadedExperiment& l
     if (!fs::is_regular_file(value))
       throw Error::missing(fmt::format("{}{}: there is no file {}", experiment.place_of(key), key, value));
     files.push_back({key, value});
+    files_of_model_.emplace_back(key, value);
+  }
+}
+
+template <class S> void Session<S>::initialise() {
+  try {
+    network->initialise(std::uint64_t(experiment.seed));
+  } catch (const Error& error) {
+    for (const auto& [key, file] : files_of_model_)
+      if (std::string_view(error.what()).starts_with(file))
+        throw Error(fmt::format("{}{}: {}", experiment.place_of(key), key, error.what()), error);
+    throw;
   }
 }
 
@@ -148,6 +161,24 @@ template <class S> void Session<S>::remark_on_directions() {
         fmt::format("{}model.bidirectional: at the last step, where the output is read, the reverse direction of the "
                     "top layer has read only the last input, and its recurrent map has no effect",
                     experiment.place_of("model.bidirectional")));
+}
+
+/// What would act only after the end of the training.
+template <class S> void Session<S>::remark_on_length() {
+  const Index steps = total_steps(), period = evaluation_period(), evaluations = (steps - 1) / period + 1;
+  const auto remark = [&](const std::string& key, const std::string& sentence) {
+    remarks.push_back(fmt::format("{}{} has no effect: {}", experiment.place_of(key), key, sentence));
+  };
+  const std::string few = "the training has only " + counted(evaluations, "evaluation");
+  if (const Index patience = experiment.train.patience; patience > 0 && patience >= evaluations)
+    remark("train.patience", few);
+  for (std::size_t g = 0; g < experiment.optimizer.size(); ++g) {
+    const ScheduleOptions& schedule = experiment.optimizer[g].schedule;
+    if (schedule.kind == "step" && schedule.every >= steps - schedule.warmup)
+      remark(experiment.key_of_group(g, "schedule.every"), "the training has only " + counted(steps, "step"));
+    if (schedule.kind == "plateau" && schedule.patience >= evaluations - 2)
+      remark(experiment.key_of_group(g, "schedule.patience"), few);
+  }
 }
 
 template <class S> Index Session<S>::total_steps() const {

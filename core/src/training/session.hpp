@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "config/load.hpp"
@@ -62,9 +63,13 @@ template <class S> struct STIEFEL_API Session {
   Index steps_of(Index batches) const;  // the last one may take batches of the next epoch
   void require_recorded_blocks() const;
   void add_files_of_model(const LoadedExperiment& loaded);
+  /// Errors of a file with initial values begin with the place of its key.
+  void initialise();
   void remark_on_batch();
   void remark_on_directions();
+  void remark_on_length();
   std::vector<S> noisy_;
+  std::vector<std::pair<std::string, std::string>> files_of_model_;  // key and value
 };
 
 }  // namespace stiefel

@@ -63,20 +63,14 @@ template <class S> RunSummary Trainer<S>::run() {
   record_.publish(progress_.step, status_);
   const Index period = session_.evaluation_period();
   status_.state = "finished";
-  bool stopped_early = false;
   if (progress_.step == 0) {
     if (const std::string block = session_.broken_block(); !block.empty())
       diverged(0, "the initial values of " + block + " are not all finite", nullptr, false);
     else
       record_maps();
   }
-  while (progress_.step < progress_.steps && !has_diverged()) {
-    if (const std::string reason = selection_.reason_to_stop(); !reason.empty()) {
-      observer_.note("stopping early: " + reason);
-      record_.log("stopping early: " + reason);
-      stopped_early = true;
-      break;
-    }
+  bool stopped_early = stops_early();
+  while (progress_.step < progress_.steps && !stopped_early && !has_diverged()) {
     if (stopped_by_signal()) break;
     if (options_.until > 0 && progress_.step >= options_.until) {
       stop(int(Exit::preempted), progress_.step == options_.until
@@ -87,9 +81,10 @@ template <class S> RunSummary Trainer<S>::run() {
     guard([&] {
       if (step() && (progress_.step % period == 0 || progress_.step == progress_.steps)) evaluate();
     });
-    if (has_diverged()) break;
-    if (save_due()) save();
+    stopped_early = !has_diverged() && stops_early();
+    if (!stopped_early && !has_diverged() && save_due()) save();
   }
+  if (status_.state == "finished") guard([&] { complete(); });
   if (status_.state == "finished") guard([&] { finish_best(); });
   if (status_.message.empty())
     status_.message = fmt::format("{}{} in {:.1f} s", counted(progress_.step, "step"),
@@ -98,12 +93,20 @@ template <class S> RunSummary Trainer<S>::run() {
   return {status_.state, status_.message, record_.directory(), status_.exit_code};
 }
 
+template <class S> bool Trainer<S>::stops_early() {
+  const std::string reason = progress_.step < progress_.steps ? selection_.reason_to_stop() : "";
+  if (reason.empty()) return false;
+  observer_.note("stopping early: " + reason);
+  record_.log("stopping early: " + reason);
+  return true;
+}
+
 template <class S> bool Trainer<S>::step() {
   const auto start = Clock::now();
   const Index number = begun_ = progress_.step + 1, accumulate = experiment_.train.accumulate;
-  const bool norms_due = recording_.due(recording_.periods().gradient_norms, number);
-  PassResult pass;
-  UpdateNorms norms;
+  const bool norms_due = recording_.norms_due(number);
+  PassResult& pass = pass_ = {};
+  UpdateNorms& norms = norms_;
   watched_ = fmt::format("step {}", number);
   watchdog_.watch([&] {
     watch_.time(Phase::param_map, [&] { session_.refresh(number); });
@@ -133,25 +136,38 @@ template <class S> bool Trainer<S>::step() {
   durations_.push_back(seconds_since(start));
   if (pass.weight > 0) losses_.add(pass.loss);
   progress_.loss = losses_.running;
-  watch_.time(Phase::record, [&] { record_step(pass, norms); });
+  watch_.time(Phase::record, [&] { record_step(); });
   progress_.seconds = seconds_since(start_);
   observer_.progress(progress_);
   return true;
 }
 
-template <class S> void Trainer<S>::record_step(const PassResult& pass, const UpdateNorms& norms) {
+template <class S> void Trainer<S>::record_step() {
   const Index number = progress_.step;
-  if (recording_.due(recording_.periods().loss, number)) {
-    const double loss = pass.weight > 0 ? pass.loss : std::numeric_limits<double>::quiet_NaN();
-    take_step_seconds();
-    recording_.step({number, loss, pass.penalty, norms, session_.updater->rates(number), progress_.step_seconds});
-    const std::pair<std::string, double> values[] = {
-        {"steps", double(progress_.steps)}, {"epoch", progress_.epoch}, {"loss", loss},
-        {"grad_norm", norms.gradient},      {"best", progress_.best},   {"seconds", seconds_since(start_)}};
-    record_.progress(number, progress_.step_seconds, values);
-  }
-  if (recording_.due(recording_.periods().gradient_norms, number)) recording_.norms(number, pass);
+  if (recording_.step_due(number)) step_row();
+  if (recording_.norms_due(number)) recording_.norms(number, pass_);
   if (recording_.maps_due(number)) record_maps();
+}
+
+template <class S> void Trainer<S>::step_row() {
+  const Index number = progress_.step;
+  const double loss = pass_.weight > 0 ? pass_.loss : std::numeric_limits<double>::quiet_NaN();
+  take_step_seconds();
+  recording_.step({number, loss, pass_.penalty, norms_, session_.updater->rates(number), progress_.step_seconds});
+  const std::pair<std::string, double> values[] = {
+      {"steps", double(progress_.steps)}, {"epoch", progress_.epoch}, {"loss", loss},
+      {"grad_norm", norms_.gradient},     {"best", progress_.best},   {"seconds", seconds_since(start_)}};
+  record_.progress(number, progress_.step_seconds, values);
+}
+
+template <class S> void Trainer<S>::complete() {
+  const Index number = progress_.step;
+  if (number == 0) return;
+  if (evaluated_ != number) evaluate();
+  if (has_diverged()) return;
+  recording_.end_after(number);
+  if (begun_ == number && recording_.step_due(number)) step_row();
+  if (agreed(recording_.maps_due(number)) != 0) record_maps();
 }
 
 template <class S> void Trainer<S>::record_maps() {
@@ -186,6 +202,7 @@ template <class S> void Trainer<S>::restore(const Checkpoint<S>& from) {
   status_.best_step = selection_.best_step();
   progress_.loss = losses_.running;
   progress_.step = saved_ = timed_ = from.step;
+  if (losses_.count == 0) evaluated_ = from.step;  // evaluations reset it
 }
 
 template <class S> void Trainer<S>::settle_networks() {

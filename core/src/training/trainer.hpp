@@ -52,8 +52,11 @@ template <class S> class Trainer {
   /// False when the numbers broke.
   bool step();
   /// A row of each table that is due.
-  void record_step(const PassResult& pass, const UpdateNorms& norms);
+  void record_step();
+  void step_row();
   void record_maps();
+  /// Evaluates and records the last network, unless that has been done.
+  void complete();
   /// The median of the steps since the last call.
   void take_step_seconds();
   void record_timing();
@@ -74,6 +77,8 @@ template <class S> class Trainer {
   void settle_networks();
   bool save_due();
   void save();
+  /// By train.patience or train.target.
+  bool stops_early();
 
   /// The largest of what the ranks have.
   int agreed(int own) const { return options_.ranks ? options_.ranks->largest(own) : own; }
@@ -98,7 +103,9 @@ template <class S> class Trainer {
   RunObserver& observer_;
   const Batch<S>* batch_ = nullptr;  // the last one trained on
   Index begun_ = 0;                  // the last step that was begun
-  std::string watched_;              // what the watchdog waits for
+  PassResult pass_;                  // of this step
+  UpdateNorms norms_;
+  std::string watched_;  // what the watchdog waits for
   Watchdog watchdog_{experiment_.train.step_limit, [this] { overdue(); }};
   Recording<S> recording_;
   Prefetch<S> batches_;
@@ -108,7 +115,7 @@ template <class S> class Trainer {
   StepLosses losses_;
   Selection selection_;
   NetworkState<S> best_;
-  Index saved_ = 0, timed_ = 0;  // steps of the last checkpoint and of the last row of /timing
+  Index saved_ = 0, timed_ = 0, evaluated_ = 0;  // steps of the last checkpoint, row of /timing and evaluation
   Clock::time_point saved_at_ = Clock::now();
   double evaluated_at_;
   std::vector<double> durations_;
