@@ -124,10 +124,13 @@ class Completion(unittest.TestCase):
                                "stiefel sweep st": ["status"], "stiefel sweep run --dr": ["--dry-run"], "stiefel sweep run --resol": [],
                                "stiefel sweep run ti": ["tiny.yaml"], "stiefel sweep -j 4 c": ["cancel"],
                                "stiefel run tiny.yaml checkpoint.m": ["checkpoint.minutes="], "stiefel run tiny.yaml task.plugin=ad": ["task.plugin=adding"],
-                               "stiefel data fetch mn": ["mnist"], "stiefel describe spectral": ["spectral_householder"]}.items():
+                               "stiefel data fetch mn": ["mnist"], "stiefel describe spectral": ["spectral_householder"],
+                               "stiefel predict --inp": ["--input"], "stiefel predict --input ti": ["tiny.yaml"]}.items():
             with self.subTest(typed):
-                said = printed("fish", "--no-config", "-c", 'source $argv[1]; complete -C "$argv[2]"', script, typed, cwd=self.work, env=self.environment)
-                self.assertEqual([line.split("\t")[0] for line in said.splitlines()], offered)
+                said = subprocess.run(["fish", "--no-config", "-c", 'source $argv[1]; complete -C "$argv[2]"', script, typed],
+                                      capture_output=True, text=True, check=True, timeout=60, cwd=self.work, env=self.environment)
+                self.assertEqual([line.split("\t")[0] for line in said.stdout.splitlines()], offered)
+                self.assertEqual(said.stderr, "")
 
     def zsh(self, typed):
         """The command line after Tab."""
@@ -164,6 +167,7 @@ class Completion(unittest.TestCase):
                             "stiefel sweep run --dr": "stiefel sweep run --dry-run ", "stiefel sweep run ti": "stiefel sweep run tiny.yaml ",
                             "stiefel sweep -j 4 c": "stiefel sweep -j 4 cancel ", "stiefel run tiny.yaml checkpoint.m": "stiefel run tiny.yaml checkpoint.minutes=",
                             "stiefel run tiny.yaml task.plugin=ad": "stiefel run tiny.yaml task.plugin=adding ",
+                            "stiefel predict --input ti": "stiefel predict --input tiny.yaml ",
                             "stiefel data fetch mn": "stiefel data fetch mnist ", "stiefel describe spectral": "stiefel describe spectral_householder "}.items():
             with self.subTest(typed):
                 self.assertEqual(self.zsh(typed).rstrip(), line.rstrip())

@@ -36,9 +36,7 @@ const char* kind_of(Word word) {
     case Word::file:
       return "file";
     case Word::name:
-      return "name";
     case Word::number:
-      return "number";
     case Word::text:
       return "text";
   }
@@ -328,7 +326,10 @@ std::string fish_completion() {
     std::string taking;
     for (const Option& option : command.options) {
       const std::string letter = option.letter ? fmt::format(" -s {}", option.letter) : "";
-      line(at, fmt::format(" -l {}{}{}{} -d {}", option.name + 2, letter, option.argument == Word::none ? "" : " -x",
+      line(at, fmt::format(" -l {}{}{}{} -d {}", option.name + 2, letter,
+                           option.argument == Word::none   ? ""
+                           : option.argument == Word::file ? " -r"
+                                                           : " -x",
                            fish_words(option.argument), fish_quoted(option.meaning)));
       if (option.argument == Word::none) continue;
       taking += std::string(" ") + option.name;

@@ -88,7 +88,7 @@ TEST_CASE("what would act only after the end of the training is remarked on") {
     return check_experiment(load(overrides), registry(), {});
   };
   for (const auto& [overrides, remark] : std::vector<std::pair<std::vector<std::string>, std::string>>{
-           {{"train.patience=2"}, "command line: train.patience has no effect: the training has only 2 evaluations"},
+           {{"train.patience=1"}, "command line: train.patience has no effect: the training has only 2 evaluations"},
            {{"optimizer.schedule=step"}, "optimizer.schedule.every has no effect: the training has only 20 steps"},
            {{"optimizer.schedule={kind: step, every: 15, warmup: 5}"},
             "command line: optimizer.schedule.every has no effect: the training has only 20 steps"},
@@ -98,7 +98,7 @@ TEST_CASE("what would act only after the end of the training is remarked on") {
     REQUIRE(remarks(overrides).size() == 1);
     CHECK(remarks(overrides)[0].ends_with(remark));
   }
-  CHECK(remarks({"train.patience=1"}).empty());
+  CHECK(remarks({"train.patience=3", "train.evaluate_every=4"}).empty());
   CHECK(remarks({"optimizer.schedule={kind: step, every: 14, warmup: 5}"}).empty());
   CHECK(remarks({"optimizer.schedule={kind: plateau, patience: 2}", "train.evaluate_every=4"}).empty());
 }

@@ -248,7 +248,7 @@ void TrainOptions::describe(Schema& s) {
   s.field("message_clip", message_clip,
           "largest allowed entry of the gradient at the cell's pre-activations, in every time step; 0: no limit. Paths "
           "around the nonlinearity, such as the cell state of an LSTM or the states of lru and mingru, are not "
-          "limited; with elman's `transition: outside`, the gradient of the state is.")
+          "limited; with elman's `transition: outside`, the gradient of the state is limited instead.")
       .at_least(0);
   s.field("weight_noise", weight_noise,
           "standard deviation of noise added to all trained parameters, except for those on a manifold, the matrix of "

@@ -60,7 +60,7 @@ Node* child(Node& node, const std::string& key, const Override& override, Proble
 }
 
 /// Options of the plugin named so far must not reach the new one.
-void drop_options(Node& node, const std::string& plugin) {
+void drop_options(Node& node, const std::string& plugin, bool optimizer) {
   const Member* named = node.find("plugin");
   const std::string& before = named ? named->value.text : node.text;
   if (before == plugin) return;
@@ -68,7 +68,7 @@ void drop_options(Node& node, const std::string& plugin) {
   node.abbreviated = false;
   node.text.clear();
   std::erase_if(node.members, [&](const Member& member) {
-    return plugin == "frozen" ? member.key != "blocks" : !is_beside_options(member.key);
+    return optimizer && plugin == "frozen" ? member.key != "blocks" : !is_beside_options(member.key);
   });
 }
 
@@ -108,14 +108,14 @@ void apply(Node& root, Override& override, Problems& problems) {
   for (std::size_t i = 0; i < override.keys.size(); ++i) {
     const std::string& key = override.keys[i];
     if (i + 1 == override.keys.size() && key == "plugin" && override.value.kind == Node::Kind::scalar)
-      drop_options(*node, override.value.text);
+      drop_options(*node, override.value.text, override.keys[0] == "optimizer");
     Node* parent = node;
     node = child(*parent, key, override, problems);
     if (!node) return;
     if (Member* member = parent->find(key); member && i + 1 == override.keys.size()) member->where = override.where;
   }
   if (override.value.kind == Node::Kind::scalar && names_plugin(*node)) {  // optimizer=sgd
-    drop_options(*node, override.value.text);
+    drop_options(*node, override.value.text, override.keys[0] == "optimizer");
     node = child(*node, "plugin", override, problems);
   }
   *node = std::move(override.value);

@@ -152,9 +152,8 @@ template <class S> void Recording<S>::norms(Index step, const PassResult& pass) 
 }
 
 template <class S> bool Recording<S>::due(int table, Index period, Index step, bool first) const {
-  if (period <= 0 || table < 0) return false;
-  if (step == ended_) return recorder_.last_row(table) != double(step);
-  return step % period == 0 || step == last_step_ || (first && step == 1);
+  return period > 0 && table >= 0 && (step % period == 0 || step == last_step_ || (first && step == 1)) &&
+         recorder_.last_row(table) != double(step);
 }
 
 template <class S> bool Recording<S>::maps_due(Index step) const {

@@ -22,8 +22,10 @@ template <class S> class STIEFEL_API Recording {
   bool step_due(Index step) const { return due(steps_, periods_.loss, step, true); }
   bool norms_due(Index step) const { return due(gradient_[0], periods_.gradient_norms, step, true); }
   bool maps_due(Index step) const;
-  /// This step is the last one: due are now the rows that it does not have yet.
-  void end_after(Index step) { last_step_ = ended_ = step; }
+  /// Makes this step the last one.
+  void end_after(Index step) { last_step_ = step; }
+  /// Whether /epochs ends with an evaluation at this point.
+  bool evaluated(double epoch) const { return recorder_.last_row(epochs_) == epoch; }
 
   void step(const StepRow& row);
   void evaluation(EvaluationRow row);
@@ -40,6 +42,7 @@ template <class S> class STIEFEL_API Recording {
  private:
   /// The table, if it gets rows, or if the results that are continued have rows of it to be kept; else −1.
   int define(Index period, Table table);
+  /// Never if the table has a row of the step already.
   bool due(int table, Index period, Index step, bool first = false) const;
   void define_maps(Network<S>& network);
   void define_blocks(const Layout& layout);
@@ -49,7 +52,7 @@ template <class S> class STIEFEL_API Recording {
   RecorderThread& recorder_;
   RecordOptions periods_;
   std::vector<Metric> metrics_;
-  Index time_steps_ = 0, last_step_ = 0, ended_ = -1;
+  Index time_steps_ = 0, last_step_ = 0;
   int steps_ = -1, epochs_ = -1, final_ = -1, timing_ = -1;
   std::vector<int> gradient_;  // of each layer
   std::vector<int> spectrum_, orthogonality_, scalars_;

@@ -117,8 +117,8 @@ template <class S> RunSummary go_on(const std::filesystem::path& path, const Loa
   if (file) read_changed_checkpoint(*file, session.network->layout(), changed, checkpoint);
   if (checkpoint.step > session.total_steps())
     throw Error(
-        fmt::format("{} has done {} already, more than the {} that it would end after now; set train.steps or "
-                    "train.epochs to at least as many, or start another run with `stiefel run`",
+        fmt::format("{} has done {} already, but would now end after {}; set train.steps or train.epochs "
+                    "to at least as many, or start another run with `stiefel run`",
                     path.string(), counted(checkpoint.step, "step"), session.total_steps()));
   for (const Change& change : changed)
     if (file && change.name.starts_with("model."))

@@ -1,11 +1,12 @@
 // Building a run from its description, and the two passes that it consists of.
 #include "training/session.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <limits>
 
@@ -58,6 +59,16 @@ template <class S> std::unique_ptr<Task<S>> make_task(const Experiment& experime
 }
 
 namespace {
+
+/// Whether a message has this name of a file.
+bool names(std::string_view message, std::string_view file) {
+  for (std::size_t at = message.find(file); at != message.npos; at = message.find(file, at + 1)) {
+    const std::size_t end = at + file.size();
+    if ((at == 0 || message[at - 1] == ' ') && (end == message.size() || std::strchr(" :;,", message[end])))
+      return true;
+  }
+  return false;
+}
 
 /// A changed task need not have the data of the run.
 Extent extent_of_data(const LoadedExperiment& loaded, Extent extent) {
@@ -129,10 +140,11 @@ template <class S> void Session<S>::initialise() {
   try {
     network->initialise(std::uint64_t(experiment.seed));
   } catch (const Error& error) {
+    std::vector<std::string> keys;
     for (const auto& [key, file] : files_of_model_)
-      if (std::string_view(error.what()).starts_with(file))
-        throw Error(fmt::format("{}{}: {}", experiment.place_of(key), key, error.what()), error);
-    throw;
+      if (names(error.what(), file)) keys.push_back(key);
+    if (keys.empty()) throw;
+    throw Error(fmt::format("{}{}: {}", experiment.place_of(keys[0]), fmt::join(keys, " or "), error.what()), error);
   }
 }
 
@@ -170,7 +182,7 @@ template <class S> void Session<S>::remark_on_length() {
     remarks.push_back(fmt::format("{}{} has no effect: {}", experiment.place_of(key), key, sentence));
   };
   const std::string few = "the training has only " + counted(evaluations, "evaluation");
-  if (const Index patience = experiment.train.patience; patience > 0 && patience >= evaluations)
+  if (const Index patience = experiment.train.patience; patience > 0 && patience >= evaluations - 1)
     remark("train.patience", few);
   for (std::size_t g = 0; g < experiment.optimizer.size(); ++g) {
     const ScheduleOptions& schedule = experiment.optimizer[g].schedule;

@@ -131,8 +131,7 @@ template <class S> bool Trainer<S>::step() {
              number > 1 || std::isfinite(pass.loss));
     return false;
   }
-  progress_.step = number;
-  progress_.epoch = double(number * accumulate) / double(session_.batches(Split::train));
+  reached(number);
   durations_.push_back(seconds_since(start));
   if (pass.weight > 0) losses_.add(pass.loss);
   progress_.loss = losses_.running;
@@ -140,6 +139,11 @@ template <class S> bool Trainer<S>::step() {
   progress_.seconds = seconds_since(start_);
   observer_.progress(progress_);
   return true;
+}
+
+template <class S> void Trainer<S>::reached(Index step) {
+  progress_.step = step;
+  progress_.epoch = double(step * experiment_.train.accumulate) / double(session_.batches(Split::train));
 }
 
 template <class S> void Trainer<S>::record_step() {
@@ -163,7 +167,7 @@ template <class S> void Trainer<S>::step_row() {
 template <class S> void Trainer<S>::complete() {
   const Index number = progress_.step;
   if (number == 0) return;
-  if (evaluated_ != number) evaluate();
+  if (agreed(recording_.evaluated(progress_.epoch)) == 0) evaluate();
   if (has_diverged()) return;
   recording_.end_after(number);
   if (begun_ == number && recording_.step_due(number)) step_row();
@@ -186,6 +190,7 @@ template <class S> void Trainer<S>::take_step_seconds() {
 }
 
 template <class S> void Trainer<S>::record_timing() {
+  if (timed_ == progress_.step) return;
   timed_ = progress_.step;
   recording_.timing(timed_, watch_.take());
 }
@@ -201,8 +206,8 @@ template <class S> void Trainer<S>::restore(const Checkpoint<S>& from) {
   status_.best_metric = progress_.best = selection_.best();
   status_.best_step = selection_.best_step();
   progress_.loss = losses_.running;
-  progress_.step = saved_ = timed_ = from.step;
-  if (losses_.count == 0) evaluated_ = from.step;  // evaluations reset it
+  saved_ = timed_ = from.step;
+  reached(from.step);
 }
 
 template <class S> void Trainer<S>::settle_networks() {
@@ -223,7 +228,7 @@ template <class S> bool Trainer<S>::save_due() {
 
 /// The rows go first: a checkpoint never knows of rows that results.h5 has not.
 template <class S> void Trainer<S>::save() {
-  if (progress_.step != timed_) record_timing();
+  record_timing();
   watch_.time(Phase::record, [&] {
     record_.publish(progress_.step, status_);
     Checkpoint<S> checkpoint{

@@ -57,6 +57,7 @@ template <class S> class Trainer {
   void record_maps();
   /// Evaluates and records the last network, unless that has been done.
   void complete();
+  void reached(Index step);
   /// The median of the steps since the last call.
   void take_step_seconds();
   void record_timing();
@@ -115,7 +116,7 @@ template <class S> class Trainer {
   StepLosses losses_;
   Selection selection_;
   NetworkState<S> best_;
-  Index saved_ = 0, timed_ = 0, evaluated_ = 0;  // steps of the last checkpoint, row of /timing and evaluation
+  Index saved_ = 0, timed_ = 0;  // steps of the last checkpoint and of the last row of /timing
   Clock::time_point saved_at_ = Clock::now();
   double evaluated_at_;
   std::vector<double> durations_;

@@ -11,7 +11,7 @@ namespace stiefel {
 
 template <class S> void Trainer<S>::evaluate() {
   EvaluationRow row;
-  evaluated_ = row.step = progress_.step;
+  row.step = progress_.step;
   row.epoch = progress_.epoch;
   row.train_loss = losses_.mean();
   const bool on_test = selecting_split(experiment_.train) == Split::test;
