@@ -114,11 +114,12 @@ def main(source, document, scratch, program_folder):
         methods = [line.split()[0] for line in subprocess.run([f"{program_folder}/stiefel", "list"], capture_output=True, text=True, check=True)
                    .stdout.splitlines() if line.split()[1] != "task"]
         faults += [f"{document} does not have {method}" for method in methods if f"`{method}`" not in text]
-        for file in sorted((source / "experiments/methods").glob("*.yaml")):
-            for cited in re.findall(r"[(;] ?([^(;)]+) (\d{4})(?=[;)])", file.read_text(encoding="utf-8").split(":", 1)[0]):
-                author, year = re.match(r"\w+", cited[0])[0], cited[1]
-                if not re.search(rf"\b{author}\b[^:|]* {year}: ", text):
-                    faults.append(f"{document} does not have {author} {year}, which {file.name} cites")
+        cited = {(re.match(r"\w+", authors)[0], year): file.name for file in sorted((source / "experiments/methods").glob("*.yaml"))
+                 for authors, year in re.findall(r"[(;] ?([^(;)]+) (\d{4})(?=[;)])", file.read_text(encoding="utf-8").split(":", 1)[0])}
+        if len(cited) < 20:
+            faults.append(f"only {len(cited)} papers are found in the first lines of experiments/methods")
+        faults += [f"{document} does not have {author} {year}, which {name} cites" for (author, year), name in cited.items()
+                   if not re.search(rf"\b{author}\b[^:|]* {year}: ", text)]
 
     copy = scratch / "copy of the source"  # blanks in a path are part of the test
     for folder in ("home", "output"):
