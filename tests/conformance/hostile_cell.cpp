@@ -17,6 +17,8 @@
 //   output_outside        has its output rows after all others
 //   maps                  has two maps with one name
 //   member                adds the last state of the pass before
+//   bias                  writes to the bias although there is none
+//   after                 reads the step after the last one
 //   fixed_start           has random initial values of its own that are the same for every seed
 #include <random>
 #include <stdexcept>
@@ -56,6 +58,9 @@ template <class S> class HostileCell final : public Cell<S> {
     for (Index b = 0; b < theta.count(); ++b)
       for (S& x : theta[b]) x = fault("fixed_start") ? S(own.normal()) : S(std::random_device()());
   }
+  void initialise_bias(std::span<S> bias) const override {
+    if (fault("bias")) bias[0] = 1;
+  }
   Index output_row() const override {
     if (fault("output_outside")) return saved_rows();
     return fault("output_last") ? 1 : fault("output_scales") || fault("output_nan") ? input_rows() : 0;
@@ -64,7 +69,7 @@ template <class S> class HostileCell final : public Cell<S> {
 
   void forward(Chunk<S>& chunk, const Maps<S>& maps, CBlocks<S>, Scratch<S>& scratch) const override {
     for (Index t = 0; t < chunk.steps; ++t) {
-      Mat<S> h = rows_of(chunk.at(t), 0, n_);
+      Mat<S> h = rows_of(chunk.at(fault("after") ? t + 1 : t), 0, n_);
       maps.add(0, 1, rows_of(chunk.before(t), 0, n_), h, scratch);
       if (fault("member")) h.array() += kept_;
       Mat<S> phi = fault("race") ? Mat<S>(buffer_.leftCols(h.cols())) : h;

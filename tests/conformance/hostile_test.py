@@ -65,6 +65,8 @@ wrong = (
     ("hostile_cell", "fault=output_nan", r"FAIL finite .*NaN or Inf in the output rows, output_row\(\) and output_rows\(\)"),
     ("hostile_cell", "fault=output_outside", r"FAIL shape .*the output rows are not inside the saved rows"),
     ("hostile_cell", "fault=member", r"FAIL determinism .*must not keep anything in members"),
+    ("hostile_cell", "fault=bias", r"FAIL .* initialise_bias ended the program with signal (6|11) "),
+    ("hostile_cell", "fault=after", r"FAIL .*chunk.at\(\d+\) and chunk.before\(\d+\) do not exist: the chunk has \d+ steps"),
     ("hostile_cell", "fault=maps", r"FAIL maps .*two maps are named `gate`"),
     ("hostile_optimizer", "", r"FAIL save and continue .*after step 5, .*step 6: serialise\(\) must save"),
     ("hostile_optimizer", "fault=forgets", r"FAIL save and continue .*after step 505, .*step 506: serialise\(\) must save"),

@@ -24,7 +24,9 @@ template <class S> class TwoMapGated final : public Cell<S> {
   Index input_rows() const override { return 2 * n_; }
   Index saved_rows() const override { return 3 * n_; }  // z, c, h'
   Index output_row() const override { return 2 * n_; }
-  void initialise_bias(std::span<S> bias) const override { as_vector(bias).head(n_).array() += gate_bias_; }
+  void initialise_bias(std::span<S> bias) const override {
+    if (!bias.empty()) as_vector(bias).head(n_).array() += gate_bias_;
+  }
 
   void forward(Chunk<S>& chunk, const Maps<S>& maps, CBlocks<S>, Scratch<S>& scratch) const override {
     for (Index t = 0; t < chunk.steps; ++t) {

@@ -490,7 +490,13 @@ TEST_CASE("a plugin's mistake in a call of the SDK names the function to correct
       "one call takes (in verb() of method, m.so)");
   CHECK(sentence([] {
           Chunk<double>().at(-1);
-        }).starts_with("chunk.at(-1) is not a step of the chunk; chunk.before(0) is the state before its first step"));
+        }).starts_with("chunk.at(-1) and chunk.before(-1) do not exist: the chunk has 0 steps, "));
+  Chunk<double> two_steps;
+  two_steps.steps = 2;
+  CHECK(sentence([&] {
+          two_steps.at(2);
+        }).starts_with("chunk.at(2) and chunk.before(2) do not exist: the chunk has 2 steps,"));
+  CHECK(sentence([] { Rng(1).uniform(1, -1); }).starts_with("there is no number from 1 to below -1"));
   const Matrix<float> output = Matrix<float>::Zero(3, 1);
   const float weight = 1;
   const auto loss_of = [&](std::vector<std::int32_t> labels) {

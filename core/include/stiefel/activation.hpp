@@ -37,6 +37,8 @@ template <class S> class STIEFEL_API Activation {
   static std::unique_ptr<Activation> make(const ActivationOptions& options, Index rows, bool complex);
   virtual ~Activation();
 
+  /// Its parameters. The functions below take them to be the first of the Blocks that they are given, so a cell lists
+  /// these blocks before its own.
   virtual std::vector<BlockSpec> blocks() const;
   virtual void initialise(Blocks<S> theta, Rng& rng) const;
   /// True when backward() needs a in addition to h.

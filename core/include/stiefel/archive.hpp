@@ -11,12 +11,11 @@
 
 namespace stiefel {
 
-/// Named arrays, written or read in the order of the calls. When reading, a missing name or a different size throws
-/// Error (Exit::damaged). The names become dataset names in the checkpoint: [a-z0-9_]+, unique within one serialise().
+/// Named arrays, written or read by name. When reading, a missing name or a different size throws Error
+/// (Exit::damaged). The names become dataset names in the checkpoint: [a-z0-9_]+, unique within one serialise().
 class STIEFEL_API Archive {
  public:
   virtual ~Archive();
-  virtual bool loading() const = 0;
 
   void value(std::string_view name, std::int64_t& x) { array(name, std::span(&x, 1)); }
   void value(std::string_view name, double& x) { array(name, std::span(&x, 1)); }
@@ -24,7 +23,7 @@ class STIEFEL_API Archive {
   virtual void array(std::string_view name, std::span<double> values) = 0;
   virtual void array(std::string_view name, std::span<std::int64_t> values) = 0;
 
-  /// A vector or matrix whose size is fixed by the options.
+  /// A vector or matrix that already has its size: from the constructor of a map, or from Optimizer::attach().
   template <class T> void array(std::string_view name, std::vector<T>& values) { array(name, std::span<T>(values)); }
   template <class D> void array(std::string_view name, Eigen::PlainObjectBase<D>& values) {
     array(name, std::span(values.data(), std::size_t(values.size())));

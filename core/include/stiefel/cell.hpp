@@ -17,8 +17,8 @@
 
 namespace stiefel {
 
-/// A recurrent map that the cell needs. Maps with the same `input` act on the same operand: the engine may fuse their
-/// products.
+/// A recurrent map that the cell needs. Maps with the same `input` act on the same operand. If neighbors with the same
+/// `input` and `cols` are all dense, Maps::add of exactly all of them is one product.
 struct MapSpec {
   std::string name;  ///< block names start with it: recurrent.<name>.<block>; a single map is named ""
   Index rows = 0, cols = 0;
@@ -46,8 +46,9 @@ template <class S> struct Chunk {
   /// in the state rows; block t + 1 belongs to step t: forward() finds V x_t + b in its first input_rows and leaves
   /// there what backward() needs, the state and the output.
   Mat<S> saved;
-  /// delta_rows × steps·columns; on entry zero where a sequence has ended, unspecified elsewhere. backward() leaves
-  /// the gradient of V x_t + b in the first input_rows of the active columns.
+  /// For backward(), as dstate and dhidden; empty in evaluations. delta_rows × steps·columns; on entry zero where a
+  /// sequence has ended, unspecified elsewhere. backward() leaves the gradient of V x_t + b in the first input_rows of
+  /// the active columns.
   Mat<S> delta = {};
   /// state_rows × columns: in: gradient with respect to the leaving state; out: with respect to the entering state.
   Mat<S> dstate = {};
@@ -58,13 +59,10 @@ template <class S> struct Chunk {
   S message_clip = 0;
   S bound() const { return message_clip > 0 ? message_clip : std::numeric_limits<S>::infinity(); }
 
-  /// Saved numbers of the active columns of step t.
-  Mat<S> at(Index t) const {
-    if (t < 0) detail::no_step(t);
-    return columns_of(saved, t + 1, active[t]);
-  }
+  /// Saved numbers of the active columns of step t = 0 … steps − 1; another t throws Error (Exit::plugin).
+  Mat<S> at(Index t) const { return columns_of(saved, t + 1, active[inside(t)]); }
   /// Those of the same columns at the step before: for t = 0 the entering state, in the state rows.
-  CMat<S> before(Index t) const { return columns_of(saved, t, active[t]); }
+  CMat<S> before(Index t) const { return columns_of(saved, t, active[inside(t)]); }
   /// Saved numbers of all steps, and of the steps before them: columns as in `delta`, for GradientSink::map.
   CMat<S> all() const { return saved.rightCols(steps * columns); }
   CMat<S> all_before() const { return saved.leftCols(steps * columns); }
@@ -92,6 +90,10 @@ template <class S> struct Chunk {
   }
 
  private:
+  Index inside(Index t) const {
+    if (t < 0 || t >= steps) detail::no_step(t, steps);
+    return t;
+  }
   template <class P> P columns_of(const P& panel, Index block, Index count) const {
     return P(panel.data() + block * columns * panel.outerStride(), panel.rows(), count, panel.outerStride());
   }
@@ -103,7 +105,8 @@ template <class S> S clipped(S x, S bound) {
   return below < -bound ? -bound : below;
 }
 
-/// Products with the cell's maps, by their number in maps(). Thread-safe; no allocation.
+/// Products with the cell's maps, by their number in maps(); other numbers are undefined behavior. Thread-safe; no
+/// allocation.
 template <class S> class STIEFEL_API Maps {
  public:
   virtual ~Maps();
@@ -153,13 +156,15 @@ template <class S> class STIEFEL_API Cell {
 
   virtual std::vector<BlockSpec> blocks() const;  ///< parameters of the cell itself; default none
   virtual void initialise(Blocks<S> theta, Rng& rng) const;
-  /// Initial values of the bias b of V x + b, on top of `input.bias_init` (an LSTM's forget bias). Default: nothing.
+  /// Adds to the initial bias b of V x + b (an LSTM's forget bias): input_rows numbers that hold `input.bias_init`, or
+  /// none if `input.bias` is false. Default: nothing.
   virtual void initialise_bias(std::span<S> bias) const;
-  /// Called after every optimizer step that moves a block of the cell, e.g. to project. Default: nothing.
+  /// Called after every optimizer step that moves a block of the cell: a projection, after which a second call changes
+  /// nothing. Default: nothing.
   virtual void after_step(Blocks<S> theta) const;
 
-  /// Number of scalars that one concurrent forward or backward of that many columns takes from its Scratch, excluding
-  /// its products.
+  /// Number of scalars that one concurrent forward or backward of a chunk of `columns` sequences takes from its
+  /// Scratch, excluding its products.
   virtual Index scratch(Index columns) const;
   virtual void forward(Chunk<S>& chunk, const Maps<S>& maps, CBlocks<S> theta, Scratch<S>& scratch) const = 0;
   /// `doutput` is output_rows × steps·columns, or has 0 columns if nothing is read out in this chunk. Never writes to

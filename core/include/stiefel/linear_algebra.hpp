@@ -1,8 +1,10 @@
 /// Products and factorizations by BLAS and LAPACK, real and complex, compiled once in the runtime: a plugin that calls
-/// them compiles several times faster than with Eigen's operators and decompositions, which give the same numbers.
+/// them compiles several times faster than with Eigen's operators and decompositions, which give the same numbers up to
+/// rounding.
 ///
-/// Pass outputs as `Mat`, e.g. view(A); inputs convert automatically. Factorizations throw Error
-/// (Exit::diverged) on NaN or Inf and when LAPACK fails, and they allocate. All functions are thread-safe.
+/// Pass outputs as `Mat`, e.g. view(A); inputs convert automatically. Factorizations throw Error (Exit::diverged) on
+/// NaN or Inf and when LAPACK fails, and they allocate. Sizes that do not fit throw Error. All functions are
+/// thread-safe.
 #pragma once
 
 #include <complex>
@@ -14,7 +16,7 @@
 namespace stiefel {
 
 /// T is double or std::complex<double> everywhere; for products, triangular and other solves and inverses also float or
-/// std::complex<float>.
+/// std::complex<float>. The linker reports other types as undefined symbols.
 
 /// What a product or a solve reads: A, transposed(A) or adjoint(A).
 template <class T> struct Operand {
@@ -34,7 +36,7 @@ template <class T> Operand<T> operand(const Operand<T>& A) { return A; }
 template <class D> Operand<typename D::Scalar> operand(const Eigen::MatrixBase<D>& A) { return A; }
 }  // namespace detail
 
-/// C = A·B; C overlaps neither. Allocates nothing (gemm).
+/// C = A·B; C overlaps neither. Allocates nothing itself (gemm).
 template <class T> STIEFEL_API void multiply(Given<Operand<T>> A, Given<Operand<T>> B, Mat<T> C);
 /// C += factor·A·B (gemm).
 template <class T>
@@ -50,7 +52,8 @@ template <class X, class Y> auto product(const X& A, const Y& B) {
 }
 
 enum class Triangle { lower, upper, unit_lower, unit_upper };
-/// B ← A⁻¹B with the given triangle of the matrix in A, n × n; the rest of it is not read. Allocates nothing (trsm).
+/// B ← A⁻¹B with the given triangle of the matrix in A, n × n; the rest of it is not read. A zero on a diagonal that is
+/// read throws; NaN passes through. Allocates nothing itself (trsm).
 template <class T> STIEFEL_API void solve_triangular(Triangle triangle, Given<Operand<T>> A, Mat<T> B);
 /// B ← BA⁻¹.
 template <class T> STIEFEL_API void solve_triangular_right(Triangle triangle, Given<Operand<T>> A, Mat<T> B);
@@ -71,7 +74,7 @@ template <class T> STIEFEL_API double isometry_defect(Given<CMat<T>> A);
 /// A ← UVᴴ of A = UΣVᴴ, the closest matrix with orthonormal columns, m × n with m ≥ n (gesdd).
 template <class T> STIEFEL_API void polar_factor(Mat<T> A);
 
-/// A = V diag(λ) Vᴴ, n × n Hermitian, given by its lower triangle; A ← V, λ₁ ≤ λ₂ ≤ … (syevd, heevd).
+/// A = V diag(λ) Vᴴ, n × n Hermitian, given by its lower triangle, the rest finite; A ← V, λ₁ ≤ λ₂ ≤ … (syevd, heevd).
 template <class T> STIEFEL_API void hermitian_eigen(Mat<T> A, std::span<double> values);
 /// The same without V; A is overwritten.
 template <class T> STIEFEL_API void hermitian_eigenvalues(Mat<T> A, std::span<double> values);

@@ -1,4 +1,5 @@
-/// Ready-made losses on columns of outputs: Σ_c weight_c · loss(output_c, target_c), with the gradient.
+/// Ready-made losses on columns of outputs: Σ_c weight_c · loss(output_c, target_c), with the gradient, which is
+/// assigned. Columns of weight 0 are skipped, whatever they hold. Sizes that do not fit throw Error. Thread-safe.
 #pragma once
 
 #include <cstdint>

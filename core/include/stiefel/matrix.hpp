@@ -33,12 +33,13 @@ concept Owner = std::is_base_of_v<Eigen::PlainObjectBase<D>, D>;
 
 [[noreturn]] STIEFEL_API void scratch_used_up(Index rows, Index cols, Index left);
 [[noreturn]] STIEFEL_API void no_block(Index block, Index count);
-[[noreturn]] STIEFEL_API void no_step(Index step);
+[[noreturn]] STIEFEL_API void no_step(Index step, Index steps);
 [[noreturn]] STIEFEL_API void block_too_small(Index rows, Index cols, Index size);
 }  // namespace detail
 
-/// A writable view: rows × cols, column j starts at data() + j·outerStride(). Assignment copies numbers. Matrices, their
-/// columns and blocks convert to it where it is an argument; `view` does the same where S has to be deduced.
+/// A writable view: rows × cols, column j starts at data() + j·outerStride(). Assignment copies numbers from a matrix
+/// of the same size, which only Debug builds check. Matrices, their columns and blocks convert to it where it is an
+/// argument; `view` does the same where S has to be deduced.
 template <class S> class Mat : public Eigen::Map<Matrix<S>, Eigen::Unaligned, Eigen::OuterStride<>> {
  public:
   using Base = Eigen::Map<Matrix<S>, Eigen::Unaligned, Eigen::OuterStride<>>;
@@ -131,12 +132,13 @@ template <class S> class Blocks {
 };
 template <class S> using CBlocks = Blocks<const S>;
 
-/// Working memory of one concurrent call: `take` returns the next scalars, uninitialized, until the object that created
-/// it is reset.
+/// Working memory of one call: `take` returns the next scalars, uninitialized, which are valid until the call ends, and
+/// `release(mark)` gives back what was taken since used() was `mark`.
 template <class S> class Scratch {
  public:
   explicit Scratch(std::span<S> memory) : memory_(memory) {}
-  /// rows × cols view; asking for more than was declared by scratch() throws an Error (Exit::plugin).
+  /// rows × cols view. Taking more than scratch() declares throws Error (Exit::plugin) in `stiefel check`; in a run,
+  /// there may be memory of the products behind it.
   Mat<S> take(Index rows, Index cols) {
     const Index left = Index(memory_.size()) - used_;
     if (rows * cols > left) detail::scratch_used_up(rows, cols, left);

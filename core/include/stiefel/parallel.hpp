@@ -14,7 +14,7 @@ namespace stiefel {
 /// Elsewhere, and within a job, the jobs run one after the other. No result may depend on which thread ran which job.
 /// The exception of the lowest-numbered job is rethrown at the end; after an exception, jobs may be skipped.
 STIEFEL_API void in_parallel(Index count, const std::function<void(Index)>& job);
-/// The same for any function object; it is not copied, and nothing is allocated.
+/// The same for any function object, which is not copied.
 template <class F> void in_parallel(Index count, const F& job) {
   in_parallel(count, std::function<void(Index)>(std::cref(job)));
 }

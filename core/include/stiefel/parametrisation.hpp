@@ -11,7 +11,7 @@
 /// A]] (Mhammedi et al. 2017, section 3), and rows(), cols() count real rows.
 ///
 /// Constructors throw stiefel::Error for options that do not fit the shape. The runtime adds the plugin's name to any
-/// exception.
+/// exception except Error (Exit::data), which names the file.
 #pragma once
 
 #include <complex>
@@ -91,7 +91,9 @@ template <class S> class STIEFEL_API Parametrisation {
   /// Writes θ of step 0. All blocks are zero on entry.
   virtual void initialise(Blocks<S> theta, Rng& rng) const = 0;
 
-  /// Called once per optimizer step and before every evaluation, from one thread; may allocate. Idempotent.
+  /// Called whenever θ has changed, before products: at least once per step and per evaluation. May allocate.
+  /// Idempotent. refresh(), finish() and penalty() of one map never run at the same time, but those of different maps
+  /// may, on any thread.
   virtual void refresh(CBlocks<S> theta) = 0;
 
   /// Number of scalars that one concurrent apply, apply_adjoint or accumulate of that many columns takes from its
@@ -111,15 +113,16 @@ template <class S> class STIEFEL_API Parametrisation {
   /// sum += contribution of these columns (one chunk of one slice). May run concurrently on other sums; additive in the
   /// columns.
   virtual void accumulate(CMat<S> X, CMat<S> dY, std::span<S> sum, Scratch<S>& scratch) const = 0;
-  /// dθ += the gradient that `sum` represents. Called once per pass, from one thread, with the sums added in slice
-  /// order; train.accumulate makes several passes per step.
+  /// dθ += the gradient that `sum` represents, with the sums added in slice order. Called once per pass, of which
+  /// train.accumulate makes several per step, and once more for `composite` weight decay under train.weight_noise.
   virtual void finish(CBlocks<S> theta, std::span<const S> sum, Blocks<S> dtheta) = 0;
 
-  /// A soft constraint: returns its value and adds its gradient to dθ. Called once per pass, after refresh(θ). Default:
-  /// 0.
+  /// A soft constraint: returns its value and adds its gradient to dθ. Called after refresh(θ), once per pass, or once
+  /// per step under train.weight_noise. Default: 0.
   virtual double penalty(CBlocks<S> theta, Blocks<S> dtheta);
-  /// Called after every optimizer step that moves a block, e.g. to project or re-center; W may change only as the map
-  /// documents. With `train.average`, a map without state is also given averaged parameters. Default: nothing.
+  /// Called after every optimizer step that moves a block: a projection, or a change of base, which must not change W.
+  /// A second call leaves W as it is, and so does the first for the θ of initialise(). With `train.average`, a map
+  /// without state is also given averaged parameters. Default: nothing.
   virtual void after_step(Blocks<S> theta);
 
   /// The dense route of a structured map, if materialises() is true: materialise() writes W(θ) to `W` after refresh(θ),
@@ -139,7 +142,8 @@ template <class S> class STIEFEL_API Parametrisation {
   virtual Cost cost(Index columns) const;
   /// Records named scalars, e.g. ‖A‖₂. Called at the steps of `record.scalars`.
   virtual void record(Recorder& recorder) const;
-  /// State beyond θ (base points, counters). Default: none.
+  /// State beyond θ (base points, counters). To load, it is called before the first refresh(), so arrays have their
+  /// size after the constructor. Default: none.
   virtual void serialise(Archive& archive);
 
  private:

@@ -4,8 +4,10 @@
 ///
 /// The class is a template over the scalar with a nested `Options` (a default-constructible struct with
 /// describe(Schema&)) and a constructor (const Options&, Shape | CellContext | TaskContext) or, for an optimizer,
-/// (const Options&). A parametrisation or cell that can be complex declares `static bool complex_pairs(const
-/// Options&)`. No code runs when the library is loaded.
+/// (const Options&). No member of Options depends on the scalar: one object serves float and double. A parametrisation
+/// that can be complex declares `static bool complex_pairs(const Options&)`; a cell learns from CellContext::complex
+/// what its maps are, and declares it if it works only with complex maps, for `stiefel check`. No code runs when the
+/// library is loaded.
 #pragma once
 
 #include <iterator>

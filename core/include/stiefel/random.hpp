@@ -19,9 +19,9 @@ class STIEFEL_API Rng {
   std::uint32_t bits32();
   std::uint64_t bits64();
   double uniform();                                           ///< [0, 1), 53 bits
-  double uniform(double low, double high);                    ///< [low, high)
+  double uniform(double low, double high);                    ///< [low, high), or Error if low > high
   double normal();                                            ///< mean 0, variance 1; Box–Muller
-  std::int64_t integer(std::int64_t low, std::int64_t high);  ///< low ≤ k < high, without bias
+  std::int64_t integer(std::int64_t low, std::int64_t high);  ///< low ≤ k < high, or Error; without bias
   std::vector<std::int64_t> permutation(std::int64_t n);      ///< of 0 … n−1
 
  private:

@@ -35,8 +35,8 @@ template <class T> class STIEFEL_API Field {
   Field& one_of(std::initializer_list<std::string_view> values);  ///< for text, and for every entry of a list of text
   Field& required();                                              ///< the key must be given; there is no default
   Field& units(std::string_view units);
-  /// Unless `holds`, the field has no effect, and a run warns of a value other than the default. `where` says when it
-  /// has: .only_if(kind != "none", "`kind: norm`").
+  /// Unless `holds`, the field has no effect, and a run warns of a value other than the default. `where` names the
+  /// cases in which it has an effect: .only_if(kind != "none", "`kind: norm`").
   Field& only_if(bool holds, std::string_view where);
 
  private:

@@ -93,7 +93,8 @@ template <class S> class STIEFEL_API Batch {
   std::vector<std::int32_t> symbols_, labels_;
 };
 
-/// What a task is created for.
+/// What a task is created for. Relative paths start in the folder in which the run was started only in the constructor
+/// and in files(): read files there, or keep std::filesystem::absolute(path).
 struct TaskContext {
   std::uint64_t seed = 0;
   Index batch = 1;             ///< sequences per training batch
@@ -143,12 +144,12 @@ STIEFEL_API const char* name_of(DataForm::Output output);
 template <class S> class STIEFEL_API SequenceReader {
  public:
   virtual ~SequenceReader();
-  /// Goes to the next sequence, to the first one at the first call; false after the last.
+  /// Advances to the next sequence; the first call advances to the first one. Returns false after the last.
   virtual bool next() = 0;
   /// The name of the sequence in the file; empty if it has none.
   virtual std::string name() const;
-  /// Makes `batch` the next steps of the sequence, at most `steps`: one sequence, of which only lengths and inputs
-  /// count. False at the end of the sequence.
+  /// Fills `batch` with the next steps of the sequence, at most `steps`; only its lengths and inputs are used. Returns
+  /// false at the end of the sequence.
   virtual bool read(Index steps, Batch<S>& batch) = 0;
 };
 
@@ -168,11 +169,13 @@ template <class S> class STIEFEL_API Task {
   /// thread-safe.
   virtual void fill(Split split, Index index, Batch<S>& batch) const = 0;
 
-  /// Σ weight · loss over the columns of `output` (k × c), and its gradient into `doutput` (k × c, or 0 columns if it
-  /// is not needed). The engine divides both by the batch's weight. Thread-safe.
+  /// Σ weight · loss over the columns of `output` (k × c). Assigns its gradient to `doutput` (k × c, or 0 columns if it
+  /// is not needed). Columns of weight 0 have gradient 0, and their targets and labels may be anything. The engine
+  /// divides both by the batch's weight. Thread-safe.
   virtual double loss(CMat<S> output, const Targets<S>& targets, Mat<S> doutput) const = 0;
   virtual std::vector<Metric> metrics() const;
-  /// Adds the columns' contribution to each metric, in the order of metrics().
+  /// Adds the columns' contribution to each metric, in the order of metrics(); columns of weight 0 add nothing.
+  /// Thread-safe.
   virtual void measure(CMat<S> output, const Targets<S>& targets, std::span<Ratio> metrics) const;
 
   /// Loss that a predictor without memory reaches, NaN if unknown; trivial() writes what it outputs at step t.
@@ -198,9 +201,8 @@ template <class S> class STIEFEL_API Task {
   TaskContext context_;
 };
 
-/// Batch `index` of a data set of `size` items that is traversed repeatedly and reshuffled for each pass: item number
-/// `i` of the running count index·batch + i. Pure in its arguments; remembers the order of the last requested pass.
-/// Thread-safe.
+/// The order of `size` ≥ 1 items that are traversed repeatedly and reshuffled for each pass: item(r) is the one at
+/// place r of the running count, which is index·batch + i for place i of a batch. Pure; caches two passes. Thread-safe.
 class STIEFEL_API Shuffle {
  public:
   Shuffle(Index size, std::uint64_t seed);

@@ -13,9 +13,9 @@
 
 #include <stiefel/export.hpp>
 
-/// Put this before a function with loops over numbers: GCC then compiles it for AVX-512 and AVX2 as well, and the CPU
-/// that loads the plugin decides. The bits are the same, since stiefel_add_plugin forbids fusing products with sums
-/// (-ffp-contract=off). Other compilers and CPUs: no effect.
+/// Put this before a function that loops over numbers and is not virtual: GCC then compiles it for AVX-512 and AVX2 as
+/// well, and the CPU that loads the plugin decides. The bits are the same, since stiefel_add_plugin forbids fusing
+/// products with sums (-ffp-contract=off). Other compilers and CPUs: no effect.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
 #define STIEFEL_SIMD_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
 #else

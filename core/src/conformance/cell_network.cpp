@@ -98,7 +98,13 @@ template <class S> void CellNetwork<S>::make_parameters(std::uint64_t seed) {
   Rng initialise(seed, "initialise");
   cell_->initialise(values.part(p.cell_first, p.cell_count), initialise);
   Guarded<S> bias(rows);
-  cell_->initialise_bias(bias.span());
+  subject_.call("initialise_bias", [&] {
+    cell_->initialise_bias(bias.span());
+    try {
+      cell_->initialise_bias({});
+    } catch (const Error&) {  // it may refuse `input.bias: false`
+    }
+  });
   report_.demand("memory", values.intact() && bias.intact(), "initialise or initialise_bias wrote outside its blocks");
   for (Index i = 0; i < rows; ++i) theta[1][std::size_t(i)] += double(bias.data()[i]);
   for (Index b = p.cell_first; b < p.state; ++b)

@@ -22,23 +22,20 @@ using StateItems = std::map<std::string, StateItem, std::less<>>;
 
 class MemoryArchive final : public Archive {
  public:
-  using Item = StateItem;
-
   /// An archive for serialise() to fill.
   MemoryArchive() = default;
   /// An archive for serialise() to read. Names that it does not request are in unread().
   explicit MemoryArchive(StateItems items) : items_(std::move(items)), loading_(true) {}
 
-  bool loading() const override { return loading_; }
   using Archive::array;
   void array(std::string_view name, std::span<float> values) override {
-    any(name, Item::float32, std::as_writable_bytes(values));
+    any(name, StateItem::float32, std::as_writable_bytes(values));
   }
   void array(std::string_view name, std::span<double> values) override {
-    any(name, Item::float64, std::as_writable_bytes(values));
+    any(name, StateItem::float64, std::as_writable_bytes(values));
   }
   void array(std::string_view name, std::span<std::int64_t> values) override {
-    any(name, Item::int64, std::as_writable_bytes(values));
+    any(name, StateItem::int64, std::as_writable_bytes(values));
   }
 
   const StateItems& items() const { return items_; }
@@ -50,14 +47,14 @@ class MemoryArchive final : public Archive {
   }
 
  private:
-  void any(std::string_view name, Item::Type type, std::span<std::byte> bytes) {
+  void any(std::string_view name, StateItem::Type type, std::span<std::byte> bytes) {
     const std::string text(name);
     if (name.empty() || name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") != name.npos)
       throw Error("the name `" + text + "` given to Archive must be made of a–z, 0–9 and _", Exit::plugin);
     if (!seen_.insert(text).second) throw Error("the name `" + text + "` was given to Archive twice", Exit::plugin);
     if (!loading_) {
       const char* first = reinterpret_cast<const char*>(bytes.data());
-      items_.emplace(text, Item{type, std::vector<char>(first, first + bytes.size())});
+      items_.emplace(text, StateItem{type, std::vector<char>(first, first + bytes.size())});
       return;
     }
     const auto found = items_.find(name);

@@ -111,6 +111,7 @@ std::uint64_t Rng::bits64() {
 double Rng::uniform() { return static_cast<double>(bits64() >> 11) * 0x1p-53; }
 
 double Rng::uniform(double low, double high) {
+  require(low <= high, "there is no number from {} to below {}", low, high);
   const double x = low + (high - low) * uniform();
   return x < high ? x : std::nextafter(high, low);  // the sum may round up to high
 }

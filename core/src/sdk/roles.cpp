@@ -55,10 +55,11 @@ void detail::scratch_used_up(Index rows, Index cols, Index left) {
       Exit::plugin);
 }
 
-void detail::no_step(Index step) {
-  throw Error(
-      fmt::format("chunk.at({}) is not a step of the chunk; chunk.before(0) is the state before its first step", step),
-      Exit::plugin);
+void detail::no_step(Index step, Index steps) {
+  throw Error(fmt::format("chunk.at({0}) and chunk.before({0}) do not exist: the chunk has {1} steps, counted from 0; "
+                          "chunk.before(0) is the state before its first step",
+                          step, steps),
+              Exit::plugin);
 }
 
 void detail::no_block(Index block, Index count) {
