@@ -72,6 +72,10 @@ class CommandLine(unittest.TestCase):
             self.assertEqual(self.call("help", command).stdout, self.call(command, "--help").stdout)
         self.assertEqual(self.call("help").stdout, self.call("--help").stdout)
         self.assertIn("did you mean 'run'", self.call("help", "rnu", code=2).stderr)
+        for key, document in (("extends", "RUNNING"), ("seeds", "SWEEPS"), ("sweep", "SWEEPS")):
+            self.assertIn(f"`{key}` is a key of a file, not a setting of an experiment; docs/{document}.md describes it",
+                          self.call("describe", key, code=3).stderr)
+        self.assertIn("COLUMNS of --shape must be a whole number", self.call("check", "x.so", "--shape", "8x3x2", code=2).stderr)
         self.assertEqual(self.call("-v").stdout, self.call("--version").stdout)
 
     def completed(self, words):
@@ -198,6 +202,8 @@ class CommandLine(unittest.TestCase):
         self.assertRegex(self.call("sample", run, "--prime", "the fox", "--length", 3).stdout, "^the fox [a-z \n]+$")
         self.assertRegex(self.call("sample", run, "--prime", " the\tfox\nthe", "--length", 1).stdout, "^the fox \nthe [a-z \n]+$")
         self.assertRegex(self.call("sample", run, "--length", 1).stdout, "^\n[a-z \n]+$")
+        for value in ("-1", "x", "nan"):
+            self.assertIn("--temperature must be a number of at least 0", self.call("sample", run, f"--temperature={value}", code=2).stderr)
         self.assertIn('does not know the word "cat" at byte 5 of the prime', self.call("sample", run, "--prime", "the cat fox", code=2).stderr)
 
     def test_from_another_folder(self):

@@ -236,7 +236,7 @@ class DataTest(unittest.TestCase):
             self.assertIn(f"has sent nothing for 1 s; {have} of {len(CONTENT)} bytes are stored", text)
         self.fetch("good")
         self.assert_fetched()
-        for value in ("0", "-1", "x", "1s", "nan"):
+        for value in ("0", "-1", "x", "1s", "nan", "1e7"):
             self.assertIn("--stall", self.fetch("gone", code=2, words=(f"--stall={value}",), folders=["elsewhere"]))
 
     def test_no_network(self):

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <climits>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -21,7 +22,6 @@
 
 #include <stiefel/error.hpp>
 #include "base/file_error.hpp"
-#include "base/number_from.hpp"
 #include "base/say.hpp"
 #include "conformance/check.hpp"
 
@@ -67,12 +67,6 @@ class SharedProgress {
   conformance::Progress* progress_;
 };
 
-template <class T> T count_of(const std::string& text, const std::string& option) {
-  const std::optional<T> value = number_from<T>(text);
-  if (!value || *value < 1) throw Error(fmt::format("{} must be a positive integer, got '{}'", option, text));
-  return *value;
-}
-
 constexpr int without_method = 64;  // exit code of the check of a file that does not have the one that is asked for
 
 struct Request {
@@ -111,18 +105,19 @@ Request read_request(std::span<const std::string> words) {
     throw Error(fmt::format("--scalar must be float32 or float64, got '{}'", scalar));
   if (scalar != "") request.settings.scalars = {scalar};
   if (arguments.has("--seed") && arguments.has("--seeds")) throw Error("choose one of --seed and --seeds");
-  if (arguments.has("--seed")) request.settings.seeds = {count_of<std::uint64_t>(arguments.value("--seed"), "--seed")};
+  if (arguments.has("--seed"))
+    request.settings.seeds = {std::uint64_t(whole_number(arguments, "--seed", 1, 1, LONG_MAX))};
   if (arguments.has("--seeds")) {
-    request.settings.seeds.resize(count_of<std::uint32_t>(arguments.value("--seeds"), "--seeds"));
+    request.settings.seeds.resize(std::size_t(whole_number(arguments, "--seeds", 1)));
     std::iota(request.settings.seeds.begin(), request.settings.seeds.end(), 1);
   }
-  if (arguments.has("--limit")) request.limit = count_of<int>(arguments.value("--limit"), "--limit");
+  request.limit = int(whole_number(arguments, "--limit", request.limit));
   if (arguments.has("--shape")) {
     const std::string shape = arguments.value("--shape");
     const std::size_t cross = shape.find('x');
     if (cross == shape.npos) throw Error(fmt::format("--shape must be ROWSxCOLUMNS, such as 12x8, got '{}'", shape));
-    request.settings.rows = count_of<Index>(shape.substr(0, cross), "--shape");
-    request.settings.cols = count_of<Index>(shape.substr(cross + 1), "--shape");
+    request.settings.rows = whole_number(shape.substr(0, cross), "ROWS of --shape");
+    request.settings.cols = whole_number(shape.substr(cross + 1), "COLUMNS of --shape");
   }
   if (allocation_counter) request.settings.allocations = allocation_counter();
   request.method = arguments.value("--method");

@@ -7,12 +7,12 @@
 #include <boost/make_shared.hpp>
 #include <boost/program_options.hpp>
 
-#include <cctype>
 #include <cmath>
 #include <cstdlib>
 
 #include <stiefel/error.hpp>
 #include "base/number_from.hpp"
+#include "base/printable.hpp"
 #include "base/suggestion.hpp"
 
 namespace stiefel::cli {
@@ -22,6 +22,10 @@ namespace style = options::command_line_style;
 
 const std::vector<Command>& commands() {
   static const Option threads = {"--threads", Word::number, "worker threads; 0: one for each core"};
+  static const Option jobs = {"--jobs", Word::number, "concurrent runs, each on its share of the cores (default 1)",
+                              'j'};
+  static const Option threads_per_run = {"--threads", Word::number,
+                                         "worker threads per run (default: its share of the cores)"};
   static const Option data = {"--data", Word::folder,
                               "folder with the data sets (default $STIEFEL_DATA, else ~/.cache/stiefel)"};
   static const Option mpi = {"--mpi", Word::none, "train jointly with the other processes that mpirun started"};
@@ -82,8 +86,7 @@ const std::vector<Command>& commands() {
        Word::experiment,
        Word::key,
        "train all runs that `seeds:` and `sweep:` in a file describe, or runs that another program requests",
-       {{"--jobs", Word::number, "concurrent runs, each on its share of the cores (default 1)", 'j',
-         "run resume retry"},
+       {only(jobs, "run resume retry"),
         {"--fail-fast", Word::none, "stop all runs when one fails; otherwise the others continue", 0,
          "run resume retry"},
         {"--failed", Word::none, "retry: rerun the runs that failed", 0, "retry"},
@@ -92,8 +95,7 @@ const std::vector<Command>& commands() {
         {"--until", Word::number, "save a checkpoint of each run after this step and stop it", 0,
          "run resume retry tell"},
         {"--output", Word::folder, "run, ask: folder for the sweep (default sweeps/NAME)", 'o', "run ask"},
-        {"--threads", Word::number, "worker threads per run (default: its share of the cores)", 0,
-         "run resume retry tell"},
+        only(threads_per_run, "run resume retry tell"),
         only(patience, "run status resume retry cancel tell"),
         only(data, "run resume retry ask tell"),
         only(json, "status ask tell"),
@@ -104,10 +106,10 @@ const std::vector<Command>& commands() {
        Word::folder,
        Word::none,
        "work on a planned sweep alongside other workers, on any host that can access the folder",
-       {{"--jobs", Word::number, "concurrent runs, each on its share of the cores (default 1)", 'j'},
+       {jobs,
         {"--run", Word::name, "work only on the run with this ID"},
         {"--fail-fast", Word::none, "stop when a run fails; otherwise the others continue"},
-        {"--threads", Word::number, "worker threads per run (default: its share of the cores)"},
+        threads_per_run,
         patience,
         data,
         quiet}},
@@ -128,7 +130,7 @@ const std::vector<Command>& commands() {
        "run published experiments and compare their results with the published ones",
        {{"--row", Word::name, "only the row with this name, or else all rows whose names contain it"},
         {"--budget", Word::number, "fraction of the published steps or epochs, such as .1 (default 1)"},
-        {"--jobs", Word::number, "concurrent runs, each on its share of the cores (default 1)", 'j'},
+        jobs,
         {"--plan", Word::none, "create the folder for workers and run nothing"},
         {"--dry-run", Word::none, "print the missing runs and write nothing", 'n'},
         {"--output", Word::folder, "folder for the runs (default ~/.local/share/stiefel/reproduction)", 'o'},
@@ -140,7 +142,7 @@ const std::vector<Command>& commands() {
          "folder for REPRODUCTION.md, its figures and reproduction.json (default: results/measured next to the "
          "experiments)",
          0, "list report"},
-        {"--threads", Word::number, "worker threads per run (default: its share of the cores)"},
+        threads_per_run,
         patience,
         data,
         only(json, "list"),
@@ -335,18 +337,17 @@ const Command& find_command(std::string_view name) {
 }
 
 std::string Arguments::value(const std::string& option, const std::string& otherwise) const {
-  const auto found = options.find(option);
-  return found == options.end() ? otherwise : found->second;
+  const std::vector<std::string> all = values(option);
+  return all.empty() ? otherwise : all.back();
 }
 
 double Arguments::positive(const std::string& option, double otherwise) const {
-  const auto found = options.find(option);
-  if (found == options.end()) return otherwise;
-  const std::string& text = found->second;
-  const std::optional<double> value = number_from<double>(text);
-  if (!value || !(*value > 0 && std::isfinite(*value)))
+  if (!has(option)) return otherwise;
+  const std::string text = value(option);
+  const std::optional<double> number = number_from<double>(text);
+  if (!number || !(*number > 0 && std::isfinite(*number)))
     throw Error(fmt::format("{} must be a positive number, got \"{}\"", option, text));
-  return *value;
+  return *number;
 }
 
 std::vector<std::string> Arguments::values(const std::string& option) const {
@@ -408,7 +409,6 @@ Arguments parse_arguments(std::string_view name, std::span<const std::string> wo
       else
         arguments.positional.push_back(option.value.front());
     }
-    for (const auto& [name, value] : arguments.given) arguments.options[name] = value;
   } catch (const options::unknown_option& error) {
     meaning_of(error.get_option_name());
     throw;
@@ -421,13 +421,15 @@ Arguments parse_arguments(std::string_view name, std::span<const std::string> wo
   return arguments;
 }
 
-long whole_number(const Arguments& arguments, const std::string& option, long otherwise, long least, long most) {
-  if (!arguments.has(option)) return otherwise;
-  const std::string text = arguments.value(option);
+long whole_number(const std::string& text, const std::string& option, long least, long most) {
   const std::optional<long> value = number_from<long>(text);
   if (!value || *value < least || *value > most)
     throw Error(fmt::format("{} must be a whole number from {} to {}, got '{}'", option, least, most, text));
   return *value;
+}
+
+long whole_number(const Arguments& arguments, const std::string& option, long otherwise, long least, long most) {
+  return arguments.has(option) ? whole_number(arguments.value(option), option, least, most) : otherwise;
 }
 
 std::vector<std::string> split_at_commas(const std::string& text) {
@@ -486,11 +488,9 @@ std::string option_text(const Option& option) {
 }
 
 std::string help_text(const Command& command) {
-  std::string meaning = command.meaning;
-  meaning[0] = char(std::toupper(static_cast<unsigned char>(meaning[0])));
   std::string text =
       fmt::format("usage: stiefel {}{}{}{}\n\n{}.\n", command.name, command.options.empty() ? "" : " [options]",
-                  *command.arguments ? " " : "", command.arguments, meaning);
+                  *command.arguments ? " " : "", command.arguments, capitalised(command.meaning));
   if (!command.options.empty()) text += "\noptions:\n";
   for (const Option& option : command.options) text += fmt::format("  {:<22}{}\n", option_text(option), option.meaning);
   return text;

@@ -2,7 +2,6 @@
 // use this table.
 #pragma once
 
-#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -36,11 +35,10 @@ const Command& find_command(std::string_view name);
 
 struct Arguments {
   std::vector<std::string> positional;
-  std::map<std::string, std::string>
-      options;  ///< by name with dashes; a switch has an empty value; the last of several wins
-  std::vector<std::pair<std::string, std::string>> given;  ///< all of them, in their order
+  std::vector<std::pair<std::string, std::string>> given;  ///< options with dashes; a switch has an empty value
 
-  bool has(const std::string& option) const { return options.contains(option); }
+  bool has(const std::string& option) const { return !values(option).empty(); }
+  /// The last of several.
   std::string value(const std::string& option, const std::string& otherwise = "") const;
   /// Throws Error if it is not a positive number.
   double positive(const std::string& option, double otherwise) const;
@@ -52,9 +50,10 @@ struct Arguments {
 /// Throws Error for an option that the command does not have, with a suggestion.
 Arguments parse_arguments(std::string_view command, std::span<const std::string> words);
 
-/// The whole number given by an option.
+/// The whole number given by an option, or by a part of its text.
 long whole_number(const Arguments& arguments, const std::string& option, long otherwise, long least = 1,
                   long most = 1'000'000'000);
+long whole_number(const std::string& text, const std::string& option, long least = 1, long most = 1'000'000'000);
 
 /// Entries of a list such as a,b,c; there is an empty one where nothing is between two commas.
 std::vector<std::string> split_at_commas(const std::string& text);

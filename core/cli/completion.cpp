@@ -17,30 +17,30 @@
 namespace stiefel::cli {
 namespace {
 
-const char* kind_of(Word word) {
-  switch (word) {
-    case Word::none:
-      return "none";
-    case Word::experiment:
-      return "experiment";
-    case Word::key:
-      return "key";
-    case Word::plugin_file:
-      return "plugin_file";
-    case Word::method:
-      return "method";
-    case Word::data_set:
-      return "data_set";
-    case Word::folder:
-      return "folder";
-    case Word::file:
-      return "file";
-    case Word::name:
-    case Word::number:
-    case Word::text:
-      return "text";
-  }
-  return "none";
+/// What a shell completes for a Word.
+struct Completed {
+  const char* kind;  ///< in our script for bash, and the message for zsh
+  const char* zsh;   ///< after a message in a specification of _arguments; after a blank it gets no further arguments
+  const char* fish;  ///< arguments of `complete`
+};
+
+const Completed& completed(Word word) {
+  static constexpr Completed all[] = {
+      // in the order of Word
+      {"none", " ", ""},
+      {"experiment", "_files -g \"*.y(|a)ml\"", " -k -a '(__fish_complete_suffix .yaml)'"},
+      {"key", " _stiefel_key", " -a '(__stiefel_key)'"},
+      {"plugin_file", "_files -g \"*.so\"", " -k -a '(__fish_complete_suffix .so)'"},
+      {"method", " _stiefel_asked methods", " -a '(__stiefel_asked methods)'"},
+      {"data_set", " _stiefel_asked data_sets", " -a '(__stiefel_asked data_sets)'"},
+      {"folder", "_files -/", " -a '(__fish_complete_directories)'"},
+      {"file", "_files", " -F"},
+      {"text", " ", ""},  // name
+      {"text", " ", ""},  // number
+      {"text", " ", ""},  // text
+  };
+  static_assert(std::size(all) == std::size_t(Word::text) + 1);
+  return all[std::size_t(word)];
 }
 
 std::string command_names(const std::vector<Command>& all) {
@@ -122,11 +122,12 @@ std::string bash_completion() {
     for (const Option& option : command.options) {
       options += std::string(" ") + option.name;
       if (option.argument == Word::none) continue;
-      valued += fmt::format(" {}:{}", option.name, kind_of(option.argument));
-      if (option.letter) valued += fmt::format(" -{}:{}", option.letter, kind_of(option.argument));
+      valued += fmt::format(" {}:{}", option.name, completed(option.argument).kind);
+      if (option.letter) valued += fmt::format(" -{}:{}", option.letter, completed(option.argument).kind);
     }
-    cases += fmt::format("    {}) options=\"{}\" valued=\"{}\" actions=\"{}\" first={} further={} ;;\n", command.name,
-                         options, valued, command.actions, kind_of(command.first), kind_of(command.further));
+    cases +=
+        fmt::format("    {}) options=\"{}\" valued=\"{}\" actions=\"{}\" first={} further={} ;;\n", command.name,
+                    options, valued, command.actions, completed(command.first).kind, completed(command.further).kind);
   }
   std::string script = bash_head;
   script += fmt::format(
@@ -148,32 +149,6 @@ std::string zsh_explained(const char* meaning) {
   std::string text;
   for (const char* c = meaning; *c; ++c) text += std::string(*c == '[' || *c == ']' || *c == '\\' ? "\\" : "") + *c;
   return "[" + text + "]";
-}
-
-/// What follows a message in a specification of _arguments; after a blank it gets no further arguments.
-const char* zsh_action(Word word) {
-  switch (word) {
-    case Word::experiment:
-      return "_files -g \"*.y(|a)ml\"";
-    case Word::key:
-      return " _stiefel_key";
-    case Word::plugin_file:
-      return "_files -g \"*.so\"";
-    case Word::method:
-      return " _stiefel_asked methods";
-    case Word::data_set:
-      return " _stiefel_asked data_sets";
-    case Word::folder:
-      return "_files -/";
-    case Word::file:
-      return "_files";
-    case Word::none:
-    case Word::name:
-    case Word::number:
-    case Word::text:
-      return " ";
-  }
-  return " ";
 }
 
 constexpr const char* zsh_head = R"zsh(#compdef stiefel
@@ -203,9 +178,9 @@ std::string zsh_completion() {
     cases += fmt::format("    {}) _arguments -s -S '(-h --help)'{{-h,--help}}'[print the options]'", command.name);
     for (const Option& option : command.options) {
       const bool valued = option.argument != Word::none;
-      const std::string shown =
-          zsh_quoted(zsh_explained(option.meaning) +
-                     (valued ? fmt::format(":{}:{}", kind_of(option.argument), zsh_action(option.argument)) : ""));
+      const std::string shown = zsh_quoted(
+          zsh_explained(option.meaning) +
+          (valued ? fmt::format(":{}:{}", completed(option.argument).kind, completed(option.argument).zsh) : ""));
       const std::string name = std::string(option.name) + (valued ? "=" : "");
       cases += option.letter
                    ? fmt::format(" \\\n      '*'{{-{}{},{}}}{}", option.letter, valued ? "+" : "", name, shown)
@@ -215,10 +190,10 @@ std::string zsh_completion() {
     if (*command.actions) cases += fmt::format(" \\\n      '{}:action:({})'", number++, command.actions);
     if (command.first != Word::none)
       cases += " \\\n      " +
-               zsh_quoted(fmt::format("{}:{}:{}", number, kind_of(command.first), zsh_action(command.first)));
+               zsh_quoted(fmt::format("{}:{}:{}", number, completed(command.first).kind, completed(command.first).zsh));
     if (command.further != Word::none)
-      cases +=
-          " \\\n      " + zsh_quoted(fmt::format("*:{}:{}", kind_of(command.further), zsh_action(command.further)));
+      cases += " \\\n      " +
+               zsh_quoted(fmt::format("*:{}:{}", completed(command.further).kind, completed(command.further).zsh));
     cases += " ;;\n";
   }
   std::string script = zsh_head;
@@ -235,32 +210,6 @@ std::string fish_quoted(std::string text) {
   boost::replace_all(text, "\\", "\\\\");
   boost::replace_all(text, "'", "\\'");
   return "'" + text + "'";
-}
-
-/// Arguments of `complete` for a word.
-const char* fish_words(Word word) {
-  switch (word) {
-    case Word::experiment:
-      return " -k -a '(__fish_complete_suffix .yaml)'";
-    case Word::key:
-      return " -a '(__stiefel_key)'";
-    case Word::plugin_file:
-      return " -k -a '(__fish_complete_suffix .so)'";
-    case Word::method:
-      return " -a '(__stiefel_asked methods)'";
-    case Word::data_set:
-      return " -a '(__stiefel_asked data_sets)'";
-    case Word::folder:
-      return " -a '(__fish_complete_directories)'";
-    case Word::file:
-      return " -F";
-    case Word::none:
-    case Word::name:
-    case Word::number:
-    case Word::text:
-      return "";
-  }
-  return "";
 }
 
 constexpr const char* fish_head = R"fish(# Completion of `stiefel` for fish: stiefel completion fish | source
@@ -330,7 +279,7 @@ std::string fish_completion() {
                            option.argument == Word::none   ? ""
                            : option.argument == Word::file ? " -r"
                                                            : " -x",
-                           fish_words(option.argument), fish_quoted(option.meaning)));
+                           completed(option.argument).fish, fish_quoted(option.meaning)));
       if (option.argument == Word::none) continue;
       taking += std::string(" ") + option.name;
       if (option.letter) taking += fmt::format(" -{}", option.letter);
@@ -339,8 +288,8 @@ std::string fish_completion() {
       valued += fmt::format("        case {}\n            string split ' ' -- '{}'\n", command.name, taking.substr(1));
     int number = 1;
     if (*command.actions) line(fmt::format("{} {}", at, number++), fmt::format(" -a '{}'", command.actions));
-    if (command.first != Word::none) line(fmt::format("{} {}", at, number), fish_words(command.first));
-    if (command.further != Word::none) line(fmt::format("{} {} more", at, number + 1), fish_words(command.further));
+    if (command.first != Word::none) line(fmt::format("{} {}", at, number), completed(command.first).fish);
+    if (command.further != Word::none) line(fmt::format("{} {} more", at, number + 1), completed(command.further).fish);
   }
   return script + valued + "    end\nend\n";
 }

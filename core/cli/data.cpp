@@ -11,7 +11,6 @@
 
 #include <stiefel/error.hpp>
 #include "base/json_text.hpp"
-#include "base/number_from.hpp"
 #include "base/say.hpp"
 #include "base/suggestion.hpp"
 
@@ -231,14 +230,8 @@ void DataCommand::agree(const DataSet& set) const {
 
 void DataCommand::fetch(const DataSet& set, const SetFile& file) const {
   const fs::path target = folder_of(set) / file.name;
-  Download wanted{address(file), fs::path(target) += ".part", file.bytes, 60, {}};
-  if (arguments_.has("--stall")) {
-    const std::string& text = arguments_.value("--stall");
-    const auto seconds = number_from<decltype(wanted.stall)>(text);
-    if (!seconds || !(*seconds > 0 && *seconds < 1e6))
-      throw Error(fmt::format("--stall must be a positive number of seconds, got \"{}\"", text));
-    wanted.stall = *seconds;
-  }
+  Download wanted{address(file), fs::path(target) += ".part", file.bytes, arguments_.positive("--stall", 60), {}};
+  if (wanted.stall > 1e6) throw Error(fmt::format("--stall must be at most 1000000 seconds, got {:g}", wanted.stall));
   if (isatty(STDERR_FILENO))
     wanted.progress = [&](std::uintmax_t have) {
       say("\r{} {:3}%", file.name, 100 * have / std::max<std::uintmax_t>(file.bytes, 1));

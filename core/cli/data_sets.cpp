@@ -4,11 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include <stiefel/error.hpp>
+#include "base/file_content.hpp"
 #include "base/json_text.hpp"
 #include "base/sha256.hpp"
 
@@ -116,10 +115,7 @@ std::vector<DataSet> parse_data_sets(std::string_view text, const std::string& o
 std::vector<DataSet> load_data_sets(const std::string& file) {
   std::vector<DataSet> sets = parse_data_sets(data_sets_json, "data_sets.json");
   if (file.empty()) return sets;
-  std::ifstream stream(file, std::ios::binary);
-  const std::string text(std::istreambuf_iterator<char>(stream), {});
-  if (!stream) throw Error(fmt::format("cannot read {}", file));
-  for (DataSet& own : parse_data_sets(text, file)) {
+  for (DataSet& own : parse_data_sets(file_content(file), file)) {
     const auto same = std::find_if(sets.begin(), sets.end(), [&](const DataSet& set) { return set.name == own.name; });
     if (same != sets.end())
       *same = std::move(own);

@@ -24,6 +24,10 @@ std::vector<const Entry*> methods_named(const Registry& registry, const std::str
 }
 
 [[noreturn]] void refuse(const Registry& registry, const std::string& name) {
+  if (name == "extends" || name == "seeds" || name == "sweep")
+    throw Error(fmt::format("`{}` is a key of a file, not a setting of an experiment; docs/{}.md describes it", name,
+                            name == "extends" ? "RUNNING" : "SWEEPS"),
+                Exit::plugin);
   std::set<std::string> known = {"experiment"};
   for (const Role role : roles)
     for (const std::string& method : registry.names(role)) known.insert(method);

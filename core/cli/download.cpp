@@ -27,7 +27,7 @@ std::string reason(int code) { return std::generic_category().message(code); }
 class PartFile {
  public:
   explicit PartFile(const std::filesystem::path& path)
-      : path_(path), file_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
+      : file_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
     if (*file_ < 0) throw Error(fmt::format("cannot write {} ({})", path.string(), reason(errno)), Exit::data);
     if (::flock(*file_, LOCK_EX | LOCK_NB) != 0)
       throw Error(fmt::format("another process is fetching {}; wait for it to finish", path.string()), Exit::in_use);
@@ -38,18 +38,12 @@ class PartFile {
   bool clear() { return ::ftruncate(*file_, 0) == 0 && ::lseek(*file_, 0, SEEK_SET) == 0 && ((size_ = 0), true); }
   /// False if writing fails; errno has the reason.
   bool append(std::string_view bytes) {
-    while (!bytes.empty()) {
-      const ssize_t written = ::write(*file_, bytes.data(), bytes.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) return false;
-      bytes.remove_prefix(std::size_t(written));
-      size_ += std::uintmax_t(written);
-    }
+    if (!write_whole(*file_, bytes)) return false;
+    size_ += bytes.size();
     return true;
   }
 
  private:
-  std::filesystem::path path_;
   Descriptor file_;
   std::uintmax_t size_ = 0;
 };

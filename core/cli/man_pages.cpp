@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <boost/algorithm/string.hpp>
-#include <cctype>
 #include <utility>
+
+#include "base/printable.hpp"
 
 namespace stiefel::cli {
 namespace {
@@ -65,12 +66,6 @@ std::string head(const std::string& name, const std::string& meaning) {
       boost::to_upper_copy(name), STIEFEL_VERSION, roff(name), roff(meaning));
 }
 
-std::string sentence(const char* meaning) {
-  std::string text = meaning;
-  text[0] = char(std::toupper(static_cast<unsigned char>(text[0])));
-  return text + ".";
-}
-
 }  // namespace
 
 std::string man_page(const Command& command) {
@@ -78,7 +73,7 @@ std::string man_page(const Command& command) {
   const std::string begin = fmt::format("\\fBstiefel {}\\fR [\\fIoptions\\fR] ", command.name);
   std::string forms = begin + roff(command.arguments);
   boost::replace_all(forms, " | ", "\n.br\n" + begin);
-  text += fmt::format("{}\n.SH DESCRIPTION\n{}\n.SH OPTIONS\n", forms, roff(sentence(command.meaning)));
+  text += fmt::format("{}\n.SH DESCRIPTION\n{}\n.SH OPTIONS\n", forms, roff(capitalised(command.meaning) + "."));
   for (const Option& option : command.options) text += item(option_text(option), option.meaning);
   return text + item("-h, --help", "print the options") +
          ".SH SEE ALSO\n\\fBstiefel\\fR(1), which lists the exit codes and the environment variables\n";

@@ -8,6 +8,7 @@
 
 #include <stiefel/error.hpp>
 #include "base/atomic_file.hpp"
+#include "host/plugin_faults.hpp"
 #include "host/registry.hpp"
 
 #include "cli/command_table.hpp"
@@ -21,8 +22,7 @@ namespace {
 void check_name(const std::string& name) {
   static const std::vector<std::string> taken_by_cmake = {
       "all", "clean", "help", "install", "preinstall", "package", "test", "edit_cache", "rebuild_cache"};
-  const bool plain = name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == name.npos;
-  if (!plain || !std::isalpha(static_cast<unsigned char>(name[0])))
+  if (!plain_name(name) || !std::isalpha(static_cast<unsigned char>(name[0])))
     throw Error(fmt::format("the name '{}' must be made of a–z, 0–9 and _, and begin with a letter", name));
   if (name.size() > 100) throw Error(fmt::format("the name has {} characters; at most 100 are allowed", name.size()));
   if (std::find(taken_by_cmake.begin(), taken_by_cmake.end(), name) != taken_by_cmake.end())

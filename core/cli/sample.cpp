@@ -1,6 +1,7 @@
 // `stiefel sample RUN`: text from the network of a run.
 #include <fmt/format.h>
 
+#include <climits>
 #include <filesystem>
 
 #include "base/number_from.hpp"
@@ -13,19 +14,6 @@
 #include "cli/running.hpp"
 
 namespace stiefel::cli {
-namespace {
-
-template <class T> T number_option(const Arguments& arguments, const std::string& option, T otherwise, T least) {
-  if (!arguments.has(option)) return otherwise;
-  const std::string text = arguments.value(option);
-  const std::optional<T> value = number_from<T>(text);
-  if (!value || !(*value >= least))
-    throw Error(fmt::format("{} must be a {}number of at least {}, got \"{}\"", option,
-                            std::is_integral_v<T> ? "whole " : "", least, text));
-  return *value;
-}
-
-}  // namespace
 
 int sample_command(std::span<const std::string> words) {
   const Arguments arguments = parse_arguments("sample", words);
@@ -33,9 +21,14 @@ int sample_command(std::span<const std::string> words) {
   const std::filesystem::path directory = run_folder(arguments.positional.front());
   SampleOptions options;
   options.network = chosen_network(directory, arguments);
-  options.length = number_option<Index>(arguments, "--length", options.length, 0);
-  options.temperature = number_option<double>(arguments, "--temperature", options.temperature, 0);
-  options.seed = number_option<std::uint64_t>(arguments, "--seed", options.seed, 0);
+  options.length = whole_number(arguments, "--length", options.length, 0);
+  if (arguments.has("--temperature")) {
+    const std::string text = arguments.value("--temperature");
+    options.temperature = number_from<double>(text).value_or(-1);
+    if (!(options.temperature >= 0))
+      throw Error(fmt::format("--temperature must be a number of at least 0, got '{}'", text));
+  }
+  options.seed = std::uint64_t(whole_number(arguments, "--seed", long(options.seed), 0, LONG_MAX));
   if (arguments.has("--prime")) options.prime = arguments.value("--prime");
 
   Registry registry = found_plugins();

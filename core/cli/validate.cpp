@@ -62,15 +62,6 @@ std::string missing_data(const LoadedExperiment& loaded, Registry& registry, con
   return {};
 }
 
-/// "key=value, key=value" of a run, without its seed.
-std::string values_of(const SweepRun& run, const Sweep& sweep) {
-  std::string text;
-  for (std::size_t i = 0; i < sweep.keys.size(); ++i)
-    if (sweep.keys[i] != "seed" && !run.values[i].empty())
-      text += fmt::format("{}{}={}", text.empty() ? "" : ", ", sweep.keys[i], run.values[i]);
-  return text;
-}
-
 /// Whether each run of a sweep fits together, for at most a minute; of runs that differ in the seed alone one.
 class SweepCheck {
  public:
@@ -78,7 +69,7 @@ class SweepCheck {
       : file_(std::move(file)), registry_(registry), arguments_(arguments) {}
 
   void operator()(const LoadedExperiment& loaded, const SweepRun& run, const Sweep& sweep) {
-    const std::string values = values_of(run, sweep), which = values.empty() ? "" : " (with " + values + ")";
+    const std::string values = assignments(sweep, run, "seed"), which = values.empty() ? "" : " (with " + values + ")";
     if (!in_time() || !checked_.insert(values).second) return;
     try {
       const std::string missing = missing_data(loaded, registry_, arguments_, [&](const std::string& remark) {

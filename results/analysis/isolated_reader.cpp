@@ -37,20 +37,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int answer_descriptor = 3;
 
-bool send_bytes(int to, const char* bytes, std::size_t count) {
-  while (count > 0) {
-    const ssize_t written = write(to, bytes, count);
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
-    bytes += written, count -= std::size_t(written);
-  }
-  return true;
-}
-
 bool send(int to, const std::string& message) {
   const std::uint64_t length = message.size();
-  return send_bytes(to, reinterpret_cast<const char*>(&length), sizeof length) &&
-         send_bytes(to, message.data(), message.size());
+  return write_whole(to, {reinterpret_cast<const char*>(&length), sizeof length}) && write_whole(to, message);
 }
 
 enum class Came { whole, ended, late };

@@ -72,7 +72,7 @@ template <class Way, class T> void fields(Way& way, T& value) {
     pass_all(way, value.path, value.values, value.texts, value.shape, value.is_text, value.complex, value.scale,
              value.units, value.long_name, value.description);
   else if constexpr (std::is_same_v<Plain, PluginRow>)
-    pass_all(way, value.name, value.kind, value.path, value.version, value.abi, value.build_id, value.sha256);
+    pass_all(way, value.name, value.kind, value.path, value.version, value.build_id, value.sha256);
   else if constexpr (std::is_same_v<Plain, DatasetRow>)
     pass_all(way, value.name, value.path, value.bytes, value.sha256);
   else if constexpr (std::is_same_v<Plain, Segment>)

@@ -52,12 +52,12 @@ template <class Row> class RowWriter {
     dataset.write(0, texts);
     dataset.close();
   }
-  void integer(const std::string& name, std::int64_t Row::*field, hdf5::Type type, const std::string& units,
+  void integer(const std::string& name, std::int64_t Row::*field, const std::string& units,
                const std::string& long_name) {
     if (rows_.empty()) return;
     std::vector<double> values;
     for (const Row& row : rows_) values.push_back(double(row.*field));
-    hdf5::Dataset dataset = make_list(group_, scale_, name, type, rows_.size(), long_name, units);
+    hdf5::Dataset dataset = make_list(group_, scale_, name, hdf5::Type::i8, rows_.size(), long_name, units);
     dataset.write(0, values.size(), values);
     dataset.close();
   }
@@ -149,7 +149,6 @@ void write_provenance(hdf5::Group& root, const RunHeader& header) {
   plugins.text("kind", &PluginRow::kind, "role of the plugin");
   plugins.text("path", &PluginRow::path, "file that held the plugin");
   plugins.text("version", &PluginRow::version, "version that the plugin states");
-  plugins.integer("abi", &PluginRow::abi, hdf5::Type::i4, "1", "version of the plugin interface");
   plugins.text("build_id", &PluginRow::build_id, "build id of the file");
   plugins.text("sha256", &PluginRow::sha256, "SHA-256 of the file");
   plugins.close();
@@ -157,7 +156,7 @@ void write_provenance(hdf5::Group& root, const RunHeader& header) {
   RowWriter<DatasetRow> datasets(root, "/provenance/datasets", "dataset", header.datasets);
   datasets.text("name", &DatasetRow::name, "name of the data file");
   datasets.text("path", &DatasetRow::path, "path of the data file");
-  datasets.integer("bytes", &DatasetRow::bytes, hdf5::Type::i8, "byte", "length of the data file");
+  datasets.integer("bytes", &DatasetRow::bytes, "byte", "length of the data file");
   datasets.text("sha256", &DatasetRow::sha256, "SHA-256 of the data file");
   datasets.close();
 
@@ -245,7 +244,7 @@ RunHeader read_header(const ResultReader& file, bool provenance) {
   for (const std::string& name : file.attributes("/provenance"))
     header.provenance.emplace_back(name, file.text_attribute("/provenance", name));
   fill(header.plugins, "/provenance/plugins", field("kind", &PluginRow::kind), field("path", &PluginRow::path),
-       field("version", &PluginRow::version), field("abi", &PluginRow::abi), field("build_id", &PluginRow::build_id));
+       field("version", &PluginRow::version), field("build_id", &PluginRow::build_id));
   fill(header.datasets, "/provenance/datasets", field("path", &DatasetRow::path), field("bytes", &DatasetRow::bytes));
   fill(header.segments, "/provenance/segments", field("start_step", &Segment::start_step),
        field("end_step", &Segment::end_step), field("started", &Segment::started), field("ended", &Segment::ended),

@@ -19,7 +19,7 @@ enum class ColumnType { f8, i8, u1, complex };
 
 /// An axis of fixed length and its coordinates, numbers or texts, written as a dimension scale in the table's group.
 struct Axis {
-  std::string name, units = "1", long_name = {};
+  std::string name, long_name = {};
   std::vector<double> values = {};
   std::vector<std::string> labels = {};  ///< instead of values
   Index length() const { return Index(values.empty() ? labels.size() : values.size()); }
@@ -55,9 +55,7 @@ STIEFEL_API void check(const Table& table);
 
 /// A plugin or data file that the run depended on.
 struct PluginRow {
-  std::string name, kind, path, version;
-  std::int64_t abi = 0;
-  std::string build_id, sha256;
+  std::string name, kind, path, version, build_id, sha256;
 };
 struct DatasetRow {
   std::string name, path;

@@ -72,10 +72,6 @@ Array ResultReader::read(const std::string& path) const {
   return array;
 }
 
-bool ResultReader::is_text(const std::string& path) const {
-  return open_->file.root().dataset(path).type() == hdf5::Type::text;
-}
-
 std::vector<std::string> ResultReader::texts(const std::string& path) const {
   return open_->file.root().dataset(path).read_text();
 }

@@ -44,7 +44,6 @@ class STIEFEL_API ResultReader {
 
   std::vector<std::uint64_t> shape(const std::string& path) const;
   Array read(const std::string& path) const;
-  bool is_text(const std::string& path) const;
   std::vector<std::string> texts(const std::string& path) const;
   /// A scalar text.
   std::string text(const std::string& path) const;

@@ -25,24 +25,6 @@ STIEFEL_API RunState run_state(const std::filesystem::path& directory);
 /// Reads results.h5, no matter who holds the lock.
 STIEFEL_API bool is_finished(const std::filesystem::path& directory);
 
-/// The lock on an existing directory: a file `lock` that names host, process, boot and start of the process.
-/// The lock of a dead process is taken over; of a living one, or one on another host that has not lost our patience,
-/// Error (Exit::in_use) names the owner.
-class STIEFEL_API RunLock {
- public:
-  explicit RunLock(const std::filesystem::path& directory, const LockPatience& patience = {});
-  ~RunLock();
-  RunLock(RunLock&& other) noexcept;
-  RunLock& operator=(RunLock&&) = delete;
-
-  /// False when it was taken over.
-  bool held() const;
-
- private:
-  std::filesystem::path path_;
-  std::string content_;
-};
-
 /// A run of this process. What a killed one left half-written there is removed.
 class STIEFEL_API RunDirectory {
  public:

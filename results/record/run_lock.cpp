@@ -25,7 +25,6 @@
 #include "base/json_text.hpp"
 #include "results/record/header_file.hpp"
 #include "results/record/provenance.hpp"
-#include "results/record/run_directory.hpp"
 
 namespace stiefel {
 namespace {
@@ -143,8 +142,7 @@ void unlink_lock(const std::filesystem::path& path) {
 }  // namespace
 
 DirectoryGuard::DirectoryGuard(const std::filesystem::path& directory)
-    : file_(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-  if (*file_ < 0) throw file_error("opening the directory", directory, errno);
+    : file_(open_file(directory, O_RDONLY | O_DIRECTORY)) {
   while (::flock(*file_, LOCK_EX) != 0 && errno == EINTR) {
   }
 }

@@ -1,4 +1,4 @@
-/// Who holds a lock file.
+/// Locks on folders, and who holds them.
 #pragma once
 
 #include <chrono>
@@ -43,6 +43,24 @@ class STIEFEL_API DirectoryGuard {
 
  private:
   Descriptor file_;
+};
+
+/// The lock on an existing directory: a file `lock` that names host, process, boot and start of the process.
+/// The lock of a dead process is taken over; of a living one, or one on another host that has not lost our patience,
+/// Error (Exit::in_use) names the owner.
+class STIEFEL_API RunLock {
+ public:
+  explicit RunLock(const std::filesystem::path& directory, const LockPatience& patience = {});
+  ~RunLock();
+  RunLock(RunLock&& other) noexcept;
+  RunLock& operator=(RunLock&&) = delete;
+
+  /// False when it was taken over.
+  bool held() const;
+
+ private:
+  std::filesystem::path path_;
+  std::string content_;
 };
 
 }  // namespace stiefel

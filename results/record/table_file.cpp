@@ -83,7 +83,7 @@ void write_axis(const hdf5::Group& group, const Axis& axis) {
     scale.write(0, axis.labels);
   else
     scale.write(0, shape[0], axis.values);
-  describe(scale, axis.units, axis.long_name.empty() ? axis.name : axis.long_name);
+  describe(scale, "1", axis.long_name.empty() ? axis.name : axis.long_name);
   scale.make_scale(axis.name);
   scale.close();
 }

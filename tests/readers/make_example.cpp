@@ -27,8 +27,8 @@ RunHeader header() {
   header.hash = std::string(64, 'a');
   header.origins = {"name=adding.yaml:1", "seed=command line:1", "task.length=base.yaml:7"};
   header.provenance = gather_provenance({"baseline", 2, {"stiefel", "run", "adding.yaml", "name=it's one"}});
-  header.plugins = {{"adding", "task", "/lib/libadding.so", "1.0", 1, "11ff", std::string(64, 'b')},
-                    {"householder", "parametrisation", "/lib/libhouseholder.so", "1.0", 1, "", std::string(64, 'c')}};
+  header.plugins = {{"adding", "task", "/lib/libadding.so", "1.0", "11ff", std::string(64, 'b')},
+                    {"householder", "parametrisation", "/lib/libhouseholder.so", "1.0", "", std::string(64, 'c')}};
   header.datasets = {{"train-images", "/data/train-images-idx3-ubyte.gz", 9912422, std::string(64, 'd')}};
   header.segments = {{.host = "example"}};
   return header;

@@ -62,7 +62,6 @@ def write_run(folder, columns, state="finished", better=True, final=None, parame
         plugins = provenance.create_group("plugins")
         for name, value in {"name": "adam", "kind": "optimizer", "build_id": "aa", "sha256": "bb", "path": "/x", "version": "1.0"}.items():
             plugins.create_dataset(name, data=[value], dtype=TEXT)
-        plugins.create_dataset("abi", data=np.int32([1]))
         status = file.create_group("status")
         status.attrs.update({"message": "made", "exit_code": np.int32(0), "best_metric": 0.5, "best_step": np.int64(100), "state": state})
         if columns:

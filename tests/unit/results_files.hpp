@@ -59,7 +59,7 @@ inline RunHeader small_header() {
   header.hash = "ff";
   header.origins = {"name=adding.yaml:1"};
   header.provenance = {{"git_commit", "abc"}, {"hostname", ""}};
-  header.plugins = {{"householder", "parametrisation", "/lib/h.so", "1.0", 3, "b1", "aa"}};
+  header.plugins = {{"householder", "parametrisation", "/lib/h.so", "1.0", "b1", "aa"}};
   header.datasets = {{"train", "/data/train.gz", 9912422, "cc"}};
   header.segments = {{.host = "here"}};
   return header;

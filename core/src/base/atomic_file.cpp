@@ -18,14 +18,8 @@
 namespace stiefel {
 namespace {
 
-void write_all(int file, const char* data, std::size_t bytes, const std::filesystem::path& path) {
-  while (bytes > 0) {
-    const ssize_t written = ::write(file, data, bytes);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) throw file_error("writing", path, errno);
-    data += written;
-    bytes -= std::size_t(written);
-  }
+void write_all(int file, std::string_view bytes, const std::filesystem::path& path) {
+  if (!write_whole(file, bytes)) throw file_error("writing", path, errno);
 }
 
 }  // namespace
@@ -71,7 +65,7 @@ void AtomicFile::copy_target() {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) throw file_error("reading", target_, errno);
     if (got == 0) break;
-    write_all(file_, buffer.data(), std::size_t(got), temporary_);
+    write_all(file_, {buffer.data(), std::size_t(got)}, temporary_);
     copied += got;
   }
   if (copied != information.st_size)
@@ -79,7 +73,7 @@ void AtomicFile::copy_target() {
                 Exit::damaged);
 }
 
-void AtomicFile::write(std::string_view bytes) { write_all(file_, bytes.data(), bytes.size(), temporary_); }
+void AtomicFile::write(std::string_view bytes) { write_all(file_, bytes, temporary_); }
 
 void AtomicFile::replace() {
   struct stat information;
@@ -115,7 +109,7 @@ std::filesystem::path behind_link(const std::filesystem::path& target) {
 void replace_file(const std::filesystem::path& target, std::string_view bytes) {
   if (is_device(target)) {
     const Descriptor device = open_file(target, O_WRONLY);
-    return write_all(*device, bytes.data(), bytes.size(), target);
+    return write_all(*device, bytes, target);
   }
   AtomicFile file(behind_link(target));
   file.write(bytes);

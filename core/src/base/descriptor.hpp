@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <string_view>
 #include <utility>
 
 #include "base/file_error.hpp"
@@ -37,6 +38,17 @@ inline Descriptor open_file(const std::filesystem::path& path, int flags) {
   Descriptor file(::open(path.c_str(), flags | O_CLOEXEC, 0666));
   if (*file < 0) throw file_error("opening", path, errno);
   return file;
+}
+
+/// False if not all bytes can be written; errno has the reason.
+inline bool write_whole(int file, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(file, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return false;
+    bytes.remove_prefix(std::size_t(written));
+  }
+  return true;
 }
 
 }  // namespace stiefel

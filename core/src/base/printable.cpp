@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 
 namespace stiefel {
@@ -68,6 +69,11 @@ std::string shell_line(std::span<const std::string> words) {
   std::string line;
   for (const std::string& word : words) line += (line.empty() ? "" : " ") + shell_word(word);
   return line;
+}
+
+std::string capitalised(std::string text) {
+  if (!text.empty()) text[0] = char(std::toupper(static_cast<unsigned char>(text[0])));
+  return text;
 }
 
 std::string counted(std::int64_t count, std::string_view noun, std::string_view plural) {

@@ -26,6 +26,8 @@ STIEFEL_API std::string shell_word(std::string_view text);
 /// Words of a command as a line that can be pasted into a shell.
 STIEFEL_API std::string shell_line(std::span<const std::string> words);
 
+/// Capitalizes the first letter if it is ASCII.
+STIEFEL_API std::string capitalised(std::string text);
 /// "1 run", "2 runs"; `plural` for nouns that take more than an s.
 STIEFEL_API std::string counted(std::int64_t count, std::string_view noun, std::string_view plural = {});
 /// "0.43 s", "12 s", "4 min 05 s", "3 h 20 min"; "?" for what is not finite.

@@ -40,13 +40,11 @@ class Digest {
 
 }  // namespace
 
-std::string sha256(std::span<const std::byte> bytes) {
+std::string sha256(std::string_view text) {
   Digest digest;
-  digest.update(bytes.data(), bytes.size());
+  digest.update(text.data(), text.size());
   return digest.hexadecimal();
 }
-
-std::string sha256(std::string_view text) { return sha256(std::as_bytes(std::span(text))); }
 
 std::string sha256_of_file(const std::filesystem::path& path) {
   const Descriptor file = open_file(path, O_RDONLY);

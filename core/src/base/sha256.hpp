@@ -1,9 +1,7 @@
 /// SHA-256 of bytes and of files, as 64 lower-case hexadecimal digits.
 #pragma once
 
-#include <cstddef>
 #include <filesystem>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -11,7 +9,6 @@
 
 namespace stiefel {
 
-STIEFEL_API std::string sha256(std::span<const std::byte> bytes);
 STIEFEL_API std::string sha256(std::string_view text);
 /// Read in pieces; Error naming the file when it cannot be read.
 STIEFEL_API std::string sha256_of_file(const std::filesystem::path& path);

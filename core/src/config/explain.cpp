@@ -114,7 +114,9 @@ Experiment sample() {
 
 /// All keys, with one plugin of each role.
 struct Described {
-  explicit Described(const Registry& registry) : reading{&registry} { experiment.describe(schema); }
+  explicit Described(const Registry& registry, bool alternatives = false) : reading{&registry, nullptr, alternatives} {
+    experiment.describe(schema);
+  }
 
   Reading reading;
   ConfigSchema schema{reading, "", nullptr, {}};
@@ -218,12 +220,8 @@ std::vector<std::string> experiment_keys(const Registry& registry) {
 }
 
 std::vector<std::string> experiment_values(const Registry& registry, const std::string& path) {
-  Reading reading{&registry, nullptr, true};
-  ConfigSchema schema(reading, "", nullptr, {});
-  Experiment experiment;
-  experiment.describe(schema);
   std::set<std::string> values;
-  add_values(schema, path, values);
+  add_values(Described(registry, true).schema, path, values);
   return {values.begin(), values.end()};
 }
 

@@ -12,8 +12,6 @@
 namespace stiefel {
 namespace {
 
-const char* article(Role role) { return role == Role::optimizer ? "an" : "a"; }
-
 std::string known_names(const Registry* registry, Role role) {
   const std::vector<std::string> names = registry ? registry->names(role) : std::vector<std::string>();
   return names.empty() ? fmt::format("no {} was found", name_of(role))

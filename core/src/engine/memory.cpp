@@ -40,7 +40,7 @@ template <class S> double training_bytes(const Model<S>& model, const Experiment
               chunk = chunk_steps(columns, task.steps, model.chunk);
   const double scored = double(columns) * (task.readout == ReadoutKind::every ? double(chunk) : 1);
 
-  double panels = slice_room(model, columns, task.steps, chunk, {.gradient_norms = norms}).sum() +
+  double panels = slice_room(model, columns, task.steps, chunk, {.norms = norms}).sum() +
                   scored * double(task.output_size) * (task.labels ? 2 : 3);  // outputs, their gradient, targets
   double sums = double(model.layout.size());
   model.each_recurrence([&](const auto&, const auto& r) { sums += double(r.input->accumulator()); });

@@ -112,7 +112,7 @@ PassResult Network<S>::run(const Batch<S>& batch, Workers& workers, const PassRe
   PassResult result;
   result.weight = weight;
   result.last_weight = last_weight;
-  result.metrics.resize(request.metrics ? task_.metrics().size() : 0);
+  result.metrics.resize(request.gradient ? 0 : task_.metrics().size());
   for (std::size_t s = 0; s < slices_.size(); ++s) {
     const PassSums& sums = passes_[s]->sums();
     result.loss += sums.loss;
@@ -192,7 +192,7 @@ template <class S> PassResult Network<S>::train_more(const Batch<S>& batch, Work
 
 template <class S> PassResult Network<S>::evaluate(const Batch<S>& batch, Workers& workers, Matrix<S>* outputs) {
   if (outputs) outputs->setZero(model_.readout->size(), Index(batch.weights().size()));
-  return run(batch, workers, {.gradient = false, .metrics = true}, outputs);
+  return run(batch, workers, {.gradient = false}, outputs);
 }
 
 template <class S> Matrix<S> Network<S>::advance(const Batch<S>& batch, Workers& workers) {

@@ -50,7 +50,7 @@ SliceRoom slice_room(const Model<S>& m, Index columns, Index steps, Index chunk,
         r.entering = double(cell.state_rows()) * width * std::ceil(double(steps) / double(chunk));
       r.panel = double(recurrence.input->panel(span));
       if (gradient) r.delta = double(padded<S>(cell.delta_rows())) * double(span);
-      if (gradient && request.gradient_norms) r.dhidden = double(cell.output_rows()) * double(span);
+      if (gradient && request.norms) r.dhidden = double(cell.output_rows()) * double(span);
       room.scratch = std::max(room.scratch, double(cell.scratch(columns)) + double(maps.scratch(span)));
     }
     if (both) l.h = panel;
@@ -103,18 +103,18 @@ template <class S> void SlicePass<S>::run(const Model<S>& model, const Task<S>& 
   const auto start = std::chrono::steady_clock::now();
   for (Index i = 0; i < chunks; ++i) {
     forward(i);
-    if (!request.gradient) score(i, Scored::all, scale, false, false);
+    if (!request.gradient) score(i, Scored::all, scale);
   }
   sums_.forward_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!request.gradient) return;
 
-  if (request.gradient_norms && task.shape().readout == ReadoutKind::every) {
+  if (request.norms && task.shape().readout == ReadoutKind::every) {
     const double loss = sums_.loss;
     backward(Scored::last_steps, last_scale, &sums_.last_gradient);
     sums_.loss = loss;
   }
-  backward(Scored::all, scale, request.gradient_norms ? &sums_.gradient : nullptr);
-  if (request.gradient_norms && task.shape().readout == ReadoutKind::last) sums_.last_gradient = sums_.gradient;
+  backward(Scored::all, scale, request.norms ? &sums_.gradient : nullptr);
+  if (request.norms && task.shape().readout == ReadoutKind::last) sums_.last_gradient = sums_.gradient;
   for (LayerPass& l : layers_)
     for (RecurrencePass& r : l.recurrences)
       if (l.layer->learned_state()) as_vector(gradient_of(r.recurrence->state_block)[0]) += r.dstate.rowwise().sum();
@@ -131,9 +131,9 @@ template <class S> void SlicePass<S>::prepare_results() {
   const std::size_t entries = std::size_t(slice_->steps()) * m.layers.size();
   leaving_.resize(m.state_rows, slice_->columns());
   sums_ = {};
-  sums_.metrics.assign(request_.metrics ? task_->metrics().size() : 0, {});
-  if (request_.hidden_norms) sums_.hidden.assign(entries, 0.0);
-  if (request_.gradient_norms) sums_.gradient.assign(entries, 0.0), sums_.last_gradient.assign(entries, 0.0);
+  sums_.metrics.assign(request_.gradient ? 0 : task_->metrics().size(), {});
+  if (request_.norms)
+    for (std::vector<double>* sums : {&sums_.hidden, &sums_.gradient, &sums_.last_gradient}) sums->assign(entries, 0.0);
   const bool wanted = request_.gradient;
   const Index plain = m.maps.empty() ? m.layout.size() : m.layout.offset(m.maps[0].blocks.first);
   gradient_.assign(wanted ? plain : 0, S(0));
@@ -243,7 +243,7 @@ template <class S> void SlicePass<S>::forward(Index number) {
   for (std::size_t l = 0; l < layers_.size(); ++l)
     for (RecurrencePass& r : layers_[l].recurrences) {
       note_leaving(r, chunk(r, number));
-      if (request_.hidden_norms) note_hidden(Index(l), r, number);
+      if (request_.norms) note_hidden(Index(l), r, number);
     }
 }
 
@@ -411,7 +411,7 @@ template <class S> void SlicePass<S>::backward(Scored scored, double scale, std:
     } else {
       for (Index l = 0; l < count; ++l) emit(l, number);
     }
-    backward(count - 1, number, score(number, scored, scale, true, accumulate), accumulate, norms);
+    backward(count - 1, number, score(number, scored, scale), accumulate, norms);
   }
 }
 
@@ -520,19 +520,19 @@ template <class S> void SlicePass<S>::add_sums(const SlicePass& other) {
 
 // ---- loss
 
-template <class S>
-CMat<S> SlicePass<S>::score(Index number, Scored scored, double scale, bool want_gradient, bool accumulate) {
+template <class S> CMat<S> SlicePass<S>::score(Index number, Scored scored, double scale) {
   const Index last = Index(layers_.size()) - 1, rows = model_->layers.back().rows;
   const CMat<S> nothing(nullptr, rows, 0, rows);
   if (scoring_.choose(first_step(number), steps_of(number), scored) == 0) return nothing;
   const CMat<S> top = stream(last, number);
-  sums_.loss += scale * scoring_.forward(top, want_gradient, request_.metrics ? &sums_.metrics : nullptr, outputs_);
-  if (!want_gradient) return nothing;
+  sums_.loss +=
+      scale * scoring_.forward(top, request_.gradient, request_.gradient ? nullptr : &sums_.metrics, outputs_);
+  if (!request_.gradient) return nothing;
   const Layout::Part readout = model_->readout_blocks;
   const Index first = model_->layout.offset(readout.first), end = model_->layout.offset(readout.end());
   const std::span<S> dreadout(gradient_.data() + first, std::size_t(end - first));
   const Mat<S> dtop = dstream(last, number);
-  scoring_.backward(top, scale, accumulate ? dreadout : std::span<S>(), dtop);
+  scoring_.backward(top, scale, scored == Scored::all ? dreadout : std::span<S>(), dtop);
   return dtop;
 }
 

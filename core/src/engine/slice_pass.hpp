@@ -15,11 +15,9 @@ namespace stiefel {
 
 /// Results to compute in addition to loss and gradient.
 struct PassRequest {
-  bool gradient = true;    // false: forward and loss only, panels are not kept
+  bool gradient = true;    // false: forward, loss and metrics only, panels are not kept
   bool regularise = true;  // whether the gradient has composite decay and penalties of the maps
-  bool metrics = false;
-  bool hidden_norms = false;
-  bool gradient_norms = false;  // ‖∂L/∂h_t‖, and the same for the loss of the last step alone
+  bool norms = false;      // ‖h_t‖, ‖∂L/∂h_t‖, and the latter for the loss of the last step alone
   std::uint64_t seed = 0;
   std::string dropout = {};  // names the random numbers of this batch; empty: no dropout
 };
@@ -134,7 +132,7 @@ template <class S> class SlicePass {
   void backward_below(Index layer, Index number, CMat<S> ds, bool accumulate);
 
   /// Outputs, loss and the gradient of the top layer's outputs for a chunk; 0 columns when nothing is scored.
-  CMat<S> score(Index number, Scored scored, double scale, bool want_gradient, bool accumulate);
+  CMat<S> score(Index number, Scored scored, double scale);
   Blocks<S> gradient_of(Layout::Part part) { return model_->layout.part(gradient_.data(), part); }
 
   const Model<S>* model_ = nullptr;

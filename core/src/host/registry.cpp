@@ -23,8 +23,6 @@ namespace fs = std::filesystem;
 namespace stiefel {
 namespace {
 
-const char* article(Role role) { return role == Role::optimizer ? "an" : "a"; }
-
 std::vector<fs::path> folders_of_environment() {
   const char* text = std::getenv("STIEFEL_PLUGIN_PATH");
   std::vector<fs::path> places;
@@ -224,8 +222,6 @@ std::vector<const Entry*> Registry::lookup(Role role, const std::string& name) c
   return found;
 }
 
-bool Registry::names_files() const { return std::ranges::any_of(files_, &PluginFile::named); }
-
 const Entry& Registry::find(Role role, const std::string& name) const {
   if (const std::vector<const Entry*> found = lookup(role, name); !found.empty()) {
     warn(rivals_of(*found[0]));
@@ -236,7 +232,7 @@ const Entry& Registry::find(Role role, const std::string& name) const {
       throw Error(fmt::format("cannot load {} '{}': {} is unusable: {}", name_of(role), name, file.path.string(),
                               file.unusable),
                   Exit::plugin);
-  for (const Role other : {Role::parametrisation, Role::cell, Role::task, Role::optimizer})
+  for (const Role other : roles)
     if (!lookup(other, name).empty())
       throw Error(fmt::format("'{}' is {} {}, but {} {} is needed here; `stiefel list` shows the names of each", name,
                               article(other), name_of(other), article(role), name_of(role)),
@@ -244,7 +240,8 @@ const Entry& Registry::find(Role role, const std::string& name) const {
   const std::vector<std::string> known = names(role);
   const std::string close = suggestion(name, known);
   const std::string have = known.empty() ? "none was found" : fmt::format("choose from {}", fmt::join(known, ", "));
-  const char* const own = names_files() ? "add a folder to STIEFEL_PLUGIN_PATH" : "name its file under `plugins:`";
+  const bool names_files = std::ranges::any_of(files_, &PluginFile::named);
+  const char* const own = names_files ? "add a folder to STIEFEL_PLUGIN_PATH" : "name its file under `plugins:`";
   throw Error(fmt::format("there is no {} '{}'{}", name_of(role), name,
                           close.empty() ? fmt::format("; {}, or {}", have, own) : close),
               Exit::plugin);

@@ -17,6 +17,9 @@ namespace stiefel {
 /// In the order of lists for users.
 inline constexpr Role roles[] = {Role::task, Role::cell, Role::parametrisation, Role::optimizer};
 
+/// "a" or "an", before the name of a role.
+inline const char* article(Role role) { return role == Role::optimizer ? "an" : "a"; }
+
 struct PluginFile {
   std::filesystem::path path;
   bool named = false;                 // by `plugins:` or on the command line, not found by a search
@@ -56,8 +59,6 @@ class STIEFEL_API Registry {
   const std::deque<PluginFile>& files() const { return files_; }
   /// Names of all usable methods of a role, sorted.
   std::vector<std::string> names(Role role) const;
-  /// Whether any file is named.
-  bool names_files() const;
   /// Loads a file that is named, or makes one that was found a named one.
   const PluginFile& add(const std::filesystem::path& file) { return add(file, true); }
   /// The files of a folder, or the one file: *.so in the order of their names. Warns about those that are unusable, and

@@ -22,13 +22,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string assignments(const std::vector<std::string>& keys, const SweepRun& run) {
-  std::string text;
-  for (std::size_t k = 0; k < keys.size(); ++k)
-    if (!run.values[k].empty()) text += fmt::format("{}{}={}", text.empty() ? "" : ", ", keys[k], run.values[k]);
-  return text;
-}
-
 std::string table(const Sweep& sweep) {
   std::string text = fmt::format("id\t{}\n", fmt::join(sweep.keys, "\t"));
   for (const SweepRun& run : sweep.runs) text += fmt::format("{}\t{}\n", run.id, fmt::join(run.values, "\t"));
@@ -113,7 +106,7 @@ void write_plan(const fs::path& folder, const Sweep& sweep, const std::string& c
   for (const SweepRun& run : sweep.runs)
     if (!run.yaml.empty()) {
       const fs::path config = folder / "configs" / (run.id + ".yaml");
-      const std::string text = fmt::format("# {}: {}\n{}", sweep.name, assignments(sweep.keys, run), run.yaml);
+      const std::string text = fmt::format("# {}: {}\n{}", sweep.name, assignments(sweep, run), run.yaml);
       if (content_if_there(config) != text) fs::remove(folder / "failed" / (run.id + ".json"));
       replace_when_new(config, text);
     }
@@ -127,6 +120,14 @@ void write_plan(const fs::path& folder, const Sweep& sweep, const std::string& c
 }
 
 }  // namespace
+
+std::string assignments(const Sweep& sweep, const SweepRun& run, std::string_view without) {
+  std::string text;
+  for (std::size_t k = 0; k < sweep.keys.size(); ++k)
+    if (sweep.keys[k] != without && !run.values[k].empty())
+      text += fmt::format("{}{}={}", text.empty() ? "" : ", ", sweep.keys[k], run.values[k]);
+  return text;
+}
 
 void write_sweep(const fs::path& folder, const Sweep& sweep, const std::string& command) {
   make_folders(folder);
@@ -211,6 +212,6 @@ std::string SweepFolder::name(const SweepRun& run) const {
 
 fs::path SweepFolder::rung(Index step) const { return folder_ / "rungs" / fmt::format("{}.tsv", step); }
 
-std::string SweepFolder::values(const SweepRun& run) const { return printable(assignments(sweep_.keys, run)); }
+std::string SweepFolder::values(const SweepRun& run) const { return printable(assignments(sweep_, run)); }
 
 }  // namespace stiefel

@@ -54,6 +54,9 @@ STIEFEL_API std::optional<Sweep> load_sweep(const std::filesystem::path& file,
                                             const std::vector<std::string>& overrides, Registry& registry,
                                             const SweepVisitor& visit = {});
 
+/// "key=value, key=value" of a run, except for the key `without`.
+STIEFEL_API std::string assignments(const Sweep& sweep, const SweepRun& run, std::string_view without = {});
+
 /// Writes the plan; runs of an older plan that are still in it keep their folders. Refuses a folder with a sweep of
 /// another name. `command` is noted in sweep.yaml.
 STIEFEL_API void write_sweep(const std::filesystem::path& folder, const Sweep& sweep, const std::string& command);

@@ -23,13 +23,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct BlockShape {
-  explicit BlockShape(const BlockSpec& spec)
-      : rows(spec.rows * spec.cols == spec.size ? spec.rows : spec.size),
-        cols(spec.rows * spec.cols == spec.size ? spec.cols : 1) {}
-  Index rows, cols;
-};
-
 /// f(T()) with the type of an item's numbers.
 template <class F> auto with_type(StateItem::Type type, F&& f) {
   switch (type) {
@@ -68,7 +61,7 @@ template <class S> void write_state(const hdf5::Group& group, const Layout& layo
   hdf5::Group weights = group.make_group("weights");
   const auto blocks = layout.all(state.values.data());
   for (Index i = 0; i < blocks.count(); ++i) {
-    const BlockShape shape(layout.block(i));
+    const BlockSpec& shape = layout.block(i);
     const Matrix<S> row_major = as_matrix(blocks[i], shape.rows, shape.cols).transpose();
     write_numbers<S>(weights, layout.block(i).name, {std::uint64_t(shape.rows), std::uint64_t(shape.cols)},
                      numbers_of(row_major));
@@ -145,7 +138,7 @@ template <class S> void read_state(const ResultReader& file, const fs::path& pat
                                    const Layout& layout, NetworkState<S>& state) {
   const auto blocks = layout.all(state.values.data());
   for (Index i = 0; i < blocks.count(); ++i) {
-    const BlockShape shape(layout.block(i));
+    const BlockSpec& shape = layout.block(i);
     const auto values = read_numbers<S>(file, path, group + "/weights/" + layout.block(i).name, blocks[i].size());
     as_matrix(blocks[i], shape.rows, shape.cols) =
         as_matrix(std::span<const S>(values), shape.cols, shape.rows).transpose();

@@ -10,7 +10,6 @@ namespace {
 
 template <class S> InspectedBlock inspect_block(const BlockSpec& spec, std::span<const S> values) {
   InspectedBlock block{spec.name, spec.rows, spec.cols, spec.manifold};
-  if (spec.rows * spec.cols != spec.size) block.rows = spec.size, block.cols = 1;
   if (values.empty()) return block;
   const auto numbers =
       Eigen::Map<const Eigen::Array<S, Eigen::Dynamic, 1>>(values.data(), Index(values.size())).template cast<double>();

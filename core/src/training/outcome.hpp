@@ -13,7 +13,7 @@ class STIEFEL_API RunOutcome final : public Outcome {
  public:
   /// The folder is created with the first file; if its name is empty, files are not kept.
   explicit RunOutcome(std::filesystem::path folder) : folder_(std::move(folder)) {}
-  /// Throws Error for a name that is not [a-z][a-z0-9_]*.
+  /// Throws Error for a name that is not [a-z0-9_]+.
   void scalar(const std::string& name, double value, double weight) override;
   /// Throws Error for a name that is not a plain file name.
   void file(const std::string& name, std::string_view bytes) override;

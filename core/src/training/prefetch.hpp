@@ -13,7 +13,7 @@ namespace stiefel {
 
 template <class S> class Prefetch {
  public:
-  /// Batches first, first + 1, …, until `end` (−1: without end). The watchdog watches the wait for the last one.
+  /// Batches first, first + 1, …, before `end`. The watchdog watches the wait for the last one.
   Prefetch(const Task<S>& task, Split split, Index first, Index end, Watchdog& watchdog)
       : watchdog_(watchdog), task_(task), split_(split), next_(first), end_(end), thread_([this](std::stop_token stop) {
           work(stop);
@@ -38,7 +38,7 @@ template <class S> class Prefetch {
 
  private:
   void work(std::stop_token stop) {
-    for (; end_ < 0 || next_ < end_; ++next_) {
+    for (; next_ < end_; ++next_) {
       {
         std::unique_lock lock(mutex_);
         if (!changed_.wait(lock, stop, [this] { return !ready_; })) return;

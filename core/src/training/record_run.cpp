@@ -28,7 +28,7 @@ void add_plugin(std::vector<PluginRow>& rows, const Registry& registry, const En
   for (const PluginRow& row : rows)
     if (row.name == entry->name && row.kind == name_of(entry->role)) return;
   const bool in_file = std::filesystem::is_regular_file(file.path);
-  rows.push_back({entry->name, name_of(entry->role), file.path.string(), file.version, 1, file.build_id,
+  rows.push_back({entry->name, name_of(entry->role), file.path.string(), file.version, file.build_id,
                   in_file ? sha256_of_file(file.path) : ""});
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <stiefel/archive.hpp>
+#include <stiefel/export.hpp>
 #include <stiefel/task.hpp>
 
 #include "config/experiment.hpp"
@@ -22,7 +23,7 @@ inline Split selecting_split(const TrainOptions& train) {
 template <class S> void require_selection(const Experiment& experiment, const Task<S>& task);
 
 /// By train.select, train.patience and train.target.
-class Selection {
+class STIEFEL_API Selection {
  public:
   /// The metrics are those of the task.
   Selection(const TrainOptions& train, const std::vector<Metric>& metrics);

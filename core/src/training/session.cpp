@@ -15,6 +15,7 @@
 #include "config/resolved.hpp"
 #include "engine/guarded_task.hpp"
 #include "training/memory_check.hpp"
+#include "training/selection.hpp"
 #include "training/watchdog.hpp"
 
 namespace stiefel {

@@ -9,6 +9,7 @@
 
 #include "base/printable.hpp"
 #include "base/say.hpp"
+#include "host/plugin_faults.hpp"
 
 namespace stiefel {
 namespace {
@@ -115,7 +116,7 @@ template <class S> bool Trainer<S>::step() {
       if (epoch_begins) session_.network->take_state();
       batch_ = watch_.time(Phase::data, [&] { return &batches_.next(); });
       PassRequest request = session_.request(number, k);
-      request.gradient_norms = request.hidden_norms = norms_due;
+      request.norms = norms_due;
       pass = watch_.time(Phase::passes, [&] {
         return k == 0 ? session_.network->train(*batch_, session_.workers, request)
                       : session_.network->train_more(*batch_, session_.workers, request, pass);

@@ -2,12 +2,13 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
 #include <optional>
 #include <thread>
+
+#include "training/clock.hpp"
 
 namespace stiefel {
 
@@ -31,7 +32,6 @@ class Watchdog {
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
   using Seconds = std::chrono::duration<double>;
   static Clock::duration in_ticks(Seconds seconds) { return std::chrono::duration_cast<Clock::duration>(seconds); }
 

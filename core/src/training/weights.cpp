@@ -92,7 +92,7 @@ template <class S> void add_parameters(TensorFile<S>& file, Network<S>& network)
   const auto add_block = [&](const std::string& as, Index i) {
     const BlockSpec& spec = model.layout.block(i);
     const bool is_matrix = spec.cols > 1 || spec.name.ends_with("gate.weight");  // also of one unit
-    if (spec.rows * spec.cols == spec.size && is_matrix)
+    if (is_matrix)
       file.add_matrix(as, matrix(spec.name));
     else
       file.add_vector(as, block(spec.name));

@@ -8,6 +8,7 @@
 
 #include <stiefel/error.hpp>
 #include "base/number_from.hpp"
+#include "base/printable.hpp"
 
 #include "results/analysis/report/encoding.hpp"
 #include "results/analysis/report/figures.hpp"

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <openssl/evp.h>
 
-#include <cctype>
-
 #include "base/printable.hpp"
 #include "base/sha256.hpp"
 #include "results/analysis/run_tables.hpp"
@@ -81,11 +79,6 @@ std::string download_link(std::string_view content, std::string_view type, std::
                           std::string_view label) {
   return fmt::format("<a download=\"{}\" href=\"data:{};base64,{}\">{}</a>", escape(file), type, base64(content),
                      escape(label));
-}
-
-std::string capitalised(std::string text) {
-  if (!text.empty()) text[0] = char(std::toupper(static_cast<unsigned char>(text[0])));
-  return text;
 }
 
 std::size_t characters(std::string_view text) {

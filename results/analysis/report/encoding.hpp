@@ -19,8 +19,6 @@ std::string csv_line(const std::vector<std::string>& fields);
 std::string download_link(std::string_view content, std::string_view type, std::string_view file,
                           std::string_view label);
 
-/// Capitalizes the first letter if it is ASCII.
-std::string capitalised(std::string text);
 /// The text truncated to this many characters, with … for the rest.
 std::string shortened(std::string_view text, std::size_t most);
 /// The text in lines of at most this many characters, broken after spaces where possible; … replaces what a last line

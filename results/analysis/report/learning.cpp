@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/printable.hpp"
 #include "results/analysis/report/encoding.hpp"
 #include "results/analysis/report/figures.hpp"
 #include "results/analysis/report/spread.hpp"

@@ -87,8 +87,7 @@ double baseline_of(const Group& group) {
 
 double Metric::of(const RunData& run) const {
   if (!is_path()) return compared_run(run, {name, {}}).value;
-  const std::vector<double> values = rows_of(run, path());
-  return values.empty() ? std::nan("") : values.back();
+  return last_number(rows_of(run, path()));
 }
 
 std::vector<const RunData*> Study::runs() const {

@@ -112,8 +112,7 @@ std::string compare(const Fields& theirs, const Fields& ours, const Rebuild& reb
                      fmt::join(host, ", "), rebuild(options_for(different, ours)));
 }
 
-}  // namespace
-
+/// The instruction sets of a tag's field `isa` that this CPU does not have, as "avx2, fma"; empty when it has all.
 std::string missing_instruction_sets(std::string_view isa) {
   std::vector<std::string_view> missing;
   std::string_view here = "x86-64";
@@ -132,6 +131,8 @@ std::string missing_instruction_sets(std::string_view isa) {
   }
   return fmt::format("{}", fmt::join(missing, ", "));
 }
+
+}  // namespace
 
 std::string check_tag(std::string_view bytes, const Rebuild& rebuild) {
   const std::vector<std::string_view> tags = find_tags(bytes);
