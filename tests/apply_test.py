@@ -246,6 +246,9 @@ train: {{batch: 2, steps: 2}}
         self.assertEqual([r["sequence"] for r in rows], [t["station"] for t in truth])
         error = [abs(float(r["level"]) - float(t["level"])) for r, t in zip(rows, truth)]
         self.assertAlmostEqual(np.mean(error), found["mae"], places=12)
+        stiefel("export", run, "--weights", self.folder / "w.safetensors")
+        (scale,) = json.loads(Weights(self.folder / "w.safetensors").about["normalisation"])["target"]["scale"]
+        self.assertAlmostEqual(np.mean(np.square(error)) / scale**2, found["loss"], places=12)  # of batches of 8 and 2
 
     def test_numpy_says_the_same(self):
         """h_t = φ(W h₋ + V x + b), o = Y h + c from the exported file, for both scalars."""

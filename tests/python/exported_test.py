@@ -35,6 +35,8 @@ NETWORKS = [
     ("elman", "scaled_cayley"),
     ("elman, activation: {kind: modrelu, bias_init: uniform}", "unitary_householder, reflections: 4"),
     ("elman, activation: oplu, transition: outside", "lie_exponential"),
+    ("elman, transition: residual, step: 0.3", "antisymmetric, gamma: 0.5"),
+    ("elman, activation: relu, gain: 0.7", "scaled_cayley"),
     ("lstm", "dense, init: orthogonal"),
     ("lstm, peepholes: diagonal, peephole_init: normal", "householder, reflections: 4"),
     ("lstm, peepholes: output_full, forget_bias_fixed: true", "lie_exponential"),

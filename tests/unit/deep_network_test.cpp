@@ -50,7 +50,7 @@ std::vector<double> trained(const Setting& s, int threads, ReadoutKind kind = Re
   task.fill(Split::train, 1, batch);
   network.refresh();
   PassRequest request = s.request;
-  request.hidden_norms = request.gradient_norms = true;
+  request.norms = true;
   const PassResult pass = network.train(batch, workers, request);
   std::vector<double> numbers(network.gradient().data(), network.gradient().data() + network.layout().size());
   numbers.push_back(pass.loss);
@@ -264,4 +264,57 @@ TEST_CASE("what deep networks refuse") {
   contains(refusal("{layers: [" + layer + ", initial_state: carried}, " + layer + "}]}", true),
            "either all layers carry their states over, or none");
   contains(refusal(layer + ", layers: 0}", true), "model.layers must be from 1 to 1000, got 0");
+}
+
+TEST_CASE("norms of a layer that reads both ways are those of the steps of the sequence") {
+  Setting s;
+  s.recurrent = "{plugin: dense, init: zero}", s.state = "{kind: zero}", s.bias = false;
+  s.kind = ReadoutKind::last, s.layers = "\n  bidirectional: true";
+  const LoadedExperiment loaded = experiment(s);
+  const Probe<double> task(Input::dense, ReadoutKind::last, true, 5, 1, false);
+  Network<double> network(loaded.experiment, registry(), task);
+  network.initialise(5);
+  network.refresh();
+  Batch<double> batch;
+  batch.resize(task.shape(), 1, 5);
+  batch.length(0) = 4;
+  for (double& x : batch.input(1, 0)) x = 1;  // W = 0: h_t depends on x_t alone
+  Workers workers(1);
+  const PassResult pass = network.train(batch, workers, {.norms = true});
+  REQUIRE(pass.hidden_norm.size() == 4);
+  for (std::size_t t = 0; t < 4; ++t) {
+    CHECK((pass.hidden_norm[t] > 0) == (t == 1));
+    CHECK((pass.gradient_norm[t] > 0) == (t == 3));  // the readout is at the last step
+  }
+}
+
+TEST_CASE("goru: the reset bias is added to the initial bias of the reset gate alone") {
+  const Probe<double> task(Input::dense, ReadoutKind::every, true);
+  const auto initial_bias = [&](const char* options) {
+    Setting s;
+    s.cell = fmt::format("{{plugin: goru, hidden: 3{}}}", options), s.recurrent = "scaled_cayley";
+    const LoadedExperiment loaded = experiment(s);
+    Network<double> network(loaded.experiment, registry(), task);
+    network.initialise(1);
+    return Vector<double>(as_vector(network.theta()[network.layout().find("input.bias")]));
+  };
+  Vector<double> expected = initial_bias(", reset_bias: 0");
+  expected.tail(3).array() += 2;  // in the order candidate, update, reset
+  CHECK(initial_bias("") == expected);
+}
+
+TEST_CASE("lru: the initial decays fill the ring, with γ = √(1 − |λ|²)") {
+  const Probe<double> task(Input::dense, ReadoutKind::every, true);
+  Setting s;
+  s.cell = "{plugin: lru, hidden: 4000, r_min: 0.6, r_max: 0.8, max_phase: 2}", s.recurrent = "";
+  const LoadedExperiment loaded = experiment(s);
+  Network<double> network(loaded.experiment, registry(), task);
+  network.initialise(1);
+  const auto block = [&](const char* name) { return as_vector(network.theta()[network.layout().find(name)]).array(); };
+  const Eigen::ArrayXd square = (-2 * block("nu").exp()).exp(), phase = block("phi").exp();
+  CHECK(
+      (square.minCoeff() > 0.36 && square.minCoeff() < 0.361 && square.maxCoeff() < 0.64 && square.maxCoeff() > 0.639));
+  CHECK(square.mean() == doctest::Approx(0.5).epsilon(0.01));  // |λ|² is uniform
+  CHECK((phase.minCoeff() > 0 && phase.maxCoeff() < 2 && phase.maxCoeff() > 1.99));
+  CHECK(((2 * block("log_gamma")).exp() - (1 - square)).abs().maxCoeff() < 1e-12);
 }

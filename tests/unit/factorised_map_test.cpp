@@ -167,3 +167,34 @@ TEST_CASE("low_rank_projection finds an orthogonal matrix by gradient steps of r
     CHECK(defect(sample.W()) < 1e-5);
   }
 }
+
+TEST_CASE("antisymmetric: A − γI with A by its strict lower triangle") {
+  Sample<double> sample("antisymmetric", "{gamma: 0.5}", 3);
+  sample.theta.numbers = {1, 2, 3};
+  sample.map->refresh(sample.theta.constant());
+  Matrix<double> expected(3, 3);
+  expected << -0.5, -1, -2, 1, -0.5, -3, 2, 3, -0.5;
+  CHECK(sample.W() == expected);
+}
+
+TEST_CASE("penalties are those of their formulas") {
+  const auto penalty = [](Sample<double>& sample) {
+    auto gradient = sample.theta;
+    sample.map->refresh(sample.theta.constant());
+    return sample.map->penalty(sample.theta.constant(), gradient.blocks());
+  };
+  Sample<double> prior("svd_margin", "{spectrum: free, prior: 0.2}", 4);
+  as_vector(prior.theta.blocks()[2]) << 1, 2, 0.5, 1;
+  CHECK(penalty(prior) == doctest::Approx(0.2 * (1 + 0.25)));
+  Sample<double> gamma("nonnormal", "{gamma_penalty: 0.3}", 5);
+  CHECK(penalty(gamma) == 0);
+  as_vector(gamma.theta.blocks()[1]) << 1, 3, 0.5;
+  CHECK(penalty(gamma) == doctest::Approx(0.3 * (4 + 0.25)));
+  for (const std::string field : {"real", "complex"}) {
+    Sample<double> factors("kronecker", "{factors: [2, 3], soft_unitary: 0.1, field: " + field + "}",
+                           field == "real" ? 6 : 12);
+    CHECK(penalty(factors) < 1e-28);
+    as_vector(factors.theta.blocks()[1]) *= 2;  // WᴴW − I = 3 I
+    CHECK(penalty(factors) == doctest::Approx(0.1 * 9 * 3));
+  }
+}

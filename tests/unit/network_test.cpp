@@ -204,7 +204,7 @@ TEST_CASE("computing hidden states again changes no bit, with unequal lengths an
         task.fill(Split::train, 1, batch);
         network.refresh();
         for (int repeat = 0; repeat < 2; ++repeat) {
-          const PassResult pass = network.train(batch, workers, {.hidden_norms = true, .gradient_norms = true});
+          const PassResult pass = network.train(batch, workers, {.norms = true});
           gradients.emplace_back(network.gradient().data(), network.gradient().data() + network.layout().size());
           gradients.back().push_back(pass.loss);
           for (const auto* norms : {&pass.hidden_norm, &pass.gradient_norm, &pass.last_gradient_norm})
@@ -233,7 +233,7 @@ TEST_CASE("the number of threads changes no bit") {
         Batch<double> batch;
         task.fill(Split::train, 1, batch);
         network.refresh();
-        const PassResult pass = network.train(batch, workers, {.hidden_norms = true, .gradient_norms = true});
+        const PassResult pass = network.train(batch, workers, {.norms = true});
         gradients.emplace_back(network.gradient().data(), network.gradient().data() + network.layout().size());
         gradients.back().push_back(pass.loss);
         gradients.back().insert(gradients.back().end(), pass.gradient_norm.begin(), pass.gradient_norm.end());
@@ -352,7 +352,7 @@ TEST_CASE("gradient norms per step are those of the hidden states") {
       batch->weight(steps - b - 1, column) = 1;
       for (double& y : batch->target(steps - b - 1, column)) y = 3 + double(b);
     }
-    const std::vector<double> norm = network.train(one, workers, {.gradient_norms = true}).gradient_norm;
+    const std::vector<double> norm = network.train(one, workers, {.norms = true}).gradient_norm;
     const double entering = as_vector(network.gradient()[network.layout().find("initial_state")]).norm();
     REQUIRE(entering > 0);
     for (Index t = 0; t < steps - b; ++t) {
@@ -360,7 +360,7 @@ TEST_CASE("gradient norms per step are those of the hidden states") {
       squares[std::size_t(t)] += std::pow(norm[std::size_t(t)] / sequences, 2);
     }
   }
-  const PassResult pass = network.train(together, workers, {.gradient_norms = true});
+  const PassResult pass = network.train(together, workers, {.norms = true});
   for (std::size_t t = 0; t < squares.size(); ++t)
     CHECK(pass.gradient_norm[t] == doctest::Approx(std::sqrt(squares[t])).epsilon(1e-12));
   CHECK(pass.gradient_norm == pass.last_gradient_norm);
@@ -406,4 +406,34 @@ TEST_CASE("panels of columns go to lent threads, each once; a job's own are done
   });
   CHECK(seen == std::vector<int>(1000, 1));
   CHECK(inner == outer);
+}
+
+TEST_CASE("norms of the hidden states are those of h_t = 2 h_{t−1} + V x_t + b") {
+  Setting s;
+  s.cell = "{plugin: elman, hidden: 6, activation: identity}";
+  s.recurrent = "{plugin: dense, init: identity}";
+  s.state = "{kind: learned, init: uniform}";
+  s.kind = ReadoutKind::last;
+  const LoadedExperiment loaded = experiment(s);
+  const Probe<double> task(Input::dense, ReadoutKind::last, false, 7);
+  Network<double> network(loaded.experiment, registry(), task);
+  network.initialise(5);
+  as_vector(network.theta()[network.layout().find("recurrent.W")]) *= 2;
+  network.refresh();
+  Workers workers(1);
+  Batch<double> batch;
+  task.fill(Split::train, 0, batch);
+  const PassResult pass = network.train(batch, workers, {.norms = true});
+  const auto block = [&](const char* name) { return as_vector(network.theta()[network.layout().find(name)]); };
+  const auto V = as_matrix(network.theta()[network.layout().find("input.weight")], 6, 3);
+  std::vector<double> squares(7, 0);
+  for (Index b = 0; b < batch.sequences(); ++b) {
+    Vector<double> h = block("initial_state");
+    for (Index t = 0; t < batch.length(b); ++t) {
+      h = (2 * h + V * as_vector(batch.input(t, b)) + block("input.bias")).eval();
+      squares[std::size_t(t)] += h.squaredNorm();
+    }
+  }
+  for (std::size_t t = 0; t < 7; ++t)
+    CHECK(pass.hidden_norm[t] == doctest::Approx(std::sqrt(squares[t])).epsilon(1e-12));
 }

@@ -239,6 +239,20 @@ TEST_CASE("missing and unfit files are told of with the mend") {
   says(with("t10k-images-idx3-ubyte", test.labels), "an IDX array of 1 dimensions, expected 3");
 }
 
+TEST_CASE("new images are read as those of the test set: scaled, in the order of the pixels, with their numbers") {
+  const Folder folder;
+  write_small(folder.path / "mnist");
+  const auto task = small(folder, "{validation_images: 10, permuted: true, permutation_seed: 1, scale: 256}", 15);
+  Batch<float> expected = batch_of(*task, Split::test, 0), batch;
+  const auto reader = task->open((folder.path / "mnist/t10k-images-idx3-ubyte").string());
+  for (Index b = 0; b < 15; ++b) {
+    REQUIRE((reader->next() && reader->read(steps, batch)));
+    CHECK(reader->name() == std::to_string(b));
+    for (Index t = 0; t < steps; ++t) CHECK(batch.input(t, 0)[0] == expected.input(t, b)[0]);
+  }
+  CHECK(!reader->next());
+}
+
 TEST_CASE("the real digits") {
   const char* data = std::getenv("STIEFEL_DATA");
   if (!data || !fs::exists(fs::path(data) / "mnist")) {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 #include <regex>
 
 #include "results/record/reader.hpp"
@@ -14,6 +15,7 @@
 #include "training/checkpoint.hpp"
 #include "training/run.hpp"
 #include "training/sample.hpp"
+#include "training/selection.hpp"
 #include "training/session.hpp"
 
 #include "scratch.hpp"
@@ -49,6 +51,12 @@ TEST_CASE("a run stores its tables, weights and status") {
   CHECK(results.number_attribute("/", "committed_step") == 20);
   CHECK(results.shape("/steps/loss") == std::vector<std::uint64_t>{20});
   CHECK(results.shape("/epochs/valid_loss") == std::vector<std::uint64_t>{2});
+  const std::vector<double> losses = results.read("/steps/loss").values,
+                            means = results.read("/epochs/train_loss").values;
+  for (const Index e : {0, 1})
+    CHECK(means.at(std::size_t(e)) ==
+          doctest::Approx(std::accumulate(losses.begin() + 10 * e, losses.begin() + 10 * (e + 1), 0.) / 10)
+              .epsilon(1e-12));
   CHECK(results.shape("/spectrum/recurrent/singular_values") == std::vector<std::uint64_t>{3, 10});
   CHECK(results.shape("/gradient/hidden_grad_norm") == std::vector<std::uint64_t>{3, 12});
   CHECK(results.shape("/blocks/recurrent_u/values") == std::vector<std::uint64_t>{3, 34});
@@ -59,6 +67,25 @@ TEST_CASE("a run stores its tables, weights and status") {
     CHECK(fs::file_size(summary.directory / file) > 0);
   // What was resolved runs again and is the same run.
   CHECK(load_experiment(summary.directory / "config.yaml", {}, registry()).id == load().id);
+}
+
+TEST_CASE("columns of a spectrum follow from its singular values") {
+  Folder folder;
+  Quiet quiet;
+  const ResultReader results(run(load({"model.recurrent=dense", "record.blocks=null"}), folder.path, quiet).directory /
+                             "results.h5");
+  const auto read = [&](const std::string& name) { return results.read("/spectrum/recurrent/" + name).values; };
+  const std::vector<double> all = read("singular_values");
+  REQUIRE(all.size() == 30);
+  for (std::size_t row = 0; row < 3; ++row) {
+    const Eigen::Map<const Eigen::ArrayXd> s(&all[10 * row], 10);
+    CHECK(s[0] > 1.1 * s[9]);
+    CHECK((read("singular_max")[row] == s[0] && read("singular_min")[row] == s[9]));
+    CHECK(read("singular_mean")[row] == doctest::Approx(s.mean()).epsilon(1e-12));
+    CHECK(read("singular_std")[row] == doctest::Approx(std::sqrt((s - s.mean()).square().mean())).epsilon(1e-12));
+    CHECK(read("condition_number")[row] == doctest::Approx(s[0] / s[9]).epsilon(1e-12));
+    CHECK(read("log_abs_det")[row] == doctest::Approx(s.log().sum()).epsilon(1e-12));
+  }
 }
 
 TEST_CASE("the same bits for 1, 2 and 8 threads, and for the same seed twice") {
@@ -173,6 +200,10 @@ TEST_CASE("checkpoints are kept as often and as many as asked") {
   CHECK(kept({"checkpoint.every=4", "checkpoint.keep=1", "checkpoint.keep_every=8", "seed=2"}) ==
         std::vector<std::string>{"best.h5", "index.json", "last.h5", "step_00000008.h5", "step_00000016.h5"});
   CHECK(kept({"checkpoint.every=0", "seed=3"}) == std::vector<std::string>{"best.h5", "index.json", "last.h5"});
+  CHECK(kept({"checkpoint.every=0", "checkpoint.minutes=1e-9", "checkpoint.keep=1", "seed=4"}) ==
+        std::vector<std::string>{"best.h5", "index.json", "last.h5", "step_00000019.h5"});
+  CHECK(kept({"checkpoint.every=0", "checkpoint.minutes=1", "seed=5"}) ==
+        std::vector<std::string>{"best.h5", "index.json", "last.h5"});
 }
 
 TEST_CASE("the best network by the test set is that of the best test value, as the papers' code has it") {
@@ -240,6 +271,19 @@ TEST_CASE("early stopping: the first evaluation that reaches the target") {
   CHECK(stopped.state == "finished");
   CHECK(ResultReader(stopped.directory / "results.h5").read("/epochs/valid_loss").values ==
         std::vector<double>(losses.begin(), std::next(first)));
+}
+
+TEST_CASE("patience counts from the last improvement; a target of what is to be high is reached from below") {
+  TrainOptions train;
+  train.patience = 2, train.target = 0.9, train.select = "accuracy";
+  Selection selection(train, {{"accuracy"}});
+  for (const auto& [accuracy, reason] : std::vector<std::pair<double, std::string>>{
+           {0.1, ""}, {0.1, ""}, {0.2, ""}, {0.15, ""}, {0.2, "2 evaluations without improvement"}}) {
+    selection.take(1, {1, accuracy});
+    CHECK(selection.reason_to_stop() == reason);
+  }
+  selection.take(2, {1, 0.9});
+  CHECK(selection.reason_to_stop() == "accuracy is 0.9, which is good enough");
 }
 
 TEST_CASE("numbers that break in a plugin end the run as those of the loss do") {
@@ -335,6 +379,20 @@ TEST_CASE("a carried state goes on from batch to batch and is zero at the start 
   for (std::size_t i = 0; i < 3; ++i) CHECK(carried[i + 3] == carried[i]);
   CHECK((carried[0] == fresh[0] && carried[1] != fresh[1] && carried[2] != fresh[2]));
   CHECK(losses("carried", "3") == std::vector<double>(6, losses("carried", "3")[0]));
+}
+
+TEST_CASE("dropout draws anew in every step") {
+  Folder folder;
+  Quiet quiet;
+  const auto losses = [&](const std::string& dropout) {
+    const LoadedExperiment loaded =
+        load({text_stream(folder.path), "model.dropout=" + dropout, "optimizer={plugin: sgd, rate: 1e-30}",
+              "train.batch=3", "train.steps=6", "train.evaluate_every=6", "record={loss: 1}"});
+    return ResultReader(run(loaded, folder.path, quiet).directory / "results.h5").read("/steps/loss").values;
+  };
+  const std::vector<double> without = losses("0"), with = losses("0.5");  // every epoch of 3 steps has the same batches
+  REQUIRE(with.size() == 6);
+  for (std::size_t i = 0; i < 3; ++i) CHECK((without[i + 3] == without[i] && with[i + 3] != with[i]));
 }
 
 TEST_CASE("sampling continues a text with the network of a run") {

@@ -554,7 +554,7 @@ train: {{batch: 4, accumulate: 3, steps: 1}}
       batches[0].length(b) -= 3;
       for (Index t = 0; t < 12; ++t) batches[2].weight(t, b) = 0.25 * double(b);
     }
-    const PassRequest request{.hidden_norms = true, .gradient_norms = true};
+    const PassRequest request{.norms = true};
 
     std::vector<double> mean(std::size_t(session.network->layout().size()));
     double weight = 0, loss = 0;
@@ -756,4 +756,26 @@ TEST_CASE("weight noise has mean 0 and the given standard deviation") {
   }
   CHECK(std::abs(sum / count) < 5 * 0.05 / std::sqrt(double(count)));
   CHECK(std::abs(std::sqrt(squares / count) / 0.05 - 1) < 5 / std::sqrt(2. * count));
+}
+
+TEST_CASE("norms of a step: of the gradient, of its recurrent part, after clipping, and of the update") {
+  Folder folder;
+  Quiet quiet;
+  for (const bool recurrent : {true, false}) {
+    const LoadedExperiment loaded =
+        load({"model.recurrent=dense", "record.blocks=null", "train.clip={kind: norm, bound: 0.001}",
+              fmt::format("optimizer=[{{blocks: '{}', plugin: sgd, rate: 0.5}}, {{plugin: frozen}}]",
+                          recurrent ? "recurrent.*" : "readout.*")});
+    const ResultReader results(run(loaded, folder.path, quiet).directory / "results.h5");
+    const auto column = [&](const std::string& name) { return results.read("/steps/" + name).values; };
+    const std::vector<double> all = column("grad_norm"), part = column("recurrent_grad_norm"),
+                              clipped = column("clipped_grad_norm"), moved = column("param_update_norm");
+    REQUIRE(all.size() == 20);
+    for (std::size_t i = 0; i < 20; ++i) {
+      CHECK(all[i] > 0.001);
+      CHECK(part[i] == (recurrent ? all[i] : 0));
+      CHECK(clipped[i] == doctest::Approx(0.001).epsilon(1e-5));
+      CHECK(moved[i] == doctest::Approx(0.0005).epsilon(1e-3));
+    }
+  }
 }
