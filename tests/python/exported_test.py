@@ -48,7 +48,7 @@ NETWORKS = [
     ("goru", "lie_exponential"),
     ("cornn", "dense, init: orthogonal"),
     ("cornn", "scaled_cayley"),
-    ("cornn, gamma: 1.3", "householder, reflections: 5"),
+    ("cornn, step: 0.1, gamma: 1.3, epsilon: 2.1", "householder, reflections: 5"),
     ("lem", "dense, init: orthogonal"),
     ("lem, step: 0.7", "spectral_householder, left: 3, right: 3"),
     ("lem", "scaled_cayley"),

@@ -402,3 +402,38 @@ TEST_CASE("the Penn Treebank") {
   CHECK(double(at_most_300->batches(Split::train)) / 42068 == doctest::Approx(0.99368).epsilon(1e-4));
   CHECK((at_most_75->shape().steps < 75 && at_most_300->shape().steps < 300));
 }
+
+TEST_CASE("averages over sentences weigh every split as its key says; the accuracy") {
+  const Small folder;
+  for (const char* key : {"train", "validation", "test"}) {
+    CAPTURE(key);
+    const auto task = characters(folder, fmt::format("{{average: {{{}: sentences}}, {}}}", key, files), 2);
+    for (const Split split : splits) {
+      Batch<float> batch = batch_of(*task, split, 0);
+      for (Index b = 0; b < 2; ++b)
+        for (Index t = 0; t < batch.length(b); ++t)
+          CHECK(batch.weight(t, b) == (name_of(split) == std::string(key) ? 1 / float(batch.length(b)) : 1));
+    }
+  }
+  const auto task = characters<double>(folder, "{" + files + "}");
+  const Batch<double> batch = batch_of(*task, Split::test, 0);  // ca: the target is a
+  Matrix<double> output = Matrix<double>::Zero(4, 1);
+  for (const Index answer : {1, 2}) {
+    std::vector<Ratio> ratios(2);
+    output.setZero();
+    output(answer, 0) = 1;
+    task->measure(output, targets_of(batch), ratios);
+    CHECK((ratios[1].sum == (answer == 1) && ratios[1].weight == 1));
+  }
+}
+
+TEST_CASE("streams: validation and test are cut into `evaluation_batch` pieces") {
+  const Folder folder;
+  scratch::write(folder.path / "train.txt", "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+  scratch::write(folder.path / "test.txt", "DEFGHIJKLMNO");
+  const auto task =
+      characters(folder, "{mode: stream, bptt: 3, train: train.txt, test: test.txt, evaluation_batch: 2}", 5);
+  CHECK(batch_of(*task, Split::train, 0).sequences() == 5);
+  CHECK(task->batches(Split::test) == 2);
+  CHECK(all_of(*task, Split::test, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == Texts{"DEF>EFG", "GHI>HIJ", "JKL>KLM", "MN_>NO[]"});
+}

@@ -198,3 +198,59 @@ TEST_CASE("penalties are those of their formulas") {
     CHECK(penalty(factors) == doctest::Approx(0.1 * 9 * 3));
   }
 }
+
+TEST_CASE("low_rank_projection: all of W is projected every so many steps; its starts") {
+  Sample<double> sample("low_rank_projection", "project_every: 3", 8);
+  for (int step = 1; step <= 7; ++step) {
+    for (double& x : sample.theta.numbers) x *= 1.0001;  // rounding, as it were
+    sample.map->refresh(sample.theta.constant());
+    const Matrix<double> W = after(sample, 0.1 * gaussian<double>(8, 1, 1) * gaussian<double>(8, 1, 2).transpose());
+    CHECK((defect(W) < 1e-13) == (step % 3 == 0));
+  }
+  CHECK(Sample<double>("low_rank_projection", "init: identity", 6).W() == Matrix<double>::Identity(6, 6));
+  const Index n = 200;
+  const Matrix<double> W = Sample<double>("low_rank_projection", "init: henaff", n).W();
+  double least = 0, most = 0, others = W.squaredNorm();
+  for (Index j = 0; j < n; j += 2) {
+    const double angle = std::atan2(W(j + 1, j), W(j, j));
+    least = std::min(least, angle), most = std::max(most, angle);
+    others -= W.block<2, 2>(j, j).squaredNorm();
+  }
+  CHECK(std::abs(others) < 1e-10);
+  CHECK((least < -0.9 * std::numbers::pi && most > 0.9 * std::numbers::pi));
+}
+
+TEST_CASE("records of svd_margin and nonnormal") {
+  Sample<double> sample("svd_margin", "{spectrum: free, init: identity}", 4);
+  as_vector(sample.theta.blocks()[2]) << 1, 2, 3, 6;
+  as_vector(sample.theta.blocks()[1]) *= 2;  // VᵀV − I = 3 I
+  sample.map->refresh(sample.theta.constant());
+  const auto records = recorded(sample);
+  CHECK(records.at("s_mean") == doctest::Approx(3));
+  CHECK(records.at("s_std") == doctest::Approx(std::sqrt(3.5)));
+  CHECK((records.at("s_min") == 1 && records.at("s_max") == 6));
+  CHECK(records.at("u_defect") < 1e-14);
+  CHECK(records.at("v_defect") == doctest::Approx(6));
+  Sample<double> schur("nonnormal", "{init: zero}", 4);
+  as_vector(schur.theta.blocks()[1]) << 0.5, 1.5;
+  as_vector(schur.theta.blocks()[3]) << 1, -2, 2, 4;
+  schur.map->refresh(schur.theta.constant());
+  const auto of_schur = recorded(schur);
+  CHECK(of_schur.at("t_norm") == doctest::Approx(5));
+  CHECK((of_schur.at("gamma_min") == 0.5 && of_schur.at("gamma_max") == 1.5 && of_schur.at("a_norm") == 0));
+}
+TEST_CASE("claimed bounds of singular values; the record of kronecker") {
+  const auto bounds = [](const char* map, const char* options) {
+    const Claim claim = make_map<double>(map, options, 6, 6)->claim();
+    CHECK(claim.kind == Claim::bounded);
+    return std::pair(claim.low, claim.high);
+  };
+  CHECK(bounds("svd_margin", "margin: 0.25") == std::pair(0.75, 1.25));
+  CHECK(bounds("svd_margin", "margin: 3") == std::pair(0., 4.));
+  CHECK(bounds("spectral_householder", "{left: 2, right: 2, margin: 0.25, centre: 1.5}") == std::pair(1.25, 1.75));
+  CHECK(bounds("householder", "{reflections: 6, u1: soft}") == std::pair(0., 1.));
+  Sample<double> factors("kronecker", "{factors: [2, 3], field: real}", 6);
+  as_vector(factors.theta.blocks()[1]) *= 2;  // WᵀW − I = 3 I
+  factors.map->refresh(factors.theta.constant());
+  CHECK(recorded(factors).at("largest_factor_defect") == doctest::Approx(3 * std::sqrt(3.)));
+}

@@ -330,3 +330,56 @@ TEST_CASE("options out of range are refused with a sentence") {
   CHECK(refusal("adam", "form: other").find("bias_corrected") != std::string::npos);
   CHECK(refusal("adam", "beta1: 0.8").empty());
 }
+
+TEST_CASE("riemannian_adam in the plane, where a step by D = [0, −d; d, 0] turns by −2 arctan(η d/2)") {
+  const auto optimizer = make<double>("riemannian_adam", "{beta1: 0.6, beta2: 0.7, epsilon: 0.5}");
+  Point point = random_point("orthogonal", 2, 1), gradient = point;
+  optimizer->attach({point.spec});
+  Matrix<double> J(2, 2);
+  J << 0, -1, 1, 0;
+  double m = 0, v = 0, t = 0;
+  for (const double a : {2., -1., 0.5}) {
+    const Matrix<double> before = point.M;
+    gradient.M = a / 2 * J * before;
+    // The tangent GMᵀ − MGᵀ is a J, of whose four entries two are ±a.
+    m = 0.6 * m + 0.4 * a, v = 0.7 * v + 0.3 * a * a / 2, t += 1;
+    const double d = m / (1 - std::pow(0.6, t)) / (std::sqrt(v / (1 - std::pow(0.7, t))) + 0.5),
+                 angle = -2 * std::atan(0.1 * d / 2);
+    optimizer->step(0, 0.1, numbers(point.M), numbers(gradient.M));
+    CHECK((point.M - std::cos(angle) * before - std::sin(angle) * J * before).norm() < 1e-14);
+  }
+}
+
+TEST_CASE("geodesic_cayley in the plane: ρ and ε of `preconditioner: rms`") {
+  const auto optimizer = make<double>("geodesic_cayley", "{preconditioner: rms, decay: 0.6, epsilon: 0.5}");
+  Point point = random_point("orthogonal", 2, 1);
+  optimizer->attach({point.spec});
+  Matrix<double> J(2, 2), r = Matrix<double>::Zero(2, 2);
+  J << 0, -1, 1, 0;
+  for (std::uint64_t step = 0; step < 3; ++step) {
+    const Matrix<double> before = point.M, G = random_gradient(point, step).M;
+    r = 0.6 * r + 0.4 * G.cwiseAbs2();
+    const Matrix<double> scaled = G.array() / (r.array().sqrt() + 0.5), A = scaled * before.transpose();
+    const double angle = -2 * std::atan(0.1 * (A(1, 0) - A(0, 1)) / 2);
+    optimizer->step(0, 0.1, numbers(point.M), numbers(G));
+    CHECK((point.M - std::cos(angle) * before - std::sin(angle) * J * before).norm() < 1e-14);
+  }
+}
+
+TEST_CASE("a block is replaced by the nearest matrix of its manifold every so many steps") {
+  for (const char* name : {"geodesic_cayley", "riemannian_adam"})
+    for (const int every : {0, 3}) {
+      CAPTURE(name);
+      const auto optimizer = make<double>(name, "reorthonormalise_every: " + std::to_string(every));
+      Point point = random_point("orthogonal", 5, 1);
+      const Matrix<double> M = point.M, none = Matrix<double>::Zero(5, 5);
+      optimizer->attach({point.spec});
+      for (int step = 1; step <= 7; ++step) {
+        point.M *= 1.01;
+        optimizer->step(0, 0.1, numbers(point.M), numbers(none));
+        const bool replaced = every > 0 && step % every == 0;
+        CHECK((point.defect() < 1e-13) == replaced);
+        if (replaced) CHECK((point.M - M).norm() < 1e-13);
+      }
+    }
+}

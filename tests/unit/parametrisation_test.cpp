@@ -340,3 +340,74 @@ TEST_CASE("a complex map gives n singular values and eigenvalues") {
   CHECK(std::abs(spectrum.eigenvalues[0] - std::complex<double>(0, 2)) < 1e-14);
   CHECK(std::abs(spectrum.eigenvalues[1] - std::complex<double>(-1, 0)) < 1e-14);
 }
+
+TEST_CASE("initial values have the bounds that their options name") {
+  const double pi = std::acos(-1.0), of_urnn = std::sqrt(6.0 / (2 + 2 * 1000));
+  const auto values = [](const char* map, const char* options, Index rows, Index block) {
+    const auto made = make_map<double>(map, options, rows, rows);
+    Parameters<double> theta(made->blocks());
+    Rng rng(1, "initial");
+    made->initialise(theta.blocks(), rng);
+    std::vector<double> numbers;
+    std::ranges::copy_if(theta.blocks()[block], std::back_inserter(numbers), [](double x) { return x != 0; });
+    return numbers;
+  };
+  struct Case {
+    const char *map, *options;
+    Index rows, block;
+    double low, high;
+  };
+  for (const Case& c :
+       {Case{"scaled_cayley", "{init: uniform, scale: 2}", 60, 0, -2, 2},
+        {"scaled_cayley", "init: henaff", 1000, 0, -pi, pi},
+        {"scaled_cayley_unitary", "{init: uniform, scale: 2}", 80, 0, -2, 2},
+        {"scaled_cayley_unitary", "init: henaff", 2000, 0, -pi, pi},
+        {"scaled_cayley_unitary", "init: zero", 2000, 1, 0, 2 * pi},
+        {"lie_exponential", "{init: uniform, scale: 2}", 60, 0, -2, 2},
+        {"lie_exponential", "", 1000, 0, -pi, pi},
+        {"nonnormal", "{init: uniform, scale: 2}", 60, 0, -2, 2},
+        {"nonnormal", "", 1000, 0, -pi, pi},
+        {"nonnormal", "", 1000, 2, -pi, pi},
+        {"unitary_householder", "reflections: 1", 2000, 1, -pi, pi},
+        {"householder", "{init: uniform, normalise_columns: false, std: 2}", 100, 0, -std::sqrt(12.), std::sqrt(12.)},
+        {"givens", "{capacity: 50, angle: 2}", 100, 0, -2, 2},
+        {"givens", "{capacity: 50, angle: 2}", 100, 1, -2, 2},
+        {"givens", "", 2000, 2, -3.14, 3.14},
+        {"urnn", "", 2000, 0, -pi, pi},
+        {"urnn", "", 2000, 2, -pi, pi},
+        {"urnn", "", 2000, 3, -of_urnn, of_urnn},
+        {"urnn", "", 2000, 4, -of_urnn, of_urnn}}) {
+    INFO(c.map << " {" << c.options << "}, block " << c.block);
+    const std::vector<double> x = values(c.map, c.options, c.rows, c.block);
+    REQUIRE(x.size() >= 500);
+    const auto [least, most] = std::ranges::minmax(x);
+    const double width = c.high - c.low;
+    CHECK((least >= c.low && least < c.low + 0.03 * width));
+    CHECK((most <= c.high && most > c.high - 0.03 * width));
+    CHECK(as_vector(std::span<const double>(x)).mean() ==
+          doctest::Approx((c.low + c.high) / 2).scale(width).epsilon(0.05));
+  }
+  for (const char* map : {"scaled_cayley", "scaled_cayley_unitary", "lie_exponential", "nonnormal"}) {
+    CAPTURE(map);
+    std::vector<double> t = values(map, "init: cayley", std::string(map) == "scaled_cayley_unitary" ? 2000 : 1000, 0);
+    REQUIRE(t.size() == 500);  // −tan(t/2), t uniform in [0, π/2]
+    for (double& x : t) x = -2 * std::atan(x);
+    const auto [least, most] = std::ranges::minmax(t);
+    CHECK((least >= 0 && least < 0.05 && most < pi / 2 && most > pi / 2 - 0.05));
+    CHECK(as_vector(std::span<const double>(t)).mean() == doctest::Approx(pi / 4).epsilon(0.05));
+  }
+  for (const char* map : {"householder", "unitary_householder"}) {
+    CAPTURE(map);
+    const std::vector<double> x = values(map, "{normalise_columns: false, std: 2, reflections: 40}", 100, 0);
+    CHECK(as_vector(std::span<const double>(x)).squaredNorm() / double(x.size()) == doctest::Approx(4).epsilon(0.1));
+  }
+  CHECK(values("scaled_cayley_unitary", "phases: zero", 20, 1).empty());
+  CHECK(values("unitary_householder", "{reflections: 3, phases: zero}", 20, 1).empty());
+  CHECK(values("nonnormal", "angles: zero", 20, 2).empty());
+  for (const char* field : {"real", "complex"})
+    CHECK((Sample<double>("kronecker", "{factors: [2, 3], init: identity, field: " + std::string(field) + "}",
+                          field[0] == 'r' ? 6 : 12)
+               .W() -
+           Matrix<double>::Identity(field[0] == 'r' ? 6 : 12, field[0] == 'r' ? 6 : 12))
+              .norm() == 0);
+}

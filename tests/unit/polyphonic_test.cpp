@@ -305,3 +305,23 @@ TEST_CASE("the real sets: sequences, predicted frames and baselines") {
                    known.by_piece) < 0.005);
   }
 }
+
+TEST_CASE("MIDI files: a step a quarter note for the chorales and two for all others, and how notes are sampled") {
+  const Folder folder;
+  // In quarter notes: from 0 to 1, from 1 to 2, from 2¼ to 2½, and from 3 to 5.
+  using namespace music_files;
+  const Bytes events = note_on(0, 60) + note_off(480, 60) + note_on(0, 62) + note_off(480, 62) + note_on(120, 64) +
+                       note_off(120, 64) + note_on(240, 65) + note_off(960, 65);
+  for (const char* set : {"JSB_Chorales", "Nottingham"})
+    for (const char* split : roll_split_names)
+      idx_files::write(folder.path / "polyphonic" / set / split / "a.mid", midi_header(0, 1, 480) + track(events));
+  CHECK(small(folder, "set: jsb", 1)->shape().steps == 5 - 1);
+  CHECK(small(folder, "set: nottingham", 1)->shape().steps == 10 - 1);
+  CHECK(small(folder, "folder: polyphonic/JSB_Chorales", 1)->shape().steps == 10 - 1);
+  const auto sounds = [&](const char* quantisation) {
+    const auto task = small(folder, fmt::format("{{set: jsb, quantisation: {}}}", quantisation), 1);
+    return batch_of(*task, Split::test, 0).inputs().row(64 - 21).sum();
+  };
+  CHECK(sounds("nearest") == 1);
+  CHECK(sounds("sampled") == 0);
+}

@@ -364,3 +364,18 @@ TEST_CASE("what cannot be is refused with its place") {
   says("{train: good.csv, kind: classification, target_normalisation: standard" + columns, "is for `kind: regression`",
        Exit::usage);
 }
+
+TEST_CASE("mae is the mean over targets, each in the units of its column, of scored steps") {
+  const Folder folder;
+  scratch::write(folder.path / "train.csv", "id,x,u,v\na,1,0,0\na,2,2,200\n");  // deviations 1 and 100
+  scratch::write(folder.path / "test.csv", "id,x,u,v\na,1,3,300\na,2,,300\na,3,5,400\n");
+  const auto task = sequences<double>(folder,
+                                      "{train: train.csv, test: test.csv, sequence: id, targets: [u, v], readout: "
+                                      "every, target_normalisation: standard}");
+  Batch<double> test = batch_of(*task, Split::test, 0);
+  const Matrix<double> output = trivial_output(*task, test);  // 1 and 100
+  Ratio ratio;
+  task->measure(output, targets_of(test), {&ratio, 1});
+  CHECK(ratio.weight == 2);
+  CHECK(ratio.sum == doctest::Approx((2 + 200) / 2. + (4 + 300) / 2.));
+}

@@ -307,3 +307,10 @@ TEST_CASE("the real sample") {
   const TimitSplits splits = split_timit(corpus, {}, data);
   CHECK((splits.train.size() == 80 && splits.validation.size() == 16 && splits.test.size() == 32));
 }
+
+TEST_CASE("as many training utterances are held out as `held_out` says") {
+  TimitOptions options;
+  options.test = "complete", options.validation = "held_out", options.held_out = 100;
+  const TimitSplits splits = split_timit(whole(), options, "");
+  CHECK((splits.validation.size() == 100 && splits.train.size() == 3596));
+}
