@@ -104,6 +104,8 @@ class Results(unittest.TestCase):
         for _, row in table.iterrows():
             with h5py.File(pathlib.Path(row["path"]) / "results.h5") as file:
                 self.assertEqual(row["id"], file.attrs["run_id"])
+                self.assertEqual((row["step"], row["parameters"], row["created"]), (10, file.attrs["parameters"], file.attrs["created"]))
+                self.assertEqual(row["cpu_seconds"], file["status"].attrs["cpu_seconds"])
                 self.assertEqual(row["test_loss"], file["final/test_loss"][-1])
                 self.assertEqual(row["best_step"], file["final/step"][-1])
                 place = file["epochs/step"][:].tolist().index(row["best_step"])
@@ -285,8 +287,12 @@ class Results(unittest.TestCase):
             plot.learning_curves(self.folder, by="valid_loss")
         self.assertEqual(len(plot.singular_values(self.paths[0]).lines), 8)
         values = plot.eigenvalues(self.paths[0]).lines[0]
-        np.testing.assert_allclose(np.hypot(values.get_xdata(), values.get_ydata()), 1, atol=1e-5)
+        spectrum, norms = stiefel.open_run(self.paths[0], "spectrum/recurrent"), stiefel.open_run(self.paths[0], "gradient")
+        np.testing.assert_array_equal(values.get_xdata() + 1j * values.get_ydata(), spectrum["eigenvalues"].values[-1])
+        for line, column in zip(plot.singular_values(self.paths[0]).lines, spectrum["singular_values"].values.T, strict=True):
+            np.testing.assert_array_equal(line.get_xydata(), np.stack([spectrum["snapshot"], column], axis=1))
         heat = plot.gradients(self.paths[0].parent, "last_step_grad_norm")
+        np.testing.assert_array_equal(heat.collections[0].get_array().compressed(), norms["last_step_grad_norm"].values[norms["last_step_grad_norm"].values > 0])
         self.assertEqual(heat.collections[0].get_array().size, stiefel.open_run(self.paths[0], "gradient")["hidden_grad_norm"].size)
         deep = next(self.copy().rglob("results.h5"))
         with h5py.File(deep, "a") as file:

@@ -295,11 +295,41 @@ class Report(Made, unittest.TestCase):
                 self.assertEqual("(box)" in caption["boxes"], count == 5)
                 self.assertEqual(len(data(found["boxes"])), count)
                 self.assertEqual("25 to 75%" in summary(html)[0], count == 5)
+                best = [self.at_best(copy, "valid_loss") for copy in copies[:count]]
+                self.assertAlmostEqual(float(summary(html)[0]["validation loss"]), numpy.median(best), delta=1e-3)
+                if count == 5:
+                    quartiles = numpy.quantile(best, [0.25, 0.75])
+                    numpy.testing.assert_allclose([float(text) for text in summary(html)[0]["25 to 75%"].split(" to ")], quartiles, atol=1e-3)
+                    box, = (e.get("d") for e in found["boxes"].iter() if e.get("class") == "box c0")
+                    begin, end, kind = drawing(found["boxes"]).get("data-x").split()
+                    width = float(drawing(found["boxes"]).find(f"{SVG}svg[@class='plot']").get("viewBox").split()[2])
+                    scale = math.log if kind == "log" else float
+                    drawn = [width * (scale(v) - scale(float(begin))) / (scale(float(end)) - scale(float(begin))) for v in quartiles]
+                    corners = [float(x) for x in re.findall(r"[MH]([\d.-]+)", box)]
+                    numpy.testing.assert_allclose([min(corners), max(corners)], drawn, atol=0.2)
             with h5py.File(copies[4] / "results.h5", "r+") as file:
                 file["epochs/valid_loss"][-1] = math.nan
             report(*copies, "--by", "name", folder=folder)
             band = curve(figures((folder / "report.html").read_text())["valid_loss"], "name=three maps")
             self.assertEqual(numpy.isnan(band).tolist(), [[False] * 3, [False] * 3, [False, False, True], [False, False, True]])
+            for copy in copies[2:]:  # most runs have two evaluations; one is not finished, and its loss is no result
+                with h5py.File(copy / "results.h5", "r+") as file:
+                    for column in file["epochs"].values():
+                        column.resize(2, axis=0)
+            with h5py.File(copies[0] / "results.h5", "r+") as file:
+                file.attrs["state"] = "diverged"
+                file["epochs/valid_loss"][:] = 1e3
+                file["epochs/seconds"][:] = 5000
+            report(*copies, "--by", "name", folder=folder)
+            html = (folder / "report.html").read_text()
+            found = figures(html)
+            self.assertEqual(curve(found["valid_loss"], "name=three maps")[0].tolist(), [20, 40])
+            self.assertAlmostEqual(float(summary(html)[0]["validation loss"]), numpy.median([self.at_best(copy, "valid_loss") for copy in copies[1:]]), delta=1e-3)
+            self.assertEqual((summary(html)[0]["runs"], len(data(found["boxes"]))), ("1 diverged, 4 finished", 4))
+            report(copies[0], "-o", "slow.html", folder=folder)
+            slow = figures((folder / "slow.html").read_text())["wall_clock"]
+            self.assertEqual(texts(drawing(slow), "label x"), ["wall time (h)"])
+            numpy.testing.assert_allclose(curve(slow, "three maps")[0], numpy.array([5000, 10000, 15000]) / 3600, rtol=1e-8)
 
     def test_best_is_that_of_the_direction_and_ids_are_groups(self):
         best = {}
@@ -335,6 +365,11 @@ class Report(Made, unittest.TestCase):
         rows = summary(self.page.read_text())
         self.assertEqual([row["group"] for row in rows], list(self.sweep))
         for row, folders in zip(rows, self.sweep.values()):
+            self.assertAlmostEqual(float(row["validation loss"]), numpy.median([self.at_best(folder, "valid_loss") for folder in folders]), delta=1e-3)
+            with h5py.File(folders[0] / "results.h5") as file:
+                self.assertEqual((row["runs"], row["steps"], row["parameters"]), ("2 finished", "60", str(file.attrs["parameters"])))
+            seconds = [(read(folder, "provenance/segments/ended") - read(folder, "provenance/segments/started")).sum() for folder in folders]
+            self.assertAlmostEqual(float(row["wall time"].removesuffix(" s")), numpy.median(seconds), delta=0.06 * numpy.median(seconds) + 0.5 * (max(seconds) >= 10))
             for title, path in (("test loss", "final/test_loss"), ("test accuracy", "final/test_accuracy")):
                 self.assertAlmostEqual(float(row[title]), numpy.median([read(folder, path)[-1] for folder in folders]), delta=1e-3)
             with h5py.File(folders[0] / "results.h5") as file:
@@ -352,6 +387,16 @@ class Report(Made, unittest.TestCase):
                         self.assertTrue(numpy.isnan(found[2:]).all())
                         for number in (1, 2):
                             numpy.testing.assert_allclose(curve(self.figures[name], f"{label}, run {number}")[1], values[number - 1], rtol=1e-8)
+
+    def test_times_are_those_of_the_files(self):
+        phases = [phase.decode() for phase in read(self.sweep["elman, householder"][0], "timing/phase")]
+        for row, (label, folders) in enumerate(self.sweep.items()):
+            seconds = numpy.median([numpy.cumsum(read(folder, "epochs/seconds")) for folder in folders], axis=0)
+            numpy.testing.assert_allclose(curve(self.figures["wall_clock"], label)[0], seconds, rtol=1e-8)
+            taken = numpy.median([1000 * read(folder, "timing/seconds").sum(axis=0) / read(folder, "timing/step")[-1] for folder in folders], axis=0)
+            bars = [curve(self.figures["timing"], phase.replace("_", " "))[:, row] for phase in phases]  # end, group, begin, end
+            numpy.testing.assert_allclose(numpy.array(bars)[:, 3], numpy.cumsum(taken), rtol=1e-8)
+            numpy.testing.assert_allclose(numpy.array(bars)[:, 2], numpy.cumsum(taken) - taken, rtol=1e-8, atol=1e-9)
 
     def test_lines_lie_where_the_numbers_of_the_files_are(self):
         for name, x, y in CURVES + PROFILES:
@@ -410,9 +455,15 @@ class Report(Made, unittest.TestCase):
         numpy.testing.assert_allclose(last, [values.real, values.imag], atol=1e-8)
         bounds = curve(self.figures["singular_values_recurrent"], "elman, householder, max")
         numpy.testing.assert_allclose(bounds[1], numpy.median([read(f, "spectrum/recurrent/singular_max") for f in self.sweep["elman, householder"]], axis=0), rtol=1e-8)
-        profile = curve(self.figures["hidden_grad_norm_last"], "lstm, dense")
-        norms = [read(f, "gradient/hidden_grad_norm")[-1] for f in self.sweep["lstm, dense"]]
-        numpy.testing.assert_allclose(profile[1], numpy.median(norms, axis=0), rtol=1e-8)
+        bounds = curve(self.figures["singular_values_forget"], "lstm, dense, min")
+        lstm = {name: numpy.median([read(f, f"spectrum/forget/singular_{name}") for f in self.sweep["lstm, dense"]], axis=0) for name in ("min", "mean", "std")}
+        numpy.testing.assert_allclose(bounds[1], lstm["min"], rtol=1e-8)
+        band = curve(self.figures["singular_values_forget"], "lstm, dense")[1:]
+        numpy.testing.assert_allclose(band, [lstm["mean"], lstm["mean"] - lstm["std"], lstm["mean"] + lstm["std"]], rtol=1e-8)
+        for place, row in (("first", 0), ("last", -1)):
+            profile = curve(self.figures[f"hidden_grad_norm_{place}"], "lstm, dense")
+            norms = [read(f, "gradient/hidden_grad_norm")[row] for f in self.sweep["lstm, dense"]]
+            numpy.testing.assert_allclose(profile[1], numpy.median(norms, axis=0), rtol=1e-8)
         cells = data(self.figures["gradient_map_1"])
         norms, snapshots = read(folder, "gradient/hidden_grad_norm"), read(folder, "gradient/snapshot")
         steps = numpy.array([float(step) for step in list(cells[0])[1:]])
@@ -425,7 +476,7 @@ class Report(Made, unittest.TestCase):
         self.assertEqual(scales, [scales[0]] * 3)
         generated = figures((self.folder / "generation.html").read_text())["waveform_1"]
         self.assertEqual({row["series"] for row in data(generated)}, {"true", "generated"})
-        self.assertEqual(curve(generated, "true").shape[1], 60)
+        numpy.testing.assert_allclose(curve(generated, "true")[0], numpy.arange(60) / 16, rtol=1e-8)  # ms at 16 kHz
         self.assertAlmostEqual(abs(curve(generated, "true")[1]).max(), 1, delta=1e-3)
 
     def test_keys_on_an_axis(self):
@@ -522,6 +573,12 @@ class Report(Made, unittest.TestCase):
             print(f"report of 500 runs: {seconds:.1f} s, {page.stat().st_size / 1e6:.2f} MB")
             self.assertLess(page.stat().st_size, 2e6)
             self.assertIn("500 runs in 50 groups", page.read_text())
+            by_rate = {}
+            for copy in (folder / "many").iterdir():
+                by_rate.setdefault(f"{0.001 * (1 + int(copy.name) % 50):.3f}", []).append(self.at_best(copy, "valid_loss"))
+            best = sorted(by_rate, key=lambda rate: numpy.median(by_rate[rate]))[:8]
+            drawn = {row["series"].removeprefix("rate=") for row in data(figures(page.read_text())["boxes"])}
+            self.assertEqual(drawn, set(best))
 
     def test_size(self):
         print(f"report of {sum(map(len, self.sweep.values()))} runs: {self.page.stat().st_size / 1e6:.2f} MB, {len(self.figures)} figures")

@@ -183,6 +183,31 @@ class Compare(unittest.TestCase):
         for by, order in (("n", "acb"), ("parameters", "bca")):
             self.assertEqual("".join(group["keys"]["name"] for group in self.read(self.root, "--by", "name", "--sort", by)["groups"]), order, by)
 
+    def test_sorting_by_every_column_of_numbers(self):
+        """Groups a, b and c: median, best and spread, and steps and seconds to 0.9, are in different orders."""
+        for name, values, step, seconds in (("a", (0.91, 0.95, 0.99), 30, 1.), ("b", (0.90, 0.96, 0.97), 20, 3.), ("c", (0.92, 0.94, 0.95), 10, 2.)):
+            for seed, value in enumerate(values):
+                write_run(self.root / f"{name}{seed}", {"step": [step], "valid_loss": [1 - value], "valid_accuracy": [value], "is_best": np.uint8([1]), "seconds": [seconds]},
+                          name=name, seed=seed)
+        for metric, by, order in (("accuracy", "median", "bac"), ("accuracy", "best", "abc"), ("accuracy", "std", "cba"), ("loss", "median", "bac"), ("loss", "best", "abc"),
+                                  ("accuracy", "steps", "cba"), ("accuracy", "seconds", "acb")):
+            found = self.read(self.root, "--metric", metric, "--by", "name", "--sort", by, *(("--reach", 0.9) if metric == "accuracy" else ()))
+            self.assertEqual("".join(group["keys"]["name"] for group in found["groups"]), order, (metric, by))
+
+    def test_runs_that_count_twice_and_settings_that_a_resume_changed(self):
+        for folder, seed, rate in (("a", 1, "0.1 → 0.01 → 0.02"), ("b", 1, "0.1 → 0.01 → 0.02"), ("c", 2, "0.01")):
+            write_run(self.root / folder, ONE_ROW, seed=seed, rate=rate)
+        done = subprocess.run([PROGRAM, "compare", self.root], capture_output=True, text=True, check=True)
+        self.assertIn("warning: 2 runs in one row have seed 1, ", done.stderr)
+        for condition, count in (("optimizer.rate=0.02", 2), ("optimizer.rate=0.01", 1), ("optimizer.rate>0.015", 2)):
+            self.assertEqual(sum(len(group["runs"]) for group in self.read(self.root, "--where", condition)["groups"]), count, condition)
+
+    def test_runs_that_select_by_the_test_set(self):
+        columns = {"step": [10, 20], "valid_loss": [.1, .3], "test_loss": [.5, .4], "is_best": np.uint8([1, 1]), "seconds": [1., 1.]}
+        write_run(self.root / "best", columns, select_on="best_test")
+        found = self.read(self.root)
+        self.assertEqual((found["metric"], found["groups"][0]["value"]["mean"]), ("test_loss", 0.4))
+
     def test_direction_that_is_not_told(self):
         columns = {"step": [10], "valid_loss": [.3], "valid_snr": [5.], "is_best": np.uint8([1]), "seconds": [1.]}
         write_run(self.root / "old", columns, better=False)

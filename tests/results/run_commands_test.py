@@ -82,8 +82,8 @@ def fields(message):
 
 
 def events(path):
-    """{tag: [(step, value)]} and the first event."""
-    first, curves = None, {}
+    """The first event, {tag: [(step, value)]}, and (step, time) of every value in the order of the file."""
+    first, curves, times = None, {}, []
     for message in records(path):
         event = dict(fields(message))
         first = first or event
@@ -91,7 +91,8 @@ def events(path):
             assert number == 1
             scalar = dict(fields(value))
             curves.setdefault(scalar[1].decode(), []).append((event[2], scalar[2]))
-    return first, curves
+            times.append((event[2], event[1]))
+    return first, curves, times
 
 
 class RunCommands(unittest.TestCase):
@@ -262,7 +263,7 @@ class RunCommands(unittest.TestCase):
         file, = map(pathlib.Path, self.call("export", self.run_, "--tensorboard").split())
         self.assertIn("tfevents", file.name)
         self.assertEqual(file.parent, pathlib.Path("exports/shown") / self.run_.name)
-        first, curves = events(self.root / file)
+        first, curves, times = events(self.root / file)
         self.assertEqual(first[3], b"brain.Event:2")
         with h5py.File(self.run_ / "results.h5") as results:
             for tag, steps in (("steps/loss", "steps/step"), ("epochs/valid_loss", "epochs/step"), ("spectrum/recurrent/singular_max", "spectrum/recurrent/snapshot")):
@@ -273,6 +274,11 @@ class RunCommands(unittest.TestCase):
                 for column, label in zip(results[path][:].T, results[axis].asstr()):
                     np.testing.assert_array_equal(np.float32([value for _, value in curves[f"{path}_{label}"]]), column.astype(np.float32))
             self.assertAlmostEqual(first[1], results["provenance/segments/started"][0])
+            clock = dict(zip(results["steps/step"][:].tolist(), results["steps/wall_time"][:].tolist()))
+            self.assertEqual([time for step, time in times if step in clock], [clock[step] for step, _ in times if step in clock])
+            self.assertEqual([step for step, _ in times], sorted(step for step, _ in times))
+            self.assertTrue(np.isnan(results["epochs/test_loss"][:]).all())
+            self.assertNotIn("epochs/test_loss", curves)
         for message in list(records(self.root / file))[:5]:
             said = subprocess.run(["protoc", "--decode_raw"], input=message, capture_output=True, check=True).stdout.decode()
             self.assertRegex(said, r"^1: 0x41d")

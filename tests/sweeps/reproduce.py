@@ -22,7 +22,7 @@ model: {{cell: {{plugin: elman, hidden: 8}}, recurrent: {{plugin: householder, r
 optimizer: {{plugin: adam, rate: 0.01}}
 train: {{batch: 4, steps: {steps}, evaluate_every: 20}}
 {more}"""
-LIST = """tolerances: {{loss: 0.01}}
+LIST = """tolerances: {{loss: 0.01, accuracy: 0.01}}
 papers:
   tiny: {{authors: "A & B", year: 2020, title: "Tiny"}}
 items:
@@ -148,6 +148,9 @@ def check_budget(reproduce):
 
 
 def check_whole(reproduce):
+    reproduce("tiny/first", "--row", "first")
+    rows = reproduce.rows()
+    assert rows["two seeds"]["measured"] == rows["first"]["measured"], "a run with half of the budget counts next to a whole one"
     reproduce("tiny/first", "-j", "2")
     assert reproduce("tiny/first", "--dry-run").count("\n") == 1, "finished runs are planned again"
     expected = {"first, remembered": "measured, published value uncertain", "two seeds": "missed", "other set": "better",
@@ -159,6 +162,40 @@ def check_whole(reproduce):
     rows = reproduce.rows()
     assert len(rows["two seeds"]["runs"]) == 2
     assert rows["order of tests"]["measured"] == rows["test"]["measured"] != rows["order"]["measured"] == rows["shown"]["measured"]
+
+
+def check_criteria(reproduce):
+    """Values of several seeds, criteria that are not met, and accuracies, of which the highest are best."""
+    rows = reproduce.rows()
+    values = [run["value"] for run in rows["two seeds"]["runs"]]
+    assert abs(rows["two seeds"]["measured"] - sum(values) / 2) < 1e-12, rows["two seeds"]
+    between = sum(values) / 2
+    one = "{row: m2, file: tiny/first.yaml, judge: {better_than: m1}}"
+    other = "{row: m1, file: tiny/first.yaml, set: [model.recurrent.reflections=1], judge: {better_than: m2}}"
+    reproduce.publish_curves(
+        f"{{row: one of two, file: tiny/first.yaml, seeds: [1, 2], judge: {{reaches: {between}, by: 60}}}}",
+        f"{{row: both, file: tiny/first.yaml, seeds: [1, 2], judge: {{reaches: {max(values)}, by: 60}}}}",
+        "{row: at the last step, file: tiny/first.yaml, judge: {reaches: 1e6, by: 20}}",
+        "{row: not never, file: tiny/first.yaml, judge: {never: 1e6}}",
+        "{row: below, file: tiny/first.yaml, metric: largest_singular_value, judge: {within: [1.1, 1.2]}}",
+        "{row: above, file: tiny/first.yaml, metric: largest_singular_value, judge: {within: [0.8, 0.9]}}", one, other,
+        "{row: accurate, file: tiny/first.yaml, metric: accuracy, judge: {reaches: 2, by: 60}}",
+        "{row: a2, file: tiny/first.yaml, metric: accuracy, judge: {better_than: a1}}",
+        "{row: a1, file: tiny/first.yaml, metric: accuracy, set: [model.recurrent.reflections=1], judge: {better_than: a2}}")
+    rows = reproduce.rows()
+    states = {name: row["state"] for name, row in rows.items()}
+    expected = {"one of two": "missed", "both": "matched", "at the last step": "matched", "not never": "missed", "below": "missed", "above": "missed", "accurate": "missed"}
+    for better, first, second in ((min, "m1", "m2"), (max, "a1", "a2")):
+        measured = rows[first]["measured"], rows[second]["measured"]
+        expected |= {name: "matched" if rows[name]["measured"] == better(measured) and measured[0] != measured[1] else "missed" for name in (first, second)}
+    assert {name: states[name] for name in expected} == expected, states
+    with h5py.File(pathlib.Path(rows["a2"]["runs"][0]["run"]) / "results.h5") as file:
+        accuracy, best = file["epochs/valid_accuracy"][:], file["epochs/valid_loss"][:].argmin()
+    assert rows["a2"]["measured"] == accuracy.max(), (rows["a2"], accuracy)
+    for published, state in ((accuracy[best] + 0.02, "missed"), (accuracy[best] - 0.02, "better"), (accuracy[best] + 0.005, "matched")):
+        reproduce.publish_curves(f"{{row: value, file: tiny/first.yaml, metric: accuracy, kind: validation, value: {published}}}")
+        assert reproduce.states()["value"] == state, (published, state)
+    reproduce.publish()
 
 
 def check_others_runs(reproduce):
@@ -423,7 +460,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         reproduce = Reproduction(pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(folder))
         assert set(reproduce.states().values()) == {"not run", "not measured", "needs a closed corpus"}, reproduce.states()
-        for check in (check_budget, check_whole, check_values, check_others_runs, check_changed_default, check_divergence, check_failed_run, check_paired_seeds, check_changed_run, check_quantities, check_kill, check_timings, check_report,
+        for check in (check_budget, check_whole, check_values, check_criteria, check_others_runs, check_changed_default, check_divergence, check_failed_run, check_paired_seeds, check_changed_run, check_quantities, check_kill, check_timings, check_report,
                       check_record, check_errors):
             check(reproduce)
             print(check.__name__)

@@ -13,6 +13,7 @@ cpus       A run is continued on the type of CPU that began it: a worker on anot
            while a rung of a sweep with halving may need both.
 takeover   A claim of another host is left alone while it is touched, by whatever clock; then it is taken over. Who was taken for dead
            writes nothing more.
+held       A worker renews the locks of its runs, and ends a run whose claim was taken over.
 at_once    Several planners and workers on one sweep; a run that another worker holds; nohup.
 halving    The same runs go on with one place, with two, and after a kill; the best one has the bits of a run that never stopped. A metric
            that there is not is told after the first run, and of accuracies the highest are best.
@@ -285,6 +286,27 @@ def takeover(settings, folder, _):
     return "left alone while it was touched, taken over after 5 s; a run that was taken over stopped"
 
 
+def held(settings, folder, _):
+    sweep = Sweep(settings.program, folder, 10**7, RATES)
+    sweep.run("--plan")
+    worker = sweep.start("worker", sweep.path, "--patience", 3)
+    sweep.wait_for(sweep.owners)
+    first = sweep.status()[0]
+    locks = [sweep.path / "claims" / first["id"] / "lock", pathlib.Path(first["folder"]) / "lock"]
+    before = [path.stat().st_mtime_ns for path in locks]
+    sweep.wait_for(lambda: all(path.stat().st_mtime_ns > old for path, old in zip(locks, before)), 10)
+    process, = sweep.owners()
+    other = folder / "other"
+    other.write_text(FOREIGN, encoding="utf-8")
+    other.replace(locks[0])
+    sweep.wait_for(lambda: process not in children(worker.pid), 10)
+    worker.terminate()
+    said = sweep.end(worker, 143)
+    assert f"{first['id']} (optimizer.rate=1e-4) was taken over by another worker" in said, said
+    assert locks[0].read_text(encoding="utf-8") == FOREIGN
+    return "the locks of a run are renewed; a run whose claim another host took is ended"
+
+
 def at_once(settings, folder, _):
     sweep = Sweep(settings.program, folder, 10**7, RATES)
     for process in [sweep.start("sweep", "run", sweep.file, "--output", sweep.path, "--plan") for _ in range(6)]:
@@ -478,7 +500,7 @@ def unwell(settings, folder, _):
 
 
 def main():
-    scenarios = {f.__name__: f for f in (kills, together, grown, crash, retry, cancel, cpus, takeover, at_once, halving, halving_jobs, asked, unwell)}
+    scenarios = {f.__name__: f for f in (kills, together, grown, crash, retry, cancel, cpus, takeover, held, at_once, halving, halving_jobs, asked, unwell)}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
     parser.add_argument("scenario", choices=scenarios)

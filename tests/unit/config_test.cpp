@@ -103,7 +103,11 @@ TEST_CASE("the resolved text reads back to itself, and names the run") {
   // Order and spelling of the file are not part of what is run.
   CHECK(load(valid, {"optimizer.rate=0.010"}).hash == load(valid).hash);
   CHECK(load("scalar: float32\n" + valid).hash == load(valid).hash);
-  CHECK(load(valid, {"threads=2", "train.recompute=always"}).hash == load(valid).hash);
+  const Folder folder;
+  CHECK(load(valid, {"threads=2", "train.recompute=always", "train.step_limit=7",
+                     "plugins=[\"" + folder.path.string() + "\"]", "checkpoint={every: 3, keep: 1}"})
+            .hash == load(valid).hash);
+  CHECK(load(valid).id == "2fed81247b");  // another ID would make every run of earlier versions a new one
   CHECK(load(valid, {"seed=2"}).hash != load(valid).hash);
   for (const auto& [key, fallback, other] : {std::array{"train.accumulate", "1", "2"},
                                              {"train.average", "0", "0.9"},
@@ -281,6 +285,16 @@ TEST_CASE("plugins are found next to the file that names them, and other files d
   REQUIRE(loaded.experiment.plugins.size() == 1);
   CHECK(loaded.experiment.plugins[0] == so);
   CHECK(std::ranges::any_of(registry.files(), [](const PluginFile& file) { return !file.unusable.empty(); }));
+}
+
+TEST_CASE("a bound that is included is a value") {
+  const Entry& copy = *std::ranges::find(config_test::entries, std::string("copy"), &Entry::name);
+  CHECK(options_of<config_test::CopyOptions>(choose_plugin(copy, "{length: 1000, delay: 1000}")).length == 1000);
+  CHECK(load(valid, {"train.clip.kind=none", "optimizer.schedule={kind: step, factor: 1}"})
+            .experiment.optimizer[0]
+            .schedule.factor == 1);
+  CHECK_THROWS_WITH_AS(load(valid, {"optimizer.schedule={kind: step, factor: 1.01}"}),
+                       doctest::Contains("must be above 0 and at most 1"), Error);
 }
 
 TEST_CASE("options of one plugin from text") {

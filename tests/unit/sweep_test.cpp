@@ -123,17 +123,25 @@ TEST_CASE("draws do not depend on how many there are, and lie within their bound
   REQUIRE(many.runs.size() == 400);
   for (std::size_t i = 0; i < few.runs.size(); ++i) CHECK(few.runs[i].id == many.runs[i].id);
   std::set<std::string> hidden, batches;
-  int below = 0;
+  int below = 0, rates_low = 0, decays_low = 0, both_low = 0;
   for (std::size_t i = 0; i < many.runs.size(); ++i) {
     const double rate = std::stod(column(many, "optimizer.rate")[i]),
                  decay = std::stod(column(many, "optimizer.weight_decay")[i]);
     CHECK((rate >= 1e-5 && rate <= 1e-2));
     CHECK((decay >= 0.25 && decay < 0.5));
     below += rate < std::sqrt(1e-5 * 1e-2);
+    rates_low += rate < 1e-5 * std::pow(1e3, 0.25);
+    decays_low += decay < 0.3125;
+    both_low += rate < std::sqrt(1e-5 * 1e-2) && decay < 0.375;
     hidden.insert(column(many, "model.cell.hidden")[i]);
     batches.insert(column(many, "train.batch")[i]);
   }
   CHECK((below > 160 && below < 240));  // the middle of the logarithm, 200 ± 4 standard deviations
+  for (const int quarter : {rates_low, decays_low, both_low})  // both_low: the keys are drawn independently
+    CHECK((quarter > 65 && quarter < 135));                    // 100 ± 4 standard deviations
+  // A file means the same runs in every version; without a seed, those of the default.
+  CHECK(few.runs[0].values == Texts{"6.0608e-05", "4", "10", "0.3598870037187626"});
+  CHECK(sweeps.load("seed: 1\n" + keys + "  samples: 5\n").runs[0].id == few.runs[0].id);
   CHECK(hidden == std::set<std::string>{"2", "3", "4", "5"});
   CHECK(batches == std::set<std::string>{"10", "20"});
   CHECK(sweeps.load("seed: 2\n" + keys + "  samples: 5\n").runs[0].values != few.runs[0].values);
@@ -350,7 +358,8 @@ TEST_CASE("a rung is decided by what its runs stored up to it, also while one of
                                       .row = {.name = "step", .type = ColumnType::i8},
                                       .columns = {{.name = "valid_loss", .description = "lower is better"}}});
     for (Index step = 10; step <= committed; step += 10) {
-      const double loss = double(i) + (step > 20 ? 100 : 0) + added;  // beyond the rung it is worse
+      // Earlier the order is another one, and beyond the rung all are worse.
+      const double loss = (step < 20 ? -double(i) : double(i)) + (step > 20 ? 100 : 0) + added;
       writer.append(epochs, double(step), {&loss, 1});
     }
     writer.publish(committed, {});
@@ -373,6 +382,18 @@ TEST_CASE("a rung is decided by what its runs stored up to it, also while one of
   for (std::size_t i = 0; i < 4; ++i) CHECK(decided[i].left_out == (i >= 2));
   CHECK(decided[1].step == 40);
   CHECK(Rungs(folder).nobody(looks()) == "");
+
+  const auto left_out = [&](std::size_t broken, Index step) {
+    fs::remove(folder.run(runs[0]) / "lock");
+    for (std::size_t i = 0; i < 4; ++i) store(i, i == broken ? step : 20);
+    std::ofstream(folder.failure(runs[broken])) << R"({"exit_code": 5, "message": "diverged"})";
+    std::vector<bool> found;
+    for (const Target& target : targets()) found.push_back(target.left_out);
+    fs::remove(folder.failure(runs[broken]));
+    return found;
+  };
+  CHECK(left_out(1, 30) == std::vector<bool>{false, false, true, true});  // broke after it was chosen
+  CHECK(left_out(1, 10) == std::vector<bool>{false, true, false, true});  // before it was compared
 
   fs::remove_all(path / "rungs");
   for (std::size_t i = 0; i < 4; ++i) store(i, 20, std::nan(""));
