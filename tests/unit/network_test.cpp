@@ -36,6 +36,21 @@ const char* const real_maps[] = {
     "{plugin: householder, reflections: 3, normalise_columns: false, std: 1, route: dense}",
     "{plugin: householder, reflections: 6, normalise_columns: false, std: 1}", "{plugin: scaled_cayley, rho: 3}"};
 
+/// h_t = 2 h_{t−1} + V x_t + b with a learned h_0.
+Network<double> doubling(const Probe<double>& task) {
+  Setting s;
+  s.cell = "{plugin: elman, hidden: 6, activation: identity}";
+  s.recurrent = "{plugin: dense, init: identity}";
+  s.state = "{kind: learned, init: uniform}";
+  s.kind = ReadoutKind::last;
+  const LoadedExperiment loaded = experiment(s);
+  Network<double> network(loaded.experiment, registry(), task);
+  network.initialise(5);
+  as_vector(network.theta()[network.layout().find("recurrent.W")]) *= 2;
+  network.refresh();
+  return network;
+}
+
 }  // namespace
 
 TEST_CASE("gradients: every activation with every map") {
@@ -324,17 +339,8 @@ TEST_CASE("a carried state makes two short batches one long one") {
 TEST_CASE("gradient norms per step are those of the hidden states") {
   // h_t = 2 h_{t−1} + V x_t + b with a learned h_0 before step 0: ∂L/∂h_t = 2^{−(t+1)} ∂L/∂h_0 for one sequence, and
   // the squares of the sequences add up.
-  Setting s;
-  s.cell = "{plugin: elman, hidden: 6, activation: identity}";
-  s.recurrent = "{plugin: dense, init: identity}";
-  s.state = "{kind: learned, init: uniform}";
-  s.kind = ReadoutKind::last;
-  const LoadedExperiment loaded = experiment(s);
   const Probe<double> task(Input::dense, ReadoutKind::last, false, 7);
-  Network<double> network(loaded.experiment, registry(), task);
-  network.initialise(5);
-  as_vector(network.theta()[network.layout().find("recurrent.W")]) *= 2;
-  network.refresh();
+  Network<double> network = doubling(task);
   Workers workers(1);
   Batch<double> all;
   task.fill(Split::train, 0, all);
@@ -409,17 +415,8 @@ TEST_CASE("panels of columns go to lent threads, each once; a job's own are done
 }
 
 TEST_CASE("norms of the hidden states are those of h_t = 2 h_{t−1} + V x_t + b") {
-  Setting s;
-  s.cell = "{plugin: elman, hidden: 6, activation: identity}";
-  s.recurrent = "{plugin: dense, init: identity}";
-  s.state = "{kind: learned, init: uniform}";
-  s.kind = ReadoutKind::last;
-  const LoadedExperiment loaded = experiment(s);
   const Probe<double> task(Input::dense, ReadoutKind::last, false, 7);
-  Network<double> network(loaded.experiment, registry(), task);
-  network.initialise(5);
-  as_vector(network.theta()[network.layout().find("recurrent.W")]) *= 2;
-  network.refresh();
+  Network<double> network = doubling(task);
   Workers workers(1);
   Batch<double> batch;
   task.fill(Split::train, 0, batch);

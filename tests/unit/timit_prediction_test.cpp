@@ -173,21 +173,7 @@ TEST_CASE("every epoch shows every training utterance once, in another order; se
 
 TEST_CASE("a new sound gives the inputs that it has in the corpus") {
   const Sample sample;
-  const auto task = task_of(sample, "", 1);
-  Batch<double> expected = batch_of(*task, Split::test, 0), batch;
-  const Index n = expected.length(0);
-  bool found = false;
-  for (const DataFile& file : task->files()) {
-    if (!file.path.ends_with(".wav")) continue;
-    const auto reader = task->open(file.path);
-    REQUIRE((reader->next() && reader->read(10000, batch)));
-    if (batch.steps() != n + 1) continue;
-    double worst = 0;
-    for (Index t = 0; t < n; ++t)
-      worst = std::max(worst, (as_vector(batch.input(t, 0)) - as_vector(expected.input(t, 0))).norm());
-    found = found || worst < 1e-4;
-  }
-  CHECK(found);
+  CHECK(opens_a_test_sound(*task_of(sample, "", 1), 1));
 }
 
 TEST_CASE("files, and files that do not fit") {
