@@ -77,6 +77,7 @@ class CommandLine(unittest.TestCase):
                           self.call("describe", key, code=3).stderr)
         self.assertIn("COLUMNS of --shape must be a whole number", self.call("check", "x.so", "--shape", "8x3x2", code=2).stderr)
         self.assertEqual(self.call("-v").stdout, self.call("--version").stdout)
+        self.assertNotIn("usage", self.call("slurm", "none", "--", "-h", code=2).stdout)
 
     def completed(self, words):
         """What is offered for the last word; bash takes KEY=VALUE for three."""
@@ -95,6 +96,8 @@ class CommandLine(unittest.TestCase):
                                "stiefel sweep re": ["resume", "retry"], "stiefel sweep run ti": ["tiny.yaml"], "stiefel sweep status fo": ["folder"],
                                "stiefel sweep --jobs 4 run ti": ["tiny.yaml"], "stiefel sweep -j 4 c": ["cancel"],
                                "stiefel sweep run tiny.yaml checkpoint.m": ["checkpoint.minutes="], "stiefel bench co": ["complexity"],
+                               "stiefel compare runs --by optimizer.ra": ["optimizer.rate"], "stiefel describe train.cl": ["train.clip", "train.clip.bound", "train.clip.kind"],
+                               "stiefel describe exp": ["experiment"], "stiefel check --method exp": [],
                                "stiefel bench step ti": ["tiny.yaml"], "stiefel data fe": ["fetch"], "stiefel data fetch mn": ["mnist"],
                                "stiefel data verify mnist pt": ["ptb"], "stiefel reproduce re": ["report"],
                                "stiefel run tiny.yaml task.plugin = ad": ["adding"], "stiefel run tiny.yaml model.cell = ls": ["lstm"],
@@ -141,6 +144,49 @@ class CommandLine(unittest.TestCase):
                 self.assertEqual(code, 130, said)
                 message = next((line for line in said.split("\n") if "preempted: " in line), said)
                 self.assertTrue(message.split("\r\x1b[K")[-1].startswith("preempted: "), repr(message))
+
+    def test_a_diverged_run_is_not_to_be_resumed(self):
+        for name in ("results", "tiny"):
+            self.call("run", "tiny.yaml", "optimizer.rate=1e30", f"name={name}", code=5)
+            said = self.call("run", "tiny.yaml", "optimizer.rate=1e30", f"name={name}", code=7).stderr
+            self.assertRegex(said, rf"\Astiefel: runs/{name}/\w+ holds a run that diverged at step \d+: .*\. Move or delete the folder to run it again\n\Z")
+
+    def test_commands_to_paste(self):
+        """What messages advise is quoted where a shell would take it apart."""
+        run = self.make_run("name=my run", "--until", 20, code=75).relative_to(self.work)
+        self.assertIn(f"continue with `stiefel resume '{run}'`", self.call("run", "tiny.yaml", "name=my run", code=7).stderr)
+        self.assertIn(f"finish it with `stiefel resume '{run}'`", self.call("repeat", run, "--check", code=7).stderr)
+        self.assertIn("stiefel data fetch mnist --data 'o'\\''x'", self.call("run", "tiny.yaml", "task={plugin: pixel_mnist}", "--data", "o'x", code=4).stderr)
+
+    def test_values_that_are_missing(self):
+        run = self.make_run()
+        for words in (("run", "tiny.yaml", "-o"), ("report", run, "--output"), ("report", run, "--figures"), ("predict", run, "-i"), ("export", run, "--weights"),
+                      ("run", "tiny.yaml", "--data")):
+            self.assertRegex(self.call(*words, "", code=2).stderr, r"\Astiefel: --\w+ needs a value: .*\n\Z")
+        for words in (("report", run, "-o"), ("inspect", run, "-o"), ("export", run, "--weights")):
+            self.assertIn("needs the name of a file; it cannot be standard output", self.call(*words, "-", code=2).stderr)
+        self.assertIn("results.h5 is not a run folder", self.call("export", run / "results.h5", "--weights", "w.safetensors", code=2).stderr)
+        self.assertIn("finished", self.call("top", run / "results.h5", "--once").stdout)
+        (self.work / "taken").write_text("", encoding="utf-8")
+        self.assertIn("cannot create the folder taken: Not a directory; choose another with --figures", self.call("report", run, "--figures", "taken", code=2).stderr)
+
+    def test_a_run_that_was_repeated_before(self):
+        run = self.make_run()
+        self.assertIn("identical to the bit", self.call("repeat", run, "--check").stdout)
+        again = self.call("repeat", run, "--check")
+        self.assertIn("was repeated before and is not trained again", again.stdout + again.stderr)
+        other = self.make_run("optimizer.rate=1.0000001e-3")
+        outcome = json.loads(self.call("diff", run, other, "--json").stdout)["outcome"]["valid_loss"]
+        compared = json.loads(self.call("compare", run, other, "--json").stdout)["groups"]
+        self.assertEqual(sorted(map(float, outcome)), sorted(run["value"] for group in compared for run in group["runs"]))
+
+    def test_lists_in_options_that_are_repeated(self):
+        run = self.make_run("--until", 20, code=75)
+        accept = ("--allow-change", "optimizer.rate, train.btach", "--allow-change", "train.batch")
+        self.assertIn("'train.btach' is not a key, plugin or data file of this run; did you mean 'train.batch'?", self.call("resume", run, *accept, code=2).stderr)
+        self.call("resume", run, "optimizer.rate=1e-4", "train.batch=6", "--allow-change", "optimizer.rate , train.steps", "--allow-change", "train.batch", "--quiet")
+        header = self.call("compare", run, "--by", "seed", "--by", "optimizer.rate", "--csv").stdout.partition("\n")[0]
+        self.assertTrue(header.startswith("seed,optimizer.rate,metric"), header)
 
     def test_divergence_is_printed_once(self):
         done = self.call("run", "tiny.yaml", "optimizer.rate=1e30", code=5)

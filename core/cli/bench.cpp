@@ -8,6 +8,7 @@
 
 #include <stiefel/product.hpp>
 #include "base/json_text.hpp"
+#include "base/machine.hpp"
 #include "base/number_from.hpp"
 #include "config/load.hpp"
 #include "host/plugin_faults.hpp"
@@ -178,7 +179,7 @@ void bench_experiment(const Arguments& arguments, bool step, Measurements& repor
     const LoadedExperiment loaded = load_experiment(given[1], overrides, registry);
     Row row = step ? step_row(measure_step(loaded, registry, options, seconds))
                    : kernel_row(measure_kernel(loaded, registry, options, seconds));
-    row["threads"] = loaded.experiment.threads;
+    row["threads"] = loaded.experiment.threads > 0 ? loaded.experiment.threads : usable_cores();
     report.add(std::move(row));
   }
 }

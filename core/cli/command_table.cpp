@@ -46,7 +46,7 @@ const std::vector<Command>& commands() {
       {"run",
        "FILE [key.path=value...]",
        Word::experiment,
-       Word::key,
+       Word::setting,
        "train the network of an experiment and record the results",
        {{"--dry-run", Word::none, "check the file, load the data, train one step, print sizes and times; store nothing",
          'n'},
@@ -60,7 +60,7 @@ const std::vector<Command>& commands() {
       {"resume",
        "RUN [key.path=value...]",
        Word::folder,
-       Word::key,
+       Word::setting,
        "resume a stopped run from its newest checkpoint",
        {{"--allow-change", Word::name,
          "differences from the start of the run to accept: comma-separated names, or `all`"},
@@ -84,7 +84,7 @@ const std::vector<Command>& commands() {
       {"sweep",
        "run FILE [key.path=value...] | status|resume|retry|cancel DIR | ask FILE key.path=value... | tell DIR RUN",
        Word::experiment,
-       Word::key,
+       Word::setting,
        "train all runs that `seeds:` and `sweep:` in a file describe, or runs that another program requests",
        {only(jobs, "run resume retry"),
         {"--fail-fast", Word::none, "stop all runs when one fails; otherwise the others continue", 0,
@@ -151,7 +151,7 @@ const std::vector<Command>& commands() {
       {"evaluate",
        "RUN [key.path=value...]",
        Word::folder,
-       Word::key,
+       Word::setting,
        "measure the network of a run on its test set or on other data",
        {last, step, {"--split", Word::name, "train, validation or test (default test)"}, data, json}},
       {"predict",
@@ -185,7 +185,7 @@ const std::vector<Command>& commands() {
        Word::folder,
        Word::folder,
        "print a table of the runs in the folders, with one row for runs that differ only in the seed",
-       {{"--by", Word::key, "comma-separated keys that define the rows (default: those in which the runs differ)"},
+       {{"--by", Word::keys, "comma-separated keys that define the rows (default: those in which the runs differ)"},
         {"--metric", Word::name,
          "quantity to compare, such as test_loss or spectrum/recurrent/singular_max (default: the one that selects "
          "their best model)"},
@@ -230,8 +230,8 @@ const std::vector<Command>& commands() {
        {{"--output", Word::file, "HTML file to write (default report.html)", 'o'},
         {"--title", Word::text, "title of the page (default: the names of the experiments)"},
         {"--metric", Word::name, "quantity to compare, such as test_loss or spectrum/recurrent/singular_max"},
-        {"--by", Word::key, "comma-separated keys that define the groups (default: those in which the runs differ)"},
-        {"--against", Word::key, "comma-separated keys to plot the metric against (default: those with numbers)"},
+        {"--by", Word::keys, "comma-separated keys that define the groups (default: those in which the runs differ)"},
+        {"--against", Word::keys, "comma-separated keys to plot the metric against (default: those with numbers)"},
         {"--seed", Word::number, "seed of the figures that show individual runs (default: one that the groups share)"},
         {"--figures", Word::folder, "also write each figure and its data to this folder"},
         {"--format", Word::name, "format of these figures: svg, pdf or png (default svg)"},
@@ -241,14 +241,14 @@ const std::vector<Command>& commands() {
       {"validate",
        "FILE [key.path=value...]",
        Word::experiment,
-       Word::key,
+       Word::setting,
        "check an experiment and report every error in it",
        {{"--resolved", Word::none, "print every key with its effective value as YAML"},
         {"--origins", Word::none, "print where each value comes from"},
         data}},
       {"describe",
        "NAME|FILE.so|experiment|KEY",
-       Word::method,
+       Word::described,
        Word::none,
        "print a method's options, a whole experiment, or a part such as train.clip, as YAML to start from",
        {}},
@@ -282,7 +282,7 @@ const std::vector<Command>& commands() {
       {"bench",
        "step|kernel FILE [key.path=value...] | complexity [key.path=value...] | limit",
        Word::experiment,
-       Word::key,
+       Word::setting,
        "measure a training step, its matrix product, how the time grows with n and T, or the limits of this machine",
        {{"--threads", Word::number, "worker threads (default: 1 and then 2; complexity: 1)"},
         {"--seconds", Word::number, "seconds per measurement (default 2; complexity: 0.5)"},
@@ -341,6 +341,12 @@ std::string Arguments::value(const std::string& option, const std::string& other
   return all.empty() ? otherwise : all.back();
 }
 
+std::string Arguments::file(const std::string& option, const std::string& otherwise) const {
+  const std::string name = value(option, otherwise);
+  if (name == "-") throw Error(fmt::format("{} needs the name of a file; it cannot be standard output", option));
+  return name;
+}
+
 double Arguments::positive(const std::string& option, double otherwise) const {
   if (!has(option)) return otherwise;
   const std::string text = value(option);
@@ -355,6 +361,16 @@ std::vector<std::string> Arguments::values(const std::string& option) const {
   for (const auto& [name, value] : given)
     if (name == option) found.push_back(value);
   return found;
+}
+
+std::vector<std::string> Arguments::words(const std::string& option) const {
+  std::vector<std::string> words;
+  for (const std::string& list : values(option))
+    for (std::string& word : split_at_commas(list)) {
+      boost::trim(word);
+      if (!word.empty() && std::ranges::find(words, word) == words.end()) words.push_back(word);
+    }
+  return words;
 }
 
 namespace {
@@ -404,10 +420,15 @@ Arguments parse_arguments(std::string_view name, std::span<const std::string> wo
                             .style(style::unix_style ^ style::allow_guessing)
                             .run();
     for (const auto& option : parsed.options) {
-      if (option.position_key < 0)
-        arguments.given.emplace_back("--" + option.string_key, option.value.empty() ? "" : option.value.front());
-      else
+      if (option.position_key >= 0) {
         arguments.positional.push_back(option.value.front());
+        continue;
+      }
+      const Option& known = find_option(command, "--" + option.string_key);
+      const std::string value = option.value.empty() ? "" : option.value.front();
+      if (value.empty() && (known.argument == Word::folder || known.argument == Word::file))
+        throw Error(fmt::format("{} needs a value: {}", known.name, known.meaning));
+      arguments.given.emplace_back(known.name, value);
     }
   } catch (const options::unknown_option& error) {
     meaning_of(error.get_option_name());
@@ -438,15 +459,6 @@ std::vector<std::string> split_at_commas(const std::string& text) {
   return entries;
 }
 
-std::vector<std::string> words_at_commas(const std::string& text) {
-  std::vector<std::string> words;
-  for (std::string& word : split_at_commas(text)) {
-    boost::trim(word);
-    if (!word.empty() && std::ranges::find(words, word) == words.end()) words.push_back(word);
-  }
-  return words;
-}
-
 std::string data_directory(const Arguments& arguments) {
   if (arguments.has("--data")) return arguments.value("--data");
   if (const char* directory = std::getenv("STIEFEL_DATA"); directory && *directory) return directory;
@@ -460,6 +472,8 @@ namespace {
 const char* placeholder(Word word) {
   switch (word) {
     case Word::none:
+    case Word::setting:
+    case Word::described:
       return "";
     case Word::experiment:
     case Word::plugin_file:
@@ -467,7 +481,7 @@ const char* placeholder(Word word) {
       return " FILE";
     case Word::folder:
       return " DIR";
-    case Word::key:
+    case Word::keys:
       return " KEYS";
     case Word::method:
     case Word::data_set:

@@ -10,7 +10,21 @@
 namespace stiefel::cli {
 
 /// What a word on the command line may be, for help and completion.
-enum class Word { none, experiment, key, plugin_file, method, data_set, folder, file, name, number, text };
+enum class Word {
+  none,
+  experiment,
+  setting,
+  keys,
+  plugin_file,
+  method,
+  described,
+  data_set,
+  folder,
+  file,
+  name,
+  number,
+  text
+};
 
 struct Option {
   const char* name;  ///< with its dashes
@@ -40,10 +54,14 @@ struct Arguments {
   bool has(const std::string& option) const { return !values(option).empty(); }
   /// The last of several.
   std::string value(const std::string& option, const std::string& otherwise = "") const;
+  /// The name of a file to write. Throws Error for "-".
+  std::string file(const std::string& option, const std::string& otherwise = "") const;
   /// Throws Error if it is not a positive number.
   double positive(const std::string& option, double otherwise) const;
   /// The values of an option that can be repeated.
   std::vector<std::string> values(const std::string& option) const;
+  /// The words of the comma-separated lists that the option gave, without empty ones.
+  std::vector<std::string> words(const std::string& option) const;
 };
 
 /// `--option value`, `--option=value` and arguments in any order; after `--` everything is an argument.
@@ -57,8 +75,6 @@ long whole_number(const std::string& text, const std::string& option, long least
 
 /// Entries of a list such as a,b,c; there is an empty one where nothing is between two commas.
 std::vector<std::string> split_at_commas(const std::string& text);
-/// The same without empty ones.
-std::vector<std::string> words_at_commas(const std::string& text);
 
 /// Folder of the data sets: --data, STIEFEL_DATA, the cache; may be empty.
 std::string data_directory(const Arguments& arguments);

@@ -4,6 +4,9 @@
 
 #include <span>
 #include <string>
+#include <vector>
+
+#include "host/registry.hpp"
 
 namespace stiefel::cli {
 
@@ -32,6 +35,9 @@ int reproduce_command(std::span<const std::string> words);
 int sweep_command(std::span<const std::string> arguments);
 int worker_command(std::span<const std::string> arguments);
 int slurm_command(std::span<const std::string> arguments);
+
+/// What `stiefel describe` takes besides files.
+std::vector<std::string> describable(const Registry& registry);
 
 /// Prints the error that is being handled; returns its exit code.
 int tell_error();

@@ -30,7 +30,8 @@ ComparedQuantity quantity_of(const Arguments& arguments) {
   if (!arguments.has("--reach")) return quantity;
   const std::string text = arguments.value("--reach");
   quantity.reach = number_from<double>(text);
-  if (!quantity.reach) throw Error(fmt::format("--reach must be a number, got '{}'", text));
+  if (!quantity.reach || !std::isfinite(*quantity.reach))
+    throw Error(fmt::format("--reach must be a number, got '{}'", text));
   return quantity;
 }
 
@@ -229,8 +230,8 @@ int compare_command(std::span<const std::string> words) {
   if (arguments.positional.empty()) throw Error("name folders of runs: stiefel compare DIR...");
   demand_one_form(arguments);
   const ComparableRuns found = read_all(arguments);
-  Comparison comparison = compare(
-      found.runs, arguments.has("--by") ? words_at_commas(arguments.value("--by")) : differing_keys(found.runs));
+  Comparison comparison =
+      compare(found.runs, arguments.has("--by") ? arguments.words("--by") : differing_keys(found.runs));
   demand_metric(comparison, arguments, found.runs, found.metrics);
   warn_of_failures(arguments.positional);
   for (const std::string& doubt : doubts(found.runs, comparison)) print_warning(doubt);

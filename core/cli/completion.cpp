@@ -29,9 +29,11 @@ const Completed& completed(Word word) {
       // in the order of Word
       {"none", " ", ""},
       {"experiment", "_files -g \"*.y(|a)ml\"", " -k -a '(__fish_complete_suffix .yaml)'"},
-      {"key", " _stiefel_key", " -a '(__stiefel_key)'"},
+      {"key", " _stiefel_key", " -a '(__stiefel_key)'"},  // setting
+      {"keys", " _stiefel_asked keys", " -a '(__stiefel_asked keys)'"},
       {"plugin_file", "_files -g \"*.so\"", " -k -a '(__fish_complete_suffix .so)'"},
       {"method", " _stiefel_asked methods", " -a '(__stiefel_asked methods)'"},
+      {"described", " _stiefel_asked described", " -a '(__stiefel_asked described)'"},
       {"data_set", " _stiefel_asked data_sets", " -a '(__stiefel_asked data_sets)'"},
       {"folder", "_files -/", " -a '(__fish_complete_directories)'"},
       {"file", "_files", " -F"},
@@ -58,8 +60,8 @@ _stiefel_words() {  # kind, what is typed so far
     key) compgen -S = -W "$("$program" completion keys 2>/dev/null)" -- "$2" ;;
     value) compgen -W "$("$program" completion values "$3" 2>/dev/null)" -- "$2" ;;
     plugin_file) compgen -f -X '!*.so' -- "$2"; compgen -d -- "$2" ;;
-    method) compgen -W "experiment $("$program" completion methods 2>/dev/null)" -- "$2" ;;
-    data_set) compgen -W "$("$program" completion data_sets 2>/dev/null)" -- "$2" ;;
+    keys|described) compgen -W "$("$program" completion "$1" 2>/dev/null)" -- "$2" ;;
+    method|data_set) compgen -W "$("$program" completion "$1s" 2>/dev/null)" -- "$2" ;;
     folder) compgen -d -- "$2" ;;
     file) compgen -f -- "$2" ;;
   esac
@@ -68,7 +70,7 @@ _stiefel_words() {  # kind, what is typed so far
 _stiefel_complete() {
   mapfile -t COMPREPLY < <(_stiefel_words "$@")
   case "$1" in
-    experiment|plugin_file|folder) compopt -o filenames 2>/dev/null ;;
+    experiment|plugin_file|folder|file) compopt -o filenames 2>/dev/null ;;
     key) compopt -o nospace 2>/dev/null ;;
   esac
 }
@@ -331,6 +333,8 @@ int completion_command(std::span<const std::string> words) {
   } else if (what == "methods") {
     const Registry registry;
     for (const Role role : roles) print_lines(registry.names(role));
+  } else if (what == "described") {
+    print_lines(describable(Registry()));
   } else if (what == "keys") {
     print_lines(experiment_keys(Registry()));
   } else if (what == "values" && given.size() == 2) {

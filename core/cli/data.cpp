@@ -213,7 +213,7 @@ std::string DataCommand::by_hand(const DataSet& set, const std::vector<const Set
   for (const SetFile* file : files)
     text += fmt::format("\n  {}  {} bytes  sha256 {}{}", file->name, file->bytes, file->sha256,
                         file->url.empty() ? "" : "\n    " + file->url);
-  return text + fmt::format("\nThen run: stiefel data verify {} --data '{}'", set.name, directory_.string());
+  return text + fmt::format("\nThen run: stiefel data verify {} --data {}", set.name, shell_word(directory_.string()));
 }
 
 void DataCommand::agree(const DataSet& set) const {

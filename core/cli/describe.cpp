@@ -28,12 +28,7 @@ std::vector<const Entry*> methods_named(const Registry& registry, const std::str
     throw Error(fmt::format("`{}` is a key of a file, not a setting of an experiment; docs/{}.md describes it", name,
                             name == "extends" ? "RUNNING" : "SWEEPS"),
                 Exit::plugin);
-  std::set<std::string> known = {"experiment"};
-  for (const Role role : roles)
-    for (const std::string& method : registry.names(role)) known.insert(method);
-  for (std::string key : experiment_keys(registry))  // with the sections that contain it
-    while (known.insert(key).second && key.rfind('.') != key.npos) key.resize(key.rfind('.'));
-  const std::string close = suggestion(name, {known.begin(), known.end()});
+  const std::string close = suggestion(name, describable(registry));
   throw Error(
       fmt::format(
           "there is nothing named '{}' to describe{}", name,
@@ -42,6 +37,15 @@ std::vector<const Entry*> methods_named(const Registry& registry, const std::str
 }
 
 }  // namespace
+
+std::vector<std::string> describable(const Registry& registry) {
+  std::set<std::string> names = {"experiment"};
+  for (const Role role : roles)
+    for (const std::string& method : registry.names(role)) names.insert(method);
+  for (std::string key : experiment_keys(registry))  // with the sections that contain it
+    while (names.insert(key).second && key.rfind('.') != key.npos) key.resize(key.rfind('.'));
+  return {names.begin(), names.end()};
+}
 
 int describe_command(std::span<const std::string> words) {
   const Arguments arguments = parse_arguments("describe", words);

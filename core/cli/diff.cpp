@@ -44,9 +44,9 @@ Texts provenance_of(const RunData& run) {
   return texts;
 }
 
-/// Results: the state, and metrics of the best model.
-Texts outcome_of(const RunData& run) {
-  const auto number = [](double value) { return fmt::format("{:.6g}", value); };
+/// Results: the state, and metrics of the best model, with six digits unless `exact`.
+Texts outcome_of(const RunData& run, bool exact) {
+  const auto number = [&](double value) { return exact ? fmt::format("{}", value) : fmt::format("{:.6g}", value); };
   Texts texts{{"state", run.status.state}, {"committed_step", std::to_string(run.committed_step)}};
   if (run.header.parameters > 0) texts["parameters"] = std::to_string(run.header.parameters);
   if (run.status.best_step >= 0) texts["best_step"] = std::to_string(run.status.best_step);
@@ -113,8 +113,9 @@ int diff_command(std::span<const std::string> words) {
   TextTable table{{"", "key", paths[0].string(), paths[1].string()}, {false, false, false, false}, {}};
   add_rows("configuration", a.configuration, b.configuration, false, table);
   add_rows("provenance", provenance_of(a), provenance_of(b), false, table);
-  add_rows("outcome", outcome_of(a), outcome_of(b), true, table);
-  if (arguments.has("--json")) {
+  const bool json = arguments.has("--json");
+  add_rows("outcome", outcome_of(a, json), outcome_of(b, json), true, table);
+  if (json) {
     nlohmann::ordered_json document{{"a", paths[0].string()}, {"b", paths[1].string()}};
     for (const char* part : {"configuration", "provenance", "outcome"}) document[part] = nlohmann::json::object();
     for (const auto& row : table.rows) document[row[0]][row[1]] = {row[2], row[3]};

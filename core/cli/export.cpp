@@ -19,9 +19,8 @@ namespace stiefel::cli {
 namespace {
 
 void export_weights(const Arguments& arguments) {
-  const std::filesystem::path run = find_run(arguments.positional.front()), target = arguments.value("--weights"),
-                              network = chosen_network(run, arguments);
-  if (target == "-") throw Error("--weights needs the name of a file, such as model.safetensors");
+  const std::filesystem::path run = run_folder(find_run(arguments.positional.front()).string()),
+                              target = arguments.file("--weights"), network = chosen_network(run, arguments);
   if (target.has_extension() && target.extension() != ".safetensors")
     throw Error(
         fmt::format("--weights writes safetensors: end {} in .safetensors (stiefel.torch.export_onnx() writes ONNX)",

@@ -145,12 +145,12 @@ int inspect_command(std::span<const std::string> words) {
   const Arguments arguments = parse_arguments("inspect", words);
   if (arguments.positional.size() != 1) throw Error("name the folder of one run: stiefel inspect RUN");
   const std::filesystem::path directory = run_folder(arguments.positional.front());
-  const std::filesystem::path network = chosen_network(directory, arguments);
+  const std::filesystem::path network = chosen_network(directory, arguments), output = arguments.file("--output");
   Registry registry = found_plugins();
   const LoadedExperiment loaded = load_experiment(directory / "config.yaml", {"threads=1"}, registry);
   const Inspection found = inspect(loaded, registry, network);
   arguments.has("--json") ? print_json(found) : print_tables(found);
-  if (arguments.has("--output")) save_arrays(found, arguments.value("--output"));
+  if (!output.empty()) save_arrays(found, output);
   return int(Exit::done);
 }
 

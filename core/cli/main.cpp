@@ -75,11 +75,12 @@ int dispatch(const std::vector<std::string>& words) {
   if (words[0] == reading_command) return serve_reads();
   const Command& command = find_command(words[0]);
   const std::span<const std::string> rest(words.data() + 1, words.size() - 1);
-  for (const std::string& word : rest)
-    if (word == "--help" || word == "-h") {
-      fmt::print("{}", help_text(command));
-      return int(Exit::done);
-    }
+  for (const std::string& word : rest) {
+    if (word == "--") break;
+    if (word != "--help" && word != "-h") continue;
+    fmt::print("{}", help_text(command));
+    return int(Exit::done);
+  }
   if (words[0] != "check") tell_of_crashes();  // which tells of them itself
   return runners.find(command.name)->second(rest);
 }

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/printable.hpp"
 #include "config/load.hpp"
 #include "results/analysis/compare_runs.hpp"
 #include "results/analysis/isolated_reader.hpp"
@@ -29,7 +30,7 @@ int repeat_command(std::span<const std::string> words) {
                             diverged ? std::string("diverged, and only finished runs are compared")
                                      : fmt::format("is not finished, so a complete run cannot be compared with it; "
                                                    "finish it with `stiefel resume {}`",
-                                                   original.string())),
+                                                   shell_word(original.string()))),
                 Exit::in_use);
   }
   std::vector<std::string> overrides;
@@ -52,6 +53,11 @@ int repeat_command(std::span<const std::string> words) {
   const int code = train(arguments, options, [&](RunObserver& observer) {
     RunSummary summary = run_experiment(loaded, registry, options, observer);
     made = summary.directory;
+    if (summary.state == "existing")
+      summary.message = fmt::format(
+          "{} was repeated before and is not trained again; choose another folder with "
+          "--output, or delete this one",
+          made.string());
     return summary;
   });
   if (code != 0 || !arguments.has("--check")) return code;

@@ -41,12 +41,12 @@ struct Report {
 };
 
 Report report_of(const Arguments& arguments) {
-  report::StudyBuilder builder(arguments.value("--metric"), words_at_commas(arguments.value("--by")));
+  report::StudyBuilder builder(arguments.value("--metric"), arguments.words("--by"));
   read_runs(find_runs(arguments.positional), report::report_request(arguments.value("--metric")),
             [&](RunData&& run) { builder.take(std::move(run)); });
   Report made{builder.finish(), {}, {}};
   made.study.seed = arguments.value("--seed");
-  made.sections = report::figures_of(made.study, words_at_commas(arguments.value("--against")));
+  made.sections = report::figures_of(made.study, arguments.words("--against"));
   made.html = report::page(made.study, made.sections, arguments.value("--title"));
   return made;
 }
@@ -105,6 +105,7 @@ int report_command(std::span<const std::string> words) {
   const std::string format = figure_format(arguments);
   if (arguments.has("--serve")) return serve_report(arguments);
   if (arguments.has("--port")) throw Error("--port needs --serve");
+  const std::string output = arguments.file("--output", "report.html");
   const auto [study, sections, html] = report_of(arguments);
   for (const RunData& run : study.unreadable)
     say("unreadable: {}: {}\n", printable(run.path.string()), printable(run.unreadable));
@@ -114,7 +115,6 @@ int report_command(std::span<const std::string> words) {
   if (arguments.has("--figures")) report::write_figures(sections, arguments.value("--figures"), format);
   if (arguments.has("--pdf")) report::print_page(html, arguments.value("--pdf"));
   if (!other || arguments.has("--output")) {
-    const std::string output = arguments.value("--output", "report.html");
     replace_file(output, html);
     fmt::print("{}\n", output);
   }

@@ -37,7 +37,8 @@ int slurm_command(std::span<const std::string> words) {
       fmt::print("jobs=$({})\n", fmt::join(commands, "):$("));
     after = " --dependency=afterany:$jobs";
   }
-  if (stages.empty()) say("nothing is left to submit; `stiefel sweep status {}` shows why\n", folder.path().string());
+  if (stages.empty())
+    say("nothing is left to submit; `stiefel sweep status {}` shows why\n", shell_word(folder.path().string()));
   return int(Exit::done);
 }
 

@@ -68,7 +68,10 @@ class Runs {
   bool update(Clock::time_point until = Clock::time_point::max()) {
     if (next_ == readers_.end()) {
       if (const auto begin = Clock::now(); begin >= search_at_) {
-        for (const auto& path : find_runs(folders_)) readers_.try_emplace(path.string(), path);
+        for (const auto& found : find_runs(folders_)) {
+          const auto run = is_directory(found) ? found : absolute(found).parent_path();
+          readers_.try_emplace(run.string(), run);
+        }
         const auto end = Clock::now();
         search_at_ = end + std::max<Clock::duration>(std::chrono::seconds(5), 20 * (end - begin));
       }

@@ -135,19 +135,22 @@ class _PairModrelu(nn.Module):
     def forward(self, a: Tensor) -> Tensor:
         re, im = a.chunk(2, 1)
         square = re * re + im * im
+        large = square > self.smallest  # the square of a smaller number underflows
         if self.form == "squared":
             length, below = square, square
         elif self.form == "wis":
             length = torch.sqrt(self.epsilon + square)
             below = length + self.epsilon
         else:
-            length = torch.sqrt(square)
+            length = torch.sqrt(torch.where(large, square, self.smallest))  # the gradient of √0 is infinite
             if self.form == "eu":
                 length = length + self.epsilon
             below = length + self.epsilon if self.form == "arj" else length
-        factor = torch.relu(length + self.bias) / torch.where(below > 0, below, self.one)
-        if self.form == "exact" or self.form == "squared":  # numbers whose square underflows count as 0
-            factor = torch.where(square >= self.smallest, factor, self.zero)
+        factor = torch.relu(length + self.bias)
+        if self.form == "exact" or self.form == "squared":  # smaller numbers count as 0
+            factor = torch.where(large, factor / torch.where(large, below, self.one), self.zero)
+        else:
+            factor = factor / below
         return torch.cat([factor * re, factor * im], 1)
 
 

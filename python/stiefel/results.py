@@ -173,15 +173,16 @@ def _open(path: pathlib.Path) -> Iterator[h5py.File]:
     try:
         with h5py.File(path, "r") as file:
             version = file.attrs.get("format_version", 0)
-            known = file.attrs.get("Conventions") == "stiefel-run-1" and version in (1, 2)
+            ours = file.attrs.get("Conventions") == "stiefel-run-1"
+            known = ours and version in (1, 2)
             if known:
                 yield file
     except Exception as error:  # of almost any type if the file is damaged
         raise ValueError(f"{path} cannot be read: {error}") from error
-    if not known and version > 2:
-        raise ValueError(f"{path} has format version {version}, but this package reads 1 and 2: update it")
-    if not known:
+    if not ours:
         raise ValueError(f"{path} is not a result file of stiefel")
+    if not known:
+        raise ValueError(f"{path} has format version {version}, but this package reads 1 and 2: update it")
 
 
 def _groups(file: h5py.File) -> list[str]:

@@ -84,6 +84,14 @@ class Network(nn.Module):
             if len(getattr(self, f"{part}_mean")) != len(getattr(self, f"{part}_scale")):
                 raise ValueError(f"normalisation.{part} needs both a mean and a scale")
 
+    def _apply(self, fn: Callable[[Tensor], Tensor], *arguments: bool) -> Network:
+        """Moves and converts the network, whose normalisation stays in float64."""
+        exact = {name: getattr(self, name) for part in ("input", "target") for name in (f"{part}_mean", f"{part}_scale")}
+        super()._apply(fn, *arguments)
+        for name, values in exact.items():
+            setattr(self, name, values.to(getattr(self, name).device))
+        return self
+
     def forward(self, inputs: Tensor, lengths: Optional[Tensor] = None, state: Optional[Tensor] = None) -> Tensor:
         """Outputs (batch, time, outputs), or (batch, outputs) of a network that is read at the last step.
 
@@ -108,10 +116,16 @@ class Network(nn.Module):
             if not torch.jit.is_scripting():
                 self.check_range(lengths, 1, inputs.shape[1], f"not a length of a sequence of {inputs.shape[1]} steps")
             lengths = lengths.to(torch.int64)
+            if values.dim() == 3:  # 0 times the gradient of NaN or an overflow behind the end is NaN
+                steps = torch.arange(values.shape[1], device=values.device)
+                values = torch.where((steps < lengths.reshape(-1, 1)).unsqueeze(2), values, torch.zeros_like(values))
         if state is None:
             state = torch.cat([layer.initial() for layer in self.layers]).expand(inputs.shape[0], -1)
+        if state.dim() != 2 or state.shape[0] != inputs.shape[0]:
+            raise ValueError(f"the state must have the shape ({inputs.shape[0]}, {self.state_rows})")
         if state.shape[1] != self.state_rows:
             raise ValueError(f"the state has {state.shape[1]} rows, but this network needs {self.state_rows}")
+        state = state.to(self.Y.dtype)
         after: list[Tensor] = []
         begin = 0
         for layer in self.layers:
@@ -130,8 +144,6 @@ class Network(nn.Module):
 
     def check(self, inputs: Tensor) -> Tensor:
         """The inputs that the first layer reads: symbols, or numbers in the units of training."""
-        if self.input_size == 0:
-            return inputs
         if self.symbols:
             if inputs.dim() != 2 or inputs.is_floating_point():
                 raise ValueError("this network reads symbols: integers of the shape (batch, time)")
@@ -305,6 +317,8 @@ class _Direction(nn.Module):
         if not torch.jit.is_scripting():  # noqa: SIM102 -- TorchScript does not compile what is inside
             if _exporting():
                 return self.scan(state, drive)
+        if drive.shape[1] == 0:
+            raise ValueError("a sequence needs at least one step")
         states: list[Tensor] = []
         for t in range(drive.shape[1]):
             state = self.cell(state, drive[:, t])

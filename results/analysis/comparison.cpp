@@ -251,7 +251,7 @@ void sort_groups(Comparison& comparison, const std::string& by) {
   const auto key = std::find(comparison.keys.begin(), comparison.keys.end(), by);
   const auto place = std::size_t(key - comparison.keys.begin());
   if (key == comparison.keys.end() && std::find(sortable.begin(), sortable.end(), by) == sortable.end())
-    throw Error(fmt::format("--sort {}: the table has no such column; sort by {}{}{}", by,
+    throw Error(fmt::format("--sort {}: the table has no such column; sort by {}{}{} (the last two with --reach)", by,
                             fmt::join(comparison.keys, ", "), comparison.keys.empty() ? "" : ", ",
                             fmt::join(sortable, ", ")));
   if (by == "best" && key == comparison.keys.end() && comparison.better == Better::unknown)

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <boost/algorithm/string.hpp>
 #include <filesystem>
 
 #include <stiefel/error.hpp>
@@ -16,10 +17,12 @@ std::filesystem::path place_of(const std::string& directory, const std::string& 
 
 }  // namespace
 
+std::string within_quotes(const std::string& text) { return boost::replace_all_copy(text, "'", "'\\''"); }
+
 std::string mend_of(const std::string& directory, const DataQuery& query) {
   std::string mend = query.mend;
   const std::size_t place = mend.find("DIR");
-  if (!directory.empty() && place != std::string::npos) mend.replace(place, 3, directory);
+  if (!directory.empty() && place != std::string::npos) mend.replace(place, 3, within_quotes(directory));
   return mend;
 }
 

@@ -11,7 +11,7 @@ namespace stiefel {
 struct DataQuery {
   std::string task, what;  ///< for the sentence: "pixel_mnist", "the MNIST training images"
   std::vector<std::string> folders, names;
-  std::string mend;  ///< how to get it, a sentence with DIR for the data directory
+  std::string mend;  ///< how to get it, a sentence with 'DIR' for the data directory
 };
 
 /// Path of the first that exists; Error(Exit::data) that says what was looked for, where, and how to get it.
@@ -27,6 +27,8 @@ std::string find_data_folder(const std::string& directory, const DataQuery& quer
 /// neither place.
 std::string find_own_data(const std::string& directory, const std::string& task, const std::string& path);
 
+/// A text for between the single quotes of a shell.
+std::string within_quotes(const std::string& text);
 /// `mend` of the query with the data directory in place of DIR.
 std::string mend_of(const std::string& directory, const DataQuery& query);
 

@@ -123,10 +123,10 @@ std::string timit_mend(const std::string& data_directory) {
   return fmt::format(
       "The corpus is licensed by the Linguistic Data Consortium (LDC93S1): put its folders TRAIN and TEST into "
       "{0}/timit. A sample of 16 "
-      "speakers is free for non-commercial use: curl -f -L -o '{0}/timit.zip' "
-      "https://raw.githubusercontent.com/nltk/nltk_data/gh-pages/packages/corpora/timit.zip && unzip -d '{0}' "
-      "'{0}/timit.zip'",
-      folder);
+      "speakers is free for non-commercial use: curl -f -L -o '{1}/timit.zip' "
+      "https://raw.githubusercontent.com/nltk/nltk_data/gh-pages/packages/corpora/timit.zip && unzip -d '{1}' "
+      "'{1}/timit.zip'",
+      folder, within_quotes(folder));
 }
 
 TimitCorpus find_timit(const std::string& data_directory, const std::string& folder, const std::string& task) {

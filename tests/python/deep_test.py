@@ -5,10 +5,8 @@ usage: deep_test.py PYTHON_FOLDER
 """
 import itertools
 import json
-import pathlib
 import re
 import sys
-import tempfile
 import unittest
 
 sys.path.insert(0, sys.argv[1])
@@ -23,6 +21,7 @@ except ImportError as error:
 import exported
 import stiefel.torch
 import torch_layers
+from torch_networks import Networks
 
 DEEP = {
     "every cell": [{"cell": cell} for cell in exported.OPTIONS],
@@ -37,21 +36,7 @@ DEEP = {
 }
 
 
-class Deep(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.path = pathlib.Path(folder.name) / "model.safetensors"
-        self.rng = np.random.default_rng(1)
-        torch.manual_seed(1)
-
-    def random(self, *shape):
-        return torch.from_numpy(self.rng.standard_normal(shape))
-
-    def loaded(self, tensors, metadata):
-        exported.write(self.path, tensors, metadata)
-        return stiefel.torch.load(self.path)
-
+class Deep(Networks):
     def bare(self, tensors, model, rows):
         """A network whose outputs are those of its last layer."""
         metadata = {"format": "stiefel-network", "format_version": "1", "config_json": json.dumps({"model": model}), "input": "dense",
@@ -188,6 +173,17 @@ class Deep(unittest.TestCase):
         self.assertAlmostEqual(float(kept.double().mean()), 0.75, delta=0.03)
         self.same(found[kept], expected[kept] / 0.75)
         self.assertTrue(torch.equal(network.eval()(inputs), expected))
+
+    def test_dropout_of_a_gate(self):
+        """Dropout is applied behind the gate, and before the residual connection."""
+        tensors, metadata = exported.deep_network([{"cell": "lstm"}, {"cell": "lstm", "gate": "glu", "residual": True, "dropout": 0.5}])
+        network = self.loaded({**tensors, "readout.Y": np.eye(6), "readout.c": np.zeros(6)}, metadata)
+        inputs = self.random(20, 10, 3)
+        below = network.layers[0](inputs, network.layers[0].initial().expand(20, -1), None)[0]
+        gated, found = network(inputs) - below, network.train()(inputs) - below
+        kept = found.abs() > 1e-12
+        self.assertAlmostEqual(float(kept.double().mean()), 0.5, delta=0.05)
+        np.testing.assert_allclose(found[kept].detach(), 2 * gated[kept].detach(), atol=1e-12)
 
     def test_trains(self):
         for name in ("layer norm", "blocks"):

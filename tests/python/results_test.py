@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Runs as xarray and pandas objects, and as figures, are what h5py finds in their files.
+"""Runs as xarray and pandas objects are what h5py finds in their files.
 
 usage: results_test.py PYTHON_FOLDER STIEFEL FIXTURES; FIXTURES has runs of all format versions
 """
@@ -30,38 +30,11 @@ except ImportError:
     matplotlib = None
 
 import stiefel
-
-EXPERIMENT = """name: first
-task: {plugin: adding, length: 12, validation_sequences: 20, test_sequences: 20}
-model:
-  cell: {plugin: elman, hidden: 8}
-  recurrent: {plugin: scaled_cayley}
-optimizer: [{blocks: "recurrent.*", plugin: adam, rate: 1e-3}, {plugin: rmsprop}]
-train: {batch: 4, steps: 10, evaluate_every: 5}
-record: {loss: 1, spectrum: 5, gradient_norms: 5, orthogonality: 5, scalars: 5}
-"""
+from some_runs import EXPERIMENT, Runs
 
 
-class Results(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.scratch = tempfile.TemporaryDirectory()
-        cls.folder = pathlib.Path(cls.scratch.name)
-        (cls.folder / "first.yaml").write_text(EXPERIMENT, encoding="utf-8")
-        for seed, rate in ((1, "1e-3"), (2, "1e-3"), (3, "2e-3")):
-            subprocess.run([PROGRAM, "run", "first.yaml", f"seed={seed}", f"optimizer.0.rate={rate}", "--quiet", "--threads", "1"],
-                           cwd=cls.folder, check=True, stdout=subprocess.DEVNULL)
-        cls.paths = sorted((cls.folder / "runs").rglob("results.h5"))
-        assert len(cls.paths) == 3
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.scratch.cleanup()
-
-    def copy(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        return pathlib.Path(shutil.copytree(self.folder / "runs", pathlib.Path(folder.name) / "runs"))
+class Results(Runs):
+    program = PROGRAM
 
     def test_open_run(self):
         run = stiefel.open_run(self.paths[0].parent)
@@ -233,6 +206,82 @@ class Results(unittest.TestCase):
             with self.assertRaisesRegex(FileNotFoundError, "there is no"):
                 stiefel.open_run(missing)
 
+    def test_foreign_files(self):
+        """Whatever their attributes are, they are left out, with a warning that names the caller's line."""
+        folder = self.copy()
+        foreign = min(folder.rglob("results.h5"))
+        for version in (1, 3, "1.0", [1, 2]):
+            with h5py.File(foreign, "w") as file:
+                file.attrs["Conventions"], file.attrs["format_version"] = "CF-1.8", version
+            with self.assertRaisesRegex(ValueError, f"^{foreign} is not a result file of stiefel"):
+                stiefel.open_run(foreign)
+            with self.assertWarnsRegex(UserWarning, "is not a result file of stiefel; it is left out") as caught:
+                self.assertEqual(len(stiefel.runs(folder)), 2)
+            self.assertEqual(caught.filename, __file__)
+
+    def test_links_and_missing_folders(self):
+        folder = self.copy()
+        (folder / "other").mkdir()
+        (folder / "other/results.h5").symlink_to(min(folder.rglob("results.h5")))
+        self.assertEqual(len(stiefel.runs(folder)), 3)
+        for read in (stiefel.runs, stiefel.load):
+            with self.assertRaisesRegex(FileNotFoundError, "there is no .*nowhere"):
+                read([folder, folder / "nowhere"])
+
+    def test_metrics(self):
+        path = min(self.copy().rglob("results.h5"))
+        with h5py.File(path, "a") as file:
+            file["outcome/step"], file["outcome/snr"] = [10], [12.5]
+            metrics = {name: values[:] for name, values in file["epochs"].items() if name == "step" or name.startswith("valid_")}
+        row, = stiefel.runs(path).to_dict("records")
+        self.assertEqual(row["outcome.snr"], 12.5)
+        self.assertFalse({"snr", "outcome.step"} & set(row))
+        place = metrics.pop("step").tolist().index(row["best_step"])
+        self.assertEqual({name: row[name] for name in metrics}, {name: values[place] for name, values in metrics.items()})
+        self.assertIn("valid_accuracy", metrics)
+        with h5py.File(path, "a") as file:
+            file["status"].attrs["best_step"] = 7
+        row, = stiefel.runs(path).to_dict("records")
+        self.assertTrue(row["best_step"] == 7 and np.isnan(row["valid_loss"]))
+        with h5py.File(path, "a") as file:
+            del file["status"].attrs["best_step"]
+        self.assertTrue(stiefel.runs(path)["best_step"].isna().all())
+        with h5py.File(path, "a") as file:
+            del file["status"]
+        row, = stiefel.runs(path).to_dict("records")
+        self.assertTrue(np.isnan(row["best_step"]) and "cpu_seconds" not in row, row)
+
+    def test_numbers_and_texts(self):
+        path = min(self.copy().rglob("results.h5"))
+        with h5py.File(path, "a") as file:
+            text = file["config/yaml"].asstr()[()]
+            del file["config/yaml"], file["provenance/segments/changes"]
+            file["config/yaml"] = text + 'n: {a: -1e-3, b: .5, c: 1e+30, d: 5, e: +2e1, f: [[1, 2], [3]], g: "1_000"}\n'
+            file["provenance/segments/changes"] = np.array([json.dumps({"n.g": "2_000", "scalar": "off", "train.steps": ""})], dtype=object)
+            file["provenance/segments/changes"].dims[0].attach_scale(file["provenance/segments/segment"])
+        row, = stiefel.runs(path).to_dict("records")
+        self.assertEqual([row[f"n.{key}"] for key in "abcde"], [-0.001, 0.5, 1e30, 5, 20])
+        self.assertEqual((row["n.f.0"], row["n.f.1"], row["n.g"], row["scalar"], row["train.steps"]), ([1, 2], [3], "2_000", "off", ""))
+
+    def test_what_groups_lack(self):
+        with self.assertRaisesRegex(KeyError, "has no group steps/loss; it has"):
+            stiefel.open_run(self.paths[0], "steps/loss")
+        with self.assertRaisesRegex(ValueError, "there is no column lr; there are step,"):
+            stiefel.load(self.folder, "steps", along="lr")
+        for values in stiefel.open_run(self.paths[0], "steps").variables.values():
+            self.assertTrue(all(key.islower() for key in values.attrs), values.attrs)
+        folder = self.copy()
+        first, second, _ = paths = sorted(folder.rglob("results.h5"))
+        with h5py.File(first, "a") as file:
+            file["spectrum/recurrent/snapshot"][:] = 5
+            del file["provenance/plugins/version"], file["epochs/is_best"]
+        with self.assertRaisesRegex(ValueError, "has the snapshot 5 twice$"):
+            stiefel.load(folder, "spectrum/recurrent")
+        for order in (paths, [second, first]):
+            run = order.index(first)
+            self.assertEqual(set(stiefel.load(order, "provenance/plugins")["version"].isel(run=run).values), {""})
+            self.assertTrue(stiefel.load(order)["is_best"].isel(run=run).isnull().all())
+
     def test_damaged_runs(self):
         copy = self.copy()
         flipped, incomplete, intact = sorted(copy.rglob("results.h5"))
@@ -261,70 +310,6 @@ class Results(unittest.TestCase):
                 self.assertEqual((table["name"], table["model.recurrent.reflections"]), ("upgrade", 3))
                 losses = stiefel.load(folder, "steps")["loss"].isel(run=0)
                 self.assertEqual(losses.values.tolist(), expected["steps/loss"][:losses.size])
-
-    @unittest.skipUnless(matplotlib, "no matplotlib")
-    def test_figures(self):
-        import stiefel.plot as plot
-        curves = plot.learning_curves(self.folder)
-        self.assertEqual(len(curves.lines), 3)
-        epochs = stiefel.load(self.folder)
-        np.testing.assert_array_equal(curves.lines[1].get_ydata(), epochs["valid_loss"][1])
-        np.testing.assert_array_equal(curves.lines[1].get_xdata(), [5, 10])
-        self.assertEqual((curves.get_xlabel(), curves.get_ylabel()), ("optimizer step", "valid loss"))
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            groups = plot.learning_curves([self.folder], "train_loss", by="optimizer.0.rate")
-        losses = epochs["train_loss"][epochs["optimizer.0.rate"] == 0.001]
-        band = groups.collections[0].get_paths()[0].get_extents()
-        self.assertAlmostEqual(band.y1, float((losses.mean("run") + losses.std("run", ddof=1)).max()), places=6)
-        self.assertEqual([line.get_label() for line in groups.lines], ["0.001", "0.002"])
-        np.testing.assert_allclose(groups.lines[0].get_ydata(), epochs["train_loss"][epochs["optimizer.0.rate"] == 0.001].mean("run"))
-        with self.assertRaisesRegex(ValueError, "no column nothing; there are .*valid_loss"):
-            plot.learning_curves(self.folder, "nothing")
-        with self.assertRaisesRegex(ValueError, "key in which the runs differ task.length"):
-            plot.learning_curves(self.folder, by="task.length")
-        with self.assertRaisesRegex(ValueError, "key in which the runs differ valid_loss; they differ in path, .*optimizer.0.rate"):
-            plot.learning_curves(self.folder, by="valid_loss")
-        self.assertEqual(len(plot.singular_values(self.paths[0]).lines), 8)
-        values = plot.eigenvalues(self.paths[0]).lines[0]
-        spectrum, norms = stiefel.open_run(self.paths[0], "spectrum/recurrent"), stiefel.open_run(self.paths[0], "gradient")
-        np.testing.assert_array_equal(values.get_xdata() + 1j * values.get_ydata(), spectrum["eigenvalues"].values[-1])
-        for line, column in zip(plot.singular_values(self.paths[0]).lines, spectrum["singular_values"].values.T, strict=True):
-            np.testing.assert_array_equal(line.get_xydata(), np.stack([spectrum["snapshot"], column], axis=1))
-        heat = plot.gradients(self.paths[0].parent, "last_step_grad_norm")
-        np.testing.assert_array_equal(heat.collections[0].get_array().compressed(), norms["last_step_grad_norm"].values[norms["last_step_grad_norm"].values > 0])
-        self.assertEqual(heat.collections[0].get_array().size, stiefel.open_run(self.paths[0], "gradient")["hidden_grad_norm"].size)
-        deep = next(self.copy().rglob("results.h5"))
-        with h5py.File(deep, "a") as file:
-            file.move("gradient", "layer")
-            file.move("layer", "gradient/layers_0")
-            file.copy("gradient/layers_0", "gradient/layers_1")
-        with self.assertRaisesRegex(ValueError, f"{deep} has norms for each layer: choose one with layer=0 or 1"):
-            plot.gradients(deep)
-
-    @unittest.skipUnless(matplotlib, "no matplotlib")
-    def test_groups_of_curves(self):
-        import stiefel.plot as plot
-        folder = self.copy()
-        for keys in (["optimizer.0.rate=2e-3"], ["optimizer.0.rate=2e-3", "seed=2"], []):
-            subprocess.run([PROGRAM, "run", self.folder / "first.yaml", "model.recurrent={plugin: householder, reflections: 3}", *keys, "--quiet",
-                            "--threads", "1", "--output", folder], cwd=folder, check=True, stdout=subprocess.DEVNULL)
-        epochs = stiefel.load(folder)
-
-        def curves(by):
-            axes = plot.learning_curves(folder, by=by)
-            return axes.get_legend().get_title().get_text(), {line.get_label(): line.get_ydata() for line in axes.lines}
-        title, one = curves("model.recurrent.reflections")
-        self.assertEqual((title, list(one)), ("model.recurrent.reflections", ["3", "(none)"]))
-        cayley = epochs["valid_loss"][epochs["model.recurrent.plugin"] == "scaled_cayley"]
-        self.assertEqual(cayley.sizes["run"], 3)
-        np.testing.assert_allclose(one["(none)"], cayley.mean("run"))
-        self.assertEqual(list(curves(["model.recurrent.normalise_columns"])[1]), ["True", "(none)"])
-        title, several = curves(["model.recurrent.reflections", "optimizer.0.rate"])
-        self.assertEqual((title, list(several)), ("model.recurrent.reflections, optimizer.0.rate", ["3, 0.001", "3, 0.002", "(none), 0.001", "(none), 0.002"]))
-        chosen = (epochs["model.recurrent.plugin"] == "householder") & (epochs["optimizer.0.rate"] == 0.002)
-        np.testing.assert_allclose(several["3, 0.002"], epochs["valid_loss"][chosen].mean("run"))
-        self.assertEqual([plot._text(value) for value in (3.0, 1e30, 0.001)], ["3", "1e+30", "0.001"])  # pylint: disable=protected-access
 
 
 if __name__ == "__main__":

@@ -78,12 +78,28 @@ class Weights(unittest.TestCase):
                 "has the wrong data_offsets .*": {"shape": [2**40, 2**40]}}.items():
             self.refused(message, self.with_header(lambda h, change=change: h[tensor].update(change)))
         self.refused("has no data_offsets", self.with_header(lambda h: h.update({tensor: 5})))
-        self.refused("3 bytes after the last tensor", data + b"abc")
+        for text in (b"a", b"abc"):
+            self.refused(f"{len(text)} bytes after the last tensor", data + text)
+        self.refused("header is not JSON", self.with_header(lambda _: b"\xff\xff"))
+        self.refused("__metadata__ must be texts", self.with_header(lambda h: h.update(__metadata__=[1])))
+        for shape in ([2.0, 12], ["2", 12], [True, 24], "2"):
+            self.refused("has no valid shape", self.with_header(lambda h, shape=shape: h[tensor].update(shape=shape)))
+        for offsets in (["0", "96"], [0.0, 96.0], "ab", [None, None]):
+            self.refused("has no data_offsets", self.with_header(lambda h, offsets=offsets: h[tensor].update(data_offsets=offsets)))
+        last = lambda h: max((values for name, values in h.items() if name != "__metadata__"), key=lambda values: values["data_offsets"])
+        self.refused("has the wrong data_offsets", self.with_header(lambda h: last(h)["data_offsets"].append(last(h)["data_offsets"].pop() + 4)))
         self.tensors["readout.Y"] = self.tensors["readout.Y"].astype("float64")
         self.refused("different dtypes", self.write())
 
+    def test_empty_tensors(self):
+        self.tensors = {"a": np.zeros((0, 3), "float32"), **self.tensors, "z": np.zeros((0, 3), "float32")}
+        self.write()
+        self.assertEqual([stiefel.read_weights(self.path).tensors[name].shape for name in "az"], [(0, 3)] * 2)
+
     def test_other_files(self):
-        for key, value, message in (("format", "other", "not a network"), ("format_version", "2", "reads 1: update it"),
+        for key, value, message in (("format", "other", "not a network"),
+                                    *(("format_version", version, "reads 1: update it") for version in ("2", "0", "", "1.0")),
+                                    *((key, "[", f"{key} of its __metadata__ is not JSON") for key in ("classes", "features", "normalisation")),
                                     ("config_json", "{", "config_json of its __metadata__ is not JSON"),
                                     ("config_json", "3", "no config_json"), ("alphabet", "[", "alphabet of its __metadata__"),
                                     ("target_names", "[" * 100000, "target_names of its __metadata__")):

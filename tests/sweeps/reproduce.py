@@ -9,6 +9,7 @@ import pathlib
 import re
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -84,6 +85,7 @@ items:
     unit: min/epoch
     rows:
       - {{row: "timed", file: tiny/first.yaml, value: 2, bench: "one"}}
+      - {{row: "in seconds", file: tiny/first.yaml, value: 2, unit: s, bench: "one"}}
       - {{row: "not timed", file: tiny/first.yaml, value: 2, bench: "two"}}
 """
 
@@ -326,6 +328,7 @@ def check_timings(reproduce):
         {"model": "one", "seconds": {"median": 0.6}, "steps": 200, "made": {"stiefel": {"git_commit": "abc"}}}]}))
     row = reproduce.rows()["timed"]
     assert row["state"] == "measured" and abs(row["measured"] - 2) < 1e-9, row
+    assert abs(reproduce.rows()["in seconds"]["measured"] - 120) < 1e-9
     assert reproduce.states()["not timed"] == "not measured"
 
 
@@ -369,6 +372,9 @@ def check_report(reproduce):
     assert (document.read_text(), page.read_text()) == first, "the report differs when it is written again"
     for words in ("A & B 2020, table 1: Values", "| first |", "unexplained", "printed results: "):
         assert words in first[0], (words, first[0])
+    between = statistics.stdev(run["value"] for run in reproduce.rows()["two seeds"]["runs"])
+    shown, = re.findall(r"\| two seeds \|[^|]*\| [0-9.]+ ± ([0-9.]+) ", first[0])
+    assert abs(float(shown) / between - 1) < 0.1, (shown, between)
     assert first[1].count("<svg xmlns") == 3 and "<h2>A &amp; B 2020, figure 2: Curves</h2>" in first[1]
     for text in first:
         assert "Of the whole item." in text and "one, curve: Of one row." in text, text

@@ -3,8 +3,10 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <cstring>
 
 #include "golden_map.hpp"
+#include "host/memory_archive.hpp"
 #include "plugins/parametrisations/skew_exponential.hpp"
 
 using namespace map_plugins;
@@ -79,6 +81,29 @@ TEST_CASE("lie_exponential: a change of base keeps W and clears A, every so many
     CHECK(defect(sample.W()) < 1e-13);
     CHECK(sample.gradient_error(gaussian<double>(8, 5, 1), gaussian<double>(8, 5, 2)) < 1e-7);
   }
+}
+
+TEST_CASE("lie_exponential: every so many changes of base remove rounding from it") {
+  Sample<double> sample("lie_exponential", "{base: moving, rebase_every: 2, project_every: 3}", 8);
+  MemoryArchive state;
+  sample.map->serialise(state);
+  StateItems items = state.items();
+  std::vector<char>& base = items.at("base").bytes;
+  for (std::size_t k = 0; k < base.size(); k += sizeof(double)) {
+    double number = 0;
+    std::memcpy(&number, &base[k], sizeof(double));
+    number *= 1 + 1e-6;
+    std::memcpy(&base[k], &number, sizeof(double));
+  }
+  MemoryArchive changed(items);
+  sample.map->serialise(changed);
+  for (int step = 1; step <= 6; ++step) {
+    sample.map->refresh(sample.theta.constant());
+    CHECK(defect(sample.W()) > 1e-7);
+    sample.map->after_step(sample.theta.blocks());
+  }
+  sample.map->refresh(sample.theta.constant());
+  CHECK(defect(sample.W()) < 1e-13);
 }
 
 TEST_CASE("lie_exponential: initial angles") {

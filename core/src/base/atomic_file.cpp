@@ -36,7 +36,7 @@ AtomicFile::AtomicFile(std::filesystem::path target) : target_(std::move(target)
     throw Error(fmt::format("cannot write {}: there is no folder {}; create it, or choose another", target_.string(),
                             target_.parent_path().string()),
                 Exit::usage);
-  if (file_ < 0) throw file_error("creating", temporary_, errno);
+  if (file_ < 0) throw file_error("writing", target_, errno);
 }
 
 AtomicFile::~AtomicFile() {

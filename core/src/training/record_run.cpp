@@ -11,6 +11,7 @@
 
 #include "base/atomic_file.hpp"
 #include "base/file_content.hpp"
+#include "base/printable.hpp"
 #include "base/sha256.hpp"
 #include "config/resolved.hpp"
 #include "results/record/header_file.hpp"
@@ -53,6 +54,16 @@ std::string difference(const std::filesystem::path& directory, const RunHeader& 
     return fmt::format("with changes when it was resumed ({})", fmt::join(names, ", "));
   const std::vector<Change> changed = made.datasets.empty() ? std::vector<Change>() : changes_of_data(made, header);
   return changed.empty() ? "" : fmt::format("with other data ({})", changed.front().name.substr(5));
+}
+
+/// To resume it would diverge again.
+void refuse_diverged(const std::filesystem::path& directory) {
+  if (!exists(directory / "results.h5")) return;
+  const ResultReader results(directory / "results.h5");
+  if (results.text_attribute("/", "state") == "diverged")
+    throw Error(fmt::format("{} holds a run that {}. Move or delete the folder to run it again", directory.string(),
+                            results.text_attribute("/status", "message")),
+                Exit::in_use);
 }
 
 void replace_configuration(const std::filesystem::path& run, std::string_view yaml) {
@@ -156,11 +167,12 @@ RunRecord::RunRecord(RunHeader header, const std::filesystem::path& root) {
     }
       [[fallthrough]];  // names the owner; falls through when it ended just now
     case RunState::unfinished:
+      refuse_diverged(path_);
       throw Error(
           fmt::format(
               "{} holds an unfinished run: continue with `stiefel resume {}`, or move or delete the folder to run it "
               "again",
-              path_.string(), path_.string()),
+              path_.string(), shell_word(path_.string())),
           Exit::in_use);
   }
   directory_.emplace(RunDirectory::create(root, header.title, header.run_id, header.yaml));

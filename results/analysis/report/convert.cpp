@@ -65,7 +65,10 @@ struct ScratchFolder {
 }  // namespace
 
 void write_figures(const std::vector<Section>& sections, const fs::path& folder, const std::string& format) {
-  fs::create_directories(folder);
+  std::error_code fault;
+  if (fs::create_directories(folder, fault); fault)
+    throw Error(fmt::format("cannot create the folder {}: {}; choose another with --figures", folder.string(),
+                            fault.message()));
   std::optional<ScratchFolder> scratch;
   if (format != "svg") scratch.emplace();
   for (const Section& section : sections)
