@@ -88,7 +88,7 @@ int status(const Arguments& arguments) {
   const std::vector<RunLook> looks = look_at_all(folder, by_file_time(worker_options(arguments).patience));
   if (!arguments.has("--json")) {
     fmt::print("{}\n", summary(looks));
-    if (const std::string nobody = Rungs(folder).nobody(looks); !nobody.empty()) fmt::print("{}\n", nobody);
+    if (const std::string why = Rungs(folder).why_none_continues(looks); !why.empty()) fmt::print("{}\n", why);
     for (std::size_t i = 0; i < runs.size(); ++i)
       fmt::print("{}  {:<8}  step {:<7}  {}{}\n", runs[i].id, name_of(looks[i].state), looks[i].step,
                  folder.values(runs[i]), looks[i].broke() ? ": " + looks[i].message : "");
@@ -153,7 +153,7 @@ int ask(const Arguments& arguments) {
   const LoadedExperiment loaded = load_experiment(file, settings, registry);
   Sweep sweep;
   sweep.name = loaded.experiment.name;
-  sweep.source = loaded.source;
+  sweep.source = loaded.sources.front().text;
   sweep.runs = {{loaded.id, {}, loaded.resolved_yaml}};
   keep_places(sweep, arguments);
   nlohmann::ordered_json shown;

@@ -63,9 +63,10 @@ def load(folders: Folders, group: str = "epochs", along: str | None = None) -> x
         table = _dataset(file[group]) if isinstance(file.get(group), h5py.Group) else None
         return _identity(path, file) | _configuration(file), table
 
-    rows = [(run, table) for run, table in _each(folders, read) if table is not None]
+    listed = _listed(folders)
+    rows = [row for row in list(_each(listed, read)) if row[1] is not None]
     if not rows:
-        raise ValueError(f"no run in {_named(folders)} has the group {group}")
+        raise ValueError(f"no run in {', '.join(map(str, listed))} has the group {group}")
     found, tables = map(list, zip(*rows))
     if along is not None:
         tables = [_along(table, along) for table in tables]
@@ -135,17 +136,17 @@ def runs(folders: Folders) -> pandas.DataFrame:
     def read(path: pathlib.Path, file: h5py.File) -> dict[str, typing.Any]:
         return _identity(path, file) | _progress(file) | _configuration(file) | _metrics(file)
 
-    rows = list(_each(folders, read))
+    listed = _listed(folders)
+    rows = list(_each(listed, read))
     if not rows:
-        raise ValueError(f"no run in {_named(folders)}")
+        raise ValueError(f"no run in {', '.join(map(str, listed))}")
     return pandas.DataFrame(rows)
 
 
-def _each(folders: Folders, read: Callable[[pathlib.Path, h5py.File], Row]) -> Iterator[Row]:
+def _each(folders: list[pathlib.Path], read: Callable[[pathlib.Path, h5py.File], Row]) -> Iterator[Row]:
     """What `read` returns for each run; a run that cannot be read causes a warning."""
-    listed = [folders] if isinstance(folders, (str, os.PathLike)) else list(folders)
     seen: set[pathlib.Path] = set()
-    for folder in map(pathlib.Path, listed):
+    for folder in folders:
         if not folder.exists():
             raise FileNotFoundError(f"there is no {folder}")
         for path in sorted(folder.rglob("results.h5")) if folder.is_dir() else [folder]:
@@ -161,8 +162,8 @@ def _each(folders: Folders, read: Callable[[pathlib.Path, h5py.File], Row]) -> I
             yield row
 
 
-def _named(folders: Folders) -> str:
-    return str(folders) if isinstance(folders, (str, os.PathLike)) else ", ".join(map(str, folders))
+def _listed(folders: Folders) -> list[pathlib.Path]:
+    return list(map(pathlib.Path, [folders] if isinstance(folders, (str, os.PathLike)) else folders))
 
 
 @contextlib.contextmanager

@@ -117,8 +117,7 @@ class Network(nn.Module):
                 self.check_range(lengths, 1, inputs.shape[1], f"not a length of a sequence of {inputs.shape[1]} steps")
             lengths = lengths.to(torch.int64)
             if values.dim() == 3:  # 0 times the gradient of NaN or an overflow behind the end is NaN
-                steps = torch.arange(values.shape[1], device=values.device)
-                values = torch.where((steps < lengths.reshape(-1, 1)).unsqueeze(2), values, torch.zeros_like(values))
+                values = _until_end(values, lengths)
         if state is None:
             state = torch.cat([layer.initial() for layer in self.layers]).expand(inputs.shape[0], -1)
         if state.dim() != 2 or state.shape[0] != inputs.shape[0]:
@@ -138,8 +137,7 @@ class Network(nn.Module):
             return self.read_out(_at_end(values, lengths)), last
         outputs = self.read_out(values)
         if lengths is not None:
-            steps = torch.arange(outputs.shape[1], device=outputs.device)
-            outputs = torch.where((steps < lengths.reshape(-1, 1)).unsqueeze(2), outputs, torch.zeros_like(outputs))
+            outputs = _until_end(outputs, lengths)
         return outputs, last
 
     def check(self, inputs: Tensor) -> Tensor:
@@ -233,10 +231,8 @@ class _Layer(nn.Module):
         super().__init__()
         first = below is None
         width = None if first else below.output_rows
-        norm, gate = options.get("norm", "none"), options.get("gate", "none")
-        for name, chosen, known in (("norm", norm, NORMS), ("gate", gate, GATES)):
-            if chosen not in known:
-                raise ValueError(f"the {name} {chosen} is not one of {', '.join(known)}")
+        options = {"norm": "none", "gate": "none", **options}
+        norm, gate = one_of(options, "norm", *NORMS), one_of(options, "gate", *GATES)
         self.norm = nn.Identity() if first else NORMS[norm](file, width)
         kind = kind if first else "dense"
         self.ahead = _Direction(file, options, kind, width)
@@ -335,6 +331,12 @@ class _Direction(nn.Module):
             return after, after.clone()
 
         return scan(step, state.clone(), drive.transpose(0, 1))[1].transpose(0, 1)
+
+
+def _until_end(values: Tensor, lengths: Tensor) -> Tensor:
+    """The values (batch, time, rows) with 0 behind the end of each sequence."""
+    steps = torch.arange(values.shape[1], device=values.device)
+    return torch.where((steps < lengths.reshape(-1, 1)).unsqueeze(2), values, torch.zeros_like(values))
 
 
 def _at_end(values: Tensor, lengths: Optional[Tensor]) -> Tensor:

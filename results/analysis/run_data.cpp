@@ -114,7 +114,6 @@ class DatasetReader {
       take(text.size(), path);
     };
     read_said("units", dataset.units);
-    read_said("long_name", dataset.long_name);
     read_said("description", dataset.description);
   }
 

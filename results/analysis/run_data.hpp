@@ -25,7 +25,7 @@ struct RunDataset {
   std::vector<std::uint64_t> shape;  ///< of complex numbers with a last axis of length 2
   bool is_text = false, complex = false;
   bool scale = false;  ///< it is an axis of others
-  std::string units, long_name, description;
+  std::string units, description;
 
   /// Whether it has one real number per row.
   bool is_column() const { return !is_text && !complex && (shape.size() == 1 || (shape.size() == 2 && shape[1] == 1)); }

@@ -70,14 +70,10 @@ template <class Way, class T> void fields(Way& way, T& value) {
     pass_all(way, value.paths, value.provenance, value.other, value.most_values, value.memory);
   else if constexpr (std::is_same_v<Plain, RunDataset>)
     pass_all(way, value.path, value.values, value.texts, value.shape, value.is_text, value.complex, value.scale,
-             value.units, value.long_name, value.description);
-  else if constexpr (std::is_same_v<Plain, PluginRow>)
-    pass_all(way, value.name, value.kind, value.path, value.version, value.build_id, value.sha256);
-  else if constexpr (std::is_same_v<Plain, DatasetRow>)
-    pass_all(way, value.name, value.path, value.bytes, value.sha256);
-  else if constexpr (std::is_same_v<Plain, Segment>)
-    pass_all(way, value.start_step, value.end_step, value.started, value.ended, value.host, value.reason,
-             value.changes);
+             value.units, value.description);
+  else if constexpr (std::is_same_v<Plain, PluginRow> || std::is_same_v<Plain, DatasetRow> ||
+                     std::is_same_v<Plain, Segment>)
+    Plain::each([&](const char*, auto field, auto&&...) { pass(way, value.*field); });
   else if constexpr (std::is_same_v<Plain, RunHeader>)
     pass_all(way, value.title, value.run_id, value.parameters, value.baseline, value.yaml, value.source,
              value.overrides, value.hash, value.origins, value.provenance, value.plugins, value.datasets,

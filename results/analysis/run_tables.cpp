@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/algorithm/string/replace.hpp>
 #include <cctype>
 #include <cstring>
 
@@ -55,9 +56,7 @@ std::string file_name(const std::string& group) {
 
 std::string csv_quoted(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == text.npos) return text;
-  std::string quoted = "\"";
-  for (char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
-  return quoted + '"';
+  return '"' + boost::replace_all_copy(text, "\"", "\"\"") + '"';
 }
 
 std::string csv_field(const std::string& text) {

@@ -44,6 +44,35 @@ herr_t collect(unsigned, const H5E_error2_t* error, void* to) {
   return 0;
 }
 
+/// Without locks of the file, which some network file systems refuse: what is written has another name until it is
+/// complete.
+Handle file_access() {
+  Handle list = property_list(H5P_FILE_ACCESS);
+  ok(H5Pset_file_locking(list.id(), false, true), "leave out locks in", "a property list");
+  return list;
+}
+
+Handle complex_type(hid_t part) {
+  const std::size_t bytes = sizeof(double);
+  Handle type(ok(H5Tcreate(H5T_COMPOUND, 2 * bytes), "make", "the complex type"), H5Tclose);
+  ok(H5Tinsert(type.id(), "r", 0, part), "fill", "the complex type");
+  ok(H5Tinsert(type.id(), "i", bytes, part), "fill", "the complex type");
+  return type;
+}
+
+std::string child(const std::string& where, const std::string& path) {
+  return path.starts_with('/') ? where.substr(0, where.find(":/") + 1) + path
+                               : where + (where.ends_with('/') ? "" : "/") + path;
+}
+
+/// Its numbers must lie in the file itself.
+void refuse_data_elsewhere(const Handle& dataset, const std::string& where) {
+  const Handle creation(ok(H5Dget_create_plist(dataset.id()), "examine", where), H5Pclose);
+  if (H5Pget_layout(creation.id()) == H5D_VIRTUAL || H5Pget_external_count(creation.id()) > 0)
+    throw Error(where + " takes its numbers from another file, which stiefel neither writes nor follows",
+                Exit::damaged);
+}
+
 }  // namespace
 
 [[noreturn]] void fail(const char* doing, const std::string& where) {
@@ -72,36 +101,12 @@ void prepare_thread() {
 
 Handle property_list(hid_t kind) { return {ok(H5Pcreate(kind), "make", "a property list"), H5Pclose}; }
 
-namespace {
-
-/// Without locks of the file, which some network file systems refuse: what is written has another name until it is
-/// complete.
-Handle file_access() {
-  Handle list = property_list(H5P_FILE_ACCESS);
-  ok(H5Pset_file_locking(list.id(), false, true), "leave out locks in", "a property list");
-  return list;
-}
-
-}  // namespace
-
 Handle text_type() {
   Handle type(ok(H5Tcopy(H5T_C_S1), "make", "the text type"), H5Tclose);
   ok(H5Tset_size(type.id(), H5T_VARIABLE), "size", "the text type");
   ok(H5Tset_cset(type.id(), H5T_CSET_UTF8), "set UTF-8 of", "the text type");
   return type;
 }
-
-namespace {
-
-Handle complex_type(hid_t part) {
-  const std::size_t bytes = sizeof(double);
-  Handle type(ok(H5Tcreate(H5T_COMPOUND, 2 * bytes), "make", "the complex type"), H5Tclose);
-  ok(H5Tinsert(type.id(), "r", 0, part), "fill", "the complex type");
-  ok(H5Tinsert(type.id(), "i", bytes, part), "fill", "the complex type");
-  return type;
-}
-
-}  // namespace
 
 Handle disk_type(Type type) {
   switch (type) {
@@ -227,23 +232,6 @@ Dataset Group::create_dataset(const std::string& name, const Layout& layout) con
                  H5Dclose),
           where};
 }
-
-namespace {
-
-std::string child(const std::string& where, const std::string& path) {
-  return path.starts_with('/') ? where.substr(0, where.find(":/") + 1) + path
-                               : where + (where.ends_with('/') ? "" : "/") + path;
-}
-
-/// Its numbers must lie in the file itself.
-void refuse_data_elsewhere(const Handle& dataset, const std::string& where) {
-  const Handle creation(ok(H5Dget_create_plist(dataset.id()), "examine", where), H5Pclose);
-  if (H5Pget_layout(creation.id()) == H5D_VIRTUAL || H5Pget_external_count(creation.id()) > 0)
-    throw Error(where + " takes its numbers from another file, which stiefel neither writes nor follows",
-                Exit::damaged);
-}
-
-}  // namespace
 
 bool Group::exists(const std::string& path) const {
   // H5Lexists wants every step of the path to exist.

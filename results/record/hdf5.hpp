@@ -81,16 +81,10 @@ class STIEFEL_API Dataset : public Object {
 
   /// Changes the extent; only the first axis of an extendible dataset can change.
   void resize(const Shape& shape);
-  /// Overwrites rows [first, first + rows) of the first axis; a scalar is one row.
-  void write(std::uint64_t first, std::uint64_t rows, std::span<const double> values) {
-    write_numbers(first, rows, values);
-  }
-  void write(std::uint64_t first, std::uint64_t rows, std::span<const float> values) {
-    write_numbers(first, rows, values);
-  }
-  void write(std::uint64_t first, std::uint64_t rows, std::span<const std::int64_t> values) {
-    write_numbers(first, rows, values);
-  }
+  /// Overwrites whole rows of the first axis, beginning with row `first`; a scalar is one row.
+  void write(std::uint64_t first, std::span<const double> values) { write_numbers(first, values); }
+  void write(std::uint64_t first, std::span<const float> values) { write_numbers(first, values); }
+  void write(std::uint64_t first, std::span<const std::int64_t> values) { write_numbers(first, values); }
   void write(std::uint64_t first, std::span<const std::string> texts);
 
   /// T is double, float or std::int64_t; complex numbers are read as double.
@@ -105,7 +99,7 @@ class STIEFEL_API Dataset : public Object {
   std::uint64_t stored_bytes() const;
 
  private:
-  template <class T> void write_numbers(std::uint64_t first, std::uint64_t rows, std::span<const T> values);
+  template <class T> void write_numbers(std::uint64_t first, std::span<const T> values);
 };
 
 /// How a new dataset is stored. Chunked numbers are shuffled, deflated and carry a checksum; unwritten f8, f4 and

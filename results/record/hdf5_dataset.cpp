@@ -146,14 +146,15 @@ void Dataset::resize(const Shape& shape) {
   ok(H5Dset_extent(id(), size.data()), "resize", where_);
 }
 
-template <class T> void Dataset::write_numbers(std::uint64_t first, std::uint64_t rows, std::span<const T> values) {
+template <class T> void Dataset::write_numbers(std::uint64_t first, std::span<const T> values) {
   const Shape size = shape();
   const Type kind = type();
   STIEFEL_ASSERT(kind != Type::text && (kind != Type::complex || type_for<T> == Type::f8));
-  STIEFEL_ASSERT(values.size() == rows * row_width(size) * width(kind));
   if (values.empty()) return;
+  const std::uint64_t per_row = row_width(size) * width(kind);
+  STIEFEL_ASSERT(per_row > 0 && values.size() % per_row == 0);
   const Handle memory = memory_type(kind, type_for<T>);
-  const Selection selection = select(handle_, size, first, rows, where_);
+  const Selection selection = select(handle_, size, first, values.size() / per_row, where_);
   ok(H5Dwrite(id(), memory.id(), selection.memory.id(), selection.file.id(), H5P_DEFAULT, values.data()), "write",
      where_);
 }
@@ -196,9 +197,9 @@ template <class T> std::vector<T> Dataset::read() const {
   return read<T>(0, size.empty() ? 1 : size[0]);
 }
 
-#define STIEFEL_INSTANTIATE(T)                                                                        \
-  template STIEFEL_API void Dataset::write_numbers(std::uint64_t, std::uint64_t, std::span<const T>); \
-  template STIEFEL_API std::vector<T> Dataset::read<T>(std::uint64_t, std::uint64_t) const;           \
+#define STIEFEL_INSTANTIATE(T)                                                              \
+  template STIEFEL_API void Dataset::write_numbers(std::uint64_t, std::span<const T>);      \
+  template STIEFEL_API std::vector<T> Dataset::read<T>(std::uint64_t, std::uint64_t) const; \
   template STIEFEL_API std::vector<T> Dataset::read<T>() const;
 STIEFEL_INSTANTIATE(double)
 STIEFEL_INSTANTIATE(float)

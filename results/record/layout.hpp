@@ -11,11 +11,12 @@
 #include <stiefel/export.hpp>
 #include <stiefel/index.hpp>
 
+#include "results/record/hdf5.hpp"
+
 namespace stiefel {
 
-/// Types on the disk. Missing f8 and complex are NaN; u1 is a boolean, 0 or 1; complex is {r, i}, two doubles per
-/// value.
-enum class ColumnType { f8, i8, u1, complex };
+/// Type of a column on the disk: f8, i8, u1 (a boolean, 0 or 1) or complex. Missing f8 and complex are NaN.
+using ColumnType = hdf5::Type;
 
 /// An axis of fixed length and its coordinates, numbers or texts, written as a dimension scale in the table's group.
 struct Axis {
@@ -53,14 +54,33 @@ struct STIEFEL_API Table {
 /// Throws Error naming group and name when a name is not [a-z_][a-z0-9_]*, is taken twice or an axis is missing.
 STIEFEL_API void check(const Table& table);
 
+// Rows of the lists below /provenance. `each` shows their fields: name of the dataset, member, long_name and, if they
+// are not "1", units.
+
 /// A plugin or data file that the run depended on.
 struct PluginRow {
   std::string name, kind, path, version, build_id, sha256;
+
+  template <class V> static void each(V&& field) {
+    field("name", &PluginRow::name, "name of the plugin");
+    field("kind", &PluginRow::kind, "role of the plugin");
+    field("path", &PluginRow::path, "file that held the plugin");
+    field("version", &PluginRow::version, "version that the plugin states");
+    field("build_id", &PluginRow::build_id, "build id of the file");
+    field("sha256", &PluginRow::sha256, "SHA-256 of the file");
+  }
 };
 struct DatasetRow {
   std::string name, path;
   std::int64_t bytes = 0;
   std::string sha256;
+
+  template <class V> static void each(V&& field) {
+    field("name", &DatasetRow::name, "name of the data file");
+    field("path", &DatasetRow::path, "path of the data file");
+    field("bytes", &DatasetRow::bytes, "length of the data file", "byte");
+    field("sha256", &DatasetRow::sha256, "SHA-256 of the data file");
+  }
 };
 
 /// A row of /provenance/segments: the work of one process on a run.
@@ -70,6 +90,17 @@ struct Segment {
   std::string host, reason = "running";
   std::string changes =
       {};  ///< what was allowed to differ from before: a JSON object of the new values; empty: nothing
+
+  template <class V> static void each(V&& field) {
+    constexpr const char* seconds = "seconds since 1970-01-01T00:00:00Z";
+    field("start_step", &Segment::start_step, "step at which the segment began");
+    field("end_step", &Segment::end_step, "last committed step of the segment");
+    field("started", &Segment::started, "time at which the segment began", seconds);
+    field("ended", &Segment::ended, "time of the last commit of the segment", seconds);
+    field("host", &Segment::host, "machine that ran the segment");
+    field("reason", &Segment::reason, "state at the end of the segment");
+    field("changes", &Segment::changes, "what was allowed to differ from before, as JSON");
+  }
 };
 
 /// Wall time of all processes of a run.

@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <functional>
-
 #include <stiefel/error.hpp>
 
 #include "base/file_error.hpp"
@@ -15,8 +13,7 @@ namespace stiefel {
 struct ResultReader::Open {
   hdf5::File file;
   /// Attributes belong to groups and datasets alike.
-  template <class Result>
-  Result with(const std::string& path, const std::function<Result(const hdf5::Object&)>& use) const {
+  template <class Use> auto with(const std::string& path, Use&& use) const {
     const hdf5::Group& root = file.root();
     if (path == "/") return use(root);
     if (!root.exists(path))
@@ -26,13 +23,13 @@ struct ResultReader::Open {
 };
 
 ResultReader::ResultReader(const std::filesystem::path& path) {
-  if (!std::filesystem::exists(path)) throw Error("there is no result file " + path.string());
+  if (!std::filesystem::exists(path))
+    throw Error(fmt::format("there is no result file {}: the run has not published results yet, or is somewhere else",
+                            path.string()));
   open_ = std::make_unique<Open>(Open{hdf5::File::open(path)});
   if (has_attribute("/", "format_version")) refuse_later_format(path, number_attribute("/", "format_version"));
 }
 ResultReader::~ResultReader() = default;
-ResultReader::ResultReader(ResultReader&&) noexcept = default;
-ResultReader& ResultReader::operator=(ResultReader&&) noexcept = default;
 
 const hdf5::Group& ResultReader::root() const { return open_->file.root(); }
 
@@ -45,20 +42,19 @@ std::vector<std::string> ResultReader::children(const std::string& group) const 
 }
 
 std::vector<std::string> ResultReader::attributes(const std::string& path) const {
-  return open_->with<std::vector<std::string>>(path,
-                                               [](const hdf5::Object& object) { return object.attribute_names(); });
+  return open_->with(path, [](const hdf5::Object& object) { return object.attribute_names(); });
 }
 
 bool ResultReader::has_attribute(const std::string& path, const std::string& name) const {
-  return open_->with<bool>(path, [&](const hdf5::Object& object) { return object.has_attribute(name); });
+  return open_->with(path, [&](const hdf5::Object& object) { return object.has_attribute(name); });
 }
 
 std::string ResultReader::text_attribute(const std::string& path, const std::string& name) const {
-  return open_->with<std::string>(path, [&](const hdf5::Object& object) { return object.text_attribute(name); });
+  return open_->with(path, [&](const hdf5::Object& object) { return object.text_attribute(name); });
 }
 
 double ResultReader::number_attribute(const std::string& path, const std::string& name) const {
-  return open_->with<double>(path, [&](const hdf5::Object& object) { return object.number_attribute(name); });
+  return open_->with(path, [&](const hdf5::Object& object) { return object.number_attribute(name); });
 }
 
 std::vector<std::uint64_t> ResultReader::shape(const std::string& path) const {

@@ -29,8 +29,6 @@ class STIEFEL_API ResultReader {
   /// Refuses a file of a later format.
   explicit ResultReader(const std::filesystem::path& path);
   ~ResultReader();
-  ResultReader(ResultReader&&) noexcept;
-  ResultReader& operator=(ResultReader&&) noexcept;
 
   bool exists(const std::string& path) const;
   bool is_group(const std::string& path) const;

@@ -12,21 +12,12 @@
 
 namespace stiefel {
 
-RecorderThread::RecorderThread(const std::filesystem::path& run_directory, RunHeader header, std::size_t capacity)
-    : capacity_(capacity) {
-  start(std::make_unique<ResultWriter>(run_directory, std::move(header)));
-}
-
-RecorderThread::RecorderThread(const std::filesystem::path& run_directory, RunHeader header, const RowCounts& kept,
-                               std::size_t capacity)
-    : capacity_(capacity), kept_(kept) {
-  auto writer = std::make_unique<ResultWriter>(run_directory, std::move(header), kept);
-  continued_ = writer->groups();
-  start(std::move(writer));
-}
-
-void RecorderThread::start(std::unique_ptr<ResultWriter> writer) {
+RecorderThread::RecorderThread(const std::filesystem::path& run_directory, RunHeader header,
+                               std::optional<RowCounts> kept, std::size_t capacity)
+    : capacity_(capacity), kept_(kept.value_or(RowCounts())) {
   STIEFEL_ASSERT(capacity_ > 0);
+  auto writer = std::make_unique<ResultWriter>(run_directory, std::move(header), std::move(kept));
+  continued_ = writer->groups();
   thread_ = std::thread([this, writer = std::move(writer)] { work(*writer); });
 }
 

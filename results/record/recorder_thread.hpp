@@ -9,8 +9,8 @@
 #include <functional>
 #include <limits>
 #include <map>
-#include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -29,9 +29,8 @@ class ResultWriter;
 /// What goes wrong in the thread is thrown by the next call, and by every later one: nothing is recorded any more.
 class STIEFEL_API RecorderThread {
  public:
-  RecorderThread(const std::filesystem::path& run_directory, RunHeader header, std::size_t capacity = 256);
-  /// Continues a results.h5 after this many rows of each group.
-  RecorderThread(const std::filesystem::path& run_directory, RunHeader header, const RowCounts& kept,
+  /// `kept`: continues a results.h5 after this many rows of each group.
+  RecorderThread(const std::filesystem::path& run_directory, RunHeader header, std::optional<RowCounts> kept = {},
                  std::size_t capacity = 256);
   /// Records nothing.
   RecorderThread() : capacity_(0) {}
@@ -66,7 +65,6 @@ class STIEFEL_API RecorderThread {
     std::string name = {};  // of what a later one with this name replaces
     bool is_call = false;   // without a name, nothing before it is replaced by anything after it
   };
-  void start(std::unique_ptr<ResultWriter> writer);
   void push(Command command);
   void leave_out_queued(const std::string& name);
   void work(ResultWriter& writer);

@@ -83,9 +83,7 @@ RunDirectory RunDirectory::create(const std::filesystem::path& root, std::string
   refuse_place(root, path);
   const std::vector<std::filesystem::path> missing = missing_folders(path);
   try {
-    std::error_code error;
-    std::filesystem::create_directories(path, error);
-    if (error) throw file_error("creating the run directory", path, error.value());
+    make_folder(path);
     RunLock lock(path);
     for (const char* file : {"config.yaml", "results.h5"})
       if (std::filesystem::exists(path / file))
@@ -101,7 +99,8 @@ RunDirectory RunDirectory::create(const std::filesystem::path& root, std::string
 
 RunDirectory RunDirectory::open(const std::filesystem::path& directory) {
   if (!std::filesystem::exists(directory / "config.yaml"))
-    throw Error(fmt::format("{} is not a run directory: it has no config.yaml", directory.string()));
+    throw Error(fmt::format("{} is not a run directory: it has no config.yaml; name a run, such as runs/NAME/ID",
+                            directory.string()));
   return {directory, RunLock(directory)};
 }
 

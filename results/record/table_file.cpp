@@ -14,20 +14,6 @@ namespace {
 // A chunk that is not full yet is rewritten at each publish: small ones keep that cheap.
 constexpr std::uint64_t largest_chunk_bytes = std::uint64_t(1) << 17;
 
-hdf5::Type stored(ColumnType type) {
-  switch (type) {
-    case ColumnType::f8:
-      return hdf5::Type::f8;
-    case ColumnType::i8:
-      return hdf5::Type::i8;
-    case ColumnType::u1:
-      return hdf5::Type::u1;
-    case ColumnType::complex:
-      return hdf5::Type::complex;
-  }
-  std::abort();
-}
-
 std::uint64_t chunk_rows(const Table& table, const Column& column) {
   const std::uint64_t row_bytes = 8 * std::uint64_t(table.width(column));
   return std::clamp<std::uint64_t>(largest_chunk_bytes / row_bytes, 1, std::uint64_t(table.chunk_rows));
@@ -56,7 +42,7 @@ void append(const hdf5::Group& group, const Table& table, const Column& column, 
   hdf5::Dataset dataset = group.dataset(column.name);
   const std::uint64_t before = dataset.shape().at(0);
   dataset.resize(shape_of(table, column, before + count));
-  dataset.write(before, count, values);
+  dataset.write(before, values);
   dataset.close();
 }
 
@@ -82,7 +68,7 @@ void write_axis(const hdf5::Group& group, const Axis& axis) {
   if (texts)
     scale.write(0, axis.labels);
   else
-    scale.write(0, shape[0], axis.values);
+    scale.write(0, axis.values);
   describe(scale, "1", axis.long_name.empty() ? axis.name : axis.long_name);
   scale.make_scale(axis.name);
   scale.close();
@@ -90,15 +76,14 @@ void write_axis(const hdf5::Group& group, const Axis& axis) {
 
 void create_table(const hdf5::Group& root, const Table& table) {
   hdf5::Group group = root.make_group(table.group);
-  hdf5::Dataset row =
-      group.create_dataset(table.row.name, {stored(table.row.type), {0}, chunk_shape(table, table.row)});
+  hdf5::Dataset row = group.create_dataset(table.row.name, {table.row.type, {0}, chunk_shape(table, table.row)});
   describe(row, table.row.units, table.row.long_name.empty() ? table.row.name : table.row.long_name,
            table.row.description);
   row.make_scale(table.row.name);
   for (const Axis& axis : table.axes) write_axis(group, axis);
   for (const Column& column : table.columns) {
-    hdf5::Dataset dataset = group.create_dataset(
-        column.name, {stored(column.type), shape_of(table, column, 0), chunk_shape(table, column)});
+    hdf5::Dataset dataset =
+        group.create_dataset(column.name, {column.type, shape_of(table, column, 0), chunk_shape(table, column)});
     describe(dataset, column.units, column.long_name.empty() ? column.name : column.long_name, column.description);
     dataset.attach_scale(0, row);
     for (std::size_t i = 0; i < column.axes.size(); ++i) {

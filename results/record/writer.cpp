@@ -44,21 +44,17 @@ void begin_segment(RunHeader& header) {
 
 }  // namespace
 
-ResultWriter::ResultWriter(std::filesystem::path run_directory, RunHeader header)
-    : path_(std::move(run_directory) / "results.h5"), header_(std::move(header)) {
-  if (std::filesystem::exists(path_))
-    throw Error(
-        fmt::format("{} already exists and is never overwritten; choose another name or move it away", path_.string()));
-  begin_segment(header_);
-}
-
-ResultWriter::ResultWriter(std::filesystem::path run_directory, RunHeader header, RowCounts kept)
+ResultWriter::ResultWriter(std::filesystem::path run_directory, RunHeader header, std::optional<RowCounts> kept)
     : path_(std::move(run_directory) / "results.h5"),
       header_(std::move(header)),
       kept_(std::move(kept)),
-      published_(true) {
+      published_(kept_.has_value()) {
+  if (kept_)
+    check_rows();
+  else if (std::filesystem::exists(path_))
+    throw Error(
+        fmt::format("{} already exists and is never overwritten; choose another name or move it away", path_.string()));
   begin_segment(header_);
-  check_rows();
 }
 
 void ResultWriter::check_rows() const {

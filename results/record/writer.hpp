@@ -24,12 +24,10 @@ namespace stiefel {
 /// Single-threaded: one thread makes all calls (RecorderThread does).
 class STIEFEL_API ResultWriter {
  public:
-  /// Writes nothing yet; Error when the directory holds a results.h5 already.
-  ResultWriter(std::filesystem::path run_directory, RunHeader header);
-  /// Continues the results.h5 of the directory after this many rows of each group; what lies beyond them in the tables
-  /// that are defined is cut off by the next publish. The header but for its segments is that of the file. Error
-  /// (Exit::damaged) when the file has fewer rows.
-  ResultWriter(std::filesystem::path run_directory, RunHeader header, RowCounts kept);
+  /// Writes nothing yet. Without `kept`: Error when the directory holds a results.h5 already. With it, continues that
+  /// file after this many rows of each group; what lies beyond them in the tables that are defined is cut off by the
+  /// next publish. The header but for its segments is that of the file. Error (Exit::damaged) when it has fewer rows.
+  ResultWriter(std::filesystem::path run_directory, RunHeader header, std::optional<RowCounts> kept = {});
 
   /// What is called at each publish with the complete file before it is renamed to results.h5; an Error of it leaves
   /// the former file.

@@ -215,9 +215,10 @@ class Results(Runs):
                 file.attrs["Conventions"], file.attrs["format_version"] = "CF-1.8", version
             with self.assertRaisesRegex(ValueError, f"^{foreign} is not a result file of stiefel"):
                 stiefel.open_run(foreign)
-            with self.assertWarnsRegex(UserWarning, "is not a result file of stiefel; it is left out") as caught:
-                self.assertEqual(len(stiefel.runs(folder)), 2)
-            self.assertEqual(caught.filename, __file__)
+            for read in (stiefel.runs, lambda folder: stiefel.load(folder)["run"]):
+                with self.assertWarnsRegex(UserWarning, "is not a result file of stiefel; it is left out") as caught:
+                    self.assertEqual(len(read(folder)), 2)
+                self.assertEqual(caught.filename, __file__)
 
     def test_links_and_missing_folders(self):
         folder = self.copy()

@@ -260,7 +260,7 @@ class Report(Made, unittest.TestCase):
             norms = read(self.sweep["elman, householder"][1], "gradient/hidden_grad_norm")
             numpy.testing.assert_allclose(cells[:, [0, -1]].T, norms[[0, -1]], rtol=1e-4)
             said = report(self.folder / "runs/three maps", "--seed", "3", folder=folder, expected=2).stderr
-            self.assertIn("--seed 3: no run has this seed", said)
+            self.assertIn("--seed 3: no run has this seed; choose from 1, 2", said)
             report(*self.sweep["elman, householder"], self.sweep["lstm, dense"][1], folder=folder)
             found = figures((folder / "report.html").read_text())
             self.assertIn("Seed 2, one of 2;", "".join(found["gradient_map_1"].itertext()))

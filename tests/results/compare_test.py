@@ -34,7 +34,7 @@ def curves(rng, floor):
 
 
 def endless(data):
-    """Texts lie in heaps, one object after the other; libhdf5 1.10 goes on for ever at one of the number 0 and the size 0."""
+    """Texts lie in heaps, one object after the other; libhdf5 1.10 loops forever at one with the number 0 and the size 0."""
     first = data.index(b"GCOL\1") + 16
     data[first:first + 16] = bytes(16)
     return data

@@ -25,13 +25,12 @@ def configuration(**given):
     return CONFIG.format(**settings)
 
 
-def dataset(group, name, values, description=None, **more):
-    made = group.create_dataset(name, data=np.asarray(values), **more)
+def dataset(group, name, values, description=None):
+    made = group.create_dataset(name, data=np.asarray(values))
     made.attrs["units"] = "1"
     made.attrs["long_name"] = name
     if description:
         made.attrs["description"] = description
-    return made
 
 
 def write_epochs(file, columns, better):
@@ -44,13 +43,12 @@ def write_epochs(file, columns, better):
         dataset(group, name, values, METRICS.get(kind) if better else None)
 
 
-def write_run(folder, columns, state="finished", better=True, final=None, parameters=1000, text=None, **given):
-    """A run in the folder; returns the path of its result file."""
+def write_run(folder, columns, state="finished", better=True, final=None, parameters=1000, **given):
+    """A run in the folder."""
     folder.mkdir(parents=True)
-    text = text or configuration(**given)
+    text = configuration(**given)
     (folder / "config.yaml").write_text(text, encoding="utf-8")
-    path = folder / "results.h5"
-    with h5py.File(path, "w", track_order=True) as file:
+    with h5py.File(folder / "results.h5", "w", track_order=True) as file:
         file.attrs.update({"Conventions": "stiefel-run-1", "format_version": np.int32(1), "title": given.get("name", "made"),
                            "run_id": folder.name, "committed_step": np.int64(100), "state": state, "parameters": np.int64(parameters)})
         config = file.create_group("config")
@@ -71,4 +69,3 @@ def write_run(folder, columns, state="finished", better=True, final=None, parame
             dataset(group, "step", np.int64([100]))
             for name, value in final.items():
                 dataset(group, name, [value], METRICS.get(name.split("_", 1)[-1]) if better else None)
-    return path

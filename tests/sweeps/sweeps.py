@@ -6,17 +6,17 @@ usage: sweeps.py STIEFEL SCENARIO [--plugin hostile_crash.so] [--seed 1]
 kills      24 runs; scheduler and runs are killed at random moments, twice; resumed, all 24 finish with the bits of an undisturbed sweep.
 together   Two workers at once do 24 runs, and none of them twice.
 grown      A sweep grown by one value runs only what is new; a run that was made alone is the same run.
-crash      A plugin that crashes, or ends its process as if it were to be gone on with, costs one run; --fail-fast leaves the others.
-retry      A run that failed is done again by `sweep retry --failed`, and by nothing else; one that diverged is not.
-cancel     `sweep cancel` stops runs with a checkpoint; `sweep resume` goes on to the same bits. So do SIGINT and SIGUSR1.
+crash      A plugin that crashes, or ends its process with the code of a preempted run, costs one run; --fail-fast leaves the others.
+retry      `sweep retry --failed` repeats a run that failed, and nothing else does; a run that diverged is not repeated.
+cancel     `sweep cancel` stops runs with a checkpoint, as SIGINT does; resumed, they end with the same bits. SIGUSR1 saves checkpoints.
 cpus       A run is continued on the type of CPU that began it: a worker on another one skips it, and waits for the workers that can do it
            while a rung of a sweep with halving may need both.
 takeover   A claim of another host is left alone while it is touched, by whatever clock; then it is taken over. Who was taken for dead
            writes nothing more.
 held       A worker renews the locks of its runs, and ends a run whose claim was taken over.
 at_once    Several planners and workers on one sweep; a run that another worker holds; nohup.
-halving    The same runs go on with one place, with two, and after a kill; the best one has the bits of a run that never stopped. A metric
-           that there is not is told after the first run, and of accuracies the highest are best.
+halving    The same runs continue with one place, with two, and after a kill; the best one has the bits of a run that never stopped. An
+           unknown metric is reported after the first run, and the highest accuracies are best.
 halving_jobs  Runs that reach a rung together while others move on are not taken for failed.
 asked      `sweep ask` adds runs, and `sweep tell` trains them step by step, also after SIGKILL, to the bits of a run that never stopped.
 unwell     `sweep tell` of runs that diverge, that have no data and that another process works on; wrong words.

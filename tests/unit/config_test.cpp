@@ -50,7 +50,7 @@ TEST_CASE("values reach the experiment and the plugins' options") {
   REQUIRE(e.record.blocks.size() == 1);
   CHECK(e.record.blocks[0].first == "activation.slope");
   CHECK(e.record.blocks[0].second == 7);
-  CHECK(loaded.source == valid);
+  CHECK(loaded.sources.front().text == valid);
 }
 
 TEST_CASE("lists of optimizers, frozen blocks, other maps and bare names") {

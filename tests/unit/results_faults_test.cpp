@@ -378,7 +378,7 @@ TEST_CASE("a progress line that does not fit is taken back whole") {
 
 TEST_CASE("while the disk is slow the recorder's callers go on until the queue is full") {
   const Folder folder;
-  RecorderThread recorder(folder.path(), small_header(), 3);
+  RecorderThread recorder(folder.path(), small_header(), {}, 3);
   const int steps = recorder.define(steps_table());
   const auto append = [&](double row) { recorder.append(steps, row, std::array{told(0, row), 1e9 + row}); };
   append(1);

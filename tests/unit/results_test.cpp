@@ -290,7 +290,7 @@ TEST_CASE("a damaged file gives an error and never a crash") {
 
 TEST_CASE("the recorder writes what the writer writes, from its own thread") {
   const Folder folder;
-  RecorderThread recorder(folder.path(), small_header(), 4);
+  RecorderThread recorder(folder.path(), small_header(), {}, 4);
   const int steps = recorder.define(steps_table());
   for (double step = 1; step <= 500; ++step) {
     recorder.append(steps, step, std::array{told(0, step), 1e9});

@@ -381,7 +381,7 @@ TEST_CASE("a rung is decided by what its runs stored up to it, also while one of
   const std::vector<Target> decided = targets();
   for (std::size_t i = 0; i < 4; ++i) CHECK(decided[i].left_out == (i >= 2));
   CHECK(decided[1].step == 40);
-  CHECK(Rungs(folder).nobody(looks()) == "");
+  CHECK(Rungs(folder).why_none_continues(looks()) == "");
 
   const auto left_out = [&](std::size_t broken, Index step) {
     fs::remove(folder.run(runs[0]) / "lock");
@@ -398,7 +398,7 @@ TEST_CASE("a rung is decided by what its runs stored up to it, also while one of
   fs::remove_all(path / "rungs");
   for (std::size_t i = 0; i < 4; ++i) store(i, 20, std::nan(""));
   for (const Target& target : targets()) CHECK(target.left_out);
-  CHECK(Rungs(folder).nobody(looks()).find(
+  CHECK(Rungs(folder).why_none_continues(looks()).find(
             "no run continues: none has a value of valid_loss where they are compared") == 0);
 }
 

@@ -36,7 +36,7 @@ Error file_error(const std::string& doing, const std::filesystem::path& path, in
 void make_folder(const std::filesystem::path& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
-  if (error) throw file_error("making", path, error.value());
+  if (error) throw file_error("creating the folder", path, error.value());
 }
 
 Error out_of_space(const std::filesystem::path& path, std::uintmax_t bytes_needed, const std::string& reason) {

@@ -32,6 +32,41 @@ fs::path identity_of(const fs::path& path) {
   return refused ? path : identity;
 }
 
+/// Merges `later` over `base`.
+void merge(Node& base, Node later) {
+  const std::string* before = plugin_of(base);
+  const std::string* after = plugin_of(later);
+  const bool named_again = before && after && *before == *after;
+  if (later.kind == Node::Kind::scalar && base.kind == Node::Kind::map && named_again) return;
+  if (later.kind != Node::Kind::map || (base.kind != Node::Kind::map && base.kind != Node::Kind::scalar) ||
+      (before && after && !named_again)) {
+    base = std::move(later);
+    return;
+  }
+  if (base.kind == Node::Kind::scalar) {  // `activation: tanh` and then `activation: {slope: 0.1}`
+    base.kind = Node::Kind::map;
+    base.abbreviated = true;
+    base.text_where = std::exchange(base.where, later.where);
+  }
+  std::map<std::string, std::size_t, std::less<>> places;
+  for (std::size_t i = 0; i < base.members.size(); ++i) places.emplace(base.members[i].key, i);
+  std::set<std::string, std::less<>> removed;
+  for (Member& member : later.members) {
+    if (const auto place = places.find(member.key); place != places.end()) {
+      if (member.value.is_null) {
+        removed.insert(member.key);
+        continue;
+      }
+      Member& existing = base.members[place->second];
+      merge(existing.value, std::move(member.value));
+      existing.where = member.where;
+    } else {
+      base.members.push_back(std::move(member));
+    }
+  }
+  std::erase_if(base.members, [&](const Member& member) { return removed.contains(member.key); });
+}
+
 class Composer {
  public:
   explicit Composer(Problems& problems, std::vector<Node> more = {}) : problems_(problems), more_(std::move(more)) {}
@@ -163,40 +198,6 @@ std::optional<Composed> compose(Composer& composer, std::string text, const std:
 }
 
 }  // namespace
-
-void merge(Node& base, Node later) {
-  const std::string* before = plugin_of(base);
-  const std::string* after = plugin_of(later);
-  const bool named_again = before && after && *before == *after;
-  if (later.kind == Node::Kind::scalar && base.kind == Node::Kind::map && named_again) return;
-  if (later.kind != Node::Kind::map || (base.kind != Node::Kind::map && base.kind != Node::Kind::scalar) ||
-      (before && after && !named_again)) {
-    base = std::move(later);
-    return;
-  }
-  if (base.kind == Node::Kind::scalar) {  // `activation: tanh` and then `activation: {slope: 0.1}`
-    base.kind = Node::Kind::map;
-    base.abbreviated = true;
-    base.text_where = std::exchange(base.where, later.where);
-  }
-  std::map<std::string, std::size_t, std::less<>> places;
-  for (std::size_t i = 0; i < base.members.size(); ++i) places.emplace(base.members[i].key, i);
-  std::set<std::string, std::less<>> removed;
-  for (Member& member : later.members) {
-    if (const auto place = places.find(member.key); place != places.end()) {
-      if (member.value.is_null) {
-        removed.insert(member.key);
-        continue;
-      }
-      Member& existing = base.members[place->second];
-      merge(existing.value, std::move(member.value));
-      existing.where = member.where;
-    } else {
-      base.members.push_back(std::move(member));
-    }
-  }
-  std::erase_if(base.members, [&](const Member& member) { return removed.contains(member.key); });
-}
 
 std::optional<Composed> compose_file(const fs::path& file, std::span<const std::string> overrides, Problems& problems,
                                      std::vector<Node> more) {

@@ -36,7 +36,4 @@ STIEFEL_API std::optional<Composed> compose_file(const std::filesystem::path& fi
 STIEFEL_API std::optional<Composed> compose_text(std::string text, const std::string& name,
                                                  std::span<const std::string> overrides, Problems& problems);
 
-/// Merges `later` over `base`.
-STIEFEL_API void merge(Node& base, Node later);
-
 }  // namespace stiefel

@@ -60,15 +60,9 @@ ConfigSchema& ConfigSchema::enter_section(std::string_view key, std::string_view
   return add_inner(declaration, section_->path_of(key), declaration.node);
 }
 
-void ConfigSchema::mapping(std::string_view key, std::string_view meaning, const Keys& keys) {
-  ConfigSchema& inner = enter_section(key, meaning);
-  keys(inner);
-  inner.finish();
-}
-
-bool ConfigSchema::gives_list(std::string_view key) const {
+const Node* ConfigSchema::given(std::string_view key) const {
   const Member* member = section_->node ? section_->node->find(key) : nullptr;
-  return member && member->value.kind == Node::Kind::sequence;
+  return member ? &member->value : nullptr;
 }
 
 void ConfigSchema::list(std::string_view key, std::string_view meaning, const Keys& keys) {
@@ -103,11 +97,6 @@ void ConfigSchema::periods(std::string_view key, std::vector<std::pair<std::stri
     declaration.names.push_back(member.key);
     declaration.values.push_back(std::get<Index>(value));
   }
-}
-
-bool ConfigSchema::gives(std::string_view key) const {
-  return std::ranges::any_of(section_->declarations,
-                             [&](const auto& declaration) { return declaration->key == key && declaration->given; });
 }
 
 void ConfigSchema::fault(std::string_view key, std::string sentence, Exit code) {

@@ -26,20 +26,17 @@ class STIEFEL_API ConfigSchema final : public Schema {
     options.describe(inner);
     inner.finish();
   }
-  void mapping(std::string_view key, std::string_view meaning, const Keys& keys);
 
   /// `key: {plugin: name, …}`; `beside` declares the keys next to it that are not the plugin's. `example` is shown by
   /// describe. One that may be absent then has no entry.
   void plugin(std::string_view key, PluginChoice& choice, Role role, std::string_view meaning, const char* example,
               const Keys& beside = {}, bool required = true);
-  /// Whether the file has the declared key.
-  bool gives(std::string_view key) const;
+  /// The value that the file has at `key`, which need not be declared; null: none.
+  const Node* given(std::string_view key) const;
   /// The fault that there is no plugin at `key`.
   void require_plugin(std::string_view key, Role role);
   /// One group or a list of groups.
   void groups(std::string_view key, std::vector<OptimizerGroup>& groups, std::string_view meaning);
-  /// Whether the file has a list at `key`, which need not be declared.
-  bool gives_list(std::string_view key) const;
   /// A list of sections.
   void list(std::string_view key, std::string_view meaning, const Keys& keys);
   /// Plugin nodes under arbitrary names.

@@ -231,8 +231,6 @@ SweepDescription describe_sweep(const Composed& composed, Problems& problems) {
   }
   description.halving = axes.halving;
   description.runs = product(std::move(axes.list), axes.samples, seed_of(composed.root), problems);
-  if (!description.runs.empty())
-    for (const Override& value : description.runs.front()) description.keys.push_back(value.path);
   return description;
 }
 

@@ -36,8 +36,7 @@ struct HalvingOptions {
 };
 
 struct SweepDescription {
-  std::vector<std::string> keys;            ///< keys that differ between runs: as in the file, then `seed`
-  std::vector<std::vector<Override>> runs;  ///< the values of a run, one for each key
+  std::vector<std::vector<Override>> runs;  ///< the values of a run: of keys as in the file, then of `seed`
   std::optional<HalvingOptions> halving;
 };
 

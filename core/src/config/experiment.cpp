@@ -114,7 +114,7 @@ void LayerOptions::check_first(ConfigSchema& s) const {
 }
 
 void ModelOptions::describe(ConfigSchema& s) {
-  if (s.gives_list("layers")) {
+  if (const Node* list = s.given("layers"); list && list->kind == Node::Kind::sequence) {
     layers.clear();
     s.list("layers", "layers from the input to the readout", [this](ConfigSchema& entry) {
       LayerOptions& layer = layers.emplace_back();
@@ -133,7 +133,7 @@ void ModelOptions::describe(ConfigSchema& s) {
   s.field("layers", count, "number of layers of this kind, each with its own parameters; or a list of different layers")
       .at_least(1)
       .at_most(1000);
-  if (count == 1 && !s.gives("layers")) layer.check_first(s);
+  if (count == 1 && !s.given("layers")) layer.check_first(s);
   layers.resize(std::size_t(std::clamp<Index>(count, 1, 1000)), LayerOptions(layer));
   for (std::size_t i = 1; i < layers.size(); ++i) layers[i].input.embedding_size = 0;  // of the symbols of the task
 }
@@ -141,7 +141,7 @@ void ModelOptions::describe(ConfigSchema& s) {
 /// Whether `recurrent` is there exactly when a map of the cell needs it. A cell that cannot be made yet, e.g. because it
 /// needs a complex map, is judged when the network is built.
 void LayerOptions::check_maps(ConfigSchema& s) const {
-  const bool given = s.gives("recurrent");
+  const bool given = s.given("recurrent") != nullptr;
   if (!cell.entry) {
     if (!given) s.require_plugin("recurrent", Role::parametrisation);
     return;

@@ -85,7 +85,6 @@ std::optional<LoadedExperiment> load_composed(Composed composed, const std::vect
   loaded.experiment.places = places_of(schema);
   loaded.overrides = overrides;
   loaded.sources = std::move(composed.sources);
-  loaded.source = loaded.sources.front().text;
   return loaded;
 }
 

@@ -15,8 +15,7 @@ namespace stiefel {
 
 struct LoadedExperiment {
   Experiment experiment;
-  std::string source;                  ///< text of the experiment's own file
-  std::vector<SourceFile> sources;     ///< that file and all it extends, in the order of reading
+  std::vector<SourceFile> sources;     ///< the experiment's own file and all it extends, in the order of reading
   std::string resolved_yaml;           ///< every key with its effective value; can be read again
   std::string hash;                    ///< SHA-256 of result_yaml(), 64 hexadecimal digits
   std::string id;                      ///< its first 10 digits, the name of the run's folder

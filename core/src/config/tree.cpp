@@ -11,11 +11,11 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <istream>
 #include <map>
 #include <sstream>
 
+#include "base/file_content.hpp"
 #include "base/printable.hpp"
 #include "base/suggestion.hpp"
 #include "config/scalars.hpp"
@@ -372,13 +372,11 @@ std::optional<std::string> read_configuration(const std::filesystem::path& file,
   } else if (const auto size = std::filesystem::file_size(file, code); !code && size > largest_configuration) {
     fault = fmt::format("it has {} bytes; a configuration can have at most {}", size, largest_configuration);
   } else {
-    std::ifstream stream(file, std::ios::binary);
-    std::ostringstream text;
-    text << stream.rdbuf();
-    if (stream && !stream.bad()) return std::move(text).str();
-    // An empty file makes operator<< fail although nothing is wrong with it.
-    if (stream.is_open() && !stream.bad() && !code && size == 0) return std::string();
-    fault = "it cannot be read; check its permissions";
+    try {
+      return file_content(file);
+    } catch (const Error&) {
+      fault = "it cannot be read; check its permissions";
+    }
   }
   return std::nullopt;
 }

@@ -78,7 +78,7 @@ void write_rung(const SweepFolder& folder, Index step, const std::vector<std::si
 
 }  // namespace
 
-std::size_t number_going_on(std::size_t runs, Index factor) {
+std::size_t survivor_count(std::size_t runs, Index factor) {
   return std::max<std::size_t>(1, runs / std::size_t(factor));
 }
 
@@ -88,15 +88,15 @@ std::vector<std::size_t> best_of(const std::vector<double>& values, Index factor
   std::erase_if(order, [&](std::size_t i) { return std::isnan(values[i]); });
   std::ranges::stable_sort(
       order, [&](std::size_t a, std::size_t b) { return highest ? values[a] > values[b] : values[a] < values[b]; });
-  order.resize(std::min(order.size(), number_going_on(values.size(), factor)));
+  order.resize(std::min(order.size(), survivor_count(values.size(), factor)));
   std::ranges::sort(order);
   return order;
 }
 
-std::vector<std::size_t> Rungs::going_on(Index step, const std::vector<std::size_t>& runs,
-                                         const std::vector<RunLook>& looks) {
+std::vector<std::size_t> Rungs::survivors(Index step, const std::vector<std::size_t>& runs,
+                                          const std::vector<RunLook>& looks) {
   const auto decided = decided_.find(step);
-  if (decided != decided_.end() && decided->second.runs == runs) return decided->second.going_on;
+  if (decided != decided_.end() && decided->second.runs == runs) return decided->second.survivors;
   const Sweep& sweep = folder_.sweep();
   std::vector<double> values(runs.size(), std::numeric_limits<double>::quiet_NaN());
   bool highest = false;
@@ -115,7 +115,7 @@ std::vector<std::size_t> Rungs::going_on(Index step, const std::vector<std::size
   return better;
 }
 
-std::string Rungs::nobody(const std::vector<RunLook>& looks) {
+std::string Rungs::why_none_continues(const std::vector<RunLook>& looks) {
   const std::vector<Target> all = targets(looks);
   if (std::ranges::count(all, true, &Target::left_out) != std::ssize(all)) return {};
   return fmt::format(
@@ -138,7 +138,7 @@ std::vector<Target> Rungs::targets(const std::vector<RunLook>& looks) {
     for (const std::size_t i : runs) targets[i] = {step, false};
     if (!std::ranges::all_of(runs, [&](std::size_t i) { return complete(looks[i], step); })) return targets;
     for (const std::size_t i : runs) targets[i].left_out = true;
-    runs = going_on(step, runs, looks);
+    runs = survivors(step, runs, looks);
   }
   for (const std::size_t i : runs) targets[i] = {};
   return targets;

@@ -23,25 +23,26 @@ class STIEFEL_API Rungs {
   explicit Rungs(const SweepFolder& folder) : folder_(folder) {}
 
   /// One target per run. Complete rungs are written to rungs/STEP.tsv. Without halving every run trains to its end.
+  /// Throws Error if a run does not record the metric.
   std::vector<Target> targets(const std::vector<RunLook>& looks);
   /// Why no run continues, if that is the case with these looks; else empty.
-  std::string nobody(const std::vector<RunLook>& looks);
+  std::string why_none_continues(const std::vector<RunLook>& looks);
   /// Throws Error if a run that has reached a rung cannot be ranked.
   void require_metric(const SweepRun& run) const;
 
  private:
   struct Decision {
-    std::vector<std::size_t> runs, going_on;
+    std::vector<std::size_t> runs, survivors;
   };
-  std::vector<std::size_t> going_on(Index step, const std::vector<std::size_t>& runs,
-                                    const std::vector<RunLook>& looks);
+  std::vector<std::size_t> survivors(Index step, const std::vector<std::size_t>& runs,
+                                     const std::vector<RunLook>& looks);
 
   const SweepFolder& folder_;
   std::map<Index, Decision> decided_;  // by step
 };
 
 /// ⌊runs/factor⌋, at least one.
-std::size_t number_going_on(std::size_t runs, Index factor);
+std::size_t survivor_count(std::size_t runs, Index factor);
 /// Indices of the best ⌊n/factor⌋ of n values, at least one, in the order of the runs. NaN is worst and does not
 /// continue; of equal values the first one does.
 STIEFEL_API std::vector<std::size_t> best_of(const std::vector<double>& values, Index factor, bool highest);

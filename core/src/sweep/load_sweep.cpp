@@ -124,7 +124,7 @@ Sweep load_runs(const Composed& composed, Bases& bases, const SweepDescription& 
                 const SweepVisitor& visit, Problems& problems) {
   Sweep sweep;
   sweep.source = composed.sources.front().text;
-  sweep.keys = description.keys;
+  for (const Override& value : description.runs.front()) sweep.keys.push_back(value.path);
   sweep.combinations = description.runs.size();
   std::set<std::string> ids;
   for (const std::vector<Override>& values : description.runs) {

@@ -38,7 +38,8 @@ struct Measurement {
 
 /// Groups of the result file that measure() reads for a row.
 std::vector<std::string> groups_for(const PublishedRow& row);
-/// Fills in the values from the run; seed and share are kept.
+/// Fills in the values from the run; seed and share are kept. Throws Error if a finished run has not recorded what the
+/// row measures.
 void measure(const RunData& run, const PublishedRow& row, Measurement& measurement);
 
 /// Everything but the folder of the run and `fulfilled`.

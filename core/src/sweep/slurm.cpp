@@ -119,7 +119,7 @@ std::vector<std::vector<fs::path>> write_slurm_scripts(const SweepFolder& folder
   const Index present = std::ranges::find(targets, false, &Target::left_out)->step;
   for (const Index step : sweep.halving->rungs) {
     if (present == 0 || step < present) continue;
-    runs = number_going_on(runs, sweep.halving->factor);
+    runs = survivor_count(runs, sweep.halving->factor);
     stages.push_back(scripts.write(fmt::format("after_{}", step), runs,
                                    [&](std::size_t first, std::size_t) { return runs_after(step, first); }));
   }

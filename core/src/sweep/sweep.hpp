@@ -64,7 +64,7 @@ STIEFEL_API void write_sweep(const std::filesystem::path& folder, const Sweep& s
 /// with a sweep of another name or with other data.
 STIEFEL_API void add_to_sweep(const std::filesystem::path& folder, const Sweep& sweep, const std::string& command);
 
-/// A sweep that was planned.
+/// A sweep that was planned. The constructor throws Error if the folder holds none, or (Exit::damaged) a damaged one.
 class STIEFEL_API SweepFolder {
  public:
   explicit SweepFolder(std::filesystem::path folder);

@@ -337,8 +337,8 @@ void Worker::touch_claims_when_due() {
 int Worker::exit_code() {
   if (signals_.stop != 0) return 128 + signals_.stop;
   if (in_use_) return int(Exit::in_use);
-  const std::string nobody = rungs_.nobody(looks_);
-  if (!nobody.empty()) say_(nobody);
+  const std::string none_continues = rungs_.why_none_continues(looks_);
+  if (!none_continues.empty()) say_(none_continues);
   bool left = false;
   for (std::size_t i = 0; i < runs_.size(); ++i) {
     if ((only_ && *only_ != i) || !wanted(i)) continue;
@@ -347,7 +347,7 @@ int Worker::exit_code() {
         targets_[i].left_out || (only_ && targets_[i].step > 0 && looks_[i].step >= targets_[i].step);
     left = left || (looks_[i].state != SweepState::finished && !at_target);
   }
-  if (!nobody.empty()) return int(Exit::diverged);
+  if (!none_continues.empty()) return int(Exit::diverged);
   return left ? int(Exit::preempted) : int(Exit::done);
 }
 

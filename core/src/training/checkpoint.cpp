@@ -40,7 +40,7 @@ template <class F> auto with_type(StateItem::Type type, F&& f) {
 template <class T> void write_numbers(const hdf5::Group& group, const std::string& name, const hdf5::Shape& shape,
                                       std::span<const T> numbers) {
   hdf5::Dataset dataset = group.create_dataset(name, {hdf5::type_for<T>, shape, {}});
-  if (!numbers.empty()) dataset.write(0, shape[0], numbers);
+  dataset.write(0, numbers);
   dataset.close();
 }
 

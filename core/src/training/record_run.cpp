@@ -123,7 +123,7 @@ RunHeader header_of(const LoadedExperiment& loaded, const Registry& registry, co
   header.title = loaded.experiment.name;
   header.run_id = loaded.id;
   header.yaml = loaded.resolved_yaml;
-  header.source = loaded.source;
+  header.source = loaded.sources.front().text;
   header.overrides = loaded.overrides;
   header.hash = loaded.hash;
   header.origins = loaded.origins;

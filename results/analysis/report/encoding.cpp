@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <openssl/evp.h>
 
+#include <boost/algorithm/hex.hpp>
+
 #include "base/printable.hpp"
 #include "base/sha256.hpp"
 #include "results/analysis/run_tables.hpp"
@@ -39,13 +41,6 @@ std::string_view first_characters(std::string_view text, std::size_t count) {
   return text.substr(0, i);
 }
 
-std::string bytes_of_hexadecimal(std::string_view text) {
-  std::string bytes;
-  for (std::size_t i = 0; i + 1 < text.size(); i += 2)
-    bytes += char(std::stoi(std::string(text.substr(i, 2)), nullptr, 16));
-  return bytes;
-}
-
 }  // namespace
 
 std::string escape(std::string_view text) {
@@ -66,7 +61,7 @@ std::string base64(std::string_view bytes) {
 }
 
 std::string content_hash(std::string_view text) {
-  return "'sha256-" + base64(bytes_of_hexadecimal(sha256(text))) + "'";
+  return "'sha256-" + base64(boost::algorithm::unhex(sha256(text))) + "'";
 }
 
 std::string csv_line(const std::vector<std::string>& fields) {

@@ -12,32 +12,6 @@
 #include "results/analysis/report/encoding.hpp"
 
 namespace stiefel::report {
-
-std::string identifier(const std::string& text) {
-  std::string id;
-  for (const char c : text)
-    id += std::isalnum(static_cast<unsigned char>(c)) ? char(std::tolower(static_cast<unsigned char>(c))) : '_';
-  return id;
-}
-
-std::vector<std::string> names_below(const Study& study, const std::string& group) {
-  std::vector<std::string> names;
-  for (const Group& shown : study.shown())
-    for (const RunData& run : shown.runs)
-      for (const RunDataset& dataset : run.datasets) {
-        if (!dataset.path.starts_with(group + "/")) continue;
-        const std::string rest = dataset.path.substr(group.size() + 1), name = rest.substr(0, rest.find('/'));
-        if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-      }
-  return names;
-}
-
-std::string labels_text(const Study& study) {
-  std::vector<std::string> labels;
-  for (const Group& group : study.shown()) labels.push_back(group.label);
-  return fmt::format("{}", fmt::join(labels, "; "));
-}
-
 namespace {
 
 using Detail = std::function<std::size_t(const RunData&)>;
@@ -67,7 +41,49 @@ std::string common_seed(const Study& study, const Detail& detail) {
   return most == shares.end() ? "" : most->first;
 }
 
+constexpr std::size_t longest_id = 100;
+
+/// Names of maps and metrics come from result files: what they are made of may not stand in a page or in the name of a
+/// file.
+void make_ids_safe(std::vector<Section>& sections) {
+  std::set<std::string> taken;
+  std::map<std::string, int> numbers;
+  for (Section& section : sections)
+    for (Figure& figure : section.figures) {
+      const std::string name = identifier(figure.id).substr(0, longest_id);
+      do {
+        const int number = ++numbers[name];
+        figure.id = number == 1 ? name : fmt::format("{}_{}", name, number);
+      } while (!taken.insert(figure.id).second);
+    }
+}
+
 }  // namespace
+
+std::string identifier(const std::string& text) {
+  std::string id;
+  for (const char c : text)
+    id += std::isalnum(static_cast<unsigned char>(c)) ? char(std::tolower(static_cast<unsigned char>(c))) : '_';
+  return id;
+}
+
+std::vector<std::string> names_below(const Study& study, const std::string& group) {
+  std::vector<std::string> names;
+  for (const Group& shown : study.shown())
+    for (const RunData& run : shown.runs)
+      for (const RunDataset& dataset : run.datasets) {
+        if (!dataset.path.starts_with(group + "/")) continue;
+        const std::string rest = dataset.path.substr(group.size() + 1), name = rest.substr(0, rest.find('/'));
+        if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+      }
+  return names;
+}
+
+std::string labels_text(const Study& study) {
+  std::vector<std::string> labels;
+  for (const Group& group : study.shown()) labels.push_back(group.label);
+  return fmt::format("{}", fmt::join(labels, "; "));
+}
 
 std::vector<const RunData*> runs_of_one_seed(const Study& study, const Detail& detail) {
   const std::string seed = study.seed.empty() ? common_seed(study, detail) : study.seed;
@@ -88,32 +104,13 @@ std::string seed_caption(const Group& group, const RunData& run) {
              : fmt::format("Seed {}, one of {}; `stiefel report --seed` shows another.", seed, seeds.size());
 }
 
-namespace {
-
-constexpr std::size_t longest_id = 100;
-
-/// Names of maps and metrics come from result files: what they are made of may not stand in a page or in the name of a
-/// file.
-void make_ids_safe(std::vector<Section>& sections) {
-  std::set<std::string> taken;
-  std::map<std::string, int> numbers;
-  for (Section& section : sections)
-    for (Figure& figure : section.figures) {
-      const std::string name = identifier(figure.id).substr(0, longest_id);
-      do {
-        const int number = ++numbers[name];
-        figure.id = number == 1 ? name : fmt::format("{}_{}", name, number);
-      } while (!taken.insert(figure.id).second);
-    }
-}
-
-}  // namespace
-
 std::vector<Section> figures_of(const Study& study, const std::vector<std::string>& against) {
-  const auto runs = study.runs();
-  const auto has_seed = [&](const RunData* run) { return value_of(*run, "seed") == study.seed; };
-  if (!study.seed.empty() && std::none_of(runs.begin(), runs.end(), has_seed))
-    throw Error(fmt::format("--seed {}: no run has this seed", study.seed));
+  if (!study.seed.empty()) {
+    std::set<std::string, decltype(&comes_before)> seeds(comes_before);
+    for (const RunData* run : study.runs()) seeds.insert(value_of(*run, "seed"));
+    if (!seeds.contains(study.seed))
+      throw Error(fmt::format("--seed {}: no run has this seed; choose from {}", study.seed, fmt::join(seeds, ", ")));
+  }
   std::vector<Section> sections = {{"learning", "Learning", learning_figures(study)},
                                    {"comparison", "Comparison", comparison_figures(study, against)},
                                    {"maps", "Recurrent maps", map_figures(study)},

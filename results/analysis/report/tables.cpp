@@ -63,15 +63,11 @@ std::string in_parts(Table table, const std::string& summary) {
   return markup(table) + folded(counted(rest.rows.size(), "more " + summary), markup(rest));
 }
 
-std::map<std::string, int> states(const std::vector<const RunData*>& runs) {
+std::string states_text(const std::vector<const RunData*>& runs) {
   std::map<std::string, int> counts;
   for (const RunData* run : runs) ++counts[run->status.state];
-  return counts;
-}
-
-std::string states_text(const std::vector<const RunData*>& runs) {
   std::vector<std::string> parts;
-  for (const auto& [state, count] : states(runs)) parts.push_back(fmt::format("{} {}", count, state));
+  for (const auto& [state, count] : counts) parts.push_back(fmt::format("{} {}", count, state));
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
