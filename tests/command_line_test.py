@@ -180,6 +180,20 @@ class CommandLine(unittest.TestCase):
         compared = json.loads(self.call("compare", run, other, "--json").stdout)["groups"]
         self.assertEqual(sorted(map(float, outcome)), sorted(run["value"] for group in compared for run in group["runs"]))
 
+    def test_job_scripts(self):
+        (self.work / "rates.yaml").write_text("extends: [tiny.yaml]\nsweep: {optimizer.rate: [1e-3, 1e-4]}\n", encoding="utf-8")
+        self.call("sweep", "run", "rates.yaml", "--output", "rates", "--plan")
+        self.call("sweep", "cancel", "rates")
+        for limit in ("2", "3:59", "0:30", "0:02:00"):
+            self.assertIn(f"--time {limit}: Slurm signals a run two minutes before its limit", self.call("slurm", "rates", "--time", limit, code=2).stderr)
+        self.assertTrue((self.work / "rates/cancelled").exists())
+        for limit in ("0", "4", "1:00:00", "0-1", "1-00:00:00"):
+            self.call("slurm", "rates", "--time", limit)
+        self.assertFalse((self.work / "rates/cancelled").exists())
+        self.assertIn("2 waiting", self.call("sweep", "status", "rates").stdout)
+        (self.work / "rates").rename(self.work / "b\\s")
+        self.assertIn("because it has a backslash; rename the folder", self.call("slurm", "b\\s", code=2).stderr)
+
     def test_lists_in_options_that_are_repeated(self):
         run = self.make_run("--until", 20, code=75)
         accept = ("--allow-change", "optimizer.rate, train.btach", "--allow-change", "train.batch")

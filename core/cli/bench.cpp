@@ -94,7 +94,7 @@ class Measurements {
 
 std::vector<Index> sizes(const Arguments& arguments, const char* option, const char* otherwise) {
   std::vector<Index> found;
-  for (const std::string& entry : split_at_commas(arguments.value(option, otherwise))) {
+  for (const std::string& entry : split_at(arguments.value(option, otherwise), ",")) {
     const std::optional<Index> value = number_from<Index>(entry);
     if (!value || *value < 1)
       throw Error(
@@ -118,7 +118,7 @@ std::vector<ComplexityMap> chosen_maps(const Arguments& arguments) {
                                             {"urnn", "{{plugin: urnn}}"}};
   if (!arguments.has("--maps")) return usual;
   std::vector<ComplexityMap> chosen;
-  for (const std::string& name : split_at_commas(arguments.value("--maps"))) {
+  for (const std::string& name : split_at(arguments.value("--maps"), ",")) {
     const auto known = std::ranges::find(usual, name, &ComplexityMap::name);
     if (known == usual.end() && !plain_name(name))
       throw Error(fmt::format("--maps: '{}' is not the name of a map", name));

@@ -366,7 +366,7 @@ std::vector<std::string> Arguments::values(const std::string& option) const {
 std::vector<std::string> Arguments::words(const std::string& option) const {
   std::vector<std::string> words;
   for (const std::string& list : values(option))
-    for (std::string& word : split_at_commas(list)) {
+    for (std::string& word : split_at(list, ",")) {
       boost::trim(word);
       if (!word.empty() && std::ranges::find(words, word) == words.end()) words.push_back(word);
     }
@@ -453,9 +453,9 @@ long whole_number(const Arguments& arguments, const std::string& option, long ot
   return arguments.has(option) ? whole_number(arguments.value(option), option, least, most) : otherwise;
 }
 
-std::vector<std::string> split_at_commas(const std::string& text) {
+std::vector<std::string> split_at(const std::string& text, const char* separator) {
   std::vector<std::string> entries;
-  boost::split(entries, text, boost::is_any_of(","));
+  boost::split(entries, text, boost::is_any_of(separator));
   return entries;
 }
 

@@ -73,8 +73,8 @@ long whole_number(const Arguments& arguments, const std::string& option, long ot
                   long most = 1'000'000'000);
 long whole_number(const std::string& text, const std::string& option, long least = 1, long most = 1'000'000'000);
 
-/// Entries of a list such as a,b,c; there is an empty one where nothing is between two commas.
-std::vector<std::string> split_at_commas(const std::string& text);
+/// Entries of a list such as a,b,c; there is an empty one where nothing is between two separators.
+std::vector<std::string> split_at(const std::string& text, const char* separator);
 
 /// Folder of the data sets: --data, STIEFEL_DATA, the cache; may be empty.
 std::string data_directory(const Arguments& arguments);

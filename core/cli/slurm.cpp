@@ -1,6 +1,9 @@
 // `stiefel slurm DIR`: job scripts for the runs of a sweep; on stdout the commands that submit them.
 #include <fmt/format.h>
 
+#include <filesystem>
+
+#include "base/number_from.hpp"
 #include "base/printable.hpp"
 #include "base/say.hpp"
 #include "sweep/slurm.hpp"
@@ -10,6 +13,26 @@
 
 namespace stiefel::cli {
 
+namespace {
+
+/// Refuses a limit M, M:S or H:M:S that leaves no time to train before the signal two minutes before it.
+void demand_time_to_train(const std::string& time) {
+  std::vector<double> parts;
+  for (const std::string& part : split_at(time, ":")) {
+    const std::optional<double> number = number_from<double>(part);
+    if (!number) return;  // days, or "infinite": sbatch judges it
+    parts.push_back(*number);
+  }
+  const double minutes = parts.size() == 3 ? 60 * parts[0] + parts[1] : parts[0];
+  if (time != "0" && minutes < 4)
+    throw Error(
+        fmt::format("--time {}: Slurm signals a run two minutes before its limit, so that it would hardly train; "
+                    "give at least 4 minutes",
+                    time));
+}
+
+}  // namespace
+
 int slurm_command(std::span<const std::string> words) {
   const Arguments arguments = parse_arguments("slurm", words);
   if (arguments.positional.empty()) throw Error("name the folder of a sweep: stiefel slurm DIR [-- SBATCH_OPTION...]");
@@ -18,12 +41,14 @@ int slurm_command(std::span<const std::string> words) {
   options.jobs = whole_number(arguments, "--jobs", 0);
   options.threads = int(whole_number(arguments, "--threads", 0));
   options.time = arguments.value("--time");
+  demand_time_to_train(options.time);
   options.data_directory = arguments.value("--data");
   options.further.assign(arguments.positional.begin() + 1, arguments.positional.end());
   for (const std::string& option : options.further)
     if (!option.starts_with('-') || option.find('\n') != option.npos)
       throw Error(fmt::format("'{}' is not an option of sbatch; write options as --name=value after --", option));
   const SweepFolder folder(arguments.positional.front());
+  std::filesystem::remove(folder.cancelled());  // the jobs continue the sweep
   const std::vector<std::vector<std::filesystem::path>> stages = write_slurm_scripts(folder, options);
   std::string after;
   for (const auto& scripts : stages) {

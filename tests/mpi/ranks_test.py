@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 """One run trained by 1, 2 and 4 processes: every number and weight is the same, and a run resumes with another number of processes.
 
-usage: ranks_test.py STIEFEL; STIEFEL is built with -DSTIEFEL_MPI=ON.
+usage: ranks_test.py STIEFEL HOSTILE_RANK; STIEFEL is built with -DSTIEFEL_MPI=ON, HOSTILE_RANK is a map that fails in one process.
 """
+import os
 import pathlib
 import re
 import subprocess
@@ -10,19 +11,25 @@ import sys
 import tempfile
 import time
 
+import h5py
+
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "faults"))
 from runs import experiment, expect_equal, outcome  # pylint: disable=wrong-import-position
 
-PROGRAM = sys.argv[1]
+PROGRAM, HOSTILE_RANK = sys.argv[1:3]
 STEPS = 200
 CASES = [("adding", "householder", "adam", "float32"), ("copy", "lstm", "rmsprop", "float64"), ("adding", "svd", "adam", "float32"),
          ("copy", "kronecker", "adam", "float32"), ("adding", "moving", "adam", "float64"),
          ("copy", "deep", "adam", "float32"), ("adding", "reading_both_ways", "rmsprop", "float64")]
 
 
-def start(ranks, *words):
-    command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(ranks), PROGRAM, *map(str, words), "--mpi", "--threads", "1"]
+def mpirun(*words):
+    command = ["mpirun", "--allow-run-as-root", "--oversubscribe", *map(str, words)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def start(ranks, *words):
+    return mpirun("-n", ranks, PROGRAM, *words, "--mpi", "--threads", "1")
 
 
 def finish(process, codes=(0,)):
@@ -71,12 +78,60 @@ def failing(folder):
     assert "missing.yaml" in said, said
 
 
+def failing_in_one_process(folder):
+    """An error of one process is that of the run, and is written down."""
+    file = folder / "one.yaml"
+    file.write_text(f"plugins: [{HOSTILE_RANK}]\n" + experiment("adding", "householder", "sgd", 50).replace("batch: 12", "batch: 48").replace(
+        "{plugin: householder, reflections: 6}", "hostile_rank"), encoding="utf-8")
+    said = finish(start(2, "run", file, "--output", folder / "one"), (5,))
+    assert said.count("the state has left the range") == 1, said
+    run = folder_of(folder / "one")
+    with h5py.File(run / "results.h5") as results:
+        assert results.attrs["state"] == "diverged", dict(results.attrs)
+    assert "the state has left the range" in (run / "log.txt").read_text(encoding="utf-8")
+
+
+def differing(folder):
+    """Processes that would compute something else are refused before there is a run."""
+    file = folder / "same.yaml"
+    file.write_text(experiment("adding", "householder", "sgd", 50), encoding="utf-8")
+    words = [PROGRAM, "run", file, "--mpi", "--threads", 1, "--output", folder / "differing"]
+    for before, after, what in ((["-n", 1, *words], ["-n", 1, *words, "seed=2"], "in 'seed=1' and 'seed=2'"),
+                                (["-n", 2, *words], ["-n", 1, "-x", "STIEFEL_SIMD=SCALAR", *words], "SCALAR")):
+        said = finish(mpirun(*before, ":", *after), (2,))
+        assert re.search(r"the processes 0 and [12] of mpirun differ, .*" + what, said), said
+        assert not (folder / "differing").exists(), said
+    words = [PROGRAM, "run", folder / "text.yaml", "--mpi", "--output", folder / "lacking"]
+    (folder / "text.yaml").write_text(experiment("stream", "lstm", "sgd", 50).replace(str(pathlib.Path(__file__).parent.parent / "faults/runs.py"), "text.txt"),
+                                      encoding="utf-8")
+    (folder / "there").mkdir()
+    (folder / "there/text.txt").write_text("the quick brown fox jumps over the lazy dog. " * 50, encoding="utf-8")
+    said = finish(mpirun("-n", 1, *words, "--data", folder / "there", ":", "-n", 1, *words, "--data", folder), (4,))
+    assert "text.txt" in said and not (folder / "lacking").exists(), said
+
+
+def sharing(folder):
+    """Processes on the same cores share them, and the memory of the host."""
+    file = folder / "shared.yaml"
+    file.write_text(experiment("adding", "householder", "sgd", 5), encoding="utf-8")
+    for count in (1, 2):
+        finish(mpirun("--bind-to", "none", "-n", count, PROGRAM, "run", file, "--mpi", "--output", folder / f"{count}"))
+        with h5py.File(folder_of(folder / f"{count}") / "results.h5") as results:
+            threads = int(results["provenance"].attrs["threads"])
+        assert threads == max(1, len(os.sched_getaffinity(0)) // count), (count, threads)
+    memory, hidden, steps = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGESIZE"), 512, 1000
+    large = (f"train.batch={2 * memory // (4 * hidden * steps)}", f"task.length={steps}", f"model.cell.hidden={hidden}", "train.recompute=never")
+    said = finish(start(8, "run", file, *large, "--output", folder / "large"), (8,))
+    assert "in its 8 processes on this host" in said, said
+
+
 def main():
     for case in CASES:
         with tempfile.TemporaryDirectory() as folder:
             same_bits(pathlib.Path(folder), case)
     with tempfile.TemporaryDirectory() as folder:
-        failing(pathlib.Path(folder))
+        for check in (failing, failing_in_one_process, differing, sharing):
+            check(pathlib.Path(folder))
     print(f"{len(CASES)} experiments of {STEPS} steps: the same bits on 1, 2 and 4 ranks, and moved from 2 to 4")
 
 

@@ -106,8 +106,8 @@ MemoryLimit memory_limit(const fs::path& root) {
       if (const auto bytes = number_in(group.folder / file))
         lower(*bytes, "the control group " + group.path + " allows");
   rlimit space{};
-  if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY)
-    lower(double(space.rlim_cur), "ulimit -v allows");
+  if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY && double(space.rlim_cur) < limit.bytes)
+    limit = {double(space.rlim_cur), "ulimit -v allows", true};
   return limit;
 }
 

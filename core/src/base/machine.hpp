@@ -11,7 +11,8 @@ namespace stiefel {
 
 struct MemoryLimit {
   double bytes = 0;
-  std::string source;  ///< "this machine has", "the control group /a/b allows", "ulimit -v allows"
+  std::string source;       ///< "this machine has", "the control group /a/b allows", "ulimit -v allows"
+  bool of_process = false;  ///< of each process, not of all on the host together
 };
 
 /// The least of the machine's memory, the limits of the control groups and RLIMIT_AS. /proc and /sys are those below

@@ -102,12 +102,17 @@ PassResult Network<S>::run(const Batch<S>& batch, Workers& workers, const PassRe
   const auto [weight, last_weight] = weights_of(batch, model_.task.readout);
   const bool shared = ranks_ && ranks_->count() > 1 && !outputs;       // every rank needs all outputs
   const Workers::Lent idle(slices_.size() == 1 ? &workers : nullptr);  // one slice leaves the other threads idle
-  workers.run(int(slices_.size()), [&, weight = weight, last_weight = last_weight](int s) {
+  const auto pass = [&, weight = weight, last_weight = last_weight](int s) {
     if (shared && s % ranks_->count() != ranks_->rank()) return passes_[s]->expect(model_, task_, slices_[s], request);
     passes_[s]->run(model_, task_, batch, slices_[s], request, inverse(weight), inverse(last_weight), carried_,
                     outputs);
-  });
-  if (shared) exchange();
+  };
+  if (shared) {
+    throw_together([&] { workers.run(int(slices_.size()), pass); });
+    exchange();
+  } else {
+    workers.run(int(slices_.size()), pass);
+  }
 
   PassResult result;
   result.weight = weight;
@@ -128,6 +133,22 @@ PassResult Network<S>::run(const Batch<S>& batch, Workers& workers, const PassRe
   square_roots(result.last_gradient_norm);
   if (model_.carried_state()) carry(batch.sequences());
   return result;
+}
+
+/// An Error of one rank becomes one of all of them: the others would wait for it, and the first writes down why the run
+/// ended.
+template <class S> template <class F> void Network<S>::throw_together(F&& work) {
+  std::string fault;
+  int code = 0;
+  try {
+    work();
+  } catch (const Error& error) {
+    fault = error.what();
+    code = int(error.code());
+  }
+  if (ranks_->largest(code) == 0) return;
+  for (const std::string& text : ranks_->texts(code == 0 ? "" : char(code) + fault))
+    if (!text.empty()) throw Error(text.substr(1), Exit(text[0]));
 }
 
 /// Every rank sends what its slices left, one slice after the other.

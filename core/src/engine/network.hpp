@@ -76,6 +76,7 @@ template <class S> class STIEFEL_API Network {
 
  private:
   PassResult run(const Batch<S>& batch, Workers& workers, const PassRequest& request, Matrix<S>* outputs = nullptr);
+  template <class F> void throw_together(F&& work);
   void exchange();
   void carry(Index sequences);
   void reduce(PassResult& result, bool regularised);

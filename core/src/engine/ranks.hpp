@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <stiefel/export.hpp>
@@ -23,6 +24,11 @@ class STIEFEL_API Ranks {
   virtual void gather(std::span<const std::byte> own, std::span<std::byte> all, const std::vector<int>& sizes);
   /// The maximum over the ranks; also a barrier.
   virtual int largest(int own) { return own; }
+  /// The text of every rank.
+  std::vector<std::string> texts(const std::string& own);
+  /// How many of the ranks are on this host, and how many of these can run on a core of this process.
+  virtual int on_host() const { return 1; }
+  virtual int on_cores() const { return 1; }
   /// Ends the processes of all ranks.
   virtual void abort(int exit_code);
 };

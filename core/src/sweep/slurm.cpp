@@ -52,6 +52,9 @@ class Scripts {
  public:
   Scripts(const SweepFolder& folder, const SlurmOptions& options)
       : folder_(folder), options_(options), sweep_(fs::absolute(folder.path()).lexically_normal().string()) {
+    for (const std::string& path : {fs::current_path().string(), sweep_})
+      if (path.find('\\') != path.npos)
+        throw Error(fmt::format("Slurm cannot use the path {}, because it has a backslash; rename the folder", path));
     make_folder(folder.path() / "slurm");
   }
 

@@ -74,6 +74,12 @@ void add_changes(const Values& before, const Values& now, std::vector<Change>& f
 
 }  // namespace
 
+std::string lines_of_values(const RunHeader& header) {
+  std::string lines;
+  for (const auto& [name, value] : values_of(header)) lines += name + "=" + value + "\n";
+  return lines;
+}
+
 std::string checksum(const RunHeader& header, const std::string& file) {
   for (const DatasetRow& data : header.datasets)
     if (("/" + data.path).ends_with("/" + file)) return data.sha256;

@@ -16,6 +16,9 @@ struct Change {
   std::optional<std::string> was, is;  // nothing: there is none
 };
 
+/// A line "name=value" for everything in which two processes must agree to compute the same numbers.
+STIEFEL_API std::string lines_of_values(const RunHeader& header);
+
 /// Only what can change a bit of the results: keys of the configuration but for threads, places and periods of saving;
 /// contents of plugins and data; the build, instruction set and BLAS kernels of the program. Changes that were allowed
 /// in an earlier segment do not count.

@@ -60,9 +60,12 @@ template <class S> void require_memory(const LoadedExperiment& loaded, Registry&
                                        const Task<S>& task, const Model<S>& model) {
   const double bytes = training_bytes(model, loaded.experiment, ranks_of(options));
   const MemoryLimit limit = memory_limit();
-  if (bytes <= limit.bytes) return;
-  const std::string sentence = fmt::format("training would take {} of memory or more, but {} {}", bytes_text(bytes),
-                                           limit.source, bytes_text(limit.bytes));
+  const int sharing = options.ranks && !limit.of_process ? options.ranks->on_host() : 1;
+  if (sharing * bytes <= limit.bytes) return;
+  const std::string sentence =
+      fmt::format("training would take {} of memory or more{}, but {} {}", bytes_text(sharing * bytes),
+                  sharing > 1 ? fmt::format(" in its {} processes on this host", sharing) : "", limit.source,
+                  bytes_text(limit.bytes));
   const auto key = key_to_change(loaded, registry, options, task, bytes);
   if (!key) throw Error(sentence + "; make the batch, the network or the sequences smaller", Exit::exhausted);
   throw Error(fmt::format("{}{} is {}: {}; choose a smaller value", loaded.experiment.place_of(key->path), key->path,

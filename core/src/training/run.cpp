@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <boost/algorithm/string.hpp>
 #include <fstream>
 #include <optional>
 #include <ranges>
@@ -32,11 +33,34 @@ template <class S> RunHeader header_of(const LoadedExperiment& loaded, const Reg
   return header;
 }
 
+std::string first_difference(const std::string& a, const std::string& b) {
+  std::vector<std::string> lines_of_a, lines_of_b;
+  boost::split(lines_of_a, a, boost::is_any_of("\n"));
+  boost::split(lines_of_b, b, boost::is_any_of("\n"));
+  const auto [mine, other] = std::ranges::mismatch(lines_of_a, lines_of_b);
+  return fmt::format("'{}' and '{}'", mine == lines_of_a.end() ? "" : *mine, other == lines_of_b.end() ? "" : *other);
+}
+
+/// All ranks compute what follows a pass, each by itself, so all that makes the numbers must be the same. Also a
+/// barrier: there is no folder of a run that another rank cannot begin.
+void demand_same_ranks(const RunHeader& header, const RunOptions& options) {
+  if (!options.ranks) return;
+  const std::vector<std::string> all =
+      options.ranks->texts(lines_of_values(header) + fmt::format("--until={}\n", options.until));
+  const auto other = std::ranges::find_if(all, [&](const std::string& lines) { return lines != all.front(); });
+  if (other != all.end())
+    throw Error(
+        fmt::format("the processes 0 and {} of mpirun differ, in {}; start all with the same program, settings, "
+                    "plugins and data, on hosts with the same type of CPU",
+                    other - all.begin(), first_difference(all.front(), *other)));
+}
+
 template <class S> RunSummary run_in_scalar(const LoadedExperiment& loaded, Registry& registry,
                                             const RunOptions& options, RunObserver& observer) {
   Session<S> session(loaded, registry, options);
-  RunRecord record =
-      writes(options) ? RunRecord(header_of(loaded, registry, options, session), options.output) : RunRecord();
+  RunHeader header = header_of(loaded, registry, options, session);
+  demand_same_ranks(header, options);
+  RunRecord record = writes(options) ? RunRecord(std::move(header), options.output) : RunRecord();
   if (options.ranks ? options.ranks->largest(record.finished_before()) != 0 : record.finished_before())
     return {"existing", record.message(), record.directory(), 0};
   if (!record.message().empty()) observer.note(record.message());
@@ -100,6 +124,7 @@ template <class S> RunSummary go_on(const std::filesystem::path& path, const Loa
                                     std::optional<RunDirectory> directory, bool& training) {
   Session<S> session(loaded, registry, options);
   RunHeader header = header_of(loaded, registry, options, session);
+  demand_same_ranks(header, options);
   std::vector<Change> changed;
   if (exists(path / "results.h5")) {
     const RunHeader before = read_header(ResultReader(path / "results.h5"));

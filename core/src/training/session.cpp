@@ -4,12 +4,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <limits>
+#include <thread>
 
+#include "base/machine.hpp"
 #include "base/printable.hpp"
 #include "base/say.hpp"
 #include "config/resolved.hpp"
@@ -71,6 +74,12 @@ bool names(std::string_view message, std::string_view file) {
   return false;
 }
 
+/// Ranks that can run on the same cores share them.
+int threads_of(const Experiment& experiment, const RunOptions& options) {
+  if (experiment.threads > 0 || !options.ranks) return int(experiment.threads);
+  return std::max(1, usable_cores() / options.ranks->on_cores());
+}
+
 /// A changed task need not have the data of the run.
 Extent extent_of_data(const LoadedExperiment& loaded, Extent extent) {
   const bool changed =
@@ -84,7 +93,7 @@ template <class S>
 Session<S>::Session(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options, Extent extent)
     : experiment(loaded.experiment),
       task(make_task<S>(experiment, registry, options, extent_of_data(loaded, extent))),
-      workers(extent == Extent::sizes ? 1 : int(experiment.threads)) {
+      workers(extent == Extent::sizes ? 1 : threads_of(experiment, options)) {
   const WorkingDirectory there(options.working_directory);
   remarks = loaded.remarks;
   if (task->batches(Split::train) < 1)
@@ -113,7 +122,8 @@ Session<S>::Session(const LoadedExperiment& loaded, Registry& registry, const Ru
     return;
   }
   const double limit = experiment.train.step_limit;
-  Watchdog watchdog(limit, [limit] {
+  Watchdog watchdog(limit, [limit, first = !options.ranks || options.ranks->first()] {
+    if (!first) std::this_thread::sleep_for(std::chrono::seconds(3));  // the first rank tells it before mpirun ends all
     say("stiefel: the initial values have not been set within train.step_limit = {} s: a plugin hangs, or the limit is "
         "too small\n",
         limit);

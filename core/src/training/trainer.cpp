@@ -292,10 +292,13 @@ void Trainer<S>::diverged(Index step, const std::string& finding, const Batch<S>
 }
 
 template <class S> void Trainer<S>::overdue() {
-  const std::string message = fmt::format(
-      "{} has not ended within train.step_limit = {} s: a plugin hangs, or the limit is too small; resume with: "
-      "stiefel resume {}",
-      watched_, experiment_.train.step_limit, shell_word(record_.directory().string()));
+  // The first rank waits for the others, so it is overdue as well. It alone can write down why, before mpirun ends it.
+  if (options_.ranks && !options_.ranks->first()) std::this_thread::sleep_for(std::chrono::seconds(3));
+  std::string message =
+      fmt::format("{} has not ended within train.step_limit = {} s: a plugin hangs, or the limit is too small",
+                  watched_, experiment_.train.step_limit);
+  if (const std::string run = record_.directory().string(); !run.empty())
+    message += "; resume with: stiefel resume " + shell_word(run);
   say("stiefel: {}\n", message);
   std::thread([] {  // the disk may also hang
     std::this_thread::sleep_for(std::chrono::seconds(10));
