@@ -149,7 +149,7 @@ class CommandLine(unittest.TestCase):
         for name in ("results", "tiny"):
             self.call("run", "tiny.yaml", "optimizer.rate=1e30", f"name={name}", code=5)
             said = self.call("run", "tiny.yaml", "optimizer.rate=1e30", f"name={name}", code=7).stderr
-            self.assertRegex(said, rf"\Astiefel: runs/{name}/\w+ holds a run that diverged at step \d+: .*\. Move or delete the folder to run it again\n\Z")
+            self.assertRegex(said, rf"\Astiefel: runs/{name}/\w+ holds a diverged run; move or delete the folder to run it again. Its message: diverged at step \d+: .*\n\Z")
 
     def test_commands_to_paste(self):
         """What messages advise is quoted where a shell would take it apart."""
@@ -192,7 +192,7 @@ class CommandLine(unittest.TestCase):
         self.assertFalse((self.work / "rates/cancelled").exists())
         self.assertIn("2 waiting", self.call("sweep", "status", "rates").stdout)
         (self.work / "rates").rename(self.work / "b\\s")
-        self.assertIn("because it has a backslash; rename the folder", self.call("slurm", "b\\s", code=2).stderr)
+        self.assertIn("because it contains a backslash; rename the folder", self.call("slurm", "b\\s", code=2).stderr)
 
     def test_lists_in_options_that_are_repeated(self):
         run = self.make_run("--until", 20, code=75)

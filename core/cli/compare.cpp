@@ -31,7 +31,7 @@ ComparedQuantity quantity_of(const Arguments& arguments) {
   const std::string text = arguments.value("--reach");
   quantity.reach = number_from<double>(text);
   if (!quantity.reach || !std::isfinite(*quantity.reach))
-    throw Error(fmt::format("--reach must be a number, got '{}'", text));
+    throw Error(fmt::format("--reach must be a finite number, got '{}'", text));
   return quantity;
 }
 

@@ -21,7 +21,7 @@ const Rows exit_codes = {
     {"4", "a data file is missing or damaged"},
     {"5", "the run diverged: NaN or infinity"},
     {"6", "a result file or checkpoint is damaged or cannot be read, or a repeated run has different bits"},
-    {"7", "the run's folder is in use or holds an unfinished run, or the run began on another type of CPU"},
+    {"7", "the run's folder is in use or holds an unfinished or diverged run, or the run began on another type of CPU"},
     {"8", "disk or memory is full, or the sizes do not fit into memory"},
     {"75", "stopped early as requested, or a sweep with unfinished runs: resume it"},
     {"129, 130, 143, 152", "stopped by SIGHUP, SIGINT (Ctrl-C), SIGTERM, SIGXCPU after the current step"},

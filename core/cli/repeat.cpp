@@ -56,7 +56,7 @@ int repeat_command(std::span<const std::string> words) {
     if (summary.state == "existing")
       summary.message = fmt::format(
           "{} was repeated before and is not trained again; choose another folder with "
-          "--output, or delete this one",
+          "--output, or delete it",
           made.string());
     return summary;
   });

@@ -26,7 +26,7 @@ void demand_time_to_train(const std::string& time) {
   const double minutes = parts.size() == 3 ? 60 * parts[0] + parts[1] : parts[0];
   if (time != "0" && minutes < 4)
     throw Error(
-        fmt::format("--time {}: Slurm signals a run two minutes before its limit, so that it would hardly train; "
+        fmt::format("--time {}: Slurm signals a run two minutes before its limit, so it would barely train; "
                     "give at least 4 minutes",
                     time));
 }
@@ -48,8 +48,8 @@ int slurm_command(std::span<const std::string> words) {
     if (!option.starts_with('-') || option.find('\n') != option.npos)
       throw Error(fmt::format("'{}' is not an option of sbatch; write options as --name=value after --", option));
   const SweepFolder folder(arguments.positional.front());
-  std::filesystem::remove(folder.cancelled());  // the jobs continue the sweep
   const std::vector<std::vector<std::filesystem::path>> stages = write_slurm_scripts(folder, options);
+  if (!stages.empty()) std::filesystem::remove(folder.cancelled());  // the jobs continue the sweep
   std::string after;
   for (const auto& scripts : stages) {
     const bool last = &scripts == &stages.back();

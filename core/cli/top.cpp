@@ -69,8 +69,8 @@ class Runs {
     if (next_ == readers_.end()) {
       if (const auto begin = Clock::now(); begin >= search_at_) {
         for (const auto& found : find_runs(folders_)) {
-          const auto run = is_directory(found) ? found : absolute(found).parent_path();
-          readers_.try_emplace(run.string(), run);
+          const auto run = is_directory(found) ? found : proximate(absolute(found).parent_path());
+          readers_.try_emplace(weakly_canonical(run).string(), run);
         }
         const auto end = Clock::now();
         search_at_ = end + std::max<Clock::duration>(std::chrono::seconds(5), 20 * (end - begin));

@@ -86,7 +86,8 @@ class Network(nn.Module):
 
     def _apply(self, fn: Callable[[Tensor], Tensor], *arguments: bool) -> Network:
         """Moves and converts the network, whose normalisation stays in float64."""
-        exact = {name: getattr(self, name) for part in ("input", "target") for name in (f"{part}_mean", f"{part}_scale")}
+        names = [f"{part}_{key}" for part in ("input", "target") for key in ("mean", "scale")]
+        exact = {name: getattr(self, name) for name in names}
         super()._apply(fn, *arguments)
         for name, values in exact.items():
             setattr(self, name, values.to(getattr(self, name).device))

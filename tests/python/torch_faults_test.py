@@ -49,7 +49,7 @@ class Faults(Networks):
             self.refused("its description is damaged: ", lambda t, m, c, change=change: change(c), ("elman", {}))
 
     def test_unknown_options(self):
-        """Of a later version, say: a network is never computed otherwise than it was trained."""
+        """Options of a later version, for example, are refused: a network is never computed differently than it was trained."""
         self.refused("the cell my_cell is not one of elman, lstm", lambda t, m, c: c["model"]["cell"].update(plugin="my_cell"))
         for cell, key in (("elman", "transition"), ("lstm", "peepholes"), ("gru", "reset"), ("gru", "update"), ("mingru", "candidate"),
                           ("lipschitz", "scheme")):

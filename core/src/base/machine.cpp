@@ -96,7 +96,7 @@ std::optional<double> quota_of(const fs::path& folder) {
 
 }  // namespace
 
-MemoryLimit memory_limit(const fs::path& root) {
+MemoryLimit memory_limit(const fs::path& root, int processes) {
   MemoryLimit limit{double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE)), "this machine has"};
   const auto lower = [&limit](double bytes, const std::string& source) {
     if (bytes < limit.bytes) limit = {bytes, source};
@@ -106,7 +106,8 @@ MemoryLimit memory_limit(const fs::path& root) {
       if (const auto bytes = number_in(group.folder / file))
         lower(*bytes, "the control group " + group.path + " allows");
   rlimit space{};
-  if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY && double(space.rlim_cur) < limit.bytes)
+  if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY &&
+      processes * double(space.rlim_cur) < limit.bytes)
     limit = {double(space.rlim_cur), "ulimit -v allows", true};
   return limit;
 }

@@ -15,9 +15,9 @@ struct MemoryLimit {
   bool of_process = false;  ///< of each process, not of all on the host together
 };
 
-/// The least of the machine's memory, the limits of the control groups and RLIMIT_AS. /proc and /sys are those below
-/// `root`.
-STIEFEL_API MemoryLimit memory_limit(const std::filesystem::path& root = "/");
+/// The least that the machine's memory, the limits of the control groups and RLIMIT_AS leave to this number of processes.
+/// /proc and /sys are those below `root`.
+STIEFEL_API MemoryLimit memory_limit(const std::filesystem::path& root = "/", int processes = 1);
 
 /// Cores of the affinity, or as many as the quotas of the control groups amount to, rounded up; at least one.
 STIEFEL_API int usable_cores(const std::filesystem::path& root = "/");

@@ -145,6 +145,9 @@ template <class S> template <class F> void Network<S>::throw_together(F&& work) 
   } catch (const Error& error) {
     fault = error.what();
     code = int(error.code());
+  } catch (const std::bad_alloc&) {
+    fault = "out of memory";
+    code = int(Exit::exhausted);
   }
   if (ranks_->largest(code) == 0) return;
   for (const std::string& text : ranks_->texts(code == 0 ? "" : char(code) + fault))

@@ -12,8 +12,8 @@
 
 namespace stiefel {
 
-/// One process alone; the ranks of MPI override everything. Every function except rank() and count() must be called by
-/// all ranks in the same order, from the thread that made the object.
+/// One process alone; the ranks of MPI override the virtual functions. All ranks must call gather(), largest() and
+/// texts() in the same order, from the thread that made the object.
 class STIEFEL_API Ranks {
  public:
   virtual ~Ranks();

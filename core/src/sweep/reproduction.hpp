@@ -16,7 +16,7 @@
 
 namespace stiefel {
 
-/// The functions throw Error if a row's file is not valid, or if what they read is damaged or lacks what a row measures.
+/// Throws Error if a row's file is invalid, or if what is read is damaged or lacks what a row measures.
 class STIEFEL_API Reproduction {
  public:
   /// `output`: the folder of runs, which need not exist yet. `timings`: what `tests/bench/run --json` wrote; empty or

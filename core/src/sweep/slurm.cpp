@@ -54,7 +54,8 @@ class Scripts {
       : folder_(folder), options_(options), sweep_(fs::absolute(folder.path()).lexically_normal().string()) {
     for (const std::string& path : {fs::current_path().string(), sweep_})
       if (path.find('\\') != path.npos)
-        throw Error(fmt::format("Slurm cannot use the path {}, because it has a backslash; rename the folder", path));
+        throw Error(
+            fmt::format("Slurm cannot use the path {}, because it contains a backslash; rename the folder", path));
     make_folder(folder.path() / "slurm");
   }
 

@@ -59,8 +59,9 @@ template <class S> std::optional<WholeNumber> key_to_change(const LoadedExperime
 template <class S> void require_memory(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options,
                                        const Task<S>& task, const Model<S>& model) {
   const double bytes = training_bytes(model, loaded.experiment, ranks_of(options));
-  const MemoryLimit limit = memory_limit();
-  const int sharing = options.ranks && !limit.of_process ? options.ranks->on_host() : 1;
+  const int on_host = options.ranks ? options.ranks->on_host() : 1;
+  const MemoryLimit limit = memory_limit("/", on_host);
+  const int sharing = limit.of_process ? 1 : on_host;
   if (sharing * bytes <= limit.bytes) return;
   const std::string sentence =
       fmt::format("training would take {} of memory or more{}, but {} {}", bytes_text(sharing * bytes),

@@ -56,13 +56,13 @@ std::string difference(const std::filesystem::path& directory, const RunHeader& 
   return changed.empty() ? "" : fmt::format("with other data ({})", changed.front().name.substr(5));
 }
 
-/// To resume it would diverge again.
+/// It would diverge again if it were resumed.
 void refuse_diverged(const std::filesystem::path& directory) {
   if (!exists(directory / "results.h5")) return;
   const ResultReader results(directory / "results.h5");
   if (results.text_attribute("/", "state") == "diverged")
-    throw Error(fmt::format("{} holds a run that {}. Move or delete the folder to run it again", directory.string(),
-                            results.text_attribute("/status", "message")),
+    throw Error(fmt::format("{} holds a diverged run; move or delete the folder to run it again. Its message: {}",
+                            directory.string(), results.text_attribute("/status", "message")),
                 Exit::in_use);
 }
 

@@ -41,8 +41,8 @@ std::string first_difference(const std::string& a, const std::string& b) {
   return fmt::format("'{}' and '{}'", mine == lines_of_a.end() ? "" : *mine, other == lines_of_b.end() ? "" : *other);
 }
 
-/// All ranks compute what follows a pass, each by itself, so all that makes the numbers must be the same. Also a
-/// barrier: there is no folder of a run that another rank cannot begin.
+/// After a pass, every rank computes the rest on its own, so everything that affects the numbers must agree. Also a
+/// barrier: no folder is created unless every rank can start.
 void demand_same_ranks(const RunHeader& header, const RunOptions& options) {
   if (!options.ranks) return;
   const std::vector<std::string> all =

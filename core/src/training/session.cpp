@@ -123,7 +123,8 @@ Session<S>::Session(const LoadedExperiment& loaded, Registry& registry, const Ru
   }
   const double limit = experiment.train.step_limit;
   Watchdog watchdog(limit, [limit, first = !options.ranks || options.ranks->first()] {
-    if (!first) std::this_thread::sleep_for(std::chrono::seconds(3));  // the first rank tells it before mpirun ends all
+    if (!first)
+      std::this_thread::sleep_for(std::chrono::seconds(3));  // the first rank reports it before mpirun ends the others
     say("stiefel: the initial values have not been set within train.step_limit = {} s: a plugin hangs, or the limit is "
         "too small\n",
         limit);
