@@ -64,7 +64,8 @@ def load(folders: Folders, group: str = "epochs", along: str | None = None) -> x
         return _identity(path, file) | _configuration(file), table
 
     listed = _listed(folders)
-    rows = [row for row in list(_each(listed, read)) if row[1] is not None]
+    all_rows = list(_each(listed, read))  # not in a comprehension, a frame of its own: warnings name the caller's line
+    rows = [row for row in all_rows if row[1] is not None]
     if not rows:
         raise ValueError(f"no run in {', '.join(map(str, listed))} has the group {group}")
     found, tables = map(list, zip(*rows))

@@ -117,7 +117,7 @@ class Network(nn.Module):
             if not torch.jit.is_scripting():
                 self.check_range(lengths, 1, inputs.shape[1], f"not a length of a sequence of {inputs.shape[1]} steps")
             lengths = lengths.to(torch.int64)
-            if values.dim() == 3:  # 0 times the gradient of NaN or an overflow behind the end is NaN
+            if values.dim() == 3:  # 0 times the gradient of NaN or an overflow past the end is NaN
                 values = _until_end(values, lengths)
         if state is None:
             state = torch.cat([layer.initial() for layer in self.layers]).expand(inputs.shape[0], -1)
@@ -335,7 +335,7 @@ class _Direction(nn.Module):
 
 
 def _until_end(values: Tensor, lengths: Tensor) -> Tensor:
-    """The values (batch, time, rows) with 0 behind the end of each sequence."""
+    """The values (batch, time, rows) with 0 past the end of each sequence."""
     steps = torch.arange(values.shape[1], device=values.device)
     return torch.where((steps < lengths.reshape(-1, 1)).unsqueeze(2), values, torch.zeros_like(values))
 

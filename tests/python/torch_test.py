@@ -130,7 +130,7 @@ class Torch(Networks):
                 np.testing.assert_array_equal(network.run(torch.from_numpy(inputs), torch.tensor(lengths, dtype=kind))[0].detach(), found.detach())
 
     def test_padding(self):
-        """What is behind the end of a sequence does not reach the gradients."""
+        """Numbers past the end of a sequence do not affect the gradients."""
         for layers in ([{"cell": "lstm"}], [{"cell": "gru", "bidirectional": True}, {"cell": "gru", "norm": "layer"}]):
             gradients = []
             for padding in (0.0, np.inf, np.nan):

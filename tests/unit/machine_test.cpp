@@ -97,9 +97,12 @@ TEST_CASE("a limit of the address space counts") {
   REQUIRE(getrlimit(RLIMIT_AS, &before) == 0);
   const rlimit low{rlim_t(sysconf(_SC_PHYS_PAGES)) * rlim_t(sysconf(_SC_PAGESIZE)) / 2, before.rlim_max};
   if (before.rlim_cur != RLIM_INFINITY || setrlimit(RLIMIT_AS, &low) != 0) return;  // sanitizers need more
-  const MemoryLimit limit = memory_limit(Root().path);
+  const MemoryLimit limit = memory_limit(Root().path), of_three = memory_limit(Root().path, 3);
   REQUIRE(setrlimit(RLIMIT_AS, &before) == 0);
   CHECK(limit.bytes == double(low.rlim_cur));
+  CHECK(limit.of_process);
+  CHECK(of_three.source == "this machine has");  // which has less than three times the limit
+  CHECK(!of_three.of_process);
   CHECK(limit.source == "ulimit -v allows");
 }
 
