@@ -18,11 +18,6 @@ template <class T> Matrix<T> cayley_change(Matrix<T> A, double eta, CMat<T> M) {
   A *= RealOf<T>(eta / 2);
   const double contraction = A.norm(), enough = double(Eigen::NumTraits<RealOf<T>>::epsilon()) / 8;
   const auto reached = [&](int iterations) { return std::pow(contraction, iterations + 2) <= enough; };
-  const auto change = [&](CMat<T> X) {
-    Matrix<T> AX = product(A, X);
-    AX *= RealOf<T>(-2);
-    return AX;
-  };
   Matrix<T> X = M;
   if (const int iterations = reached(1) ? 1 : 3; reached(iterations)) {
     Matrix<T> next(M.rows(), M.cols());
@@ -36,7 +31,9 @@ template <class T> Matrix<T> cayley_change(Matrix<T> A, double eta, CMat<T> M) {
     factors.diagonal().array() += T(1);
     solve(view(factors), view(X));
   }
-  return change(X);
+  Matrix<T> change = product(A, X);
+  change *= RealOf<T>(-2);
+  return change;
 }
 
 // By Newton–Schulz steps M(3I − MᴴM)/2, which square the defect, or, far away, by the singular value decomposition.

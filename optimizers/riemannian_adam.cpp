@@ -108,9 +108,7 @@ template <class S> class RiemannianAdam final : public Optimizer<S> {
       if (options_.reorthonormalise_every > 0 && step % options_.reorthonormalise_every == 0) manifold::project<T>(M);
       return;
     }
-    Matrix<T> moved = M;
-    moved.noalias() -= rate * D * M;
-    M = moved;
+    M -= rate * product(D, M);
     if (options_.retraction == "qr")
       orthonormalise(view(M));
     else

@@ -86,7 +86,8 @@ template <class S> class TextInputs final : public SequenceReader<S> {
         stream_(options.mode == "stream"),
         rules_(line_rules(options.text, stream_ || options.end_symbol, !stream_)),
         text_(file, std::ios::binary) {
-    if (!text_) throw Error(fmt::format("{}: cannot be opened", file), Exit::data);
+    text_.peek();  // of a folder it fails
+    if (!text_.is_open() || text_.bad()) throw Error(fmt::format("{}: cannot be read", file), Exit::data);
     rules_.longest = 0;  // which chooses what to train on
   }
 
@@ -143,7 +144,7 @@ template <class S> class Characters final : public Task<S> {
       : Task<S>(context),
         options_(options),
         stream_(options.mode == "stream"),
-        corpus_(load_corpus(options.text, context.data_directory, stream_ || options.end_symbol, !stream_, !stream_)) {
+        corpus_(load_corpus(options.text, context.data_directory, stream_ || options.end_symbol, !stream_)) {
     for (const Split split : {Split::train, Split::validation, Split::test})
       stream_ ? arrange_stream(split) : arrange_sentences(split);
     if (!stream_)
@@ -184,7 +185,7 @@ template <class S> class Characters final : public Task<S> {
   }
   void measure(CMat<S> output, const Targets<S>& targets, std::span<Ratio> metrics) const override {
     const double weight = total_weight(targets);
-    const double nats = softmax_cross_entropy(output, targets, mat<S>(nullptr, 0, 0, 0));
+    const double nats = softmax_cross_entropy(output, targets, {});
     metrics[0].sum += options_.text.words() ? nats : nats / std::numbers::ln2;
     metrics[1].sum += correct(output, targets);
     for (Ratio& ratio : metrics) ratio.weight += weight;
@@ -215,7 +216,6 @@ template <class S> class Characters final : public Task<S> {
   }
 
   std::unique_ptr<SequenceReader<S>> open(const std::string& file) const override {
-    if (file.ends_with(".npy")) return nullptr;
     return std::make_unique<TextInputs<S>>(file, options_, corpus_.alphabet, shape());
   }
 

@@ -22,27 +22,21 @@ class ItemBatches {
     return split == Split::train ? std::max<Index>(items / batch_, 1) : (items + evaluation_ - 1) / evaluation_;
   }
 
-  /// The items of batch `index`.
-  std::vector<std::size_t> at(Split split, Index index, Index items) const {
-    const bool training = split == Split::train;
-    const Index size = training ? batch_ : evaluation_, first = index * size,
-                end = training ? first + size : std::min(first + size, items);
-    STIEFEL_ASSERT(index >= 0 && end > first);
-    std::vector<std::size_t> chosen;
-    for (Index i = first; i < end; ++i)
-      chosen.push_back(std::size_t(training ? shuffle_.item(std::uint64_t(i)) : std::int64_t(i)));
-    return chosen;
-  }
-
   /// Batch `index` of `items`: an item has steps(item) steps, and write(item, b) makes it sequence b.
   template <class S, class Item, class Steps, class Write>
   void fill(Batch<S>& batch, const TaskShape& shape, Split split, Index index, const std::vector<Item>& items,
             Steps steps, Write write) const {
-    const std::vector<std::size_t> chosen = at(split, index, Index(items.size()));
+    const bool training = split == Split::train;
+    const Index size = training ? batch_ : evaluation_, first = index * size,
+                count = training ? size : std::min(size, Index(items.size()) - first);
+    STIEFEL_ASSERT(index >= 0 && count > 0);
+    const auto item = [&](Index b) -> const Item& {
+      return items[std::size_t(training ? shuffle_.item(std::uint64_t(first + b)) : first + b)];
+    };
     Index longest = 0;
-    for (const std::size_t i : chosen) longest = std::max(longest, std::invoke(steps, items[i]));
-    batch.resize(shape, Index(chosen.size()), longest);
-    for (std::size_t b = 0; b < chosen.size(); ++b) write(items[chosen[b]], Index(b));
+    for (Index b = 0; b < count; ++b) longest = std::max(longest, std::invoke(steps, item(b)));
+    batch.resize(shape, count, longest);
+    for (Index b = 0; b < count; ++b) write(item(b), b);
   }
 
  private:

@@ -101,9 +101,10 @@ template <class S> class PixelMnist final : public Task<S> {
                               training_.files[0].path, training_.pixels(), test_.files[0].path, test_.pixels()),
                   Exit::data);
     if (options_.validation_images >= training_.count())
-      throw Error(fmt::format(
-          "pixel_mnist: validation_images is {}, but {} holds only {} images and some are needed for training.",
-          options_.validation_images, training_.files[0].path, training_.count()));
+      throw Error(
+          fmt::format("pixel_mnist: validation_images is {}, but {} holds only {} images and some are needed for "
+                      "training; lower it.",
+                      options_.validation_images, training_.files[0].path, training_.count()));
     choose();
     batches_ = std::make_unique<ItemBatches>(context.batch, Index(train_.size()), context.seed);
   }
@@ -120,16 +121,14 @@ template <class S> class PixelMnist final : public Task<S> {
   Index batches(Split split) const override { return batches_->count(split, Index(items(split).size())); }
 
   void fill(Split split, Index index, Batch<S>& batch) const override {
-    const std::vector<std::int64_t>& images = items(split);
-    const std::vector<std::size_t> chosen = batches_->at(split, index, Index(images.size()));
-    batch.resize(shape(), Index(chosen.size()), training_.pixels());
     const Digits& digits = split == Split::test ? test_ : training_;
-    for (Index b = 0; b < batch.sequences(); ++b) {
-      const std::int64_t image = images[chosen[std::size_t(b)]];
+    const auto steps = [&](std::int64_t) { return digits.pixels(); };
+    const auto write = [&](std::int64_t image, Index b) {
       const std::uint8_t* pixels = digits.images.values.data() + image * digits.pixels();
       for (Index t = 0; t < digits.pixels(); ++t) batch.input(t, b)[0] = S(pixels[order_[t]] / options_.scale);
       batch.label(0, b) = digits.labels.values[image];
-    }
+    };
+    batches_->fill(batch, shape(), split, index, items(split), steps, write);
   }
 
   double loss(CMat<S> output, const Targets<S>& targets, Mat<S> doutput) const override {
@@ -159,7 +158,6 @@ template <class S> class PixelMnist final : public Task<S> {
   }
   /// IDX files of images, in the order of the pixels.
   std::unique_ptr<SequenceReader<S>> open(const std::string& file) const override {
-    if (file.ends_with(".npy")) return nullptr;
     const Idx images = read_idx(file, 3, "");
     const Index pixels = images.sizes[1] * images.sizes[2];
     if (pixels != training_.pixels())

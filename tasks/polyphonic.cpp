@@ -174,15 +174,13 @@ template <class S> class Polyphonic final : public Task<S> {
         metrics[0].weight += expected || sounds;
       }
     }
-    const Mat<S> no_gradient = mat<S>(nullptr, 0, 0, 0);
-    metrics[1].sum += bernoulli(output, frames, no_gradient);
+    metrics[1].sum += bernoulli(output, frames, {});
     metrics[1].weight += total_weight(frames);
     if (!by_sequences()) return;
-    metrics[2].sum += bernoulli(output, targets, no_gradient);
+    metrics[2].sum += bernoulli(output, targets, {});
     metrics[2].weight += total_weight(targets);
   }
 
-  /// Of the test pieces, or of the training pieces if there are none.
   double baseline() const override { return baseline_; }
   void trivial(Index, std::span<S> output) const override {
     for (Index k = 0; k < keys; ++k) output[k] = S(std::log(marginals_[k]) - std::log1p(-marginals_[k]));
@@ -218,9 +216,7 @@ template <class S> class Polyphonic final : public Task<S> {
   }
 
  private:
-  const std::vector<Part>& parts(Split split) const {
-    return parts_[split == Split::train ? 0 : split == Split::validation ? 1 : 2];
-  }
+  const std::vector<Part>& parts(Split split) const { return parts_[std::size_t(split)]; }
   bool by_sequences() const { return options_.average == "sequences"; }
   double weight_of(const Part& part) const { return by_sequences() ? 1 / double(part.steps) : 1; }
 
@@ -253,7 +249,7 @@ template <class S> class Polyphonic final : public Task<S> {
     });
     for (Index k = 0; k < keys; ++k) marginals_[k] = (counts[k] + 0.01) / (frames + 0.02);
     double sum = 0, weights = 0;
-    each_target(parts(Split::test).empty() ? Split::train : Split::test, [&](const Frame& frame, double weight) {
+    each_target(last_split(*this), [&](const Frame& frame, double weight) {
       for (Index k = 0; k < keys; ++k)
         sum -= weight * (frame[k] ? std::log(marginals_[k]) : std::log1p(-marginals_[k]));
       weights += weight;

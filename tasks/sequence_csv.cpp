@@ -83,7 +83,7 @@ struct SequenceCsvOptions {
     const std::string& first = data.file.empty() ? train.file : data.file;
     s.check(first.empty() || first.ends_with(".npy") || is_foreign(first) || !targets.empty(), "targets",
             "must name the columns of the target in a CSV file: `targets: [NAME]`");
-    s.check(validation_fraction + test_fraction < 1, "test_fraction",
+    s.check(!train.file.empty() || validation_fraction + test_fraction < 1, "test_fraction",
             "leaves nothing to train on together with `validation_fraction`");
     s.check(kind == "regression" || target_normalisation == "none", "target_normalisation",
             "is for `kind: regression`");
@@ -278,7 +278,7 @@ template <class S> class SequenceCsv final : public Task<S> {
     return form;
   }
   std::unique_ptr<SequenceReader<S>> open(const std::string& file) const override {
-    if (file.ends_with(".npy") || is_foreign(file)) return nullptr;
+    if (is_foreign(file)) return nullptr;
     return std::make_unique<CsvInputs<S>>(file, options_, parts_[0].columns, shape(), input_scaling_);
   }
 

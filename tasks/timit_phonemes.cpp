@@ -92,7 +92,6 @@ template <class S> class TimitPhonemes final : public TimitTask<S> {
     return form;
   }
   std::unique_ptr<SequenceReader<S>> open(const std::string& file) const override {
-    if (file.ends_with(".npy")) return nullptr;
     const Eigen::MatrixXd features = features_of(this->sound_of(file, ""), file, "").template cast<double>();
     const Eigen::MatrixXd scaled = ((features.colwise() - mean_.matrix()).array().colwise() / deviation_).matrix();
     return this->reader_of(scaled.cast<float>().template cast<S>());

@@ -97,7 +97,7 @@ template <class S> class TimitPrediction final : public TimitTask<S> {
     if (!padded()) return;
     const std::vector<S> weights = valid_weights(targets);
     const Targets<S> valid{targets.values, targets.labels, weights};
-    metrics[0].sum += mean_square(output, valid, mat<S>(nullptr, 0, 0, 0));
+    metrics[0].sum += mean_square(output, valid, {});
     metrics[0].weight += total_weight(valid);
   }
 
@@ -108,7 +108,6 @@ template <class S> class TimitPrediction final : public TimitTask<S> {
   }
 
   std::unique_ptr<SequenceReader<S>> open(const std::string& file) const override {
-    if (file.ends_with(".npy")) return nullptr;
     return this->reader_of(levels(stft(samples_of(telephone(this->sound_of(file, ""))))).template cast<S>());
   }
 

@@ -116,6 +116,35 @@ class Completion(unittest.TestCase):
                 self.need(shell)
                 self.assertEqual(subprocess.run([shell, "-n", self.share / file], capture_output=True, text=True, check=True).stderr, "")
 
+    def completed(self, words):
+        """What is offered for the last word; bash takes KEY=VALUE for three."""
+        script = f"source <(stiefel completion bash); COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _stiefel; echo \"${{COMPREPLY[*]}}\""
+        done = subprocess.run(["bash", "-c", script], cwd=self.work, env=self.environment, capture_output=True, text=True, check=True, timeout=60)
+        self.assertEqual(done.stderr, "")
+        return done.stdout.split()
+
+    def test_bash_completes(self):
+        (self.work / "other.txt").write_text("", encoding="utf-8")
+        for words, offered in {"stiefel va": ["validate"], "stiefel run --dr": ["--dry-run"], "stiefel run ti": ["tiny.yaml"], "stiefel run o": [],
+                               "stiefel run --data fo": ["folder"], "stiefel predict --input o": ["other.txt"], "stiefel run --data = fo": ["folder"], "stiefel help va": ["validate"],
+                               "stiefel new c": ["cell"], "stiefel completion b": ["bash"],
+                               "stiefel sweep re": ["resume", "retry"], "stiefel sweep run ti": ["tiny.yaml"], "stiefel sweep status fo": ["folder"],
+                               "stiefel sweep --jobs 4 run ti": ["tiny.yaml"], "stiefel sweep -j 4 c": ["cancel"],
+                               "stiefel sweep run tiny.yaml checkpoint.m": ["checkpoint.minutes="], "stiefel bench co": ["complexity"],
+                               "stiefel compare runs --by optimizer.ra": ["optimizer.rate"], "stiefel describe train.cl": ["train.clip", "train.clip.bound", "train.clip.kind"],
+                               "stiefel describe exp": ["experiment"], "stiefel check --method exp": [],
+                               "stiefel bench step ti": ["tiny.yaml"], "stiefel data fe": ["fetch"], "stiefel data fetch mn": ["mnist"],
+                               "stiefel data verify mnist pt": ["ptb"], "stiefel reproduce re": ["report"],
+                               "stiefel run tiny.yaml task.plugin = ad": ["adding"], "stiefel run tiny.yaml model.cell = ls": ["lstm"],
+                               "stiefel run tiny.yaml model.recurrent.plugin = spectral": ["spectral_householder"],
+                               "stiefel run tiny.yaml model.maps.forget.plugin = antis": ["antisymmetric"],
+                               "stiefel run tiny.yaml optimizer.plugin = ri": ["riemannian_adam"], "stiefel run tiny.yaml task.plugin = lstm": [],
+                               "stiefel run tiny.yaml scalar =": ["float32", "float64"], "stiefel run tiny.yaml model.cell.activation = modr": ["modrelu"],
+                               "stiefel run tiny.yaml model.input.bias = f": ["false"], "stiefel run tiny.yaml train.steps =": []}.items():
+            with self.subTest(words):
+                self.assertEqual(self.completed(words), offered)
+        self.assertEqual(set(self.completed("stiefel data ''")), {"list", "fetch", "verify"})
+
     def test_fish_completes(self):
         self.need("fish")
         script = self.share / "fish/vendor_completions.d/stiefel.fish"

@@ -162,6 +162,10 @@ def main():
         assert lines[-1].startswith("watched/") and "finished" in lines[-1] and "step 400" in lines[-1] and "100%" in lines[-1], lines[-1]
         once = subprocess.run([PROGRAM, "top", "runs", "--once"], cwd=folder, capture_output=True, text=True, timeout=60, check=True).stdout
         assert len(once.splitlines()) == 2 and once.startswith("run "), once
+        (folder / "empty").mkdir()
+        for words in (["--once"], []):
+            none = subprocess.run([PROGRAM, "top", "empty", *words], cwd=folder, capture_output=True, text=True, timeout=60, check=True)
+            assert none.stderr == "there are no runs in empty\n", none
         wrong = subprocess.run([PROGRAM, "top", "nothing"], cwd=folder, capture_output=True, text=True, timeout=60, check=False)
         assert wrong.returncode == 2 and "nothing" in wrong.stderr, wrong
         try:

@@ -163,13 +163,20 @@ std::string document_markdown(const PublishedResults& published, const std::stri
       "`experiments/published.yaml` has\nwhat was published, and for each curve a criterion of our own, derived from "
       "what the paper says about it. `experiments/settings.csv`\nlists where the files differ from the papers, and "
       "what the papers leave open.\n\n"
-      "- A value matches when it is worse by no more than {}, and is better when it is better by more than that. The "
-      "order of the rows is not judged.\n"
+      "- A printed value matches when the mean over the seeds is worse by no more than {}, and is better when it is "
+      "better by more than that. The order of printed values is not judged. `loss` is the mean squared error of TIMIT "
+      "here.\n"
+      "- A curve matches when every seed that finished meets its criterion, which was fixed before the complete run. "
+      "\"Better than\" another row means better by any amount, in the mean over the seeds that both have. If one seed "
+      "diverges, the row has diverged. \"A figure\" has no criterion.\n"
       "- For a curve, \"measured\" is the best value on the validation set, unless the item says otherwise.\n"
       "- One seed unless \"seeds\" has a number. A row is judged by the seeds that have been run. CPU seconds are "
       "those of all seeds that finished.\n"
       "- \"of ours\" means that the paper does not say how long it trained.\n"
-      "- A question mark stands for an uncertain published value, and + a commit whose source had changes.\n\n{}\n{}",
+      "- A question mark stands for an uncertain published value, which is not judged, and + a commit whose source had "
+      "changes.\n"
+      "- A gradient ratio is ‖∂L/∂h₁‖ / ‖∂L/∂h_T‖ at the last step that records gradients. The orthogonality drift is "
+      "‖WᴴW − I‖_F at the end over its value before the first step.\n\n{}\n{}",
       fmt::join(tolerances, ", "), summary, markdown(whole));
   for (const Item& item : items) {
     text += fmt::format("\n## {}\n\n", heading(published, item));

@@ -3,6 +3,7 @@
 #define NCURSES_WIDECHAR 1
 #include <curses.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <langinfo.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@
 #include <thread>
 
 #include "base/printable.hpp"
+#include "base/say.hpp"
 #include "results/analysis/progress_reader.hpp"
 #include "results/analysis/run_data.hpp"
 
@@ -310,8 +312,11 @@ int top_command(std::span<const std::string> words) {
       choose_verbosity(false, true) == Verbosity::live && isatty(STDOUT_FILENO) && isatty(STDIN_FILENO);
   const double interval = arguments.positive("--interval", terminal ? 1 : 30);
   Runs runs(arguments.positional);
-  if (arguments.has("--once")) {
+  if (!terminal || arguments.has("--once")) {
     runs.update();
+    if (runs.sorted(0).empty()) say("there are no runs in {}\n", fmt::join(arguments.positional, ", "));
+  }
+  if (arguments.has("--once")) {
     const auto sorted = runs.sorted(0);
     TextTable table = table_of(sorted);
     add_losses(table, sorted, 24, unicode);

@@ -4,10 +4,11 @@
 //   H(U_0) H(U_1) … H(U_{r−1}) = I − U T⁻¹ Uᵀ,   T = striu(UᵀU) + ½diag(UᵀU)
 #pragma once
 
-#include <stiefel/error.hpp>
 #include <stiefel/linear_algebra.hpp>
 #include <stiefel/matrix.hpp>
 #include <stiefel/parallel.hpp>
+
+#include "reflections.hpp"
 
 namespace stiefel {
 
@@ -25,21 +26,11 @@ template <class F> void visit_blocks(Index r, F visit, bool from_last = false) {
 /// The same from the last block on: threads wait less for each other if the largest blocks come first.
 template <class F> void visit_blocks_from_last(Index r, F visit) { visit_blocks(r, visit, true); }
 
-/// `plugin` and `block` for the message.
-inline void demand_reflection(Index column, double squared_length, const std::string& plugin = "householder",
-                              const std::string& block = "U") {
-  if (squared_length == 0)
-    throw Error(plugin + ": column " + std::to_string(column) + " of " + block +
-                    " is zero and defines no reflection; lower the rate, or set `normalise_columns: true`",
-                Exit::diverged);
-}
-
 /// T and P = T⁻¹Uᵀ of U, n × r.
 struct CompactForm {
   Matrix<double> U, T, P;
 
-  template <class S> explicit CompactForm(const Matrix<S>& columns, const std::string& plugin = "householder",
-                                          const std::string& block = "U")
+  template <class S> CompactForm(const Matrix<S>& columns, const std::string& plugin, const std::string& block)
       : U(columns.rows(), columns.cols()), T(U.cols(), U.cols()), P(U.cols(), U.rows()) {
     const Index n = U.rows(), r = U.cols();
     visit_blocks(r, [&](Index first, Index end) {
@@ -50,7 +41,7 @@ struct CompactForm {
                        T.block(0, first, end, end - first));
     });
     T.diagonal() /= 2;
-    for (Index j = 0; j < r; ++j) demand_reflection(j, T(j, j), plugin, block);
+    for (Index j = 0; j < r; ++j) demand_reflection(plugin, block, j, T(j, j));
     visit_blocks_from_last(r, [&](Index first, Index end) {
       const Index rows = (end == r ? n : end) - first;
       auto part = P.block(0, first, end, rows);

@@ -8,7 +8,7 @@
 namespace stiefel {
 
 using Complex = Matrix<std::complex<double>>;
-template <class T> constexpr bool is_complex = !std::is_same_v<T, double>;
+template <class T> constexpr bool is_complex = bool(Eigen::NumTraits<T>::IsComplex);
 
 /// The matrix as the engine sees it: 2n × 2n for a complex n × n one.
 template <class S, class T> void write_real_form(const Matrix<T>& W, Mat<S> out) {

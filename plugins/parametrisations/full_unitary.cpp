@@ -35,10 +35,7 @@ Complex restricted_capacity(Index n, Rng& rng) {
   const auto reflect = [&](Complex& W) {
     const double bound = std::sqrt(6.0 / double(2 + 2 * n));
     Eigen::VectorXcd v(n);
-    for (auto& z : v) {
-      z.real(rng.uniform(-bound, bound));
-      z.imag(rng.uniform(-bound, bound));
-    }
+    for (auto& z : v) z = {rng.uniform(-bound, bound), rng.uniform(-bound, bound)};
     add_product<std::complex<double>>(v, product(adjoint(v), W), W, -2 / v.squaredNorm());
   };
   Complex F(n, n);

@@ -80,7 +80,7 @@ template <class S> class Householder final : public Parametrisation<S> {
         sequential_(options.apply == "sequential"),
         explicit_(!sequential_ && 8 * r_ > 3 * n_) {
     const std::string n = std::to_string(n_);
-    if (n_ < 2) throw Error("householder needs at least 2 rows, but the map has " + n);
+    if (n_ < 2) throw Error("householder needs at least 2 rows, but the map has " + n + "; raise `hidden`");
     if (options.reflections > n_)
       throw Error("householder: `reflections` is " + std::to_string(options.reflections) + ", but a map of " + n +
                   " rows has at most " + n + "; lower it");
@@ -121,7 +121,7 @@ template <class S> class Householder final : public Parametrisation<S> {
     if (signed_) u1_ = options_.u1 == "shadow" ? (theta[1][0] < 0 ? S(-1) : S(1)) : theta[1][0];
     if (!sequential_) return form_compact();
     const Vector<double> squares = U_.template cast<double>().colwise().squaredNorm().transpose();
-    for (Index j = 0; j < r_; ++j) demand_reflection(j, squares[j]);
+    for (Index j = 0; j < r_; ++j) demand_reflection("householder", "U", j, squares[j]);
     twice_ = (2 / squares.array()).template cast<S>();
   }
 
@@ -279,7 +279,7 @@ template <class S> class Householder final : public Parametrisation<S> {
   Index rows_in(Index first, Index end) const { return (end == r_ ? n_ : end) - first; }
 
   void form_compact() {
-    CompactForm compact(U_);
+    CompactForm compact(U_, "householder", "U");
     if (signed_) compact.P.col(n_ - 1) *= u1_;
     last_row_ = U_.row(n_ - 1).transpose();
     if (explicit_) {

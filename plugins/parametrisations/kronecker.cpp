@@ -84,7 +84,7 @@ template <class S> class Kronecker final : public Parametrisation<S> {
       throw Error("kronecker: `columns` has " + std::to_string(Q.size()) + " sizes and `factors` " +
                   std::to_string(P.size()) + "; give one for each factor");
     demand_product("factors", P, N_, "rows");
-    demand_product("columns", options.columns.empty() ? P : Q, K_, "columns");
+    demand_product("columns", Q, K_, "columns");
     Index length = K_;
     longest_ = K_;
     for (std::size_t f = 0; f < P.size(); ++f) {

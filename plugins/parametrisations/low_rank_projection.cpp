@@ -25,14 +25,11 @@ using namespace stiefel;
 
 template <class T> Matrix<T> gaussian_matrix(Index rows, Index cols, Rng& rng) {
   Matrix<T> values(rows, cols);
-  for (T& entry : values.reshaped()) {
-    if constexpr (is_complex<T>) {
-      const double re = rng.normal();
-      entry = T(re, rng.normal());
-    } else {
+  for (T& entry : values.reshaped())
+    if constexpr (is_complex<T>)
+      entry = T{rng.normal(), rng.normal()};
+    else
       entry = rng.normal();
-    }
-  }
   return values;
 }
 
@@ -125,7 +122,7 @@ template <class S> class LowRankProjection final : public Dense<S> {
   }
 
   std::vector<BlockSpec> blocks() const override {
-    const Index rows = (complex_ ? 2 : 1) * n_;
+    const Index rows = this->rows();
     return {{.name = "W", .size = rows * n_, .rows = rows, .cols = n_, .constant_norm = true, .takes_noise = false}};
   }
 
@@ -155,13 +152,7 @@ template <class S> class LowRankProjection final : public Dense<S> {
     });
   }
   void pullback(CBlocks<S>, CMat<S>, CMat<S> dW, Blocks<S> dtheta) override {
-    visit([&]<class T>(Matrix<T>&) {
-      const Matrix<T> gradient = gradient_of_form<T>(dW);
-      if constexpr (is_complex<T>)
-        as_matrix(dtheta[0], 2 * n_, n_) += re_over_im<S>(gradient);
-      else
-        as_matrix(dtheta[0], n_, n_) += gradient.template cast<S>();
-    });
+    visit([&]<class T>(Matrix<T>&) { as_matrix(dtheta[0], this->rows(), n_) += numbers_of(gradient_of_form<T>(dW)); });
   }
 
   void after_step(Blocks<S> theta) override {
@@ -195,10 +186,10 @@ template <class S> class LowRankProjection final : public Dense<S> {
       return as_matrix(theta[0], n_, n_).template cast<double>();
   }
   template <class T> void store(const Matrix<T>& W, Blocks<S> theta) const {
-    if constexpr (is_complex<T>)
-      as_matrix(theta[0], 2 * n_, n_) = re_over_im<S>(W);
-    else
-      as_matrix(theta[0], n_, n_) = W.template cast<S>();
+    as_matrix(theta[0], this->rows(), n_) = numbers_of(W);
+  }
+  template <class T> Matrix<S> numbers_of(const Matrix<T>& W) const {
+    return as_parameter<S>(W.template cast<std::complex<double>>(), complex_);
   }
 
   Options options_;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cmath>
+#include <stiefel/error.hpp>
 #include <stiefel/linear_algebra.hpp>
 #include <stiefel/matrix.hpp>
 
@@ -42,6 +43,13 @@ template <class S> void normalise_columns(std::span<S> theta, Index n, Index r, 
     const double norm = column.template cast<double>().norm();
     if (norm > 0) column = (column.template cast<double>() / norm).template cast<S>();
   });
+}
+
+inline void demand_reflection(const std::string& plugin, const std::string& block, Index column, double length) {
+  if (length == 0)
+    throw Error(plugin + ": column " + std::to_string(column) + " of " + block +
+                    " is zero and defines no reflection; lower the rate, or set `normalise_columns: true`",
+                Exit::diverged);
 }
 
 struct Reflections {

@@ -11,8 +11,8 @@
 #include <stiefel/plugin.hpp>
 
 #include <cmath>
-#include <numbers>
-#include <stiefel/linear_algebra.hpp>
+
+#include "skew_hermitian.hpp"
 
 namespace {
 
@@ -59,23 +59,13 @@ template <class S> class ScaledCayley final : public Dense<S> {
   std::vector<BlockSpec> blocks() const override { return {{"A", n_ * l_ - l_ * (l_ + 1) / 2}}; }
 
   void initialise(Blocks<S> theta, Rng& rng) const override {
-    if (options_.init == "zero") return;
-    if (options_.init == "uniform") {
-      for (S& entry : theta[0]) entry = S(rng.uniform(-options_.scale, options_.scale));
-      return;
-    }
-    for_each_entry([&](Index i, Index j, std::size_t k) {
-      if (i != j + 1 || j % 2 != 0) return;
-      const double s = options_.init == "cayley" ? std::tan(rng.uniform(0, std::numbers::pi / 2) / 2)
-                                                 : rng.uniform(-std::numbers::pi, std::numbers::pi);
-      theta[0][k] = S(-s);
-    });
+    initialise_skew<double>(theta[0], n_, Order::columns, options_.init, options_.scale, rng, l_);
   }
 
   void materialise(CBlocks<S> theta, Mat<S> W) override {
     D_ = Vector<S>::Ones(n_);
     (options_.negatives == "last" ? D_.tail(rho_) : D_.head(rho_)).setConstant(-1);
-    A_ = skew_matrix(theta);
+    A_ = skew_matrix<double>(theta[0], n_, Order::columns, l_);
     Matrix<double> inverse = A_;
     inverse.diagonal().array() += 1;
     invert(view(inverse));
@@ -87,8 +77,7 @@ template <class S> class ScaledCayley final : public Dense<S> {
 
   void pullback(CBlocks<S>, CMat<S>, CMat<S> dW, Blocks<S> dtheta) override {
     const Matrix<S> scaled = dW * D_.asDiagonal(), V = product(product(transposed(M_), scaled), transposed(M_));
-    // The derivative for A_ij with i > j is V_ji − V_ij.
-    for_each_entry([&](Index i, Index j, std::size_t k) { dtheta[0][k] += 2 * (V(j, i) - V(i, j)); });
+    add_skew_gradient<double>(dtheta[0], -2 * V.template cast<double>(), Order::columns, l_);
   }
 
   Claim claim() const override { return {Claim::orthogonal}; }
@@ -114,22 +103,6 @@ template <class S> class ScaledCayley final : public Dense<S> {
   }
 
  private:
-  /// Calls visit(i, j, k) for number k of θ, which is A_ij.
-  template <class F> void for_each_entry(F visit) const {
-    std::size_t k = 0;
-    for (Index j = 0; j < n_; ++j)
-      for (Index i = j + 1; i <= std::min(j + l_, n_ - 1); ++i) visit(i, j, k++);
-  }
-
-  Matrix<double> skew_matrix(CBlocks<S> theta) const {
-    Matrix<double> A = Matrix<double>::Zero(n_, n_);
-    for_each_entry([&](Index i, Index j, std::size_t k) {
-      A(i, j) = double(theta[0][k]);
-      A(j, i) = -A(i, j);
-    });
-    return A;
-  }
-
   Options options_;
   Index n_, l_, rho_;
   Vector<S> D_;

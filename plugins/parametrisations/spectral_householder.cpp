@@ -87,7 +87,9 @@ template <class S> class SpectralHouseholder final : public Parametrisation<S> {
         n_(shape.rows),
         left_(n_, options.left),
         right_(n_, options.right) {
-    if (n_ < 2) throw Error("spectral_householder needs at least 2 rows");
+    if (n_ < 2)
+      throw Error("spectral_householder needs at least 2 rows, but the map has " + std::to_string(n_) +
+                  "; raise `hidden`");
     for (const auto& [key, count] : {std::pair("left", options.left), std::pair("right", options.right)})
       if (count >= n_)
         throw Error(std::string("spectral_householder: `") + key + "` is " + std::to_string(count) + ", but a map of " +

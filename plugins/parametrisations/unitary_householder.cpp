@@ -84,7 +84,9 @@ template <class S> class UnitaryHouseholder final : public Parametrisation<S> {
         options_(options),
         n_(shape.rows / 2),
         m_(options.reflections) {
-    if (n_ < 2) throw Error("unitary_householder needs at least 2 complex rows, but the map has " + std::to_string(n_));
+    if (n_ < 2)
+      throw Error("unitary_householder needs at least 2 complex rows, but the map has " + std::to_string(n_) +
+                  "; raise `hidden`");
     const std::string most = std::to_string(n_ - 1);
     if (m_ >= n_)
       throw Error("unitary_householder: `reflections` is " + std::to_string(m_) + ", but " + most +
@@ -106,10 +108,8 @@ template <class S> class UnitaryHouseholder final : public Parametrisation<S> {
     UnitaryFactors initial{Complex::Zero(n_, m_), Vector<double>::Zero(n_)};
     if (options_.init == "gaussian") {
       for (Index j = 0; j < m_; ++j)
-        for (T& entry : initial.U.col(j).tail(n_ - j)) {
-          entry.real(options_.std * rng.normal());
-          entry.imag(options_.std * rng.normal());
-        }
+        for (T& entry : initial.U.col(j).tail(n_ - j))
+          entry = {options_.std * rng.normal(), options_.std * rng.normal()};
       if (options_.normalise_columns) initial.U.colwise().normalize();
       if (options_.phases == "uniform")
         for (double& phase : initial.phases) phase = rng.uniform(-std::numbers::pi, std::numbers::pi);
@@ -132,11 +132,7 @@ template <class S> class UnitaryHouseholder final : public Parametrisation<S> {
     sines_ = D_.imag().template cast<S>();
 
     Complex triangle = product(adjoint(U_), U_);
-    for (Index j = 0; j < m_; ++j)
-      if (triangle(j, j) == 0.0)
-        throw Error("unitary_householder: column " + std::to_string(j) +
-                        " of U is zero and defines no reflection; lower the rate, or set `normalise_columns: true`",
-                    Exit::diverged);
+    for (Index j = 0; j < m_; ++j) demand_reflection("unitary_householder", "U", j, triangle(j, j).real());
     triangle.diagonal() /= 2;
     Complex P = U_.adjoint() * D_.asDiagonal(), R = U_.adjoint();
     solve_triangular(Triangle::upper, triangle, view(P));
@@ -264,10 +260,7 @@ template <class S> class UnitaryHouseholder final : public Parametrisation<S> {
   Complex given_matrix(Rng& rng) const {
     Complex Q(n_, n_);
     if (options_.init == "unitary") {
-      for (T& entry : Q.reshaped()) {
-        entry.real(rng.normal());
-        entry.imag(rng.normal());
-      }
+      for (T& entry : Q.reshaped()) entry = {rng.normal(), rng.normal()};
       orthonormalise(view(Q));
       return Q;
     }

@@ -162,6 +162,11 @@ std::vector<std::string> differing_keys(const std::vector<ComparedRun>& runs) {
       if (differing.contains(key.substr(0, end) + ".plugin")) return true;
     return false;
   };
+  const auto always_shown = [&](const std::string& key) {
+    static const std::set<std::string> names = {"task.plugin", "model.cell.plugin", "model.recurrent.plugin",
+                                                "optimizer.plugin", "optimizer.rate"};
+    return names.contains(key) && everywhere(key);
+  };
   std::vector<std::string> keys(differing.begin(), differing.end());
   std::stable_partition(keys.begin(), keys.end(), everywhere);
   std::stable_partition(keys.begin(), keys.end(), [](const std::string& key) { return key.ends_with(".plugin"); });
@@ -172,7 +177,7 @@ std::vector<std::string> differing_keys(const std::vector<ComparedRun>& runs) {
     for (std::size_t i = 0; i < runs.size(); ++i)
       refined.push_back(numbers.try_emplace({group[i], runs[i].text(key)}, numbers.size()).first->second);
     const bool adds_nothing = std::exchange(group, refined) == refined;
-    return adds_nothing && (key.ends_with(".plugin") || of_a_method(key) || !everywhere(key));
+    return adds_nothing && !always_shown(key) && (of_a_method(key) || !everywhere(key));
   });
   return keys;
 }

@@ -62,40 +62,40 @@ Sound open(MemoryFile& file, int mode, SF_INFO& info) {
 }
 
 /// All samples, channels averaged.
-std::vector<double> decode(SNDFILE* sound, const SF_INFO& info, const std::function<void(const std::string&)>& refuse) {
+std::vector<double> decode(SNDFILE* sound, const SF_INFO& info, const NamedFile& file) {
   const sf_count_t block = std::max<sf_count_t>(65536 / info.channels, 1);
   std::vector<double> all, piece(std::size_t(block * info.channels));
   while (true) {
     const sf_count_t got = sf_readf_double(sound, piece.data(), block);
     if (got <= 0) break;
     if (std::int64_t(all.size()) + got > most_frames)
-      refuse(fmt::format("longer than the limit of {} samples", most_frames));
+      file.refuse(fmt::format("longer than the limit of {} samples", most_frames));
     for (sf_count_t i = 0; i < got; ++i) {
       double sum = 0;
       for (int c = 0; c < info.channels; ++c) sum += piece[std::size_t(i * info.channels + c)];
-      if (!std::isfinite(sum)) refuse(fmt::format("sample {} is not a finite number", all.size()));
+      if (!std::isfinite(sum)) file.refuse(fmt::format("sample {} is not a finite number", all.size()));
       all.push_back(sum / info.channels);
     }
   }
   if (sf_error(sound) != SF_ERR_NO_ERROR)
-    refuse(fmt::format("damaged after {} samples ({})", all.size(), sf_strerror(sound)));
+    file.refuse(fmt::format("damaged after {} samples ({})", all.size(), sf_strerror(sound)));
   return all;
 }
 
 }  // namespace
 
 Audio parse_audio(std::span<const std::byte> bytes, const std::string& name, const std::string& mend) {
-  const auto refuse = [file = NamedFile{name, mend}](const std::string& what) { file.refuse(what); };
-  check_audio_header(bytes, refuse);
-  MemoryFile file{bytes};
+  const NamedFile file{name, mend};
+  check_audio_header(bytes, file);
+  MemoryFile source{bytes};
   SF_INFO info{};
-  const Sound sound = open(file, SFM_READ, info);
-  if (!sound) refuse(fmt::format("cannot be read as sound ({})", sf_strerror(nullptr)));
-  if (info.channels < 1 || info.samplerate < 1) refuse("has no channels or no sampling rate");
-  Audio audio{decode(sound.get(), info, refuse), info.samplerate, info.channels};
+  const Sound sound = open(source, SFM_READ, info);
+  if (!sound) file.refuse(fmt::format("cannot be read as sound ({})", sf_strerror(nullptr)));
+  if (info.channels < 1 || info.samplerate < 1) file.refuse("has no channels or no sampling rate");
+  Audio audio{decode(sound.get(), info, file), info.samplerate, info.channels};
   const auto held = std::int64_t(audio.samples.size());
-  if (held != info.frames) refuse(fmt::format("its header names {} samples, but {} are there", info.frames, held));
-  if (held == 0) refuse("it has no samples");
+  if (held != info.frames) file.refuse(fmt::format("its header names {} samples, but {} are there", info.frames, held));
+  if (held == 0) file.refuse("it has no samples");
   return audio;
 }
 

@@ -23,8 +23,8 @@ namespace {
 
 class Header {
  public:
-  Header(std::span<const std::byte> bytes, const std::function<void(const std::string&)>& refuse)
-      : text_(reinterpret_cast<const char*>(bytes.data()), bytes.size()), refuse_(refuse) {}
+  Header(std::span<const std::byte> bytes, const NamedFile& file)
+      : text_(reinterpret_cast<const char*>(bytes.data()), bytes.size()), file_(file) {}
 
   std::size_t size() const { return text_.size(); }
   bool holds(std::size_t place, std::string_view word) const {
@@ -44,14 +44,13 @@ class Header {
     for (int i = 0; i < bytes; ++i) value = value << 8 | byte(place + std::size_t(i));
     return value;
   }
-  void refuse(const std::string& what) const { refuse_(what); }
   void require(bool holds, const std::string& what) const {
-    if (!holds) refuse_(what);
+    if (!holds) file_.refuse(what);
   }
 
  private:
   std::string_view text_;
-  const std::function<void(const std::string&)>& refuse_;
+  const NamedFile& file_;
 };
 
 void check_wav(const Header& h) {
@@ -187,8 +186,8 @@ void check_sphere(const Header& h) {
 
 }  // namespace
 
-void check_audio_header(std::span<const std::byte> bytes, const std::function<void(const std::string&)>& refuse) {
-  const Header h(bytes, refuse);
+void check_audio_header(std::span<const std::byte> bytes, const NamedFile& file) {
+  const Header h(bytes, file);
   if (h.holds(0, "RIFF") && h.holds(8, "WAVE")) return check_wav(h);
   if (h.holds(0, "fLaC")) return check_flac(h);
   if (h.holds(0, "OggS")) return check_ogg(h);

@@ -2,13 +2,13 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <span>
-#include <string>
+
+#include "tasks/formats/named_file.hpp"
 
 namespace stiefel {
 
-/// `refuse` is called with what is wrong, and throws.
-void check_audio_header(std::span<const std::byte> bytes, const std::function<void(const std::string&)>& refuse);
+/// `file` is refused if it is not.
+void check_audio_header(std::span<const std::byte> bytes, const NamedFile& file);
 
 }  // namespace stiefel

@@ -50,7 +50,7 @@ void CorpusOptions::describe(Schema& s) {
           "cannot be combined with `train`: name either one file or one for each split");
   s.check(!train.empty() || (validation.empty() && test.empty()), "train",
           "must be given with `validation` and `test`");
-  s.check(validation_fraction + test_fraction < 1, "test_fraction",
+  s.check(file.empty() || validation_fraction + test_fraction < 1, "test_fraction",
           "leaves nothing to train on together with `validation_fraction`");
 }
 
@@ -249,9 +249,8 @@ class Loader {
 
 }  // namespace
 
-Corpus load_corpus(const CorpusOptions& options, const std::string& directory, bool ends, bool last_end,
-                   bool by_lines) {
-  Loader loader(options, directory, ends, last_end);
+Corpus load_corpus(const CorpusOptions& options, const std::string& directory, bool ends, bool by_lines) {
+  Loader loader(options, directory, ends, by_lines);
   std::array<Source, 3> sources = loader.load(by_lines || options.words());
   Corpus corpus;
   corpus.files = loader.files;

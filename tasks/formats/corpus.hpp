@@ -55,9 +55,9 @@ struct Corpus {
   std::vector<DataFile> files;
 };
 
-/// `ends`, `last_end`: whether lines keep their ends, as in LineRules; `by_lines`: fractions of one file are cut
-/// between lines.
-Corpus load_corpus(const CorpusOptions& options, const std::string& directory, bool ends, bool last_end, bool by_lines);
+/// `ends`: whether lines keep their ends, as in LineRules; `by_lines`: the last one ends too, and fractions of one file
+/// are cut between lines.
+Corpus load_corpus(const CorpusOptions& options, const std::string& directory, bool ends, bool by_lines);
 
 /// How load_corpus takes lines from a text.
 LineRules line_rules(const CorpusOptions& options, bool ends, bool last_end);

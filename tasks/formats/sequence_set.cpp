@@ -21,7 +21,7 @@ namespace stiefel {
 bool is_foreign(const std::string& file) {
   const auto endings = {".npz", ".xlsx", ".xls", ".ods", ".parquet", ".feather",
                         ".h5",  ".hdf5", ".mat", ".pkl", ".json"};
-  return std::ranges::any_of(endings, [&](const char* ending) { return file.ends_with(ending); });
+  return std::ranges::any_of(endings, [&](const char* ending) { return boost::iends_with(file, ending); });
 }
 
 Index Classes::number(const std::string& name) {

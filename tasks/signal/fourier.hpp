@@ -14,7 +14,6 @@ class RealFourier {
   /// N, even.
   explicit RealFourier(Eigen::Index size) : size_(size) { transform_.SetFlag(Eigen::FFT<double>::HalfSpectrum); }
 
-  Eigen::Index size() const { return size_; }
   Eigen::Index bins() const { return size_ / 2 + 1; }
   void forward(const double* x, std::complex<double>* X) { transform_.fwd(X, x, size_); }
   /// x[n] = 1/N Σ over all N bins.

@@ -12,6 +12,7 @@
 
 #include <stiefel/error.hpp>
 #include "tasks/formats/audio.hpp"
+#include "tasks/formats/data_path.hpp"
 
 namespace stiefel {
 namespace {
@@ -36,15 +37,7 @@ struct Folder {
   }
 };
 
-std::string in_quotes(const std::string& word) {
-  std::string quoted = "'";
-  for (const char c : word)
-    if (c == '\'')
-      quoted += "'\\''";
-    else
-      quoted += c;
-  return quoted + "'";
-}
+std::string in_quotes(const std::string& word) { return "'" + within_quotes(word) + "'"; }
 
 std::optional<double> last_number(const std::string& text) {
   const char* digits = "0123456789";

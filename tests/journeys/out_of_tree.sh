@@ -25,6 +25,7 @@ for file in man/man1/stiefel.1 man/man1/stiefel-run.1 bash-completion/completion
   [ -s "$work/prefix/share/$file" ] || fail "the installation has no share/$file"
 done
 docs=$work/prefix/share/doc/stiefel
+[ -s "$docs/README.md" ] && [ -s "$docs/docs/PLUGINS.md" ] || fail "the installation has no documents"
 while IFS=: read -r file link; do
   [ -e "$(dirname "$file")/$link" ] || fail "the installed $file has a link to $link, which is not installed"
 done < <(grep -roE --include='*.md' '(\]\(|src=")[^]:#")]+' "$docs" | sed -E 's/(\]\(|src=")//' | grep -v ':https$')

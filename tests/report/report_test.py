@@ -331,6 +331,40 @@ class Report(Made, unittest.TestCase):
             self.assertEqual(texts(drawing(slow), "label x"), ["wall time (h)"])
             numpy.testing.assert_allclose(curve(slow, "three maps")[0], numpy.array([5000, 10000, 15000]) / 3600, rtol=1e-8)
 
+    def test_runs_that_diverge_before_their_first_evaluation_leave_no_median(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = pathlib.Path(scratch)
+            runs.make_copies(self.sweep["elman, householder"][0], folder / "many", 3)
+            first, *others = sorted((folder / "many").iterdir())
+            for copy in others:
+                with h5py.File(copy / "results.h5", "r+") as file:
+                    file.attrs.update({"state": "diverged", "committed_step": 5})
+                    for table in ("epochs", "spectrum/recurrent"):
+                        for column in file[table].values():
+                            if column.chunks:
+                                column.resize(0, axis=0)
+            report(first, *others, "--by", "name", folder=folder)
+            found = figures((folder / "report.html").read_text())
+            self.assertEqual({float(row["optimizer step"]) for row in data(found["singular_values_recurrent"])}, {0})
+            for name in ("valid_loss", "wall_clock"):
+                self.assertEqual({row["series"] for row in data(found[name])} - {"trivial predictor"}, {"name=three maps, run 1"}, name)
+            numpy.testing.assert_allclose(curve(found["valid_loss"], "name=three maps, run 1")[1], read(first, "epochs/valid_loss"), rtol=1e-8)
+            legend, = (group for group in drawing(found["valid_loss"]).iter(f"{SVG}g") if group.get("class") == "legend")
+            self.assertIn("name=three maps, run 1", "".join(legend.itertext()))
+
+    def test_zeros_on_a_logarithmic_axis(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = pathlib.Path(scratch)
+            runs.make_copies(self.sweep["elman, householder"][0], folder / "many", 2)
+            said = "Zeros are not drawn: the axis is logarithmic."
+            report("many", folder=folder)
+            self.assertNotIn(said, (folder / "report.html").read_text())
+            with h5py.File(next((folder / "many").iterdir()) / "results.h5", "r+") as file:
+                file["orthogonality/recurrent/defect_fro"][:] = 0
+            report("many", folder=folder)
+            found = figures((folder / "report.html").read_text())
+            self.assertEqual([name for name, figure in found.items() if said in "".join(figure.itertext())], ["defect_recurrent"])
+
     def test_best_is_that_of_the_direction_and_ids_are_groups(self):
         best = {}
         for metric in ("valid_accuracy", "epochs/valid_accuracy", "valid_loss", "epochs/valid_loss", "steps/grad_norm"):
@@ -500,6 +534,10 @@ class Report(Made, unittest.TestCase):
                              if rate == 0.001 and label.startswith("elman"))
             found = sorted(float(row["singular max"]) for row in data(figure) if row["series"] == "rate=0.001")
             numpy.testing.assert_allclose(found, largest, rtol=1e-8)
+            changed = runs.run(PROGRAM, folder, runs.ADDING.format(name="three maps"), ["seed=2", "optimizer.rate=0.01", "train.steps=30", "--until", "20"], code=75)
+            subprocess.run([PROGRAM, "resume", changed, "optimizer.rate=0.001", "--allow-change", "optimizer.rate", "--quiet"], check=True, capture_output=True)
+            report("runs", folder=folder)
+            self.assertIn("against_optimizer_rate", figures((folder / "report.html").read_text()))
             self.assertIn("did you mean", report("runs", "--metric", "valid_los", folder=folder, expected=2).stderr)
             self.assertIn("no finished run has a number", report("runs", "--against", "model.cell.plugin", folder=folder, expected=2).stderr)
             runs.run(PROGRAM, folder, runs.ADDING.format(name="other"), ["train.select=accuracy", "train.steps=20"])
@@ -583,6 +621,13 @@ class Report(Made, unittest.TestCase):
     def test_size(self):
         print(f"report of {sum(map(len, self.sweep.values()))} runs: {self.page.stat().st_size / 1e6:.2f} MB, {len(self.figures)} figures")
         self.assertLess(self.page.stat().st_size, 2e6)
+
+    def test_drawings_of_the_documents_are_xml(self):
+        root = pathlib.Path(__file__).parents[2]
+        drawings = [*root.glob("docs/*.svg"), *root.glob("results/measured/figures/*.svg")]
+        self.assertGreater(len(drawings), 10)
+        for drawing in drawings:
+            self.assertEqual(xml.parse(drawing).getroot().tag, SVG + "svg", drawing)
 
 
 @unittest.skipUnless(browser.find(), "there is no Chromium (Debian: chromium)")
@@ -742,13 +787,6 @@ class Browser(Made, unittest.TestCase):
             for place, most in (("h3", 200), ("drawn_titles", 200), ("labels", 62), ("legends", 250)):
                 self.assertLessEqual(max(map(len, page[place])), most, place)
             self.assertEqual(len([path for path in (folder / "figures").iterdir() if re.match("[a-z]*_[yz_]|singular_values_y", path.name)]), 6)
-
-    def test_drawings_of_the_documents_are_xml(self):
-        root = pathlib.Path(__file__).parents[2]
-        drawings = [*root.glob("docs/*.svg"), *root.glob("results/measured/figures/*.svg")]
-        self.assertGreater(len(drawings), 10)
-        for drawing in drawings:
-            self.assertEqual(xml.parse(drawing).getroot().tag, SVG + "svg", drawing)
 
     def test_print(self):
         report("runs/three maps", "--pdf", "report.pdf", folder=self.folder)

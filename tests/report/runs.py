@@ -39,11 +39,11 @@ MAPS = {"elman, householder": [],
         "lstm, dense": ["model.cell={plugin: lstm, hidden: 6}", "model.recurrent=dense"]}
 
 
-def run(program, folder, text, overrides=()):
+def run(program, folder, text, overrides=(), code=0):
     """The folder of the run."""
     (folder / "experiment.yaml").write_text(text)
     done = subprocess.run([program, "run", "experiment.yaml", "--quiet", *overrides], cwd=folder, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == code, done.stderr
     return (folder / done.stdout.splitlines()[-1].removeprefix("results: ")).parent
 
 

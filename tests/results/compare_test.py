@@ -243,6 +243,11 @@ class Compare(unittest.TestCase):
         for key in ("optimizer.rat", "rate"):
             self.assertIn("did you mean 'optimizer.rate'?", self.call(self.root, "--by", key, code=2))
 
+    def test_keys_that_change_together(self):
+        for plugin, rate, options in (("householder", 0.01, ", reflections: 4"), ("dense", 0.5, ", init: x")):
+            write_run(self.root / plugin, curves(np.random.default_rng(1), 0), plugin=plugin, rate=rate, options=options)
+        self.assertEqual(list(self.read(self.root)["groups"][0]["keys"]), ["model.recurrent.plugin", "optimizer.rate"])
+
     def test_where_and_sort(self):
         self.make()
         for condition, runs in (("seed<2", 4), ("seed>2", 4), ("seed!=0", 8), ("model.recurrent.plugin=dense", 5), ("seed=1.0", 2), ("seed<=2", 6), ("seed>=2", 6)):

@@ -60,7 +60,8 @@ def cut(data, rng):
 
 def zero(data, rng):
     at = rng.randrange(len(data))
-    data[at:at + rng.choice((8, 512, 4096))] = bytes(8)
+    end = min(len(data), at + rng.choice((8, 512, 4096)))
+    data[at:end] = bytes(end - at)
     return data
 
 

@@ -215,6 +215,7 @@ TEST_CASE("words are what is between blanks, and ends of lines") {
   CHECK((stream->metrics()[0].name == "perplexity" && stream->metrics()[0].exponential));
 
   scratch::write(folder.path / "new.txt", "the saw\nthe dog\n");
+  CHECK(refusal_of([&] { stream->open(folder.path.string()); }) == folder.path.string() + ": cannot be read");
   const auto reader = stream->open((folder.path / "new.txt").string());
   Batch<float> batch;
   REQUIRE((reader->next() && reader->read(3, batch)));
@@ -308,6 +309,7 @@ TEST_CASE("what cannot be is refused with the mend") {
   says("{train: train.txt, file: train.txt}", "cannot be combined with `train`", Exit::usage);
   says("{test: test.txt}", "must be given with", Exit::usage);
   says("{file: train.txt, test_fraction: 0.6, validation_fraction: 0.4}", "leaves nothing to train on", Exit::usage);
+  CHECK(characters(folder, "{test_fraction: 0.6, validation_fraction: 0.4, " + files + "}"));
   scratch::write(folder.path / "line.txt", "abc abc abc abc abc abc abc\n");
   says("{file: line.txt}",
        "line.txt has 1 line: too few for a `validation_fraction` of 0.05. Raise it, set it to 0, or use `mode: "

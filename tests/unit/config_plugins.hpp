@@ -12,6 +12,7 @@
 #include <vector>
 #include "config/load.hpp"
 #include "host/registry.hpp"
+#include "scratch.hpp"
 
 namespace config_test {
 
@@ -152,10 +153,8 @@ inline LoadedExperiment load(const std::string& text, const std::vector<std::str
 inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
 
 /// Files that are gone with the test.
-struct Folder {
-  fs::path path = fs::temp_directory_path() / ("stiefel_config_test_" + std::to_string(getpid()));
+struct Folder : scratch::Folder {
   Folder() { fs::create_directories(path / "base"); }
-  ~Folder() { fs::remove_all(path); }
   std::string write(const std::string& name, const std::string& text) const {
     std::ofstream(path / name, std::ios::binary) << text;
     return (path / name).string();

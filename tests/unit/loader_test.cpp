@@ -16,6 +16,7 @@
 #include "host/loader/load.hpp"
 #include "host/plugin_call.hpp"
 #include "host/registry.hpp"
+#include "scratch.hpp"
 
 namespace fs = std::filesystem;
 using namespace stiefel;
@@ -30,22 +31,13 @@ std::string rebuild_with(const std::string& option) {
 const std::string rebuild = rebuild_with("");
 
 /// A folder of its own, also used as HOME, so that no plugin of the person who runs the tests takes part.
-struct Folder {
-  fs::path path;
+struct Folder : scratch::Folder {
   Folder() {
     umask(022);
-    std::string pattern = (fs::temp_directory_path() / "stiefel-loader-XXXXXX").string();
-    path = mkdtemp(pattern.data());
     setenv("XDG_DATA_HOME", path.c_str(), 1);
     unsetenv("STIEFEL_PLUGIN_PATH");
   }
-  ~Folder() { fs::remove_all(path); }
 };
-
-std::string bytes_of(const fs::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
 
 fs::path write(const fs::path& file, const std::string& bytes) {
   std::ofstream(file, std::ios::binary) << bytes;
@@ -147,7 +139,7 @@ TEST_CASE("files that are no plugins are refused before anything of them runs") 
 TEST_CASE("headers of another kind of machine are refused") {
   Folder folder;
   const fs::path x = folder.path / "x.so";
-  std::string bytes = bytes_of(fixtures / "sound.so");
+  std::string bytes = scratch::read(fixtures / "sound.so");
   Elf64_Ehdr header;
   std::memcpy(&header, bytes.data(), sizeof header);
   const auto with = [&](auto change) {
@@ -170,7 +162,7 @@ TEST_CASE("headers of another kind of machine are refused") {
 
 TEST_CASE("a file cut anywhere never reaches dlopen") {
   Folder folder;
-  const std::string bytes = bytes_of(fixtures / "sound.so");
+  const std::string bytes = scratch::read(fixtures / "sound.so");
   Elf64_Ehdr header;
   std::memcpy(&header, bytes.data(), sizeof header);
   const std::size_t sections = std::size_t(header.e_shnum) * header.e_shentsize;
@@ -225,7 +217,7 @@ TEST_CASE("the tag is compared before anything is loaded") {
         "it was built for x86-64+sse3+avx4096 and this CPU has no avx4096; rebuild it on this machine or without "
         "-march, with " +
             rebuild);
-  std::string bytes = bytes_of(fixtures / "sound.so");
+  std::string bytes = scratch::read(fixtures / "sound.so");
   const std::string tag = STIEFEL_ABI_TAG;
   std::string other = tag;
   other.replace(other.find("sdk="), 4, "SDK=");
@@ -422,7 +414,10 @@ TEST_CASE("a parent folder that anybody may write to is warned of, unless it is 
 }
 
 TEST_CASE("what another user owns is warned of, once if it is the whole folder") {
-  if (geteuid() != 0) return;  // only root can give files away
+  if (geteuid() != 0) {
+    MESSAGE("not tested: only root can give files away");
+    return;
+  }  // only root can give files away
   Folder folder;
   const fs::path file = folder.path / "sound.so";
   fs::copy_file(fixtures / "sound.so", file);

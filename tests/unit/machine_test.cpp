@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 
 #include "base/machine.hpp"
 #include "engine/workers.hpp"
+#include "scratch.hpp"
 
 using namespace stiefel;
 namespace fs = std::filesystem;
@@ -18,14 +18,8 @@ namespace fs = std::filesystem;
 namespace {
 
 /// A root folder with /proc and /sys.
-struct Root {
-  fs::path path = fs::temp_directory_path() / fmt::format("stiefel-machine-{}", ::getpid());
-  Root() { fs::remove_all(path); }
-  ~Root() { fs::remove_all(path); }
-  void write(const fs::path& name, const std::string& text) const {
-    fs::create_directories((path / name).parent_path());
-    std::ofstream(path / name) << text;
-  }
+struct Root : scratch::Folder {
+  void write(const fs::path& name, const std::string& text) const { scratch::write(path / name, text); }
 };
 
 const std::string second = "35 24 0:30 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n";
@@ -96,7 +90,10 @@ TEST_CASE("a limit of the address space counts") {
   rlimit before{};
   REQUIRE(getrlimit(RLIMIT_AS, &before) == 0);
   const rlimit low{rlim_t(sysconf(_SC_PHYS_PAGES)) * rlim_t(sysconf(_SC_PAGESIZE)) / 2, before.rlim_max};
-  if (before.rlim_cur != RLIM_INFINITY || setrlimit(RLIMIT_AS, &low) != 0) return;  // sanitizers need more
+  if (before.rlim_cur != RLIM_INFINITY || setrlimit(RLIMIT_AS, &low) != 0) {
+    MESSAGE("not tested: sanitizers need more memory");
+    return;
+  }
   const MemoryLimit limit = memory_limit(Root().path), of_three = memory_limit(Root().path, 3);
   REQUIRE(setrlimit(RLIMIT_AS, &before) == 0);
   CHECK(limit.bytes == double(low.rlim_cur));

@@ -197,6 +197,10 @@ TEST_CASE("the baseline is what the training frequencies of the keys reach on th
   const auto alone = small<double>(folder, "file: own.mat");
   CHECK((alone->batches(Split::validation) == 0 && alone->batches(Split::test) == 0));
   CHECK(std::isfinite(alone->baseline()));
+  without[1] = small_set()[1];
+  write_set(folder, "own.mat", without);
+  const auto untested = small<double>(folder, "file: own.mat");
+  CHECK(trivial_loss(*untested, Split::validation) == doctest::Approx(untested->baseline()).epsilon(1e-9));
 }
 
 TEST_CASE("places and names under which known sets are found, and files and folders of the user's own") {

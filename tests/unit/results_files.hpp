@@ -2,52 +2,36 @@
 // told again.
 #pragma once
 
-#include <stdlib.h>
-
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
 #include "results/record/layout.hpp"
 #include "results/record/reader.hpp"
 #include "results/record/writer.hpp"
+#include "scratch.hpp"
 
 namespace stiefel {
 
 /// A new folder, removed at the end.
 class Folder {
  public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "stiefel-results-XXXXXX").string();
-    if (!::mkdtemp(name.data())) throw std::runtime_error("no temporary folder");
-    path_ = name;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-  std::filesystem::path results() const { return path_ / "results.h5"; }
+  const std::filesystem::path& path() const { return folder_.path; }
+  std::filesystem::path results() const { return path() / "results.h5"; }
   /// Whether a file is being replaced.
   bool has_temporary_file() const {
-    return std::ranges::any_of(std::filesystem::directory_iterator(path_),
+    return std::ranges::any_of(std::filesystem::directory_iterator(path()),
                                [](const auto& entry) { return entry.path().extension() == ".tmp"; });
   }
 
  private:
-  std::filesystem::path path_;
+  scratch::Folder folder_;
 };
 
-inline std::string bytes_of(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
+inline std::string bytes_of(const std::filesystem::path& path) { return scratch::read(path); }
 
 inline RunHeader small_header() {
   RunHeader header;

@@ -19,7 +19,10 @@ struct Folder {
   }
   Folder(const Folder&) = delete;
   Folder& operator=(const Folder&) = delete;
-  ~Folder() { std::filesystem::remove_all(path); }
+  ~Folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  }
 };
 
 inline std::string read(const std::filesystem::path& file) {

@@ -359,6 +359,10 @@ TEST_CASE("what cannot be is refused with its place") {
   says("{train: {file: good.csv, targets: y.npy}" + columns, "`targets` and `lengths` go with .npy files", Exit::usage);
   says("{train: good.csv, data: good.csv" + columns, "cannot be combined with `data`", Exit::usage);
   says("{test: good.csv" + columns, "must be given with", Exit::usage);
+  const std::string fractions = "validation_fraction: 0.6, test_fraction: 0.5" + columns;
+  says("{data: good.csv, " + fractions, "leaves nothing to train on", Exit::usage);
+  CHECK(make<float>("sequence_csv", "{train: good.csv, " + fractions, {1, 1, folder.path.string()}));
+  says("{train: table.XLSX" + columns, "must be a CSV or .npy file, got table.XLSX; save", Exit::usage);
   says("{train: {targets: y.npy}" + columns, "must be given with `targets`", Exit::usage);
   says("{train: good.csv, kind: classification, targets: [x, y]}", "must be one column", Exit::usage);
   says("{train: good.csv, kind: classification, target_normalisation: standard" + columns, "is for `kind: regression`",

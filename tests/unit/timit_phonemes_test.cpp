@@ -59,6 +59,13 @@ TEST_CASE("windows have the phone at their middle") {
   CHECK(labels == std::set<std::int32_t>{ao, h_sharp, iy, q});
 }
 
+TEST_CASE("how the published splits validate does not matter when speakers are divided") {
+  const Sample sample;
+  CHECK(refusal_of([&] { task_of(sample, "{test: complete, validation: development}"); }, Exit::usage)
+            .find("must be held_out with `test: complete`") != std::string::npos);
+  CHECK(task_of(sample, "{split: speakers, test_speakers: 2, validation_speakers: 2, validation: development}"));
+}
+
 TEST_CASE("folded to 39 classes the glottal stop has no weight") {
   const Sample sample;
   const auto all = task_of(sample), folded = task_of(sample, "classes: 39");

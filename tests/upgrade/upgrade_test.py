@@ -4,6 +4,7 @@
 usage: upgrade_test.py PROGRAM FOLDER
 FOLDER holds version_N.tar.gz, the unfinished run that make_run.py made when N was the format.
 """
+import functools
 import hashlib
 import json
 import shutil
@@ -39,6 +40,18 @@ def list_again(run, file):
     (run / "checkpoints/index.json").write_text(json.dumps(index), encoding="utf-8")
 
 
+def each_version(test):
+    """The test with the fixture of each format."""
+    @functools.wraps(test)
+    def with_each(self):
+        found = sorted(FIXTURES.glob("version_*.tar.gz"))
+        self.assertTrue(found)
+        for version in found:
+            with self.subTest(version.name):
+                test(self, version)
+    return with_each
+
+
 class Upgrade(unittest.TestCase):
     def setUp(self):
         self.scratch = tempfile.TemporaryDirectory(prefix="stiefel-upgrade-")
@@ -50,82 +63,75 @@ class Upgrade(unittest.TestCase):
         shutil.unpack_archive(version, run)
         return run
 
-    def versions(self):
-        found = sorted(FIXTURES.glob("version_*.tar.gz"))
-        self.assertTrue(found)
-        for version in found:
-            with self.subTest(version.name):
-                yield version
-
     def call(self, *words):
         return subprocess.run([PROGRAM, *map(str, words)], cwd=self.scratch.name, capture_output=True, text=True, timeout=120, check=False)
 
-    def test_goes_on(self):
-        for version in self.versions():
-            run = self.copy(version)
-            expected = json.loads((run / "expected.json").read_text(encoding="utf-8"))
-            index = json.loads((run / "checkpoints/index.json").read_text(encoding="utf-8"))
-            done = self.call("resume", run, "--allow-change", "all")
-            self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertEqual(done.stderr.count(WARNING), number_of(version) == 1, done.stderr)
-            self.assertIn(f"resumes after step {index['checkpoints'][-1]['step']} of 200", done.stderr)
-            with h5py.File(run / "results.h5") as file:
-                self.assertEqual(file.attrs["state"], "finished")
-                self.assertEqual(list(file["provenance/segments/reason"].asstr()), ["preempted", "finished"])
-            found = numbers(run)
-            self.assertEqual(found.keys(), expected.keys())
-            for name, values in expected.items():
-                numpy.testing.assert_allclose(found[name], values, rtol=TOLERANCE, atol=TOLERANCE, err_msg=name)
+    @each_version
+    def test_goes_on(self, version):
+        run = self.copy(version)
+        expected = json.loads((run / "expected.json").read_text(encoding="utf-8"))
+        index = json.loads((run / "checkpoints/index.json").read_text(encoding="utf-8"))
+        done = self.call("resume", run, "--allow-change", "all")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr.count(WARNING), number_of(version) == 1, done.stderr)
+        self.assertIn(f"resumes after step {index['checkpoints'][-1]['step']} of 200", done.stderr)
+        with h5py.File(run / "results.h5") as file:
+            self.assertEqual(file.attrs["state"], "finished")
+            self.assertEqual(list(file["provenance/segments/reason"].asstr()), ["preempted", "finished"])
+        found = numbers(run)
+        self.assertEqual(found.keys(), expected.keys())
+        for name, values in expected.items():
+            numpy.testing.assert_allclose(found[name], values, rtol=TOLERANCE, atol=TOLERANCE, err_msg=name)
 
-    def test_is_read(self):
+    @each_version
+    def test_is_read(self, version):
         """By every command that reads runs; its networks have no sums before format 2."""
-        for version in self.versions():
-            run = self.copy(version)
-            for words in (["compare", run], ["export", run, "--csv", "--output", "csv"], ["diff", run, run], ["report", run, "--output", "report"]):
-                done = self.call(*words)
-                self.assertEqual(done.returncode, 0, (words, done.stderr))
-                self.assertNotIn("checksum", done.stderr)
-            done = self.call("inspect", run, "--json")
-            self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertEqual(done.stderr.count(WARNING), number_of(version) == 1, done.stderr)
-            with h5py.File(run / "checkpoints/best.h5") as file:
-                norm = numpy.linalg.norm(file["weights/readout.weight"][()])
-            block, = [block for block in json.loads(done.stdout)["blocks"] if block["name"] == "readout.weight"]
-            self.assertAlmostEqual(block["norm"], norm, places=12)
+        run = self.copy(version)
+        for words in (["compare", run], ["export", run, "--csv", "--output", "csv"], ["diff", run, run], ["report", run, "--output", "report"]):
+            done = self.call(*words)
+            self.assertEqual(done.returncode, 0, (words, done.stderr))
+            self.assertNotIn("checksum", done.stderr)
+        done = self.call("inspect", run, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr.count(WARNING), number_of(version) == 1, done.stderr)
+        with h5py.File(run / "checkpoints/best.h5") as file:
+            norm = numpy.linalg.norm(file["weights/readout.weight"][()])
+        block, = [block for block in json.loads(done.stdout)["blocks"] if block["name"] == "readout.weight"]
+        self.assertAlmostEqual(block["norm"], norm, places=12)
 
-    def test_other_build(self):
+    @each_version
+    def test_other_build(self, version):
         """A plugin is another than the one that began the run: that is said."""
-        for version in self.versions():
-            run = self.copy(version)
-            with h5py.File(run / "results.h5", "r+") as file:
-                plugins = list(file["provenance/plugins/name"].asstr())
-                file["provenance/plugins/sha256"][plugins.index("householder")] = "0" * 64
-            list_again(run, "results.h5")
-            before = (run / "results.h5").read_bytes()
-            done = self.call("resume", run)
-            self.assertEqual(done.returncode, 2, done.stderr)
-            self.assertRegex(done.stderr, r"(?m)^  plugin:householder was 0{64} and is now [0-9a-f]{64}$")
-            self.assertRegex(done.stderr, r"--allow-change \S*plugin:householder")
-            self.assertEqual((run / "results.h5").read_bytes(), before)
+        run = self.copy(version)
+        with h5py.File(run / "results.h5", "r+") as file:
+            plugins = list(file["provenance/plugins/name"].asstr())
+            file["provenance/plugins/sha256"][plugins.index("householder")] = "0" * 64
+        list_again(run, "results.h5")
+        before = (run / "results.h5").read_bytes()
+        done = self.call("resume", run)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertRegex(done.stderr, r"(?m)^  plugin:householder was 0{64} and is now [0-9a-f]{64}$")
+        self.assertRegex(done.stderr, r"--allow-change \S*plugin:householder")
+        self.assertEqual((run / "results.h5").read_bytes(), before)
 
-    def test_later(self):
+    @each_version
+    def test_later(self, version):
         known = max(map(number_of, FIXTURES.glob("version_*.tar.gz")))
-        for version in self.versions():
-            for damaged in ("results.h5", "checkpoints/index.json", "checkpoints/step"):
-                run = self.copy(version)
-                index = json.loads((run / "checkpoints/index.json").read_text(encoding="utf-8"))
-                if damaged.endswith("json"):
-                    index["format_version"] = known + 1
-                    (run / "checkpoints/index.json").write_text(json.dumps(index), encoding="utf-8")
-                else:
-                    damaged = damaged if damaged.endswith("h5") else "checkpoints/" + index["checkpoints"][-1]["file"]
-                    with h5py.File(run / damaged, "r+") as file:
-                        file.attrs.modify("format_version", known + 1)
-                    list_again(run, damaged)
-                done = self.call("resume", run, "--allow-change", "all")
-                self.assertEqual(done.returncode, 6, done.stderr)
-                self.assertEqual(done.stderr.splitlines()[-1], f"stiefel: {run / damaged} has format version {known + 1}, but this stiefel reads only up to "
-                                                               f"{known}; use a newer stiefel")
+        for damaged in ("results.h5", "checkpoints/index.json", "checkpoints/step"):
+            run = self.copy(version)
+            index = json.loads((run / "checkpoints/index.json").read_text(encoding="utf-8"))
+            if damaged.endswith("json"):
+                index["format_version"] = known + 1
+                (run / "checkpoints/index.json").write_text(json.dumps(index), encoding="utf-8")
+            else:
+                damaged = damaged if damaged.endswith("h5") else "checkpoints/" + index["checkpoints"][-1]["file"]
+                with h5py.File(run / damaged, "r+") as file:
+                    file.attrs.modify("format_version", known + 1)
+                list_again(run, damaged)
+            done = self.call("resume", run, "--allow-change", "all")
+            self.assertEqual(done.returncode, 6, done.stderr)
+            self.assertEqual(done.stderr.splitlines()[-1], f"stiefel: {run / damaged} has format version {known + 1}, but this stiefel reads only up to "
+                                                           f"{known}; use a newer stiefel")
 
     def test_damaged_configuration(self):
         run = self.copy(sorted(FIXTURES.glob("version_*.tar.gz"))[-1])

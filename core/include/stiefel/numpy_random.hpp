@@ -9,14 +9,11 @@
 
 namespace stiefel {
 
-/// The permutation and draws of NumPy's legacy RandomState(seed): they define the published pixel orders of permuted
-/// MNIST.
+/// The permutations of NumPy's legacy RandomState(seed): they define the published pixel orders of permuted MNIST.
 class STIEFEL_API NumpyRandomState {
  public:
   explicit NumpyRandomState(std::uint32_t seed);
   std::vector<std::int64_t> permutation(std::int64_t n);
-  double uniform();                                           ///< random_sample()
-  std::int64_t integer(std::int64_t low, std::int64_t high);  ///< randint(low, high), range below 2³²
 
  private:
   std::uint32_t masked(std::uint32_t largest);

@@ -170,7 +170,6 @@ template <class S> class STIEFEL_API Dense : public Parametrisation<S> {
   Index accumulator() const final { return this->rows() * this->cols(); }
   void accumulate(CMat<S> X, CMat<S> dY, std::span<S> sum, Scratch<S>& scratch) const final;
   void finish(CBlocks<S> theta, std::span<const S> sum, Blocks<S> dtheta) final;
-  Cost cost(Index columns) const override;
 
  private:
   Matrix<S> W_;

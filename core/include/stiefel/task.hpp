@@ -193,8 +193,8 @@ template <class S> class STIEFEL_API Task {
   virtual std::vector<std::string> alphabet() const;
   /// Default: nothing has a name or is normalized; softmax for labels, else identity.
   virtual DataForm form() const;
-  /// Sequences of a file in a format of the task's own data; null when it has another format. Default: null. Errors
-  /// (Exit::data) name the place in the file.
+  /// Sequences of a file in a format of the task's own data; null when it has another format. Default: null. Not called
+  /// for files NAME.npy, which are read for every task. Errors (Exit::data) name the place in the file.
   virtual std::unique_ptr<SequenceReader<S>> open(const std::string& file) const;
 
  private:

@@ -10,10 +10,8 @@ namespace stiefel {
 
 NumpyRandomState::NumpyRandomState(std::uint32_t seed) : generator_(seed) {}
 
-// Uniform on 0 … largest: draws of 32 bits, cut to the bits of `largest`, until one fits. Nothing is drawn for largest
-// = 0.
+// Uniform on 0 … largest ≥ 1: draws of 32 bits, cut to the bits of `largest`, until one fits.
 std::uint32_t NumpyRandomState::masked(std::uint32_t largest) {
-  if (largest == 0) return 0;
   const std::uint32_t mask = ~std::uint32_t(0) >> std::countl_zero(largest);
   std::uint32_t value = 0;
   do value = static_cast<std::uint32_t>(generator_()) & mask;
@@ -27,16 +25,6 @@ std::vector<std::int64_t> NumpyRandomState::permutation(std::int64_t n) {
   std::iota(p.begin(), p.end(), 0);
   for (std::int64_t i = n - 1; i > 0; --i) std::swap(p[i], p[masked(static_cast<std::uint32_t>(i))]);
   return p;
-}
-
-double NumpyRandomState::uniform() {
-  const double high = static_cast<double>(generator_() >> 5), low = static_cast<double>(generator_() >> 6);
-  return (high * 0x1p26 + low) * 0x1p-53;
-}
-
-std::int64_t NumpyRandomState::integer(std::int64_t low, std::int64_t high) {
-  STIEFEL_ASSERT(low < high && high - low <= std::int64_t(1) << 32);
-  return low + masked(static_cast<std::uint32_t>(high - 1 - low));
 }
 
 }  // namespace stiefel

@@ -114,8 +114,6 @@ template <class S> void Dense<S>::finish(CBlocks<S> theta, std::span<const S> su
   this->pullback(theta, matrix(), as_matrix(sum, this->rows(), this->cols()), dtheta);
 }
 
-template <class S> Cost Dense<S>::cost(Index columns) const { return Parametrisation<S>::cost(columns); }
-
 namespace {
 
 template <class S> void require_triangle(std::size_t size, CMat<S> A) {

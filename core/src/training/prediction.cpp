@@ -171,11 +171,12 @@ template <class S> void predict_as(const LoadedExperiment& loaded, Registry& reg
         fmt::format("the task {} has no inputs, so there is nothing to predict from", loaded.experiment.task.plugin));
   read_network(options.network, *session.network);
   session.network->refresh();
-  std::unique_ptr<SequenceReader<S>> reader = session.task->open(options.input);
-  const bool array = !reader && options.input.ends_with(".npy");
+  const bool array = options.input.ends_with(".npy");
   if (!array && !options.lengths.empty())
     throw Error("--lengths is for an --input that ends in .npy; remove it", Exit::usage);
-  if (array) reader = read_array<S>(options.input, options.lengths, shape, session.task->form());
+  std::unique_ptr<SequenceReader<S>> reader =
+      array ? read_array<S>(options.input, options.lengths, shape, session.task->form())
+            : session.task->open(options.input);
   if (!reader)
     throw Error(fmt::format("the task {} does not read files like {}; give it a file in the format of its data, or a "
                             "file NAME.npy with an array of its inputs",

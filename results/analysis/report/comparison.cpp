@@ -25,8 +25,10 @@ std::vector<Figure> boxes(const Study& study) {
       "boxes",
       fmt::format("Spread of {} over runs", study.metric.label),
       fmt::format("{} of each run and the median, for: {}.", capitalised(study.metric.label), labels_text(study)),
-      fmt::format("{} of each finished run (points), median (bar)",
-                  study.metric.is_path() ? "Last value" : "Best evaluation"),
+      fmt::format("{} of each finished run (points), median (bar)", study.metric.is_path() ? "Last value"
+                                                                    : study.metric.name == "train_loss"
+                                                                        ? "Best or last evaluation"
+                                                                        : "Best evaluation"),
       {study.metric.label, study.metric.units},
       {"", "1"}};
   double least = INFINITY, most = 0;
@@ -100,7 +102,7 @@ std::vector<std::string> numeric_keys(const Study& study) {
     std::map<double, int> values;
     const bool numeric = std::all_of(runs.begin(), runs.end(), [&](const RunData* run) {
       const auto found = run->configuration.find(key);
-      if (found == run->configuration.end()) return true;
+      if (found == run->configuration.end() || found->second.find(changed_to) != std::string::npos) return true;
       const auto value = finite_number(found->second);
       if (value) ++values[*value];
       return value.has_value();

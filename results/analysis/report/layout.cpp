@@ -137,7 +137,8 @@ Placement place(const Figure& figure) {
   place.top = place_legend(figure, place.legend);
   place.x = x_scale(figure, place.width);
   place.x_ticks = ticks(place.x, 6);
-  if (widest(place.x_ticks) * double(place.x_ticks.size()) > place.width) place.x_ticks = ticks(place.x, 3);
+  if (widest(place.x_ticks) * digit_width / character_width * double(place.x_ticks.size()) > place.width)
+    place.x_ticks = ticks(place.x, 3);
   place.total_height = place.top + place.height + 46;
   return place;
 }

@@ -71,7 +71,7 @@ void add_against_time(Figure& figure, const Group& group, int colour, const Metr
     for (const double since : rows_of(run, "/epochs/seconds"))
       time.median.push_back(seconds += std::isfinite(since) ? since : 0);
     times.push_back(std::move(time));
-    values.push_back({steps, rows_of(run, metric.path()), {}, {}});
+    values.push_back(curve_of(run, "/epochs/step", metric.path()));
   }
   Curve time = over_seeds(times);
   for (std::size_t i = 1; i < time.median.size(); ++i)  // a slow run may have ended earlier

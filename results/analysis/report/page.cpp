@@ -71,6 +71,11 @@ std::string figure_html(const Figure& figure) {
   if (points > 2 * stretches)
     note += fmt::format(" Data: smallest and largest of every {} points; `stiefel report --figures` writes all.",
                         points / stretches);
+  const auto has_zeros = [](const Series& series) {
+    return std::ranges::any_of(series.y, [](double y) { return y <= 0; });
+  };
+  if (figure.y.logarithmic && std::ranges::any_of(figure.series, has_zeros))
+    note += " Zeros are not drawn: the axis is logarithmic.";
   const std::string classes = classes_of(figure);
   return fmt::format(
       "<figure id=\"{}\"{}><h3>{}</h3>{}<figcaption>{}{} <span class=\"download\">Data: "

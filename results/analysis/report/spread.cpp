@@ -15,7 +15,7 @@ constexpr std::size_t most_points = 40;
 
 std::vector<Curve> curves_of(const Group& group, const std::string& x, const std::string& y) {
   std::vector<Curve> curves;
-  for (const RunData& run : group.runs) curves.push_back({rows_of(run, x), rows_of(run, y), {}, {}});
+  for (const RunData& run : group.runs) curves.push_back(curve_of(run, x, y));
   return curves;
 }
 
@@ -41,6 +41,15 @@ std::vector<double> rows_of(const RunData& run, const std::string& path) {
   return first;
 }
 
+Curve curve_of(const RunData& run, const std::string& x, const std::string& y) {
+  Curve curve{rows_of(run, x), rows_of(run, y), {}, {}};
+  if (curve.median.empty() && run.status.state == "diverged") {
+    curve.x = {double(run.committed_step)};
+    curve.median = {std::nan("")};
+  }
+  return curve;
+}
+
 Curve over_seeds(std::span<const Curve> curves) {
   std::map<double, std::vector<double>> at;
   for (const Curve& curve : curves)
@@ -61,7 +70,10 @@ Curve over_seeds(std::span<const Curve> curves) {
 }
 
 Curve over_seeds(const Group& group, const std::string& x, const std::string& y) {
-  return over_seeds(curves_of(group, x, y));
+  const std::vector<Curve> curves = curves_of(group, x, y);
+  Curve middle = over_seeds(curves);
+  if (!middle.x.empty()) cut_where_most_end(middle, curves);
+  return middle;
 }
 
 std::vector<double> values_of(const Group& group, const Metric& metric) {
@@ -88,10 +100,10 @@ void add_runs(Figure& figure, const std::string& label, int colour, const std::v
     for (std::size_t i = 0; i < runs.size(); ++i) {
       Series one = series_of(fmt::format("{}, run {}", label, i + 1), colour, over_seeds({&runs[i], 1}));
       one.form = one.x.size() > most_points ? Form::run_line : Form::run_points;
-      one.in_legend = false;
+      one.in_legend = middle.x.empty();
       if (!one.x.empty()) figure.series.push_back(std::move(one));
     }
-  figure.series.push_back(series_of(label, colour, std::move(middle)));
+  if (!middle.x.empty()) figure.series.push_back(series_of(label, colour, std::move(middle)));
 }
 
 void add_runs(Figure& figure, const Group& group, int colour, const std::string& x, const std::string& y) {

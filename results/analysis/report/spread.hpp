@@ -18,7 +18,10 @@ struct Curve {
 
 /// The first value of each row of a dataset; empty when the run has none.
 std::vector<double> rows_of(const RunData& run, const std::string& path);
-/// Statistics at each x of any of the runs.
+/// A dataset over the step. A run that diverged before its first row has no number where it ended: it counts as one that
+/// ends there.
+Curve curve_of(const RunData& run, const std::string& x, const std::string& y);
+/// Statistics at each x of any of the runs; of a group, as far as most of them go.
 Curve over_seeds(const Group& group, const std::string& x, const std::string& y);
 Curve over_seeds(std::span<const Curve> curves);
 /// The metric's values in the finished runs of a group, without those that have none.

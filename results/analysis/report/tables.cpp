@@ -41,7 +41,8 @@ std::string markup(const Table& table) {
     html += "<tr>";
     for (std::size_t i = 0; i < table.rows[row].size(); ++i) {
       const std::string text = escape(table.rows[row][i]);
-      html += i == 0 ? fmt::format("<th scope=\"row\">{}{}</th>", table.swatches ? swatch(row) : "", text)
+      html += i == 0 ? fmt::format("<th scope=\"row\"{}>{}{}</th>", table.swatches ? " class=\"group\"" : "",
+                                   table.swatches ? swatch(row) : "", text)
                      : fmt::format("<td{}>{}</td>", alignment(i), text);
     }
     html += "</tr>";
@@ -152,10 +153,13 @@ std::string summary_table(const Study& study) {
   const bool quartiles = std::any_of(study.groups.begin(), study.groups.end(), [&](const Group& group) {
     return values_of(group, study.metric).size() >= least_for_quartiles;
   });
-  Table table{fmt::format("Medians over the finished runs; {}: {}.", label,
-                          study.metric.is_path() ? "the last value" : "at the best evaluation"),
-              {"group", "runs", label},
-              {false, false}};
+  Table table{
+      fmt::format("Medians over the finished runs; {}: {}.", label,
+                  study.metric.is_path()              ? "the last value"
+                  : study.metric.name == "train_loss" ? "at the best evaluation, or the last if none was selected"
+                                                      : "at the best evaluation"),
+      {"group", "runs", label},
+      {false, false}};
   if (quartiles) table.titles.push_back("25 to 75%");
   table.titles.push_back("best");
   for (const Metric& test : tests) table.titles.push_back(test.label);

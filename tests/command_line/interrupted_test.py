@@ -1,0 +1,203 @@
+#!/usr/bin/python3
+"""Runs that are interrupted, killed, stopped by a limit, or diverge, and what a resumed run shows.
+
+usage: interrupted_test.py PROGRAM
+"""
+import json
+import math
+import os
+import pty
+import re
+import resource
+import select
+import shutil
+import signal
+import time
+import unittest
+
+import h5py
+
+from command_line import PROGRAM, CommandLine
+
+
+class Interrupted(CommandLine):
+    def on_terminal(self, *words, when):
+        """All that the program prints on a terminal on which Ctrl-C is pressed once when() holds."""
+        try:
+            process, terminal = pty.fork()
+        except OSError as error:
+            self.skipTest(f"without a terminal: {error}")
+        if process == 0:
+            os.chdir(self.work)
+            os.execve(PROGRAM, [str(PROGRAM), *words], {**os.environ, "TERM": "xterm"})
+        printed, deadline = b"", time.monotonic() + 60
+        while time.monotonic() < deadline:
+            if deadline < math.inf and when():
+                os.write(terminal, b"\x03")
+                deadline = math.inf
+            if not select.select([terminal], [], [], 0.02)[0]:
+                continue
+            try:
+                printed += os.read(terminal, 65536)
+            except OSError:  # the program has closed it
+                break
+        os.close(terminal)
+        self.assertEqual(deadline, math.inf)
+        return printed.decode().replace("\r\n", "\n"), os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+
+    def test_interrupt(self):
+        """The message after ^C starts in the first column: at the beginning of a line, or where the line was cleared."""
+        for options in ([], ["--no-progress"], ["--quiet"]):
+            with self.subTest(options):
+                place = self.work / f"runs{len(options)}{''.join(options)}"
+                said, code = self.on_terminal("run", "tiny.yaml", "train.steps=100000000", "train.evaluate_every=1000", "--output", str(place), *options,
+                                              when=lambda place=place: list(place.glob("*/*/results.h5")))
+                self.assertEqual(code, 130, said)
+                message = next((line for line in said.split("\n") if "preempted: " in line), said)
+                self.assertTrue(message.split("\r\x1b[K")[-1].startswith("preempted: "), repr(message))
+
+    def lines_of_progress(self, run):
+        text = (run / "progress.jsonl").read_text(encoding="utf-8")
+        return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]  # a line may be half written
+
+    def test_after_a_resume(self):
+        """The time is that of all processes, and progress.jsonl has each step once."""
+        words = ["tiny.yaml", "train.steps=30000", "train.evaluate_every=1000", "checkpoint.every=1000"]
+        process = self.start("run", *words)
+        self.wait_for(lambda: list(self.work.glob("runs/*/*/checkpoints/step_*.h5")))
+        run = next(self.work.glob("runs/*/*/config.yaml")).parent
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(2)
+        process.send_signal(signal.SIGCONT)
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual((process.wait(), process.stderr.read()), (143, ""))
+        stopped = self.lines_of_progress(run)[-1]["step"]
+        process = self.start("resume", run)
+        self.wait_for(lambda: any(line.get("step", 0) > stopped + 100 for line in self.lines_of_progress(run)))
+        process.kill()
+        process.wait()
+        said = self.call("resume", run, "--quiet").stdout
+        self.assertGreaterEqual(float(re.search(r"after 30000 steps in (\S+) s", said)[1]), 2)
+        lines = self.lines_of_progress(run)
+        marks = [line["resumed_after"] for line in lines if "resumed_after" in line]
+        self.assertEqual((len(marks), marks[0]), (2, stopped))
+        self.assertEqual([line["step"] for line in lines if "loss" in line], list(range(1, 30001)))
+        last = 0
+        for line in lines:
+            self.assertEqual(line.get("resumed_after", last), last)
+            last = line.get("step", last)
+        self.assertGreaterEqual([line["seconds"] for line in lines if "loss" in line][-1], 2)
+
+    def kill_after(self, enough, *words):
+        """The folder of an endless run that is killed as soon as enough(folder)."""
+        process = self.start("run", "tiny.yaml", "train.steps=10000000", *words)
+        self.wait_for(lambda: any(enough(path.parent) for path in self.work.glob("runs/*/*/config.yaml")))
+        process.kill()
+        process.wait()
+        return next(self.work.glob("runs/*/*/config.yaml")).parent
+
+    def attributes(self, file, group="/"):
+        with h5py.File(file) as content:
+            return dict(content[group].attrs)
+
+    def test_a_run_that_is_changed_when_it_is_resumed(self):
+        """Networks of the steps that are given up do not stay, and the new value is seen everywhere."""
+        checkpoints = lambda run: sorted((run / "checkpoints").glob("step_*.h5"))
+        given_up = lambda run: checkpoints(run) and (run / "checkpoints/best.h5").exists() and self.attributes(
+            run / "checkpoints/best.h5")["step"] > int(checkpoints(run)[-1].stem[5:])
+        run = self.kill_after(given_up, "train.evaluate_every=50", "checkpoint.every=1000")
+        step = int(checkpoints(run)[-1].stem[5:])
+        self.call("resume", run, "optimizer.rate=1e-30", "--allow-change", "optimizer.rate", "--until", step + 100, code=75)
+        best = self.attributes(run / "results.h5", "/status")["best_step"]
+        self.assertLessEqual(best, step)
+        self.assertEqual(self.attributes(run / "checkpoints/best.h5")["step"], best)
+        other = self.make_run("seed=2")
+        said = self.call("compare", run, other).stdout
+        self.assertRegex(said, "(?m)^0.001 → 1.0e-30 ")
+        self.assertRegex(said, "(?m)^0.001  ")
+        self.assertIn("→", self.call("diff", run, other).stdout)
+        with h5py.File(run / "results.h5") as file:
+            seconds, segments = file["epochs/seconds"][:].sum(), file["provenance/segments"]
+            each = segments["ended"][:] - segments["started"][:]
+            self.assertGreaterEqual(seconds + 1e-3, each[0])  # with the time of the steps that were given up
+            self.assertLessEqual(seconds, each.sum() + 1e-3)
+
+    def test_a_run_that_is_killed_before_it_has_evaluated(self):
+        """results.h5 is there from the start, so what began is known."""
+        run = self.kill_after(lambda run: (run / "results.h5").exists(), "train.evaluate_every=10000000", "checkpoint.every=0", "checkpoint.minutes=0")
+        self.assertIn("--allow-change optimizer.rate", self.call("resume", run, "optimizer.rate=0.1", code=2).stderr)
+        self.call("resume", run, "--until", 5, cwd=self.root, code=75)
+        line = self.attributes(run / "results.h5", "/provenance")["command_line"]
+        self.assertIn("stiefel run tiny.yaml train.steps=10000000 ", line if isinstance(line, str) else line.decode())
+        (run / "results.h5").unlink()
+        shutil.rmtree(run / "checkpoints")
+        self.assertIn("has no results yet, so it cannot be changed", self.call("resume", run, "optimizer.rate=0.1", code=2).stderr)
+
+    def test_a_failure_keeps_the_best(self):
+        said = self.call("run", "tiny.yaml", "train.steps=1000000", "train.evaluate_every=400", "checkpoint.every=0", "--quiet", code=8,
+                         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (600000, 600000))).stderr
+        self.assertIn("progress.jsonl", said)
+        results = next(self.work.glob("runs/*/*/results.h5"))
+        status = self.attributes(results, "/status")
+        with h5py.File(results) as file:
+            self.assertEqual(status["best_step"], file["epochs/step"][:][file["epochs/is_best"][:] == 1][-1])
+
+    def test_limit_on_the_size_of_files(self):
+        for limit in (6000, 30000, 60000):
+            said = self.call("run", "tiny.yaml", "--quiet", "--output", f"limit{limit}", "train.steps=400", code=8,
+                             preexec_fn=lambda limit=limit: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))).stderr
+            self.assertRegex(said, r"\Astiefel: [^\n]{1,300}\n\Z")
+            self.assertRegex(said, "File too large|disk full or limit reached")
+
+    def test_results_that_are_a_folder(self):
+        run = self.make_run("--until", 20, code=75)
+        (run / "results.h5").rename(run / "away")
+        (run / "results.h5").mkdir()
+        for words in (("resume", run), ("repeat", run, "--check"), ("run", "tiny.yaml"), ("export", run, "--csv"), ("compare", run), ("report", run)):
+            said = self.call(*words, code=6).stderr
+            self.assertRegex(said.splitlines()[-1], r"\Astiefel: .{10,300}\Z")
+            self.assertNotIn("errno", said)
+        process = self.start("run", "tiny.yaml", "train.steps=100000000", "train.evaluate_every=100", "--output", "endless")
+        self.wait_for(lambda: list(self.work.glob("endless/*/*/results.h5")))
+        results = next(self.work.glob("endless/*/*/results.h5"))
+        shutil.rmtree(self.work / "runs")
+        while results.is_file():
+            results.rename(self.work / "away")
+            try:
+                results.mkdir()
+            except FileExistsError:  # the run was faster
+                pass
+        said = process.communicate(timeout=60)[1]
+        self.assertEqual(process.returncode, 6, said)
+        self.assertIn("results.h5 is not the file that this run wrote", said)
+
+    def test_divergence_is_printed_once(self):
+        done = self.call("run", "tiny.yaml", "optimizer.rate=1e30", code=5)
+        self.assertEqual((done.stdout + done.stderr).count("diverged at step"), 1, done)
+        self.assertRegex(done.stderr.splitlines()[-1], "^stiefel: diverged at step ")
+        self.assertRegex(done.stdout, r"\Aresults: \S+/results.h5\n\Z")
+
+    def test_a_diverged_run_is_not_to_be_resumed(self):
+        for name in ("results", "tiny"):
+            self.call("run", "tiny.yaml", "optimizer.rate=1e30", f"name={name}", code=5)
+            said = self.call("run", "tiny.yaml", "optimizer.rate=1e30", f"name={name}", code=7).stderr
+            self.assertRegex(said, rf"\Astiefel: runs/{name}/\w+ holds a diverged run; move or delete the folder to run it again. Its message: diverged at step \d+: .*\n\Z")
+
+    def test_a_run_that_diverges_before_its_first_evaluation(self):
+        self.make_run("optimizer.rate=1e25", "train.evaluate_every=1", "model.cell.activation=identity", code=5)
+        self.make_run()
+        self.assertIn("  valid_loss mean ± std  ", self.call("compare", "runs").stdout)
+        self.call("report", "runs")
+
+    def test_many_evaluations_are_in_the_log_only(self):
+        done = self.call("run", "tiny.yaml", "train.steps=200", "train.evaluate_every=1")
+        shown = [line for line in done.stderr.splitlines() if "valid" in line]
+        self.assertEqual(len(shown), 50, done.stderr)
+        self.assertEqual(done.stderr.count("from here on one evaluation every 30 s; log.txt in the run's folder has all\n"), 1)
+        log = next((self.work / "runs/tiny").glob("*/log.txt")).read_text(encoding="utf-8")
+        self.assertEqual(sum("valid" in line for line in log.splitlines()), 200)
+        self.assertEqual(self.call("run", "tiny.yaml", "seed=2", "-q").stderr.count("valid"), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

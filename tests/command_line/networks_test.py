@@ -1,0 +1,147 @@
+#!/usr/bin/python3
+"""Commands that use a trained network: which one they load, from where, and whether its data and plugins have changed.
+
+usage: networks_test.py PROGRAM
+"""
+import json
+import math
+import os
+import pathlib
+import re
+import shutil
+import unittest
+
+from command_line import EXPERIMENT, PROGRAM, CommandLine
+
+
+class Networks(CommandLine):
+    def test_networks_by_their_steps(self):
+        run = self.make_run(file="text.yaml")
+        first = self.call("sample", run, "--step", "step_20").stdout
+        for which in ("step_20.h5", "20", "step_00000020", "step_00000020.h5"):
+            self.assertEqual(self.call("sample", run, "--step", which).stdout, first)
+        self.assertNotEqual(self.call("sample", run, "--last").stdout, first)
+        for command in ("sample", "inspect"):
+            self.assertIn("step_00000007.h5; use --last, or --step 20, or no option for the best network", self.call(command, run, "--step", "step_7", code=2).stderr)
+            self.assertIn("--step must be the step of a checkpoint, got 'step_x'", self.call(command, run, "--step", "step_x", code=2).stderr)
+        self.assertEqual(json.loads(self.call("inspect", run, "--step", "step_20.h5", "--json").stdout)["step"], 20)
+        stopped = self.make_run("--until", 10, code=75)
+        self.assertIn("the run has no best network: no evaluation has selected one yet; use --step 10\n", self.call("inspect", stopped, code=2).stderr)
+        self.assertIn("--until 5 is already reached, after step 10 of 40", self.call("resume", stopped, "--until", 5, code=75).stdout)
+        self.assertIn("after 40 steps", self.call("resume", stopped, "--until", 2_000_000_000).stdout)
+        changed = self.make_run("seed=2", "--until", 20, code=75)
+        said = self.call("resume", changed, "model.cell.transition=outside", "--allow-change", "model.cell.transition")
+        self.assertIn("warning: with another model.cell.transition, networks saved so far may compute something else", said.stdout + said.stderr)
+        self.assertIn("--port must be a whole number from 0 to 65535, got '65536'", self.call("report", run, "--serve", "--port", 65536, code=2).stderr)
+
+    def test_words(self):
+        (self.work / "lines.txt").write_text("the quick brown fox\njumps over the lazy dog\n" * 40, encoding="utf-8")
+        run = self.make_run("task.file=lines.txt", "task.units=words", file="text.yaml")
+        values = json.loads(self.call("evaluate", run, "--json").stdout)["values"]
+        self.assertAlmostEqual(values["perplexity"] / math.exp(values["loss"]), 1, places=9)
+        self.assertRegex(self.call("sample", run, "--prime", "the fox", "--length", 3).stdout, "^the fox [a-z \n]+$")
+        self.assertRegex(self.call("sample", run, "--prime", " the\tfox\nthe", "--length", 1).stdout, "^the fox \nthe [a-z \n]+$")
+        self.assertRegex(self.call("sample", run, "--length", 1).stdout, "^\n[a-z \n]+$")
+        for value in ("-1", "x", "nan"):
+            self.assertIn("--temperature must be a number of at least 0", self.call("sample", run, f"--temperature={value}", code=2).stderr)
+        self.assertIn('does not know the word "cat" at byte 5 of the prime', self.call("sample", run, "--prime", "the cat fox", code=2).stderr)
+
+    def test_from_another_folder(self):
+        """Data are where they were when the run was started, whatever else has their name; the folder of the run may have moved."""
+        elsewhere = self.root / "elsewhere"
+        elsewhere.mkdir()
+        (elsewhere / "text.txt").write_text("0123456789" * 90, encoding="utf-8")
+        sets = self.work / "sets"
+        sets.mkdir()
+        shutil.copy(self.work / "text.txt", sets / "own.txt")
+        runs = [self.make_run("--until", 20, file="text.yaml", code=75),
+                self.make_run("--until", 20, "task.file=own.txt", "--data", "sets", file="text.yaml", code=75)]
+        for run in runs:
+            self.assertRegex(self.call("sample", run, "--step", "step_20", cwd=elsewhere).stdout, "^ [a-z. ]+\n$")
+            self.assertIn("after 40 steps", self.call("resume", run, cwd=elsewhere).stdout)
+            self.assertIn("identical to the bit", self.call("repeat", run, "--check", cwd=elsewhere).stdout)
+        moved = self.work.rename(self.root / "moved")
+        runs = [moved / run.relative_to(self.work) for run in runs]
+        self.call("sample", runs[0], cwd=moved)
+        shutil.rmtree(moved / "sets")
+        (moved / "text.txt").unlink()
+        for run in runs:
+            blocks = json.loads(self.call("inspect", run, "--json", cwd=elsewhere).stdout)["blocks"]
+            letters = len(set("the quick brown fox jumps over the lazy dog."))
+            self.assertEqual({block["name"]: block["shape"] for block in blocks}["readout.weight"], [letters, 4])
+
+    def test_rebuilt_plugin(self):
+        own = self.work / "own"
+        own.mkdir()
+        plugin = pathlib.Path(shutil.copy(PROGRAM.parent.parent / "lib/stiefel/plugins/dense.so", own))
+        words = ("plugins=[own]", "task.validation_sequences=20")
+        run = self.make_run(*words)
+        for command in (("evaluate", run), ("repeat", run, "--check", "--output", "same", "--quiet"), ("compare", run)):
+            self.assertNotRegex(self.call(*command).stderr, "rebuilt|builds")
+        with plugin.open("ab") as file:
+            file.write(b"another build")
+        warning = f"warning: the plugin dense, {plugin}, has been rebuilt since {run} was made; results may differ"
+        for command in (("evaluate", run), ("repeat", run, "--check", "--output", "other", "--quiet")):
+            said = self.call(*command).stderr
+            self.assertEqual([line for line in said.splitlines() if "rebuilt" in line], [warning])
+        for changed in ("seed=2", "optimizer.rate=0.5"):  # in the same row of the comparison, and in another one
+            other = self.make_run(*words, changed)
+            said = self.call("compare", run, other).stderr
+            self.assertEqual([line for line in said.splitlines() if "builds" in line], ["warning: the runs were made with different builds of a plugin: dense"])
+        self.assertIn("warning: the runs were made with different builds", self.call("report", run, other, "--output", "builds.html").stderr)
+        self.assertIn("The runs were made with different builds of a plugin: dense.", (self.work / "builds.html").read_text(encoding="utf-8"))
+
+    def test_changed_data(self):
+        """A network reads its inputs as its training data say: with others it is refused, and a new run is another one."""
+        (self.work / "text.yaml").write_text(re.sub("task: .*", "task: {plugin: characters, train: text.txt, validation: valid.txt, test: test.txt}", EXPERIMENT), encoding="utf-8")
+        lines = "the quick brown fox\njumps over the lazy dog\n" * 20
+        (self.work / "text.txt").write_text(lines, encoding="utf-8")
+        for test in ("valid.txt", "test.txt", "other.txt"):
+            (self.work / test).write_text("the lazy fox\n", encoding="utf-8")
+        run = self.make_run(file="text.yaml")
+        commands = [("sample", run), ("evaluate", run), ("evaluate", run, "task.test=other.txt"), ("predict", run, "--input", "test.txt"),
+                    ("export", run, "--weights", "weights.safetensors"), ("repeat", run, "--quiet")]
+        for command in commands:
+            self.call(*command)
+        (self.work / "other.txt").write_text("the quick dog\n", encoding="utf-8")
+        self.call("evaluate", run, "task.test=other.txt")
+        self.assertIn("already finished", self.call("run", "text.yaml").stdout)
+        (self.work / "text.txt").write_text(lines.replace("over the", "over a"), encoding="utf-8")
+        elsewhere = self.root / "elsewhere"
+        elsewhere.mkdir()
+        for command in (*commands, ("evaluate", run, "task.test=other.txt", "task.evaluation_batch=1")):
+            self.assertRegex(self.call(*command, code=4).stderr, f"^stiefel: the data file train has changed since {run} was made")
+        self.assertIn("the data file train has changed", self.call("evaluate", os.path.relpath(run, elsewhere), code=4, cwd=elsewhere).stderr)
+        again = self.make_run(file="text.yaml")
+        self.assertTrue(again.name.startswith(run.name + "-"), again)
+        self.assertIn("already finished", self.call("run", "text.yaml").stdout)
+        said = self.call("compare", self.work / "runs").stderr
+        self.assertIn("warning: runs in one row were made with different contents of train\n", said)
+        self.assertIn("is the run itself", self.call("repeat", again, "--output", "runs", "--check", code=2).stderr)
+        stopped = self.make_run("seed=2", "--until", 20, file="text.yaml", code=75)
+        (self.work / "text.txt").write_text(lines, encoding="utf-8")
+        accept = ("--quiet", "--allow-change", "data:train,record.gradient_norms")
+        said = self.call("resume", stopped, *accept[:2], "data:train", code=2).stderr
+        self.assertIn("/gradient/t has 20 entries, and this change would make it 22; start another run", said)
+        self.call("resume", stopped, "record.gradient_norms=0", *accept)
+        self.call("evaluate", stopped)
+        os.truncate(stopped / "results.h5", 5000)
+        self.assertIn("cannot be read, so the data files may have changed since", self.call("evaluate", stopped).stderr)
+        stopped = self.make_run("seed=3", "--until", 20, file="text.yaml", code=75)
+        (self.work / "text.txt").rename(self.work / "renamed.txt")
+        self.call("resume", stopped, "--quiet", "task.train=renamed.txt")
+        self.call("evaluate", stopped)
+
+    def test_a_run_that_was_repeated_before(self):
+        run = self.make_run()
+        self.assertIn("identical to the bit", self.call("repeat", run, "--check").stdout)
+        again = self.call("repeat", run, "--check")
+        self.assertIn("was repeated before and is not trained again", again.stdout + again.stderr)
+        other = self.make_run("optimizer.rate=1.0000001e-3")
+        outcome = json.loads(self.call("diff", run, other, "--json").stdout)["outcome"]["valid_loss"]
+        compared = json.loads(self.call("compare", run, other, "--json").stdout)["groups"]
+        self.assertEqual(sorted(map(float, outcome)), sorted(run["value"] for group in compared for run in group["runs"]))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,69 @@
+#!/usr/bin/python3
+"""What is checked before a run starts: keys, sweeps, data.
+
+usage: validate_test.py PROGRAM
+"""
+import unittest
+
+from command_line import CommandLine
+
+
+class Validate(CommandLine):
+    def test_keys_without_effect_are_remarked_on(self):
+        words = ("tiny.yaml", "train.clip.bound=3", "optimizer.schedule.patience=2", "model.initial_state.scale=2",
+                 "model.readout.bias=false", "model.readout.bias_init=normal", "model.input.embedding.scale=3")
+        said = ("model.initial_state.scale has no effect here; it is for `kind: learned`",
+                "model.readout.bias_init has no effect here; it is for `bias: true`",
+                "model.input.embedding.scale has no effect here; it is for a `size` above 0",
+                "train.clip.bound has no effect here; it is for `kind: elementwise` and `norm`",
+                "optimizer.schedule.patience has no effect here; it is for `kind: plateau`")
+        for command in ("validate", "run"):
+            err = self.call(command, *words).stderr
+            for sentence in said:
+                self.assertEqual(err.count(f"warning: command line: {sentence}\n"), 1, (command, err))
+        run = next((self.work / "runs/tiny").iterdir())
+        self.assertNotIn("no effect", self.call(
+            "validate", run / "config.yaml", "train.clip.kind=norm", "optimizer.schedule.kind=plateau", "train.evaluate_every=1",
+            "model.initial_state.kind=learned", "model.readout.bias=true", "model.input.embedding=null").stderr)
+        self.assertNotIn("no effect", self.call("validate", "tiny.yaml", "train.clip.bound=1").stderr)
+
+    def test_keys_that_are_taken_away(self):
+        self.make_run("model.cell=lru", "model.recurrent=null")
+        self.assertIn("model.readout=null removes a key, but model.readout is not given", self.call("validate", "tiny.yaml", "model.readout=null", code=2).stderr)
+        (self.work / "lru.yaml").write_text("extends: [tiny.yaml]\nmodel: {cell: {plugin: lru, hidden: 4}, recurrent: null}\n", encoding="utf-8")
+        self.call("validate", "lru.yaml")
+        (self.work / "again.yaml").write_text("extends: [lru.yaml]\nmodel: {recurrent: ~}\nsweep: {train.clip: [null, {kind: norm, bound: 1}]}\n", encoding="utf-8")
+        self.call("validate", "again.yaml")
+        self.assertIn("entries of a list cannot be removed", self.call("validate", "tiny.yaml", "optimizer=[sgd]", "optimizer.0=null", code=2).stderr)
+
+    def test_a_sweep_is_valid_if_its_runs_are(self):
+        sweep = "extends: [tiny.yaml]\nname: sw\nseeds: 1..2\nmodel: {recurrent: {plugin: householder}}\nsweep: {model.recurrent.reflections: [2, 500]}\n"
+        (self.work / "sweep.yaml").write_text(sweep, encoding="utf-8")
+        said = self.call("validate", "sweep.yaml", code=2).stderr
+        self.assertRegex(said, r"^sweep.yaml:4:\d+: model.recurrent: householder: `reflections` is 500, [^\n]* \(with model.recurrent.reflections=500\)\nsweep.yaml: 1 error\n$")
+        (self.work / "base.yaml").write_text("extends: [tiny.yaml]\nmodel: {recurrent: {plugin: householder}}\n", encoding="utf-8")
+        (self.work / "over.yaml").write_text("extends: [base.yaml]\nname: sw\nsweep: {model.recurrent.reflections: [2, 500]}\n", encoding="utf-8")
+        self.assertRegex(self.call("validate", "over.yaml", code=2).stderr, r"^base.yaml:2:\d+, over.yaml:3:\d+: model.recurrent: householder: ")
+        (self.work / "sweep.yaml").write_text(sweep.replace("500", "4"), encoding="utf-8")
+        self.assertEqual(self.call("validate", "sweep.yaml").stdout, "sweep.yaml: valid, 4 runs that differ in model.recurrent.reflections, seed\n")
+
+    def test_wrong_data_are_an_error_and_missing_data_are_not(self):
+        words = "validate", "tiny.yaml", "task={plugin: sequence_csv, train: own.csv, targets: [y]}"
+        self.assertIn("tiny.yaml: valid as far as can be checked without its data\n", self.call(*words, code=4).stdout)
+        (self.work / "own.csv").write_text("x,y\n1,2\nnan,3\n", encoding="utf-8")
+        done = self.call(*words, code=4)
+        self.assertEqual(done.stdout, "")
+        self.assertRegex(done.stderr, 'own.csv:3:1: column "x" holds "nan", expected a finite number\ntiny.yaml: 1 error\n$')
+
+    def test_nothing_to_train(self):
+        said = self.call("validate", "tiny.yaml", "optimizer={plugin: frozen}", code=2).stderr
+        self.assertIn("optimizer: every block is frozen, so nothing would be trained", said)
+
+    def test_a_network_that_would_read_its_targets(self):
+        (self.work / "text.txt").write_text("the quick brown fox\n" * 50, encoding="utf-8")
+        said = self.call("validate", "text.yaml", "task.mode=sentences", "task.bptt=30", "model.bidirectional=true", code=2).stderr
+        self.assertIn("model.bidirectional: the targets of characters are later inputs", said)
+
+
+if __name__ == "__main__":
+    unittest.main()
