@@ -172,3 +172,33 @@ TEST_CASE("a dry run names parameters, memory and time") {
        {"parameters 85 in 6 blocks", "recurrent.U", " route", "first loss", "memory", "for 20 steps"})
     CHECK(text.find(word) != text.npos);
 }
+
+TEST_CASE("model.recurrent is there exactly when the cell has a map that needs it") {
+  const auto fault = [](const std::string& model) {
+    const std::string text = "name: maps\ntask: {plugin: adding, length: 6}\nmodel: " + model +
+                             "\noptimizer: sgd\ntrain: {batch: 7, steps: 1}\n";
+    try {
+      const LoadedExperiment loaded = load({}, text);
+      CHECK(loaded.resolved_yaml.find("recurrent:") == (loaded.experiment.model.layers[0].recurrent.entry
+                                                            ? loaded.resolved_yaml.find("  recurrent:") + 2
+                                                            : std::string::npos));
+      check_experiment(loaded, registry(), {});
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK(fault("{cell: {plugin: lru, hidden: 4}}") == "");
+  CHECK(
+      fault("{cell: {plugin: lru, hidden: 4}, recurrent: dense}") ==
+      "small:3:52: model.recurrent: the cell lru has no recurrent map; remove model.recurrent, on the command line by "
+      "model.recurrent=null");
+  CHECK(fault("{cell: {plugin: elman, hidden: 4}, recurrent: dense}") == "");
+  CHECK(fault("{cell: {plugin: elman, hidden: 4}}")
+            .starts_with("small:3:8: model.recurrent is required: {plugin: name} of a parametrisation; choose from"));
+  CHECK(fault("{cell: {plugin: cornn, hidden: 4}, maps: {position: dense, velocity: dense}}") == "");
+  CHECK(fault("{cell: {plugin: cornn, hidden: 4}, maps: {position: dense}}").find("model.recurrent is required") !=
+        std::string::npos);
+  CHECK(fault("{cell: {plugin: lru, hidden: 4}, maps: {forget: dense}}")
+            .ends_with("model.maps.forget: the cell lru has no maps"));
+}
