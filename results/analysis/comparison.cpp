@@ -8,6 +8,7 @@
 #include <array>
 #include <boost/algorithm/string/trim.hpp>
 #include <cmath>
+#include <regex>
 #include <set>
 #include <utility>
 
@@ -165,7 +166,8 @@ std::vector<std::string> differing_keys(const std::vector<ComparedRun>& runs) {
   const auto always_shown = [&](const std::string& key) {
     static const std::set<std::string> names = {"task.plugin", "model.cell.plugin", "model.recurrent.plugin",
                                                 "optimizer.plugin", "optimizer.rate"};
-    return names.contains(key) && everywhere(key);
+    static const std::regex number(R"((\.layers)?\.\d+(?=\.))");  // of a layer, or of a group of the optimizer
+    return everywhere(key) && names.contains(std::regex_replace(key, number, ""));
   };
   std::vector<std::string> keys(differing.begin(), differing.end());
   std::stable_partition(keys.begin(), keys.end(), everywhere);

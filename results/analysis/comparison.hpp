@@ -110,7 +110,8 @@ class STIEFEL_API Condition {
 
 /// Keys in which runs differ, except the seed and keys that change no result: methods, then keys that all runs have,
 /// then others. Options of methods and others are left out if they distinguish no more runs than the previous ones, but
-/// not the task, the cell, the recurrent map, the optimizer and its rate, which may explain the difference.
+/// not the task, the cell, the recurrent map, the optimizer and its rate if all runs have them: they may explain the
+/// difference.
 STIEFEL_API std::vector<std::string> differing_keys(const std::vector<ComparedRun>& runs);
 
 /// Groups of equal values of `keys`. `runs` must outlive what is returned. Throws Error if the runs have different

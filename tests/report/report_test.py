@@ -349,6 +349,7 @@ class Report(Made, unittest.TestCase):
             for name in ("valid_loss", "wall_clock"):
                 self.assertEqual({row["series"] for row in data(found[name])} - {"trivial predictor"}, {"name=three maps, run 1"}, name)
             numpy.testing.assert_allclose(curve(found["valid_loss"], "name=three maps, run 1")[1], read(first, "epochs/valid_loss"), rtol=1e-8)
+            self.assertIn("there is no median, because half of the runs or more ended before", "".join(found["valid_loss"].find("figcaption").itertext()))
             legend, = (group for group in drawing(found["valid_loss"]).iter(f"{SVG}g") if group.get("class") == "legend")
             self.assertIn("name=three maps, run 1", "".join(legend.itertext()))
 

@@ -247,6 +247,10 @@ class Compare(unittest.TestCase):
         for plugin, rate, options in (("householder", 0.01, ", reflections: 4"), ("dense", 0.5, ", init: x")):
             write_run(self.root / plugin, curves(np.random.default_rng(1), 0), plugin=plugin, rate=rate, options=options)
         self.assertEqual(list(self.read(self.root)["groups"][0]["keys"]), ["model.recurrent.plugin", "optimizer.rate"])
+        for plugin, rate, optimizer in (("householder", 0.01, "adam"), ("dense", 0.5, "sgd")):
+            groups = f"[{{blocks: 'recurrent*', plugin: {optimizer}, rate: {rate}}}, {{blocks: '*', plugin: adam, rate: 0.1}}]"
+            write_run(self.root / "groups" / plugin, curves(np.random.default_rng(1), 0), plugin=plugin, optimizer=groups)
+        self.assertEqual(list(self.read(self.root / "groups")["groups"][0]["keys"]), ["model.recurrent.plugin", "optimizer.0.plugin", "optimizer.0.rate"])
 
     def test_where_and_sort(self):
         self.make()

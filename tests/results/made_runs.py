@@ -10,7 +10,7 @@ task: {{plugin: adding, length: 50}}
 model:
   cell: {{plugin: elman, hidden: 32}}
   recurrent: {{plugin: {plugin}{options}}}
-optimizer: {{plugin: adam, rate: {rate}}}
+optimizer: {optimizer}
 train: {{batch: 20, steps: {steps}, select: {select}, select_on: {select_on}}}
 record: {{loss: 10}}
 """
@@ -20,6 +20,7 @@ METRICS = {"loss": "lower is better", "accuracy": "higher is better"}
 def configuration(**given):
     settings = {"name": "made", "seed": 1, "threads": 1, "plugin": "householder", "options": "", "rate": 0.01, "steps": 100, "select": "loss",
                 "select_on": "validation", **given}
+    settings.setdefault("optimizer", f"{{plugin: adam, rate: {settings['rate']}}}")
     if not settings["options"] and settings["plugin"] == "householder":
         settings["options"] = ", reflections: 8"
     return CONFIG.format(**settings)

@@ -417,7 +417,7 @@ TEST_CASE("what another user owns is warned of, once if it is the whole folder")
   if (geteuid() != 0) {
     MESSAGE("not tested: only root can give files away");
     return;
-  }  // only root can give files away
+  }
   Folder folder;
   const fs::path file = folder.path / "sound.so";
   fs::copy_file(fixtures / "sound.so", file);

@@ -116,6 +116,8 @@ std::string spread_caption(const Figure& figure) {
              points = any([](const Series&s) { return s.form == Form::points || s.form == Form::run_points; }),
              lines = any([](const Series&series) { return series.form == Form::run_line; });
   if (!band && !points && !lines) return "";
+  if (!any([](const Series& series) { return series.form == Form::line; }))
+    return "Each run; there is no median, because half of the runs or more ended before.";
   const std::string several = fmt::format(", of {} runs or more", least_for_quartiles);
   return fmt::format("Line: median over seeds, as far as most of them go{}{}{}.", points ? "; points: each run" : "",
                      lines ? "; thin lines: each run" : "",
