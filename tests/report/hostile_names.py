@@ -5,7 +5,6 @@ import os
 import shutil
 
 import h5py
-import numpy
 
 TEXT = h5py.string_dtype("utf-8")
 ENDS = ("", '"', "'>", '">', "]]>", "--></title></svg>", "</td></table></style></script>", "=1+1", "\u202e\x1b]0;x\x07", "\t&quot;\\\">\r\n")
