@@ -164,18 +164,18 @@ std::string document_markdown(const PublishedResults& published, const std::stri
       "what the paper says about it. `experiments/settings.csv`\nlists where the files differ from the papers, and "
       "what the papers leave open.\n\n"
       "- A printed value matches when the mean over the seeds is worse by no more than {}, and is better when it is "
-      "better by more than that. The order of printed values is not judged. `loss` stands for the mean squared error "
-      "on "
-      "TIMIT.\n"
+      "better by more than that. The order of printed values is not judged. `loss` stands for the mean squared "
+      "error on TIMIT.\n"
       "- A curve matches when every seed that finished meets its criterion. "
       "\"Better than\" another row means better by any amount, in the mean over the seeds that both have. If one seed "
       "diverges, the row has diverged. \"A figure\" has no criterion.\n"
       "- For a curve, \"measured\" is the best value on the validation set, unless the item says otherwise.\n"
       "- One seed unless \"seeds\" has a number. A row is judged by the seeds that have been run. CPU seconds are "
       "those of all seeds that finished.\n"
-      "- \"of ours\" means that the paper does not say how long it trained.\n"
+      "- \"of ours\" means that the paper does not say how long it trained. A run that train.patience ended counts "
+      "as a whole one.\n"
       "- A question mark stands for an uncertain published value, which is not judged, and + a commit whose source had "
-      "changes.\n"
+      "changes. The commit is that of the program; the settings are those of the present file.\n"
       "- A gradient ratio is ‖∂L/∂h₁‖ / ‖∂L/∂h_T‖ at the last step that records gradients. The orthogonality drift is "
       "‖WᴴW − I‖_F at the end over its value before the first step.\n\n{}\n{}",
       fmt::join(tolerances, ", "), summary, markdown(whole));
@@ -256,7 +256,7 @@ std::string reproduction_summary(const std::vector<ReproducedRow>& rows) {
   const auto counts = [](std::map<Verdict, int>& of) {
     const int sum = of[Verdict::matched] + of[Verdict::better] + of[Verdict::missed] + of[Verdict::diverged];
     return fmt::format(
-        "{} measured at the full budget ({} matched, {} better, {} missed, {} diverged), {} with part of it", sum,
+        "{} run with the full budget ({} matched, {} better, {} missed, {} diverged), {} with part of it", sum,
         of[Verdict::matched], of[Verdict::better], of[Verdict::missed], of[Verdict::diverged], of[Verdict::part]);
   };
   return fmt::format(

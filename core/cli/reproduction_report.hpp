@@ -13,7 +13,7 @@ namespace stiefel::cli {
 
 /// A line for each row: paper, item, row, published, measured, seeds, state.
 TextTable reproduction_table(const std::vector<ReproducedRow>& rows);
-/// "26 printed results have a measured value at the full budget: 20 matched, 2 better, 4 missed."
+/// "26 printed results: 20 run with the full budget (12 matched, 2 better, 6 missed, 0 diverged), 0 with part of it."
 std::string reproduction_summary(const std::vector<ReproducedRow>& rows);
 /// Writes a line for each item, and for each that has a run a table, the command that made it, and its figures: as
 /// Markdown to `document` with the figures in the folder figures next to it, and as one page that needs no network. The

@@ -101,10 +101,10 @@ def main(source, document, scratch, program_folder):
         if text.count("\n") > 155:
             faults.append(f"README.md has {text.count(chr(10))} lines: move what only some readers need to docs/")
         reproduction = (source / "results/measured/REPRODUCTION.md").read_text()
-        counts = r" measured at the full budget \((\d+) matched, (\d+) better, (\d+) missed, (\d+) diverged\)"
+        counts = r" run with the full budget \((\d+) matched, (\d+) better, (\d+) missed, (\d+) diverged\)"
         printed, run, *verdicts = re.search(r"(\d+) printed results: (\d+)" + counts, reproduction).groups()
         curves, judged, *of_curves, own, few = re.search(r"(\d+) curves with a criterion: (\d+)" + counts + r".*; for (\d+) of them.* and (\d+) lack", reproduction).groups()
-        sentence = (f"For {curves} published curves and claims, we derived a pass criterion; {judged} have been run in full: "
+        sentence = (f"For {curves} published curves and claims, we derived a pass criterion; {judged} have been run: "
                     f"{int(of_curves[0]) + int(of_curves[1])} match, {of_curves[2]} miss and {of_curves[3]} diverged. "
                     f"For {own} of them, the paper does not say how long it trained, and {few} lack some of their seeds. "
                     f"Of {printed} published numbers, {run} have been run: {int(verdicts[0]) + int(verdicts[1])} match or are better")

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "sdk/diagnostics.hpp"
+#include <stiefel/linear_algebra.hpp>
 #include "training/session.hpp"
 
 #include "scratch.hpp"
