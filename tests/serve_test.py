@@ -48,11 +48,13 @@ class Serve(unittest.TestCase):
         subprocess.run([PROGRAM, "run", self.folder / "served.yaml", *changes, "--quiet", "--output", self.folder / "runs"],
                        check=True, capture_output=True)
 
-    def ask(self, target, method="GET", host=None):
+    def ask(self, target, method="GET", host=None, **headers):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
         self.addCleanup(connection.close)
         connection.putrequest(method, target, skip_host=True)
         connection.putheader("Host", host or f"127.0.0.1:{self.port}")
+        for name, value in headers.items():
+            connection.putheader(name, value)
         connection.endheaders()
         answer = connection.getresponse()
         return answer.status, answer.read().decode(), answer
@@ -84,6 +86,8 @@ class Serve(unittest.TestCase):
         for host in ("evil.example", f"evil.example:{self.port}", "127.0.0.1", f"127.0.0.1:{self.port + 1}", ""):
             self.assertEqual(self.ask("/", host=host or " ")[0], 403, host)
         self.assertEqual(self.ask("/", method="POST")[0], 405)
+        status, text, _ = self.ask("/", Range="bytes=" + ",".join(["0-"] * 100))
+        self.assertEqual((status, len(text) < 100000), (416, True))
 
     def test_broken_requests_do_not_stop_it(self):
         for raw in (b"\0\0\0\0\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"GET /" + b"a" * 20000 + b" HTTP/1.1\r\n\r\n", b"GET"):

@@ -105,15 +105,15 @@ int report_command(std::span<const std::string> words) {
   const std::string format = figure_format(arguments);
   if (arguments.has("--serve")) return serve_report(arguments);
   if (arguments.has("--port")) throw Error("--port needs --serve");
-  const std::string output = arguments.file("--output", "report.html");
+  const std::string output = arguments.file("--output", "report.html"), pdf = arguments.file("--pdf");
   const auto [study, sections, html] = report_of(arguments);
   for (const RunData& run : study.unreadable)
     say("unreadable: {}: {}\n", printable(run.path.string()), printable(run.unreadable));
   warn_of_failures(arguments.positional);
   for (const std::string& doubt : study.doubts) print_warning(doubt);
-  const bool other = arguments.has("--figures") || arguments.has("--pdf");
+  const bool other = arguments.has("--figures") || !pdf.empty();
   if (arguments.has("--figures")) report::write_figures(sections, arguments.value("--figures"), format);
-  if (arguments.has("--pdf")) report::print_page(html, arguments.value("--pdf"));
+  if (!pdf.empty()) report::print_page(html, pdf);
   if (!other || arguments.has("--output")) {
     replace_file(output, html);
     fmt::print("{}\n", output);

@@ -50,6 +50,7 @@ void answer(const httplib::Request& request, httplib::Response& response, int po
   if (request.method != "GET" && request.method != "HEAD")
     return set_text(response, 405, "this server answers only GET and HEAD");
   if (request.target != "/") return set_text(response, 404, "there is only the report, at /");
+  if (request.has_header("Range")) return set_text(response, 416, "this server sends only whole pages");
   try {
     const Page made = page();
     if (made.growing) reload();
@@ -96,7 +97,11 @@ void serve(std::uint16_t port, const std::function<Page()>& page,
   if (taken < 0)
     throw Error(fmt::format("port {} of 127.0.0.1 cannot be used: {}; choose another with --port", port,
                             std::generic_category().message(errno)));
-  for (const int number : {SIGINT, SIGTERM}) std::signal(number, [](int) { stopped = 1; });
+  for (const int number : {SIGINT, SIGTERM})
+    std::signal(number, [](int again) {
+      stopped = 1;
+      std::signal(again, SIG_DFL);  // a second Ctrl-C does not wait for requests in progress
+    });
   started(fmt::format("http://127.0.0.1:{}/", taken));
   server.listen_after_bind();
 }

@@ -32,10 +32,13 @@ def learning_curves(
     keys = [by] if isinstance(by, str) else list(by or ())
     if metric not in data:
         raise ValueError(f"there is no column {metric}; there are {', '.join(map(str, data.variables))}")
+    if data[metric].isnull().all():
+        reason = ", which needs train.select_on: best_test" if metric.startswith("test_") else ""
+        raise ValueError(f"no run has values of {metric}{reason}")
     differing = [name for name, values in data.coords.items() if values.dims == ("run",)]
     for key in keys:
         if key not in differing:
-            raise ValueError(f"there is no key in which the runs differ {key}; they differ in {', '.join(differing)}")
+            raise ValueError(f"the runs do not differ in {key}; they differ in {', '.join(differing)}")
     ax = ax or plt.subplots()[1]
     if not keys:
         for run in range(data.sizes["run"]):
@@ -50,7 +53,8 @@ def learning_curves(
             ax.fill_between(mean["step"], mean - deviation, mean + deviation, alpha=0.2, color=line.get_color())
     ax.set_xlabel("optimizer step")
     ax.set_ylabel(_label(data[metric], metric))
-    ax.legend(title=", ".join(keys) or "run")
+    if len(ax.lines) <= 20:  # a longer legend hides the curves
+        ax.legend(title=", ".join(keys) or "run")
     return ax
 
 

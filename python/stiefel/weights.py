@@ -35,6 +35,8 @@ class Weights:
 def read_weights(path: str | os.PathLike) -> Weights:
     """Reads and checks a file; a ValueError says what is wrong with it."""
     path = pathlib.Path(path)
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; `stiefel export {path} --weights FILE` writes the file that is read")
     data = path.read_bytes()
     try:
         tensors, metadata = _parse(data)

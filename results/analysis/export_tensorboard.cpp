@@ -65,8 +65,10 @@ Curves curves_of(const RunTable& table) {
     for (const RunColumn& column : table.columns)
       if (column.name == name) curves.steps = &column;
   for (const RunColumn& column : table.columns) {
-    // The axis is no curve; numbered entries would be too many.
-    if (&column == curves.steps || &column == &table.columns[0] || column.numbered) continue;
+    // The axis is no curve; numbered entries would be too many; an event has the exact time, of which float32 has only
+    // multiples of 128 s.
+    if (&column == curves.steps || &column == &table.columns[0] || column.numbered || column.name == "wall_time")
+      continue;
     curves.scalars.emplace_back(table.group.substr(1) + "/" + column.name, &column);
   }
   return curves;

@@ -35,7 +35,7 @@ class Messages(CommandLine):
         for words in (("run", "tiny.yaml", "-o"), ("report", run, "--output"), ("report", run, "--figures"), ("predict", run, "-i"), ("export", run, "--weights"),
                       ("run", "tiny.yaml", "--data")):
             self.assertRegex(self.call(*words, "", code=2).stderr, r"\Astiefel: --\w+ needs a value: .*\n\Z")
-        for words in (("report", run, "-o"), ("inspect", run, "-o"), ("export", run, "--weights")):
+        for words in (("report", run, "-o"), ("report", run, "--pdf"), ("inspect", run, "-o"), ("export", run, "--weights")):
             self.assertIn("needs the name of a file; it cannot be standard output", self.call(*words, "-", code=2).stderr)
         self.assertIn("results.h5 is not a run folder", self.call("export", run / "results.h5", "--weights", "w.safetensors", code=2).stderr)
         self.assertIn("finished", self.call("top", run / "results.h5", "--once").stdout)

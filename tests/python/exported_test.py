@@ -237,6 +237,8 @@ train: {batch: 2, steps: 2}
         weights = stiefel.read_weights(self.folder / "text.safetensors")
         self.assertEqual((weights.text("alphabet"), weights.metadata["targets"]), (["a", "b", "c"], "classes"))
         self.assertNotIn("classes", weights.metadata)
+        with self.assertRaisesRegex(ValueError, "is a folder; `stiefel export .* --weights FILE` writes the file"):
+            stiefel.read_weights(run)
 
     @unittest.skipUnless(torch and onnxruntime, "no PyTorch or no onnxruntime")
     def test_document(self):

@@ -50,9 +50,11 @@ class Plots(Runs):
         np.testing.assert_allclose(groups.lines[0].get_ydata(), epochs["train_loss"][epochs["optimizer.0.rate"] == 0.001].mean("run"))
         with self.assertRaisesRegex(ValueError, "no column nothing; there are .*valid_loss"):
             plot.learning_curves(self.folder, "nothing")
-        with self.assertRaisesRegex(ValueError, "key in which the runs differ task.length"):
+        with self.assertRaisesRegex(ValueError, "no run has values of test_loss, which needs train.select_on: best_test"):
+            plot.learning_curves(self.folder, "test_loss")
+        with self.assertRaisesRegex(ValueError, "the runs do not differ in task.length"):
             plot.learning_curves(self.folder, by="task.length")
-        with self.assertRaisesRegex(ValueError, "key in which the runs differ valid_loss; they differ in path, .*optimizer.0.rate"):
+        with self.assertRaisesRegex(ValueError, "the runs do not differ in valid_loss; they differ in path, .*optimizer.0.rate"):
             plot.learning_curves(self.folder, by="valid_loss")
         self.assertEqual(len(plot.singular_values(self.paths[0]).lines), 8)
         values = plot.eigenvalues(self.paths[0]).lines[0]

@@ -86,7 +86,7 @@ CONTENT = """
     cells: texts('td, th'), h3: texts('h3'), captions: texts('figcaption'), legends: texts('.legend text, .groups li'), labels: texts('.label'),
     descriptions: texts('desc'), drawn_titles: texts('svg title'), rows: texts('.ticks.y text'), readings: texts('.reading span')};"""
 TAGS = set("html head meta title style body main header h1 h2 h3 p nav ul li a section div figure figcaption span svg desc g path text tspan rect "
-           "ellipse image table caption thead tbody tr th td details summary script canvas b input".split())
+           "ellipse image table caption thead tbody tr th td details summary script canvas b input wbr".split())
 LINKS = ["#", "data:text/csv;base64,", "data:image/png;base64,", "default-src 'none'; ", "Content-Security-Policy", "width=device-width"]
 
 

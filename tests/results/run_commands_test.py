@@ -270,6 +270,7 @@ class RunCommands(unittest.TestCase):
                 self.assertEqual([step for step, _ in curves[tag]], list(results[steps]), tag)
                 np.testing.assert_array_equal(np.float32([value for _, value in curves[tag]]), results[tag][:].astype(np.float32))
             self.assertNotIn("spectrum/recurrent/singular_values_0", curves)
+            self.assertNotIn("steps/wall_time", curves)
             for axis, path in (("steps/group", "steps/lr"), ("orthogonality/recurrent/block", "orthogonality/recurrent/defect_fro")):
                 for column, label in zip(results[path][:].T, results[axis].asstr()):
                     np.testing.assert_array_equal(np.float32([value for _, value in curves[f"{path}_{label}"]]), column.astype(np.float32))

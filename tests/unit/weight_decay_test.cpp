@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include <stiefel/linear_algebra.hpp>
+#include "sdk/diagnostics.hpp"
 #include "training/session.hpp"
 
 #include "scratch.hpp"

@@ -9,6 +9,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <optional>
 
 #include <stiefel/error.hpp>
@@ -94,7 +96,8 @@ void print_page(const std::string& html, const fs::path& pdf) {
   start(words, "chromium");
   if (!fs::exists(printed))
     throw Error("chromium printed nothing; open the report in a browser and print it there", Exit::internal);
-  fs::copy_file(printed, pdf, fs::copy_options::overwrite_existing);
+  std::ifstream content(printed, std::ios::binary);
+  replace_file(pdf, std::string(std::istreambuf_iterator<char>(content), {}));
 }
 
 }  // namespace stiefel::report

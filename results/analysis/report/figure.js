@@ -130,3 +130,9 @@ for (const figure of document.querySelectorAll("figure[data-lines]")) {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", close);
 }
 addEventListener("beforeprint", () => document.querySelectorAll("details").forEach(details => { details.open = true; }));
+
+// A page that is served comes again every few seconds: what is unfolded stays so.
+if (location.protocol === "http:") document.querySelectorAll("details").forEach((details, i) => {
+  details.open ||= sessionStorage.getItem(i) !== null;
+  details.addEventListener("toggle", () => details.open ? sessionStorage.setItem(i, "") : sessionStorage.removeItem(i));
+});

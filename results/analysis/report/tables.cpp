@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <regex>
 #include <set>
 
 #include "base/printable.hpp"
@@ -27,6 +28,12 @@ struct Table {
   bool swatches = false;                            ///< rows begin with the colours of figures, as far as these go
 };
 
+/// Keys can be broken between their parts, so that tables of many keys fit on paper.
+std::string breakable(const std::string& html) {
+  static const std::regex between_parts("\\.(?=[a-z_])");
+  return std::regex_replace(html, between_parts, ".<wbr/>");
+}
+
 std::string markup(const Table& table) {
   std::string html = "<div class=\"scroll\" tabindex=\"0\"><table>";
   if (!table.caption.empty()) html += "<caption>" + escape(table.caption) + "</caption>";
@@ -35,7 +42,8 @@ std::string markup(const Table& table) {
   };
   html += "<thead><tr>";
   for (std::size_t i = 0; i < table.titles.size(); ++i)
-    html += fmt::format("<th scope=\"col\"{}>{}</th>", alignment(i), escape(shortened(table.titles[i], longest_title)));
+    html += fmt::format("<th scope=\"col\"{}>{}</th>", alignment(i),
+                        breakable(escape(shortened(table.titles[i], longest_title))));
   html += "</tr></thead><tbody>";
   for (std::size_t row = 0; row < table.rows.size(); ++row) {
     html += "<tr>";
