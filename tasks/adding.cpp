@@ -24,7 +24,8 @@ struct AddingOptions {
          "positions", positions,
          "steps of the two marks; halves: [0, T/2) and [T/2, T); sco: [0, (T−1)/2) and [(T−1)/2, T), as in the code of "
          "the "
-         "scaled Cayley paper; any: two steps of [0, T−2], the second one later if they are equal, as in the code of "
+         "scaled Cayley paper; any: two steps drawn from [0, T−2], the second moved one step later if they are equal, "
+         "as in the code of "
          "the oRNN paper")
         .one_of({"halves", "sco", "any"});
     s.field("target_scale", target_scale, "ratio of the target to the sum; 0.5 in the code of Vorontsov et al.")

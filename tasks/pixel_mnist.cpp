@@ -35,7 +35,7 @@ struct PixelMnistOptions {
     s.field("split", split,
             "which of the 60,000 training images are used for validation; leaky: training and validation images are "
             "drawn independently, so "
-            "that most are both, as in the code of the oRNN paper")
+            "that most validation images are also training images, as in the code of the oRNN paper")
         .one_of({"first", "last", "leaky"});
     s.field("validation_images", validation_images, "number of validation images; 0: train on all, without validation")
         .at_least(0);

@@ -44,9 +44,9 @@ struct PredictionOptions {
          "predict_next: the next frame; recall_previous: the previous frame, as in the instructions of expRNN's code")
         .one_of({"predict_next", "recall_previous"});
     s.field("mask_average", mask_average,
-            "steps that the loss is a mean over; valid: those of the utterances; padded: as many for each utterance as "
-            "the longest one of its "
-            "split has, without error beyond its end, as in the code of the full-capacity uRNN")
+            "steps over which the loss is averaged; valid: those of each utterance; padded: every utterance counts as "
+            "long as the longest one of its split, with zero error past its end, as in the code of the full-capacity "
+            "uRNN")
         .one_of({"valid", "padded"});
     s.field("last_target", last_target,
             "what follows the last frame; none: it has no target; silence: a frame of −50 dB, as in the code of the "

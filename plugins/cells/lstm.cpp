@@ -33,10 +33,11 @@ template <class S> class Lstm final : public Cell<S> {
       s.field(
           "forget_bias_fixed", forget_bias_fixed,
           "add forget_bias to the forget gate in every step and never train it, as TensorFlow's BasicLSTMCell does");
-      s.field("peepholes", peepholes,
-              "how the gates read c: none; diagonal: input and forget gate the last c, output gate the new one, by "
-              "vectors; "
-              "output_full: the output gate the new c by a matrix, the map output_peephole")
+      s.field(
+           "peepholes", peepholes,
+           "how the gates read c; none: not at all; diagonal: the input and forget gates read the previous c and the "
+           "output gate the new c, each weighted by a vector; output_full: only the output gate reads the new c, "
+           "through the map output_peephole")
           .one_of({"none", "diagonal", "output_full"});
       peephole_init.describe(s, "peephole_");
       s.check(peephole_init.kind == "zero" || peepholes == "diagonal", "peephole_init",

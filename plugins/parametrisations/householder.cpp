@@ -50,7 +50,8 @@ template <class S> class Householder final : public Parametrisation<S> {
               "scale every column of U to length 1 initially and after each update; W is the same, the effective rate "
               "is not");
       s.field("std", std,
-              "initial standard deviation of the entries of U without `normalise_columns`: short columns turn fast")
+              "initial standard deviation of the entries of U without `normalise_columns`: the shorter a column, the "
+              "faster its direction changes")
           .at_least(1e-6)
           .only_if(!normalise_columns, "`normalise_columns: false`");
       s.field("u1", u1,

@@ -61,7 +61,8 @@ template <class S> class LieExponential final : public Dense<S> {
           .at_least(0)
           .only_if(init == "uniform", "`init: uniform`");
       s.field("pullback", pullback,
-              "exp(A) and its derivative by the eigenvalues of A, or by Padé approximants, of a 2n × 2n block matrix")
+              "how exp(A) and its derivative are computed: from the eigenvalues of A (eigen), or by Padé approximants, "
+              "the derivative from a 2n × 2n block matrix (block)")
           .one_of({"eigen", "block"});
       s.field("base", base,
               "W = exp(A) (expRNN), or W = B exp(A) with a base B that absorbs A every `rebase_every` steps (dtriv)")

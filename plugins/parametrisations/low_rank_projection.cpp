@@ -105,7 +105,7 @@ template <class S> class LowRankProjection final : public Dense<S> {
       s.field("update", update,
               "nearest orthogonal matrix (projUNN-D), or a geodesic along the tangent part of the step (projUNN-T)")
           .one_of({"projection", "tangent"});
-      s.field("rank", rank, "k of the approximation of the optimizer's step").at_least(1);
+      s.field("rank", rank, "rank k of the approximation of the optimizer's step").at_least(1);
       s.field("project_every", project_every, "steps between projections of all of W, which limit rounding errors")
           .at_least(1)
           .units("steps");

@@ -39,7 +39,9 @@ void CorpusOptions::describe(Schema& s) {
           "what to do with characters or words missing from the training text: report an error, or use the symbol "
           "`<unk>`")
       .one_of({"error", "symbol"});
-  s.field("longest", longest, "characters: skip lines of more than this, line end included; 0: none").at_least(0);
+  s.field("longest", longest,
+          "characters: skip lines of more than this many characters, line end included; 0: no limit")
+      .at_least(0);
   s.field("train_lines", train_lines,
           "number of lines at the beginning of the training text to train on; the alphabet is that of the whole text; "
           "0: all")

@@ -106,7 +106,7 @@ def main(source, document, scratch, program_folder):
         curves, judged, *of_curves, own, few = re.search(r"(\d+) curves with a criterion: (\d+)" + counts + r".*; for (\d+) of them.* and (\d+) lack", reproduction).groups()
         sentence = (f"For {curves} published curves and claims, we derived a pass criterion; {judged} have been run: "
                     f"{int(of_curves[0]) + int(of_curves[1])} match, {of_curves[2]} miss and {of_curves[3]} diverged. "
-                    f"For {own} of them, the paper does not say how long it trained, and {few} lack some of their seeds. "
+                    f"For {own} of the {judged}, the paper does not say how long it trained, and {few} lack some of their seeds. "
                     f"Of {printed} published numbers, {run} have been run: {int(verdicts[0]) + int(verdicts[1])} match or are better")
         if sentence not in " ".join(text.split()):
             faults.append(f"README.md does not have the counts of results/measured/REPRODUCTION.md: {sentence}")

@@ -66,8 +66,8 @@ template <class S> struct Chunk {
   /// Saved numbers of all steps, and of the steps before them: columns as in `delta`, for GradientSink::map.
   CMat<S> all() const { return saved.rightCols(steps * columns); }
   CMat<S> all_before() const { return saved.leftCols(steps * columns); }
-  /// Prefetches the saved numbers of step t, which may be before the chunk: the backward pass reads them from far
-  /// memory.
+  /// Prefetches the saved numbers of step t, which may be before the chunk: by the backward pass, they have
+  /// usually left the cache.
   void prefetch(Index t) const {
     const Mat<S> step = columns_of(saved, t + 1, active[t < 0 ? 0 : t]);
     const auto* first = reinterpret_cast<const char*>(step.data());

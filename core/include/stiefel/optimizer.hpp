@@ -30,8 +30,8 @@ template <class S> class STIEFEL_API Optimizer {
   virtual bool decouples() const;
   /// Called once, before the first step: creates the state of each block.
   virtual void attach(const std::vector<BlockSpec>& blocks) = 0;
-  /// One step of block number `block` of attach(). Different blocks may be updated concurrently: they share nothing
-  /// that it changes, not even a counter. No allocation for flat blocks.
+  /// One step of block number `block` of attach(). Different blocks may be updated concurrently, so a step must not
+  /// change anything that blocks share, not even a counter. No allocation for flat blocks.
   virtual void step(Index block, double rate, std::span<S> theta, std::span<const S> gradient) = 0;
   /// Saves or restores all state: moments, counters.
   virtual void serialise(Archive& archive) = 0;

@@ -6,8 +6,8 @@
 /// describe(Schema&)) and a constructor (const Options&, Shape | CellContext | TaskContext) or, for an optimizer,
 /// (const Options&). No member of Options depends on the scalar: one object serves float and double. A parametrisation
 /// that can be complex declares `static bool complex_pairs(const Options&)`; a cell learns from CellContext::complex
-/// what its maps are, and declares it if it works only with complex maps, for `stiefel check`. No code runs when the
-/// library is loaded.
+/// what its maps are; a cell that works only with complex maps also declares complex_pairs, so that `stiefel check`
+/// gives it complex ones. No code runs when the library is loaded.
 #pragma once
 
 #include <iterator>

@@ -28,8 +28,9 @@ void Initialiser::describe(Schema& s, const std::string& prefix) {
   s.field(prefix + "init", kind, "initial values")
       .one_of({"glorot_uniform", "glorot_normal", "kaiming", "uniform", "normal", "hidden_uniform", "orthogonal",
                "identity", "constant", "zero", "file"});
-  s.field(prefix + "scale", scale,
-          "factor of the initial values; uniform is U(±1), normal N(0, 1) and constant 1 times this");
+  s.field(
+      prefix + "scale", scale,
+      "number that multiplies the initial values, which are U(±1) for uniform, N(0, 1) for normal and 1 for constant");
   s.field(prefix + "file", file, ".npy file with the initial values, for `" + prefix + "init: file`")
       .only_if(kind == "file", "`" + prefix + "init: file`");
   s.check(kind != "file" || !file.empty(), prefix + "file",
@@ -177,7 +178,7 @@ void ScheduleOptions::describe(Schema& s) {
       .at_most(1)
       .only_if(kind == "step" || kind == "exponential" || kind == "plateau",
                "`kind: step`, `exponential` and `plateau`");
-  s.field("every", every, "step, exponential: number of optimizer steps in which the rate is multiplied once")
+  s.field("every", every, "step, exponential: number of optimizer steps over which the rate changes by `factor`")
       .at_least(1)
       .units("steps")
       .only_if(kind == "step" || kind == "exponential", "`kind: step` and `exponential`");
@@ -187,11 +188,11 @@ void ScheduleOptions::describe(Schema& s) {
   s.field("warmup", warmup, "length of the initial linear rise of the rate, after which the schedule begins; 0: none")
       .at_least(0)
       .units("steps");
-  s.field("final", last_fraction, "cosine, one_cycle: rate at the end of training, as a fraction of the rate")
+  s.field("final", last_fraction, "cosine, one_cycle: learning rate at the end of training, as a fraction of `rate`")
       .at_least(0)
       .at_most(1);
   const bool cycle = kind == "one_cycle";
-  s.field("start", start, "one_cycle: rate at the beginning, as a fraction of the rate")
+  s.field("start", start, "one_cycle: learning rate at the beginning, as a fraction of `rate`")
       .more_than(0)
       .at_most(1)
       .only_if(cycle, "`kind: one_cycle`");
