@@ -89,6 +89,16 @@ class Serve(unittest.TestCase):
         status, text, _ = self.ask("/", Range="bytes=" + ",".join(["0-"] * 100))
         self.assertEqual((status, len(text) < 100000), (416, True))
 
+    def test_a_second_interrupt_does_not_wait_for_clients(self):
+        with socket.create_connection(("127.0.0.1", self.port), timeout=20) as link:
+            link.sendall(b"GET / HT")
+            time.sleep(0.2)
+            self.server.send_signal(signal.SIGINT)
+            time.sleep(0.2)
+            self.assertIsNone(self.server.poll())  # waits for the client
+            self.server.send_signal(signal.SIGINT)
+            self.assertEqual(self.server.wait(timeout=5), -signal.SIGINT)
+
     def test_broken_requests_do_not_stop_it(self):
         for raw in (b"\0\0\0\0\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"GET /" + b"a" * 20000 + b" HTTP/1.1\r\n\r\n", b"GET"):
             with socket.create_connection(("127.0.0.1", self.port), timeout=20) as link:

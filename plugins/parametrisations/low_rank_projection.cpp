@@ -189,7 +189,10 @@ template <class S> class LowRankProjection final : public Dense<S> {
     as_matrix(theta[0], this->rows(), n_) = numbers_of(W);
   }
   template <class T> Matrix<S> numbers_of(const Matrix<T>& W) const {
-    return as_parameter<S>(W.template cast<std::complex<double>>(), complex_);
+    if constexpr (is_complex<T>)
+      return re_over_im<S>(W);
+    else
+      return W.template cast<S>();
   }
 
   Options options_;

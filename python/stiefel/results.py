@@ -212,7 +212,7 @@ def _plain(value: typing.Any) -> typing.Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-class _Yaml(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # that of libyaml is six times as fast
+class _Yaml(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # that of libyaml is faster
     """Numbers such as 1e-3 are numbers, as in YAML 1.2."""
 
 
