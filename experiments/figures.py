@@ -80,6 +80,8 @@ def print_series(files, read, form, points):
     tables = {}
     for file in files:
         for name, step, values in read(file):
+            if len(step) == 0:
+                continue
             rows = chosen(len(step), points)
             head = tuple(f"{s:,}" for s in step[rows])
             tables.setdefault(head, []).append([name, *(form.format(v) for v in values[rows])])
@@ -141,17 +143,16 @@ def curves(files, points):
     print_series(files, read, "{:.5f}", points)
     rows = [["run", "smallest validation loss", "at step"]]
     for file in files:
-        loss = np.where(np.isfinite(file["epochs/valid_loss"]), file["epochs/valid_loss"], np.inf)
-        best = int(np.argmin(loss))
-        rows.append([label(file), f"{loss[best]:.6f}", f"{file['epochs/step'][best]:,}"])
+        best = best_row(file)
+        rows.append([label(file), *(["–", "–"] if best is None else [f"{file['epochs/valid_loss'][best]:.6f}", f"{file['epochs/step'][best]:,}"])])
     print()
     print_table(rows)
 
 
 def best_row(file):
-    """Number of the evaluation with the smallest validation loss."""
+    """Number of the evaluation with the smallest validation loss, None if there is none yet."""
     loss = at(file, "epochs/valid_loss")[:]
-    return int(np.argmin(np.where(np.isfinite(loss), loss, np.inf)))
+    return int(np.nanargmin(np.where(np.isfinite(loss), loss, np.nan))) if np.isfinite(loss).any() else None
 
 
 def tests(files, _):
@@ -172,36 +173,39 @@ def quartiles(files, metric):
     groups = {}
     for file in files:
         values, best = at(file, f"epochs/valid_{metric}")[:], np.flatnonzero(at(file, "epochs/is_best")[:])
-        groups.setdefault(text(file.attrs["title"]), []).append(values[best[-1]] if len(best) else np.nan)
+        groups.setdefault(text(file.attrs["title"]), []).extend(values[best[-1:]])
     rows = [["runs", "number", "lower quartile", "median", "upper quartile", "smallest", "largest"]]
     for name, values in groups.items():
-        low, middle, high = np.percentile(values, (25, 50, 75))
-        rows.append([f"`{name}`", str(len(values)), *(f"{x:.4f}" for x in (low, middle, high, min(values), max(values)))])
+        figures = np.percentile(values, (25, 50, 75, 0, 100)) if values else []
+        rows.append([f"`{name}`", str(len(values)), *(f"{x:.4f}" for x in figures), *["–"] * (5 - len(figures))])
     print_table(rows)
 
 
 def spread(files, _):
     rows = [["run", "‖W‖₂", "spectral radius", "condition number", "smallest validation loss", "training loss at that step", "last training loss"]]
     for file in files:
-        row = best_row(file)
+        best = best_row(file)
+        losses = ["–"] * 3 if best is None else [f"{file[f'epochs/{key}'][row]:.4f}" for key, row in
+                                                 (("valid_loss", best), ("train_loss", best), ("train_loss", -1))]
         for name, suffix in map_names(file, "spectrum"):
             table = file[f"spectrum/{name}"]
             singular = table["singular_values"][-1]
             rows.append([label(file) + suffix, f"{singular.max():.4f}", f"{table['eigenvalue_modulus'][-1].max():.4f}",
-                         f"{singular.max() / singular.min():.3g}", f"{file['epochs/valid_loss'][row]:.4f}", f"{file['epochs/train_loss'][row]:.4f}",
-                         f"{file['epochs/train_loss'][-1]:.4f}"])
+                         f"{singular.max() / singular.min():.3g}", *losses])
     print_table(rows)
 
 
 def clock(files, points):
-    times = {file: at(file, "epochs/seconds")[:].cumsum() for file in files}
+    times = {file: at(file, "epochs/seconds")[:].cumsum() for file in files if best_row(file) is not None}
+    if not times:
+        raise Failure("no run has an evaluation with a validation loss yet")
     ends = np.geomspace(min(time[0] for time in times.values()), max(time[-1] for time in times.values()), points)
     rows = [["run", "seconds per epoch", *(f"{end:.3g} s" for end in ends)]]
     for file, time in times.items():
         loss = np.minimum.accumulate(np.nan_to_num(file["epochs/valid_loss"][:], nan=np.inf))
-        shown = [loss[np.searchsorted(time, end, side="right") - 1] if end >= time[0] * (1 - 1e-9) else None for end in ends]
+        shown = [loss[np.searchsorted(time, end, side="right") - 1] if end >= time[0] * (1 - 1e-9) else np.inf for end in ends]
         rows.append([label(file), f"{time[-1] / file['epochs/epoch'][-1] if file['epochs/epoch'][-1] else time[-1]:.3g}",
-                     *("–" if value is None else f"{value:.4f}" for value in shown)])
+                     *(f"{value:.4f}" if np.isfinite(value) else "–" for value in shown)])
     print_table(rows)
 
 

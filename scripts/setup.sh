@@ -50,11 +50,14 @@ install_packages() {
 
 # One job a core, but no more than memory allows: a compiler takes up to 1.5 GB.
 jobs() {
-  local cores kilobytes limit
+  local cores kilobytes limit file
   cores="$(nproc)"
   kilobytes="$(awk '/^MemAvailable:/ {print $2}' /proc/meminfo)"
-  limit="$(cat /sys/fs/cgroup/memory.max 2>/dev/null || echo max)"
-  if [[ "$limit" =~ ^[0-9]+$ ]] && ((limit / 1024 < kilobytes)); then kilobytes=$((limit / 1024)); fi
+  # The control group of a container, of a job or service, and the same of version 1.
+  for file in memory.max ".$(sed -n 's/^0:://p' /proc/self/cgroup)/memory.max" memory/memory.limit_in_bytes; do
+    limit="$(cat "/sys/fs/cgroup/$file" 2>/dev/null || echo max)"
+    if [[ "$limit" =~ ^[0-9]+$ ]] && ((limit / 1024 < kilobytes)); then kilobytes=$((limit / 1024)); fi
+  done
   local fitting=$((kilobytes / 1500000))
   if ((fitting < 1)); then fitting=1; fi
   echo $((cores < fitting ? cores : fitting))
@@ -79,7 +82,7 @@ configure() {
   remove_foreign_build "$preset"
   # For ccache paths below the root are the same wherever the root is, and objects with and without -Werror.
   export CCACHE_BASEDIR="$root" CCACHE_NOHASHDIR=1 CCACHE_IGNOREOPTIONS=-Werror
-  mkdir -p "$folder" 2>/dev/null || fail "cannot write to $folder"
+  { mkdir -p "$folder" && : >"$folder/configure.log"; } 2>/dev/null || fail "cannot write to $folder"
   say "configuring $preset"
   if ! (cd "$root" && cmake --preset "$preset" "$@" >"$folder/configure.log" 2>&1); then
     tail -n 30 "$folder/configure.log" >&2

@@ -21,6 +21,8 @@ if(CMAKE_SCRIPT_MODE_FILE)
       string(SHA256 diff_sha256 "${difference}")
     endif()
   endif()
+  string(REPLACE "\\" "\\\\" FLAGS "${FLAGS}")
+  string(REPLACE "\"" "\\\"" FLAGS "${FLAGS}")
   file(CONFIGURE OUTPUT ${SOURCE_FILE} @ONLY CONTENT "#include \"results/record/build_info.hpp\"
 
 const stiefel::BuildInfo stiefel::build_info = {

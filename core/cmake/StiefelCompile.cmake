@@ -1,4 +1,4 @@
-# How code is compiled that takes no part in training: with few optimizations, and several files as one (STIEFEL_UNITY), since most of the
+# How code outside the inner loops of training is compiled: with few optimizations, and several files as one (STIEFEL_UNITY), since most of the
 # time goes into the same headers again and again.
 option(STIEFEL_UNITY "Compile several files of a folder as one" ON)
 

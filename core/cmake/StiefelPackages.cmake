@@ -1,5 +1,7 @@
-# `cpack -G DEB` in a build folder: stiefel_*.deb has the program, its plugins and the experiments, stiefel-dev_*.deb what
-# plugins are compiled with. dpkg-shlibdeps finds the libraries; OpenBLAS is named, since its serial flavor would also do for it.
+# `cpack` in a build folder: stiefel_*.deb has the program, its plugins and the experiments, stiefel-dev_*.deb what
+# plugins are compiled with. dpkg-shlibdeps finds the libraries; OpenBLAS is named, since its serial flavor would also do for it, and so are the
+# certificates, without which `stiefel data fetch` reaches no server.
+set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME stiefel)
 set(CPACK_PACKAGE_CONTACT "the stiefel developers")
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
@@ -12,7 +14,7 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME stiefel)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_RUNTIME_PACKAGE_DEPENDS libopenblas0-pthread)
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_DEPENDS "libopenblas0-pthread, ca-certificates")
 set(CPACK_DEBIAN_DEV_PACKAGE_NAME stiefel-dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "stiefel (= ${PROJECT_VERSION}), g++, cmake, make, libeigen3-dev, libopenblas-pthread-dev")

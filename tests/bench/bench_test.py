@@ -117,7 +117,7 @@ else:
     assert {name: found["median"] for name, found in workload["peers"].items() if name.startswith("JAX")} == {"JAX scan": 0.25, "JAX hand": 0.5}
     assert workload["ratio"]["best"] == workload["ratio"]["JAX scan"] and workload["missing"] == ["PyTorch"], workload
     assert "| not installed | not installed | 0.250 | 0.500 |" in text and "JAX 1.2 (XLA)" in text, text
-    assert "- hand, XLA, 2 threads, JAX 1.2: 0.500 s" in text, text
+    assert "- hand, XLA, 2 threads, JAX 1.2: 0.500 s" in text and "has one round" in text, text
     (folder / "all.json").unlink()
     document, text = run("ornn_128_m16")
     workload, = document["workloads"]
@@ -135,6 +135,16 @@ else:
     assert all(row["timed"] >= 5 and row["seconds"]["median"] > 0 for row in document["epochs"]), document
     assert [row["steps"] for row in document["epochs"]] == [1100, 1000, 1000], document
     assert "| geoSGD 128 |" in text and "| 40.4 |" in text and "| kru_128 |" in text, text
+
+    def refused(*words):
+        done = subprocess.run([here / "run", *words], capture_output=True, text=True, check=False)
+        assert done.returncode and "Traceback" not in done.stderr, done
+        return done.stderr
+    for content, reason in (("[]", "which tests/bench/run did not write"), ('{"workloads": null}', "workloads must be a list of rows"),
+                            ('{"workloads": [{"workload": "kru_128"}]}', "has no made"), ("{", "cannot read")):
+        (folder / "odd.json").write_text(content)
+        assert reason in refused("kru_128", "--keep", "--json", folder / "odd.json", "--program", program), content
+    assert "--show prints workloads only" in refused("--show", "growth")
 
     shown = subprocess.run([here / "run", "--show"], capture_output=True, text=True, check=True).stdout.split("---\n")
     assert len(shown) >= 17, shown

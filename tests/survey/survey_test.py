@@ -45,3 +45,15 @@ with tempfile.TemporaryDirectory() as folder:
     assert "valid_nothing" in run(figures, "quartiles", runs, "--metric", "nothing", code=1).stderr
     assert "activation_slope" in run(figures, "slope", runs, code=1).stderr
     assert "neither a result file" in run(figures, "curves", folder / "absent", code=1).stderr
+
+    fewer = [here / "run", "householder", "--program", program, "--output", folder / "fewer", "--parts", "parameters", "--json",
+             folder / "fewer.json", "--changes", "model.cell.hidden=16", "model.recurrent.reflections=4"]
+    run(*fewer)
+    counted = json.loads((folder / "fewer.json").read_text())["rows"]["householder"]["parameters"]
+    assert counted["expected"] == counted["maps"] == 16 * 4 - 4 * 3 // 2, counted
+
+    run(program, "run", here.parents[1] / "experiments/methods/householder.yaml", *small, "--until", "5", "--output", folder / "stopped", code=75)
+    for figure in ("curves", "spread"):
+        assert "| – |" in run(figures, figure, folder / "stopped").stdout
+    assert "| 0 | – |" in run(figures, "quartiles", folder / "stopped", "--metric", "loss").stdout
+    assert "no run has an evaluation" in run(figures, "clock", folder / "stopped", code=1).stderr

@@ -26,7 +26,7 @@ namespace {
 const fs::path fixtures = STIEFEL_FIXTURES;
 std::string rebuild_with(const std::string& option) {
   return "find_package(stiefel) of this installation: cmake --fresh -S SOURCE -B BUILD " + option +
-         (option.empty() ? "" : " ") + "-Dstiefel_DIR=" STIEFEL_LIBRARIES "/cmake/stiefel && cmake --build BUILD";
+         (option.empty() ? "" : " ") + "-Dstiefel_DIR='" STIEFEL_LIBRARIES "/cmake/stiefel' && cmake --build BUILD";
 }
 const std::string rebuild = rebuild_with("");
 

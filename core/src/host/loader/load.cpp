@@ -22,7 +22,7 @@ namespace {
 
 std::string rebuild_command(const std::string& options = {}) {
   return fmt::format(
-      "find_package(stiefel) of this installation: cmake --fresh -S SOURCE -B BUILD {}-Dstiefel_DIR={} && cmake "
+      "find_package(stiefel) of this installation: cmake --fresh -S SOURCE -B BUILD {}-Dstiefel_DIR='{}' && cmake "
       "--build "
       "BUILD",
       options, (library_folder() / "cmake/stiefel").string());
