@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <stiefel/error.hpp>
+#include "base/atomic_file.hpp"
 #include "base/json_text.hpp"
 #include "base/say.hpp"
 #include "base/suggestion.hpp"
@@ -246,7 +247,7 @@ void DataCommand::fetch(const DataSet& set, const SetFile& file) const {
     fs::remove(wanted.part);
     throw Error(fmt::format("{} {}: it is a different file and was discarded", wanted.url, wrong), Exit::data);
   }
-  fs::rename(wanted.part, target);
+  rename_written(wanted.part, target);
   fmt::print("{}\n", target.string());
 }
 

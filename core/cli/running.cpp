@@ -18,6 +18,7 @@
 #include "base/number_from.hpp"
 #include "base/printable.hpp"
 #include "base/say.hpp"
+#include "base/stop_signals.hpp"
 #include "sdk/blas.hpp"
 #include "training/changes.hpp"
 #include "training/checkpoint.hpp"
@@ -31,15 +32,15 @@
 namespace stiefel::cli {
 namespace {
 
-std::atomic<int> signal_number{0};
-std::atomic<bool> save_wanted{false};
+StopSignals signals_of_run;
 bool followed = false;  // a worker passes signals on, and kills a run that is to end at once
 
 void stop_run(int number) {
   end_line_after_interrupt(number);
-  if (signal_number.exchange(number) != 0 && !followed) _exit(128 + number);
+  signals_of_run.stop_by(number);
+  if (signals_of_run.insisted && !followed) _exit(128 + number);
 }
-void save_run(int) { save_wanted = true; }
+void save_run(int) { signals_of_run.save = true; }
 
 /// Whether a word such as task.test=other.csv or task={train: {file: a.npy}} names a file, or a folder above it.
 bool names_file(const std::string& word, const std::filesystem::path& path) {
@@ -227,8 +228,8 @@ RunOptions running_options(const Arguments& arguments, const std::string& comman
   RunOptions options;
   options.output = arguments.value("--output", "runs");
   options.data_directory = data_directory(arguments);
-  options.signal = &signal_number;
-  options.save = &save_wanted;
+  options.signal = &signals_of_run.stop;
+  options.save = &signals_of_run.save;
   options.log = &log_of_run;
   options.until = whole_number(arguments, "--until", 0, 1, std::numeric_limits<Index>::max());
   options.command_line = {"stiefel", command};

@@ -13,7 +13,7 @@
 namespace stiefel::cli {
 namespace {
 
-WorkerSignals signals;
+StopSignals signals;
 
 void stop_worker(int number) {
   end_line_after_interrupt(number);

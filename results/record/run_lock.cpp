@@ -11,9 +11,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <condition_variable>
 #include <fstream>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
@@ -105,8 +107,9 @@ enum class Life { dead, living, elsewhere };
 
 Life life_of(const Owner& owner) {
   const Owner self = this_process();
-  const bool same_kernel = !self.boot.empty() && owner.boot == self.boot;  // whatever name the host has by now
   const bool same_machine = owner.host == self.host && (owner.machine.empty() || owner.machine == self.machine);
+  // Whatever name the host has by now; a sandbox may hide the number of the boot.
+  const bool same_kernel = owner.boot == self.boot && (!self.boot.empty() || same_machine);
   if (!same_kernel) return same_machine ? Life::dead : Life::elsewhere;
   if (owner.pid_namespace != self.pid_namespace) return Life::elsewhere;
   const std::string start = process_start(owner.pid);
@@ -126,13 +129,17 @@ bool make_lock(const std::filesystem::path& path, const std::string& content) {
     throw file_error("writing", draft, error);
   }
   const int result = ::link(draft.c_str(), path.c_str()), error = errno;
+  // A link over NFS whose answer was lost is sent again, and then exists.
+  struct stat information;
+  const bool linked = result == 0 || (::stat(draft.c_str(), &information) == 0 && information.st_nlink == 2);
   ::unlink(draft.c_str());
-  if (result != 0 && (error == EPERM || error == EOPNOTSUPP || error == ENOSYS))
+  if (linked) return true;
+  if (error == EPERM || error == EOPNOTSUPP || error == ENOSYS)
     throw Error(fmt::format(
         "creating the lock {} failed: its file system has no hard links; store runs on one that does", path.string()));
   // The draft is missing when whoever has just got the lock has tidied up (RunDirectory).
-  if (result != 0 && error != EEXIST && error != ENOENT) throw file_error("creating the lock", path, error);
-  return result == 0;
+  if (error != EEXIST && error != ENOENT) throw file_error("creating the lock", path, error);
+  return false;
 }
 
 void unlink_lock(const std::filesystem::path& path) {
@@ -205,14 +212,26 @@ RunLock::RunLock(const std::filesystem::path& directory, const LockPatience& pat
                   Exit::in_use);
     unlink_lock(path_);
   }
+  heartbeat_ = std::jthread([path = path_](const std::stop_token& stop) {
+    std::mutex mutex;
+    std::unique_lock lock(mutex);
+    std::condition_variable_any pause;
+    while (!stop.stop_requested()) {
+      pause.wait_for(lock, stop, usual_patience / 6, [] { return false; });
+      if (!stop.stop_requested()) touch(path);
+    }
+  });
 }
 
 RunLock::RunLock(RunLock&& other) noexcept
-    : path_(std::move(other.path_)), content_(std::exchange(other.content_, {})) {}
+    : path_(std::move(other.path_)),
+      content_(std::exchange(other.content_, {})),
+      heartbeat_(std::move(other.heartbeat_)) {}
 
 bool RunLock::held() const { return content_if_there(path_) == content_; }
 
 RunLock::~RunLock() {
+  heartbeat_ = {};
   try {
     if (!content_.empty() && held()) ::unlink(path_.c_str());
   } catch (const std::exception&) {  // a lock that cannot be read is left behind, and is that of a dead process soon

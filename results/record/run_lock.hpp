@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <thread>
 
 #include <stiefel/export.hpp>
 
@@ -45,7 +46,8 @@ class STIEFEL_API DirectoryGuard {
   Descriptor file_;
 };
 
-/// The lock on an existing directory: a file `lock` that names host, process, boot and start of the process.
+/// The lock on an existing directory: a file `lock` that names host, process, boot and start of the process. A thread
+/// touches it six times within the usual patience.
 /// The lock of a dead process is taken over; of a living one, or one on another host that has not lost our patience,
 /// Error (Exit::in_use) names the owner.
 class STIEFEL_API RunLock {
@@ -61,6 +63,7 @@ class STIEFEL_API RunLock {
  private:
   std::filesystem::path path_;
   std::string content_;
+  std::jthread heartbeat_;
 };
 
 }  // namespace stiefel

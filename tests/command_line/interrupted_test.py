@@ -56,6 +56,17 @@ class Interrupted(CommandLine):
                 message = next((line for line in said.split("\n") if "preempted: " in line), said)
                 self.assertTrue(message.split("\r\x1b[K")[-1].startswith("preempted: "), repr(message))
 
+    def test_echo_of_a_signal(self):
+        """`timeout` signals a process and its group: the second signal does not end a run before it is saved."""
+        process = self.start("run", "tiny.yaml", "task.length=2000", "train.batch=100", "model.cell.hidden=64", "train.steps=1000")
+        self.wait_for(lambda: list(self.work.glob("runs/*/*/results.h5")))
+        for _ in range(3):
+            process.send_signal(signal.SIGTERM)
+            time.sleep(0.02)
+        self.assertEqual(process.wait(), 143)
+        self.assertIn("preempted", process.stdout.read())
+        self.assertTrue(list(self.work.glob("runs/*/*/checkpoints/step_*.h5")))
+
     def lines_of_progress(self, run):
         text = (run / "progress.jsonl").read_text(encoding="utf-8")
         return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]  # a line may be half written

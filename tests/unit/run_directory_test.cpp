@@ -241,6 +241,17 @@ TEST_CASE("a lock from before a restart, of a used-again pid or without sense is
   CHECK(refusal([&] { RunLock lock(folder.path()); }, Exit::in_use).find("is in use by process ") != std::string::npos);
 }
 
+TEST_CASE("a lock is touched while its owner lives, so that no worker on another host takes it for lost") {
+  const Folder folder;
+  const RunLock lock(folder.path());
+  const auto old = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
+  std::filesystem::last_write_time(folder.path() / "lock", old);
+  const auto limit = std::chrono::steady_clock::now() + usual_patience / 2;
+  while (std::filesystem::last_write_time(folder.path() / "lock") == old && std::chrono::steady_clock::now() < limit)
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  CHECK(std::filesystem::last_write_time(folder.path() / "lock") > old);
+}
+
 TEST_CASE("a lock that cannot be read is an error that names it, and no end of the program") {
   const Folder folder;
   std::filesystem::create_directory(folder.path() / "lock");

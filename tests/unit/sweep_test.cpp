@@ -457,8 +457,8 @@ TEST_CASE(
 }
 
 TEST_CASE("a signal that comes more than a second after the first one is not its echo") {
-  WorkerSignals signals;
-  const auto begin = WorkerSignals::Clock::now();
+  StopSignals signals;
+  const auto begin = StopSignals::Clock::now();
   const auto after = [&](int milliseconds) {
     signals.stop_by(15, begin + std::chrono::milliseconds(milliseconds));
     return signals.insisted.exchange(false);
@@ -469,4 +469,7 @@ TEST_CASE("a signal that comes more than a second after the first one is not its
   CHECK(after(1001));
   CHECK(after(5000));
   CHECK(signals.stop == 15);
+  signals.stop_by(SIGXCPU, begin + std::chrono::seconds(10));
+  CHECK_FALSE(signals.insisted);
+  CHECK(signals.stop == SIGXCPU);
 }

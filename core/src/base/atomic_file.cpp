@@ -22,6 +22,13 @@ void write_all(int file, std::string_view bytes, const std::filesystem::path& pa
   if (!write_whole(file, bytes)) throw file_error("writing", path, errno);
 }
 
+void sync_directory_of(const std::filesystem::path& file) {
+  const std::filesystem::path parent = file.has_parent_path() ? file.parent_path() : ".";
+  const Descriptor directory = open_file(parent, O_RDONLY | O_DIRECTORY);
+  // Some network file systems refuse to sync a directory (EINVAL): there the rename is as safe as it can be.
+  if (::fsync(*directory) != 0 && errno != EINVAL) throw file_error("writing directory", parent, errno);
+}
+
 }  // namespace
 
 std::filesystem::path temporary_name(const std::filesystem::path& target) {
@@ -88,11 +95,14 @@ void AtomicFile::replace() {
   replaced_ = true;
 }
 
-void AtomicFile::sync_directory() {
-  const std::filesystem::path parent = target_.has_parent_path() ? target_.parent_path() : ".";
-  const Descriptor directory = open_file(parent, O_RDONLY | O_DIRECTORY);
-  // Some network file systems refuse to sync a directory (EINVAL): there the rename is as safe as it can be.
-  if (::fsync(*directory) != 0 && errno != EINVAL) throw file_error("writing directory", parent, errno);
+void AtomicFile::sync_directory() { sync_directory_of(target_); }
+
+void rename_written(const std::filesystem::path& written, const std::filesystem::path& target) {
+  const Descriptor file = open_file(written, O_RDONLY);
+  if (::fsync(*file) != 0) throw file_error("writing", written, errno);
+  if (::rename(written.c_str(), target.c_str()) != 0)
+    throw file_error("renaming to " + target.string() + " of", written, errno);
+  sync_directory_of(target);
 }
 
 bool is_device(const std::filesystem::path& target) {

@@ -44,6 +44,9 @@ class STIEFEL_API AtomicFile {
   bool replaced_ = false;
 };
 
+/// Renames a file that was written by other means, once all of it is on the disk, and makes that survive a power cut.
+STIEFEL_API void rename_written(const std::filesystem::path& written, const std::filesystem::path& target);
+
 /// Whether there is something that is written to, not replaced: a device or a pipe.
 STIEFEL_API bool is_device(const std::filesystem::path& target);
 /// The file that is replaced under a name: behind a link, what that leads to.

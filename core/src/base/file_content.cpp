@@ -11,16 +11,19 @@
 namespace stiefel {
 
 std::optional<std::string> content_if_there(const std::filesystem::path& path) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (*file < 0 && errno == ENOENT) return std::nullopt;
-  if (*file < 0) throw file_error("opening", path, errno);
-  std::string text;
-  std::array<char, 1 << 14> part;
-  ssize_t count;
-  while ((count = ::read(*file, part.data(), part.size())) > 0 || (count < 0 && errno == EINTR))
-    if (count > 0) text.append(part.data(), std::size_t(count));
-  if (count < 0) throw file_error("reading", path, errno);
-  return text;
+  for (int attempt = 1;; ++attempt) {
+    const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (*file < 0 && errno == ENOENT) return std::nullopt;
+    if (*file < 0) throw file_error("opening", path, errno);
+    std::string text;
+    std::array<char, 1 << 14> part;
+    ssize_t count;
+    while ((count = ::read(*file, part.data(), part.size())) > 0 || (count < 0 && errno == EINTR))
+      if (count > 0) text.append(part.data(), std::size_t(count));
+    if (count == 0) return text;
+    const bool replaced = errno == ESTALE;  // or removed, by another host of a network file system
+    if (!replaced || attempt == 3) throw file_error("reading", path, errno);
+  }
 }
 
 std::string file_content(const std::filesystem::path& path) {

@@ -46,7 +46,7 @@ int stopped_by(int status) {
 
 class Worker {
  public:
-  Worker(const SweepFolder& folder, const WorkerOptions& options, WorkerSignals& signals,
+  Worker(const SweepFolder& folder, const WorkerOptions& options, StopSignals& signals,
          const std::function<void(const std::string&)>& say)
       : folder_(folder),
         runs_(folder.sweep().runs),
@@ -94,7 +94,7 @@ class Worker {
   const SweepFolder& folder_;
   const std::vector<SweepRun>& runs_;
   const WorkerOptions& options_;
-  WorkerSignals& signals_;
+  StopSignals& signals_;
   const std::function<void(const std::string&)>& say_;
   const LockPatience patience_;
   CoreShares shares_;
@@ -353,7 +353,7 @@ int Worker::exit_code() {
 
 }  // namespace
 
-int work_on(const SweepFolder& folder, const WorkerOptions& options, WorkerSignals& signals,
+int work_on(const SweepFolder& folder, const WorkerOptions& options, StopSignals& signals,
             const std::function<void(const std::string&)>& say) {
   return Worker(folder, options, signals, say).work();
 }

@@ -10,28 +10,11 @@
 #include <set>
 #include <string>
 
+#include "base/stop_signals.hpp"
 #include "sweep/state.hpp"
 #include "sweep/sweep.hpp"
 
 namespace stiefel {
-
-/// Signals as noted by their handlers.
-struct WorkerSignals {
-  using Clock = std::chrono::steady_clock;
-
-  std::atomic<int> stop{0};           ///< number of the last signal to stop
-  std::atomic<bool> insisted{false};  ///< it came more than a second after the first one, so it is not its echo
-  std::atomic<bool> save{false};      ///< runs are to save a checkpoint
-  std::atomic<Clock::rep> first{0};   ///< time of the first signal to stop
-
-  /// To be called by the handler of a signal to stop.
-  void stop_by(int number, Clock::time_point now = Clock::now()) noexcept {
-    stop = number;
-    Clock::rep before = 0;
-    if (first.compare_exchange_strong(before, now.time_since_epoch().count())) return;
-    if (now - Clock::time_point(Clock::duration(before)) > std::chrono::seconds(1)) insisted = true;
-  }
-};
 
 struct WorkerOptions {
   int jobs = 1;     ///< runs at a time
@@ -47,7 +30,7 @@ struct WorkerOptions {
 /// Works until nothing is left to do, here or at other workers, or until a signal or `stiefel sweep cancel`; then the
 /// runs save a checkpoint and stop. `say` is given a line for each run that ends. Returns the exit code of the program:
 /// 0 when every run is finished, that of the first failed run, 75 when runs are left, 128 + the signal.
-STIEFEL_API int work_on(const SweepFolder& folder, const WorkerOptions& options, WorkerSignals& signals,
+STIEFEL_API int work_on(const SweepFolder& folder, const WorkerOptions& options, StopSignals& signals,
                         const std::function<void(const std::string&)>& say);
 
 }  // namespace stiefel

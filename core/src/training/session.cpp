@@ -125,6 +125,7 @@ Session<S>::Session(const LoadedExperiment& loaded, Registry& registry, const Ru
   Watchdog watchdog(limit, [limit, first = !options.ranks || options.ranks->first()] {
     if (!first)
       std::this_thread::sleep_for(std::chrono::seconds(3));  // the first rank reports it before mpirun ends the others
+    end_in_any_case();
     say("stiefel: the initial values have not been set within train.step_limit = {} s: a plugin hangs, or the limit is "
         "too small\n",
         limit);

@@ -299,13 +299,9 @@ template <class S> void Trainer<S>::overdue() {
                   watched_, experiment_.train.step_limit);
   if (const std::string run = record_.directory().string(); !run.empty())
     message += "; resume with: stiefel resume " + shell_word(run);
-  say("stiefel: {}\n", message);
-  std::thread([] {  // the disk may also hang
-    std::this_thread::sleep_for(std::chrono::seconds(10));
-    std::_Exit(int(Exit::plugin));
-  })
-      .detach();
+  end_in_any_case();
   record_.fail(message, int(Exit::plugin));
+  say("stiefel: {}\n", message);
   std::_Exit(int(Exit::plugin));
 }
 

@@ -2,15 +2,27 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
+#include <cstdlib>
 #include <functional>
 #include <mutex>
 #include <optional>
 #include <thread>
 
+#include <stiefel/error.hpp>
+
 #include "training/clock.hpp"
 
 namespace stiefel {
+
+/// Ends the process after ten seconds, should what it still writes hang.
+inline void end_in_any_case() {
+  std::thread([] {
+    std::this_thread::sleep_for(std::chrono::seconds(10));
+    std::_Exit(int(Exit::plugin));
+  }).detach();
+}
 
 class Watchdog {
  public:
