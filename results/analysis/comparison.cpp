@@ -220,6 +220,7 @@ Comparison compare(const std::vector<ComparedRun>& runs, const std::vector<std::
 std::vector<std::string> doubts(const std::vector<ComparedRun>& runs, const Comparison& comparison) {
   std::vector<std::string> found;
   const std::vector<std::string> keys = differing_keys(runs);
+  std::size_t repeated = 0;
   for (const ComparedGroup& group : comparison.groups) {
     std::map<std::vector<std::string>, std::vector<const ComparedRun*>> alike;  // by seed and all keys that matter
     for (const ComparedRun* run : group.runs) {
@@ -229,10 +230,11 @@ std::vector<std::string> doubts(const std::vector<ComparedRun>& runs, const Comp
       alike[values].push_back(run);
     }
     for (const auto& [values, copies] : alike)
-      if (copies.size() > 1)
+      if (copies.size() > 1 && ++repeated <= 3)
         found.push_back(fmt::format("{} runs in one row have seed {}, {} and {} among them; n counts each of them",
                                     copies.size(), values.front(), copies[0]->path.string(), copies[1]->path.string()));
   }
+  if (repeated > 3) found.push_back(fmt::format("{} more seeds are counted several times in their row", repeated - 3));
   // Plugins over all rows, because another build explains a difference between rows too; rows may have data of their
   // own.
   std::set<std::string> plugins, data;

@@ -80,11 +80,15 @@ void show_changes(const std::vector<std::string>& segments, std::map<std::string
 /// Reads what is requested and counts what it takes.
 class DatasetReader {
  public:
-  DatasetReader(std::uint64_t most, std::vector<RunDataset>& datasets) : left_(most), datasets_(datasets) {}
+  DatasetReader(const RunRequest& request, std::vector<RunDataset>& datasets)
+      : left_(request.most_values), except_(request.except), datasets_(datasets) {}
 
   /// The object `name` of `above`, which is at `path`.
   void read(const hdf5::Group& above, const std::string& name, const std::string& path, int depth = 0) {
-    if (!above.is_group(name)) return read_dataset(above.dataset(name), path);
+    if (!above.is_group(name)) {
+      if (std::ranges::find(except_, name) == except_.end()) read_dataset(above.dataset(name), path);
+      return;
+    }
     if (depth == deepest_group) throw Error(fmt::format("groups are nested too deeply at {}", path), Exit::damaged);
     const hdf5::Group group = above.group(name);
     for (const std::string& inner : group.children()) read(group, inner, path + "/" + inner, depth + 1);
@@ -124,6 +128,7 @@ class DatasetReader {
   }
 
   std::uint64_t left_;
+  const std::vector<std::string>& except_;
   std::vector<RunDataset>& datasets_;
 };
 
@@ -211,7 +216,7 @@ RunData read_run(const fs::path& path, const RunRequest& request) {
     if (const std::string changes = "/provenance/segments/changes"; file.exists(changes))
       show_changes(file.root().dataset(changes).read_text(), run.configuration);
     read_status(file, run);
-    DatasetReader reader(request.most_values, run.datasets);
+    DatasetReader reader(request, run.datasets);
     for (const std::string& wanted : request.paths)
       if (file.exists(wanted)) reader.read(file.root(), wanted, wanted);
   }

@@ -53,7 +53,8 @@ struct STIEFEL_API RunData {
 
 /// What is read of each run in addition to its header, and how much one run may cost.
 struct RunRequest {
-  std::vector<std::string> paths = {};  ///< datasets, or groups with everything below them
+  std::vector<std::string> paths = {};   ///< datasets, or groups with everything below them
+  std::vector<std::string> except = {};  ///< names of datasets that are not read
   bool provenance = true;  ///< also where the run came from: provenance, plugins, data files, segments, the source of
                            ///< the configuration
   std::string other = {};  ///< folder of a run that is compared bit by bit; empty: none

@@ -1,6 +1,7 @@
 // progress.jsonl: one write call per line, so that a reader never sees half of one.
 #include "results/record/progress.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <nlohmann/json.hpp>
 
@@ -31,14 +32,22 @@ ProgressLog::ProgressLog(std::filesystem::path path, std::optional<std::int64_t>
 }
 
 void ProgressLog::cut(std::int64_t after) {
-  const std::string text = file_content(path_);
-  std::size_t end = text.rfind('\n') + 1;  // 0: there is no whole line
-  while (end > 0) {
-    const std::size_t begin = end < 2 ? 0 : text.rfind('\n', end - 2) + 1;
-    if (is_until(std::string_view(text).substr(begin, end - 1 - begin), after)) break;
-    end = begin;
+  const auto size = std::uintmax_t(std::max<off_t>(::lseek(*file_, 0, SEEK_END), 0));
+  for (std::uintmax_t bytes = 1 << 16;; bytes *= 4) {
+    const std::uintmax_t from = size - std::min(bytes, size);
+    const std::string text = file_content(path_, from);
+    std::size_t end = text.rfind('\n') + 1;  // 0: there is no whole line
+    bool found = from == 0 && end == 0;
+    while (end > 0 && !found) {
+      const std::size_t begin = end < 2 ? 0 : text.rfind('\n', end - 2) + 1;
+      if (begin == 0 && from > 0) break;  // the line may begin before
+      found = is_until(std::string_view(text).substr(begin, end - 1 - begin), after);
+      if (!found) end = begin;
+    }
+    if (!found && from > 0) continue;
+    if (from + end < size && ::ftruncate(*file_, off_t(from + end)) != 0) throw file_error("trimming", path_, errno);
+    return;
   }
-  if (end < text.size() && ::ftruncate(*file_, off_t(end)) != 0) throw file_error("trimming", path_, errno);
 }
 
 void ProgressLog::write(std::int64_t step, double step_seconds,

@@ -202,6 +202,14 @@ class Compare(unittest.TestCase):
         for condition, count in (("optimizer.rate=0.02", 2), ("optimizer.rate=0.01", 1), ("optimizer.rate>0.015", 2)):
             self.assertEqual(sum(len(group["runs"]) for group in self.read(self.root, "--where", condition)["groups"]), count, condition)
 
+    def test_many_runs_that_count_twice(self):
+        for folder in ("a", "b"):
+            for seed in range(5):
+                write_run(self.root / f"{folder}{seed}", ONE_ROW, seed=seed)
+        said = subprocess.run([PROGRAM, "compare", self.root], capture_output=True, text=True, check=True).stderr
+        self.assertEqual(said.count("warning: 2 runs in one row have seed"), 3, said)
+        self.assertIn("warning: 2 more seeds are counted several times in their row", said)
+
     def test_runs_that_select_by_the_test_set(self):
         columns = {"step": [10, 20], "valid_loss": [.1, .3], "test_loss": [.5, .4], "is_best": np.uint8([1, 1]), "seconds": [1., 1.]}
         write_run(self.root / "best", columns, select_on="best_test")

@@ -387,6 +387,18 @@ TEST_CASE("progress lines are whole; a resumed run removes later and torn ones a
   CHECK(lines().size() == 4);
   ProgressLog(path, 0);
   CHECK(lines().size() == 1);
+  {
+    ProgressLog progress(path);
+    for (int step = 1; step <= 5000; ++step) progress.write(step, 0.25, {});
+  }
+  REQUIRE(std::filesystem::file_size(path) > 4 * 65536);  // more than is read at first
+  for (const int step : {4999, 3500, 1200, 3, 0}) {
+    ProgressLog(path, step);
+    const std::vector<std::string> left = lines();
+    REQUIRE(left.size() == std::size_t(step) + 2);  // with the marks of the first restart and of this one
+    CHECK(left.back().starts_with("{\"resumed_after\":" + std::to_string(step) + ","));
+    if (step > 0) CHECK(left[std::size_t(step)].starts_with("{\"step\":" + std::to_string(step) + ","));
+  }
 }
 
 TEST_CASE("SHA-256 of FIPS 180-4's examples, of texts and of files") {

@@ -10,11 +10,12 @@
 
 namespace stiefel {
 
-std::optional<std::string> content_if_there(const std::filesystem::path& path) {
+std::optional<std::string> content_if_there(const std::filesystem::path& path, std::uintmax_t begin) {
   for (int attempt = 1;; ++attempt) {
     const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (*file < 0 && errno == ENOENT) return std::nullopt;
     if (*file < 0) throw file_error("opening", path, errno);
+    if (begin > 0 && ::lseek(*file, off_t(begin), SEEK_SET) < 0) throw file_error("reading", path, errno);
     std::string text;
     std::array<char, 1 << 14> part;
     ssize_t count;
@@ -26,8 +27,8 @@ std::optional<std::string> content_if_there(const std::filesystem::path& path) {
   }
 }
 
-std::string file_content(const std::filesystem::path& path) {
-  if (auto text = content_if_there(path)) return *std::move(text);
+std::string file_content(const std::filesystem::path& path, std::uintmax_t begin) {
+  if (auto text = content_if_there(path, begin)) return *std::move(text);
   throw file_error("opening", path, ENOENT);
 }
 

@@ -119,6 +119,7 @@ RunRequest report_request(const std::string& metric) {
   request.paths = {"/steps/step", "/steps/loss", "/steps/grad_norm", "/epochs", "/final",
                    "/outcome",    "/spectrum",   "/orthogonality",   "/timing", "/gradient"};
   if (const std::string path = path_of_metric(metric); !path.empty()) request.paths.push_back(path);
+  request.except = {"hidden_norm", "singular_values", "eigenvalue_phase", "eigenvalue_modulus"};
   request.most_values = 1 << 26;
   request.memory = std::uint64_t(2) << 30;
   return request;

@@ -74,11 +74,6 @@ std::vector<std::string> gradient_groups(const RunData& run) {
 }
 
 void thin(RunData& run) {
-  std::erase_if(run.datasets, [](const RunDataset& dataset) {
-    return dataset.path.ends_with("/singular_values") || dataset.path.ends_with("/eigenvalue_phase") ||
-           dataset.path.ends_with("/eigenvalue_modulus") ||
-           (dataset.path.starts_with("/gradient") && dataset.path.ends_with("/hidden_norm"));
-  });
   for (RunDataset& dataset : run.datasets)
     if (dataset.path.starts_with("/spectrum/") && has_rows(&dataset, 2)) keep_rows(dataset, {0, dataset.shape[0] - 1});
   for (const std::string& group : gradient_groups(run)) {
