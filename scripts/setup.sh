@@ -54,7 +54,7 @@ jobs() {
   cores="$(nproc)"
   kilobytes="$(awk '/^MemAvailable:/ {print $2}' /proc/meminfo)"
   # The control group of a container, of a job or service, and the same of version 1.
-  for file in memory.max ".$(sed -n 's/^0:://p' /proc/self/cgroup)/memory.max" memory/memory.limit_in_bytes; do
+  for file in memory.max ".$(sed -n 's/^0:://p' /proc/self/cgroup 2>/dev/null)/memory.max" memory/memory.limit_in_bytes; do
     limit="$(cat "/sys/fs/cgroup/$file" 2>/dev/null || echo max)"
     if [[ "$limit" =~ ^[0-9]+$ ]] && ((limit / 1024 < kilobytes)); then kilobytes=$((limit / 1024)); fi
   done

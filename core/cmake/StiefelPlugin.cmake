@@ -11,7 +11,7 @@ function(stiefel_add_plugin name)
   if(NOT STIEFEL_SANITIZE AND NOT "${CMAKE_CXX_FLAGS}${CMAKE_MODULE_LINKER_FLAGS}" MATCHES "-fsanitize")
     target_link_options(${name} PRIVATE LINKER:-z,defs)  # sanitizers leave their functions to the program
   endif()
-  target_link_options(${name} PRIVATE -Xlinker --version-script=${CMAKE_CURRENT_FUNCTION_LIST_DIR}/plugin_exports.map LINKER:--build-id)
+  target_link_options(${name} PRIVATE LINKER:--version-script=${CMAKE_CURRENT_FUNCTION_LIST_DIR}/plugin_exports.map LINKER:--build-id)
   set_target_properties(${name} PROPERTIES PREFIX "" SUFFIX ".so" CXX_EXTENSIONS OFF CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
   if(DEFINED STIEFEL_PLUGIN_OUTPUT)
     set_target_properties(${name} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${STIEFEL_PLUGIN_OUTPUT})
