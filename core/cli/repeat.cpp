@@ -42,7 +42,8 @@ int repeat_command(std::span<const std::string> words) {
                             original.string(), fmt::join(names, ", ")));
   const LoadedExperiment loaded = load_experiment(original / "config.yaml", overrides, registry);
   warn_of_rebuilt_plugins(run, loaded, registry);
-  RunOptions options = running_options(arguments, "repeat", words);
+  Ranks alone;
+  RunOptions options = running_options(arguments, alone, "repeat", words);
   look_where_it_was_started(original, arguments, options);
   demand_same_data(run, loaded, arguments, options);
   options.output = arguments.value("--output", "repeats");

@@ -60,7 +60,7 @@ class ServedReport {
     std::vector<Version> versions;
     for (const fs::path& run : find_runs(arguments_.positional)) {
       std::error_code gone;
-      versions.emplace_back(run.string(), fs::last_write_time(run / "results.h5", gone), living_owner(run / "lock"));
+      versions.emplace_back(run.string(), fs::last_write_time(run / "results.h5", gone), shown_owner(run / "lock"));
     }
     if (versions != versions_) {
       const Report made = report_of(arguments_);

@@ -12,21 +12,28 @@
 #include "cli/running.hpp"
 
 namespace stiefel::cli {
+namespace {
 
-int resume_command(std::span<const std::string> words) {
-  const Arguments arguments = parse_arguments("resume", words);
-  if (arguments.positional.empty()) throw Error("name the folder of a run: stiefel resume RUN [key.path=value...]");
+int resume_folder(const Arguments& arguments, Ranks& ranks, std::span<const std::string> words) {
   const std::filesystem::path directory = run_folder(arguments.positional.front());
   std::vector<std::string> overrides(arguments.positional.begin() + 1, arguments.positional.end());
   if (arguments.has("--threads")) overrides.push_back("threads=" + arguments.value("--threads"));
   Registry registry = found_plugins();
   if (has_checkpoint_index(directory)) demand_whole(directory, "config.yaml");
   const LoadedExperiment loaded = load_experiment(directory / "config.yaml", overrides, registry);
-  RunOptions options = running_options(arguments, "resume", words);
+  RunOptions options = running_options(arguments, ranks, "resume", words);
   look_where_it_was_started(directory, arguments, options);
   return train(arguments, options, [&](RunObserver& observer) {
     return resume_experiment(directory, loaded, registry, options, arguments.words("--allow-change"), observer);
   });
+}
+
+}  // namespace
+
+int resume_command(std::span<const std::string> words) {
+  const Arguments arguments = parse_arguments("resume", words);
+  if (arguments.positional.empty()) throw Error("name the folder of a run: stiefel resume RUN [key.path=value...]");
+  return with_ranks(arguments, [&](Ranks& ranks) { return resume_folder(arguments, ranks, words); });
 }
 
 }  // namespace stiefel::cli

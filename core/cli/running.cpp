@@ -223,9 +223,11 @@ void demand_planned_run(const std::string& id, const std::string& file) {
                     file, id, planned));
 }
 
-RunOptions running_options(const Arguments& arguments, const std::string& command, std::span<const std::string> words) {
+RunOptions running_options(const Arguments& arguments, Ranks& ranks, const std::string& command,
+                           std::span<const std::string> words) {
   catch_signals(stop_run, save_run);
   RunOptions options;
+  options.ranks = &ranks;
   options.output = arguments.value("--output", "runs");
   options.data_directory = data_directory(arguments);
   options.signal = &signals_of_run.stop;
@@ -245,22 +247,23 @@ int report(const RunSummary& summary) {
   return summary.exit_code;
 }
 
-int train(const Arguments& arguments, RunOptions& options, const std::function<RunSummary(RunObserver&)>& work) {
+int train(const Arguments& arguments, const RunOptions& options, const std::function<RunSummary(RunObserver&)>& work) {
+  const bool first = options.ranks->first();
+  if (const std::string slow = blas_warning(); !slow.empty() && first && !arguments.has("--quiet")) print_warning(slow);
+  const RunSummary summary = [&] {
+    TerminalObserver observer(choose_verbosity(arguments.has("--quiet") || !first, !arguments.has("--no-progress")));
+    return work(observer);
+  }();
+  return first ? report(summary) : summary.exit_code;
+}
+
+int with_ranks(const Arguments& arguments, const std::function<int(Ranks&)>& work) {
   const std::unique_ptr<Ranks> ranks = arguments.has("--mpi") ? mpi_ranks() : std::make_unique<Ranks>();
-  options.ranks = ranks.get();
-  if (const std::string slow = blas_warning(); !slow.empty() && ranks->first() && !arguments.has("--quiet"))
-    print_warning(slow);
   try {
-    const RunSummary summary = [&] {
-      TerminalObserver observer(
-          choose_verbosity(arguments.has("--quiet") || !ranks->first(), !arguments.has("--no-progress")));
-      return work(observer);
-    }();
-    return ranks->first() ? report(summary) : summary.exit_code;
+    return work(*ranks);
   } catch (...) {
     if (ranks->count() == 1) throw;
-    // An error of all ranks is reported by the first alone, whose abort ends the others: SIGKILL comes a second after
-    // SIGTERM.
+    // The abort of the first ends the others while they wait: SIGKILL comes a second after SIGTERM.
     if (!ranks->first()) std::this_thread::sleep_for(std::chrono::seconds(3));
     const int code = tell_error();
     ranks->abort(code);  // the others would wait for this one

@@ -55,13 +55,18 @@ void end_line_after_interrupt(int number);
 
 /// Data folder and command line; from here on SIGINT, SIGTERM and SIGHUP stop after the step, the second one at once,
 /// and SIGUSR1 asks for a checkpoint.
-RunOptions running_options(const Arguments& arguments, const std::string& command, std::span<const std::string> words);
+RunOptions running_options(const Arguments& arguments, Ranks& ranks, const std::string& command,
+                           std::span<const std::string> words);
 
 /// Prints how it ended; returns the exit code.
 int report(const RunSummary& summary);
 
-/// Calls work(observer), which trains with `options` and returns how that ended, and reports it; with --mpi together
-/// with the other processes that mpirun has started, of which only the first one prints.
-int train(const Arguments& arguments, RunOptions& options, const std::function<RunSummary(RunObserver&)>& work);
+/// Calls work(ranks) in this process or, with --mpi, in each of those that mpirun has started. An error of all of them
+/// is told once, by the first, and one of them ends the others.
+int with_ranks(const Arguments& arguments, const std::function<int(Ranks&)>& work);
+
+/// Calls work(observer), which trains with `options` and returns how that ended, and reports it. Only the first of the
+/// ranks prints.
+int train(const Arguments& arguments, const RunOptions& options, const std::function<RunSummary(RunObserver&)>& work);
 
 }  // namespace stiefel::cli

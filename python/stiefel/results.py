@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import re
+import time
 import typing
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -222,9 +223,18 @@ _Yaml.add_implicit_resolver(
 
 
 def _identity(path: pathlib.Path, file: h5py.File) -> dict[str, typing.Any]:
-    return {"path": str(path.parent)} | {
-        key: _plain(file.attrs[name]) for key, name in (("name", "title"), ("id", "run_id"), ("state", "state"))
-    }
+    found = {key: _plain(file.attrs[name]) for key, name in (("name", "title"), ("id", "run_id"), ("state", "state"))}
+    if found["state"] == "running" and (path.parent / "config.yaml").exists() and not _is_alive(path.parent / "lock"):
+        found["state"] = "stopped"
+    return {"path": str(path.parent)} | found
+
+
+def _is_alive(lock: pathlib.Path) -> bool:
+    """Whether a process has touched its lock, as it does every ten seconds, in the last minute."""
+    try:
+        return time.time() - lock.stat().st_mtime <= 60
+    except OSError:
+        return False
 
 
 def _configuration(file: h5py.File) -> dict[str, typing.Any]:

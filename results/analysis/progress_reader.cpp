@@ -114,7 +114,7 @@ void ProgressReader::read_state() {
     state_ = "unreadable";
     return;
   }
-  if (!living_owner(run_ / "lock").empty()) {
+  if (!shown_owner(run_ / "lock").empty()) {
     state_ = "running";
     return;
   }

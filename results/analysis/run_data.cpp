@@ -220,7 +220,7 @@ RunData read_run(const fs::path& path, const RunRequest& request) {
     for (const std::string& wanted : request.paths)
       if (file.exists(wanted)) reader.read(file.root(), wanted, wanted);
   }
-  if (in_folder && run.status.state == "running" && living_owner(path / "lock").empty()) run.status.state = "stopped";
+  if (in_folder && run.status.state == "running" && shown_owner(path / "lock").empty()) run.status.state = "stopped";
   return run;
 }
 

@@ -193,6 +193,10 @@ std::string living_owner(const std::filesystem::path& lock_file, const LockPatie
   return fmt::format("process {} on {} since {}", owner->pid, owner->host, owner->since);
 }
 
+std::string shown_owner(const std::filesystem::path& lock_file) {
+  return living_owner(lock_file, by_file_time(usual_patience));
+}
+
 void touch(const std::filesystem::path& lock_file) { ::utimensat(AT_FDCWD, lock_file.c_str(), nullptr, 0); }
 
 void remove_lost_lock(const std::filesystem::path& lock_file, const LockPatience& patience) {

@@ -31,6 +31,9 @@ STIEFEL_API LockPatience by_watching(std::chrono::seconds patience);
 /// it is dead. A process of another host or container cannot be asked: its patience decides.
 STIEFEL_API std::string living_owner(const std::filesystem::path& lock_file, const LockPatience& patience = {});
 
+/// The same for what is shown of a run: the time of the lock and the usual patience decide.
+STIEFEL_API std::string shown_owner(const std::filesystem::path& lock_file);
+
 /// Shows that the owner of a lock is alive, by the clock of the file server.
 STIEFEL_API void touch(const std::filesystem::path& lock_file);
 

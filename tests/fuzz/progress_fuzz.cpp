@@ -14,7 +14,7 @@
 
 namespace stiefel {
 double seconds_since_1970() { return 1; }
-std::string living_owner(const std::filesystem::path&, const LockPatience&) { return {}; }
+std::string shown_owner(const std::filesystem::path&) { return {}; }
 }  // namespace stiefel
 
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {

@@ -82,7 +82,15 @@ def failing(folder):
     said = finish(start(2, "run", file, "--output", folder / "bad"), (2,))
     assert said.count("no optimizer moves the block ") == 1, said
     said = finish(start(2, "run", folder / "missing.yaml"), (2, 4))
-    assert "missing.yaml" in said, said
+    assert said.count("missing.yaml") == 1, said
+
+
+def planned(folder):
+    """A dry run prints its plan once, for the memory of all processes."""
+    file = folder / "planned.yaml"
+    file.write_text(experiment("adding", "householder", "sgd", 50), encoding="utf-8")
+    said = finish(start(2, "run", file, "--dry-run"))
+    assert len(re.findall("^memory ", said, re.MULTILINE)) == 1 and not (folder / "planned").exists(), said
 
 
 def failing_in_one_process(folder):
@@ -138,7 +146,7 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             same_bits(pathlib.Path(folder), case)
     with tempfile.TemporaryDirectory() as folder:
-        for check in (failing, failing_in_one_process, differing, sharing):
+        for check in (failing, planned, failing_in_one_process, differing, sharing):
             check(pathlib.Path(folder))
     print(f"{len(CASES)} experiments of {STEPS} steps: the same bits on 1, 2 and 4 ranks, and moved from 2 to 4")
 

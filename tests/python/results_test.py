@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 import warnings
 
@@ -164,7 +165,12 @@ class Results(Runs):
             file["status"].attrs["best_step"] = -1
         self.assertEqual(stiefel.load(copy).sizes["run"], 2)
         row = stiefel.runs(copy).set_index("path").loc[str(path.parent)]
-        self.assertEqual(row["state"], "running")
+        self.assertEqual(row["state"], "stopped")
+        lock = path.parent / "lock"
+        for age, state in ((0, "running"), (61, "stopped")):
+            lock.touch()
+            os.utime(lock, (time.time() - age,) * 2)
+            self.assertEqual(stiefel.runs(path)["state"].item(), state)
         self.assertTrue(pandas.isna(row["test_loss"]) and pandas.isna(row["best_step"]))
         self.assertTrue(stiefel.runs(path)[["best_step", "valid_loss", "test_loss"]].isna().all(axis=None))
 

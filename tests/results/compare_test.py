@@ -228,11 +228,16 @@ class Compare(unittest.TestCase):
         columns = curves(np.random.default_rng(1), 5)
         for number, state in enumerate(("diverged", "failed", "preempted", "running")):
             write_run(self.root / "sweep" / state, columns if number else {}, state=state, plugin="dense", seed=10 + number)
+        for name, age in (("lost", 3600), ("elsewhere", 0)):  # runs of another host, which touches the lock of a living one
+            write_run(self.root / "sweep" / name, columns, state="running", plugin="dense", seed=30 + age)
+            lock = self.root / "sweep" / name / "lock"
+            lock.write_text('{"host": "elsewhere", "pid": 1, "boot": "b", "namespace": "n", "start": "1", "since": "2024"}', encoding="utf-8")
+            os.utime(lock, (time.time() - age,) * 2)
         begun = self.root / "sweep" / "begun"
         begun.mkdir()
         (begun / "config.yaml").write_text(configuration(plugin="dense", seed=20), encoding="utf-8")
         group, = self.read(self.root)["groups"]
-        self.assertEqual(group["states"], {"diverged": 1, "failed": 1, "finished": 2, "preempted": 1, "stopped": 2})
+        self.assertEqual(group["states"], {"diverged": 1, "failed": 1, "finished": 2, "preempted": 1, "running": 1, "stopped": 3})
         self.assertEqual(group["value"]["n"], 2)
         self.assertIn("2 finished", self.call(self.root))
         self.assertIn(" 2/2 ", self.call(self.root, "--reach", 1000))
