@@ -229,7 +229,7 @@ template <class S> class Characters final : public Task<S> {
     Index targets = 0, piece = 0, origin = 0;  // stream: on the whole, of a sequence, and where the text begins
   };
 
-  /// Of a batch.
+  /// Sequences in a batch.
   Index sequences(Split split) const {
     return split == Split::train || options_.evaluation_batch == 0 ? this->context().batch : options_.evaluation_batch;
   }

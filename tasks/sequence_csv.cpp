@@ -102,7 +102,7 @@ struct SequenceCsvOptions {
 struct Scaling {
   std::vector<double> mean, deviation;
 
-  /// Of the numbers of `rows` rows in all sequences, NaN left out; column(r) names row r in messages.
+  /// Scaling by the numbers of `rows` rows in all sequences, without NaN; column(r) names row r in messages.
   template <class F, class G>
   static Scaling of(Index rows, const std::vector<Sequence>& sequences, F&& numbers, G&& column) {
     std::vector<double> count(rows, 0), mean(rows, 0), squares(rows, 0);

@@ -142,7 +142,7 @@ int tell_error() {
 
 int main(int count, char** words) {
   signal(SIGPIPE, SIG_IGN);
-  signal(SIGUSR1, SIG_IGN);  // until a command that saves listens
+  for (const int number : {SIGUSR1, SIGUSR2}) signal(number, SIG_IGN);  // until a command that saves listens
   signal(SIGCHLD, SIG_DFL);  // a parent may have ignored it, and children would be lost
   signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes shows as a failed write, and is reported as one
   try {

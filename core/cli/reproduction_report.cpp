@@ -101,8 +101,9 @@ TextTable item_table(const Item& item) {
   const std::string& metric = item.rows.front()->row->metric;
   const bool one = std::ranges::all_of(
       item.rows, [&](const auto* row) { return row->row->metric == metric && !row->row->timing(); });
-  TextTable table{{"row", "published", one ? "measured " + metric_words(metric) : "measured", "difference", "seeds",
-                   "budget", "CPU s", "commit", "verdict"},
+  const bool curves = std::ranges::any_of(item.rows, [](const auto* row) { return !end_text(*row).empty(); });
+  TextTable table{{"row", "published", one ? "measured " + metric_words(metric) : "measured",
+                   curves ? "at the end" : "difference", "seeds", "budget", "CPU s", "commit", "verdict"},
                   {false, true, true, true, true, true, true, false, false},
                   {}};
   for (const ReproducedRow* row : item.rows) {
@@ -111,7 +112,8 @@ TextTable item_table(const Item& item) {
             ? ""
             : fmt::format("{:.3g}%{}", 100 * row->share, row->row->own_budget() ? " of ours" : "");
     table.rows.push_back({row->row->row, published_text(*row), measured_text(*row),
-                          number_or_nothing(row->difference, "{:+.4g}"), seeds_text(*row), share, processor_time(*row),
+                          curves ? end_text(*row) : number_or_nothing(row->difference, "{:+.4g}"), seeds_text(*row),
+                          share, processor_time(*row),
                           over_seeds(*row, [](const Measurement& seed) { return seed.commit; }), state_of(*row)});
   }
   return table;
@@ -169,7 +171,8 @@ std::string document_markdown(const PublishedResults& published, const std::stri
       "- A curve matches when every seed that finished meets its criterion. "
       "\"Better than\" another row means better by any amount, in the mean over the seeds that both have. If one seed "
       "diverges, the row has diverged. \"A figure\" has no criterion.\n"
-      "- For a curve, \"measured\" is the best value on the validation set, unless the item says otherwise.\n"
+      "- For a curve, \"measured\" is the best value on the validation set, unless the item says otherwise. \"At the "
+      "end\" are the last values of the seeds: a network that falls back has met its criterion all the same.\n"
       "- One seed unless \"seeds\" has a number. A row is judged by the seeds that have been run. CPU seconds are "
       "those of all seeds that finished.\n"
       "- \"of ours\" means that the paper does not say how long it trained. A run that train.patience ended counts "

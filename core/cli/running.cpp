@@ -92,8 +92,10 @@ void catch_signals(void (*on_stop)(int), void (*on_save)(int)) {
     sigaddset(&listened, number);
   }
   action.sa_handler = on_save;
-  if (on_save) sigaction(SIGUSR1, &action, nullptr);
-  sigaddset(&listened, SIGUSR1);
+  for (const int number : {SIGUSR1, SIGUSR2}) {
+    if (on_save) sigaction(number, &action, nullptr);
+    sigaddset(&listened, number);
+  }
   sigprocmask(SIG_UNBLOCK, &listened, nullptr);
 }
 

@@ -46,15 +46,15 @@ void look_where_it_was_started(const std::filesystem::path& run, const Arguments
 void demand_same_data(const RunData& made, const LoadedExperiment& loaded, const Arguments& arguments,
                       RunOptions& options);
 
-/// SIGINT, SIGTERM, SIGHUP and SIGXCPU are to stop, SIGUSR1 is to save unless `on_save` is null; after nohup, SIGHUP
-/// stays ignored. They come through even if the parent had blocked them.
+/// SIGINT, SIGTERM, SIGHUP and SIGXCPU are to stop, SIGUSR1 and SIGUSR2 are to save unless `on_save` is null; after
+/// nohup, SIGHUP stays ignored. They come through even if the parent had blocked them.
 void catch_signals(void (*on_stop)(int), void (*on_save)(int) = nullptr);
 
 /// For a handler of SIGINT: what follows ^C on a terminal starts on its own line.
 void end_line_after_interrupt(int number);
 
 /// Data folder and command line; from here on SIGINT, SIGTERM and SIGHUP stop after the step, the second one at once,
-/// and SIGUSR1 asks for a checkpoint.
+/// and SIGUSR1 and SIGUSR2 ask for a checkpoint.
 RunOptions running_options(const Arguments& arguments, Ranks& ranks, const std::string& command,
                            std::span<const std::string> words);
 

@@ -30,11 +30,10 @@ class Threads : public httplib::ThreadPool {
   httplib::Server& server_;
 };
 
-/// Under another name the request comes from a page of somebody else.
-bool own_name(const std::string& host, int port) {
-  for (const char* name : {"127.0.0.1", "localhost"})
-    if (host == fmt::format("{}:{}", name, port) || (port == 80 && host == name)) return true;
-  return false;
+/// Under another name the request comes from a page of somebody else; the port may be that of a tunnel.
+bool own_name(const std::string& host) {
+  const std::string name = host.substr(0, host.find(':'));
+  return name == "127.0.0.1" || name == "localhost";
 }
 
 void set_text(httplib::Response& response, int status, const std::string& sentence) {
@@ -42,10 +41,10 @@ void set_text(httplib::Response& response, int status, const std::string& senten
   response.set_content(sentence + "\n", "text/plain; charset=utf-8");
 }
 
-void answer(const httplib::Request& request, httplib::Response& response, int port, const std::function<Page()>& page) {
+void answer(const httplib::Request& request, httplib::Response& response, const std::function<Page()>& page) {
   const auto reload = [&] { response.set_header("Refresh", std::to_string(seconds_between_reloads)); };
   response.set_header("Cache-Control", "no-store");
-  if (!own_name(request.get_header_value("Host"), port))
+  if (!own_name(request.get_header_value("Host")))
     return set_text(response, 403, "this report is for this machine only");
   if (request.method != "GET" && request.method != "HEAD")
     return set_text(response, 405, "this server answers only GET and HEAD");
@@ -86,7 +85,7 @@ void serve(std::uint16_t port, const std::function<Page()>& page,
     return page();
   };
   server.set_pre_routing_handler([&](const httplib::Request& request, httplib::Response& response) {
-    answer(request, response, taken, made);
+    answer(request, response, made);
     return httplib::Server::HandlerResponse::Handled;
   });
   errno = 0;

@@ -10,7 +10,8 @@ namespace stiefel::cli {
 WorkerOptions worker_options(const Arguments& arguments);
 
 /// Works on the sweep and prints its state to stdout afterwards, unless it was asked for one run; from here on SIGINT,
-/// SIGTERM and SIGHUP stop the runs after their step, the second one at once, and SIGUSR1 asks them for checkpoints.
+/// SIGTERM and SIGHUP stop the runs after their step, the second one at once, and SIGUSR1 and SIGUSR2 ask them for
+/// checkpoints.
 int work(const SweepFolder& folder, const Arguments& arguments);
 /// The same with these options, and without the last lines.
 int do_runs(const SweepFolder& folder, const WorkerOptions& options, bool quiet);

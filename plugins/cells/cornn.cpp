@@ -22,6 +22,8 @@ template <class S> class Cornn final : public Cell<S> {
       s.field("step", step, "time step Δ").at_least(1e-6);
       s.field("gamma", gamma, "frequency control γ").at_least(0);
       s.field("epsilon", epsilon, "damping ε").at_least(0);
+      s.check(step * step * gamma + 2 * step * epsilon < 4, "step",
+              "the oscillators are unstable unless Δ²γ + 2Δε < 4; choose a smaller step");
     }
   };
 

@@ -50,7 +50,7 @@ struct STIEFEL_API ComparedRun {
 
 /// What a column's description says, "lower is better" or "higher is better".
 STIEFEL_API Better described_direction(const std::string& description);
-/// Of the values of a column, as the file describes it.
+/// Whether lower or higher values of a column are better, as the file describes it.
 STIEFEL_API Better direction(const RunDataset& column);
 
 /// NaN if there is none.

@@ -172,7 +172,7 @@ class Child {
     if (WIFSIGNALED(status))
       return fmt::format("signal {} ended the process that was reading it", strsignal(WTERMSIG(status)));
     if (WIFEXITED(status) && WEXITSTATUS(status) == int(Exit::exhausted)) return out_of_memory(request_);
-    return fmt::format("it ends the process that reads it with exit code {}", WEXITSTATUS(status));
+    return fmt::format("the process that was reading it ended with exit code {}", WEXITSTATUS(status));
   }
 
   void start() {

@@ -51,7 +51,7 @@ std::optional<ProgressLine> parse_progress(std::string_view text) {
   const bool resumed = object.contains("resumed_after");
   ProgressLine line{count(object, resumed ? "resumed_after" : "step"),
                     count(object, "steps"),
-                    number_of_key(object, "wall_time"),
+                    number_of_key(object, "seconds"),
                     number_of_key(object, "step_seconds"),
                     number_of_key(object, "loss"),
                     number_of_key(object, "best"),
@@ -95,10 +95,11 @@ void ProgressReader::add(const ProgressLine& line) {
   const auto take = [](double& latest, double value) {
     if (std::isfinite(value)) latest = value;
   };
-  if (line.resumed || line.step < latest_.step || !std::isfinite(first_.wall_time)) first_ = line;
+  if (line.resumed || line.step < latest_.step || !std::isfinite(first_.seconds)) first_ = line;
+  if (std::isfinite(line.seconds)) timed_ = line;
   latest_.step = line.step;
   latest_.steps = std::max(latest_.steps, line.steps);
-  take(latest_.wall_time, line.wall_time), take(latest_.step_seconds, line.step_seconds), take(latest_.best, line.best);
+  take(latest_.step_seconds, line.step_seconds), take(latest_.best, line.best);
   if (!std::isfinite(line.loss)) return;
   latest_.loss = line.loss;
   if (seen_++ % stride_ == 0) losses_.push_back(line.loss);
@@ -124,9 +125,9 @@ void ProgressReader::read_state() {
 
 double ProgressReader::seconds_left() const {
   if (latest_.step < 0 || latest_.steps < latest_.step) return std::nan("");
-  const double seconds = latest_.wall_time - first_.wall_time;
+  const double seconds = timed_.seconds - first_.seconds;
   const double a_step =
-      latest_.step > first_.step && seconds > 0 ? seconds / double(latest_.step - first_.step) : latest_.step_seconds;
+      timed_.step > first_.step && seconds > 0 ? seconds / double(timed_.step - first_.step) : latest_.step_seconds;
   return double(latest_.steps - latest_.step) * a_step;
 }
 

@@ -16,8 +16,8 @@ namespace stiefel {
 /// One line of progress.jsonl; NaN and −1 for what it does not contain.
 struct ProgressLine {
   std::int64_t step = -1, steps = -1;
-  double wall_time = std::numeric_limits<double>::quiet_NaN();  ///< seconds since 1970
-  double step_seconds = wall_time, loss = wall_time, best = wall_time;
+  double seconds = std::numeric_limits<double>::quiet_NaN();  ///< of the run, by a clock that does not jump
+  double step_seconds = seconds, loss = seconds, best = seconds;
   bool resumed = false;  ///< says after which step a process has resumed the run
 };
 
@@ -48,7 +48,7 @@ class STIEFEL_API ProgressReader {
   std::filesystem::path run_;
   std::string state_, pending_;
   std::uintmax_t position_ = 0;
-  ProgressLine first_, latest_;  // first_: of this process
+  ProgressLine first_, timed_, latest_;  // first_, timed_: the first and the last line of this process with seconds
   std::vector<double> losses_;
   std::size_t stride_ = 1, seen_ = 0;
 };

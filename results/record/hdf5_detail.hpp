@@ -27,7 +27,7 @@ void prepare_thread();
 Handle property_list(hid_t kind);
 Handle text_type();
 Handle disk_type(Type type);
-/// Of elements of a type on the disk in memory, where their numbers are of the type f8, f4 or i8.
+/// The type in memory of elements that have `type` on the disk; their numbers become f8, f4 or i8.
 Handle memory_type(Type type, Type number);
 Type type_of(hid_t type, const std::string& where);
 Handle space_of(const Shape& shape, bool extendible, const std::string& where);

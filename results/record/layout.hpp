@@ -26,7 +26,7 @@ struct Axis {
   Index length() const { return Index(values.empty() ? labels.size() : values.size()); }
 };
 
-/// Of the coordinates 0, 1, …
+/// An axis with the coordinates 0, 1, …
 STIEFEL_API Axis count_axis(std::string name, Index length, std::string long_name);
 
 struct Column {

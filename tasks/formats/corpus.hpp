@@ -26,7 +26,7 @@ struct CorpusOptions {
 class Alphabet {
  public:
   Alphabet() = default;
-  /// Of a training text; `path` is for errors.
+  /// Reads a training text; `path` is for errors.
   Alphabet(const Lines& train, const CorpusOptions& options, const std::string& path);
 
   std::size_t size() const { return symbols_.size(); }

@@ -31,7 +31,7 @@ class Networks(CommandLine):
         self.assertIn("after 40 steps", self.call("resume", stopped, "--until", 2_000_000_000).stdout)
         changed = self.make_run("seed=2", "--until", 20, code=75)
         said = self.call("resume", changed, "model.cell.transition=outside", "--allow-change", "model.cell.transition")
-        self.assertIn("warning: with another model.cell.transition, networks saved so far may compute something else", said.stdout + said.stderr)
+        self.assertIn("warning: model.cell.transition has changed: networks saved so far, including the best one, may compute other outputs", said.stdout + said.stderr)
         self.assertIn("--port must be a whole number from 0 to 65535, got '65536'", self.call("report", run, "--serve", "--port", 65536, code=2).stderr)
 
     def test_words(self):

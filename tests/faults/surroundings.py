@@ -4,7 +4,7 @@
 usage: surroundings.py STIEFEL races|signals|readers|determinism|repeat|streams|stuck|endings|long [--times N] [--steps N] [--plugins FILE...] [--seed 1]
 
 races        Two processes start the same run at once: one of them does it, the other is refused (exit code 7) or finds it finished.
-signals      SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGWINCH at random moments, one or many; what is stopped is resumed; all bits are equal.
+signals      SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 and SIGWINCH at random moments, one or many; what is stopped is resumed; all bits are equal.
 readers      h5py, xarray and h5dump open results.h5 again and again while the run goes on: each finds a table with rows of equal number.
 determinism  The same bits with 1, 2 and 8 threads, in another folder, with another locale, time zone, umask and size of the environment.
 repeat       `stiefel repeat --check` finds the same bits, and a single changed number of a network.
@@ -73,13 +73,13 @@ def signals(settings, folder, rng):
             time.sleep(rng.uniform(0, seconds / 2))
             storm = rng.choice((1, 1, 5))
             for _ in range(storm):
-                process.send_signal(rng.choice((signal.SIGUSR1, signal.SIGWINCH, signal.SIGUSR1, signal.SIGINT, signal.SIGTERM, signal.SIGHUP)))
+                process.send_signal(rng.choice((signal.SIGUSR1, signal.SIGWINCH, signal.SIGUSR2, signal.SIGINT, signal.SIGTERM, signal.SIGHUP)))
                 sent += 1
             if rng.random() < 0.3 and process.poll() is None:
                 continue
             said = process.communicate(timeout=300)[0]
             # SIGUSR1 before the program has begun to listen, and a second signal to stop, end it at once
-            assert process.returncode in {0, -signal.SIGUSR1, -signal.SIGINT, -signal.SIGTERM, -signal.SIGHUP} | STOPPED, (process.returncode, said)
+            assert process.returncode in {0, -signal.SIGUSR1, -signal.SIGUSR2, -signal.SIGINT, -signal.SIGTERM, -signal.SIGHUP} | STOPPED, (process.returncode, said)
             stopped += process.returncode != 0
             made = list(parts.rglob("config.yaml"))
             if made:
@@ -209,7 +209,17 @@ train: {{batch: 4, steps: 10, step_limit: 1.5}}
             words = ("run", file, "--output", folder / "first")
             said = runner.end(runner.start(*words, environment={"HOSTILE_LOOP_REFRESH": "1"}), code=3)
             assert "the initial values have not been set within train.step_limit = 1.5 s: a plugin hangs" in said, said
-    return f"{len(cases) + 1} runs without end were ended"
+    text = file.read_text(encoding="utf-8").replace(f"{{plugin: {cases[-1][0]}}}", "{plugin: hostile_task, stuck_at: 2}").replace(", step_limit: 1.5", "")
+    file.write_text(text, encoding="utf-8")
+    process = runner.start("run", file, "--output", folder / "stopped")
+    while not any(folder.glob("stopped/*/*/progress.jsonl")):
+        time.sleep(0.05)
+    time.sleep(1)
+    process.send_signal(signal.SIGTERM)
+    said = runner.end(process, code=128 + signal.SIGTERM)
+    assert "nothing has ended within 30 s after signal 15: a plugin or the file system hangs; resume with" in said, said
+    assert "nothing has ended" in next(folder.glob("stopped/*/*/log.txt")).read_text(encoding="utf-8")
+    return f"{len(cases) + 2} runs without end were ended"
 
 
 def endings(settings, folder, _):

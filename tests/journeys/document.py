@@ -98,7 +98,7 @@ def main(source, document, scratch, program_folder):
         if "://" not in target and not ((source / document).parent / target).exists():
             faults.append(f"{document} links to {target}, which does not exist")
     if document == "README.md":
-        if text.count("\n") > 155:
+        if text.count("\n") > 176:
             faults.append(f"README.md has {text.count(chr(10))} lines: move what only some readers need to docs/")
         reproduction = (source / "results/measured/REPRODUCTION.md").read_text()
         counts = r" run with the full budget \((\d+) matched, (\d+) better, (\d+) missed, (\d+) diverged\)"
@@ -107,7 +107,7 @@ def main(source, document, scratch, program_folder):
         sentence = (f"For {curves} published curves and claims, we derived a pass criterion; {judged} have been run: "
                     f"{int(of_curves[0]) + int(of_curves[1])} match, {of_curves[2]} miss and {of_curves[3]} diverged. "
                     f"For {own} of the {judged}, the paper does not say how long it trained, and {few} lack some of their seeds. "
-                    f"Of {printed} published numbers, {run} have been run: {int(verdicts[0]) + int(verdicts[1])} match or are better")
+                    f"Of {printed} published numbers, {run} have been run: {verdicts[0]} match, {verdicts[1]} are better and {verdicts[2]} miss")
         if sentence not in " ".join(text.split()):
             faults.append(f"README.md does not have the counts of results/measured/REPRODUCTION.md: {sentence}")
     if document == "docs/PAPERS.md":

@@ -177,12 +177,12 @@ class Report(Made, unittest.TestCase):
                     numpy.testing.assert_allclose(band[1], numpy.median(losses[path], axis=0), rtol=1e-8)
                     if count == 4:
                         self.assertEqual((classes[name].count(kind), classes[name].count("band c0")), (4, 0))
-                        self.assertIn(f"Line: median over seeds, as far as most of them go; {said}.", caption[name])
+                        self.assertIn(f"Line: median over seeds, up to where half of the runs have ended; {said}.", caption[name])
                         for number, values in enumerate(losses[path]):
                             numpy.testing.assert_allclose(curve(found[name], f"name=three maps, run {number + 1}")[1], values, rtol=1e-8)
                     else:
                         self.assertEqual((classes[name].count(kind), classes[name].count("band c0")), (0, 1))
-                        self.assertIn("Line: median over seeds, as far as most of them go; band: 25 to 75%.", caption[name])
+                        self.assertIn("Line: median over seeds, up to where half of the runs have ended; band: 25 to 75%.", caption[name])
                         numpy.testing.assert_allclose(band[2:], numpy.quantile(losses[path], [0.25, 0.75], axis=0), rtol=1e-8)
                 self.assertEqual((classes["boxes"].count("median c0"), classes["boxes"].count("box c0")), (1, int(count == 5)))
                 self.assertEqual("(box)" in caption["boxes"], count == 5)
@@ -242,7 +242,7 @@ class Report(Made, unittest.TestCase):
             for name in ("valid_loss", "wall_clock"):
                 self.assertEqual({row["series"] for row in data(found[name])} - {"trivial predictor"}, {"name=three maps, run 1"}, name)
             numpy.testing.assert_allclose(curve(found["valid_loss"], "name=three maps, run 1")[1], read(first, "epochs/valid_loss"), rtol=1e-8)
-            self.assertIn("there is no median, because half of the runs or more ended before", "".join(found["valid_loss"].find("figcaption").itertext()))
+            self.assertIn("there is no median, because at least half of the runs ended too early", "".join(found["valid_loss"].find("figcaption").itertext()))
             legend, = (group for group in drawing(found["valid_loss"]).iter(f"{SVG}g") if group.get("class") == "legend")
             self.assertIn("name=three maps, run 1", "".join(legend.itertext()))
 

@@ -96,10 +96,12 @@ TEST_CASE("the time left follows from that since the run was started or resumed,
     reader.update();
     return reader.seconds_left();
   };
-  CHECK(left_after(R"({"step":1,"steps":10,"wall_time":1000,"step_seconds":0.5})") == 4.5);
-  CHECK(left_after(R"({"step":3,"steps":10,"wall_time":1008,"step_seconds":0.5})") == 7 * 4.0);
+  CHECK(left_after(R"({"step":1,"steps":10,"wall_time":1000,"step_seconds":0.5,"seconds":2})") == 4.5);
+  CHECK(left_after(R"({"step":3,"steps":10,"wall_time":87408,"step_seconds":0.5,"seconds":10})") == 7 * 4.0);
+  CHECK(left_after(R"({"step":3,"steps":10,"wall_time":87409,"step_seconds":0.5,"valid_loss":1})") == 7 * 4.0);
   CHECK(left_after(R"({"resumed_after":2,"wall_time":9000})") == 8 * 0.5);
-  CHECK(left_after(R"({"step":4,"steps":10,"wall_time":9004,"step_seconds":0.5})") == 6 * 2.0);
+  CHECK(left_after(R"({"step":3,"steps":10,"wall_time":9004,"step_seconds":0.5,"seconds":8})") == 7 * 0.5);
+  CHECK(left_after(R"({"step":4,"steps":10,"wall_time":9006,"step_seconds":0.5,"seconds":10})") == 6 * 2.0);
 }
 
 TEST_CASE("rates have three digits and no exponent") {

@@ -160,7 +160,8 @@ TEST_CASE("what chose the best network so far cannot be changed") {
   const fs::path directory = stopped_run(folder);
   CHECK_THROWS_WITH(
       go_on(load({"train.select=accuracy"}), directory, quiet, {"all"}),
-      doctest::Contains("train.select cannot be changed in a run, whose best network was chosen with loss"));
+      doctest::Contains(
+          "train.select cannot be changed in a run that has begun: its best network was chosen with loss"));
 }
 
 TEST_CASE("what a checkpoint cannot take over cannot be changed") {
@@ -180,8 +181,10 @@ TEST_CASE("what a checkpoint cannot take over cannot be changed") {
   };
   const std::string two_groups =
       "optimizer=[{blocks: 'recurrent*', plugin: adam, rate: 0.01}, {plugin: adam, rate: 0.01}]";
-  refuses({two_groups}, "optimizer.0.blocks=recurrent.U", "optimizer.0.blocks cannot be changed in a run");
-  refuses({}, "train.accumulate=2", "train.accumulate cannot be changed in a run, whose place in the data");
+  refuses({two_groups}, "optimizer.0.blocks=recurrent.U",
+          "optimizer.0.blocks cannot be changed in a run that has begun");
+  refuses({}, "train.accumulate=2",
+          "train.accumulate cannot be changed in a run that has begun: its place in the data");
   refuses({}, "optimizer.plugin=rmsprop", "plugin:rmsprop does not fit the checkpoint");
   refuses({}, "train.average=0.9", "the change of train.average does not fit the checkpoint");
   refuses({"model.recurrent={plugin: lie_exponential, base: moving}", "record.blocks=null"},
@@ -253,7 +256,7 @@ TEST_CASE("a stopped run that is to end where it is has the evaluation and the m
   Quiet quiet;
   const fs::path directory = stopped_run(folder);
   CHECK_THROWS_WITH(go_on(load({"train.steps=4"}), directory, quiet, {"train.steps"}),
-                    doctest::Contains("has done 5 steps already, but would now end after 4"));
+                    doctest::Contains("has already trained for 5 steps, but would now end at step 4"));
   CHECK(go_on(load({"train.steps=5"}), directory, quiet, {"train.steps"}).state == "finished");
   const ResultReader ended(directory / "results.h5"),
       whole(run(load({"train.steps=5"}), folder.path / "whole", quiet).directory / "results.h5");

@@ -15,7 +15,7 @@
 
 namespace stiefel::small_runs {
 
-/// Of the plugins that the tests are built with.
+/// Holds the plugins that the tests are built with.
 inline Registry& registry() {
   static Registry registry({STIEFEL_PLUGINS, STIEFEL_SOUND_PLUGINS});
   return registry;

@@ -283,7 +283,7 @@ TEST_CASE("patience counts from the last improvement; a target of what is to be 
     CHECK(selection.reason_to_stop() == reason);
   }
   selection.take(2, {1, 0.9});
-  CHECK(selection.reason_to_stop() == "accuracy is 0.9, which is good enough");
+  CHECK(selection.reason_to_stop() == "accuracy is 0.9, which reaches train.target");
 }
 
 TEST_CASE("numbers that break in a plugin end the run as those of the loss do") {

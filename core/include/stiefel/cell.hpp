@@ -32,7 +32,7 @@ struct CellContext {
   bool complex = false;
   Index steps = 1;
   Index rows() const { return complex ? 2 * units : units; }
-  /// Returns this context, or throws an Error that `plugin` has `what` and needs real maps; `or_else` ends its advice.
+  /// Returns this context, or throws an Error that `plugin` has `what` and needs real maps; `or_else` is appended to its advice.
   STIEFEL_API CellContext real(const char* plugin, const char* what, const char* or_else = "") const;
 };
 
@@ -46,7 +46,7 @@ template <class S> struct Chunk {
   /// in the state rows; block t + 1 belongs to step t: forward() finds V x_t + b in its first input_rows and leaves
   /// there what backward() needs, the state and the output.
   Mat<S> saved;
-  /// For backward(), as dstate and dhidden; empty in evaluations. delta_rows × steps·columns; on entry zero where a
+  /// For backward(), like dstate and dhidden; empty in evaluations. delta_rows × steps·columns; on entry zero where a
   /// sequence has ended, unspecified elsewhere. backward() leaves the gradient of V x_t + b in the first input_rows of
   /// the active columns.
   Mat<S> delta = {};
@@ -61,7 +61,7 @@ template <class S> struct Chunk {
 
   /// Saved numbers of the active columns of step t = 0 … steps − 1; another t throws Error (Exit::plugin).
   Mat<S> at(Index t) const { return columns_of(saved, t + 1, active[inside(t)]); }
-  /// Those of the same columns at the step before: for t = 0 the entering state, in the state rows.
+  /// Saved numbers of the same columns at the previous step; for t = 0 the entering state, in the state rows.
   CMat<S> before(Index t) const { return columns_of(saved, t, active[inside(t)]); }
   /// Saved numbers of all steps, and of the steps before them: columns as in `delta`, for GradientSink::map.
   CMat<S> all() const { return saved.rightCols(steps * columns); }

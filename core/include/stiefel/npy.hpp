@@ -19,8 +19,8 @@ struct Npy {
   std::vector<double> values;  ///< last index fastest
 };
 
-/// Throws Error(Exit::data) that names the file. Takes at most eight times the memory of the bytes, and sixteen times
-/// in Fortran order.
+/// Throws Error(Exit::data) that names the file. Needs at most 8 times the memory of the file, or 16 times in
+/// Fortran order.
 STIEFEL_API Npy parse_npy(std::span<const std::byte> bytes, const std::string& file);
 STIEFEL_API Npy read_npy(const std::filesystem::path& path);
 /// The lengths of `count` padded sequences, integers from 1 to `longest`. Throws Error(Exit::data) that names the file.

@@ -138,7 +138,7 @@ std::vector<std::string> place_of(Role role) {
   return {};
 }
 
-/// Of the key at `path` in a section, and of a plugin's key in any plugin.
+/// Adds the values that the key at `path` of a section takes, or a plugin's key in any plugin.
 void add_values(const ConfigSchema& schema, std::string_view path, std::set<std::string>& values) {
   const auto next = [&path] {
     const std::string_view key = path.substr(0, path.find('.'));

@@ -23,7 +23,7 @@
 namespace stiefel {
 namespace {
 
-/// Of UTF-8.
+/// Characters of UTF-8 text.
 int characters(std::string_view text) {
   return int(std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
 }

@@ -177,7 +177,7 @@ std::optional<Reached> trivial_loss(const TaskProbe<double>& probe, Split split)
 
 }  // namespace
 
-// Of a data set it may be that of one split, and splits differ.
+// The baseline of a data set may be that of one split, and splits differ.
 void check_baseline(const TaskProbe<double>& probe, CheckReport& report) {
   const double baseline = probe.subject.call("baseline", [&] { return probe.task->baseline(); });
   if (std::isnan(baseline)) return report.skip("baseline", "unknown");

@@ -19,7 +19,7 @@ double bytes_of_data(const TaskShape& task, double batch, double scalar) {
          2 * double(task.training_set) * sizeof(std::int64_t);
 }
 
-/// Of all maps: W and its packed forms on the dense route, and for records of spectra the largest W in double
+/// Memory of all maps: W and its packed forms on the dense route, and for records of spectra the largest W in double
 /// precision.
 template <class S> double bytes_of_maps(const Model<S>& model, const RecordOptions& record) {
   double dense = 0, largest = 0;

@@ -73,7 +73,7 @@ template <class S> class SlicePass {
   const PassSums& sums() const { return sums_; }
   /// Gradient of every block outside the maps; the blocks of the maps come last in the layout and are left out.
   const std::vector<S>& gradient() const { return gradient_; }
-  /// Of a recurrence, counted from the input.
+  /// Sums of a recurrence, counted from the input.
   std::span<const S> input_sum(Index recurrence) const { return input_sums_[std::size_t(recurrence)]; }
   std::span<S> map_sum(Index map) { return map_sums_[std::size_t(map)]; }
   /// Adds another slice's gradients and sums to this one's.

@@ -21,7 +21,7 @@ bool block_name(std::string_view name) {
   }
 }
 
-/// Of columns t·sequences + b, or b where only the last step is scored.
+/// Columns are t·sequences + b, or b where only the last step is scored.
 template <class S> std::string room_fault(const Batch<S>& batch, const TaskShape& shape) {
   const Index columns = batch.sequences() * batch.steps(),
               scored = shape.readout == ReadoutKind::every ? columns : batch.sequences();

@@ -110,7 +110,7 @@ pid_t start_child(const ChildProgram& program, const cpu_set_t& cores) {
   posix_spawnattr_setpgroup(&attributes, 0);
   sigset_t waiting;  // until the run listens
   sigemptyset(&waiting);
-  sigaddset(&waiting, SIGUSR1);
+  for (const int number : {SIGUSR1, SIGUSR2}) sigaddset(&waiting, number);
   posix_spawnattr_setsigmask(&attributes, &waiting);
   pid_t child = 0;
   int fault;

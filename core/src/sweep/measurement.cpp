@@ -164,6 +164,10 @@ std::vector<std::string> groups_for(const PublishedRow& row) {
   return found ? std::vector<std::string>{found->group} : std::vector<std::string>{"/epochs", "/final"};
 }
 
+bool is_best_of_trace(const PublishedRow& row) {
+  return row.kind == "curve" && !quantity(row.metric) && !is_of_test(row) && row.measured_as != "validation";
+}
+
 void measure(const RunData& run, const PublishedRow& row, Measurement& measurement) {
   measurement.state = run.status.state;
   measurement.run = run.path;

@@ -38,6 +38,8 @@ struct Measurement {
 
 /// Groups of the result file that measure() reads for a row.
 std::vector<std::string> groups_for(const PublishedRow& row);
+/// Whether the value is the best of the trace, on the validation set.
+bool is_best_of_trace(const PublishedRow& row);
 /// Fills in the values from the run; seed and share are kept. Throws Error if a finished run has not recorded what the
 /// row measures.
 void measure(const RunData& run, const PublishedRow& row, Measurement& measurement);

@@ -96,7 +96,7 @@ struct Reproduction::Planned {
                ? 0
                : std::atof(found->second.c_str()) / double(std::max(train.steps, train.epochs));
   }
-  /// Of all that is given but the length of the training.
+  /// Digest of all that is given but the length of the training.
   std::string digest() const {
     std::string text;
     for (const auto& [key, value] : given)

@@ -38,7 +38,7 @@ const char* name_of(SweepState state) {
 RunLook look_at(const SweepFolder& folder, const SweepRun& run, const LockPatience& patience) {
   const fs::path directory = folder.run(run), results = directory / "results.h5";
   RunLook look;
-  if (fs::exists(results)) {
+  if (fs::exists(results)) {  // written by the sweep's own workers, so no other process needs to read it
     try {
       const ResultReader reader(results);
       look.step = Index(reader.number_attribute("/", "committed_step"));

@@ -86,7 +86,7 @@ class STIEFEL_API SweepFolder {
   std::string values(const SweepRun& run) const;
 
  private:
-  /// That of the experiment: of all runs, unless `name` is a key in which they differ.
+  /// The name of the experiment, which all runs share unless `name` is a key in which they differ.
   std::string name(const SweepRun& run) const;
 
   std::filesystem::path folder_;

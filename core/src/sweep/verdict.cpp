@@ -143,4 +143,13 @@ std::string measured_text(const ReproducedRow& row) {
   return text + fmt::format(" ({})", fmt::join(steps, ", "));
 }
 
+std::string end_text(const ReproducedRow& row) {
+  if (!is_best_of_trace(*row.row)) return "";
+  std::vector<std::string> values;
+  for (const Measurement& seed : row.seeds)
+    if (is_finished_with(seed, row.share) && !seed.trace.y.empty())
+      values.push_back(fmt::format("{:.3g}", seed.trace.y.back()));
+  return fmt::format("{}", fmt::join(values, ", "));
+}
+
 }  // namespace stiefel

@@ -40,6 +40,8 @@ STIEFEL_API std::string state_of(const ReproducedRow& row);
 /// What is published: "0.973", or a curve's criterion, "≤ 0.15 by step 5000".
 STIEFEL_API std::string published_text(const ReproducedRow& row);
 STIEFEL_API std::string measured_text(const ReproducedRow& row);
+/// The last validation values of the seeds whose best ones are measured; empty for other rows.
+STIEFEL_API std::string end_text(const ReproducedRow& row);
 
 /// Fills in mean, deviation, difference, count and share from the seeds.
 void summarise(ReproducedRow& row);

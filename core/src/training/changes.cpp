@@ -103,10 +103,10 @@ bool only_renames(const Change& change, const RunHeader& before, const RunHeader
 std::string reason_to_refuse(const Change& change) {
   if (!change.was) return "";  // a key that did not exist
   if (change.name == "train.select" || change.name == "train.select_on")
-    return "whose best network was chosen with " + *change.was;
-  if (change.name == "train.accumulate") return "whose place in the data is counted with it";
+    return "its best network was chosen with " + *change.was;
+  if (change.name == "train.accumulate") return "its place in the data is counted with it";
   if (change.name.starts_with("optimizer.") && change.name.ends_with(".blocks"))
-    return "whose optimizers have a state for these blocks";
+    return "its optimizers have a state for these blocks";
   return "";
 }
 
@@ -167,8 +167,8 @@ std::string allowed_changes(const RunHeader& before, const RunHeader& now, const
   for (const Change& change : found) {
     values[change.name] = change.is ? nlohmann::ordered_json(*change.is) : nullptr;
     if (const std::string reason = reason_to_refuse(change); !reason.empty())
-      throw Error(
-          fmt::format("{} cannot be changed in a run, {}; start another run with `stiefel run`", change.name, reason));
+      throw Error(fmt::format("{} cannot be changed in a run that has begun: {}; start another run with `stiefel run`",
+                              change.name, reason));
     if (names(change.name) || names("all")) continue;
     lines += fmt::format("\n  {} was {} and is now {}", change.name, change.was.value_or("absent"),
                          change.is.value_or("absent"));

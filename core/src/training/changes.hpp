@@ -28,7 +28,7 @@ STIEFEL_API std::vector<Change> changes(const RunHeader& before, const RunHeader
 /// configuration, plugins and build describe.
 STIEFEL_API std::vector<std::string> changed_by_resuming(const RunHeader& header);
 
-/// Those of the contents of data files.
+/// The changes in the contents of data files.
 STIEFEL_API std::vector<Change> changes_of_data(const RunHeader& before, const RunHeader& now);
 
 /// Checksum of the data file that a value of the configuration names; empty if it names none.

@@ -318,7 +318,8 @@ void demand_whole(const fs::path& run, const std::string& file) {
       if (file == "config.yaml") return;  // of a run without sums, whose networks are warned about
       static std::once_flag said;
       std::call_once(said, [&] {
-        say("{} has no checksum: it was written by an earlier stiefel, and damage may stay unseen\n", path.string());
+        say("{} has no checksum: it was written by an older version of stiefel, and damage may go undetected\n",
+            path.string());
       });
       return;
     }

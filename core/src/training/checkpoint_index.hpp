@@ -49,7 +49,7 @@ void write_checkpoint_index(const std::filesystem::path& run, const CheckpointIn
 /// Lists the file at `content`, which is about to be renamed to `file`, next to what `file` is now.
 STIEFEL_API void list_file(const std::filesystem::path& run, const std::string& file,
                            const std::filesystem::path& content);
-/// Of files that are listed twice, only the entry of the present content stays.
+/// Keeps only the entry of the present content of files that are listed twice.
 STIEFEL_API void settle_files(const std::filesystem::path& run);
 
 }  // namespace stiefel

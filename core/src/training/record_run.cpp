@@ -158,7 +158,7 @@ RunRecord::RunRecord(RunHeader header, const std::filesystem::path& root) {
       break;
     case RunState::finished:
       message_ = fmt::format(
-          "{} is already finished; change the configuration or the seed for another run (threads, plugins, "
+          "{} is already finished; to train another run, change the configuration or the seed (threads, plugins, "
           "checkpoint, train.recompute and train.step_limit do not count)",
           path_.string());
       return;

@@ -142,14 +142,14 @@ template <class S> RunSummary go_on(const std::filesystem::path& path, const Loa
   if (file) read_changed_checkpoint(*file, session.network->layout(), changed, checkpoint);
   if (checkpoint.step > session.total_steps())
     throw Error(
-        fmt::format("{} has done {} already, but would now end after {}; set train.steps or train.epochs "
-                    "to at least as many, or start another run with `stiefel run`",
+        fmt::format("{} has already trained for {}, but would now end at step {}; set train.steps or "
+                    "train.epochs to at least as many, or start another run with `stiefel run`",
                     path.string(), counted(checkpoint.step, "step"), session.total_steps()));
   for (const Change& change : changed)
     if (file && change.name.starts_with("model."))
-      observer.note(
-          fmt::format("warning: with another {}, networks saved so far may compute something else, also the best one",
-                      change.name));
+      observer.note(fmt::format(
+          "warning: {} has changed: networks saved so far, including the best one, may compute other outputs",
+          change.name));
   if (options.ranks) options.ranks->largest(0);
   if (directory) remove_unlisted_checkpoints(path);
   RunRecord record =

@@ -53,7 +53,7 @@ std::vector<std::int32_t> characters_of(std::string_view text, const std::vector
   return symbols;
 }
 
-/// Of the prime; without one, a blank or the end of a line.
+/// The symbols of the prime; without one, a blank or the end of a line.
 std::vector<std::int32_t> first_symbols(const std::optional<std::string>& prime,
                                         const std::vector<std::string>& alphabet) {
   const bool words =

@@ -50,7 +50,7 @@ std::string Selection::reason_to_stop() const {
   if (train_.patience > 0 && waited_ >= train_.patience)
     return fmt::format("{} evaluations without improvement", waited_);
   if (train_.target > 0 && std::isfinite(best_) && !better(train_.target, best_))
-    return fmt::format("{} is {:.6g}, which is good enough", train_.select, best_);
+    return fmt::format("{} is {:.6g}, which reaches train.target", train_.select, best_);
   return {};
 }
 

@@ -134,6 +134,7 @@ template <class S> bool Trainer<S>::step() {
   }
   reached(number);
   durations_.push_back(seconds_since(start));
+  deadline_.beat();
   if (pass.weight > 0) losses_.add(pass.loss);
   progress_.loss = losses_.running;
   watch_.time(Phase::record, [&] { record_step(); });
@@ -239,6 +240,7 @@ template <class S> void Trainer<S>::save() {
   });
   saved_ = progress_.step;
   saved_at_ = Clock::now();
+  deadline_.beat();
 }
 
 template <class S> bool Trainer<S>::stopped_by_signal() {
@@ -280,9 +282,10 @@ void Trainer<S>::diverged(Index step, const std::string& finding, const Batch<S>
   status_.state = "diverged";
   status_.exit_code = int(Exit::diverged);
   const bool data = batch && !broken_number(*batch, session_.task->shape()).empty();
-  const char* advice = data      ? "Correct the data, or the task that reads or makes them"
-                       : trained ? "Lower the learning rate or clip the gradient"
-                                 : "The network was not trained yet: correct the initial values or the plugins";
+  const char* advice = data ? "Correct the data, or the task that reads or makes them"
+                       : trained
+                           ? "Lower the learning rate or clip the gradient"
+                           : "The network was not trained yet: correct its initial values, its options or the plugins";
   status_.message = fmt::format("diverged at step {}: {}; {}. {}", step, finding, kept, advice);
   if (saved_ > 0 && !data)
     status_.message +=
@@ -292,17 +295,26 @@ void Trainer<S>::diverged(Index step, const std::string& finding, const Batch<S>
 }
 
 template <class S> void Trainer<S>::overdue() {
+  end_hanging(fmt::format("{} has not ended within train.step_limit = {} s: a plugin hangs, or the limit is too small",
+                          watched_, experiment_.train.step_limit),
+              int(Exit::plugin));
+}
+
+template <class S> void Trainer<S>::overdue(int signal, double seconds) {
+  end_hanging(fmt::format("nothing has ended within {:.0f} s after signal {}: a plugin or the file system hangs",
+                          seconds, signal),
+              128 + signal);
+}
+
+template <class S> void Trainer<S>::end_hanging(std::string message, int exit_code) {
   // The first rank waits for the others, so it is overdue as well. It alone can write down why, before mpirun ends it.
   if (options_.ranks && !options_.ranks->first()) std::this_thread::sleep_for(std::chrono::seconds(3));
-  std::string message =
-      fmt::format("{} has not ended within train.step_limit = {} s: a plugin hangs, or the limit is too small",
-                  watched_, experiment_.train.step_limit);
   if (const std::string run = record_.directory().string(); !run.empty())
     message += "; resume with: stiefel resume " + shell_word(run);
-  end_in_any_case();
-  record_.fail(message, int(Exit::plugin));
+  end_in_any_case(exit_code);
+  record_.fail(message, exit_code);
   say("stiefel: {}\n", message);
-  std::_Exit(int(Exit::plugin));
+  std::_Exit(exit_code);
 }
 
 template <class S> RunSummary train(const LoadedExperiment& loaded, Session<S>& session, RunRecord& record,

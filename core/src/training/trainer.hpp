@@ -13,6 +13,7 @@
 #include "training/recording.hpp"
 #include "training/selection.hpp"
 #include "training/session.hpp"
+#include "training/stop_deadline.hpp"
 #include "training/stopwatch.hpp"
 #include "training/watchdog.hpp"
 
@@ -94,8 +95,10 @@ template <class S> class Trainer {
   void diverged(Index step, const std::string& finding, const Batch<S>* batch, bool trained = true);
   /// `what`: of whose loss, e.g. "the loss". Names where the first broken number is: in the network or in the batch.
   std::string broken(std::string_view what, double loss, const Batch<S>& batch);
-  /// Runs in the watchdog's thread: the training's own will not return.
+  /// These run in the threads of the watchdog and of the deadline: the training's own will not return.
   [[noreturn]] void overdue();
+  [[noreturn]] void overdue(int signal, double seconds);
+  [[noreturn]] void end_hanging(std::string message, int exit_code);
 
   const Experiment& experiment_;
   Session<S>& session_;
@@ -108,6 +111,7 @@ template <class S> class Trainer {
   UpdateNorms norms_;
   std::string watched_;  // what the watchdog waits for
   Watchdog watchdog_{experiment_.train.step_limit, [this] { overdue(); }};
+  StopDeadline deadline_{options_.signal, [this](int number, double seconds) { overdue(number, seconds); }};
   Recording<S> recording_;
   Prefetch<S> batches_;
   Stopwatch watch_;

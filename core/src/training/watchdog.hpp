@@ -17,10 +17,10 @@
 namespace stiefel {
 
 /// Ends the process after ten seconds, should what it still writes hang.
-inline void end_in_any_case() {
-  std::thread([] {
+inline void end_in_any_case(int exit_code = int(Exit::plugin)) {
+  std::thread([exit_code] {
     std::this_thread::sleep_for(std::chrono::seconds(10));
-    std::_Exit(int(Exit::plugin));
+    std::_Exit(exit_code);
   }).detach();
 }
 

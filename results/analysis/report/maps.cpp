@@ -25,7 +25,7 @@ std::vector<Figure> singular_values(const Study& study, const std::string& map) 
                 "Singular values of " + of_map(map),
                 "",
                 "Line: mean of the singular values; band: ± one standard deviation; dotted: smallest and largest. "
-                "Medians over seeds, as far as most of them go.",
+                "Medians over seeds, up to where half of the runs have ended.",
                 {"optimizer step"},
                 {"singular value"}};
   figure.y.least_span = 0.02;

@@ -117,10 +117,10 @@ std::string spread_caption(const Figure& figure) {
              lines = any([](const Series&series) { return series.form == Form::run_line; });
   if (!band && !points && !lines) return "";
   if (!any([](const Series& series) { return series.form == Form::line; }))
-    return "Each run; there is no median, because half of the runs or more ended before.";
+    return "Each run is shown; there is no median, because at least half of the runs ended too early.";
   const std::string several = fmt::format(", of {} runs or more", least_for_quartiles);
-  return fmt::format("Line: median over seeds, as far as most of them go{}{}{}.", points ? "; points: each run" : "",
-                     lines ? "; thin lines: each run" : "",
+  return fmt::format("Line: median over seeds, up to where half of the runs have ended{}{}{}.",
+                     points ? "; points: each run" : "", lines ? "; thin lines: each run" : "",
                      band ? "; band: 25 to 75%" + (points || lines ? several : "") : "");
 }
 

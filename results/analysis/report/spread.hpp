@@ -9,7 +9,7 @@
 
 namespace stiefel::report {
 
-/// Of fewer values quartiles say little: figures show each value.
+/// Quartiles of fewer values say little: figures show each value instead.
 constexpr std::size_t least_for_quartiles = 5;
 
 struct Curve {
@@ -21,7 +21,7 @@ std::vector<double> rows_of(const RunData& run, const std::string& path);
 /// A dataset over the step. A run that diverged before its first row has no number where it ended: it counts as one that
 /// ends there.
 Curve curve_of(const RunData& run, const std::string& x, const std::string& y);
-/// Statistics at each x of any of the runs; of a group, as far as most of them go.
+/// Statistics at each x of any of the runs; of a group, up to where half of its runs have ended.
 Curve over_seeds(const Group& group, const std::string& x, const std::string& y);
 Curve over_seeds(std::span<const Curve> curves);
 /// The metric's values in the finished runs of a group, without those that have none.

@@ -7,7 +7,7 @@
 
 namespace stiefel::report {
 
-/// Of lines with more points than twice this, the smallest and the largest value of each column of pixels are drawn.
+/// Lines with more than twice as many points are drawn as the smallest and largest value in each column of pixels.
 constexpr std::size_t pixel_columns = 430;
 
 /// For a page that has the style sheet of figures: its colours follow the page's.

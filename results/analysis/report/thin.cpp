@@ -26,7 +26,7 @@ std::size_t nearest(const std::vector<double>& sorted, double value) {
   return std::size_t(above - sorted.begin());
 }
 
-/// Of each cell the value that is nearest to its centre, and where that was measured.
+/// Keeps of each cell the value nearest to its center, and where that was measured.
 void add_gradient_map(RunData& run, const std::string& group) {
   const RunDataset* norms = run.find(group + "/hidden_grad_norm");
   const std::vector<double> snapshots = rows_of(run, group + "/snapshot");

@@ -15,7 +15,7 @@ constexpr const char* map_suffix = "/map";  // below a group of gradient_groups(
 /// Groups with norms of gradients: "/gradient", or one for each layer, "/gradient/layers_0".
 std::vector<std::string> gradient_groups(const RunData& run);
 
-/// Of tables with many numbers a row, the first and the last row stay. Adds map_suffix.
+/// Keeps only the first and the last row of tables with many numbers in a row. Adds map_suffix.
 void thin(RunData& run);
 
 }  // namespace stiefel::report
