@@ -101,7 +101,8 @@ TextTable item_table(const Item& item) {
   const std::string& metric = item.rows.front()->row->metric;
   const bool one = std::ranges::all_of(
       item.rows, [&](const auto* row) { return row->row->metric == metric && !row->row->timing(); });
-  const bool curves = std::ranges::any_of(item.rows, [](const auto* row) { return !end_text(*row).empty(); });
+  const bool curves = std::ranges::any_of(item.rows, [](const auto* row) { return !end_text(*row).empty(); }) &&
+                      std::ranges::all_of(item.rows, [](const auto* row) { return std::isnan(row->difference); });
   TextTable table{{"row", "published", one ? "measured " + metric_words(metric) : "measured",
                    curves ? "at the end" : "difference", "seeds", "budget", "CPU s", "commit", "verdict"},
                   {false, true, true, true, true, true, true, false, false},

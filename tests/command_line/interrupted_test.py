@@ -67,6 +67,17 @@ class Interrupted(CommandLine):
         self.assertIn("preempted", process.stdout.read())
         self.assertTrue(list(self.work.glob("runs/*/*/checkpoints/step_*.h5")))
 
+    def test_signals_that_save(self):
+        for number in (signal.SIGUSR1, signal.SIGUSR2):
+            place = self.work / str(number)
+            process = self.start("run", "tiny.yaml", "train.steps=100000000", "checkpoint={every: 0, minutes: 0}", "--output", str(place))
+            self.wait_for(lambda place=place: list(place.glob("*/*/results.h5")))
+            process.send_signal(number)
+            self.wait_for(lambda place=place: list(place.glob("*/*/checkpoints/step_*.h5")))
+            self.assertIsNone(process.poll())
+            process.kill()
+            process.communicate()
+
     def lines_of_progress(self, run):
         text = (run / "progress.jsonl").read_text(encoding="utf-8")
         return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]  # a line may be half written

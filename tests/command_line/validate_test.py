@@ -27,6 +27,11 @@ class Validate(CommandLine):
             "model.initial_state.kind=learned", "model.readout.bias=true", "model.input.embedding=null").stderr)
         self.assertNotIn("no effect", self.call("validate", "tiny.yaml", "train.clip.bound=1").stderr)
 
+    def test_unstable_oscillators(self):
+        for step, code in ((0.38, 0), (0.4, 2)):  # γ = 2.7 and ε = 4.7: stable below 0.3835
+            said = self.call("validate", "tiny.yaml", f"model.cell={{plugin: cornn, hidden: 4, step: {step}}}", code=code).stderr
+            self.assertEqual("unstable unless Δ²γ + 2Δε < 4" in said, code == 2, said)
+
     def test_keys_that_are_taken_away(self):
         self.make_run("model.cell=lru", "model.recurrent=null")
         self.assertIn("model.readout=null removes a key, but model.readout is not given", self.call("validate", "tiny.yaml", "model.readout=null", code=2).stderr)

@@ -217,8 +217,8 @@ train: {{batch: 4, steps: 10, step_limit: 1.5}}
     time.sleep(1)
     process.send_signal(signal.SIGTERM)
     said = runner.end(process, code=128 + signal.SIGTERM)
-    assert "nothing has ended within 30 s after signal 15: a plugin or the file system hangs; resume with" in said, said
-    assert "nothing has ended" in next(folder.glob("stopped/*/*/log.txt")).read_text(encoding="utf-8")
+    assert "step 3 has not ended within 30 s after signal 15: a plugin hangs; resume with" in said, said
+    assert "has not ended within 30 s" in next(folder.glob("stopped/*/*/log.txt")).read_text(encoding="utf-8")
     return f"{len(cases) + 2} runs without end were ended"
 
 

@@ -86,10 +86,10 @@ def failing(folder):
 
 
 def planned(folder):
-    """A dry run prints its plan once, for the memory of all processes."""
+    """A dry run prints its plan once, and makes no folder."""
     file = folder / "planned.yaml"
     file.write_text(experiment("adding", "householder", "sgd", 50), encoding="utf-8")
-    said = finish(start(2, "run", file, "--dry-run"))
+    said = finish(start(2, "run", file, "--dry-run", "--output", folder / "planned"))
     assert len(re.findall("^memory ", said, re.MULTILINE)) == 1 and not (folder / "planned").exists(), said
 
 

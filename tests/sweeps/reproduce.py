@@ -380,6 +380,10 @@ def check_report(reproduce):
         assert "Of the whole item." in text and "one, curve: Of one row." in text, text
     assert "; for 1 of them, the paper does not give the budget, and 0 lack some of their seeds." in first[0], first[0]
     assert " 100% of ours |" in next(line for line in first[0].splitlines() if line.startswith("| one, curve |")), first[0]
+    with h5py.File(pathlib.Path(reproduce.rows()["one, curve"]["runs"][0]["run"]) / "results.h5") as file:
+        last = f"{file['epochs/valid_loss'][-1]:.3g}"
+    header, line = (next(l for l in first[0].partition("figure 4: Panels\n")[2].splitlines() if l.startswith(start)).split(" | ") for start in ("| row |", "| one, curve |"))
+    assert line[header.index("at the end")] == last, (header, line, last)
     check_figures(reproduce, first[0])
     rows = json.loads(reproduce("list", "--json"))
     check_overview(rows, first[0])

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "training/stop_deadline.hpp"
 #include "training/watchdog.hpp"
 
 using namespace stiefel;
@@ -43,4 +44,27 @@ TEST_CASE("time in which the whole process is stopped is not counted by the watc
   REQUIRE(waitpid(child, &status, 0) == child);
   CHECK(status == 0);
   close(told[0]), close(told[1]);
+}
+
+TEST_CASE("after a signal, only work that hangs is ended, and not before ten times the longest work") {
+  using Seconds = StopDeadline::Seconds;
+  const auto pause = [](double seconds) { std::this_thread::sleep_for(Seconds(seconds)); };
+  std::atomic<int> signal = 0, called = 0;
+  StopDeadline deadline(
+      &signal, Seconds(0.2), [&](int number, double) { called = number; }, Seconds(0.01));
+  deadline.working(true);
+  pause(0.5);  // without a signal, nothing counts
+  deadline.working(false);
+  signal = SIGTERM;
+  pause(0.5);  // nor what is no work
+  for (int step = 0; step < 10; ++step) {
+    deadline.working(true);
+    pause(0.05);
+    deadline.working(false);
+  }
+  deadline.working(true);
+  pause(1);  // 0.2 s, but not ten times the 0.5 s of the first work
+  CHECK(called == 0);
+  for (int i = 0; i < 1000 && called == 0; ++i) pause(0.01);
+  CHECK(called == SIGTERM);
 }

@@ -32,7 +32,8 @@ struct CellContext {
   bool complex = false;
   Index steps = 1;
   Index rows() const { return complex ? 2 * units : units; }
-  /// Returns this context, or throws an Error that `plugin` has `what` and needs real maps; `or_else` is appended to its advice.
+  /// Returns this context, or throws an Error that `plugin` has `what` and needs real maps; `or_else` is appended to
+  /// its advice.
   STIEFEL_API CellContext real(const char* plugin, const char* what, const char* or_else = "") const;
 };
 

@@ -57,30 +57,23 @@ struct Access {
   bool sticky = false;  // anybody may add to the folder, but not rename what is in it
 };
 
-/// What a method of the literature is called here; else the name in lower case.
-std::string usual_name(const std::string& name) {
-  static const std::map<std::string, std::string> names = {{"adamw", "adam"},
-                                                           {"cayley", "scaled_cayley"},
-                                                           {"dtriv", "lie_exponential"},
-                                                           {"eurnn", "givens"},
-                                                           {"expm", "lie_exponential"},
-                                                           {"exprnn", "lie_exponential"},
-                                                           {"kru", "kronecker"},
-                                                           {"mnist", "pixel_mnist"},
-                                                           {"nnrnn", "nonnormal"},
-                                                           {"ornn", "householder"},
-                                                           {"orthogonal", "householder"},
-                                                           {"pmnist", "pixel_mnist"},
-                                                           {"projunn", "low_rank_projection"},
-                                                           {"ptb", "characters"},
-                                                           {"rnn", "elman"},
-                                                           {"scornn", "scaled_cayley"},
-                                                           {"scurnn", "scaled_cayley_unitary"},
-                                                           {"unitary", "full_unitary"},
-                                                           {"vanilla", "elman"}};
+/// A method's name in the literature becomes that here if it is among the known ones, and others lower case.
+std::string usual_name(const std::string& name, const std::vector<std::string>& known) {
+  static const std::map<std::string, std::string> names = {
+      {"cayley", "scaled_cayley"},   {"dtriv", "lie_exponential"},
+      {"eurnn", "givens"},           {"expm", "lie_exponential"},
+      {"exprnn", "lie_exponential"}, {"kru", "kronecker"},
+      {"mnist", "pixel_mnist"},      {"nnrnn", "nonnormal"},
+      {"ornn", "householder"},       {"orthogonal", "householder"},
+      {"pmnist", "pixel_mnist"},     {"projunn", "low_rank_projection"},
+      {"ptb", "characters"},         {"rnn", "elman"},
+      {"scornn", "scaled_cayley"},   {"scurnn", "scaled_cayley_unitary"},
+      {"unitary", "full_unitary"},   {"vanilla", "elman"}};
   const std::string lower = boost::to_lower_copy(name);
   const auto found = names.find(lower);
-  return found == names.end() ? lower : found->second;
+  const bool here = std::ranges::find(known, lower) == known.end() && found != names.end() &&
+                    std::ranges::find(known, found->second) != known.end();
+  return here ? found->second : lower;
 }
 
 std::string user_name(uid_t user) {
@@ -266,7 +259,7 @@ const Entry& Registry::find(Role role, const std::string& name) const {
                               article(other), name_of(other), article(role), name_of(role)),
                   Exit::plugin);
   const std::vector<std::string> known = names(role);
-  const std::string close = suggestion(usual_name(name), known);
+  const std::string close = suggestion(usual_name(name, known), known);
   const std::string have = known.empty() ? "none was found" : fmt::format("choose from {}", fmt::join(known, ", "));
   const bool names_files = std::ranges::any_of(files_, &PluginFile::named);
   const char* const own = names_files ? "add a folder to STIEFEL_PLUGIN_PATH" : "name its file under `plugins:`";

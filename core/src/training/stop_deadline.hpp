@@ -1,4 +1,4 @@
-// Ends a process that a signal has asked to stop, and that hangs.
+// Ends a process that a signal has asked to stop while its work does not come back.
 #pragma once
 
 #include <algorithm>
@@ -10,47 +10,51 @@
 #include <thread>
 #include <utility>
 
-#include "training/clock.hpp"
-
 namespace stiefel {
 
 class StopDeadline {
  public:
-  /// `overdue` is called once, in another thread, with the number of the signal and the seconds without a beat since
-  /// then; it must end the process. Time does not count while the whole process is stopped.
-  StopDeadline(const std::atomic<int>* signal, std::function<void(int, double)> overdue) {
+  using Seconds = std::chrono::duration<double>;
+
+  /// `overdue` is called once, in another thread, with the number of the signal and the seconds since then; it must end
+  /// the process, and work that ends meanwhile does not return before it. It is called after `least` or, if that is
+  /// more, ten times as long as any work took before. Time does not count while the whole process is stopped.
+  StopDeadline(const std::atomic<int>* signal, Seconds least, std::function<void(int, double)> overdue,
+               Seconds glance = Seconds(0.5)) {
     if (signal)
-      thread_ = std::jthread(
-          [this, signal, overdue = std::move(overdue)](const std::stop_token& stop) { work(stop, *signal, overdue); });
+      thread_ = std::jthread([this, signal, least, overdue = std::move(overdue), glance](const std::stop_token& stop) {
+        work(stop, *signal, least, overdue, glance);
+      });
   }
 
-  /// A part of the work has ended: a step, a batch of an evaluation, a checkpoint. The next beat may take 30 s or, if
-  /// that is more, ten times the longest one.
-  void beat() {
-    longest_ = std::max(longest_.load(), seconds_since(last_));
-    last_ = Clock::now();
-    ++beats_;
+  /// Work begins, or has ended.
+  void working(bool begins) {
+    if (!thread_.joinable()) return;
+    const std::scoped_lock lock(mutex_);
+    working_ = begins;
+    ++changes_;
   }
 
  private:
-  void work(const std::stop_token& stop, const std::atomic<int>& signal,
-            const std::function<void(int, double)>& overdue) {
-    constexpr std::chrono::duration<double> glance{0.5};
-    std::mutex mutex;
-    std::unique_lock lock(mutex);
-    std::condition_variable_any pause;
-    double waited = 0;
-    for (unsigned long seen = 0; waited < std::max(30., 10 * longest_);) {
-      pause.wait_for(lock, stop, glance, [] { return false; });
+  void work(const std::stop_token& stop, const std::atomic<int>& signal, Seconds least,
+            const std::function<void(int, double)>& overdue, Seconds glance) {
+    std::unique_lock lock(mutex_);
+    Seconds worked{}, asked{}, longest{};
+    for (unsigned long seen = 0; asked < std::max(least, 10 * longest);) {
+      pause_.wait_for(lock, stop, glance, [] { return false; });
       if (stop.stop_requested()) return;
-      waited = signal == 0 || std::exchange(seen, beats_.load()) != beats_ ? 0 : waited + glance.count();
+      if (std::exchange(seen, changes_) != changes_) longest = std::max(longest, std::exchange(worked, {})), asked = {};
+      if (!working_) continue;
+      worked += glance;
+      if (signal != 0) asked += glance;
     }
-    overdue(signal, waited);
+    overdue(signal, asked.count());
   }
 
-  std::atomic<unsigned long> beats_{0};
-  std::atomic<double> longest_{0};
-  Clock::time_point last_ = Clock::now();
+  std::mutex mutex_;
+  std::condition_variable_any pause_;
+  bool working_ = false;
+  unsigned long changes_ = 0;
   std::jthread thread_;
 };
 

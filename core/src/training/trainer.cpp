@@ -134,7 +134,6 @@ template <class S> bool Trainer<S>::step() {
   }
   reached(number);
   durations_.push_back(seconds_since(start));
-  deadline_.beat();
   if (pass.weight > 0) losses_.add(pass.loss);
   progress_.loss = losses_.running;
   watch_.time(Phase::record, [&] { record_step(); });
@@ -240,7 +239,6 @@ template <class S> void Trainer<S>::save() {
   });
   saved_ = progress_.step;
   saved_at_ = Clock::now();
-  deadline_.beat();
 }
 
 template <class S> bool Trainer<S>::stopped_by_signal() {
@@ -301,9 +299,9 @@ template <class S> void Trainer<S>::overdue() {
 }
 
 template <class S> void Trainer<S>::overdue(int signal, double seconds) {
-  end_hanging(fmt::format("nothing has ended within {:.0f} s after signal {}: a plugin or the file system hangs",
-                          seconds, signal),
-              128 + signal);
+  end_hanging(
+      fmt::format("{} has not ended within {:.0f} s after signal {}: a plugin hangs", watched_, seconds, signal),
+      128 + signal);
 }
 
 template <class S> void Trainer<S>::end_hanging(std::string message, int exit_code) {

@@ -13,7 +13,6 @@
 #include "training/recording.hpp"
 #include "training/selection.hpp"
 #include "training/session.hpp"
-#include "training/stop_deadline.hpp"
 #include "training/stopwatch.hpp"
 #include "training/watchdog.hpp"
 
@@ -95,7 +94,7 @@ template <class S> class Trainer {
   void diverged(Index step, const std::string& finding, const Batch<S>* batch, bool trained = true);
   /// `what`: of whose loss, e.g. "the loss". Names where the first broken number is: in the network or in the batch.
   std::string broken(std::string_view what, double loss, const Batch<S>& batch);
-  /// These run in the threads of the watchdog and of the deadline: the training's own will not return.
+  /// These run in a thread of the watchdog: the training's own will not return.
   [[noreturn]] void overdue();
   [[noreturn]] void overdue(int signal, double seconds);
   [[noreturn]] void end_hanging(std::string message, int exit_code);
@@ -110,8 +109,8 @@ template <class S> class Trainer {
   PassResult pass_;                  // of this step
   UpdateNorms norms_;
   std::string watched_;  // what the watchdog waits for
-  Watchdog watchdog_{experiment_.train.step_limit, [this] { overdue(); }};
-  StopDeadline deadline_{options_.signal, [this](int number, double seconds) { overdue(number, seconds); }};
+  Watchdog watchdog_{experiment_.train.step_limit, [this] { overdue(); }, options_.signal,
+                     [this](int number, double seconds) { overdue(number, seconds); }};
   Recording<S> recording_;
   Prefetch<S> batches_;
   Stopwatch watch_;

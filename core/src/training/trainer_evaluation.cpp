@@ -102,11 +102,7 @@ template <class S> std::vector<double> Trainer<S>::evaluate(Split split, Index s
   const auto not_finite = [&](const Batch<S>& batch, double loss) {
     diverged(step, broken(fmt::format("the loss of a {} batch", name_of(split)), loss, batch), &batch);
   };
-  const auto beat = [&] {
-    deadline_.beat();
-    return stopped && stopped();
-  };
-  return session_.evaluate(split, watchdog_, {beat, not_finite, outcome});
+  return session_.evaluate(split, watchdog_, {stopped, not_finite, outcome});
 }
 
 template <class S> std::string Trainer<S>::values_text(const char* split, const std::vector<double>& values) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
@@ -13,6 +14,7 @@
 #include <stiefel/error.hpp>
 
 #include "training/clock.hpp"
+#include "training/stop_deadline.hpp"
 
 namespace stiefel {
 
@@ -29,8 +31,13 @@ class Watchdog {
   /// `overdue` is called once, in another thread, when a watch has lasted longer; it must end the process. A watch that
   /// ends meanwhile does not return before it. Time does not count while the whole process is stopped (SIGSTOP, Ctrl-Z,
   /// a suspended job). 0: nothing is watched.
-  Watchdog(double seconds, std::function<void()> overdue)
-      : limit_(std::min(seconds, 1e9)), glance_(std::min(seconds / 10, 1.0)), overdue_(std::move(overdue)) {
+  /// After a signal, `overdue_after` is called with its number and the seconds since then (StopDeadline).
+  Watchdog(double seconds, std::function<void()> overdue, const std::atomic<int>* signal = nullptr,
+           std::function<void(int, double)> overdue_after = {})
+      : limit_(std::min(seconds, 1e9)),
+        glance_(std::min(seconds / 10, 1.0)),
+        overdue_(std::move(overdue)),
+        after_signal_(signal, std::max(limit_, Seconds(30)), std::move(overdue_after)) {
     if (seconds > 0) thread_ = std::jthread([this](std::stop_token stop) { work(stop); });
   }
 
@@ -48,6 +55,7 @@ class Watchdog {
   static Clock::duration in_ticks(Seconds seconds) { return std::chrono::duration_cast<Clock::duration>(seconds); }
 
   void set(std::optional<Clock::time_point> deadline) {
+    after_signal_.working(deadline.has_value());
     if (limit_.count() <= 0) return;
     const std::scoped_lock lock(mutex_);
     deadline_ = deadline;
@@ -72,6 +80,7 @@ class Watchdog {
 
   Seconds limit_, glance_;  // the limit is below what the clock can count
   std::function<void()> overdue_;
+  StopDeadline after_signal_;
   std::mutex mutex_;
   std::condition_variable_any changed_;
   std::optional<Clock::time_point> deadline_;
