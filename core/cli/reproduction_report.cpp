@@ -265,8 +265,9 @@ std::string reproduction_summary(const std::vector<ReproducedRow>& rows) {
   };
   return fmt::format(
       "{} printed results: {}.\n{} curves with a criterion: {}; for {} of them, the paper does not give the budget, "
-      "and {} lack some of their seeds.\n{} printed times: {} measured.\n",
-      printed, counts(values), criteria, counts(judged), own_budget, few_seeds, timings, timed);
+      "and {} seeds.\n{} printed times: {} measured.\n",
+      printed, counts(values), criteria, counts(judged), own_budget,
+      few_seeds == 1 ? "1 lacks some of its" : fmt::format("{} lack some of their", few_seeds), timings, timed);
 }
 
 void write_reproduction(const PublishedResults& published, const std::vector<ReproducedRow>& rows,

@@ -106,7 +106,7 @@ def main(source, document, scratch, program_folder):
         curves, judged, *of_curves, own, few = re.search(r"(\d+) curves with a criterion: (\d+)" + counts + r".*; for (\d+) of them.* and (\d+) lack", reproduction).groups()
         sentence = (f"For {curves} published curves and claims, we derived a pass criterion; {judged} have been run: "
                     f"{int(of_curves[0]) + int(of_curves[1])} match, {of_curves[2]} miss and {of_curves[3]} diverged. "
-                    f"For {own} of the {judged}, the paper does not say how long it trained, and {few} lack some of their seeds. "
+                    f"For {own} of the {judged}, the paper does not say how long it trained, and {few} {'lacks some of its' if few == '1' else 'lack some of their'} seeds. "
                     f"Of {printed} published numbers, {run} have been run: {verdicts[0]} match, {verdicts[1]} are better and {verdicts[2]} miss")
         if sentence not in " ".join(text.split()):
             faults.append(f"README.md does not have the counts of results/measured/REPRODUCTION.md: {sentence}")
