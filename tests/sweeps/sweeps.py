@@ -178,7 +178,7 @@ def cancel_and_interrupt(settings, folder, rng, steps):
     sweep = Sweep(settings.program, folder / "cancelled", steps, RATES)
     process = sweep.start("sweep", "run", sweep.file, "--output", sweep.path, "-j", 2)
     sweep.wait_for(lambda: len({path.parent for path in sweep.path.glob("runs/*/*/checkpoints/step_*.h5")}) == 2)
-    process.send_signal(random.choice((signal.SIGUSR1, signal.SIGUSR2)))  # checkpoints, no end
+    process.send_signal(rng.choice((signal.SIGUSR1, signal.SIGUSR2)))  # checkpoints, no end
     time.sleep(rng.uniform(0, 0.3))
     sweep.do("sweep", "cancel", sweep.path)
     sweep.end(process, 75, 0)
