@@ -220,7 +220,7 @@ TEST_CASE("a lock from before a restart, of a used-again pid or without sense is
   };
   with("\"boot\":\"", "\"boot\":\"x");
   CHECK_NOTHROW(RunLock(folder.path()));
-  with("\"boot\":\"", "\"machine\":\"\",\"boot\":\"x");  // of an earlier stiefel
+  with("\"boot\":\"", "\"machine\":\"\",\"boot\":\"x");  // of an older version
   CHECK_NOTHROW(RunLock(folder.path()));
   with("\"start\":\"", "\"start\":\"9");
   CHECK_NOTHROW(RunLock(folder.path()));

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Runs that were begun by an earlier stiefel go on, and those of a later one are refused in plain words.
+"""Runs that were begun by an older version of stiefel go on, and those of a later one are refused in plain words.
 
 usage: upgrade_test.py PROGRAM FOLDER
 FOLDER holds version_N.tar.gz, the unfinished run that make_run.py made when N was the format.
@@ -23,7 +23,7 @@ PROGRAM, FIXTURES = sys.argv.pop(1), Path(sys.argv.pop(1))
 # Other processors add up in other orders, other C libraries round sines otherwise: 1e-16 of a number each time. Runs with each of the SIMD
 # targets and with three BLAS kernels agree to 5e-15.
 TOLERANCE = 1e-11
-WARNING = "has no checksum: it was written by an earlier stiefel"
+WARNING = "has no checksum: it was written by an older version of stiefel"
 
 
 def number_of(version):
