@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include "base/atomic_file.hpp"
 #include "base/json_text.hpp"
+#include "base/printable.hpp"
 #include "base/say.hpp"
 #include "config/load.hpp"
 #include "training/inspect.hpp"
@@ -49,7 +50,7 @@ std::vector<std::string> range_of(const std::vector<double>& values) {
 }
 
 void print_tables(const Inspection& found) {
-  fmt::print("step {}, {} parameters\n\n", found.step, found.parameters);
+  fmt::print("step {}, {}\n\n", found.step, counted(found.parameters, "parameter"));
   TextTable blocks{
       {"block", "shape", "norm", "min", "mean", "max", "manifold"}, {false, true, true, true, true, true, false}, {}};
   for (const InspectedBlock& block : found.blocks)

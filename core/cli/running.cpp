@@ -34,6 +34,7 @@ namespace {
 
 StopSignals signals_of_run;
 bool followed = false;  // a worker passes signals on, and kills a run that is to end at once
+bool warns = true;      // one of the ranks does
 
 void stop_run(int number) {
   end_line_after_interrupt(number);
@@ -101,7 +102,9 @@ void catch_signals(void (*on_stop)(int), void (*on_save)(int)) {
 
 Registry found_plugins(const std::vector<std::filesystem::path>& extra) { return Registry(extra, print_warning); }
 
-void print_warning(const std::string& sentence) { say("warning: {}\n", printable(sentence)); }
+void print_warning(const std::string& sentence) {
+  if (warns) say("warning: {}\n", printable(sentence));
+}
 
 std::filesystem::path run_folder(const std::string& name) {
   const std::filesystem::path directory = name;
@@ -251,7 +254,7 @@ int report(const RunSummary& summary) {
 
 int train(const Arguments& arguments, const RunOptions& options, const std::function<RunSummary(RunObserver&)>& work) {
   const bool first = options.ranks->first();
-  if (const std::string slow = blas_warning(); !slow.empty() && first && !arguments.has("--quiet")) print_warning(slow);
+  if (const std::string slow = blas_warning(); !slow.empty() && !arguments.has("--quiet")) print_warning(slow);
   const RunSummary summary = [&] {
     TerminalObserver observer(choose_verbosity(arguments.has("--quiet") || !first, !arguments.has("--no-progress")));
     return work(observer);
@@ -261,6 +264,7 @@ int train(const Arguments& arguments, const RunOptions& options, const std::func
 
 int with_ranks(const Arguments& arguments, const std::function<int(Ranks&)>& work) {
   const std::unique_ptr<Ranks> ranks = arguments.has("--mpi") ? mpi_ranks() : std::make_unique<Ranks>();
+  warns = ranks->first();
   try {
     return work(*ranks);
   } catch (...) {

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""The instructions of scripts/Containerfile, carried out in chroots of a bare Debian; the image then runs the quickstart experiment.
+"""The instructions of scripts/Containerfile, carried out in chroots of a bare Debian; the image then runs the quickstart experiment
+and builds a plugin.
 
 usage: container_test.py SOURCE SCRATCH; needs root and debootstrap, and is skipped without. Debian's packages come from where this machine
 gets them.
@@ -139,13 +140,16 @@ def main():
     SCRATCH.mkdir(parents=True, exist_ok=True)
     images, image = build(SOURCE / "scripts/Containerfile", bare_debian())
     try:
-        assert image.run("sh", "-c", "command -v g++ cmake").stdout == "", "the image has a compiler"
         version = image.run(*image.entry, "--version")
         assert version.returncode == 0 and version.stdout.startswith("stiefel "), version
         start = time.monotonic()
         done = image.run(*image.entry, "run", "/usr/share/stiefel/experiments/quickstart.yaml")
         assert done.returncode == 0 and re.search(r"^finished: test loss 0\.00\d+ ", done.stdout, re.M), done
         print(f"{version.stdout.splitlines()[0]}: the quickstart experiment took {time.monotonic() - start:.0f} s: {done.stdout.splitlines()[-2]}")
+        for words in ("stiefel new parametrisation cayley", "cmake -S cayley -B cayley/build", "cmake --build cayley/build",
+                      "stiefel check cayley/build/cayley.so", "stiefel run cayley/example.yaml"):
+            done = image.run(*words.split())
+            assert done.returncode == 0, (words, done)
         manual = image.run("sh", "-c", "ls /usr/share/man/man1 /usr/share/zsh/vendor-completions /usr/share/fish/vendor_completions.d; dpkg -s stiefel")
         assert manual.returncode == 0 and "Depends:" in manual.stdout, manual
     finally:

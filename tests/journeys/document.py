@@ -12,6 +12,7 @@
 Links to files of the source tree must lead somewhere. README.md must be short and have the counts of REPRODUCTION.md; PAPERS.md must
 have every method and every paper that experiments/methods names.
 """
+import json
 import os
 import pathlib
 import re
@@ -107,7 +108,13 @@ def main(source, document, scratch, program_folder):
         sentence = (f"For {curves} published curves and claims, we derived a pass criterion; {judged} have been run: "
                     f"{int(of_curves[0]) + int(of_curves[1])} match, {of_curves[2]} miss and {of_curves[3]} diverged. "
                     f"For {own} of the {judged}, the paper does not say how long it trained, and {few} {'lacks some of its' if few == '1' else 'lack some of their'} seeds. "
-                    f"Of {printed} published numbers, {run} have been run: {verdicts[0]} match, {verdicts[1]} are better and {verdicts[2]} miss")
+                    f"Of {printed} published numbers, {run} have been run: {verdicts[0]} match, {verdicts[1]} are better and {verdicts[2]} miss. ")
+        listed = json.loads(subprocess.run([f"{program_folder}/stiefel", "reproduce", "list", "--json", "--experiments", source / "experiments", "-o", scratch / "none"],
+                                           capture_output=True, text=True, check=True).stdout)
+        numbers = [row for row in listed if row["kind"] in ("validation", "test", "best test") and row["state"] in ("matched", "better", "missed")]
+        assert len(numbers) == int(run), len(numbers)
+        of_maps = sum(row["row"].startswith(("oRNN", "KRU")) for row in numbers)
+        sentence += f"Of these {run}, {sum(row['paper'] == 'vorontsov' for row in numbers)} are Vorontsov's, and {of_maps or 'none'} is of an oRNN or a KRU."
         if sentence not in " ".join(text.split()):
             faults.append(f"README.md does not have the counts of results/measured/REPRODUCTION.md: {sentence}")
     if document == "docs/PAPERS.md":

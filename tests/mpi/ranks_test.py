@@ -86,11 +86,13 @@ def failing(folder):
 
 
 def planned(folder):
-    """A dry run prints its plan once, and makes no folder."""
-    file = folder / "planned.yaml"
-    file.write_text(experiment("adding", "householder", "sgd", 50), encoding="utf-8")
+    """A dry run prints its plan and its warnings once, and makes no folder."""
+    file, plugins = folder / "planned.yaml", folder / "plugins"
+    plugins.mkdir()
+    file.write_text(f"plugins: [{plugins}]\n" + experiment("adding", "householder", "sgd", 50), encoding="utf-8")
     said = finish(start(2, "run", file, "--dry-run", "--output", folder / "planned"))
     assert len(re.findall("^memory ", said, re.MULTILINE)) == 1 and not (folder / "planned").exists(), said
+    assert said.count(f"warning: there is no plugin in {plugins}") == 1, said
 
 
 def failing_in_one_process(folder):

@@ -36,11 +36,11 @@ template <class S> DryRun dry(const LoadedExperiment& loaded, Registry& registry
   const auto line = [&](std::string text) { result.lines.push_back(std::move(text)); };
   line(fmt::format("run        {}/{}", loaded.experiment.name, loaded.id));
   const TaskShape shape = session.task->shape();
-  line(fmt::format("task       {}: {} steps, {} inputs, {} outputs, {} training, {} validation, {} test batches of {}",
-                   loaded.experiment.task.plugin, shape.steps, shape.input_size, shape.output_size,
-                   session.batches(Split::train), session.batches(Split::validation), session.batches(Split::test),
-                   loaded.experiment.train.batch));
-  line(fmt::format("parameters {} in {} blocks", layout.size(), layout.count()));
+  line(fmt::format("task       {}: {}, {}, {}, {} training, {} validation, {} test batches of {}",
+                   loaded.experiment.task.plugin, counted(shape.steps, "step"), counted(shape.input_size, "input"),
+                   counted(shape.output_size, "output"), session.batches(Split::train),
+                   session.batches(Split::validation), session.batches(Split::test), loaded.experiment.train.batch));
+  line(fmt::format("parameters {} in {}", layout.size(), counted(layout.count(), "block")));
   if (dimension(layout) != layout.size())
     line(fmt::format("dimension  {}, that of the blocks' manifolds", dimension(layout)));
   std::size_t width = 24;
@@ -76,8 +76,8 @@ template <class S> DryRun dry(const LoadedExperiment& loaded, Registry& registry
                    pass.weight > 0 ? fmt::format("{:.6g}", pass.loss) : "none, the batch has no target",
                    std::isnan(baseline) ? "" : fmt::format(" (a predictor without memory: {:.6g})", baseline)));
   line(fmt::format("memory     about {:.0f} MB", double(peak_rss_bytes()) / 1e6));
-  line(fmt::format("time       {:.3g} s a step, {} for {} steps, evaluations not included", seconds,
-                   duration_text(seconds * double(session.total_steps())), session.total_steps()));
+  line(fmt::format("time       {:.3g} s a step, {} for {}, evaluations not included", seconds,
+                   duration_text(seconds * double(session.total_steps())), counted(session.total_steps(), "step")));
   return result;
 }
 
