@@ -24,7 +24,8 @@ const Rows exit_codes = {
     {"7", "the run's folder is in use or holds an unfinished or diverged run, or the run began on another type of CPU"},
     {"8", "disk or memory is full, or the sizes do not fit into memory"},
     {"75", "stopped early as requested, or a sweep with unfinished runs: resume it"},
-    {"129, 130, 143, 152", "stopped by SIGHUP, SIGINT (Ctrl-C), SIGTERM, SIGXCPU after the current step, or while it hung"},
+    {"129, 130, 143, 152",
+     "stopped by SIGHUP, SIGINT (Ctrl-C), SIGTERM, SIGXCPU after the current step, or while it hung"},
     {"132 … 139", "crashed: killed by the signal whose number is the code minus 128, in a plugin if stderr names one"},
     {"141", "the reader of its output, such as head, has exited"},
 };

@@ -210,9 +210,10 @@ train: {{batch: 4, steps: 10, step_limit: 1.5}}
             said = runner.end(runner.start(*words, environment={"HOSTILE_LOOP_REFRESH": "1"}), code=3)
             assert "the initial values have not been set within train.step_limit = 1.5 s: a plugin hangs" in said, said
     text = file.read_text(encoding="utf-8").replace(f"{{plugin: {cases[-1][0]}}}", "{plugin: hostile_task, stuck_at: 2}").replace(", step_limit: 1.5", "")
-    file.write_text(text, encoding="utf-8")
+    file.write_text(text + "record: {loss: 1}\n", encoding="utf-8")
     process = runner.start("run", file, "--output", folder / "stopped")
-    while not any(folder.glob("stopped/*/*/progress.jsonl")):
+    while '"step":2,' not in "".join(path.read_text(encoding="utf-8") for path in folder.glob("stopped/*/*/progress.jsonl")):
+        assert process.poll() is None, runner.end(process)
         time.sleep(0.05)
     time.sleep(1)
     process.send_signal(signal.SIGTERM)

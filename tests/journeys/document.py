@@ -39,7 +39,7 @@ MASKS = [
     (r"\b(?=[a-z]*\d)[0-9a-f]{10}\b", "ID"),
     (r"(?<!rate )(?<!memory: )(?<!stiefel )(?<![\d.])-?\d+\.\d+(e[-+]?\d+)?\b", "#"),
     (r"\b\d+e-\d+\b", "#"),
-    (r"(?<=model of step )\d+", "#"),
+    (r"(?<=of step )\d+", "#"),
     (r"(?<=accuracy )\S+", "#"),
     (r"\s+", " "),
 ]

@@ -17,6 +17,8 @@ import time
 
 import h5py
 
+from tiny import kill
+
 EXPERIMENT = """name: {name}
 task: {{plugin: adding, length: 8}}
 model: {{cell: {{plugin: elman, hidden: 8}}, recurrent: {{plugin: householder, reflections: 2}}}}
@@ -309,7 +311,7 @@ def check_kill(reproduce):
     os.killpg(worker.pid, signal.SIGKILL)
     worker.wait()
     for pid in subprocess.run(["pgrep", "-f", f"run {reproduce.output}/configs"], capture_output=True, text=True, check=False).stdout.split():
-        os.kill(int(pid), signal.SIGKILL)
+        kill(int(pid))
     assert "at step" in reproduce.states()["long"], reproduce.states()
     before = reproduce.rows()["long"]["runs"][0]["cpu_seconds"]
     assert before > 0

@@ -184,6 +184,8 @@ def cancel_and_interrupt(settings, folder, rng, steps):
     sweep.end(process, 75, 0)
     if process.returncode == 0:
         return False
+    if "finished" in sweep.states():
+        return False
     assert sweep.states() == {"stopped": 2}, sweep.status()
     assert all(run["step"] > 0 for run in sweep.status())
     sweep.do("worker", sweep.path, codes=(75,))

@@ -34,7 +34,7 @@ pid_t start_child(const std::filesystem::path& folder, const std::string& test) 
 }
 
 void wait_for(const std::filesystem::path& path) {
-  for (int i = 0; i < 2000 && !std::filesystem::exists(path); ++i)
+  for (int i = 0; i < 24000 && !std::filesystem::exists(path); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   REQUIRE(std::filesystem::exists(path));
 }
@@ -275,7 +275,7 @@ TEST_CASE("of processes that race for a stale lock exactly one wins") {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     std::ofstream(folder.path() / "go") << "yes";
     int won = 0, lost = 0;
-    for (int i = 0; i < 2000 && won + lost < 6; ++i) {
+    for (int i = 0; i < 24000 && won + lost < 6; ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
       won = lost = 0;
       for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {

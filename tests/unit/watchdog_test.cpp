@@ -29,14 +29,14 @@ TEST_CASE("time in which the whole process is stopped is not counted by the watc
   REQUIRE(pipe(told) == 0);
   const pid_t child = fork();
   if (child == 0) {
-    Watchdog watchdog(1, [] { _exit(3); });
+    Watchdog watchdog(3, [] { _exit(3); });
     char byte = 0;
     const bool read_one = watchdog.watch([&] { return read(told[0], &byte, 1) == 1; });
     _exit(read_one ? 0 : 4);
   }
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   kill(child, SIGSTOP);
-  std::this_thread::sleep_for(std::chrono::seconds(2));
+  std::this_thread::sleep_for(std::chrono::seconds(5));
   kill(child, SIGCONT);
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   CHECK(write(told[1], "x", 1) == 1);
