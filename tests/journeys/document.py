@@ -105,9 +105,10 @@ def main(source, document, scratch, program_folder):
         counts = r" run with the full budget \((\d+) matched, (\d+) better, (\d+) missed, (\d+) diverged\)"
         printed, run, *verdicts = re.search(r"(\d+) printed results: (\d+)" + counts, reproduction).groups()
         curves, judged, *of_curves, own, few = re.search(r"(\d+) curves with a criterion: (\d+)" + counts + r".*; for (\d+) of them.* and (\d+) lack", reproduction).groups()
+        lacking = "" if few == "0" else f", and {few} {'lacks some of its' if few == '1' else 'lack some of their'} seeds"
         sentence = (f"For {curves} published curves and claims, we derived a pass criterion; {judged} have been run: "
                     f"{int(of_curves[0]) + int(of_curves[1])} match, {of_curves[2]} miss and {of_curves[3]} diverged. "
-                    f"For {own} of the {judged}, the paper does not say how long it trained, and {few} {'lacks some of its' if few == '1' else 'lack some of their'} seeds. "
+                    f"For {own} of the {judged}, the paper does not say how long it trained{lacking}. "
                     f"Of {printed} published numbers, {run} have been run: {verdicts[0]} match, {verdicts[1]} are better and {verdicts[2]} miss. ")
         listed = json.loads(subprocess.run([f"{program_folder}/stiefel", "reproduce", "list", "--json", "--experiments", source / "experiments", "-o", scratch / "none"],
                                            capture_output=True, text=True, check=True).stdout)
