@@ -34,7 +34,7 @@ namespace {
 
 StopSignals signals_of_run;
 bool followed = false;  // a worker passes signals on, and kills a run that is to end at once
-bool warns = true;      // one of the ranks does
+bool warns = true;      // only the first of the ranks
 
 void stop_run(int number) {
   end_line_after_interrupt(number);

@@ -115,7 +115,7 @@ def main(source, document, scratch, program_folder):
         numbers = [row for row in listed if row["kind"] in ("validation", "test", "best test") and row["state"] in ("matched", "better", "missed")]
         assert len(numbers) == int(run), len(numbers)
         of_maps = sum(row["row"].startswith(("oRNN", "KRU")) for row in numbers)
-        sentence += f"Of these {run}, {sum(row['paper'] == 'vorontsov' for row in numbers)} are Vorontsov's, and {of_maps or 'none'} is of an oRNN or a KRU."
+        sentence += f"Of these {run}, {sum(row['paper'] == 'vorontsov' for row in numbers)} are Vorontsov's, and {f'{of_maps} are' if of_maps else 'none is'} of an oRNN or a KRU."
         if sentence not in " ".join(text.split()):
             faults.append(f"README.md does not have the counts of results/measured/REPRODUCTION.md: {sentence}")
     if document == "docs/PAPERS.md":

@@ -182,9 +182,7 @@ def cancel_and_interrupt(settings, folder, rng, steps):
     time.sleep(rng.uniform(0, 0.3))
     sweep.do("sweep", "cancel", sweep.path)
     sweep.end(process, 75, 0)
-    if process.returncode == 0:
-        return False
-    if "finished" in sweep.states():
+    if process.returncode == 0 or "finished" in sweep.states():
         return False
     assert sweep.states() == {"stopped": 2}, sweep.status()
     assert all(run["step"] > 0 for run in sweep.status())
