@@ -7,6 +7,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <numeric>
 #include <regex>
 
@@ -448,4 +449,90 @@ TEST_CASE("the state of a network: parameters and what maps keep beyond them, in
   const LoadedExperiment wider = load({"model.cell.hidden=9"});
   Session<float> stranger(wider, registry(), {});
   CHECK_THROWS_WITH(read_network(network_path(folder.path, "best"), *stranger.network), doctest::Contains("best.h5"));
+}
+
+TEST_CASE("a run starts from the network of another one, or from some of its blocks") {
+  Folder folder;
+  Quiet quiet;
+  const RunSummary first = run(load(), folder.path, quiet);
+  const fs::path file = network_path(first.directory, "last");
+  const auto values = [](const LoadedExperiment& loaded) {
+    const Session<float> session(loaded, registry(), {});
+    std::map<std::string, std::vector<float>> found;
+    const Layout& layout = session.network->layout();
+    for (Index i = 0; i < layout.count(); ++i) {
+      const std::span<const float> block = session.network->theta()[i];
+      found[layout.block(i).name].assign(block.begin(), block.end());
+    }
+    return found;
+  };
+  const auto from = [&](std::vector<std::string> overrides) {
+    overrides.push_back("model.init_file=" + file.string());
+    return load(overrides);
+  };
+  Session<float> trained(load(), registry(), {});
+  read_network(file, *trained.network);
+  Session<float> whole(from({"seed=2"}), registry(), {});
+  CHECK(whole.network->values() == trained.network->values());
+
+  const auto map = values(from({"seed=2", "model.init_blocks=recurrent.*", "task.length=20"})),
+             own = values(load({"seed=2"})), theirs = values(from({}));
+  for (const auto& [name, block] : map) {
+    CAPTURE(name);
+    CHECK(block == (name == "recurrent.U" ? theirs : own).at(name));
+    CHECK(theirs.at(name) != own.at(name));
+  }
+
+  CHECK(whole.files.back().name == "model.init_file");
+  CHECK(from({}).id != load().id);
+  CHECK(load({"model.init_blocks='*'"}).id == load().id);
+}
+
+TEST_CASE("a start from another network's blocks: what does not fit is refused") {
+  Folder folder;
+  Quiet quiet;
+  const fs::path directory = run(load(), folder.path, quiet).directory, file = network_path(directory, "last");
+  const auto refused = [&](std::vector<std::string> overrides, const char* message) {
+    if (!overrides.front().starts_with("model.init_file")) overrides.push_back("model.init_file=" + file.string());
+    CAPTURE(message);
+    CHECK_THROWS_WITH_AS(Session<float>(load(overrides), registry(), {}), doctest::Contains(message), Error);
+  };
+  refused({"model.cell.hidden=9"},
+          "has 20 numbers, but 18 are needed. Choose the blocks to read with model.init_blocks");
+  refused({"model.recurrent.reflections=5"}, "/weights/recurrent.U has 34 numbers, but 40 are needed");
+  refused({"model.recurrent=scaled_cayley", "record.blocks={}"}, "has no /weights/recurrent.A");
+  refused({"task={plugin: copy, length: 5, encoding: onehot}", "model.cell.hidden=2", "model.recurrent.reflections=1",
+           "model.init_blocks=input.weight"},
+          "/weights/input.weight is 10 × 2, but 2 × 10 is needed");
+  refused({"model.init_blocks=cell.*"}, "model.init_blocks: \"cell.*\" fits no block; the blocks are input.weight");
+  refused({"model.init_file=" + directory.string()}, "is a folder; name a file in it");
+  refused({"model.init_file=none.h5"}, "model.init_file: there is no file none.h5");
+  scratch::write(folder.path / "text.h5", "text");
+  refused({"model.init_file=" + (folder.path / "text.h5").string()}, "model.init_file: ");
+  std::fstream damaged(file, std::ios::in | std::ios::out | std::ios::binary);
+  damaged.seekp(2000);
+  damaged.put('x');
+  damaged.close();
+  refused({"seed=1"}, "last.h5 is damaged: it is not what was written");
+}
+
+TEST_CASE("a start from another network: the state of a map goes with its blocks") {
+  Folder folder;
+  Quiet quiet;
+  const std::vector<std::string> moving = {"model.recurrent={plugin: lie_exponential, base: moving, rebase_every: 2}",
+                                           "record.blocks={}"};
+  const fs::path file = network_path(run(load(moving), folder.path, quiet).directory, "last");
+  const auto started = [&](const std::string& blocks) {
+    std::vector<std::string> overrides = moving;
+    overrides.insert(overrides.end(),
+                     {"seed=2", "model.init_file=" + file.string(), "model.init_blocks='" + blocks + "'"});
+    return Session<float>(load(overrides), registry(), {}).network->state();
+  };
+  Session<float> trained(load(moving), registry(), {});
+  const auto before = trained.network->state().plugins;
+  read_network(file, *trained.network);
+  CHECK(started("*").plugins == trained.network->state().plugins);
+  CHECK(started("recurrent.*").plugins == trained.network->state().plugins);
+  CHECK(started("input.*").plugins != trained.network->state().plugins);
+  CHECK(before != trained.network->state().plugins);
 }

@@ -124,6 +124,7 @@ void ModelOptions::describe(ConfigSchema& s) {
       if (layers.size() == 1) layer.check_first(entry);
     });
     s.section("readout", readout, "the output map");
+    describe_start(s);
     return;
   }
   Index count = 1;
@@ -131,12 +132,19 @@ void ModelOptions::describe(ConfigSchema& s) {
   layer.describe_recurrence(s);
   s.section("readout", readout, "the output map");
   layer.describe_surroundings(s);
+  describe_start(s);
   s.field("layers", count, "number of layers of this kind, each with its own parameters; or a list of different layers")
       .at_least(1)
       .at_most(1000);
   if (count == 1 && !s.given("layers")) layer.check_first(s);
   layers.resize(std::size_t(std::clamp<Index>(count, 1, 1000)), LayerOptions(layer));
   for (std::size_t i = 1; i < layers.size(); ++i) layers[i].input.embedding_size = 0;  // of the symbols of the task
+}
+
+void ModelOptions::describe_start(ConfigSchema& s) {
+  s.field("init_file", init_file, "network of another run, such as its checkpoints/best.h5, to start from");
+  s.field("init_blocks", init_blocks, "blocks that `init_file` sets, a pattern with * and ?")
+      .only_if(!init_file.empty(), "`init_file`");
 }
 
 /// Whether `recurrent` is there exactly when a map of the cell needs it. A cell that cannot be made yet, e.g. because it

@@ -97,8 +97,13 @@ struct LayerOptions {
 struct ModelOptions {
   std::vector<LayerOptions> layers{1};
   ReadoutOptions readout;
+  std::string init_file;          // network of another run; empty: none
+  std::string init_blocks = "*";  // glob over block names
 
   void describe(ConfigSchema& s);
+
+ private:
+  void describe_start(ConfigSchema& s);
 };
 
 struct ScheduleOptions {  // schedule: constant | {kind: step, factor: 0.5, every: 1000} | {kind: plateau, factor: 0.3,

@@ -1,6 +1,8 @@
 // Block names are unique within a network; they are what YAML, checkpoints and results call a parameter.
 #include "engine/parameters.hpp"
 
+#include <fnmatch.h>
+
 #include "host/plugin_faults.hpp"
 
 namespace stiefel {
@@ -31,6 +33,14 @@ std::string Layout::names() const {
   std::string names;
   for (const BlockSpec& block : blocks_) names += (names.empty() ? "" : ", ") + block.name;
   return names;
+}
+
+bool matches_block(const std::string& pattern, const std::string& name) {
+  const auto is = [&](const std::string& text) { return fnmatch(pattern.c_str(), text.c_str(), 0) == 0; };
+  const std::size_t layer = name.starts_with("layers.") ? name.find('.', 7) + 1 : 0;  // where its name ends
+  const std::string place = name.substr(0, layer), block = name.substr(layer);
+  const std::string forward = block.starts_with("reverse.") ? block.substr(8) : block;
+  return is(name) || is(block) || is(place + forward) || is(forward);
 }
 
 }  // namespace stiefel

@@ -41,4 +41,7 @@ class STIEFEL_API Layout {
   std::vector<Index> offsets_{0};
 };
 
+/// Whether a pattern with * and ? fits the name of a block, with or without its layer and direction.
+STIEFEL_API bool matches_block(const std::string& pattern, const std::string& name);
+
 }  // namespace stiefel

@@ -1,6 +1,7 @@
 #include "training/checkpoint.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstring>
@@ -134,15 +135,23 @@ void read_items(const ResultReader& file, const fs::path& path, const std::strin
     });
 }
 
+template <class S> void read_block(const ResultReader& file, const fs::path& path, const std::string& group,
+                                   const BlockSpec& shape, std::span<S> block) {
+  const std::string name = group + "/weights/" + shape.name;
+  const auto values = read_numbers<S>(file, path, name, block.size());
+  const hdf5::Shape needed{std::uint64_t(shape.rows), std::uint64_t(shape.cols)},
+      found = file.root().dataset(name).shape();
+  if (found != needed)
+    throw Misfit(fmt::format("{}: {} is {}, but {} is needed", path.string(), name, fmt::join(found, " × "),
+                             fmt::join(needed, " × ")),
+                 Exit::damaged);
+  as_matrix(block, shape.rows, shape.cols) = as_matrix(std::span<const S>(values), shape.cols, shape.rows).transpose();
+}
+
 template <class S> void read_state(const ResultReader& file, const fs::path& path, const std::string& group,
                                    const Layout& layout, NetworkState<S>& state) {
   const auto blocks = layout.all(state.values.data());
-  for (Index i = 0; i < blocks.count(); ++i) {
-    const BlockSpec& shape = layout.block(i);
-    const auto values = read_numbers<S>(file, path, group + "/weights/" + layout.block(i).name, blocks[i].size());
-    as_matrix(blocks[i], shape.rows, shape.cols) =
-        as_matrix(std::span<const S>(values), shape.cols, shape.rows).transpose();
-  }
+  for (Index i = 0; i < blocks.count(); ++i) read_block(file, path, group, layout.block(i), blocks[i]);
   demand_no_other(file, path, group + "/state", state.plugins);
   for (auto& [plugin, items] : state.plugins) read_items(file, path, group + "/state/" + plugin, items);
 }
@@ -189,6 +198,25 @@ template <class S> Index read_network(const fs::path& path, Network<S>& network)
   read_state(file, path, "", network.layout(), state);
   network.restore(state);
   return Index(file.number_attribute("/", "step"));
+}
+
+template <class S>
+void read_blocks(const fs::path& path, Network<S>& network, const std::function<bool(const std::string&)>& selected) {
+  demand_whole(path.parent_path().parent_path(), path.filename());
+  const ResultReader file(path);
+  const Layout& layout = network.layout();
+  NetworkState<S> state = network.state();
+  const Blocks<S> blocks = layout.all(state.values.data());
+  for (Index i = 0; i < blocks.count(); ++i)
+    if (selected(layout.block(i).name)) read_block(file, path, "", layout.block(i), blocks[i]);
+  for (const auto& [name, map, part] : network.model().maps) {
+    const auto items = state.plugins.find(name);
+    if (items == state.plugins.end()) continue;
+    const auto first = layout.blocks().begin() + part.first;
+    if (std::all_of(first, first + part.count, [&](const BlockSpec& block) { return selected(block.name); }))
+      read_items(file, path, "/state/" + name, items->second);
+  }
+  network.restore(state);
 }
 
 template <class S> void write_checkpoint(const fs::path& run, const Layout& layout, const Checkpoint<S>& checkpoint,
@@ -357,13 +385,14 @@ std::optional<fs::path> newest_checkpoint(const fs::path& run, const std::functi
               Exit::damaged);
 }
 
-#define STIEFEL_INSTANTIATE(S)                                                                                        \
-  template STIEFEL_API void write_network(const fs::path&, const std::string&, const Layout&, const NetworkState<S>&, \
-                                          Index);                                                                     \
-  template STIEFEL_API void write_diverged(const fs::path&, const Layout&, const NetworkState<S>&, const Batch<S>&,   \
-                                           Index);                                                                    \
-  template STIEFEL_API Index read_network(const fs::path&, Network<S>&);                                              \
-  template STIEFEL_API void write_checkpoint(const fs::path&, const Layout&, const Checkpoint<S>&, Index, Index);     \
+#define STIEFEL_INSTANTIATE(S)                                                                                         \
+  template STIEFEL_API void write_network(const fs::path&, const std::string&, const Layout&, const NetworkState<S>&,  \
+                                          Index);                                                                      \
+  template STIEFEL_API void write_diverged(const fs::path&, const Layout&, const NetworkState<S>&, const Batch<S>&,    \
+                                           Index);                                                                     \
+  template STIEFEL_API Index read_network(const fs::path&, Network<S>&);                                               \
+  template STIEFEL_API void read_blocks(const fs::path&, Network<S>&, const std::function<bool(const std::string&)>&); \
+  template STIEFEL_API void write_checkpoint(const fs::path&, const Layout&, const Checkpoint<S>&, Index, Index);      \
   template STIEFEL_API void read_checkpoint(const fs::path&, const Layout&, Checkpoint<S>&);
 STIEFEL_INSTANTIATE(float)
 STIEFEL_INSTANTIATE(double)

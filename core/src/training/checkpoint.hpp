@@ -60,6 +60,10 @@ template <class S> STIEFEL_API void write_diverged(const std::filesystem::path& 
 /// Loads the network from a run's file; returns the step. Error (Exit::damaged) when the file is not what was written,
 /// or when blocks or sizes differ.
 template <class S> STIEFEL_API Index read_network(const std::filesystem::path& path, Network<S>& network);
+/// Loads the blocks that `selected` holds for, and the state of maps all of whose blocks it holds for. Misfit when the
+/// file has no such block, or one of another shape.
+template <class S> STIEFEL_API void read_blocks(const std::filesystem::path& path, Network<S>& network,
+                                                const std::function<bool(const std::string& name)>& selected);
 
 /// step_N.h5 and its entry in the index; of the entries the last `keep` stay, and those of steps that `every` divides
 /// when it is not 0. From one thread; waits for the disk.

@@ -133,6 +133,7 @@ Session<S>::Session(const LoadedExperiment& loaded, Registry& registry, const Ru
   });
   watchdog.watch([&] {
     initialise();
+    start_from_file();
     updater->attach(*network);
     network->refresh();
   });
@@ -142,6 +143,8 @@ Session<S>::Session(const LoadedExperiment& loaded, Registry& registry, const Ru
 template <class S> void Session<S>::add_files_of_model(const LoadedExperiment& loaded) {
   for (const auto& [key, value] : flat_configuration(loaded.resolved_yaml, "the experiment")) {
     if (!key.starts_with("model.") || !(key.ends_with(".file") || key.ends_with("_file")) || value.empty()) continue;
+    if (fs::is_directory(value))
+      throw Error(fmt::format("{}{}: {} is a folder; name a file in it", experiment.place_of(key), key, value));
     if (!fs::is_regular_file(value))
       throw Error::missing(fmt::format("{}{}: there is no file {}", experiment.place_of(key), key, value));
     files.push_back({key, value});
@@ -158,6 +161,24 @@ template <class S> void Session<S>::initialise() {
       if (names(error.what(), file)) keys.push_back(key);
     if (keys.empty()) throw;
     throw Error(fmt::format("{}{}: {}", experiment.place_of(keys[0]), fmt::join(keys, " or "), error.what()), error);
+  }
+}
+
+template <class S> void Session<S>::start_from_file() {
+  const std::string &file = experiment.model.init_file, &pattern = experiment.model.init_blocks;
+  if (file.empty()) return;
+  const auto selected = [&](const std::string& name) { return matches_block(pattern, name); };
+  const std::string key = experiment.place_of("model.init_file") + "model.init_file: ";
+  if (std::ranges::none_of(network->layout().blocks(), selected, &BlockSpec::name))
+    throw Error(fmt::format("{}model.init_blocks: \"{}\" fits no block; the blocks are {}",
+                            experiment.place_of("model.init_blocks"), pattern, network->layout().names()));
+  try {
+    read_blocks(fs::absolute(file), *network, selected);
+  } catch (const Misfit& error) {
+    throw Error(fmt::format("{}{}. Choose the blocks to read with model.init_blocks, a pattern; the blocks are {}", key,
+                            error.what(), network->layout().names()));
+  } catch (const Error& error) {
+    throw Error(key + error.what(), error);
   }
 }
 

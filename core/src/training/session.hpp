@@ -65,6 +65,8 @@ template <class S> struct STIEFEL_API Session {
   void add_files_of_model(const LoadedExperiment& loaded);
   /// Errors of a file with initial values begin with the place of its key.
   void initialise();
+  /// Replaces initial values by those of model.init_file.
+  void start_from_file();
   void remark_on_batch();
   void remark_on_directions();
   void remark_on_length();

@@ -3,7 +3,6 @@
 #include "training/updater.hpp"
 
 #include <fmt/format.h>
-#include <fnmatch.h>
 
 #include <algorithm>
 #include <cmath>
@@ -74,15 +73,6 @@ Updater<S>::Updater(const Experiment& experiment, const Registry& registry, Netw
     : clip_(experiment.train.clip), average_decay_(experiment.train.average) {
   assign(experiment, network.layout());
   make_groups(experiment, registry, network, steps);
-}
-
-/// Whether the pattern of a group fits the name of a block, with or without its layer and direction.
-bool matches_block(const std::string& pattern, const std::string& name) {
-  const auto is = [&](const std::string& text) { return fnmatch(pattern.c_str(), text.c_str(), 0) == 0; };
-  const std::size_t layer = name.starts_with("layers.") ? name.find('.', 7) + 1 : 0;  // where its name ends
-  const std::string place = name.substr(0, layer), block = name.substr(layer);
-  const std::string forward = block.starts_with("reverse.") ? block.substr(8) : block;
-  return is(name) || is(block) || is(place + forward) || is(forward);
 }
 
 template <class S> void Updater<S>::assign(const Experiment& experiment, const Layout& layout) {
