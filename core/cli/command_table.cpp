@@ -231,6 +231,7 @@ const std::vector<Command>& commands() {
         {"--title", Word::text, "title of the page (default: the names of the experiments)"},
         {"--metric", Word::name, "quantity to compare, such as test_loss or spectrum/recurrent/singular_max"},
         {"--by", Word::keys, "comma-separated keys that define the groups (default: those in which the runs differ)"},
+        {"--where", Word::text, "only runs with key=value; also !=, <, <=, >, >=; can be repeated"},
         {"--against", Word::keys, "comma-separated keys to plot the metric against (default: those with numbers)"},
         {"--seed", Word::number, "seed of the figures that show individual runs (default: one that the groups share)"},
         {"--figures", Word::folder, "write each figure and its data to this folder, and the page only with --output"},

@@ -62,12 +62,7 @@ ComparableRuns read_all(const Arguments& arguments) {
   });
   for (const auto& [path, reason] : found.unreadable) say("unreadable: {}: {}\n", printable(path), printable(reason));
   if (found.runs.empty()) throw Error(fmt::format("none of the {} runs can be read", paths.size()), Exit::damaged);
-  for (const std::string& text : arguments.values("--where")) {
-    const Condition condition(text);
-    demand_key(found.runs, condition.key());
-    std::erase_if(found.runs, [&](const ComparedRun& run) { return !condition.holds(run); });
-    if (found.runs.empty()) throw Error(fmt::format("no run matches --where {}", text));
-  }
+  keep_where(found.runs, arguments.values("--where"));
   return found;
 }
 

@@ -41,7 +41,7 @@ struct Report {
 };
 
 Report report_of(const Arguments& arguments) {
-  report::StudyBuilder builder(arguments.value("--metric"), arguments.words("--by"));
+  report::StudyBuilder builder(arguments.value("--metric"), arguments.words("--by"), arguments.values("--where"));
   read_runs(find_runs(arguments.positional), report::report_request(arguments.value("--metric")),
             [&](RunData&& run) { builder.take(std::move(run)); });
   Report made{builder.finish(), {}, {}};

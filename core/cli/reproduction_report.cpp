@@ -227,14 +227,21 @@ void replace_figures(const std::filesystem::path& document, const std::vector<It
   for (const std::string& name : stale) std::filesystem::remove(folder / name);
 }
 
+/// How many seeds are from runs of this machine, if others are recorded.
+std::string own_text(const ReproducedRow& row) {
+  const auto own = std::ranges::count_if(row.seeds, [](const Measurement&seed) { return !seed.run.empty(); }),
+             all = std::ranges::count_if(row.seeds, [](const Measurement&seed) { return !seed.state.empty(); });
+  return own > 0 && own < all ? fmt::format(", {} yours", own) : "";
+}
+
 }  // namespace
 
 TextTable reproduction_table(const std::vector<ReproducedRow>& rows) {
   TextTable table{
       {"item", "row", "published", "measured", "seeds", "state"}, {false, false, true, true, true, false}, {}};
   for (const ReproducedRow& row : rows)
-    table.rows.push_back(
-        {row.row->item_name(), row.row->row, published_text(row), measured_text(row), seeds_text(row), state_of(row)});
+    table.rows.push_back({row.row->item_name(), row.row->row, published_text(row), measured_text(row),
+                          seeds_text(row) + own_text(row), state_of(row)});
   return table;
 }
 

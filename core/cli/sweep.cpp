@@ -1,15 +1,19 @@
 // `stiefel sweep run|status|resume|retry|cancel|ask|tell`: many runs of one file.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <ranges>
+#include <set>
 #include <thread>
 
 #include "base/atomic_file.hpp"
 #include "base/json_text.hpp"
 #include "base/printable.hpp"
 #include "base/say.hpp"
+#include "base/sha256.hpp"
 #include "results/analysis/comparison.hpp"
 #include "results/analysis/isolated_reader.hpp"
 #include "sweep/halving.hpp"
@@ -37,6 +41,33 @@ void tell_other_runs(const SweepFolder& folder) {
         counted(others, "more run"));
 }
 
+/// Finished runs stay as they are, although a plugin of theirs was built again.
+void warn_of_other_builds(const SweepFolder& folder, const std::vector<RunLook>& looks, const Registry& registry) {
+  std::map<std::string, std::string> sums;  // by kind and name
+  for (const Role role : {Role::parametrisation, Role::cell, Role::task, Role::optimizer})
+    for (const std::string& name : registry.names(role))
+      if (const fs::path file = registry.file_of(registry.find(role, name)).path; fs::is_regular_file(file))
+        sums[name_of(role) + (" " + name)] = sha256_of_file(file);
+  std::vector<fs::path> finished;
+  for (std::size_t i = 0; i < looks.size(); ++i)
+    if (looks[i].state == SweepState::finished) finished.push_back(folder.run(folder.sweep().runs[i]));
+  std::set<std::string> plugins;
+  std::vector<std::string> runs;
+  read_runs(finished, {.paths = {"/final"}}, [&](const RunData& run) {
+    std::set<std::string> changed;
+    for (const PluginRow& row : run.header.plugins)
+      if (const auto sum = sums.find(row.kind + " " + row.name); sum != sums.end() && sum->second != row.sha256)
+        changed.insert(row.name);
+    if (!changed.empty()) runs.push_back(run.path.string());
+    plugins.merge(changed);
+  });
+  if (!runs.empty())
+    print_warning(
+        fmt::format("{} of the finished runs, such as {}, were made with another build of {}; delete their "
+                    "folders to train them again",
+                    runs.size(), runs.front(), fmt::join(plugins, ", ")));
+}
+
 void forget_cancelling(const SweepFolder& folder) { fs::remove(folder.cancelled()); }
 
 int plan_and_work(const Arguments& arguments, std::span<const std::string> words) {
@@ -60,10 +91,12 @@ int plan_and_work(const Arguments& arguments, std::span<const std::string> words
   write_sweep(path, *sweep, "stiefel sweep " + shell_line(words));
   const SweepFolder folder(path);
   forget_cancelling(folder);
+  const std::vector<RunLook> looks = look_at_all(folder, by_file_time(worker_options(arguments).patience));
   if (!arguments.has("--quiet")) {
     tell_other_runs(folder);
-    say("{}: {}\n", path.string(), summary(look_at_all(folder, by_file_time(worker_options(arguments).patience))));
+    say("{}: {}\n", path.string(), summary(looks));
   }
+  warn_of_other_builds(folder, looks, registry);
   if (arguments.has("--plan")) return int(Exit::done);
   return work(folder, arguments);
 }

@@ -193,6 +193,15 @@ void demand_key(const std::vector<ComparedRun>& runs, const std::string& key) {
                             suggestion(key, std::vector<std::string>(keys.begin(), keys.end()))));
 }
 
+void keep_where(std::vector<ComparedRun>& runs, const std::vector<std::string>& conditions) {
+  for (const std::string& text : conditions) {
+    const Condition condition(text);
+    demand_key(runs, condition.key());
+    std::erase_if(runs, [&](const ComparedRun& run) { return !condition.holds(run); });
+    if (runs.empty()) throw Error(fmt::format("no run matches --where {}", text));
+  }
+}
+
 Comparison compare(const std::vector<ComparedRun>& runs, const std::vector<std::string>& keys) {
   Comparison comparison{keys, "", Better::unknown, {}};
   for (const std::string& key : keys) demand_key(runs, key);
@@ -237,7 +246,7 @@ std::vector<std::string> doubts(const std::vector<ComparedRun>& runs, const Comp
   if (repeated > 3) found.push_back(fmt::format("{} more seeds are counted several times in their row", repeated - 3));
   // Plugins over all rows, because another build explains a difference between rows too; rows may have data of their
   // own.
-  std::set<std::string> plugins, data;
+  std::set<std::string> plugins, data, tasks;
   std::map<std::string, std::string> sums;
   for (const ComparedRun& run : runs)
     for (const PluginRow& plugin : run.plugins)
@@ -245,10 +254,17 @@ std::vector<std::string> doubts(const std::vector<ComparedRun>& runs, const Comp
         plugins.insert(plugin.name);
   for (const ComparedGroup& group : comparison.groups) {
     sums.clear();
-    for (const ComparedRun* run : group.runs)
+    std::set<std::string> of_group;
+    for (const ComparedRun* run : group.runs) {
+      of_group.insert(run->text("task.plugin"));
       for (const DatasetRow& set : run->data)
         if (sums.emplace(set.name, set.sha256).first->second != set.sha256) data.insert(set.name);
+    }
+    if (of_group.size() > 1) tasks.merge(of_group);
   }
+  if (!tasks.empty())
+    found.push_back(fmt::format("runs in one row have different tasks: {}; choose one with --where task.plugin={}",
+                                fmt::join(tasks, ", "), *tasks.begin()));
   if (!plugins.empty())
     found.push_back(fmt::format("the runs were made with different builds of a plugin: {}", fmt::join(plugins, ", ")));
   if (!data.empty())

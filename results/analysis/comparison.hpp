@@ -108,6 +108,9 @@ class STIEFEL_API Condition {
   std::string key_, sign_, value_;
 };
 
+/// Leaves the runs for which all conditions hold. Throws Error if no run has a key, or if none is left.
+STIEFEL_API void keep_where(std::vector<ComparedRun>& runs, const std::vector<std::string>& conditions);
+
 /// Keys in which runs differ, except the seed and keys that change no result: methods, then keys that all runs have,
 /// then others. Options of methods and others are left out if they distinguish no more runs than the previous ones, but
 /// not the task, the cell, the recurrent map, the optimizer and its rate if all runs have them: they may explain the
@@ -118,7 +121,8 @@ STIEFEL_API std::vector<std::string> differing_keys(const std::vector<ComparedRu
 /// metrics, or if no run has a key.
 STIEFEL_API Comparison compare(const std::vector<ComparedRun>& runs, const std::vector<std::string>& keys);
 
-/// Sentences on what may mislead: copies in one group, other builds of a plugin, other contents of data files.
+/// Sentences on what may mislead: copies or several tasks in one group, other builds of a plugin, other contents of
+/// data files.
 STIEFEL_API std::vector<std::string> doubts(const std::vector<ComparedRun>& runs, const Comparison& comparison);
 
 /// Sorts by a key of the groups, or by mean, std, median, best, n, parameters, steps, seconds, best first. Else throws

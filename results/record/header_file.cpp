@@ -161,7 +161,7 @@ RunHeader read_header(const ResultReader& file, bool provenance) {
   const auto fill = [&]<class Row>(std::vector<Row>& rows, const std::string& group) {
     Row::each([&]<class T>(const std::string& name, T Row::*field, auto&&...) {
       const std::string path = group + "/" + name;
-      if ((!provenance && name != "name" && name != "sha256") || !file.exists(path)) return;
+      if ((!provenance && name != "name" && name != "kind" && name != "sha256") || !file.exists(path)) return;
       const auto values = [&] {
         if constexpr (std::is_same_v<T, std::string>)
           return file.texts(path);

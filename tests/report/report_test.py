@@ -91,6 +91,15 @@ def farthest(figure, kind, index, x, y):
     return max(abs(v[rows] - p).max() / (end - begin) for v, p, begin, end in places), len(points)
 
 
+def pixels(image):
+    """The palette indices of an embedded PNG, a row for each of its rows."""
+    png = base64.b64decode(image.get("href").split(",")[1])
+    width, height = (int.from_bytes(png[at:at + 4], "big") for at in (16, 20))
+    begin = png.index(b"IDAT")
+    packed = zlib.decompress(png[begin + 4:begin + 4 + int.from_bytes(png[begin - 4:begin], "big")])
+    return numpy.frombuffer(packed, numpy.uint8).reshape(height, width + 1)[:, 1:]
+
+
 def first_column(table):
     return table.reshape(len(table), -1)[:, 0]
 
@@ -132,10 +141,9 @@ class Report(Made, unittest.TestCase):
         ticks, = (g for g in svg.iter(f"{SVG}g") if g.get("class") == "ticks scale")
         heights = [float(text.get("y")) for text in ticks]
         self.assertEqual(heights, sorted(heights, reverse=True))
-        bar = base64.b64decode(list(svg.iter(f"{SVG}image"))[1].get("href").split(",")[1])
-        begin = bar.index(b"IDAT")
-        rows = zlib.decompress(bar[begin + 4:begin + 4 + int.from_bytes(bar[begin - 4:begin], "big")])
-        self.assertEqual(list(rows[1::2]), list(range(254, -1, -1)))
+        image = list(svg.iter(f"{SVG}image"))[1]
+        self.assertEqual(list(pixels(image)[:, 0]), list(range(254, -1, -1)))
+        bar = base64.b64decode(image.get("href").split(",")[1])
         palette = bar.index(b"PLTE") + 4
         self.assertLess(sum(bar[palette:palette + 3]), sum(bar[palette + 3 * 254:palette + 3 * 255]))  # low values are dark
 
@@ -158,6 +166,25 @@ class Report(Made, unittest.TestCase):
             found = figures((folder / "report.html").read_text())
             self.assertIn("Seed 2, one of 2;", "".join(found["gradient_map_1"].itertext()))
             self.assertIn("Seed 2.", "".join(found["gradient_map_2"].itertext()))
+
+    def test_some_of_the_runs(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = pathlib.Path(scratch)
+            report(self.folder / "runs/three maps", "--where", "model.cell.plugin=elman", "--where", "seed=2", folder=folder)
+            groups = xml.fromstring(re.search('<ul class="groups".*?</ul>', (folder / "report.html").read_text(), re.S)[0])
+            self.assertEqual(["".join(entry.itertext()) for entry in groups], ["householder", "scaled_cayley"])
+            self.assertEqual({run for run in re.findall(r"runs/three maps/[0-9a-f]{10}", (folder / "report.html").read_text())},
+                             {f"runs/three maps/{self.sweep[name][1].name}" for name in ("elman, householder", "elman, scaled_cayley")})
+            for where, said in (("model.cell.plugin=gru", "no run matches --where model.cell.plugin=gru"), ("model.cell.plugi=gru", "did you mean 'model.cell.plugin'?")):
+                self.assertIn(said, report(self.folder / "runs/three maps", "--where", where, folder=folder, expected=2).stderr)
+
+    def test_figures_show_eight_groups_and_a_warning_says_so(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = pathlib.Path(scratch)
+            for hidden in range(4, 13):
+                runs.run(PROGRAM, folder, runs.ADDING.format(name="nine"), [f"model.cell.hidden={hidden}", "train.steps=2", "train.evaluate_every=2"])
+            said = report("runs/nine", "--figures", "figures", folder=folder).stderr
+            self.assertEqual(said, "warning: figures show 8 of 9 groups; choose with --where\n")
 
     def test_quartiles_of_five_runs_and_points_of_fewer(self):
         with tempfile.TemporaryDirectory() as scratch:
@@ -397,8 +424,16 @@ class Report(Made, unittest.TestCase):
         steps = numpy.array([float(step) for step in list(cells[0])[1:]])
         times, *values = numpy.array([[float(value) for value in row.values()] for row in cells]).T
         numpy.testing.assert_array_equal(times, read(folder, "gradient/t"))
-        self.assertEqual(sorted(set(steps)), sorted(snapshots))
-        numpy.testing.assert_allclose(values, norms[numpy.searchsorted(snapshots, steps)], rtol=1e-4)
+        numpy.testing.assert_array_equal(steps, snapshots)
+        numpy.testing.assert_allclose(values, norms, rtol=1e-4)
+        image, = list(drawing(self.figures["gradient_map_1"]).iter(f"{SVG}image"))[:1]
+        drawn = pixels(image)
+        middles = steps[0] + (numpy.arange(drawn.shape[1]) + 0.5) / drawn.shape[1] * (steps[-1] - steps[0])
+        nearest = abs(middles[:, None] - steps).argmin(axis=1)
+        self.assertEqual(set(nearest), set(range(len(steps))))
+        for column in range(len(steps)):
+            shown = drawn[:, nearest == column]
+            self.assertTrue((shown == shown[:, :1]).all(), column)
         scales = [texts(g, None) for n in (1, 2, 3) for g in drawing(self.figures[f"gradient_map_{n}"]).iter(f"{SVG}g") if g.get("class") == "ticks scale"]
         self.assertGreater(len(scales[0]), 1)
         self.assertEqual(scales, [scales[0]] * 3)

@@ -202,6 +202,14 @@ class Compare(unittest.TestCase):
         for condition, count in (("optimizer.rate=0.02", 2), ("optimizer.rate=0.01", 1), ("optimizer.rate>0.015", 2)):
             self.assertEqual(sum(len(group["runs"]) for group in self.read(self.root, "--where", condition)["groups"]), count, condition)
 
+    def test_tasks_in_one_row(self):
+        for folder, task in (("a", "adding"), ("b", "copy"), ("c", "copy")):
+            write_run(self.root / folder, ONE_ROW, task=task, seed=folder)
+        sentence = "warning: runs in one row have different tasks: adding, copy; choose one with --where task.plugin=adding"
+        for words, expected in ((("--by", "model.recurrent.plugin"), [sentence]), ((), []), (("--by", "model.recurrent.plugin", "--where", "task.plugin=copy"), [])):
+            done = subprocess.run([PROGRAM, "compare", self.root, *words], capture_output=True, text=True, check=True)
+            self.assertEqual(done.stderr.splitlines(), expected, words)
+
     def test_many_runs_that_count_twice(self):
         for folder in ("a", "b"):
             for seed in range(5):

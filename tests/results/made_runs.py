@@ -6,7 +6,7 @@ TEXT = h5py.string_dtype("utf-8")
 CONFIG = """name: {name}
 seed: {seed}
 threads: {threads}
-task: {{plugin: adding, length: 50}}
+task: {{plugin: {task}, length: 50}}
 model:
   cell: {{plugin: elman, hidden: 32}}
   recurrent: {{plugin: {plugin}{options}}}
@@ -18,7 +18,7 @@ METRICS = {"loss": "lower is better", "accuracy": "higher is better"}
 
 
 def configuration(**given):
-    settings = {"name": "made", "seed": 1, "threads": 1, "plugin": "householder", "options": "", "rate": 0.01, "steps": 100, "select": "loss",
+    settings = {"name": "made", "seed": 1, "threads": 1, "task": "adding", "plugin": "householder", "options": "", "rate": 0.01, "steps": 100, "select": "loss",
                 "select_on": "validation", **given}
     settings.setdefault("optimizer", f"{{plugin: adam, rate: {settings['rate']}}}")
     if not settings["options"] and settings["plugin"] == "householder":

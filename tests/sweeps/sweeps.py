@@ -98,6 +98,11 @@ def grown(settings, folder, _):
     assert len(runs) == 3 and before.keys() < {run["id"] for run in runs}
     assert all(os.stat(pathlib.Path(run["folder"]) / "results.h5").st_mtime_ns == before[run["id"]] for run in runs if run["id"] in before)
     assert sweep.run().count(" finished: ") == 0
+    rebuilt = folder / "dense.so"
+    rebuilt.write_bytes((pathlib.Path(settings.program).resolve().parent.parent / "lib/stiefel/plugins/dense.so").read_bytes() + b"\0")
+    sweep.describe(60, RATES.replace("1e-3", "1e-3, 3e-3"), f"plugins: [{rebuilt}]\n")
+    said = sweep.run()
+    assert re.search("warning: 3 of the finished runs, such as .*, were made with another build of dense; delete their folders to train them again", said), said
     return "1 of 2, then 1 of 3 runs were new"
 
 

@@ -475,7 +475,7 @@ TEST_CASE("a run starts from the network of another one, or from some of its blo
   Session<float> whole(from({"seed=2"}), registry(), {});
   CHECK(whole.network->values() == trained.network->values());
 
-  const auto map = values(from({"seed=2", "model.init_blocks=recurrent.*", "task.length=20"})),
+  const auto map = values(from({"seed=2", "model.init_blocks=[recurrent.*]", "task.length=20"})),
              own = values(load({"seed=2"})), theirs = values(from({}));
   for (const auto& [name, block] : map) {
     CAPTURE(name);
@@ -484,8 +484,35 @@ TEST_CASE("a run starts from the network of another one, or from some of its blo
   }
 
   CHECK(whole.files.back().name == "model.init_file");
+  Session<double> longer(from({"scalar=float64"}), registry(), {});
+  CHECK(std::ranges::equal(longer.network->values(), trained.network->values()));
   CHECK(from({}).id != load().id);
-  CHECK(load({"model.init_blocks='*'"}).id == load().id);
+  CHECK(load({"model.init_blocks=['*']"}).id == load().id);
+}
+
+TEST_CASE("a start from one layer of another network; links and relative paths") {
+  Folder folder;
+  Quiet quiet;
+  const std::string layer = "{cell: {plugin: elman, hidden: 10}, recurrent: dense}";
+  const auto deep = [&](const std::string& start, const std::string& seed) {
+    return load({fmt::format("model={{layers: [{0}, {0}]{1}}}", layer, start), "record.blocks={}", "seed=" + seed});
+  };
+  const fs::path file = network_path(run(deep("", "1"), folder.path, quiet).directory, "last");
+  fs::create_symlink(file, folder.path / "link.h5");
+  const std::string link = fs::relative(folder.path / "link.h5");
+  Session<float> theirs(deep("", "1"), registry(), {}), own(deep("", "2"), registry(), {}),
+      started(deep(", init_blocks: [layers.1.*, readout.bias], init_file: " + link, "2"), registry(), {});
+  read_network(file, *theirs.network);
+  const Layout& layout = started.network->layout();
+  for (Index i = 0; i < layout.count(); ++i) {
+    const std::string& name = layout.block(i).name;
+    CAPTURE(name);
+    Network<float>& expected = *(name.starts_with("layers.1.") || name == "readout.bias" ? theirs : own).network;
+    CHECK(std::ranges::equal(started.network->theta()[i], expected.theta()[i]));
+  }
+  std::ofstream(file, std::ios::app) << 'x';
+  CHECK_THROWS_WITH(Session<float>(deep(", init_file: " + link, "2"), registry(), {}),
+                    doctest::Contains("last.h5 is damaged: it is not what was written"));
 }
 
 TEST_CASE("a start from another network's blocks: what does not fit is refused") {
@@ -497,16 +524,19 @@ TEST_CASE("a start from another network's blocks: what does not fit is refused")
     CAPTURE(message);
     CHECK_THROWS_WITH_AS(Session<float>(load(overrides), registry(), {}), doctest::Contains(message), Error);
   };
-  refused({"model.cell.hidden=9"},
-          "has 20 numbers, but 18 are needed. Choose the blocks to read with model.init_blocks");
+  refused({"model.cell.hidden=9"}, "has 20 numbers, but 18 are needed. The blocks of that network are ");
   refused({"model.recurrent.reflections=5"}, "/weights/recurrent.U has 34 numbers, but 40 are needed");
-  refused({"model.recurrent=scaled_cayley", "record.blocks={}"}, "has no /weights/recurrent.A");
+  refused({"model.recurrent=scaled_cayley", "record.blocks={}"},
+          "has the block recurrent.U, which this network does not have");
   refused({"task={plugin: copy, length: 5, encoding: onehot}", "model.cell.hidden=2", "model.recurrent.reflections=1",
-           "model.init_blocks=input.weight"},
+           "model.init_blocks=[input.weight]"},
           "/weights/input.weight is 10 × 2, but 2 × 10 is needed");
-  refused({"model.init_blocks=cell.*"}, "model.init_blocks: \"cell.*\" fits no block; the blocks are input.weight");
+  refused({"model.init_blocks=[input.bias, cell.*]"},
+          "model.init_blocks: there is no parameter block \"cell.*\"; the blocks are input.weight");
+  refused({"model.input.bias=false"}, "last.h5 has the block input.bias, which this network does not have");
+  refused({"model.init_file=" + (directory / "results.h5").string()}, "results.h5 has no network; name best.h5");
   refused({"model.init_file=" + directory.string()}, "is a folder; name a file in it");
-  refused({"model.init_file=none.h5"}, "model.init_file: there is no file none.h5");
+  refused({"model.init_file=none.h5"}, "/none.h5");
   scratch::write(folder.path / "text.h5", "text");
   refused({"model.init_file=" + (folder.path / "text.h5").string()}, "model.init_file: ");
   std::fstream damaged(file, std::ios::in | std::ios::out | std::ios::binary);
@@ -525,7 +555,7 @@ TEST_CASE("a start from another network: the state of a map goes with its blocks
   const auto started = [&](const std::string& blocks) {
     std::vector<std::string> overrides = moving;
     overrides.insert(overrides.end(),
-                     {"seed=2", "model.init_file=" + file.string(), "model.init_blocks='" + blocks + "'"});
+                     {"seed=2", "model.init_file=" + file.string(), "model.init_blocks=['" + blocks + "']"});
     return Session<float>(load(overrides), registry(), {}).network->state();
   };
   Session<float> trained(load(moving), registry(), {});
@@ -535,4 +565,7 @@ TEST_CASE("a start from another network: the state of a map goes with its blocks
   CHECK(started("recurrent.*").plugins == trained.network->state().plugins);
   CHECK(started("input.*").plugins != trained.network->state().plugins);
   CHECK(before != trained.network->state().plugins);
+  std::vector<std::string> still = moving;
+  still.insert(still.end(), {"model.recurrent.base=static", "model.init_file=" + file.string()});
+  CHECK_THROWS_WITH(Session<float>(load(still), registry(), {}), doctest::Contains("has /state/recurrent/"));
 }

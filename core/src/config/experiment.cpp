@@ -143,7 +143,7 @@ void ModelOptions::describe(ConfigSchema& s) {
 
 void ModelOptions::describe_start(ConfigSchema& s) {
   s.field("init_file", init_file, "network of another run, such as its checkpoints/best.h5, to start from");
-  s.field("init_blocks", init_blocks, "blocks that `init_file` sets, a pattern with * and ?")
+  s.field("init_blocks", init_blocks, "blocks that `init_file` sets, by patterns with * and ?")
       .only_if(!init_file.empty(), "`init_file`");
 }
 

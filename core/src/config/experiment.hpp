@@ -97,8 +97,8 @@ struct LayerOptions {
 struct ModelOptions {
   std::vector<LayerOptions> layers{1};
   ReadoutOptions readout;
-  std::string init_file;          // network of another run; empty: none
-  std::string init_blocks = "*";  // glob over block names
+  std::string init_file;                      // network of another run; empty: none
+  std::vector<std::string> init_blocks{"*"};  // globs over block names
 
   void describe(ConfigSchema& s);
 

@@ -302,6 +302,8 @@ std::string in_plain_words(const std::string& message) {
       {"illegal flow end", "this bracket does not match an open one"},
       {"end of map not found", "the indentation of this line matches no line above it, or a ':' is missing"},
       {"end of sequence not found", "the indentation of this line matches no line above it, or a '-' is missing"},
+      {"alias not found after *", "no name follows the *; put text that begins with * in quotes"},
+      {"the referenced anchor is not defined", "no anchor has this name; put text that begins with * in quotes"},
       {"illegal map value", "unexpected ':'; put text that contains ': ' in quotes"},
   };
   const auto found = words.find(message);

@@ -105,6 +105,7 @@ std::string reason_to_refuse(const Change& change) {
   if (change.name == "train.select" || change.name == "train.select_on")
     return "its best network was chosen with " + *change.was;
   if (change.name == "train.accumulate") return "its place in the data is counted with it";
+  if (change.name.starts_with("model.init_")) return "its training has begun from other parameters";
   if (change.name.starts_with("optimizer.") && change.name.ends_with(".blocks"))
     return "its optimizers have a state for these blocks";
   return "";

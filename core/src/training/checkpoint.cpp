@@ -204,19 +204,31 @@ template <class S>
 void read_blocks(const fs::path& path, Network<S>& network, const std::function<bool(const std::string&)>& selected) {
   demand_whole(path.parent_path().parent_path(), path.filename());
   const ResultReader file(path);
+  if (!file.exists("/weights"))
+    throw Error(path.string() + " has no network; name best.h5, last.h5 or step_N.h5 in the checkpoints of a run");
   const Layout& layout = network.layout();
-  NetworkState<S> state = network.state();
-  const Blocks<S> blocks = layout.all(state.values.data());
-  for (Index i = 0; i < blocks.count(); ++i)
-    if (selected(layout.block(i).name)) read_block(file, path, "", layout.block(i), blocks[i]);
-  for (const auto& [name, map, part] : network.model().maps) {
-    const auto items = state.plugins.find(name);
-    if (items == state.plugins.end()) continue;
-    const auto first = layout.blocks().begin() + part.first;
-    if (std::all_of(first, first + part.count, [&](const BlockSpec& block) { return selected(block.name); }))
-      read_items(file, path, "/state/" + name, items->second);
+  const std::vector<std::string> theirs = file.children("/weights");
+  const auto misfit = [&](const std::string& what) {
+    return Misfit(fmt::format("{}. The blocks of that network are {}, and those of this one {}", what,
+                              fmt::join(theirs, ", "), layout.names()));
+  };
+  for (const std::string& name : theirs)
+    if (selected(name) && layout.find(name) < 0)
+      throw misfit(fmt::format("{} has the block {}, which this network does not have", path.string(), name));
+  try {
+    NetworkState<S> state = network.state();
+    const Blocks<S> blocks = layout.all(state.values.data());
+    for (Index i = 0; i < blocks.count(); ++i)
+      if (selected(layout.block(i).name)) read_block(file, path, "", layout.block(i), blocks[i]);
+    for (const auto& [name, map, part] : network.model().maps) {
+      const auto first = layout.blocks().begin() + part.first;
+      if (std::all_of(first, first + part.count, [&](const BlockSpec& block) { return selected(block.name); }))
+        read_items(file, path, "/state/" + name, state.plugins[name]);
+    }
+    network.restore(state);
+  } catch (const Misfit& error) {
+    throw misfit(error.what());
   }
-  network.restore(state);
 }
 
 template <class S> void write_checkpoint(const fs::path& run, const Layout& layout, const Checkpoint<S>& checkpoint,

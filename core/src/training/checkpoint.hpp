@@ -61,7 +61,7 @@ template <class S> STIEFEL_API void write_diverged(const std::filesystem::path& 
 /// or when blocks or sizes differ.
 template <class S> STIEFEL_API Index read_network(const std::filesystem::path& path, Network<S>& network);
 /// Loads the blocks that `selected` holds for, and the state of maps all of whose blocks it holds for. Misfit when the
-/// file has no such block, or one of another shape.
+/// file has not the same blocks of these, or not in the same shape, or not the same state.
 template <class S> STIEFEL_API void read_blocks(const std::filesystem::path& path, Network<S>& network,
                                                 const std::function<bool(const std::string& name)>& selected);
 

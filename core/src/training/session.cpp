@@ -111,11 +111,16 @@ Session<S>::Session(const LoadedExperiment& loaded, Registry& registry, const Ru
     require_memory(loaded, registry, options, *task, network->model());
     updater = std::make_unique<Updater<S>>(experiment, registry, *network, total_steps());
     require_recorded_blocks();
+    require_blocks_to_start();
     remark_on_batch();
     remark_on_directions();
     remark_on_length();
   }
-  if (extent == Extent::sizes) return;
+  if (extent == Extent::sizes) {
+    if (!experiment.model.init_file.empty()) network->allocate();  // require_memory() has found room
+    start_from_file();
+    return;
+  }
   if (options.ranks) network->share(*options.ranks);
   if (extent == Extent::network) {
     network->allocate();
@@ -143,10 +148,11 @@ Session<S>::Session(const LoadedExperiment& loaded, Registry& registry, const Ru
 template <class S> void Session<S>::add_files_of_model(const LoadedExperiment& loaded) {
   for (const auto& [key, value] : flat_configuration(loaded.resolved_yaml, "the experiment")) {
     if (!key.starts_with("model.") || !(key.ends_with(".file") || key.ends_with("_file")) || value.empty()) continue;
-    if (fs::is_directory(value))
-      throw Error(fmt::format("{}{}: {} is a folder; name a file in it", experiment.place_of(key), key, value));
-    if (!fs::is_regular_file(value))
-      throw Error::missing(fmt::format("{}{}: there is no file {}", experiment.place_of(key), key, value));
+    const std::string path = fs::absolute(value).lexically_normal();
+    if (fs::is_directory(path))
+      throw Error(fmt::format("{}{}: {} is a folder; name a file in it", experiment.place_of(key), key, path));
+    if (!fs::is_regular_file(path))
+      throw Error::missing(fmt::format("{}{}: there is no file {}", experiment.place_of(key), key, path));
     files.push_back({key, value});
     files_of_model_.emplace_back(key, value);
   }
@@ -164,22 +170,31 @@ template <class S> void Session<S>::initialise() {
   }
 }
 
+template <class S> bool Session<S>::starts_from_file(const std::string& block) const {
+  return std::ranges::any_of(experiment.model.init_blocks,
+                             [&](const std::string& pattern) { return matches_block(pattern, block); });
+}
+
 template <class S> void Session<S>::start_from_file() {
-  const std::string &file = experiment.model.init_file, &pattern = experiment.model.init_blocks;
+  const std::string& file = experiment.model.init_file;
   if (file.empty()) return;
-  const auto selected = [&](const std::string& name) { return matches_block(pattern, name); };
   const std::string key = experiment.place_of("model.init_file") + "model.init_file: ";
-  if (std::ranges::none_of(network->layout().blocks(), selected, &BlockSpec::name))
-    throw Error(fmt::format("{}model.init_blocks: \"{}\" fits no block; the blocks are {}",
-                            experiment.place_of("model.init_blocks"), pattern, network->layout().names()));
   try {
-    read_blocks(fs::absolute(file), *network, selected);
+    read_blocks(fs::canonical(file), *network, [&](const std::string& name) { return starts_from_file(name); });
   } catch (const Misfit& error) {
-    throw Error(fmt::format("{}{}. Choose the blocks to read with model.init_blocks, a pattern; the blocks are {}", key,
-                            error.what(), network->layout().names()));
+    throw Error(fmt::format("{}{}. Choose blocks that fit with model.init_blocks", key, error.what()));
   } catch (const Error& error) {
     throw Error(key + error.what(), error);
   }
+}
+
+template <class S> void Session<S>::require_blocks_to_start() const {
+  const Layout& layout = network->layout();
+  for (const std::string& pattern : experiment.model.init_blocks)
+    if (std::ranges::none_of(layout.blocks(),
+                             [&](const BlockSpec& block) { return matches_block(pattern, block.name); }))
+      throw Error(fmt::format("{}model.init_blocks: there is no parameter block \"{}\"; the blocks are {}",
+                              experiment.place_of("model.init_blocks"), pattern, layout.names()));
 }
 
 template <class S> void Session<S>::require_recorded_blocks() const {

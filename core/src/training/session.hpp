@@ -62,9 +62,11 @@ template <class S> struct STIEFEL_API Session {
  private:
   Index steps_of(Index batches) const;  // the last one may take batches of the next epoch
   void require_recorded_blocks() const;
+  void require_blocks_to_start() const;
   void add_files_of_model(const LoadedExperiment& loaded);
   /// Errors of a file with initial values begin with the place of its key.
   void initialise();
+  bool starts_from_file(const std::string& block) const;
   /// Replaces initial values by those of model.init_file.
   void start_from_file();
   void remark_on_batch();

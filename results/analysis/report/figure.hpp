@@ -43,7 +43,7 @@ struct Guide {
   double y;
 };
 
-/// Values on a grid, row by row from the lowest y, over the ranges of the axes.
+/// Values on a grid, row by row from the lowest y, over the ranges of the axes; that of x begins and ends with a column.
 struct HeatMap {
   std::vector<double> x, y;    ///< where the values of each column and row were measured
   std::vector<double> values;  ///< y × x

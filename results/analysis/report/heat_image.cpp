@@ -65,10 +65,18 @@ std::string png(std::size_t width, std::size_t height, const std::string& indice
 }  // namespace
 
 std::string heat_png(const HeatMap& map, const Scale& scale, std::size_t enlarged) {
+  constexpr std::size_t pixels = 4;  // a column, on average
+  std::vector<std::size_t> columns;
+  for (std::size_t pixel = 0, width = pixels * map.x.size(); pixel < width; ++pixel) {
+    const double x = std::lerp(map.x.front(), map.x.back(), (double(pixel) + 0.5) / double(width));
+    std::size_t nearest = columns.empty() ? 0 : columns.back();
+    while (nearest + 1 < map.x.size() && map.x[nearest + 1] - x < x - map.x[nearest]) ++nearest;
+    columns.push_back(nearest);
+  }
   std::string indices;
   for (std::size_t row = map.y.size(); row-- > 0;) {
     std::string line;
-    for (std::size_t column = 0; column < map.x.size(); ++column) {
+    for (const std::size_t column : columns) {
       const double value = map.values[row * map.x.size() + column];
       const double at = scale.logarithmic && value == 0 ? 0 : scale.at(value);  // 0: below the smallest number
       line += std::string(enlarged,
@@ -76,7 +84,7 @@ std::string heat_png(const HeatMap& map, const Scale& scale, std::size_t enlarge
     }
     for (std::size_t i = 0; i < enlarged; ++i) indices += line;
   }
-  return png(map.x.size() * enlarged, map.y.size() * enlarged, indices);
+  return png(columns.size() * enlarged, map.y.size() * enlarged, indices);
 }
 
 std::string colour_bar_png() {

@@ -8,8 +8,8 @@
 
 namespace stiefel::report {
 
-/// The first row of values at the bottom; values outside the scale (which has one pixel) are transparent. `enlarged`:
-/// pixels a value on each axis, for programs that smooth pictures.
+/// The first row of values at the bottom, and at each x the nearest column; values outside the scale (which has one
+/// pixel) are transparent. `enlarged` repeats each pixel on both axes, for programs that smooth pictures.
 std::string heat_png(const HeatMap& map, const Scale& scale, std::size_t enlarged);
 /// The color scale, from the smallest value at the bottom to the largest.
 std::string colour_bar_png();

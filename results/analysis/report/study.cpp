@@ -140,6 +140,10 @@ Study StudyBuilder::finish() {
   const bool by_path = !path_of_metric(metric_).empty();
   std::vector<ComparedRun> compared;
   for (const RunData& run : runs_) compared.push_back(compared_run(run, {by_path ? "" : metric_, {}}));
+  keep_where(compared, where_);
+  std::erase_if(runs_, [&](const RunData& run) {
+    return std::ranges::find(compared, run.path, &ComparedRun::path) == compared.end();
+  });
   if (by_path)
     for (ComparedRun& run : compared) run.metric.clear();
   const Comparison comparison = compare(compared, keys_.empty() ? differing_keys(compared) : keys_);
@@ -163,6 +167,9 @@ Study StudyBuilder::finish() {
   }
   study.unreadable = std::move(unreadable_);
   put_in_order(study);
+  if (study.shown().size() < study.groups.size())
+    study.doubts.push_back(
+        fmt::format("figures show {} of {} groups; choose with --where", study.shown().size(), study.groups.size()));
   return study;
 }
 

@@ -53,9 +53,9 @@ RunRequest report_request(const std::string& metric);
 
 class StudyBuilder {
  public:
-  /// An empty metric: what the runs select by; no keys: those in which they differ.
-  StudyBuilder(std::string metric, std::vector<std::string> keys)
-      : metric_(std::move(metric)), keys_(std::move(keys)) {}
+  /// An empty metric: what the runs select by; no keys: those in which they differ. `where`: as of keep_where().
+  StudyBuilder(std::string metric, std::vector<std::string> keys, std::vector<std::string> where)
+      : metric_(std::move(metric)), keys_(std::move(keys)), where_(std::move(where)) {}
   /// Keeps the parts of the run that figures need.
   void take(RunData&& run);
   /// Throws Error if nothing can be read, or if there is no such metric or key.
@@ -63,7 +63,7 @@ class StudyBuilder {
 
  private:
   std::string metric_;
-  std::vector<std::string> keys_;
+  std::vector<std::string> keys_, where_;
   std::vector<RunData> runs_, unreadable_;
 };
 

@@ -26,7 +26,19 @@ std::size_t nearest(const std::vector<double>& sorted, double value) {
   return std::size_t(above - sorted.begin());
 }
 
-/// Keeps of each cell the value nearest to its center, and where that was measured.
+/// All of the snapshots, or heat_columns at even distances with the first and the last one.
+std::vector<std::size_t> shown_snapshots(const std::vector<double>& snapshots) {
+  std::vector<std::size_t> chosen;
+  for (std::size_t i = 0; i < std::min(snapshots.size(), heat_columns); ++i) {
+    const double share = double(i) / double(heat_columns - 1);
+    const std::size_t snapshot = snapshots.size() <= heat_columns
+                                     ? i
+                                     : nearest(snapshots, std::lerp(snapshots.front(), snapshots.back(), share));
+    if (chosen.empty() || snapshot > chosen.back()) chosen.push_back(snapshot);
+  }
+  return chosen;
+}
+
 void add_gradient_map(RunData& run, const std::string& group) {
   const RunDataset* norms = run.find(group + "/hidden_grad_norm");
   const std::vector<double> snapshots = rows_of(run, group + "/snapshot");
@@ -40,16 +52,12 @@ void add_gradient_map(RunData& run, const std::string& group) {
   map.path = group + map_suffix;
   columns.path = map.path + "/snapshot";
   rows.path = map.path + "/t";
-  map.shape = {std::min(steps, heat_rows), std::min(count, heat_columns)};
+  const std::vector<std::size_t> chosen = shown_snapshots(snapshots);
+  map.shape = {std::min(steps, heat_rows), chosen.size()};
   map.units = norms->units;
   rows.shape = {map.shape[0]};
   columns.shape = {map.shape[1]};
-  std::vector<std::size_t> chosen;
-  for (std::size_t column = 0; column < map.shape[1]; ++column) {
-    const double share = (double(column) + 0.5) / double(map.shape[1]);
-    chosen.push_back(nearest(snapshots, std::lerp(snapshots.front(), snapshots.back(), share)));
-    columns.values.push_back(snapshots[chosen.back()]);
-  }
+  for (const std::size_t snapshot : chosen) columns.values.push_back(snapshots[snapshot]);
   for (std::size_t row = 0; row < map.shape[0]; ++row) {
     const std::size_t step = (2 * row + 1) * steps / (2 * map.shape[0]);
     rows.values.push_back(step < t.size() ? t[step] : double(step));
