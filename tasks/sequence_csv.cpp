@@ -51,7 +51,8 @@ struct SequenceCsvOptions {
     s.section("data", data, "one file with all sequences, which are randomly assigned to the splits");
     s.section("train", train, "training sequences (instead of `data`)");
     s.section("validation", validation, "validation sequences (with `train`)");
-    s.section("test", test, "test sequences (with `train`)");
+    s.section("test", test,
+              "test sequences; with `data`, instead of those of `test_fraction`, which are then not used");
     s.field("validation_fraction", validation_fraction, "fraction of the sequences of `data` for validation")
         .at_least(0)
         .less_than(1)
@@ -78,8 +79,9 @@ struct SequenceCsvOptions {
         .one_of({"none", "standard"});
     s.check(data.file.empty() || train.file.empty(), "train",
             "cannot be combined with `data`: name either one file or one for each split");
-    s.check(!train.file.empty() || (validation.file.empty() && test.file.empty()), "train",
-            "must be given with `validation` and `test`");
+    s.check(!train.file.empty() || validation.file.empty(), "train", "must be given with `validation`");
+    s.check(!train.file.empty() || !data.file.empty() || test.file.empty(), "train",
+            "or `data` must be given with `test`");
     const std::string& first = data.file.empty() ? train.file : data.file;
     s.check(first.empty() || first.ends_with(".npy") || is_foreign(first) || !targets.empty(), "targets",
             "must name the columns of the target in a CSV file: `targets: [NAME]`");
@@ -308,12 +310,12 @@ template <class S> class SequenceCsv final : public Task<S> {
     }
     for (Sequence& s : parts_[0].sequences)
       for (double& y : s.targets) y = classification_ && !std::isnan(y) ? double(rank[std::size_t(y)]) : y;
-    if (one) return deal();
+    if (one) deal();
     for (const Split split : {Split::validation, Split::test}) {
       const SequenceSource& source = split == Split::validation ? options_.validation : options_.test;
       if (source.file.empty()) continue;
       parts_[std::size_t(split)] = read(source);
-      refuse_other(part(split), source.file);
+      refuse_other(part(split), source.file, one ? options_.data.file : options_.train.file);
     }
   }
 
@@ -338,16 +340,16 @@ template <class S> class SequenceCsv final : public Task<S> {
     return false;
   }
 
-  void refuse_other(const SequenceSet& other, const std::string& file) const {
+  void refuse_other(const SequenceSet& other, const std::string& file, const std::string& training) const {
     const SequenceSet& train = parts_[0];
     if (other.features != train.features || other.targets != train.targets)
       throw Error(fmt::format("sequence_csv: {} has {} features and {} targets, but {} has {} and {}; they must agree.",
-                              file, other.features, other.targets, options_.train.file, train.features, train.targets),
+                              file, other.features, other.targets, training, train.features, train.targets),
                   Exit::data);
     if (other.columns != train.columns)
-      throw Error(fmt::format("sequence_csv: the columns of {} differ from those of {}; name the `features`.", file,
-                              options_.train.file),
-                  Exit::data);
+      throw Error(
+          fmt::format("sequence_csv: the columns of {} differ from those of {}; name the `features`.", file, training),
+          Exit::data);
   }
 
   void deal() {

@@ -190,6 +190,16 @@ TEST_CASE("sequences of one file are dealt by chance, the same for every seed of
   CHECK(std::set<double>(all.begin(), all.end()).size() == 9);
   CHECK(batch_of(*task, Split::train, 0).inputs() != batch_of(*other, Split::train, 0).inputs());
   CHECK(batch_of(*task, Split::train, 5).inputs() == batch_of(*task, Split::train, 5).inputs());
+
+  scratch::write(folder.path / "new.csv", header + rows(20, 2) + rows(21, 2));
+  const auto tested = sequences(folder, "{test: new.csv, normalisation: standard, " + options + "}", 5),
+             normalised = sequences(folder, "{normalisation: standard, " + options + "}", 5);
+  CHECK(tested->form() == normalised->form());
+  CHECK(firsts(*tested, Split::validation) == firsts(*normalised, Split::validation));
+  CHECK(firsts(*tested, Split::test).size() == 2);
+  CHECK(firsts(*tested, Split::test) != firsts(*normalised, Split::test));
+  scratch::write(folder.path / "other.csv", "id,x,z,w,y\na,1,2,3,4\n");
+  CHECK(refusal(folder, "{test: other.csv, " + options + "}").find("all.csv") != std::string::npos);
 }
 
 TEST_CASE("with a target at the last step, only the last row of a sequence is asked for one") {
