@@ -376,6 +376,7 @@ train: {{batch: 2, steps: 2}}
         np.save(self.folder / "nan.npy", array)
         self.assertIn("nan.npy: the input [1, 3, 0] is not finite", stiefel("predict", run, "--input", self.folder / "nan.npy", code=4).stderr)
         self.assertIn("name the file", stiefel("predict", run, code=2).stderr)
+        self.assertIn("predict takes one run and no settings, so leave 'task.data=x.csv' out", stiefel("predict", run, "task.data=x.csv", code=2).stderr)
 
     def test_a_column_of_numbers_is_not_guessed(self):
         """20 sequences of one step, as training reads it, or one of 20 steps."""
