@@ -25,13 +25,14 @@ def learning_curves(
     """A column of `epochs` over the optimizer steps.
 
     A curve for each run, or, with `by`, for each value of a key of the configuration, such as "optimizer.rate", or for
-    each combination of the values of several keys: the mean of its runs, within a band of one standard deviation. Runs
-    without a key form their own group.
+    each combination of the values of several keys: the mean of its runs, up to where half of them have ended, within a
+    band of one standard deviation. Runs without a key form their own group. Runs that have not finished count as far as
+    they got: to leave them out, give the paths of the others.
     """
     data = load(folders, "epochs", along="step")
     keys = [by] if isinstance(by, str) else list(by or ())
     if metric not in data:
-        raise ValueError(f"there is no column {metric}; there are {', '.join(map(str, data.variables))}")
+        raise ValueError(f"there is no column {metric}; there are {', '.join(map(str, data.data_vars))}")
     if data[metric].isnull().all():
         reason = ", which needs train.select_on: best_test" if metric.startswith("test_") else ""
         raise ValueError(f"no run has values of {metric}{reason}")
@@ -47,8 +48,12 @@ def learning_curves(
     else:
         for values, numbers in _by_values(data, keys):
             group = data[metric].isel(run=numbers).dropna("step", how="all")
+            evaluated = [one.dropna("step")["step"] for one in group.transpose("run", ...)]
+            ends = sorted(steps.max().item() for steps in evaluated if steps.size)
+            group = group.sel(step=slice(ends[(len(ends) - 1) // 2]))  # a mean of those that are left is another one
             mean, several = group.mean("run"), group.count("run") > 1
-            deviation = group.where(several, 0).std("run", ddof=1) if group.sizes["run"] > 1 else 0 * mean
+            spread = group.where(several, 0).std("run", ddof=1) if group.sizes["run"] > 1 else mean
+            deviation = spread.where(several)
             (line,) = ax.plot(mean["step"], mean, label=", ".join(map(_text, values)))
             ax.fill_between(mean["step"], mean - deviation, mean + deviation, alpha=0.2, color=line.get_color())
     ax.set_xlabel("optimizer step")

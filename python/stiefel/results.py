@@ -142,7 +142,8 @@ def runs(folders: Folders) -> pandas.DataFrame:
     rows = list(_each(listed, read))
     if not rows:
         raise ValueError(f"no run in {', '.join(map(str, listed))}")
-    return pandas.DataFrame(rows)
+    hashable = lambda value: tuple(value) if isinstance(value, list) else value
+    return pandas.DataFrame([{key: hashable(value) for key, value in row.items()} for row in rows])
 
 
 def _each(folders: list[pathlib.Path], read: Callable[[pathlib.Path, h5py.File], Row]) -> Iterator[Row]:

@@ -75,9 +75,9 @@ void refuse_metric(const std::string& metric, const std::set<std::string>& known
   if (!path_of_metric(metric).empty()) throw Error(fmt::format("no run has {} with one number in each row", metric));
   if (known.contains(metric) || known.contains("valid_" + metric))
     throw Error(fmt::format("no run has a value of {} yet", metric));
-  const std::string close = suggestion(metric, {known.begin(), known.end()});
   std::set<std::string> metrics = known;
   for (const char* column : {"epoch", "is_best", "seconds", "step"}) metrics.erase(column);
+  const std::string close = suggestion(metric, {metrics.begin(), metrics.end()});
   const std::string names =
       fmt::format("; choose from {}, or a path such as orthogonality/recurrent/defect_fro", fmt::join(metrics, ", "));
   throw Error(fmt::format("no run has the metric {}{}", metric, close.empty() ? names : close));

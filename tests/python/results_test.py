@@ -146,7 +146,7 @@ class Results(Runs):
             del file["config/yaml"]
             file["config/yaml"] = text + 'features: ["1_000"]\n'
         table = stiefel.runs(run)
-        self.assertEqual((table["optimizer.0.rate"][0], table["task.marks"][0], table["features"][0]), (0.002, [2, 3], ["1_000", "off", "12:30:45"]))
+        self.assertEqual((table["optimizer.0.rate"][0], table["task.marks"][0], table["features"][0]), (0.002, (2, 3), ("1_000", "off", "12:30:45")))
         self.assertFalse({"plugin:adam", "data:a.b", "version", "train.clip.bound"} & set(table))
 
     def test_ids_that_look_like_numbers(self):
@@ -268,7 +268,7 @@ class Results(Runs):
             file["provenance/segments/changes"].dims[0].attach_scale(file["provenance/segments/segment"])
         row, = stiefel.runs(path).to_dict("records")
         self.assertEqual([row[f"n.{key}"] for key in "abcde"], [-0.001, 0.5, 1e30, 5, 20])
-        self.assertEqual((row["n.f.0"], row["n.f.1"], row["n.g"], row["scalar"], row["train.steps"]), ([1, 2], [3], "2_000", "off", ""))
+        self.assertEqual((row["n.f.0"], row["n.f.1"], row["n.g"], row["scalar"], row["train.steps"]), ((1, 2), (3,), "2_000", "off", ""))
 
     def test_what_groups_lack(self):
         with self.assertRaisesRegex(KeyError, "has no group steps/loss; it has"):

@@ -345,13 +345,32 @@ class Report(Made, unittest.TestCase):
 
     def test_times_are_those_of_the_files(self):
         phases = [phase.decode() for phase in read(self.sweep["elman, householder"][0], "timing/phase")]
-        for row, (label, folders) in enumerate(self.sweep.items()):
+        for label, folders in self.sweep.items():
             seconds = numpy.median([numpy.cumsum(read(folder, "epochs/seconds")) for folder in folders], axis=0)
             numpy.testing.assert_allclose(curve(self.figures["wall_clock"], label)[0], seconds, rtol=1e-8)
             taken = numpy.median([1000 * read(folder, "timing/seconds").sum(axis=0) / read(folder, "timing/step")[-1] for folder in folders], axis=0)
-            bars = [curve(self.figures["timing"], phase.replace("_", " "))[:, row] for phase in phases]  # end, group, begin, end
-            numpy.testing.assert_allclose(numpy.array(bars)[:, 3], numpy.cumsum(taken), rtol=1e-8)
-            numpy.testing.assert_allclose(numpy.array(bars)[:, 2], numpy.cumsum(taken) - taken, rtol=1e-8, atol=1e-9)
+            rows = [row for row in data(self.figures["timing"]) if row["group"] == label]
+            self.assertEqual([row["series"] for row in rows], [phase.replace("_", " ") for phase in phases])
+            bars = {name: [float(row[name]) for row in rows] for name in ("wall time per step (ms)", "low", "high")}
+            numpy.testing.assert_allclose(bars["wall time per step (ms)"], taken, rtol=1e-8)
+            numpy.testing.assert_allclose(bars["high"], numpy.cumsum(taken), rtol=1e-8)
+            numpy.testing.assert_allclose(bars["low"], numpy.cumsum(taken) - taken, rtol=1e-8, atol=1e-9)
+
+    def test_last_gradients_are_those_of_finished_runs_at_one_step(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = pathlib.Path(scratch)
+            stopped, *finished = [runs.run(PROGRAM, folder, runs.ADDING.format(name="ends"), [f"seed={seed}", *words], code=75 if words else 0)
+                                  for seed, words in ((1, ("--until", "13")), (2, ()), (3, ()))]
+            report("runs/ends", folder=folder)
+            found = figures((folder / "report.html").read_text())
+            last = [read(run, "gradient/hidden_grad_norm")[-1] for run in finished]
+            label, = {row["series"].partition(", run ")[0] for row in data(found["hidden_grad_norm_last"])}
+            numpy.testing.assert_allclose(curve(found["hidden_grad_norm_last"], label)[1], numpy.median(last, axis=0), rtol=1e-8)
+            self.assertEqual({row["series"] for row in data(found["hidden_grad_norm_last"])}, {label, f"{label}, run 2", f"{label}, run 3"})
+            self.assertIn("Line: median over seeds; points: each run. Snapshots of step 60; unfinished runs, and those that end at another step, are left out.",
+                          "".join(found["hidden_grad_norm_last"].itertext()))
+            first = [read(run, "gradient/hidden_grad_norm")[0] for run in (stopped, *finished)]
+            numpy.testing.assert_allclose(curve(found["hidden_grad_norm_first"], label)[1], numpy.median(first, axis=0), rtol=1e-8)
 
     def test_lines_lie_where_the_numbers_of_the_files_are(self):
         for name, x, y in CURVES + PROFILES:

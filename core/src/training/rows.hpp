@@ -117,10 +117,11 @@ struct NormRow : SnapshotRow {
   std::vector<double> hidden_gradient = {}, last_gradient = {}, hidden = {};
 
   template <class V> void each(V&& column) const {
-    SnapshotRow::each(column);
+    column({"snapshot", "1", "optimizer step of the snapshot; the parameters are those before it"}, step);
     column({"hidden_grad_norm", "1", "norm over batch and units of dL/dh_t, L the batch mean", "t"}, hidden_gradient);
-    column({"last_step_grad_norm", "1", "the same for the loss of the last step alone", "t"}, last_gradient);
-    column({"hidden_norm", "1", "norm over batch and units of h_t", "t"}, hidden);
+    column({"last_step_grad_norm", "1", "the same for the mean loss of the last step of each sequence alone", "t"},
+           last_gradient);
+    column({"hidden_norm", "1", "norm over units and the sequences that reach t of h_t", "t"}, hidden);
   }
 };
 

@@ -1,8 +1,11 @@
 // How gradients travel through time: norms of dL/dh_t over steps and time steps.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
 
 #include "results/analysis/report/figures.hpp"
 #include "results/analysis/report/spread.hpp"
@@ -88,6 +91,20 @@ Curve profile(const RunData& run, const std::string& place, const std::string& n
   return curve;
 }
 
+/// What a figure of last snapshots shows: of the finished runs, or else of all, those that end where most of them do.
+std::vector<const RunData*> ending_together(const Group& group, const std::string& place) {
+  std::map<double, std::vector<const RunData*>> finished, all;
+  for (const RunData& run : group.runs)
+    if (const std::vector<double> snapshots = rows_of(run, place + "/snapshot"); !snapshots.empty()) {
+      all[snapshots.back()].push_back(&run);
+      if (run.status.state == "finished") finished[snapshots.back()].push_back(&run);
+    }
+  std::vector<const RunData*> most;
+  for (const auto& [step, runs] : finished.empty() ? all : finished)
+    if (runs.size() >= most.size()) most = runs;
+  return most;
+}
+
 /// Like figure 5 of Helfrich et al. 2018.
 std::vector<Figure> profiles(const Study& study, const std::string& place, const std::string& name, bool last) {
   const std::string of_loss = name == "last_step_grad_norm" ? ", loss of the last step alone" : "";
@@ -100,13 +117,24 @@ std::vector<Figure> profiles(const Study& study, const std::string& place, const
                 {norm}};
   figure.y.logarithmic = true;
   int colour = 0;
+  std::set<double> steps;
+  bool all = true;
   for (const Group& group : study.shown()) {
+    const std::vector<const RunData*> shown = ending_together(group, place);
     std::vector<Curve> curves;
-    for (const RunData& run : group.runs) curves.push_back(profile(run, place, name, last));
+    for (const RunData& run : group.runs) {
+      const bool left_out = last && std::ranges::find(shown, &run) == shown.end();
+      curves.push_back(left_out ? Curve() : profile(run, place, name, last));
+      if (left_out && run.find(place + "/snapshot")) all = false;
+    }
+    if (!shown.empty()) steps.insert(rows_of(*shown.front(), place + "/snapshot").back());
     add_runs(figure, group.label, colour++, curves);
   }
   if (figure.series.empty()) return {};
-  figure.caption = spread_caption(figure);
+  figure.caption = spread_caption(figure, false);
+  if (last)
+    figure.caption += fmt::format(" Snapshots of step {}{}.", fmt::join(steps, ", "),
+                                  all ? "" : "; unfinished runs, and those that end at another step, are left out");
   figure.description = fmt::format(
       "Norm of the gradient with respect to the hidden state at each time step, {} snapshot{}, logarithmic, for: {}.",
       last ? "last" : "first", of_loss, labels_text(study));

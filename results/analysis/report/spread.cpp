@@ -110,7 +110,7 @@ void add_runs(Figure& figure, const Group& group, int colour, const std::string&
   add_runs(figure, group.label, colour, curves_of(group, x, y));
 }
 
-std::string spread_caption(const Figure& figure) {
+std::string spread_caption(const Figure& figure, bool ends) {
   const auto any = [&](auto&& is) { return std::any_of(figure.series.begin(), figure.series.end(), is); };
   const bool band = any([](const Series&series) { return !series.low.empty(); }),
              points = any([](const Series&s) { return s.form == Form::points || s.form == Form::run_points; }),
@@ -119,7 +119,7 @@ std::string spread_caption(const Figure& figure) {
   if (!any([](const Series& series) { return series.form == Form::line; }))
     return "Each run is shown; there is no median, because at least half of the runs ended too early.";
   const std::string several = fmt::format(", of {} runs or more", least_for_quartiles);
-  return fmt::format("Line: median over seeds, up to where half of the runs have ended{}{}{}.",
+  return fmt::format("Line: median over seeds{}{}{}{}.", ends ? ", up to where half of the runs have ended" : "",
                      points ? "; points: each run" : "", lines ? "; thin lines: each run" : "",
                      band ? "; band: 25 to 75%" + (points || lines ? several : "") : "");
 }

@@ -32,7 +32,7 @@ Series series_of(const std::string& label, int colour, Curve curve);
 /// The median of runs with its band, or below it each run when there are too few for quartiles.
 void add_runs(Figure& figure, const std::string& label, int colour, const std::vector<Curve>& runs);
 void add_runs(Figure& figure, const Group& group, int colour, const std::string& x, const std::string& y);
-/// What lines, bands and points of runs are; empty when there are only lines.
-std::string spread_caption(const Figure& figure);
+/// What lines, bands and points of runs are; empty when there are only lines. `ends`: whether they end where runs do.
+std::string spread_caption(const Figure& figure, bool ends = true);
 
 }  // namespace stiefel::report

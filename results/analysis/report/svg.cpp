@@ -192,15 +192,18 @@ std::string standalone_svg(const Figure& figure) {
 
 std::string csv_of(const Figure& figure) {
   if (figure.heat) return csv_of(figure, *figure.heat);
-  std::string lines = csv_line({"series", title_of(figure.x), title_of(figure.y), "low", "high"});
+  std::string lines =
+      csv_line({"series", title_of(figure.x), figure.y.names.empty() ? title_of(figure.y) : "group", "low", "high"});
   for (const Series& series : figure.series) {
     if (series.form == Form::box) continue;
     const auto field = [](const std::vector<double>& values, std::size_t i) {
       return i < values.size() ? shortest(values[i]) : "";
     };
+    const auto row = [&](std::size_t i) {
+      return figure.y.names.empty() ? field(series.y, i) : figure.y.names.at(std::size_t(std::lround(series.y[i])));
+    };
     for (std::size_t i = 0; i < series.y.size(); ++i)
-      lines +=
-          csv_line({series.label, field(series.x, i), field(series.y, i), field(series.low, i), field(series.high, i)});
+      lines += csv_line({series.label, field(series.x, i), row(i), field(series.low, i), field(series.high, i)});
   }
   for (const Guide& guide : figure.guides) {
     double least = INFINITY, most = -INFINITY;

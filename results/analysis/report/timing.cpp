@@ -54,8 +54,8 @@ std::vector<Figure> timing_figures(const Study& study) {
       const double taken = milliseconds(group, phase, phases.size());
       if (!std::isfinite(taken)) continue;
       Series& series = figure.series[phase];
-      series.y.push_back(row), series.low.push_back(from), series.high.push_back(from += taken);
-      series.x.push_back(from);
+      series.x.push_back(taken), series.y.push_back(row);
+      series.low.push_back(from), series.high.push_back(from += taken);
       some = true;
     }
   }
