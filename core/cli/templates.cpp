@@ -84,7 +84,10 @@ template <class S> class CLASS final : public Cell<S> {
       Mat<S> u = rows_of(chunk.at(t), 0, n_), h = rows_of(chunk.at(t), n_, n_);
       const CMat<S> before = rows_of(chunk.before(t), n_, n_);
       maps.add(0, 1, before, u, scratch);
-      u = u.array().tanh();
+      for (Index b = 0; b < u.cols(); ++b) {
+        const std::span<S> column(u.col(b).data(), std::size_t(n_));
+        vector_tanh<S>(column, column);
+      }
       h = (1 - alpha_) * before + alpha_ * u;
     }
   }
@@ -131,12 +134,15 @@ template <class S> class CLASS final : public Task<S> {
   TaskShape shape() const override {
     return {.input = InputKind::dense, .input_size = 1, .output_size = 1, .readout = ReadoutKind::last, .steps = length_};
   }
-  Index batches(Split split) const override { return split == Split::train ? 1000 : 10; }
-  // One random stream for each split and batch: nothing else decides what is in it.
+  Index batches(Split split) const override {
+    return split == Split::train ? 1000 : (held_out + this->context().batch - 1) / this->context().batch;
+  }
+  // One random stream for each split and sequence: validation and test sets do not depend on the size of a batch.
   void fill(Split split, Index index, Batch<S>& batch) const override {
-    Rng rng(this->context().seed, name_of(split), std::uint64_t(index));
-    batch.resize(shape(), this->context().batch, length_);
+    const Index size = this->context().batch, first = index * size;
+    batch.resize(shape(), split == Split::train ? size : std::min(size, held_out - first), length_);
     for (Index b = 0; b < batch.sequences(); ++b) {
+      Rng rng(this->context().seed, name_of(split), std::uint64_t(first + b));
       for (Index t = 0; t < length_; ++t) batch.input(t, b)[0] = S(rng.uniform());
       batch.target(length_ - 1, b)[0] = batch.input(0, b)[0];
     }
@@ -147,6 +153,7 @@ template <class S> class CLASS final : public Task<S> {
   void trivial(Index, std::span<S> output) const override { output[0] = S(0.5); }
 
  private:
+  static constexpr Index held_out = 500;  // sequences of validation and of test
   Index length_;
 };
 

@@ -4,6 +4,8 @@
 //   race           keeps its working memory in a member
 //   forgets        forgets after_step()'s counter when it is saved; every 100 steps θ ← θ/2
 //   forgets_base   saves that counter, but not a factor of W, which becomes 2 after 100 steps
+//   record         forgets a counter that it records
+//   record_late    records another scalar after 100 steps
 //   base_gradient  has a factor of W that is 1 or 2 for 100 steps each, and leaves it out of the gradient
 //   constructor    draws the factor from std::random_device
 //   scratch        takes more working memory than it declares
@@ -99,8 +101,14 @@ template <class S> class HostileMap final : public PlainMap<S> {
     if (fault("forgets") && ++steps_ % 100 == 0) as_vector(theta[0]) /= S(2);
     if (fault("forgets_base") && ++steps_ == 100) base_ = 2;
     if (fault("base_gradient")) base_ = S(1 + ++steps_ / 100 % 2);
+    if (fault("record") || fault("record_late")) ++steps_;
+  }
+  void record(Recorder& recorder) const override {
+    if (fault("record")) recorder.scalar("steps", double(steps_));
+    if (fault("record_late") && steps_ >= 100) recorder.scalar("late", 1);
   }
   void serialise(Archive& archive) override {
+    if (fault("record_late")) archive.value("steps", steps_);
     if (fault("forgets_base") || fault("base_gradient")) archive.value("steps", steps_);
     if (fault("base_gradient")) base_ = S(1 + steps_ / 100 % 2);
   }

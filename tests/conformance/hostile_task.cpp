@@ -2,6 +2,7 @@
 //
 //   gradient          the gradient of the loss is 1 % too long
 //   masked            its metric counts columns of weight 0
+//   metric_weights    its metric counts columns of weight 2 once
 //   random_device     draws from std::random_device in fill
 //   constructor       draws from std::random_device when it is created
 //   dirty             does not write all that it does not resize
@@ -121,7 +122,8 @@ template <class S> class HostileTask final : public Task<S> {
   void measure(CMat<S> output, const Targets<S>& targets, std::span<Ratio> metrics) const override {
     for (Index c = 0; c < output.cols(); ++c) {
       const double weight = fault("masked") ? 1. : double(targets.weights[std::size_t(c)]);
-      if (std::abs(output(0, c) - targets.values(0, c)) < S(1)) metrics[0].sum += weight;
+      const double counted = fault("metric_weights") ? double(weight > 0) : weight;
+      if (std::abs(output(0, c) - targets.values(0, c)) < S(1)) metrics[0].sum += counted;
       metrics[0].weight += weight;
     }
     if (fault("nan_metric")) metrics[0].sum = std::numeric_limits<double>::quiet_NaN();

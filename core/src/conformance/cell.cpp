@@ -147,8 +147,8 @@ template <class S> void check_clip(CellNetwork<S>& network, Problem problem, Che
   if (free.forward_transposes) return;
   problem.message_clip = free.largest_delta * 1e-6;
   report.measure("message clip", network.run(problem, two_slices).largest_message, 1e-3 * free.largest_message, {},
-                 "largest entry that goes back through the maps, at a bound of a millionth of the largest δ; clip δ "
-                 "before it is used");
+                 "largest entry that goes back through the maps, at a bound of a millionth of the largest δ; clip all "
+                 "that apply_adjoint() and add_adjoint() get to ±chunk.bound()");
 }
 
 // What a cell reads outside of what it is given changes with the guards.

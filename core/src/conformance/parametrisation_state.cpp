@@ -18,14 +18,21 @@ void require_same_bits(CheckReport& report, std::string_view check, const Real& 
   report.measure(check, comparison, 0, sentence, hint);
 }
 
-struct Names final : Recorder {
+struct Recorded final : Recorder {
   std::vector<std::string> names;
+  std::vector<double> values;
   bool sound = true;
-  void scalar(std::string_view name, double) override {
-    names.emplace_back(name);
+  void scalar(std::string_view name, double value) override {
+    names.emplace_back(name), values.push_back(value);
     sound = sound && plain_name(name);
   }
 };
+
+template <class S> Recorded recorded(const MapProbe<S>& probe) {
+  Recorded found;
+  probe.subject().call("record", [&] { probe.map().record(found); });
+  return found;
+}
 
 constexpr const char* unclean = "refresh() must compute W from θ and what serialise() saves alone";
 
@@ -107,6 +114,9 @@ template <class S> void load_saved(MapProbe<S>& probe, MapProbe<S>& copy, CheckR
   copy.refresh();
   require_same_bits(report, "save and load", copy.matrix(), probe.matrix(), "W of a new object that was loaded",
                     state_lost);
+  const Recorded theirs = recorded(probe), loaded = recorded(copy);
+  report.require("save and load", theirs.names == loaded.names && same_numbers(theirs.values, loaded.values),
+                 fmt::format("record() gives other scalars after loading; {}", state_lost));
   MemoryArchive resaved;
   subject.call("serialise", [&] { copy.map().serialise(resaved); });
   report.require("save and load", resaved.items() == saved.items(), "saving what was loaded gives different bytes");
@@ -185,6 +195,7 @@ void check_cost(const Cost& cost, CheckReport& report) {
 template <class S> void check_state(MapProbe<S>& probe, CheckReport& report, std::uint64_t seed) {
   Rng rng(seed, "state");
   const std::vector<double> theta = probe.theta();
+  const Recorded first = recorded(probe);
   check_refresh(probe, report, rng);
   check_after_step(probe, report, true);
   check_map_archive(probe, report, false);
@@ -205,9 +216,7 @@ template <class S> void check_state(MapProbe<S>& probe, CheckReport& report, std
     report.remark("cost",
                   "the map has two routes, but no cost(): without it, `route: auto` takes apply() to cost as much as a "
                   "dense product, and so the dense route");
-  Names first, second;
-  probe.subject().call("record", [&] { probe.map().record(first); });
-  probe.subject().call("record", [&] { probe.map().record(second); });
+  const Recorded second = recorded(probe);
   report.require("record",
                  first.sound && first.names == second.names &&
                      std::set(first.names.begin(), first.names.end()).size() == first.names.size(),

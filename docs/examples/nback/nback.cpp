@@ -28,11 +28,14 @@ template <class S> class NBack final : public Task<S> {
             .labels = true,
             .steps = options_.length};
   }
-  Index batches(Split split) const override { return split == Split::train ? 1000 : 10; }
+  Index batches(Split split) const override {
+    return split == Split::train ? 1000 : (held_out + this->context().batch - 1) / this->context().batch;
+  }
   void fill(Split split, Index index, Batch<S>& batch) const override {
-    Rng rng(this->context().seed, name_of(split), std::uint64_t(index));
-    batch.resize(shape(), this->context().batch, options_.length);
-    for (Index b = 0; b < batch.sequences(); ++b)
+    const Index size = this->context().batch, first = index * size;
+    batch.resize(shape(), split == Split::train ? size : std::min(size, held_out - first), options_.length);
+    for (Index b = 0; b < batch.sequences(); ++b) {
+      Rng rng(this->context().seed, name_of(split), std::uint64_t(first + b));
       for (Index t = 0; t < options_.length; ++t) {
         batch.symbol(t, b) = std::int32_t(rng.integer(0, options_.symbols));
         if (t >= options_.back)
@@ -40,6 +43,7 @@ template <class S> class NBack final : public Task<S> {
         else
           batch.weight(t, b) = 0;
       }
+    }
   }
 
   double loss(CMat<S> output, const Targets<S>& targets, Mat<S> doutput) const override {
@@ -54,6 +58,7 @@ template <class S> class NBack final : public Task<S> {
   void trivial(Index, std::span<S> output) const override { std::ranges::fill(output, S(0)); }
 
  private:
+  static constexpr Index held_out = 500;  // sequences of validation and of test
   Options options_;
 };
 
