@@ -99,7 +99,7 @@ wrong = (
     ("hostile_task", "fault=labels", r"FAIL batches .*the batch has no labels.*in fill\(\) of hostile_task"),
     ("hostile_task", "fault=baseline", r"FAIL baseline .*baseline\(\) is 1, but trivial\(\) reaches 0.1.* of train, .* of validation"),
     ("hostile_task", "fault=metric_set", r"FAIL metrics .*measure\(\) must"),
-    ("hostile_task", "fault=metric_weights", r"FAIL metrics .*twice the weights, twice sum and weight.*must multiply what it adds for a column by the weight"),
+    ("hostile_task", "fault=metric_weights", r"FAIL metrics .*twice the weights, the same mean.*must multiply both sum and weight by the weight of the column, or neither"),
     ("hostile_task", "fault=form", r"FAIL form .*form\(\) has the scale 0: it must be above 0"),
     ("hostile_task", "fault=metrics", r"FAIL memory .*measure wrote to more metrics than metrics\(\) lists"),
 )
