@@ -79,9 +79,9 @@ struct SequenceCsvOptions {
         .one_of({"none", "standard"});
     s.check(data.file.empty() || train.file.empty(), "train",
             "cannot be combined with `data`: name either one file or one for each split");
-    s.check(!train.file.empty() || validation.file.empty(), "train", "must be given with `validation`");
-    s.check(!train.file.empty() || !data.file.empty() || test.file.empty(), "train",
-            "or `data` must be given with `test`");
+    s.check(!train.file.empty() || validation.file.empty(), "validation",
+            "needs `train`; with `data`, set `validation_fraction` instead");
+    s.check(!train.file.empty() || !data.file.empty() || test.file.empty(), "test", "needs `train` or `data`");
     const std::string& first = data.file.empty() ? train.file : data.file;
     s.check(first.empty() || first.ends_with(".npy") || is_foreign(first) || !targets.empty(), "targets",
             "must name the columns of the target in a CSV file: `targets: [NAME]`");

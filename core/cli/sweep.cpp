@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -43,21 +44,25 @@ void tell_other_runs(const SweepFolder& folder) {
 
 /// Finished runs stay as they are, although a plugin of theirs was built again.
 void warn_of_other_builds(const SweepFolder& folder, const std::vector<RunLook>& looks, const Registry& registry) {
-  std::map<std::string, std::string> sums;  // by kind and name
-  for (const Role role : {Role::parametrisation, Role::cell, Role::task, Role::optimizer})
-    for (const std::string& name : registry.names(role))
-      if (const fs::path file = registry.file_of(registry.find(role, name)).path; fs::is_regular_file(file))
-        sums[name_of(role) + (" " + name)] = sha256_of_file(file);
   std::vector<fs::path> finished;
   for (std::size_t i = 0; i < looks.size(); ++i)
     if (looks[i].state == SweepState::finished) finished.push_back(folder.run(folder.sweep().runs[i]));
+  if (finished.empty()) return;
+  std::map<std::string, std::string> sums;  // by kind and name
+  const auto sum_of = [&](const PluginRow& row) -> const std::string& {
+    const auto [sum, first] = sums.try_emplace(row.kind + " " + row.name);
+    for (const Role role : {Role::parametrisation, Role::cell, Role::task, Role::optimizer})
+      if (first && row.kind == name_of(role) && std::ranges::count(registry.names(role), row.name) > 0)
+        if (const fs::path file = registry.file_of(registry.find(role, row.name)).path; fs::is_regular_file(file))
+          sum->second = sha256_of_file(file);
+    return sum->second;
+  };
   std::set<std::string> plugins;
   std::vector<std::string> runs;
   read_runs(finished, {.paths = {"/final"}}, [&](const RunData& run) {
     std::set<std::string> changed;
     for (const PluginRow& row : run.header.plugins)
-      if (const auto sum = sums.find(row.kind + " " + row.name); sum != sums.end() && sum->second != row.sha256)
-        changed.insert(row.name);
+      if (const std::string& sum = sum_of(row); !sum.empty() && sum != row.sha256) changed.insert(row.name);
     if (!changed.empty()) runs.push_back(run.path.string());
     plugins.merge(changed);
   });

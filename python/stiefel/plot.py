@@ -50,6 +50,8 @@ def learning_curves(
             group = data[metric].isel(run=numbers).dropna("step", how="all")
             evaluated = [one.dropna("step")["step"] for one in group.transpose("run", ...)]
             ends = sorted(steps.max().item() for steps in evaluated if steps.size)
+            if not ends:
+                continue
             group = group.sel(step=slice(ends[(len(ends) - 1) // 2]))  # a mean of those that are left is another one
             mean, several = group.mean("run"), group.count("run") > 1
             spread = group.where(several, 0).std("run", ddof=1) if group.sizes["run"] > 1 else mean

@@ -361,16 +361,34 @@ class Report(Made, unittest.TestCase):
             folder = pathlib.Path(scratch)
             stopped, *finished = [runs.run(PROGRAM, folder, runs.ADDING.format(name="ends"), [f"seed={seed}", *words], code=75 if words else 0)
                                   for seed, words in ((1, ("--until", "13")), (2, ()), (3, ()))]
+            self.assertEqual(list(read(stopped, "gradient/snapshot")), [1, 10])
             report("runs/ends", folder=folder)
             found = figures((folder / "report.html").read_text())
             last = [read(run, "gradient/hidden_grad_norm")[-1] for run in finished]
             label, = {row["series"].partition(", run ")[0] for row in data(found["hidden_grad_norm_last"])}
             numpy.testing.assert_allclose(curve(found["hidden_grad_norm_last"], label)[1], numpy.median(last, axis=0), rtol=1e-8)
             self.assertEqual({row["series"] for row in data(found["hidden_grad_norm_last"])}, {label, f"{label}, run 2", f"{label}, run 3"})
-            self.assertIn("Line: median over seeds; points: each run. Snapshots of step 60; unfinished runs, and those that end at another step, are left out.",
+            self.assertIn("Line: median over seeds; points: each run. Snapshots of step 60; runs that end at other steps, and unfinished runs of groups with finished ones, are left out.",
                           "".join(found["hidden_grad_norm_last"].itertext()))
             first = [read(run, "gradient/hidden_grad_norm")[0] for run in (stopped, *finished)]
             numpy.testing.assert_allclose(curve(found["hidden_grad_norm_first"], label)[1], numpy.median(first, axis=0), rtol=1e-8)
+
+    def test_heat_maps_begin_with_the_first_snapshot_and_end_with_the_last(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = pathlib.Path(scratch)
+            for steps, period, columns in ((21, 20, ["1", "20", "21"]), (250, 2, None)):
+                run = runs.run(PROGRAM, folder, runs.ADDING.format(name=f"heat{steps}"), [f"train.steps={steps}", f"record.gradient_norms={period}"])
+                report(run, folder=folder)
+                figure = figures((folder / "report.html").read_text())["gradient_map_1"]
+                cells, norms = data(figure), read(run, "gradient/hidden_grad_norm")
+                shown = list(cells[0])[1:]
+                self.assertEqual(shown, columns or shown)
+                self.assertEqual((len(shown), shown[0], shown[-1]), (min(100, len(norms)), "1", str(steps)))
+                values = numpy.array([[float(value) for value in row.values()][1:] for row in cells])
+                numpy.testing.assert_allclose(values[:, [0, -1]].T, norms[[0, -1]], rtol=1e-4)
+                drawn = pixels(list(drawing(figure).iter(f"{SVG}image"))[0])
+                order = numpy.argsort(values[:, -1])
+                self.assertTrue((numpy.diff(drawn[::-1][order, -1].astype(int)) >= 0).all())
 
     def test_lines_lie_where_the_numbers_of_the_files_are(self):
         for name, x, y in CURVES + PROFILES:

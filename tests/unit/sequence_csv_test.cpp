@@ -368,7 +368,9 @@ TEST_CASE("what cannot be is refused with its place") {
   says("{train: some.csv, test: none.csv, readout: every" + columns, "no sequence of the test split has a target");
   says("{train: {file: good.csv, targets: y.npy}" + columns, "`targets` and `lengths` go with .npy files", Exit::usage);
   says("{train: good.csv, data: good.csv" + columns, "cannot be combined with `data`", Exit::usage);
-  says("{test: good.csv" + columns, "must be given with", Exit::usage);
+  says("{test: good.csv" + columns, "test: needs `train` or `data`", Exit::usage);
+  says("{data: good.csv, validation: good.csv" + columns,
+       "needs `train`; with `data`, set `validation_fraction` instead", Exit::usage);
   const std::string fractions = "validation_fraction: 0.6, test_fraction: 0.5" + columns;
   says("{data: good.csv, " + fractions, "leaves nothing to train on", Exit::usage);
   CHECK(make<float>("sequence_csv", "{train: good.csv, " + fractions, {1, 1, folder.path.string()}));

@@ -536,9 +536,11 @@ TEST_CASE("a start from another network's blocks: what does not fit is refused")
   refused({"model.input.bias=false"}, "last.h5 has the block input.bias, which this network does not have");
   refused({"model.init_file=" + (directory / "results.h5").string()}, "results.h5 has no network; name best.h5");
   refused({"model.init_file=" + directory.string()}, "is a folder; name a file in it");
-  refused({"model.init_file=none.h5"}, "/none.h5");
+  refused({"model.init_file=none.h5"},
+          ("model.init_file: there is no file " + fs::absolute("none.h5").string()).c_str());
   scratch::write(folder.path / "text.h5", "text");
-  refused({"model.init_file=" + (folder.path / "text.h5").string()}, "model.init_file: ");
+  refused({"model.init_file=" + (folder.path / "text.h5").string()}, "text.h5 is damaged: it is not an HDF5 file");
+  refused({"model.init_blocks=[]"}, "model.init_blocks is empty, so model.init_file would have no effect");
   std::fstream damaged(file, std::ios::in | std::ios::out | std::ios::binary);
   damaged.seekp(2000);
   damaged.put('x');

@@ -222,8 +222,8 @@ void read_blocks(const fs::path& path, Network<S>& network, const std::function<
       if (selected(layout.block(i).name)) read_block(file, path, "", layout.block(i), blocks[i]);
     for (const auto& [name, map, part] : network.model().maps) {
       const auto first = layout.blocks().begin() + part.first;
-      if (std::all_of(first, first + part.count, [&](const BlockSpec& block) { return selected(block.name); }))
-        read_items(file, path, "/state/" + name, state.plugins[name]);
+      const bool whole = std::all_of(first, first + part.count, [&](const BlockSpec& b) { return selected(b.name); });
+      if (part.count > 0 ? whole : selected(name + ".")) read_items(file, path, "/state/" + name, state.plugins[name]);
     }
     network.restore(state);
   } catch (const Misfit& error) {

@@ -190,6 +190,9 @@ template <class S> void Session<S>::start_from_file() {
 
 template <class S> void Session<S>::require_blocks_to_start() const {
   const Layout& layout = network->layout();
+  if (!experiment.model.init_file.empty() && experiment.model.init_blocks.empty())
+    throw Error(experiment.place_of("model.init_blocks") +
+                "model.init_blocks is empty, so model.init_file would have no effect; name blocks, or leave it out");
   for (const std::string& pattern : experiment.model.init_blocks)
     if (std::ranges::none_of(layout.blocks(),
                              [&](const BlockSpec& block) { return matches_block(pattern, block.name); }))

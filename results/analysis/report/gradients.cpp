@@ -133,8 +133,9 @@ std::vector<Figure> profiles(const Study& study, const std::string& place, const
   if (figure.series.empty()) return {};
   figure.caption = spread_caption(figure, false);
   if (last)
-    figure.caption += fmt::format(" Snapshots of step {}{}.", fmt::join(steps, ", "),
-                                  all ? "" : "; unfinished runs, and those that end at another step, are left out");
+    figure.caption += fmt::format(
+        " Snapshots of step {}{}.", fmt::join(steps, ", "),
+        all ? "" : "; runs that end at other steps, and unfinished runs of groups with finished ones, are left out");
   figure.description = fmt::format(
       "Norm of the gradient with respect to the hidden state at each time step, {} snapshot{}, logarithmic, for: {}.",
       last ? "last" : "first", of_loss, labels_text(study));

@@ -73,6 +73,7 @@ std::string heat_png(const HeatMap& map, const Scale& scale, std::size_t enlarge
     while (nearest + 1 < map.x.size() && map.x[nearest + 1] - x < x - map.x[nearest]) ++nearest;
     columns.push_back(nearest);
   }
+  columns.back() = map.x.size() - 1;  // it may be closer to its neighbor than a pixel is wide
   std::string indices;
   for (std::size_t row = map.y.size(); row-- > 0;) {
     std::string line;

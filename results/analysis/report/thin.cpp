@@ -19,26 +19,7 @@ void keep_rows(RunDataset& dataset, const std::set<std::size_t>& rows) {
   dataset.shape[0] = rows.size();
 }
 
-std::size_t nearest(const std::vector<double>& sorted, double value) {
-  const auto above = std::lower_bound(sorted.begin(), sorted.end(), value);
-  if (above == sorted.begin()) return 0;
-  if (above == sorted.end() || value - above[-1] <= *above - value) return std::size_t(above - sorted.begin()) - 1;
-  return std::size_t(above - sorted.begin());
-}
-
-/// All of the snapshots, or heat_columns at even distances with the first and the last one.
-std::vector<std::size_t> shown_snapshots(const std::vector<double>& snapshots) {
-  std::vector<std::size_t> chosen;
-  for (std::size_t i = 0; i < std::min(snapshots.size(), heat_columns); ++i) {
-    const double share = double(i) / double(heat_columns - 1);
-    const std::size_t snapshot = snapshots.size() <= heat_columns
-                                     ? i
-                                     : nearest(snapshots, std::lerp(snapshots.front(), snapshots.back(), share));
-    if (chosen.empty() || snapshot > chosen.back()) chosen.push_back(snapshot);
-  }
-  return chosen;
-}
-
+/// Up to heat_columns of the snapshots, the first and the last one included, and heat_rows of the time steps.
 void add_gradient_map(RunData& run, const std::string& group) {
   const RunDataset* norms = run.find(group + "/hidden_grad_norm");
   const std::vector<double> snapshots = rows_of(run, group + "/snapshot");
@@ -52,7 +33,9 @@ void add_gradient_map(RunData& run, const std::string& group) {
   map.path = group + map_suffix;
   columns.path = map.path + "/snapshot";
   rows.path = map.path + "/t";
-  const std::vector<std::size_t> chosen = shown_snapshots(snapshots);
+  std::vector<std::size_t> chosen;
+  for (std::size_t i = 0, most = std::min(count, heat_columns); i < most; ++i)
+    chosen.push_back(i * (count - 1) / (most - 1));
   map.shape = {std::min(steps, heat_rows), chosen.size()};
   map.units = norms->units;
   rows.shape = {map.shape[0]};
