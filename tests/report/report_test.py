@@ -387,6 +387,7 @@ class Report(Made, unittest.TestCase):
                 values = numpy.array([[float(value) for value in row.values()][1:] for row in cells])
                 numpy.testing.assert_allclose(values[:, [0, -1]].T, norms[[0, -1]], rtol=1e-4)
                 drawn = pixels(list(drawing(figure).iter(f"{SVG}image"))[0])
+                self.assertTrue(columns is None or (drawn[:, -1] != drawn[:, -2]).any())
                 order = numpy.argsort(values[:, -1])
                 self.assertTrue((numpy.diff(drawn[::-1][order, -1].astype(int)) >= 0).all())
 
