@@ -18,8 +18,7 @@
 // `reorthonormalise_every` steps the nearest matrix of the manifold, found in double precision, takes its place. 100
 // steps keep the defect within ten times that of one step and cost less than 1% of the steps; 0 shows the drift as
 // published.
-#include "manifold_block.hpp"
-
+#include <stiefel/manifold.hpp>
 #include <stiefel/plugin.hpp>
 
 namespace {

@@ -15,9 +15,8 @@
 // |A_ij| = |A_ji|, so D is skew in both scalings; one v a block does not depend on the basis in which M is written.
 // cayley keeps M on the manifold but for rounding, which the projection of every `reorthonormalise_every` steps
 // removes; qr and polar need none.
-#include "manifold_block.hpp"
-
 #include <stiefel/linear_algebra.hpp>
+#include <stiefel/manifold.hpp>
 #include <stiefel/plugin.hpp>
 
 #include <cmath>

@@ -20,8 +20,8 @@
 #include <fstream>
 #include <numbers>
 
+#include <stiefel/item_batches.hpp>
 #include <stiefel/plugin.hpp>
-#include "item_batches.hpp"
 #include "tasks/formats/corpus.hpp"
 
 namespace {

@@ -9,9 +9,9 @@
 #include <numeric>
 
 #include <stiefel/held_sequences.hpp>
+#include <stiefel/item_batches.hpp>
 #include <stiefel/numpy_random.hpp>
 #include <stiefel/plugin.hpp>
-#include "item_batches.hpp"
 #include "tasks/formats/data_path.hpp"
 #include "tasks/formats/idx.hpp"
 

@@ -13,8 +13,8 @@
 #include <cmath>
 
 #include <stiefel/held_sequences.hpp>
+#include <stiefel/item_batches.hpp>
 #include <stiefel/plugin.hpp>
-#include "item_batches.hpp"
 #include "tasks/formats/data_path.hpp"
 #include "tasks/formats/roll_set.hpp"
 

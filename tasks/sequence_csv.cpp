@@ -17,8 +17,8 @@
 #include <optional>
 #include <set>
 
+#include <stiefel/item_batches.hpp>
 #include <stiefel/plugin.hpp>
-#include "item_batches.hpp"
 #include "tasks/formats/csv_stream.hpp"
 #include "tasks/formats/fraction.hpp"
 #include "tasks/formats/sequence_set.hpp"

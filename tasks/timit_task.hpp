@@ -8,8 +8,8 @@
 #include <vector>
 
 #include <stiefel/held_sequences.hpp>
+#include <stiefel/item_batches.hpp>
 #include <stiefel/plugin.hpp>
-#include "item_batches.hpp"
 #include "tasks/formats/audio.hpp"
 #include "tasks/formats/named_file.hpp"
 #include "tasks/formats/timit_splits.hpp"

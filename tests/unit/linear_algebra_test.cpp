@@ -7,6 +7,7 @@
 #include <numbers>
 #include <stiefel/error.hpp>
 #include <stiefel/linear_algebra.hpp>
+#include <stiefel/manifold.hpp>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -156,6 +157,52 @@ TEST_CASE_TEMPLATE("Hermitian matrices: ascending eigenvalues, and vectors that 
     CHECK(again[i] == doctest::Approx(d[i]).epsilon(1e-13));
   }
   CHECK((V * d.template cast<T>().asDiagonal() * V.adjoint() - A).norm() < 1e-13);
+}
+
+TEST_CASE_TEMPLATE("steps along a manifold: tangents are skew, the Cayley step is the closed form and stays", T, double,
+                   C) {
+  const Index n = 9;
+  const Matrix<T> M = rotation<T>(n, 21), G = numbers<T>(n, n, 22);
+  const Matrix<T> A = manifold::tangent<T>(G, M);
+  CHECK((A + A.adjoint()).norm() < 1e-14);
+  CHECK((A - (G * M.adjoint() - M * G.adjoint())).norm() < 1e-14);
+  // short steps are iterated, long ones solved
+  for (const double eta : {1e-9, 1e-5, 1e-2, 1., 100.}) {
+    CAPTURE(eta);
+    const Matrix<T> half = T(eta / 2) * A;
+    const Matrix<T> moved = M + manifold::cayley_change<T>(A, eta, M);
+    CHECK(((one<T>(n) + half) * moved - (one<T>(n) - half) * M).norm() < 1e-13 * (1 + half.norm()));
+    CHECK(isometry_defect<T>(moved) < 1e-13);
+  }
+  // dL = Re⟨G, change⟩ = −η/2 ‖A‖² to first order
+  const double eta = 1e-6, change = std::real(G.cwiseProduct(manifold::cayley_change<T>(A, eta, M).conjugate()).sum());
+  CHECK(change == doctest::Approx(-eta / 2 * A.squaredNorm()).epsilon(1e-5));
+}
+
+TEST_CASE_TEMPLATE("projection to a manifold, and blocks of both precisions", T, double, C) {
+  constexpr bool unitary = std::is_same_v<T, C>;
+  const Index n = 6;
+  const Matrix<T> near = rotation<T>(n, 23) + 1e-3 * numbers<T>(n, n, 24), far = numbers<T>(n, n, 25);
+  for (const Matrix<T>& start : {near, far}) {
+    Matrix<T> M = start, expected = start;
+    manifold::project(M);
+    polar_factor(view(expected));
+    CHECK((M - expected).norm() < 1e-13);
+    std::vector<double> block(std::size_t((unitary ? 2 : 1) * n * n));
+    manifold::store<T, double>(M, block);
+    CHECK(Matrix<T>(manifold::load<T, double>(block, n)) == M);
+    std::vector<float> rounded(block.size());
+    manifold::store<T, float>(M, rounded);
+    CHECK((Matrix<T>(manifold::load<T, float>(rounded, n)) - M).norm() < 1e-6);
+    if constexpr (unitary) {
+      CHECK(block[1] == M(1, 0).real());
+      CHECK(block[std::size_t(n + 1)] == M(1, 0).imag());
+    }
+    bool right = false;
+    manifold::with_numbers_of<double>(unitary ? Manifold::unitary : Manifold::orthogonal,
+                                      [&]<class U>(U) { right = std::is_same_v<U, T>; });
+    CHECK(right);
+  }
 }
 
 TEST_CASE("a matrix with NaN is reported, not passed to LAPACK") {

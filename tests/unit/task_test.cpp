@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <stiefel/item_batches.hpp>
 #include <thread>
 
 using namespace stiefel;
@@ -100,6 +101,38 @@ TEST_CASE("the shuffle passes through all items again and again, in another orde
     });
   for (std::thread& thread : threads) thread.join();
   CHECK(wrong == std::vector<int>(4, 0));
+}
+
+TEST_CASE("batches of a data set: each pass in another order, other splits in order, the last batch shorter") {
+  const TaskShape shape{.input = InputKind::dense, .input_size = 1, .output_size = 1, .readout = ReadoutKind::every};
+  const ItemBatches batches(4, 12, 3, 5), as_many(4, 12, 3);
+  std::vector<int> items(12);
+  for (int i = 0; i < 12; ++i) items[std::size_t(i)] = i + 1;  // and as many steps
+  CHECK(batches.count(Split::train, 12) == 3);
+  CHECK(batches.count(Split::train, 3) == 1);
+  CHECK(batches.count(Split::test, 12) == 3);
+  CHECK(as_many.count(Split::test, 13) == 4);
+
+  Batch<double> batch;
+  const auto read = [&](Split split, Index index) {
+    batches.fill(
+        batch, shape, split, index, items, [](int item) { return Index(item); },
+        [&](int item, Index b) { batch.length(b) = item, batch.input(0, b)[0] = item; });
+    std::vector<int> read;
+    for (Index b = 0; b < batch.sequences(); ++b) read.push_back(int(batch.input(0, b)[0]));
+    CHECK(batch.steps() == *std::max_element(read.begin(), read.end()));
+    return read;
+  };
+  CHECK(read(Split::validation, 0) == std::vector<int>{1, 2, 3, 4, 5});
+  CHECK(read(Split::test, 2) == std::vector<int>{11, 12});
+  std::vector<std::vector<int>> passes(2);
+  for (Index index = 0; index < 6; ++index)
+    for (const int item : read(Split::train, index)) passes[std::size_t(index / 3)].push_back(item);
+  CHECK(passes[0] != passes[1]);
+  for (std::vector<int>& pass : passes) {
+    std::sort(pass.begin(), pass.end());
+    CHECK(pass == items);
+  }
 }
 
 TEST_CASE("adding: marks, values and targets of every form") {

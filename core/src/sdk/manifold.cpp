@@ -1,8 +1,7 @@
-#include "manifold_block.hpp"
-
 #include <cmath>
 
 #include <stiefel/linear_algebra.hpp>
+#include <stiefel/manifold.hpp>
 
 namespace stiefel::manifold {
 
@@ -51,15 +50,15 @@ template <class T> void project(Matrix<T>& M) {
   polar_factor(view(M));
 }
 
-#define STIEFEL_MANIFOLD(T)                     \
-  template Matrix<T> tangent(CMat<T>, CMat<T>); \
-  template Matrix<T> cayley_change(Matrix<T>, double, CMat<T>);
-STIEFEL_MANIFOLD(float)
-STIEFEL_MANIFOLD(double)
-STIEFEL_MANIFOLD(std::complex<float>)
-STIEFEL_MANIFOLD(std::complex<double>)
-#undef STIEFEL_MANIFOLD
-template void project(Matrix<double>&);
-template void project(Matrix<std::complex<double>>&);
+#define STIEFEL_INSTANTIATE(T)                              \
+  template STIEFEL_API Matrix<T> tangent(CMat<T>, CMat<T>); \
+  template STIEFEL_API Matrix<T> cayley_change(Matrix<T>, double, CMat<T>);
+STIEFEL_INSTANTIATE(float)
+STIEFEL_INSTANTIATE(double)
+STIEFEL_INSTANTIATE(std::complex<float>)
+STIEFEL_INSTANTIATE(std::complex<double>)
+#undef STIEFEL_INSTANTIATE
+template STIEFEL_API void project(Matrix<double>&);
+template STIEFEL_API void project(Matrix<std::complex<double>>&);
 
 }  // namespace stiefel::manifold

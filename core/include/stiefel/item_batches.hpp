@@ -1,19 +1,21 @@
-/// Batches of a finite set of items. Training passes through the items again and again, shuffled anew each pass, in
-/// full batches; other splits are in order, with a shorter last batch.
+/// Batches of a finite set of items, for tasks with data sets. Training passes through the items again and again,
+/// shuffled anew each pass, in full batches; other splits are in order, with a shorter last batch.
 #pragma once
 
 #include <algorithm>
 #include <functional>
 #include <vector>
 
-#include <stiefel/plugin.hpp>
+#include <stiefel/error.hpp>
+#include <stiefel/task.hpp>
 
 namespace stiefel {
 
+/// Thread-safe: what Task::batches and Task::fill need.
 class ItemBatches {
  public:
-  /// `batch`: sequences of a batch; `training`: items of the training set; `evaluation`: sequences of a batch of other
-  /// splits, 0: as many.
+  /// `batch` ≥ 1: sequences of a batch, TaskContext::batch; `training` ≥ 1: items of the training set; `seed`: of the
+  /// order; `evaluation`: sequences of a batch of other splits, 0: as many.
   ItemBatches(Index batch, Index training, std::uint64_t seed, Index evaluation = 0)
       : batch_(batch), evaluation_(evaluation > 0 ? evaluation : batch), shuffle_(training, seed) {}
 
@@ -22,7 +24,8 @@ class ItemBatches {
     return split == Split::train ? std::max<Index>(items / batch_, 1) : (items + evaluation_ - 1) / evaluation_;
   }
 
-  /// Batch `index` of `items`: an item has steps(item) steps, and write(item, b) makes it sequence b.
+  /// Batch `index` of `items`, those of the split: an item has steps(item) steps, and write(item, b) makes it sequence b
+  /// of the resized batch. `index` runs on over the passes in training; elsewhere it is below count().
   template <class S, class Item, class Steps, class Write>
   void fill(Batch<S>& batch, const TaskShape& shape, Split split, Index index, const std::vector<Item>& items,
             Steps steps, Write write) const {
