@@ -14,8 +14,13 @@ HWY_BEFORE_NAMESPACE();
 namespace stiefel::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// A complex number, or a real one whose `im` nobody reads, in vectors or scalars.
-template <class V> struct Number { V re, im; };
+/// A complex number, or a real one whose `im` nobody reads, in vectors or scalars. An implicit constructor would lack
+/// the target's instructions and could not call that of a NEON vector.
+template <class V> struct Number {
+  V re, im;
+  Number() {}
+  Number(V re, V im) : re(re), im(im) {}
+};
 
 /// Arithmetic of vectors D; the scalar rest uses vectors of one lane.
 template <class D, bool complex> struct Field {

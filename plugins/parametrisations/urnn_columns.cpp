@@ -29,9 +29,9 @@ template <class S> struct Column {
 template <class S> struct Pairs {
   S* data;
   template <class D> HWY_INLINE auto load(D d, Index k) const {
-    Number<hn::Vec<D>> x;
-    hn::LoadInterleaved2(d, data + 2 * k, x.re, x.im);
-    return x;
+    hn::Vec<D> re, im;
+    hn::LoadInterleaved2(d, data + 2 * k, re, im);
+    return Number<hn::Vec<D>>{re, im};
   }
   template <class D, class V> HWY_INLINE void store(D d, Index k, const Number<V>& x) const {
     hn::StoreInterleaved2(x.re, x.im, d, data + 2 * k);

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <Eigen/Core>
 #include <fstream>
+#include <initializer_list>
 #include <thread>
 
 #include "base/printable.hpp"
@@ -20,6 +21,8 @@
 
 namespace stiefel {
 namespace {
+
+constexpr const char* unknown = "unknown";
 
 /// The value of the first line "key<separator>value", without quotes.
 std::string value_in_file(const char* path, std::string_view key, char separator) {
@@ -33,7 +36,21 @@ std::string value_in_file(const char* path, std::string_view key, char separator
     const std::size_t first = value.find_first_not_of(" \t\""), last = value.find_last_not_of(" \t\"");
     if (first != value.npos) return value.substr(first, last - first + 1);
   }
-  return "unknown";
+  return unknown;
+}
+
+/// The value of the first of these keys that /proc/cpuinfo has: each architecture names them differently.
+std::string of_cpu(std::initializer_list<const char*> keys) {
+  for (const char* key : keys)
+    if (const std::string value = value_in_file("/proc/cpuinfo", key, ':'); value != unknown) return value;
+  return unknown;
+}
+
+/// AArch64 has numbers instead of a name, but for the model of some boards.
+std::string cpu_model() {
+  const std::string name = of_cpu({"model name", "Model"}), part = of_cpu({"CPU part"});
+  if (name != unknown || part == unknown) return name;
+  return fmt::format("CPU implementer {}, part {}", of_cpu({"CPU implementer"}), part);
 }
 
 /// One job of SLURM, with the place in its array.
@@ -87,8 +104,8 @@ std::vector<std::pair<std::string, std::string>> gather_provenance(const Provena
       {"os", value_in_file("/etc/os-release", "PRETTY_NAME", '=')},
       {"kernel", named ? fmt::format("{} {}", system.sysname, system.release) : "unknown"},
       {"libc", fmt::format("glibc {}", gnu_get_libc_version())},
-      {"cpu_model", value_in_file("/proc/cpuinfo", "model name", ':')},
-      {"cpu_flags", value_in_file("/proc/cpuinfo", "flags", ':')},
+      {"cpu_model", cpu_model()},
+      {"cpu_flags", of_cpu({"flags", "Features"})},
       {"cpu_count", std::to_string(std::thread::hardware_concurrency())},
       {"hostname", host_name()},
       {"threads", std::to_string(request.threads)},

@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import pathlib
+import platform
 import re
 import shutil
 import struct
@@ -179,6 +180,7 @@ class RunCommands(unittest.TestCase):
         file.write_text(EXPERIMENT.replace("CELL", "lru").replace("{plugin: METHOD}", "null"), encoding="utf-8")
         self.assertIn("max_phase", self.call("validate", file, "model.cell.max_phase=0", code=2))
 
+    @unittest.skipUnless(platform.machine() == "x86_64", "the kernels are those of x86-64")
     def test_kernels_of_blas(self):
         """A run whose kernels do not fit the CPU says so first; the run and --version name them."""
         environment = {**os.environ, "OPENBLAS_CORETYPE": "Prescott"}

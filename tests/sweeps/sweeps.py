@@ -26,6 +26,7 @@ import concurrent.futures
 import json
 import os
 import pathlib
+import platform
 import random
 import re
 import shutil
@@ -230,6 +231,8 @@ def second_signal(settings, folder):
 
 
 def cpus(settings, folder, _):
+    if platform.machine() != "x86_64":
+        return "not tried: this type of CPU has one instruction set"
     other_type = ("env", "STIEFEL_SIMD=SCALAR")
     for name, many, number in (("grid", RATES, 2), ("rungs", SEEDS_HALVED, 4)):
         begun = Sweep(settings.program, folder / name, 400, many)

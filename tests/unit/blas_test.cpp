@@ -61,7 +61,7 @@ TEST_CASE("only the pthread flavor is accepted, and its kernels are named") {
         "OpenBLAS is loaded in its serial flavor and stiefel needs the pthread one, because the others give wrong "
         "products when several "
         "threads call them; install it with: apt-get install libopenblas0-pthread && update-alternatives --config "
-        "libopenblas.so.0-x86_64-linux-gnu");
+        "libopenblas.so.0-$(uname -m)-linux-gnu");
   CHECK(blas_refusal(2).starts_with("OpenBLAS is loaded in its OpenMP flavor"));
   CHECK(!blas_core().empty());
   CHECK(blas_configuration().starts_with("OpenBLAS "));

@@ -53,7 +53,7 @@ int fsync(int file) {
 }
 int rename(const char* from, const char* to) noexcept {
   if (rename_fault.fails()) return errno = rename_fault.error, -1;
-  return int(syscall(SYS_rename, from, to));
+  return int(syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0));
 }
 int fallocate(int file, int mode, off_t place, off_t bytes) {
   if (fallocate_fault.fails()) return errno = fallocate_fault.error, -1;

@@ -38,9 +38,8 @@ std::string blas_refusal(int parallel) {
   if (parallel == 1) return {};
   return fmt::format(
       "OpenBLAS is loaded in its {} flavor and stiefel needs the pthread one, because the others give wrong products "
-      "when several threads "
-      "call them; install it with: apt-get install libopenblas0-pthread && update-alternatives --config "
-      "libopenblas.so.0-x86_64-linux-gnu",
+      "when several threads call them; install it with: apt-get install libopenblas0-pthread && update-alternatives "
+      "--config libopenblas.so.0-$(uname -m)-linux-gnu",
       parallel == 0 ? "serial" : "OpenMP");
 }
 

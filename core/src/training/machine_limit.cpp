@@ -1,7 +1,10 @@
 #include "training/machine_limit.hpp"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <fstream>
 #include <stiefel/product.hpp>
 
 #include "sdk/kernel/limit_kernel.hpp"
@@ -31,11 +34,19 @@ std::vector<const char*> multiplying_targets() {
   return targets;
 }
 
+/// Bytes. The C library knows only the caches of x86-64, and /sys is missing in some containers.
+Index largest_cache() {
+  Index bytes = std::max(::sysconf(_SC_LEVEL2_CACHE_SIZE), ::sysconf(_SC_LEVEL3_CACHE_SIZE)), kilobytes = 0;
+  for (int level = 0; level < 8; ++level)
+    if (std::ifstream(fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/size", level)) >> kilobytes)
+      bytes = std::max(bytes, kilobytes << 10);
+  return bytes;
+}
+
 /// Numbers of each of three arrays that together have four times the bytes of the largest cache.
 Index numbers_beyond_cache(int threads) {
   constexpr Index least = Index(256) << 20, step = 128;
-  const Index cache = std::max(::sysconf(_SC_LEVEL2_CACHE_SIZE), ::sysconf(_SC_LEVEL3_CACHE_SIZE));
-  return std::max(least, 4 * cache) / Index(3 * sizeof(float)) / threads / step * step;
+  return std::max(least, 4 * largest_cache()) / Index(3 * sizeof(float)) / threads / step * step;
 }
 
 }  // namespace

@@ -115,12 +115,8 @@ std::string compare(const Fields& theirs, const Fields& ours, const Rebuild& reb
 /// The instruction sets of a tag's field `isa` that this CPU does not have, as "avx2, fma"; empty when it has all.
 std::string missing_instruction_sets(std::string_view isa) {
   std::vector<std::string_view> missing;
-  std::string_view here = "x86-64";
-#if !defined(__x86_64__)
-  here = "(none)";
-#endif
   for (const std::string_view name : split(isa, '+')) {
-    bool supported = name == here;
+    bool supported = name == STIEFEL_PROCESSOR;
 #if defined(__x86_64__)
 #define STIEFEL_ASK_CPU(extension) \
   if (name == extension) supported = __builtin_cpu_supports(extension) > 0;
