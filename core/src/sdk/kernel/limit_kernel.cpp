@@ -28,11 +28,7 @@ constexpr bool fused = false;
 constexpr bool fused = true;
 #endif
 // As many as fit: some CPUs start four multiply-adds a cycle, which take four cycles each.
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL || HWY_ARCH_ARM_A64
-constexpr int chains = 24;
-#else
-constexpr int chains = 12;
-#endif
+constexpr int chains = STIEFEL_VECTOR_REGISTERS * 3 / 4;
 constexpr int ahead = 8;
 
 template <int... i> HWY_INLINE float sum_of(const Vec* sum, Range<i...>) {

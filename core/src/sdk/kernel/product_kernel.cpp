@@ -30,11 +30,7 @@ template <class S> constexpr Index lanes = Index(hn::MaxLanes(Tag<S>()));
 template <int n> using Up = std::make_integer_sequence<int, n>;
 template <int... i> using Range = std::integer_sequence<int, i...>;
 
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL || HWY_ARCH_ARM_A64
-constexpr int registers = 32;
-#else
-constexpr int registers = 16;
-#endif
+constexpr int registers = STIEFEL_VECTOR_REGISTERS;
 constexpr int most_vectors = 8;
 constexpr int most_columns = registers == 32 ? 12 : 6;
 
