@@ -61,7 +61,7 @@ const std::vector<Command>& commands() {
        "RUN [key.path=value...]",
        Word::folder,
        Word::setting,
-       "resume a stopped run from its newest checkpoint",
+       "resume a stopped run, or train a finished one for longer",
        {{"--allow-change", Word::name,
          "changes since the start of the run that are accepted: comma-separated names, or `all`"},
         until,

@@ -394,6 +394,31 @@ def check_report(reproduce):
         assert f"| {name} |" not in first[0] or f"| {state} |" in next(l for l in first[0].splitlines() if l.startswith(f"| {name} |")), name
 
 
+def check_stopped_run(reproduce):
+    """A run that was stopped on request is shown with its curve, also after it is gone, until a whole run replaces it."""
+    reproduce.publish_curves("{row: begun, file: tiny/first.yaml, seeds: [9], judge: {reaches: 1e6, by: 40}}")
+    to, away = reproduce.folder / "begun", reproduce.output.with_name("away")
+    words = ["seed=9", "--output", str(reproduce.output / "runs"), "--quiet"]
+    run = lambda *more: subprocess.run([reproduce.program, "run", reproduce.folder / "experiments/tiny/first.yaml", *words, *more], check=False).returncode
+    assert run("--until", "40") == 75
+    document = lambda: (to / "REPRODUCTION.md").read_text()
+    reproduce("report", "tiny/text", "--to", to)
+    with_run = document()
+    row, = (line for line in with_run.splitlines() if line.startswith("| begun |"))
+    assert row.endswith(" | preempted at step 40 |") and row.split(" | ")[2] == "", row
+    assert "src=\"figures/tiny_text.svg\"" in with_run and (to / "figures/tiny_text.svg").exists()
+    reproduce.output.rename(away)
+    reproduce("report", "tiny/text", "--to", to)
+    assert document() == with_run
+    shutil.rmtree(reproduce.output)
+    away.rename(reproduce.output)
+    assert reproduce("tiny/text", "--dry-run").count("\n") == 2, "a stopped run is not resumed"
+    reproduce("tiny/text")
+    reproduce("report", "tiny/text", "--to", to)
+    assert "| matched |" in next(line for line in document().splitlines() if line.startswith("| begun |"))
+    reproduce.publish()
+
+
 def check_record(reproduce):
     """The record next to REPRODUCTION.md keeps what was measured when the runs are gone, as long as settings and criterion are the same."""
     to = reproduce.folder / "documents"
@@ -472,7 +497,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         reproduce = Reproduction(pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(folder))
         assert set(reproduce.states().values()) == {"not run", "not measured", "needs a closed corpus"}, reproduce.states()
-        for check in (check_budget, check_whole, check_values, check_criteria, check_others_runs, check_changed_default, check_divergence, check_failed_run, check_paired_seeds, check_changed_run, check_quantities, check_kill, check_timings, check_report,
+        for check in (check_budget, check_whole, check_values, check_criteria, check_others_runs, check_changed_default, check_divergence, check_failed_run, check_paired_seeds, check_changed_run, check_quantities, check_kill, check_timings, check_stopped_run, check_report,
                       check_record, check_errors):
             check(reproduce)
             print(check.__name__)

@@ -141,6 +141,18 @@ std::vector<Change> changes(const RunHeader& before, const RunHeader& now) {
   return found;
 }
 
+bool is_of_program(const Change& change) {
+  return std::ranges::count(names_of_build, change.name) > 0 || change.name.starts_with("plugin:");
+}
+
+bool has_other_settings(const RunHeader& run, const std::string& yaml) {
+  RunHeader now;
+  now.yaml = yaml;
+  return std::ranges::any_of(changes(run, now), [](const Change& change) {
+    return !is_of_program(change) && !change.name.starts_with("data:");
+  });
+}
+
 std::vector<Change> changes_of_data(const RunHeader& before, const RunHeader& now) {
   std::vector<Change> found = changes(before, now);
   std::erase_if(found, [](const Change& change) { return !change.name.starts_with("data:"); });

@@ -24,6 +24,12 @@ STIEFEL_API std::string lines_of_values(const RunHeader& header);
 /// in an earlier segment do not count.
 STIEFEL_API std::vector<Change> changes(const RunHeader& before, const RunHeader& now);
 
+/// Whether the program or a plugin has changed, and not a setting or the data.
+bool is_of_program(const Change& change);
+
+/// Whether a setting that can change a bit of the results is not that of the run.
+bool has_other_settings(const RunHeader& run, const std::string& yaml);
+
 /// What was changed when the run was resumed, apart from the type of the host: since then it is not the run that its
 /// configuration, plugins and build describe.
 STIEFEL_API std::vector<std::string> changed_by_resuming(const RunHeader& header);

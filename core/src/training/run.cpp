@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <boost/algorithm/string.hpp>
 #include <fstream>
 #include <optional>
@@ -117,11 +118,57 @@ template <class S> void read_changed_checkpoint(const std::filesystem::path& fil
                       change.name));
 }
 
+const char* key_of_length(const Experiment& experiment) {
+  return experiment.train.epochs > 0 ? "train.epochs" : "train.steps";
+}
+
+RunSummary already_finished(const std::filesystem::path& run, const Experiment& experiment) {
+  return {"existing",
+          fmt::format("{0} is already finished; to train it for longer, use stiefel resume {1} {2}=N "
+                      "--allow-change {2}",
+                      run.string(), shell_word(run.string()), key_of_length(experiment)),
+          run, 0};
+}
+
+/// Whether a finished run can take the change: the steps that it has made would have been the same.
+bool only_lengthens(const Change& change) {
+  static constexpr std::array lengths = {"train.steps", "train.epochs", "train.patience", "train.target"};
+  return std::ranges::find(lengths, change.name) != lengths.end() || is_of_program(change);
+}
+
+/// A finished run may only become longer, because the steps after its newest checkpoint are repeated.
+void demand_longer(const std::filesystem::path& run, const Experiment& experiment, const std::vector<Change>& changed,
+                   Index steps, Index until) {
+  const auto refused = std::ranges::find_if_not(changed, only_lengthens);
+  if (refused != changed.end())
+    throw Error(
+        fmt::format("{} is finished, so {} cannot be changed: the run can only be continued, with more train.steps, "
+                    "train.epochs or train.patience, or another train.target; start another run with `stiefel run`",
+                    run.string(), refused->name));
+  const Index made = Index(ResultReader(run / "results.h5").number_attribute("/", "committed_step"));
+  if (steps <= made)
+    throw Error(fmt::format("{} is finished after {}, and would now end at step {}; set {} to more", run.string(),
+                            counted(made, "step"), steps, key_of_length(experiment)));
+  if (until > 0 && until < made)
+    throw Error(fmt::format("{} is finished after {}; --until must be at least that, got {}", run.string(),
+                            counted(made, "step"), until));
+  const auto of_length = std::ranges::find_if(experiment.optimizer, [](const OptimizerGroup& group) {
+    return group.schedule.kind == "cosine" || group.schedule.kind == "one_cycle";
+  });
+  const bool more = std::ranges::any_of(
+      changed, [](const Change& change) { return change.name == "train.steps" || change.name == "train.epochs"; });
+  if (more && of_length != experiment.optimizer.end())
+    throw Error(
+        fmt::format("{} is finished, and its learning rates depend on the number of steps (schedule {}), so it "
+                    "cannot be continued; start another run with `stiefel run`",
+                    run.string(), of_length->schedule.kind));
+}
+
 /// `path` is held by this process, or by the first of the ranks.
 template <class S> RunSummary go_on(const std::filesystem::path& path, const LoadedExperiment& loaded,
                                     Registry& registry, const RunOptions& options,
                                     const std::vector<std::string>& allowed, RunObserver& observer,
-                                    std::optional<RunDirectory> directory, bool& training) {
+                                    std::optional<RunDirectory> directory, bool finished, bool& training) {
   Session<S> session(loaded, registry, options);
   RunHeader header = header_of(loaded, registry, options, session);
   demand_same_ranks(header, options);
@@ -130,6 +177,8 @@ template <class S> RunSummary go_on(const std::filesystem::path& path, const Loa
     const RunHeader before = read_header(ResultReader(path / "results.h5"));
     changed = changes(before, header);
     header.segments.back().changes = allowed_changes(before, header, allowed);
+    if (finished && changed.empty()) return already_finished(path, loaded.experiment);
+    if (finished) demand_longer(path, loaded.experiment, changed, session.total_steps(), options.until);
   } else {
     refuse_changes(path, header);
   }
@@ -163,29 +212,28 @@ template <class S> RunSummary go_on(const std::filesystem::path& path, const Loa
 template <class S> RunSummary resume(const std::filesystem::path& path, const LoadedExperiment& loaded,
                                      Registry& registry, const RunOptions& options,
                                      const std::vector<std::string>& allowed, RunObserver& observer) {
-  const auto existing = [&]() -> RunSummary {
-    if (!allowed.empty() || (!loaded.overrides.empty() && reads_otherwise(path, loaded.resolved_yaml)))
-      throw Error(path.string() +
-                  " is finished and cannot be changed; start another run with `stiefel run` and the new values");
-    return {"existing", path.string() + " is already finished", path, 0};
-  };
   if (exists(path / "results.h5"))
     demand_whole(path, "results.h5");  // before libhdf5 looks at it
   else
     demand_results(path);
-  if (run_state(path) == RunState::finished) return existing();
-  if (options.ranks) options.ranks->largest(0);
+  const auto agreed = [&](bool here) { return options.ranks ? options.ranks->largest(here) != 0 : here; };
+  const auto as_it_was = [&] {
+    return loaded.overrides.empty() ||
+           !has_other_settings(read_header(ResultReader(path / "results.h5")), loaded.resolved_yaml);
+  };
+  if (run_state(path) == RunState::finished && as_it_was()) return already_finished(path, loaded.experiment);
+  agreed(false);
   std::optional<RunDirectory> directory;
   if (writes(options)) directory.emplace(RunDirectory::open(path));
-  const bool held = directory.has_value(), finished = held && is_finished(path);  // by another process, just now
-  if (options.ranks ? options.ranks->largest(finished) != 0 : finished) return existing();
+  const bool held = directory.has_value(), finished = agreed(held && is_finished(path));
+  if (finished && as_it_was()) return already_finished(path, loaded.experiment);  // by another process, just now
   bool training = false;
   try {
-    return go_on<S>(path, loaded, registry, options, allowed, observer, std::move(directory), training);
+    return go_on<S>(path, loaded, registry, options, allowed, observer, std::move(directory), finished, training);
   } catch (const std::exception& error) {
     const auto* refusal = dynamic_cast<const Error*>(&error);
     const bool elsewhere = refusal && refusal->code() == Exit::in_use;  // another host can resume it
-    if (held && !training && !elsewhere) log(path, std::string("failed: ") + error.what());
+    if (held && !training && !finished && !elsewhere) log(path, std::string("failed: ") + error.what());
     throw;
   }
 }

@@ -55,13 +55,13 @@ template <class S> Trainer<S>::Trainer(const LoadedExperiment& loaded, Session<S
              std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(record.seconds_before()))) {
   progress_.steps = session.total_steps();
   if (from) restore(*from);
-  settle_networks();
 }
 
 template <class S> Trainer<S>::~Trainer() { watched_ = fmt::format("filling a batch after step {}", progress_.step); }
 
 template <class S> RunSummary Trainer<S>::run() {
   record_.publish(progress_.step, status_);
+  settle_networks();
   const Index period = session_.evaluation_period();
   status_.state = "finished";
   if (progress_.step == 0) {
