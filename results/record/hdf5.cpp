@@ -233,6 +233,10 @@ Dataset Group::create_dataset(const std::string& name, const Layout& layout) con
           where};
 }
 
+void Group::remove(const std::string& path) const {
+  ok(H5Ldelete(id(), path.c_str(), H5P_DEFAULT), "remove", child(where_, path));
+}
+
 bool Group::exists(const std::string& path) const {
   // H5Lexists wants every step of the path to exist.
   for (std::size_t start = path.find_first_not_of('/'); start < path.size();) {

@@ -117,6 +117,7 @@ class STIEFEL_API Group : public Object {
   Group make_group(const std::string& path) const;
   Dataset create_dataset(const std::string& name, const Layout& layout) const;
 
+  void remove(const std::string& path) const;
   bool exists(const std::string& path) const;
   bool is_group(const std::string& path) const;
   Group group(const std::string& path) const;

@@ -91,6 +91,10 @@ int RecorderThread::define(Table table, bool grows) {
   return int(tables_.size()) - 1;
 }
 
+void RecorderThread::remove(std::string group) {
+  push({[group = std::move(group)](ResultWriter& writer) { writer.remove(group); }});
+}
+
 void RecorderThread::append(int table, double row, std::span<const double> values) {
   push({[table, row, copy = std::vector<double>(values.begin(), values.end())](ResultWriter& writer) {
     writer.append(table, row, copy);

@@ -43,6 +43,7 @@ class STIEFEL_API RecorderThread {
   /// Whether the results.h5 that is continued has this group.
   bool continues(const std::string& group) const { return continued_.contains(group); }
   int define(Table table, bool grows = true);
+  void remove(std::string group);
   void append(int table, double row, std::span<const double> values);
   /// Step, snapshot or epoch of the last row of a table; NaN: it has none.
   double last_row(int table) const { return tables_[std::size_t(table)].last; }

@@ -143,6 +143,8 @@ void ResultWriter::write(const std::filesystem::path& target, std::int64_t commi
     rewrite_provenance(file.root(), header_);
     for (const Stored& stored : tables_)
       if (stored.created) cut_rows(file.root(), stored.table, stored.published);
+    for (const std::string& group : removed_)
+      if (file.root().exists(group)) file.root().remove(group);
   }
   for (const Stored& stored : tables_)
     if (fresh || !stored.created) create_table(file.root(), stored.table);

@@ -40,6 +40,8 @@ class STIEFEL_API ResultWriter {
   /// taken, or the file that is continued has arrays of other sizes in it. One that does not grow, because it gets no
   /// more rows, has the sizes of that file.
   int define(Table table, bool grows = true);
+  /// Removes a group of the file that is continued, if it has it, with the next publish.
+  void remove(std::string group) { removed_.push_back(std::move(group)); }
   /// One row: all columns flattened in order, row-major, complex as r, i. Kept in memory until the next publish.
   void append(int table, double row, std::span<const double> values);
   /// Makes all rows so far, and the status, part of results.h5. On Error the former results.h5 is untouched and the
@@ -68,7 +70,8 @@ class STIEFEL_API ResultWriter {
   std::function<void(const std::filesystem::path&)> before_replacing_;
   RunHeader header_;
   std::vector<Stored> tables_;
-  std::optional<RowCounts> kept_;  // until the first publish
+  std::optional<RowCounts> kept_;     // until the first publish
+  std::vector<std::string> removed_;  // of the file that is continued
   bool published_ = false;
   std::uint64_t chunk_bytes_ = 0, file_bytes_ = 0;  // of results.h5: rows compressed, when last looked up, and all
 };

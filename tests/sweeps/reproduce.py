@@ -395,7 +395,7 @@ def check_report(reproduce):
 
 
 def check_stopped_run(reproduce):
-    """A run that was stopped on request is shown with its curve, also after it is gone, until a whole run replaces it."""
+    """An unfinished run is shown with its curve, also after it is gone, until a whole run replaces it."""
     reproduce.publish_curves("{row: begun, file: tiny/first.yaml, seeds: [9], judge: {reaches: 1e6, by: 40}}")
     to, away = reproduce.folder / "begun", reproduce.output.with_name("away")
     words = ["seed=9", "--output", str(reproduce.output / "runs"), "--quiet"]
@@ -426,7 +426,7 @@ def check_record(reproduce):
     with_runs, document = listed(), (to / "REPRODUCTION.md").read_text()
     figure = (to / "figures/tiny_figure_4_one.svg").read_text()
     record = (to / "reproduction.json").read_text()
-    assert record.count('"settings"') == sum(run["state"] in ("finished", "diverged") for row in with_runs.values() for run in row["runs"]
+    assert record.count('"settings"') == sum(run["state"] is not None for row in with_runs.values() for run in row["runs"]
                                            if row["kind"] != "seconds")
     gone = reproduce.output.with_name("gone")
     reproduce.output.rename(gone)

@@ -125,6 +125,42 @@ TEST_CASE("a finished run that is continued is the same as one that was longer f
   }
 }
 
+TEST_CASE("the evaluation at the end of a finished run does not count when it is continued") {
+  Folder folder;
+  Quiet quiet, stopping;
+  const std::vector<std::string> plateau{"optimizer.schedule={kind: plateau, factor: 0.1}", "train.evaluate_every=3"};
+  const auto with = [&](const std::string& steps) { return load({plateau[0], plateau[1], "train.steps=" + steps}); };
+  const fs::path whole = run(with("20"), folder.path / "whole", quiet).directory;
+  std::atomic<int> signal{0};
+  stopping.raised = &signal;
+  stopping.raised_at = 10;
+  const fs::path directory = run(with("10"), folder.path / "parts", stopping, &signal).directory;
+  CHECK(fs::exists(directory / "checkpoints/step_00000010.h5"));  // of the signal during the final test
+  CHECK(go_on(with("10"), directory, quiet).state == "finished");
+  CHECK(go_on(with("20"), directory, quiet, {"train.steps"}).state == "finished");
+  CHECK(fingerprint(directory) == fingerprint(whole));
+}
+
+TEST_CASE("the report of a finished run is made again at its new end") {
+  Folder folder;
+  Quiet quiet;
+  const auto with = [](const std::string& steps) {
+    return load({"task={plugin: round_text}", "model.cell.activation=tanh", "train.steps=" + steps});
+  };
+  const fs::path directory = run(with("10"), folder.path / "parts", quiet).directory,
+                 results = directory / "results.h5";
+  REQUIRE(ResultReader(results).read("/outcome/step").values == std::vector<double>{10});
+  REQUIRE(fs::exists(directory / "outcome"));
+  RunOptions until;
+  until.until = 15;
+  CHECK(resume_experiment(directory, with("20"), registry(), until, {"train.steps"}, quiet).state == "preempted");
+  CHECK_FALSE(ResultReader(results).exists("/outcome"));
+  CHECK_FALSE(fs::exists(directory / "outcome"));
+  CHECK(go_on(with("20"), directory, quiet).state == "finished");
+  CHECK(ResultReader(results).read("/outcome/step").values.size() == 1);
+  CHECK(fs::exists(directory / "outcome"));
+}
+
 TEST_CASE("a finished run can only become longer") {
   Folder folder;
   Quiet quiet;
@@ -137,10 +173,12 @@ TEST_CASE("a finished run can only become longer") {
     CAPTURE(sentence);
     CHECK_THROWS_WITH(go_on(load(changed), directory, quiet, {"all"}), doctest::Contains(sentence.c_str()));
   };
-  refuses({"optimizer.rate=1e-3", "train.steps=30"}, " is finished, so optimizer.rate cannot be changed: the run can");
+  refuses({"optimizer.rate=1e-3", "train.steps=30"}, " is finished, so optimizer.rate cannot become 0.001: such a run");
   refuses({"train.steps=15"}, " is finished after 20 steps, and would now end at step 15; set train.steps to more");
-  refuses({"train.steps=null", "train.epochs=1", "task.batches_per_epoch=20"}, "so task.batches_per_epoch cannot be");
-  refuses({"train.patience=1"}, " is finished after 20 steps, and would now end at step 20; set train.steps to more");
+  refuses({"train.steps=null", "train.epochs=1", "task.batches_per_epoch=20"},
+          "so task.batches_per_epoch cannot become 20");
+  refuses({"train.patience=1", "train.steps=30"}, "so train.patience cannot become 1");
+  refuses({"train.target=0.1", "train.steps=30"}, "so train.target cannot become 0.1");
   RunOptions until;
   until.until = 19;
   CHECK_THROWS_WITH(resume_experiment(directory, load({"train.steps=30"}), registry(), until, {"all"}, quiet),
@@ -166,6 +204,7 @@ TEST_CASE("a run that train.patience has ended continues with more patience") {
     return ResultReader(run / "results.h5").read("/epochs/step").values.back();
   };
   CHECK(steps(directory) == 6);
+  CHECK_THROWS_WITH(go_on(with("1"), directory, quiet, {"all"}), doctest::Contains("train.patience cannot become 1"));
   CHECK(go_on(with("5"), directory, quiet, {"train.patience"}).state == "finished");
   CHECK(steps(directory) == 12);
   CHECK(fingerprint(directory) == fingerprint(run(with("5"), folder.path / "whole", quiet).directory));
@@ -216,7 +255,7 @@ TEST_CASE("an allowed change stays when the run is resumed again") {
     return line.find("with changes when it was resumed (optimizer.rate)") != line.npos;
   }));
   CHECK_THROWS_WITH(go_on(load({"optimizer.rate=1e-4"}), directory, quiet, {"all"}),
-                    doctest::Contains("is finished, so optimizer.rate cannot be changed"));
+                    doctest::Contains("is finished, so optimizer.rate cannot become 0.0001"));
 }
 
 TEST_CASE("what chose the best network so far cannot be changed") {

@@ -227,13 +227,14 @@ std::vector<ReproducedRow> Reproduction::look(const std::vector<const PublishedR
 }
 
 std::string record_of(const std::vector<ReproducedRow>& rows) {
-  static constexpr std::array lasting = {"finished", "diverged", "preempted"};
   std::vector<std::string> lines;
   for (const ReproducedRow& row : rows)
-    for (const Measurement& seed : row.seeds)
-      if (!row.row->timing() && std::ranges::find(lasting, seed.state) != lasting.end())
+    for (Measurement seed : row.seeds) {
+      if (seed.state == "running") seed.state = "stopped";
+      if (!row.row->timing() && !seed.state.empty() && seed.state != "unreadable")
         lines.push_back(fmt::format("  {}: {}", json_text(nlohmann::json(recorded_name(row, seed.seed))),
                                     json_text(json_of(seed))));
+    }
   return fmt::format("{{\n{}\n}}\n", fmt::join(lines, ",\n"));
 }
 

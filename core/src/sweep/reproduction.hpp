@@ -45,7 +45,7 @@ class STIEFEL_API Reproduction {
   Registry& registry_;
 };
 
-/// Every run of these rows that has ended or was stopped on request, as JSON with one line for each.
+/// Every run of these rows, as JSON with one line for each. For whoever reads it later, what is running has stopped.
 STIEFEL_API std::string record_of(const std::vector<ReproducedRow>& rows);
 
 }  // namespace stiefel

@@ -111,6 +111,15 @@ std::string reason_to_refuse(const Change& change) {
   return "";
 }
 
+bool is_of_program(const Change& change) {
+  return std::ranges::count(names_of_build, change.name) > 0 || change.name.starts_with("plugin:");
+}
+
+/// Whether the key did not exist when the run began, and is not set now.
+bool is_new_default(const Change& change, const std::vector<std::string>& origins) {
+  return !change.was && std::ranges::find(origins, change.name + "=default") != origins.end();
+}
+
 /// Refuses names that are probably misspelled. Those of changes that were accepted earlier are known.
 void demand_known(const std::vector<std::string>& allowed, const std::vector<Change>& found, const Values& before,
                   const Values& now) {
@@ -141,16 +150,21 @@ std::vector<Change> changes(const RunHeader& before, const RunHeader& now) {
   return found;
 }
 
-bool is_of_program(const Change& change) {
-  return std::ranges::count(names_of_build, change.name) > 0 || change.name.starts_with("plugin:");
+bool has_other_settings(const RunHeader& run, const LoadedExperiment& loaded) {
+  RunHeader now;
+  now.yaml = loaded.resolved_yaml;
+  return std::ranges::any_of(changes(run, now), [&](const Change& change) {
+    return !is_of_program(change) && !change.name.starts_with("data:") && !is_new_default(change, loaded.origins);
+  });
 }
 
-bool has_other_settings(const RunHeader& run, const std::string& yaml) {
-  RunHeader now;
-  now.yaml = yaml;
-  return std::ranges::any_of(changes(run, now), [](const Change& change) {
-    return !is_of_program(change) && !change.name.starts_with("data:");
-  });
+bool only_lengthens(const Change& change, const std::vector<std::string>& origins) {
+  const auto number = [](const std::optional<std::string>& text) { return text ? std::atof(text->c_str()) : 0; };
+  const double was = number(change.was), is = number(change.is);
+  if (change.name == "train.steps" || change.name == "train.epochs") return true;
+  if (change.name == "train.patience") return is == 0 || (was > 0 && is > was);
+  if (change.name == "train.target") return is == 0;
+  return is_of_program(change) || is_new_default(change, origins);
 }
 
 std::vector<Change> changes_of_data(const RunHeader& before, const RunHeader& now) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "config/load.hpp"
 #include "results/record/layout.hpp"
 
 namespace stiefel {
@@ -24,11 +25,13 @@ STIEFEL_API std::string lines_of_values(const RunHeader& header);
 /// in an earlier segment do not count.
 STIEFEL_API std::vector<Change> changes(const RunHeader& before, const RunHeader& now);
 
-/// Whether the program or a plugin has changed, and not a setting or the data.
-bool is_of_program(const Change& change);
+/// Whether a setting that can change a bit of the results is not that of the run. A key that did not exist then counts
+/// only if it is set.
+bool has_other_settings(const RunHeader& run, const LoadedExperiment& loaded);
 
-/// Whether a setting that can change a bit of the results is not that of the run.
-bool has_other_settings(const RunHeader& run, const std::string& yaml);
+/// Whether a run with this change would have made the same steps, and perhaps more; a change of the program or of a
+/// plugin counts as none. `origins`: of the changed configuration.
+bool only_lengthens(const Change& change, const std::vector<std::string>& origins);
 
 /// What was changed when the run was resumed, apart from the type of the host: since then it is not the run that its
 /// configuration, plugins and build describe.

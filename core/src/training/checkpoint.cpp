@@ -379,10 +379,12 @@ void demand_whole(const fs::path& run, const std::string& file) {
               Exit::damaged);
 }
 
-std::optional<fs::path> newest_checkpoint(const fs::path& run, const std::function<void(const std::string&)>& damaged) {
+std::optional<fs::path> newest_checkpoint(const fs::path& run, const std::function<void(const std::string&)>& damaged,
+                                          Index end) {
   if (const std::vector<fs::path> files = files_of_steps(run); !files.empty())
     require_index(run, files.back().filename());
-  const std::vector<ListedFile> entries = read_checkpoint_index(run).checkpoints;
+  std::vector<ListedFile> entries = read_checkpoint_index(run).checkpoints;
+  std::erase_if(entries, [&](const ListedFile& entry) { return entry.step >= end; });
   if (entries.empty()) return std::nullopt;
   for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
     const fs::path path = listed_path(run, entry->file);
@@ -393,8 +395,11 @@ std::optional<fs::path> newest_checkpoint(const fs::path& run, const std::functi
     else
       return path;
   }
-  throw Error(fmt::format("no checkpoint of {} is intact; move the folder away and run again", run.string()),
-              Exit::damaged);
+  throw Error(
+      fmt::format("no checkpoint of {} is intact, so it cannot be resumed; to start over, move the folder away and "
+                  "run again",
+                  run.string()),
+      Exit::damaged);
 }
 
 #define STIEFEL_INSTANTIATE(S)                                                                                         \

@@ -75,10 +75,12 @@ STIEFEL_API void remove_unlisted_checkpoints(const std::filesystem::path& run);
 template <class S>
 STIEFEL_API void read_checkpoint(const std::filesystem::path& path, const Layout& layout, Checkpoint<S>& checkpoint);
 
-/// The newest entry of the index whose file has its sum; `damaged` is called for every newer one. None: it has no
-/// entry. Error (Exit::damaged) if the index is missing or cannot be read, or none of its files is intact.
+/// The newest entry of the index, of a step before `end`, whose file has its sum; `damaged` is called for every newer
+/// one. None: it has no such entry. Error (Exit::damaged) if the index is missing or cannot be read, or none of these
+/// files is intact.
 STIEFEL_API std::optional<std::filesystem::path> newest_checkpoint(
-    const std::filesystem::path& run, const std::function<void(const std::string&)>& damaged);
+    const std::filesystem::path& run, const std::function<void(const std::string&)>& damaged,
+    Index end = std::numeric_limits<Index>::max());
 /// Error (Exit::damaged) when the index of the run has another sum for the file: results.h5, config.yaml, or one in checkpoints/. A
 /// file without a sum is of format 1: the first one is said on stderr.
 STIEFEL_API void demand_whole(const std::filesystem::path& run, const std::string& file);

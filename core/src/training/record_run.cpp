@@ -243,9 +243,15 @@ void RunRecord::publish(Index step, Status status) {
   status.state = "running";
   published_ = status;
   begun_ = true;
+  recorder_->publish(step, with_time(std::move(status)), [this] { require_lock(); });
   if (!configuration_.empty())
     call([run = path_, yaml = std::exchange(configuration_, {})] { replace_configuration(run, yaml); });
-  recorder_->publish(step, with_time(std::move(status)), [this] { require_lock(); });
+}
+
+void RunRecord::remove_outcome() const {
+  call([folder = path_ / "outcome"] {
+    if (std::filesystem::is_directory(folder)) std::filesystem::remove_all(folder);
+  });
 }
 
 void RunRecord::remove_network(const std::string& which) const {

@@ -68,6 +68,7 @@ template <class S> Recording<S>::Recording(RecorderThread& recorder, const Exper
   steps_ = recorder_.define(table_of("/steps", {groups}, StepRow{}));
   epochs_ = recorder_.define(table_of("/epochs", {}, EvaluationRow{.metrics = metrics_}));
   final_ = recorder_.define(table_of("/final", {}, TestRow{metrics_}, 1));
+  recorder_.remove("/outcome");  // of a finished run that is continued
   const Axis time = count_axis("t", time_steps_, "time step of the sequence, from 0");
   const std::size_t layers = network.model().layers.size();
   for (std::size_t i = 0; i < layers; ++i)

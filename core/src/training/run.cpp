@@ -5,9 +5,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <boost/algorithm/string.hpp>
 #include <fstream>
+#include <limits>
 #include <optional>
 #include <ranges>
 
@@ -122,46 +122,51 @@ const char* key_of_length(const Experiment& experiment) {
   return experiment.train.epochs > 0 ? "train.epochs" : "train.steps";
 }
 
-RunSummary already_finished(const std::filesystem::path& run, const Experiment& experiment) {
-  return {"existing",
-          fmt::format("{0} is already finished; to train it for longer, use stiefel resume {1} {2}=N "
-                      "--allow-change {2}",
-                      run.string(), shell_word(run.string()), key_of_length(experiment)),
-          run, 0};
+/// The schedule of learning rates that follow from the number of steps; empty: there is none.
+std::string schedule_of_length(const Experiment& experiment) {
+  for (const OptimizerGroup& group : experiment.optimizer)
+    if (group.schedule.kind == "cosine" || group.schedule.kind == "one_cycle") return group.schedule.kind;
+  return {};
 }
 
-/// Whether a finished run can take the change: the steps that it has made would have been the same.
-bool only_lengthens(const Change& change) {
-  static constexpr std::array lengths = {"train.steps", "train.epochs", "train.patience", "train.target"};
-  return std::ranges::find(lengths, change.name) != lengths.end() || is_of_program(change);
+RunSummary already_finished(const std::filesystem::path& run, const Experiment& experiment) {
+  std::string message = run.string() + " is already finished";
+  if (experiment.train.patience == 0 && experiment.train.target == 0 && schedule_of_length(experiment).empty())
+    message += fmt::format("; to train it for longer, use stiefel resume {0} {1}=N --allow-change {1}",
+                           shell_word(run.string()), key_of_length(experiment));
+  return {"existing", message, run, 0};
+}
+
+Index steps_made(const std::filesystem::path& run) {
+  return Index(ResultReader(run / "results.h5").number_attribute("/", "committed_step"));
 }
 
 /// A finished run may only become longer, because the steps after its newest checkpoint are repeated.
-void demand_longer(const std::filesystem::path& run, const Experiment& experiment, const std::vector<Change>& changed,
+void demand_longer(const std::filesystem::path& run, const LoadedExperiment& loaded, const std::vector<Change>& changed,
                    Index steps, Index until) {
-  const auto refused = std::ranges::find_if_not(changed, only_lengthens);
+  const auto refused =
+      std::ranges::find_if_not(changed, [&](const Change& change) { return only_lengthens(change, loaded.origins); });
   if (refused != changed.end())
     throw Error(
-        fmt::format("{} is finished, so {} cannot be changed: the run can only be continued, with more train.steps, "
-                    "train.epochs or train.patience, or another train.target; start another run with `stiefel run`",
-                    run.string(), refused->name));
-  const Index made = Index(ResultReader(run / "results.h5").number_attribute("/", "committed_step"));
+        fmt::format("{} is finished, so {} cannot become {}: such a run can only be trained for longer, with "
+                    "more train.steps, train.epochs or train.patience, or train.target=0; start another run "
+                    "with `stiefel run`",
+                    run.string(), refused->name, refused->is.value_or("absent")));
+  const Index made = steps_made(run);
   if (steps <= made)
     throw Error(fmt::format("{} is finished after {}, and would now end at step {}; set {} to more", run.string(),
-                            counted(made, "step"), steps, key_of_length(experiment)));
+                            counted(made, "step"), steps, key_of_length(loaded.experiment)));
   if (until > 0 && until < made)
     throw Error(fmt::format("{} is finished after {}; --until must be at least that, got {}", run.string(),
                             counted(made, "step"), until));
-  const auto of_length = std::ranges::find_if(experiment.optimizer, [](const OptimizerGroup& group) {
-    return group.schedule.kind == "cosine" || group.schedule.kind == "one_cycle";
-  });
+  const std::string schedule = schedule_of_length(loaded.experiment);
   const bool more = std::ranges::any_of(
       changed, [](const Change& change) { return change.name == "train.steps" || change.name == "train.epochs"; });
-  if (more && of_length != experiment.optimizer.end())
+  if (more && !schedule.empty())
     throw Error(
         fmt::format("{} is finished, and its learning rates depend on the number of steps (schedule {}), so it "
-                    "cannot be continued; start another run with `stiefel run`",
-                    run.string(), of_length->schedule.kind));
+                    "cannot be trained for longer; start another run with `stiefel run`",
+                    run.string(), schedule));
 }
 
 /// `path` is held by this process, or by the first of the ranks.
@@ -176,18 +181,21 @@ template <class S> RunSummary go_on(const std::filesystem::path& path, const Loa
   if (exists(path / "results.h5")) {
     const RunHeader before = read_header(ResultReader(path / "results.h5"));
     changed = changes(before, header);
-    header.segments.back().changes = allowed_changes(before, header, allowed);
     if (finished && changed.empty()) return already_finished(path, loaded.experiment);
-    if (finished) demand_longer(path, loaded.experiment, changed, session.total_steps(), options.until);
+    if (finished) demand_longer(path, loaded, changed, session.total_steps(), options.until);
+    header.segments.back().changes = allowed_changes(before, header, allowed);
   } else {
     refuse_changes(path, header);
   }
   Checkpoint<S> checkpoint{0, session.network->state(), {}, session.updater->state(), {}, {}};
   checkpoint.parts["trainer"] = state_of_training();
-  const auto file = newest_checkpoint(path, [&](const std::string& line) {
+  // One of the last step may hold an evaluation that a longer run would not have made.
+  const Index end = finished ? steps_made(path) : std::numeric_limits<Index>::max();
+  const auto fall_back = [&](const std::string& line) {
     observer.note(line + "; falling back to the previous one");
     if (directory) log(path, line + "; falling back to the previous one");
-  });
+  };
+  const auto file = newest_checkpoint(path, fall_back, end);
   if (file) read_changed_checkpoint(*file, session.network->layout(), changed, checkpoint);
   if (checkpoint.step > session.total_steps())
     throw Error(
@@ -218,15 +226,13 @@ template <class S> RunSummary resume(const std::filesystem::path& path, const Lo
     demand_results(path);
   const auto agreed = [&](bool here) { return options.ranks ? options.ranks->largest(here) != 0 : here; };
   const auto as_it_was = [&] {
-    return loaded.overrides.empty() ||
-           !has_other_settings(read_header(ResultReader(path / "results.h5")), loaded.resolved_yaml);
+    return loaded.overrides.empty() || !has_other_settings(read_header(ResultReader(path / "results.h5")), loaded);
   };
-  if (run_state(path) == RunState::finished && as_it_was()) return already_finished(path, loaded.experiment);
-  agreed(false);
+  if (!agreed(run_state(path) != RunState::finished || !as_it_was())) return already_finished(path, loaded.experiment);
   std::optional<RunDirectory> directory;
   if (writes(options)) directory.emplace(RunDirectory::open(path));
   const bool held = directory.has_value(), finished = agreed(held && is_finished(path));
-  if (finished && as_it_was()) return already_finished(path, loaded.experiment);  // by another process, just now
+  if (finished && !agreed(!as_it_was())) return already_finished(path, loaded.experiment);  // by another, just now
   bool training = false;
   try {
     return go_on<S>(path, loaded, registry, options, allowed, observer, std::move(directory), finished, training);

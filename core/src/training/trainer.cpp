@@ -217,6 +217,7 @@ template <class S> void Trainer<S>::settle_networks() {
   else
     record_.network("best", session_.network->layout(), best_, selection_.best_step());
   record_.remove_network("last");
+  record_.remove_outcome();
 }
 
 template <class S> bool Trainer<S>::save_due() {
