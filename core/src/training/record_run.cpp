@@ -249,9 +249,10 @@ void RunRecord::publish(Index step, Status status) {
 }
 
 void RunRecord::remove_outcome() const {
-  call([folder = path_ / "outcome"] {
-    if (std::filesystem::is_directory(folder)) std::filesystem::remove_all(folder);
-  });
+  const std::filesystem::path folder = path_ / "outcome";
+  if (!directory_ || !std::filesystem::is_directory(folder)) return;
+  recorder_->wait();
+  std::filesystem::remove_all(folder);
 }
 
 void RunRecord::remove_network(const std::string& which) const {

@@ -80,6 +80,7 @@ class RunRecord {
   template <class S>
   void network(const std::string& which, const Layout& layout, const NetworkState<S>& state, Index step) const;
   void remove_network(const std::string& which) const;
+  /// Of an earlier end of the run, once its results are no longer in results.h5.
   void remove_outcome() const;
   /// The network with the batch that broke it.
   template <class S>
