@@ -308,9 +308,17 @@ def check_kill(reproduce):
     while not list(reproduce.output.glob("runs/long/*/checkpoints/step_*.h5")):
         assert time.monotonic() < end and worker.poll() is None, "no checkpoint came"
         time.sleep(0.02)
+    runs = subprocess.run(["pgrep", "-f", f"run {reproduce.output}/configs"], capture_output=True, text=True, check=False).stdout.split()
+    for pid in runs:
+        os.kill(int(pid), signal.SIGSTOP)
+    assert reproduce.states()["long"].startswith("running at step "), reproduce.states()
+    reproduce("report", "tiny/text", "--to", reproduce.folder / "meanwhile")
+    record = json.loads((reproduce.folder / "meanwhile/reproduction.json").read_text())
+    recorded = next(seed for name, seed in record.items() if ": long, " in name)
+    assert recorded["state"] == "stopped" and recorded["x"], "what was running has stopped for whoever reads the record later"
     os.killpg(worker.pid, signal.SIGKILL)
     worker.wait()
-    for pid in subprocess.run(["pgrep", "-f", f"run {reproduce.output}/configs"], capture_output=True, text=True, check=False).stdout.split():
+    for pid in runs:
         kill(int(pid))
     assert "at step" in reproduce.states()["long"], reproduce.states()
     before = reproduce.rows()["long"]["runs"][0]["cpu_seconds"]

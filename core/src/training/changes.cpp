@@ -11,6 +11,7 @@
 #include <stiefel/error.hpp>
 
 #include "base/json_text.hpp"
+#include "base/number_from.hpp"
 #include "base/suggestion.hpp"
 #include "config/resolved.hpp"
 
@@ -159,7 +160,9 @@ bool has_other_settings(const RunHeader& run, const LoadedExperiment& loaded) {
 }
 
 bool only_lengthens(const Change& change, const std::vector<std::string>& origins) {
-  const auto number = [](const std::optional<std::string>& text) { return text ? std::atof(text->c_str()) : 0; };
+  const auto number = [](const std::optional<std::string>& text) {
+    return text ? number_from<double>(*text).value_or(0) : 0;
+  };
   const double was = number(change.was), is = number(change.is);
   if (change.name == "train.steps" || change.name == "train.epochs") return true;
   if (change.name == "train.patience") return is == 0 || (was > 0 && is > was);

@@ -81,8 +81,8 @@ std::string suffix_of(const RunHeader& header) {
   return header.datasets.empty() ? text : sha256(text).substr(0, 6);
 }
 
-}  // namespace
-
+/// Whether the configuration of a run differs from the one that is asked for, also in keys without effect on the
+/// results, such as the places of plugins; the number of threads is that of a machine.
 bool reads_otherwise(const std::filesystem::path& run, const std::string& yaml) {
   const auto settings = [](const std::string& text) {
     auto values = flat_configuration(text, "config.yaml");
@@ -91,6 +91,8 @@ bool reads_otherwise(const std::filesystem::path& run, const std::string& yaml) 
   };
   return settings(file_content(run / "config.yaml")) != settings(yaml);
 }
+
+}  // namespace
 
 std::vector<DatasetRow> datasets_of(const std::vector<DataFile>& files) {
   std::vector<DatasetRow> rows;

@@ -30,10 +30,6 @@ STIEFEL_API std::vector<DatasetRow> datasets_of(const std::vector<DataFile>& fil
 /// The files that the methods of an experiment come from.
 STIEFEL_API std::vector<PluginRow> plugins_of(const Experiment& experiment, const Registry& registry);
 
-/// Whether the configuration of a run differs from the one that is asked for, also in keys without effect on the
-/// results, such as the places of plugins; the number of threads is that of a machine.
-bool reads_otherwise(const std::filesystem::path& run, const std::string& yaml);
-
 class RunRecord {
  public:
   /// Shows the descriptor of log.txt to whoever may have to end the process without an exception, while this exists.
