@@ -119,7 +119,7 @@ template <class S> class Householder final : public Parametrisation<S> {
   void refresh(CBlocks<S> theta) override {
     U_.resize(n_, r_);
     unpack_trapezoid(theta[0], view(U_));
-    if (signed_) u1_ = options_.u1 == "shadow" ? (theta[1][0] < 0 ? S(-1) : S(1)) : theta[1][0];
+    if (signed_) u1_ = options_.u1 == "shadow" ? (theta[1][0] <= 0 ? S(-1) : S(1)) : theta[1][0];
     if (!sequential_) return form_compact();
     const Vector<double> squares = U_.template cast<double>().colwise().squaredNorm().transpose();
     for (Index j = 0; j < r_; ++j) demand_reflection("householder", "U", j, squares[j]);
@@ -224,7 +224,7 @@ template <class S> class Householder final : public Parametrisation<S> {
     if (options_.normalise_columns) normalise_columns(theta[0], n_, r_);
     if (!signed_) return;
     S& u1 = theta[1][0];
-    if (options_.u1 == "projected") u1 = u1 < 0 ? S(-1) : S(1);
+    if (options_.u1 == "projected") u1 = u1 <= 0 ? S(-1) : S(1);
     if (options_.u1 == "soft") u1 = std::clamp(u1, S(-1), S(1));
   }
 

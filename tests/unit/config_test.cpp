@@ -111,6 +111,7 @@ TEST_CASE("the resolved text reads back to itself, and names the run") {
   CHECK(load(valid, {"seed=2"}).hash != load(valid).hash);
   for (const auto& [key, fallback, other] : {std::array{"train.accumulate", "1", "2"},
                                              {"train.average", "0", "0.9"},
+                                             {"train.loss", "mean", "sum"},
                                              {"optimizer.schedule.warmup", "0", "5"}}) {
     CHECK(load(valid, {fmt::format("{}={}", key, fallback)}).hash == load(valid).hash);
     CHECK(load(valid, {fmt::format("{}={}", key, other)}).hash != load(valid).hash);

@@ -117,6 +117,16 @@ TEST_CASE("householder: after a step the columns have unit length, W is the same
     CHECK((before - sample.W()).norm() < (u1 == "shadow" ? 1e-14 : 2.0));
     CHECK(defect(sample.W()) < 1e-14 * 5);
   }
+  for (const std::string u1 : {"projected", "shadow"}) {  // −1 where u₁ ≤ 0
+    Sample<double> sample("householder", "{reflections: 5, u1: " + u1 + "}", 5);
+    sample.theta.numbers.back() = 1;
+    sample.map->refresh(sample.theta.constant());
+    const double with_one = sample.W().determinant();
+    sample.theta.numbers.back() = 0;
+    sample.map->after_step(sample.theta.blocks());
+    sample.map->refresh(sample.theta.constant());
+    CHECK(sample.W().determinant() == doctest::Approx(-with_one));
+  }
   Sample<double> free("householder", "{reflections: 2, normalise_columns: false}", 4);
   for (double& x : free.theta.numbers) x *= 3;
   const std::vector<double> kept = free.theta.numbers;

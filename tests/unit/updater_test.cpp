@@ -290,6 +290,38 @@ TEST_CASE("a batch without weight adds nothing to those before it") {
   check_close(gradient_of(session), gradient);
 }
 
+TEST_CASE("a summed loss is the mean times the scored steps of a sequence, and so is its gradient") {
+  Folder folder;
+  const std::vector<std::string> stream{text_stream(folder.path), "scalar=float64", "train.batch=3"};
+  const LoadedExperiment of_steps = load(stream),
+                         of_sequences = load({stream[0], stream[1], stream[2], "train.loss=sum"});
+  Session<double> mean(of_steps, registry(), {}), sum(of_sequences, registry(), {});
+  std::vector<Batch<double>> batches(2);
+  for (Index i = 0; i < 2; ++i) mean.task->fill(Split::train, i, batches[std::size_t(i)]);
+  batches[0].weight(0, 1) = 0.5;
+  std::vector<double> gradients;
+  double loss = 0;
+  for (const Batch<double>& batch : batches) {
+    const PassResult of_mean = mean.pass(batch, 1, mean.request(1, 0)), of_sum = sum.pass(batch, 1, sum.request(1, 0));
+    const double steps = of_mean.weight / 3;
+    CHECK(steps > 1);
+    CHECK(of_sum.weight == 3);
+    CHECK(of_sum.loss == doctest::Approx(steps * of_mean.loss).epsilon(1e-12));
+    std::vector<double> expected = gradient_of(mean);
+    for (double& x : expected) x *= steps;
+    check_close(gradient_of(sum), expected);
+    gradients.resize(expected.size());
+    for (std::size_t i = 0; i < expected.size(); ++i) gradients[i] += expected[i] / 2;
+    loss += of_sum.loss / 2;
+  }
+  const PassResult first = sum.pass(batches[0], 1, sum.request(1, 0));
+  const PassResult both = sum.network->train_more(batches[1], sum.workers, sum.request(1, 1), first);
+  CHECK(both.loss == doctest::Approx(loss).epsilon(1e-12));
+  check_close(gradient_of(sum), gradients);
+  CHECK(sum.network->evaluate(batches[0], sum.workers).weight ==
+        mean.network->evaluate(batches[0], mean.workers).weight);
+}
+
 TEST_CASE("a step takes train.accumulate batches, with the same bits for any number of threads") {
   const std::vector<std::string> three{"train.batch=4", "train.accumulate=3"};
   std::vector<std::vector<double>> prints;

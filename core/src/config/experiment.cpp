@@ -206,7 +206,7 @@ void ScheduleOptions::describe(Schema& s) {
       .only_if(cycle, "`kind: one_cycle`");
   s.field("rise", rise,
           "one_cycle: fraction of the steps in which the rate rises; it falls back to `start` in as many steps, then "
-          "to `final`")
+          "to `final`; the momentum stays as it is")
       .more_than(0)
       .at_most(0.5)
       .only_if(cycle, "`kind: one_cycle`");
@@ -223,8 +223,8 @@ void OptimizerGroup::describe(Schema& s) {
   if (frozen) return;
   s.field("rate", rate, "learning rate").at_least(0);
   s.field("weight_decay", weight_decay,
-          "λ of the penalty λ‖θ‖² of all blocks but those of constant norm, such as orthogonal matrices; with "
-          "decoupled weight decay, each step instead multiplies θ by 1 − rate·λ")
+          "λ of the penalty λ‖θ‖², whose gradient is 2λθ, of all blocks but those of constant norm, such as orthogonal "
+          "matrices; with decoupled weight decay, each step instead multiplies θ by 1 − rate·λ")
       .at_least(0);
   s.field("composite", composite, "for recurrent maps: the penalty is λ‖W‖² on the matrix, not on its parameters")
       .only_if(weight_decay > 0, "a `weight_decay` above 0");
@@ -253,6 +253,10 @@ void TrainOptions::describe(Schema& s) {
   s.field("evaluate_every", evaluate_every, "interval between evaluations on the validation split; 0: once per epoch")
       .at_least(0)
       .units("steps");
+  s.field("loss", loss,
+          "what training minimizes: the mean loss of all scored steps, or the sum over the steps of a sequence, in the "
+          "mean over sequences; evaluations are means")
+      .one_of({"mean", "sum"});
   s.section("clip", clip, "gradient clipping");
   s.field("message_clip", message_clip,
           "largest allowed entry of the gradient at the cell's pre-activations, in every time step; 0: no limit. Paths "

@@ -138,10 +138,11 @@ struct ClipOptions {  // clip: none | {kind: elementwise, bound: 1} | {kind: nor
 };
 struct TrainOptions {
   Index batch = 50;
-  Index accumulate = 1;      // batches of an optimizer step
-  Index steps = 0;           // optimizer steps; or
-  Index epochs = 0;          // passes over the training split; exactly one of the two
-  Index evaluate_every = 0;  // steps; 0: once an epoch
+  Index accumulate = 1;       // batches of an optimizer step
+  Index steps = 0;            // optimizer steps; or
+  Index epochs = 0;           // passes over the training split; exactly one of the two
+  Index evaluate_every = 0;   // steps; 0: once an epoch
+  std::string loss = "mean";  // mean | sum over the steps of a sequence
   ClipOptions clip;
   double message_clip = 0;      // elementwise bound of the back-propagated message; 0: none
   double weight_noise = 0;      // standard deviation

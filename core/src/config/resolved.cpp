@@ -15,11 +15,11 @@ const std::set<std::string> without_effect{"threads", "plugins", "train.recomput
 
 /// Keys whose defaults do what runs without them did: only other values enter the ID of a run.
 bool adds_nothing(const Declaration& declaration, const std::string& path) {
-  static constexpr std::array keys = {
-      "train.accumulate", "train.average",     ".schedule.warmup", ".schedule.final",
-      ".schedule.start",  ".schedule.rise",    "model.layers",     "model.norm",
-      "model.gate",       "model.dropout",     "model.residual",   "model.bidirectional",
-      "model.init_file",  "model.init_blocks", "task.train_lines", "task.units"};
+  static constexpr std::array keys = {"train.accumulate",    "train.average",   "train.loss",        ".schedule.warmup",
+                                      ".schedule.final",     ".schedule.start", ".schedule.rise",    "model.layers",
+                                      "model.norm",          "model.gate",      "model.dropout",     "model.residual",
+                                      "model.bidirectional", "model.init_file", "model.init_blocks", "task.train_lines",
+                                      "task.units"};
   return declaration.kind == Declaration::Kind::field && declaration.value == declaration.fallback &&
          std::ranges::any_of(keys, [&](const char* key) { return path.ends_with(key); });
 }

@@ -99,10 +99,11 @@ PassResult Network<S>::run(const Batch<S>& batch, Workers& workers, const PassRe
         carried_.cols(), batch.sequences()));
   slices_ = deal(lengths_of(batch));
   while (passes_.size() < slices_.size()) passes_.push_back(std::make_unique<SlicePass<S>>());
-  const auto [weight, last_weight] = weights_of(batch, model_.task.readout);
+  const auto [scored_weight, last_weight] = weights_of(batch, model_.task.readout);
+  const double weight = request.summed && scored_weight > 0 ? double(batch.sequences()) : scored_weight;
   const bool shared = ranks_ && ranks_->count() > 1 && !outputs;       // every rank needs all outputs
   const Workers::Lent idle(slices_.size() == 1 ? &workers : nullptr);  // one slice leaves the other threads idle
-  const auto pass = [&, weight = weight, last_weight = last_weight](int s) {
+  const auto pass = [&, last_weight = last_weight](int s) {
     if (shared && s % ranks_->count() != ranks_->rank()) return passes_[s]->expect(model_, task_, slices_[s], request);
     passes_[s]->run(model_, task_, batch, slices_[s], request, inverse(weight), inverse(last_weight), carried_,
                     outputs);

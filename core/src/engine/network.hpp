@@ -14,11 +14,12 @@
 
 namespace stiefel {
 
-/// Results of a whole batch. Norms are (Σ over batch and rows of squares)^½ per time step, losses are batch means.
+/// Results of a whole batch. Norms are (Σ over batch and rows of squares)^½ per time step, losses are
+/// means over the scored outputs of the batch, or with PassRequest::summed over its sequences.
 struct PassResult {
   double loss = 0, penalty = 0;
-  double weight = 0;           // total weight of the batch's scored outputs
-  double last_weight = 0;      // that of the last step of each sequence
+  double weight = 0;       // what the loss is a mean over: total weight of the scored outputs, or number of sequences
+  double last_weight = 0;  // that of the last step of each sequence
   double forward_seconds = 0;  // time loop of the slowest slice, without the loss
   std::vector<Ratio> metrics;
   std::vector<double> hidden_norm, gradient_norm, last_gradient_norm;  // entry t·layers + layer

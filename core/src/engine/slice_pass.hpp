@@ -17,6 +17,7 @@ namespace stiefel {
 struct PassRequest {
   bool gradient = true;    // false: forward, loss and metrics only, panels are not kept
   bool regularise = true;  // whether the gradient has composite decay and penalties of the maps
+  bool summed = false;     // the loss is a sum over the steps of a sequence, and a mean over sequences
   bool norms = false;      // ‖h_t‖, ‖∂L/∂h_t‖, and the latter for the loss of the last step alone
   std::uint64_t seed = 0;
   std::string dropout = {};  // names the random numbers of this batch; empty: no dropout

@@ -292,6 +292,7 @@ template <class S> UpdateNorms Session<S>::update(Index step, PassResult& pass) 
 
 template <class S> PassRequest Session<S>::request(Index step, Index number) const {
   return {.regularise = experiment.train.weight_noise == 0,
+          .summed = experiment.train.loss == "sum",
           .seed = std::uint64_t(experiment.seed),
           .dropout = fmt::format("{}/{}", step, number)};
 }
