@@ -63,11 +63,22 @@ nlohmann::ordered_json json_of(const ReproducedRow& row) {
       seeds.back()["run"] = seed.run.string();
     }
   const PublishedRow& published = *row.row;
-  return {{"paper", published.paper}, {"item", published.item},           {"row", published.row},
-          {"file", published.file},   {"set", published.overrides},       {"metric", published.metric},
-          {"kind", published.kind},   {"certainty", published.certainty}, {"budget", published.budget},
-          {"needs", published.needs}, {"published", published.value},     {"measured", row.mean},
-          {"share", row.share},       {"state", state_of(row)},           {"runs", seeds}};
+  return {{"paper", published.paper},
+          {"item", published.item},
+          {"row", published.row},
+          {"file", published.file},
+          {"set", published.overrides},
+          {"metric", published.metric},
+          {"kind", published.kind},
+          {"measured_as", published.measured_as},
+          {"certainty", published.certainty},
+          {"budget", published.budget},
+          {"needs", published.needs},
+          {"published", published.value},
+          {"measured", row.mean},
+          {"share", row.share},
+          {"state", state_of(row)},
+          {"runs", seeds}};
 }
 
 int list_rows(const std::vector<ReproducedRow>& rows, const Arguments& arguments) {

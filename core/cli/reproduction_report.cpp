@@ -54,6 +54,11 @@ std::string processor_time(const ReproducedRow& row) {
   return row.count == 0 || row.row->timing() ? "" : number_or_nothing(sum, "{:.0f}");
 }
 
+/// Whether a printed value is outside its tolerance.
+bool deviates(const ReproducedRow& row) {
+  return row.row->kind != "curve" && (row.verdict == Verdict::better || row.verdict == Verdict::missed);
+}
+
 bool has_run(const ReproducedRow& row) { return row.verdict != Verdict::none; }
 
 /// Rows of one item next to each other.
@@ -75,24 +80,26 @@ std::vector<Item> items_of(const std::vector<ReproducedRow>& rows) {
 
 /// A line for each item, also for those of which nothing has been run.
 TextTable overview(const std::vector<Item>& items) {
-  TextTable table{{"item", "title", "rows", "measured", "matched", "better", "missed", "diverged"},
-                  {false, false, true, true, true, true, true, true},
+  TextTable table{{"item", "title", "rows", "measured", "matched", "upwards", "downwards", "missed", "diverged"},
+                  {false, false, true, true, true, true, true, true, true},
                   {}};
   for (const Item& item : items) {
     std::map<Verdict, int> count;
-    for (const ReproducedRow* row : item.rows) ++count[row->verdict];
-    const auto sum = [&](std::initializer_list<Verdict> verdicts) {
-      int total = 0;
-      for (const Verdict verdict : verdicts) total += count[verdict];
-      return total == 0 ? "" : std::to_string(total);
-    };
+    int upwards = 0, downwards = 0;
+    for (const ReproducedRow* row : item.rows)
+      if (deviates(*row))
+        ++(row->difference > 0 ? upwards : downwards);
+      else
+        ++count[row->verdict];
+    const auto number = [](int total) { return total == 0 ? "" : std::to_string(total); };
     using enum Verdict;
-    const std::string measured = sum({shown, remembered, matched, better, missed, diverged});
+    const std::string measured = number(count[shown] + count[remembered] + count[matched] + count[missed] +
+                                        count[diverged] + upwards + downwards);
     const auto begun = std::ranges::find_if(item.rows, [](const ReproducedRow* row) { return has_run(*row); });
     const ReproducedRow& shown_row = begun == item.rows.end() ? *item.rows.front() : **begun;
     table.rows.push_back({item.first->item_name(), item.first->title, std::to_string(item.rows.size()),
-                          measured.empty() ? state_of(shown_row) : measured, sum({matched}), sum({better}),
-                          sum({missed}), sum({diverged})});
+                          measured.empty() ? state_of(shown_row) : measured, number(count[matched]), number(upwards),
+                          number(downwards), number(count[missed]), number(count[diverged])});
   }
   return table;
 }
@@ -161,28 +168,38 @@ std::string document_markdown(const PublishedResults& published, const std::stri
   std::vector<std::string> tolerances;
   for (const auto& [metric, tolerance] : published.tolerances)
     tolerances.push_back(fmt::format("{} ({})", tolerance, metric));
-  std::string text = fmt::format(
-      "# Reproduction\n\nPublished results next to measured ones, written by `stiefel reproduce report`. "
-      "`experiments/published.yaml` has\nwhat was published, and for each curve a criterion of our own, derived from "
-      "what the paper says about it. `experiments/settings.csv`\nlists where the files differ from the papers, and "
-      "what the papers leave open.\n\n"
-      "- A printed value matches when the mean over the seeds is worse by no more than {}, and is better when it is "
-      "better by more than that. The order of printed values is not judged. `loss` stands for the mean squared "
-      "error on TIMIT.\n"
+  std::string text =
+      "# Reproduction\n\nPublished results next to measured ones, written by `stiefel reproduce report` from "
+      "`experiments/published.yaml`.\n`experiments/statements.csv` lists what the papers say, sentence by sentence, "
+      "and "
+      "`experiments/settings.csv`\nwhat else the files are made from.\n\n";
+  for (const auto& [name, paper] : published.papers)
+    if (!paper.outcome.empty())
+      text += fmt::format("**{} {}** ({})\n\n{}\n", paper.authors, paper.year, name, paper.outcome);
+  text += fmt::format(
+      "{}\n{}\n## How rows are judged\n\n"
+      "- A printed value matches when the mean over the seeds differs from it by no more than {}; otherwise it "
+      "deviates upwards or downwards. `loss` stands for the mean squared error on TIMIT. \"Better\" and \"missed\" in "
+      "the count of printed results are the deviations to the better and the worse side.\n"
       "- A curve matches when every seed that finished meets its criterion. "
-      "\"Better than\" another row means better by any amount, in the mean over the seeds that both have. If one seed "
-      "diverges, the row has diverged. \"A figure\" has no criterion.\n"
+      "\"Better than\" another row means better by any amount, in the mean over the seeds that both have; \"earlier "
+      "than\" means at an earlier evaluation with each of these seeds. With several rows, it must hold for each. If "
+      "one "
+      "seed diverges, the row has diverged. \"A figure\" has no criterion. A criterion with † was written after its "
+      "rows had been run.\n"
       "- For a curve, \"measured\" is the best value on the validation set, unless the item says otherwise. \"At the "
       "end\" are the last values of the seeds: a network that falls back has met its criterion all the same.\n"
       "- One seed unless \"seeds\" has a number. A row is judged by the seeds that have been run. CPU seconds are "
       "those of all seeds that finished.\n"
       "- \"of ours\" means that the paper does not say how long it trained. A run that train.patience ended counts "
       "as a whole one.\n"
-      "- A question mark stands for an uncertain published value, which is not judged, and + a commit whose source had "
-      "changes. The commit is that of the program; the settings are those of the present file.\n"
+      "- A question mark stands for an uncertain published value, which is not judged, \"quoted\" for one that the "
+      "paper "
+      "takes from another row of this list, and + for a commit whose source had changes. The commit is that of the "
+      "program; the settings are those of the present file.\n"
       "- A gradient ratio is ‖∂L/∂h₁‖ / ‖∂L/∂h_T‖ at the last step that records gradients. The orthogonality drift is "
-      "‖WᴴW − I‖_F at the end over its value before the first step.\n\n{}\n{}",
-      fmt::join(tolerances, ", "), summary, markdown(whole));
+      "‖WᴴW − I‖_F at the end over its value before the first step.\n",
+      summary, markdown(whole), fmt::join(tolerances, ", "));
   for (const Item& item : items) {
     text += fmt::format("\n## {}\n\n", heading(published, item));
     if (const std::string& note = item.first->item_note; !note.empty()) text += note + "\n\n";
@@ -247,15 +264,16 @@ TextTable reproduction_table(const std::vector<ReproducedRow>& rows) {
 
 std::string reproduction_summary(const std::vector<ReproducedRow>& rows) {
   std::map<Verdict, int> values, judged;
-  int printed = 0, criteria = 0, timings = 0, timed = 0, own_budget = 0, few_seeds = 0;
+  int printed = 0, criteria = 0, timings = 0, timed = 0, own_budget = 0, few_seeds = 0, upwards = 0, downwards = 0;
   for (const ReproducedRow& row : rows) {
     if (row.row->timing()) {
       ++timings;
       timed += row.count > 0;
-    } else if (row.row->kind != "curve" && row.row->certainty == "printed") {
+    } else if (row.row->kind != "curve" && row.row->printed()) {
       ++printed;
+      if (deviates(row)) ++(row.difference > 0 ? upwards : downwards);
       ++values[row.verdict];
-    } else if (row.row->judge && row.row->certainty == "printed") {
+    } else if (row.row->judge && row.row->printed()) {
       ++criteria;
       ++judged[row.verdict];
       using enum Verdict;
@@ -271,9 +289,10 @@ std::string reproduction_summary(const std::vector<ReproducedRow>& rows) {
         of[Verdict::matched], of[Verdict::better], of[Verdict::missed], of[Verdict::diverged], of[Verdict::part]);
   };
   return fmt::format(
-      "{} printed results: {}.\n{} curves with a criterion: {}; for {} of them, the paper does not give the budget, "
+      "{} printed results: {}.\nCounted on both sides, {} match, {} deviate upwards and {} downwards.\n{} curves with "
+      "a criterion: {}; for {} of them, the paper does not give the budget, "
       "and {} seeds.\n{} printed times: {} measured.\n",
-      printed, counts(values), criteria, counts(judged), own_budget,
+      printed, counts(values), values[Verdict::matched], upwards, downwards, criteria, counts(judged), own_budget,
       few_seeds == 1 ? "1 lacks some of its" : fmt::format("{} lack some of their", few_seeds), timings, timed);
 }
 

@@ -133,7 +133,7 @@ class Reproduction:
 
 def check_values(reproduce):
     measured = reproduce.rows()["first"]["measured"]
-    for published, state in ((measured - 0.009, "matched"), (measured + 0.009, "matched"), (measured - 0.011, "missed"), (measured + 0.011, "better")):
+    for published, state in ((measured - 0.009, "matched"), (measured + 0.009, "matched"), (measured - 0.011, "deviates upwards"), (measured + 0.011, "deviates downwards")):
         reproduce.publish(first=published)
         assert reproduce.states()["first"] == state, (published, measured, state)
     reproduce.publish()
@@ -157,9 +157,9 @@ def check_whole(reproduce):
     assert rows["two seeds"]["measured"] == rows["first"]["measured"], "a run with half of the budget counts next to a whole one"
     reproduce("tiny/first", "-j", "2")
     assert reproduce("tiny/first", "--dry-run").count("\n") == 1, "finished runs are planned again"
-    expected = {"first, remembered": "measured, published value uncertain", "two seeds": "missed", "other set": "better",
+    expected = {"first, remembered": "measured, published value uncertain", "two seeds": "deviates upwards", "other set": "deviates downwards",
                 "no data": "needs a closed corpus", "reaches": "matched", "reaches late": "missed", "never": "matched", "order": "missed",
-                "test": "better", "order of tests": "missed",
+                "test": "deviates downwards", "order of tests": "missed",
                 "within": "matched", "shown": "measured", "timed": "not measured", "not timed": "not measured"}
     states = reproduce.states()
     assert {name: states[name] for name in expected} == expected, states
@@ -196,9 +196,44 @@ def check_criteria(reproduce):
     with h5py.File(pathlib.Path(rows["a2"]["runs"][0]["run"]) / "results.h5") as file:
         accuracy, best = file["epochs/valid_accuracy"][:], file["epochs/valid_loss"][:].argmin()
     assert rows["a2"]["measured"] == accuracy.max(), (rows["a2"], accuracy)
-    for published, state in ((accuracy[best] + 0.02, "missed"), (accuracy[best] - 0.02, "better"), (accuracy[best] + 0.005, "matched")):
+    for published, state in ((accuracy[best] + 0.02, "deviates downwards"), (accuracy[best] - 0.02, "deviates upwards"), (accuracy[best] + 0.005, "matched")):
         reproduce.publish_curves(f"{{row: value, file: tiny/first.yaml, metric: accuracy, kind: validation, value: {published}}}")
         assert reproduce.states()["value"] == state, (published, state)
+    reproduce.publish()
+
+
+def check_order(reproduce):
+    """Rows that must be better or faster than others: than each of them, with each seed, at an earlier evaluation."""
+    with h5py.File(pathlib.Path(reproduce.rows()["first"]["runs"][0]["run"]) / "results.h5") as file:
+        losses, steps = file["epochs/valid_loss"][:], file["epochs/step"][:]
+    assert list(steps) == [20, 40, 60], steps
+    easy, hard = losses.max() * 1.01, losses.min() * 0.5
+    slow = "set: [optimizer.rate=1e-9]"
+    reproduce.publish_curves(
+        f"{{row: fast, file: tiny/first.yaml, judge: {{faster_than: slow, to: {losses.min()}}}}}",
+        f"{{row: slow, file: tiny/first.yaml, {slow}, judge: {{faster_than: fast, to: {losses.min()}}}}}",
+        f"{{row: tie, file: tiny/first.yaml, judge: {{faster_than: slow, to: {max(easy, 1e3)}}}}}",
+        f"{{row: neither, file: tiny/first.yaml, judge: {{faster_than: slow, to: {hard}}}}}",
+        "{row: best, file: tiny/first.yaml, judge: {better_than: [slow, other]}}",
+        "{row: not best, file: tiny/first.yaml, judge: {better_than: [slow, best]}}",
+        "{row: not known, file: tiny/first.yaml, judge: {better_than: [slow, absent], after_runs: true}}",
+        "{row: absent, file: tiny/absent.yaml}",
+        f"{{row: other, file: tiny/first.yaml, {slow}}}",
+        f"{{row: stays, file: tiny/first.yaml, {slow}, judge: {{returns: 1e3}}}}",
+        "{row: falls back, file: tiny/first.yaml, set: [optimizer.rate=1], judge: {returns: 1e9}}",
+        "{row: quoted, file: tiny/first.yaml, kind: validation, value: 7, certainty: quoted}")
+    reproduce("tiny/text", "--row", "slow")
+    states = reproduce.states()
+    expected = {"fast": "matched", "slow": "missed", "tie": "missed", "neither": "missed", "best": "matched", "not best": "missed", "not known": "measured",
+                "stays": "missed", "quoted": "measured, judged where it is printed"}
+    assert {name: states[name] for name in expected} == expected, states
+    listed = reproduce("list", "tiny/text")
+    assert "better than slow; absent †" in listed and f"≤ {losses.min():.4g} earlier than slow" in listed and "7 (quoted)" in listed, listed
+    for fault, words in (("{row: a, file: tiny/first.yaml, judge: {faster_than: a}}", "`faster_than` needs the value"),
+                         ("{row: a, file: tiny/first.yaml, judge: {better_than: []}}", "name at least one row"),
+                         ("{row: a, file: tiny/first.yaml, judge: {better_than: [a, b]}}", 'the item has no row "b"')):
+        reproduce.publish_curves(fault)
+        assert words in reproduce("list", code=2), words
     reproduce.publish()
 
 
@@ -282,7 +317,7 @@ def check_changed_run(reproduce):
 
 def check_quantities(reproduce):
     """Quantities of figures are those that the result file has at the last snapshot."""
-    names = ("largest_singular_value", "smallest_singular_value", "mean_singular_value", "orthogonality_drift", "gradient_ratio", "slope")
+    names = ("largest_singular_value", "smallest_singular_value", "mean_singular_value", "orthogonality_drift", "gradient_ratio", "slope", "condition_number", "spectral_radius")
     settings = '[model.recurrent=dense, "model.cell.activation={kind: prelu, slope: 0.7}", record.spectrum=20, record.gradient_norms=20, record.orthogonality=20, "record.blocks={activation.slope: 20}"]'
     reproduce.publish_curves(*(f"{{row: {name}, metric: {name}, file: tiny/first.yaml, set: {settings}}}" for name in names))
     reproduce("tiny/text")
@@ -291,7 +326,8 @@ def check_quantities(reproduce):
         values, defects = file["spectrum/recurrent/singular_values"][-1], file["orthogonality/recurrent/defect_fro"][:]
         norms = file["gradient/last_step_grad_norm" if "last_step_grad_norm" in file["gradient"] else "gradient/hidden_grad_norm"][-1]
         slopes = file["blocks/activation_slope/values"][-1]
-        expected = (values.max(), values.min(), values.mean(), defects.ravel()[-1] / defects.ravel()[0], norms[0] / norms[-1], slopes.mean())
+        expected = (values.max(), values.min(), values.mean(), defects.ravel()[-1] / defects.ravel()[0], norms[0] / norms[-1], slopes.mean(), values.max() / values.min(),
+                    file["spectrum/recurrent/eigenvalue_modulus"][-1].max())
     for name, value in zip(names, expected):
         assert abs(found[name]["measured"] / value - 1) < 1e-9, (name, found[name]["measured"], value)
     for metric in ("perplexity", "slope"):
@@ -314,7 +350,7 @@ def check_kill(reproduce):
     assert reproduce.states()["long"].startswith("running at step "), reproduce.states()
     reproduce("report", "tiny/text", "--to", reproduce.folder / "meanwhile")
     record = json.loads((reproduce.folder / "meanwhile/reproduction.json").read_text())
-    recorded = next(seed for name, seed in record.items() if ": long, " in name)
+    recorded = next(seed for name, seed in record.items() if name.startswith("tiny/long.yaml"))
     assert recorded["state"] == "stopped" and recorded["x"], "what was running has stopped for whoever reads the record later"
     os.killpg(worker.pid, signal.SIGKILL)
     worker.wait()
@@ -354,9 +390,9 @@ def check_figures(reproduce, document):
     values = figures["tiny_figure_5.svg"]
     assert ">m<" in values and "validation loss" in values and "optimizer step" not in values and re.search('data-x="[0-9. ]+ log"', values), values
     record = json.loads((reproduce.folder / "documents/reproduction.json").read_text())
-    trace = next(seed for name, seed in record.items() if "one, curve" in name)
+    trace = record["tiny/first.yaml: loss (curve), seed 1"]
     assert trace["x"] == [20, 40, 60] and min(trace["y"]) == float(f"{trace['value']:.6g}"), trace
-    assert not any("x" in seed for name, seed in record.items() if "table 1" in name)
+    assert not any("x" in seed for name, seed in record.items() if "(validation)" in name)
 
 
 def check_overview(rows, document):
@@ -367,9 +403,10 @@ def check_overview(rows, document):
         states.setdefault(f"{row['paper']}/{row['item'].replace(' ', '-')}", []).append(row["state"])
     assert [line[0] for line in lines] == list(states), (lines, states)
     for line, of_item in zip(lines, states.values()):
-        measured = sum(state in ("matched", "better", "missed", "diverged") or state.startswith("measured") for state in of_item)
+        verdicts = ("matched", "deviates upwards", "deviates downwards", "missed", "diverged")
+        measured = sum(state in verdicts or state.startswith("measured") for state in of_item)
         assert line[2:4] == [str(len(of_item)), str(measured or next((state for state in of_item if state != "not run" and not state.startswith("needs")), of_item[0]))], (line, of_item)
-        assert [int(word or 0) for word in line[4:]] == [of_item.count(word) for word in ("matched", "better", "missed", "diverged")], (line, of_item)
+        assert [int(word or 0) for word in line[4:]] == [of_item.count(word) for word in verdicts], (line, of_item)
 
 
 def check_report(reproduce):
@@ -428,14 +465,15 @@ def check_stopped_run(reproduce):
 
 
 def check_record(reproduce):
-    """The record next to REPRODUCTION.md keeps what was measured when the runs are gone, as long as settings and criterion are the same."""
+    """The record next to REPRODUCTION.md keeps what was measured when the runs are gone, as long as the settings are the same."""
     to = reproduce.folder / "documents"
     listed = lambda: {row["row"]: row for row in json.loads(reproduce("list", "--json", "--to", to))}
     with_runs, document = listed(), (to / "REPRODUCTION.md").read_text()
     figure = (to / "figures/tiny_figure_4_one.svg").read_text()
     record = (to / "reproduction.json").read_text()
-    assert record.count('"settings"') == sum(run["state"] is not None for row in with_runs.values() for run in row["runs"]
-                                           if row["kind"] != "seconds")
+    measured = {(row["file"], *row["set"], row["metric"], row["measured_as"], run["seed"]) for row in with_runs.values() for run in row["runs"]
+                if row["kind"] != "seconds"}
+    assert record.count('"settings"') == len(measured), "a run and what is measured of it stand in several lines, or in none"
     gone = reproduce.output.with_name("gone")
     reproduce.output.rename(gone)
     without = listed()
@@ -453,8 +491,8 @@ def check_record(reproduce):
     assert reproduce("tiny/first", "--dry-run").count("\n") > 1, "a record must not keep anyone from running"
     assert set(reproduce.states().values()) == {"not run", "not measured", "measured", "needs a closed corpus"}, reproduce.states()
     published = reproduce.folder / "experiments/published.yaml"
-    published.write_text(published.read_text().replace("reaches: 1e6, by: 40", "reaches: 2e6, by: 40"))
-    assert listed()["reaches"]["state"] == "not run" and listed()["shown"]["state"] == "measured"
+    published.write_text(published.read_text().replace("reaches: 1e6, by: 40", "reaches: 1e-9, by: 40"))
+    assert listed()["reaches"]["state"] == "missed", "a new criterion must judge the recorded run"
     reproduce.experiment("first", 600)
     assert listed()["first"]["state"] == "10% of the budget", listed()["first"]
     reproduce.experiment("first", 60, more="checkpoint: {keep: 5}\n")
@@ -505,7 +543,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         reproduce = Reproduction(pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(folder))
         assert set(reproduce.states().values()) == {"not run", "not measured", "needs a closed corpus"}, reproduce.states()
-        for check in (check_budget, check_whole, check_values, check_criteria, check_others_runs, check_changed_default, check_divergence, check_failed_run, check_paired_seeds, check_changed_run, check_quantities, check_kill, check_timings, check_stopped_run, check_report,
+        for check in (check_budget, check_whole, check_values, check_criteria, check_order, check_others_runs, check_changed_default, check_divergence, check_failed_run, check_paired_seeds, check_changed_run, check_quantities, check_kill, check_timings, check_stopped_run, check_report,
                       check_record, check_errors):
             check(reproduce)
             print(check.__name__)

@@ -63,6 +63,18 @@ Trace gradients_through_time(const RunData& run) {
   return trace;
 }
 
+Trace condition_number(const RunData& run) {
+  return over_snapshots(run, below(run, "/spectrum/", "singular_values"), [](const std::vector<double>& values) {
+    const Statistics statistics = statistics_of(values);
+    return statistics.largest / statistics.least;
+  });
+}
+
+Trace spectral_radius(const RunData& run) {
+  return over_snapshots(run, below(run, "/spectrum/", "eigenvalue_modulus"),
+                        [](const std::vector<double>& moduli) { return statistics_of(moduli).largest; });
+}
+
 Trace slope(const RunData& run) {
   return over_snapshots(run, run.find("/blocks/activation_slope/values"),
                         [](const std::vector<double>& slopes) { return statistics_of(slopes).mean; });
@@ -81,6 +93,8 @@ constexpr Quantity quantities[] = {
     {"largest_singular_value", "/spectrum", singular_value<&Statistics::largest>},
     {"smallest_singular_value", "/spectrum", singular_value<&Statistics::least>},
     {"mean_singular_value", "/spectrum", singular_value<&Statistics::mean>},
+    {"condition_number", "/spectrum", condition_number},
+    {"spectral_radius", "/spectrum", spectral_radius},
     {"orthogonality_drift", "/orthogonality", orthogonality_drift},
     {"gradient_ratio", "/gradient", gradients_through_time, first_over_last},
     {"slope", "/blocks", slope},
@@ -110,29 +124,6 @@ double value_of(const RunData& run, const PublishedRow& row, const Trace& trace)
 bool has_metric(const RunData& run, const PublishedRow& row, const Trace& trace) {
   if (quantity(row.metric)) return !trace.y.empty();
   return !run.column((is_of_test(row) ? "/final/test_" : "/epochs/valid_") + row.metric).empty();
-}
-
-Index first_reached(const RunData& run, const PublishedRow& row) {
-  const std::vector<double>&values = run.column("/epochs/valid_" + row.metric), &steps = run.column("/epochs/step");
-  const std::size_t reached =
-      row_reaching(values, row.judge->value, row.higher_is_better() ? Better::higher : Better::lower);
-  return reached < std::min(values.size(), steps.size()) ? Index(steps[reached]) : -1;
-}
-
-/// All but `better_than`, which needs another row.
-bool fulfils(const PublishedRow& row, const Measurement& measurement) {
-  const Criterion& judge = *row.judge;
-  switch (judge.kind) {
-    case Criterion::Kind::reaches:
-      return measurement.reached_step >= 0 && measurement.reached_step <= judge.by;
-    case Criterion::Kind::never:
-      return measurement.reached_step < 0 && !std::isnan(measurement.value);
-    case Criterion::Kind::within:
-      return measurement.value >= judge.low && measurement.value <= judge.high;
-    case Criterion::Kind::better_than:
-      return false;
-  }
-  return false;
 }
 
 Trace trace_of(const RunData& run, const PublishedRow& row) {
@@ -184,9 +175,6 @@ void measure(const RunData& run, const PublishedRow& row, Measurement& measureme
                     "what the experiment records",
                     row.where.text(), row.row, row.metric, run.path.string()));
   if (row.kind == "curve") measurement.trace = thinned(trace);
-  if (!row.judge) return;
-  measurement.reached_step = first_reached(run, row);
-  measurement.fulfilled = fulfils(row, measurement);
 }
 
 nlohmann::ordered_json json_of(const Measurement& measurement) {
@@ -196,7 +184,6 @@ nlohmann::ordered_json json_of(const Measurement& measurement) {
                                  {"share", measurement.share},
                                  {"length", measurement.length},
                                  {"step", measurement.step},
-                                 {"reached_step", measurement.reached_step},
                                  {"cpu_seconds", measurement.cpu_seconds},
                                  {"commit", measurement.commit},
                                  {"settings", measurement.settings}};
@@ -204,14 +191,13 @@ nlohmann::ordered_json json_of(const Measurement& measurement) {
   return json;
 }
 
-Measurement measurement_from(const nlohmann::json& json, const PublishedRow& row) {
+Measurement measurement_from(const nlohmann::json& json) {
   const auto number = [&](const char* key) { return json.at(key).is_null() ? nothing : json.at(key).get<double>(); };
   Measurement measurement{.seed = json.at("seed"),
                           .state = json.at("state"),
                           .value = number("value"),
                           .share = number("share"),
                           .length = json.value("length", Index(0)),
-                          .reached_step = json.at("reached_step"),
                           .step = json.at("step"),
                           .cpu_seconds = number("cpu_seconds"),
                           .commit = json.at("commit"),
@@ -221,7 +207,6 @@ Measurement measurement_from(const nlohmann::json& json, const PublishedRow& row
     for (const nlohmann::json& y : json.at("y")) measurement.trace.y.push_back(y.is_null() ? nothing : y.get<double>());
     measurement.trace.y.resize(measurement.trace.x.size(), nothing);
   }
-  measurement.fulfilled = row.judge && fulfils(row, measurement);
   return measurement;
 }
 

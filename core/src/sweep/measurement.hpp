@@ -22,11 +22,9 @@ struct Measurement {
   Index seed = 1;
   std::string state{};  ///< finished, running, stopped, diverged, failed, preempted; empty: there is no run
   double value = std::numeric_limits<double>::quiet_NaN();
-  double share = 1;         ///< of the published number of steps or epochs
-  Index length = 0;         ///< that number; 0: not known
-  bool fulfilled = false;   ///< a curve's criterion, except `better_than`
-  Index reached_step = -1;  ///< reaches: where; −1: it was not
-  Index step = 0;           ///< of the last published result
+  double share = 1;  ///< of the published number of steps or epochs
+  Index length = 0;  ///< that number; 0: not known
+  Index step = 0;    ///< of the last published result
   double cpu_seconds = value;
   std::string commit{};         ///< of the program, with "+" when it had changes
   std::filesystem::path run{};  ///< empty when only the record of an earlier report has it
@@ -44,9 +42,9 @@ bool is_best_of_trace(const PublishedRow& row);
 /// row measures.
 void measure(const RunData& run, const PublishedRow& row, Measurement& measurement);
 
-/// Everything but the folder of the run and `fulfilled`.
+/// Everything but the folder of the run.
 STIEFEL_API nlohmann::ordered_json json_of(const Measurement& measurement);
 /// Throws nlohmann::json::exception when `json` does not hold a measurement.
-Measurement measurement_from(const nlohmann::json& json, const PublishedRow& row);
+Measurement measurement_from(const nlohmann::json& json);
 
 }  // namespace stiefel

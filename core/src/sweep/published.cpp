@@ -56,26 +56,47 @@ class Reader {
   Problems& problems_;
 };
 
+/// One name, or a list of names.
+std::vector<std::string> names(const Node& node, Reader& reader) {
+  std::vector<std::string> all;
+  if (node.kind != Node::Kind::sequence) return {node.text};
+  for (const Node& item : node.items) all.push_back(item.text);
+  reader.demand(!all.empty(), node.where, "name at least one row");
+  return all;
+}
+
 Criterion read_criterion(const Node& node, Reader& reader) {
   Criterion criterion;
-  reader.refuse_others(node, std::array{"reaches", "by", "never", "better_than", "within"});
+  reader.refuse_others(node, std::array{"reaches", "by", "never", "returns", "better_than", "faster_than", "to",
+                                        "within", "after_runs"});
   reader.read(node, "reaches", criterion.value);
   reader.read(node, "by", criterion.by);
   reader.read(node, "never", criterion.value);
-  reader.read(node, "better_than", criterion.row);
+  reader.read(node, "returns", criterion.value);
+  reader.read(node, "after_runs", criterion.after_runs);
   std::vector<double> bounds;
   reader.read(node, "within", bounds);
   if (node.find("reaches")) {
     reader.demand(criterion.by > 0, node.where, "`reaches` needs the last step that counts: {reaches: X, by: STEP}");
   } else if (node.find("never")) {
     criterion.kind = Criterion::Kind::never;
-  } else if (node.find("better_than")) {
+  } else if (node.find("returns")) {
+    criterion.kind = Criterion::Kind::returns;
+  } else if (const Member* better = node.find("better_than")) {
     criterion.kind = Criterion::Kind::better_than;
+    criterion.rows = names(better->value, reader);
+  } else if (const Member* faster = node.find("faster_than")) {
+    criterion.kind = Criterion::Kind::faster_than;
+    criterion.rows = names(faster->value, reader);
+    reader.read(node, "to", criterion.value);
+    reader.demand(!std::isnan(criterion.value), node.where,
+                  "`faster_than` needs the value that is reached: {faster_than: ROW, to: X}");
   } else if (bounds.size() == 2 && bounds[0] < bounds[1]) {
     criterion.kind = Criterion::Kind::within;
     criterion.low = bounds[0], criterion.high = bounds[1];
   } else {
-    reader.demand(false, node.where, "judge must have one of reaches, never, better_than and within: [LOW, HIGH]");
+    reader.demand(false, node.where,
+                  "judge must have one of reaches, never, returns, better_than, faster_than and within: [LOW, HIGH]");
   }
   return criterion;
 }
@@ -132,8 +153,8 @@ PublishedRow read_row(const Node& item, const Node& node, Reader& reader) {
                 "a row needs paper, item, row and file");
   reader.demand(std::ranges::find(published_kinds, row.kind) != published_kinds.end(), node.where,
                 fmt::format("kind must be one of {}, got \"{}\"", fmt::join(published_kinds, ", "), row.kind));
-  reader.demand(row.certainty == "printed" || row.certainty == "remembered", node.where,
-                "certainty must be printed or remembered");
+  reader.demand(row.certainty == "printed" || row.certainty == "remembered" || row.certainty == "quoted", node.where,
+                "certainty must be printed, remembered or quoted");
   reader.demand(row.budget == "published" || row.own_budget(), node.where, "budget must be published or ours");
   reader.demand(row.timing() || !row.metric.empty(), node.where, "a row needs a metric");
   reader.demand((row.kind == "curve") == std::isnan(row.value), node.where,
@@ -153,10 +174,15 @@ void check_together(PublishedResults& results, Reader& reader) {
   }
   for (PublishedRow& row : results.rows) {
     row.measured_as = row.kind;
-    if (!row.judge || row.judge->row.empty()) continue;
-    const auto other = kinds.find(row.item_name() + "/" + row.judge->row);
-    reader.demand(other != kinds.end(), row.where, fmt::format("the item has no row \"{}\"", row.judge->row));
-    if (other != kinds.end()) row.measured_as = other->second;
+    if (!row.judge) continue;
+    for (const std::string& name : row.judge->rows) {
+      const auto other = kinds.find(row.item_name() + "/" + name);
+      reader.demand(other != kinds.end(), row.where, fmt::format("the item has no row \"{}\"", name));
+      if (other == kinds.end()) continue;
+      reader.demand(row.measured_as == row.kind || row.measured_as == other->second, row.where,
+                    "the rows of `better_than` must be of the same kind");
+      row.measured_as = other->second;
+    }
   }
 }
 
@@ -219,9 +245,10 @@ PublishedResults read_published(const fs::path& folder) {
   if (const Member* papers = root->find("papers"))
     for (const Member& member : papers->value.members) {
       PublishedPaper& paper = results.papers[member.key];
-      reader.refuse_others(member.value, std::array{"authors", "title", "year"});
+      reader.refuse_others(member.value, std::array{"authors", "title", "year", "outcome"});
       reader.read(member.value, "authors", paper.authors);
       reader.read(member.value, "title", paper.title);
+      reader.read(member.value, "outcome", paper.outcome);
       reader.read(member.value, "year", paper.year);
     }
   std::vector<std::string> keys(item_keys.begin(), item_keys.end());

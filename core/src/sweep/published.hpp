@@ -17,12 +17,13 @@ namespace stiefel {
 
 /// The criterion of a curve.
 struct Criterion {
-  enum class Kind { reaches, never, better_than, within };
+  enum class Kind { reaches, never, returns, better_than, faster_than, within };
   Kind kind = Kind::reaches;
-  double value = std::numeric_limits<double>::quiet_NaN();  ///< reaches and never: of the metric
+  double value = std::numeric_limits<double>::quiet_NaN();  ///< of the metric: all kinds but better_than and within
   Index by = 0;                                             ///< reaches: the last step at which that counts
   double low = value, high = value;                         ///< within
-  std::string row;                                          ///< better_than: of the same item
+  std::vector<std::string> rows;                            ///< better_than and faster_than: of the same item
+  bool after_runs = false;                                  ///< written when the row had been run
 };
 
 struct STIEFEL_API PublishedRow {
@@ -35,12 +36,14 @@ struct STIEFEL_API PublishedRow {
   std::vector<Index> seeds{1};
   std::string metric, kind, certainty = "printed", budget = "published", needs, unit, bench, explanation;
   std::string item_note, note;  ///< of the whole item, and of this row
-  std::string measured_as;      ///< the kind of the row that it is compared with by better_than, else its own
+  std::string measured_as;      ///< the kind of the rows that it is compared with by better_than, else its own
   double value = std::numeric_limits<double>::quiet_NaN();
   std::optional<Criterion> judge;
   Location where;
 
   bool timing() const { return kind == "seconds"; }
+  /// Its value counts as a printed result: it is not remembered, nor quoted from another row of the list.
+  bool printed() const { return certainty == "printed"; }
   /// The paper does not say how long it trained.
   bool own_budget() const { return budget == "ours"; }
   /// The papers report one metric that is better when higher: accuracy.
@@ -51,6 +54,7 @@ struct STIEFEL_API PublishedRow {
 
 struct PublishedPaper {
   std::string authors, title;
+  std::string outcome;  ///< what reproduces, what does not, and how sure that is
   Index year = 0;
 };
 

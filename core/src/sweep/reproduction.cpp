@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -47,10 +48,12 @@ std::tuple<bool, bool, double, bool, Index> rank(const Measurement& m) {
   return {finished || m.state == "diverged", !m.state.empty(), std::min(m.share, 1.), finished, m.step};
 }
 
-/// What a record calls a seed of a row: a changed criterion makes it another one.
-std::string recorded_name(const ReproducedRow& row, Index seed) {
-  return fmt::format("{}: {}, {}, seed {}", row.row->item_name(), row.row->row,
-                     row.row->judge ? published_text(row) : row.row->metric, seed);
+std::string joined(const std::vector<std::string>& words) { return fmt::format("{}", fmt::join(words, " ")); }
+
+/// What a record calls a seed of a row: its run and what is measured of it, whichever rows show that.
+std::string recorded_name(const PublishedRow& row, Index seed) {
+  return fmt::format("{}{}{}: {} ({}), seed {}", row.file, row.overrides.empty() ? "" : " ", joined(row.overrides),
+                     row.metric, row.measured_as, seed);
 }
 
 nlohmann::json read_json(const std::filesystem::path& path, const char* writer) {
@@ -70,8 +73,6 @@ void refuse_changed(const fs::path& run) {
     throw Error(fmt::format("{} was resumed with another {}, so it is not the published run; move it away",
                             run.string(), fmt::join(names, ", ")));
 }
-
-std::string joined(const std::vector<std::string>& words) { return fmt::format("{}", fmt::join(words, " ")); }
 
 }  // namespace
 
@@ -207,10 +208,10 @@ std::vector<ReproducedRow> Reproduction::look(const std::vector<const PublishedR
     }
     for (Measurement& seed : row.seeds) {
       seed = measurements[at++];
-      const std::string name = recorded_name(row, seed.seed);
+      const std::string name = recorded_name(*row.row, seed.seed);
       if (!recorded.contains(name)) continue;
       try {
-        Measurement earlier = measurement_from(recorded.at(name), *row.row);
+        Measurement earlier = measurement_from(recorded.at(name));
         const double share = earlier.share * double(earlier.length) / double(seed.length);
         if (earlier.length > 0) earlier.share = std::abs(share - 1) < 1e-9 ? 1 : share;
         earlier.length = seed.length;
@@ -227,15 +228,19 @@ std::vector<ReproducedRow> Reproduction::look(const std::vector<const PublishedR
 }
 
 std::string record_of(const std::vector<ReproducedRow>& rows) {
-  std::vector<std::string> lines;
+  std::vector<std::string> names;
+  std::map<std::string, std::string> lines;
   for (const ReproducedRow& row : rows)
     for (Measurement seed : row.seeds) {
       if (seed.state == "running") seed.state = "stopped";
-      if (!row.row->timing() && !seed.state.empty() && seed.state != "unreadable")
-        lines.push_back(fmt::format("  {}: {}", json_text(nlohmann::json(recorded_name(row, seed.seed))),
-                                    json_text(json_of(seed))));
+      if (row.row->timing() || seed.state.empty() || seed.state == "unreadable") continue;
+      const std::string name = recorded_name(*row.row, seed.seed);
+      std::string& line = lines[name];
+      if (line.empty()) names.push_back(name);
+      if (const std::string text = json_text(json_of(seed)); text.size() > line.size()) line = text;  // with the trace
     }
-  return fmt::format("{{\n{}\n}}\n", fmt::join(lines, ",\n"));
+  for (std::string& name : names) name = fmt::format("  {}: {}", json_text(nlohmann::json(name)), lines.at(name));
+  return fmt::format("{{\n{}\n}}\n", fmt::join(names, ",\n"));
 }
 
 Sweep Reproduction::missing(const std::vector<const PublishedRow*>& rows, double budget) const {

@@ -26,8 +26,7 @@ class STIEFEL_API Reproduction {
       : published_(published), output_(std::move(output)), timings_(std::move(timings)), registry_(registry) {}
 
   /// What the runs of the folder came to. `record`: what record_of() wrote earlier, perhaps on another machine; it
-  /// counts for a seed where the folder has no run that tells more, as long as the row's file gives the same settings
-  /// and the row has the same criterion.
+  /// counts for a seed where the folder has no run that tells more, as long as the row's file gives the same settings.
   std::vector<ReproducedRow> look(const std::vector<const PublishedRow*>& rows,
                                   const std::filesystem::path& record = {}) const;
 

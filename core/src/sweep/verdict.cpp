@@ -10,34 +10,94 @@
 namespace stiefel {
 namespace {
 
+constexpr Index never_reached = std::numeric_limits<Index>::max();
+
 Verdict verdict_of_value(const ReproducedRow& row, const std::map<std::string, double>& tolerances) {
-  if (row.row->certainty == "remembered") return Verdict::remembered;
+  if (!row.row->printed()) return Verdict::remembered;
   const auto tolerance = tolerances.find(row.row->metric);
   if (tolerance == tolerances.end()) return Verdict::shown;
-  const double gain = row.row->higher_is_better() ? row.difference : -row.difference;
-  if (!(gain >= -tolerance->second * (1 + 1e-9))) return Verdict::missed;
-  return gain > tolerance->second ? Verdict::better : Verdict::matched;
+  const double gain = row.row->higher_is_better() ? row.difference : -row.difference,
+               allowed = tolerance->second * (1 + 1e-9);
+  return !(gain >= -allowed) ? Verdict::missed : gain > allowed ? Verdict::better : Verdict::matched;
 }
 
-/// How much better a row is than another, over the seeds that both have finished.
-std::optional<double> gain_over(const ReproducedRow& row, const ReproducedRow& other) {
-  std::vector<double> gains;
+/// The first step of the trace at which a metric is `value` or better.
+Index first_reached(const Measurement& seed, double value, bool higher_is_better) {
+  const double digits = 5e-6 * std::abs(value);  // a trace has six
+  for (std::size_t i = 0; i < seed.trace.y.size(); ++i)
+    if (higher_is_better ? seed.trace.y[i] >= value - digits : seed.trace.y[i] <= value + digits)
+      return seed.trace.x[i];
+  return never_reached;
+}
+
+Index first_reached(const ReproducedRow& row, const Measurement& seed) {
+  return first_reached(seed, row.row->judge->value, row.row->higher_is_better());
+}
+
+/// Whether the metric becomes better than the criterion's value, and is worse at a later point.
+bool falls_back(const ReproducedRow& row, const Measurement& seed) {
+  const double value = row.row->judge->value;
+  bool was_better = false;
+  for (const double y : seed.trace.y) {
+    const bool better = row.row->higher_is_better() ? y > value : y < value;
+    if (was_better && !better) return true;
+    was_better |= better;
+  }
+  return false;
+}
+
+/// A criterion that needs no other row.
+bool fulfils(const ReproducedRow& row, const Measurement& seed) {
+  const Criterion& judge = *row.row->judge;
+  using enum Criterion::Kind;
+  if (judge.kind == reaches) return first_reached(row, seed) <= judge.by;
+  if (judge.kind == never) return first_reached(row, seed) == never_reached && !std::isnan(seed.value);
+  if (judge.kind == Criterion::Kind::returns) return falls_back(row, seed);
+  return seed.value >= judge.low && seed.value <= judge.high;
+}
+
+/// Seeds that both rows have finished.
+std::vector<std::pair<const Measurement*, const Measurement*>> pairs(const ReproducedRow& row,
+                                                                     const ReproducedRow& other) {
+  std::vector<std::pair<const Measurement*, const Measurement*>> common;
   for (const Measurement& own : row.seeds)
     for (const Measurement& of_other : other.seeds)
-      if (own.seed == of_other.seed && own.counts() && of_other.counts())
-        gains.push_back(row.row->higher_is_better() ? own.value - of_other.value : of_other.value - own.value);
-  return gains.empty() ? std::nullopt : std::optional(statistics_of(gains).mean);
+      if (own.seed == of_other.seed && own.counts() && of_other.counts()) common.emplace_back(&own, &of_other);
+  return common;
 }
 
-Verdict verdict_of_curve(const ReproducedRow& row, const ReproducedRow* other) {
+/// Whether a row is better than another in the mean over the seeds of both, or faster with each of them.
+std::optional<bool> precedes(const ReproducedRow& row, const ReproducedRow& other) {
+  const auto common = pairs(row, other);
+  if (common.empty()) return std::nullopt;
+  if (row.row->judge->kind == Criterion::Kind::faster_than)
+    return std::ranges::all_of(
+        common, [&](const auto& pair) { return first_reached(row, *pair.first) < first_reached(row, *pair.second); });
+  std::vector<double> gains;
+  for (const auto& [own, of_other] : common)
+    gains.push_back(row.row->higher_is_better() ? own->value - of_other->value : of_other->value - own->value);
+  return statistics_of(gains).mean > 0;
+}
+
+/// Missed if the row is not better, or not faster, than one of the others; matched if it is so for all of them.
+Verdict verdict_of_order(const ReproducedRow& row, const std::vector<ReproducedRow>& all) {
+  bool whole = true;
+  for (const std::string& name : row.row->judge->rows)
+    for (const ReproducedRow& other : all) {
+      if (other.row->item_name() != row.row->item_name() || other.row->row != name) continue;
+      const std::optional<bool> holds = precedes(row, other);
+      if (holds && !*holds) return Verdict::missed;
+      whole = whole && holds;
+    }
+  return whole ? Verdict::matched : Verdict::shown;
+}
+
+Verdict verdict_of_curve(const ReproducedRow& row, const std::vector<ReproducedRow>& all) {
   const std::optional<Criterion>& judge = row.row->judge;
-  if (row.row->certainty == "remembered") return Verdict::remembered;
+  if (!row.row->printed()) return Verdict::remembered;
   if (!judge) return Verdict::shown;
-  if (judge->kind == Criterion::Kind::better_than) {
-    const std::optional<double> gain = other ? gain_over(row, *other) : std::nullopt;
-    return !gain ? Verdict::shown : *gain > 0 ? Verdict::matched : Verdict::missed;
-  }
-  const auto judged = [](const Measurement& seed) { return !seed.counts() || seed.fulfilled; };
+  if (!judge->rows.empty()) return verdict_of_order(row, all);
+  const auto judged = [&](const Measurement& seed) { return !seed.counts() || fulfils(row, seed); };
   return std::ranges::all_of(row.seeds, judged) ? Verdict::matched : Verdict::missed;
 }
 
@@ -75,10 +135,7 @@ void judge(ReproducedRow& row, const std::vector<ReproducedRow>& all, const std:
   } else if (row.share < 1) {
     row.verdict = Verdict::part;
   } else if (row.row->kind == "curve") {
-    const auto other = std::ranges::find_if(all, [&](const ReproducedRow& found) {
-      return row.row->judge && found.row->item_name() == row.row->item_name() && found.row->row == row.row->judge->row;
-    });
-    row.verdict = verdict_of_curve(row, other == all.end() ? nullptr : &*other);
+    row.verdict = verdict_of_curve(row, all);
   } else {
     row.verdict = verdict_of_value(row, tolerances);
   }
@@ -97,15 +154,15 @@ std::string state_of(const ReproducedRow& row) {
     case Verdict::shown:
       return "measured";
     case Verdict::remembered:
-      return "measured, published value uncertain";
+      return row.row->certainty == "quoted" ? "measured, judged where it is printed"
+                                            : "measured, published value uncertain";
     case Verdict::diverged:
       return "diverged";
     case Verdict::matched:
       return "matched";
     case Verdict::better:
-      return "better";
     case Verdict::missed:
-      return "missed";
+      return row.row->kind == "curve" ? "missed" : row.difference > 0 ? "deviates upwards" : "deviates downwards";
   }
   return {};
 }
@@ -114,19 +171,28 @@ std::string published_text(const ReproducedRow& reproduced) {
   const PublishedRow& row = *reproduced.row;
   if (!std::isnan(row.value))
     return fmt::format("{:.4g}{}{}", row.value, row.unit.empty() ? "" : " " + row.unit,
-                       row.certainty == "remembered" ? " ?" : "");
+                       row.certainty == "remembered" ? " ?"
+                       : row.certainty == "quoted"   ? " (quoted)"
+                                                     : "");
   if (!row.judge) return "a figure";
   const Criterion& judge = *row.judge;
   const char *reached = row.higher_is_better() ? "≥" : "≤", *missed = row.higher_is_better() ? "<" : ">";
+  const std::string mark = judge.after_runs ? " †" : "", others = judge.rows.size() > 3
+                                                                      ? fmt::format("{} other rows", judge.rows.size())
+                                                                      : fmt::format("{}", fmt::join(judge.rows, "; "));
   switch (judge.kind) {
     case Criterion::Kind::reaches:
-      return fmt::format("{} {:.4g} by step {}", reached, judge.value, judge.by);
+      return fmt::format("{} {:.4g} by step {}{}", reached, judge.value, judge.by, mark);
     case Criterion::Kind::never:
-      return fmt::format("always {} {:.4g}", missed, judge.value);
+      return fmt::format("always {} {:.4g}{}", missed, judge.value, mark);
+    case Criterion::Kind::returns:
+      return fmt::format("better than {:.4g}, then worse{}", judge.value, mark);
     case Criterion::Kind::better_than:
-      return fmt::format("better than {}", judge.row);
+      return fmt::format("better than {}{}", others, mark);
+    case Criterion::Kind::faster_than:
+      return fmt::format("{} {:.4g} earlier than {}{}", reached, judge.value, others, mark);
     case Criterion::Kind::within:
-      return fmt::format("{:.5g} to {:.5g}", judge.low, judge.high);
+      return fmt::format("{:.5g} to {:.5g}{}", judge.low, judge.high, mark);
   }
   return {};
 }
@@ -135,11 +201,13 @@ std::string measured_text(const ReproducedRow& row) {
   if (row.count == 0) return "";
   std::string text = row.count > 1 ? with_deviation(row.mean, row.deviation) : fmt::format("{:.4g}", row.mean);
   if (!row.row->unit.empty()) text += " " + row.row->unit;
-  if (!row.row->judge || row.row->judge->kind != Criterion::Kind::reaches) return text;
+  using enum Criterion::Kind;
+  if (!row.row->judge || (row.row->judge->kind != reaches && row.row->judge->kind != faster_than)) return text;
   std::vector<std::string> steps;
   for (const Measurement& seed : row.seeds)
     if (is_finished_with(seed, row.share))
-      steps.push_back(seed.reached_step < 0 ? "never" : fmt::format("step {}", seed.reached_step));
+      steps.push_back(first_reached(row, seed) == never_reached ? "never"
+                                                                : fmt::format("step {}", first_reached(row, seed)));
   return text + fmt::format(" ({})", fmt::join(steps, ", "));
 }
 

@@ -14,7 +14,7 @@ enum class Verdict {
   unfinished,  ///< no finished run
   part,        ///< finished with part of the budget
   shown,       ///< finished, and nothing to judge by
-  remembered,  ///< finished; the published value is not certain
+  remembered,  ///< finished; the published value is not certain, or judged in another row
   diverged,
   matched,
   better,
