@@ -13,7 +13,7 @@ import yaml
 
 PROGRAM, FOLDER = sys.argv[1], Path(sys.argv[2])
 METRICS = {"accuracy", "bpc", "loss", "nll_per_frame", "nmse", "frame_error_rate", "largest_singular_value", "smallest_singular_value",
-           "mean_singular_value", "orthogonality_drift", "gradient_ratio", "slope"}
+           "mean_singular_value", "condition_number", "spectral_radius", "orthogonality_drift", "gradient_ratio", "slope"}
 TIMES = 20
 
 
@@ -32,9 +32,12 @@ def wrong_with(row, siblings):
         yield f"unknown metric {row.get('metric')!r}"
     if kind == "curve" and not judge and "shown only" not in row.get("note", "") and "for comparison" not in row.get("note", ""):
         yield "a curve without `judge` needs a note that says why"
-    other = siblings.get(judge.get("better_than"))
-    if "better_than" in judge and (other in (None, row) or other.get("metric") != row.get("metric")):
-        yield f"{judge['better_than']!r} must be another row of the item, with the same metric"
+    named = judge.get("better_than", judge.get("faster_than", []))
+    for name in [named] if isinstance(named, str) else named:
+        other = siblings.get(name)
+        if other in (None, row) or other.get("metric") != row.get("metric"):
+            yield f"{name!r} must be another row of the item, with the same metric"
+
 
 
 def measured_times():
@@ -66,7 +69,7 @@ def main():
     times = {row["bench"]: row["value"] for _, _, row in rows if row["kind"] == "seconds"}
     if len(times) != TIMES or times != measured_times():
         wrong.append(f"the {len(times)} published times are not the {TIMES} of tests/bench/run")
-    quality = [row for _, _, row in rows if row["kind"] not in ("curve", "seconds") and row.get("certainty") != "remembered"]
+    quality = [row for _, _, row in rows if row["kind"] not in ("curve", "seconds") and row.get("certainty", "printed") == "printed"]
     public, curves = sum("needs" not in row for row in quality), sum(row["kind"] == "curve" for _, _, row in rows)
     summary = f"{len(rows)} rows: {len(quality)} printed results, {public} of them on public data, {curves} curves, {len(times)} times"
     print("\n".join(wrong) or summary)

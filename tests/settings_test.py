@@ -1,10 +1,12 @@
 #!/usr/bin/python3
-"""The files of the papers have the settings that experiments/settings.csv says the papers have.
+"""The files of the papers have the settings that experiments/statements.csv and experiments/settings.csv say they have, and what the papers state
+is neither contradicted nor called unknown.
 
-usage: settings_test.py PROGRAM EXPERIMENTS_FOLDER. The first lines of the table explain its columns.
+usage: settings_test.py PROGRAM EXPERIMENTS_FOLDER. The first lines of the tables explain their columns.
 """
 import csv
 import math
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -14,8 +16,9 @@ from pathlib import Path
 import yaml
 
 PROGRAM, FOLDER = sys.argv[1], Path(sys.argv[2])
-TABLE = FOLDER / "settings.csv"
-COLUMNS = ["files", "setting", "published", "source", "used", "reason"]
+SETTINGS = "settings.csv", ["files", "setting", "published", "source", "used", "reason"]
+STATEMENTS = "statements.csv", ["paper", "section", "line", "statement", "files", "setting", "published", "used", "item", "standing", "reason"]
+STANDINGS = ("followed", "deviates", "judged", "shown", "out of reach")
 PAPERS = ("ornn", "scornn", "kru", "vorontsov", "chung")
 REQUIRED = ["task.plugin", "model.cell.plugin", "model.cell.hidden", "model.recurrent.plugin", "model.input.init",
             "model.input.scale", "model.readout.init", "model.readout.scale", "model.initial_state.kind",
@@ -52,27 +55,64 @@ CHANGES = [("ornn/adding_400", "optimizer.rate=0.02", "optimizer[recurrent.U].ra
            ("kru/copy_1000", "task.alphabet=2", "task.alphabet"),
            ("kru/adding_200", "optimizer.rate=1000", "optimizer[recurrent.factor_0].rate"),
            ("ornn/adding_400_lstm", "train.accumulate=4", "train.accumulate")]
+# Settings that papers state: a changed or deleted statement must be reported.
+RELIED_ON = [("ornn/ptb_184_lstm", "optimizer[recurrent.forget.W].rate"), ("scornn/adding_200_lstm", "model.cell.forget_bias"),
+             ("kru/adding_100", "optimizer[recurrent.factor_0].rate"), ("kru/jsb_kru", "model.cell.activation.kind"),
+             ("vorontsov/mnist_m1", "optimizer[recurrent.U].rate"), ("vorontsov/adding_1000", "model.cell.hidden")]
 # What a file may give without a line of the table: how a run is named, watched and saved.
 FREE = ("name", "seed", "threads", "record.*", "checkpoint.*", "train.evaluate_every", "task.evaluation_batch")
 
 
-def read_table() -> list[dict]:
-    """Its rows as dictionaries, with the number of the line as `line`."""
-    numbered = enumerate(TABLE.read_text().splitlines(), 1)
+def read_table(name: str, columns: list[str]) -> list[dict]:
+    """Its rows as dictionaries, with the place "file:line" as `where`."""
+    numbered = enumerate((FOLDER / name).read_text().splitlines(), 1)
     lines = [(number, text) for number, text in numbered if text and not text.startswith("#")]
     rows = list(csv.DictReader(text for _, text in lines))
-    return [{**row, "line": number} for row, (number, _) in zip(rows, lines[1:])]
+    assert rows and [*rows[0]] == columns, f"{name} must have the columns {', '.join(columns)}"
+    return [{**row, "where": f"{name}:{number}"} for row, (number, _) in zip(rows, lines[1:])]
 
 
 def faults_of(row: dict) -> list[str]:
-    if set(row) != {*COLUMNS, "line"} or None in row.values():
-        return [f"expected {len(COLUMNS)} columns"]
-    faults = [f"no {column}" for column in COLUMNS[:4] if not row[column]]
-    if bool(row["used"]) != bool(row["reason"]):
+    if None in row or None in row.values():
+        return ["the number of columns is wrong"]
+    faults = [f"no {column}" for column in ("files", "setting", "published") if not row[column]]
+    faults += ["no source"] if not row.get("source", "text") else []
+    if bool(row["used"]) != bool(row["reason"]) and row.get("standing") != "followed":
         faults.append("used and reason must be given together")
     if row["used"] and agrees(row["used"], row["published"]):
         faults.append("used is what was published")
     return faults
+
+
+def statement_faults(row: dict, items: dict[str, dict]) -> list[str]:
+    """What is wrong with a statement: its standing, its reason, and the item that it names."""
+    faults = [f"no {column}" for column in ("paper", "section", "line", "statement") if not row[column]]
+    if row["standing"] not in STANDINGS:
+        faults.append(f"standing must be one of {', '.join(STANDINGS)}")
+    if row["setting"] and row["standing"] != ("deviates" if row["used"] else "followed"):
+        faults.append("standing must be deviates where used is given, else followed")
+    if row["standing"] in ("deviates", "shown", "out of reach") and not row["reason"]:
+        faults.append(f"{row['standing']} needs a reason")
+    if bool(row["item"]) != (row["standing"] in ("judged", "shown")):
+        faults.append("item must be given with judged and shown, and only there")
+    for name in filter(None, row["item"].split("; ")):
+        item, _, of_item = name.partition(": ")
+        rows = items.get(item, {})
+        named = [rows[of_item]] if of_item in rows else [] if of_item else list(rows.values())
+        if not named:
+            faults.append(f"published.yaml has no {name}")
+        elif row["standing"] == "judged" and not any(one.get("judge") or "value" in one for one in named):
+            faults.append(f"nothing judges {name}")
+    return faults
+
+
+def published_items() -> dict[str, dict]:
+    """The rows of published.yaml by item, as `stiefel reproduce` names it, with the defaults of their items."""
+    items = {}
+    for item in yaml.safe_load((FOLDER / "published.yaml").read_text())["items"]:
+        name = re.sub("-+", "-", re.sub(r"[^A-Za-z0-9.]", "-", item["item"]))
+        items[f"{item['paper']}/{name}"] = {row["row"]: {**item, **row} for row in item["rows"]}
+    return items
 
 
 def matches(patterns: str, file: str) -> bool:
@@ -195,53 +235,88 @@ def compare(file: str, rows: list[dict], *overrides: str) -> tuple[dict[str, str
     blocks = blocks_of(settings)
     given = {setting for setting in given_in(file, overrides, groups_of(config), blocks)
              if {setting, f"{setting}.plugin", f"{setting}.kind"} & set(settings)}
-    stated = {}  # the last row that matches wins
+    stated, wrong = {}, {}  # the last row that matches wins
     for row in rows:
-        if matches(row["files"], file):
-            stated.update((setting, row) for setting in expanded(row["setting"], blocks))
-    wrong = {setting: f"{file}: {setting} is not in {TABLE.name}"
-             for setting in [*required_of(settings, blocks), *given]
-             if not {setting, f"{setting}.plugin", f"{setting}.kind"} & set(stated)}
+        if not matches(row["files"], file):
+            continue
+        for setting in expanded(row["setting"], blocks):
+            before = stated.get(setting, row)
+            if "statement" in row and "statement" not in before and is_open(before):
+                wrong[setting] = f"{before['where']}: {setting} of {file} is called unknown or ours, but stated in {row['where']}"
+            stated[setting] = row
+    wrong |= {setting: f"{file}: {setting} is in no table"
+              for setting in [*required_of(settings, blocks), *given]
+              if not {setting, f"{setting}.plugin", f"{setting}.kind"} & set(stated)}
     for setting, row in stated.items():
         value, expected = settings.get(setting, "absent"), row["used"] or row["published"]
         free = expected == "unknown" and value != "absent"
         if free and setting in given:
-            wrong[setting] = f"{file}: {setting} is {value}, without a reason in {TABLE.name}:{row['line']}"
+            wrong[setting] = f"{file}: {setting} is {value}, without a reason in {row['where']}"
         if not free and not agrees(value, expected):
-            where = f"{TABLE.name}:{row['line']} ({row['source']})"
-            wrong[setting] = f"{file}: {setting} is {value}, but {expected} in {where}"
-    return wrong, [row["line"] for row in stated.values()]
+            wrong[setting] = f"{file}: {setting} is {value}, but {expected} in {row['where']} ({row.get('source', 'the text')})"
+    return wrong, [row["where"] for row in stated.values()]
 
 
-def budget_faults(rows: list[dict]) -> list[str]:
-    """Items of published.yaml that do not say `budget: ours` exactly where the table has no published length."""
+def is_open(row: dict) -> bool:
+    """Whether a line of settings.csv says that the value is not known, or that it is a choice of this project."""
+    words = " ".join((row["published"], row["source"], row["reason"])).lower()
+    return row["published"] == "unknown" or any(word in words for word in ("our choice", "not published", "not stated", "not given", "not known"))
+
+
+def budget_faults(rows: list[dict], items: dict[str, dict]) -> list[str]:
+    """Rows of published.yaml that do not say `budget: ours` exactly where the tables have no published length for their file."""
     faults = []
-    for item in yaml.safe_load((FOLDER / "published.yaml").read_text())["items"]:
-        files = {row["file"].removesuffix(".yaml") for row in item["rows"]}
-        lengths = [next((row for row in reversed(rows) if matches(row["files"], file)
-                         and row["setting"] in ("train.steps", "train.epochs")), None) for file in files]
-        unknown = any(row and row["published"] == "unknown" for row in lengths)
-        if unknown != (item.get("budget") == "ours") and item.get("kind") != "seconds":
-            faults.append(f"published.yaml: {item['paper']}, {item['item']}: the budget is {'' if unknown else 'not '}ours")
+    for item, of_item in items.items():
+        for name, one in of_item.items():
+            file = one["file"].removesuffix(".yaml")
+            length = next((row for row in reversed(rows) if matches(row["files"], file) and row["setting"] in ("train.steps", "train.epochs")), None)
+            unknown = length is not None and length["published"] == "unknown"
+            if unknown != (one.get("budget") == "ours") and one.get("kind") != "seconds":
+                faults.append(f"published.yaml: {item}: {name}: the budget is {'' if unknown else 'not '}ours")
     return faults
 
 
+def silent_changes(statements: list[dict], settings: list[dict]) -> list[str]:
+    """Statements whose value can be changed, or that can be taken away, without a complaint about the file that relies on them."""
+    faults = []
+    for file, setting in RELIED_ON:
+        one = next((row for row in reversed(statements) if row["setting"] and matches(row["files"], file) and fnmatchcase(setting, glob(row["setting"]))), None)
+        if one is None:
+            faults.append(f"{file}: no statement about {setting}")
+            continue
+        others = [row for row in statements if row["setting"] and row is not one]
+        for what, rows in (("changed", others + [{**one, "published": "12345", "used": ""}]), ("deleted", others)):
+            if setting not in compare(file, settings + rows)[0]:
+                faults.append(f"{one['where']}: can be {what} without a word about {file}")
+    return faults
+
+
+def glob(setting: str) -> str:
+    """The setting of a table as a pattern for settings of one block."""
+    return setting.replace("[", "[[]", 1) if setting.startswith("optimizer[") else setting
+
+
 def main() -> int:
-    rows = read_table()
+    settings, statements = read_table(*SETTINGS), read_table(*STATEMENTS)
+    items = published_items()
+    rows = settings + [row for row in statements if row["setting"]]
     paths = [path for paper in PAPERS for path in (FOLDER / paper).glob("*.yaml")]
     files = sorted(f"{path.parent.name}/{path.name.removesuffix('.yaml')}" for path in paths)
     with ThreadPoolExecutor(2) as pool:
         results = dict(zip(files, pool.map(lambda file: compare(file, rows), files)))
-    compared = [line for _, lines in results.values() for line in lines]
-    faults = [f"{TABLE.name}:{row['line']}: {fault}" for row in rows for fault in faults_of(row)]
-    unused = [row["line"] for row in rows if row["line"] not in compared]
-    faults += [f"{TABLE.name}:{line}: no file is compared with it" for line in unused]
+    compared = [where for _, places in results.values() for where in places]
+    faults = [f"{row['where']}: {fault}" for row in rows for fault in faults_of(row)]
+    faults += [f"{row['where']}: {fault}" for row in statements for fault in statement_faults(row, items)]
+    used = set(compared)
+    faults += [f"{row['where']}: no file is compared with it" for row in rows if row["where"] not in used]
     faults += [text for wrong, _ in results.values() for text in wrong.values()]
-    faults += budget_faults(rows)
+    faults += budget_faults(rows, items)
     for file, change, setting in CHANGES:
         if setting in results[file][0] or setting not in compare(file, rows, change)[0]:
             faults.append(f"{file}: the change {change} is not reported")
-    agreement = f"{len(files)} files agree with {len(rows)} lines of {TABLE.name} in {len(compared)} settings"
+    faults += silent_changes(statements, settings)
+    agreement = (f"{len(files)} files agree with {len(statements)} statements of the papers and {len(settings)} lines of {SETTINGS[0]} "
+                 f"in {len(compared)} settings")
     print("\n".join(faults) or agreement)
     return 1 if faults else 0
 
