@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <map>
@@ -114,6 +115,17 @@ int tell_unwritten(int error) {
 /// The exit code of a command, after its output has been flushed.
 int written(int code) { return std::fflush(stdout) == 0 ? code : tell_unwritten(errno); }
 
+/// Ends the program without the destructors of static objects, those of plugins among them, which could end it with
+/// another code. Under a sanitizer they run, since it reports then.
+[[noreturn]] void leave(int code) {
+  std::fflush(stderr);
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  std::exit(code);
+#else
+  _exit(code);
+#endif
+}
+
 }  // namespace
 
 int tell_error() {
@@ -151,8 +163,9 @@ int main(int count, char** words) {
     stiefel::cli::keep_freed_memory();
     stiefel::start_blas();
     stiefel::choose_simd_target();
-    return stiefel::cli::written(stiefel::cli::dispatch(std::vector<std::string>(words + 1, words + count)));
+    const std::vector<std::string> all(words + 1, words + count);
+    stiefel::cli::leave(stiefel::cli::written(stiefel::cli::dispatch(all)));
   } catch (...) {
-    return stiefel::cli::tell_error();
+    stiefel::cli::leave(stiefel::cli::tell_error());
   }
 }

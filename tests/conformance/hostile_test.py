@@ -127,6 +127,9 @@ for plugin, options, *expected in wrong:
         require(re.search(pattern, done.stdout), f"no `{pattern}` from {said}")
     require("internal error" not in done.stdout, said)
 
+# The program ends with its own exit code, whatever destructors of plugins do.
+require(check(file_of("hostile_gradient"), prefix=("env", "HOSTILE_EXIT_LAST=1")).returncode == 3, "a destructor turns a failed check into success")
+
 # Runs refuse what a pass would write with.
 with tempfile.TemporaryDirectory() as folder:
     for fault, sentence in ("output_outside", "the output rows are not inside the saved rows"), ("maps", "two maps are named `gate`"):

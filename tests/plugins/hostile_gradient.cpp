@@ -1,7 +1,18 @@
-// A map whose gradient is one percent too large in its last entry.
+// A map whose gradient is one percent too large in its last entry. With HOSTILE_EXIT_LAST in the environment, it ends the
+// program with success when it is unloaded.
+#include <unistd.h>
+
+#include <cstdlib>
+
 #include "plain_map.hpp"
 
 namespace {
+struct Last {
+  ~Last() {
+    if (std::getenv("HOSTILE_EXIT_LAST")) _exit(0);
+  }
+} last;
+
 template <class S> class HostileGradient final : public PlainMap<S> {
  public:
   using PlainMap<S>::PlainMap;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include "base/file_name.hpp"
 #include "config/load.hpp"
+#include "config/overrides.hpp"
 #include "config/scalars.hpp"
 
 #include "choose_plugin.hpp"
@@ -178,6 +179,28 @@ TEST_CASE("another plugin starts from a fresh node, the same one is merged") {
             .reflections == 4);
   CHECK(load_over("optimizer: {plugin: sgd}").optimizer[0].rate == 1e-3);
   CHECK(load_over("optimizer: {plugin: adam, epsilon: 1e-4}").optimizer[0].rate == 1e-2);
+}
+
+TEST_CASE("the value of an override is one word, in which comments, anchors, tags and mappings have no meaning") {
+  for (const std::string word : {"run #1", "#", "&a", "!a", "%d", "*a", "[1].x", "x]", "a: b", "- a", "|", "> a",
+                                 "'a' b", "---", "? a", "@", "`", " a "}) {
+    Problems problems;
+    const std::optional<Override> override = parse_override("key=" + word, problems);
+    REQUIRE_MESSAGE(override, word);
+    CHECK(override->value.kind == Node::Kind::scalar);
+    CHECK(override->value.text == word);
+    CHECK(!override->value.quoted);
+  }
+  const auto kind = [](const std::string& word) {
+    Problems problems;
+    return parse_override("key=" + word, problems)->value.kind;
+  };
+  CHECK(kind("{a: 1}") == Node::Kind::map);
+  CHECK(kind("[a, b]") == Node::Kind::sequence);
+  CHECK(kind("null") == Node::Kind::null);
+  Problems problems;
+  CHECK(parse_override("key='run #1'", problems)->value.text == "run #1");
+  CHECK(!parse_override("key={a: 1", problems));
 }
 
 TEST_CASE("overrides are typed by YAML and reach lists, quoted keys and new sections") {

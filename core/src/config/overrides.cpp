@@ -139,7 +139,7 @@ std::optional<Override> parse_override(const std::string& text, Problems& proble
     return std::nullopt;
   }
   Problems faults;
-  std::optional<Node> value = parse_yaml(rest.substr(1), "", faults);
+  std::optional<Node> value = parse_word(rest.substr(1), faults);
   if (!value) {
     std::string sentence = faults.text();
     sentence.erase(0, Location{}.text().size());

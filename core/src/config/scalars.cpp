@@ -158,8 +158,11 @@ template <class T> bool read_typed(const Node& node, T& value, std::vector<Fault
 
 template <class T> bool read_typed(const Node& node, std::vector<T>& list, std::vector<Fault>& faults) {
   if (node.kind != Node::Kind::sequence) {
-    const std::string hint =
-        node.kind == Node::Kind::scalar ? fmt::format("; write [{}]", node.quoted ? shown(node) : node.text) : "";
+    std::string hint;
+    if (node.kind == Node::Kind::scalar)
+      hint = node.text.starts_with('[') && !node.quoted
+                 ? "; close the [ with ]"
+                 : fmt::format("; write [{}]", node.quoted ? shown(node) : node.text);
     faults.push_back({node.where, fmt::format("must be {}, got {}{}", type_name(Value(list)), shown(node), hint)});
     return false;
   }

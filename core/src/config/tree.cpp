@@ -50,6 +50,8 @@ std::size_t depth_of(const Node& node) {
   return depth + 1;
 }
 
+bool is_null_word(std::string_view word) { return word == "~" || word == "null" || word == "Null" || word == "NULL"; }
+
 class TreeBuilder final : public YAML::EventHandler {
  public:
   TreeBuilder(std::string_view text, const std::string& file, Problems& problems)
@@ -116,8 +118,7 @@ class TreeBuilder final : public YAML::EventHandler {
     std::string_view rest = text_.substr(at);
     if (rest.starts_with('&'))
       rest.remove_prefix(std::min(rest.find_first_not_of(" \t", rest.find_first_of(" \t")), rest.size()));
-    const std::string_view word = rest.substr(0, rest.find_first_of(" \t\r\n,}]#"));
-    return word == "~" || word == "null" || word == "Null" || word == "NULL";
+    return is_null_word(rest.substr(0, rest.find_first_of(" \t\r\n,}]#")));
   }
 
   Location place(const YAML::Mark& mark) {
@@ -353,6 +354,26 @@ std::optional<Node> parse_yaml(std::string_view text, const std::string& file, P
     problems.add(refused.where, "not valid YAML: " + refused.sentence);
   }
   return std::nullopt;
+}
+
+std::optional<Node> parse_word(std::string_view word, Problems& problems) {
+  const auto between = [&](char first, char last) {
+    return word.size() > 1 && word.front() == first && word.back() == last;
+  };
+  if (word.starts_with('{') || between('[', ']') || between('"', '"') || between('\'', '\''))
+    return parse_yaml(word, "", problems);
+  try {
+    check_characters(word, "");
+  } catch (const Refused& refused) {
+    problems.add(refused.where, refused.sentence);
+    return std::nullopt;
+  }
+  Node node;
+  node.is_null = is_null_word(word);
+  if (word.empty() || node.is_null) return node;
+  node.kind = Node::Kind::scalar;
+  node.text = word;
+  return node;
 }
 
 void remove_nulls(Node& node) {
