@@ -78,7 +78,8 @@ RunDirectory::RunDirectory(std::filesystem::path path, RunLock lock) : path_(std
 }
 
 RunDirectory RunDirectory::create(const std::filesystem::path& root, std::string_view name, std::string_view id,
-                                  std::string_view config_yaml) {
+                                  std::string_view config_yaml,
+                                  const std::function<void(const std::filesystem::path&)>& before) {
   std::filesystem::path path = run_path(root, name, id);
   refuse_place(root, path);
   const std::vector<std::filesystem::path> missing = missing_folders(path);
@@ -88,7 +89,14 @@ RunDirectory RunDirectory::create(const std::filesystem::path& root, std::string
     for (const char* file : {"config.yaml", "results.h5"})
       if (std::filesystem::exists(path / file))
         throw Error(fmt::format("{} already holds a run, and nothing is overwritten", path.string()));
-    replace_file(path / "config.yaml", config_yaml);
+    try {
+      before(path);
+      replace_file(path / "config.yaml", config_yaml);
+    } catch (...) {
+      std::error_code ignored;
+      std::filesystem::remove_all(path / "checkpoints", ignored);
+      throw;
+    }
     return {std::move(path), std::move(lock)};
   } catch (...) {
     std::error_code ignored;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -28,9 +29,11 @@ STIEFEL_API bool is_finished(const std::filesystem::path& directory);
 /// A run of this process. What a killed one left half-written there is removed.
 class STIEFEL_API RunDirectory {
  public:
-  /// Makes the directory, locks it and writes config.yaml; Error when a run was begun there before.
-  static RunDirectory create(const std::filesystem::path& root, std::string_view name, std::string_view id,
-                             std::string_view config_yaml);
+  /// Makes the directory, locks it, calls before(directory) and writes config.yaml, from which on the run can be resumed;
+  /// Error when a run was begun there before.
+  static RunDirectory create(
+      const std::filesystem::path& root, std::string_view name, std::string_view id, std::string_view config_yaml,
+      const std::function<void(const std::filesystem::path&)>& before = [](const std::filesystem::path&) {});
   /// Locks the directory of a run that was begun before.
   static RunDirectory open(const std::filesystem::path& directory);
 

@@ -56,6 +56,24 @@ void check_resumed(const LoadedExperiment& loaded) {
 
 }  // namespace
 
+TEST_CASE("a run that was killed before its first results is looked for where it began") {
+  Folder folder;
+  Quiet quiet;
+  RunOptions options;
+  options.output = folder.path;
+  options.working_directory = folder.path / "began";
+  fs::create_directory(options.working_directory);
+  options.data_directory = "/data/there";
+  const fs::path made = run_experiment(load(), registry(), options, quiet).directory, killed = folder.path / "killed";
+  fs::create_directories(killed / "checkpoints");
+  fs::copy(made / "config.yaml", killed);
+  fs::copy(made / "checkpoints/index.json", killed / "checkpoints");
+  for (const fs::path& run : {made, killed}) {
+    CHECK(started_in(run).working_directory == options.working_directory);
+    CHECK(started_in(run).data_directory == "/data/there");
+  }
+}
+
 TEST_CASE("a stopped run resumes with the same bits") {
   check_resumed(load());
   check_resumed(load({"scalar=float64", "train.weight_noise=0.01", "train.patience=2"}));

@@ -83,7 +83,14 @@ TEST_CASE("a run's directory is made once, with its configuration, and has a sta
   const std::filesystem::path path = folder.path() / "adding" / "0123abcd";
   CHECK(run_state(path) == RunState::none);
   {
-    const RunDirectory run = RunDirectory::create(folder.path(), "adding", "0123abcd", "name: adding\n");
+    std::vector<std::filesystem::path> told;
+    const RunDirectory run = RunDirectory::create(folder.path(), "adding", "0123abcd", "name: adding\n",
+                                                  [&](const std::filesystem::path& made) {
+                                                    told.push_back(made);
+                                                    CHECK(std::filesystem::is_directory(made));
+                                                    CHECK_FALSE(std::filesystem::exists(made / "config.yaml"));
+                                                  });
+    CHECK(told == std::vector<std::filesystem::path>{path});
     CHECK(run.path() == path);
     CHECK(bytes_of(path / "config.yaml") == "name: adding\n");
     CHECK(run_state(path) == RunState::running);

@@ -99,6 +99,10 @@ CheckpointIndex parse_checkpoint_index(std::string_view text, const fs::path& pa
       else
         refuse(path, "is damaged (its steps do not increase)");
     }
+    if (document.contains("started_in")) {
+      index.working_directory = document["started_in"].at("working_directory");
+      index.data_directory = document["started_in"].at("data_directory");
+    }
     if (version == 1) return index;
     if (!document.at("files").is_array()) refuse(path, "is damaged (files is not a list)");
     for (const auto& item : document["files"]) {
@@ -128,6 +132,8 @@ void write_checkpoint_index(const fs::path& run, const CheckpointIndex& index) {
     document["checkpoints"].back()["step"] = entry.step;
   }
   for (const ListedFile& entry : index.files) document["files"].push_back(json_of(entry));
+  if (!index.working_directory.empty())
+    document["started_in"] = {{"working_directory", index.working_directory}, {"data_directory", index.data_directory}};
   fs::create_directories(index_path(run).parent_path());
   replace_file(index_path(run), json_text(document, 1) + "\n");
 }

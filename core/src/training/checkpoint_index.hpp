@@ -29,6 +29,8 @@ struct STIEFEL_API CheckpointIndex {
   /// Networks, results.h5 and config.yaml, which are replaced while the run continues. A file may be listed twice, the older content
   /// first: a process may be killed between the entry and the renaming.
   std::vector<ListedFile> files;
+  /// Where relative paths and data were looked for when the run began; its results say so only once they are there.
+  std::string working_directory, data_directory;
 
   std::vector<ListedFile> entries_of(const std::string& file) const;
 };
@@ -45,7 +47,7 @@ STIEFEL_API CheckpointIndex read_checkpoint_index(const std::filesystem::path& r
 CheckpointIndex parse_checkpoint_index(std::string_view text, const std::filesystem::path& path);
 
 /// Replaces the index.
-void write_checkpoint_index(const std::filesystem::path& run, const CheckpointIndex& index);
+STIEFEL_API void write_checkpoint_index(const std::filesystem::path& run, const CheckpointIndex& index);
 /// Lists the file at `content`, which is about to be renamed to `file`, next to what `file` is now.
 STIEFEL_API void list_file(const std::filesystem::path& run, const std::string& file,
                            const std::filesystem::path& content);

@@ -177,7 +177,14 @@ RunRecord::RunRecord(RunHeader header, const std::filesystem::path& root) {
               path_.string(), shell_word(path_.string())),
           Exit::in_use);
   }
-  directory_.emplace(RunDirectory::create(root, header.title, header.run_id, header.yaml));
+  // With config.yaml, the run can be resumed: from then on, it must be known where it began.
+  directory_.emplace(
+      RunDirectory::create(root, header.title, header.run_id, header.yaml, [&](const std::filesystem::path& run) {
+        CheckpointIndex index;
+        index.working_directory = *header.find_provenance("working_directory");
+        index.data_directory = *header.find_provenance("data_directory");
+        write_checkpoint_index(run, index);
+      }));
   open(std::make_unique<RecorderThread>(path_, std::move(header)));
 }
 

@@ -249,8 +249,11 @@ template <class S> RunSummary resume(const std::filesystem::path& path, const Lo
 RunObserver::~RunObserver() = default;
 
 StartedIn started_in(const std::filesystem::path& run) {
-  if (!is_regular_file(run / "results.h5")) return {};
   try {
+    if (!is_regular_file(run / "results.h5")) {
+      const CheckpointIndex index = read_checkpoint_index(run);
+      return {index.working_directory, index.data_directory};
+    }
     demand_whole(run, "results.h5");
     const ResultReader results(run / "results.h5");
     const auto folder = [&](const char* name) {
