@@ -152,6 +152,23 @@ std::string content(const fs::path& path) {
   return *text;
 }
 
+/// Refuses results that were moved into the folder of another run, whose config.yaml has another value of a key. The
+/// values that the run has had are those of `configuration`, with changed_to between them.
+void demand_own_results(const fs::path& run, const std::map<std::string, std::string>& configuration) {
+  std::string fault;
+  const std::optional<std::string> text = read_configuration(run / "config.yaml", fault);
+  if (!text) return;
+  for (const auto& [key, value] : flat_configuration(*text, "config.yaml")) {
+    const auto found = configuration.find(key);
+    if (found == configuration.end() || !affects_results(key)) continue;
+    const std::string ever = std::string(changed_to) + found->second + std::string(changed_to);
+    if (ever.find(std::string(changed_to) + value + std::string(changed_to)) == ever.npos)
+      throw Error(fmt::format("results.h5 is that of another run: its {} is {}, and {} in config.yaml", key,
+                              found->second, value),
+                  Exit::damaged);
+  }
+}
+
 }  // namespace
 
 const RunDataset* RunData::find(const std::string& path) const {
@@ -215,6 +232,7 @@ RunData read_run(const fs::path& path, const RunRequest& request) {
     run.configuration = flat_configuration(run.header.yaml, "/config/yaml");
     if (const std::string changes = "/provenance/segments/changes"; file.exists(changes))
       show_changes(file.root().dataset(changes).read_text(), run.configuration);
+    if (in_folder) demand_own_results(path, run.configuration);
     read_status(file, run);
     DatasetReader reader(request, run.datasets);
     for (const std::string& wanted : request.paths)

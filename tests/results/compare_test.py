@@ -329,6 +329,15 @@ class Compare(unittest.TestCase):
         self.assertIn("there are no runs in", self.call(self.root / "empty", code=2))
         self.assertIn("does not exist", self.call(self.root / "nowhere", code=2))
 
+    def test_results_of_another_run(self):
+        self.make(("dense",), 2)
+        first, second = (self.root / "sweep" / f"dense{number}" for number in (0, 1))
+        (first / "config.yaml").write_text("seed: 0\nthreads: 7\nown: 3\n")
+        (second / "config.yaml").write_text("seed: 41\n")
+        found = self.read(self.root, code=UNREADABLE)
+        self.assertEqual([item["path"] for item in found["unreadable"]], [str(second)])
+        self.assertRegex(found["unreadable"][0]["reason"], r"results.h5 is that of another run: its seed is \d, and 41 in config.yaml")
+
     def test_a_file_that_is_read_for_ever(self):
         self.make(("dense",), 2)
         path = self.root / "sweep" / "dense1" / "results.h5"
