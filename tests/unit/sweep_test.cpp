@@ -238,6 +238,11 @@ TEST_CASE("the best of a rung") {
   CHECK(best_of({7, 7, 7}, 3, false) == Runs{0});
   CHECK(best_of({1, 2}, 3, true) == Runs{1});
   CHECK(best_of({nan}, 3, true).empty());
+  // Seeds of a setting stay together, whatever a single one has.
+  CHECK(best_settings({{"a"}, {"a"}, {"b"}, {"b"}, {"c"}, {"c"}}, {1, 9, 4, 4, 7, 2}, 3, false) == Runs{2, 3});
+  CHECK(best_settings({{"a"}, {"b"}, {"a"}, {"b"}}, {1, 2, 1, 2}, 2, true) == Runs{1, 3});
+  CHECK(best_settings({{"a"}, {"b"}, {"a"}, {"b"}}, {1, 2, nan, 2}, 2, false) == Runs{1, 3});
+  CHECK(best_settings({{"a"}, {"b"}, {"c"}}, {3, 3, 3}, 2, false) == Runs{0});
 }
 
 TEST_CASE("a plan is read as it was written, and a damaged one is refused") {

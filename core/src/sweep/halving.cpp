@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <numeric>
 
 #include "base/atomic_file.hpp"
@@ -78,8 +79,19 @@ void write_rung(const SweepFolder& folder, Index step, const std::vector<std::si
 
 }  // namespace
 
-std::size_t survivor_count(std::size_t runs, Index factor) {
-  return std::max<std::size_t>(1, runs / std::size_t(factor));
+std::size_t survivor_count(std::size_t settings, Index factor) {
+  return std::max<std::size_t>(1, settings / std::size_t(factor));
+}
+
+std::vector<std::vector<std::string>> settings_of(const Sweep& sweep) {
+  std::vector<std::vector<std::string>> with_seeds, settings;
+  for (const SweepRun& run : sweep.runs) with_seeds.push_back(run.values);
+  settings = with_seeds;
+  for (std::size_t k = 0; k < sweep.keys.size(); ++k)
+    if (sweep.keys[k] == "seed")
+      for (std::vector<std::string>& setting : settings) setting[k].clear();
+  const auto is_first = [&](const std::vector<std::string>& setting) { return setting == settings.front(); };
+  return std::ranges::all_of(settings, is_first) ? with_seeds : settings;
 }
 
 std::vector<std::size_t> best_of(const std::vector<double>& values, Index factor, bool highest) {
@@ -93,21 +105,44 @@ std::vector<std::size_t> best_of(const std::vector<double>& values, Index factor
   return order;
 }
 
+std::vector<std::size_t> best_settings(const std::vector<std::vector<std::string>>& settings,
+                                       const std::vector<double>& values, Index factor, bool highest) {
+  std::map<std::vector<std::string>, std::vector<std::size_t>> runs_of;
+  for (std::size_t i = 0; i < settings.size(); ++i) runs_of[settings[i]].push_back(i);
+  std::vector<std::vector<std::size_t>> groups;  // in the order of their first runs, which decides between equal ones
+  for (const auto& [setting, runs] : runs_of) groups.push_back(runs);
+  std::ranges::sort(groups);
+  std::vector<double> means;
+  for (const std::vector<std::size_t>& runs : groups) {
+    double sum = 0;
+    for (const std::size_t i : runs) sum += values[i];
+    means.push_back(sum / double(runs.size()));
+  }
+  std::vector<std::size_t> chosen;
+  for (const std::size_t group : best_of(means, factor, highest))
+    chosen.insert(chosen.end(), groups[group].begin(), groups[group].end());
+  std::ranges::sort(chosen);
+  return chosen;
+}
+
 std::vector<std::size_t> Rungs::survivors(Index step, const std::vector<std::size_t>& runs,
                                           const std::vector<RunLook>& looks) {
   const auto decided = decided_.find(step);
   if (decided != decided_.end() && decided->second.runs == runs) return decided->second.survivors;
   const Sweep& sweep = folder_.sweep();
   std::vector<double> values(runs.size(), std::numeric_limits<double>::quiet_NaN());
+  const std::vector<std::vector<std::string>> all = settings_of(sweep);
+  std::vector<std::vector<std::string>> settings;
   bool highest = false;
   for (std::size_t i = 0; i < runs.size(); ++i) {
+    settings.push_back(all[runs[i]]);
     const RunLook& look = looks[runs[i]];
     if (look.broke() && look.step < step) continue;
     const Judged run = judged(folder_, sweep.runs[runs[i]], Demand::column);
     values[i] = value_at(run, step);
     highest = run.highest;
   }
-  const std::vector<std::size_t> chosen = best_of(values, sweep.halving->factor, highest);
+  const std::vector<std::size_t> chosen = best_settings(settings, values, sweep.halving->factor, highest);
   write_rung(folder_, step, runs, values, chosen);
   std::vector<std::size_t> better;
   for (const std::size_t i : chosen) better.push_back(runs[i]);

@@ -1,9 +1,10 @@
 // Successive halving with synchronous rungs (Jamieson & Talwalkar 2016; sizes as in ASHA, Li et al. 2020): when all
-// runs of a rung have reached its step, the best ⌊n/factor⌋ of n, at least one, continue. The choice depends only on
-// the runs' results, so it is the same for any number of workers, in any order, and after any interruption.
+// runs of a rung have reached its step, the best ⌊n/factor⌋ of n settings, at least one, continue with all of their
+// seeds; a setting is as good as the mean of its seeds. The choice depends only on the runs' results, so it is the same for any number of workers, in any order, and after any interruption.
 #pragma once
 
 #include <map>
+#include <string>
 #include <vector>
 
 #include "sweep/state.hpp"
@@ -41,10 +42,15 @@ class STIEFEL_API Rungs {
   std::map<Index, Decision> decided_;  // by step
 };
 
-/// ⌊runs/factor⌋, at least one.
-std::size_t survivor_count(std::size_t runs, Index factor);
+/// ⌊settings/factor⌋, at least one.
+std::size_t survivor_count(std::size_t settings, Index factor);
+/// What each run is but for its seed, unless the runs differ in nothing else.
+std::vector<std::vector<std::string>> settings_of(const Sweep& sweep);
 /// Indices of the best ⌊n/factor⌋ of n values, at least one, in the order of the runs. NaN is worst and does not
 /// continue; of equal values the first one does.
 STIEFEL_API std::vector<std::size_t> best_of(const std::vector<double>& values, Index factor, bool highest);
+/// The same for the means of the runs of each setting: the runs of the best ones.
+STIEFEL_API std::vector<std::size_t> best_settings(const std::vector<std::vector<std::string>>& settings,
+                                                   const std::vector<double>& values, Index factor, bool highest);
 
 }  // namespace stiefel

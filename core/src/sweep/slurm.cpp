@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <boost/algorithm/string.hpp>
 #include <functional>
+#include <map>
 
 #include "base/atomic_file.hpp"
 #include "base/file_error.hpp"
@@ -119,12 +120,17 @@ std::vector<std::vector<fs::path>> write_slurm_scripts(const SweepFolder& folder
       })};
   if (!sweep.halving) return stages;
   const std::vector<Target> targets = Rungs(folder).targets(looks);
-  auto runs = std::size_t(std::ranges::count(targets, false, &Target::left_out));
+  std::map<std::vector<std::string>, std::size_t> seeds;  // by setting
+  const std::vector<std::vector<std::string>> all = settings_of(sweep);
+  for (std::size_t i = 0; i < targets.size(); ++i)
+    if (!targets[i].left_out) ++seeds[all[i]];
+  std::size_t settings = seeds.size(), most_seeds = 0;
+  for (const auto& [setting, count] : seeds) most_seeds = std::max(most_seeds, count);
   const Index present = std::ranges::find(targets, false, &Target::left_out)->step;
   for (const Index step : sweep.halving->rungs) {
     if (present == 0 || step < present) continue;
-    runs = survivor_count(runs, sweep.halving->factor);
-    stages.push_back(scripts.write(fmt::format("after_{}", step), runs,
+    settings = survivor_count(settings, sweep.halving->factor);
+    stages.push_back(scripts.write(fmt::format("after_{}", step), settings * most_seeds,
                                    [&](std::size_t first, std::size_t) { return runs_after(step, first); }));
   }
   return stages;

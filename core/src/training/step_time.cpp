@@ -12,12 +12,13 @@
 namespace stiefel {
 namespace {
 
-/// A product has two gradients of the same cost.
-template <class S> StepParts step_flops(Session<S>& session) {
+/// Of a step on this batch. A product has two gradients of the same cost.
+template <class S> StepParts step_flops(Session<S>& session, const Batch<S>& batch) {
   const Model<S>& model = session.network->model();
   const TaskShape& shape = model.task;
-  const double columns = double(session.experiment.train.batch * shape.steps);
-  const double scored = shape.readout == ReadoutKind::every ? columns : double(session.experiment.train.batch);
+  double columns = 0;  // one for each step of each sequence
+  for (Index b = 0; b < batch.sequences(); ++b) columns += double(batch.length(b));
+  const double scored = shape.readout == ReadoutKind::every ? columns : double(batch.sequences());
   StepParts flops{.backward = 6.0 * double(model.readout->rows() * model.readout->size()) * scored};
   Index size = shape.input == InputKind::dense ? shape.input_size : 0;
   for (const Layer<S>& layer : model.layers) {
@@ -73,7 +74,7 @@ StepTime measure(const LoadedExperiment& loaded, Registry& registry, const RunOp
   StepTime time;
   time.median = median(whole), time.fastest = std::ranges::min(whole), time.slowest = std::ranges::max(whole);
   time.median_parts = {median(refresh), median(forward), median(backward), median(update)};
-  time.flops = step_flops(session);
+  time.flops = step_flops(session, batch);
   time.repeats = Index(whole.size());
   const auto& maps = session.network->model().maps;
   time.dense = !maps.empty() && maps[0]->dense();

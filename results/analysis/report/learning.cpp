@@ -17,9 +17,12 @@ struct Quantity {
   bool loss, logarithmic;
 };
 
-std::vector<Guide> baselines(const Study& study) {
+/// A run knows the loss of the trivial predictor on its test set. That holds for the other splits too if they are drawn
+/// alike, but not if the task reads them from files.
+std::vector<Guide> baselines(const Study& study, bool of_test) {
   std::vector<Guide> guides;
   for (const Group& group : study.shown()) {
+    if (!of_test && !group.runs.front().header.datasets.empty()) continue;
     const double value = baseline_of(group);
     const auto same = [&](const Guide& guide) { return guide.y == value; };
     if (std::isfinite(value) && std::none_of(guides.begin(), guides.end(), same))
@@ -34,7 +37,7 @@ std::vector<Figure> curves(const Study& study, const Quantity& quantity) {
   int colour = 0;
   for (const Group& group : study.shown()) add_runs(figure, group, colour++, quantity.x, quantity.y);
   if (figure.series.empty()) return {};
-  if (quantity.loss) figure.guides = baselines(study);
+  if (quantity.loss) figure.guides = baselines(study, quantity.id.starts_with("test_"));
   figure.y.logarithmic = quantity.logarithmic || (quantity.loss && spans_decades(figure));
   figure.caption = spread_caption(figure);
   if (!figure.guides.empty()) figure.caption += " Dotted: a predictor without memory.";
