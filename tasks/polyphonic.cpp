@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <array>
+#include <boost/algorithm/string.hpp>
 #include <cmath>
 
 #include <stiefel/held_sequences.hpp>
@@ -204,7 +205,7 @@ template <class S> class Polyphonic final : public Task<S> {
     if (is_midi(file)) {
       const NamedFile named{file, ""};
       add("", roll_of(read_midi(bytes_of(named), named), grid(options_), named));
-    } else if (file.ends_with(".mat") || file.ends_with(".json")) {
+    } else if (boost::iends_with(file, ".mat") || boost::iends_with(file, ".json")) {
       const RollSet rolls = read_roll_file({file, ""});
       for (std::size_t s = 0; s < rolls.size(); ++s)
         for (std::size_t i = 0; i < rolls[s].size(); ++i)

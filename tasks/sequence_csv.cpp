@@ -83,7 +83,7 @@ struct SequenceCsvOptions {
             "needs `train`; with `data`, set `validation_fraction` instead");
     s.check(!train.file.empty() || !data.file.empty() || test.file.empty(), "test", "needs `train` or `data`");
     const std::string& first = data.file.empty() ? train.file : data.file;
-    s.check(first.empty() || first.ends_with(".npy") || is_foreign(first) || !targets.empty(), "targets",
+    s.check(first.empty() || is_npy(first) || is_foreign(first) || !targets.empty(), "targets",
             "must name the columns of the target in a CSV file: `targets: [NAME]`");
     s.check(!train.file.empty() || validation_fraction + test_fraction < 1, "test_fraction",
             "leaves nothing to train on together with `validation_fraction`");
@@ -107,26 +107,30 @@ struct Scaling {
   /// Scaling by the numbers of `rows` rows in all sequences, without NaN; column(r) names row r in messages.
   template <class F, class G>
   static Scaling of(Index rows, const std::vector<Sequence>& sequences, F&& numbers, G&& column) {
-    std::vector<double> count(rows, 0), mean(rows, 0), squares(rows, 0);
+    std::vector<double> count(rows, 0), first(rows, 0), mean(rows, 0), squares(rows, 0);
+    std::vector<bool> differs(rows, false);
     for (const Sequence& s : sequences) {
       const std::vector<double>& x = numbers(s);
       for (std::size_t i = 0; i < x.size(); ++i) {
         if (std::isnan(x[i])) continue;
         const std::size_t r = i % std::size_t(rows);
-        const double before = x[i] - mean[r];
+        if (count[r] == 0) first[r] = x[i];
+        const double shifted = x[i] - first[r], before = shifted - mean[r];  // exact where the spread is small
         mean[r] += before / ++count[r];
-        squares[r] += before * (x[i] - mean[r]);
+        squares[r] += before * (shifted - mean[r]);
+        differs[r] = differs[r] || shifted != 0;
       }
     }
     for (std::size_t r = 0; r < squares.size(); ++r) {
       const double deviation = std::sqrt(squares[r] / std::max(count[r], 1.0));
-      if (!std::isfinite(deviation))
+      if (!std::isfinite(deviation) || (differs[r] && deviation == 0))
         throw Error(
             fmt::format("sequence_csv: {} of the training sequences has numbers whose standard deviation is too "
-                        "large for a double; scale them down, or correct them.",
+                        "large or too small for a double; scale them, or correct them.",
                         column(r)),
             Exit::data);
-      squares[r] = deviation > 1e-12 * std::abs(mean[r]) ? deviation : 1;
+      mean[r] += first[r];
+      squares[r] = differs[r] ? deviation : 1;
     }
     return {mean, squares};
   }

@@ -296,7 +296,7 @@ train: {{batch: 2, steps: 2}}
         self.assertEqual(whole, table(self.folder / "out.csv"))
         one = [t for t in table(self.folder / "test.csv") if t["station"] == "s4"]
         np.save(self.folder / "s4.npy", np.array([[float(t["wind"]), float(t["rain"])] for t in one]))
-        array = self.predict(run, "--input", self.folder / "s4.npy")
+        array = self.predict(run, "--input", (self.folder / "s4.npy").rename(self.folder / "S4.NPY"))
         self.assertEqual([r["level"] for r in array], [r["level"] for r in whole if r["sequence"] == "s4"])
 
     def test_padded_arrays(self):

@@ -1,6 +1,8 @@
 // `stiefel export RUN`: what was recorded, for other programs.
 #include <fmt/format.h>
 
+#include <boost/algorithm/string.hpp>
+
 #include <stiefel/error.hpp>
 #include "base/atomic_file.hpp"
 #include "base/printable.hpp"
@@ -21,7 +23,7 @@ namespace {
 void export_weights(const Arguments& arguments) {
   const std::filesystem::path run = run_folder(find_run(arguments.positional.front()).string()),
                               target = arguments.file("--weights"), network = chosen_network(run, arguments);
-  if (target.has_extension() && target.extension() != ".safetensors")
+  if (target.has_extension() && !boost::iequals(target.extension().string(), ".safetensors"))
     throw Error(
         fmt::format("--weights writes safetensors: end {} in .safetensors (stiefel.torch.export_onnx() writes ONNX)",
                     target.string()));

@@ -86,8 +86,13 @@ std::vector<double> decode(SNDFILE* sound, const SF_INFO& info, const NamedFile&
 
 Audio parse_audio(std::span<const std::byte> bytes, const std::string& name, const std::string& mend) {
   const NamedFile file{name, mend};
-  check_audio_header(bytes, file);
   MemoryFile source{bytes};
+  std::vector<std::byte> completed;
+  if (const std::size_t size = check_audio_header(bytes, file); size > 0) {
+    completed.assign(bytes.begin(), bytes.end());
+    std::fill_n(completed.begin() + std::ptrdiff_t(size), 4, std::byte(0xff));  // libsndfile then reads to the end
+    source.source = completed;
+  }
   SF_INFO info{};
   const Sound sound = open(source, SFM_READ, info);
   if (!sound) file.refuse(fmt::format("cannot be read as sound ({})", sf_strerror(nullptr)));

@@ -53,7 +53,16 @@ class Header {
   const NamedFile& file_;
 };
 
-void check_wav(const Header& h) {
+/// Whether the header was written before the sound, to a pipe or by a program that was stopped, and never completed:
+/// ffmpeg then names 0xffffffff bytes, sox 0x7ffff000, and others 0.
+bool is_unfinished(const Header& h, std::uint64_t bytes, std::uint64_t there) {
+  constexpr std::uint64_t unknown = 0x7ffff000;
+  const std::uint64_t file = h.little(4, 4);
+  return bytes == 0 ? file + 8 < h.size() : bytes >= unknown && file >= unknown && bytes > there;
+}
+
+/// Place of the size of the sound if the header is unfinished, else 0.
+std::size_t check_wav(const Header& h) {
   std::uint64_t frame_bytes = 0;
   bool plain = false;
   for (std::size_t place = 12;;) {
@@ -61,12 +70,16 @@ void check_wav(const Header& h) {
     const std::uint64_t bytes = h.little(place + 4, 4), there = h.size() - place - 8;
     if (h.holds(place, "data")) {
       h.require(frame_bytes > 0, "a WAV file without a `fmt ` chunk before its `data` chunk");
+      if (is_unfinished(h, bytes, there)) return place + 4;
       h.require(bytes <= there,
                 fmt::format("a WAV file cut short: its header names {} bytes of sound, {} are there", bytes, there));
       h.require(bytes % frame_bytes == 0,
                 fmt::format("a WAV file whose {} bytes of sound are not a multiple of the {} bytes of a frame", bytes,
                             frame_bytes));
-      return;
+      for (std::size_t next = place; next + 8 <= h.size();
+           next += 8 + h.little(next + 4, 4) + h.little(next + 4, 4) % 2)
+        h.require(next == place || !h.holds(next, "data"), "a WAV file with two `data` chunks");
+      return 0;
     }
     h.require(bytes <= there,
               fmt::format("a WAV file cut short: a chunk of {} bytes begins where {} are left", bytes, there));
@@ -78,6 +91,7 @@ void check_wav(const Header& h) {
       frame_bytes = h.little(place + 20, 2);
       plain = tag == 1 || tag == 3 || tag == 0xfffe;
       h.require(channels > 0 && frame_bytes > 0, "a WAV file with 0 channels or 0 bytes per frame");
+      h.require(h.little(place + 12, 4) > 0, "a WAV file whose sampling rate is 0");
       h.require(
           !plain || frame_bytes == channels * ((bits + 7) / 8),
           fmt::format("a WAV file of {} channels of {} bits, but with {} bytes a frame", channels, bits, frame_bytes));
@@ -89,6 +103,7 @@ void check_wav(const Header& h) {
 void check_flac(const Header& h) {
   h.require(h.size() >= 42, "a FLAC file that ends inside its header");
   h.require((h.byte(4) & 0x7f) == 0 && h.big(5, 3) == 34, "a FLAC file that does not begin with the STREAMINFO block");
+  h.require(h.big(18, 3) >> 4 > 0, "a FLAC file whose sampling rate is 0");
   h.require((h.big(21, 5) & 0xfffffffff) > 0,
             "a FLAC file that does not say how many samples it holds, as if written to a pipe");
 }
@@ -174,6 +189,7 @@ void check_sphere(const Header& h) {
             "FILE.WAV FILE.wav`");
   h.require(coding.empty() || coding == "pcm" || coding == "ulaw" || coding == "mu-law" || coding == "alaw",
             "a SPHERE file whose sample_coding is neither pcm nor ulaw nor alaw");
+  sphere_number(h, lines, "sample_rate");
   const std::uint64_t frames = sphere_number(h, lines, "sample_count"),
                       width = sphere_number(h, lines, "sample_n_bytes");
   const std::uint64_t channels = sphere_number(h, lines, "channel_count", 1), there = h.size() - size;
@@ -186,13 +202,18 @@ void check_sphere(const Header& h) {
 
 }  // namespace
 
-void check_audio_header(std::span<const std::byte> bytes, const NamedFile& file) {
+std::size_t check_audio_header(std::span<const std::byte> bytes, const NamedFile& file) {
   const Header h(bytes, file);
   if (h.holds(0, "RIFF") && h.holds(8, "WAVE")) return check_wav(h);
-  if (h.holds(0, "fLaC")) return check_flac(h);
-  if (h.holds(0, "OggS")) return check_ogg(h);
-  h.require(h.holds(0, "NIST_1A\n"), "neither a WAV nor a FLAC, OGG or NIST SPHERE file");
-  check_sphere(h);
+  if (h.holds(0, "fLaC"))
+    check_flac(h);
+  else if (h.holds(0, "OggS"))
+    check_ogg(h);
+  else if (h.holds(0, "NIST_1A\n"))
+    check_sphere(h);
+  else
+    file.refuse("neither a WAV nor a FLAC, OGG or NIST SPHERE file");
+  return 0;
 }
 
 }  // namespace stiefel

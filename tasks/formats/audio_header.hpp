@@ -8,7 +8,8 @@
 
 namespace stiefel {
 
-/// `file` is refused if it is not.
-void check_audio_header(std::span<const std::byte> bytes, const NamedFile& file);
+/// `file` is refused if it is not. Returns the place of the 4 bytes that would name the size of the sound in a WAV file
+/// whose header was never completed, which goes to the end of the file; else 0.
+std::size_t check_audio_header(std::span<const std::byte> bytes, const NamedFile& file);
 
 }  // namespace stiefel

@@ -44,10 +44,17 @@ CsvReader::CsvReader(std::string_view bytes, std::string file, char separator, s
       separator_(separator),
       left_out_(left_out),
       next_(bytes.starts_with(byte_order_mark) ? byte_order_mark.size() : 0) {
+  if (const std::string_view other = other_than_text(bytes); !other.empty())
+    refuse(0, fmt::format("begins as {}", other));
   if (const std::size_t zero = bytes.find('\0'); zero != bytes.npos)
     refuse(zero, "a zero byte, which a CSV file cannot have");
   if (const std::size_t wrong = first_not_utf8(bytes); wrong != bytes.npos)
     refuse(wrong, fmt::format("byte {:02x}, {}", static_cast<unsigned char>(bytes[wrong]), not_utf8));
+  if (const std::string_view line = bytes.substr(next_, bytes.find_first_of("\r\n", next_) - next_);
+      line.size() == 5 && line.starts_with("sep="))
+    refuse(
+        0,
+        "the line `sep=` is for Excel only; remove it, and set the task's `separator` to the character that it names");
   std::vector<CsvField> row;
   if (!fields(row)) refuse(0, "no header: the first line must name the columns");
   std::set<std::string_view> names;

@@ -70,8 +70,9 @@ std::string find_own_data(const std::string& directory, const std::string& task,
   const bool elsewhere = !directory.empty() && std::filesystem::path(path).is_relative();
   throw Error::missing(
       fmt::format("{}: there is no {}{}. Give its path relative to the current folder or the data directory "
-                  "(--data DIR), or an absolute path.",
-                  task, path, elsewhere ? fmt::format(", and none in {}", directory) : ""));
+                  "(--data DIR), or an absolute path.{}",
+                  task, path, elsewhere ? fmt::format(", and none in {}", directory) : "",
+                  path.starts_with('~') ? " ~ is not expanded here: write the full path, or $HOME in a shell." : ""));
 }
 
 }  // namespace stiefel

@@ -41,6 +41,8 @@ class Reader {
 std::vector<std::int64_t> read_header(Reader& file, std::size_t dimensions) {
   std::vector<std::uint8_t> header(4 + 4 * dimensions);
   const std::size_t got = file.read(header.data(), header.size());
+  if (got == 0)
+    file.refuse(fmt::format("an empty file, expected an IDX file, which begins with 00 00 08 {:02x}", dimensions));
   if (got < 4 || header[0] != 0 || header[1] != 0)
     file.refuse(fmt::format("not an IDX file: it begins with {:02x}, expected 00 00 08 {:02x}",
                             fmt::join(header.begin(), header.begin() + std::min<std::size_t>(got, 4), " "),

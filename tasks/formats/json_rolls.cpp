@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "tasks/formats/text.hpp"
+
 namespace stiefel {
 namespace {
 
@@ -98,6 +100,8 @@ class Events final : public nlohmann::json_sax<nlohmann::json> {
 }  // namespace
 
 RollSet read_json_rolls(std::string_view bytes, const NamedFile& file) {
+  if (const std::string_view other = other_than_text(bytes); !other.empty())
+    file.refuse(fmt::format("begins as {}", other));
   const std::size_t end = bytes.find('\0');  // where the parser would take the text to end
   if (end != std::string_view::npos) file.refuse(fmt::format("not JSON, at byte {}", end + 1));
   Events events(file);

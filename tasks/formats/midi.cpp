@@ -36,7 +36,7 @@ class Track {
       if (lead == meta || lead == exclusive || lead == exclusive_rest) {
         ended = lead == meta && byte() == end_of_track;
         skip(variable_length());
-        running_ = 0;
+        if (lead != meta) running_ = 0;  // which other readers keep after a meta event, too
       } else {
         channel_event(lead, notes);
       }

@@ -53,7 +53,7 @@ RollSet checked(RollSet rolls, const NamedFile& file) {
 
 /// Whether the name is that of a MATLAB file; otherwise it is that of a JSON file.
 bool is_mat(const NamedFile& file) {
-  const std::string ending = fs::path(file.path).extension().string();
+  const std::string ending = boost::to_lower_copy(fs::path(file.path).extension().string());
   if (ending == ".pkl" || ending == ".pickle")
     file.refuse(
         "pickles are not read; docs/DATA.md, section \"Piano rolls from a pickle\", shows how to turn one into JSON");
@@ -65,11 +65,20 @@ std::vector<fs::path> midi_files(const fs::path& folder, const NamedFile& named)
   std::error_code error;
   std::vector<fs::path> files;
   bool others = false;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
-    if (is_midi(entry->path()))
-      files.push_back(entry->path());
-    else
+  for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    const fs::path& path = entry->path();
+    if (path.filename().string().starts_with('.'))  // hidden, or what macOS writes next to a file
+      entry.disable_recursion_pending();
+    else if (!is_midi(path))
       others = true;
+    else if (entry.depth() == 0)
+      files.push_back(path);
+    else
+      named.refuse(
+          fmt::format("its folder {0} has .mid files in {1}, which would not be read; move them into {0} or "
+                      "elsewhere",
+                      folder.filename().string(), path.parent_path().lexically_relative(folder).string()));
+  }
   if (error) named.refuse(fmt::format("cannot read its folder {} ({})", folder.filename().string(), error.message()));
   if (files.empty() && others)
     named.refuse(fmt::format("its folder {} has no .mid file; folders in it are not read", folder.filename().string()));
@@ -97,7 +106,9 @@ RollSet read_midi_folder(const NamedFile& folder, const MidiGrid& grid, std::vec
   RollSet rolls;
   for (std::size_t s = 0; s < rolls.size(); ++s)
     for (const fs::path& path : midi_files(fs::path(folder.path) / roll_split_names[s], folder)) {
-      const NamedFile file{path.string(), folder.mend};
+      const NamedFile file{path.string(), folder.mend.empty()
+                                              ? "Repair the file, or move it out of the folder to train without it."
+                                              : folder.mend};
       rolls[s].push_back(roll_of(read_midi(bytes_of(file, largest_midi), file), grid, file));
       if (rolls[s].back().size() < 2) file.refuse("has fewer than two steps with notes");
       paths.push_back(file.path);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <boost/algorithm/string.hpp>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <numeric>
 
@@ -18,10 +19,42 @@
 
 namespace stiefel {
 
+bool is_npy(const std::string& file) { return boost::iends_with(file, ".npy"); }
+
 bool is_foreign(const std::string& file) {
   const auto endings = {".npz", ".xlsx", ".xls", ".ods", ".parquet", ".feather",
                         ".h5",  ".hdf5", ".mat", ".pkl", ".json"};
   return std::ranges::any_of(endings, [&](const char* ending) { return boost::iends_with(file, ending); });
+}
+
+namespace {
+
+/// The decimal number that a text is in one way of writing: its digits from the first to the last that is not 0, and the
+/// power of ten of the last one; the text itself if it is no number.
+std::string plain_number(const std::string& text) {
+  double value = 0;
+  if (!parse_number(text, value)) return text;
+  if (value == 0) return "0";
+  const std::size_t end = std::min(text.find_first_of("eE"), text.size()), sign = text.find_first_of("+-") == 0;
+  std::int64_t power = end < text.size() ? std::strtoll(text.c_str() + end + 1, nullptr, 10) : 0;
+  std::string digits = text.substr(sign, end - sign);
+  if (const std::size_t point = digits.find('.'); point != digits.npos) {
+    power -= std::int64_t(digits.size() - point - 1);
+    digits.erase(point, 1);
+  }
+  digits.erase(0, digits.find_first_not_of('0'));
+  for (; digits.ends_with('0'); ++power) digits.pop_back();
+  return fmt::format("{}{}e{}", text[0] == '-' ? "-" : "", digits, power);
+}
+
+}  // namespace
+
+std::string Classes::hint(const std::string& name) const {
+  const std::string plain = plain_number(name);
+  for (const std::string& other : names_)
+    if (plain_number(other) == plain)
+      return fmt::format("; training has {}, the same number: write it in one way", shown(other));
+  return "";
 }
 
 Index Classes::number(const std::string& name) {
@@ -42,15 +75,9 @@ std::vector<Index> Classes::order() {
     const auto first = std::size_t(a), second = std::size_t(b);
     return numbers && values[first] != values[second] ? values[first] < values[second] : names_[first] < names_[second];
   });
-  const auto plain = [](std::string text) {  // 1, +1 and 1.0 are one number; 01 may be another code
-    if (text.starts_with('+')) text.erase(0, 1);
-    if (text.find('.') != text.npos) text.erase(text.find_last_not_of('0') + 1);
-    if (text.ends_with('.')) text.pop_back();
-    return text == "-0" ? "0" : text;
-  };
   std::map<std::string, std::string> written;
   for (const std::string& name : names_)
-    if (const auto [place, added] = written.emplace(plain(name), name); numbers && !added)
+    if (const auto [place, added] = written.emplace(plain_number(name), name); numbers && !added)
       throw Error(fmt::format("sequence_csv: the classes {} and {} are the same number; write it in one way.",
                               place->second, name),
                   Exit::data);
@@ -132,10 +159,12 @@ class CsvSequences {
                      fmt::format("column {} holds {}, but classes must be integers or words; numbers need "
                                  "`kind: regression`",
                                  shown(reader_.header()[column]), shown(field.text)));
-    const Index number = classes_.number(boost::trim_copy_if(std::string(field.text), boost::is_any_of(" \t")));
+    const std::string name = boost::trim_copy_if(std::string(field.text), boost::is_any_of(" \t"));
+    const Index number = classes_.number(name);
     if (number < 0)
-      reader_.refuse(field.offset, fmt::format("column {} holds the class {}, which no training sequence has",
-                                               shown(reader_.header()[column]), shown(field.text)));
+      reader_.refuse(field.offset,
+                     fmt::format("column {} holds the class {}, which no training sequence has{}",
+                                 shown(reader_.header()[column]), shown(field.text), classes_.hint(name)));
     return double(number);
   }
 
@@ -222,8 +251,13 @@ class NpySequences {
     if (!rules_.classes) return value;
     if (value != std::floor(value))
       refuse(fmt::format("{}, but classes must be integers; numbers need `kind: regression`", value));
-    const Index number = classes_.number(fmt::format("{}", value + 0.0));  // −0 is 0
-    if (number < 0) refuse(fmt::format("the class {}, which no training sequence has", value));
+    if (std::abs(value) >= std::ldexp(1, 53))
+      refuse(
+          "2^53 or more in size, where integers are no longer told apart; number the classes: "
+          "numpy.unique(targets, return_inverse=True)[1].reshape(targets.shape)");
+    const std::string name = fmt::format("{}", value + 0.0);  // −0 is 0
+    const Index number = classes_.number(name);
+    if (number < 0) refuse(fmt::format("the class {}, which no training sequence has{}", name, classes_.hint(name)));
     return double(number);
   }
 
@@ -246,12 +280,12 @@ SequenceSet parse_csv_sequences(std::string_view bytes, const std::string& file,
 
 SequenceSet load_sequences(const SequenceSource& source, const SequenceRules& rules, const std::string& directory,
                            Classes& classes, std::vector<DataFile>& files) {
-  if (source.file.ends_with(".npy") && !(rules.sequence.empty() && rules.features.empty() && rules.targets.empty()))
+  if (is_npy(source.file) && !(rules.sequence.empty() && rules.features.empty() && rules.targets.empty()))
     throw Error(
         fmt::format("{}: `sequence`, `features` and `targets` of the task name columns of a CSV file, which a "
                     ".npy file does not have; remove them",
                     source.file));
-  if (source.file.ends_with(".npy")) return NpySequences(source, rules, directory, classes, files).take();
+  if (is_npy(source.file)) return NpySequences(source, rules, directory, classes, files).take();
   const std::string path = find_own_data(directory, "sequence_csv", source.file);
   if (rules.targets.empty()) throw Error(fmt::format("{}: no target column is named; set `targets: [NAME]`", path));
   if (!source.targets.empty() || !source.lengths.empty())

@@ -13,6 +13,8 @@ namespace stiefel {
 struct SequenceSource {
   std::string file, targets, lengths;
 };
+/// Whether the name is that of a NumPy array.
+bool is_npy(const std::string& file);
 /// Whether the name ends like that of another format, such as .npz or .xlsx.
 bool is_foreign(const std::string& file);
 
@@ -30,7 +32,7 @@ struct Sequence {
   std::vector<double> targets;  ///< k × steps, or k if `last`; a class number if `classes`; NaN where there is none
 };
 
-/// Names of classes by number, ordered as numbers if all of them are.
+/// Names of classes by number, ordered as numbers if all of them are. One number written in two ways is refused.
 class Classes {
  public:
   /// Number of a class; −1 for one that was not there when order() was called.
@@ -38,6 +40,8 @@ class Classes {
   /// Orders the classes and lets no further ones in: new number of each old one.
   std::vector<Index> order();
   const std::vector<std::string>& names() const { return names_; }
+  /// For the message on a class that is not there: whether one that is there is the same number.
+  std::string hint(const std::string& name) const;
 
  private:
   std::map<std::string, Index, std::less<>> numbers_;

@@ -66,6 +66,18 @@ void append(std::u32string& points, std::u32string_view line, bool unk) {
 
 }  // namespace
 
+std::string_view other_than_text(std::string_view bytes) {
+  constexpr std::string_view utf16 = "UTF-16 text. Convert the file: iconv -f UTF-16 -t UTF-8 FILE";
+  constexpr std::pair<std::string_view, std::string_view> kinds[] = {
+      {"\xff\xfe", utf16},
+      {"\xfe\xff", utf16},
+      {"\x1f\x8b", "a file compressed by gzip. Decompress it: gzip -dc FILE"},
+      {"PK\x03\x04", "a ZIP archive, which .xlsx files are, too. Extract the file, or save the table as CSV"}};
+  for (const auto& [begin, kind] : kinds)
+    if (bytes.starts_with(begin)) return kind;
+  return {};
+}
+
 std::size_t first_not_utf8(std::string_view bytes) {
   for (std::size_t place = 0; place < bytes.size();)
     if (decode(bytes, place) == no_point) return place;
@@ -75,6 +87,8 @@ std::size_t first_not_utf8(std::string_view bytes) {
 std::u32string decode_text(std::string_view bytes, const std::string& file, const TextPlace& begin) {
   std::u32string points;
   points.reserve(bytes.size());
+  if (const std::string_view other = other_than_text(bytes); begin.byte == 0 && !other.empty())
+    refuse(bytes, 0, file, begin, fmt::format("which begins {}", other));
   std::size_t place = begin.byte == 0 && bytes.starts_with("\xef\xbb\xbf") ? 3 : 0;
   while (place < bytes.size()) {
     if (bytes.substr(place, 2) == "\r\n") ++place;

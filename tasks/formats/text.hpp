@@ -8,6 +8,8 @@
 namespace stiefel {
 
 constexpr std::string_view not_utf8 = "not valid UTF-8. Convert the file: iconv -f ENCODING -t UTF-8 FILE";
+/// What a file is that its first bytes show not to be text in UTF-8, and what to do; empty for any other.
+std::string_view other_than_text(std::string_view bytes);
 /// Offset of the first byte that is not UTF-8 (overlong forms and surrogates included); npos if there is none.
 std::size_t first_not_utf8(std::string_view bytes);
 

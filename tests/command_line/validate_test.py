@@ -60,6 +60,34 @@ class Validate(CommandLine):
         self.assertEqual(done.stdout, "")
         self.assertRegex(done.stderr, 'own.csv:3:1: column "x" holds "nan", expected a finite number\ntiny.yaml: 1 error\n$')
 
+    def test_one_file_in_two_splits(self):
+        for name, y in (("a.csv", 2), ("b.csv", 3), ("copy.csv", 2)):
+            (self.work / name).write_text(f"id,x,y\n1,1,{y}\n2,2,3\n", encoding="utf-8")
+            (self.work / name.replace("csv", "txt")).write_text("the quick brown fox\n" * y, encoding="utf-8")
+        other = self.work / "folder/a.csv"
+        other.parent.mkdir()
+        other.write_text((self.work / "b.csv").read_text(), encoding="utf-8")
+        for splits, said in (("train: a.csv, test: a.csv", "task.test is the same file as task.train"),
+                             ("train: a.csv, validation: b.csv, test: {file: copy.csv}", "task.test has the same content as task.train"),
+                             ("train: a.csv, validation: b.csv, test: ./b.csv", "task.test is the same file as task.validation"),
+                             ("data: {file: b.csv}, validation_fraction: 0.5, test_fraction: 0, test: b.csv", "task.test is the same file as task.data"),
+                             ("train: folder/a.csv, test: a.csv", ""), ("train: a.csv, validation: b.csv", "")):
+            words = "tiny.yaml", f"task={{plugin: sequence_csv, {splits}, sequence: id, targets: [y]}}"
+            for command in ("validate", "run"):
+                err = self.call(command, *words, "train.batch=1").stderr
+                self.assertEqual(err.count(f"warning: command line: {said}: its score says little about new data\n"), bool(said), err)
+                self.assertEqual("little about new data" in err, bool(said), err)
+        err = self.call("validate", "text.yaml", "task={plugin: characters, train: a.txt, test: copy.txt}").stderr
+        self.assertIn("task.test has the same content as task.train", err)
+
+    def test_a_path_with_a_tilde(self):
+        hint = "~ is not expanded here: write the full path, or $HOME in a shell"
+        for code, *words in ((4, "task={plugin: sequence_csv, train: ~/own.csv, targets: [y]}"), (4, "model.init_file=~/best.h5", "model.init_blocks=[readout.*]"), (3, "plugins=[~/own.so]")):
+            done = self.call("validate", "tiny.yaml", *words, code=code)
+            self.assertIn(hint, done.stdout + done.stderr, words)
+        (self.work / "home.yaml").write_text("extends: [~/tiny.yaml]\n", encoding="utf-8")
+        self.assertIn(hint, self.call("validate", "home.yaml", code=2).stderr)
+
     def test_nothing_to_train(self):
         said = self.call("validate", "tiny.yaml", "optimizer={plugin: frozen}", code=2).stderr
         self.assertIn("optimizer: every block is frozen, so nothing would be trained", said)

@@ -89,6 +89,8 @@ std::vector<Damage> damaged_wav() {
        good_wav.substr(0, good_wav.size() - 1)},
       {"a WAV file cut short: its header names 16 bytes of sound, 0 are there", good_wav.substr(0, 44)},
       {"a WAV file cut short: its header names 4294967295 bytes of sound", with(good_wav, 40, little(0xffffffff, 4))},
+      {"a WAV file cut short: its header names 1000 bytes of sound, 16 are there",
+       with(with(good_wav, 4, little(0xffffffff, 4)), 40, little(1000, 4))},
       {"a WAV file cut short: its header names 2147483648 bytes of sound", with(good_wav, 40, little(0x80000000, 4))},
       {"a WAV file cut short: a chunk of 4294967295 bytes", riff(format + "LIST" + little(0xffffffff, 4) + data)},
       {"a WAV file cut short: a chunk of 4294967295 bytes", riff("fmt " + little(0xffffffff, 4) + format + data)},
@@ -97,7 +99,9 @@ std::vector<Damage> damaged_wav() {
       {"it has no samples", riff(format + chunk("data", "") + sound)},
       {"it has no samples", riff(format + chunk("data", ""))},
       {"cannot be read as sound", riff(wav_format(0x7777, 1, 16000, 16) + data)},
-      {"cannot be read as sound", riff(wav_format(1, 1, 0, 16) + data)},
+      {"a WAV file whose sampling rate is 0", riff(wav_format(1, 1, 0, 16) + data)},
+      {"a WAV file with two `data` chunks", riff(format + data + data)},
+      {"a WAV file with two `data` chunks", riff(format + data + chunk("LIST", "INFO") + data)},
       {"cannot be read as sound", riff(wav_format(1, 2000, 16000, 8) + chunk("data", std::string(2000, '\1')))},
       {"sample 1 is not a finite number",
        riff(wav_format(3, 1, 16000, 32) + chunk("data", little(0, 4) + little(0x7fc00000, 4)))},
@@ -124,6 +128,8 @@ std::vector<Damage> damaged_sphere() {
       {"a SPHERE file that ends inside its header of 999999 bytes", with(good_sphere, 8, " 999999\n")},
       {"a SPHERE file whose header has no `end_head`", with(good_sphere, good_sphere.find("end_head"), "END_HEAD")},
       {"a SPHERE file whose header does not say sample_count", sphere(without("sample_count -i 8\n"), sound)},
+      {"a SPHERE file whose header does not say sample_rate, or not as a number above 0",
+       changed("sample_rate -i 16000", "sample_rate -i 0")},
       {"a SPHERE file whose header does not say sample_n_bytes", sphere(without("sample_n_bytes -i 2\n"), sound)},
       {"a SPHERE file whose header does not say sample_count, or not as a number",
        changed("sample_count -i 8", "sample_count -i")},
@@ -164,6 +170,7 @@ std::vector<Damage> damaged_compressed() {
       {"a FLAC file that does not begin with the STREAMINFO block", with(flac, 5, big(35, 3))},
       {"a FLAC file that does not say how many samples it holds",
        with(flac, 21, little(std::uint8_t(flac[21]) & 0xf0, 1) + little(0, 4))},
+      {"a FLAC file whose sampling rate is 0", with(flac, 18, little(0, 2) + little(std::uint8_t(flac[20]) & 0x0f, 1))},
       {"its header names 2001 samples, but 2000 are there", with(flac, 22, big(2001, 4))},
       {"its header names 4294967295 samples, but 2000 are there", with(flac, 22, big(0xffffffff, 4))},
       {"an OGG file cut short or damaged at byte 0", "OggS"},
@@ -212,6 +219,18 @@ TEST_CASE("WAV files of every width, with other chunks, and of several channels"
   const Audio stereo = parse(wav({10, 20, -5, 6, 1, 2}, 8000, 2));
   CHECK(scaled(stereo) == std::vector<double>{15, 0.5, 1.5});
   CHECK(stereo.channels == 2);
+}
+
+TEST_CASE("a WAV file that was written to a pipe, or never finished, is read to its end") {
+  const std::vector<double> expected(values.begin(), values.end());
+  const auto sized = [](std::uint64_t file, std::uint64_t data) {
+    return with(with(good_wav, 4, little(file, 4)), 40, little(data, 4));
+  };
+  for (const auto& [file, data] : {std::pair(0xffffffff, 0xffffffff), {0x7ffff024, 0x7ffff000}, {0, 0}, {36, 0}}) {
+    CAPTURE(data);
+    CHECK(scaled(parse(sized(file, data))) == expected);
+    CHECK(scaled(parse(sized(file, data) + "?")) == expected);  // half a frame
+  }
 }
 
 TEST_CASE("SPHERE files of both byte orders and of µ-law") {

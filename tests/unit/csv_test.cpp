@@ -123,6 +123,12 @@ std::vector<Damage> damaged_files() {
        "e,x\n1,2\n"},
       {"f:3:2: byte e9, not valid UTF-8", "a\n1\n2\xe9\n"},
       {"f:2:1: byte 80, not valid UTF-8", "a\n\x80\n"},
+      {"f:1:1: begins as UTF-16 text. Convert the file: iconv -f UTF-16 -t UTF-8 FILE", "\xff\xfe" + "a\0\n\0"s},
+      {"f:1:1: begins as UTF-16 text", "\xfe\xff" + "\0a\0\n"s},
+      {"f:1:1: begins as a file compressed by gzip. Decompress it: gzip -dc FILE", "\x1f\x8b\x08\0"s},
+      {"f:1:1: begins as a ZIP archive", "PK\3\4\x14\0"s},
+      {"f:1:1: the line `sep=` is for Excel only", "sep=;\na;b\n"},
+      {"f:1:1: the line `sep=` is for Excel only", "\xef\xbb\xbfsep=,\r\na,b\r\n"},
   };
 }
 
@@ -138,6 +144,7 @@ TEST_CASE("fields, quotes, separators and line ends") {
   CHECK(rows_of("a\tb\n\"\t\"\t2\n", '\t') == Rows{{"a", "b"}, {"\t", "2"}});
   CHECK(rows_of("a,b\n5\" pipe,\"\"\"\"\n") == Rows{{"a", "b"}, {"5\" pipe", "\""}});
   CHECK(rows_of("only") == Rows{{"only"}});
+  CHECK(rows_of("sep=a,sep=\n1,2\n") == Rows{{"sep=a", "sep="}, {"1", "2"}});
 }
 
 TEST_CASE("numbers") {

@@ -38,7 +38,7 @@ struct Damage {
 
 std::vector<Damage> damaged_files() {
   std::vector<Damage> all = {
-      {"not an IDX file: it begins with , expected 00 00 08 03", ""},
+      {"an empty file, expected an IDX file, which begins with 00 00 08 03", ""},
       {"not an IDX file: it begins with 00, expected", std::string(1, '\0')},
       {"not an IDX file: it begins with 00 00 08, expected", good.substr(0, 3)},
       {"not an IDX file: it begins with 01 00 08 03, expected 00 00 08 03", '\x01' + good.substr(1)},

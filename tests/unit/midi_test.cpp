@@ -83,8 +83,9 @@ std::vector<Damage> damages_of_events() {
       {"track 1 has a number of more than four bytes", one("\x80\x80\x80\x80" + on)},
       {"track 1 has a number of more than four bytes", one(Bytes{0, char(0xff), 1} + Bytes(5, '\x80') + '\0')},
       {"track 1 has data without a status before it", one({0, 60, 64})},
-      {"track 1 has data without a status before it", one(on + Bytes{0, char(0xff), 1, 0} + Bytes{0, 60, 0})},
+      {"track 1 has data without a status before it", one(Bytes{0, char(0xff), 1, 0} + Bytes{0, 60, 0})},
       {"track 1 has data without a status before it", one(on + Bytes{0, char(0xf0), 1, char(0xf7)} + Bytes{0, 60, 0})},
+      {"track 2 has data without a status before it", midi_header(1, 2) + track(on) + track({0, 60, 0})},
       {"track 1 has the byte 0x80 where data below 0x80 is expected", one({0, char(0x90), char(0x80), 64})},
       {"track 1 has the byte 0xff where data", one({0, char(0x90), 60, char(0xff)})},
       {"track 1 has the byte 0x90 where data", one(on + Bytes{0, 60, char(0x90)})},
@@ -116,6 +117,10 @@ TEST_CASE("other events, other chunks and a longer header are passed over") {
   const Bytes header = chunk("MThd", midi_header(0, 1).substr(8) + "more");
   CHECK(notes_of(header + chunk("XFIH", "abc") + track(others + note_on(1, 60) + note_off(2, 60))) ==
         Notes{{2, 4, 60, 0}});
+}
+
+TEST_CASE("the running status outlasts meta events") {
+  CHECK(notes_of(one(note_on(0, 60) + Bytes{0, char(0xff), 1, 0} + Bytes{5, 60, 0})) == Notes{{0, 5, 60, 0}});
 }
 
 TEST_CASE("notes that overlap, that are never released, and releases without a note") {

@@ -94,6 +94,8 @@ std::vector<Damage> damaged_files() {
       {literal, with("{'descr': '<f8' 'fortran_order': False, 'shape': (2,)}")},
       {literal, with("{'descr': '<f8', 'fortran_order': False, 'shape': (2,)} {}")},
       {literal, with("__import__('os')")},
+      {literal, with(header("<f8", "(2,)") + "\0\0"s)},
+      {literal, with(header("<f8", "(2,)") + "\0 more"s)},
       {literal, with(std::string(60000, '{'))},
       {"f: arrays of more than four dimensions are not supported", with(header("<f8", "(1, 1, 1, 1, 2)"))},
       {"f: arrays of more than four dimensions are not supported", with(header("<f8", "(1, 1, 1, 1, 9999999999"))},

@@ -247,6 +247,9 @@ TEST_CASE("places and names under which known sets are found, and files and fold
   CHECK(known->files()[3].name == "polyphonic/Nottingham/valid/0.mid");
   write_set(folder, "own.mat");
   CHECK(small(folder, "file: own.mat")->shape().steps == 15);
+  write_set(folder, "UPPER.MAT");
+  const auto reader = own->open((folder.path / "UPPER.MAT").string());
+  CHECK((reader && reader->next()));
   CHECK(small(folder, "file: " + (folder.path / "own.mat").string())->shape().steps == 15);
 }
 

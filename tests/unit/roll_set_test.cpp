@@ -86,13 +86,18 @@ TEST_CASE("the same pieces from every kind of file") {
   const RollSet rolls = small_set();
   idx_files::write(folder.path / "rolls.mat", music_files::Mat{}.set(rolls));
   idx_files::write(folder.path / "big.mat", music_files::Mat{true}.set(rolls));
+  idx_files::write(folder.path / "UPPER.MAT", music_files::Mat{}.set(rolls));
   idx_files::write(folder.path / "rolls.json", json_of(rolls));
-  for (const char* name : {"rolls.mat", "big.mat", "rolls.json"}) {
+  idx_files::write(folder.path / "UPPER.JSON", json_of(rolls));
+  for (const char* name : {"rolls.mat", "big.mat", "UPPER.MAT", "rolls.json", "UPPER.JSON"}) {
     CAPTURE(name);
     CHECK(read(folder.path / name) == rolls);
   }
   write_midi_folder(folder.path / "midi", rolls);
   idx_files::write(folder.path / "midi/train/notes.txt", "not a piece");
+  idx_files::write(folder.path / "midi/train/._piece_0.mid", "what macOS keeps about piece_0.mid");
+  idx_files::write(folder.path / "midi/train/.hidden/piece_0.mid", "not read");
+  idx_files::write(folder.path / "midi/train/about/notes.txt", "not a piece");
   std::vector<std::string> paths;
   CHECK(read_midi_folder({(folder.path / "midi").string(), ""}, {}, paths) == rolls);
   REQUIRE(paths.size() == 6);
@@ -119,7 +124,7 @@ TEST_CASE("files whose contents are no set of piano rolls") {
 
   CHECK(refusal_of(folder, "a.json", json_of({})).starts_with("holds no training piece"));
   CHECK(refusal_of(folder, "a.npz", "").starts_with("the name must end with .mat or .json"));
-  for (const char* name : {"a.pkl", "a.pickle"})
+  for (const char* name : {"a.pkl", "a.pickle", "A.PKL"})
     CHECK(refusal_of(folder, name, "").starts_with("pickles are not read; docs/DATA.md"));
   CHECK(refusal_of(folder, "json", json_of(small_set())).starts_with("the name must end with"));
   fs::create_directories(folder.path / "folder.mat");
@@ -139,9 +144,13 @@ TEST_CASE("folders that are no set of MIDI files") {
   says("holds no training piece");
   fs::create_directories(folder.path / "valid/deeper");
   says("its folder valid has no .mid file; folders in it are not read");
-  fs::remove(folder.path / "valid/deeper");
+  idx_files::write(folder.path / "valid/a.mid", midi_of(small_set()[1][0]));
+  says("holds no training piece");
+  idx_files::write(folder.path / "valid/deeper/still/b.mid", "");
+  says("its folder valid has .mid files in deeper/still, which would not be read; move them into valid or elsewhere");
+  fs::remove_all(folder.path / "valid/deeper");
   idx_files::write(folder.path / "train/a.mid", midi_header(0, 1) + track(note_on(0, 60) + note_off(240, 60)));
   says("a.mid: has fewer than two steps with notes");
   idx_files::write(folder.path / "train/a.mid", "MThd");
-  says("a.mid: ends before the header");
+  says("train/a.mid: ends before the header. Repair the file, or move it out of the folder to train without it");
 }

@@ -147,9 +147,21 @@ TEST_CASE("classes by name and by number") {
   scratch::write(folder.path / "twice.csv", "id,x,y\n1,1,1\n2,1,1.0\n3,1,2\n");
   CHECK(refusal(folder, "{train: twice.csv, sequence: id, targets: [y], kind: classification}")
             .find("the classes 1 and 1.0 are the same number") != std::string::npos);
-  scratch::write(folder.path / "signs.csv", "id,x,y\n1,1,1\n2,1,01\n3,1,+1\n");
-  CHECK(refusal(folder, "{train: signs.csv, sequence: id, targets: [y], kind: classification}")
-            .find("the classes 1 and +1 are the same number") != std::string::npos);
+  for (const auto& [first, second] : std::vector<std::pair<std::string, std::string>>{
+           {"1", "+1"}, {"010", "10"}, {"1000", "1e3"}, {"1000", "1.0E+03"}, {"-10", "-100e-1"}, {"0", "0e5"}}) {
+    scratch::write(folder.path / "same.csv", fmt::format("id,x,y\n1,1,{}\n2,1,{}\n3,1,2\n", first, second));
+    CHECK(refusal(folder, "{train: same.csv, sequence: id, targets: [y], kind: classification}")
+              .find(fmt::format("the classes {} and {} are the same number", first, second)) != std::string::npos);
+  }
+  scratch::write(folder.path / "long.csv", "id,x,y\n1,1,9007199254740993\n2,1,9007199254740992\n");
+  CHECK(sequences(folder, "{train: long.csv, sequence: id, targets: [y], kind: classification}", 2)
+            ->shape()
+            .output_size == 2);
+  scratch::write(folder.path / "fractions.csv", "id,x,y\n1,1,1.0\n2,1,0.0\n");
+  scratch::write(folder.path / "integers.csv", "id,x,y\n1,1,1\n2,1,0\n");
+  CHECK(refusal(folder, "{train: fractions.csv, test: integers.csv, sequence: id, targets: [y], kind: classification}")
+            .ends_with("integers.csv:2:5: column \"y\" holds the class \"1\", which no training sequence has; training "
+                       "has \"1.0\", the same number: write it in one way"));
   scratch::write(folder.path / "zeros.csv", "id,x,y\n1,1,0.0\n2,1,-0.0\n3,1,2\n");
   CHECK(refusal(folder, "{train: zeros.csv, sequence: id, targets: [y], kind: classification}")
             .find("the classes 0.0 and -0.0 are the same number") != std::string::npos);
@@ -231,6 +243,30 @@ TEST_CASE("normalisation by the training sequences") {
   CHECK(ratio.sum / ratio.weight == doctest::Approx(30));  // in the units of the file
 }
 
+TEST_CASE("large numbers with a small spread are scaled, numbers that are all equal are only shifted") {
+  const Folder folder;
+  const auto scales = [&](const std::string& options) {
+    return sequences<double>(folder,
+                             "{train: t.csv, targets: [y], readout: every, normalisation: standard" + options + "}")
+        ->form();
+  };
+  std::string text = "t,seconds,z,same,y\n";
+  for (int i = 0; i < 60; ++i)
+    text += fmt::format("{},{},{},{},{}\n", 1700000000000000000 + 65536 * (i % 4), 1e6 + std::ldexp(i % 4, -23),
+                        1e-3 * (i % 4), 1e9 / 3, i);
+  scratch::write(folder.path / "t.csv", text);
+  const DataForm form = scales("");
+  const double deviation = std::sqrt(1.25);  // of 0, 1, 2, 3
+  CHECK(form.input_scale[0] == doctest::Approx(65536 * deviation).epsilon(1e-12));
+  CHECK(form.input_scale[1] == doctest::Approx(std::ldexp(deviation, -23)).epsilon(1e-12));
+  CHECK(form.input_scale[2] == doctest::Approx(1e-3 * deviation).epsilon(1e-12));
+  CHECK((form.input_scale[3] == 1 && form.input_mean[3] == 1e9 / 3));
+  scratch::write(folder.path / "t.csv", "x,y\n1e-170,1\n2e-170,2\n");
+  CHECK(refusal(folder, "{train: t.csv, targets: [y], normalisation: standard}")
+            .find("the column \"x\" of the training sequences has numbers whose standard deviation is too large or too "
+                  "small for a double; scale them") != std::string::npos);
+}
+
 TEST_CASE("the trivial predictor reaches the baseline") {
   const Folder folder;
   std::string text = "id,x,u,v\n", classes = "id,x,y\n";
@@ -294,6 +330,19 @@ TEST_CASE("NumPy arrays") {
     CAPTURE(text);
     CHECK(text.find(part) != std::string::npos);
   };
+  const auto integers = [](const std::vector<std::int64_t>& values) {
+    return npy("<i8", "(3,)", {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(values[0])});
+  };
+  scratch::write(folder.path / "hashes.npy", integers({5, 9007199254740992, 9007199254740993}));
+  says("{train: {file: x.npy, targets: hashes.npy}, kind: classification}",
+       "hashes.npy: the target [1] is 2^53 or more in size, where integers are no longer told apart; number the "
+       "classes");
+  scratch::write(folder.path / "hashes.npy", integers({-9007199254740991, 9007199254740991, 5}));
+  CHECK(sequences(folder, "{train: {file: x.npy, targets: hashes.npy}, kind: classification}", 3)->form().outputs ==
+        std::vector<std::string>{"-9007199254740991", "5", "9007199254740991"});
+  scratch::write(folder.path / "UPPER.NPY", npy("<f8", "(3, 4, 2)", doubles(x)));
+  CHECK(sequences(folder, "{train: {file: UPPER.NPY, targets: last.npy}}", 3)->shape().input_size == 2);
+  says("{train: {file: UPPER.NPY, targets: last.npy}, features: [a]}", "name columns of a CSV file", Exit::usage);
   says("{train: {file: x.npy, targets: last.npy}, features: [a]}", "name columns of a CSV file, which a .npy file does",
        Exit::usage);
   says("{train: x.npy}", "targets are missing; use {file: x.npy, targets: FILE.npy}");
@@ -375,6 +424,8 @@ TEST_CASE("what cannot be is refused with its place") {
   says("{data: good.csv, " + fractions, "leaves nothing to train on", Exit::usage);
   CHECK(make<float>("sequence_csv", "{train: good.csv, " + fractions, {1, 1, folder.path.string()}));
   says("{train: table.XLSX" + columns, "must be a CSV or .npy file, got table.XLSX; save", Exit::usage);
+  says("{train: ~/good.csv" + columns, "there is no ~/good.csv, and none in");
+  says("{train: ~/good.csv" + columns, "~ is not expanded here: write the full path, or $HOME in a shell.");
   says("{train: {targets: y.npy}" + columns, "must be given with `targets`", Exit::usage);
   says("{train: good.csv, kind: classification, targets: [x, y]}", "must be one column", Exit::usage);
   says("{train: good.csv, kind: classification, target_normalisation: standard" + columns, "is for `kind: regression`",

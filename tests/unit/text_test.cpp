@@ -97,7 +97,7 @@ std::vector<Damage> damaged_texts() {
        "c"},
       {1, "\r\x80"},
       {4, "\x1f\x8b\x08\x08\xff"s.substr(0, 1) + "abc\xff"},
-      {1, "\x1f\x8b\x08\x00"s},  // gzip
+      {0, "\x1f\x8b\x08\x00"s},  // gzip
       {0, "\x89PNG\r\n"},
   };
 }
@@ -136,6 +136,8 @@ TEST_CASE("bytes that are no UTF-8 are refused with their place") {
   }
   CHECK(refusal("one\ntwo\n\xe4")
             .starts_with("file: byte 8 (line 3) is e4, which is not valid UTF-8. Convert the file: iconv"));
+  CHECK(refusal("\xff\xfe" + "a\0"s) ==
+        "file: byte 0 (line 1) is ff, which begins UTF-16 text. Convert the file: iconv -f UTF-16 -t UTF-8 FILE");
 }
 
 TEST_CASE("what is not a file") {

@@ -54,4 +54,8 @@ std::string suggestion(std::string_view name, const std::vector<std::string>& na
   return close.empty() ? std::string() : fmt::format("; did you mean '{}'?", fmt::join(close, "' or '"));
 }
 
+std::string home_hint(std::string_view path) {
+  return path.starts_with('~') ? ". ~ is not expanded here: write the full path, or $HOME in a shell" : "";
+}
+
 }  // namespace stiefel

@@ -20,4 +20,7 @@ STIEFEL_API std::vector<std::string> close_names(std::string_view name, const st
 /// "; did you mean 'a' or 'b'?" with the first three, or an empty text.
 STIEFEL_API std::string suggestion(std::string_view name, const std::vector<std::string>& names);
 
+/// What to write instead of the ~ that a missing path begins with, or an empty text.
+STIEFEL_API std::string home_hint(std::string_view path);
+
 }  // namespace stiefel

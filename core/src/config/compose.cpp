@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "base/suggestion.hpp"
 #include "config/overrides.hpp"
 
 namespace stiefel {
@@ -148,7 +149,7 @@ class Composer {
     std::string fault;
     std::optional<std::string> text = read_configuration(path, fault);
     if (!text) {
-      problems_.add(entry.where, fmt::format("cannot extend {}: {}", path.string(), fault));
+      problems_.add(entry.where, fmt::format("cannot extend {}: {}{}", path.string(), fault, home_hint(entry.text)));
       return std::nullopt;
     }
     std::size_t bytes = text->size();

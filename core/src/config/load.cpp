@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/sha256.hpp"
+#include "base/suggestion.hpp"
 #include "config/config_schema.hpp"
 #include "config/expand.hpp"
 #include "config/resolved.hpp"
@@ -24,7 +25,9 @@ void add_named_plugins(Node& root, Registry& registry, Problems& problems) {
     const fs::path place = fs::absolute(fs::path(entry.where.file).parent_path() / entry.text).lexically_normal();
     std::error_code code;
     if (!fs::exists(place, code)) {
-      problems.add(entry.where, fmt::format("plugins: there is no file or folder {}", place.string()), Exit::plugin);
+      problems.add(entry.where,
+                   fmt::format("plugins: there is no file or folder {}{}", place.string(), home_hint(entry.text)),
+                   Exit::plugin);
       continue;
     }
     try {

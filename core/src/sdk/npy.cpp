@@ -55,7 +55,7 @@ class HeaderReader {
       if (!accept(',') && peek() != '}') fail("a comma is missing");
     }
     if (descr + order + shape != 3) fail("descr, fortran_order or shape is missing");
-    if (peek() != '\0') fail("it has trailing characters");
+    if (peek() != '\0' || next_ < text_.size()) fail("it has trailing characters");
     return header;
   }
 

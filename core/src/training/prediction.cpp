@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <boost/algorithm/string.hpp>
 #include <cmath>
 
 #include <stiefel/held_sequences.hpp>
@@ -171,7 +172,7 @@ template <class S> void predict_as(const LoadedExperiment& loaded, Registry& reg
         fmt::format("the task {} has no inputs, so there is nothing to predict from", loaded.experiment.task.plugin));
   read_network(options.network, *session.network);
   session.network->refresh();
-  const bool array = options.input.ends_with(".npy");
+  const bool array = boost::iends_with(options.input, ".npy");
   if (!array && !options.lengths.empty())
     throw Error("--lengths is for an --input that ends in .npy; remove it", Exit::usage);
   std::unique_ptr<SequenceReader<S>> reader =

@@ -15,6 +15,8 @@
 #include "base/machine.hpp"
 #include "base/printable.hpp"
 #include "base/say.hpp"
+#include "base/sha256.hpp"
+#include "base/suggestion.hpp"
 #include "config/resolved.hpp"
 #include "engine/guarded_task.hpp"
 #include "training/memory_check.hpp"
@@ -115,6 +117,7 @@ Session<S>::Session(const LoadedExperiment& loaded, Registry& registry, const Ru
     remark_on_batch();
     remark_on_directions();
     remark_on_length();
+    remark_on_splits(loaded);
   }
   if (extent == Extent::sizes) {
     if (!experiment.model.init_file.empty()) network->allocate();  // require_memory() has found room
@@ -152,7 +155,8 @@ template <class S> void Session<S>::add_files_of_model(const LoadedExperiment& l
     if (fs::is_directory(path))
       throw Error(fmt::format("{}{}: {} is a folder; name a file in it", experiment.place_of(key), key, path));
     if (!fs::is_regular_file(path))
-      throw Error::missing(fmt::format("{}{}: there is no file {}", experiment.place_of(key), key, path));
+      throw Error::missing(
+          fmt::format("{}{}: there is no file {}{}", experiment.place_of(key), key, path, home_hint(value)));
     files.push_back({key, value});
     files_of_model_.emplace_back(key, value);
   }
@@ -243,6 +247,32 @@ template <class S> void Session<S>::remark_on_length() {
     if (schedule.kind == "plateau" && schedule.patience >= evaluations - 2)
       remark(experiment.key_of_group(g, "schedule.patience"), few);
   }
+}
+
+/// Files that are named for two splits.
+template <class S> void Session<S>::remark_on_splits(const LoadedExperiment& loaded) {
+  const std::map<std::string, std::string> values = flat_configuration(loaded.resolved_yaml, "the experiment");
+  const auto same_content = [](const fs::path& a, const fs::path& b) {
+    return fs::file_size(a) == fs::file_size(b) && sha256_of_file(a) == sha256_of_file(b);
+  };
+  std::vector<std::pair<std::string, fs::path>> before;
+  for (const std::string split : {"data", "train", "validation", "test"})
+    for (const std::string& key : {"task." + split, "task." + split + ".file"}) {
+      const auto value = values.find(key);
+      if (value == values.end() || value->second.empty()) continue;
+      const auto file = std::ranges::find_if(
+          files, [&](const DataFile& data) { return data.name == value->second || data.name == split; });
+      if (file == files.end()) continue;
+      for (const auto& [other, path] : before) {
+        const bool same = fs::equivalent(file->path, path);
+        if (!same && !same_content(file->path, path)) continue;
+        remarks.push_back(fmt::format("{0}task.{1} {2} task.{3}: its score says little about new data",
+                                      experiment.place_of(key), split,
+                                      same ? "is the same file as" : "has the same content as", other));
+        break;
+      }
+      before.emplace_back(split, file->path);
+    }
 }
 
 template <class S> Index Session<S>::total_steps() const {

@@ -72,6 +72,7 @@ template <class S> struct STIEFEL_API Session {
   void remark_on_batch();
   void remark_on_directions();
   void remark_on_length();
+  void remark_on_splits(const LoadedExperiment& loaded);
   std::vector<S> noisy_;
   std::vector<std::pair<std::string, std::string>> files_of_model_;  // key and value
 };
