@@ -118,7 +118,7 @@ int written(int code) { return std::fflush(stdout) == 0 ? code : tell_unwritten(
 /// Ends the program without the destructors of static objects, those of plugins among them, which could end it with
 /// another code. Under a sanitizer they run, since it reports then.
 [[noreturn]] void leave(int code) {
-  std::fflush(stderr);
+  std::fflush(nullptr);
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   std::exit(code);
 #else
