@@ -101,7 +101,8 @@ def statement_faults(row: dict, items: dict[str, dict]) -> list[str]:
         named = [rows[of_item]] if of_item in rows else [] if of_item else list(rows.values())
         if not named:
             faults.append(f"published.yaml has no {name}")
-        elif row["standing"] == "judged" and not any(one.get("judge") or "value" in one for one in named):
+        elif row["standing"] == "judged" and not any(
+                (one.get("judge") or "value" in one) and one.get("certainty", "printed") == "printed" for one in named):
             faults.append(f"nothing judges {name}")
     return faults
 

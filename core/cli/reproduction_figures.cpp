@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
+#include <tuple>
 
 #include "results/analysis/report/figures.hpp"
 #include "results/analysis/report/spread.hpp"
@@ -38,13 +40,18 @@ std::vector<Panel> panels_of(const std::vector<const ReproducedRow*>& rows) {
 std::string y_label(const std::string& metric) {
   if (metric == "gradient_ratio") return "‖∂L/∂hₜ‖";
   if (metric == "orthogonality_drift") return "‖WᴴW − I‖ / its first value";
-  if (metric.ends_with("_singular_value") || metric == "slope") return metric_words(metric);
+  if (metric.ends_with("_singular_value") || metric == "condition_number" || metric == "spectral_radius" ||
+      metric == "slope")
+    return metric_words(metric);
   return "validation " + metric_words(metric);
 }
 
 void draw_curves(Figure& figure, const Panel& panel) {
   int colour = 0;
+  std::set<std::tuple<std::string, std::vector<std::string>, std::size_t>>
+      drawn;  // several rows may judge the same runs
   for (const ReproducedRow* row : panel.rows) {
+    if (!drawn.emplace(row->row->file, row->row->overrides, row->seeds.size()).second) continue;
     std::vector<report::Curve> seeds;
     for (const Measurement& seed : row->seeds)
       if (!seed.trace.x.empty()) seeds.push_back({{seed.trace.x.begin(), seed.trace.x.end()}, seed.trace.y, {}, {}});

@@ -175,7 +175,7 @@ std::string document_markdown(const PublishedResults& published, const std::stri
       "`experiments/settings.csv`\nwhat else the files are made from.\n\n";
   for (const auto& [name, paper] : published.papers)
     if (!paper.outcome.empty())
-      text += fmt::format("**{} {}** ({})\n\n{}\n", paper.authors, paper.year, name, paper.outcome);
+      text += fmt::format("**{} {}** ({})\n\n{}\n\n", paper.authors, paper.year, name, paper.outcome);
   text += fmt::format(
       "{}\n{}\n## How rows are judged\n\n"
       "- A printed value matches when the mean over the seeds differs from it by no more than {}; otherwise it "

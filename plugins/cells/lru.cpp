@@ -7,8 +7,8 @@
 //     ν̄ = Re(conj(λ̄) λ)·(−e^ν)      φ̄ = Re(conj(λ̄) iλ)·e^φ      κ̄ = Re Σ conj(g)∘γ∘(V u_t + b)
 //
 // |λ| < 1 for every ν. There is no recurrent map and no activation: what follows the recurrence in the paper's blocks
-// is left to the readout, which sees Re x over Im x, without the paper's skip term D u. The paper's V ~ N(0, 1/(2d)) is `input: {init: kaiming, scale:
-// 0.5}`. Saved rows: V u + b, x, each Re over Im.
+// is left to the readout, which sees Re x over Im x, without the paper's skip term D u. The paper's V ~ N(0, 1/(2d)) is
+// `input: {init: kaiming, scale: 0.5}`. Saved rows: V u + b, x, each Re over Im.
 #include <stiefel/plugin.hpp>
 
 #include <cmath>

@@ -2,7 +2,8 @@
 //
 //   W = (1 − β)(M + Mᵀ) + β(M − Mᵀ) − γI = M + (1 − 2β)Mᵀ − γI      pullback   M̄ = W̄ + (1 − 2β)W̄ᵀ
 //
-// β = 1 is skew-symmetric, β = ½ is M; −γI moves the eigenvalues to the left. Glorot's initial values of M are our choice.
+// β = 1 is skew-symmetric, β = ½ is M; −γI moves the eigenvalues to the left. Glorot's initial values of M
+// are our choice.
 #include <stiefel/plugin.hpp>
 
 namespace {

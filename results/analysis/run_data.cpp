@@ -152,19 +152,31 @@ std::string content(const fs::path& path) {
   return *text;
 }
 
-/// Refuses results that were moved into the folder of another run, whose config.yaml has another value of a key. The
-/// values that the run has had are those of `configuration`, with changed_to between them.
-void demand_own_results(const fs::path& run, const std::map<std::string, std::string>& configuration) {
+/// The keys of config.yaml, or nothing if it is not there or no configuration.
+std::map<std::string, std::string> written_configuration(const fs::path& run) {
   std::string fault;
   const std::optional<std::string> text = read_configuration(run / "config.yaml", fault);
-  if (!text) return;
-  for (const auto& [key, value] : flat_configuration(*text, "config.yaml")) {
-    const auto found = configuration.find(key);
-    if (found == configuration.end() || !affects_results(key)) continue;
-    const std::string ever = std::string(changed_to) + found->second + std::string(changed_to);
-    if (ever.find(std::string(changed_to) + value + std::string(changed_to)) == ever.npos)
-      throw Error(fmt::format("results.h5 is that of another run: its {} is {}, and {} in config.yaml", key,
-                              found->second, value),
+  try {
+    return text ? flat_configuration(*text, "config.yaml") : std::map<std::string, std::string>();
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+/// Refuses results that do not belong to the config.yaml next to them: it has another value of a key than the run ever
+/// had, which are those of its configuration, with changed_to between them. Data files may have been renamed.
+void demand_own_results(const RunData& run, const std::map<std::string, std::string>& written) {
+  for (const auto& [key, value] : written) {
+    const auto found = run.configuration.find(key);
+    if (found == run.configuration.end() || !affects_results(key)) continue;
+    if (std::ranges::find(run.header.datasets, found->second, &DatasetRow::name) != run.header.datasets.end()) continue;
+    const auto between = [](const std::string& text) {
+      return std::string(changed_to) + text + std::string(changed_to);
+    };
+    if (between(found->second).find(between(value)) == std::string::npos)
+      throw Error(fmt::format("results.h5 and config.yaml are of different runs, or one of them was edited: {} is {} "
+                              "and {}",
+                              key, found->second, value),
                   Exit::damaged);
   }
 }
@@ -227,12 +239,13 @@ RunData read_run(const fs::path& path, const RunRequest& request) {
   } else {
     std::error_code ignored;
     if (!fs::is_regular_file(results, ignored)) throw Error(results.string() + " is not a file", Exit::damaged);
+    const auto written = in_folder ? written_configuration(path) : std::map<std::string, std::string>();
     const ResultReader file(results);
     run.header = read_header(file, request.provenance);
     run.configuration = flat_configuration(run.header.yaml, "/config/yaml");
     if (const std::string changes = "/provenance/segments/changes"; file.exists(changes))
       show_changes(file.root().dataset(changes).read_text(), run.configuration);
-    if (in_folder) demand_own_results(path, run.configuration);
+    demand_own_results(run, written);
     read_status(file, run);
     DatasetReader reader(request, run.datasets);
     for (const std::string& wanted : request.paths)

@@ -94,7 +94,8 @@ RunDirectory RunDirectory::create(const std::filesystem::path& root, std::string
       replace_file(path / "config.yaml", config_yaml);
     } catch (...) {
       std::error_code ignored;
-      std::filesystem::remove_all(path / "checkpoints", ignored);
+      std::filesystem::remove(path / "checkpoints/index.json", ignored);
+      std::filesystem::remove(path / "checkpoints", ignored);
       throw;
     }
     return {std::move(path), std::move(lock)};

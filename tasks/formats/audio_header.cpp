@@ -56,9 +56,9 @@ class Header {
 /// Whether the header was written before the sound, to a pipe or by a program that was stopped, and never completed:
 /// ffmpeg then names 0xffffffff bytes, sox 0x7ffff000, and others 0.
 bool is_unfinished(const Header& h, std::uint64_t bytes, std::uint64_t there) {
-  constexpr std::uint64_t unknown = 0x7ffff000;
   const std::uint64_t file = h.little(4, 4);
-  return bytes == 0 ? file + 8 < h.size() : bytes >= unknown && file >= unknown && bytes > there;
+  if (bytes == 0) return file + 8 < h.size();
+  return (bytes == 0xffffffff || bytes == 0x7ffff000) && file >= 0x7ffff000 && bytes > there;
 }
 
 /// Place of the size of the sound if the header is unfinished, else 0.

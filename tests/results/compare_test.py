@@ -336,7 +336,7 @@ class Compare(unittest.TestCase):
         (second / "config.yaml").write_text("seed: 41\n")
         found = self.read(self.root, code=UNREADABLE)
         self.assertEqual([item["path"] for item in found["unreadable"]], [str(second)])
-        self.assertRegex(found["unreadable"][0]["reason"], r"results.h5 is that of another run: its seed is \d, and 41 in config.yaml")
+        self.assertRegex(found["unreadable"][0]["reason"], r"results.h5 and config.yaml are of different runs, or one of them was edited: seed is \d and 41")
 
     def test_a_file_that_is_read_for_ever(self):
         self.make(("dense",), 2)

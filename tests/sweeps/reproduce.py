@@ -220,17 +220,28 @@ def check_order(reproduce):
         "{row: absent, file: tiny/absent.yaml}",
         f"{{row: other, file: tiny/first.yaml, {slow}}}",
         f"{{row: stays, file: tiny/first.yaml, {slow}, judge: {{returns: 1e3}}}}",
-        "{row: falls back, file: tiny/first.yaml, set: [optimizer.rate=1], judge: {returns: 1e9}}",
+        "{row: other rate, file: tiny/first.yaml, set: [optimizer.rate=1]}",
         "{row: quoted, file: tiny/first.yaml, kind: validation, value: 7, certainty: quoted}")
     reproduce("tiny/text", "--row", "slow")
+    reproduce("tiny/text", "--row", "other rate")
+    with h5py.File(pathlib.Path(reproduce.rows()["other rate"]["runs"][0]["run"]) / "results.h5") as file:
+        rising = file["epochs/valid_loss"][:]
+    assert rising.argmin() < 2 and rising[rising.argmin() + 1] > rising.min() * 1.001, rising
     states = reproduce.states()
     expected = {"fast": "matched", "slow": "missed", "tie": "missed", "neither": "missed", "best": "matched", "not best": "missed", "not known": "measured",
                 "stays": "missed", "quoted": "measured, judged where it is printed"}
     assert {name: states[name] for name in expected} == expected, states
     listed = reproduce("list", "tiny/text")
+    reproduce.publish_curves(*(f"{{row: {name}, file: tiny/first.yaml, set: [optimizer.rate=1], judge: {{returns: {rising.min() * factor}}}}}"
+                               for name, factor in (("falls back", 1.0005), ("never below", 0.5))))
+    assert (reproduce.states()["falls back"], reproduce.states()["never below"]) == ("matched", "missed"), reproduce.states()
     assert "better than slow; absent †" in listed and f"≤ {losses.min():.4g} earlier than slow" in listed and "7 (quoted)" in listed, listed
     for fault, words in (("{row: a, file: tiny/first.yaml, judge: {faster_than: a}}", "`faster_than` needs the value"),
                          ("{row: a, file: tiny/first.yaml, judge: {better_than: []}}", "name at least one row"),
+                         ("{row: a, file: tiny/first.yaml, judge: {never: 1, within: [0, 1]}}", "judge must have only one criterion"),
+                         ("{row: a, file: tiny/first.yaml, judge: {faster_than: b, to: 1}}, {row: b, file: tiny/first.yaml, kind: test, value: 1}", "is not a curve"),
+                         ("{row: a, file: tiny/first.yaml, judge: {better_than: [c, b]}}, {row: c, file: tiny/first.yaml}, {row: b, file: tiny/first.yaml, kind: test, value: 1}",
+                          "must be of the same kind"),
                          ("{row: a, file: tiny/first.yaml, judge: {better_than: [a, b]}}", 'the item has no row "b"')):
         reproduce.publish_curves(fault)
         assert words in reproduce("list", code=2), words

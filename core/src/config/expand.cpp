@@ -208,9 +208,10 @@ std::vector<std::vector<Override>> product(std::vector<SweptAxis> axes, Index sa
 
 void HalvingOptions::describe(Schema& s) {
   s.field("metric", metric,
-          "metric that ranks the runs: a column of /epochs in results.h5, at their last evaluation up to the rung");
+          "metric that ranks the settings, by the mean of their seeds: a column of /epochs in results.h5, at their "
+          "last evaluation up to the rung");
   s.field("first", first, "steps of the first rung").at_least(1).required().units("steps");
-  s.field("factor", factor, "one in this many runs continues to the next rung, which is this many times as long")
+  s.field("factor", factor, "one in this many settings continues to the next rung, which is this many times as long")
       .at_least(2);
 }
 

@@ -27,7 +27,7 @@
 
 namespace stiefel {
 
-/// Successive halving: the best runs at a rung continue to the next.
+/// Successive halving: the best settings at a rung continue to the next.
 struct HalvingOptions {
   std::string metric = "valid_loss";
   Index first = 0, factor = 3;

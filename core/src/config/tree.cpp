@@ -356,7 +356,9 @@ std::optional<Node> parse_yaml(std::string_view text, const std::string& file, P
   return std::nullopt;
 }
 
-std::optional<Node> parse_word(std::string_view word, Problems& problems) {
+std::optional<Node> parse_word(std::string_view text, Problems& problems) {
+  const std::size_t first = text.find_first_not_of(" \t"), last = text.find_last_not_of(" \t");
+  const std::string_view word = first == text.npos ? "" : text.substr(first, last - first + 1);
   const auto between = [&](char first, char last) {
     return word.size() > 1 && word.front() == first && word.back() == last;
   };

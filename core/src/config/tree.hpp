@@ -49,8 +49,8 @@ STIEFEL_API void remove_nulls(Node& node);
 STIEFEL_API std::optional<Node> parse_yaml(std::string_view text, const std::string& file, Problems& problems);
 
 /// A value of the command line. It is a mapping, a list or a quoted text if it is written in {}, [] or quotes; any other
-/// word is taken as it stands, so that # & ! % and : have no meaning in it.
-std::optional<Node> parse_word(std::string_view word, Problems& problems);
+/// word is taken as it stands, but for blanks around it, so that # & ! % and : have no meaning in it.
+std::optional<Node> parse_word(std::string_view text, Problems& problems);
 
 /// The text of a configuration file, or nothing and a message in `fault`.
 STIEFEL_API std::optional<std::string> read_configuration(const std::filesystem::path& file, std::string& fault);

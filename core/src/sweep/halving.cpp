@@ -154,7 +154,8 @@ std::string Rungs::why_none_continues(const std::vector<RunLook>& looks) {
   const std::vector<Target> all = targets(looks);
   if (std::ranges::count(all, true, &Target::left_out) != std::ssize(all)) return {};
   return fmt::format(
-      "no run continues: none has a value of {} where they are compared (NaN, or it failed earlier); see {}",
+      "no run continues: every setting has a seed without a value of {} where they are compared (NaN, or it failed "
+      "earlier); see {}",
       folder_.sweep().halving->metric, (folder_.path() / "rungs").string());
 }
 

@@ -1,6 +1,7 @@
 // Successive halving with synchronous rungs (Jamieson & Talwalkar 2016; sizes as in ASHA, Li et al. 2020): when all
 // runs of a rung have reached its step, the best ⌊n/factor⌋ of n settings, at least one, continue with all of their
-// seeds; a setting is as good as the mean of its seeds. The choice depends only on the runs' results, so it is the same for any number of workers, in any order, and after any interruption.
+// seeds; a setting is as good as the mean of its seeds. The choice depends only on the runs' results, so it is the same
+// for any number of workers, in any order, and after any interruption.
 #pragma once
 
 #include <map>

@@ -66,7 +66,7 @@ Trace gradients_through_time(const RunData& run) {
 Trace condition_number(const RunData& run) {
   return over_snapshots(run, below(run, "/spectrum/", "singular_values"), [](const std::vector<double>& values) {
     const Statistics statistics = statistics_of(values);
-    return statistics.largest / statistics.least;
+    return statistics.least > 0 ? statistics.largest / statistics.least : nothing;
   });
 }
 
@@ -135,9 +135,9 @@ Trace trace_of(const RunData& run, const PublishedRow& row) {
   return trace;
 }
 
-/// Every k-th point and the last, as many as a figure can tell apart; NaN for infinity, which JSON lacks.
+/// All points of most runs, else every k-th and the last; NaN for infinity, which JSON lacks.
 Trace thinned(const Trace& whole) {
-  constexpr std::size_t most = 200;
+  constexpr std::size_t most = 1000;
   const std::size_t stride = (whole.x.size() + most - 1) / most;
   Trace trace;
   for (std::size_t i = 0; i < whole.x.size(); ++i)

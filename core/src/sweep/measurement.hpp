@@ -29,7 +29,7 @@ struct Measurement {
   std::string commit{};         ///< of the program, with "+" when it had changes
   std::filesystem::path run{};  ///< empty when only the record of an earlier report has it
   std::string settings{};       ///< digest of the settings that the row's file gives
-  Trace trace{};                ///< of curves: at most 200 points, with six digits
+  Trace trace{};                ///< of curves: at most 1,000 points, with six digits
 
   bool counts() const { return state == "finished" && share >= 1; }
 };

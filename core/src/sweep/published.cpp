@@ -76,6 +76,10 @@ Criterion read_criterion(const Node& node, Reader& reader) {
   reader.read(node, "after_runs", criterion.after_runs);
   std::vector<double> bounds;
   reader.read(node, "within", bounds);
+  const auto given =
+      std::ranges::count_if(std::array{"reaches", "never", "returns", "better_than", "faster_than", "within"},
+                            [&](const char* kind) { return node.find(kind) != nullptr; });
+  reader.demand(given < 2, node.where, "judge must have only one criterion");
   if (node.find("reaches")) {
     reader.demand(criterion.by > 0, node.where, "`reaches` needs the last step that counts: {reaches: X, by: STEP}");
   } else if (node.find("never")) {
@@ -179,8 +183,10 @@ void check_together(PublishedResults& results, Reader& reader) {
       const auto other = kinds.find(row.item_name() + "/" + name);
       reader.demand(other != kinds.end(), row.where, fmt::format("the item has no row \"{}\"", name));
       if (other == kinds.end()) continue;
-      reader.demand(row.measured_as == row.kind || row.measured_as == other->second, row.where,
-                    "the rows of `better_than` must be of the same kind");
+      reader.demand(&name == &row.judge->rows.front() || row.measured_as == other->second, row.where,
+                    "the rows that a row is compared with must be of the same kind");
+      reader.demand(row.judge->kind != Criterion::Kind::faster_than || other->second == "curve", row.where,
+                    fmt::format("\"{}\" is not a curve, so nothing can be faster than it", name));
       row.measured_as = other->second;
     }
   }

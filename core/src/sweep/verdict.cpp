@@ -51,7 +51,8 @@ bool fulfils(const ReproducedRow& row, const Measurement& seed) {
   const Criterion& judge = *row.row->judge;
   using enum Criterion::Kind;
   if (judge.kind == reaches) return first_reached(row, seed) <= judge.by;
-  if (judge.kind == never) return first_reached(row, seed) == never_reached && !std::isnan(seed.value);
+  if (judge.kind == never)  // by the best value, which a thinned trace may lack
+    return row.row->higher_is_better() ? seed.value < judge.value : seed.value > judge.value;
   if (judge.kind == Criterion::Kind::returns) return falls_back(row, seed);
   return seed.value >= judge.low && seed.value <= judge.high;
 }
@@ -134,6 +135,8 @@ void judge(ReproducedRow& row, const std::vector<ReproducedRow>& all, const std:
         any([](const Measurement& seed) { return !seed.state.empty(); }) ? Verdict::unfinished : Verdict::none;
   } else if (row.share < 1) {
     row.verdict = Verdict::part;
+  } else if (std::isnan(row.mean)) {
+    row.verdict = Verdict::diverged;  // it finished, but without a number
   } else if (row.row->kind == "curve") {
     row.verdict = verdict_of_curve(row, all);
   } else {

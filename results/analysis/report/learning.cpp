@@ -17,12 +17,16 @@ struct Quantity {
   bool loss, logarithmic;
 };
 
-/// A run knows the loss of the trivial predictor on its test set. That holds for the other splits too if they are drawn
-/// alike, but not if the task reads them from files.
-std::vector<Guide> baselines(const Study& study, bool of_test) {
+/// A run knows the mean loss of the trivial predictor on its test set. That holds for the other splits too if they are
+/// drawn alike, but not if the task reads them from files.
+std::vector<Guide> baselines(const Study& study, const Quantity& quantity) {
+  const bool of_test = quantity.id.starts_with("test_"), of_training = quantity.id.starts_with("train_");
   std::vector<Guide> guides;
   for (const Group& group : study.shown()) {
-    if (!of_test && !group.runs.front().header.datasets.empty()) continue;
+    const RunData& run = group.runs.front();
+    if (!of_test && !run.header.datasets.empty()) continue;
+    const auto loss = run.configuration.find("train.loss");
+    if (of_training && loss != run.configuration.end() && loss->second == "sum") continue;
     const double value = baseline_of(group);
     const auto same = [&](const Guide& guide) { return guide.y == value; };
     if (std::isfinite(value) && std::none_of(guides.begin(), guides.end(), same))
@@ -37,7 +41,7 @@ std::vector<Figure> curves(const Study& study, const Quantity& quantity) {
   int colour = 0;
   for (const Group& group : study.shown()) add_runs(figure, group, colour++, quantity.x, quantity.y);
   if (figure.series.empty()) return {};
-  if (quantity.loss) figure.guides = baselines(study, quantity.id.starts_with("test_"));
+  if (quantity.loss) figure.guides = baselines(study, quantity);
   figure.y.logarithmic = quantity.logarithmic || (quantity.loss && spans_decades(figure));
   figure.caption = spread_caption(figure);
   if (!figure.guides.empty()) figure.caption += " Dotted: a predictor without memory.";
