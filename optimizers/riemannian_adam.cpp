@@ -36,7 +36,10 @@ template <class S> class RiemannianAdam final : public Optimizer<S> {
       s.field("epsilon", epsilon, "ε of the denominator").more_than(0);
       s.field("retraction", retraction, "how a step along the tangent returns to the manifold")
           .one_of({"cayley", "qr", "polar"});
-      s.field("scaling", scaling, "one mean square for the whole block, or one for each entry of the tangent")
+      s.field(
+           "scaling", scaling,
+           "one mean square for the whole block, or one for each entry of the tangent; the papers sum the squares of a "
+           "block, so divide their rate by n for n × n matrices")
           .one_of({"block", "entries"});
       s.field("reorthonormalise_every", reorthonormalise_every,
               "steps after which the block is replaced by the nearest orthogonal or unitary matrix, for `retraction: "

@@ -1,15 +1,15 @@
 // Orthogonal or unitary W itself as the parameter, moved by projected updates of low rank, projUNN (Kiani, Balestriero,
 // LeCun & Lloyd 2022).
 //
-//   Δ = what the optimizer added to W     Δ_k = XYᴴ, its best approximation of rank k (by subspace iteration)
+//   Δ = what the optimizer added to W     Δ_k = XYᴴ, its best approximation of rank k
 //   I + WᴴΔ_k = I + ZYᴴ, Z = WᴴX, differs from I only on span B, B (n × 2k) orthonormal columns of [Z, Y]:
 //   projection (projUNN-D)  W ← the polar factor of W + Δ_k = W(I + B(Q − I)Bᴴ),  Q the polar factor of I + BᴴZYᴴB
 //   tangent (projUNN-T)     W ← W exp(½(ZYᴴ − YZᴴ)) = W(I + B(exp(ω) − I)Bᴴ),      ω = ½Bᴴ(ZYᴴ − YZᴴ)B
 //
 // O(kn²) a step in addition to the gradient. The parameter is a flat block and the projection is after_step(), which
 // sees the optimizer's step as the difference from the W of the last refresh(): any optimizer's step is projected, and
-// that of plain SGD is the paper's, a gradient of rank k. The paper samples columns at random; here the start of the
-// subspace iteration is a fixed Gaussian matrix. Rounding errors of W are removed by a polar decomposition every
+// that of plain SGD is the paper's, a gradient of rank k. The paper samples columns at random; here two subspace
+// iterations start from a fixed Gaussian matrix of k + 4 columns, unless `truncation` is exact. Rounding errors of W are removed by a polar decomposition every
 // `project_every` steps.
 #include <stiefel/linear_algebra.hpp>
 #include <stiefel/plugin.hpp>
@@ -40,13 +40,13 @@ template <class T> bool in_group(const Matrix<T>& W) {
   return (product(adjoint(W), turned) - v).norm() < 1e-3 * v.norm();
 }
 
-/// X, Y with k columns: XYᴴ is close to A's truncation to its k largest singular values.
+/// X, Y with k columns: XYᴴ is A's truncation to its k largest singular values, or is close to it.
 template <class T> struct LowRank {
   Matrix<T> X, Y;
 
-  LowRank(const Matrix<T>& A, Index k) {
+  LowRank(const Matrix<T>& A, Index k, bool exact) {
     constexpr Index oversampling = 4, iterations = 2;
-    const Index n = A.rows(), width = std::min(n, k + oversampling);
+    const Index n = A.rows(), width = exact ? n : std::min(n, k + oversampling);
     Rng rng(0, "low_rank_projection");
     Matrix<T> range = product(A, gaussian_matrix<T>(n, width, rng));
     for (Index i = 0; i < iterations; ++i) {
@@ -64,9 +64,9 @@ template <class T> struct LowRank {
   }
 };
 
-template <class T> Matrix<T> moved(const Matrix<T>& W, const Matrix<T>& step, Index k, bool tangent) {
+template <class T> Matrix<T> moved(const Matrix<T>& W, const Matrix<T>& step, Index k, bool tangent, bool exact) {
   const Index n = W.rows();
-  const LowRank<T> low(step, std::min(k, n));
+  const LowRank<T> low(step, std::min(k, n), exact);
   const Matrix<T> Z = product(adjoint(W), low.X);
   Matrix<T> B(n, std::min(2 * Z.cols(), n));
   if (B.cols() == n) {
@@ -94,7 +94,7 @@ template <class T> Matrix<T> moved(const Matrix<T>& W, const Matrix<T>& step, In
 template <class S> class LowRankProjection final : public Dense<S> {
  public:
   struct Options {
-    std::string field = "real", init = "orthogonal", update = "projection";
+    std::string field = "real", init = "orthogonal", update = "projection", truncation = "approximate";
     Index rank = 1, project_every = 100;
     void describe(Schema& s) {
       s.field("field", field, "type of the numbers in W").one_of({"real", "complex"});
@@ -106,6 +106,10 @@ template <class S> class LowRankProjection final : public Dense<S> {
               "nearest orthogonal matrix (projUNN-D), or a geodesic along the tangent part of the step (projUNN-T)")
           .one_of({"projection", "tangent"});
       s.field("rank", rank, "rank k of the approximation of the optimizer's step").at_least(1);
+      s.field("truncation", truncation,
+              "how the step is approximated: by subspace iterations, which differ from its truncated singular value "
+              "decomposition if n > k + 4, or by that decomposition, in O(n³) a step")
+          .one_of({"approximate", "exact"});
       s.field("project_every", project_every, "steps between projections of all of W, which limit rounding errors")
           .at_least(1)
           .units("steps");
@@ -162,7 +166,9 @@ template <class S> class LowRankProjection final : public Dense<S> {
       const bool known = current.size() != 0;
       if (known && wanted == current && in_group(current)) return;
       const bool begins = !known || wanted == current;
-      current = begins ? wanted : moved<T>(current, wanted - current, options_.rank, options_.update == "tangent");
+      current = begins ? wanted
+                       : moved<T>(current, wanted - current, options_.rank, options_.update == "tangent",
+                                  options_.truncation == "exact");
       if (begins || steps_ % options_.project_every == 0) polar_factor(view(current));
       store(current, theta);
       current = load<T>(theta);

@@ -135,6 +135,23 @@ TEST_CASE("low_rank_projection: of a step of any rank only its k largest singula
   CHECK((after(sample, step) - polar<double>(W + largest)).norm() < 1e-6);
 }
 
+TEST_CASE("low_rank_projection: the exact truncation, also of singular values that lie close together") {
+  const Index n = 20;
+  const Matrix<double> step = 0.05 * gaussian<double>(n, n, 1);
+  Matrix<double> A = step, U(n, n), Vh(n, n);
+  std::vector<double> s(static_cast<std::size_t>(n));
+  singular_value_decomposition(view(A), view(U), s, view(Vh));
+  const Matrix<double> largest =
+      U.leftCols(2) * Eigen::Map<const Vector<double>>(s.data(), 2).asDiagonal() * Vh.topRows(2);
+  const auto error = [&](const std::string& truncation) {
+    Sample<double> sample("low_rank_projection", "{rank: 2, truncation: " + truncation + "}", n);
+    const Matrix<double> W = sample.W();
+    return (after(sample, step) - polar<double>(W + largest)).norm();
+  };
+  CHECK(error("exact") < 1e-12);
+  CHECK(error("approximate") > 1e-6);
+}
+
 TEST_CASE_TEMPLATE("low_rank_projection: a step of lower rank than `rank`", S, float, double) {
   const Index n = 8;
   for (const std::string update : {"projection", "tangent"}) {
