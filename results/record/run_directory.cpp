@@ -16,11 +16,14 @@
 namespace stiefel {
 namespace {
 
-/// A link would lead the run elsewhere, and files in the folder have longer paths than itself.
+/// A link would lead the run, or one of its files, elsewhere. Files in the folder have longer paths than itself.
 void refuse_place(const std::filesystem::path& root, const std::filesystem::path& path) {
   constexpr std::size_t longest = PATH_MAX - 96;
-  for (const std::filesystem::path& place : {path.parent_path(), path})
-    if (std::error_code ignored; std::filesystem::is_symlink(place, ignored))
+  std::vector<std::filesystem::path> places = {path.parent_path(), path};
+  std::error_code ignored;
+  for (const auto& file : std::filesystem::directory_iterator(path, ignored)) places.push_back(file.path());
+  for (const std::filesystem::path& place : places)
+    if (std::filesystem::is_symlink(place, ignored))
       throw Error(
           fmt::format("{} is a link, but a run must stay in {}: remove the link, or name its target with --output",
                       place.string(), root.string()));

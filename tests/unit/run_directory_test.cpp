@@ -169,6 +169,13 @@ TEST_CASE("a folder that cannot be a run's is not left behind") {
   CHECK(
       refusal([&] { RunDirectory::create(folder.path(), "linked", "0123abcd", ""); }, Exit::usage).find("is a link") !=
       std::string::npos);
+  for (const std::string file : {"log.txt", "progress.jsonl", "checkpoints"}) {
+    const std::filesystem::path run = folder.path() / "made" / file;
+    std::filesystem::create_directories(run);
+    std::filesystem::create_directory_symlink(folder.path() / "elsewhere", run / file);
+    CHECK(refusal([&] { RunDirectory::create(folder.path(), "made", file, ""); }, Exit::usage)
+              .find(file + " is a link") != std::string::npos);
+  }
   CHECK(std::filesystem::is_empty(folder.path() / "elsewhere"));
   const std::filesystem::path root = folder.path() / "new" / std::string(256, 'x');
   CHECK(

@@ -116,7 +116,7 @@ template <> bool read_one(const Node& node, Index& value, std::string& sentence)
   if (node.kind == Node::Kind::scalar && !node.quoted && all_digits(unsigned_part(text)) && !has_leading_zero(text)) {
     const std::string_view digits = text.starts_with('+') ? std::string_view(text).substr(1) : std::string_view(text);
     if (std::from_chars(digits.data(), digits.data() + digits.size(), value).ec == std::errc()) return true;
-    sentence = fmt::format("must be an integer of at most 64 bits, got {}", text);
+    sentence = fmt::format("must be an integer of at most 64 bits, got {}", shortened(text));
     return false;
   }
   sentence =
@@ -129,7 +129,7 @@ template <> bool read_one(const Node& node, double& value, std::string& sentence
     bool fits = false;
     value = to_double(node.text, fits);
     if (fits) return true;
-    sentence = fmt::format("must be a number that fits a double, got {}", node.text);
+    sentence = fmt::format("must be a number that fits a double, got {}", shortened(node.text));
     return false;
   }
   sentence = "must be a number, got " + shown(node) + (node.kind == Node::Kind::scalar ? number_hint(node, false) : "");
@@ -162,7 +162,7 @@ template <class T> bool read_typed(const Node& node, std::vector<T>& list, std::
     if (node.kind == Node::Kind::scalar)
       hint = node.text.starts_with('[') && !node.quoted
                  ? "; close the [ with ]"
-                 : fmt::format("; write [{}]", node.quoted ? shown(node) : node.text);
+                 : fmt::format("; write [{}]", node.quoted ? shown(node) : shortened(node.text));
     faults.push_back({node.where, fmt::format("must be {}, got {}{}", type_name(Value(list)), shown(node), hint)});
     return false;
   }
