@@ -29,6 +29,8 @@ def train(trial, experiment, steps):
         told = sweep("tell", asked["sweep"], asked["run"], *(["--until", steps * part // PARTS] if part < PARTS else []))
         if told["status"] == "diverged":
             raise optuna.TrialPruned(told["message"])
+        if told["objective"] is None:  # not evaluated yet
+            continue
         trial.report(told["objective"], told["step"])
         if not told["finished"] and trial.should_prune():
             raise optuna.TrialPruned(f"fell behind at step {told['step']}")

@@ -36,6 +36,9 @@ def main():
 
         def printed(*words):
             return subprocess.run(list(map(str, words)), cwd=folder, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
+        pathlib.Path(folder, "short.yaml").write_text(EXPERIMENT.replace("tiny", "short"), encoding="utf-8")
+        said = printed(sys.executable, EXAMPLE, "short.yaml", 2, 40)  # its first parts end before an evaluation
+        assert said.startswith("2 trials finished"), said
         said = printed(sys.executable, EXAMPLE, "tiny.yaml", TRIALS, STEPS)
         runs = json.loads(printed(PROGRAM, "sweep", "status", "sweeps/tiny", "--json"))
         compared = json.loads(printed(PROGRAM, "compare", "sweeps/tiny", "--by", "id", "--json"))

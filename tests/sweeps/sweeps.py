@@ -503,7 +503,7 @@ def unwell(settings, folder, _):
     halved = Sweep(settings.program, folder / "halved", 400, HALVING)
     halved.run("--plan")
     assert "decides by halving" in refused(halved, "tell", halved.path, halved.status()[0]["id"])
-    assert "this describes 9 runs" in refused(halved, "ask", halved.file, "seed=3")
+    assert "this describes a sweep of 9 runs" in refused(halved, "ask", halved.file, "seed=3")
     return "diverged is a result, missing data an error that is tried again; what is wrong is named"
 
 

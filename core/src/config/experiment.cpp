@@ -292,7 +292,7 @@ void TrainOptions::describe(Schema& s) {
   s.check(steps == 0 || epochs == 0, "epochs",
           "cannot be combined with train.steps; remove one of them, on the command line with train.steps=null or "
           "train.epochs=null");
-  s.check(steps > 0 || epochs > 0, "steps", "give one of train.steps and train.epochs");
+  s.check(steps > 0 || epochs > 0, "steps", "give one of train.steps and train.epochs, at least 1");
 }
 
 void RecordOptions::describe(ConfigSchema& s) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/printable.hpp"
 #include "base/sha256.hpp"
 #include "base/suggestion.hpp"
 #include "config/config_schema.hpp"
@@ -45,8 +46,8 @@ void refuse_many(const Composed& composed, Problems& problems) {
   problems.raise();
   const Member& first = composed.many.front();
   problems.add(first.where,
-               fmt::format("{}: this describes {} runs, not one; run them all with `stiefel sweep run FILE`", first.key,
-                           sweep.runs.size()));
+               fmt::format("{}: this describes a sweep of {}; run it with `stiefel sweep run FILE`", first.key,
+                           counted(std::int64_t(sweep.runs.size()), "run")));
   problems.raise();
 }
 
