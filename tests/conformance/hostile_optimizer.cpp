@@ -9,6 +9,9 @@
 //   nan             writes NaN
 //   half            moves the first half of each block only
 //   large           never moves orthogonal blocks of more than 8 rows
+//   size            finds the velocity of a block by its size
+//   first_rate      keeps the rate of its first step
+#include <algorithm>
 #include <limits>
 #include <stdexcept>
 
@@ -46,7 +49,10 @@ template <class S> class HostileOptimizer final : public Optimizer<S> {
       as_matrix(theta, spec.rows, spec.cols) = M.template cast<S>();
       return;
     }
-    Vector<S>& v = velocity_[std::size_t(block)];
+    const auto same_size = [&](const Vector<S>& v) { return v.size() == Index(theta.size()); };
+    Vector<S>& v = fault("size") ? *std::ranges::find_if(velocity_, same_size) : velocity_[std::size_t(block)];
+    if (first_rate_ == 0) first_rate_ = rate;
+    if (fault("first_rate")) rate = first_rate_;
     ++steps_[std::size_t(block)];
     v = S(0.9) * v - S(rate) * as_vector(gradient);
     if (fault("allocation")) {
@@ -62,6 +68,7 @@ template <class S> class HostileOptimizer final : public Optimizer<S> {
   }
   void serialise(Archive& archive) override {
     if (fault("saves_nothing")) return;
+    archive.value("first_rate", first_rate_);
     for (std::size_t i = 0; i < velocity_.size(); ++i) {
       archive.value("steps_" + std::to_string(i), steps_[i]);
       if (!fault("forgets") || steps_[i] <= 300) archive.array("velocity_" + std::to_string(i), velocity_[i]);
@@ -76,6 +83,7 @@ template <class S> class HostileOptimizer final : public Optimizer<S> {
   std::vector<Vector<S>> velocity_;
   std::vector<std::int64_t> steps_;
   Vector<S> working_;
+  double first_rate_ = 0;
 };
 }  // namespace
 

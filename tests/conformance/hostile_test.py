@@ -79,6 +79,7 @@ wrong = (
     ("hostile_optimizer", "fault=half", r"FAIL quadratic bowl .*steps never change entry \d+ of the block"),
     ("hostile_optimizer", "fault=nan", "FAIL zero gradient ", "FAIL zero rate ", "FAIL quadratic bowl .*nan", "FAIL finite .*NaN or Inf"),
     ("hostile_optimizer", "fault=large", "FAIL quadratic bowl .*of the block `rotation_12` after 200 steps"),
+    ("hostile_optimizer", "fault=first_rate", "FAIL changing rate .*is the same with the rates 0.01 and 0.05"),
     ("hostile_task", "", "FAIL loss gradient .*got = 1.01 × expected.*\n.*\n +doutput"),
     ("hostile_task", "fault=masked", r"FAIL metrics .*measure\(\) must pass over columns whose weight is 0"),
     ("hostile_task", "fault=random_device", "FAIL determinism .*differs when it is filled again: .*std::random_device"),
@@ -126,6 +127,10 @@ for plugin, options, *expected in wrong:
     for pattern in expected:
         require(re.search(pattern, done.stdout), f"no `{pattern}` from {said}")
     require("internal error" not in done.stdout, said)
+
+# A state that blocks of one size share depends on their order; whether threads collide is chance.
+done = check(file_of("hostile_optimizer"), "fault=size")
+require(done.returncode == 3 and re.search("FAIL blocks apart .*must not share", done.stdout), done.stdout)
 
 # The program ends with its own exit code, whatever destructors of plugins do.
 require(check(file_of("hostile_gradient"), prefix=("env", "HOSTILE_EXIT_LAST=1")).returncode == 3, "a destructor turns a failed check into success")

@@ -20,12 +20,18 @@ namespace {
 
 using Real = Matrix<double>;
 
+/// Two of each kind have the same size.
 std::vector<BlockSpec> make_blocks(bool flat, bool orthogonal, bool unitary) {
   std::vector<BlockSpec> blocks;
-  if (flat) blocks = {{"weight", 12, 4, 3}, {"bias", 5}, {"slope", 1}};
+  if (flat) blocks = {{"weight", 12, 4, 3}, {"bias", 5}, {"slope", 1}, {"second_bias", 5}};
+  const auto add = [&](const std::string& name, Index rows, Index cols, Manifold manifold) {
+    blocks.push_back({name, rows * cols, rows, cols, manifold});
+  };
   if (orthogonal)
-    for (const Index n : {5, 12}) blocks.push_back({fmt::format("rotation_{}", n), n * n, n, n, Manifold::orthogonal});
-  if (unitary) blocks.push_back({"turn", 32, 8, 4, Manifold::unitary});
+    for (const Index n : {5, 12}) add(fmt::format("rotation_{}", n), n, n, Manifold::orthogonal);
+  if (orthogonal) add("second_rotation", 5, 5, Manifold::orthogonal);
+  if (unitary)
+    for (const char* name : {"turn", "second_turn"}) add(name, 8, 4, Manifold::unitary);
   return blocks;
 }
 
@@ -132,6 +138,18 @@ template <class S> void check_rest(const Subject& subject, CheckReport& report, 
   Comparison comparison;
   unhurried.compare(comparison, still);
   report.measure("zero rate", comparison, unit<S>(1));
+}
+
+template <class S> void check_rate(const Subject& subject, CheckReport& report, std::uint64_t seed) {
+  Bowl<S> start(subject, report, seed), slow(subject, report, seed), fast(subject, report, seed);
+  for (Bowl<S>* bowl : {&start, &slow, &fast}) bowl->step_all(0.05, 1, 1);
+  slow.step_all(0.01, 1, 2);
+  fast.step_all(0.05, 1, 2);
+  for (Index b = 0; b < Index(slow.blocks().size()); ++b)
+    report.require("changing rate", slow.numbers(b) != fast.numbers(b) || slow.numbers(b) == start.numbers(b),
+                   fmt::format("the second step of the block `{}` is the same with the rates 0.01 and 0.05: a schedule "
+                               "changes the rate from step to step",
+                               slow.blocks()[std::size_t(b)].name));
 }
 
 template <class S> void check_bowl(const Subject& subject, CheckReport& report, std::uint64_t seed) {
@@ -316,6 +334,7 @@ template <class S> void check_optimizer_as(const Subject& subject, CheckReport& 
     if (subject.counts_allocations()) check_step_allocation<S>(subject, report, seed);
   });
   attempt(subject, report, "zero gradient", [&] { check_rest<S>(subject, report, seed); });
+  attempt(subject, report, "changing rate", [&] { check_rate<S>(subject, report, seed); });
   attempt(subject, report, "quadratic bowl", [&] { check_bowl<S>(subject, report, seed); });
   attempt(subject, report, "finite", [&] { check_extremes<S>(subject, report, seed); });
   attempt(subject, report, "save and continue", [&] { check_restart<S>(subject, report, seed); });
