@@ -136,7 +136,8 @@ int tell_error() {
   } catch (const std::bad_alloc&) {
     end_out_of_memory();
   } catch (const std::filesystem::filesystem_error& error) {
-    return tell(file_error("working on", error.path1(), error.code().value()));
+    const bool unnamed = error.path1().empty();  // it was removed by another program
+    return tell(file_error("working on", unnamed ? "the current folder" : error.path1(), error.code().value()));
   } catch (const std::system_error& error) {
     if (std::ferror(stdout)) return tell_unwritten(error.code().value());
     const bool exhausted =

@@ -42,6 +42,11 @@ class Messages(CommandLine):
         (self.work / "taken").write_text("", encoding="utf-8")
         self.assertIn("cannot create the folder taken: Not a directory; choose another with --figures", self.call("report", run, "--figures", "taken", code=2).stderr)
 
+    def test_a_current_folder_that_was_removed(self):
+        (self.work / "gone").mkdir()
+        said = self.call("run", self.work / "tiny.yaml", code=2, cwd=self.work / "gone", preexec_fn=lambda: os.rmdir(os.getcwd())).stderr
+        self.assertIn("working on the current folder failed: No such file or directory", said)
+
     def test_words_that_do_not_belong_to_a_command(self):
         self.assertIn("`stiefel list` takes no arguments, got 'all'", self.call("list", "all", code=2).stderr)
         self.assertIn("takes nothing else, got 'zsh'", self.call("completion", "bash", "zsh", code=2).stderr)

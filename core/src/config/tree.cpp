@@ -248,6 +248,8 @@ void check_characters(std::string_view text, const std::string& file) {
       throw Refused{place_of_byte(text, i, file), fmt::format("byte 0x{:02X} is not UTF-8; save the file as UTF-8", c)};
     if ((c < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7F)
       throw Refused{place_of_byte(text, i, file), fmt::format("control character 0x{:02X}; remove it", c)};
+    if (c == '\r' && i + 1 < text.size() && text[i + 1] != '\n')
+      throw Refused{place_of_byte(text, i, file), "a carriage return inside a line; convert the file's line ends"};
     if (c == '\t' && indentation)
       throw Refused{place_of_byte(text, i, file), "a tab in the indentation; YAML is indented with spaces"};
     indentation = c == '\n' || (indentation && (c == ' ' || c == '\r'));
