@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <malloc.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -101,6 +102,16 @@ void open_closed_streams() {
     if (fcntl(stream, F_GETFD) < 0 && open("/dev/null", O_RDWR) != stream) _exit(int(Exit::internal));
 }
 
+/// On a smaller stack, a run ends with a segmentation fault.
+void refuse_small_stack() {
+  constexpr rlim_t least = 512 << 10;
+  rlimit stack;
+  if (getrlimit(RLIMIT_STACK, &stack) == 0 && stack.rlim_cur < least)
+    throw Error(fmt::format("the stack is limited to {} KB, but {} KB are needed; raise the limit with ulimit -s",
+                            stack.rlim_cur >> 10, least >> 10),
+                Exit::exhausted);
+}
+
 int tell(const Error& error) {
   say("stiefel: {}\n", error.what());
   return int(error.code());
@@ -160,6 +171,7 @@ int main(int count, char** words) {
   signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes shows as a failed write, and is reported as one
   try {
     stiefel::cli::open_closed_streams();
+    stiefel::cli::refuse_small_stack();
     stiefel::cli::follow_worker();
     stiefel::cli::keep_freed_memory();
     stiefel::start_blas();

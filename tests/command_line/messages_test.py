@@ -4,6 +4,7 @@
 usage: messages_test.py PROGRAM
 """
 import os
+import resource
 import subprocess
 import unittest
 
@@ -41,6 +42,12 @@ class Messages(CommandLine):
         self.assertIn("finished", self.call("top", run / "results.h5", "--once").stdout)
         (self.work / "taken").write_text("", encoding="utf-8")
         self.assertIn("cannot create the folder taken: Not a directory; choose another with --figures", self.call("report", run, "--figures", "taken", code=2).stderr)
+
+    def test_a_small_stack(self):
+        def limit(kilobytes):
+            return lambda: resource.setrlimit(resource.RLIMIT_STACK, (kilobytes << 10, resource.RLIM_INFINITY))
+        self.assertIn("the stack is limited to 256 KB, but 512 KB are needed", self.call("run", "tiny.yaml", code=8, preexec_fn=limit(256)).stderr)
+        self.call("validate", "tiny.yaml", preexec_fn=limit(512))
 
     def test_a_current_folder_that_was_removed(self):
         (self.work / "gone").mkdir()
