@@ -153,7 +153,7 @@ const std::vector<Command>& commands() {
        Word::folder,
        Word::setting,
        "measure the network of a run on its test set or on other data",
-       {last, step, {"--split", Word::name, "train, validation or test (default test)"}, data, json}},
+       {last, step, {"--split", Word::name, "train, validation or test (default test)"}, data, threads, json}},
       {"predict",
        "RUN",
        Word::folder,

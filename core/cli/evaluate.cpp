@@ -80,14 +80,14 @@ void print_json(const Evaluated& found, const std::filesystem::path& network, Sp
 int evaluate_command(std::span<const std::string> words) {
   const Arguments arguments = parse_arguments("evaluate", words);
   if (arguments.positional.empty()) throw Error(usage);
-  const std::span<const std::string> overrides = std::span(arguments.positional).subspan(1);
+  std::vector<std::string> overrides(arguments.positional.begin() + 1, arguments.positional.end());
   refuse_other_keys(overrides);
+  if (arguments.has("--threads")) overrides.push_back("threads=" + arguments.value("--threads"));
   const std::filesystem::path directory = run_folder(arguments.positional.front()),
                               network = chosen_network(directory, arguments);
   const Split split = split_of(arguments.value("--split", "test"));
   Registry registry = found_plugins();
-  const LoadedExperiment loaded =
-      load_experiment(directory / "config.yaml", {overrides.begin(), overrides.end()}, registry);
+  const LoadedExperiment loaded = load_experiment(directory / "config.yaml", overrides, registry);
   const RunData made = read_runs({directory}, {}).at(0);
   warn_of_rebuilt_plugins(made, loaded, registry);
   RunOptions options;

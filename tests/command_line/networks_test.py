@@ -39,6 +39,7 @@ class Networks(CommandLine):
         run = self.make_run("task.file=lines.txt", "task.units=words", file="text.yaml")
         values = json.loads(self.call("evaluate", run, "--json").stdout)["values"]
         self.assertAlmostEqual(values["perplexity"] / math.exp(values["loss"]), 1, places=9)
+        self.assertEqual(values, json.loads(self.call("evaluate", run, "--threads", 2, "--json").stdout)["values"])
         self.assertRegex(self.call("sample", run, "--prime", "the fox", "--length", 3).stdout, "^the fox [a-z \n]+$")
         self.assertRegex(self.call("sample", run, "--prime", " the\tfox\nthe", "--length", 1).stdout, "^the fox \nthe [a-z \n]+$")
         self.assertRegex(self.call("sample", run, "--length", 1).stdout, "^\n[a-z \n]+$")
