@@ -45,9 +45,8 @@ void refuse_many(const Composed& composed, Problems& problems) {
   const SweepDescription sweep = describe_sweep(composed, problems);
   problems.raise();
   const Member& first = composed.many.front();
-  problems.add(first.where,
-               fmt::format("{}: this describes a sweep of {}; run it with `stiefel sweep run FILE`", first.key,
-                           counted(std::int64_t(sweep.runs.size()), "run")));
+  problems.add(first.where, fmt::format("{}: this describes a sweep of {}; run it with `stiefel sweep run FILE`",
+                                        first.key, counted(std::int64_t(sweep.runs.size()), "run")));
   problems.raise();
 }
 
