@@ -39,7 +39,6 @@ def wrong_with(row, siblings):
             yield f"{name!r} must be another row of the item, with the same metric"
 
 
-
 def measured_times():
     """Published times of the workloads that tests/bench/run measures."""
     loader = importlib.machinery.SourceFileLoader("bench_run", str(Path(__file__).parent / "bench/run"))

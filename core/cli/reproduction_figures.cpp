@@ -48,8 +48,8 @@ std::string y_label(const std::string& metric) {
 
 void draw_curves(Figure& figure, const Panel& panel) {
   int colour = 0;
-  std::set<std::tuple<std::string, std::vector<std::string>, std::size_t>>
-      drawn;  // several rows may judge the same runs
+  // Several rows may judge the same runs, which are drawn once.
+  std::set<std::tuple<std::string, std::vector<std::string>, std::size_t>> drawn;
   for (const ReproducedRow* row : panel.rows) {
     if (!drawn.emplace(row->row->file, row->row->overrides, row->seeds.size()).second) continue;
     std::vector<report::Curve> seeds;

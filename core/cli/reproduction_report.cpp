@@ -171,8 +171,7 @@ std::string document_markdown(const PublishedResults& published, const std::stri
   std::string text =
       "# Reproduction\n\nPublished results next to measured ones, written by `stiefel reproduce report` from "
       "`experiments/published.yaml`.\n`experiments/statements.csv` lists what the papers say, sentence by sentence, "
-      "and "
-      "`experiments/settings.csv`\nwhat else the files are made from.\n\n";
+      "and `experiments/settings.csv`\nwhat else the files are made from.\n\n";
   for (const auto& [name, paper] : published.papers)
     if (!paper.outcome.empty())
       text += fmt::format("**{} {}** ({})\n\n{}\n\n", paper.authors, paper.year, name, paper.outcome);

@@ -9,8 +9,8 @@
 // O(kn²) a step in addition to the gradient. The parameter is a flat block and the projection is after_step(), which
 // sees the optimizer's step as the difference from the W of the last refresh(): any optimizer's step is projected, and
 // that of plain SGD is the paper's, a gradient of rank k. The paper samples columns at random; here two subspace
-// iterations start from a fixed Gaussian matrix of k + 4 columns, unless `truncation` is exact. Rounding errors of W are removed by a polar decomposition every
-// `project_every` steps.
+// iterations start from a fixed Gaussian matrix of k + 4 columns, unless `truncation` is exact. Rounding errors of W
+// are removed by a polar decomposition every `project_every` steps.
 #include <stiefel/linear_algebra.hpp>
 #include <stiefel/plugin.hpp>
 

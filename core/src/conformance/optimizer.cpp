@@ -27,9 +27,10 @@ std::vector<BlockSpec> make_blocks(bool flat, bool orthogonal, bool unitary) {
   const auto add = [&](const std::string& name, Index rows, Index cols, Manifold manifold) {
     blocks.push_back({name, rows * cols, rows, cols, manifold});
   };
-  if (orthogonal)
+  if (orthogonal) {
     for (const Index n : {5, 12}) add(fmt::format("rotation_{}", n), n, n, Manifold::orthogonal);
-  if (orthogonal) add("second_rotation", 5, 5, Manifold::orthogonal);
+    add("second_rotation", 5, 5, Manifold::orthogonal);
+  }
   if (unitary)
     for (const char* name : {"turn", "second_turn"}) add(name, 8, 4, Manifold::unitary);
   return blocks;
