@@ -8,13 +8,14 @@
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
   using namespace stiefel;
   try {
-    const auto [entries, files] = parse_checkpoint_index({reinterpret_cast<const char*>(data), size}, "f");
-    for (std::size_t i = 0; i < entries.size(); ++i) {
-      const std::string& file = entries[i].file;
-      if (!file.starts_with("step_") || file.find('/') != file.npos || entries[i].sum.size() != 64) std::abort();
-      if (i > 0 && entries[i].step <= entries[i - 1].step) std::abort();
+    const CheckpointIndex index = parse_checkpoint_index({reinterpret_cast<const char*>(data), size}, "f");
+    const std::vector<ListedFile>& checkpoints = index.checkpoints;
+    for (std::size_t i = 0; i < checkpoints.size(); ++i) {
+      const std::string& file = checkpoints[i].file;
+      if (!file.starts_with("step_") || file.find('/') != file.npos || checkpoints[i].sum.size() != 64) std::abort();
+      if (i > 0 && checkpoints[i].step <= checkpoints[i - 1].step) std::abort();
     }
-    for (const ListedFile& entry : files)
+    for (const ListedFile& entry : index.files)
       if (entry.file.find('/') != entry.file.npos || entry.sum.size() != 64) std::abort();
   } catch (const Error& error) {
     if (error.code() != Exit::damaged) std::abort();
