@@ -153,6 +153,7 @@ Row complexity_row(const StepTime& time) {
 RunOptions run_options(const Arguments& arguments) {
   RunOptions options;
   options.data_directory = data_directory(arguments);
+  options.check_data = demand_readable_networks;
   return options;
 }
 

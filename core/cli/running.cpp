@@ -19,6 +19,7 @@
 #include "base/printable.hpp"
 #include "base/say.hpp"
 #include "base/stop_signals.hpp"
+#include "results/analysis/isolated_reader.hpp"
 #include "sdk/blas.hpp"
 #include "training/changes.hpp"
 #include "training/checkpoint.hpp"
@@ -228,6 +229,12 @@ void demand_planned_run(const std::string& id, const std::string& file) {
                     file, id, planned));
 }
 
+void demand_readable_networks(const std::vector<DataFile>& files) {
+  for (const DataFile& file : files)
+    if (file.name == "model.init_file" && !has_right_sum(std::filesystem::canonical(file.path)))
+      demand_readable(file.path);
+}
+
 RunOptions running_options(const Arguments& arguments, Ranks& ranks, const std::string& command,
                            std::span<const std::string> words) {
   catch_signals(stop_run, save_run);
@@ -235,6 +242,7 @@ RunOptions running_options(const Arguments& arguments, Ranks& ranks, const std::
   options.ranks = &ranks;
   options.output = arguments.value("--output", "runs");
   options.data_directory = data_directory(arguments);
+  if (ranks.first()) options.check_data = demand_readable_networks;
   options.signal = &signals_of_run.stop;
   options.save = &signals_of_run.save;
   options.log = &log_of_run;

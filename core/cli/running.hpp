@@ -41,6 +41,10 @@ bool changes_task(const Arguments& arguments);
 /// experiment begin where they did, unless keys of its task are given now.
 void look_where_it_was_started(const std::filesystem::path& run, const Arguments& arguments, RunOptions& options);
 
+/// For RunOptions::check_data: a network of model.init_file that no checksum vouches for is first read by another process, which it may
+/// end. Error (Exit::damaged) when that cannot read it.
+void demand_readable_networks(const std::vector<DataFile>& files);
+
 /// Commands with these options refuse data that have changed since the run was made, by which a network may read its
 /// inputs or name its classes otherwise. Keys of its task that are given now may name other files.
 void demand_same_data(const RunData& made, const LoadedExperiment& loaded, const Arguments& arguments,

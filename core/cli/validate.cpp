@@ -53,6 +53,7 @@ std::string missing_data(const LoadedExperiment& loaded, Registry& registry, con
                          const std::function<void(const std::string&)>& warn = print_warning) {
   RunOptions options;
   options.data_directory = data_directory(arguments);
+  options.check_data = demand_readable_networks;
   try {
     for (const std::string& remark : check_experiment(loaded, registry, options)) warn(remark);
   } catch (const Error& error) {

@@ -252,4 +252,15 @@ std::vector<RunData> read_runs(const std::vector<fs::path>& paths, const RunRequ
   return runs;
 }
 
+void demand_readable(const fs::path& network) {
+  const std::uint64_t bytes = fs::file_size(network);
+  const RunRequest request{.paths = {"/weights", "/state"},
+                           .network = true,
+                           .most_values = bytes + (1 << 20),
+                           .memory = 32 * bytes + (std::uint64_t(1) << 30)};
+  for (const RunData& read : read_runs({network}, request))
+    if (!read.unreadable.empty())
+      throw Error(fmt::format("{} is damaged, or not a network: {}", network.string(), read.unreadable), Exit::damaged);
+}
+
 }  // namespace stiefel

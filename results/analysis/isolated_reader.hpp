@@ -24,6 +24,12 @@ STIEFEL_API void read_runs(const std::vector<std::filesystem::path>& paths, cons
                            const std::function<void(RunData&&)>& use);
 STIEFEL_API std::vector<RunData> read_runs(const std::vector<std::filesystem::path>& paths, const RunRequest& request);
 
+/// Reads all numbers of a network in the child; Error (Exit::damaged) when they cannot be read.
+STIEFEL_API void demand_readable(const std::filesystem::path& network);
+
+/// Reads all numbers of a network in the child; Error (Exit::damaged) when they cannot be read.
+STIEFEL_API void demand_readable(const std::filesystem::path& network);
+
 /// The child's main loop: answers requests until there are no more. Returns the exit code.
 STIEFEL_API int serve_reads();
 

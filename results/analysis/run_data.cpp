@@ -239,14 +239,16 @@ RunData read_run(const fs::path& path, const RunRequest& request) {
   } else {
     std::error_code ignored;
     if (!fs::is_regular_file(results, ignored)) throw Error(results.string() + " is not a file", Exit::damaged);
-    const auto written = in_folder ? written_configuration(path) : std::map<std::string, std::string>();
     const ResultReader file(results);
-    run.header = read_header(file, request.provenance);
-    run.configuration = flat_configuration(run.header.yaml, "/config/yaml");
-    if (const std::string changes = "/provenance/segments/changes"; file.exists(changes))
-      show_changes(file.root().dataset(changes).read_text(), run.configuration);
-    demand_own_results(run, written);
-    read_status(file, run);
+    if (!request.network) {
+      const auto written = in_folder ? written_configuration(path) : std::map<std::string, std::string>();
+      run.header = read_header(file, request.provenance);
+      run.configuration = flat_configuration(run.header.yaml, "/config/yaml");
+      if (const std::string changes = "/provenance/segments/changes"; file.exists(changes))
+        show_changes(file.root().dataset(changes).read_text(), run.configuration);
+      demand_own_results(run, written);
+      read_status(file, run);
+    }
     DatasetReader reader(request, run.datasets);
     for (const std::string& wanted : request.paths)
       if (file.exists(wanted)) reader.read(file.root(), wanted, wanted);

@@ -57,6 +57,7 @@ struct RunRequest {
   std::vector<std::string> except = {};  ///< names of datasets that are not read
   bool provenance = true;  ///< also where the run came from: provenance, plugins, data files, segments, the source of
                            ///< the configuration
+  bool network = false;    ///< the path is a network, of which only `paths` are read
   std::string other = {};  ///< folder of a run that is compared bit by bit; empty: none
   std::uint64_t most_values = 1 << 22;            ///< numbers, or bytes of text, of one run
   std::uint64_t memory = std::uint64_t(1) << 30;  ///< bytes that reading one run may take

@@ -67,7 +67,8 @@ template <class Way, class... T> void pass_all(Way& way, T&... values) { (pass(w
 template <class Way, class T> void fields(Way& way, T& value) {
   using Plain = std::remove_const_t<T>;
   if constexpr (std::is_same_v<Plain, RunRequest>)
-    pass_all(way, value.paths, value.except, value.provenance, value.other, value.most_values, value.memory);
+    pass_all(way, value.paths, value.except, value.provenance, value.network, value.other, value.most_values,
+             value.memory);
   else if constexpr (std::is_same_v<Plain, RunDataset>)
     pass_all(way, value.path, value.values, value.texts, value.shape, value.is_text, value.complex, value.scale,
              value.units, value.description);

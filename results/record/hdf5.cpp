@@ -295,11 +295,12 @@ File::File(Handle handle, const std::filesystem::path& path) : handle_(std::move
       Handle(ok(H5Gopen2(handle_.id(), "/", H5P_DEFAULT), "open the root of", path_), H5Gclose), path_ + ":/");
 }
 
-File File::create(const std::filesystem::path& path) {
+File File::create(const std::filesystem::path& path, std::uint64_t user_block) {
   prepare_thread();
   const Handle creation = property_list(H5P_FILE_CREATE);
   ok(H5Pset_link_creation_order(creation.id(), H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED), "prepare",
      path.string());
+  ok(H5Pset_userblock(creation.id(), user_block), "prepare", path.string());
   return {Handle(ok(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation.id(), file_access().id()), "create", path.string()),
                  H5Fclose),
           path};

@@ -129,7 +129,8 @@ class STIEFEL_API Group : public Object {
 /// An open file, and its root group.
 class STIEFEL_API File {
  public:
-  static File create(const std::filesystem::path& path);  ///< truncates
+  /// Truncates. The first `user_block` bytes, 0 or a power of 2 from 512 on, are left to the caller.
+  static File create(const std::filesystem::path& path, std::uint64_t user_block = 0);
   static File open_for_writing(const std::filesystem::path& path);
   static File open(const std::filesystem::path& path);  ///< read-only
 

@@ -47,6 +47,23 @@ class Networks(CommandLine):
             self.assertIn("--temperature must be a number of at least 0", self.call("sample", run, f"--temperature={value}", code=2).stderr)
         self.assertIn('does not know the word "cat" at byte 5 of the prime', self.call("sample", run, "--prime", "the cat fox", code=2).stderr)
 
+    def test_copies_of_networks(self):
+        """A copy carries its checksum; one without is opened by another process first, whatever that does to it."""
+        whole = (self.make_run() / "checkpoints" / "best.h5").read_bytes()
+        copy, words = self.work / "copy.h5", ("run", "tiny.yaml", "seed=2", "model.init_file=copy.h5")
+        copy.write_bytes(whole)
+        self.assertEqual(self.call(*words, "--dry-run").stderr, "")
+        copy.write_bytes(whole[:3000] + bytes([whole[3000] ^ 1]) + whole[3001:])
+        for command in (("run", *words[1:], "--dry-run"), words, ("validate", *words[1:]), ("bench", "step", *words[1:], "--seconds", "0.01")):
+            self.assertRegex(self.call(*command, code=6).stderr, "copy.h5 is damaged: it is not what was written; restore it from a copy, or copy the network of its run again")
+        older = whole[512:]
+        copy.write_bytes(older)
+        self.assertIn("copy.h5 has no checksum: it was written by an older version of stiefel", self.call(*words, "--dry-run").stderr)
+        for byte in range(8, len(older), 331):
+            copy.write_bytes(older[:byte] + bytes([older[byte] ^ 16]) + older[byte + 1:])
+            with self.subTest(byte=byte):
+                self.call(*words, "--dry-run", code=(0, 2, 6))
+
     def test_from_another_folder(self):
         """Data are where they were when the run was started, whatever else has their name; the folder of the run may have moved."""
         elsewhere = self.root / "elsewhere"

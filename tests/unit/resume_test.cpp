@@ -6,9 +6,11 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/file_content.hpp"
 #include "results/record/reader.hpp"
 #include "training/changes.hpp"
 #include "training/checkpoint.hpp"
+#include "training/checkpoint_index.hpp"
 #include "training/run.hpp"
 
 #include "scratch.hpp"
@@ -274,6 +276,31 @@ TEST_CASE("an allowed change stays when the run is resumed again") {
   }));
   CHECK_THROWS_WITH(go_on(load({"optimizer.rate=1e-4"}), directory, quiet, {"all"}),
                     doctest::Contains("is finished, so optimizer.rate cannot become 0.0001"));
+}
+
+TEST_CASE("a change stays allowed when the process was killed between config.yaml and results.h5") {
+  Folder folder;
+  Quiet quiet;
+  const fs::path whole = run(load(), folder.path / "whole", quiet).directory;
+  const fs::path directory = run(load({"train.steps=12"}), folder.path / "parts", quiet).directory;
+  const auto as_described = [&] { return load_experiment(directory / "config.yaml", {}, registry()); };
+  CHECK(go_on(as_described(), directory, quiet).state == "existing");
+  fs::copy_file(directory / "results.h5", folder.path / "before.h5");
+  RunOptions until;
+  until.until = 15;
+  CHECK(resume_experiment(directory, load({"train.steps=20"}), registry(), until, {"train.steps"}, quiet).state ==
+        "preempted");
+  list_file(directory, "results.h5", folder.path / "before.h5");
+  fs::rename(folder.path / "before.h5", directory / "results.h5");
+  SUBCASE("it goes on") {
+    CHECK(go_on(as_described(), directory, quiet).state == "finished");
+    CHECK(fingerprint(directory) == fingerprint(whole));
+  }
+  SUBCASE("an edit is none") {
+    const std::string yaml = file_content(directory / "config.yaml");
+    scratch::write(directory / "config.yaml", yaml + "\n");
+    CHECK_THROWS_WITH(go_on(as_described(), directory, quiet), doctest::Contains("train.steps was 12 and is now 20"));
+  }
 }
 
 TEST_CASE("what chose the best network so far cannot be changed") {

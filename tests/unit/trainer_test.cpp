@@ -11,9 +11,11 @@
 #include <numeric>
 #include <regex>
 
+#include "base/file_content.hpp"
 #include "results/record/reader.hpp"
 #include "sdk/diagnostics.hpp"
 #include "training/checkpoint.hpp"
+#include "training/own_sum.hpp"
 #include "training/run.hpp"
 #include "training/sample.hpp"
 #include "training/selection.hpp"
@@ -546,6 +548,32 @@ TEST_CASE("a start from another network's blocks: what does not fit is refused")
   damaged.put('x');
   damaged.close();
   refused({"seed=1"}, "last.h5 is damaged: it is not what was written");
+}
+
+TEST_CASE("a copy of a network carries its checksum wherever it is") {
+  Folder folder;
+  Quiet quiet;
+  const fs::path file = network_path(run(load(), folder.path, quiet).directory, "last"), copy = folder.path / "copy.h5";
+  const std::string bytes = file_content(file);
+  Session<float> session(load({"seed=2"}), registry(), {}), trained(load(), registry(), {});
+  read_network(file, *trained.network);
+  const auto read = [&](const std::string& content) {
+    scratch::write(copy, content);
+    read_blocks(copy, *session.network, [](const std::string&) { return true; });
+  };
+  read(bytes);
+  CHECK(session.network->values() == trained.network->values());
+  CHECK(has_right_sum(copy));
+  for (std::size_t i = 0; i < bytes.size(); i += 37) {
+    CAPTURE(i);
+    std::string damaged = bytes;
+    damaged[i] = char(damaged[i] ^ (1 << (i % 8)));
+    CHECK_THROWS_AS(read(damaged), Error);
+  }
+  CHECK_THROWS_WITH(read(bytes.substr(0, bytes.size() - 1)), doctest::Contains("copy.h5 is damaged"));
+  read(bytes.substr(sum_block));  // as older versions wrote it
+  CHECK_FALSE(has_right_sum(copy));
+  CHECK(session.network->values() == trained.network->values());
 }
 
 TEST_CASE("a start from another network: the state of a map goes with its blocks") {

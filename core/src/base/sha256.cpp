@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <openssl/evp.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -46,8 +47,9 @@ std::string sha256(std::string_view text) {
   return digest.hexadecimal();
 }
 
-std::string sha256_of_file(const std::filesystem::path& path) {
+std::string sha256_of_file(const std::filesystem::path& path, std::uint64_t skipped) {
   const Descriptor file = open_file(path, O_RDONLY);
+  if (skipped > 0 && ::lseek(*file, off_t(skipped), SEEK_SET) < 0) throw file_error("reading", path, errno);
   Digest digest;
   std::vector<char> buffer(std::size_t(1) << 20);
   while (true) {

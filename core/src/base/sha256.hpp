@@ -1,6 +1,7 @@
 /// SHA-256 of bytes and of files, as 64 lower-case hexadecimal digits.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -10,7 +11,7 @@
 namespace stiefel {
 
 STIEFEL_API std::string sha256(std::string_view text);
-/// Read in pieces; Error naming the file when it cannot be read.
-STIEFEL_API std::string sha256_of_file(const std::filesystem::path& path);
+/// Of all but the first `skipped` bytes, read in pieces; Error naming the file when it cannot be read.
+STIEFEL_API std::string sha256_of_file(const std::filesystem::path& path, std::uint64_t skipped = 0);
 
 }  // namespace stiefel

@@ -18,6 +18,7 @@
 #include "results/record/header_file.hpp"
 #include "results/record/reader.hpp"
 #include "training/checkpoint_index.hpp"
+#include "training/own_sum.hpp"
 
 namespace stiefel {
 namespace {
@@ -77,12 +78,13 @@ template <class F, class L>
 void replace_hdf5(const fs::path& path, Index step, const char* float_type, F&& fill, L&& list) {
   fs::create_directories(path.parent_path());
   AtomicFile target(path);
-  hdf5::File file = hdf5::File::create(target.temporary());
+  hdf5::File file = hdf5::File::create(target.temporary(), sum_block);
   file.root().set_number("format_version", format_version, hdf5::Type::i4);
   file.root().set_number("step", double(step), hdf5::Type::i8);
   file.root().set_text("float_type", float_type);
   fill(file.root());
   file.close();
+  write_own_sum(target.temporary());
   const ResultReader back(target.temporary());
   if (back.number_attribute("/", "step") != double(step))
     throw Error(
@@ -156,6 +158,22 @@ template <class S> void read_state(const ResultReader& file, const fs::path& pat
   for (auto& [plugin, items] : state.plugins) read_items(file, path, group + "/state/" + plugin, items);
 }
 
+// ---- sums
+
+void warn_of_no_sum(const fs::path& path) {
+  static std::once_flag said;
+  std::call_once(said, [&] {
+    say("{} has no checksum: it was written by an older version of stiefel, and damage may go undetected\n",
+        path.string());
+  });
+}
+
+[[noreturn]] void refuse_damaged(const fs::path& path, const char* otherwise) {
+  throw Error(
+      fmt::format("{} is damaged: it is not what was written; restore it from a copy, or {}", path.string(), otherwise),
+      Exit::damaged);
+}
+
 }  // namespace
 
 template <class S> void write_network(const fs::path& run, const std::string& which, const Layout& layout,
@@ -202,7 +220,7 @@ template <class S> Index read_network(const fs::path& path, Network<S>& network)
 
 template <class S>
 void read_blocks(const fs::path& path, Network<S>& network, const std::function<bool(const std::string&)>& selected) {
-  demand_whole(path.parent_path().parent_path(), path.filename());
+  if (!has_right_sum(path)) warn_of_no_sum(path);
   const ResultReader file(path);
   if (!file.exists("/weights"))
     throw Error(path.string() + " has no network; name best.h5, last.h5 or step_N.h5 in the checkpoints of a run");
@@ -356,11 +374,7 @@ void demand_whole(const fs::path& run, const std::string& file) {
     const std::vector<ListedFile> entries = read_checkpoint_index(run).entries_of(file);
     if (entries.empty()) {
       if (file == "config.yaml") return;  // of a run without sums, whose networks are warned about
-      static std::once_flag said;
-      std::call_once(said, [&] {
-        say("{} has no checksum: it was written by an older version of stiefel, and damage may go undetected\n",
-            path.string());
-      });
+      warn_of_no_sum(path);
       return;
     }
     if (std::ranges::any_of(entries, [&](const ListedFile& entry) { return entry.is_content_of(path); })) return;
@@ -373,10 +387,19 @@ void demand_whole(const fs::path& run, const std::string& file) {
                             "keys with `stiefel resume RUN key.path=value`",
                             path.string()),
                 Exit::damaged);
-  throw Error(fmt::format("{} is damaged: it is not what was written; restore it from a copy, or {}", path.string(),
-                          file == "results.h5" ? "move the run's folder away and run again"
-                                               : "name another network of the run"),
-              Exit::damaged);
+  refuse_damaged(path,
+                 file == "results.h5" ? "move the run's folder away and run again" : "name another network of the run");
+}
+
+bool has_right_sum(const fs::path& network) {
+  const fs::path folder = network.parent_path();
+  if (folder.filename() == "checkpoints" && has_checkpoint_index(folder.parent_path())) {
+    demand_whole(folder.parent_path(), network.filename());
+    return true;
+  }
+  const OwnSum sum = own_sum(network);
+  if (sum == OwnSum::wrong) refuse_damaged(network, "copy the network of its run again");
+  return sum == OwnSum::right;
 }
 
 std::optional<fs::path> newest_checkpoint(const fs::path& run, const std::function<void(const std::string&)>& damaged,

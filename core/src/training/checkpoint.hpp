@@ -85,5 +85,8 @@ STIEFEL_API std::optional<std::filesystem::path> newest_checkpoint(
 /// Error (Exit::damaged) when the index of the run has another sum for the file: results.h5, config.yaml, or one in checkpoints/. A
 /// file without a sum is of format 1: the first one is said on stderr.
 STIEFEL_API void demand_whole(const std::filesystem::path& run, const std::string& file);
+/// The same for a network anywhere: its sum is in the index of the run that it lies in, or else in the file itself. False: there is
+/// no sum, and only a process of its own should open the file.
+STIEFEL_API bool has_right_sum(const std::filesystem::path& network);
 
 }  // namespace stiefel

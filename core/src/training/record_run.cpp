@@ -72,6 +72,7 @@ void replace_configuration(const std::filesystem::path& run, std::string_view ya
   list_file(run, "config.yaml", file.temporary());
   file.replace();
   file.sync_directory();
+  settle_files(run);
 }
 
 /// Tells apart runs of one configuration.
@@ -252,9 +253,9 @@ void RunRecord::publish(Index step, Status status) {
   status.state = "running";
   published_ = status;
   begun_ = true;
-  recorder_->publish(step, with_time(std::move(status)), [this] { require_lock(); });
   if (!configuration_.empty())
     call([run = path_, yaml = std::exchange(configuration_, {})] { replace_configuration(run, yaml); });
+  recorder_->publish(step, with_time(std::move(status)), [this] { require_lock(); });
 }
 
 void RunRecord::remove_outcome() const {

@@ -48,8 +48,8 @@ class RunRecord {
   /// Begins a run in a fresh directory below `root`. A finished run of the same configuration and build is left as it
   /// is; one of another build gets a second folder; an unfinished one is an Error that says what to do.
   RunRecord(RunHeader header, const std::filesystem::path& root);
-  /// Continues the run in a directory after a step at which results.h5 had this many rows of each group. Its results
-  /// and its config.yaml change with the first publish().
+  /// Continues the run in a directory after a step at which results.h5 had this many rows of each group. Its config.yaml
+  /// and then its results change with the first publish().
   RunRecord(RunHeader header, RunDirectory directory, Index step, const RowCounts& kept);
 
   /// For a process that writes nothing, because the run belongs to another one.

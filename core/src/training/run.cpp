@@ -169,6 +169,21 @@ void demand_longer(const std::filesystem::path& run, const LoadedExperiment& loa
                     run.string(), schedule));
 }
 
+/// Changes that config.yaml has and results.h5 has not: they were allowed to a process that was killed between replacing the two. An
+/// edited config.yaml has none.
+std::vector<std::string> accepted_before(const std::filesystem::path& run, const std::vector<Change>& changed) {
+  const std::filesystem::path file = run / "config.yaml";
+  std::vector<std::string> names;
+  if (std::ranges::none_of(read_checkpoint_index(run).entries_of("config.yaml"),
+                           [&](const ListedFile& entry) { return entry.is_content_of(file); }))
+    return names;
+  const std::map<std::string, std::string> values = flat_configuration(file_content(file), "config.yaml");
+  for (const Change& change : changed)
+    if (const auto found = values.find(change.name); found != values.end() && found->second == change.is)
+      names.push_back(change.name);
+  return names;
+}
+
 /// `path` is held by this process, or by the first of the ranks.
 template <class S> RunSummary go_on(const std::filesystem::path& path, const LoadedExperiment& loaded,
                                     Registry& registry, const RunOptions& options,
@@ -183,7 +198,9 @@ template <class S> RunSummary go_on(const std::filesystem::path& path, const Loa
     changed = changes(before, header);
     if (finished && changed.empty()) return already_finished(path, loaded.experiment);
     if (finished) demand_longer(path, loaded, changed, session.total_steps(), options.until);
-    header.segments.back().changes = allowed_changes(before, header, allowed);
+    std::vector<std::string> names = allowed;
+    std::ranges::copy(accepted_before(path, changed), std::back_inserter(names));
+    header.segments.back().changes = allowed_changes(before, header, names);
   } else {
     refuse_changes(path, header);
   }
@@ -225,9 +242,7 @@ template <class S> RunSummary resume(const std::filesystem::path& path, const Lo
   else
     demand_results(path);
   const auto agreed = [&](bool here) { return options.ranks ? options.ranks->largest(here) != 0 : here; };
-  const auto as_it_was = [&] {
-    return loaded.overrides.empty() || !has_other_settings(read_header(ResultReader(path / "results.h5")), loaded);
-  };
+  const auto as_it_was = [&] { return !has_other_settings(read_header(ResultReader(path / "results.h5")), loaded); };
   if (!agreed(run_state(path) != RunState::finished || !as_it_was())) return already_finished(path, loaded.experiment);
   std::optional<RunDirectory> directory;
   if (writes(options)) directory.emplace(RunDirectory::open(path));
