@@ -125,7 +125,8 @@ TEST_CASE("a batch that is larger than the training set is remarked on") {
   CHECK(remarks({"task.train_sequences=6", "train.batch=7"})[0].starts_with(remark));
   Folder folder;
   Quiet quiet;
-  run(load({"task.train_sequences=6", "train.batch=7"}), folder.path, quiet);
+  const fs::path made = run(load({"task.train_sequences=6", "train.batch=7"}), folder.path, quiet).directory;
+  CHECK(ResultReader(made / "results.h5").read("/epochs/epoch").values == std::vector<double>{70. / 6, 140. / 6});
   CHECK(quiet.lines.at(0).starts_with("warning: " + remark));
 }
 

@@ -291,6 +291,12 @@ template <class S> Index Session<S>::evaluation_period() const {
   return experiment.train.evaluate_every > 0 ? experiment.train.evaluate_every : steps_of(task->batches(Split::train));
 }
 
+template <class S> double Session<S>::epochs(Index batches) const {
+  const Index batch = experiment.train.batch, held = task->shape().training_set;
+  return held > 0 && batch > held ? double(batches) * double(batch) / double(held)
+                                  : double(batches) / double(task->batches(Split::train));
+}
+
 template <class S> Index Session<S>::steps_of(Index batches) const {
   return (batches + experiment.train.accumulate - 1) / experiment.train.accumulate;
 }

@@ -30,6 +30,9 @@ template <class S> struct STIEFEL_API Session {
   Index total_steps() const;  ///< of the optimizer, for train.accumulate batches each
   Index evaluation_period() const;
   Index batches(Split split) const { return task->batches(split); }
+  /// Epochs in so many training batches: an epoch has as many full batches as the training set, which a larger batch passes more than
+  /// once.
+  double epochs(Index batches) const;
   /// Makes the maps and tables of the parameters, or, with weight noise, of the noisy ones of this step.
   void refresh(Index step);
   /// Moves the parameters by the gradient of the pass before. With weight noise, composite decay and penalties belong

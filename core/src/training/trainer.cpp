@@ -144,7 +144,7 @@ template <class S> bool Trainer<S>::step() {
 
 template <class S> void Trainer<S>::reached(Index step) {
   progress_.step = step;
-  progress_.epoch = double(step * experiment_.train.accumulate) / double(session_.batches(Split::train));
+  progress_.epoch = session_.epochs(step * experiment_.train.accumulate);
 }
 
 template <class S> void Trainer<S>::record_step() {
