@@ -1,6 +1,8 @@
 // A task that is wrong in one way, as `fault` says, and never fills a batch, or fills it with NaN, when asked to.
 //
 //   gradient          the gradient of the loss is 1 % too long
+//   batch             numbers the sequences of every batch from 0, so that held-out sets depend on the batch
+//   passes            has fewer batches than its training set fills
 //   masked            its metric counts columns of weight 0
 //   metric_weights    its metric counts columns of weight 2 once
 //   random_device     draws from std::random_device in fill
@@ -17,6 +19,7 @@
 //   leak              takes every second validation batch from the training batches
 //   masked_nan        no fault: NaN as a target of weight 0
 //   small_train       takes the test batches from the few training batches, but only after the thousandth sequence
+//   stolen            takes one of fifty training sequences from the test set
 //   tail              takes the test batches from the last training batches, of which there are many
 //   selected          takes the test batches from the validation batches
 //   nan_late, nan_metric   NaN in the seventh training batch, or as the sum of its metric
@@ -55,27 +58,39 @@ template <class S> class HostileTask final : public Task<S> {
 
   TaskShape shape() const override {
     if (fault("next")) return {.input_size = 1, .output_size = 1, .readout = ReadoutKind::every, .steps = 4};
-    return {.input_size = 1, .output_size = 2, .readout = ReadoutKind::last, .steps = 4};
+    return {.input_size = 1,
+            .output_size = 2,
+            .readout = ReadoutKind::last,
+            .steps = 4,
+            .training_set = fault("passes") ? 60 : 0};
   }
   Index batches(Split split) const override {
-    return (fault("tail") && split == Split::train) || (fault("small_train") && split == Split::test) ? 500 : 10;
+    if (split == Split::train) return fault("tail") || fault("stolen") ? 500 : 10;
+    const Index size = this->context().batch;
+    return (held_out(split) + size - 1) / size;
   }
   void fill(Split split, Index index, Batch<S>& batch) const override {
     while (index == options_.stuck_at && name_of(split) == options_.stuck_in)
       std::this_thread::sleep_for(std::chrono::seconds(1));
-    const bool leaks = fault("leak") && split == Split::validation && index % 2 == 1;
-    const bool late = fault("small_train") && split == Split::test && index >= 250;
-    const bool from_train = leaks || late || fault("splits") || (fault("tail") && split == Split::test);
-    const bool from_validation = fault("selected") && split == Split::test;
-    Rng rng(fault("seed") ? 1 : this->context().seed,
-            name_of(from_train        ? Split::train
-                    : from_validation ? Split::validation
-                                      : split),
-            std::uint64_t(fault("tail") && split == Split::test ? 490 + index
-                          : late                                ? index % 10
-                                                                : index));
-    if (!fault("dirty") || batch.sequences() == 0) batch.resize(shape(), this->context().batch, 4);
+    const bool train = split == Split::train, test = split == Split::test;
+    const Index size = this->context().batch, first = index * size;
+    if (!fault("dirty") || batch.sequences() == 0)
+      batch.resize(shape(), train ? size : std::min(size, held_out(split) - first), 4);
     for (Index b = 0; b < batch.sequences(); ++b) {
+      const Index number = first + b;
+      const bool late = fault("small_train") && test && number >= 1250, tail = fault("tail") && test;
+      const bool from_train = late || tail || fault("splits") || (fault("leak") && !train && !test && number % 2 == 1);
+      const bool from_test = fault("stolen") && train && number % 50 == 7;
+      Rng rng(fault("seed") ? 1 : this->context().seed,
+              name_of(from_train                  ? Split::train
+                      : from_test                 ? Split::test
+                      : fault("selected") && test ? Split::validation
+                                                  : split),
+              std::uint64_t(fault("batch") ? 1000 * index + b
+                            : tail         ? 2450 + number
+                            : late         ? number % 50
+                            : from_test    ? number % 500
+                                           : number));
       for (Index t = 0; t < 4; ++t)
         batch.input(t, b)[0] = name_of(split) == options_.nan_in ? std::numeric_limits<S>::quiet_NaN()
                                : fault("splits")                 ? S(rng.integer(0, 2))
@@ -85,7 +100,7 @@ template <class S> class HostileTask final : public Task<S> {
       target = fault("dirty") ? target + batch.input(0, b)[0] : batch.input(0, b)[0];
       target += S(drawn_ + (fault("random_device") ? device() : 0));
       if (fault("nan_late") && split == Split::train && index == 6) target = std::numeric_limits<S>::quiet_NaN();
-      if (fault("masked_nan") && b == 0) {
+      if (fault("masked_nan") && number % 5 == 0) {
         target = std::numeric_limits<S>::quiet_NaN();
         batch.weight(3, b) = 0;
       }
@@ -132,6 +147,10 @@ template <class S> class HostileTask final : public Task<S> {
   }
 
  private:
+  /// Sequences of validation or test.
+  Index held_out(Split split) const {
+    return fault("small_train") && split == Split::test ? 2500 : fault("stolen") ? 500 : 50;
+  }
   struct Reader final : SequenceReader<S> {
     Reader(const TaskShape& shape, bool throws) : shape(shape), throws(throws) {}
     bool next() override { return true; }

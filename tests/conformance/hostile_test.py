@@ -44,7 +44,7 @@ wrong = (
     ("hostile_map", "fault=sets", r"FAIL finish adds .*dθ is set, but must be added to with \+="),
     ("hostile_map", "fault=penalty_sets", r"FAIL penalty adds .*dθ is set, but must be added to with \+=, in penalty"),
     ("hostile_map", "fault=constant", "FAIL additive .*does it have a term without X"),
-    ("hostile_map", "fault=columns", r"FAIL gradient .*70 × 70, 40 columns"),
+    ("hostile_map", "fault=columns", r"FAIL gradient .*130 × 130, 2100 columns"),
     ("hostile_map", "fault=shared", "FAIL refresh .*objects must not share static variables"),
     ("hostile_map", "fault=off_manifold", r"FAIL initialise .*leaves the block `recurrent.W` off its manifold"),
     ("hostile_map", "fault=loose", r"FAIL after_step .*the block `recurrent.W` of constant norm .* after being doubled; after_step\(\) must restore it"),
@@ -80,12 +80,30 @@ wrong = (
     ("hostile_optimizer", "fault=nan", "FAIL zero gradient ", "FAIL zero rate ", "FAIL quadratic bowl .*nan", "FAIL finite .*NaN or Inf"),
     ("hostile_optimizer", "fault=large", "FAIL quadratic bowl .*of the block `rotation_12` after 200 steps"),
     ("hostile_optimizer", "fault=first_rate", "FAIL changing rate .*is the same with the rates 0.01 and 0.05"),
+    ("hostile_process", "fault=rounding", r"FAIL process .*create\(\) changes the rounding mode, for the whole program"),
+    ("hostile_process", "fault=denormals", r"FAIL process .*create\(\) changes how denormal numbers are computed \(-ffast-math does\)"),
+    ("hostile_process", "fault=traps", r"FAIL process .*create\(\) changes which floating-point exceptions end the program"),
+    ("hostile_process", "fault=signals", r"FAIL process .*create\(\) changes the effect of the signal SIGHUP"),
+    ("hostile_process", "fault=blocked", r"FAIL process .*create\(\) changes which signals are blocked"),
+    ("hostile_process", "fault=folder", r"FAIL process .*create\(\) changes the current folder"),
+    ("hostile_process", "fault=umask", r"FAIL process .*create\(\) changes the umask"),
+    ("hostile_process", "fault=locale", r"FAIL process .*create\(\) changes the locale"),
+    ("hostile_process", "fault=environment", r"FAIL process .*create\(\) changes the environment"),
+    ("hostile_process", "fault=descriptor", r"FAIL process .*files are still open after all objects are gone: close them"),
+    ("hostile_process", "fault=closed", r"FAIL process .*create\(\) changes files of the program, closing the descriptor 0"),
+    ("hostile_process", "fault=thread", r"FAIL process .*a thread still runs after all objects are gone"),
+    ("hostile_process", "fault=process", r"FAIL process .*a process is left after all objects are gone"),
+    ("hostile_process", "fault=output", r'FAIL process .*it prints to standard output, which belongs to results: "hello from the plugin"'),
+    ("hostile_process", "fault=grows", r"FAIL growth .*refresh keeps 41\d\d more bytes with each call"),
     ("hostile_task", "", "FAIL loss gradient .*got = 1.01 × expected.*\n.*\n +doutput"),
     ("hostile_task", "fault=masked", r"FAIL metrics .*measure\(\) must pass over columns whose weight is 0"),
     ("hostile_task", "fault=random_device", "FAIL determinism .*differs when it is filled again: .*std::random_device"),
     ("hostile_task", "fault=constructor", "FAIL determinism .*another object with the same seed: the constructor must"),
     ("hostile_task", "fault=dirty", r"FAIL determinism .*depends on what the Batch held before: resize\(\)"),
     ("hostile_task", "fault=leak", "FAIL splits disjoint .*share of validation sequences that are also in train"),
+    ("hostile_task", "fault=stolen", r"FAIL splits disjoint .*10 of 500 sequences of test are also in train, but on average 0 in the train of another seed"),
+    ("hostile_task", "fault=batch", r"FAIL held-out sets .*sequence 3 of validation is another one with train.batch = 3 than with 5"),
+    ("hostile_task", "fault=passes", r"FAIL batches .*batches\(train\) is 10 for a training set of 60 in batches of 5; it must be 12"),
     ("hostile_task", "fault=tail", "FAIL splits disjoint .*share of test sequences that are also in train"),
     ("hostile_task", "fault=small_train", "FAIL splits disjoint .*share of test sequences that are also in train"),
     ("hostile_task", "fault=nan_late", "FAIL batches .*target 0 at step 3 of sequence 0 is nan"),
@@ -134,6 +152,23 @@ require(done.returncode == 3 and re.search("FAIL blocks apart .*must not share",
 
 # The program ends with its own exit code, whatever destructors of plugins do.
 require(check(file_of("hostile_gradient"), prefix=("env", "HOSTILE_EXIT_LAST=1")).returncode == 3, "a destructor turns a failed check into success")
+
+# A run puts back what a constructor changes, and keeps standard output for results.
+with tempfile.TemporaryDirectory() as folder:
+    experiment = pathlib.Path(folder, "process.yaml")
+    experiment.write_text(f"""name: process
+plugins: [{file_of("hostile_process")}]
+task: {{plugin: adding, length: 10, validation_sequences: 10, test_sequences: 10}}
+model: {{cell: {{plugin: elman, hidden: 4}}, recurrent: hostile_process}}
+optimizer: {{plugin: adam}}
+train: {{batch: 4, steps: 2}}
+""", encoding="utf-8")
+    words = [program, "run", experiment, "--quiet", "--output", folder]
+    sound = subprocess.run(words, text=True, capture_output=True, check=True)
+    for fault, said in ("rounding", "changed the rounding mode in its constructor, which was put back"), ("folder", "changed the current folder in its constructor"), ("output", "hello from the plugin"):
+        done = subprocess.run([*words, f"model.recurrent.fault={fault}"], text=True, capture_output=True, check=True)
+        require(said in done.stderr, done.stderr)
+        require(len(done.stdout.splitlines()) == 2 and done.stdout.split(" after ")[0] == sound.stdout.split(" after ")[0], done.stdout)
 
 # Runs refuse what a pass would write with.
 with tempfile.TemporaryDirectory() as folder:

@@ -16,7 +16,7 @@ template <class S> class RoundText final : public Task<S> {
     Index length = 12, batches = 3;
     void describe(Schema& s) {
       s.field("length", length, "steps of a sequence; every second one is a step shorter").at_least(2);
-      s.field("batches", batches, "batches in each pass").at_least(1);
+      s.field("batches", batches, "batches in a training pass").at_least(1);
     }
   };
   RoundText(const Options& options, const TaskContext& context) : Task<S>(context), options_(options) {}
@@ -29,13 +29,17 @@ template <class S> class RoundText final : public Task<S> {
             .steps = options_.length,
             .predicts_inputs = true};
   }
-  Index batches(Split) const override { return options_.batches; }
+  Index batches(Split split) const override {
+    const Index size = this->context().batch;
+    return split == Split::train ? options_.batches : (held_out + size - 1) / size;
+  }
   void fill(Split split, Index index, Batch<S>& batch) const override {
-    Rng rng(this->context().seed, std::string("round ") + name_of(split), std::uint64_t(index));
-    batch.resize(shape(), this->context().batch, options_.length);
+    const Index size = this->context().batch, first = index * size;
+    batch.resize(shape(), split == Split::train ? size : std::min(size, held_out - first), options_.length);
     for (Index b = 0; b < batch.sequences(); ++b) {
+      Rng rng(this->context().seed, std::string("round ") + name_of(split), std::uint64_t(first + b));
       const std::int64_t place = rng.integer(0, 4);
-      batch.length(b) = options_.length - b % 2;
+      batch.length(b) = options_.length - (first + b) % 2;
       for (Index t = 0; t < options_.length; ++t) {
         batch.symbol(t, b) = std::int32_t((place + t) % 4);
         batch.label(t, b) = std::int32_t((place + t + 1) % 4);
@@ -66,6 +70,7 @@ template <class S> class RoundText final : public Task<S> {
   }
 
  private:
+  static constexpr Index held_out = 10;  // sequences of validation and of test
   Options options_;
 };
 

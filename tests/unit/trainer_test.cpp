@@ -339,13 +339,11 @@ TEST_CASE("a task reports on the best model: means in /outcome, files next to th
   CHECK(results.read("/outcome/right").values == std::vector<double>{1});
   CHECK(results.read("/outcome/padding").values == std::vector<double>{0});
   CHECK(results.read("/outcome/step").values == results.read("/final/step").values);
-  for (int i = 0; i < 3; ++i) {
-    std::ifstream file(summary.directory / "outcome" / fmt::format("written_{}.txt", i));
-    std::string line;
-    for (int b = 0; b < 13; ++b) {
-      REQUIRE(std::getline(file, line));
-      CHECK((line + line).find("abcäabcä") != std::string::npos);
-    }
+  std::ifstream file(summary.directory / "outcome/written_0.txt");
+  std::string line;
+  for (int b = 0; b < 10; ++b) {
+    REQUIRE(std::getline(file, line));
+    CHECK((line + line).find("abcäabcä") != std::string::npos);
   }
 }
 

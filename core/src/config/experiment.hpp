@@ -13,6 +13,7 @@
 #include <stiefel/initialiser.hpp>
 #include <stiefel/schema.hpp>
 #include "host/plugin_call.hpp"
+#include "host/process_state.hpp"
 #include "host/registry.hpp"
 
 namespace stiefel {
@@ -37,6 +38,7 @@ struct PluginChoice {
   /// An object of the role's base class, e.g. make<Cell<float>>(registry, &context).
   template <class T> Plugged<T> make(const Registry& registry, const void* context = nullptr) const {
     const std::filesystem::path& file = registry.file_of(*entry).path;
+    const Confined here(plugin, "in its constructor", file);
     return {guarded("create", plugin, file, [&] { return created<T>(*entry, options.get(), context); }), plugin, file};
   }
 };

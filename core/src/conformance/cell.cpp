@@ -253,6 +253,8 @@ template <class S> void check_cell_as(const Subject& subject, CheckReport& repor
   attempt(subject, report, "memory", [&] { check_cell_reads(*network, problem, report); });
   attempt(subject, report, "slices and chunks", [&] { check_cuts(*network, problem, report); });
   attempt(subject, report, "message clip", [&] { check_clip(*network, problem, report); });
+  attempt(subject, report, "growth",
+          [&] { require_no_growth(report, "forward and backward", [&] { network->run(problem, two_slices); }); });
   attempt(subject, report, "allocation", [&] {
     if (subject.counts_allocations()) check_cell_allocation(*network, problem, report);
   });

@@ -97,7 +97,8 @@ CheckReport check_method(const Registry& registry, const Entry& entry, const Che
                          Progress& progress) {
   const std::string file = registry.file_of(entry).path.string();
   CheckReport report(entry.name, name_of(entry.role), file);
-  Subject subject(entry, file, settings, progress);
+  Effects effects(report);
+  Subject subject(entry, file, settings, progress, &effects);
   subject.enter("options");
   subject.options =
       subject.call("describe", [&] { return ReadOptions(registry, entry, tree_of(settings.options)).choice; }).options;
@@ -125,6 +126,7 @@ CheckReport check_method(const Registry& registry, const Entry& entry, const Che
     if (settings.scalars.size() == 1) report.skip("float as double", "needs both number types");
   } catch (const Stopped&) {  // the report says why
   }
+  effects.finish();
   return report;
 }
 

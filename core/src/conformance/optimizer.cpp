@@ -334,6 +334,10 @@ template <class S> void check_optimizer_as(const Subject& subject, CheckReport& 
   attempt(subject, report, "allocation", [&] {
     if (subject.counts_allocations()) check_step_allocation<S>(subject, report, seed);
   });
+  attempt(subject, report, "growth", [&] {
+    Bowl<S> bowl(subject, report, seed);
+    require_no_growth(report, "step", [&] { bowl.step_all(0.01); });
+  });
   attempt(subject, report, "zero gradient", [&] { check_rest<S>(subject, report, seed); });
   attempt(subject, report, "changing rate", [&] { check_rate<S>(subject, report, seed); });
   attempt(subject, report, "quadratic bowl", [&] { check_bowl<S>(subject, report, seed); });

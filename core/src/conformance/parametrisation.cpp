@@ -45,7 +45,7 @@ Shapes find_shapes(const Subject& subject, bool complex) {
   for (const Index n : {1, 2, 3, 5, 8, 16, 33}) try_square(n);
   for (const Index n : {4, 6, 9, 12, 20, 24, 27, 32, 36, 48, 64})
     if (found.accepted.size() < shapes_needed) try_square(n);
-  for (const Index n : {70, 72, 64}) {
+  for (const Index n : {130, 144, 128}) {
     const Shape shape{unit * n, unit * n, complex};
     std::string refusal;
     if (!found.large && accepts(subject, shape, refusal)) found.large = shape;
@@ -123,6 +123,14 @@ void check_map_as(const Subject& subject, CheckReport& report, Shape shape, std:
   attempt(subject, report, "allocation", [&] {
     if (subject.counts_allocations()) check_allocation(probe, report, seed);
   });
+  attempt(subject, report, "growth", [&] {
+    probe.set_theta(initial);
+    Rng rng(seed, "growth");
+    const Real X = random_matrix(rng, probe.map().cols(), 3), dY = random_matrix(rng, probe.map().rows(), 3);
+    require_no_growth(report, "refresh", [&] { probe.refresh(); });
+    require_no_growth(report, "finish", [&] { probe.gradient(X, dY); });
+    require_no_growth(report, "after_step", [&] { probe.after_step(); });
+  });
   attempt(subject, report, "refresh", [&] {
     probe.set_theta(initial);
     probe.refresh();
@@ -146,7 +154,7 @@ void check_shape(const Subject& subject, CheckReport& report, Shape shape, std::
 
 // At the scale of a run: loops over blocks of rows or columns have several here.
 void check_large(const Subject& subject, CheckReport& report, Shape shape, std::uint64_t seed) {
-  constexpr Index columns = 40;
+  constexpr Index columns = 2100;
   report.at({scalar_name<double>, fmt::format("{}, {} columns", shape_text(shape), columns), seed,
              shape_option(subject, shape)});
   attempt(subject, report, "gradient", [&] {

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "conformance/check.hpp"
+#include "conformance/effects.hpp"
 #include "host/plugin_call.hpp"
 #include "host/plugin_faults.hpp"
 
@@ -25,8 +26,10 @@ template <class F> long repeated_allocations(F&& count) {
 
 class Subject {
  public:
-  Subject(const Entry& entry, std::filesystem::path file, const CheckSettings& settings, Progress& progress)
-      : entry(entry), file(std::move(file)), settings(settings), progress_(progress) {
+  /// `effects` may be null: they are not looked for.
+  Subject(const Entry& entry, std::filesystem::path file, const CheckSettings& settings, Progress& progress,
+          Effects* effects = nullptr)
+      : entry(entry), file(std::move(file)), settings(settings), progress_(progress), effects_(effects) {
     write(progress_.method, entry.name);
   }
   /// The same method with separate observers, for another thread.
@@ -37,6 +40,7 @@ class Subject {
   template <class F> auto call(const char* verb, F&& f) const {
     write(progress_.verb, verb);
     ++progress_.calls;
+    const Effects::Call compared(effects_, verb);
     return guarded(verb, entry.name, file, std::forward<F>(f));
   }
   void enter(std::string_view check) const {
@@ -97,6 +101,7 @@ class Subject {
     field[length] = 0;
   }
   Progress& progress_;
+  Effects* effects_ = nullptr;  // of the main thread only
 };
 
 /// Runs one check; an exception out of it is its failure and the end of the method's checks.

@@ -1,6 +1,7 @@
 // The checks of a task: shapes, batches that depend on (seed, split, index) alone, splits that share nothing.
 #include <fmt/format.h>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <thread>
@@ -80,7 +81,29 @@ bool same_beginning(const Sample& one, const Sample& other) {
   return (end == one.first.end() || other_end == other.first.end()) && std::set(one.first.begin(), end).size() > 2;
 }
 
-template <class S> void check_disjoint(const TaskProbe<S>& probe, CheckReport& report) {
+// Sequences of a held-out split that are also in train may be so by chance, but then in the train of another seed as well.
+template <class S> void check_stolen(const TaskProbe<S>& probe, const Sample& train, const Sample& other,
+                                     const char* name, std::uint64_t seed, CheckReport& report) {
+  const std::set<std::size_t> held(other.spread.begin(), other.spread.end());
+  const auto met_in = [&](const Sample& sample) {
+    const std::set<std::size_t> distinct(sample.spread.begin(), sample.spread.end());
+    return double(std::ranges::count_if(held, [&](std::size_t hash) { return distinct.contains(hash); }));
+  };
+  constexpr int others = 4;
+  const double met = met_in(train);
+  if (met <= 5) return;
+  double sum = 0;
+  for (int k = 1; k <= others; ++k)
+    sum += met_in(sample_of(TaskProbe<S>(probe.subject, report, seed + 1000 + std::uint64_t(k)), Split::train, report));
+  const double mean = sum / others;
+  report.require(
+      "splits disjoint", met <= mean + 5 * std::sqrt((mean + 1. / others) * (1 + 1. / others)),
+      fmt::format("{} of {} sequences of {} are also in train, but on average {} in the train of another seed: draw "
+                  "each split from Rng(context().seed, name_of(split), number)",
+                  met, held.size(), name, mean));
+}
+
+template <class S> void check_disjoint(const TaskProbe<S>& probe, std::uint64_t seed, CheckReport& report) {
   std::vector<Sample> samples;
   for (const Split split : splits) samples.push_back(sample_of(probe, split, report));
   const Sample& train = samples[0];
@@ -98,10 +121,43 @@ template <class S> void check_disjoint(const TaskProbe<S>& probe, CheckReport& r
     const std::string note = fmt::format("share of {} sequences that are also in train", name);
     check_shared(train.first, other.first, note, report);
     check_shared(train.spread, other.spread, note, report);
+    check_stolen(probe, train, other, name, seed, report);
   }
   if (same_beginning(samples[1], samples[2]))
     report.remark("selection", "test has the same sequences as validation: networks are selected by the test set");
   report.skip("splits disjoint", "there is no validation or test split");
+}
+
+// What is held out is the same for any batch, and a pass over a finite training set has as many batches as it fills.
+template <class S> void check_other_batch(const TaskProbe<S>& probe, std::uint64_t seed, CheckReport& report) {
+  constexpr Index batch = 3;
+  constexpr std::size_t compared = 100;
+  const TaskProbe<S> other(probe.subject, report, seed, batch);
+  if (const Index held = probe.shape.training_set; held > 0)
+    for (const auto& [task, size] : {std::pair{&probe, probe.task->context().batch}, std::pair{&other, batch}})
+      report.require("batches", task->batches(Split::train) == std::max<Index>(held / size, 1),
+                     fmt::format("batches(train) is {} for a training set of {} in batches of {}; it must be {}",
+                                 task->batches(Split::train), held, size, std::max<Index>(held / size, 1)));
+  if (probe.shape.streams) return;
+  for (const Split split : {Split::validation, Split::test}) {
+    const auto first_of = [&](const TaskProbe<S>& task) {
+      std::vector<std::string> all;
+      for (Index index = 0; index < task.batches(split) && all.size() < compared; ++index) {
+        Batch<S> filled = task.fill(split, index);
+        std::ranges::move(contents(filled, task.shape), std::back_inserter(all));
+      }
+      return all;
+    };
+    const std::vector<std::string> one = first_of(probe), two = first_of(other);
+    const auto [differs, ignored] = std::ranges::mismatch(one, two);
+    const std::size_t same = std::size_t(differs - one.begin()), least = std::min({one.size(), two.size(), compared});
+    report.require(
+        "held-out sets", same >= least && (one.size() == two.size() || least == compared),
+        fmt::format(
+            "sequence {} of {} is another one with train.batch = {} than with {}: held-out sets must not depend on "
+            "the training batch",
+            same, name_of(split), batch, probe.task->context().batch));
+  }
 }
 
 // What nothing can be learned from, and what a network that also reads backwards would see.
@@ -259,7 +315,10 @@ template <class S> void check_batches(const TaskProbe<S>& probe, CheckReport& re
                   "from Shuffle(size, context().seed), and what is random from Rng(context().seed, name_of(split), "
                   "index)");
   check_content(probe, report);
-  check_disjoint(probe, report);
+  check_disjoint(probe, seed, report);
+  check_other_batch(probe, seed, report);
+  Index filled = 0;
+  require_no_growth(report, "fill", [&] { probe.fill(Split::train, filled++); });
   check_task_threads(probe, report);
 }
 

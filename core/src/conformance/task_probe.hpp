@@ -52,10 +52,10 @@ template <class S> struct Scored {
 
 template <class S> class TaskProbe {
  public:
-  TaskProbe(const Subject& subject, CheckReport& report, std::uint64_t seed)
+  TaskProbe(const Subject& subject, CheckReport& report, std::uint64_t seed, Index batch = 5)
       : subject(subject),
         report(report),
-        task(subject.create<Task<S>>(TaskContext{seed, 5, subject.settings.data_directory})),
+        task(subject.create<Task<S>>(TaskContext{seed, batch, subject.settings.data_directory})),
         shape(subject.call("shape", [&] { return task->shape(); })) {}
 
   Index batches(Split split) const {

@@ -16,6 +16,7 @@
 #include "host/loader/load.hpp"
 #include "host/loader/tag.hpp"
 #include "host/plugin_call.hpp"
+#include "host/process_state.hpp"
 
 namespace stiefel {
 namespace {
@@ -113,11 +114,15 @@ PluginFile load_plugin(const std::filesystem::path& path) {
   // An absolute path: dlopen searches the system's folders for a name without a slash.
   boost::dll::fs::error_code failure;
   boost::dll::shared_library library;
-  guarded("dlopen", path.stem().string(), path,
-          [&] { library.load(std::filesystem::absolute(path), failure, boost::dll::load_mode::rtld_now); });
+  const std::string name = path.stem().string();
+  std::string reason;
+  guarded("dlopen", name, path, [&] {
+    const Confined here(name, "while it was loaded", path);
+    library.load(std::filesystem::absolute(path), failure, boost::dll::load_mode::rtld_now);
+    const char* said = library ? nullptr : dlerror();
+    reason = said ? said : failure.message();
+  });
   if (!library) {
-    const char* said = dlerror();
-    const std::string reason = said ? said : failure.message();
     if (reason.find(std::strerror(ENOMEM)) != reason.npos)
       throw Error(fmt::format("memory ran out while {} was loaded; free memory", path.string()), Exit::exhausted);
     file.unusable = refusal_of_loading(reason);
