@@ -117,6 +117,29 @@ class Serve(unittest.TestCase):
         self.assertEqual(self.server.wait(10), 0)
         self.assertLess(time.monotonic() - begin, 4)
 
+    def resident(self):
+        return int(re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{self.server.pid}/status").read_text())[1]) * 1024
+
+    def test_a_request_without_an_end_takes_no_memory(self):
+        before = self.resident()
+        for _ in range(8):
+            with socket.create_connection(("127.0.0.1", self.port), timeout=20) as link, self.assertRaises(OSError):
+                for _ in range(1000):
+                    link.sendall(b"A" * 65536)
+        self.assertLess(self.resident() - before, 16 << 20)
+        self.assertEqual(self.ask("/")[0], 200)
+
+    def test_slow_clients_delay_nobody(self):
+        links = [socket.create_connection(("127.0.0.1", self.port), timeout=20) for _ in range(64)]
+        for link in links:
+            self.addCleanup(link.close)
+        for letter in b"GET /":
+            for link in links:
+                link.sendall(bytes([letter]))
+            begin = time.monotonic()
+            self.assertEqual(self.ask("/")[0], 200)
+            self.assertLess(time.monotonic() - begin, 5)
+
     def test_only_this_machine_can_connect(self):
         with open("/proc/net/tcp") as table:
             listening = [row.split()[1] for row in table if row.split()[3] == "0A"]
