@@ -30,6 +30,7 @@ void RecorderThread::work(ResultWriter& writer) {
     if (queue_.empty()) return;
     const Command command = std::move(queue_.front());
     queue_.pop_front();
+    queued_ -= command.bytes;
     busy_ = true;
     changed_.notify_all();
     lock.unlock();
@@ -44,6 +45,7 @@ void RecorderThread::work(ResultWriter& writer) {
     if (failure) {
       failure_ = failure;
       queue_.clear();
+      queued_ = 0;
     }
     changed_.notify_all();
   }
@@ -60,9 +62,12 @@ void RecorderThread::push(Command command) {
   if (capacity_ == 0) return;
   std::unique_lock lock(mutex_);
   STIEFEL_ASSERT(!stopping_);
-  changed_.wait(lock, [&] { return failure_ || queue_.size() < capacity_; });
+  changed_.wait(lock, [&] {
+    return failure_ || (queue_.size() < capacity_ && (queue_.empty() || queued_ + command.bytes <= most_queued));
+  });
   rethrow(lock);
   if (!command.name.empty()) leave_out_queued(command.name);
+  queued_ += command.bytes;
   queue_.push_back(std::move(command));
   changed_.notify_all();
 }
@@ -97,8 +102,10 @@ void RecorderThread::remove(std::string group) {
 
 void RecorderThread::append(int table, double row, std::span<const double> values) {
   push({[table, row, copy = std::vector<double>(values.begin(), values.end())](ResultWriter& writer) {
-    writer.append(table, row, copy);
-  }});
+          writer.append(table, row, copy);
+        },
+        "", values.size_bytes()});
+  unpublished_ += values.size_bytes();
   ++tables_[std::size_t(table)].rows;
   tables_[std::size_t(table)].last = row;
 }
@@ -115,6 +122,7 @@ void RecorderThread::publish(std::int64_t committed_step, Status status, std::fu
           writer.publish(committed_step, status);
         },
         "publish"});
+  unpublished_ = 0;
 }
 
 void RecorderThread::call(std::function<void()> work, const std::string& name) {
@@ -130,7 +138,7 @@ void RecorderThread::call(std::function<void()> work, const std::string& name) {
           const std::lock_guard lock(mutex_);
           --calls_;
         },
-        name, true});
+        name, 0, true});
 }
 
 void RecorderThread::wait() {
@@ -150,7 +158,7 @@ void RecorderThread::stop(bool drop_queued) {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
-    if (drop_queued) queue_.clear();
+    if (drop_queued) queue_.clear(), queued_ = 0;
     changed_.notify_all();
   }
   if (thread_.joinable()) thread_.join();

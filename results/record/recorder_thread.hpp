@@ -25,7 +25,10 @@ namespace stiefel {
 
 class ResultWriter;
 
-/// The calls of ResultWriter, in order, returning at once; a caller that is `capacity` calls ahead of the disk waits.
+/// Bytes of rows that a run may hold before it publishes them, and that may be queued.
+constexpr std::size_t most_unpublished = std::size_t(128) << 20, most_queued = std::size_t(32) << 20;
+
+/// The calls of ResultWriter, in order, returning at once; a caller that is `capacity` calls or most_queued bytes ahead of the disk waits.
 /// What goes wrong in the thread is thrown by the next call, and by every later one: nothing is recorded any more.
 class STIEFEL_API RecorderThread {
  public:
@@ -47,6 +50,8 @@ class STIEFEL_API RecorderThread {
   void append(int table, double row, std::span<const double> values);
   /// Step, snapshot or epoch of the last row of a table; NaN: it has none.
   double last_row(int table) const { return tables_[std::size_t(table)].last; }
+  /// Bytes of rows since the last publish().
+  std::size_t unpublished() const { return unpublished_; }
   /// Rows of each group, those included that are still queued.
   RowCounts rows() const;
   /// `before`: called in the thread. A publish that is still queued when the next one comes is left out, unless a call
@@ -64,6 +69,7 @@ class STIEFEL_API RecorderThread {
   struct Command {
     std::function<void(ResultWriter&)> work;
     std::string name = {};  // of what a later one with this name replaces
+    std::size_t bytes = 0;  // of a row
     bool is_call = false;   // without a name, nothing before it is replaced by anything after it
   };
   void push(Command command);
@@ -76,7 +82,8 @@ class STIEFEL_API RecorderThread {
   std::mutex mutex_;
   std::condition_variable changed_;  // any of the following
   std::deque<Command> queue_;
-  int calls_ = 0;  // of call(), not ended
+  std::size_t queued_ = 0, unpublished_ = 0;  // bytes
+  int calls_ = 0;                             // of call(), not ended
   bool busy_ = false, stopping_ = false;
   std::exception_ptr failure_;
   RowCounts kept_;

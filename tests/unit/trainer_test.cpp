@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <numeric>
 #include <regex>
+#include <thread>
 
 #include "base/file_content.hpp"
 #include "results/record/reader.hpp"
@@ -345,6 +347,34 @@ TEST_CASE("a task reports on the best model: means in /outcome, files next to th
     REQUIRE(std::getline(file, line));
     CHECK((line + line).find("abcäabcä") != std::string::npos);
   }
+}
+
+TEST_CASE("many large rows are published before the next evaluation, and counted in the memory") {
+  struct Watcher final : RunObserver {
+    fs::path folder;
+    double published = 0;
+    void note(const std::string&) override {}
+    void progress(const Progress& progress) override {
+      if (progress.step != 79) return;
+      const fs::path run = fs::directory_iterator(folder / "small")->path();
+      const auto committed = [&] { return ResultReader(run / "results.h5").number_attribute("/", "committed_step"); };
+      for (int k = 0; k < 600 && published < 64; ++k) {  // another thread writes
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        published = committed();
+      }
+    }
+  } watcher;
+  Folder folder;
+  watcher.folder = folder.path;
+  const LoadedExperiment loaded =
+      load({"model={cell: {plugin: elman, hidden: 512}, recurrent: {plugin: dense, init: identity}}",
+            "optimizer=[{blocks: \"recurrent.*\", plugin: frozen}, {plugin: sgd}]",
+            "train={batch: 1, steps: 80, evaluate_every: 80}", "task.length=2", "task.validation_sequences=1",
+            "task.test_sequences=1", "record={blocks: {recurrent.W: 1}}"});
+  RunOptions options;
+  options.output = folder.path;
+  CHECK(run_experiment(loaded, registry(), options, watcher).state == "finished");
+  CHECK(watcher.published >= 64);  // of 2 MB each
 }
 
 TEST_CASE("when the report of a task fails, the training is kept") {

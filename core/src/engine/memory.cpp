@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "engine/slice_pass.hpp"
+#include "results/record/recorder_thread.hpp"
 
 namespace stiefel {
 namespace {
@@ -33,6 +34,15 @@ template <class S> double bytes_of_maps(const Model<S>& model, const RecordOptio
 
 }  // namespace
 
+double recorded_bytes(const Layout& layout, const Experiment& experiment) {
+  double a_step = 0;
+  for (const auto& [name, period] : experiment.record.blocks)
+    if (const Index block = layout.find(name); block >= 0 && period > 0)
+      a_step += double(layout.block(block).size) * sizeof(double) / double(period);
+  const double most = 2. * double(most_unpublished + most_queued);  // vectors may grow to twice their size
+  return experiment.train.steps > 0 ? std::min(a_step * double(experiment.train.steps), most) : a_step > 0 ? most : 0;
+}
+
 template <class S> double training_bytes(const Model<S>& model, const Experiment& experiment, int ranks) {
   const TaskShape& task = model.task;
   const bool norms = experiment.record.gradient_norms > 0;
@@ -53,7 +63,7 @@ template <class S> double training_bytes(const Model<S>& model, const Experiment
   const double per_step =
       double(slices) * sizeof(Index) + (norms ? 6 * sizeof(double) * double(model.layers.size()) : 0);
   return numbers * sizeof(S) + bytes_of_maps(model, experiment.record) + bytes_of_data(task, double(batch), sizeof(S)) +
-         double(task.steps) * per_step;
+         double(task.steps) * per_step + recorded_bytes(model.layout, experiment);
 }
 
 template double training_bytes(const Model<float>&, const Experiment&, int);

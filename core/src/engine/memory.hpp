@@ -9,4 +9,7 @@ namespace stiefel {
 /// plugins keep of their own is not known. With several ranks, of one of them.
 template <class S> STIEFEL_API double training_bytes(const Model<S>& model, const Experiment& experiment, int ranks);
 
+/// Of these, at most: rows of traced blocks, which are held until they are published, and in the queue of the disk.
+STIEFEL_API double recorded_bytes(const Layout& layout, const Experiment& experiment);
+
 }  // namespace stiefel

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/printable.hpp"
+#include "engine/memory.hpp"
 #include "results/record/provenance.hpp"
 #include "training/clock.hpp"
 #include "training/recording.hpp"
@@ -75,7 +76,8 @@ template <class S> DryRun dry(const LoadedExperiment& loaded, Registry& registry
   line(fmt::format("first loss {}{}",
                    pass.weight > 0 ? fmt::format("{:.6g}", pass.loss) : "none, the batch has no target",
                    std::isnan(baseline) ? "" : fmt::format(" (a predictor without memory: {:.6g})", baseline)));
-  line(fmt::format("memory     about {:.0f} MB", double(peak_rss_bytes()) / 1e6));
+  const double bytes = double(peak_rss_bytes()) + recorded_bytes(session.network->layout(), loaded.experiment);
+  line(fmt::format("memory     about {:.0f} MB", bytes / 1e6));
   line(fmt::format("time       {:.3g} s a step, {} for {}, evaluations not included", seconds,
                    duration_text(seconds * double(session.total_steps())), counted(session.total_steps(), "step")));
   return result;

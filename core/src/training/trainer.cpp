@@ -137,6 +137,7 @@ template <class S> bool Trainer<S>::step() {
   if (pass.weight > 0) losses_.add(pass.loss);
   progress_.loss = losses_.running;
   watch_.time(Phase::record, [&] { record_step(); });
+  if (record_.recorder().unpublished() > most_unpublished) record_.publish(number, status_);
   progress_.seconds = seconds_since(start_);
   observer_.progress(progress_);
   return true;
