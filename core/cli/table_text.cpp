@@ -152,8 +152,11 @@ std::string markdown(const TextTable& table) {
     return "| " +
            line(row, " | ",
                 [&](std::size_t i) {
-                  return escaped(row[i],
-                                 [](char c) { return (std::strchr("|\\`*<", c) ? "\\" : "") + std::string(1, c); });
+                  return escaped(row[i], [](char c) {
+                    return c == '<'   ? std::string("&lt;")
+                           : c == '&' ? std::string("&amp;")
+                                      : (std::strchr("|\\`*[", c) ? "\\" : "") + std::string(1, c);
+                  });
                 }) +
            " |\n";
   };

@@ -311,7 +311,7 @@ class Compare(unittest.TestCase):
         shutil.rmtree(self.root / "v")
         write_run(self.root / "u", {**columns, "valid_loss": [2., 4.]}, rate="[1, 2, '<b>*x*']")
         self.assertIn("\n{[}1, 2, \\textless{}b\\textgreater{}*x*] & 4 &", self.call(self.root, "--by", "optimizer.rate", "--latex"))
-        self.assertIn("| [1, 2, \\<b>\\*x\\*] | 4 |", self.call(self.root, "--by", "optimizer.rate", "--markdown"))
+        self.assertIn("| \\[1, 2, &lt;b>\\*x\\*] | 4 |", self.call(self.root, "--by", "optimizer.rate", "--markdown"))
         shutil.rmtree(self.root / "u")
         rows = list(csv.DictReader(io.StringIO(self.call(self.root, "--by", "optimizer.rate", "--csv", "--reach", 0.25))))
         self.assertEqual([(row["optimizer.rate"], row["n"], row["mean"], row["best"], row["reached"], row["steps_mean"]) for row in rows],
@@ -351,7 +351,9 @@ class Compare(unittest.TestCase):
     def test_control_characters_do_not_reach_the_terminal(self):
         direction = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
         write_run(self.root / "evil", ONE_ROW, state=f"\x1b[2J\u009b\x07finished{direction}\u2065")
-        for form in ((), ("--csv",), ("--markdown",), ("--latex",)):
+        state = json.loads(self.call(self.root, "--json"))["groups"][0]["runs"][0]["state"]
+        self.assertEqual(state, f"\x1b[2J\u009b\x07finished{direction}\u2065")
+        for form in ((), ("--csv",), ("--markdown",), ("--latex",), ("--json",)):
             said = self.call(self.root, *form)
             self.assertFalse(set("\x1b\x07\u009b" + direction) & set(said), form)
             self.assertIn("\u2065", said)

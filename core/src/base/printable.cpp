@@ -23,9 +23,6 @@ std::size_t utf8_length(std::string_view text, std::size_t i) {
   return bad ? 0 : length;
 }
 
-namespace {
-
-/// C0 but the line end, DEL, C1, and Unicode's Bidi_Control, which shows other characters in another order.
 bool is_control(std::string_view character) {
   const auto between = [&](std::string_view first, std::string_view last) {
     return character.size() == first.size() && character >= first && character <= last;
@@ -34,8 +31,6 @@ bool is_control(std::string_view character) {
   return c0 || character == "\x7f" || between("\u0080", "\u009f") || character == "\u061c" ||
          between("\u200e", "\u200f") || between("\u202a", "\u202e") || between("\u2066", "\u2069");
 }
-
-}  // namespace
 
 std::string printable_lines(std::string_view text) {
   std::string result;

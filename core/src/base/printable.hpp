@@ -15,7 +15,10 @@ namespace stiefel {
 /// U+10FFFF).
 STIEFEL_API std::size_t utf8_length(std::string_view text, std::size_t i);
 
-/// The text with control characters (C0 but the line end, DEL, C1, those of bidirectional text) and bytes that are not
+/// Of one character of UTF-8: C0 but the line end, DEL, C1, and Unicode's Bidi_Control, which shows other characters in another order.
+bool is_control(std::string_view character);
+
+/// The text with control characters and bytes that are not
 /// UTF-8 written as \x1b: a terminal obeys none of it.
 STIEFEL_API std::string printable_lines(std::string_view text);
 /// The same in one line.
