@@ -27,7 +27,7 @@ ResultReader::ResultReader(const std::filesystem::path& path) {
     throw Error(fmt::format("there is no result file {}: the run has not published results yet, or is somewhere else",
                             path.string()));
   open_ = std::make_unique<Open>(Open{hdf5::File::open(path)});
-  if (has_attribute("/", "format_version")) refuse_later_format(path, number_attribute("/", "format_version"));
+  if (has_attribute("/", "format_version")) refuse_other_format(path, number_attribute("/", "format_version"));
 }
 ResultReader::~ResultReader() = default;
 

@@ -232,6 +232,8 @@ TEST_CASE("an invalid index is refused with a remedy") {
   };
   CHECK(refusal("").find("is not a JSON document") != std::string::npos);
   CHECK(refusal("[]").find("is damaged") != std::string::npos);
+  CHECK(refusal("{\"format_version\": 0, \"checkpoints\": []}").find("is damaged: it has format version 0") !=
+        std::string::npos);
   CHECK(refusal("{\"format_version\": 99, \"checkpoints\": []}").find("newer stiefel") != std::string::npos);
   const std::string whole = "step_00000001.h5";
   CHECK(refusal(index(entry(whole))).find("no checkpoint of") == 0);

@@ -261,6 +261,14 @@ TEST_CASE("files that no case of the golden texts can hold") {
   CHECK(contains(error_of(folder.write("wide.yaml", wide + "]\n")), "more than 100000 values"));
   CHECK(contains(error_of(folder.write("deep.yaml", std::string(100'000, '['))), "nested deeper than 64 levels"));
 
+  std::string layers = valid.substr(0, valid.find("model:")) + "model:\n  layers:\n";
+  for (int i = 0; i < 5000; ++i) layers += "    - {cell: {plugin: elman, hidden: 4}, recurrent: dense}\n";
+  const std::string refusal =
+      error_of(folder.write("layers.yaml", layers + "optimizer: adam\ntrain: {batch: 2, steps: 3}\n"));
+  CAPTURE(refusal);
+  CHECK(contains(refusal, "layers.yaml:"));
+  CHECK(contains(refusal, "model.layers: with all its keys the experiment has"));
+
   // Copies for aliases that never come; files that are small one by one; a path of keys without end.
   std::string anchored = "plugins: ";
   for (int i = 0; i < 60; ++i) anchored += fmt::format("&a{} [", i);

@@ -46,7 +46,10 @@ Error out_of_space(const std::filesystem::path& path, std::uintmax_t bytes_neede
       Exit::exhausted);
 }
 
-void refuse_later_format(const std::filesystem::path& path, double version) {
+void refuse_other_format(const std::filesystem::path& path, double version) {
+  if (!(version >= 1))
+    throw Error(fmt::format("{} is damaged: it has format version {}, and the first one was 1", path.string(), version),
+                Exit::damaged);
   if (version > format_version)
     throw Error(fmt::format("{} has format version {}, but this stiefel reads only up to {}; use a newer stiefel",
                             path.string(), version, format_version),

@@ -28,7 +28,7 @@ STIEFEL_API Error out_of_space(const std::filesystem::path& path, std::uintmax_t
 /// Format version of results.h5, of checkpoints and of their index: the one written, and the latest that can be read.
 constexpr int format_version = 2;
 
-/// Error (Exit::damaged) when the file has a later format than that.
-STIEFEL_API void refuse_later_format(const std::filesystem::path& path, double version);
+/// Error (Exit::damaged) when the file has a later format than that, or one that never was.
+STIEFEL_API void refuse_other_format(const std::filesystem::path& path, double version);
 
 }  // namespace stiefel

@@ -86,6 +86,11 @@ std::optional<LoadedExperiment> load_composed(Composed composed, const std::vect
   loaded.id = loaded.hash.substr(0, 10);
   loaded.origins = origins_of(schema);
   loaded.experiment.places = places_of(schema);
+  if (loaded.resolved_yaml.size() > largest_configuration)
+    throw Error(fmt::format(
+        "{}model.layers: with all its keys the experiment has {} bytes, and a configuration can have at most {}; use "
+        "fewer layers",
+        loaded.experiment.place_of("model.layers"), loaded.resolved_yaml.size(), largest_configuration));
   loaded.overrides = overrides;
   loaded.sources = std::move(composed.sources);
   return loaded;

@@ -89,7 +89,7 @@ CheckpointIndex parse_checkpoint_index(std::string_view text, const fs::path& pa
   if (document.is_discarded()) refuse(path, "is not a JSON document");
   try {
     const std::uint64_t version = whole_number_of(document, "format_version", path);
-    refuse_later_format(path, double(version));
+    refuse_other_format(path, double(version));
     CheckpointIndex index;
     if (!document.at("checkpoints").is_array()) refuse(path, "is damaged (checkpoints is not a list)");
     for (const auto& item : document["checkpoints"]) {
