@@ -136,6 +136,7 @@ TEST_CASE("arrays of every type, version and order") {
   CHECK(parse(npy(header("|i1", "(2,)"), "\xff\x01")).values == Values{-1, 1});
   CHECK(parse(npy(header("|u1", "(2,)"), "\xff\x01")).values == Values{255, 1});
   CHECK(parse(npy(header("|b1", "(2,)"), "\x00\x01"s)).values == Values{0, 1});
+  CHECK(parse(npy(header("|b1", "(3,)"), "\x00\x02\xff"s)).values == Values{0, 1, 1});
   CHECK(parse(npy(header("<f8", "()"), numbers<double>({7}))).values == Values{7});
   CHECK(parse(npy(header("<f8", "(0, 3)"), "")).values.empty());
   CHECK(parse(npy("{\"shape\":(2,),\"descr\":\"<f8\",\"fortran_order\":False}", two)).values == Values{1, 2});

@@ -138,6 +138,8 @@ template <class T> double convert(const char* bytes) {
   std::memcpy(&number, bytes, sizeof number);
   return double(number);
 }
+/// NumPy writes other bytes than 0 and 1, too, as in a view of other numbers; they are true.
+double convert_bool(const char* byte) { return *byte != 0; }
 
 struct Type {
   std::string_view name;
@@ -146,7 +148,7 @@ struct Type {
 };
 constexpr Type types[] = {
     {"<f4", 4, convert<float>},         {"<f8", 8, convert<double>},        {"|i1", 1, convert<std::int8_t>},
-    {"|u1", 1, convert<std::uint8_t>},  {"|b1", 1, convert<std::uint8_t>},  {"<i2", 2, convert<std::int16_t>},
+    {"|u1", 1, convert<std::uint8_t>},  {"|b1", 1, convert_bool},           {"<i2", 2, convert<std::int16_t>},
     {"<u2", 2, convert<std::uint16_t>}, {"<i4", 4, convert<std::int32_t>},  {"<u4", 4, convert<std::uint32_t>},
     {"<i8", 8, convert<std::int64_t>},  {"<u8", 8, convert<std::uint64_t>},
 };
