@@ -14,11 +14,25 @@
 
 namespace stiefel {
 
-bool parse_number(std::string_view text, double& value) {
+namespace {
+
+std::string_view without_blanks(std::string_view text) {
   constexpr std::string_view blanks = " \t";
   const std::size_t first = text.find_first_not_of(blanks);
-  if (first == text.npos) return false;
-  text = text.substr(first, text.find_last_not_of(blanks) - first + 1);
+  return first == text.npos ? "" : text.substr(first, text.find_last_not_of(blanks) - first + 1);
+}
+
+}  // namespace
+
+bool is_missing(std::string_view text) {
+  constexpr std::string_view spellings[] = {"NA",   "N/A",  "n/a", "#N/A",  "#NA",     "<NA>",
+                                            "NaN",  "nan",  "NAN", "-NaN",  "-nan",    "NULL",
+                                            "null", "None", "\\N", "#NUM!", "#VALUE!", "#DIV/0!"};
+  return std::ranges::find(spellings, without_blanks(text)) != std::end(spellings);
+}
+
+bool parse_number(std::string_view text, double& value) {
+  text = without_blanks(text);
   if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc::result_out_of_range && end == text.data() + text.size()) {  // 1e999, or 1e-999, which is 0
@@ -84,6 +98,10 @@ std::string CsvReader::name(const CsvField& field, std::size_t column) const {
   if (field.text.empty())
     refuse(field.offset,
            fmt::format("column {} is empty; it must name the sequence of this row", shown(header_[column])));
+  if (is_missing(field.text))
+    refuse(field.offset, fmt::format("column {} holds {}, a missing value, but must name the sequence of this row; "
+                                     "rename the sequence if this is its name",
+                                     shown(header_[column]), shown(field.text)));
   return std::string(field.text);
 }
 

@@ -32,7 +32,7 @@ class CsvReader {
 
   /// The finite number in a field, blanks around it apart.
   double number(const CsvField& field, std::size_t column) const;
-  /// The name in a field; refuses an empty one.
+  /// The name in a field; refuses an empty one and one that stands for a missing value.
   std::string name(const CsvField& field, std::size_t column) const;
   [[noreturn]] void refuse(std::size_t offset, const std::string& what) const;
   /// "file:line:column"
@@ -55,6 +55,9 @@ class CsvReader {
 
 /// The number that the text is, blanks around it apart; false if it is none or not finite.
 bool parse_number(std::string_view text, double& value);
+
+/// Whether the text, blanks around it apart, is how pandas, R, a database or a spreadsheet writes that there is no value.
+bool is_missing(std::string_view text);
 
 /// As it may stand in a message: quoted, cut, without control characters.
 std::string shown(std::string_view text);

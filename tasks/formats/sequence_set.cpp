@@ -153,6 +153,13 @@ class CsvSequences {
   /// NaN for an empty field.
   double target(const CsvField& field, std::size_t column) {
     if (field.text.find_first_not_of(" \t") == field.text.npos) return none;
+    if (is_missing(field.text))
+      reader_.refuse(
+          field.offset,
+          fmt::format("column {} holds {}, a missing value; {}{}", shown(reader_.header()[column]), shown(field.text),
+                      rules_.last ? "`readout: last` needs a target here: add it, or remove the sequence"
+                                  : "leave missing targets empty",
+                      rules_.classes ? "; rename the class if it is one" : ""));
     if (!rules_.classes) return reader_.number(field, column);
     if (double number; parse_number(field.text, number) && number != std::floor(number))
       reader_.refuse(field.offset,

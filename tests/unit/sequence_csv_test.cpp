@@ -182,6 +182,33 @@ TEST_CASE("classes by name and by number") {
       std::string::npos);
 }
 
+TEST_CASE("words for missing values are neither classes, nor numbers, nor names of sequences") {
+  const Folder folder;
+  const auto refused = [&](const std::string& text, const std::string& options) {
+    scratch::write(folder.path / "gaps.csv", "id,x,y\n" + text);
+    return refusal(folder, "{train: gaps.csv, sequence: id, targets: [y], " + options + "}");
+  };
+  for (const std::string word : {"NA", "NaN", "nan", "NULL", "N/A", "#N/A", "None", "<NA>", "\\N"}) {
+    CAPTURE(word);
+    const std::string rows = "1,1,no\n2,2,yes\n2,3, " + word + "\n";
+    CHECK(refused(rows, "kind: classification, readout: every")
+              .ends_with("gaps.csv:4:5: column \"y\" holds \" " + word +
+                         "\", a missing value; leave missing targets empty; rename the class if it is one"));
+    CHECK(refused(rows, "kind: classification").find("`readout: last` needs a target here") != std::string::npos);
+    CHECK(refused("1,1,0\n1,1," + word + "\n", "readout: every").ends_with("leave missing targets empty"));
+    CHECK(refused("1,1,0\n" + word + ",1,1\n", "readout: every")
+              .ends_with("gaps.csv:3:1: column \"id\" holds \"" + word +
+                         "\", a missing value, but must name the sequence of this row; rename the sequence if this is "
+                         "its name"));
+  }
+  for (const std::string word : {"na", "none", "N", "nan1", "Naan"}) {
+    scratch::write(folder.path / "words.csv", "id,x,y\n" + word + ",1,no\n2,2," + word + "\n");
+    CHECK(sequences(folder, "{train: words.csv, sequence: id, targets: [y], kind: classification}", 2)
+              ->shape()
+              .output_size == 2);
+  }
+}
+
 TEST_CASE("sequences of one file are dealt by chance, the same for every seed of a run") {
   const Folder folder;
   std::string text = header;
