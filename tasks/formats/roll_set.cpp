@@ -2,9 +2,11 @@
 #include "tasks/formats/roll_set.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <algorithm>
 #include <boost/algorithm/string.hpp>
 #include <filesystem>
+#include <fstream>
 #include <utility>
 
 #include "tasks/formats/json_rolls.hpp"
@@ -61,14 +63,26 @@ bool is_mat(const NamedFile& file) {
   return ending == ".mat";
 }
 
+/// Whether a file that is not named like a MIDI file is one, perhaps inside a RIFF file (.rmi).
+bool is_misnamed_midi(const fs::directory_entry& entry) {
+  std::error_code ignored;
+  if (is_midi(entry.path()) || !entry.is_regular_file(ignored)) return false;
+  std::string begin(12, '\0');
+  std::ifstream(entry.path(), std::ios::binary).read(begin.data(), std::streamsize(begin.size()));
+  return begin.starts_with("MThd") || (begin.starts_with("RIFF") && begin.ends_with("RMID"));
+}
+
 std::vector<fs::path> midi_files(const fs::path& folder, const NamedFile& named) {
   std::error_code error;
   std::vector<fs::path> files;
+  std::vector<std::string> misnamed;
   bool others = false;
   for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
     const fs::path& path = entry->path();
     if (path.filename().string().starts_with('.'))  // hidden, or what macOS writes next to a file
       entry.disable_recursion_pending();
+    else if (is_misnamed_midi(*entry))
+      misnamed.push_back(path.lexically_relative(folder).string());
     else if (!is_midi(path))
       others = true;
     else if (entry.depth() == 0)
@@ -80,6 +94,14 @@ std::vector<fs::path> midi_files(const fs::path& folder, const NamedFile& named)
                       folder.filename().string(), path.parent_path().lexically_relative(folder).string()));
   }
   if (error) named.refuse(fmt::format("cannot read its folder {} ({})", folder.filename().string(), error.message()));
+  std::sort(misnamed.begin(), misnamed.end());
+  const bool more = misnamed.size() > 5;
+  misnamed.resize(std::min<std::size_t>(misnamed.size(), 5));
+  if (!misnamed.empty())
+    named.refuse(
+        fmt::format("its folder {} has MIDI files whose names do not end with .mid or .midi, which would not "
+                    "be read: {}{}; rename them, or move them elsewhere",
+                    folder.filename().string(), fmt::join(misnamed, ", "), more ? ", …" : ""));
   if (files.empty() && others)
     named.refuse(fmt::format("its folder {} has no .mid file; folders in it are not read", folder.filename().string()));
   std::sort(files.begin(), files.end());

@@ -23,8 +23,8 @@ RollSet read_roll_file(const NamedFile& file);
 RollSet read_rolls(std::string_view bytes, const NamedFile& file);
 
 /// A folder with the folders train, valid, test of MIDI files (.mid, .midi), which are taken in the order of their
-/// names; `paths` receives those of the files. Names that begin with a dot are passed over, and MIDI files in deeper
-/// folders are refused. The folders valid and test may be empty.
+/// names; `paths` receives those of the files. Names that begin with a dot are passed over; MIDI files in deeper
+/// folders and those with other names, such as .kar, are refused. The folders valid and test may be empty.
 RollSet read_midi_folder(const NamedFile& folder, const MidiGrid& grid, std::vector<std::string>& paths);
 
 }  // namespace stiefel

@@ -149,6 +149,17 @@ TEST_CASE("folders that are no set of MIDI files") {
   idx_files::write(folder.path / "valid/deeper/still/b.mid", "");
   says("its folder valid has .mid files in deeper/still, which would not be read; move them into valid or elsewhere");
   fs::remove_all(folder.path / "valid/deeper");
+  const Bytes midi = midi_of(small_set()[0][0]);
+  idx_files::write(folder.path / "train/song.kar", midi);
+  idx_files::write(folder.path / "train/._song.kar", midi);
+  idx_files::write(folder.path / "train/notes.txt", "not a piece");
+  says(
+      "its folder train has MIDI files whose names do not end with .mid or .midi, which would not be read: song.kar; "
+      "rename them, or move them elsewhere");
+  idx_files::write(folder.path / "train/deeper/a.rmi", "RIFF" + zeros(4) + "RMIDdata" + zeros(4) + midi);
+  says("which would not be read: deeper/a.rmi, song.kar; rename them");
+  fs::remove_all(folder.path / "train/deeper");
+  fs::remove(folder.path / "train/song.kar");
   idx_files::write(folder.path / "train/a.mid", midi_header(0, 1) + track(note_on(0, 60) + note_off(240, 60)));
   says("a.mid: has fewer than two steps with notes");
   idx_files::write(folder.path / "train/a.mid", "MThd");
