@@ -53,12 +53,14 @@ class Header {
   const NamedFile& file_;
 };
 
-/// Whether the header was written before the sound, to a pipe or by a program that was stopped, and never completed:
-/// ffmpeg then names 0xffffffff bytes, sox 0x7ffff000, and others 0.
-bool is_unfinished(const Header& h, std::uint64_t bytes, std::uint64_t there) {
-  const std::uint64_t file = h.little(4, 4);
-  if (bytes == 0) return file + 8 < h.size();
-  return (bytes == 0xffffffff || bytes == 0x7ffff000) && file >= 0x7ffff000 && bytes > there;
+/// Whether the header was written before the sound, to a pipe or by a program that was stopped, and never completed. The
+/// size of the sound is then 0, or a little below or at 2³¹ or 2³², which is more than is there; that of the file, too.
+bool is_unfinished(std::uint64_t file, std::uint64_t bytes, std::uint64_t there, std::uint64_t frame,
+                   std::size_t size) {
+  constexpr std::uint64_t least = 0x7fff0000;
+  if (bytes == 0) return file + 8 < size;
+  const bool large = (bytes >= least - frame && bytes <= 0x80000000) || bytes >= 0xffff0000 - frame;
+  return large && (file == 0 || file >= least - frame) && bytes > there;
 }
 
 /// Place of the size of the sound if the header is unfinished, else 0.
@@ -70,7 +72,7 @@ std::size_t check_wav(const Header& h) {
     const std::uint64_t bytes = h.little(place + 4, 4), there = h.size() - place - 8;
     if (h.holds(place, "data")) {
       h.require(frame_bytes > 0, "a WAV file without a `fmt ` chunk before its `data` chunk");
-      if (is_unfinished(h, bytes, there)) return place + 4;
+      if (is_unfinished(h.little(4, 4), bytes, there, frame_bytes, h.size())) return place + 4;
       h.require(bytes <= there,
                 fmt::format("a WAV file cut short: its header names {} bytes of sound, {} are there", bytes, there));
       h.require(bytes % frame_bytes == 0,

@@ -92,6 +92,10 @@ std::vector<Damage> damaged_wav() {
       {"a WAV file cut short: its header names 1000 bytes of sound, 16 are there",
        with(with(good_wav, 4, little(0xffffffff, 4)), 40, little(1000, 4))},
       {"a WAV file cut short: its header names 2147483648 bytes of sound", with(good_wav, 40, little(0x80000000, 4))},
+      {"a WAV file cut short: its header names 2147352576 bytes of sound",
+       with(with(good_wav, 4, little(0xffffffff, 4)), 40, little(0x7ffe0000, 4))},
+      {"a WAV file cut short: its header names 2147483650 bytes of sound",
+       with(with(good_wav, 4, little(0xffffffff, 4)), 40, little(0x80000002, 4))},
       {"a WAV file cut short: a chunk of 4294967295 bytes", riff(format + "LIST" + little(0xffffffff, 4) + data)},
       {"a WAV file cut short: a chunk of 4294967295 bytes", riff("fmt " + little(0xffffffff, 4) + format + data)},
       {"a WAV file whose 15 bytes of sound are not a multiple of the 2 bytes of a frame",
@@ -226,7 +230,18 @@ TEST_CASE("a WAV file that was written to a pipe, or never finished, is read to 
   const auto sized = [](std::uint64_t file, std::uint64_t data) {
     return with(with(good_wav, 4, little(file, 4)), 40, little(data, 4));
   };
-  for (const auto& [file, data] : {std::pair(0xffffffff, 0xffffffff), {0x7ffff024, 0x7ffff000}, {0, 0}, {36, 0}}) {
+  // ffmpeg; sox, also with frames of three bytes; nothing; arecord; GStreamer; lame; the largest multiples of a frame
+  for (const auto& [file, data] : {std::pair(0xffffffff, 0xffffffff),
+                                   {0x7ffff024, 0x7ffff000},
+                                   {0x7ffff048, 0x7fffefff},
+                                   {0, 0},
+                                   {36, 0},
+                                   {0x80000024, 0x80000000},
+                                   {0x7fff0024, 0x7fff0000},
+                                   {0x80000023, 0x7fffffff},
+                                   {0x7fffffff, 0x7fffffdb},
+                                   {0, 0xffffffff},
+                                   {0xffffffff, 0xfffffff0}}) {
     CAPTURE(data);
     CHECK(scaled(parse(sized(file, data))) == expected);
     CHECK(scaled(parse(sized(file, data) + "?")) == expected);  // half a frame
