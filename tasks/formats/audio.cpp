@@ -61,6 +61,11 @@ Sound open(MemoryFile& file, int mode, SF_INFO& info) {
   return {sf_open_virtual(&io, mode, &info, &file), &sf_close};
 }
 
+bool is_compressed(const SF_INFO& info) {
+  const int type = info.format & SF_FORMAT_TYPEMASK;
+  return type == SF_FORMAT_FLAC || type == SF_FORMAT_OGG || (info.format & SF_FORMAT_SUBMASK) > SF_FORMAT_ALAW;
+}
+
 /// All samples, channels averaged.
 std::vector<double> decode(SNDFILE* sound, const SF_INFO& info, const NamedFile& file) {
   const sf_count_t block = std::max<sf_count_t>(65536 / info.channels, 1);
@@ -68,8 +73,9 @@ std::vector<double> decode(SNDFILE* sound, const SF_INFO& info, const NamedFile&
   while (true) {
     const sf_count_t got = sf_readf_double(sound, piece.data(), block);
     if (got <= 0) break;
-    if (std::int64_t(all.size()) + got > most_frames)
-      file.refuse(fmt::format("longer than the limit of {} samples", most_frames));
+    if (is_compressed(info) && std::int64_t(all.size()) + got > most_frames)
+      file.refuse(
+          fmt::format("longer than the limit of {} samples for compressed sound; {}", most_frames, convert_sound));
     for (sf_count_t i = 0; i < got; ++i) {
       double sum = 0;
       for (int c = 0; c < info.channels; ++c) sum += piece[std::size_t(i * info.channels + c)];
@@ -87,19 +93,22 @@ std::vector<double> decode(SNDFILE* sound, const SF_INFO& info, const NamedFile&
 Audio parse_audio(std::span<const std::byte> bytes, const std::string& name, const std::string& mend) {
   const NamedFile file{name, mend};
   MemoryFile source{bytes};
-  std::vector<std::byte> completed;
-  if (const std::size_t size = check_audio_header(bytes, file); size > 0) {
-    completed.assign(bytes.begin(), bytes.end());
-    std::fill_n(completed.begin() + std::ptrdiff_t(size), 4, std::byte(0xff));  // libsndfile then reads to the end
-    source.source = completed;
+  std::vector<std::byte> corrected;
+  if (const HeaderCorrection correction = check_audio_header(bytes, file); !correction.bytes.empty()) {
+    corrected.assign(bytes.begin(), bytes.end());
+    std::memcpy(corrected.data() + correction.place, correction.bytes.data(), correction.bytes.size());
+    source.source = corrected;
   }
   SF_INFO info{};
   const Sound sound = open(source, SFM_READ, info);
-  if (!sound) file.refuse(fmt::format("cannot be read as sound ({})", sf_strerror(nullptr)));
+  if (!sound) file.refuse(fmt::format("cannot be read as sound ({}); {}", sf_strerror(nullptr), convert_sound));
   if (info.channels < 1 || info.samplerate < 1) file.refuse("has no channels or no sampling rate");
   Audio audio{decode(sound.get(), info, file), info.samplerate, info.channels};
   const auto held = std::int64_t(audio.samples.size());
-  if (held != info.frames) file.refuse(fmt::format("its header names {} samples, but {} are there", info.frames, held));
+  const bool mpeg = (info.format & SF_FORMAT_SUBMASK) >= SF_FORMAT_MPEG_LAYER_I &&
+                    (info.format & SF_FORMAT_SUBMASK) <= SF_FORMAT_MPEG_LAYER_III;  // names an estimate
+  if (held != info.frames && !mpeg)
+    file.refuse(fmt::format("its header names {} samples, but {} are there", info.frames, held));
   if (held == 0) file.refuse("it has no samples");
   return audio;
 }

@@ -1,7 +1,9 @@
 // What libsndfile does not notice in files of four formats: sound cut short, and in OGG pages that are damaged.
 //
 //   WAV     "RIFF" size "WAVE", then chunks (id, size, that many bytes, padded to even); "fmt " holds tag, channels,
-//           rate, bytes/s, bytes a frame, bits; "data" the samples; little-endian
+//           rate, bytes/s, bytes a frame, bits, and with the tag 0xfffe size (2), bits, mask (4), the true tag; "data"
+//           the samples; little-endian. "RIFX" is big-endian. "RF64" has the sizes ffffffff; its chunk "ds64" holds those
+//           of the file and the sound in 8 bytes
 //   FLAC    "fLaC", a block header of 4 bytes, then STREAMINFO, whose bytes 13 … 17 hold the number of samples in 36
 //           bits, big-endian
 //   OGG     pages "OggS", version 0, flags (4: end of the stream), granule (8), serial (4), number (4), CRC-32 (4),
@@ -44,6 +46,16 @@ class Header {
     for (int i = 0; i < bytes; ++i) value = value << 8 | byte(place + std::size_t(i));
     return value;
   }
+  /// The number in the byte order of the file: only RIFX has the most significant byte first.
+  std::uint64_t number(std::size_t place, int bytes) const {
+    return holds(0, "RIFX") ? big(place, bytes) : little(place, bytes);
+  }
+  std::string written(std::uint64_t number, int bytes) const {
+    std::string text;
+    for (int i = 0; i < bytes; ++i) text += char(number >> 8 * i);
+    if (holds(0, "RIFX")) std::reverse(text.begin(), text.end());
+    return text;
+  }
   void require(bool holds, const std::string& what) const {
     if (!holds) file_.refuse(what);
   }
@@ -63,40 +75,84 @@ bool is_unfinished(std::uint64_t file, std::uint64_t bytes, std::uint64_t there,
   return large && (file == 0 || file >= least - frame) && bytes > there;
 }
 
-/// Place of the size of the sound if the header is unfinished, else 0.
-std::size_t check_wav(const Header& h) {
-  std::uint64_t frame_bytes = 0;
-  bool plain = false;
+/// Ways of coding sound, by the tag in the `fmt ` chunk.
+constexpr std::uint64_t pcm = 1, ms_adpcm = 2, floats = 3, alaw = 6, mulaw = 7, ima_adpcm = 0x11, gsm = 0x31,
+                        extensible = 0xfffe;
+constexpr std::uint64_t read_codings[] = {pcm,       ms_adpcm, floats, alaw, mulaw,
+                                          ima_adpcm, gsm,      0x38,   0x40, 0x55};  // and NMS ADPCM, G.721, MP3
+
+std::string name_of_coding(std::uint64_t tag) {
+  constexpr std::pair<std::uint64_t, const char*> names[] = {
+      {0x20, "Yamaha ADPCM"}, {0x45, "G.726"},  {0x50, "MPEG layer 1 or 2"},
+      {0xff, "AAC"},          {0x161, "WMA"},   {0x162, "WMA"},
+      {0x28f, "G.722"},       {0x2000, "AC-3"}, {0xf1ac, "FLAC"}};
+  for (const auto& [known, name] : names)
+    if (known == tag) return name;
+  return "an unknown format";
+}
+
+/// What the `fmt ` chunk says.
+struct Format {
+  std::uint64_t tag = 0, frame_bytes = 0;
+
+  bool holds_samples() const { return tag == pcm || tag == floats || tag == alaw || tag == mulaw; }
+  bool holds_blocks() const { return tag == ms_adpcm || tag == ima_adpcm || tag == gsm; }
+};
+
+Format check_format(const Header& h, std::size_t place, std::uint64_t bytes) {
+  h.require(bytes >= 16, fmt::format("a WAV file whose `fmt ` chunk has {} bytes, at least 16 were expected", bytes));
+  Format format{h.number(place, 2), h.number(place + 12, 2)};
+  if (format.tag == extensible) {
+    h.require(bytes >= 40, fmt::format("a WAV file whose `fmt ` chunk has {} bytes, at least 40 were expected", bytes));
+    format.tag = h.number(place + 24, 2);
+  }
+  h.require(std::ranges::find(read_codings, format.tag) != std::end(read_codings),
+            fmt::format("a WAV file with sound in {} (format tag {:#06x}), which is not read; {}",
+                        name_of_coding(format.tag), format.tag, convert_sound));
+  const std::uint64_t channels = h.number(place + 2, 2), bits = h.number(place + 14, 2);
+  h.require(channels > 0 && format.frame_bytes > 0, "a WAV file with 0 channels or 0 bytes per frame");
+  h.require(h.number(place + 4, 4) > 0, "a WAV file whose sampling rate is 0");
+  const bool plain = format.tag == pcm || format.tag == floats;
+  h.require(!plain || format.frame_bytes == channels * ((bits + 7) / 8),
+            fmt::format("a WAV file of {} channels of {} bits, but with {} bytes a frame", channels, bits,
+                        format.frame_bytes));
+  h.require(format.tag != pcm || bits <= 32,
+            fmt::format("a WAV file with integers of {} bits, which are not read; {}", bits, convert_sound));
+  return format;
+}
+
+HeaderCorrection check_wav(const Header& h) {
+  Format format;
+  std::size_t ds64 = 0;
   for (std::size_t place = 12;;) {
     h.require(place + 8 <= h.size(), "a WAV file that ends before its `data` chunk");
-    const std::uint64_t bytes = h.little(place + 4, 4), there = h.size() - place - 8;
+    std::uint64_t bytes = h.number(place + 4, 4);
+    const std::uint64_t there = h.size() - place - 8;
     if (h.holds(place, "data")) {
-      h.require(frame_bytes > 0, "a WAV file without a `fmt ` chunk before its `data` chunk");
-      if (is_unfinished(h.little(4, 4), bytes, there, frame_bytes, h.size())) return place + 4;
-      h.require(bytes <= there,
+      h.require(format.frame_bytes > 0, "a WAV file without a `fmt ` chunk before its `data` chunk");
+      const bool wide = ds64 > 0 && bytes == 0xffffffff;
+      if (wide) bytes = h.number(ds64 + 8, 8);
+      const bool unfinished =
+          wide ? bytes == 0 : is_unfinished(h.number(4, 4), bytes, there, format.frame_bytes, h.size());
+      h.require(unfinished || bytes <= there,
                 fmt::format("a WAV file cut short: its header names {} bytes of sound, {} are there", bytes, there));
-      h.require(bytes % frame_bytes == 0,
+      h.require(unfinished || !format.holds_samples() || bytes % format.frame_bytes == 0,
                 fmt::format("a WAV file whose {} bytes of sound are not a multiple of the {} bytes of a frame", bytes,
-                            frame_bytes));
-      for (std::size_t next = place; next + 8 <= h.size();
-           next += 8 + h.little(next + 4, 4) + h.little(next + 4, 4) % 2)
-        h.require(next == place || !h.holds(next, "data"), "a WAV file with two `data` chunks");
-      return 0;
+                            format.frame_bytes));
+      for (std::size_t next = place + 8 + bytes + bytes % 2; !unfinished && next + 8 <= h.size();
+           next += 8 + h.number(next + 4, 4) + h.number(next + 4, 4) % 2)
+        h.require(!h.holds(next, "data"), "a WAV file with two `data` chunks");
+      const bool whole = format.holds_samples() || format.holds_blocks();
+      const std::uint64_t held = unfinished ? there : bytes, sound = held - (whole ? held % format.frame_bytes : 0);
+      if (sound == bytes) return {};
+      return wide ? HeaderCorrection{ds64 + 8, h.written(sound, 8)} : HeaderCorrection{place + 4, h.written(sound, 4)};
     }
     h.require(bytes <= there,
               fmt::format("a WAV file cut short: a chunk of {} bytes begins where {} are left", bytes, there));
-    if (h.holds(place, "fmt ")) {
-      h.require(bytes >= 16,
-                fmt::format("a WAV file whose `fmt ` chunk has {} bytes, at least 16 were expected", bytes));
-      const std::uint64_t tag = h.little(place + 8, 2), channels = h.little(place + 10, 2),
-                          bits = h.little(place + 22, 2);
-      frame_bytes = h.little(place + 20, 2);
-      plain = tag == 1 || tag == 3 || tag == 0xfffe;
-      h.require(channels > 0 && frame_bytes > 0, "a WAV file with 0 channels or 0 bytes per frame");
-      h.require(h.little(place + 12, 4) > 0, "a WAV file whose sampling rate is 0");
-      h.require(
-          !plain || frame_bytes == channels * ((bits + 7) / 8),
-          fmt::format("a WAV file of {} channels of {} bits, but with {} bytes a frame", channels, bits, frame_bytes));
+    if (h.holds(place, "fmt ")) format = check_format(h, place + 8, bytes);
+    if (h.holds(0, "RF64") && h.holds(place, "ds64")) {
+      h.require(bytes >= 16, fmt::format("an RF64 file whose `ds64` chunk has {} bytes, expected 28", bytes));
+      ds64 = place + 8;
     }
     place += 8 + std::size_t(bytes) + std::size_t(bytes % 2);
   }
@@ -107,7 +163,8 @@ void check_flac(const Header& h) {
   h.require((h.byte(4) & 0x7f) == 0 && h.big(5, 3) == 34, "a FLAC file that does not begin with the STREAMINFO block");
   h.require(h.big(18, 3) >> 4 > 0, "a FLAC file whose sampling rate is 0");
   h.require((h.big(21, 5) & 0xfffffffff) > 0,
-            "a FLAC file that does not say how many samples it holds, as if written to a pipe");
+            fmt::format("a FLAC file that does not say how many samples it holds, as if written to a pipe; {}",
+                        convert_sound));
 }
 
 /// CRC-32 of a page whose own field for it, bytes 22 … 25, counts as zeros: polynomial 04c11db7, highest bit first,
@@ -204,9 +261,9 @@ void check_sphere(const Header& h) {
 
 }  // namespace
 
-std::size_t check_audio_header(std::span<const std::byte> bytes, const NamedFile& file) {
+HeaderCorrection check_audio_header(std::span<const std::byte> bytes, const NamedFile& file) {
   const Header h(bytes, file);
-  if (h.holds(0, "RIFF") && h.holds(8, "WAVE")) return check_wav(h);
+  if ((h.holds(0, "RIFF") || h.holds(0, "RIFX") || h.holds(0, "RF64")) && h.holds(8, "WAVE")) return check_wav(h);
   if (h.holds(0, "fLaC"))
     check_flac(h);
   else if (h.holds(0, "OggS"))
@@ -214,8 +271,8 @@ std::size_t check_audio_header(std::span<const std::byte> bytes, const NamedFile
   else if (h.holds(0, "NIST_1A\n"))
     check_sphere(h);
   else
-    file.refuse("neither a WAV nor a FLAC, OGG or NIST SPHERE file");
-  return 0;
+    file.refuse(fmt::format("neither a WAV nor a FLAC, OGG or NIST SPHERE file; if it holds sound, {}", convert_sound));
+  return {};
 }
 
 }  // namespace stiefel

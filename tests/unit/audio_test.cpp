@@ -62,6 +62,20 @@ std::string with(std::string bytes, std::size_t place, const std::string& other)
   return bytes.replace(place, other.size(), other);
 }
 
+std::string extensible(int tag) {
+  const std::string plain = wav_format(0xfffe, 1, 16000, 16).substr(8), mask(4, '\0');
+  return chunk("fmt ", plain + little(22, 2) + little(16, 2) + mask + little(std::uint64_t(tag), 2) +
+                           std::string("\0\0\0\0\x10\0\x80\0\0\xaa\0\x38\x9b\x71", 14));
+}
+
+/// An RF64 file that names that many bytes of sound.
+std::string rf64(std::uint64_t bytes) {
+  const std::string sizes = little(80, 8) + little(bytes, 8) + little(8, 8) + little(0, 4);
+  const std::string all = riff(chunk("ds64", sizes) + wav_format(1, 1, 16000, 16) + chunk("data", sound));
+  return with(with(with(all, 0, "RF64"), 4, little(0xffffffff, 4)), all.size() - sound.size() - 4,
+              little(0xffffffff, 4));
+}
+
 struct Damage {
   const char* sentence;
   std::string bytes;
@@ -102,7 +116,19 @@ std::vector<Damage> damaged_wav() {
        riff(format + chunk("data", sound.substr(1)))},
       {"it has no samples", riff(format + chunk("data", "") + sound)},
       {"it has no samples", riff(format + chunk("data", ""))},
-      {"cannot be read as sound", riff(wav_format(0x7777, 1, 16000, 16) + data)},
+      {"a WAV file with sound in an unknown format (format tag 0x7777), which is not read; convert it: ffmpeg",
+       riff(wav_format(0x7777, 1, 16000, 16) + data)},
+      {"a WAV file with sound in AAC (format tag 0x00ff)", riff(wav_format(0xff, 1, 16000, 1000) + data)},
+      {"a WAV file with sound in FLAC (format tag 0xf1ac)", riff(extensible(0xf1ac) + data)},
+      {"a WAV file whose `fmt ` chunk has 16 bytes, at least 40", riff(wav_format(0xfffe, 1, 16000, 16) + data)},
+      {"a WAV file with integers of 64 bits, which are not read", riff(wav_format(1, 1, 16000, 64) + data)},
+      {"a WAV file whose 15 bytes of sound are not a multiple of the 2 bytes of a frame",
+       riff(extensible(1) + chunk("data", sound.substr(1)))},
+      {"a WAV file cut short: its header names 17 bytes of sound, 16 are there", rf64(17)},
+      {"an RF64 file whose `ds64` chunk has 8 bytes, expected 28",
+       with(riff(chunk("ds64", std::string(8, '\0')) + format + data), 0, "RF64")},
+      {"a WAV file cut short: its header names 4294967295 bytes of sound, 16 are there",
+       with(with(good_wav, 0, "RF64"), 40, little(0xffffffff, 4))},
       {"a WAV file whose sampling rate is 0", riff(wav_format(1, 1, 0, 16) + data)},
       {"a WAV file with two `data` chunks", riff(format + data + data)},
       {"a WAV file with two `data` chunks", riff(format + data + chunk("LIST", "INFO") + data)},
@@ -246,6 +272,59 @@ TEST_CASE("a WAV file that was written to a pipe, or never finished, is read to 
     CHECK(scaled(parse(sized(file, data))) == expected);
     CHECK(scaled(parse(sized(file, data) + "?")) == expected);  // half a frame
   }
+}
+
+TEST_CASE("WAV files with the most significant byte first, with sizes of 64 bits, and with a format GUID") {
+  const std::vector<double> expected(values.begin(), values.end());
+  std::string swapped = sound;
+  for (std::size_t i = 0; i < swapped.size(); i += 2) std::swap(swapped[i], swapped[i + 1]);
+  const std::string format = big(1, 2) + big(1, 2) + big(16000, 4) + big(32000, 4) + big(2, 2) + big(16, 2);
+  const std::string rifx =
+      "RIFX" + big(52, 4) + "WAVEfmt " + big(16, 4) + format + "LIST" + big(0, 4) + "data" + big(16, 4) + swapped;
+  CHECK(scaled(parse(rifx)) == expected);
+  CHECK(scaled(parse(with(with(rifx, 4, big(0x80000024, 4)), 48, big(0x80000000, 4)))) == expected);
+  CHECK(refusal(with(rifx, 48, big(17, 4))) ==
+        "a WAV file cut short: its header names 17 bytes of sound, 16 are there");
+  CHECK(scaled(parse(rf64(16))) == expected);
+  CHECK(scaled(parse(rf64(0))) == expected);
+  CHECK(scaled(parse(riff(extensible(1) + chunk("data", sound)))) == expected);
+}
+
+TEST_CASE("compressed WAV files are read in whole blocks") {
+  const std::string wav = encoded(speech(1000, 8000, 1), SF_FORMAT_WAV | SF_FORMAT_GSM610);
+  const std::size_t data = wav.find("data"), bytes = wav.size() - data - 8;
+  REQUIRE(bytes % 65 <= 1);
+  const std::size_t samples = bytes / 65 * 320;
+  const std::vector<double> x = parse(wav).samples;
+  CHECK(x.size() == samples);
+  for (const std::size_t more : {1, 20}) {  // sox counts the byte that makes the chunk even
+    const std::string padded =
+        wav.substr(0, data) + chunk("data", wav.substr(data + 8, bytes / 65 * 65) + std::string(more, '\0'));
+    CHECK(parse(padded).samples == x);
+    CHECK(parse(with(padded, data + 4, little(0, 4))).samples == x);
+  }
+  for (const int coding : {SF_FORMAT_MS_ADPCM, SF_FORMAT_IMA_ADPCM, SF_FORMAT_G721_32}) {
+    const std::string whole = encoded(speech(3000, 8000, 1), SF_FORMAT_WAV | coding);
+    const std::size_t place = whole.find("data");
+    const std::string half =
+        whole.substr(0, place) + chunk("data", whole.substr(place + 8, (whole.size() - place - 8) / 2 + 3));
+    const std::vector<double> all = parse(whole).samples, first = parse(half).samples;
+    CAPTURE(coding);
+    REQUIRE((first.size() > 1000 && first.size() < all.size()));
+    CHECK(std::equal(first.begin(), first.end(), all.begin()));
+  }
+}
+
+TEST_CASE("an MP3 stream in a WAV file is read as far as it goes, whatever its header says") {
+  const std::string stream = encoded(speech(20000, 8000, 1), SF_FORMAT_MPEG | SF_FORMAT_MPEG_LAYER_III);
+  const std::string format = little(0x55, 2) + little(1, 2) + little(8000, 4) + little(1000, 4) + little(576, 2) +
+                             little(0, 2) + little(12, 2) + little(1, 2) + little(2, 4) + little(576, 2) +
+                             little(1, 2) + little(0, 2);
+  const auto samples = [&](const std::string& mp3) {
+    return parse(riff(chunk("fmt ", format) + chunk("fact", little(12345, 4)) + chunk("data", mp3))).samples.size();
+  };
+  CHECK(samples(stream) >= 20000);
+  CHECK(samples(stream.substr(0, stream.size() / 2)) > 5000);
 }
 
 TEST_CASE("SPHERE files of both byte orders and of µ-law") {
