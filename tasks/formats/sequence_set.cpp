@@ -228,7 +228,9 @@ class NpySequences {
     return path_;
   }
   [[noreturn]] void refuse(const Npy& array, const std::string& what) const {
-    throw Error(fmt::format("{}: an array of {}; {}", path_, fmt::join(array.shape, " × "), what), Exit::data);
+    const std::string shape =
+        array.shape.empty() ? "one number" : fmt::format("an array of {}", fmt::join(array.shape, " × "));
+    throw Error(fmt::format("{}: {}; {}", path_, shape, what), Exit::data);
   }
 
   void read_targets(const std::string& name) {

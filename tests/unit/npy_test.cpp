@@ -82,7 +82,10 @@ std::vector<Damage> damaged_files() {
       {literal, with("{'descr': '<f8', 'fortran_order': 0, 'shape': (2,)}")},
       {literal, with("{'descr': <f8, 'fortran_order': False, 'shape': (2,)}")},
       {literal, with("{'descr': '<f8, 'fortran_order': False, 'shape': (2,)}")},
-      {literal, with("{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (2,)}")},
+      {"f: structured arrays are not supported; save numpy.lib.recfunctions.structured_to_unstructured(array)",
+       with("{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (2,)}")},
+      {literal, with("{'descr': '<f8', 'fortran_order': False, 'shape': (2LL,)}")},
+      {literal, with("{'descr': '<f8', 'fortran_order': False, 'shape': (L,)}")},
       {literal, with("{'descr': '<f8', 'descr': '<f8', 'fortran_order': False, 'shape': (2,)}")},
       {literal, with("{'descr': '<f8', 'fortran_order': False, 'shape': (2,), 'more': '1'}")},
       {literal, with("{'descr': '<f8', 'fortran_order': False, 'shape': [2]}")},
@@ -99,11 +102,22 @@ std::vector<Damage> damaged_files() {
       {literal, with(std::string(60000, '{'))},
       {"f: arrays of more than four dimensions are not supported", with(header("<f8", "(1, 1, 1, 1, 2)"))},
       {"f: arrays of more than four dimensions are not supported", with(header("<f8", "(1, 1, 1, 1, 9999999999"))},
-      {"f: unsupported numbers of type \">f8\"; save array.astype", with(header(">f8", "(2,)"))},
-      {"f: unsupported numbers of type \"<c16\"", with(header("<c16", "(1,)"))},
-      {"f: unsupported numbers of type \"<f2\"", with(header("<f2", "(8,)"))},
-      {"f: unsupported numbers of type \"|O\"", with(header("|O", "(2,)"))},
-      {"f: unsupported numbers of type \"<U4\"", with(header("<U4", "(1,)"))},
+      {"f: unsupported numbers of type \"<c16\"; save the real and the imaginary parts as numbers: "
+       "numpy.stack([array.real, "
+       "array.imag], axis=-1)",
+       with(header("<c16", "(1,)"))},
+      {"f: unsupported numbers of type \">f2\"; save array.astype('<f8')", with(header(">f2", "(8,)"))},
+      {"f: unsupported numbers of type \"|O\"; save array.astype('<f8') if all objects are numbers; pad sequences",
+       with(header("|O", "(2,)"))},
+      {"f: unsupported numbers of type \"<U4\"; save array.astype('<f8') if the text is numbers, or number the "
+       "classes: "
+       "numpy.unique",
+       with(header("<U4", "(1,)"))},
+      {"f: unsupported numbers of type \"|S8\"; save array.astype('<f8') if the text is numbers",
+       with(header("|S8", "(2,)"))},
+      {"f: unsupported numbers of type \"|V8\"; save the numbers that these bytes hold", with(header("|V8", "(2,)"))},
+      {"f: unsupported numbers of type \"<>f8\"", with(header("<>f8", "(2,)"))},
+      {"f: unsupported numbers of type \"<\"", with(header("<", "(2,)"))},
       {"f: unsupported numbers of type \"\"", with(header("", "(2,)"))},
       {count, with(header("<f8", "(3,)"))},
       {count, with(header("<f8", "(1,)"))},
@@ -137,6 +151,16 @@ TEST_CASE("arrays of every type, version and order") {
   CHECK(parse(npy(header("|u1", "(2,)"), "\xff\x01")).values == Values{255, 1});
   CHECK(parse(npy(header("|b1", "(2,)"), "\x00\x01"s)).values == Values{0, 1});
   CHECK(parse(npy(header("|b1", "(3,)"), "\x00\x02\xff"s)).values == Values{0, 1, 1});
+  for (const std::string one : {"|u1", "<u1", ">u1", "=u1", "u1"})
+    CHECK(parse(npy(header(one, "(2,)"), "\xff\x01")).values == Values{255, 1});
+  CHECK(parse(npy(header(">b1", "(2,)"), "\x00\x01"s)).values == Values{0, 1});
+  CHECK(parse(npy(header(">u2", "(2,)"), "\x01\x02\xff\x00"s)).values == Values{258, 65280});
+  CHECK(parse(npy(header(">i4", "(1,)"), "\xff\xff\xff\xfe")).values == Values{-2});
+  CHECK(parse(npy(header(">i8", "(1,)"), "\xff\xff\xff\xff\xff\xff\xff\xfd")).values == Values{-3});
+  CHECK(parse(npy(header(">f4", "(1,)"), "\x3f\xc0\0\0"s)).values == Values{1.5});
+  CHECK(parse(npy(header(">f8", "(1,)"), "\xc0\0\0\0\0\0\0\0"s)).values == Values{-2});
+  CHECK(parse(npy(header("<f8", "(2L,)"), two)).shape == Sizes{2});
+  CHECK(parse(npy(header("<f8", "(1L, 2L)"), two)).shape == Sizes{1, 2});
   CHECK(parse(npy(header("<f8", "()"), numbers<double>({7}))).values == Values{7});
   CHECK(parse(npy(header("<f8", "(0, 3)"), "")).values.empty());
   CHECK(parse(npy("{\"shape\":(2,),\"descr\":\"<f8\",\"fortran_order\":False}", two)).values == Values{1, 2});

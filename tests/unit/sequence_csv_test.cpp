@@ -374,6 +374,9 @@ TEST_CASE("NumPy arrays") {
        Exit::usage);
   says("{train: x.npy}", "targets are missing; use {file: x.npy, targets: FILE.npy}");
   says("{train: {file: x.npy, targets: absent.npy}}", "there is no absent.npy");
+  scratch::write(folder.path / "one.npy", npy("<f8", "()", doubles({1})));
+  says("{train: {file: one.npy, targets: last.npy}}", "one.npy: one number; inputs must be N × T × d or N × T");
+  says("{train: {file: x.npy, targets: y.npy, lengths: one.npy}}", "one.npy: one number; lengths must be 3 numbers");
   says("{train: {file: last.npy, targets: last.npy}}", "an array of 3; inputs must be N × T × d or N × T");
   says("{train: {file: x.npy, targets: y.npy}, kind: classification}", "an array of 3 × 4; classes need one number");
   says("{train: {file: x.npy, targets: last.npy}, readout: every}",

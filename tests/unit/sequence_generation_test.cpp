@@ -132,7 +132,9 @@ TEST_CASE("recordings that do not fit") {
   write(song.path / "song/a.wav", wav(std::vector<int>(100, 77)));
   says("{file: song/a.wav, length: 20}", "excerpt 0 of 20 samples from sample 0 on is constant");
   write(song.path / "song/a.wav", "no sound");
-  says("{file: song/a.wav, length: 20}", "a.wav: neither a WAV nor a FLAC, OGG or NIST SPHERE file. Name another");
+  says("{file: song/a.wav, length: 20}",
+       "a.wav: neither a WAV nor a FLAC, OGG or NIST SPHERE file; if it holds sound, convert it: ffmpeg -i FILE "
+       "-c:a pcm_s16le out.wav. Name another");
 }
 
 TEST_CASE("a real recording") {

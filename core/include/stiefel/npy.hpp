@@ -1,5 +1,5 @@
-/// NumPy's .npy files: arrays of up to four dimensions of floating-point numbers or integers, little-endian, in C or
-/// Fortran order.
+/// NumPy's .npy files: arrays of up to four dimensions of floating-point numbers or integers, little-endian or
+/// big-endian, in C or Fortran order.
 ///
 ///   "\x93NUMPY", version, length of the header, {'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }, numbers
 #pragma once

@@ -79,7 +79,12 @@ class HeaderReader {
   std::string_view quoted() {
     const char mark = peek();
     const std::size_t end = mark == '\'' || mark == '"' ? text_.find(mark, next_ + 1) : text_.npos;
-    if (end == text_.npos) fail("expected a quoted string; structured arrays are not supported");
+    if (end == text_.npos && mark == '[')
+      throw Error(fmt::format("{}: structured arrays are not supported; save "
+                              "numpy.lib.recfunctions.structured_to_unstructured(array)",
+                              file_),
+                  Exit::data);
+    if (end == text_.npos) fail("expected a quoted string");
     const std::string_view inside = text_.substr(next_ + 1, end - next_ - 1);
     next_ = end + 1;
     return inside;
@@ -103,8 +108,12 @@ class HeaderReader {
       const auto [end, error] = std::from_chars(text_.data() + next_, text_.data() + text_.size(), number);
       if (error != std::errc()) fail("expected a number in shape");
       if (numbers.size() == 4)
-        throw Error(fmt::format("{}: arrays of more than four dimensions are not supported", file_), Exit::data);
+        throw Error(fmt::format("{}: arrays of more than four dimensions are not supported; save "
+                                "array.reshape(array.shape[0], array.shape[1], -1)",
+                                file_),
+                    Exit::data);
       next_ = std::size_t(end - text_.data());
+      next_ += text_.substr(next_, 1) == "L";  // a long integer of Python 2
       numbers.push_back(number);
       if (!accept(',') && peek() != ')') fail("a comma is missing in shape");
     }
@@ -147,11 +156,34 @@ struct Type {
   Convert convert;
 };
 constexpr Type types[] = {
-    {"<f4", 4, convert<float>},         {"<f8", 8, convert<double>},        {"|i1", 1, convert<std::int8_t>},
-    {"|u1", 1, convert<std::uint8_t>},  {"|b1", 1, convert_bool},           {"<i2", 2, convert<std::int16_t>},
-    {"<u2", 2, convert<std::uint16_t>}, {"<i4", 4, convert<std::int32_t>},  {"<u4", 4, convert<std::uint32_t>},
-    {"<i8", 8, convert<std::int64_t>},  {"<u8", 8, convert<std::uint64_t>},
+    {"f4", 4, convert<float>},         {"f8", 8, convert<double>},        {"b1", 1, convert_bool},
+    {"i1", 1, convert<std::int8_t>},   {"i2", 2, convert<std::int16_t>},  {"i4", 4, convert<std::int32_t>},
+    {"i8", 8, convert<std::int64_t>},  {"u1", 1, convert<std::uint8_t>},  {"u2", 2, convert<std::uint16_t>},
+    {"u4", 4, convert<std::uint32_t>}, {"u8", 8, convert<std::uint64_t>},
 };
+
+/// The type of numbers that `descr` names behind the order of their bytes. Anything else is refused with what to save
+/// instead, by its kind: bytes S, text U, complex c, objects O, raw bytes V.
+const Type& type_of(const std::string& descr, const std::string& file) {
+  const std::string_view name = std::string_view(descr).substr(descr.find_first_of("<>|=") == 0 ? 1 : 0);
+  const Type* type = std::find_if(std::begin(types), std::end(types), [&](const Type& t) { return t.name == name; });
+  if (type != std::end(types)) return *type;
+  const char kind = name.empty() ? ' ' : name[0];
+  const char* advice = "save array.astype('<f8') or '<i8'";
+  if (kind == 'U' || kind == 'S')
+    advice =
+        "save array.astype('<f8') if the text is numbers, or number the classes: "
+        "numpy.unique(array, return_inverse=True)[1].reshape(array.shape)";
+  else if (kind == 'c')
+    advice = "save the real and the imaginary parts as numbers: numpy.stack([array.real, array.imag], axis=-1)";
+  else if (kind == 'O')
+    advice =
+        "save array.astype('<f8') if all objects are numbers; pad sequences of different lengths to one length, "
+        "and save their lengths as another array";
+  else if (kind == 'V')
+    advice = "save the numbers that these bytes hold";
+  throw Error(fmt::format("{}: unsupported numbers of type {}; {}", file, shown(descr), advice), Exit::data);
+}
 
 /// Numbers in the array, if there are as many bytes as they need.
 std::size_t checked_count(const Header& header, std::size_t size, std::size_t present, const std::string& file) {
@@ -186,15 +218,16 @@ Npy parse_npy(std::span<const std::byte> given, const std::string& file) {
   const std::string_view bytes(reinterpret_cast<const char*>(given.data()), given.size());
   const auto [start, end] = header_range(bytes, file);
   const Header header = HeaderReader(bytes.substr(start, end - start), file).read();
-  const Type* type =
-      std::find_if(std::begin(types), std::end(types), [&](const Type& t) { return t.name == header.type; });
-  if (type == std::end(types))
-    throw Error(
-        fmt::format("{}: unsupported numbers of type {}; save array.astype('<f8') or '<i8'", file, shown(header.type)),
-        Exit::data);
-  const std::size_t size = type->size;
+  const Type& type = type_of(header.type, file);
+  const std::size_t size = type.size;
   Npy array{header.shape, std::vector<double>(checked_count(header, size, bytes.size() - end, file))};
-  for (std::size_t i = 0; i < array.values.size(); ++i) array.values[i] = type->convert(bytes.data() + end + i * size);
+  const bool swapped = header.type.starts_with('>');
+  for (std::size_t i = 0; i < array.values.size(); ++i) {
+    char number[8];
+    std::copy_n(bytes.data() + end + i * size, size, number);
+    if (swapped) std::reverse(number, number + size);
+    array.values[i] = type.convert(number);
+  }
   if (header.fortran_order && header.shape.size() > 1) reorder(array);
   return array;
 }
@@ -210,9 +243,11 @@ Npy read_npy(const std::filesystem::path& path) {
 std::vector<std::size_t> read_lengths(const std::filesystem::path& path, std::size_t count, std::size_t longest) {
   const Npy array = read_npy(path);
   if (array.shape != std::vector<std::size_t>{count})
-    throw Error(fmt::format("{}: an array of {}; lengths must be {} numbers, one for each sequence", path.string(),
-                            fmt::join(array.shape, " × "), count),
-                Exit::data);
+    throw Error(
+        fmt::format("{}: {}; lengths must be {} numbers, one for each sequence", path.string(),
+                    array.shape.empty() ? "one number" : fmt::format("an array of {}", fmt::join(array.shape, " × ")),
+                    count),
+        Exit::data);
   std::vector<std::size_t> lengths;
   for (const double length : array.values) {
     if (!(length >= 1 && length <= double(longest)) || length != std::floor(length))
