@@ -64,17 +64,43 @@ void append(std::u32string& points, std::u32string_view line, bool unk) {
   points += line;
 }
 
+/// Whether the first two characters have `size` bytes each, all of them zero but that at `place`.
+bool begins_with_ascii(std::string_view bytes, std::size_t size, std::size_t place) {
+  if (bytes.size() < 2 * size) return false;
+  for (std::size_t i = 0; i < 2 * size; ++i)
+    if ((bytes[i] != 0) != (i % size == place)) return false;
+  return true;
+}
+
 }  // namespace
 
 std::string_view other_than_text(std::string_view bytes) {
-  constexpr std::string_view utf16 = "UTF-16 text. Convert the file: iconv -f UTF-16 -t UTF-8 FILE";
+  using namespace std::string_view_literals;
+  constexpr std::string_view utf16 = "UTF-16 text. Convert the file: iconv -f UTF-16 -t UTF-8 FILE",
+                             utf32 = "UTF-32 text. Convert the file: iconv -f UTF-32 -t UTF-8 FILE",
+                             pickle = "a pickle. Save the data as text, for example by to_csv of pandas";
   constexpr std::pair<std::string_view, std::string_view> kinds[] = {
+      {"\xff\xfe\0\0"sv, utf32},  // before UTF-16, whose mark is the same
+      {"\0\0\xfe\xff"sv, utf32},
       {"\xff\xfe", utf16},
       {"\xfe\xff", utf16},
       {"\x1f\x8b", "a file compressed by gzip. Decompress it: gzip -dc FILE"},
+      {"\xfd"
+       "7zXZ",
+       "a file compressed by xz. Decompress it: xz -dc FILE"},
+      {"\x28\xb5\x2f\xfd", "a file compressed by zstd. Decompress it: zstd -dc FILE"},
+      {"\x80\x04", pickle},
+      {"\x80\x05", pickle},
       {"PK\x03\x04", "a ZIP archive, which .xlsx files are, too. Extract the file, or save the table as CSV"}};
   for (const auto& [begin, kind] : kinds)
     if (bytes.starts_with(begin)) return kind;
+  if (bytes.starts_with("BZh") && bytes.substr(4).starts_with("1AY&SY"))
+    return "a file compressed by bzip2. Decompress it: bzip2 -dc FILE";
+  if (bytes.size() > 262 && bytes.substr(257, 5) == "ustar") return "a tar archive. Extract the file: tar -xf FILE";
+  if (begins_with_ascii(bytes, 2, 0)) return "UTF-16 text. Convert the file: iconv -f UTF-16LE -t UTF-8 FILE";
+  if (begins_with_ascii(bytes, 2, 1)) return "UTF-16 text. Convert the file: iconv -f UTF-16BE -t UTF-8 FILE";
+  if (begins_with_ascii(bytes, 4, 0)) return "UTF-32 text. Convert the file: iconv -f UTF-32LE -t UTF-8 FILE";
+  if (begins_with_ascii(bytes, 4, 3)) return "UTF-32 text. Convert the file: iconv -f UTF-32BE -t UTF-8 FILE";
   return {};
 }
 

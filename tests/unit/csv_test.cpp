@@ -125,6 +125,8 @@ std::vector<Damage> damaged_files() {
       {"f:2:1: byte 80, not valid UTF-8", "a\n\x80\n"},
       {"f:1:1: begins as UTF-16 text. Convert the file: iconv -f UTF-16 -t UTF-8 FILE", "\xff\xfe" + "a\0\n\0"s},
       {"f:1:1: begins as UTF-16 text", "\xfe\xff" + "\0a\0\n"s},
+      {"f:1:1: begins as UTF-32 text. Convert the file: iconv -f UTF-32 -t UTF-8 FILE", "\xff\xfe\0\0a\0\0\0"s},
+      {"f:1:1: begins as UTF-16 text. Convert the file: iconv -f UTF-16LE -t UTF-8 FILE", "a\0\n\0"s},
       {"f:1:1: begins as a file compressed by gzip. Decompress it: gzip -dc FILE", "\x1f\x8b\x08\0"s},
       {"f:1:1: begins as a ZIP archive", "PK\3\4\x14\0"s},
       {"f:1:1: the line `sep=` is for Excel only", "sep=;\na;b\n"},

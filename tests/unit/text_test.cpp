@@ -63,7 +63,8 @@ std::vector<Damage> damaged_texts() {
        "\xff\xfe"
        "a\0"s},  // UTF-16
       {0, "\xfe\xff\0a"s},
-      {1, "a\0b\0"s},
+      {0, "a\0b\0"s},  // UTF-16 without a mark
+      {1, "a\0bc"s},
       {0, "\0a"s},
       {0, "\0\0\xfe\xff"s},
       {3, "abc\0"s},
@@ -138,6 +139,25 @@ TEST_CASE("bytes that are no UTF-8 are refused with their place") {
             .starts_with("file: byte 8 (line 3) is e4, which is not valid UTF-8. Convert the file: iconv"));
   CHECK(refusal("\xff\xfe" + "a\0"s) ==
         "file: byte 0 (line 1) is ff, which begins UTF-16 text. Convert the file: iconv -f UTF-16 -t UTF-8 FILE");
+  const std::pair<std::string, const char*> kinds[] = {
+      {"\xff\xfe\0\0a\0\0\0"s, "iconv -f UTF-32 -t UTF-8 FILE"},
+      {"\0\0\xfe\xff\0\0\0a"s, "iconv -f UTF-32 -t UTF-8 FILE"},
+      {"\xff\xfe"
+       "a\0\0"s,
+       "iconv -f UTF-16 -t UTF-8 FILE"},
+      {"a\0,\0b\0"s, "iconv -f UTF-16LE -t UTF-8 FILE"},
+      {"\0a\0,\0b"s, "iconv -f UTF-16BE -t UTF-8 FILE"},
+      {"a\0\0\0,\0\0\0"s, "iconv -f UTF-32LE -t UTF-8 FILE"},
+      {"\0\0\0a\0\0\0,"s, "iconv -f UTF-32BE -t UTF-8 FILE"},
+      {"BZh91AY&SY\xd4", "compressed by bzip2. Decompress it: bzip2 -dc FILE"},
+      {"\xfd"
+       "7zXZ\0"s,
+       "compressed by xz. Decompress it: xz -dc FILE"},
+      {"\x28\xb5\x2f\xfd\x04", "compressed by zstd. Decompress it: zstd -dc FILE"},
+      {"\x80\x04\x95", "a pickle"},
+      {"a.csv" + std::string(252, '\0') + "ustar\0"s, "a tar archive. Extract the file: tar -xf FILE"}};
+  for (const auto& [bytes, kind] : kinds) CHECK_MESSAGE(refusal(bytes).find(kind) != std::string::npos, refusal(bytes));
+  CHECK(refusal("BZhang\n") == "accepted");
 }
 
 TEST_CASE("what is not a file") {
