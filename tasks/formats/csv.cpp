@@ -22,6 +22,13 @@ std::string_view without_blanks(std::string_view text) {
   return first == text.npos ? "" : text.substr(first, text.find_last_not_of(blanks) - first + 1);
 }
 
+/// Whether the text is a number but for its commas.
+bool has_commas(std::string_view text) {
+  std::string without(text);
+  double value = 0;
+  return std::erase(without, ',') > 0 && parse_number(without, value);
+}
+
 }  // namespace
 
 bool is_missing(std::string_view text) {
@@ -74,7 +81,11 @@ CsvReader::CsvReader(std::string_view bytes, std::string file, char separator, s
   std::set<std::string_view> names;
   for (const CsvField& field : row) {
     if (field.text.empty())
-      refuse(field.offset, fmt::format("column {} of the header has no name", header_.size() + 1));
+      refuse(field.offset,
+             fmt::format("column {} of the header has no name; {}", header_.size() + 1,
+                         header_.empty() ? "if it numbers the rows, write the file without it: index=False in "
+                                           "pandas, row.names=FALSE in R"
+                                         : "name it, or remove it, or the separators at the ends of lines"));
     if (!names.insert(field.text).second)
       refuse(field.offset,
              fmt::format("the header has column {} twice; the first line must name the columns", shown(field.text)));
@@ -108,8 +119,21 @@ std::string CsvReader::name(const CsvField& field, std::size_t column) const {
 bool CsvReader::next(std::vector<CsvField>& row) {
   if (!fields(row)) return false;
   if (row.size() != header_.size())
-    refuse(row.front().offset, fmt::format("{} fields, but the header has {} columns", row.size(), header_.size()));
+    refuse(row.front().offset,
+           fmt::format("{} fields, but the header has {} columns{}", row.size(), header_.size(), hint(row)));
   return true;
+}
+
+/// For the message on a row that does not fit the header: what may be wrong.
+std::string CsvReader::hint(const std::vector<CsvField>& row) const {
+  if (row.front().text.starts_with('#') || header_.front().starts_with('#'))
+    return "; lines that begin with # are no comments here: remove them";
+  if (row.size() != header_.size() + 1) return "";
+  if (row.back().text.empty()) return "; remove the separators at the ends of lines";
+  const std::string_view before = bytes_.substr(header_end_, row.front().offset - header_end_);
+  const bool first = left_out_ == 0 && before.find_first_not_of("\r\n") == before.npos;
+  return first ? "; if the first field is the name of the row, write the file without row names: row.names=FALSE in R"
+               : "";
 }
 
 /// The line end at the place where the reader is, which then stands behind it.
@@ -128,7 +152,12 @@ bool CsvReader::fields(std::vector<CsvField>& row) {
   while (true) {
     row.push_back(!ended() && bytes_[next_] == '"' ? quoted() : plain());
     if (ended() || line_end()) return true;
-    if (bytes_[next_] != separator_) refuse(next_, "characters between a field's closing quote and the separator");
+    if (bytes_[next_] != separator_)
+      refuse(next_, fmt::format("characters between a field's closing quote and the separator{}",
+                                bytes_.substr(0, next_).ends_with("\\\"")
+                                    ? "; a quote within quotes is written twice, not behind a backslash: "
+                                      "qmethod=\"double\" in R"
+                                    : ""));
     ++next_;
   }
 }
@@ -162,7 +191,8 @@ double CsvReader::number(const CsvField& field, std::size_t column) const {
   double value = 0;
   if (!parse_number(field.text, value))
     refuse(field.offset,
-           fmt::format("column {} holds {}, expected a finite number", shown(header_[column]), shown(field.text)));
+           fmt::format("column {} holds {}, expected a finite number{}", shown(header_[column]), shown(field.text),
+                       has_commas(field.text) ? "; write it with a decimal point and without commas" : ""));
   return value;
 }
 

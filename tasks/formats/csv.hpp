@@ -44,6 +44,7 @@ class CsvReader {
   CsvField plain();
   bool ended() const { return next_ >= bytes_.size(); }
   bool line_end();
+  std::string hint(const std::vector<CsvField>& row) const;
 
   std::string_view bytes_;
   std::string file_;
