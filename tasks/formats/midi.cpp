@@ -150,21 +150,32 @@ Steps steps_of(const MidiNote& note, std::int64_t division, const MidiGrid& grid
 }  // namespace
 
 Midi read_midi(std::string_view bytes, const NamedFile& file) {
+  if (bytes.starts_with("RIFF") && bytes.substr(std::min<std::size_t>(bytes.size(), 20)).starts_with("MThd"))
+    file.refuse("a MIDI file inside a RIFF file (RMI); extract it: tail -c +21 FILE > NEW.mid");
   if (!bytes.starts_with("MThd")) file.refuse("not a MIDI file: it does not begin with MThd");
   Chunks chunks(bytes, file);
   const std::string_view header = chunks.next("MThd", "the header");
   if (header.size() < 6) file.refuse(fmt::format("has a header of {} bytes, expected 6", header.size()));
   const std::uint32_t tracks = big_endian(header.substr(2, 2)), division = big_endian(header.substr(4, 2));
   Midi midi{static_cast<int>(big_endian(header.substr(0, 2))), static_cast<int>(tracks), division, {}};
-  if (midi.format > 1) file.refuse(fmt::format("a MIDI file of format {}, expected 0 or 1", midi.format));
+  if (midi.format > 1)
+    file.refuse(fmt::format("a MIDI file of format {}, expected 0 or 1; save each of its tracks as a file of format 0",
+                            midi.format));
   if (midi.format == 0 && tracks != 1)
     file.refuse(fmt::format("a MIDI file of format 0 with {} tracks, expected one", tracks));
   if (tracks == 0) file.refuse("a MIDI file without tracks");
-  if (division & 0x8000) file.refuse("counts time in SMPTE frames, expected fractions of a quarter note");
+  if (division & 0x8000)
+    file.refuse(
+        "counts time in SMPTE frames, expected fractions of a quarter note; export it again with ticks per quarter "
+        "note");
   if (division == 0) file.refuse("divides a quarter note into 0 ticks");
   for (std::uint32_t i = 1; i <= tracks; ++i)
     Track(chunks.next("MTrk", fmt::format("track {} of {}", i, tracks)), i, file).read(midi.notes);
   return midi;
+}
+
+bool is_of_piano(const MidiNote& note) {
+  return note.channel != percussion && note.key >= lowest_note && note.key <= highest_note;
 }
 
 PianoRoll roll_of(const Midi& midi, const MidiGrid& grid, const NamedFile& file) {
@@ -174,7 +185,7 @@ PianoRoll roll_of(const Midi& midi, const MidiGrid& grid, const NamedFile& file)
   std::array<std::int64_t, 128>
       filled{};  // of each key the step until which the roll is right: no step is written twice
   for (const MidiNote& note : notes) {
-    if (note.channel == percussion || note.key < lowest_note || note.key > highest_note) continue;
+    if (!is_of_piano(note)) continue;
     const auto [first, end] = steps_of(note, midi.division, grid);
     if (end > most_steps)
       file.refuse(fmt::format("is {} steps long, {} to a quarter note; at most {} are read", end,

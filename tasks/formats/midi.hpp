@@ -30,6 +30,9 @@ struct Midi {
 /// that is never released ends with its track. Memory is bounded by the size of the file.
 Midi read_midi(std::string_view bytes, const NamedFile& file);
 
+/// Whether it is not percussion (channel 10), and a key that a piano has (21 to 108).
+bool is_of_piano(const MidiNote& note);
+
 /// The time steps of a piano roll.
 struct MidiGrid {
   std::int64_t steps_per_quarter = 2;
@@ -37,8 +40,8 @@ struct MidiGrid {
 };
 
 /// nearest: a note sounds from the step nearest to its start until the step nearest to its end, at least for one.
-/// sampled: it sounds at the steps that begin while it does, which loses short notes. Percussion (channel 10) and notes
-/// that a piano has not are left out. Refused when that is more than 2²⁰ steps.
+/// sampled: it sounds at the steps that begin while it does, which loses short notes. Notes that are not of a piano
+/// are left out. Refused when that is more than 2²⁰ steps.
 PianoRoll roll_of(const Midi& midi, const MidiGrid& grid, const NamedFile& file);
 
 }  // namespace stiefel

@@ -131,8 +131,14 @@ RollSet read_midi_folder(const NamedFile& folder, const MidiGrid& grid, std::vec
       const NamedFile file{path.string(), folder.mend.empty()
                                               ? "Repair the file, or move it out of the folder to train without it."
                                               : folder.mend};
-      rolls[s].push_back(roll_of(read_midi(bytes_of(file, largest_midi), file), grid, file));
-      if (rolls[s].back().size() < 2) file.refuse("has fewer than two steps with notes");
+      const Midi midi = read_midi(bytes_of(file, largest_midi), file);
+      rolls[s].push_back(roll_of(midi, grid, file));
+      const auto left_out = midi.notes.size() - std::size_t(std::ranges::count_if(midi.notes, is_of_piano));
+      const std::string reason = fmt::format(
+          "; {} of its {} notes are left out, which are percussion (channel 10) or outside the keys {} to {} "
+          "of a piano",
+          left_out, midi.notes.size(), lowest_note, highest_note);
+      if (rolls[s].back().size() < 2) file.refuse("has fewer than two steps with notes" + (left_out > 0 ? reason : ""));
       paths.push_back(file.path);
     }
   return checked(std::move(rolls), folder);

@@ -161,7 +161,13 @@ TEST_CASE("folders that are no set of MIDI files") {
   fs::remove_all(folder.path / "train/deeper");
   fs::remove(folder.path / "train/song.kar");
   idx_files::write(folder.path / "train/a.mid", midi_header(0, 1) + track(note_on(0, 60) + note_off(240, 60)));
-  says("a.mid: has fewer than two steps with notes");
+  says("a.mid: has fewer than two steps with notes. Repair the file");
+  const Bytes drum{0, char(0x99), 36, 64}, low = note_on(0, 20), high = note_on(0, 109);
+  idx_files::write(folder.path / "train/a.mid",
+                   midi_header(0, 1) + track(drum + low + high + Bytes{100, char(0xc0), 5}));
+  says(
+      "a.mid: has fewer than two steps with notes; 3 of its 3 notes are left out, which are percussion (channel 10) or "
+      "outside the keys 21 to 108 of a piano. Repair the file");
   idx_files::write(folder.path / "train/a.mid", "MThd");
   says("train/a.mid: ends before the header. Repair the file, or move it out of the folder to train without it");
 }
