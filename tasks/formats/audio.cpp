@@ -94,7 +94,8 @@ Audio parse_audio(std::span<const std::byte> bytes, const std::string& name, con
   const NamedFile file{name, mend};
   MemoryFile source{bytes};
   std::vector<std::byte> corrected;
-  if (const HeaderCorrection correction = check_audio_header(bytes, file); !correction.bytes.empty()) {
+  const HeaderCorrection correction = check_audio_header(bytes, file);
+  if (!correction.bytes.empty()) {
     corrected.assign(bytes.begin(), bytes.end());
     std::memcpy(corrected.data() + correction.place, correction.bytes.data(), correction.bytes.size());
     source.source = corrected;
@@ -110,6 +111,7 @@ Audio parse_audio(std::span<const std::byte> bytes, const std::string& name, con
   if (held != info.frames && !mpeg)
     file.refuse(fmt::format("its header names {} samples, but {} are there", info.frames, held));
   if (held == 0) file.refuse("it has no samples");
+  audio.samples.resize(std::min<std::size_t>(audio.samples.size(), correction.most_samples));
   return audio;
 }
 

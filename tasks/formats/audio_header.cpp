@@ -144,8 +144,10 @@ HeaderCorrection check_wav(const Header& h) {
         h.require(!h.holds(next, "data"), "a WAV file with two `data` chunks");
       const bool whole = format.holds_samples() || format.holds_blocks();
       const std::uint64_t held = unfinished ? there : bytes, sound = held - (whole ? held % format.frame_bytes : 0);
-      if (sound == bytes) return {};
-      return wide ? HeaderCorrection{ds64 + 8, h.written(sound, 8)} : HeaderCorrection{place + 4, h.written(sound, 4)};
+      HeaderCorrection correction;
+      if (sound != bytes) correction = {wide ? ds64 + 8 : place + 4, h.written(sound, wide ? 8 : 4)};
+      if (format.tag == gsm) correction.most_samples = sound / format.frame_bytes * 320;  // of a block
+      return correction;
     }
     h.require(bytes <= there,
               fmt::format("a WAV file cut short: a chunk of {} bytes begins where {} are left", bytes, there));

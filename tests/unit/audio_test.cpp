@@ -291,9 +291,9 @@ TEST_CASE("WAV files with the most significant byte first, with sizes of 64 bits
 }
 
 TEST_CASE("compressed WAV files are read in whole blocks") {
-  const std::string wav = encoded(speech(1000, 8000, 1), SF_FORMAT_WAV | SF_FORMAT_GSM610);
+  const std::string wav = encoded(speech(900, 8000, 1), SF_FORMAT_WAV | SF_FORMAT_GSM610);
   const std::size_t data = wav.find("data"), bytes = wav.size() - data - 8;
-  REQUIRE(bytes % 65 <= 1);
+  REQUIRE((bytes % 65 <= 1 && bytes / 65 == 3));
   const std::size_t samples = bytes / 65 * 320;
   const std::vector<double> x = parse(wav).samples;
   CHECK(x.size() == samples);
@@ -301,7 +301,7 @@ TEST_CASE("compressed WAV files are read in whole blocks") {
     const std::string padded =
         wav.substr(0, data) + chunk("data", wav.substr(data + 8, bytes / 65 * 65) + std::string(more, '\0'));
     CHECK(parse(padded).samples == x);
-    CHECK(parse(with(padded, data + 4, little(0, 4))).samples == x);
+    CHECK(parse(with(with(padded, 4, little(0, 4)), data + 4, little(0xffffffff, 4))).samples == x);
   }
   for (const int coding : {SF_FORMAT_MS_ADPCM, SF_FORMAT_IMA_ADPCM, SF_FORMAT_G721_32}) {
     const std::string whole = encoded(speech(3000, 8000, 1), SF_FORMAT_WAV | coding);
