@@ -94,7 +94,7 @@ std::string_view other_than_text(std::string_view bytes) {
       {"PK\x03\x04", "a ZIP archive, which .xlsx files are, too. Extract the file, or save the table as CSV"}};
   for (const auto& [begin, kind] : kinds)
     if (bytes.starts_with(begin)) return kind;
-  if (bytes.starts_with("BZh") && bytes.substr(4).starts_with("1AY&SY"))
+  if (bytes.size() > 4 && bytes.starts_with("BZh") && bytes.substr(4).starts_with("1AY&SY"))
     return "a file compressed by bzip2. Decompress it: bzip2 -dc FILE";
   if (bytes.size() > 262 && bytes.substr(257, 5) == "ustar") return "a tar archive. Extract the file: tar -xf FILE";
   if (begins_with_ascii(bytes, 2, 0)) return "UTF-16 text. Convert the file: iconv -f UTF-16LE -t UTF-8 FILE";
