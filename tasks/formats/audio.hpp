@@ -1,4 +1,4 @@
-/// Sound files: WAV, FLAC, OGG and NIST SPHERE (TIMIT's .WAV), through libsndfile.
+/// Sound files: WAV (also RIFX and RF64), FLAC, OGG and NIST SPHERE (TIMIT's .WAV), through libsndfile.
 ///
 /// libsndfile shortens a truncated file in silence. What the header says is therefore read by ourselves first
 /// (audio_header.hpp) and compared with what libsndfile delivers: a file is either read whole or refused with the

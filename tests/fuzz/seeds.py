@@ -149,17 +149,17 @@ def progress():
 
 
 def audio():
-    """Sound by libsndfile: plain, mu-law, IMA ADPCM and GSM WAV, FLAC, Vorbis, Opus, SPHERE."""
+    """Sound by libsndfile: plain, mu-law, IMA ADPCM and GSM WAV, RIFX, RF64, FLAC, Vorbis, Opus, SPHERE."""
     class Info(ctypes.Structure):
         _fields_ = [("frames", ctypes.c_int64)] + [(name, ctypes.c_int) for name in ("rate", "channels", "format", "sections", "seekable")]
 
     library = ctypes.CDLL("libsndfile.so.1")
     library.sf_open.restype = ctypes.c_void_p
     samples = (ctypes.c_double * 600)(*(math.sin(0.01 * i * (1 + i / 100)) / 2 for i in range(600)))
-    wav, nist, flac, ogg = 0x010000, 0x070000, 0x170000, 0x200000
+    wav, nist, flac, ogg, rf64, big = 0x010000, 0x070000, 0x170000, 0x200000, 0x220000, 0x20000000
     files = []
     with tempfile.TemporaryDirectory() as folder:
-        for kind in (wav | 5, wav | 2, wav | 3, wav | 6, wav | 7, wav | 0x10, wav | 0x12, wav | 0x20, nist | 2, flac | 2, ogg | 0x60, ogg | 0x64):
+        for kind in (wav | 5, wav | 2, wav | 3, wav | 6, wav | 7, wav | 0x10, wav | 0x12, wav | 0x20, wav | big | 2, rf64 | 2, nist | 2, flac | 2, ogg | 0x60, ogg | 0x64):
             for channels in (1, 2):
                 path, info = Path(folder) / f"{kind}-{channels}", Info(0, 8000, channels, kind, 0, 0)
                 sound = library.sf_open(str(path).encode(), 0x20, ctypes.byref(info))
@@ -167,7 +167,7 @@ def audio():
                     library.sf_writef_double(ctypes.c_void_p(sound), samples, ctypes.c_int64(600 // channels))
                     library.sf_close(ctypes.c_void_p(sound))
                     files.append(path.read_bytes())
-    assert len(files) > 20, len(files)
+    assert len(files) > 24, len(files)
     return files
 
 
