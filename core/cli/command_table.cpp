@@ -33,7 +33,7 @@ const std::vector<Command>& commands() {
   static const Option step = {"--step", Word::number,
                               "use the network of the checkpoint of this step instead of the best one"};
   static const Option json = {"--json", Word::none, "machine-readable output"};
-  static const Option quiet = {"--quiet", Word::none, "print only the result and errors", 'q'};
+  static const Option quiet = {"--quiet", Word::none, "print only the result, warnings and errors", 'q'};
   static const Option no_progress = {"--no-progress", Word::none, "print only the evaluations"};
   static const Option until = {"--until", Word::number, "save a checkpoint after this step and stop (exit code 75)"};
   static const Option patience = {"--patience", Word::number,

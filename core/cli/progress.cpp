@@ -54,10 +54,17 @@ void TerminalObserver::clear() {
   if (std::exchange(shown_, false)) say("\r\x1b[K");
 }
 
-void TerminalObserver::note(const std::string& line) {
-  if (verbosity_ == Verbosity::quiet) return;
+void TerminalObserver::print(const std::string& line) {
   clear();
   say("{}\n", printable_lines(line));
+}
+
+void TerminalObserver::note(const std::string& line) {
+  if (verbosity_ >= Verbosity::notes) print(line);
+}
+
+void TerminalObserver::warning(const std::string& sentence) {
+  if (verbosity_ >= Verbosity::quiet) print("warning: " + sentence);
 }
 
 void TerminalObserver::evaluation(const std::string& line) {

@@ -8,8 +8,9 @@
 
 namespace stiefel::cli {
 
-/// quiet: nothing; notes: no progress; plain: a line of progress every 30 s; live: one that is rewritten.
-enum class Verbosity { quiet, notes, plain, live };
+/// silent: nothing; quiet: warnings; notes: no progress; plain: a line of progress every 30 s; live: one that is
+/// rewritten.
+enum class Verbosity { silent, quiet, notes, plain, live };
 
 /// live when stderr is a terminal that can rewrite a line.
 Verbosity choose_verbosity(bool quiet, bool progress);
@@ -19,12 +20,14 @@ class TerminalObserver final : public RunObserver {
   explicit TerminalObserver(Verbosity verbosity) : verbosity_(verbosity) {}
   ~TerminalObserver() override;
   void note(const std::string& line) override;
+  void warning(const std::string& sentence) override;
   /// All on a terminal; elsewhere the first ones and then one every 30 s.
   void evaluation(const std::string& line) override;
   void progress(const Progress& progress) override;
 
  private:
   void clear();
+  void print(const std::string& line);
 
   using Clock = std::chrono::steady_clock;
   Verbosity verbosity_;

@@ -262,9 +262,10 @@ int report(const RunSummary& summary) {
 
 int train(const Arguments& arguments, const RunOptions& options, const std::function<RunSummary(RunObserver&)>& work) {
   const bool first = options.ranks->first();
-  if (const std::string slow = blas_warning(); !slow.empty() && !arguments.has("--quiet")) print_warning(slow);
+  if (const std::string slow = blas_warning(); !slow.empty()) print_warning(slow);
   const RunSummary summary = [&] {
-    TerminalObserver observer(choose_verbosity(arguments.has("--quiet") || !first, !arguments.has("--no-progress")));
+    TerminalObserver observer(first ? choose_verbosity(arguments.has("--quiet"), !arguments.has("--no-progress"))
+                                    : Verbosity::silent);
     return work(observer);
   }();
   return first ? report(summary) : summary.exit_code;

@@ -21,6 +21,8 @@ class Validate(CommandLine):
             err = self.call(command, *words).stderr
             for sentence in said:
                 self.assertEqual(err.count(f"warning: command line: {sentence}\n"), 1, (command, err))
+        err = self.call("run", *words, "seed=2", "--quiet").stderr
+        self.assertEqual(sorted(err.splitlines()), sorted(f"warning: command line: {sentence}" for sentence in said))
         run = next((self.work / "runs/tiny").iterdir())
         self.assertNotIn("no effect", self.call(
             "validate", run / "config.yaml", "train.clip.kind=norm", "optimizer.schedule.kind=plateau", "train.evaluate_every=1",

@@ -20,7 +20,7 @@ void append(const std::filesystem::path& path, const std::string& text) { std::o
 
 }  // namespace
 
-TEST_CASE("--quiet prints nothing and --no-progress no progress") {
+TEST_CASE("--quiet prints warnings and --no-progress no progress") {
   CHECK(cli::choose_verbosity(true, true) == cli::Verbosity::quiet);
   CHECK(cli::choose_verbosity(false, false) == cli::Verbosity::notes);
   CHECK(cli::choose_verbosity(false, true) > cli::Verbosity::notes);

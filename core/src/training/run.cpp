@@ -65,7 +65,7 @@ template <class S> RunSummary run_in_scalar(const LoadedExperiment& loaded, Regi
   if (options.ranks ? options.ranks->largest(record.finished_before()) != 0 : record.finished_before())
     return {"existing", record.message(), record.directory(), 0};
   if (!record.message().empty()) observer.note(record.message());
-  for (const std::string& remark : session.remarks) observer.note("warning: " + remark);
+  for (const std::string& remark : session.remarks) observer.warning(remark);
   observer.note(fmt::format("{}: {}, {}, {}, {}", loaded.experiment.name,
                             counted(session.network->layout().size(), "parameter"),
                             counted(session.total_steps(), "step"), counted(session.workers.threads(), "thread"),
@@ -209,7 +209,7 @@ template <class S> RunSummary go_on(const std::filesystem::path& path, const Loa
   // One of the last step may hold an evaluation that a longer run would not have made.
   const Index end = finished ? steps_made(path) : std::numeric_limits<Index>::max();
   const auto fall_back = [&](const std::string& line) {
-    observer.note(line + "; falling back to the previous one");
+    observer.warning(line + "; falling back to the previous one");
     if (directory) log(path, line + "; falling back to the previous one");
   };
   const auto file = newest_checkpoint(path, fall_back, end);
@@ -221,9 +221,8 @@ template <class S> RunSummary go_on(const std::filesystem::path& path, const Loa
                     path.string(), counted(checkpoint.step, "step"), session.total_steps()));
   for (const Change& change : changed)
     if (file && change.name.starts_with("model."))
-      observer.note(fmt::format(
-          "warning: {} has changed: networks saved so far, including the best one, may compute other outputs",
-          change.name));
+      observer.warning(fmt::format(
+          "{} has changed: networks saved so far, including the best one, may compute other outputs", change.name));
   if (options.ranks) options.ranks->largest(0);
   if (directory) remove_unlisted_checkpoints(path);
   RunRecord record =

@@ -30,7 +30,8 @@ struct Progress {
 class STIEFEL_API RunObserver {
  public:
   virtual ~RunObserver();
-  virtual void note(const std::string& line) = 0;                   ///< a line worth keeping, such as a warning
+  virtual void note(const std::string& line) = 0;
+  virtual void warning(const std::string& sentence) { note("warning: " + sentence); }
   virtual void evaluation(const std::string& line) { note(line); }  ///< what one evaluation found
   virtual void progress(const Progress& progress) = 0;              ///< after every step
 };

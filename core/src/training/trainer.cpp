@@ -181,7 +181,7 @@ template <class S> void Trainer<S>::record_maps() {
   watchdog_.watch([&] {
     session_.network->refresh();
     if (const std::string broken = recording_.maps(progress_.step, *session_.network); !broken.empty()) {
-      observer_.note("warning: " + broken);
+      observer_.warning(broken);
       record_.log(broken);
     }
   });
