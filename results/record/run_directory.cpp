@@ -70,6 +70,25 @@ RunState run_state(const std::filesystem::path& directory) {
   return begun ? RunState::unfinished : RunState::none;
 }
 
+bool has_saved(const std::filesystem::path& directory) {
+  std::error_code ignored;
+  for (const auto& file : std::filesystem::directory_iterator(directory / "checkpoints", ignored))
+    if (file.path().extension() == ".h5") return true;
+  const std::filesystem::path results = directory / "results.h5";
+  try {
+    return std::filesystem::exists(results) && ResultReader(results).number_attribute("/", "committed_step") > 0;
+  } catch (const Error&) {
+    return true;
+  }
+}
+
+void start_again(const std::filesystem::path& directory) {
+  const RunLock lock(directory);
+  if (has_saved(directory)) return;  // by another process, just now
+  std::filesystem::remove_all(directory / "checkpoints");
+  for (const char* file : {"results.h5", "progress.jsonl", "config.yaml"}) std::filesystem::remove(directory / file);
+}
+
 /// Files get their names when they are complete.
 RunDirectory::RunDirectory(std::filesystem::path path, RunLock lock) : path_(std::move(path)), lock_(std::move(lock)) {
   constexpr auto readable = std::filesystem::directory_options::skip_permission_denied;

@@ -26,6 +26,12 @@ STIEFEL_API RunState run_state(const std::filesystem::path& directory);
 /// Reads results.h5, no matter who holds the lock.
 STIEFEL_API bool is_finished(const std::filesystem::path& directory);
 
+/// Whether an unfinished run has a network, or results of any step: resuming it would not begin at step 0. True if its
+/// results cannot be read.
+STIEFEL_API bool has_saved(const std::filesystem::path& directory);
+/// Removes what a run that has saved nothing left, except its log.
+STIEFEL_API void start_again(const std::filesystem::path& directory);
+
 /// A run of this process. What a killed one left half-written there is removed.
 class STIEFEL_API RunDirectory {
  public:

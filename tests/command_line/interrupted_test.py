@@ -155,6 +155,15 @@ class Interrupted(CommandLine):
         shutil.rmtree(run / "checkpoints")
         self.assertIn("has no results yet, so it cannot be changed", self.call("resume", run, "optimizer.rate=0.1", code=2).stderr)
 
+    def test_a_run_that_ended_before_it_saved_anything_starts_again(self):
+        words = ("train.evaluate_every=10000000", "checkpoint.every=0", "checkpoint.minutes=0")
+        run = self.kill_after(lambda run: (run / "results.h5").exists(), *words)
+        words = ("run", "tiny.yaml", "train.steps=10000000", *words, "--until", 5)
+        self.assertIn("holds a run that ended before it saved anything; it starts again\n", self.call(*words, code=75).stderr)
+        with h5py.File(run / "results.h5") as file:
+            self.assertEqual(len(file["provenance/segments"]["started"]), 1)
+        self.assertIn("holds an unfinished run: continue with", self.call(*words, code=7).stderr)
+
     def test_a_failure_keeps_the_best(self):
         said = self.call("run", "tiny.yaml", "train.steps=1000000", "train.evaluate_every=400", "checkpoint.every=0", "--quiet", code=8,
                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (600000, 600000))).stderr

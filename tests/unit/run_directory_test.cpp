@@ -122,6 +122,38 @@ TEST_CASE("a run's directory is made once, with its configuration, and has a sta
   CHECK(refusal([&] { RunDirectory::open(folder.path()); }, Exit::usage).find("no config.yaml") != std::string::npos);
 }
 
+TEST_CASE("a run starts again unless it has saved something") {
+  const Folder folder;
+  const std::filesystem::path path = folder.path() / "adding" / "0123abcd";
+  const auto create = [&] { return RunDirectory::create(folder.path(), "adding", "0123abcd", "name: adding\n"); };
+  {
+    const RunDirectory run = create();
+    ResultWriter(path, small_header()).publish(0, {});
+    std::filesystem::create_directory(path / "checkpoints");
+    for (const char* file : {"checkpoints/index.json", "progress.jsonl", "log.txt"}) std::ofstream(path / file) << "x";
+    CHECK(refusal([&] { start_again(path); }, Exit::in_use).find("is in use by process") != std::string::npos);
+  }
+  CHECK_FALSE(has_saved(path));
+  start_again(path);
+  CHECK(run_state(path) == RunState::none);
+  CHECK_FALSE(std::filesystem::exists(path / "checkpoints"));
+  CHECK(bytes_of(path / "log.txt") == "x");
+  {
+    const RunDirectory run = create();
+    ResultWriter(path, small_header()).publish(5, {});
+  }
+  CHECK(has_saved(path));
+  start_again(path);
+  CHECK(run_state(path) == RunState::unfinished);
+  std::ofstream(path / "results.h5") << "damaged";
+  CHECK(has_saved(path));
+  std::filesystem::remove(path / "results.h5");
+  CHECK_FALSE(has_saved(path));
+  std::filesystem::create_directory(path / "checkpoints");
+  std::ofstream(path / "checkpoints/best.h5") << "x";
+  CHECK(has_saved(path));
+}
+
 TEST_CASE("of two that replace a file at the same time, the second wins, and both write all of it") {
   const Folder folder;
   AtomicFile first(folder.results()), second(folder.results());

@@ -235,7 +235,7 @@ std::vector<std::string> Worker::command(const RunLook& look, std::size_t run) c
   std::vector<std::string> words;
   const bool elsewhere = !place_of_start().empty();
   const auto path = [&](const fs::path& own) { return elsewhere ? fs::absolute(own).string() : own.string(); };
-  if (look.state == SweepState::waiting)
+  if (look.state == SweepState::waiting || !has_saved(folder_.run(runs_[run])))
     words = {"run", path(folder_.config(runs_[run])), "--output", path(folder_.runs())};
   else
     words = {"resume", path(folder_.run(runs_[run]))};

@@ -171,12 +171,13 @@ RunRecord::RunRecord(RunHeader header, const std::filesystem::path& root) {
       [[fallthrough]];  // names the owner; falls through when it ended just now
     case RunState::unfinished:
       refuse_diverged(path_);
-      throw Error(
-          fmt::format(
-              "{} holds an unfinished run: continue with `stiefel resume {}`, or move or delete the folder to run it "
-              "again",
-              path_.string(), shell_word(path_.string())),
-          Exit::in_use);
+      if (has_saved(path_))
+        throw Error(fmt::format("{} holds an unfinished run: continue with `stiefel resume {}`, or move or delete the "
+                                "folder to run it again",
+                                path_.string(), shell_word(path_.string())),
+                    Exit::in_use);
+      start_again(path_);
+      message_ = fmt::format("{} holds a run that ended before it saved anything; it starts again", path_.string());
   }
   // With config.yaml, the run can be resumed: from then on, it must be known where it began.
   directory_.emplace(
